@@ -1,0 +1,66 @@
+package store
+
+import (
+	"hash/fnv"
+
+	"github.com/google/uuid"
+)
+
+// Shards is the number of logical shards, fixed at installation. The shard
+// leads every key, so that the same tables can be distributed later.
+const Shards = 64
+
+// ShardOf reads the shard out of a run's ID: its last six bits.
+func ShardOf(id uuid.UUID) int16 { return int16(id[15] & (Shards - 1)) }
+
+// ShardOfName is the shard of a root run with that name. A name in canonical UUID
+// form leads to the shard of that UUID, so that a run without a caller's ID,
+// whose name is its own UUID, is found both ways.
+func ShardOfName(name string) int16 {
+	if id, ok := parseCanonical(name); ok {
+		return ShardOf(id)
+	}
+	h := fnv.New64a()
+	h.Write([]byte(name)) // never fails
+	return int16(h.Sum64() % Shards)
+}
+
+// NewID makes a UUIDv7 (time-ordered, RFC 9562) that carries the shard.
+func NewID(shard int16) uuid.UUID {
+	id := uuid.Must(uuid.NewV7()) // fails only if the system has no randomness
+	id[15] = id[15]&^(Shards-1) | byte(shard)
+	return id
+}
+
+// NewRootID makes the ID of a root run with the caller's name, and the name
+// itself when the caller gave none.
+func NewRootID(name string) (uuid.UUID, string) {
+	if name == "" {
+		id := uuid.Must(uuid.NewV7())
+		return id, id.String()
+	}
+	return NewID(ShardOfName(name)), name
+}
+
+// Ref addresses a run: by its UUID or, for a root, by the caller's name.
+type Ref struct{ Text string }
+
+// Shard is where the referenced run is.
+func (r Ref) Shard() int16 { return ShardOfName(r.Text) }
+
+// ID is the UUID that the reference may be. A root run may also have this text
+// as its name; a store looks for both and prefers the ID.
+func (r Ref) ID() (uuid.UUID, bool) { return parseCanonical(r.Text) }
+
+// parseCanonical accepts only the 36-character lower-case form: uuid.Parse would
+// also take braces, URNs and capitals, which as names are other names.
+func parseCanonical(s string) (uuid.UUID, bool) {
+	if len(s) != 36 {
+		return uuid.UUID{}, false
+	}
+	id, err := uuid.Parse(s)
+	if err != nil || id.String() != s {
+		return uuid.UUID{}, false
+	}
+	return id, true
+}

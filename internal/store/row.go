@@ -1,0 +1,128 @@
+package store
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Status is the state of a run. The numbers are stored.
+type Status int16
+
+// The states of a run, DESIGN section 7.
+const (
+	Pending   Status = 1 // claimable at wake_at
+	Running   Status = 2 // owned; wake_at is the lease's expiry
+	Waiting   Status = 3 // in no memory; wake_at is the next timer, if any
+	Paused    Status = 4 // not claimable until resumed
+	Completed Status = 5
+	Failed    Status = 6
+	Cancelled Status = 7
+)
+
+// Terminal reports whether the state absorbs: nothing ever leaves it.
+func (s Status) Terminal() bool { return s >= Completed }
+
+var statusWords = [...]string{"unknown", "pending", "running", "waiting", "paused", "completed", "failed", "cancelled"}
+
+// String is the word that views, logs and errors use.
+func (s Status) String() string {
+	if s < 0 || int(s) >= len(statusWords) {
+		return statusWords[0]
+	}
+	return statusWords[s]
+}
+
+// Kind is what a checkpoint records. The numbers are stored.
+type Kind int16
+
+// The kinds of checkpoint.
+const (
+	KindStep Kind = 1
+	KindTx   Kind = 2
+)
+
+var kindWords = [...]string{"unknown", "step", "tx"}
+
+// String is the word that views, logs and errors use.
+func (k Kind) String() string {
+	if k < 0 || int(k) >= len(kindWords) {
+		return kindWords[0]
+	}
+	return kindWords[k]
+}
+
+// StepStatus is the state of a step. The numbers are stored.
+type StepStatus int16
+
+// The states of a step.
+const (
+	StepStarted   StepStatus = 1 // an attempt began, its end is unknown
+	StepBackoff   StepStatus = 2 // an attempt failed, the next one is due at NextAt
+	StepCompleted StepStatus = 3
+	StepFailed    StepStatus = 4 // finally: it replays its failure
+)
+
+// Terminal reports whether the step has its one immutable outcome.
+func (s StepStatus) Terminal() bool { return s >= StepCompleted }
+
+var stepWords = [...]string{"unknown", "started", "backoff", "completed", "failed"}
+
+// String is the word that views, logs and errors use.
+func (s StepStatus) String() string {
+	if s < 0 || int(s) >= len(stepWords) {
+		return stepWords[0]
+	}
+	return stepWords[s]
+}
+
+// Run is one row of the run table. A zero time is NULL.
+type Run struct {
+	ID       uuid.UUID
+	Parent   uuid.NullUUID // not valid for a root
+	Name     string        // a root's: the caller's ID
+	Workflow string
+	Version  string // of the code that started it; informative
+	Queue    string
+	Status   Status
+	Epoch    int32 // +1 at every claim; 1 for a run started where it runs
+	Owner    uuid.NullUUID
+	Crashes  int16 // claims after a lost lease since the last new checkpoint
+	Input    []byte
+	Output   []byte // nil unless Completed
+	Error    []byte // nil unless Failed or Cancelled; engine's encoding
+	Reason   string // why it is paused
+	Trace    string // W3C traceparent of the span that started it, or of its last segment
+
+	CreatedAt time.Time
+	StartedAt time.Time // first execution
+	EndedAt   time.Time
+	WakeAt    time.Time
+	Deadline  time.Time
+}
+
+// Step is one row of the step table. A zero time is NULL.
+type Step struct {
+	RunID     uuid.UUID
+	Name      string
+	Kind      Kind
+	Status    StepStatus
+	Attempt   int32 // the number of the latest attempt that began, from 1
+	Epoch     int32 // who wrote it
+	Output    []byte
+	Error     []byte
+	StartedAt time.Time // of the first attempt
+	EndedAt   time.Time // of the latest attempt; zero while it runs
+	NextAt    time.Time // when the next attempt is due; zero unless StepBackoff
+}
+
+// Worker is one row of the registry.
+type Worker struct {
+	ID          uuid.UUID
+	Name        string // host and process by default
+	Version     string
+	Capacity    int32 // runs that it executes at once
+	Active      int32 // runs that it executed at its last heartbeat
+	StartedAt   time.Time
+	HeartbeatAt time.Time
+}

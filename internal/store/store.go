@@ -1,0 +1,90 @@
+// Package store is the seam between the engine and a database.
+//
+// The seam is narrow and plural: every method takes many items and answers
+// each of them. A store knows rows and statements; it knows nothing of Go
+// functions, retries, encodings or goroutines of runs. Two stores implement
+// it, postgres and sqlite, and both pass the suite in storetest.
+//
+// # Rules every store keeps
+//
+//   - One call of Commit is one transaction: all of it is durable when Commit
+//     returns nil, or none of it happened.
+//   - Each transition is one guarded statement whose row count is checked;
+//     a short count is read back and becomes an Outcome, never silence.
+//   - A write carries the epoch it was claimed with. A write of an older epoch
+//     changes nothing and is answered Fenced.
+//   - The first writer of a step wins. A later one is answered Adopted, with
+//     the recorded row.
+//   - Replaying a call whose answer was lost is safe: a row found in exactly the
+//     state that this write wanted, by this epoch and attempt, is Written.
+//   - Times are parameters measured on the database's clock (see Now), rounded
+//     to microseconds.
+//   - Batches arrive in any order; the store locks rows in the order of
+//     (shard, id, name), so that two of them cannot deadlock.
+//
+// This package imports the standard library and the UUID type only.
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Store is one database. All methods are safe for concurrent use.
+//
+// Errors: ErrUnavailable wraps anything worth another try with the same
+// arguments (connection loss, serialization failure, deadlock, a busy file, an
+// ambiguous commit), ErrBadData wraps what the database refused because of a
+// value and will refuse again, and everything else is final.
+type Store interface {
+	// Commit applies a batch in one transaction and fills in each item's answer.
+	// The caller owns the batch again, and may read the answers, once Commit has
+	// returned nil; after an error the answers mean nothing and the same batch may
+	// be committed again. Only internal/journal calls it.
+	Commit(ctx context.Context, b *Batch) error
+
+	// Claim takes up to q.Limit due runs for q.Worker and loads each one's history
+	// in the same round trip.
+	Claim(ctx context.Context, q ClaimQuery) (Claims, error)
+
+	// Renew records the worker's heartbeat, extends its leases, and reads the
+	// database's clock.
+	Renew(ctx context.Context, h Heartbeat) (Pulse, error)
+
+	// Expire makes the runs that the named workers own claimable at q.Now, and
+	// removes those workers from the registry. It answers how many runs it freed.
+	// It is called only for workers that Presence found dead, or for the caller
+	// itself when it leaves.
+	Expire(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
+
+	// Get answers one row per reference, nil where there is none.
+	Get(ctx context.Context, refs []Ref) ([]*Run, error)
+
+	// History answers the checkpoints of one run, ordered by name.
+	History(ctx context.Context, run uuid.UUID) ([]Step, error)
+
+	// Workers lists the registry, oldest first.
+	Workers(ctx context.Context) ([]Worker, error)
+
+	// Now reads the database's clock.
+	Now(ctx context.Context) (time.Time, error)
+
+	// Attend keeps worker present (see Dead) and calls hint, which never blocks,
+	// whenever another process may have made a run claimable. It returns when ctx
+	// ends, having undone what it holds, and reconnects by itself until then. All
+	// it does is optional: where a database cannot, it just waits for ctx.
+	Attend(ctx context.Context, worker uuid.UUID, hint func()) error
+
+	// Dead answers which of the registered workers, self excepted, are seen to
+	// be gone although their leases have not expired. It is an accelerator: a store
+	// that cannot tell answers none, and lease expiry does the rest.
+	Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error)
+
+	// Name is the kind of database: "postgres" or "sqlite".
+	Name() string
+
+	// Close releases every connection that the store opened itself.
+	Close() error
+}

@@ -1,0 +1,85 @@
+-- Runs, steps and workers. PostgreSQL 15 or newer.
+--
+-- shard leads every primary key and is part of every unique key, so that the same
+-- tables can be distributed by it unchanged. All times come from the database's
+-- clock. Columns stand widest first, which saves padding in every row.
+
+CREATE SCHEMA IF NOT EXISTS durable;
+
+CREATE TABLE durable.run (
+    created_at  timestamptz NOT NULL,
+    started_at  timestamptz,
+    ended_at    timestamptz,
+    wake_at     timestamptz,            -- the one column that makes a run claimable
+    deadline_at timestamptz,
+    epoch       integer  NOT NULL,      -- fences writes; +1 at every claim
+    progress    integer  NOT NULL DEFAULT 0, -- checkpoints seen at the last claim after a crash
+    shard       smallint NOT NULL,
+    status      smallint NOT NULL,      -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled
+    crashes     smallint NOT NULL DEFAULT 0, -- claims after a lost lease since the last new checkpoint
+    id          uuid     NOT NULL,
+    parent_id   uuid,
+    owner       uuid,
+    name        text COLLATE "C" NOT NULL,   -- a root's: the caller's ID; a child's: its step name
+    workflow    text COLLATE "C" NOT NULL,
+    queue       text COLLATE "C" NOT NULL,
+    version     text COLLATE "C" NOT NULL DEFAULT '',
+    trace       text COLLATE "C" NOT NULL DEFAULT '',
+    reason      text,
+    input       bytea,
+    output      bytea,
+    error       bytea,
+    PRIMARY KEY (shard, id),
+    -- In this order: led by shard, the planner would scan a whole shard with it on a young table.
+    CONSTRAINT run_name UNIQUE NULLS NOT DISTINCT (name, parent_id, shard)
+);
+
+-- Dispatch, timers, retries, deadlines and crash recovery are all one query on this index.
+CREATE INDEX run_wake ON durable.run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL;
+
+CREATE TABLE durable.step (
+    started_at timestamptz NOT NULL,
+    ended_at   timestamptz,
+    next_at    timestamptz,
+    epoch      integer  NOT NULL,
+    attempt    integer  NOT NULL,
+    shard      smallint NOT NULL,
+    kind       smallint NOT NULL,       -- 1 step 2 tx
+    status     smallint NOT NULL,       -- 1 started 2 backoff 3 completed 4 failed
+    run_id     uuid     NOT NULL,
+    name       text COLLATE "C" NOT NULL,
+    output     bytea,
+    error      bytea,
+    PRIMARY KEY (shard, run_id, name)
+);
+
+CREATE TABLE durable.worker (
+    started_at   timestamptz NOT NULL,
+    heartbeat_at timestamptz NOT NULL,
+    capacity     integer NOT NULL,
+    active       integer NOT NULL,
+    id           uuid    NOT NULL PRIMARY KEY,
+    name         text    NOT NULL,
+    version      text    NOT NULL
+);
+
+-- For people in psql: states in words, payloads as JSON.
+CREATE VIEW durable.runs AS
+SELECT id, name, parent_id, workflow, queue,
+       (ARRAY['pending','running','waiting','paused','completed','failed','cancelled'])[status] AS status,
+       epoch, crashes, owner, reason, version,
+       convert_from(input, 'UTF8')::json AS input,
+       convert_from(output, 'UTF8')::json AS output,
+       convert_from(error, 'UTF8')::json AS error,
+       created_at, started_at, ended_at, wake_at, deadline_at, shard
+FROM durable.run;
+
+CREATE VIEW durable.steps AS
+SELECT run_id, name,
+       (ARRAY['step','tx'])[kind] AS kind,
+       (ARRAY['started','backoff','completed','failed'])[status] AS status,
+       attempt, epoch,
+       convert_from(output, 'UTF8')::json AS output,
+       convert_from(error, 'UTF8')::json AS error,
+       started_at, ended_at, next_at, shard
+FROM durable.step;

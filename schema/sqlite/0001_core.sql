@@ -1,0 +1,81 @@
+-- Runs, steps and workers, as in schema/postgres/0001_core.sql. SQLite 3.37 or newer.
+--
+-- Times are microseconds since 1970 in UTC. IDs are the sixteen bytes of the UUID.
+-- parent_id is an empty blob for a root, because NULLs would defeat UNIQUE.
+
+CREATE TABLE durable_run (
+    id          BLOB    NOT NULL,
+    shard       INTEGER NOT NULL,
+    parent_id   BLOB    NOT NULL DEFAULT x'',
+    name        TEXT    NOT NULL,       -- a root's: the caller's ID; a child's: its step name
+    workflow    TEXT    NOT NULL,
+    queue       TEXT    NOT NULL,
+    status      INTEGER NOT NULL,       -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled
+    epoch       INTEGER NOT NULL,       -- fences writes; +1 at every claim
+    crashes     INTEGER NOT NULL DEFAULT 0, -- claims after a lost lease since the last new checkpoint
+    progress    INTEGER NOT NULL DEFAULT 0, -- checkpoints seen at the last claim after a crash
+    owner       BLOB,
+    wake_at     INTEGER,                -- the one column that makes a run claimable
+    deadline_at INTEGER,
+    created_at  INTEGER NOT NULL,
+    started_at  INTEGER,
+    ended_at    INTEGER,
+    version     TEXT    NOT NULL DEFAULT '',
+    trace       TEXT    NOT NULL DEFAULT '',
+    reason      TEXT,
+    input       BLOB,
+    output      BLOB,
+    error       BLOB,
+    PRIMARY KEY (shard, id),
+    UNIQUE (name, parent_id, shard)
+) STRICT, WITHOUT ROWID;
+
+-- Dispatch, timers, retries, deadlines and crash recovery are all one query on this index.
+CREATE INDEX durable_run_wake ON durable_run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL;
+
+CREATE TABLE durable_step (
+    shard      INTEGER NOT NULL,
+    run_id     BLOB    NOT NULL,
+    name       TEXT    NOT NULL,
+    kind       INTEGER NOT NULL,        -- 1 step 2 tx
+    status     INTEGER NOT NULL,        -- 1 started 2 backoff 3 completed 4 failed
+    attempt    INTEGER NOT NULL,
+    epoch      INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at   INTEGER,
+    next_at    INTEGER,
+    output     BLOB,
+    error      BLOB,
+    PRIMARY KEY (shard, run_id, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE durable_worker (
+    id           BLOB    NOT NULL PRIMARY KEY,
+    name         TEXT    NOT NULL,
+    version      TEXT    NOT NULL,
+    capacity     INTEGER NOT NULL,
+    active       INTEGER NOT NULL,
+    started_at   INTEGER NOT NULL,
+    heartbeat_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- For people with the sqlite3 shell: states in words, payloads as text.
+CREATE VIEW durable_runs AS
+SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
+       CASE status WHEN 1 THEN 'pending' WHEN 2 THEN 'running' WHEN 3 THEN 'waiting' WHEN 4 THEN 'paused'
+                   WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' END AS status,
+       epoch, crashes, hex(owner) AS owner, reason, version,
+       CAST(input AS TEXT) AS input, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
+       strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', wake_at / 1e6, 'unixepoch') AS wake_at, shard
+FROM durable_run;
+
+CREATE VIEW durable_steps AS
+SELECT hex(run_id) AS run_id, name,
+       CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' END AS kind,
+       CASE status WHEN 1 THEN 'started' WHEN 2 THEN 'backoff' WHEN 3 THEN 'completed' WHEN 4 THEN 'failed' END AS status,
+       attempt, epoch, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
+       strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1e6, 'unixepoch') AS started_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at, shard
+FROM durable_step;

@@ -70,6 +70,7 @@ type RunWrite struct {
 	Output  []byte
 	Error   []byte
 	Reason  string
+	Trace   string // replaces the row's, unless empty
 	WakeAt  time.Time
 	EndedAt time.Time
 

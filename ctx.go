@@ -1,0 +1,71 @@
+package durable
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+)
+
+// Ctx is what a workflow function works with: the durable calls, and a
+// context.Context. Its Done closes when the run leaves this process, and
+// context.Cause says why: ErrShutdown, ErrLeaseLost or ErrParked.
+//
+// It is good for one execution of one run, in any of its goroutines.
+type Ctx struct {
+	context.Context
+	scope      *engine.Scope
+	maxPayload int
+}
+
+// ID is the caller's ID of the run; a run started without one has its UUID.
+func (c *Ctx) ID() string { return c.scope.Name() }
+
+// RunID is the run's UUID in text form.
+func (c *Ctx) RunID() string { return c.scope.RunID().String() }
+
+// Replaying reports whether this execution has so far only repeated what history
+// holds. Use it for nothing that decides what the workflow does.
+func (c *Ctx) Replaying() bool { return c.scope.Replaying() }
+
+// Logger is the engine's logger with the run's names on each line. It drops the lines
+// of a replay: they were written by the execution before.
+func (c *Ctx) Logger() *slog.Logger {
+	return slog.New(&liveHandler{c.scope.Logger().Handler(), c.scope})
+}
+
+// liveHandler passes records on unless the run is replaying.
+type liveHandler struct {
+	slog.Handler
+	scope *engine.Scope
+}
+
+func (h *liveHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return !h.scope.Replaying() && h.Handler.Enabled(ctx, level)
+}
+
+func (h *liveHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &liveHandler{h.Handler.WithAttrs(attrs), h.scope}
+}
+
+func (h *liveHandler) WithGroup(name string) slog.Handler {
+	return &liveHandler{h.Handler.WithGroup(name), h.scope}
+}
+
+// IdempotencyKey is, inside a step's function, a text that is the same in every
+// attempt and every process, and no other step has: give it to the outside systems
+// that the step calls, since a step can run more than once before it is
+// checkpointed. Outside a step it is empty.
+func IdempotencyKey(ctx context.Context) string { return engine.IdempotencyKey(ctx) }
+
+// Attempt is, inside a step's function, the number of the attempt, from 1, counted
+// over all processes. Outside a step it is zero.
+func Attempt(ctx context.Context) int { return engine.Attempt(ctx) }
+
+// site is where the user's code called the exported method that calls site's caller.
+func site() uintptr {
+	var pcs [1]uintptr
+	runtime.Callers(4, pcs[:])
+	return pcs[0]
+}

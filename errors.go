@@ -1,0 +1,231 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Errors to test for with errors.Is. The table in the package comment says when each
+// appears.
+var (
+	// ErrSuspended is what every durable call answers once its run leaves this
+	// process: return it. What the workflow function returns then is ignored.
+	ErrSuspended = engine.ErrSuspended
+	// ErrShutdown, ErrLeaseLost and ErrParked are the causes (context.Cause) of a
+	// suspended run's Ctx.
+	ErrShutdown  = engine.ErrShutdown
+	ErrLeaseLost = engine.ErrLeaseLost
+	ErrParked    = engine.ErrParked
+
+	// ErrDuplicateStep: one name was used twice in one scope of one run.
+	ErrDuplicateStep = engine.ErrDuplicateStep
+	// ErrNestedStep: a durable call was made inside a step's function.
+	ErrNestedStep = engine.ErrNestedStep
+	// ErrDiverged: the code asks for something else than history holds.
+	ErrDiverged = engine.ErrDiverged
+	// ErrStepLocked: another transaction holds the step's row for longer than the lease.
+	ErrStepLocked = engine.ErrStepLocked
+	// ErrInvalidName: a text that cannot be a name (see MaxName).
+	ErrInvalidName = engine.ErrInvalidName
+
+	// ErrIDConflict: the ID exists with another workflow or input.
+	ErrIDConflict = engine.ErrIDConflict
+	// ErrNotFound: no run has that ID.
+	ErrNotFound = engine.ErrNotFound
+	// ErrNotRegistered: Config.Workflows lacks the workflow.
+	ErrNotRegistered = errors.New("durable: the workflow is not registered")
+	// ErrRunning: Run was called twice.
+	ErrRunning = engine.ErrRunning
+	// ErrInvalidConfig: a Config, an option or a definition that cannot work.
+	ErrInvalidConfig = errors.New("durable: invalid configuration")
+
+	// ErrNotEncodable: a value has no faithful JSON form.
+	ErrNotEncodable = errors.New("durable: the value cannot be encoded")
+	// ErrPayloadTooLarge: an encoded value exceeds Config.MaxPayload.
+	ErrPayloadTooLarge = errors.New("durable: the value is too large")
+
+	// ErrTimeout: a step's attempt or its whole time is over.
+	ErrTimeout = errors.New("durable: timed out")
+	// ErrPanic: a step or a workflow panicked; StepError.Stack and RunError.Stack say where.
+	ErrPanic = errors.New("durable: panicked")
+	// ErrOutcomeUnknown: an AtMostOnce step began, its process died, and nobody knows
+	// whether it took effect.
+	ErrOutcomeUnknown = errors.New("durable: it is not known whether the step took effect")
+	// ErrRefused: the database refused a value that was encoded well.
+	ErrRefused = errors.New("durable: the database refused the value")
+	// ErrGoexit: a step or a workflow ended its goroutine by runtime.Goexit.
+	ErrGoexit = errors.New("durable: the function left by runtime.Goexit")
+
+	// ErrUnavailable: the database could not be reached for longer than the journal
+	// waits. The same call may be made again.
+	ErrUnavailable = store.ErrUnavailable
+	// ErrSchema: the database's schema is newer or older than this code's.
+	ErrSchema = store.ErrSchema
+)
+
+// StepError is the recorded failure of a step: the same on the first run and on every
+// replay. Sentinels given to RegisterError, and the library's own, are found in it:
+//
+//	var failed *durable.StepError
+//	if errors.As(err, &failed) { log.Print(failed.Step, failed.Attempts) }
+//	if errors.Is(err, ErrCardDeclined) { ... }
+type StepError struct {
+	Step     string // with its scope
+	Attempts int
+	Message  string // the text of the error that the last attempt returned
+	Type     string // its Go type, for people
+	Stack    string // of a panic
+	codes    []string
+}
+
+// Error tells the step, the attempts and the last message.
+func (e *StepError) Error() string {
+	if e.Attempts == 1 {
+		return fmt.Sprintf("step %q failed: %s", e.Step, e.Message)
+	}
+	return fmt.Sprintf("step %q failed after %d attempts: %s", e.Step, e.Attempts, e.Message)
+}
+
+// Unwrap answers the registered sentinels that the recorded error matched.
+func (e *StepError) Unwrap() []error { return sentinels(e.codes) }
+
+// RunError is the recorded failure, or cancellation, of a run.
+type RunError struct {
+	ID       string // the caller's ID, or the run's UUID
+	Workflow string
+	Status   Status // StatusFailed or StatusCancelled
+	Message  string // the text of the error that the workflow function returned
+	Type     string
+	Step     string // the step whose failure it returned, if it was one
+	Stack    string // of a panic
+	codes    []string
+}
+
+// Error tells the run, its workflow and the message.
+func (e *RunError) Error() string {
+	return fmt.Sprintf("run %q of workflow %q %s: %s", e.ID, e.Workflow, e.Status, e.Message)
+}
+
+// Unwrap answers the registered sentinels that the recorded error matched.
+func (e *RunError) Unwrap() []error { return sentinels(e.codes) }
+
+// Permanent marks an error of a step as not worth another attempt: the step fails at
+// once, whatever its retry policy. Nil stays nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+type permanentError struct{ error }
+
+func (e *permanentError) Unwrap() error { return e.error }
+
+// registry maps codes, as recorded in the database, to sentinel errors.
+var registry = struct {
+	sync.RWMutex
+	codes  []string // in the order of registration
+	errors map[string][]error
+}{errors: make(map[string][]error)}
+
+// RegisterError gives a sentinel error a code that is recorded with failures, so that
+// errors.Is finds the sentinel in a replayed StepError or RunError as it did in the
+// first one. It answers the sentinel, for use in a declaration:
+//
+//	var ErrDeclined = durable.RegisterError("payment.declined", errors.New("card declined"))
+//
+// Codes are kept in the database: never change one. Those of this library begin with
+// "durable.".
+func RegisterError(code string, sentinel error) error {
+	registry.Lock()
+	defer registry.Unlock()
+	for _, known := range registry.errors[code] {
+		if known == sentinel {
+			return sentinel
+		}
+	}
+	if len(registry.errors[code]) == 0 {
+		registry.codes = append(registry.codes, code)
+	}
+	registry.errors[code] = append(registry.errors[code], sentinel)
+	return sentinel
+}
+
+func init() {
+	for code, sentinel := range map[string]error{
+		engine.CodePanic: ErrPanic, engine.CodeGoexit: ErrGoexit, engine.CodeTimeout: ErrTimeout,
+		engine.CodeOutcomeUnknown: ErrOutcomeUnknown, engine.CodeRefused: ErrRefused, engine.CodeDiverged: ErrDiverged,
+		"durable.not_encodable": ErrNotEncodable, "durable.payload_too_large": ErrPayloadTooLarge,
+		"durable.duplicate_step": ErrDuplicateStep, "durable.nested_step": ErrNestedStep,
+		"durable.invalid_name": ErrInvalidName, "durable.id_conflict": ErrIDConflict, "durable.not_found": ErrNotFound,
+		"durable.invalid_config": ErrInvalidConfig, "durable.step_locked": ErrStepLocked,
+		"context.canceled": context.Canceled, "context.deadline_exceeded": context.DeadlineExceeded,
+	} {
+		RegisterError(code, sentinel)
+	}
+}
+
+func sentinels(codes []string) []error {
+	registry.RLock()
+	defer registry.RUnlock()
+	var all []error
+	for _, code := range codes {
+		all = append(all, registry.errors[code]...)
+	}
+	return all
+}
+
+// failureOf is the recorded form of an error that user code returned.
+func failureOf(err error) *engine.Failure {
+	f := &engine.Failure{Message: err.Error(), Type: fmt.Sprintf("%T", err)}
+	var permanent *permanentError
+	if errors.As(err, &permanent) {
+		f.Permanent = true
+		f.Type = fmt.Sprintf("%T", permanent.error)
+	}
+	var step *StepError
+	if errors.As(err, &step) {
+		f.Step, f.Stack = step.Step, step.Stack
+	}
+	registry.RLock()
+	defer registry.RUnlock()
+	for _, code := range registry.codes {
+		for _, sentinel := range registry.errors[code] {
+			if errors.Is(err, sentinel) {
+				f.Codes = append(f.Codes, code)
+				break
+			}
+		}
+	}
+	return f
+}
+
+// permanently is failureOf for errors that another attempt would only meet again.
+func permanently(err error) *engine.Failure {
+	f := failureOf(err)
+	f.Permanent = true
+	return f
+}
+
+func stepError(name string, f *engine.Failure) *StepError {
+	return &StepError{
+		Step: name, Attempts: int(max(f.Attempts, 1)), Message: f.Message, Type: f.Type, Stack: f.Stack, codes: f.Codes,
+	}
+}
+
+func runError(r *store.Run) *RunError {
+	f := &engine.Failure{Message: "no error was recorded"}
+	if len(r.Error) > 0 {
+		f = engine.DecodeFailure(r.Error)
+	}
+	return &RunError{
+		ID: r.Name, Workflow: r.Workflow, Status: Status(r.Status.String()), Message: f.Message,
+		Type: f.Type, Step: f.Step, Stack: f.Stack, codes: f.Codes,
+	}
+}

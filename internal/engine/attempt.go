@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// overtime is how long an attempt whose context has ended may take to say so itself;
+// after that it is left behind and counts as failed.
+const overtime = 100 * time.Millisecond
+
+// errAttemptTimeout is the cause of an attempt's context when its time is over.
+var errAttemptTimeout = errors.New("durable: the attempt's time is over")
+
+// attemptContext is what a step function gets: the run's lifetime, not the workflow
+// function's, so that a pause lets it finish.
+type attemptContext struct {
+	context.Context
+	t *task
+}
+
+type attemptKey struct{}
+
+// Value answers the attempt itself for its own key.
+func (c *attemptContext) Value(key any) any {
+	if key == (attemptKey{}) {
+		return c.t
+	}
+	return c.Context.Value(key)
+}
+
+// IdempotencyKey is the same in every attempt and every process: the run's UUID and
+// the step's name. It is empty outside a step.
+func IdempotencyKey(ctx context.Context) string {
+	t, ok := ctx.Value(attemptKey{}).(*task)
+	if !ok {
+		return ""
+	}
+	return t.r.row.ID.String() + ":" + Shown(t.name)
+}
+
+// Attempt is the number of the attempt, from 1; zero outside a step.
+func Attempt(ctx context.Context) int {
+	t, ok := ctx.Value(attemptKey{}).(*task)
+	if !ok {
+		return 0
+	}
+	return int(t.attempt)
+}
+
+// tried is what one attempt came to.
+type tried struct {
+	sealed  *store.StepWrite
+	output  []byte
+	failure *Failure
+	err     error
+}
+
+// try calls the user's function within its time. An error is ErrSuspended: the
+// attempt was interrupted, and its end says nothing about the step.
+func (t *task) try() (*store.StepWrite, []byte, *Failure, error) {
+	parent := t.r.hard
+	var span trace.Span
+	if t.r.traced {
+		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, Shown(t.name), t.attempt)
+	}
+	limit, timed := t.limit()
+	var got tried
+	if timed && limit <= 0 {
+		got = tried{failure: t.timedOut(limit)}
+	} else if timed {
+		got = t.callWithin(parent, limit)
+	} else {
+		got = t.callHere(&attemptContext{parent, t})
+	}
+	if span != nil {
+		outcome := telemetry.OutcomeCompleted
+		if got.failure != nil {
+			outcome = telemetry.OutcomeFailed
+		}
+		telemetry.EndSpan(span, outcome, got.failure.ErrorType())
+	}
+	if got.err != nil {
+		return nil, nil, nil, got.err
+	}
+	// A function that failed because its process or its lease ended did not fail: the
+	// next owner tries again. One that succeeded all the same is recorded.
+	if got.failure != nil && t.r.hard.Err() != nil {
+		return nil, nil, nil, ErrSuspended
+	}
+	return got.sealed, got.output, got.failure, nil
+}
+
+// limit is the time that this attempt may take.
+func (t *task) limit() (time.Duration, bool) {
+	limit := t.spec.AttemptTimeout
+	timed := limit > 0
+	if t.spec.TotalTimeout > 0 {
+		left := t.first.Add(t.spec.TotalTimeout).Sub(t.r.e.clock.now())
+		if !timed || left < limit {
+			limit, timed = left, true
+		}
+	}
+	return limit, timed
+}
+
+// callWithin calls the function in a goroutine of its own, so that one which ignores
+// its context cannot hold the run. It is owned by the attempt until it returns or is
+// left behind; then its result goes nowhere.
+func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
+	ctx, cancel := context.WithTimeoutCause(parent, limit, errAttemptTimeout)
+	defer cancel()
+	results := make(chan tried, 1)
+	go func() {
+		got := tried{failure: t.goexit()}
+		defer func() { results <- got }() // also after a Goexit
+		got = t.call(&attemptContext{ctx, t})
+	}()
+	select {
+	case got := <-results:
+		return t.judge(ctx, got, limit)
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(overtime)
+	defer late.Stop()
+	select {
+	case got := <-results:
+		return t.judge(ctx, got, limit)
+	case <-late.C:
+	}
+	if t.r.hard.Err() != nil {
+		return tried{err: ErrSuspended}
+	}
+	f := t.timedOut(limit)
+	f.Message += " (the function ignored the end of its context and was left behind)"
+	return tried{failure: f}
+}
+
+// judge marks a failure that the timeout caused as such.
+func (t *task) judge(ctx context.Context, got tried, limit time.Duration) tried {
+	if got.failure != nil && errors.Is(context.Cause(ctx), errAttemptTimeout) {
+		f := t.timedOut(limit)
+		f.Message += ": " + got.failure.Message
+		got.failure = f
+	}
+	return got
+}
+
+func (t *task) timedOut(limit time.Duration) *Failure {
+	f := &Failure{Codes: []string{CodeTimeout}, Type: "timeout"}
+	if t.spec.TotalTimeout > 0 && limit != t.spec.AttemptTimeout {
+		f.Message = fmt.Sprintf("the step's total timeout of %v is over", t.spec.TotalTimeout)
+		f.Permanent = true
+	} else {
+		f.Message = fmt.Sprintf("the attempt's timeout of %v is over", limit)
+	}
+	return f
+}
+
+// callHere calls the function in the workflow's own goroutine, or one of its making.
+// runtime.Goexit in it ends that goroutine without an answer, so the run itself fails.
+func (t *task) callHere(ctx *attemptContext) tried {
+	returned := false
+	defer func() {
+		if !returned {
+			t.r.mu.Lock()
+			t.r.exited = t.goexit()
+			t.r.mu.Unlock()
+		}
+	}()
+	got := t.call(ctx)
+	returned = true
+	return got
+}
+
+// call runs the user's function once, and turns a panic into a failed attempt.
+//
+//go:noinline
+func (t *task) call(ctx *attemptContext) (got tried) {
+	defer func() {
+		if v := recover(); v != nil {
+			got = tried{failure: panicFailure(v, debug.Stack())}
+			t.r.logger().Warn("a step panicked", telemetry.KeyStep, Shown(t.name), telemetry.KeyAttempt, t.attempt,
+				telemetry.KeyError, got.failure.Message, telemetry.KeyStack, got.failure.Stack)
+		}
+	}()
+	switch {
+	case t.unknown:
+		return t.verify(ctx)
+	case t.spec.Transact != nil:
+		return t.transact(ctx)
+	}
+	got.output, got.failure = t.spec.Attempt(ctx)
+	return got
+}
+
+// goexit is the failure of a function that ended its goroutine.
+func (t *task) goexit() *Failure {
+	return &Failure{
+		Message: fmt.Sprintf("step %q left by runtime.Goexit (t.FailNow in a test does that): return an error instead", Shown(t.name)),
+		Codes:   []string{CodeGoexit}, Step: Shown(t.name), Permanent: true,
+	}
+}
+
+// transact runs an attempt that commits its own checkpoint.
+func (t *task) transact(ctx context.Context) (got tried) {
+	got.sealed, got.failure = t.spec.Transact(ctx, func(output []byte) *store.StepWrite {
+		return t.row(store.StepCompleted, output, nil)
+	})
+	return got
+}
+
+// verify asks what became of an attempt whose process died.
+func (t *task) verify(ctx context.Context) tried {
+	unknown := &Failure{
+		Message: fmt.Sprintf("attempt %d began, its process died, and what it did is not known", t.attempt-1),
+		Codes:   []string{CodeOutcomeUnknown}, Permanent: true,
+	}
+	if t.spec.Verify == nil {
+		return tried{failure: unknown}
+	}
+	output, happened, failure := t.spec.Verify(ctx)
+	switch {
+	case failure != nil:
+		unknown.Message += "; to verify it failed too: " + failure.Message
+		return tried{failure: unknown}
+	case happened:
+		return tried{output: output}
+	}
+	t.unknown = false
+	output, failure = t.spec.Attempt(ctx)
+	return tried{output: output, failure: failure}
+}
+
+// inStep reports whether the calling goroutine is inside a step's function.
+func inStep() bool {
+	var pcs [128]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, "engine.(*task).call") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}

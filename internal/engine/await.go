@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+const (
+	firstLook = 2 * time.Millisecond
+	longLook  = 500 * time.Millisecond
+	lookAtOne = 1000             // references in one Get
+	oneLook   = 10 * time.Second // bounds one Get
+)
+
+// waiters holds who waits for which run's end. A run that ends in this process is
+// delivered at once. For the others one goroutine, which lives while there are any,
+// asks the database about all of them together, more and more rarely.
+type waiters struct {
+	e       *Engine
+	mu      sync.Mutex
+	wanted  map[uuid.UUID][]chan *store.Run
+	looking bool
+	fresh   chan struct{} // somebody new waits: look soon again
+}
+
+func (w *waiters) init(e *Engine) {
+	w.e, w.wanted, w.fresh = e, make(map[uuid.UUID][]chan *store.Run), make(chan struct{}, 1)
+}
+
+// Await waits until the run has ended, and answers it. It answers ErrNotFound for a run
+// that does not exist, or no longer does.
+func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
+	ended := make(chan *store.Run, 1)
+	e.waiters.add(id, ended)
+	defer e.waiters.remove(id, ended)
+	select {
+	case run := <-ended:
+		if run == nil {
+			return nil, fmt.Errorf("%w: there is no run %s in this database", ErrNotFound, id)
+		}
+		return run, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (w *waiters) add(id uuid.UUID, ended chan *store.Run) {
+	w.mu.Lock()
+	w.wanted[id] = append(w.wanted[id], ended)
+	start := !w.looking
+	w.looking = true
+	w.mu.Unlock()
+	if start {
+		go w.look()
+	} else {
+		poke(w.fresh)
+	}
+}
+
+func (w *waiters) remove(id uuid.UUID, ended chan *store.Run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := w.wanted[id]
+	for i, c := range left {
+		if c == ended {
+			left = append(left[:i], left[i+1:]...)
+			break
+		}
+	}
+	if len(left) == 0 {
+		delete(w.wanted, id)
+		if len(w.wanted) == 0 {
+			poke(w.fresh) // nobody is left: the goroutine goes
+		}
+		return
+	}
+	w.wanted[id] = left
+}
+
+// deliver tells those who wait for the run; nil says that it does not exist.
+func (w *waiters) deliver(run *store.Run) { w.tell(run.ID, run) }
+
+func (w *waiters) tell(id uuid.UUID, run *store.Run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.wanted[id] {
+		select {
+		case c <- run:
+		default: // told already
+		}
+	}
+}
+
+// look asks the database until nobody waits.
+func (w *waiters) look() {
+	wait := firstLook
+	for {
+		t := time.NewTimer(wait/2 + rand.N(wait))
+		select {
+		case <-t.C:
+		case <-w.fresh:
+			t.Stop()
+			wait = firstLook
+		}
+		ids, anybody := w.remote()
+		if !anybody {
+			return
+		}
+		wait = min(wait*3/2, longLook)
+		for len(ids) > 0 {
+			n := min(len(ids), lookAtOne)
+			w.ask(ids[:n])
+			ids = ids[n:]
+		}
+	}
+}
+
+// remote lists the awaited runs that this process is not executing. With nobody
+// waiting it signs the goroutine off.
+func (w *waiters) remote() (ids []uuid.UUID, anybody bool) {
+	worker := w.e.worker()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.wanted) == 0 {
+		w.looking = false
+		return nil, false
+	}
+	for id := range w.wanted {
+		if worker == nil || !worker.executing(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, true
+}
+
+// ask looks once at some runs. A database that is away is asked again later: how long
+// to wait is for the callers' contexts to say.
+func (w *waiters) ask(ids []uuid.UUID) {
+	refs := make([]store.Ref, len(ids))
+	for i, id := range ids {
+		refs[i] = store.Ref{Text: id.String()}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), oneLook)
+	defer cancel()
+	runs, err := w.e.store.Get(ctx, refs)
+	if err != nil {
+		return
+	}
+	for i, run := range runs {
+		if run == nil || run.Status.Terminal() {
+			w.tell(ids[i], run)
+		}
+	}
+}

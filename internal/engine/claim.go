@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+const (
+	maxClaim  = 256                   // runs taken by one claim
+	basePoll  = 20 * time.Millisecond // the shortest pause between two claims that found nothing
+	gather    = time.Millisecond      // slots that come free together are filled by one claim
+	firstWait = 50 * time.Millisecond // after a failed claim
+	longWait  = 2 * time.Second
+)
+
+// claimLoop takes due runs while there are slots. Hints wake it; polling with
+// decorrelated jitter is the truth, so that a lost hint costs time and nothing else.
+func (w *worker) claimLoop(ctx context.Context) {
+	poll, failed := basePoll, firstWait
+	for ctx.Err() == nil {
+		slots := w.acquire(maxClaim)
+		if slots == 0 {
+			if !w.awaitSlot(ctx) {
+				return
+			}
+			continue
+		}
+		taken, next, err := w.claim(slots)
+		switch {
+		case err != nil:
+			w.log.Warn("could not claim runs; trying again", telemetry.KeyError, err)
+			if !pause(ctx, failed/2+rand.N(failed)) {
+				return
+			}
+			failed = min(2*failed, longWait)
+		case taken == slots: // there may be more
+			poll, failed = basePoll, firstWait
+		default:
+			failed = firstWait
+			if taken > 0 {
+				poll = basePoll
+			} else {
+				poll = min(w.e.cfg.Poll, basePoll+rand.N(3*poll))
+			}
+			w.awaitWork(ctx, poll, next)
+		}
+	}
+}
+
+// claim takes up to slots runs, slots that the caller acquired, and enters them.
+func (w *worker) claim(slots int) (taken int, next time.Time, err error) {
+	// Not the loop's context: a claim given up in flight may have taken runs.
+	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
+	defer cancel()
+	q := w.query()
+	q.Limit = slots
+	claims, err := w.e.store.Claim(ctx, q)
+	if err != nil {
+		w.release(slots)
+		return 0, time.Time{}, err
+	}
+	for i := range claims.Runs {
+		c := &claims.Runs[i]
+		if c.Run.Status == store.Paused {
+			w.log.Warn("a run was paused", telemetry.KeyRun, c.Run.ID, telemetry.KeyName, c.Run.Name,
+				telemetry.KeyWorkflow, c.Run.Workflow, telemetry.KeyReason, c.Run.Reason)
+			continue
+		}
+		taken++
+		w.enter(c.Run, c.History, w.late(&c.Run, q.Now))
+	}
+	w.release(slots - taken)
+	return len(claims.Runs), claims.Next, nil
+}
+
+// late is the schedule latency of a claim: how long ago its run was made claimable,
+// as far as the row still tells.
+func (w *worker) late(r *store.Run, now time.Time) time.Duration {
+	if r.Epoch > 1 {
+		return 0
+	}
+	return max(0, now.Sub(r.CreatedAt))
+}
+
+// awaitSlot waits for a slot, and a moment more for others that come free with it.
+func (w *worker) awaitSlot(ctx context.Context) bool {
+	select {
+	case <-w.freed:
+		return pause(ctx, gather)
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// awaitWork waits for a hint, for the next due time, or for the poll.
+func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Time) {
+	if !next.IsZero() {
+		poll = min(poll, w.e.clock.until(next)+time.Millisecond)
+	}
+	t := time.NewTimer(poll)
+	defer t.Stop()
+	select {
+	case <-w.hints:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

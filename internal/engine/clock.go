@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// clock tells the database's time without asking it: the last answer, plus the
+// time that has passed since by the process's monotonic clock. A wall clock that is
+// wrong or jumps is never looked at.
+type clock struct{ last atomic.Pointer[reading] }
+
+type reading struct{ database, local time.Time }
+
+// now is the database's time, in microseconds as databases keep it. Ensure or set
+// must have been called before.
+func (c *clock) now() time.Time {
+	r := c.last.Load()
+	return r.database.Add(time.Since(r.local)).Truncate(time.Microsecond)
+}
+
+// set takes an answer of the database's clock that was asked for at the time given;
+// half of the round trip is taken to lie on either side.
+func (c *clock) set(database, asked time.Time) {
+	local := time.Now()
+	c.last.Store(&reading{database: database.Add(local.Sub(asked) / 2).UTC(), local: local})
+}
+
+// ensure reads the database's clock if nobody has yet.
+func (c *clock) ensure(ctx context.Context, s store.Store) error {
+	if c.last.Load() != nil {
+		return nil
+	}
+	asked := time.Now()
+	now, err := s.Now(ctx)
+	if err != nil {
+		return fmt.Errorf("read the database's clock: %w", err)
+	}
+	c.set(now, asked)
+	return nil
+}
+
+// until is how long it is to t, zero if it has passed.
+func (c *clock) until(t time.Time) time.Duration { return max(0, t.Sub(c.now())) }

@@ -1,0 +1,233 @@
+// Package engine executes runs: it starts or claims them, replays their history,
+// checkpoints what is new through the journal, keeps their leases, and lets go of
+// them when they end, wait, or when this process is to stop.
+//
+// It sees bytes only. The root package gives each workflow a Definition that
+// decodes an input, calls the user's function and encodes what it returned, and
+// gives each step a function of the same kind.
+//
+// # One run in one process
+//
+//	Start (slot free) ─┐
+//	                   ├─► run.exec ─► workflow function ─► conclude ─► journal: the run's end
+//	claim loop ────────┘                  │
+//	                                      └─ Scope.Step ─► history hit: answer, no I/O
+//	                                                   └─► miss: attempts ─► journal ─► answer
+//
+// A run leaves the process early by suspension, which is sticky: its context ends,
+// every durable call answers ErrSuspended, and whatever the function then returns
+// is ignored. Why it was suspended decides what is written: a park time, a release,
+// or nothing at all when the lease is lost.
+//
+// # Who owns what
+//
+//   - Engine: the journal, the clock, the waiters for results. It works as a client
+//     without any goroutine of its own.
+//   - worker: lives from Run's beginning to its end, and owns the loops (claim,
+//     renew, attend, takeover) and the goroutines of runs.
+//   - run: its contexts, its history, its suspension.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// Config is what an engine needs to know. The root package fills in the defaults.
+type Config struct {
+	Definitions []*Definition
+	Name        string        // of the worker
+	Version     string        // of the program
+	Concurrency int           // runs executed at once
+	Lease       time.Duration // how long a silent worker keeps its runs
+	Poll        time.Duration // the longest pause between two claims
+	Grace       time.Duration // how long running steps may go on after the end of Run's context
+	ParkAfter   time.Duration // waits longer than this leave memory
+	MaxCrashes  int           // deaths in a row without a checkpoint that pause a run
+	MarkAfter   time.Duration // an attempt longer than this leaves a started marker
+	Patience    time.Duration // how long a flush is replayed while the database is away
+	Telemetry   *telemetry.Telemetry
+}
+
+// Definition is a workflow as the engine sees it.
+type Definition struct {
+	Name  string
+	Queue string
+	// Run executes the workflow. Exactly one of output and failure is meant; both are
+	// ignored once the scope's run is suspended.
+	Run func(s *Scope, input []byte) (output []byte, failure *Failure)
+}
+
+// Engine is one process's access to one store.
+type Engine struct {
+	cfg     Config
+	store   store.Store
+	journal *journal.Journal
+	clock   clock
+	tel     *telemetry.Telemetry
+	defs    map[string]*Definition
+	waiters waiters
+
+	mu      sync.Mutex
+	session *session // nil while nobody needs a worker
+}
+
+// New makes an engine. It touches no database.
+func New(s store.Store, cfg Config) *Engine {
+	e := &Engine{cfg: cfg, store: s, tel: cfg.Telemetry, defs: make(map[string]*Definition, len(cfg.Definitions))}
+	for _, d := range cfg.Definitions {
+		e.defs[d.Name] = d
+	}
+	e.journal = journal.New(s.Commit, func(f journal.Flush) { e.tel.Flushed(f.Items, f.Bytes, f.Took) }, cfg.Patience)
+	e.waiters.init(e)
+	return e
+}
+
+// Store is the database beneath.
+func (e *Engine) Store() store.Store { return e.store }
+
+// Executes reports whether this engine was made to execute the workflow.
+func (e *Engine) Executes(workflow string) bool { return e.defs[workflow] != nil }
+
+// StartRequest asks for one run.
+type StartRequest struct {
+	Name     string // the caller's ID; empty for a made one
+	Workflow string
+	Queue    string
+	Input    []byte
+}
+
+// Started answers one StartRequest.
+type Started struct {
+	Run     store.Run // as created, or as found
+	Created bool
+	Err     error // ErrIDConflict, or nil
+}
+
+// Start creates the runs in one transaction, or finds those that exist. A run whose
+// workflow is executed here, and for which a slot is free, begins at once without a
+// claim. The answers are in the order of the requests.
+func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started, error) {
+	if err := e.clock.ensure(ctx, e.store); err != nil {
+		return nil, err
+	}
+	w, slots := e.reserve(requests)
+	starts := e.Prepare(ctx, requests)
+	local := make([]*store.Start, 0, slots)
+	now := starts[0].Run.CreatedAt
+	for _, s := range starts {
+		if len(local) < slots && e.Executes(s.Run.Workflow) {
+			w.own(&s.Run, now)
+			local = append(local, s)
+		}
+	}
+	if err := e.journal.Start(ctx, starts); err != nil {
+		w.release(slots)
+		return nil, err
+	}
+	used := 0
+	for _, s := range local {
+		if s.Outcome == store.Written {
+			w.enter(s.Run, nil, 0)
+			used++
+		}
+	}
+	w.release(slots - used)
+	if len(local) < len(starts) {
+		w.hint()
+	}
+	return e.Answer(ctx, starts), nil
+}
+
+// Prepare makes the rows of the requests, claimable now.
+func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) []*store.Start {
+	now := e.clock.now()
+	starts := make([]*store.Start, len(requests))
+	rows := make([]store.Start, len(requests))
+	for i, q := range requests {
+		id, name := store.NewRootID(q.Name)
+		trace := e.tel.StartSpan(ctx, q.Workflow, q.Queue, id, name)
+		rows[i].Run = store.Run{
+			ID: id, Name: name, Workflow: q.Workflow, Version: e.cfg.Version, Queue: q.Queue, Status: store.Pending,
+			Input: q.Input, Trace: trace, CreatedAt: now, WakeAt: now,
+		}
+		starts[i] = &rows[i]
+	}
+	return starts
+}
+
+// Ready makes sure that the database's clock is known, for callers of Prepare.
+func (e *Engine) Ready(ctx context.Context) error { return e.clock.ensure(ctx, e.store) }
+
+// Answer says what each committed start meant.
+func (e *Engine) Answer(ctx context.Context, starts []*store.Start) []Started {
+	answers := make([]Started, len(starts))
+	for i, s := range starts {
+		if s.Outcome == store.Written {
+			e.tel.Started(ctx, s.Run.Workflow, s.Run.Queue)
+			answers[i] = Started{Run: s.Run, Created: true}
+			continue
+		}
+		answers[i] = Started{Run: *s.Existing, Err: conflict(&s.Run, s.Existing)}
+	}
+	return answers
+}
+
+// conflict tells the same start, made twice, from another one under the same ID.
+func conflict(asked, found *store.Run) error {
+	switch {
+	case asked.Workflow != found.Workflow:
+		return fmt.Errorf("%w: run %q is of workflow %q, and was asked for again as %q: use another ID",
+			ErrIDConflict, asked.Name, found.Workflow, asked.Workflow)
+	case string(asked.Input) != string(found.Input):
+		return fmt.Errorf("%w: run %q of workflow %q exists with another input (%d bytes, now %d): use another ID, or the same input",
+			ErrIDConflict, asked.Name, asked.Workflow, len(found.Input), len(asked.Input))
+	}
+	return nil
+}
+
+// reserve takes slots for those of the requests that can begin here at once.
+func (e *Engine) reserve(requests []StartRequest) (*worker, int) {
+	want := 0
+	for _, q := range requests {
+		if e.Executes(q.Workflow) {
+			want++
+		}
+	}
+	w := e.worker()
+	if w == nil || want == 0 {
+		return w, 0
+	}
+	return w, w.acquire(want)
+}
+
+// Get answers the run that ref names, or ErrNotFound.
+func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
+	found, err := e.store.Get(ctx, []store.Ref{{Text: ref}})
+	if err != nil {
+		return nil, fmt.Errorf("get run %q: %w", ref, err)
+	}
+	if found[0] == nil {
+		return nil, fmt.Errorf("%w: there is no run %q in this database", ErrNotFound, ref)
+	}
+	return found[0], nil
+}
+
+// History answers the run's checkpoints, ordered by name.
+func (e *Engine) History(ctx context.Context, ref string) ([]store.Step, error) {
+	run, err := e.Get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := e.store.History(ctx, run.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the history of run %q: %w", ref, err)
+	}
+	return steps, nil
+}

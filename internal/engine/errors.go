@@ -1,0 +1,24 @@
+package engine
+
+import "errors"
+
+// The conditions that the root package shows under the same names.
+var (
+	ErrSuspended     = errors.New("durable: the run is suspended in this process")
+	ErrDuplicateStep = errors.New("durable: a step name was used twice")
+	ErrDiverged      = errors.New("durable: the code diverged from the recorded history")
+	ErrIDConflict    = errors.New("durable: the ID belongs to another start")
+	ErrNotFound      = errors.New("durable: no such run")
+	ErrInvalidName   = errors.New("durable: invalid name")
+	ErrNestedStep    = errors.New("durable: a step was called inside a step")
+	ErrStepLocked    = errors.New("durable: the step is locked by another transaction")
+	ErrRunning       = errors.New("durable: the engine is already running: call Run once, or make a second engine")
+)
+
+// Causes of a suspension, as context.Cause of a run's context.
+var (
+	ErrShutdown  = errors.New("durable: this process is shutting down")
+	ErrLeaseLost = errors.New("durable: the run's lease was lost")
+	ErrParked    = errors.New("durable: the run waits and has left memory")
+	errEnded     = errors.New("durable: the workflow function has returned")
+)

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// probe is the time between two looks for dead workers; a worker is taken for dead
+// only when two looks in a row say so, since a connection may just be reopening.
+const probe = 120 * time.Millisecond
+
+// renewLoop keeps the leases of the runs in memory, three times in their length. What
+// could not be kept is suspended when the lease ends by this process's own count,
+// whatever the database may say later.
+func (w *worker) renewLoop(ctx context.Context) {
+	every := w.e.cfg.Lease / 3
+	wait := every
+	for pause(ctx, wait-wait/8+rand.N(wait/4)) {
+		held := w.snapshot()
+		err := w.renew(ctx, held)
+		if ctx.Err() != nil {
+			return
+		}
+		wait = every
+		if err != nil {
+			w.log.Warn("could not renew leases; trying again", telemetry.KeyError, err)
+			wait = every / 8
+		}
+		now := w.e.clock.now()
+		for _, r := range held {
+			if now.After(r.lease()) {
+				r.lose()
+			}
+		}
+	}
+}
+
+// renew sends one heartbeat with the leases that are past a third of their length.
+func (w *worker) renew(ctx context.Context, held []*run) error {
+	cfg := &w.e.cfg
+	ctx, cancel := context.WithTimeout(ctx, cfg.Lease/3)
+	defer cancel()
+	now := w.e.clock.now()
+	until := now.Add(cfg.Lease)
+	due := make([]store.Lease, 0, len(held))
+	kept := make([]*run, 0, len(held))
+	for _, r := range held {
+		if r.lease().Sub(now) < cfg.Lease*2/3 {
+			due = append(due, store.Lease{Run: r.row.ID, Epoch: r.row.Epoch})
+			kept = append(kept, r)
+		}
+	}
+	asked := time.Now()
+	pulse, err := w.e.store.Renew(ctx, store.Heartbeat{
+		Worker: store.Worker{
+			ID: w.id, Name: cfg.Name, Version: cfg.Version,
+			Capacity: int32(cfg.Concurrency), Active: int32(len(held)), StartedAt: w.started,
+		},
+		Leases: due, LeaseUntil: until,
+	})
+	if err != nil {
+		return err
+	}
+	w.e.clock.set(pulse.Now, asked)
+	lost := make(map[uuid.UUID]bool, len(pulse.Lost))
+	for _, id := range pulse.Lost {
+		lost[id] = true
+	}
+	for _, r := range kept {
+		if lost[r.row.ID] {
+			r.lose()
+		} else {
+			r.extend(until)
+		}
+	}
+	return nil
+}
+
+// takeoverLoop looks for workers whose process is seen to be gone, and makes their
+// runs claimable at once. It only shortens what lease expiry would do.
+func (w *worker) takeoverLoop(ctx context.Context) {
+	suspects := make(map[uuid.UUID]bool)
+	expired := make(map[uuid.UUID]bool)
+	wait := probe
+	for pause(ctx, wait-wait/8+rand.N(wait/4)) {
+		dead, err := w.e.store.Dead(ctx, w.id)
+		if err != nil {
+			wait = min(2*wait, w.e.cfg.Lease/2)
+			continue
+		}
+		wait = probe
+		var sure []uuid.UUID
+		seen := make(map[uuid.UUID]bool, len(dead))
+		for _, id := range dead {
+			seen[id] = true
+			if suspects[id] && !expired[id] {
+				sure = append(sure, id)
+			}
+		}
+		suspects = seen
+		for id := range expired {
+			if !seen[id] {
+				delete(expired, id)
+			}
+		}
+		if len(sure) == 0 {
+			continue
+		}
+		freed, err := w.e.store.Expire(ctx, sure, w.query())
+		if err != nil {
+			w.log.Warn("could not take over the runs of dead workers; trying again", telemetry.KeyError, err)
+			continue
+		}
+		for _, id := range sure {
+			expired[id] = true
+		}
+		w.log.Info("took over from dead workers", telemetry.KeyCount, freed)
+		w.hint()
+	}
+}

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// separator stands between a scope and a name in it. Names given by users may not
+// contain control characters, so nobody's name can look like a scope.
+const separator = "\x1f"
+
+// MaxName is the longest name, in bytes, that a run, a workflow, a queue or a step
+// may have. Names are keys of an index.
+const MaxName = 512
+
+// Scope is a place for durable calls in a run: names are unique in it.
+type Scope struct {
+	r      *run
+	prefix string
+}
+
+// Context is the workflow function's context: it ends when the run leaves.
+func (s *Scope) Context() context.Context { return s.r.ctx }
+
+// Engine is the one that executes the run.
+func (s *Scope) Engine() *Engine { return s.r.e }
+
+// RunID is the run's UUID, and Name the caller's ID, or the step name of a child.
+func (s *Scope) RunID() uuid.UUID { return s.r.row.ID }
+
+// Name is described at RunID.
+func (s *Scope) Name() string { return s.r.row.Name }
+
+// Workflow is the name of the run's workflow.
+func (s *Scope) Workflow() string { return s.r.row.Workflow }
+
+// Replaying reports whether the run has executed nothing new yet in this process.
+func (s *Scope) Replaying() bool { return !s.r.live.Load() }
+
+// Logger is the engine's logger with the run's names on each line.
+func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
+
+// Shown is a name as people see it.
+func Shown(name string) string { return strings.ReplaceAll(name, separator, "/") }
+
+// CheckName answers ErrInvalidName unless the text can be a name: valid UTF-8
+// without control characters, not empty, at most MaxName bytes.
+func CheckName(what, name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: the name of a %s is empty: give it one", ErrInvalidName, what)
+	case len(name) > MaxName:
+		return fmt.Errorf("%w: the name of a %s has %d bytes, at most %d are kept (%.40q…): shorten it, or use a hash of it",
+			ErrInvalidName, what, len(name), MaxName, name)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%w: the name %q of a %s is not valid UTF-8: encode it", ErrInvalidName, name, what)
+	}
+	for _, c := range name {
+		if c < 0x20 || c == 0x7f {
+			return fmt.Errorf("%w: the name %q of a %s contains the control character %U: leave it out", ErrInvalidName, name, what, c)
+		}
+	}
+	return nil
+}
+
+// claimName marks the name as used in this execution and answers what history holds
+// for it. The site is where the user's code made the call.
+func (r *run) claimName(full string, kind store.Kind, site uintptr) (*store.Step, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.suspended != nil {
+		return nil, ErrSuspended
+	}
+	if first, twice := r.used[full]; twice {
+		return nil, fmt.Errorf("%w: %q in run %q (%s and %s): names are keys; add the item's key to the name in a loop",
+			ErrDuplicateStep, Shown(full), r.row.Name, position(first), position(site))
+	}
+	r.used[full] = site
+	recorded := r.history[full]
+	if recorded == nil {
+		r.live.Store(true)
+		return nil, nil
+	}
+	if recorded.Kind != kind {
+		return nil, divergedKind(&r.row, full, recorded.Kind, kind)
+	}
+	if !recorded.Status.Terminal() {
+		r.live.Store(true)
+		return recorded, nil
+	}
+	if r.replayed++; r.replayed == r.recorded {
+		r.live.Store(true)
+	}
+	return recorded, nil
+}
+
+func position(pc uintptr) string {
+	frame, _ := runtime.CallersFrames([]uintptr{pc}).Next()
+	if frame.File == "" {
+		return "unknown position"
+	}
+	return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
+}

@@ -1,0 +1,263 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// Spec is one durable call.
+type Spec struct {
+	Name string
+	Kind store.Kind
+	Site uintptr // where the user's code made the call
+
+	// Retry answers how long to wait after the given attempt has failed, or false for
+	// no more. Nil means no retry.
+	Retry func(attempt int32) (time.Duration, bool)
+
+	AttemptTimeout time.Duration // of one attempt; zero: none
+	TotalTimeout   time.Duration // from the first attempt's start; zero: none
+
+	// AtMostOnce writes the started marker before the function runs. If a process
+	// died after that, Verify is asked what happened; without it the step fails with
+	// CodeOutcomeUnknown.
+	AtMostOnce bool
+	Verify     func(ctx context.Context) (output []byte, happened bool, failure *Failure)
+
+	// Attempt does one attempt.
+	Attempt func(ctx context.Context) (output []byte, failure *Failure)
+
+	// Transact, instead of Attempt, does one attempt that also commits its own
+	// checkpoint: seal makes the row for an output, and the outcome is left in it. With
+	// a failure nothing was committed.
+	Transact func(ctx context.Context, seal Seal) (*store.StepWrite, *Failure)
+}
+
+// Seal makes the checkpoint of a transactional attempt's output.
+type Seal func(output []byte) *store.StepWrite
+
+// Result is the outcome of a durable call: an output or a failure, as recorded.
+type Result struct {
+	Output  []byte
+	Failure *Failure
+	// Fresh says that this call's own Attempt made the output, just now: what the
+	// caller decoded while encoding it still holds.
+	Fresh bool
+}
+
+// task is one step being executed.
+type task struct {
+	r        *run
+	spec     *Spec
+	name     string      // with its scope
+	recorded *store.Step // a row that is not terminal, or nil
+	attempt  int32       // the number of the attempt
+	first    time.Time   // when the first attempt began
+	unknown  bool        // an attempt of an AtMostOnce step began and its end is not known
+	exists   bool        // a row is in the database
+}
+
+// Step answers the step's recorded outcome, executing it first if there is none. An
+// error is ErrSuspended, or says that the call itself was wrong; a step's own failure
+// is in the Result.
+func (s *Scope) Step(spec *Spec) (Result, error) {
+	r := s.r
+	name := s.prefix + spec.Name
+	recorded, err := r.claimName(name, spec.Kind, spec.Site)
+	if err != nil {
+		return Result{}, err
+	}
+	if recorded != nil && recorded.Status.Terminal() {
+		return resultOf(recorded), nil
+	}
+	if recorded == nil {
+		if err := CheckName("step", spec.Name); err != nil {
+			return Result{}, err
+		}
+	}
+	if r.idle.nested() {
+		return Result{}, fmt.Errorf("%w: %q in run %q: return from the outer step first, and call this one from the workflow function",
+			ErrNestedStep, Shown(name), r.row.Name)
+	}
+	t := &task{r: r, spec: spec, name: name, recorded: recorded}
+	r.idle.busy()
+	defer r.idle.done()
+	return t.execute()
+}
+
+func resultOf(s *store.Step) Result {
+	if s.Status == store.StepFailed {
+		return Result{Failure: DecodeFailure(s.Error)}
+	}
+	return Result{Output: s.Output}
+}
+
+// execute runs attempts until the step has its outcome.
+func (t *task) execute() (Result, error) {
+	t.attempt, t.first = 1, t.r.e.clock.now()
+	if row := t.recorded; row != nil {
+		t.attempt, t.first, t.exists = row.Attempt+1, row.StartedAt, true
+		t.unknown = row.Status == store.StepStarted && t.spec.AtMostOnce
+		if row.Status == store.StepBackoff {
+			if err := t.rest(row.NextAt); err != nil {
+				return Result{}, err
+			}
+		}
+	}
+	for {
+		if t.r.e.clock.now().After(t.r.lease()) {
+			t.r.lose()
+		}
+		if t.r.ctx.Err() != nil {
+			return Result{}, ErrSuspended
+		}
+		result, next, err := t.once()
+		if err != nil || next.IsZero() {
+			return result, err
+		}
+		if err := t.rest(next); err != nil {
+			return Result{}, err
+		}
+		t.attempt++
+	}
+}
+
+// rest waits between attempts, in memory or out of it.
+func (t *task) rest(due time.Time) error {
+	t.r.idle.done()
+	defer t.r.idle.busy()
+	return t.r.idle.until(due)
+}
+
+// once does one attempt and records what came of it. A time answered is when the next
+// attempt is due.
+func (t *task) once() (Result, time.Time, error) {
+	m := &marker{t: t}
+	if t.spec.AtMostOnce && !t.unknown {
+		if res, done, err := t.announce(); done || err != nil {
+			return res, time.Time{}, err
+		}
+	} else {
+		m.arm()
+	}
+	began := time.Now()
+	sealed, output, failure, err := t.try()
+	if merr := m.settle(); merr != nil && err == nil {
+		err = merr
+	}
+	if err != nil {
+		return Result{}, time.Time{}, err
+	}
+	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.spec.Name, t.attempt, time.Since(began), failure.ErrorType())
+	if failure != nil {
+		return t.failed(failure)
+	}
+	if sealed != nil {
+		return t.settled(sealed)
+	}
+	return t.write(t.row(store.StepCompleted, output, nil))
+}
+
+// failed records a failed attempt: a backoff if another is to come, else the end.
+func (t *task) failed(f *Failure) (Result, time.Time, error) {
+	f.Attempts = t.attempt
+	now := t.r.e.clock.now()
+	if next, ok := t.next(f, now); ok {
+		w := t.row(store.StepBackoff, nil, f)
+		w.Step.NextAt = next
+		res, _, err := t.write(w)
+		if err != nil || w.Outcome == store.Adopted {
+			return res, time.Time{}, err
+		}
+		t.r.logger().Debug("an attempt failed; the step will be tried again", telemetry.KeyStep, Shown(t.name),
+			telemetry.KeyAttempt, t.attempt, telemetry.KeyError, f.Message, telemetry.KeyNextAt, next)
+		return Result{}, next, nil
+	}
+	return t.write(t.row(store.StepFailed, nil, f))
+}
+
+// next is when the step is tried again after the failure, if it is.
+func (t *task) next(f *Failure, now time.Time) (time.Time, bool) {
+	if f.Permanent || t.spec.Retry == nil {
+		return time.Time{}, false
+	}
+	delay, ok := t.spec.Retry(t.attempt)
+	if !ok {
+		return time.Time{}, false
+	}
+	next := now.Add(delay)
+	if t.spec.TotalTimeout > 0 && next.After(t.first.Add(t.spec.TotalTimeout)) {
+		f.Message = fmt.Sprintf("no time for another attempt within the total timeout of %v: %s", t.spec.TotalTimeout, f.Message)
+		f.Codes = append(f.Codes, CodeTimeout)
+		return time.Time{}, false
+	}
+	return next, true
+}
+
+// row makes the checkpoint of the current attempt.
+func (t *task) row(status store.StepStatus, output []byte, f *Failure) *store.StepWrite {
+	w := &store.StepWrite{Exists: t.exists, Step: store.Step{
+		RunID: t.r.row.ID, Name: t.name, Kind: t.spec.Kind, Status: status, Attempt: t.attempt, Epoch: t.r.row.Epoch,
+		Output: output, StartedAt: t.first,
+	}}
+	if f != nil {
+		w.Step.Error = f.Encode()
+	}
+	if status != store.StepStarted {
+		w.Step.EndedAt = t.r.e.clock.now()
+	}
+	return w
+}
+
+// write commits the row and answers what the step's outcome now is.
+func (t *task) write(w *store.StepWrite) (Result, time.Time, error) {
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		// A result that has arrived is offered even if the run is leaving: the fence
+		// decides, and the journal's patience bounds the wait.
+		err := t.r.e.journal.Step(t.r.durable, w)
+		switch {
+		case errors.Is(err, store.ErrBadData) && w.Step.Status == store.StepCompleted:
+			return t.write(t.row(store.StepFailed, nil, &Failure{
+				Message: fmt.Sprintf("the database refused the output: %v", err), Codes: []string{CodeRefused}, Attempts: t.attempt, Permanent: true,
+			}))
+		case errors.Is(err, store.ErrUnavailable), errors.Is(err, journal.ErrClosed):
+			t.r.logger().Error("a checkpoint could not be written; the run leaves this process", telemetry.KeyStep, Shown(t.name), telemetry.KeyError, err)
+			t.r.lose()
+			return Result{}, time.Time{}, ErrSuspended
+		case err != nil:
+			return Result{}, time.Time{}, fmt.Errorf("write the checkpoint of step %q in run %q: %w", Shown(t.name), t.r.row.Name, err)
+		case w.Outcome != store.Locked:
+			return t.settled(w)
+		case !pause(t.r.hard, wait/2+rand.N(wait)):
+			return Result{}, time.Time{}, ErrSuspended
+		case t.r.e.clock.now().After(t.r.lease()):
+			return Result{}, time.Time{}, fmt.Errorf("%w: step %q in run %q: end the transaction that holds its row", ErrStepLocked, Shown(t.name), t.r.row.Name)
+		}
+	}
+}
+
+// settled turns the answer to a committed write into the step's outcome.
+func (t *task) settled(w *store.StepWrite) (Result, time.Time, error) {
+	switch w.Outcome {
+	case store.Written:
+		t.exists = true
+		res := resultOf(&w.Step)
+		res.Fresh = w.Step.Status == store.StepCompleted
+		return res, time.Time{}, nil
+	case store.Adopted:
+		if w.Recorded.Kind != t.spec.Kind {
+			return Result{}, time.Time{}, divergedKind(&t.r.row, t.name, w.Recorded.Kind, t.spec.Kind)
+		}
+		return resultOf(w.Recorded), time.Time{}, nil
+	default:
+		t.r.lose()
+		return Result{}, time.Time{}, ErrSuspended
+	}
+}

@@ -1,0 +1,282 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// lastCall is how long a drain waits, after the grace period, for steps that were
+// told to end. What still runs then is abandoned: its writes are fenced.
+const lastCall = time.Second
+
+// worker executes runs from the beginning of Run to its end.
+type worker struct {
+	e       *Engine
+	id      uuid.UUID
+	started time.Time
+	pairs   []store.Pair
+	log     *slog.Logger
+
+	// ctx is the parent of every run's contexts; it outlives the drain's grace
+	// period, and then ends with ErrShutdown.
+	ctx  context.Context
+	kill context.CancelCauseFunc
+
+	hints chan struct{} // a run may be claimable
+	freed chan struct{} // a slot was given back
+
+	mu    sync.Mutex
+	runs  map[uuid.UUID]*run
+	slots int  // taken: by runs, and by starts and claims under way
+	open  bool // new runs are taken
+	empty chan struct{}
+}
+
+func newWorker(e *Engine) *worker {
+	ctx, kill := context.WithCancelCause(context.Background())
+	w := &worker{
+		e: e, id: store.NewID(0), ctx: ctx, kill: kill,
+		hints: make(chan struct{}, 1), freed: make(chan struct{}, 1),
+		runs: make(map[uuid.UUID]*run), empty: make(chan struct{}),
+	}
+	for _, d := range e.defs {
+		w.pairs = append(w.pairs, store.Pair{Queue: d.Queue, Workflow: d.Name})
+	}
+	w.log = e.tel.Log.With(telemetry.KeyWorker, w.id)
+	return w
+}
+
+// serve registers the worker, runs its loops until ctx ends, and drains.
+func (w *worker) serve(ctx context.Context) error {
+	defer w.kill(ErrShutdown)
+	if err := w.register(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // asked to stop before it began: there is nothing to drain
+		}
+		return err
+	}
+	// The loops that take work end with ctx; those that keep it end after the drain.
+	keeping, stopKeeping := context.WithCancel(w.ctx)
+	defer stopKeeping()
+	var taking, kept sync.WaitGroup
+	if len(w.pairs) > 0 {
+		taking.Go(func() { w.claimLoop(ctx) })
+		taking.Go(func() { w.takeoverLoop(ctx) })
+		kept.Go(func() { w.renewLoop(keeping) })
+		kept.Go(func() { w.attendLoop(keeping) })
+	}
+	w.mu.Lock()
+	w.open = true
+	w.mu.Unlock()
+
+	<-ctx.Done()
+	w.close()
+	taking.Wait()
+	w.drain()
+	stopKeeping()
+	kept.Wait()
+	return w.leave()
+}
+
+// register tells the database of the worker, and waits for a database that is away.
+func (w *worker) register(ctx context.Context) error {
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := w.e.clock.ensure(ctx, w.e.store)
+		if err == nil {
+			w.started = w.e.clock.now()
+			if err = w.renew(ctx, nil); err == nil {
+				return nil
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		w.log.Warn("the database is away; trying again", telemetry.KeyError, err)
+		if !pause(ctx, wait/2+rand.N(wait)) {
+			return ctx.Err()
+		}
+	}
+}
+
+// acquire takes up to want slots.
+func (w *worker) acquire(want int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.open {
+		return 0
+	}
+	n := min(want, w.e.cfg.Concurrency-w.slots)
+	w.slots += n
+	return n
+}
+
+// release gives back slots that no run uses. A nil worker has none.
+func (w *worker) release(n int) {
+	if w == nil || n == 0 {
+		return
+	}
+	w.mu.Lock()
+	w.slots -= n
+	if !w.open && w.slots == 0 {
+		close(w.empty)
+	}
+	w.mu.Unlock()
+	poke(w.freed)
+}
+
+// hint says that a run may be claimable. A nil worker does not care.
+func (w *worker) hint() {
+	if w != nil {
+		poke(w.hints)
+	}
+}
+
+// own makes the run this worker's from its very start.
+func (w *worker) own(r *store.Run, now time.Time) {
+	r.Status, r.Epoch = store.Running, 1
+	r.Owner = uuid.NullUUID{UUID: w.id, Valid: true}
+	r.StartedAt, r.WakeAt = now, now.Add(w.e.cfg.Lease)
+}
+
+// enter executes a run that this worker owns, in a slot that was acquired for it.
+func (w *worker) enter(row store.Run, history []store.Step, late time.Duration) {
+	r := newRun(w, row, history)
+	w.mu.Lock()
+	w.runs[row.ID] = r
+	open := w.open
+	w.mu.Unlock()
+	if !open {
+		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
+	}
+	go r.exec(late)
+}
+
+// left is called by a run as the last thing it does.
+func (w *worker) left(r *run) {
+	w.mu.Lock()
+	delete(w.runs, r.row.ID)
+	w.mu.Unlock()
+	w.release(1)
+}
+
+// executing reports whether the run is in this worker's memory.
+func (w *worker) executing(id uuid.UUID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.runs[id] != nil
+}
+
+// snapshot lists the runs in memory.
+func (w *worker) snapshot() []*run {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	runs := make([]*run, 0, len(w.runs))
+	for _, r := range w.runs {
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+// close takes no new runs from now on.
+func (w *worker) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open = false
+	if w.slots == 0 {
+		close(w.empty)
+	}
+}
+
+// drain suspends every run, lets running steps finish for the grace period, then ends
+// their contexts. A run whose function does not return even then is reported and
+// given up.
+func (w *worker) drain() {
+	for _, r := range w.snapshot() {
+		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
+	}
+	if w.emptied(w.e.cfg.Grace) {
+		return
+	}
+	w.kill(ErrShutdown)
+	if w.emptied(lastCall) {
+		return
+	}
+	stuck := w.snapshot()
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for _, r := range stuck {
+		w.log.Error("a workflow function did not return after its context ended; the run is given to others",
+			telemetry.KeyRun, r.row.ID, telemetry.KeyName, r.row.Name, telemetry.KeyWorkflow, r.row.Workflow)
+		r.abandon()
+	}
+	w.log.Debug("goroutines of the functions that did not return", telemetry.KeyStack, string(stacks))
+}
+
+func (w *worker) emptied(within time.Duration) bool {
+	t := time.NewTimer(within)
+	defer t.Stop()
+	select {
+	case <-w.empty:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// leave takes the worker off the registry, and frees what it may still own: the
+// answer to a claim can have been lost.
+func (w *worker) leave() error {
+	ctx, cancel := context.WithTimeout(context.Background(), w.e.cfg.Lease)
+	defer cancel()
+	if _, err := w.e.store.Expire(ctx, []uuid.UUID{w.id}, w.query()); err != nil {
+		w.log.Warn("could not sign off; the leases expire by themselves", telemetry.KeyError, err)
+	}
+	return nil
+}
+
+// query is a claim of nothing yet: who asks, for what, and when.
+func (w *worker) query() store.ClaimQuery {
+	now := w.e.clock.now()
+	return store.ClaimQuery{
+		Worker: w.id, Pairs: w.pairs, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.MaxCrashes,
+	}
+}
+
+// attendLoop keeps the worker visible to others, and hears of runs to claim.
+func (w *worker) attendLoop(ctx context.Context) {
+	if err := w.e.store.Attend(ctx, w.id, w.hint); err != nil && ctx.Err() == nil {
+		w.log.Warn("no hints and no fast takeover; polling and lease expiry do the work", telemetry.KeyError, err)
+	}
+}
+
+// pause waits, and reports false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,107 @@
+package journal
+
+import (
+	"context"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Entry is one caller's unit: what it holds is committed in one transaction. From
+// append to the answer it belongs to the journal.
+type Entry struct {
+	starts []*store.Start
+	step   *store.StepWrite
+	run    *store.RunWrite
+	items  int
+	bytes  int
+	done   chan error // holds the one answer, so that nobody need wait for it
+}
+
+// overhead is the rough size of a row beside its payloads.
+const overhead = 128
+
+func newEntry() *Entry { return &Entry{items: 1, bytes: overhead, done: make(chan error, 1)} }
+
+// join adds the entry's items to the batch.
+func (e *Entry) join(b *store.Batch) {
+	switch {
+	case e.step != nil:
+		b.Steps = append(b.Steps, e.step)
+	case e.run != nil:
+		b.Runs = append(b.Runs, e.run)
+	default:
+		b.Starts = append(b.Starts, e.starts...)
+	}
+}
+
+// Start commits new runs, all of them in one transaction, and waits. The outcomes
+// are in the items. If ctx ends first, the starts may or may not become durable.
+func (j *Journal) Start(ctx context.Context, starts []*store.Start) error {
+	e := newEntry()
+	e.starts = starts
+	e.items = len(starts)
+	e.bytes = 0
+	for _, s := range starts {
+		e.bytes += overhead + len(s.Run.Input)
+	}
+	return j.await(ctx, e)
+}
+
+// Step commits one state of a step and waits for it.
+func (j *Journal) Step(ctx context.Context, w *store.StepWrite) error {
+	return j.await(ctx, stepEntry(w))
+}
+
+// Run commits the end of one ownership of a run and waits for it.
+func (j *Journal) Run(ctx context.Context, w *store.RunWrite) error {
+	e := newEntry()
+	e.run = w
+	e.bytes += len(w.Output) + len(w.Error)
+	return j.await(ctx, e)
+}
+
+// Mark appends a started marker without waiting. The caller must Settle it before it
+// writes the step again.
+func (j *Journal) Mark(w *store.StepWrite) (*Entry, error) {
+	e := stepEntry(w)
+	return e, j.append(e)
+}
+
+// Settle ends a marker: one that no flush has taken is withdrawn, one in flight is
+// waited for. It reports whether the marker was committed, so that its outcome in
+// the item holds.
+func (j *Journal) Settle(e *Entry) (committed bool, err error) {
+	select {
+	case err := <-e.done:
+		return err == nil, err
+	default:
+	}
+	if j.withdraw(e) {
+		return false, nil
+	}
+	err = <-e.done
+	return err == nil, err
+}
+
+func stepEntry(w *store.StepWrite) *Entry {
+	e := newEntry()
+	e.step = w
+	e.bytes += len(w.Step.Output) + len(w.Step.Error)
+	return e
+}
+
+// await appends and waits. An entry whose caller leaves first is withdrawn if no
+// flush has taken it; otherwise the journal keeps it, and the caller must not
+// touch its items again.
+func (j *Journal) await(ctx context.Context, e *Entry) error {
+	if err := j.append(e); err != nil {
+		return err
+	}
+	select {
+	case err := <-e.done:
+		return err
+	case <-ctx.Done():
+		j.withdraw(e)
+		return context.Cause(ctx)
+	}
+}

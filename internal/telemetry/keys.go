@@ -1,0 +1,50 @@
+// Package telemetry names what durable tells about itself: the keys of its log
+// lines, its metrics and its spans. It uses OpenTelemetry's API only, so that a
+// program without an SDK pays next to nothing, and slog, silent at Info while idle.
+//
+// IDs are attributes of spans and log lines, never of metrics: they would make a
+// series per run.
+package telemetry
+
+// Keys of log lines.
+const (
+	KeyRun      = "run"
+	KeyName     = "name"
+	KeyWorkflow = "workflow"
+	KeyStep     = "step"
+	KeyAttempt  = "attempt"
+	KeyEpoch    = "epoch"
+	KeyQueue    = "queue"
+	KeyWorker   = "worker"
+	KeyReason   = "reason"
+	KeyError    = "error"
+	KeyStack    = "stack"
+	KeyCount    = "count"
+	KeyNextAt   = "next_at"
+)
+
+// Attributes of spans and metrics.
+const (
+	AttrWorkflow  = "durable.workflow.name"
+	AttrStep      = "durable.step.name"
+	AttrQueue     = "durable.queue.name"
+	AttrOutcome   = "durable.outcome"
+	AttrErrorType = "error.type"
+
+	// On spans only.
+	AttrRunID   = "durable.run.id"
+	AttrRunName = "durable.run.name"
+	AttrAttempt = "durable.attempt"
+	AttrEpoch   = "durable.epoch"
+)
+
+// Outcomes of a run's segment in one process.
+const (
+	OutcomeCompleted = "completed"
+	OutcomeFailed    = "failed"
+	OutcomeCancelled = "cancelled"
+	OutcomePaused    = "paused"
+	OutcomeParked    = "parked"
+	OutcomeReleased  = "released"
+	OutcomeLost      = "lost"
+)

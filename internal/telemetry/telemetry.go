@@ -1,0 +1,171 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// scope is the name of durable's instruments and tracer.
+const scope = "github.com/seed8ec063be/durable"
+
+// Telemetry is where one engine reports. Make it with New.
+type Telemetry struct {
+	Log    *slog.Logger
+	Tracer trace.Tracer
+
+	started    metric.Int64Counter
+	completed  metric.Int64Counter
+	recovered  metric.Int64Counter
+	active     metric.Int64UpDownCounter
+	leasesLost metric.Int64Counter
+	retries    metric.Int64Counter
+	duration   metric.Float64Histogram
+	latency    metric.Float64Histogram
+	step       metric.Float64Histogram
+	flush      metric.Float64Histogram
+	batch      metric.Int64Histogram
+	payload    metric.Int64Histogram
+}
+
+// New makes the instruments. Nil arguments mean a silent log and the global
+// providers of OpenTelemetry.
+func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider) (*Telemetry, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if tp == nil {
+		tp = otel.GetTracerProvider()
+	}
+	if mp == nil {
+		mp = otel.GetMeterProvider()
+	}
+	t := &Telemetry{Log: log, Tracer: tp.Tracer(scope)}
+	m := instruments{meter: mp.Meter(scope)}
+	t.started = m.counter("durable.workflows.started", "{run}", "Runs created by this process.")
+	t.completed = m.counter("durable.workflows.completed", "{run}", "Runs ended by this process, by outcome.")
+	t.recovered = m.counter("durable.workflows.recovered", "{run}", "Runs taken over after a lost lease.")
+	t.leasesLost = m.counter("durable.leases.lost", "{lease}", "Leases that ended before their run did.")
+	t.retries = m.counter("durable.step.retries", "{attempt}", "Attempts after the first.")
+	t.active = m.upDown("durable.workflows.active", "{run}", "Runs executing in this process.")
+	t.duration = m.seconds("durable.workflow.duration", "From a run's start to its end.")
+	t.latency = m.seconds("durable.workflow.schedule_latency", "From the time a run was due to its claim.")
+	t.step = m.seconds("durable.step.duration", "One attempt of a step.")
+	t.flush = m.seconds("durable.journal.flush.duration", "One flush of the journal.")
+	t.batch = m.sizes("durable.journal.batch.size", "{item}", "Items of one flush.")
+	t.payload = m.sizes("durable.payload.size", "By", "Encoded outputs of steps and runs.")
+	if m.err != nil {
+		return nil, fmt.Errorf("create the metrics of durable: %w", m.err)
+	}
+	return t, nil
+}
+
+// Started counts runs created.
+func (t *Telemetry) Started(ctx context.Context, workflow, queue string) {
+	if t.started.Enabled(ctx) {
+		t.started.Add(ctx, 1, metric.WithAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrQueue, queue)))
+	}
+}
+
+// Entered counts a run that begins to execute here, late by the given time.
+func (t *Telemetry) Entered(ctx context.Context, workflow, queue string, late time.Duration, recovered bool) {
+	if !t.active.Enabled(ctx) {
+		return
+	}
+	set := metric.WithAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrQueue, queue))
+	t.active.Add(ctx, 1, set)
+	t.latency.Record(ctx, late.Seconds(), set)
+	if recovered {
+		t.recovered.Add(ctx, 1, set)
+	}
+}
+
+// Left counts a run that no longer executes here. A lifetime above zero says that it
+// ended for good.
+func (t *Telemetry) Left(ctx context.Context, workflow, queue, outcome, errorType string, lifetime time.Duration) {
+	if !t.active.Enabled(ctx) {
+		return
+	}
+	base := []attribute.KeyValue{attribute.String(AttrWorkflow, workflow), attribute.String(AttrQueue, queue)}
+	t.active.Add(ctx, -1, metric.WithAttributes(base...))
+	if outcome == OutcomeLost {
+		t.leasesLost.Add(ctx, 1, metric.WithAttributes(base...))
+	}
+	if lifetime <= 0 {
+		return
+	}
+	base = append(base, attribute.String(AttrOutcome, outcome))
+	if errorType != "" {
+		base = append(base, attribute.String(AttrErrorType, errorType))
+	}
+	t.completed.Add(ctx, 1, metric.WithAttributes(base...))
+	t.duration.Record(ctx, lifetime.Seconds(), metric.WithAttributes(base...))
+}
+
+// Attempted records one attempt of a step.
+func (t *Telemetry) Attempted(ctx context.Context, workflow, step string, attempt int32, took time.Duration, errorType string) {
+	if !t.step.Enabled(ctx) {
+		return
+	}
+	set := []attribute.KeyValue{attribute.String(AttrWorkflow, workflow), attribute.String(AttrStep, step)}
+	if attempt > 1 {
+		t.retries.Add(ctx, 1, metric.WithAttributes(set...))
+	}
+	if errorType != "" {
+		set = append(set, attribute.String(AttrErrorType, errorType))
+	}
+	t.step.Record(ctx, took.Seconds(), metric.WithAttributes(set...))
+}
+
+// Flushed records one flush of the journal.
+func (t *Telemetry) Flushed(items, bytes int, took time.Duration) {
+	ctx := context.Background()
+	if !t.flush.Enabled(ctx) {
+		return
+	}
+	t.flush.Record(ctx, took.Seconds())
+	t.batch.Record(ctx, int64(items))
+	t.payload.Record(ctx, int64(bytes))
+}
+
+// instruments makes instruments and keeps the first error.
+type instruments struct {
+	meter metric.Meter
+	err   error
+}
+
+func (m *instruments) keep(err error) {
+	if m.err == nil {
+		m.err = err
+	}
+}
+
+func (m *instruments) counter(name, unit, what string) metric.Int64Counter {
+	c, err := m.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(what))
+	m.keep(err)
+	return c
+}
+
+func (m *instruments) upDown(name, unit, what string) metric.Int64UpDownCounter {
+	c, err := m.meter.Int64UpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
+	m.keep(err)
+	return c
+}
+
+func (m *instruments) seconds(name, what string) metric.Float64Histogram {
+	h, err := m.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(what))
+	m.keep(err)
+	return h
+}
+
+func (m *instruments) sizes(name, unit, what string) metric.Int64Histogram {
+	h, err := m.meter.Int64Histogram(name, metric.WithUnit(unit), metric.WithDescription(what))
+	m.keep(err)
+	return h
+}

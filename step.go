@@ -1,0 +1,185 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Step answers the recorded outcome of the step called name, or runs fn and records
+// what it returns. It blocks until the outcome is durable. A step whose outcome is
+// recorded never runs again; until then it can run more than once, if its process
+// dies or its retry policy asks for it.
+//
+// The value answered is the one that decodes from the checkpoint, also on the first
+// run, and a failure is a *StepError made from its record. Other errors are
+// ErrSuspended (return it), ErrDuplicateStep, ErrNestedStep, ErrInvalidName,
+// ErrInvalidConfig and ErrDiverged.
+func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts ...StepOption) (T, error) {
+	call := newCall[T](c, name, store.KindStep, opts)
+	call.spec.Attempt = func(ctx context.Context) ([]byte, *engine.Failure) {
+		v, err := fn(ctx)
+		return call.record(v, err)
+	}
+	return call.do()
+}
+
+// Do is Step for functions that answer nothing but an error.
+func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption) error {
+	call := newCall[struct{}](c, name, store.KindStep, opts)
+	call.spec.Attempt = func(ctx context.Context) ([]byte, *engine.Failure) {
+		return call.record(struct{}{}, fn(ctx))
+	}
+	_, err := call.do()
+	return err
+}
+
+// call is one durable call on its way: the typed side of an engine.Spec.
+type call[T any] struct {
+	c     *Ctx
+	spec  engine.Spec
+	value T // of this call's own attempt, as decoded from its encoding
+	err   error
+}
+
+func newCall[T any](c *Ctx, name string, kind store.Kind, opts []StepOption) *call[T] {
+	k := &call[T]{c: c, spec: engine.Spec{Name: name, Kind: kind, Site: site()}}
+	if len(opts) > 0 {
+		k.err = k.configure(opts)
+	}
+	return k
+}
+
+func (k *call[T]) configure(opts []StepOption) error {
+	var o stepOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.err != nil {
+		return fmt.Errorf("step %q: %w", k.spec.Name, o.err)
+	}
+	if o.retry != nil {
+		if o.atMostOnce {
+			return fmt.Errorf("%w: step %q has both AtMostOnce and a retry policy: at most one attempt is made, so leave one of them out", ErrInvalidConfig, k.spec.Name)
+		}
+		k.spec.Retry = o.retry.next
+	}
+	k.spec.AttemptTimeout, k.spec.TotalTimeout, k.spec.AtMostOnce = o.attempt, o.total, o.atMostOnce
+	if o.verify == nil {
+		return nil
+	}
+	verify, ok := o.verify.(func(context.Context) (T, bool, error))
+	if !ok {
+		return fmt.Errorf("%w: Verify of step %q is a %T, its result must be the step's own %T", ErrInvalidConfig, k.spec.Name, o.verify, k.value)
+	}
+	k.spec.Verify = func(ctx context.Context) ([]byte, bool, *engine.Failure) {
+		v, happened, err := verify(ctx)
+		if err != nil || !happened {
+			_, f := k.record(v, err)
+			return nil, false, f
+		}
+		b, f := k.record(v, nil)
+		return b, true, f
+	}
+	return nil
+}
+
+// record makes what a user's function returned ready to be written.
+func (k *call[T]) record(v T, err error) ([]byte, *engine.Failure) {
+	if err != nil {
+		return nil, failureOf(err)
+	}
+	b, back, err := roundTrip(v, k.c.maxPayload)
+	if err != nil {
+		return nil, permanently(err) // the function has taken effect: never run it again for this
+	}
+	k.value = back
+	return b, nil
+}
+
+// do makes the call and answers what its record says.
+func (k *call[T]) do() (T, error) {
+	var zero T
+	if k.err != nil {
+		return zero, k.err
+	}
+	res, err := k.c.scope.Step(&k.spec)
+	switch {
+	case err != nil:
+		return zero, err
+	case res.Failure != nil:
+		return zero, stepError(k.spec.Name, res.Failure)
+	case res.Fresh:
+		return k.value, nil
+	}
+	v, err := decode[T](res.Output)
+	if err != nil {
+		return zero, fmt.Errorf("%w: the output of %s %q in run %q of workflow %q (%d bytes) no longer decodes into %T: %w: bring back the old type, or give the step another name",
+			ErrDiverged, k.spec.Kind, k.spec.Name, k.c.ID(), k.c.scope.Workflow(), len(res.Output), zero, err)
+	}
+	return v, nil
+}
+
+// StepOption changes how one step is executed.
+type StepOption func(*stepOptions)
+
+type stepOptions struct {
+	retry          *RetryPolicy
+	attempt, total time.Duration
+	atMostOnce     bool
+	verify         any
+	err            error
+}
+
+// Retry makes further attempts by the policy when one fails.
+func Retry(p RetryPolicy) StepOption {
+	return func(o *stepOptions) {
+		o.retry = &p
+		o.fail(p.check())
+	}
+}
+
+// AttemptTimeout bounds each attempt. The function's context ends then; a function
+// that ignores it is left behind, and the attempt has failed with ErrTimeout.
+func AttemptTimeout(d time.Duration) StepOption {
+	return func(o *stepOptions) {
+		o.attempt = d
+		o.positive("AttemptTimeout", d)
+	}
+}
+
+// TotalTimeout bounds the whole step, from its first attempt's start, over waits and
+// processes. When it is over the step fails with ErrTimeout.
+func TotalTimeout(d time.Duration) StepOption {
+	return func(o *stepOptions) {
+		o.total = d
+		o.positive("TotalTimeout", d)
+	}
+}
+
+// AtMostOnce records that the function begins before it does, so that it runs zero
+// times or once. If its process dies meanwhile, the step fails with ErrOutcomeUnknown,
+// or asks Verify.
+func AtMostOnce() StepOption { return func(o *stepOptions) { o.atMostOnce = true } }
+
+// Verify is AtMostOnce with a way out: after a crash fn is asked whether the step took
+// effect, and answers its result if so. If not, the step runs. An error of fn leaves
+// the step failed with ErrOutcomeUnknown.
+func Verify[T any](fn func(context.Context) (result T, happened bool, err error)) StepOption {
+	return func(o *stepOptions) { o.atMostOnce, o.verify = true, fn }
+}
+
+func (o *stepOptions) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+func (o *stepOptions) positive(name string, d time.Duration) {
+	if d <= 0 {
+		o.fail(fmt.Errorf("%w: %s of %v: it must be positive", ErrInvalidConfig, name, d))
+	}
+}

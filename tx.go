@@ -1,0 +1,66 @@
+package durable
+
+import (
+	"context"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Transactor runs work in one transaction of s, writes the checkpoint that work
+// answers in the same transaction, and commits; the row's outcome says what came of
+// it. It rolls back and answers work's error if there is one.
+type Transactor[X any] func(ctx context.Context, s Store, work func(ctx context.Context, tx X) (*store.StepWrite, error)) (*store.StepWrite, error)
+
+// TxStep is what the Tx functions of the stores are made of; call those. It is Step for
+// a function whose writes, in the transaction that it gets, commit together with the
+// checkpoint: exactly once.
+func TxStep[T, X any](c *Ctx, name string, in Transactor[X], fn func(context.Context, X) (T, error), opts ...StepOption) (T, error) {
+	call := newCall[T](c, name, store.KindTx, opts)
+	call.spec.Transact = func(ctx context.Context, seal engine.Seal) (*store.StepWrite, *engine.Failure) {
+		var failure *engine.Failure // what work met, if it was not the database
+		w, err := in(ctx, c.scope.Engine().Store(), func(ctx context.Context, tx X) (*store.StepWrite, error) {
+			failure = nil
+			v, err := fn(ctx, tx)
+			if err != nil {
+				return nil, err
+			}
+			output, f := call.record(v, nil)
+			if f != nil {
+				failure = f
+				return nil, ErrNotEncodable
+			}
+			return seal(output), nil
+		})
+		switch {
+		case failure != nil:
+			return nil, failure
+		case err != nil:
+			return nil, failureOf(err)
+		}
+		return w, nil
+	}
+	return call.do()
+}
+
+// StartIn is what the StartTx functions of the stores are made of; call those. It
+// prepares the start of a run, lets insert write it in the caller's own transaction,
+// and answers the handle of a run that exists once that transaction has committed.
+func StartIn[I, O any](ctx context.Context, e *Engine, w *Workflow[I, O], in I, insert func(context.Context, Store, []*store.Start) error, opts ...StartOption) (*Run[O], error) {
+	request, err := w.request(e, in, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.inner.Ready(ctx); err != nil {
+		return nil, err
+	}
+	starts := e.inner.Prepare(ctx, []engine.StartRequest{request})
+	if err := insert(ctx, e.inner.Store(), starts); err != nil {
+		return nil, err
+	}
+	answer := e.inner.Answer(ctx, starts)[0]
+	if answer.Err != nil {
+		return nil, answer.Err
+	}
+	return newRun[O](e, &answer.Run), nil
+}

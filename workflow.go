@@ -1,0 +1,261 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// DefaultQueue is where runs wait whose workflow names no queue.
+const DefaultQueue = "default"
+
+// Workflow is a registered name and its function. Make it with Define.
+type Workflow[I, O any] struct {
+	name  string
+	queue string
+	fn    func(*Ctx, I) (O, error)
+	err   error
+}
+
+// Define names a workflow function. The name is kept in the database, and is how other
+// processes find the function: never change it while runs are alive. A name that
+// cannot be one, or a nil function, is answered by New and by each start.
+//
+// The function must be deterministic: what it does outside durable calls must follow
+// from its input and their results, since it is executed again from its beginning
+// after a crash, with recorded results answered from history.
+func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...WorkflowOption) *Workflow[I, O] {
+	o := workflowOptions{queue: DefaultQueue}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	w := &Workflow[I, O]{name: name, queue: o.queue, fn: fn}
+	w.err = errors.Join(engine.CheckName("workflow", name), engine.CheckName("queue", o.queue))
+	if fn == nil {
+		w.err = errors.Join(w.err, fmt.Errorf("%w: workflow %q has no function", ErrInvalidConfig, name))
+	}
+	return w
+}
+
+// WorkflowOption changes how a workflow is dispatched.
+type WorkflowOption func(*workflowOptions)
+
+type workflowOptions struct{ queue string }
+
+// Queue names the queue in which the workflow's runs wait. Unless given: DefaultQueue.
+func Queue(name string) WorkflowOption { return func(o *workflowOptions) { o.queue = name } }
+
+// Definition is a *Workflow of any types, for Config.Workflows.
+type Definition interface {
+	// Name is the workflow's name.
+	Name() string
+	definition(maxPayload int) (*engine.Definition, error)
+}
+
+// Name is the workflow's name.
+func (w *Workflow[I, O]) Name() string { return w.name }
+
+// definition is the workflow as the engine sees it: bytes in, bytes out.
+func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) {
+	if w.err != nil {
+		return nil, w.err
+	}
+	return &engine.Definition{Name: w.name, Queue: w.queue, Run: func(s *engine.Scope, input []byte) ([]byte, *engine.Failure) {
+		in, err := decode[I](input)
+		if err != nil {
+			return nil, failureOf(fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",
+				ErrDiverged, s.Name(), w.name, len(input), err))
+		}
+		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload}, in)
+		if err != nil {
+			return nil, failureOf(err)
+		}
+		b, err := encode(out, maxPayload)
+		if err != nil {
+			return nil, failureOf(err)
+		}
+		return b, nil
+	}}, nil
+}
+
+// StartOption changes one start.
+type StartOption func(*startOptions)
+
+type startOptions struct {
+	id  string
+	err error
+}
+
+// ID names the run: the same ID with the same workflow and input is the same run, however
+// often and from wherever it is started. It is any text of 1 to 512 bytes without
+// control characters. Without it a UUIDv7 is made.
+func ID(id string) StartOption {
+	return func(o *startOptions) { o.id, o.err = id, engine.CheckName("run", id) }
+}
+
+// request checks and encodes one start.
+func (w *Workflow[I, O]) request(e *Engine, in I, opts []StartOption) (engine.StartRequest, error) {
+	var o startOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if w.err != nil {
+		return engine.StartRequest{}, w.err
+	}
+	if o.err != nil {
+		return engine.StartRequest{}, fmt.Errorf("start workflow %q: %w", w.name, o.err)
+	}
+	input, err := encode(in, e.cfg.MaxPayload)
+	if err != nil {
+		return engine.StartRequest{}, fmt.Errorf("start workflow %q: the input: %w", w.name, err)
+	}
+	return engine.StartRequest{Name: o.id, Workflow: w.name, Queue: w.queue, Input: input}, nil
+}
+
+// Start makes a run durable and answers its handle. If e executes the workflow and has
+// a free slot, the run begins here at once; otherwise any worker takes it. Starting an
+// ID again answers the existing run, or ErrIDConflict if the workflow or the input is
+// another. Other errors: ErrInvalidName, ErrNotEncodable, ErrPayloadTooLarge,
+// ErrUnavailable. If ctx ends first, the start may or may not have happened: start the
+// same ID again to know.
+func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...StartOption) (*Run[O], error) {
+	request, err := w.request(e, in, opts)
+	if err != nil {
+		return nil, err
+	}
+	started, err := e.inner.Start(ctx, []engine.StartRequest{request})
+	if err != nil {
+		return nil, fmt.Errorf("start workflow %q: %w", w.name, err)
+	}
+	if started[0].Err != nil {
+		return nil, started[0].Err
+	}
+	return newRun[O](e, &started[0].Run), nil
+}
+
+// Item is one start of StartMany.
+type Item[I any] struct {
+	ID    string // as given to the ID option; empty for a made one
+	Input I
+}
+
+// StartMany starts all items in one transaction and answers their handles in order. An
+// item whose ID is in conflict has a nil handle, and its error is in the joined one;
+// the others are started all the same. Any other error means that nothing is started.
+func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Item[I]) ([]*Run[O], error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	requests := make([]engine.StartRequest, len(items))
+	for i, item := range items {
+		var opts []StartOption
+		if item.ID != "" {
+			opts = append(opts, ID(item.ID))
+		}
+		request, err := w.request(e, item.Input, opts)
+		if err != nil {
+			return nil, fmt.Errorf("item %d of %d: %w", i, len(items), err)
+		}
+		requests[i] = request
+	}
+	started, err := e.inner.Start(ctx, requests)
+	if err != nil {
+		return nil, fmt.Errorf("start %d runs of workflow %q: %w", len(items), w.name, err)
+	}
+	runs := make([]*Run[O], len(items))
+	var conflicts []error
+	for i := range started {
+		if started[i].Err != nil {
+			conflicts = append(conflicts, started[i].Err)
+			continue
+		}
+		runs[i] = newRun[O](e, &started[i].Run)
+	}
+	return runs, errors.Join(conflicts...)
+}
+
+// Call starts the run, or resumes the one with the same ID, in this process, and waits
+// for its result: a script that is killed and run again carries on. It needs no Run: for
+// as long as it waits, a worker is active here. ErrNotRegistered if e does not
+// execute the workflow.
+func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...StartOption) (O, error) {
+	var zero O
+	if w.err == nil && !e.inner.Executes(w.name) {
+		return zero, fmt.Errorf("%w: %q: add it to Config.Workflows of this engine, or use Start and let another process execute it", ErrNotRegistered, w.name)
+	}
+	ended, detach := e.inner.Attach()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		select {
+		case <-ended:
+			cancel(ErrShutdown)
+		case <-ctx.Done():
+		}
+	}()
+	run, err := w.Start(ctx, e, in, opts...)
+	var out O
+	if err == nil {
+		out, err = run.Result(ctx)
+	}
+	cancel(nil)
+	<-watching
+	if worker := detach(); worker != nil {
+		return out, errors.Join(err, worker)
+	}
+	return out, err
+}
+
+// Handle answers the handle of a run of this workflow that exists already, by the
+// caller's ID or its UUID. ErrNotFound if there is none, ErrIDConflict if it is of
+// another workflow.
+func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run[O], error) {
+	row, err := e.inner.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if row.Workflow != w.name {
+		return nil, fmt.Errorf("%w: run %q is of workflow %q, not %q", ErrIDConflict, id, row.Workflow, w.name)
+	}
+	return newRun[O](e, row), nil
+}
+
+// Run is a handle of one run. It is safe for concurrent use.
+type Run[O any] struct {
+	e   *Engine
+	row store.Run
+}
+
+func newRun[O any](e *Engine, row *store.Run) *Run[O] {
+	return &Run[O]{e: e, row: store.Run{ID: row.ID, Name: row.Name, Workflow: row.Workflow}}
+}
+
+// ID is the caller's ID of the run; a run started without one has its UUID.
+func (r *Run[O]) ID() string { return r.row.Name }
+
+// RunID is the run's UUID in text form.
+func (r *Run[O]) RunID() string { return r.row.ID.String() }
+
+// Result waits until the run has ended, wherever it is executed, and answers its output.
+// A run that failed or was cancelled is a *RunError; an output that no longer decodes is
+// ErrDiverged. If ctx ends first, its cause is answered and the run goes on.
+func (r *Run[O]) Result(ctx context.Context) (O, error) {
+	var zero O
+	row, err := r.e.inner.Await(ctx, r.row.ID)
+	if err != nil {
+		return zero, fmt.Errorf("wait for run %q of workflow %q: %w", r.row.Name, r.row.Workflow, err)
+	}
+	if row.Status != store.Completed {
+		return zero, runError(row)
+	}
+	out, err := decode[O](row.Output)
+	if err != nil {
+		return zero, fmt.Errorf("%w: the output of run %q of workflow %q: %w", ErrDiverged, row.Name, row.Workflow, err)
+	}
+	return out, nil
+}

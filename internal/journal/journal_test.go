@@ -1,0 +1,327 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// fake is a Commit that can be held, and answers what it is told.
+type fake struct {
+	mu      sync.Mutex
+	batches [][]string // the step names of each call
+	answer  func(names []string) error
+	gate    chan struct{} // if set, each call takes one from it
+}
+
+func (f *fake) commit(ctx context.Context, b *store.Batch) error {
+	if f.gate != nil {
+		select {
+		case <-f.gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	var names []string
+	for _, s := range b.Steps {
+		names = append(names, s.Step.Name)
+	}
+	for _, r := range b.Runs {
+		names = append(names, r.Reason)
+	}
+	for _, s := range b.Starts {
+		names = append(names, s.Run.Name)
+	}
+	f.mu.Lock()
+	f.batches = append(f.batches, names)
+	f.mu.Unlock()
+	if f.answer != nil {
+		if err := f.answer(names); err != nil {
+			return err
+		}
+	}
+	for _, s := range b.Steps {
+		s.Outcome = store.Written
+	}
+	return nil
+}
+
+func (f *fake) calls() [][]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.batches
+}
+
+func step(name string) *store.StepWrite {
+	return &store.StepWrite{Step: store.Step{Name: name, RunID: uuid.New()}}
+}
+
+func closeNow(t *testing.T, j *Journal) {
+	t.Helper()
+	if err := j.Close(t.Context()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// What arrives during one commit is the next batch.
+func TestCommitInFlightGathersTheNextBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{gate: make(chan struct{})}
+		j := New(f.commit, nil, 0)
+		var wg sync.WaitGroup
+		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		synctest.Wait() // the first commit is held at the gate
+		for i := range 100 {
+			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
+		}
+		synctest.Wait()
+		if got := j.Depth(); got != 100 {
+			t.Errorf("%d entries wait, want 100", got)
+		}
+		close(f.gate)
+		wg.Wait()
+		closeNow(t, j)
+		if got := f.calls(); len(got) != 2 || len(got[0]) != 1 || len(got[1]) != 100 {
+			t.Errorf("batches of %v, want one of 1 and one of 100", lengths(got))
+		}
+	})
+}
+
+// A second writer joins only when much waits.
+func TestSecondWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{gate: make(chan struct{})}
+		j := New(f.commit, nil, 0)
+		var wg sync.WaitGroup
+		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		synctest.Wait()
+		for i := range secondWriter {
+			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
+		}
+		synctest.Wait()
+		if got := j.Depth(); got != 0 {
+			t.Errorf("%d entries wait, want 0: the second writer took them", got)
+		}
+		close(f.gate)
+		wg.Wait()
+		closeNow(t, j)
+	})
+}
+
+// One bad row fails alone.
+func TestBadRowFailsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{gate: make(chan struct{}), answer: func(names []string) error {
+			for _, n := range names {
+				if n == "bad" {
+					return store.ErrBadData
+				}
+			}
+			return nil
+		}}
+		j := New(f.commit, nil, 0)
+		var wg sync.WaitGroup
+		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		synctest.Wait()
+		for i := range 31 {
+			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
+		}
+		wg.Go(func() {
+			if err := j.Step(t.Context(), step("bad")); !errors.Is(err, store.ErrBadData) {
+				t.Errorf("the bad row got %v, want ErrBadData", err)
+			}
+		})
+		synctest.Wait()
+		close(f.gate)
+		wg.Wait()
+		closeNow(t, j)
+	})
+}
+
+// While the database is away the same batch is replayed, and nobody is told.
+func TestUnavailableIsReplayed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left := 4
+		f := &fake{answer: func([]string) error {
+			if left--; left >= 0 {
+				return fmt.Errorf("down: %w", store.ErrUnavailable)
+			}
+			return nil
+		}}
+		var seen Flush
+		j := New(f.commit, func(fl Flush) { seen = fl }, time.Minute)
+		must(t, j.Step(t.Context(), step("a")))
+		closeNow(t, j)
+		if seen.Retries != 4 || seen.Items != 1 {
+			t.Errorf("observed %+v, want 4 retries of 1 item", seen)
+		}
+	})
+}
+
+// Patience ends: the caller is told, and the journal goes on.
+func TestPatienceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := true
+		f := &fake{answer: func([]string) error {
+			if down {
+				return store.ErrUnavailable
+			}
+			return nil
+		}}
+		j := New(f.commit, nil, 10*time.Second)
+		began := time.Now()
+		if err := j.Step(t.Context(), step("a")); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("got %v, want ErrUnavailable", err)
+		}
+		if took := time.Since(began); took < 10*time.Second || took > 15*time.Second {
+			t.Errorf("gave up after %v, want about 10s", took)
+		}
+		down = false
+		must(t, j.Step(t.Context(), step("b")))
+		closeNow(t, j)
+	})
+}
+
+// A marker that nobody has flushed yet is withdrawn; one in flight is waited for.
+func TestSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{gate: make(chan struct{})}
+		j := New(f.commit, nil, 0)
+		inFlight, err := j.Mark(step("in flight"))
+		must(t, err)
+		synctest.Wait()
+		waiting, err := j.Mark(step("waiting"))
+		must(t, err)
+		if committed, err := j.Settle(waiting); committed || err != nil {
+			t.Errorf("the waiting marker: committed %v, %v; want withdrawn", committed, err)
+		}
+		close(f.gate)
+		if committed, err := j.Settle(inFlight); !committed || err != nil {
+			t.Errorf("the marker in flight: committed %v, %v; want committed", committed, err)
+		}
+		closeNow(t, j)
+		if got := f.calls(); len(got) != 1 || got[0][0] != "in flight" {
+			t.Errorf("flushed %v, want only the one in flight", got)
+		}
+	})
+}
+
+// A caller whose context ends before its entry is taken leaves nothing behind.
+func TestCallerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{gate: make(chan struct{})}
+		j := New(f.commit, nil, 0)
+		var wg sync.WaitGroup
+		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		wg.Go(func() {
+			if err := j.Step(ctx, step("second")); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want context.Canceled", err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		close(f.gate)
+		wg.Wait()
+		closeNow(t, j)
+		if got := f.calls(); len(got) != 1 {
+			t.Errorf("flushed %v, want only the first", got)
+		}
+	})
+}
+
+// Close answers what is pending, then refuses; a hung commit is given up with ctx.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{gate: make(chan struct{})}
+		j := New(f.commit, nil, 0)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := j.Step(t.Context(), step("hung")); !errors.Is(err, context.Canceled) {
+				t.Errorf("the hung entry got %v, want context.Canceled", err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := j.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close: %v, want DeadlineExceeded", err)
+		}
+		wg.Wait()
+		if err := j.Step(t.Context(), step("late")); !errors.Is(err, ErrClosed) {
+			t.Errorf("after Close: %v, want ErrClosed", err)
+		}
+	})
+}
+
+// A flush is bounded in items, and keeps an entry's items together.
+func TestFlushIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{gate: make(chan struct{})}
+		j := New(f.commit, nil, 0)
+		var wg sync.WaitGroup
+		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		synctest.Wait()
+		for range 3 {
+			wg.Go(func() {
+				starts := make([]*store.Start, maxItems/2+1)
+				for i := range starts {
+					starts[i] = &store.Start{}
+				}
+				must(t, j.Start(t.Context(), starts))
+			})
+		}
+		synctest.Wait()
+		close(f.gate)
+		wg.Wait()
+		closeNow(t, j)
+		if got := lengths(f.calls()); len(got) != 4 {
+			t.Errorf("batches of %v, want each of the three large entries alone", got)
+		}
+	})
+}
+
+func lengths(batches [][]string) (n []int) {
+	for _, b := range batches {
+		n = append(n, len(b))
+	}
+	return n
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// One writer alone: what the journal itself costs a step.
+func BenchmarkStep(b *testing.B) {
+	for _, callers := range []int{1, 100} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			j := New(func(_ context.Context, batch *store.Batch) error { return nil }, nil, 0)
+			b.ReportAllocs()
+			b.SetParallelism(callers)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := j.Step(b.Context(), step("s")); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+			if err := j.Close(context.Background()); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}

@@ -7,38 +7,39 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Transactor runs work in one transaction of s, writes the checkpoint that work
-// answers in the same transaction, and commits; the row's outcome says what came of
-// it. It rolls back and answers work's error if there is one.
-type Transactor[X any] func(ctx context.Context, s Store, work func(ctx context.Context, tx X) (*store.StepWrite, error)) (*store.StepWrite, error)
+// Transactor runs work in one transaction of s, writes the checkpoint w, which work
+// has filled in, in the same transaction, and commits. w.Outcome says what came of it;
+// anything but Written means that it was rolled back because another recorded the step
+// or owns the run. An error, work's own or the database's, also means that nothing
+// was committed.
+type Transactor[X any] func(ctx context.Context, s Store, w *store.StepWrite, work func(ctx context.Context, tx X) error) error
 
 // TxStep is what the Tx functions of the stores are made of; call those. It is Step for
 // a function whose writes, in the transaction that it gets, commit together with the
 // checkpoint: exactly once.
 func TxStep[T, X any](c *Ctx, name string, in Transactor[X], fn func(context.Context, X) (T, error), opts ...StepOption) (T, error) {
 	call := newCall[T](c, name, store.KindTx, opts)
-	call.spec.Transact = func(ctx context.Context, seal engine.Seal) (*store.StepWrite, *engine.Failure) {
-		var failure *engine.Failure // what work met, if it was not the database
-		w, err := in(ctx, c.scope.Engine().Store(), func(ctx context.Context, tx X) (*store.StepWrite, error) {
-			failure = nil
+	call.spec.Transact = func(ctx context.Context, w *store.StepWrite, seal func([]byte)) *engine.Failure {
+		var unfit *engine.Failure // the function's value, not the database
+		err := in(ctx, c.scope.Engine().Store(), w, func(ctx context.Context, tx X) error {
 			v, err := fn(ctx, tx)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			output, f := call.record(v, nil)
-			if f != nil {
-				failure = f
-				return nil, ErrNotEncodable
+			var output []byte
+			if output, unfit = call.record(v, nil); unfit != nil {
+				return ErrNotEncodable
 			}
-			return seal(output), nil
+			seal(output)
+			return nil
 		})
 		switch {
-		case failure != nil:
-			return nil, failure
+		case unfit != nil:
+			return unfit
 		case err != nil:
-			return nil, failureOf(err)
+			return failureOf(err)
 		}
-		return w, nil
+		return nil
 	}
 	return call.do()
 }

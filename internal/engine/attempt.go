@@ -213,11 +213,15 @@ func (t *task) goexit() *Failure {
 }
 
 // transact runs an attempt that commits its own checkpoint.
-func (t *task) transact(ctx context.Context) (got tried) {
-	got.sealed, got.failure = t.spec.Transact(ctx, func(output []byte) *store.StepWrite {
-		return t.row(store.StepCompleted, output, nil)
+func (t *task) transact(ctx context.Context) tried {
+	w := t.row(store.StepCompleted, nil, nil)
+	f := t.spec.Transact(ctx, w, func(output []byte) {
+		w.Step.Output, w.Step.EndedAt = output, t.r.e.clock.now()
 	})
-	return got
+	if f != nil {
+		return tried{failure: f}
+	}
+	return tried{sealed: w}
 }
 
 // verify asks what became of an attempt whose process died.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -58,6 +59,9 @@ func (w *worker) claim(slots int) (taken int, next time.Time, err error) {
 	defer cancel()
 	q := w.query()
 	q.Limit = slots
+	// One pair's backlog fills a claim: each pair comes first now and then.
+	q.Pairs = slices.Clone(w.pairs)
+	rand.Shuffle(len(q.Pairs), func(i, j int) { q.Pairs[i], q.Pairs[j] = q.Pairs[j], q.Pairs[i] })
 	claims, err := w.e.store.Claim(ctx, q)
 	if err != nil {
 		w.release(slots)

@@ -34,14 +34,11 @@ type Spec struct {
 	// Attempt does one attempt.
 	Attempt func(ctx context.Context) (output []byte, failure *Failure)
 
-	// Transact, instead of Attempt, does one attempt that also commits its own
-	// checkpoint: seal makes the row for an output, and the outcome is left in it. With
-	// a failure nothing was committed.
-	Transact func(ctx context.Context, seal Seal) (*store.StepWrite, *Failure)
+	// Transact, instead of Attempt, does one attempt that commits its own checkpoint: w
+	// is the row, and seal puts the output into it. What came of the commit is left in
+	// w.Outcome. With a failure nothing was committed.
+	Transact func(ctx context.Context, w *store.StepWrite, seal func(output []byte)) *Failure
 }
-
-// Seal makes the checkpoint of a transactional attempt's output.
-type Seal func(output []byte) *store.StepWrite
 
 // Result is the outcome of a durable call: an output or a failure, as recorded.
 type Result struct {

@@ -6,6 +6,15 @@
 
 CREATE SCHEMA IF NOT EXISTS durable;
 
+-- Each migration records itself here, in the transaction that applies it, whoever runs it.
+CREATE TABLE durable.migration (
+    applied_at timestamptz NOT NULL DEFAULT now(),
+    version    integer     NOT NULL PRIMARY KEY,
+    name       text        NOT NULL
+);
+
+INSERT INTO durable.migration (version, name) VALUES (1, '0001_core.sql');
+
 CREATE TABLE durable.run (
     created_at  timestamptz NOT NULL,
     started_at  timestamptz,
@@ -56,6 +65,7 @@ CREATE TABLE durable.step (
 CREATE TABLE durable.worker (
     started_at   timestamptz NOT NULL,
     heartbeat_at timestamptz NOT NULL,
+    attended_at  timestamptz,           -- since when it holds its presence lock; NULL: it does not
     capacity     integer NOT NULL,
     active       integer NOT NULL,
     id           uuid    NOT NULL PRIMARY KEY,

@@ -33,6 +33,9 @@ CREATE TABLE durable_run (
 -- Dispatch, timers, retries, deadlines and crash recovery are all one query on this index.
 CREATE INDEX durable_run_wake ON durable_run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL;
 
+-- A worker's runs, for the day it is found dead: else that would read the whole table.
+CREATE INDEX durable_run_owner ON durable_run (owner) WHERE owner IS NOT NULL;
+
 CREATE TABLE durable_step (
     shard      INTEGER NOT NULL,
     run_id     BLOB    NOT NULL,

@@ -1,0 +1,37 @@
+# The commands of durable. `make` lists them. Only Go and make need be installed: a Go
+# that is older than go.mod asks for fetches the right one, and what the tests need
+# beside it (PostgreSQL, a C compiler for the race detector) is found or, as root on
+# Debian, installed.
+
+export GOTOOLCHAIN := auto
+
+STORE ?= sqlite
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint fmt compiler
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## index Go's source tree in a process that is killed five times (STORE=postgres for PostgreSQL)
+	@go run ./examples/demo -store $(STORE)
+
+test: compiler lint ## check the style and run every test under the race detector
+	go test -race -timeout 10m ./...
+
+lint: ## vet, staticcheck, gofumpt, and a tidy go.mod
+	go vet ./...
+	go tool staticcheck ./...
+	@unformatted=$$(go tool gofumpt -l .) || exit 1; \
+	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
+	go mod tidy -diff
+
+fmt: ## format every Go file
+	go tool gofumpt -w .
+
+# The race detector needs cgo, so a C compiler.
+compiler:
+	@command -v gcc >/dev/null || command -v clang >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends gcc libc6-dev; \
+	  else echo "the race detector needs a C compiler: install gcc"; exit 1; fi; }

@@ -1,0 +1,77 @@
+package durable_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// openStore is a store on a temporary file, closed when the test ends.
+func openStore(t testing.TB) durable.Store {
+	t.Helper()
+	s, err := sqlite.Open(filepath.Join(t.TempDir(), "durable.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// engineOn is an engine that executes the workflows; it does not run yet.
+func engineOn(t testing.TB, s durable.Store, workflows ...durable.Definition) *durable.Engine {
+	t.Helper()
+	return engineWith(t, s, durable.Config{Workflows: workflows})
+}
+
+func engineWith(t testing.TB, s durable.Store, cfg durable.Config) *durable.Engine {
+	t.Helper()
+	e, err := durable.New(s, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// running runs the engine until the test ends, or stop is called.
+func running(t testing.TB, e *durable.Engine) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// within bounds a test that would hang.
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// call executes one workflow function on a fresh database.
+func call[I, O any](t *testing.T, in I, fn func(*durable.Ctx, I) (O, error)) (O, error) {
+	t.Helper()
+	w := durable.Define("test", fn)
+	return w.Call(within(t), engineOn(t, openStore(t), w), in, durable.ID("run"))
+}

@@ -1,0 +1,111 @@
+package sqlite
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// watchEvery is the mean time between two looks at whether another process has
+// committed. A look costs four microseconds; what is measured of an idle process,
+// about one per cent of a core, is the price of waking up at all.
+const watchEvery = 20 * time.Millisecond
+
+// presence is the folder with one locked file for each worker that is alive.
+type presence struct{ folder string }
+
+func newPresence(path string) presence { return presence{folder: path + "-workers"} }
+
+func (p presence) file(worker uuid.UUID) string { return filepath.Join(p.folder, worker.String()) }
+
+// Attend implements store.Store. It calls hint for every commit by another
+// connection, as SQLite does not say what a commit did; that includes this
+// store's own, which at worst costs a poll that finds nothing.
+func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hint func()) error {
+	s.mu.Lock()
+	if s.closed.Load() {
+		s.mu.Unlock()
+		return s.wrap("attend", store.ErrClosed)
+	}
+	s.hints[&hint] = struct{}{}
+	s.attending.Add(1)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.hints, &hint)
+		s.mu.Unlock()
+		s.attending.Done()
+	}()
+	// Presence only speeds up recovery: where it cannot be had, leases expire.
+	leave, err := s.presence.enter(worker)
+	if err == nil {
+		defer leave()
+	}
+	for ctx.Err() == nil {
+		s.watch(ctx, hint) // returns early if its connection breaks
+		if !s.pause(ctx) {
+			break
+		}
+	}
+	if s.closed.Load() && ctx.Err() == nil {
+		return s.wrap("attend", store.ErrClosed)
+	}
+	return nil
+}
+
+// watch calls hint after other connections' commits until ctx ends, the store is
+// closed, or reading fails.
+func (s *Store) watch(ctx context.Context, hint func()) {
+	_ = s.on(ctx, s.watchers, "attend", func(c *conn) error {
+		seen, err := number(c, qDataVersion)
+		if err != nil {
+			return err
+		}
+		hint() // whatever was committed before this connection looked
+		for s.pause(ctx) {
+			version, err := number(c, qDataVersion)
+			if err != nil {
+				return err
+			}
+			if version != seen {
+				seen = version
+				hint()
+			}
+		}
+		return nil
+	})
+}
+
+// pause waits for the next look; false means that there is none.
+func (s *Store) pause(ctx context.Context) bool {
+	timer := time.NewTimer(watchEvery*3/4 + rand.N(watchEvery/2)) // apart from other processes
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-s.done:
+	case <-timer.C:
+		return true
+	}
+	return false
+}
+
+// Dead implements store.Store: those workers are gone whose file is there and
+// whose lock nobody holds.
+func (s *Store) Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
+	workers, err := s.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var dead []uuid.UUID
+	for _, w := range workers {
+		if w.ID != self && s.presence.gone(w.ID) {
+			dead = append(dead, w.ID)
+		}
+	}
+	return dead, nil
+}

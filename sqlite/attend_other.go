@@ -1,0 +1,13 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package sqlite
+
+import "github.com/google/uuid"
+
+// Without flock no worker is ever seen to be gone; its leases expire instead.
+
+func (p presence) enter(uuid.UUID) (leave func(), err error) { return func() {}, nil }
+
+func (p presence) gone(uuid.UUID) bool { return false }
+
+func (p presence) bury(uuid.UUID) {}

@@ -1,0 +1,206 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Claim implements store.Store. It looks for due runs on a reader first, so that
+// an idle poll never takes the write lock; what it then takes, it finds again
+// under the lock.
+func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+	var answer store.Claims
+	due := false
+	err := s.read(ctx, "claim", func(x session) (err error) {
+		due, answer.Next, err = probe(x, &q)
+		return err
+	})
+	if err != nil || !due || q.Limit <= 0 {
+		return answer, err
+	}
+	err = s.write(ctx, "claim", func(x session) (err error) {
+		if answer.Runs, err = claim(ctx, x, &q); err != nil {
+			return err
+		}
+		answer.Next, err = nextWake(x, &q)
+		return err
+	})
+	if err != nil {
+		return store.Claims{}, err
+	}
+	return answer, nil
+}
+
+// probe says whether anything is due and, if not, when something will be.
+func probe(x session, q *store.ClaimQuery) (due bool, next time.Time, err error) {
+	for _, p := range q.Pairs {
+		first, err := wakeTime(x, qWakeFirst, p.Queue, p.Workflow)
+		if err != nil {
+			return false, time.Time{}, err
+		}
+		if !first.IsZero() && !first.After(q.Now) {
+			due = true
+			if q.Limit > 0 {
+				return due, time.Time{}, nil
+			}
+			continue
+		}
+		next = earlier(next, first)
+	}
+	return due, next, nil
+}
+
+func nextWake(x session, q *store.ClaimQuery) (next time.Time, err error) {
+	for _, p := range q.Pairs {
+		ahead, err := wakeTime(x, qWakeNext, p.Queue, p.Workflow, micros(q.Now))
+		if err != nil {
+			return time.Time{}, err
+		}
+		next = earlier(next, ahead)
+	}
+	return next, nil
+}
+
+func wakeTime(x session, q query, args ...driver.Value) (at time.Time, err error) {
+	err = x.each(q, func(v []driver.Value) error {
+		c := columns{values: v}
+		at = c.time()
+		return c.err
+	}, args...)
+	return at, err
+}
+
+// earlier takes the zero time for never.
+func earlier(l, r time.Time) time.Time {
+	if l.IsZero() || !r.IsZero() && r.Before(l) {
+		return r
+	}
+	return l
+}
+
+// candidate is a due run as the wake index has it.
+type candidate struct {
+	id     uuid.UUID
+	wakeAt time.Time
+}
+
+func claim(ctx context.Context, x session, q *store.ClaimQuery) ([]store.Claimed, error) {
+	due, err := candidates(x, q)
+	if err != nil {
+		return nil, err
+	}
+	claimed := make([]store.Claimed, 0, min(len(due), q.Limit))
+	for _, d := range due {
+		if len(claimed) == q.Limit {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		one, ok, err := claimOne(x, q, d.id)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			claimed = append(claimed, one)
+		}
+	}
+	return claimed, nil
+}
+
+// candidates answers the oldest due runs across the pairs, oldest first.
+func candidates(x session, q *store.ClaimQuery) ([]candidate, error) {
+	var due []candidate
+	for _, p := range q.Pairs {
+		err := x.each(qClaimDue, func(v []driver.Value) error {
+			c := columns{values: v[1:]}
+			due = append(due, candidate{id: c.id(), wakeAt: c.time()})
+			return c.err
+		}, p.Queue, p.Workflow, micros(q.Now), int64(q.Limit))
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(due, func(l, r candidate) int {
+		return cmp.Or(l.wakeAt.Compare(r.wakeAt), compareIDs(&l.id, &r.id))
+	})
+	return due, nil
+}
+
+// claimOne takes one due run, or sets it aside. It answers false for a run that is
+// no longer due: a pair named twice shows a run twice.
+func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool, error) {
+	row, ok, err := runByID(x, id)
+	if err != nil || !ok || row.WakeAt.IsZero() || row.WakeAt.After(q.Now) {
+		return store.Claimed{}, false, err
+	}
+	run := row.Run
+	fresh := run.Epoch == 0 // never executed: no history to read
+	crashes, progress := int64(run.Crashes), row.progress
+	if run.Status == store.Running {
+		// It is still running, so its lease ran out: whoever had it crashed, or hung.
+		steps, err := terminalSteps(x, id)
+		if err != nil {
+			return store.Claimed{}, false, err
+		}
+		if steps > progress {
+			crashes = 0
+		}
+		crashes, progress = min(crashes+1, math.MaxInt16), steps
+	}
+	run.Crashes = int16(crashes)
+	var n int64
+	if run.Status == store.Running && q.MaxCrashes > 0 && crashes >= int64(q.MaxCrashes) {
+		run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
+		run.Reason = crashReason(crashes)
+		n, err = x.exec(
+			qClaimPause, run.Reason, crashes, progress,
+			shardOf(id), key(id), micros(q.Now),
+		)
+	} else {
+		run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, stored(q.LeaseUntil)
+		run.Epoch++
+		run.Reason = ""
+		if run.StartedAt.IsZero() {
+			run.StartedAt = stored(q.Now)
+		}
+		n, err = x.exec(
+			qClaimTake, key(q.Worker), micros(q.LeaseUntil), micros(q.Now), crashes, progress,
+			shardOf(id), key(id), micros(q.Now),
+		)
+	}
+	if err != nil {
+		return store.Claimed{}, false, err
+	}
+	if n != 1 {
+		return store.Claimed{}, false, fmt.Errorf("claiming run %s changed %d rows instead of 1", id, n)
+	}
+	claimed := store.Claimed{Run: run}
+	if run.Status == store.Running && !fresh {
+		claimed.History, err = history(x, id)
+	}
+	return claimed, true, err
+}
+
+func crashReason(crashes int64) string {
+	return fmt.Sprintf("it lost its process or its lease %d times in a row without recording a step: "+
+		"find what kills it, then resume it", crashes)
+}
+
+func terminalSteps(x session, run uuid.UUID) (n int64, err error) {
+	err = x.each(qStepsTerminal, func(v []driver.Value) error {
+		c := columns{values: v}
+		n = c.int()
+		return c.err
+	}, shardOf(run), key(run))
+	return n, err
+}

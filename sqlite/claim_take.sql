@@ -1,0 +1,4 @@
+-- Gives a due run to a worker. The epoch rises, which fences whoever had it.
+UPDATE durable_run
+SET status = 2, epoch = epoch + 1, owner = ?, wake_at = ?, started_at = coalesce(started_at, ?), reason = NULL, crashes = ?, progress = ?
+WHERE shard = ? AND id = ? AND wake_at <= ?;

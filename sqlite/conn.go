@@ -1,0 +1,249 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	sqlite "modernc.org/sqlite"
+)
+
+// maxArgs is the most placeholders that one statement has.
+const maxArgs = 24
+
+// maxValue is SQLite's limit for one value (SQLITE_MAX_LENGTH), in bytes. It is
+// checked here because the driver passes lengths on in 32 bits.
+const maxValue = 1_000_000_000
+
+// session runs durable's statements, inside a transaction or alone.
+type session interface {
+	// exec answers how many rows the statement changed.
+	exec(q query, args ...driver.Value) (int64, error)
+	// each calls row for every row; the slice is the session's, its elements are the
+	// callee's.
+	each(q query, row func([]driver.Value) error, args ...driver.Value) error
+}
+
+// rawConn is what the driver's connection can do and database/sql uses.
+type rawConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
+type rawStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+// conn is a connection with durable's statements prepared on it, each at its
+// first use and kept for the life of the connection. It stands between
+// database/sql, which owns it and lends it to one goroutine at a time, and the
+// driver's connection.
+//
+// Calls through exec and each bypass database/sql, which costs more than SQLite
+// does for a small row. They carry no context on purpose: with one, the driver
+// starts a goroutine for each statement, and an interrupted connection is thrown
+// away. Callers look at their context between statements instead.
+type conn struct {
+	rawConn
+	texts    *texts
+	patience time.Duration // how long to wait for the write lock
+	stmts    [queries]rawStmt
+	args     [maxArgs]driver.NamedValue
+	row      [maxArgs]driver.Value
+}
+
+// connector opens such connections. It is a driver.Connector.
+type connector struct {
+	driver.Connector
+	texts    *texts
+	patience time.Duration
+}
+
+func newConnector(dsn string, t *texts, patience time.Duration) (*connector, error) {
+	c, err := sqlite.NewConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return &connector{Connector: c, texts: t, patience: patience}, nil
+}
+
+// Connect implements driver.Connector.
+func (k *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	var opened driver.Conn
+	err := retryBusy(ctx, k.patience, func() (err error) {
+		opened, err = k.Connector.Connect(ctx) // its pragmas read the file, which a closing process may lock
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := opened.(rawConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("the driver's connection %T lacks a method that durable needs", opened), opened.Close())
+	}
+	c := &conn{rawConn: raw, texts: k.texts, patience: k.patience}
+	for i := range c.args {
+		c.args[i].Ordinal = i + 1
+	}
+	return c, nil
+}
+
+// Close implements driver.Conn. The statements go first: SQLite keeps a
+// connection with open statements, and its locks, alive.
+func (c *conn) Close() error {
+	var errs []error
+	for q, s := range c.stmts {
+		if s != nil {
+			errs = append(errs, s.Close())
+			c.stmts[q] = nil
+		}
+	}
+	return errors.Join(append(errs, c.rawConn.Close())...)
+}
+
+// BeginTx implements driver.ConnBeginTx for the user's transactions on the writer:
+// it waits for the write lock as begin does.
+func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	var tx driver.Tx
+	err := retryBusy(ctx, c.patience, func() (err error) {
+		tx, err = c.rawConn.BeginTx(context.Background(), opts) // never waits: busy_timeout is 0
+		return err
+	})
+	return tx, err
+}
+
+// begin starts a transaction that holds the write lock.
+func (c *conn) begin(ctx context.Context) error {
+	return retryBusy(ctx, c.patience, func() error {
+		_, err := c.exec(qBegin)
+		return err
+	})
+}
+
+// retryBusy calls try until it is not refused because another process holds a
+// lock, ctx ends, or patience does. SQLite's own busy handler would sleep in the
+// driver, deaf to the context, and in steps that are long beside a commit's
+// fraction of a millisecond.
+func retryBusy(ctx context.Context, patience time.Duration, try func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := try()
+	if !isBusy(err) {
+		return err
+	}
+	deadline := time.Now().Add(patience)
+	for pause := 50 * time.Microsecond; ; pause = min(2*pause, 4*time.Millisecond) {
+		timer := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+		if err = try(); !isBusy(err) || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// rollback undoes the open transaction and answers cause, which made it so. A
+// connection that cannot be brought out of its transaction is given up.
+func (c *conn) rollback(cause error) error {
+	if _, err := c.exec(qRollback); err != nil && !isNoTransaction(err) {
+		return errors.Join(cause, driver.ErrBadConn)
+	}
+	return cause
+}
+
+func (c *conn) prepared(q query) (rawStmt, error) {
+	if s := c.stmts[q]; s != nil {
+		return s, nil
+	}
+	made, err := c.PrepareContext(context.Background(), c.texts[q])
+	if err != nil {
+		return nil, err
+	}
+	s, ok := made.(rawStmt)
+	if !ok {
+		return nil, fmt.Errorf("the driver's statement %T lacks a method that durable needs", made)
+	}
+	c.stmts[q] = s
+	return s, nil
+}
+
+// bind lays the arguments into the connection's one buffer.
+func (c *conn) bind(args []driver.Value) ([]driver.NamedValue, error) {
+	for i, v := range args {
+		if err := checkLength(v); err != nil {
+			return nil, err
+		}
+		c.args[i].Value = v
+	}
+	return c.args[:len(args)], nil
+}
+
+// release lets go of the values, so that a large one does not stay in memory.
+func release(bound []driver.NamedValue) {
+	for i := range bound {
+		bound[i].Value = nil
+	}
+}
+
+func (c *conn) exec(q query, args ...driver.Value) (int64, error) {
+	s, err := c.prepared(q)
+	if err != nil {
+		return 0, err
+	}
+	bound, err := c.bind(args)
+	if err != nil {
+		return 0, err
+	}
+	result, err := s.ExecContext(context.Background(), bound)
+	release(bound)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (c *conn) each(q query, row func([]driver.Value) error, args ...driver.Value) error {
+	s, err := c.prepared(q)
+	if err != nil {
+		return err
+	}
+	bound, err := c.bind(args)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(context.Background(), bound)
+	release(bound)
+	if err != nil {
+		return err
+	}
+	values := c.row[:len(rows.Columns())]
+	defer clear(values)
+	for {
+		if err = rows.Next(values); err == io.EOF {
+			return rows.Close()
+		}
+		if err == nil {
+			err = row(values)
+		}
+		if err != nil {
+			return errors.Join(err, rows.Close())
+		}
+	}
+}

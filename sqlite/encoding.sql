@@ -1,0 +1,2 @@
+-- The file's text encoding, fixed when it was created.
+PRAGMA encoding;

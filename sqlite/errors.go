@@ -1,0 +1,104 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+
+	sqlite "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// OpenError says why a file cannot be used as a store, and what to do about it.
+// errors.As finds it in what Open answers; for a schema that does not fit, Open
+// answers store.ErrSchema instead.
+type OpenError struct {
+	Path    string // as it was given
+	Problem string
+	Fix     string
+	Err     error // what the system or SQLite said, if anything
+}
+
+// Error implements error.
+func (e *OpenError) Error() string {
+	text := fmt.Sprintf("sqlite: cannot open %q: %s", e.Path, e.Problem)
+	if e.Err != nil {
+		text += " (" + e.Err.Error() + ")"
+	}
+	return text + ": " + e.Fix
+}
+
+// Unwrap implements the convention of package errors.
+func (e *OpenError) Unwrap() error { return e.Err }
+
+// code is SQLite's extended result code in err, 0 if it has none.
+func code(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code()
+	}
+	return 0
+}
+
+func primary(code int) int { return code & 0xff }
+
+func isBusy(err error) bool {
+	c := primary(code(err))
+	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
+}
+
+// isNoTransaction recognises the answer to a ROLLBACK after SQLite has rolled back
+// by itself, as it does when the disk is full. It has no code of its own.
+func isNoTransaction(err error) bool {
+	return primary(code(err)) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no transaction is active")
+}
+
+// wrap turns what went wrong in an operation into the kinds of error that package
+// store names. The context's own errors pass as they are.
+func (s *Store) wrap(what string, err error) error {
+	var refused *OpenError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused):
+		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, store.ErrUnavailable):
+		return err
+	case s.closed.Load():
+		return fmt.Errorf("sqlite: %s: %w", what, store.ErrClosed)
+	case errors.Is(err, store.ErrBadData):
+		return fmt.Errorf("sqlite: %s: %w", what, err)
+	}
+	return classify(s.path, what, err)
+}
+
+func classify(path, what string, err error) error {
+	switch c := code(err); primary(c) {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
+		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL,
+		sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_ABORT:
+		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrUnavailable, err)
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
+		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrBadData, err)
+	case sqlite3.SQLITE_READONLY:
+		if c == sqlite3.SQLITE_READONLY_DBMOVED {
+			return fmt.Errorf("sqlite: %s: the file %q was moved or deleted while it was open: put it back and restart this process: %w", what, path, err)
+		}
+		return fmt.Errorf("sqlite: %s: the file %q cannot be written: give this process write permission on the file and on its folder: %w", what, path, err)
+	case sqlite3.SQLITE_NOTADB:
+		return fmt.Errorf("sqlite: %s: the file %q is not an SQLite database: name another file: %w", what, path, err)
+	case sqlite3.SQLITE_CORRUPT:
+		return fmt.Errorf("sqlite: %s: the file %q is damaged: stop every process that uses it and restore a backup, or try the .recover command of the sqlite3 shell: %w", what, path, err)
+	}
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("sqlite: %s: %w", what, err)
+}

@@ -1,0 +1,75 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// openTest opens a store on a new file.
+func openTest(t testing.TB, opts ...Option) *Store {
+	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "durable.db"), opts...)
+}
+
+func openAt(t testing.TB, path string, opts ...Option) *Store {
+	t.Helper()
+	s, err := Open(path, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error("close:", err)
+		}
+	})
+	return s
+}
+
+// newStart is a run that its creator owns.
+func newStart(name string) *store.Start {
+	at := time.Now()
+	id, name := store.NewRootID(name)
+	return &store.Start{Run: store.Run{
+		ID: id, Name: name, Workflow: "test", Queue: "default", Status: store.Running, Epoch: 1,
+		Owner: uuid.NullUUID{UUID: uuid.New(), Valid: true}, Input: []byte("{}"),
+		CreatedAt: at, StartedAt: at, WakeAt: at.Add(time.Minute),
+	}}
+}
+
+// newPending is a run that anyone may claim.
+func newPending(name string) *store.Start {
+	w := newStart(name)
+	w.Run.Status, w.Run.Epoch, w.Run.Owner = store.Pending, 0, uuid.NullUUID{}
+	w.Run.StartedAt, w.Run.WakeAt = time.Time{}, w.Run.CreatedAt
+	return w
+}
+
+func newStep(run uuid.UUID, name string) *store.StepWrite {
+	at := time.Now()
+	return &store.StepWrite{Step: store.Step{
+		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: 1,
+		Output: []byte("1"), StartedAt: at, EndedAt: at,
+	}}
+}
+
+func startTestRuns(t testing.TB, s *Store, n int) []uuid.UUID {
+	t.Helper()
+	batch := &store.Batch{}
+	ids := make([]uuid.UUID, n)
+	for i := range ids {
+		w := newStart("")
+		batch.Starts = append(batch.Starts, w)
+		ids[i] = w.Run.ID
+	}
+	if err := s.Commit(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func pairs() []store.Pair { return []store.Pair{{Queue: "default", Workflow: "test"}} }

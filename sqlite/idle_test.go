@@ -1,0 +1,34 @@
+//go:build linux
+
+package sqlite
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Watching an idle file costs next to nothing.
+func TestIdleWatchIsCheap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it watches for half a second")
+	}
+	s := openTest(t)
+	attend(t, s, uuid.New())
+	used := func() time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	before := used()
+	<-time.After(500 * time.Millisecond)
+	share := float64(used()-before) / float64(500*time.Millisecond)
+	t.Logf("%.2f %% of one core", 100*share)
+	if share > 0.1 {
+		t.Error("too much")
+	}
+}

@@ -1,0 +1,94 @@
+package sqlite
+
+import (
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// locate checks a path as far as can be done without opening the file, which must
+// not be done behind SQLite's back: closing any descriptor of a file drops the
+// locks this process holds on it. It answers the absolute path without links, so
+// that every process finds the same folder of workers beside the file.
+func locate(path string) (string, error) {
+	refuse := func(problem, fix string, err error) (string, error) {
+		return "", &OpenError{Path: path, Problem: problem, Fix: fix, Err: err}
+	}
+	switch {
+	case path == "":
+		return refuse("the path is empty", "name a file, for example durable.db", nil)
+	case path == ":memory:", strings.HasPrefix(path, "file:"):
+		return refuse("it is not the path of a file",
+			"a durable store must survive its process: name a file by its plain path; a test takes filepath.Join(t.TempDir(), \"durable.db\")", nil)
+	case strings.ContainsRune(path, 0):
+		return refuse("the path holds a NUL byte", "name a file without one", nil)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return refuse("the path cannot be made absolute", "give the absolute path", err)
+	}
+	info, err := os.Stat(abs)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		folder, err := filepath.EvalSymlinks(filepath.Dir(abs))
+		if err != nil {
+			return refuse("its folder cannot be used", "create the folder first", err)
+		}
+		return filepath.Join(folder, filepath.Base(abs)), nil
+	case err != nil:
+		return refuse("the file cannot be looked at", "check the path and the permissions on its folders", err)
+	case info.IsDir():
+		return refuse("it is a folder", "name a file in it, for example durable.db", nil)
+	case !info.Mode().IsRegular():
+		return refuse("it is not a regular file", "name a regular file on a local disk", nil)
+	}
+	resolved, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return refuse("the file cannot be looked at", "check the path and the permissions on its folders", err)
+	}
+	return resolved, nil
+}
+
+// dsn is the driver's name of an absolute path: a URI, so that a question mark, a
+// number sign or a percent sign in the path is just that.
+func dsn(path string, settings url.Values) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a Windows drive
+	}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}
+	return u.String()
+}
+
+// writerSettings are those of the one connection that writes. It never waits for
+// a lock in the driver: see retryBusy.
+func writerSettings(o options) url.Values {
+	level := "FULL"
+	if o.synchronous == Normal {
+		level = "NORMAL"
+	}
+	return url.Values{
+		"_txlock":       {"immediate"},
+		"_busy_timeout": {"0"},
+		"_synchronous":  {level},
+		"_dqs":          {"0"},
+		"_error_rc":     {"1"},
+		"_pragma":       {"cache_size(-16384)", "temp_store(memory)", "wal_autocheckpoint(4000)"},
+	}
+}
+
+// readerSettings are those of the connections that read. In WAL mode a reader
+// waits only while another process recovers the log.
+func readerSettings(o options) url.Values {
+	return url.Values{
+		"_query_only":   {"1"},
+		"_busy_timeout": {strconv.FormatInt(int64(o.patience/time.Millisecond), 10)},
+		"_dqs":          {"0"},
+		"_error_rc":     {"1"},
+	}
+}

@@ -1,0 +1,141 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"strings"
+
+	"github.com/seed8ec063be/durable/schema"
+)
+
+// prepare brings the file to the state that the store needs: the write-ahead
+// log, then the schema. Any number of processes may do it at once.
+func (s *Store) prepare(ctx context.Context, migrate bool) error {
+	err := s.on(ctx, s.writerDB, "open", func(c *conn) error {
+		var encoding, mode string
+		err := retryBusy(ctx, c.patience, func() (err error) {
+			encoding, err = word(c, qEncoding)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if encoding != "UTF-8" {
+			return &OpenError{
+				Path: s.path, Problem: "its text encoding is " + encoding,
+				Fix: "durable needs UTF-8, which keeps names byte for byte: use another file",
+			}
+		}
+		// SQLite opens a file that it may not write for reading, without a word.
+		if c, ok := c.rawConn.(interface{ IsReadOnly(string) (bool, error) }); ok {
+			if only, err := c.IsReadOnly("main"); only || err != nil {
+				return &OpenError{
+					Path: s.path, Problem: "it is read-only", Err: err,
+					Fix: "give this process write permission on the file and on its folder",
+				}
+			}
+		}
+		// The switch needs the file for itself and does not wait for it: of eight
+		// processes that open a new file at once, seven are refused at first.
+		err = retryBusy(ctx, c.patience, func() (err error) {
+			mode, err = word(c, qJournalWAL)
+			return err
+		})
+		if err == nil && !strings.EqualFold(mode, "wal") {
+			return &OpenError{
+				Path: s.path, Problem: "it cannot use a write-ahead log, its journal mode stays " + mode,
+				Fix: "put the file on a local file system and give this process write permission on it",
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !migrate {
+		have, err := s.version(ctx)
+		if err != nil {
+			return err
+		}
+		return schema.Check(have, schema.SQLite())
+	}
+	return s.migrate(ctx, schema.SQLite())
+}
+
+// version reads the schema's version without writing.
+func (s *Store) version(ctx context.Context) (have int, err error) {
+	err = s.on(ctx, s.writerDB, "open", func(c *conn) error {
+		return retryBusy(ctx, c.patience, func() error {
+			tables, err := number(c, qMigrationExists)
+			if err != nil || tables == 0 {
+				return err
+			}
+			have, err = number(c, qMigrationVersion)
+			return err
+		})
+	})
+	return have, err
+}
+
+// migrate applies what is missing, each migration in one transaction with the row
+// that records it. The version is read again under the lock: another process may
+// have been faster.
+func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
+	have, err := s.version(ctx)
+	if err != nil {
+		return err
+	}
+	pending, err := schema.Pending(have, all)
+	if err != nil {
+		return err
+	}
+	for _, m := range pending {
+		err := s.write(ctx, "migrate", func(x session) error {
+			if _, err := x.exec(qMigrationTable); err != nil {
+				return err
+			}
+			have, err := number(x, qMigrationVersion)
+			if err != nil || have >= m.Version {
+				return err
+			}
+			c, ok := x.(driver.ExecerContext)
+			if !ok {
+				return fmt.Errorf("a %T cannot run a script", x)
+			}
+			if _, err := c.ExecContext(context.WithoutCancel(ctx), m.SQL, nil); err != nil {
+				return fmt.Errorf("%s: %w", m.Name, err)
+			}
+			_, err = x.exec(qMigrationInsert, int64(m.Version), m.Name, micros(now()))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	// Another process, of a newer version, may have gone further meanwhile.
+	if have, err = s.version(ctx); err != nil {
+		return err
+	}
+	return schema.Check(have, all)
+}
+
+// word is the one text that a statement answers.
+func word(x session, q query) (text string, err error) {
+	err = x.each(q, func(v []driver.Value) error {
+		c := columns{values: v}
+		text = c.text()
+		return c.err
+	})
+	return text, err
+}
+
+// number is the one integer that a statement answers.
+func number(x session, q query) (n int, err error) {
+	err = x.each(q, func(v []driver.Value) error {
+		c := columns{values: v}
+		n = int(c.int())
+		return c.err
+	})
+	return n, err
+}

@@ -1,0 +1,129 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Get implements store.Store.
+func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
+	answer := make([]*store.Run, len(refs))
+	err := s.read(ctx, "get", func(x session) error {
+		for i, ref := range refs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			row, ok, err := resolve(x, ref)
+			if err != nil {
+				return err
+			}
+			if ok {
+				answer[i] = &row.Run
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// resolve prefers the ID: a root's name may have the form of another run's ID.
+func resolve(x session, ref store.Ref) (found, bool, error) {
+	if id, ok := ref.ID(); ok {
+		if row, ok, err := runByID(x, id); ok || err != nil {
+			return row, ok, err
+		}
+	}
+	return runByName(x, ref.Text, uuid.NullUUID{}, ref.Shard())
+}
+
+// History implements store.Store.
+func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
+	var steps []store.Step
+	err := s.read(ctx, "history", func(x session) (err error) {
+		steps, err = history(x, run)
+		return err
+	})
+	return steps, err
+}
+
+// Workers implements store.Store.
+func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
+	var workers []store.Worker
+	err := s.read(ctx, "workers", func(x session) error {
+		return x.each(qWorkers, func(v []driver.Value) error {
+			c := columns{values: v}
+			workers = append(workers, store.Worker{
+				ID: c.id(), Name: c.text(), Version: c.text(),
+				Capacity: int32(c.int()), Active: int32(c.int()),
+				StartedAt: c.time(), HeartbeatAt: c.time(),
+			})
+			return c.err
+		})
+	})
+	return workers, err
+}
+
+// Now implements store.Store. A file has no clock but its machine's, which every
+// process that may open it shares (network file systems are not supported), so the
+// system's clock is the database's. SQLite's own functions read the same clock, to
+// the millisecond only.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	if err := ctx.Err(); err != nil {
+		return time.Time{}, err
+	}
+	if s.closed.Load() {
+		return time.Time{}, store.ErrClosed
+	}
+	return now(), nil
+}
+
+func now() time.Time { return stored(time.Now()) }
+
+// stored is the time as a column gives it back.
+func stored(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return time.UnixMicro(t.UnixMicro()).UTC()
+}
+
+func history(x session, run uuid.UUID) (steps []store.Step, err error) {
+	err = x.each(qStepsOfRun, func(v []driver.Value) error {
+		step, err := scanStep(v)
+		steps = append(steps, step)
+		return err
+	}, shardOf(run), key(run))
+	return steps, err
+}
+
+func runByID(x session, id uuid.UUID) (found, bool, error) {
+	return oneRun(x, qRunByID, shardOf(id), key(id))
+}
+
+func runByName(x session, name string, parent uuid.NullUUID, shard int16) (found, bool, error) {
+	return oneRun(x, qRunByName, name, keyOrNull(parent), int64(shard))
+}
+
+func oneRun(x session, q query, args ...driver.Value) (row found, ok bool, err error) {
+	err = x.each(q, func(v []driver.Value) (err error) {
+		row, err = scanRun(v)
+		ok = true
+		return err
+	}, args...)
+	return row, ok, err
+}
+
+// runState reads what fences a step. It shares the statement of a whole run: it is
+// asked only about writes that did not take.
+func runState(x session, id uuid.UUID) (store.RunState, error) {
+	row, ok, err := runByID(x, id)
+	return store.RunState{Found: ok, Status: row.Status, Epoch: row.Epoch}, err
+}

@@ -1,0 +1,83 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Renew implements store.Store.
+func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, error) {
+	var pulse store.Pulse
+	err := s.write(ctx, "renew", func(x session) error {
+		pulse.Now = now()
+		w := &h.Worker
+		started := w.StartedAt
+		if started.IsZero() {
+			started = pulse.Now
+		}
+		if _, err := x.exec(
+			qWorkerUpsert, key(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active),
+			micros(started), micros(pulse.Now),
+		); err != nil {
+			return err
+		}
+		leases := slices.Clone(h.Leases)
+		slices.SortFunc(leases, func(l, r store.Lease) int { return compareIDs(&l.Run, &r.Run) })
+		for i, l := range leases {
+			if i%checkEvery == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			n, err := x.exec(qLeaseExtend, micros(h.LeaseUntil), shardOf(l.Run), key(l.Run), int64(l.Epoch), key(w.ID))
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				pulse.Lost = append(pulse.Lost, l.Run)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return store.Pulse{}, err
+	}
+	return pulse, nil
+}
+
+// Expire implements store.Store.
+func (s *Store) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQuery) (int, error) {
+	if len(workers) == 0 {
+		return 0, nil
+	}
+	at := q.Now
+	if at.IsZero() {
+		at = now()
+	}
+	freed := 0
+	err := s.write(ctx, "expire", func(x session) error {
+		for _, w := range workers {
+			n, err := x.exec(qLeaseExpire, micros(at), key(w))
+			if err != nil {
+				return err
+			}
+			freed += int(n)
+			if _, err := x.exec(qWorkerDelete, key(w)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, w := range workers {
+		s.presence.bury(w)
+	}
+	if freed > 0 {
+		s.hint()
+	}
+	return freed, nil
+}

@@ -1,0 +1,2 @@
+-- Undoes whatever the transaction wrote and gives the write lock back.
+ROLLBACK;

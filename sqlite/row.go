@@ -1,0 +1,212 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Text is bound as it is. SQLite keeps it bytewise in a UTF-8 file, a NUL or
+// invalid UTF-8 included, and compares it bytewise (BINARY), so that names need no
+// check here; a test holds the driver to that.
+
+// blob binds a payload. The driver binds an empty slice as NULL; as an empty
+// string, which the statement casts back, nil and empty stay apart.
+func blob(b []byte) driver.Value {
+	switch {
+	case b == nil:
+		return nil
+	case len(b) == 0:
+		return ""
+	}
+	return b
+}
+
+// micros binds a time: microseconds since 1970, NULL for the zero time.
+func micros(t time.Time) driver.Value {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMicro()
+}
+
+func key(id uuid.UUID) driver.Value { return id[:] }
+
+func keyOrNull(id uuid.NullUUID) driver.Value {
+	if !id.Valid {
+		return nil
+	}
+	return id.UUID[:]
+}
+
+// textOrNull binds a text whose column is NULL when there is none.
+func textOrNull(s string) driver.Value {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// shardOf binds the shard that leads every key.
+func shardOf(id uuid.UUID) driver.Value { return int64(store.ShardOf(id)) }
+
+// checkLength refuses what SQLite cannot hold.
+func checkLength(v driver.Value) error {
+	n := 0
+	switch v := v.(type) {
+	case []byte:
+		n = len(v)
+	case string:
+		n = len(v)
+	}
+	if n > maxValue {
+		return fmt.Errorf("%w: it has %d bytes, SQLite holds at most %d in one value", store.ErrBadData, n, maxValue)
+	}
+	return nil
+}
+
+// columns reads the values of one row in order. The first value of an unexpected
+// type is remembered, so that callers check once, at the end.
+type columns struct {
+	values []driver.Value
+	err    error
+}
+
+func (c *columns) next() driver.Value {
+	v := c.values[0]
+	c.values = c.values[1:]
+	return v
+}
+
+func (c *columns) wrong(v driver.Value) {
+	if c.err == nil {
+		c.err = fmt.Errorf("the file holds a %T where durable stores another type", v)
+	}
+}
+
+func (c *columns) text() string {
+	switch v := c.next().(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	default:
+		c.wrong(v)
+		return ""
+	}
+}
+
+func (c *columns) int() int64 {
+	switch v := c.next().(type) {
+	case nil:
+		return 0
+	case int64:
+		return v
+	default:
+		c.wrong(v)
+		return 0
+	}
+}
+
+// bytes keeps NULL (nil) and an empty blob (empty) apart.
+func (c *columns) bytes() []byte {
+	switch v := c.next().(type) {
+	case nil:
+		return nil
+	case []byte:
+		if v == nil {
+			return []byte{}
+		}
+		return v
+	default:
+		c.wrong(v)
+		return nil
+	}
+}
+
+func (c *columns) time() time.Time {
+	switch v := c.next().(type) {
+	case nil:
+		return time.Time{}
+	case int64:
+		return time.UnixMicro(v).UTC()
+	default:
+		c.wrong(v)
+		return time.Time{}
+	}
+}
+
+func (c *columns) id() uuid.UUID {
+	v := c.nullID()
+	return v.UUID
+}
+
+// nullID reads NULL and the empty blob, a root's parent, as not valid.
+func (c *columns) nullID() (id uuid.NullUUID) {
+	b := c.bytes()
+	switch len(b) {
+	case 0:
+	case len(id.UUID):
+		id.UUID, id.Valid = uuid.UUID(b), true
+	default:
+		c.wrong(b)
+	}
+	return id
+}
+
+// found is a run and the column that only this store knows of.
+type found struct {
+	store.Run
+	progress int64 // terminal checkpoints at the last claim after a crash
+}
+
+// scanRun reads the columns of run_by_id.sql and run_by_name.sql.
+func scanRun(values []driver.Value) (found, error) {
+	c := columns{values: values}
+	var r found
+	r.ID = c.id()
+	r.Parent = c.nullID()
+	r.Name = c.text()
+	r.Workflow = c.text()
+	r.Version = c.text()
+	r.Queue = c.text()
+	r.Status = store.Status(c.int())
+	r.Epoch = int32(c.int())
+	r.Owner = c.nullID()
+	r.Crashes = int16(min(c.int(), math.MaxInt16))
+	r.Input = c.bytes()
+	r.Output = c.bytes()
+	r.Error = c.bytes()
+	r.Reason = c.text()
+	r.Trace = c.text()
+	r.CreatedAt = c.time()
+	r.StartedAt = c.time()
+	r.EndedAt = c.time()
+	r.WakeAt = c.time()
+	r.Deadline = c.time()
+	r.progress = c.int()
+	return r, c.err
+}
+
+// scanStep reads the columns of step_by_name.sql and steps_of_run.sql.
+func scanStep(values []driver.Value) (store.Step, error) {
+	c := columns{values: values}
+	var p store.Step
+	p.RunID = c.id()
+	p.Name = c.text()
+	p.Kind = store.Kind(c.int())
+	p.Status = store.StepStatus(c.int())
+	p.Attempt = int32(c.int())
+	p.Epoch = int32(c.int())
+	p.Output = c.bytes()
+	p.Error = c.bytes()
+	p.StartedAt = c.time()
+	p.EndedAt = c.time()
+	p.NextAt = c.time()
+	return p, c.err
+}

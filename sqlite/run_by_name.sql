@@ -1,0 +1,5 @@
+-- One run by its name under its parent (NULL: a root).
+SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner, crashes, input, output, error,
+       reason, trace, created_at, started_at, ended_at, wake_at, deadline_at, progress
+FROM durable_run
+WHERE name = ? AND parent_id = coalesce(?, x'') AND shard = ?;

@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+)
+
+// Every statement prepares as one statement against a migrated file, and every
+// file is one of them.
+func TestStatementsPrepare(t *testing.T) {
+	s := openTest(t)
+	named := map[string]bool{}
+	err := s.on(t.Context(), s.writerDB, "prepare", func(c *conn) error {
+		for q := qBegin; q < queries; q++ {
+			named[fileOf(q)] = true
+			if _, err := c.prepared(q); err != nil {
+				t.Errorf("%s: %v", fileOf(q), err)
+			}
+			if !strings.HasPrefix(s.texts[q], "-- ") {
+				t.Errorf("%s has no comment at its head", fileOf(q))
+			}
+			if strings.Contains(s.texts[q], ";\n") {
+				t.Errorf("%s holds more than one statement", fileOf(q))
+			}
+			if n := strings.Count(s.texts[q], "?"); n > maxArgs {
+				t.Errorf("%s has %d placeholders", fileOf(q), n)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range all {
+		if !named[name] {
+			t.Errorf("%s is no query", name)
+		}
+	}
+}
+
+// Each statement is answered out of an index: nothing reads a table from end to end.
+func TestStatementsUseIndexes(t *testing.T) {
+	s := openTest(t)
+	plans := 0
+	err := s.on(t.Context(), s.writerDB, "explain", func(c *conn) error {
+		for q := qStepInsert; q <= qWorkerDelete; q++ {
+			args := c.args[:countArgs(s.texts[q])]
+			rows, err := c.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+s.texts[q], args)
+			if err != nil {
+				return err
+			}
+			plans++
+			row := c.row[:len(rows.Columns())]
+			for rows.Next(row) == nil {
+				if plan := row[3].(string); strings.HasPrefix(plan, "SCAN durable") || strings.Contains(plan, "TEMP B-TREE") {
+					t.Errorf("%s: %s", fileOf(q), plan)
+				}
+			}
+			if err := rows.Close(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := int(qWorkerDelete - qStepInsert + 1); plans != want {
+		t.Fatal(plans, "plans instead of", want)
+	}
+}
+
+func countArgs(text string) int {
+	n := 0
+	for line := range strings.Lines(text) {
+		code, _, _ := strings.Cut(line, "--")
+		n += strings.Count(code, "?")
+	}
+	return n
+}

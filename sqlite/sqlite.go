@@ -1,0 +1,165 @@
+// Package sqlite keeps durable's runs, steps and workers in one SQLite file.
+//
+//	store, err := sqlite.Open("shop.db")
+//
+// Nothing else needs to run. The file may be shared by any number of processes of
+// one machine; it may hold tables of your own beside durable's, whose names begin
+// with durable_. What was acknowledged survives the death of every process and,
+// unless Synchronous(Normal) is asked for, of the machine.
+//
+// # How it works
+//
+// SQLite lets one transaction write at a time. So a store has one connection that
+// writes, in transactions that take the write lock at once (BEGIN IMMEDIATE) and
+// wait for other processes no longer than their context; and a few that read,
+// which the write-ahead log never makes wait. Every write to the log that commits
+// is synced; group commit, by the journal above, is what makes that fast.
+//
+// Workers are seen to be gone by the lock that the operating system holds on a
+// file for each, in the folder "<file>-workers", and releases when a process
+// dies, however it dies. Where there are no such locks (anything but Unix), the
+// expiry of leases does the same, later. Commits of other processes are
+// noticed within about 20 ms.
+//
+// # What is not supported
+//
+// Network file systems: their locks do not hold SQLite's promises. In-memory
+// databases: there is nothing durable about them. Copying the file while it is in
+// use: take the "-wal" file with it, or use VACUUM INTO.
+//
+// The store imports the seam, the schema and the driver modernc.org/sqlite, which
+// needs no C compiler; only Tx and StartTx (transact.go) know package durable.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sqlite "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// readers is how many connections read at once.
+const readers = 4
+
+var _ store.Store = (*Store)(nil)
+
+// Store is one SQLite file. It is safe for concurrent use.
+type Store struct {
+	path     string // absolute, without links
+	texts    *texts
+	writerDB *sql.DB // one connection, never closed for idleness
+	readers  *sql.DB
+	watchers *sql.DB // one connection for each Attend
+	presence presence
+
+	closed atomic.Bool
+	done   chan struct{} // closed by Close
+
+	mu        sync.Mutex // guards hints, and the step from open to closed
+	hints     map[*func()]struct{}
+	attending sync.WaitGroup // every Attend under way; Close waits for them
+}
+
+// Open opens the file at path, creates it if there is none (its folder must
+// exist), and brings its schema up to date. A path is taken as it stands: it is
+// not a URI, and no character in it is special. The caller closes the store.
+//
+// A file that cannot be used is answered with an *OpenError, or with an error
+// wrapping store.ErrSchema if its schema does not fit this version of the code.
+func Open(path string, opts ...Option) (*Store, error) {
+	o := defaults()
+	for _, opt := range opts {
+		opt(&o)
+	}
+	located, err := locate(path)
+	if err != nil {
+		return nil, err
+	}
+	t := loadTexts()
+	write, err := newConnector(dsn(located, writerSettings(o)), t, o.patience)
+	if err != nil {
+		return nil, &OpenError{Path: path, Problem: "the driver refuses the path", Fix: "use another path", Err: err}
+	}
+	read, err := newConnector(dsn(located, readerSettings(o)), t, o.patience)
+	if err != nil {
+		return nil, &OpenError{Path: path, Problem: "the driver refuses the path", Fix: "use another path", Err: err}
+	}
+	s := &Store{
+		path: located, texts: t, presence: newPresence(located),
+		writerDB: pool(write, 1), readers: pool(read, readers), watchers: pool(read, 0),
+		done: make(chan struct{}), hints: make(map[*func()]struct{}),
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), o.patience+time.Minute)
+	defer cancel()
+	if err := s.prepare(ctx, o.migrate); err != nil {
+		return nil, errors.Join(explain(path, err), s.Close())
+	}
+	return s, nil
+}
+
+// explain gives the errors that a wrong file causes at Open their fix.
+func explain(path string, err error) error {
+	e := &OpenError{Path: path}
+	var said *sqlite.Error
+	if errors.As(err, &said) {
+		e.Err = said // and not store.ErrUnavailable: trying again does not help
+	}
+	switch primary(code(err)) {
+	case sqlite3.SQLITE_CANTOPEN:
+		e.Problem = "SQLite cannot open or create it"
+		e.Fix = "give this process write permission on the file and on its folder, where SQLite keeps the -wal and -shm files"
+	case sqlite3.SQLITE_READONLY:
+		e.Problem = "it is read-only"
+		e.Fix = "give this process write permission on the file and on its folder"
+	case sqlite3.SQLITE_NOTADB:
+		e.Problem = "it is not an SQLite database"
+		e.Fix = "name another file"
+	default:
+		return err
+	}
+	return e
+}
+
+// pool is a database handle of at most n connections (0: any number), which stay
+// open once they are.
+func pool(k *connector, n int) *sql.DB {
+	db := sql.OpenDB(k)
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(max(n, 1))
+	return db
+}
+
+// Name implements store.Store.
+func (s *Store) Name() string { return "sqlite" }
+
+// Close implements store.Store. Calls under way end as they would have; those
+// that begin later are answered with store.ErrClosed. Closing again is harmless.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	again := s.closed.Swap(true)
+	s.mu.Unlock()
+	if again {
+		return nil
+	}
+	close(s.done)
+	s.attending.Wait()
+	// The writer last: the last connection of all folds the log into the file.
+	return errors.Join(s.watchers.Close(), s.readers.Close(), s.writerDB.Close())
+}
+
+// hint tells every Attend of this store, directly after a commit, that a run may
+// have become claimable.
+func (s *Store) hint() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h := range s.hints {
+		(*h)()
+	}
+}

@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Tx is a step whose writes commit together with its checkpoint, exactly once: fn's
+// statements on tx, and the record that the step is done, are one transaction of the
+// file that the engine works on. fn must not commit or roll back itself. While it runs,
+// nobody else writes to the file, so it should be short and touch nothing but tx.
+//
+// It answers as durable.Ctx.Step does; durable.ErrInvalidConfig if the engine does not
+// work on SQLite.
+func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *sql.Tx) (T, error), opts ...durable.StepOption) (T, error) {
+	return durable.TxStep(ctx, name, transact, fn, opts...)
+}
+
+// StartTx starts a run in the caller's own transaction: it exists if and when that
+// commits. tx must be of the engine's own file, begun on the handle that Writer
+// answers.
+func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
+	return durable.StartIn(ctx, e, w, in, func(ctx context.Context, s durable.Store, starts []*store.Start) error {
+		own, err := mine(s)
+		if err != nil {
+			return err
+		}
+		return own.startIn(ctx, tx, starts)
+	}, opts...)
+}
+
+// Writer is the database handle with the file's one writing connection, for
+// transactions of the caller's own. A transaction begun on it is IMMEDIATE, and
+// excludes every other write of this store until it ends.
+func (s *Store) Writer() *sql.DB { return s.writer() }
+
+func mine(s durable.Store) (*Store, error) {
+	own, ok := s.(*Store)
+	if !ok {
+		return nil, fmt.Errorf("%w: the engine works on %s, and a transaction of sqlite was asked for: use the Tx of that store's package", durable.ErrInvalidConfig, s.Name())
+	}
+	return own, nil
+}
+
+// transact implements durable.Transactor. A transaction that the database undid, or
+// whose commit was not answered, is tried again; the second time it looks first
+// whether the step is recorded after all.
+func transact(ctx context.Context, s durable.Store, w *store.StepWrite, work func(context.Context, *sql.Tx) error) error {
+	own, err := mine(s)
+	if err != nil {
+		return err
+	}
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := own.transactOnce(ctx, w, work)
+		if err == nil || !errors.Is(err, store.ErrUnavailable) {
+			return err
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return err
+		}
+	}
+}
+
+func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, *sql.Tx) error) error {
+	tx, err := s.writer().BeginTx(ctx, nil)
+	if err != nil {
+		return s.wrap("begin", err)
+	}
+	// After a commit this does nothing; its error says no more than the one answered.
+	defer func() { _ = tx.Rollback() }()
+	row, recorded, err := stepByName(txSession{ctx, tx, s.texts}, &w.Step)
+	if err != nil {
+		return s.wrap("look for the checkpoint", err)
+	}
+	if recorded && row.Status.Terminal() {
+		w.Outcome, w.Recorded = store.Adopted, &row
+		return nil
+	}
+	if err := work(ctx, tx); err != nil {
+		return err
+	}
+	if err := s.checkpoint(ctx, tx, w); err != nil || w.Outcome != store.Written {
+		return err
+	}
+	return s.wrap("commit", tx.Commit())
+}

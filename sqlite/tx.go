@@ -1,0 +1,142 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// on lends fn a connection of db, waiting for one until ctx ends.
+func (s *Store) on(ctx context.Context, db *sql.DB, what string, fn func(*conn) error) error {
+	lent, err := db.Conn(ctx)
+	if err != nil {
+		return s.wrap(what, err)
+	}
+	defer lent.Close()
+	var failed error
+	err = lent.Raw(func(raw any) error {
+		failed = fn(raw.(*conn))
+		if errors.Is(failed, driver.ErrBadConn) {
+			return driver.ErrBadConn // compared with ==: database/sql drops the connection
+		}
+		return nil
+	})
+	if failed == nil {
+		failed = err
+	}
+	return s.wrap(what, failed)
+}
+
+// read runs fn on a reader. Each statement sees the newest commit.
+func (s *Store) read(ctx context.Context, what string, fn func(session) error) error {
+	return s.on(ctx, s.readers, what, func(c *conn) error { return fn(c) })
+}
+
+// write runs fn in one IMMEDIATE transaction on the writer: all of it is durable
+// when write returns nil, and none of it happened otherwise (or, after
+// ErrUnavailable, it may have). However fn ends, the writer is out of its
+// transaction before anyone else gets it; a panic makes database/sql drop it.
+func (s *Store) write(ctx context.Context, what string, fn func(session) error) error {
+	return s.on(ctx, s.writerDB, what, func(c *conn) error {
+		if err := c.begin(ctx); err != nil {
+			return err
+		}
+		err := fn(c)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			if _, err = c.exec(qCommit); err == nil {
+				return nil
+			}
+		}
+		return c.rollback(err)
+	})
+}
+
+// writer is the database handle with the one writing connection. A transaction
+// begun on it is IMMEDIATE, waits for other processes as Commit does, and
+// excludes every other write of this store while it is open.
+func (s *Store) writer() *sql.DB { return s.writerDB }
+
+// checkpoint writes one step inside the caller's transaction, by the rules of
+// Commit, and fills in its outcome. It works whether or not a row that is not
+// terminal exists. An error leaves the transaction open: the caller rolls back.
+func (s *Store) checkpoint(ctx context.Context, tx *sql.Tx, w *store.StepWrite) error {
+	return s.wrap("checkpoint", writeStep(txSession{ctx, tx, s.texts}, w))
+}
+
+// startIn creates runs inside the caller's transaction and fills in their
+// outcomes. The caller calls hint after its commit.
+func (s *Store) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Start) error {
+	x := txSession{ctx, tx, s.texts}
+	for _, w := range starts {
+		if err := writeStart(x, w); err != nil {
+			return s.wrap("start", err)
+		}
+	}
+	return nil
+}
+
+// txSession runs durable's statements in a transaction of database/sql.
+type txSession struct {
+	ctx   context.Context
+	tx    *sql.Tx
+	texts *texts
+}
+
+func (x txSession) exec(q query, args ...driver.Value) (int64, error) {
+	bound, err := anys(args)
+	if err != nil {
+		return 0, err
+	}
+	result, err := x.tx.ExecContext(x.ctx, x.texts[q], bound...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (x txSession) each(q query, row func([]driver.Value) error, args ...driver.Value) error {
+	bound, err := anys(args)
+	if err != nil {
+		return err
+	}
+	rows, err := x.tx.QueryContext(x.ctx, x.texts[q], bound...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	values := make([]driver.Value, len(columns))
+	targets := make([]any, len(columns))
+	for i := range values {
+		targets[i] = (*any)(&values[i])
+	}
+	for rows.Next() {
+		if err := rows.Scan(targets...); err != nil {
+			return err
+		}
+		if err := row(values); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func anys(args []driver.Value) ([]any, error) {
+	out := make([]any, len(args))
+	for i, v := range args {
+		if err := checkLength(v); err != nil {
+			return nil, err
+		}
+		out[i] = v
+	}
+	return out, nil
+}

@@ -1,0 +1,103 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// The user's writes and the checkpoint commit together, or not at all.
+func TestCheckpointInTransaction(t *testing.T) {
+	s := openTest(t)
+	edit(t, s.path, "CREATE TABLE own (x TEXT)")
+	run := startTestRuns(t, s, 1)[0]
+	begun := newStep(run, "charge")
+	begun.Step.Status, begun.Step.Output = store.StepStarted, nil
+	if got := commitStep(t, s, begun); got != store.Written {
+		t.Fatal(got)
+	}
+	count := func() (n int) {
+		t.Helper()
+		if err := s.readers.QueryRowContext(t.Context(), "SELECT count(*) FROM own").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for i, keep := range []bool{false, true} {
+		tx, err := s.writer().BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ExecContext(t.Context(), "INSERT INTO own VALUES ('x')"); err != nil {
+			t.Fatal(err)
+		}
+		w := newStep(run, "charge") // does not know of the started marker
+		w.Step.Kind, w.Step.Output = store.KindTx, []byte{}
+		if err := s.checkpoint(t.Context(), tx, w); err != nil || w.Outcome != store.Written {
+			t.Fatal(w.Outcome, err)
+		}
+		again := newStep(run, "charge")
+		again.Step.Attempt = 2
+		if err := s.checkpoint(t.Context(), tx, again); err != nil || again.Outcome != store.Adopted || !samePayload(again.Recorded.Output, []byte{}) {
+			t.Fatal(again, err)
+		}
+		fenced := newStep(run, "other")
+		fenced.Step.Epoch = 2
+		if err := s.checkpoint(t.Context(), tx, fenced); err != nil || fenced.Outcome != store.Fenced {
+			t.Fatal(fenced, err)
+		}
+		child := newPending("child")
+		if err := s.startIn(t.Context(), tx, []*store.Start{child}); err != nil || child.Outcome != store.Written {
+			t.Fatal(child, err)
+		}
+		// While it is open, no other write of this store gets in.
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if err := s.Commit(ctx, &store.Batch{Starts: []*store.Start{newStart("")}}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		cancel()
+		if keep {
+			err = tx.Commit()
+		} else {
+			err = tx.Rollback()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := count(); got != i {
+			t.Fatal(got, "rows of the user's")
+		}
+	}
+	got, err := s.Get(t.Context(), []store.Ref{{Text: "child"}})
+	if err != nil || got[0] == nil {
+		t.Fatal(got, err)
+	}
+}
+
+// A transaction whose context ends takes its connection with it, together with
+// the statements prepared on it; the next one works.
+func TestCancelledTransaction(t *testing.T) {
+	s := openTest(t)
+	run := startTestRuns(t, s, 1)[0]
+	for range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		tx, err := s.writer().BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(5*time.Millisecond, cancel)
+		_, err = tx.ExecContext(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+			INSERT INTO durable_migration SELECT i, 'x', 0 FROM n WHERE i < 0`)
+		if err == nil {
+			t.Fatal("an endless statement ended")
+		}
+		if err := s.checkpoint(ctx, tx, newStep(run, "x")); err == nil {
+			t.Fatal("a checkpoint in a dead transaction succeeded")
+		}
+		_ = tx.Rollback()
+		s.mustCommit(t, newStart(""))
+	}
+}

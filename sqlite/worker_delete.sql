@@ -1,0 +1,2 @@
+-- Removes a worker from the registry.
+DELETE FROM durable_worker WHERE id = ?;

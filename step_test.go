@@ -1,0 +1,411 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+var errDeclined = durable.RegisterError("test.declined", errors.New("card declined"))
+
+type money struct {
+	Cents    int64
+	Currency string
+	note     string // unexported: not encoded
+}
+
+// The first run answers what a replay will: the decoded checkpoint.
+func TestFirstRunEqualsReplay(t *testing.T) {
+	s := openStore(t)
+	executions := 0
+	var seen []money
+	w := durable.Define("pay", func(c *durable.Ctx, _ struct{}) (int, error) {
+		m, err := c.Step("charge", func(context.Context) (money, error) {
+			executions++
+			return money{Cents: 1<<53 + 1, Currency: "EUR", note: "lost"}, nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		seen = append(seen, m)
+		if len(seen) == 1 {
+			return 0, c.Do("stop here", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		}
+		return 0, nil
+	})
+	// The first engine is stopped in the second step, the second one replays.
+	first := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Grace: -1})
+	stop := running(t, first)
+	run, err := w.Start(within(t), first, struct{}{}, durable.ID("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitCheckpoint(t, first, "a", "charge", "completed")
+	stop()
+	seenFirst := len(seen)
+	running(t, engineOn(t, s, w))
+	if _, err := run.Result(within(t)); err == nil || !strings.Contains(err.Error(), "stop here") {
+		// The second execution waits in "stop here" only if it is the first to see it.
+		t.Logf("result: %v", err)
+	}
+	if executions != 1 || seenFirst != 1 || len(seen) != 2 {
+		t.Fatalf("the step ran %d times and was seen %d times, want 1 and 2", executions, len(seen))
+	}
+	if want := (money{Cents: 1<<53 + 1, Currency: "EUR"}); seen[0] != want || seen[1] != want {
+		t.Errorf("first run saw %+v, replay saw %+v, want both %+v", seen[0], seen[1], want)
+	}
+}
+
+func TestStepErrorSurvivesReplay(t *testing.T) {
+	s := openStore(t)
+	executions := 0
+	w := durable.Define("pay", func(c *durable.Ctx, _ struct{}) (string, error) {
+		err := c.Do("charge", func(context.Context) error {
+			executions++
+			return fmt.Errorf("at the bank: %w", errDeclined)
+		})
+		var failed *durable.StepError
+		if !errors.As(err, &failed) || !errors.Is(err, errDeclined) {
+			return "", fmt.Errorf("got %T %v, want a StepError that is errDeclined", err, err)
+		}
+		if failed.Step != "charge" || failed.Attempts != 1 || failed.Message != "at the bank: card declined" {
+			return "", fmt.Errorf("got %+v", failed)
+		}
+		return "", err
+	})
+	for range 2 { // the second Call finds the recorded failure of the run
+		_, err := w.Call(within(t), engineOn(t, s, w), struct{}{}, durable.ID("a"))
+		var failed *durable.RunError
+		if !errors.As(err, &failed) || !errors.Is(err, errDeclined) {
+			t.Fatalf("got %T %v, want a RunError that is errDeclined", err, err)
+		}
+		if failed.ID != "a" || failed.Workflow != "pay" || failed.Status != durable.StatusFailed || failed.Step != "charge" {
+			t.Errorf("got %+v", failed)
+		}
+	}
+	if executions != 1 {
+		t.Errorf("the failed step ran %d times, want once: it replays its failure", executions)
+	}
+}
+
+func TestRetriesAreCountedAndEnd(t *testing.T) {
+	var attempts []int
+	var keys []string
+	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		return c.Step("flaky", func(ctx context.Context) (int, error) {
+			attempts = append(attempts, durable.Attempt(ctx))
+			keys = append(keys, durable.IdempotencyKey(ctx))
+			return 0, errDeclined
+		}, durable.Retry(durable.Fixed(time.Millisecond, 3)))
+	})
+	if !reflect.DeepEqual(attempts, []int{1, 2, 3}) {
+		t.Errorf("attempts %v, want 1 2 3", attempts)
+	}
+	if keys[0] == "" || keys[0] != keys[1] || keys[1] != keys[2] {
+		t.Errorf("idempotency keys %q, want one for all", keys)
+	}
+	if err == nil || !strings.Contains(err.Error(), `step "flaky" failed after 3 attempts: card declined`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPermanentStopsAtOnce(t *testing.T) {
+	attempts := 0
+	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		return 0, c.Do("once", func(context.Context) error {
+			attempts++
+			return durable.Permanent(errDeclined)
+		}, durable.Retry(durable.Fixed(0, durable.Unlimited)))
+	})
+	if attempts != 1 || !errors.Is(err, errDeclined) {
+		t.Errorf("%d attempts, %v; want 1 and errDeclined", attempts, err)
+	}
+	if durable.Permanent(nil) != nil {
+		t.Error("Permanent(nil) is not nil")
+	}
+}
+
+func TestAttemptTimeout(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	for name, fn := range map[string]func(context.Context) error{
+		"obedient": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"deaf":     func(context.Context) error { <-release; return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+				return 0, c.Do("slow", fn, durable.AttemptTimeout(20*time.Millisecond), durable.Retry(durable.Fixed(0, 2)))
+			})
+			if !errors.Is(err, durable.ErrTimeout) || !strings.Contains(err.Error(), "2 attempts") {
+				t.Errorf("got %v, want ErrTimeout after 2 attempts", err)
+			}
+		})
+	}
+}
+
+func TestTotalTimeout(t *testing.T) {
+	began := time.Now()
+	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		return 0, c.Do("slow", func(context.Context) error { return errDeclined },
+			durable.TotalTimeout(50*time.Millisecond), durable.Retry(durable.Fixed(10*time.Millisecond, durable.Unlimited)))
+	})
+	if !errors.Is(err, durable.ErrTimeout) || !errors.Is(err, errDeclined) {
+		t.Errorf("got %v, want ErrTimeout and the last error", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestPanics(t *testing.T) {
+	for name, fn := range map[string]func(*durable.Ctx, int) (int, error){
+		"step": func(c *durable.Ctx, _ int) (int, error) {
+			return 0, c.Do("boom", func(context.Context) error { panic("boom") })
+		},
+		"step with a timeout": func(c *durable.Ctx, _ int) (int, error) {
+			return 0, c.Do("boom", func(context.Context) error { panic(errDeclined) }, durable.AttemptTimeout(time.Minute))
+		},
+		"workflow": func(*durable.Ctx, int) (int, error) { panic("boom") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := call(t, 0, fn)
+			var failed *durable.RunError
+			if !errors.As(err, &failed) || !errors.Is(err, durable.ErrPanic) || !strings.Contains(failed.Stack, "step_test.go") {
+				t.Errorf("got %v, want ErrPanic with the stack", err)
+			}
+		})
+	}
+}
+
+func TestGoexit(t *testing.T) {
+	for name, fn := range map[string]func(*durable.Ctx, int) (int, error){
+		"step": func(c *durable.Ctx, _ int) (int, error) { return 0, c.Do("exit", goexit) },
+		"step with a timeout": func(c *durable.Ctx, _ int) (int, error) {
+			return 0, c.Do("exit", goexit, durable.AttemptTimeout(time.Minute))
+		},
+		"workflow": func(*durable.Ctx, int) (int, error) { runtime.Goexit(); return 0, nil },
+		"a goroutine's step": func(c *durable.Ctx, _ int) (int, error) {
+			var wg sync.WaitGroup
+			wg.Go(func() { _ = c.Do("exit", goexit) }) // never answers: that is the point
+			wg.Wait()
+			return 7, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := call(t, 0, fn); !errors.Is(err, durable.ErrGoexit) {
+				t.Errorf("got %v, want ErrGoexit", err)
+			}
+		})
+	}
+}
+
+func goexit(context.Context) error { runtime.Goexit(); return nil }
+
+// Wrong calls are answered, name what is wrong, and record nothing.
+func TestWrongCalls(t *testing.T) {
+	nothing := func(context.Context) error { return nil }
+	for name, c := range map[string]struct {
+		do   func(*durable.Ctx) error
+		want error
+		text string
+	}{
+		"name twice": {func(c *durable.Ctx) error {
+			if err := c.Do("send", nothing); err != nil {
+				return err
+			}
+			return c.Do("send", nothing)
+		}, durable.ErrDuplicateStep, `"send" in run "run" (step_test.go:`},
+		"nested": {func(c *durable.Ctx) error {
+			return c.Do("outer", func(context.Context) error { return c.Do("inner", nothing) })
+		}, durable.ErrNestedStep, `"inner"`},
+		"nested with a timeout": {func(c *durable.Ctx) error {
+			return c.Do("outer", func(context.Context) error { return c.Do("inner", nothing) }, durable.AttemptTimeout(time.Minute))
+		}, durable.ErrNestedStep, `"inner"`},
+		"empty name":   {func(c *durable.Ctx) error { return c.Do("", nothing) }, durable.ErrInvalidName, "empty"},
+		"NUL in name":  {func(c *durable.Ctx) error { return c.Do("a\x00b", nothing) }, durable.ErrInvalidName, "U+0000"},
+		"bad UTF-8":    {func(c *durable.Ctx) error { return c.Do("a\xff", nothing) }, durable.ErrInvalidName, "UTF-8"},
+		"long name":    {func(c *durable.Ctx) error { return c.Do(strings.Repeat("x", 64<<10), nothing) }, durable.ErrInvalidName, "65536 bytes"},
+		"bad timeout":  {func(c *durable.Ctx) error { return c.Do("a", nothing, durable.AttemptTimeout(-1)) }, durable.ErrInvalidConfig, "AttemptTimeout"},
+		"bad total":    {func(c *durable.Ctx) error { return c.Do("a", nothing, durable.TotalTimeout(0)) }, durable.ErrInvalidConfig, "TotalTimeout"},
+		"bad attempts": {func(c *durable.Ctx) error { return c.Do("a", nothing, durable.Retry(durable.Fixed(0, -1))) }, durable.ErrInvalidConfig, "attempts"},
+		"once and retry": {func(c *durable.Ctx) error {
+			return c.Do("a", nothing, durable.AtMostOnce(), durable.Retry(durable.Fixed(0, 2)))
+		}, durable.ErrInvalidConfig, "AtMostOnce"},
+		"foreign Verify": {func(c *durable.Ctx) error {
+			return c.Do("a", nothing, durable.Verify(func(context.Context) (int, bool, error) { return 0, false, nil }))
+		}, durable.ErrInvalidConfig, "Verify"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := call(t, 0, func(ctx *durable.Ctx, _ int) (int, error) { return 0, c.do(ctx) })
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("got %v, want %v with %q", err, c.want, c.text)
+			}
+		})
+	}
+}
+
+// Names are bytes: these are all different steps.
+func TestNamesAreKeptBytewise(t *testing.T) {
+	names := []string{"a", "A", "a ", " a", "'; DROP TABLE x; --", `"`, "%s%d", "ä", "a\u0308", "🦆", strings.Repeat("n", durable.MaxName)}
+	s := openStore(t)
+	w := durable.Define("names", func(c *durable.Ctx, _ int) (int, error) {
+		for i, name := range names {
+			if got, err := c.Step(name, func(context.Context) (int, error) { return i, nil }); err != nil || got != i {
+				return 0, fmt.Errorf("%q: %d, %w", name, got, err)
+			}
+		}
+		return len(names), nil
+	})
+	e := engineOn(t, s, w)
+	if _, err := w.Call(within(t), e, 0, durable.ID("run ")); err != nil {
+		t.Fatal(err)
+	}
+	history, err := e.History(within(t), "run ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := make(map[string]bool)
+	for _, h := range history {
+		kept[h.Name] = true
+	}
+	for _, name := range names {
+		if !kept[name] {
+			t.Errorf("%q is not in the history", name)
+		}
+	}
+	if _, err := e.Get(within(t), "run"); !errors.Is(err, durable.ErrNotFound) {
+		t.Errorf(`"run" found "run ": %v`, err)
+	}
+}
+
+// What cannot be encoded fails the step for good: its effect has happened.
+func TestUnencodableOutputs(t *testing.T) {
+	type node struct{ Next *node }
+	loop := &node{}
+	loop.Next = loop
+	executions := 0
+	for name, c := range map[string]struct {
+		value any
+		want  error
+	}{
+		"NaN":        {math.NaN(), durable.ErrNotEncodable},
+		"channel":    {make(chan int), durable.ErrNotEncodable},
+		"cycle":      {loop, durable.ErrNotEncodable},
+		"bad UTF-8":  {"a\xff", durable.ErrNotEncodable},
+		"no fields":  {struct{ x int }{1}, durable.ErrNotEncodable},
+		"very large": {strings.Repeat("x", 100<<20), durable.ErrPayloadTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			executions = 0
+			_, err := call(t, 0, func(ctx *durable.Ctx, _ int) (int, error) {
+				_, err := ctx.Step("bad", func(context.Context) (any, error) {
+					executions++
+					return c.value, nil
+				}, durable.Retry(durable.Fixed(0, 5)))
+				return 0, err
+			})
+			if !errors.Is(err, c.want) || executions != 1 {
+				t.Errorf("got %v after %d executions, want %v after 1", err, executions, c.want)
+			}
+		})
+	}
+}
+
+type odd struct {
+	Nil, Empty     []int
+	NilMap, EmptyM map[string]int
+	Big            int64
+	Unsigned       uint64
+	Any            any
+	Time           time.Time
+	Wait           time.Duration
+	Raw            []byte
+	Text           string
+	Float          float64
+	Pointer        *int
+}
+
+func TestValuesAreKeptExactly(t *testing.T) {
+	seven := 7
+	want := odd{
+		Empty: []int{}, EmptyM: map[string]int{}, Big: math.MaxInt64, Unsigned: math.MaxUint64, Any: map[string]any{"n": int64(1<<53 + 1), "f": 0.5},
+		Time: time.Date(2026, 2, 28, 23, 59, 59, 123456789, time.FixedZone("", 3600)), Wait: 90 * time.Second,
+		Raw: []byte{0, 255}, Text: "a\x00b\u2028<>&", Float: math.SmallestNonzeroFloat64, Pointer: &seven,
+	}
+	got, err := call(t, want, func(c *durable.Ctx, in odd) (odd, error) {
+		return c.Step("keep", func(context.Context) (odd, error) { return in, nil })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Time.Equal(want.Time) {
+		t.Errorf("time %v, want %v", got.Time, want.Time)
+	}
+	got.Time = want.Time
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %#v\nwant %#v", got, want)
+	}
+}
+
+// Steps called from plain goroutines are keyed by name, so they replay whatever order
+// they end in.
+func TestConcurrentSteps(t *testing.T) {
+	const n = 50
+	var executions atomic.Int32
+	got, err := call(t, n, func(c *durable.Ctx, n int) ([]int, error) {
+		results := make([]int, n)
+		errs := make([]error, n)
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				results[i], errs[i] = c.Step(fmt.Sprint("item ", i), func(context.Context) (int, error) {
+					executions.Add(1)
+					return i * i, nil
+				})
+			})
+		}
+		wg.Wait()
+		return results, errors.Join(errs...)
+	})
+	if err != nil || len(got) != n || got[7] != 49 || executions.Load() != n {
+		t.Errorf("got %v, %v after %d executions", got, err, executions.Load())
+	}
+}
+
+func TestAtMostOnceCompletes(t *testing.T) {
+	got, err := call(t, 0, func(c *durable.Ctx, _ int) (string, error) {
+		return c.Step("send", func(context.Context) (string, error) { return "sent", nil }, durable.AtMostOnce())
+	})
+	if got != "sent" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// awaitCheckpoint waits until a step is in the given state.
+func awaitCheckpoint(t testing.TB, e *durable.Engine, id, step, status string) {
+	t.Helper()
+	ctx := within(t)
+	for ctx.Err() == nil {
+		history, err := e.History(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range history {
+			if h.Name == step && h.Status == status {
+				return
+			}
+		}
+		runtime.Gosched()
+	}
+	t.Fatalf("step %q of run %q is not %s", step, id, status)
+}

@@ -64,7 +64,7 @@ func running(t testing.TB, e *durable.Engine) (stop func()) {
 // within bounds a test that would hang.
 func within(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }

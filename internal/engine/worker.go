@@ -65,6 +65,10 @@ func (w *worker) serve(ctx context.Context) error {
 		}
 		return err
 	}
+	w.mu.Lock()
+	w.open = true
+	w.mu.Unlock()
+
 	// The loops that take work end with ctx; those that keep it end after the drain.
 	keeping, stopKeeping := context.WithCancel(w.ctx)
 	defer stopKeeping()
@@ -75,9 +79,6 @@ func (w *worker) serve(ctx context.Context) error {
 		kept.Go(func() { w.renewLoop(keeping) })
 		kept.Go(func() { w.attendLoop(keeping) })
 	}
-	w.mu.Lock()
-	w.open = true
-	w.mu.Unlock()
 
 	<-ctx.Done()
 	w.close()

@@ -303,7 +303,7 @@ func TestUnencodableOutputs(t *testing.T) {
 		"cycle":      {loop, durable.ErrNotEncodable},
 		"bad UTF-8":  {"a\xff", durable.ErrNotEncodable},
 		"no fields":  {struct{ x int }{1}, durable.ErrNotEncodable},
-		"very large": {strings.Repeat("x", 100<<20), durable.ErrPayloadTooLarge},
+		"very large": {strings.Repeat("x", 5<<20), durable.ErrPayloadTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			executions = 0

@@ -1,6 +1,8 @@
 package pgtest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,87 +15,81 @@ import (
 // oldest is the first major version with UNIQUE NULLS NOT DISTINCT.
 const oldest = 15
 
-// programs is the folder of initdb and pg_ctl.
-func programs() (string, error) {
-	if dir := installed(); dir != "" {
-		return dir, nil
+var errNoPostgres = errors.New("no PostgreSQL was found")
+
+// bindir finds the folder that holds initdb and postgres, installing them if this
+// process may.
+func bindir(ctx context.Context) (string, error) {
+	dir, err := installed(ctx)
+	if err == nil || !errors.Is(err, errNoPostgres) {
+		return dir, err
 	}
-	if err := install(); err != nil {
-		return "", err
+	if !canInstall() {
+		return "", fmt.Errorf("%w in PG_BINDIR, /usr/lib/postgresql, pg_config --bindir or PATH: install PostgreSQL %d or newer"+
+			" (Debian: apt-get install postgresql; macOS: brew install postgresql), name its folder in PG_BINDIR, or set DATABASE_URL", err, oldest)
 	}
-	if dir := installed(); dir != "" {
-		return dir, nil
+	if err := install(ctx); err != nil {
+		return "", fmt.Errorf("%w, and installing it failed: %w", errNoPostgres, err)
 	}
-	return "", missing("it was installed, and initdb is still not found")
+	return installed(ctx)
 }
 
-func missing(why string) error {
-	return fmt.Errorf("pgtest: no PostgreSQL %d or newer: %s: install the package postgresql, or set PG_BINDIR to the folder of initdb, or DATABASE_URL to a server where databases may be created", oldest, why)
-}
-
-// installed looks in the known places, newest version first.
-func installed() string {
-	var places []string
+// installed looks without changing the machine. PG_BINDIR is an order: if it is set,
+// nothing else will do.
+func installed(ctx context.Context) (string, error) {
 	if dir := os.Getenv("PG_BINDIR"); dir != "" {
-		places = append(places, dir)
+		major, err := version(ctx, dir)
+		if err != nil {
+			return "", fmt.Errorf("PG_BINDIR=%s: %w", dir, err)
+		}
+		if major < oldest {
+			return "", fmt.Errorf("PG_BINDIR=%s is PostgreSQL %d: %d or newer is needed", dir, major, oldest)
+		}
+		return dir, nil
 	}
-	if found, err := filepath.Glob("/usr/lib/postgresql/*/bin"); err == nil {
-		for i := len(found) - 1; i >= 0; i-- {
-			places = append(places, found[i])
+	best, bestDir := 0, ""
+	for _, dir := range candidates(ctx) {
+		if major, err := version(ctx, dir); err == nil && major > best {
+			best, bestDir = major, dir
 		}
 	}
-	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
-		places = append(places, strings.TrimSpace(string(out)))
+	switch {
+	case bestDir == "":
+		return "", errNoPostgres
+	case best < oldest:
+		return "", fmt.Errorf("%w that is new enough: %s is version %d, and %d or newer is needed", errNoPostgres, bestDir, best, oldest)
 	}
-	if path, err := exec.LookPath("initdb"); err == nil {
-		places = append(places, filepath.Dir(path))
-	}
-	for _, dir := range places {
-		if version(dir) >= oldest {
-			return dir
-		}
-	}
-	return ""
+	return bestDir, nil
 }
 
-var number = regexp.MustCompile(`\d+`)
-
-// version is the major version of the server in dir, zero if there is none.
-func version(dir string) int {
-	if _, err := os.Stat(filepath.Join(dir, "pg_ctl")); err != nil {
-		return 0
+func candidates(ctx context.Context) []string {
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is valid
+	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
+		dirs = append(dirs, strings.TrimSpace(string(out)))
 	}
-	out, err := exec.Command(filepath.Join(dir, "initdb"), "--version").Output()
-	if err != nil {
-		return 0
+	if path, err := exec.LookPath("postgres"); err == nil {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real // initdb looks for its neighbours beside the real file
+		}
+		dirs = append(dirs, filepath.Dir(path))
 	}
-	v, err := strconv.Atoi(number.FindString(string(out)))
-	if err != nil {
-		return 0
-	}
-	return v
+	return dirs
 }
 
-// install brings PostgreSQL onto a Debian machine, without a cluster of its own.
-func install() error {
-	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
-		return missing("none is installed, and only root on Debian can have it installed by the tests")
+var versionNumber = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
+
+// version answers the major version of a folder that has both programs.
+func version(ctx context.Context, dir string) (int, error) {
+	if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
+		return 0, err
 	}
-	if err := os.MkdirAll("/etc/postgresql-common", 0o755); err != nil {
-		return fmt.Errorf("pgtest: %w", err)
+	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()
+	if err != nil {
+		return 0, err
 	}
-	const config = "/etc/postgresql-common/createcluster.conf"
-	if _, err := os.Stat(config); os.IsNotExist(err) {
-		if err := os.WriteFile(config, []byte("create_main_cluster = false\n"), 0o644); err != nil {
-			return fmt.Errorf("pgtest: %w", err)
-		}
+	match := versionNumber.FindSubmatch(out)
+	if match == nil {
+		return 0, fmt.Errorf("postgres --version says %q", out)
 	}
-	for _, args := range [][]string{{"update", "-q"}, {"install", "-y", "-q", "--no-install-recommends", "postgresql"}} {
-		cmd := exec.Command("apt-get", args...)
-		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return missing(fmt.Sprintf("apt-get %s: %v\n%s", args[0], err, out))
-		}
-	}
-	return nil
+	return strconv.Atoi(string(match[1]))
 }

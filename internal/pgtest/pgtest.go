@@ -2,52 +2,59 @@ package pgtest
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// shared is the one server of this test process. Testing itself is process-wide, so
-// this state is too.
+// setupTimeout bounds all that a test waits for before it begins, an installation
+// included.
+const setupTimeout = 5 * time.Minute
+
+// shared is the one server of this test binary.
 var shared struct {
-	sync.Once
-	server *Server
+	main   bool // Main runs, and will close the server
+	once   sync.Once
+	server *Server // nil if DATABASE_URL is used
 	url    string
 	err    error
 }
 
-var serial atomic.Int64
-
-// Main runs the tests and then ends the server, if one was started:
-//
-//	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+// Main runs the tests and stops the server that they used. It answers the exit code.
 func Main(m *testing.M) int {
+	shared.main = true
 	code := m.Run()
-	if shared.server != nil {
-		if err := shared.server.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = max(code, 1)
-		}
+	if shared.server == nil {
+		return code
+	}
+	if err := shared.server.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, "pgtest:", err)
+		return max(code, 1)
 	}
 	return code
 }
 
-// ServerURL is the maintenance database of the server that this test process uses. It
-// fails the test where there is none.
+// ServerURL is a superuser's URL of the maintenance database of the shared server.
 func ServerURL(t testing.TB) string {
 	t.Helper()
-	shared.Do(func() {
+	if !shared.main {
+		t.Fatal("pgtest: nothing would stop the server: add func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) } to this package")
+	}
+	shared.once.Do(func() {
 		if shared.url = os.Getenv("DATABASE_URL"); shared.url != "" {
 			return
 		}
-		if shared.server, shared.err = Start(Options{}); shared.err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), setupTimeout) // not the test's: others wait for it too
+		defer cancel()
+		if shared.server, shared.err = Start(ctx, Options{NoSync: true}); shared.err == nil {
 			shared.url = shared.server.URL()
 		}
 	})
@@ -57,52 +64,55 @@ func ServerURL(t testing.TB) string {
 	return shared.url
 }
 
-// URL is a fresh, empty database, dropped when the test ends.
+// URL is a superuser's URL of an empty database made for this test. It is dropped at
+// the test's end, whoever is still connected.
 func URL(t testing.TB) string {
 	t.Helper()
 	server := ServerURL(t)
-	name := unique("durable_test")
-	execute(t, server, "CREATE DATABASE "+name)
-	t.Cleanup(func() { execute(t, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
-	return inDatabase(t, server, name)
+	name := "pgtest_" + strings.ToLower(rand.Text())
+	// template1 may be in use by another test's CREATE DATABASE.
+	if err := execute(t.Context(), server, "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
+		t.Fatalf("pgtest: make a database: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := execute(context.Background(), server, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Errorf("pgtest: drop the database of %s: %v", t.Name(), err)
+		}
+	})
+	at, err := withDatabase(server, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }
 
-// Schema is a name for a schema that nobody else uses, for tests that share a
-// database. What is in it is dropped when the test ends.
+// Schema is a valid name for a schema that nobody else has.
 func Schema(t testing.TB) string {
 	t.Helper()
-	server := ServerURL(t)
-	name := unique("durable_test")
-	t.Cleanup(func() { execute(t, server, "DROP SCHEMA IF EXISTS "+name+" CASCADE") })
-	return name
+	return "durable_" + strings.ToLower(rand.Text())
 }
 
-func unique(prefix string) string {
-	return fmt.Sprintf("%s_%d_%d", prefix, os.Getpid(), serial.Add(1))
-}
-
-func inDatabase(t testing.TB, server, name string) string {
-	t.Helper()
+// withDatabase names another database of the same server.
+func withDatabase(server, name string) (string, error) {
+	if !strings.HasPrefix(server, "postgres://") && !strings.HasPrefix(server, "postgresql://") {
+		return server + " dbname=" + name, nil // the keyword form: the last one wins
+	}
 	u, err := url.Parse(server)
-	if err != nil || !strings.HasPrefix(u.Scheme, "postgres") {
-		t.Fatal("pgtest: DATABASE_URL must be a URL, postgres://user@host:port/database")
+	if err != nil {
+		return "", errors.New("pgtest: DATABASE_URL is not a URL") // the error would show its password
 	}
 	u.Path = "/" + name
-	return u.String()
+	return u.String(), nil
 }
 
-// execute runs a statement whose only variable part is a name made by unique.
-func execute(t testing.TB, server, statement string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+func execute(ctx context.Context, server, statement string) error {
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, server)
 	if err != nil {
-		t.Errorf("pgtest: connect: %v", err)
-		return
+		return err
 	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, statement); err != nil {
-		t.Errorf("pgtest: %s: %v", statement, err)
-	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, statement)
+	return err
 }

@@ -1,134 +1,159 @@
-package pgtest_test
+package pgtest
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/seed8ec063be/durable/internal/pgtest"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("PGTEST_HELPER") != "" {
+	if os.Getenv(helperEnv) != "" {
 		helper()
 		return
 	}
-	os.Exit(pgtest.Main(m))
+	os.Exit(Main(m))
 }
 
-// helper starts a server, tells its URL and process, and waits to be killed.
-func helper() {
-	s, err := pgtest.Start(pgtest.Options{NoSync: true})
-	if err != nil {
-		println(err.Error())
-		os.Exit(1)
-	}
-	os.Stdout.WriteString(s.URL() + "\n")
-	select {}
-}
-
-func TestDatabasesAreFreshAndDropped(t *testing.T) {
-	var first string
-	t.Run("one", func(t *testing.T) {
-		first = pgtest.URL(t)
-		run(t, first, "CREATE TABLE x (a int)")
+func TestDatabasesAreSeparateAndDropped(t *testing.T) {
+	t.Parallel()
+	var urls []string
+	t.Run("inner", func(t *testing.T) {
+		for range 2 {
+			url := URL(t)
+			query(t, url, "CREATE TABLE here (n int)") // fails in a database that is not empty
+			urls = append(urls, url)
+		}
 	})
-	second := pgtest.URL(t)
-	if first == second {
-		t.Fatalf("two tests share %s", first)
-	}
-	run(t, second, "CREATE TABLE x (a int)")
-	if conn, err := pgx.Connect(t.Context(), first); err == nil {
-		conn.Close(t.Context())
-		t.Errorf("%s is still there after its test", first)
-	}
-}
-
-func TestServerSurvivesItsPostmaster(t *testing.T) {
-	s, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	run(t, s.URL(), "CREATE TABLE x AS SELECT 42 AS a")
-	for _, fault := range []func() error{s.Kill9, func() error { return s.Stop("immediate") }} {
-		if err := fault(); err != nil {
-			t.Fatal(err)
-		}
-		if conn, err := pgx.Connect(t.Context(), s.URL()); err == nil {
+	for _, url := range urls {
+		conn, err := pgx.Connect(t.Context(), url)
+		if err == nil {
 			conn.Close(t.Context())
-			t.Fatal("the server still answers after its fault")
+			t.Errorf("%s is there after its test", url)
 		}
-		if err := s.Restart(); err != nil {
+	}
+}
+
+func TestSharedServer(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("DATABASE_URL") != "" {
+		t.Log("DATABASE_URL is set: its settings are its owner's")
+		return
+	}
+	url := URL(t)
+	for setting, want := range map[string]string{"fsync": "off", "max_connections": "300", "server_encoding": "UTF8"} {
+		if got := query(t, url, "SELECT current_setting('"+setting+"')"); got != want {
+			t.Errorf("%s: got %s, want %s", setting, got, want)
+		}
+	}
+}
+
+func TestSchemaNamesDiffer(t *testing.T) {
+	t.Parallel()
+	url, first, second := URL(t), Schema(t), Schema(t)
+	query(t, url, "CREATE SCHEMA "+first)
+	query(t, url, "CREATE SCHEMA "+second)
+}
+
+func TestWithDatabase(t *testing.T) {
+	t.Parallel()
+	for from, want := range map[string]string{
+		"postgres://u:p@h:1/old?sslmode=disable":  "postgres://u:p@h:1/new?sslmode=disable",
+		"postgresql://u@/old?host=%2Fdev%2Fshm":   "postgresql://u@/new?host=%2Fdev%2Fshm",
+		"host=/tmp user=postgres dbname=postgres": "host=/tmp user=postgres dbname=postgres dbname=new",
+	} {
+		if got, err := withDatabase(from, "new"); err != nil || got != want {
+			t.Errorf("withDatabase(%q) = %q, %v, want %q", from, got, err, want)
+		}
+	}
+}
+
+func TestBindirIsAnOrder(t *testing.T) {
+	old := fakePostgres(t, "14.9")
+	t.Setenv("PG_BINDIR", old)
+	if _, err := installed(t.Context()); err == nil || !strings.Contains(err.Error(), "15 or newer") {
+		t.Errorf("PG_BINDIR of version 14: got %v, want a refusal that names version 15", err)
+	}
+	t.Setenv("PG_BINDIR", fakePostgres(t, "19beta1"))
+	if dir, err := installed(t.Context()); err != nil || dir != os.Getenv("PG_BINDIR") {
+		t.Errorf("PG_BINDIR of version 19: got %q, %v", dir, err)
+	}
+	t.Setenv("PG_BINDIR", t.TempDir())
+	if _, err := installed(t.Context()); err == nil {
+		t.Error("an empty PG_BINDIR was accepted")
+	}
+}
+
+func TestPathIsSearched(t *testing.T) {
+	dir := fakePostgres(t, "99.1")
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("PG_BINDIR", "")
+	if got, err := installed(t.Context()); err != nil || got != dir {
+		t.Errorf("got %q, %v, want the highest version, %s", got, err, dir)
+	}
+}
+
+func TestNoClusterKeepsSettings(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "postgresql-common")
+	for _, before := range []string{"", "port = 1\n"} {
+		name := filepath.Join(dir, "createcluster.conf")
+		want := "create_main_cluster = false\n"
+		if before != "" {
+			want = before
+			if err := os.WriteFile(name, []byte(before), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := noCluster(dir); err != nil {
 			t.Fatal(err)
 		}
-		run(t, s.URL(), "SELECT a FROM x")
-	}
-}
-
-func TestServerDiesWithItsProcess(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), "PGTEST_HELPER=1")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	url = strings.TrimSpace(url)
-	run(t, url, "SELECT 1")
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // killed, as asked
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for {
-		conn, err := pgx.Connect(ctx, url)
-		if ctx.Err() != nil {
-			t.Fatal("the server outlives the process that started it")
-		}
-		if err != nil {
-			return
-		}
-		// Until it goes, this connection waits for its end.
-		_, err = conn.Exec(ctx, "SELECT pg_sleep(30)")
-		conn.Close(ctx)
-		if err != nil && ctx.Err() == nil {
-			continue
+		if got, err := os.ReadFile(name); err != nil || string(got) != want {
+			t.Errorf("createcluster.conf: got %q, %v, want %q", got, err, want)
 		}
 	}
 }
 
-func run(t *testing.T, url, statement string) {
+// fakePostgres makes a folder whose postgres says that it is of that version.
+func fakePostgres(t *testing.T, version string) string {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + version + "'\n"
+	for _, name := range []string{"postgres", "initdb"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command(filepath.Join(dir, "postgres")).Output(); err != nil {
+		t.Fatalf("the fake does not run here: %v %s", err, out)
+	}
+	return dir
+}
+
+// query answers the one text value of a query, "" if it has none.
+func query(t *testing.T, url, statement string) string {
+	t.Helper()
+	text, err := queryText(t.Context(), url, statement)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", statement, err)
 	}
-	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), statement); err != nil {
-		t.Fatal(err)
+	return text
+}
+
+func queryText(ctx context.Context, url, statement string) (string, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return "", err
 	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var text string
+	if err := conn.QueryRow(ctx, statement).Scan(&text); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return "", err
+	}
+	return text, nil
 }

@@ -53,7 +53,9 @@ type StepWrite struct {
 	Exists bool
 
 	// Outcome is Written, Adopted (a terminal row was there: see Recorded), Fenced
-	// (see State) or Locked.
+	// (see State) or Locked. A write that knew less than the database, of whether there
+	// is a row, is made the other way; a marker or backoff behind what its own epoch has
+	// written already is Written, and changes nothing.
 	Outcome  Outcome
 	Recorded *Step
 	State    RunState
@@ -94,7 +96,8 @@ type ClaimQuery struct {
 	Now        time.Time
 	LeaseUntil time.Time
 	// MaxCrashes is how many claims in a row may follow a lost lease without a new
-	// checkpoint. The claim that exceeds it pauses the run instead, with a reason.
+	// checkpoint. The claim that reaches it pauses the run instead, with a reason. Zero:
+	// no bound.
 	MaxCrashes int
 }
 

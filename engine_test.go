@@ -1,0 +1,277 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+func TestConfigIsChecked(t *testing.T) {
+	s := openStore(t)
+	w := durable.Define("w", double)
+	for name, cfg := range map[string]durable.Config{
+		"concurrency":   {Concurrency: -1},
+		"short lease":   {Lease: time.Millisecond},
+		"poll":          {Poll: -1},
+		"park":          {ParkAfter: -1},
+		"crashes":       {MaxCrashes: -1},
+		"payload":       {MaxPayload: -1},
+		"patience":      {Patience: -1},
+		"nil workflow":  {Workflows: []durable.Definition{nil}},
+		"twice":         {Workflows: []durable.Definition{w, w}},
+		"no function":   {Workflows: []durable.Definition{durable.Define[int, int]("x", nil)}},
+		"bad queue":     {Workflows: []durable.Definition{durable.Define("x", double, durable.Queue(""))}},
+		"unnamed":       {Workflows: []durable.Definition{durable.Define("", double)}},
+		"control chars": {Workflows: []durable.Definition{durable.Define("a\tb", double)}},
+	} {
+		if _, err := durable.New(s, cfg); !errors.Is(err, durable.ErrInvalidConfig) && !errors.Is(err, durable.ErrInvalidName) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := durable.New(nil, durable.Config{}); !errors.Is(err, durable.ErrInvalidConfig) {
+		t.Errorf("no store: %v", err)
+	}
+}
+
+func TestRunTwice(t *testing.T) {
+	s := openStore(t)
+	w := durable.Define("double", double)
+	e := engineOn(t, s, w)
+	running(t, e)
+	if _, err := w.Start(within(t), e, 1, durable.ID("a")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.Call(within(t), e, 1, durable.ID("a")); got != 2 || err != nil { // so Run is active
+		t.Fatal(got, err)
+	}
+	if err := e.Run(within(t)); !errors.Is(err, durable.ErrRunning) {
+		t.Errorf("got %v, want ErrRunning", err)
+	}
+}
+
+// A thousand engines come and go, and leave nothing; goleak looks at the end.
+func TestEnginesComeAndGo(t *testing.T) {
+	s := openStore(t)
+	w := durable.Define("double", double)
+	e := engineOn(t, s, w)
+	for i := range 1000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- e.Run(ctx) }()
+		if i%100 == 0 {
+			if _, err := w.Call(within(t), e, i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if workers, err := e.Workers(within(t)); err != nil || len(workers) != 0 {
+		t.Errorf("workers left behind: %v, %v", workers, err)
+	}
+}
+
+// A drain lets running steps finish and records them, then gives the run back.
+func TestDrain(t *testing.T) {
+	s := openStore(t)
+	entered, release := make(chan struct{}), make(chan struct{})
+	var executions sync.Map
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+		a, err := c.Step("a", func(ctx context.Context) (string, error) {
+			n, _ := executions.LoadOrStore("a", new(int))
+			*n.(*int)++
+			close(entered)
+			<-release
+			return "done", ctx.Err()
+		})
+		if err != nil {
+			return "", err
+		}
+		return c.Step("b", func(context.Context) (string, error) { return a + " and b", nil })
+	})
+	e := engineOn(t, s, w)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	run, err := w.Start(within(t), e, 0, durable.ID("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	cancel()
+	select {
+	case err := <-done:
+		t.Fatalf("Run returned (%v) while a step was running", err)
+	default:
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	info, err := e.Get(within(t), "a")
+	if err != nil || info.Status != durable.StatusPending || info.Owner != "" {
+		t.Fatalf("after the drain: %+v, %v; want it pending and nobody's", info, err)
+	}
+	history, err := e.History(within(t), "a")
+	if err != nil || len(history) != 1 || history[0].Status != "completed" {
+		t.Fatalf("history %+v, %v; want the step that finished, and only it", history, err)
+	}
+	running(t, engineOn(t, s, w))
+	if got, err := run.Result(within(t)); got != "done and b" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if n, _ := executions.Load("a"); *n.(*int) != 1 {
+		t.Errorf("step a ran %d times", *n.(*int))
+	}
+}
+
+// A function that ignores the end of its context does not hold the drain, and another
+// process may have its run.
+func TestDrainGivesUpOnTheDeaf(t *testing.T) {
+	s := openStore(t)
+	entered, release := make(chan struct{}), make(chan struct{})
+	deaf := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+		return c.Step("a", func(context.Context) (string, error) {
+			close(entered)
+			<-release
+			return "late", nil
+		})
+	})
+	log := new(lines)
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{deaf}, Grace: -1, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	stop := running(t, e)
+	if _, err := deaf.Start(within(t), e, 0, durable.ID("a")); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	stop()
+	if !strings.Contains(log.String(), "did not return") {
+		t.Errorf("nothing was reported: %s", log)
+	}
+	quick := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+		return c.Step("a", func(context.Context) (string, error) { return "in time", nil })
+	})
+	if got, err := quick.Call(within(t), engineOn(t, s, quick), 0, durable.ID("a")); got != "in time" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	close(release)
+}
+
+// A long backoff leaves memory, and comes back when it is due.
+func TestLongBackoffParks(t *testing.T) {
+	s := openStore(t)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		return c.Step("flaky", func(ctx context.Context) (int, error) {
+			if n := durable.Attempt(ctx); n < 3 {
+				return 0, errDeclined
+			}
+			return durable.Attempt(ctx), nil
+		}, durable.Retry(durable.Fixed(400*time.Millisecond, 5)))
+	})
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: 10 * time.Millisecond})
+	running(t, e)
+	run, err := w.Start(within(t), e, 0, durable.ID("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parked := false
+	for ctx := within(t); ctx.Err() == nil && !parked; {
+		info, err := e.Get(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		parked = info.Status == durable.StatusWaiting && info.Owner == "" && !info.WakeAt.IsZero()
+		if info.Status == durable.StatusCompleted {
+			t.Fatal("it never left memory")
+		}
+	}
+	if got, err := run.Result(within(t)); got != 3 || err != nil {
+		t.Errorf("got %d, %v; want the third attempt", got, err)
+	}
+	info, err := e.Get(within(t), "a")
+	if err != nil || info.Epoch < 2 || info.Crashes != 0 {
+		t.Errorf("got %+v, %v; want it claimed again, and no crash counted", info, err)
+	}
+}
+
+// The lines of a replay are dropped; those of new work are kept.
+func TestLoggerDropsReplayedLines(t *testing.T) {
+	s := openStore(t)
+	log := new(lines)
+	cfg := durable.Config{Grace: -1, Logger: slog.New(slog.NewTextHandler(log, nil))}
+	blocked := make(chan struct{})
+	first := true
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		c.Logger().Info("line one")
+		if _, err := c.Step("a", func(context.Context) (int, error) { return 1, nil }); err != nil {
+			return 0, err
+		}
+		c.Logger().With("k", "v").Info("line two")
+		return c.Step("b", func(ctx context.Context) (int, error) {
+			if first {
+				first = false
+				close(blocked)
+				<-ctx.Done()
+			}
+			return 2, ctx.Err()
+		})
+	})
+	cfg.Workflows = []durable.Definition{w}
+	e := engineWith(t, s, cfg)
+	stop := running(t, e)
+	if _, err := w.Start(within(t), e, 0, durable.ID("a")); err != nil {
+		t.Fatal(err)
+	}
+	<-blocked
+	stop()
+	if _, err := w.Call(within(t), e, 0, durable.ID("a")); err != nil {
+		t.Fatal(err)
+	}
+	text := log.String()
+	if n := strings.Count(text, "line one"); n != 1 {
+		t.Errorf("line one stands %d times in:\n%s", n, text)
+	}
+	if !strings.Contains(text, "k=v") || !strings.Contains(text, "workflow=w") {
+		t.Errorf("attributes are missing in:\n%s", text)
+	}
+}
+
+// An idle engine writes nothing at Info.
+func TestIdleEngineIsSilent(t *testing.T) {
+	log := new(lines)
+	e := engineWith(t, openStore(t), durable.Config{Workflows: []durable.Definition{durable.Define("w", double)}, Logger: slog.New(slog.NewTextHandler(log, nil)), Lease: 300 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := e.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if log.String() != "" {
+		t.Errorf("an idle engine wrote:\n%s", log)
+	}
+}
+
+// lines is a log to look at.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

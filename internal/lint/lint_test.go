@@ -1,0 +1,360 @@
+// Package lint keeps the rules of the house: who may import whom, how long a file may
+// be, where SQL lives. Each rule is also tried on an input that breaks it.
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	module       = "github.com/seed8ec063be/durable"
+	longest      = 400 // lines of a file
+	longestTests = 700
+)
+
+// file is one Go file, parsed.
+type file struct {
+	name string // slash-separated, from the module's root
+	text string
+	tree *ast.File
+	fset *token.FileSet
+}
+
+func (f *file) folder() string { return path.Dir(f.name) }
+func (f *file) test() bool     { return strings.HasSuffix(f.name, "_test.go") }
+
+func parse(name, text string) (*file, error) {
+	fset := token.NewFileSet()
+	tree, err := parser.ParseFile(fset, name, text, parser.ParseComments)
+	return &file{name, text, tree, fset}, err
+}
+
+func (f *file) imports() (paths []string) {
+	for _, spec := range f.tree.Imports {
+		if p, err := strconv.Unquote(spec.Path.Value); err == nil {
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}
+
+// A rule answers what is wrong with a file, and how to mend it.
+type rule func(f *file) []string
+
+var rules = map[string]rule{
+	"imports point one way":          importsPointOneWay,
+	"outside modules have one place": outsideModules,
+	"only the journal commits":       onlyTheJournalCommits,
+	"files are short":                filesAreShort,
+	"tests never sleep":              testsNeverSleep,
+	"SQL is in .sql files":           sqlInFiles,
+	"what is public is documented":   publicIsDocumented,
+}
+
+func TestHouse(t *testing.T) {
+	files := load(t)
+	for name, check := range rules {
+		t.Run(name, func(t *testing.T) {
+			for _, f := range files {
+				for _, fault := range check(f) {
+					t.Errorf("%s: %s", f.name, fault)
+				}
+			}
+		})
+	}
+}
+
+// Every rule finds what it is for.
+func TestRulesFindFaults(t *testing.T) {
+	for _, c := range []struct{ rule, name, text string }{
+		{"imports point one way", "internal/store/x.go", `package store; import _ "` + module + `/internal/engine"`},
+		{"imports point one way", "x.go", `package durable; import _ "` + module + `/sqlite"`},
+		{"imports point one way", "internal/engine/x.go", `package engine; import _ "` + module + `"`},
+		{"outside modules have one place", "step.go", `package durable; import _ "github.com/cenkalti/backoff/v4"`},
+		{"outside modules have one place", "internal/engine/x.go", `package engine; import _ "github.com/jackc/pgx/v5"`},
+		{"outside modules have one place", "postgres/x.go", `package postgres; import _ "modernc.org/sqlite"`},
+		{"only the journal commits", "internal/engine/x.go", "package engine; func f(s S) { s.store.Commit(nil, nil) }"},
+		{"files are short", "x.go", "package durable" + strings.Repeat("\n", longest+1)},
+		{"tests never sleep", "x_test.go", `package durable; import "time"; func f() { time.Sleep(1) }`},
+		{"SQL is in .sql files", "postgres/x.go", "package postgres; const q = `SELECT a FROM b`"},
+		{"what is public is documented", "x.go", "package durable; func Public() {}"},
+		{"what is public is documented", "postgres/x.go", "package postgres; type Public int"},
+	} {
+		f, err := parse(c.name, c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rules[c.rule](f)) == 0 {
+			t.Errorf("%q does not find its fault in %s: %.80s", c.rule, c.name, c.text)
+		}
+	}
+}
+
+// layers lists, for each folder, what of this module its Go files may import. A folder
+// that is not listed is at the top: it may import anything.
+var layers = map[string][]string{
+	"internal/store":           {},
+	"internal/store/storetest": {"internal/store"},
+	"internal/telemetry":       {},
+	"internal/journal":         {"internal/store"},
+	"internal/engine":          {"internal/journal", "internal/store", "internal/telemetry"},
+	"internal/pgtest":          {},
+	"schema":                   {"internal/store"},
+	".":                        {"internal/engine", "internal/store", "internal/telemetry"},
+	"postgres":                 {".", "internal/store", "schema"},
+	"sqlite":                   {".", "internal/store", "schema"},
+}
+
+func importsPointOneWay(f *file) (faults []string) {
+	allowed, bound := layers[f.folder()]
+	if !bound || f.test() {
+		return nil
+	}
+	for _, p := range f.imports() {
+		own, ok := strings.CutPrefix(p, module)
+		if !ok {
+			continue
+		}
+		own = strings.TrimPrefix(own, "/")
+		if own == "" {
+			own = "."
+		}
+		if !slices.Contains(allowed, own) {
+			faults = append(faults, fmt.Sprintf("imports %s: arrows point cmd, examples → root → engine → journal → store ← postgres, sqlite: move the code, or pass it in", p))
+		}
+	}
+	return faults
+}
+
+// homes says where each outside module may be imported, tests apart.
+var homes = map[string]func(name string) bool{
+	"github.com/cenkalti/backoff": func(name string) bool { return name == "retry.go" },
+	"modernc.org/sqlite":          func(name string) bool { return strings.HasPrefix(name, "sqlite/") },
+	"github.com/jackc/pgx": func(name string) bool {
+		return strings.HasPrefix(name, "postgres/") || strings.HasPrefix(name, "internal/pgtest/") || strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, "bench/")
+	},
+}
+
+func outsideModules(f *file) (faults []string) {
+	if f.test() {
+		return nil
+	}
+	for _, p := range f.imports() {
+		for outside, home := range homes {
+			if strings.HasPrefix(p, outside) && !home(f.name) {
+				faults = append(faults, fmt.Sprintf("imports %s, which has another home: go through the package that wraps it", p))
+			}
+		}
+	}
+	return faults
+}
+
+// onlyTheJournalCommits looks for calls of Commit with a batch, two arguments, outside
+// of the journal. Transactions of drivers take one.
+func onlyTheJournalCommits(f *file) (faults []string) {
+	if f.test() || !slices.Contains([]string{".", "internal/engine"}, f.folder()) {
+		return nil
+	}
+	ast.Inspect(f.tree, func(n ast.Node) bool {
+		if c, ok := n.(*ast.CallExpr); ok {
+			if s, ok := c.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Commit" && len(c.Args) == 2 {
+				faults = append(faults, fmt.Sprintf("%s calls Store.Commit: append to the journal", f.fset.Position(c.Pos())))
+			}
+		}
+		return true
+	})
+	return faults
+}
+
+func filesAreShort(f *file) []string {
+	limit := longest
+	if f.test() {
+		limit = longestTests
+	}
+	if n := strings.Count(f.text, "\n"); n > limit {
+		return []string{fmt.Sprintf("has %d lines, at most %d: one noun, one file", n, limit)}
+	}
+	return nil
+}
+
+func testsNeverSleep(f *file) (faults []string) {
+	if !f.test() {
+		return nil
+	}
+	ast.Inspect(f.tree, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Sleep" {
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" {
+				faults = append(faults, fmt.Sprintf("%s sleeps: wait for what is to happen, or use testing/synctest", f.fset.Position(s.Pos())))
+			}
+		}
+		return true
+	})
+	return faults
+}
+
+var statement = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|WITH)\s`)
+
+func sqlInFiles(f *file) (faults []string) {
+	if f.test() || !(strings.HasPrefix(f.name, "postgres/") || strings.HasPrefix(f.name, "sqlite/")) {
+		return nil
+	}
+	ast.Inspect(f.tree, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			// The migrator looks for this one in a migration's text.
+			if s, err := strconv.Unquote(lit.Value); err == nil && statement.MatchString(s) && !strings.HasPrefix(s, "CREATE SCHEMA IF NOT EXISTS") {
+				faults = append(faults, fmt.Sprintf("%s holds a statement: put it into a .sql file, where it can be read and prepared alone", f.fset.Position(lit.Pos())))
+			}
+		}
+		return true
+	})
+	return faults
+}
+
+var public = []string{".", "postgres", "sqlite", "schema"}
+
+func publicIsDocumented(f *file) (faults []string) {
+	if f.test() || !slices.Contains(public, f.folder()) {
+		return nil
+	}
+	missing := func(name *ast.Ident, docs ...*ast.CommentGroup) {
+		documented := slices.ContainsFunc(docs, func(d *ast.CommentGroup) bool { return d != nil })
+		if name.IsExported() && !documented {
+			faults = append(faults, fmt.Sprintf("%s: %s has no comment: say what it does, units, zero values and errors", f.fset.Position(name.Pos()), name.Name))
+		}
+	}
+	for _, d := range f.tree.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil || ast.IsExported(receiver(d)) {
+				missing(d.Name, d.Doc)
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					missing(s.Name, s.Doc, d.Doc)
+				case *ast.ValueSpec:
+					for _, name := range s.Names {
+						missing(name, s.Doc, s.Comment, d.Doc)
+					}
+				}
+			}
+		}
+	}
+	return faults
+}
+
+func receiver(d *ast.FuncDecl) string {
+	t := d.Recv.List[0].Type
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.IndexListExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.Name
+		default:
+			return ""
+		}
+	}
+}
+
+// No database driver reaches those who did not ask for it.
+func TestNoDriverInTheRoot(t *testing.T) {
+	for pkg, strangers := range map[string][]string{
+		module:               {"modernc.org/", "github.com/jackc/"},
+		module + "/postgres": {"modernc.org/"},
+		module + "/sqlite":   {"github.com/jackc/"},
+	} {
+		cmd := exec.Command("go", "list", "-deps", pkg)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dep := range strings.Fields(string(out)) {
+			for _, stranger := range strangers {
+				if strings.HasPrefix(dep, stranger) {
+					t.Errorf("%s links %s", pkg, dep)
+				}
+			}
+		}
+	}
+}
+
+// Every statement on PostgreSQL names its schema, so that it can be read in psql and
+// moved to another.
+func TestStatementsNameTheirSchema(t *testing.T) {
+	unqualified := regexp.MustCompile(`(?i)\b(FROM|JOIN|INTO|UPDATE)\s+(run|step|worker|migration)\b`)
+	if !unqualified.MatchString("SELECT a FROM run") {
+		t.Error("the rule does not find its fault")
+	}
+	for _, pattern := range []string{"../../postgres/*.sql", "../../schema/postgres/*.sql"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
+		}
+		for _, name := range found {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				code, _, _ := strings.Cut(line, "--")
+				if unqualified.MatchString(code) {
+					t.Errorf("%s:%d: %s: write durable. before the table", name, i+1, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+}
+
+func load(t *testing.T) (files []*file) {
+	t.Helper()
+	const root = "../.."
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if base := d.Name(); base == "testdata" || (strings.HasPrefix(base, ".") && name != root) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		f, err := parse(filepath.ToSlash(rel), string(text))
+		files = append(files, f)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}

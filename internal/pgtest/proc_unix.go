@@ -1,0 +1,65 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// The three ways to ask a postmaster to stop.
+var stopSignals = map[Mode]os.Signal{
+	Smart:     syscall.SIGTERM,
+	Fast:      syscall.SIGINT,
+	Immediate: syscall.SIGQUIT,
+}
+
+// account is whom the server runs as, nil for this process's own user.
+type account struct{ uid, gid int }
+
+// serverAccount exists because PostgreSQL refuses to run as root.
+func serverAccount() (*account, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.Atoi(u.Uid)
+		gid, err2 := strconv.Atoi(u.Gid)
+		if err1 == nil && err2 == nil {
+			return &account{uid, gid}, nil
+		}
+	}
+	return nil, fmt.Errorf("PostgreSQL refuses to run as root, and this machine has neither user postgres nor nobody: run the tests as another user")
+}
+
+// attributes makes a child run as the account and die with this process.
+func attributes(a *account) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{}
+	if a != nil {
+		attr.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
+	}
+	dieWithParent(attr)
+	return attr
+}
+
+// lockFile takes the exclusive lock that the kernel drops when its holder dies.
+func lockFile(f *os.File, wait bool) error {
+	how := syscall.LOCK_EX
+	if !wait {
+		how |= syscall.LOCK_NB
+	}
+	return syscall.Flock(int(f.Fd()), how)
+}
+
+// ownedByUs keeps a sweep away from other users' files.
+func ownedByUs(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}

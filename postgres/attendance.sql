@@ -1,0 +1,9 @@
+-- Settings of the session that listens and holds the presence lock. The server probes
+-- for a dead client: the lock of a machine that lost its power would be kept for hours
+-- otherwise. It is idle for ever by design.
+SET tcp_keepalives_idle = 15;
+SET tcp_keepalives_interval = 5;
+SET tcp_keepalives_count = 3;
+SET idle_session_timeout = 0;
+SET statement_timeout = '10s';
+SET lock_timeout = '2s';

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Claim implements store.Store: the claim, the histories of what it took, and the look
+// ahead are three statements of one transaction and one round trip.
+func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+	var claims store.Claims
+	if len(q.Pairs) == 0 || q.Limit <= 0 {
+		return claims, nil
+	}
+	pairs := rotated(q.Pairs)
+	claims.Runs = make([]store.Claimed, 0, 8)
+	place := make(map[uuid.UUID]int)
+	err := s.once(ctx, s.engine, "claim", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.claim, append(pairColumns(pairs),
+			instant(q.Now), int32(q.Limit), one(q.Worker), instant(q.LeaseUntil), int32(q.MaxCrashes))...)
+		batch.Queue(s.sql.historyClaimed)
+		batch.Queue(s.sql.next, append(pairColumns(pairs), instant(q.Now))...)
+	}, func(res pgx.BatchResults) error {
+		err := each(res, func(rows pgx.Rows) error {
+			var passed bool
+			run, err := scanRun(rows, &passed)
+			if err == nil {
+				place[run.ID] = len(claims.Runs)
+				claims.Runs = append(claims.Runs, store.Claimed{Run: *run})
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		err = each(res, func(rows pgx.Rows) error {
+			step, err := scanStep(rows)
+			if err == nil {
+				c := &claims.Runs[place[step.RunID]]
+				c.History = append(c.History, step)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&claims.Next)) })
+	})
+	if err != nil {
+		return store.Claims{}, err
+	}
+	return claims, nil
+}
+
+// rotated starts the pairs at another one each time, since a claim that fills up at
+// the first pair never gets to the last.
+func rotated(pairs []store.Pair) []store.Pair {
+	if len(pairs) < 2 {
+		return pairs
+	}
+	first := rand.IntN(len(pairs))
+	return append(append(make([]store.Pair, 0, len(pairs)), pairs[first:]...), pairs[:first]...)
+}
+
+// Expire implements store.Store.
+func (s *Store) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQuery) (int, error) {
+	if len(workers) == 0 {
+		return 0, nil
+	}
+	freed := 0
+	err := s.once(ctx, s.engine, "expire", func(batch *pgx.Batch) {
+		if len(q.Pairs) > 0 {
+			batch.Queue(s.sql.expire, append(pairColumns(q.Pairs), instant(q.Now), instant(q.LeaseUntil), ids(workers))...)
+			batch.Queue(s.sql.notify, channel(s.schema), "")
+		}
+		batch.Queue(s.sql.workerRemove, ids(workers))
+	}, func(res pgx.BatchResults) error {
+		if len(q.Pairs) > 0 {
+			tag, err := res.Exec()
+			if err != nil {
+				return err
+			}
+			freed = int(tag.RowsAffected())
+			if _, err := res.Exec(); err != nil {
+				return err
+			}
+		}
+		_, err := res.Exec()
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return freed, nil
+}

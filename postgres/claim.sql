@@ -1,0 +1,68 @@
+-- Takes due runs: new ones, those whose timer, backoff or deadline is due, and those
+-- whose owner lost its lease, all by the one index on wake_at.
+--
+-- One range of that index per queue and workflow that this worker may execute, so that
+-- nothing else is ever walked over. SKIP LOCKED, so that claims pass through each
+-- other; MATERIALIZED, so that rows are locked once, whatever is joined to them.
+--
+-- A run found running (2) had an owner that died or stalled. Such claims in a row are
+-- counted; the count starts again at 1 whenever the run has more terminal
+-- checkpoints than at the last one (progress). At $7 of them the run is paused (4)
+-- instead, so that what kills its process cannot do so for ever. Zero is no bound.
+--
+-- The IDs taken go to history_claimed.sql, the next statement of this transaction,
+-- through a setting that ends with it. It must be another statement: this one's
+-- snapshot is older than its locks.
+WITH due AS MATERIALIZED (
+    SELECT r.shard, r.id, r.status, r.crashes, r.progress
+    FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
+    CROSS JOIN LATERAL (
+        SELECT r.shard, r.id, r.status, r.crashes, r.progress
+        FROM durable.run AS r
+        WHERE r.queue = pair.queue AND r.workflow = pair.workflow AND r.wake_at <= $3::timestamptz
+        ORDER BY r.wake_at
+        LIMIT $4::integer
+        FOR UPDATE SKIP LOCKED
+    ) AS r
+    LIMIT $4::integer
+), counted AS MATERIALIZED (
+    SELECT due.shard, due.id, due.crashes, due.progress,
+           CASE WHEN due.status = 2 THEN (
+               SELECT count(*)::integer FROM durable.step AS s
+               WHERE s.shard = due.shard AND s.run_id = due.id AND s.status >= 3
+           ) END AS reached -- NULL: no crash
+    FROM due
+), judged AS MATERIALIZED (
+    SELECT shard, id,
+           coalesce(reached, progress) AS progress,
+           CASE WHEN reached IS NULL THEN crashes
+                WHEN reached > progress THEN 1
+                ELSE least(crashes + 1, 32767) END AS crashes,
+           reached IS NOT NULL AND $7::integer > 0
+               AND CASE WHEN reached > progress THEN 1 ELSE crashes + 1 END >= $7::integer AS hopeless
+    FROM counted
+), taken AS (
+    UPDATE durable.run AS r
+    SET status = CASE WHEN judged.hopeless THEN 4 ELSE 2 END,
+        epoch = CASE WHEN judged.hopeless THEN r.epoch ELSE r.epoch + 1 END,
+        owner = CASE WHEN judged.hopeless THEN NULL ELSE $5::uuid END,
+        wake_at = CASE WHEN judged.hopeless THEN NULL ELSE $6::timestamptz END,
+        started_at = coalesce(r.started_at, $3::timestamptz),
+        progress = judged.progress,
+        crashes = judged.crashes,
+        reason = CASE WHEN judged.hopeless THEN format(
+            'its process died, or lost it, %s times in a row without a new checkpoint; resume it when the cause is mended',
+            judged.crashes) END
+    FROM judged
+    WHERE r.shard = judged.shard AND r.id = judged.id
+    RETURNING r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.status, r.epoch, r.owner,
+              r.crashes, r.input, r.output, r.error, r.reason, r.trace,
+              r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at
+)
+SELECT passed.ids IS NOT NULL, taken.*
+FROM taken
+CROSS JOIN (
+    SELECT set_config('durable_claim.ids', string_agg(id::text, ','), true) AS ids
+    FROM taken
+    WHERE status = 2
+) AS passed;

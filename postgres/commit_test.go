@@ -1,0 +1,244 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// whole is a batch with something in every section.
+func whole(t *testing.T, s *Store) (*store.Batch, []uuid.UUID) {
+	t.Helper()
+	at := now(t, s)
+	a, b, c := running(uuid.New(), at), running(uuid.New(), at), pending(at)
+	marker := done(b.ID, "known", at)
+	marker.Step.Status = store.StepStarted
+	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: a}, {Run: b}}, Steps: []*store.StepWrite{marker}})
+	known := done(b.ID, "known", at)
+	known.Exists = true
+	return &store.Batch{
+		Starts: []*store.Start{{Run: c}},
+		Steps:  []*store.StepWrite{done(a.ID, "fresh", at), known},
+		Runs:   []*store.RunWrite{finish(a.ID, at)},
+	}, []uuid.UUID{a.ID, b.ID, c.ID}
+}
+
+// TestFlushIsOneTransactionAndOneRoundTrip asks the rows which transaction wrote them,
+// and counts what goes over the wire.
+func TestFlushIsOneTransactionAndOneRoundTrip(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := pgxpool.ParseConfig(with(pgtest.URL(t), "default_query_exec_mode="+mode))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var writes atomic.Int64
+			dial := cfg.ConnConfig.DialFunc
+			cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := dial(ctx, network, addr)
+				return &counted{conn, &writes}, err
+			}
+			pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(pool.Close)
+			s, err := New(pool)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			warm, _ := whole(t, s)
+			commit(t, s, warm)
+
+			b, runs := whole(t, s)
+			before := writes.Load()
+			commit(t, s, b)
+			if got := writes.Load() - before; got != 1 {
+				t.Errorf("a flush was written to the server in %d pieces, not 1", got)
+			}
+			var wrote int
+			err = pool.QueryRow(t.Context(), `
+				SELECT count(DISTINCT xmin::text) FROM (
+				    SELECT xmin FROM durable.run WHERE id = ANY ($1) AND (id <> $2)
+				    UNION ALL SELECT xmin FROM durable.step WHERE run_id = ANY ($1)
+				) AS row`, []string{runs[0].String(), runs[1].String(), runs[2].String()}, runs[1].String()).Scan(&wrote)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wrote != 1 {
+				t.Errorf("a flush was %d transactions, not 1", wrote)
+			}
+			for _, item := range b.Steps {
+				if item.Outcome != store.Written {
+					t.Errorf("step %s: outcome %d", item.Step.Name, item.Outcome)
+				}
+			}
+		})
+	}
+}
+
+type counted struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(b)
+}
+
+// TestBadValueUndoesTheWholeFlush puts the bad value last, so that all that came before it
+// had been applied, and leaves the connection fit for the next flush.
+func TestBadValueUndoesTheWholeFlush(t *testing.T) {
+	for _, mode := range append([]string{"simple_protocol"}, modes...) {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, mode)
+			b, runs := whole(t, s)
+			b.Runs[0].Reason = "not UTF-8: \xff"
+			err := s.Commit(t.Context(), b)
+			if !errors.Is(err, store.ErrBadData) {
+				t.Fatalf("the error is %v", err)
+			}
+			got, err := s.Get(t.Context(), []store.Ref{{Text: runs[0].String()}, {Text: runs[2].String()}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got[0].Status != store.Running || got[1] != nil {
+				t.Errorf("part of the flush was kept: %v", got)
+			}
+			b.Runs[0].Reason = ""
+			commit(t, s, b)
+			if b.Starts[0].Outcome != store.Written || b.Runs[0].Outcome != store.Written {
+				t.Errorf("the flush without the bad value: outcomes %d and %d", b.Starts[0].Outcome, b.Runs[0].Outcome)
+			}
+		})
+	}
+}
+
+// TestHostileDefaults is row 16 of FAULTS.md: what the database defaults to is for users.
+func TestHostileDefaults(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			first := open(t, mode)
+			for _, set := range []string{
+				"statement_timeout = '100ms'", "lock_timeout = '100ms'", "idle_in_transaction_session_timeout = '100ms'",
+				"default_transaction_isolation = 'serializable'", "default_transaction_read_only = on", "idle_session_timeout = '100ms'",
+				"bytea_output = 'escape'", "\"DateStyle\" = 'German'",
+			} {
+				sql := "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET " + strings.ReplaceAll(set, "'", "''") + "', current_database()); END $$"
+				if _, err := first.user.Exec(t.Context(), sql); err != nil {
+					t.Fatal(set, err)
+				}
+			}
+			s := openAt(t, first.user.Config().ConnString(), WithoutMigrations())
+			b, runs := whole(t, s)
+			commit(t, s, b)
+			var isolation, timeout string
+			conn, err := s.engine.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Release()
+			if mode == "cache_statement" {
+				err = conn.QueryRow(t.Context(), "SELECT current_setting('transaction_isolation'), current_setting('statement_timeout')").Scan(&isolation, &timeout)
+				if err != nil || isolation != "read committed" || timeout != "30s" {
+					t.Errorf("the session runs with %q, %q, %v", isolation, timeout, err)
+				}
+			}
+			history, err := s.History(t.Context(), runs[1])
+			if err != nil || len(history) != 1 || string(history[0].Output) != `{"ok":true}` {
+				t.Errorf("the history is %v, %v", history, err)
+			}
+		})
+	}
+}
+
+// TestHeldNameSetsNeighboursFree starts a name that another transaction has inserted and
+// not committed: alone it fails, and a batch with it fails in a way that is split.
+func TestHeldNameSetsNeighboursFree(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	tx, err := s.userPool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
+	taken := pending(at)
+	if err := s.startIn(t.Context(), tx, []*store.Start{{Run: taken}}); err != nil {
+		t.Fatal(err)
+	}
+	again := taken
+	again.ID = store.NewID(store.ShardOf(taken.ID))
+	b := &store.Batch{Starts: []*store.Start{{Run: again}, {Run: pending(at)}}}
+	err = s.Commit(t.Context(), b)
+	if !errors.Is(err, errHeld) || errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("the error is %v", err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, b)
+	if got := b.Starts[0]; got.Outcome != store.Adopted || got.Existing.ID != taken.ID {
+		t.Errorf("the held name: outcome %d", got.Outcome)
+	}
+	if got := b.Starts[1]; got.Outcome != store.Written {
+		t.Errorf("the neighbour: outcome %d", got.Outcome)
+	}
+}
+
+// TestTwoStartsOfOneNameInOneBatch: the second is adopted with the first's row.
+func TestTwoStartsOfOneNameInOneBatch(t *testing.T) {
+	s := open(t, "cache_statement")
+	first := pending(now(t, s))
+	second := first
+	second.ID = store.NewID(store.ShardOf(first.ID))
+	b := &store.Batch{Starts: []*store.Start{{Run: first}, {Run: second}}}
+	commit(t, s, b)
+	if b.Starts[0].Outcome != store.Written || b.Starts[1].Outcome != store.Adopted || b.Starts[1].Existing.ID != first.ID {
+		t.Errorf("outcomes %d and %d", b.Starts[0].Outcome, b.Starts[1].Outcome)
+	}
+}
+
+// TestWriterThatKnewTooLittle writes over a marker that it does not know of, and moves on
+// a row that is not there.
+func TestWriterThatKnewTooLittle(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	run := running(uuid.New(), at)
+	marker := done(run.ID, "marked", at)
+	marker.Step.Status = store.StepStarted
+	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: run}}, Steps: []*store.StepWrite{marker}})
+	missing := done(run.ID, "missing", at)
+	missing.Exists = true
+	b := &store.Batch{Steps: []*store.StepWrite{done(run.ID, "marked", at), missing}}
+	commit(t, s, b)
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{marker}}) // late
+	history, err := s.History(t.Context(), run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range b.Steps {
+		if w.Outcome != store.Written {
+			t.Errorf("%s: outcome %d", w.Step.Name, w.Outcome)
+		}
+	}
+	if len(history) != 2 || history[0].Status != store.StepCompleted || history[1].Status != store.StepCompleted {
+		t.Errorf("the history is %v", history)
+	}
+	if marker.Outcome != store.Adopted {
+		t.Errorf("the late marker: outcome %d", marker.Outcome)
+	}
+}

@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// errHeld says that a flush waited too long for a row or a key of another transaction. It
+// is no kind of the seam's on purpose: a journal splits a batch that failed so, which
+// sets the neighbours free.
+var errHeld = errors.New("another transaction holds a row or a name that this one needs, and did not end in time")
+
+// wrap gives an error its kind. A context that ended speaks for itself.
+func (s *Store) wrap(ctx context.Context, what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if s.isClosed() {
+		return fmt.Errorf("postgres: %s: %w", what, store.ErrClosed)
+	}
+	if kind := kindOf(err); kind != nil {
+		return fmt.Errorf("postgres: %s: %w: %w", what, kind, err)
+	}
+	return fmt.Errorf("postgres: %s: %w", what, err)
+}
+
+// kindOf answers which of the seam's kinds an error of pgx or the server is, nil if it
+// is final.
+func kindOf(err error) error {
+	for _, known := range []error{store.ErrUnavailable, store.ErrBadData, store.ErrSchema, store.ErrClosed} {
+		if errors.Is(err, known) {
+			return nil // it has its kind
+		}
+	}
+	var connecting *pgconn.ConnectError
+	if errors.As(err, &connecting) {
+		return store.ErrUnavailable
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return kindOfState(pg.Code)
+	}
+	var queued pgx.ErrPreprocessingBatch
+	if (errors.As(err, &queued) || strings.HasPrefix(err.Error(), "failed to encode")) && !pgconn.SafeToRetry(err) && !pgconn.Timeout(err) && !broken(err) {
+		return store.ErrBadData // pgx itself could not encode a value
+	}
+	return store.ErrUnavailable // the connection: reset, closed, cut off, timed out
+}
+
+// kindOfState sorts by SQLSTATE, see the manual's appendix A.
+func kindOfState(code string) error {
+	switch code {
+	case "23505":
+		// Names and steps that exist are no error here; what is left is the same start
+		// replayed while its first copy, whose answer was lost, still commits.
+		return store.ErrUnavailable
+	case "3D000", // a database that is just being restored
+		"25006",                   // read only: a standby that is just being promoted
+		"25P02", "25P03", "25P04", // the transaction was ended for us
+		"26000", "0A000": // a prepared statement went with its session, or its plan with the table
+		return store.ErrUnavailable
+	case "42P01", "42703", "42883", "42P10", "3F000":
+		return store.ErrSchema
+	}
+	if len(code) < 2 {
+		return nil
+	}
+	switch code[:2] {
+	case "08", // connection
+		"40", // serialization failure, deadlock, outcome unknown
+		"53", // disk full, out of memory, too many connections
+		"55", // a lock was not to be had
+		"57", // shutdown, a timeout, a cancel
+		"58": // input and output
+		return store.ErrUnavailable
+	case "22", "23", "54": // a bad value, a constraint, too large for a row or an index
+		return store.ErrBadData
+	}
+	return nil
+}
+
+// broken reports whether the error is that of a connection rather than of a value.
+func broken(err error) bool {
+	var net interface{ Timeout() bool }
+	return errors.As(err, &net) || errors.Is(err, pgconn.ErrConnClosed) || strings.Contains(err.Error(), "EOF")
+}
+
+// held reports whether a lock timeout ended the statement.
+func held(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "55P03"
+}

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+func TestKindsOfErrors(t *testing.T) {
+	s := open(t, "cache_statement")
+	for _, c := range []struct {
+		err  error
+		want error
+	}{
+		{&pgconn.PgError{Code: "40001"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "40P01"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "40003"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "08006"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "53100"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "53300"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "55P03"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "57014"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "57P01"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "25006"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "23505"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "22021"}, store.ErrBadData},
+		{&pgconn.PgError{Code: "23502"}, store.ErrBadData},
+		{&pgconn.PgError{Code: "54000"}, store.ErrBadData},
+		{&pgconn.PgError{Code: "42P01"}, store.ErrSchema},
+		{&pgconn.PgError{Code: "42703"}, store.ErrSchema},
+		{&pgconn.PgError{Code: "42501"}, nil},
+		{fmt.Errorf("failed to encode args[0]: no"), store.ErrBadData},
+		{io.ErrUnexpectedEOF, store.ErrUnavailable},
+		{net.ErrClosed, store.ErrUnavailable},
+		{context.DeadlineExceeded, store.ErrUnavailable}, // a timeout of pgx's own
+	} {
+		got := s.wrap(t.Context(), "do", c.err)
+		if !errors.Is(got, c.err) {
+			t.Errorf("%v lost what is beneath", got)
+		}
+		for _, kind := range []error{store.ErrUnavailable, store.ErrBadData, store.ErrSchema, store.ErrClosed} {
+			if errors.Is(got, kind) != (kind == c.want) {
+				t.Errorf("%v: want %v", got, c.want)
+			}
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Now(ended); err != context.Canceled {
+		t.Errorf("a context that ended: %v", err)
+	}
+}
+
+func TestClosedStore(t *testing.T) {
+	s := open(t, "cache_statement")
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Now(t.Context()); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("the clock of a closed store: %v", err)
+	}
+	if err := s.Attend(t.Context(), uuid.New(), func() {}); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("attendance at a closed store: %v", err)
+	}
+}

@@ -1,0 +1,17 @@
+-- Extends leases that are still held with this epoch. A row that another transaction
+-- has locked is left out: a user's transaction that is checkpointing a step holds
+-- FOR SHARE on it, and waiting for that would cost the worker all its other leases.
+-- Nobody can claim the run as long as that lock is held.
+WITH free AS MATERIALIZED (
+    SELECT held.shard, held.id
+    FROM unnest($1::smallint[], $2::uuid[], $3::integer[]) AS held(shard, id, epoch)
+    CROSS JOIN LATERAL (
+        SELECT FROM durable.run AS r
+        WHERE r.shard = held.shard AND r.id = held.id AND r.epoch = held.epoch AND r.status = 2 AND r.owner = $4::uuid
+        FOR UPDATE SKIP LOCKED
+    ) AS free
+)
+UPDATE durable.run AS r
+SET wake_at = $5::timestamptz
+FROM free
+WHERE r.shard = free.shard AND r.id = free.id;

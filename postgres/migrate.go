@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/schema"
+)
+
+// oldest is the first server version that has what the schema needs: UNIQUE NULLS NOT
+// DISTINCT.
+const oldest = 150000
+
+// prepare brings the schema to this code's version, or checks that it is there.
+func (s *Store) prepare(ctx context.Context, migrate bool) error {
+	all := schema.Postgres()
+	have, err := s.version(ctx)
+	if err != nil {
+		return err
+	}
+	if !migrate {
+		return s.versionError(schema.Check(have, all))
+	}
+	if pending, err := schema.Pending(have, all); err != nil || len(pending) == 0 {
+		return s.versionError(err) // the usual start takes no lock
+	}
+	return s.migrate(ctx, all)
+}
+
+// version reads what is there, without locks.
+func (s *Store) version(ctx context.Context) (int, error) {
+	server, recorded := 0, false
+	err := s.once(ctx, s.engine, "look at the schema", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.migrationFound, s.schema, s.table("migration"))
+	}, func(res pgx.BatchResults) error {
+		return each(res, func(rows pgx.Rows) error { return rows.Scan(&server, nil, &recorded) })
+	})
+	if err != nil {
+		return 0, err
+	}
+	if server < oldest {
+		return 0, fmt.Errorf("postgres: the server is PostgreSQL %d.%d, durable needs 15 or newer: upgrade the server", server/10000, server%10000)
+	}
+	if !recorded {
+		return 0, nil
+	}
+	have := 0
+	err = s.once(ctx, s.engine, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.sql.migrationVersionOf) },
+		func(res pgx.BatchResults) error {
+			return each(res, func(rows pgx.Rows) error { return rows.Scan(&have) })
+		})
+	return have, err
+}
+
+// migrate applies what is missing in one transaction. Of several processes one does it,
+// and the others find it done.
+func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
+	conn, err := s.engine.Acquire(ctx)
+	if err != nil {
+		return s.wrap(ctx, "migrate", err)
+	}
+	defer conn.Release()
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	if err != nil {
+		return s.wrap(ctx, "migrate", err)
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to undo
+	if err := s.apply(ctx, tx, all); err != nil {
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == "42501" {
+			return fmt.Errorf("postgres: migrate schema %q: %w: grant the role CREATE on the database, or have a DBA apply the migrations and open the store with WithoutMigrations", s.schema, err)
+		}
+		return s.wrap(ctx, fmt.Sprintf("migrate schema %q", s.schema), err)
+	}
+	return s.wrap(ctx, "migrate", tx.Commit(ctx))
+}
+
+func (s *Store) apply(ctx context.Context, tx pgx.Tx, all []schema.Migration) error {
+	// The wait is for another migrator; ctx bounds it. Local, so gone with the transaction.
+	if _, err := tx.Exec(ctx, s.sql.migrationPatience); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, s.sql.migrationLock, s.schema); err != nil {
+		return err
+	}
+	var exists, recorded bool
+	have := 0
+	if err := tx.QueryRow(ctx, s.sql.migrationFound, s.schema, s.table("migration")).Scan(nil, &exists, &recorded); err != nil {
+		return err
+	}
+	if recorded {
+		if err := tx.QueryRow(ctx, s.sql.migrationVersionOf).Scan(&have); err != nil {
+			return err
+		}
+	}
+	pending, err := schema.Pending(have, all)
+	if err != nil {
+		return s.versionError(err)
+	}
+	for _, m := range pending {
+		text := m.SQL
+		if exists { // even IF NOT EXISTS needs the right to create one
+			text = strings.Replace(text, "CREATE SCHEMA IF NOT EXISTS durable;", "", 1)
+		}
+		if _, err := tx.Conn().PgConn().Exec(ctx, qualify(text, s.schema)).ReadAll(); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+		exists = true
+	}
+	return tx.QueryRow(ctx, s.sql.migrationVersionOf).Scan(&have)
+}
+
+// versionError says which schema it is about.
+func (s *Store) versionError(err error) error {
+	if err == nil || !errors.Is(err, store.ErrSchema) {
+		return err
+	}
+	return fmt.Errorf("postgres: schema %q: %w", s.schema, err)
+}
+
+func (s *Store) table(name string) string { return pgx.Identifier{s.schema, name}.Sanitize() }

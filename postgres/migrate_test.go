@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+func TestEightMigrateAtOnce(t *testing.T) {
+	url := pgtest.URL(t)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if i == 0 {
+				cancel() // one that is killed somewhere on the way
+			}
+			s, err := Open(ctx, url, Schema("at_once"))
+			if i == 0 {
+				return
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = s.Close()
+		})
+	}
+	all.Wait()
+	s := openAt(t, url, Schema("at_once"), WithoutMigrations())
+	var rows int
+	if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM at_once.migration").Scan(&rows); err != nil || rows != 1 {
+		t.Errorf("%d migrations are recorded, %v", rows, err)
+	}
+}
+
+func TestSchemaThatDoesNotFit(t *testing.T) {
+	url := pgtest.URL(t)
+	_, err := Open(t.Context(), url, WithoutMigrations())
+	if !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "0001_core.sql") {
+		t.Errorf("an empty database without migrations: %v", err)
+	}
+	s := openAt(t, url)
+	if _, err := s.user.Exec(t.Context(), "INSERT INTO durable.migration (version, name) VALUES (999, 'future')"); err != nil {
+		t.Fatal(err)
+	}
+	for _, opts := range [][]Option{nil, {WithoutMigrations()}} {
+		if _, err := Open(t.Context(), url, opts...); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "update durable") {
+			t.Errorf("a newer database: %v", err)
+		}
+	}
+	if _, err := s.user.Exec(t.Context(), "DROP TABLE durable.step CASCADE"); err != nil {
+		t.Fatal(err)
+	}
+	run := pending(now(t, s))
+	b := &store.Batch{Steps: []*store.StepWrite{done(run.ID, "a", run.CreatedAt)}}
+	if err := s.Commit(t.Context(), b); !errors.Is(err, store.ErrSchema) {
+		t.Errorf("a table that is gone: %v", err)
+	}
+}
+
+func TestSchemaThatExistsNeedsNoRightToCreateOne(t *testing.T) {
+	url := pgtest.URL(t)
+	s := openAt(t, url, Schema("other"))
+	for _, sql := range []string{
+		"DROP ROLE IF EXISTS durable_limited", "CREATE ROLE durable_limited LOGIN", "CREATE SCHEMA mine AUTHORIZATION durable_limited",
+	} {
+		if _, err := s.user.Exec(t.Context(), sql); err != nil {
+			t.Fatal(sql, err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, sql := range []string{"DROP OWNED BY durable_limited CASCADE", "DROP ROLE durable_limited"} {
+			_, _ = s.user.Exec(context.Background(), sql)
+		}
+	})
+	limited := with(url, "options=-c%20role%3Ddurable_limited")
+	openAt(t, limited, Schema("mine"))
+	_, err := Open(t.Context(), limited, Schema("absent"))
+	if err == nil || !strings.Contains(err.Error(), "grant the role CREATE") {
+		t.Errorf("without the right: %v", err)
+	}
+}
+
+func TestOptionsAndTheirErrors(t *testing.T) {
+	for _, name := range []string{"", "a.b", `a"b`, "1a", strings.Repeat("a", 49), "a b"} {
+		if _, err := Open(t.Context(), "postgres://localhost/x", Schema(name)); err == nil {
+			t.Errorf("the schema name %q was accepted", name)
+		}
+	}
+	if _, err := New(nil); err == nil {
+		t.Error("no pool was accepted")
+	}
+	for _, url := range []string{"postgres://u:secret%zz@localhost:x/y", "host=localhost password=secret port=secret"} {
+		_, err := Open(t.Context(), url)
+		if err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("a connection string that cannot be parsed: %v", err)
+		}
+	}
+	_, err := Open(t.Context(), "postgres://u:secret@127.0.0.1:1/y?connect_timeout=2")
+	if !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("no server: %v", err)
+	}
+}

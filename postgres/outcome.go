@@ -1,0 +1,212 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// asker sends statements in one round trip: in a transaction of their own, or in a
+// caller's.
+type asker func(what string, fill func(*pgx.Batch), read func(pgx.BatchResults) error) error
+
+// onEngine asks in a transaction of its own, so with a snapshot that sees what got in
+// the way.
+func (s *Store) onEngine(ctx context.Context) asker {
+	return func(what string, fill func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+		return s.once(ctx, s.engine, what, fill, read)
+	}
+}
+
+// inTx asks in a transaction of the user's.
+func (s *Store) inTx(ctx context.Context, tx pgx.Tx) asker {
+	return func(what string, fill func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+		var batch pgx.Batch
+		fill(&batch)
+		res := tx.SendBatch(ctx, &batch)
+		err := read(res)
+		if closing := res.Close(); err == nil {
+			err = closing
+		}
+		return s.wrap(ctx, what, err)
+	}
+}
+
+// settleStarts answers starts of which some found their name taken.
+func (s *Store) settleStarts(ask asker, items []*store.Start) error {
+	for _, item := range items {
+		item.Outcome, item.Existing = 0, nil
+	}
+	err := ask("read back starts", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.runByName, startKeys(items)...)
+	}, func(res pgx.BatchResults) error {
+		var ordinal int64
+		return each(res, func(rows pgx.Rows) error {
+			run, err := scanRun(rows, &ordinal)
+			if err != nil {
+				return err
+			}
+			item := items[ordinal-1]
+			if run.ID == item.Run.ID {
+				item.Outcome = store.Written
+			} else {
+				item.Outcome, item.Existing = store.Adopted, run
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		if item.Outcome == 0 {
+			return fmt.Errorf("postgres: start %q: %w: the run that had the name was removed just now", shown(item.Run.Name), store.ErrUnavailable)
+		}
+	}
+	return nil
+}
+
+// found is what step_state.sql reads for one step write.
+type found struct {
+	state store.RunState
+	step  *store.Step // nil: no row
+}
+
+// settleSteps answers step writes of which some took no row. A write that knew less
+// than the database, of a row that is there or is not, is made once more the other
+// way, if again is true.
+func (s *Store) settleSteps(ask asker, items []*store.StepWrite, again bool) error {
+	if len(items) == 0 {
+		return nil
+	}
+	states, err := s.readSteps(ask, items)
+	if err != nil {
+		return err
+	}
+	var fresh, known []*store.StepWrite
+	for i, item := range items {
+		switch outcome := judge(item, &states[i]); {
+		case outcome != 0:
+			item.Outcome = outcome
+		case again && !item.Exists && states[i].step != nil:
+			known = append(known, item)
+		case again && item.Exists && states[i].step == nil:
+			fresh = append(fresh, item)
+		default:
+			item.Outcome = store.Locked
+		}
+	}
+	if len(fresh)+len(known) == 0 {
+		return nil
+	}
+	w := sorted{fresh: fresh, known: known}
+	var took counts
+	err = ask("write steps once more", func(batch *pgx.Batch) { s.queue(batch, &w) },
+		func(res pgx.BatchResults) error { return w.count(res, &took) })
+	if err != nil {
+		return err
+	}
+	return s.settleSteps(ask, append(fresh, known...), false)
+}
+
+// judge answers one step write by what was found, 0 if that does not decide it. It
+// fills in the item's State and Recorded.
+func judge(item *store.StepWrite, f *found) store.Outcome {
+	item.State, item.Recorded = f.state, nil
+	want := &item.Step
+	have := f.step
+	if have != nil && have.Epoch == want.Epoch && have.Attempt == want.Attempt && have.Status == want.Status {
+		return store.Written // a replay of an answer that was lost
+	}
+	if !f.state.Found || f.state.Epoch != want.Epoch || f.state.Status != store.Running {
+		return store.Fenced
+	}
+	switch {
+	case have == nil:
+		return 0
+	case have.Status.Terminal():
+		item.Recorded = have
+		return store.Adopted
+	case behind(want, have):
+		return store.Written // this epoch itself has got further since
+	}
+	return 0
+}
+
+// behind reports whether a state that is not terminal comes late: the same epoch has
+// written a later one. The same rule as in step_update.sql.
+func behind(want, have *store.Step) bool {
+	if want.Status.Terminal() || have.Epoch < want.Epoch {
+		return false
+	}
+	return have.Attempt > want.Attempt || (have.Attempt == want.Attempt && have.Status > want.Status)
+}
+
+func (s *Store) readSteps(ask asker, items []*store.StepWrite) ([]found, error) {
+	states := make([]found, len(items))
+	err := ask("read back steps", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.stepState, stepKeys(items)...)
+	}, func(res pgx.BatchResults) error {
+		return each(res, func(rows pgx.Rows) error {
+			var ordinal int64
+			var status, kind, stepStatus pgtype.Int2
+			var epoch, attempt, stepEpoch pgtype.Int4
+			var step store.Step
+			err := rows.Scan(&ordinal, &status, &epoch, &kind, &stepStatus, &attempt, &stepEpoch, &step.Output, &step.Error,
+				(*timeValue)(&step.StartedAt), (*timeValue)(&step.EndedAt), (*timeValue)(&step.NextAt))
+			if err != nil {
+				return err
+			}
+			f := &states[ordinal-1]
+			f.state = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch.Int32}
+			if stepStatus.Valid {
+				item := &items[ordinal-1].Step
+				step.RunID, step.Name = item.RunID, item.Name
+				step.Kind, step.Status = store.Kind(kind.Int16), store.StepStatus(stepStatus.Int16)
+				step.Attempt, step.Epoch = attempt.Int32, stepEpoch.Int32
+				f.step = &step
+			}
+			return nil
+		})
+	})
+	return states, err
+}
+
+// settleRuns answers ends of ownership of which some took no row.
+func (s *Store) settleRuns(ask asker, items []*store.RunWrite) error {
+	for _, item := range items {
+		item.Outcome, item.State = store.Fenced, store.RunState{}
+	}
+	undecided := -1
+	err := ask("read back runs", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.runState, runKeys(items)...)
+	}, func(res pgx.BatchResults) error {
+		return each(res, func(rows pgx.Rows) error {
+			var ordinal int64
+			state := store.RunState{Found: true}
+			if err := rows.Scan(&ordinal, (*int16)(&state.Status), &state.Epoch); err != nil {
+				return err
+			}
+			item := items[ordinal-1]
+			item.State = state
+			if state.Epoch == item.Epoch {
+				switch state.Status {
+				case item.Status:
+					item.Outcome = store.Written
+				case store.Running:
+					undecided = int(ordinal - 1)
+				}
+			}
+			return nil
+		})
+	})
+	if err == nil && undecided >= 0 {
+		// The write must have taken this row; only another write in between explains it.
+		err = fmt.Errorf("postgres: finish run %s: %w: it was changed at the same time", items[undecided].ID, store.ErrUnavailable)
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// startColumns are the parameters of start.sql.
+func startColumns(items []*store.Start) []any {
+	n := len(items)
+	return []any{
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.ID) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].Run.ID }},
+		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
+		texts{n, func(i int) *string { return &items[i].Run.Name }},
+		texts{n, func(i int) *string { return &items[i].Run.Workflow }},
+		texts{n, func(i int) *string { return &items[i].Run.Version }},
+		texts{n, func(i int) *string { return &items[i].Run.Queue }},
+		int2s{n, func(i int) int16 { return int16(items[i].Run.Status) }},
+		int4s{n, func(i int) int32 { return items[i].Run.Epoch }},
+		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Owner) }},
+		blobs{n, func(i int) *[]byte { return &items[i].Run.Input }},
+		texts{n, func(i int) *string { return &items[i].Run.Trace }},
+		times{n, func(i int) *time.Time { return &items[i].Run.CreatedAt }},
+		times{n, func(i int) *time.Time { return &items[i].Run.StartedAt }},
+		times{n, func(i int) *time.Time { return &items[i].Run.WakeAt }},
+		times{n, func(i int) *time.Time { return &items[i].Run.Deadline }},
+	}
+}
+
+// startKeys are the parameters of run_by_name.sql.
+func startKeys(items []*store.Start) []any {
+	n := len(items)
+	return []any{
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.ID) }},
+		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
+		texts{n, func(i int) *string { return &items[i].Run.Name }},
+	}
+}
+
+// stepColumns are the parameters of step_insert.sql and step_update.sql.
+func stepColumns(items []*store.StepWrite) []any {
+	n := len(items)
+	return append(stepKeys(items),
+		int2s{n, func(i int) int16 { return int16(items[i].Step.Kind) }},
+		int2s{n, func(i int) int16 { return int16(items[i].Step.Status) }},
+		int4s{n, func(i int) int32 { return items[i].Step.Attempt }},
+		int4s{n, func(i int) int32 { return items[i].Step.Epoch }},
+		blobs{n, func(i int) *[]byte { return &items[i].Step.Output }},
+		blobs{n, func(i int) *[]byte { return &items[i].Step.Error }},
+		times{n, func(i int) *time.Time { return &items[i].Step.StartedAt }},
+		times{n, func(i int) *time.Time { return &items[i].Step.EndedAt }},
+		times{n, func(i int) *time.Time { return &items[i].Step.NextAt }},
+	)
+}
+
+// stepKeys are the parameters of step_state.sql.
+func stepKeys(items []*store.StepWrite) []any {
+	n := len(items)
+	return append(make([]any, 0, 12),
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Step.RunID) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].Step.RunID }},
+		texts{n, func(i int) *string { return &items[i].Step.Name }},
+	)
+}
+
+// oneStep are the parameters of checkpoint.sql.
+func oneStep(w *store.Step) []any {
+	return []any{
+		store.ShardOf(w.RunID), one(w.RunID), w.Name, int16(w.Kind), int16(w.Status), w.Attempt, w.Epoch,
+		w.Output, w.Error, instant(w.StartedAt), instant(w.EndedAt), instant(w.NextAt),
+	}
+}
+
+// finishColumns are the parameters of run_finish.sql.
+func finishColumns(items []*store.RunWrite) []any {
+	n := len(items)
+	return append(runKeys(items),
+		int4s{n, func(i int) int32 { return items[i].Epoch }},
+		int2s{n, func(i int) int16 { return int16(items[i].Status) }},
+		blobs{n, func(i int) *[]byte { return &items[i].Output }},
+		blobs{n, func(i int) *[]byte { return &items[i].Error }},
+		texts{n, func(i int) *string { return nullText(&items[i].Reason) }},
+		texts{n, func(i int) *string { return nullText(&items[i].Trace) }},
+		times{n, func(i int) *time.Time { return &items[i].WakeAt }},
+		times{n, func(i int) *time.Time { return &items[i].EndedAt }},
+	)
+}
+
+// runKeys are the parameters of run_state.sql.
+func runKeys(items []*store.RunWrite) []any {
+	n := len(items)
+	return append(make([]any, 0, 10),
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].ID) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].ID }},
+	)
+}
+
+// leaseColumns are the parameters of lease.sql and lease_lost.sql.
+func leaseColumns(items []store.Lease, owner uuid.UUID) []any {
+	n := len(items)
+	return []any{
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].Run }},
+		int4s{n, func(i int) int32 { return items[i].Epoch }},
+		one(owner),
+	}
+}
+
+// pairColumns are the places a run may wait in.
+func pairColumns(pairs []store.Pair) []any {
+	n := len(pairs)
+	return append(make([]any, 0, 7),
+		texts{n, func(i int) *string { return &pairs[i].Queue }},
+		texts{n, func(i int) *string { return &pairs[i].Workflow }},
+	)
+}
+
+func ids(list []uuid.UUID) uuids {
+	return uuids{len(list), func(i int) *uuid.UUID { return &list[i] }}
+}

@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	engineConns = 6
+	pulseConns  = 1
+
+	// sessionKey marks, in a connection's own data, a session that keeps its settings.
+	sessionKey = "durable.session"
+)
+
+// openPools makes the store's own pools after the user's. Nothing is connected yet.
+func (s *Store) openPools(ctx context.Context) error {
+	var err error
+	if s.engine, err = s.newPool(ctx, engineConns); err != nil {
+		return err
+	}
+	if s.pulse, err = s.newPool(ctx, pulseConns); err != nil {
+		s.engine.Close()
+		return err
+	}
+	cfg := s.user.Config()
+	s.connect = func(ctx context.Context) (*pgx.Conn, error) {
+		one := cfg.ConnConfig.Copy()
+		if cfg.BeforeConnect != nil { // credentials that rotate come from here
+			if err := cfg.BeforeConnect(ctx, one); err != nil {
+				return nil, err
+			}
+		}
+		conn, err := pgx.ConnectConfig(ctx, one)
+		if err != nil {
+			return nil, err
+		}
+		keepAlive(conn.PgConn().Conn())
+		return conn, nil
+	}
+	return nil
+}
+
+func (s *Store) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
+	cfg := s.user.Config()
+	cfg.MaxConns = conns
+	cfg.MinConns = 0
+	cfg.MinIdleConns = 0
+	// What the user does at each acquisition is about the user's sessions.
+	cfg.PrepareConn = nil
+	cfg.BeforeAcquire = nil //lint:ignore SA1019 deprecated, but still called if it is set
+	cfg.AfterRelease = nil
+	if params := cfg.ConnConfig.RuntimeParams; params["application_name"] == "" {
+		params["application_name"] = "durable"
+	}
+	users := cfg.AfterConnect
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if users != nil {
+			if err := users(ctx, conn); err != nil {
+				return err
+			}
+		}
+		return s.settle(ctx, conn)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: make a pool: %w", err)
+	}
+	return pool, nil
+}
+
+// settle readies a new connection of the store's own: its column types, and, if the
+// session is really ours alone, its settings.
+func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
+	registerColumns(conn.TypeMap())
+	if conn.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
+		return nil
+	}
+	// Unnamed, since it is not known yet whether prepared statements last here.
+	tag, err := conn.Exec(ctx, s.sql.session, pgx.QueryExecModeExec, false, int32(conn.PgConn().PID()))
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() > 0 {
+		conn.PgConn().CustomData()[sessionKey] = true
+	}
+	return nil
+}
+
+// keepAlive makes a silent connection notice within half a minute that the other side
+// is gone. Unix sockets and proxies' own connections have nothing to set.
+func keepAlive(c net.Conn) {
+	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+		c = wrapped.NetConn()
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{ // best effort: a ping follows anyway
+			Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// openTimeout bounds New, which has no context of its own.
+const openTimeout = time.Minute
+
+// Store is one PostgreSQL database, or one schema of it. Make it with Open or New. It is
+// safe for concurrent use.
+type Store struct {
+	schema  string
+	sql     statements
+	user    *pgxpool.Pool // transactional steps and StartTx only
+	owned   bool          // user was made by Open, so Close closes it
+	engine  *pgxpool.Pool
+	pulse   *pgxpool.Pool
+	connect func(context.Context) (*pgx.Conn, error) // for Attend
+
+	scratch sync.Pool // of *sorted
+
+	life context.Context // ends with Close
+	kill context.CancelFunc
+
+	mu        sync.Mutex
+	closed    bool
+	attending sync.WaitGroup          // calls of Attend; added to under mu while not closed
+	presence  map[uuid.UUID]time.Time // since when workers of this process hold their lock
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open connects to the database at url, a PostgreSQL URL or key=value string, applies
+// the migrations that are missing, and answers the store. Close closes everything.
+//
+// It answers an error if the server is older than PostgreSQL 15, or the schema is newer
+// than this code.
+func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
+	o, err := newOptions(opts)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		// Not wrapped: the text of what cannot be parsed may hold a password anywhere.
+		return nil, errors.New("postgres: the connection string cannot be parsed: write it as postgres://user@host:5432/database, and percent-encode special characters")
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: make a pool: %w", err)
+	}
+	s, err := newStore(ctx, pool, o)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	s.owned = true
+	return s, nil
+}
+
+// New makes a store of the database that pool connects to, and applies the migrations
+// that are missing. The store makes its own few connections with the pool's
+// configuration; the pool itself serves transactional steps only, and stays the
+// caller's to close, after the store.
+func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
+	o, err := newOptions(opts)
+	if err != nil {
+		return nil, err
+	}
+	if pool == nil {
+		return nil, errors.New("postgres: New was given no pool: make one with pgxpool.New, or use Open")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	return newStore(ctx, pool, o)
+}
+
+func newStore(ctx context.Context, user *pgxpool.Pool, o options) (*Store, error) {
+	s := &Store{
+		schema: o.schema, sql: load(o.schema), user: user,
+		presence: make(map[uuid.UUID]time.Time),
+	}
+	s.scratch.New = func() any { return new(sorted) }
+	s.life, s.kill = context.WithCancel(context.Background())
+	if err := s.openPools(ctx); err != nil {
+		s.kill()
+		return nil, err
+	}
+	if err := s.prepare(ctx, o.migrate); err != nil {
+		_ = s.Close() // nothing but closing pools
+		return nil, err
+	}
+	return s, nil
+}
+
+// Name is "postgres".
+func (s *Store) Name() string { return "postgres" }
+
+// Close ends Attend and closes all connections that the store opened itself. It waits
+// for calls in flight. A second Close does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	already := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if already {
+		return nil
+	}
+	s.kill()
+	s.attending.Wait()
+	s.engine.Close()
+	s.pulse.Close()
+	if s.owned {
+		s.user.Close()
+	}
+	return nil
+}
+
+func (s *Store) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// userPool is where transactions of the user's begin.
+func (s *Store) userPool() *pgxpool.Pool { return s.user }

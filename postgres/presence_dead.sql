@@ -1,0 +1,18 @@
+-- Workers that are seen to be gone: they took their presence lock, and nobody holds it.
+-- Left out are those who took it before the server last started, which freed all
+-- locks; and everybody, while the asking worker itself has only just taken its own:
+-- after a failover all come back at about the same time, and none is dead.
+-- The lock that a probe takes ends with its transaction, that is at once.
+WITH candidate AS MATERIALIZED (
+    SELECT w.id
+    FROM durable.worker AS w
+    WHERE w.id <> $1::uuid
+      AND w.attended_at > pg_postmaster_start_time()
+      AND NOT EXISTS (
+          SELECT FROM durable.worker AS me
+          WHERE me.id = $1::uuid AND me.attended_at > clock_timestamp() - interval '2 seconds'
+      )
+)
+SELECT id
+FROM candidate
+WHERE pg_try_advisory_xact_lock_shared(hashtextextended('durable worker ' || id::text, 7081));

@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Get implements store.Store.
+func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	n := len(refs)
+	runs := make([]*store.Run, n)
+	known := make([]uuid.NullUUID, n)
+	for i, ref := range refs {
+		known[i].UUID, known[i].Valid = ref.ID()
+	}
+	err := s.once(ctx, s.engine, "get", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.get,
+			int2s{n, func(i int) int16 { return refs[i].Shard() }},
+			uuids{n, func(i int) *uuid.UUID { return nullUUID(&known[i]) }},
+			texts{n, func(i int) *string { return &refs[i].Text }})
+	}, func(res pgx.BatchResults) error {
+		var ordinal int64
+		return each(res, func(rows pgx.Rows) error {
+			run, err := scanRun(rows, &ordinal)
+			if err == nil {
+				runs[ordinal-1] = run
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return runs, nil
+}
+
+// History implements store.Store.
+func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
+	var history []store.Step
+	err := s.once(ctx, s.engine, "read a history", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.history, store.ShardOf(run), one(run))
+	}, func(res pgx.BatchResults) error {
+		return each(res, func(rows pgx.Rows) error {
+			step, err := scanStep(rows)
+			history = append(history, step)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return history, nil
+}
+
+// Workers implements store.Store.
+func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
+	var workers []store.Worker
+	err := s.once(ctx, s.engine, "list workers", func(batch *pgx.Batch) { batch.Queue(s.sql.workers) },
+		func(res pgx.BatchResults) error {
+			return each(res, func(rows pgx.Rows) error {
+				var w store.Worker
+				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.Active,
+					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt))
+				workers = append(workers, w)
+				return err
+			})
+		})
+	if err != nil {
+		return nil, err
+	}
+	return workers, nil
+}
+
+// scanRun reads a whole run, whose columns follow one other.
+func scanRun(rows pgx.Rows, first any) (*store.Run, error) {
+	r := new(store.Run)
+	var parent, owner pgtype.UUID
+	var reason pgtype.Text
+	err := rows.Scan(first,
+		(*uuidValue)(&r.ID), &parent, &r.Name, &r.Workflow, &r.Version, &r.Queue, (*int16)(&r.Status), &r.Epoch, &owner,
+		&r.Crashes, &r.Input, &r.Output, &r.Error, &reason, &r.Trace,
+		(*timeValue)(&r.CreatedAt), (*timeValue)(&r.StartedAt), (*timeValue)(&r.EndedAt), (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline))
+	r.Parent = uuid.NullUUID{UUID: parent.Bytes, Valid: parent.Valid}
+	r.Owner = uuid.NullUUID{UUID: owner.Bytes, Valid: owner.Valid}
+	r.Reason = reason.String
+	return r, err
+}
+
+// scanStep reads a whole step.
+func scanStep(rows pgx.Rows) (store.Step, error) {
+	var p store.Step
+	err := rows.Scan((*uuidValue)(&p.RunID), &p.Name, (*int16)(&p.Kind), (*int16)(&p.Status), &p.Attempt, &p.Epoch, &p.Output, &p.Error,
+		(*timeValue)(&p.StartedAt), (*timeValue)(&p.EndedAt), (*timeValue)(&p.NextAt))
+	return p, err
+}

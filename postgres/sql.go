@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"embed"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed *.sql
+var files embed.FS
+
+// Transaction control around the statements of a pipeline, where the pipeline alone
+// does not make a transaction. The level is named because a database may default to
+// another one.
+const (
+	beginSQL    = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+	commitSQL   = "COMMIT"
+	rollbackSQL = "ROLLBACK"
+)
+
+// statements are the texts of the .sql files, for one schema.
+type statements struct {
+	session                                                              string
+	start, runByName                                                     string
+	stepInsert, stepUpdate, stepState                                    string
+	runFinish, runState, notify                                          string
+	claim, historyClaimed, next                                          string
+	workerBeat, lease, leaseLost                                         string
+	expire, workerRemove, workers                                        string
+	get, history, now                                                    string
+	attendance, listen, presenceTake, presenceNote, presenceDead         string
+	checkpoint                                                           string
+	migrationLock, migrationFound, migrationVersionOf, migrationPatience string
+}
+
+func load(schema string) statements {
+	text := func(name string) string { return statement(name, schema) }
+	return statements{
+		session:            text("session.sql"),
+		start:              text("start.sql"),
+		runByName:          text("run_by_name.sql"),
+		stepInsert:         text("step_insert.sql"),
+		stepUpdate:         text("step_update.sql"),
+		stepState:          text("step_state.sql"),
+		runFinish:          text("run_finish.sql"),
+		runState:           text("run_state.sql"),
+		notify:             text("notify.sql"),
+		claim:              text("claim.sql"),
+		historyClaimed:     text("history_claimed.sql"),
+		next:               text("next.sql"),
+		workerBeat:         text("worker_beat.sql"),
+		lease:              text("lease.sql"),
+		leaseLost:          text("lease_lost.sql"),
+		expire:             text("expire.sql"),
+		workerRemove:       text("worker_remove.sql"),
+		workers:            text("workers.sql"),
+		get:                text("get.sql"),
+		history:            text("history.sql"),
+		now:                text("now.sql"),
+		listen:             text("listen.sql"),
+		attendance:         text("attendance.sql"),
+		presenceTake:       text("presence_take.sql"),
+		presenceNote:       text("presence_note.sql"),
+		presenceDead:       text("presence_dead.sql"),
+		checkpoint:         text("checkpoint.sql"),
+		migrationLock:      text("migration_lock.sql"),
+		migrationPatience:  text("migration_patience.sql"),
+		migrationFound:     text("migration_found.sql"),
+		migrationVersionOf: text("migration_version.sql"),
+	}
+}
+
+// statement reads one file. Its comments are for people: modes without prepared
+// statements would send them each time.
+func statement(name, schema string) string {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		panic("postgres: embedded file " + name + " is missing: " + err.Error())
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		code, _, _ := strings.Cut(line, "--")
+		if code = strings.TrimRight(code, " \n"); code != "" {
+			b.WriteString(code)
+			b.WriteByte('\n')
+		}
+	}
+	return qualify(strings.TrimSuffix(strings.TrimSpace(b.String()), ";"), schema)
+}
+
+// qualify puts another schema's name in place of durable.
+func qualify(text, schema string) string {
+	quoted := pgx.Identifier{schema}.Sanitize()
+	return strings.NewReplacer(
+		"durable.", quoted+".",
+		"SCHEMA IF NOT EXISTS durable;", "SCHEMA IF NOT EXISTS "+quoted+";",
+		`"durable_wake"`, pgx.Identifier{channel(schema)}.Sanitize(),
+	).Replace(text)
+}
+
+// channel is where processes that share a schema notify each other.
+func channel(schema string) string { return schema + "_wake" }

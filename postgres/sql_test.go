@@ -1,0 +1,297 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/schema"
+)
+
+// unprepared are the files that hold what PostgreSQL does not prepare.
+var unprepared = []string{"attendance.sql", "listen.sql"}
+
+func TestEveryFileIsPreparedAsItStands(t *testing.T) {
+	s := open(t, "exec")
+	conn := session(t, s)
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		text, err := files.ReadFile(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(text), "-- ") {
+			t.Errorf("%s does not begin with a comment", e.Name())
+		}
+		if slices.Contains(unprepared, e.Name()) {
+			continue
+		}
+		name := strings.TrimSuffix(e.Name(), ".sql")
+		if _, err := conn.Exec(t.Context(), "PREPARE "+name+" AS "+string(text), pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Errorf("%s: %v", e.Name(), err)
+		}
+	}
+}
+
+func TestAnotherSchemaReplacesTheQualifierOnly(t *testing.T) {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if text := statement(e.Name(), "other"); strings.Contains(text, "durable.") || strings.Contains(text, "--") {
+			t.Errorf("%s: %s", e.Name(), text)
+		}
+	}
+}
+
+// plans are the statements whose plan must not depend on how full the tables are, and
+// the indexes that they may use.
+var plans = map[string][]string{
+	"start.sql":           nil,
+	"run_by_name.sql":     {"run_name"},
+	"step_insert.sql":     {"run_pkey"},
+	"step_update.sql":     {"run_pkey", "step_pkey"},
+	"step_state.sql":      {"run_pkey", "step_pkey"},
+	"run_finish.sql":      {"run_pkey"},
+	"run_state.sql":       {"run_pkey"},
+	"claim.sql":           {"run_pkey", "run_wake", "step_pkey"},
+	"history_claimed.sql": {"step_pkey"},
+	"next.sql":            {"run_wake"},
+	"lease.sql":           {"run_pkey"},
+	"lease_lost.sql":      {"run_pkey"},
+	"expire.sql":          {"run_pkey", "run_wake"},
+	"get.sql":             {"run_name", "run_pkey"},
+	"history.sql":         {"step_pkey"},
+	"checkpoint.sql":      {"run_pkey"},
+}
+
+// TestPlans holds the plans of an empty database, and of one with DURABLE_PLAN_ROWS runs
+// (1000 by default) and fresh statistics.
+func TestPlans(t *testing.T) {
+	s := open(t, "exec")
+	conn := session(t, s)
+	check := func(t *testing.T) {
+		for name, want := range plans {
+			got := indexes(t, conn, name)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: its plan uses %v, not %v:\n%s", name, got, want, explain(t, conn, name))
+			}
+		}
+	}
+	t.Run("empty", check)
+	rows := 1000
+	if n, err := strconv.Atoi(os.Getenv("DURABLE_PLAN_ROWS")); err == nil {
+		rows = n
+	}
+	for _, fill := range []string{
+		`INSERT INTO durable.run (created_at, epoch, shard, status, id, owner, name, workflow, queue, wake_at)
+		 SELECT now(), 1, n % 64, 2, gen_random_uuid(), gen_random_uuid(), 'run-' || n, 'flow', 'default', now() + n * interval '1 second'
+		 FROM generate_series(1, $1::integer) AS n`,
+		`INSERT INTO durable.step (started_at, epoch, attempt, shard, kind, status, run_id, name)
+		 SELECT now(), 1, 1, shard, 1, 3, id, 'step-' || n FROM durable.run, generate_series(1, 3) AS n WHERE $1::integer > 0`,
+	} {
+		if _, err := conn.Exec(t.Context(), fill, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := conn.Exec(t.Context(), "ANALYZE"); err != nil {
+		t.Fatal(err)
+	}
+	t.Run(fmt.Sprint(rows), check)
+}
+
+// TestTablesDistribute shows that the schema can be partitioned by its shard unchanged,
+// and that every hot statement but the claim and the look ahead then touches the one
+// partition of its item.
+func TestTablesDistribute(t *testing.T) {
+	s := open(t, "exec")
+	conn := session(t, s)
+	if _, err := conn.Exec(t.Context(), "DROP SCHEMA durable CASCADE"); err != nil {
+		t.Fatal(err)
+	}
+	ddl := schema.Postgres()[0].SQL
+	for _, table := range []string{"run", "step"} {
+		head, tail, ok := strings.Cut(ddl, "CREATE TABLE durable."+table+" (")
+		body, rest, closed := strings.Cut(tail, "\n);")
+		if !ok || !closed {
+			t.Fatalf("no table %s in the schema", table)
+		}
+		ddl = head + "CREATE TABLE durable." + table + " (" + body + "\n) PARTITION BY HASH (shard);\n"
+		for i := range 4 {
+			ddl += fmt.Sprintf("CREATE TABLE durable.%s_p%d PARTITION OF durable.%s FOR VALUES WITH (MODULUS 4, REMAINDER %d);\n", table, i, table, i)
+		}
+		ddl += rest
+	}
+	if _, err := conn.Exec(t.Context(), ddl, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	at := now(t, s)
+	owner := uuid.New()
+	run := running(owner, at)
+	start := []*store.Start{{Run: run}}
+	commit(t, s, &store.Batch{Starts: start})
+	step := []*store.StepWrite{done(run.ID, "a", at)}
+	step[0].Step.Status = store.StepStarted
+	end := []*store.RunWrite{finish(run.ID, at)}
+	lease := leaseColumns([]store.Lease{{Run: run.ID, Epoch: 1}}, owner)
+	for _, c := range []struct {
+		name string
+		args []any
+	}{
+		{"start.sql", startColumns([]*store.Start{{Run: pending(at)}})},
+		{"run_by_name.sql", startKeys(start)},
+		{"step_insert.sql", stepColumns(step)},
+		{"step_update.sql", stepColumns(step)},
+		{"step_state.sql", stepKeys(step)},
+		{"checkpoint.sql", oneStep(&step[0].Step)},
+		{"lease.sql", append(lease, instant(at))},
+		{"lease_lost.sql", lease},
+		{"history.sql", []any{store.ShardOf(run.ID), one(run.ID)}},
+		{"run_state.sql", runKeys(end)},
+		{"run_finish.sql", finishColumns(end)},
+		{"get.sql", []any{
+			int2s{1, func(int) int16 { return store.ShardOf(run.ID) }},
+			ids([]uuid.UUID{run.ID}),
+			texts{1, func(int) *string { return &run.Name }},
+		}},
+	} {
+		touched := partitions(t, conn, c.name, c.args)
+		if len(touched) > 1 {
+			t.Errorf("%s touched several partitions of a table for one item: %v", c.name, touched)
+		}
+	}
+}
+
+// session is a connection with the settings that the store's own have.
+func session(t *testing.T, s *Store) *pgx.Conn {
+	t.Helper()
+	conn, err := s.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	registerColumns(conn.TypeMap())
+	if _, err := conn.Exec(t.Context(), s.sql.session, pgx.QueryExecModeExec, false, int32(0)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// prepared prepares the file anew and answers its EXECUTE with n placeholders.
+func prepared(t *testing.T, conn *pgx.Conn, file string, value func(int) string) string {
+	t.Helper()
+	text := statement(file, DefaultSchema)
+	var params []string
+	for i := 1; strings.Contains(text, "$"+strconv.Itoa(i)+"::"); i++ {
+		params = append(params, value(i))
+	}
+	for _, sql := range []string{"DEALLOCATE ALL", "PREPARE plan AS " + text} {
+		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(file, err)
+		}
+	}
+	if len(params) == 0 {
+		return "EXECUTE plan"
+	}
+	return "EXECUTE plan(" + strings.Join(params, ", ") + ")"
+}
+
+func explain(t *testing.T, conn *pgx.Conn, file string) string {
+	t.Helper()
+	execute := prepared(t, conn, file, func(int) string { return "NULL" })
+	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+execute, pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatal(file, err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(file, err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// indexes answers, sorted, what a generic plan reads tables with: names of indexes, and
+// any other kind of scan of a table in full.
+func indexes(t *testing.T, conn *pgx.Conn, file string) []string {
+	t.Helper()
+	var used []string
+	for line := range strings.Lines(explain(t, conn, file)) {
+		line = strings.Trim(line, " ->\n")
+		switch {
+		case strings.HasPrefix(line, "Index ") && strings.Contains(line, " using "):
+			_, index, _ := strings.Cut(line, " using ")
+			index, _, _ = strings.Cut(index, " ")
+			used = append(used, index)
+		case strings.Contains(line, "Scan on run"), strings.Contains(line, "Scan on step"), strings.HasPrefix(line, "Hash"):
+			used = append(used, line)
+		}
+	}
+	slices.Sort(used)
+	return slices.Compact(used)
+}
+
+// partitions executes the statement, undoes it, and answers the partitions that it read,
+// by table those beyond the first.
+func partitions(t *testing.T, conn *pgx.Conn, file string, args []any) []string {
+	t.Helper()
+	execute := prepared(t, conn, file, func(i int) string { return "$" + strconv.Itoa(i) })
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
+	var text string
+	all := append([]any{pgx.QueryExecModeSimpleProtocol}, args...)
+	if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+execute, all...).Scan(&text); err != nil {
+		t.Fatal(file, err)
+	}
+	var nodes []any
+	if err := json.Unmarshal([]byte(text), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	read := make(map[string]bool)
+	var walk func(any)
+	walk = func(n any) {
+		switch n := n.(type) {
+		case []any:
+			for _, child := range n {
+				walk(child)
+			}
+		case map[string]any:
+			loops, _ := n["Actual Loops"].(float64) // absent from the list of targets
+			if name, ok := n["Relation Name"].(string); ok && strings.Contains(name, "_p") && loops > 0 {
+				read[name] = true
+			}
+			for _, child := range n {
+				walk(child)
+			}
+		}
+	}
+	walk(nodes)
+	var touched []string
+	runs, steps := 0, 0
+	for name := range read {
+		touched = append(touched, name)
+		if strings.HasPrefix(name, "run_") {
+			runs++
+		} else {
+			steps++
+		}
+	}
+	if runs <= 1 && steps <= 1 {
+		return nil
+	}
+	return touched
+}

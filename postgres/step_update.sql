@@ -1,0 +1,38 @@
+-- Moves on steps whose row is known and not terminal, behind the same fence as
+-- step_insert.sql. A row that another transaction has locked is left out, so that
+-- one slow stranger never holds up a batch.
+--
+-- A terminal state (3, 4) always takes. A started marker (1) or a backoff (2) takes
+-- only if it is not behind what this epoch wrote already: a marker that comes late
+-- changes nothing.
+WITH item AS MATERIALIZED (
+    SELECT * FROM unnest(
+        $1::smallint[], $2::uuid[], $3::text[], $4::smallint[], $5::smallint[], $6::integer[], $7::integer[],
+        $8::bytea[], $9::bytea[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[]
+    ) AS item(
+        shard, run_id, name, kind, status, attempt, epoch,
+        output, error, started_at, ended_at, next_at
+    )
+), locked AS MATERIALIZED (
+    SELECT item.*
+    FROM item
+    CROSS JOIN LATERAL (
+        SELECT FROM durable.run AS r
+        WHERE r.shard = item.shard AND r.id = item.run_id AND r.epoch = item.epoch AND r.status = 2
+        OFFSET 0
+    ) AS fence
+    CROSS JOIN LATERAL (
+        SELECT FROM durable.step AS s
+        WHERE s.shard = item.shard AND s.run_id = item.run_id AND s.name = item.name
+          AND s.status < 3
+          AND (item.status >= 3 OR s.epoch < item.epoch OR s.attempt < item.attempt
+               OR (s.attempt = item.attempt AND s.status <= item.status))
+        FOR UPDATE SKIP LOCKED
+    ) AS free
+)
+UPDATE durable.step AS s
+SET status = locked.status, attempt = locked.attempt, epoch = locked.epoch,
+    output = locked.output, error = locked.error,
+    started_at = coalesce(locked.started_at, s.started_at), ended_at = locked.ended_at, next_at = locked.next_at
+FROM locked
+WHERE s.shard = locked.shard AND s.run_id = locked.run_id AND s.name = locked.name;

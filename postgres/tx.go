@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// checkpoint writes one step in the caller's transaction, so that it commits together
+// with what else that transaction does. The outcome is in w, and holds if and when
+// the transaction commits. The run cannot be claimed by another until then.
+func (s *Store) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite) error {
+	ask := s.inTx(ctx, tx)
+	registerColumns(tx.Conn().TypeMap())
+	took := int64(0)
+	err := ask("checkpoint", func(batch *pgx.Batch) { batch.Queue(s.sql.checkpoint, oneStep(&w.Step)...) },
+		func(res pgx.BatchResults) error {
+			tag, err := res.Exec()
+			took = tag.RowsAffected()
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	if took == 1 {
+		w.Outcome = store.Written
+		return nil
+	}
+	states, err := s.readSteps(ask, []*store.StepWrite{w})
+	if err != nil {
+		return err
+	}
+	switch w.Outcome = judge(w, &states[0]); w.Outcome {
+	case 0:
+		w.Outcome = store.Locked
+	case store.Written:
+		// An earlier transaction of this attempt wrote it: with this one, the caller's
+		// own writes would be made twice.
+		w.Outcome, w.Recorded = store.Adopted, states[0].step
+	}
+	return nil
+}
+
+// startIn creates runs in the caller's transaction, and has others notified if and
+// when it commits. The outcomes are in the items, and hold from then on.
+func (s *Store) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) error {
+	if len(starts) == 0 {
+		return nil
+	}
+	w := new(sorted)
+	w.fill(&store.Batch{Starts: starts})
+	registerColumns(tx.Conn().TypeMap())
+	ask := s.inTx(ctx, tx)
+	var took counts
+	err := ask("start", func(batch *pgx.Batch) { s.queue(batch, w) },
+		func(res pgx.BatchResults) error { return w.count(res, &took) })
+	if err != nil {
+		return err
+	}
+	if took.starts < int64(len(starts)) {
+		return s.settleStarts(ask, w.starts)
+	}
+	for _, item := range starts {
+		item.Outcome = store.Written
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// TestCheckpointInTx writes steps in a user's transaction: new ones, over a marker, over a
+// terminal row, behind the fence; and holds off a claim, but not a renewal, meanwhile.
+func TestCheckpointInTx(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, mode)
+			at := now(t, s)
+			owner := uuid.New()
+			run := running(owner, at)
+			run.WakeAt = at // due: its lease is over
+			marker := done(run.ID, "marked", at)
+			marker.Step.Status = store.StepStarted
+			first := done(run.ID, "first", at)
+			commit(t, s, &store.Batch{Starts: []*store.Start{{Run: run}}, Steps: []*store.StepWrite{marker, first}})
+
+			other := done(run.ID, "first", at)
+			other.Step.Attempt, other.Step.Output = 2, []byte("2")
+			stale := done(run.ID, "stale", at)
+			stale.Step.Epoch = 0
+			known := done(run.ID, "marked", at)
+			known.Exists = true
+			err := pgx.BeginFunc(t.Context(), s.userPool(), func(tx pgx.Tx) error {
+				for _, c := range []struct {
+					w    *store.StepWrite
+					want store.Outcome
+				}{
+					{done(run.ID, "new", at), store.Written},
+					{known, store.Written},
+					{done(run.ID, "first", at), store.Adopted}, // a replay must not repeat the user's writes
+					{other, store.Adopted},
+					{stale, store.Fenced},
+				} {
+					if err := s.checkpoint(t.Context(), tx, c.w); err != nil {
+						return err
+					}
+					if c.w.Outcome != c.want {
+						t.Errorf("%s: outcome %d, not %d", c.w.Step.Name, c.w.Outcome, c.want)
+					}
+				}
+				q := store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: 1, Now: at, LeaseUntil: at.Add(1e9), MaxCrashes: 5}
+				claims, err := s.Claim(t.Context(), q)
+				if err != nil || len(claims.Runs) != 0 {
+					t.Errorf("a claim during the transaction: %v, %v", claims, err)
+				}
+				pulse, err := s.Renew(t.Context(), store.Heartbeat{
+					Worker: store.Worker{ID: owner, StartedAt: at}, Leases: []store.Lease{{Run: run.ID, Epoch: 1}}, LeaseUntil: at,
+				})
+				if err != nil || len(pulse.Lost) != 0 {
+					t.Errorf("a renewal during the transaction: %v, %v", pulse, err)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(other.Recorded.Output) != `{"ok":true}` {
+				t.Errorf("the recorded output is %s", other.Recorded.Output)
+			}
+			history, err := s.History(t.Context(), run.ID)
+			if err != nil || len(history) != 3 {
+				t.Errorf("the history is %v, %v", history, err)
+			}
+		})
+	}
+}
+
+// TestStartInTx starts with the user's transaction, and not without it.
+func TestStartInTx(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, mode)
+			at := now(t, s)
+			undo := errors.New("undo")
+			for _, end := range []error{undo, nil} {
+				start := &store.Start{Run: pending(at)}
+				err := pgx.BeginFunc(t.Context(), s.userPool(), func(tx pgx.Tx) error {
+					for range 2 { // the second is a replay
+						if err := s.startIn(t.Context(), tx, []*store.Start{start}); err != nil {
+							return err
+						}
+						if start.Outcome != store.Written {
+							t.Errorf("outcome %d", start.Outcome)
+						}
+					}
+					return end
+				})
+				if !errors.Is(err, end) {
+					t.Fatal(err)
+				}
+				got, err := s.Get(t.Context(), []store.Ref{{Text: start.Run.Name}})
+				if err != nil || (got[0] != nil) != (end == nil) {
+					t.Errorf("after %v: %v, %v", end, got[0], err)
+				}
+			}
+		})
+	}
+}

@@ -117,16 +117,25 @@ func TestAttendComesBack(t *testing.T) {
 	a.hinted(t)
 }
 
-// TestNewcomerCallsNobodyDead: after a failover everybody has just come back.
-func TestNewcomerCallsNobodyDead(t *testing.T) {
+// TestReturnerCallsNobodyDead: after a failover everybody has just come back. A worker
+// that has only just started may look at once.
+func TestReturnerCallsNobodyDead(t *testing.T) {
 	s := open(t, "cache_statement")
 	gone, newcomer := uuid.New(), uuid.New()
 	a := attend(t, s, gone)
 	a.stop()
 	<-a.done
 	attend(t, s, newcomer)
+	for deadline := time.Now().Add(time.Second); !dead(t, s, newcomer, gone); {
+		if time.Now().After(deadline) {
+			t.Fatal("a newcomer did not see a dead worker within a second")
+		}
+	}
+	if _, err := s.user.Exec(t.Context(), "UPDATE durable.worker SET started_at = started_at - interval '1 hour', attended_at = clock_timestamp() WHERE id = $1", newcomer); err != nil {
+		t.Fatal(err)
+	}
 	if dead(t, s, newcomer, gone) {
-		t.Error("a worker that has only just come called another dead")
+		t.Error("a worker that has only just come back called another dead")
 	}
 	for deadline := time.Now().Add(10 * time.Second); !dead(t, s, newcomer, gone); {
 		if time.Now().After(deadline) {

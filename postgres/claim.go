@@ -78,7 +78,7 @@ func (s *Store) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQu
 			batch.Queue(s.sql.expire, append(pairColumns(q.Pairs), instant(q.Now), instant(q.LeaseUntil), ids(workers))...)
 			batch.Queue(s.sql.notify, channel(s.schema), "")
 		}
-		batch.Queue(s.sql.workerRemove, ids(workers))
+		batch.Queue(s.sql.workerRemove, ids(workers), one(q.Worker))
 	}, func(res pgx.BatchResults) error {
 		if len(q.Pairs) > 0 {
 			tag, err := res.Exec()

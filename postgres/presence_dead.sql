@@ -1,7 +1,8 @@
 -- Workers that are seen to be gone: they took their presence lock, and nobody holds it.
 -- Left out are those who took it before the server last started, which freed all
--- locks; and everybody, while the asking worker itself has only just taken its own:
--- after a failover all come back at about the same time, and none is dead.
+-- locks; and everybody, while the asking worker itself has only just come back to its
+-- own: after a failover all do at about the same time, and none is dead. A worker that
+-- has only just started says nothing about that, and may look at once.
 -- The lock that a probe takes ends with its transaction, that is at once.
 WITH candidate AS MATERIALIZED (
     SELECT w.id
@@ -11,6 +12,7 @@ WITH candidate AS MATERIALIZED (
       AND NOT EXISTS (
           SELECT FROM durable.worker AS me
           WHERE me.id = $1::uuid AND me.attended_at > clock_timestamp() - interval '2 seconds'
+            AND me.attended_at > me.started_at + interval '2 seconds'
       )
 )
 SELECT id

@@ -1,8 +1,10 @@
--- Takes workers off the registry. SKIP LOCKED, because several processes may find the
--- same workers dead at once.
+-- Takes workers off the registry: the one that leaves ($2) at once, dead ones a minute
+-- after their last heartbeat, since others, who execute other workflows, are still to
+-- see that they are dead. SKIP LOCKED, because several may do this at once.
 WITH gone AS MATERIALIZED (
     SELECT id FROM durable.worker
     WHERE id = ANY ($1::uuid[])
+      AND (id = $2::uuid OR heartbeat_at < clock_timestamp() - interval '1 minute')
     ORDER BY id
     FOR UPDATE SKIP LOCKED
 )

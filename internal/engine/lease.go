@@ -15,6 +15,10 @@ import (
 // only when two looks in a row say so, since a connection may just be reopening.
 const probe = 120 * time.Millisecond
 
+// longestLease bounds what a takeover looks for: a dead worker's lease that is longer
+// than this, and than ours, ends by itself.
+const longestLease = time.Minute
+
 // renewLoop keeps the leases of the runs in memory, three times in their length. What
 // could not be kept is suspended when the lease ends by this process's own count,
 // whatever the database may say later.
@@ -112,7 +116,9 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 		if len(sure) == 0 {
 			continue
 		}
-		freed, err := w.e.store.Expire(ctx, sure, w.query())
+		q := w.query()
+		q.LeaseUntil = q.Now.Add(max(w.e.cfg.Lease, longestLease)) // theirs may be longer
+		freed, err := w.e.store.Expire(ctx, sure, q)
 		if err != nil {
 			w.log.Warn("could not take over the runs of dead workers; trying again", telemetry.KeyError, err)
 			continue

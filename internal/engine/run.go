@@ -21,7 +21,6 @@ type run struct {
 	w   *worker
 	e   *Engine
 	row store.Run // as claimed or created; never changed
-	log *slog.Logger
 
 	// hard is the parent of steps' contexts: it ends when the run is lost to this
 	// process, or the drain's grace period is over. ctx, its child, is the workflow

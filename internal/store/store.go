@@ -53,10 +53,11 @@ type Store interface {
 	// database's clock.
 	Renew(ctx context.Context, h Heartbeat) (Pulse, error)
 
-	// Expire makes the runs that the named workers own claimable at q.Now, and
-	// removes those workers from the registry. It answers how many runs it freed.
-	// It is called only for workers that Presence found dead, or for the caller
-	// itself when it leaves.
+	// Expire makes the runs of q.Pairs that the named workers own claimable at q.Now, as
+	// far as their leases end before q.LeaseUntil, and answers how many. A worker that
+	// expires itself leaves the registry at once; a dead one stays until its heartbeat
+	// is a minute old, so that others, with other pairs, find it too. It is called only
+	// for workers that Dead has named twice, and for the caller itself when it leaves.
 	Expire(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
 
 	// Get answers one row per reference, nil where there is none.

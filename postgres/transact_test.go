@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+func shop(t *testing.T) *Store {
+	t.Helper()
+	s := open(t, "cache_statement")
+	if _, err := s.user.Exec(t.Context(), "CREATE TABLE payment (cents bigint)"); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func payments(t *testing.T, s *Store) (n int) {
+	t.Helper()
+	if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM payment").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func execute[O any](t *testing.T, s durable.Store, fn func(*durable.Ctx, int) (O, error)) (O, error) {
+	t.Helper()
+	w := durable.Define("test", fn)
+	e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	return w.Call(ctx, e, 1999, durable.ID("run"))
+}
+
+func pay(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "INSERT INTO payment VALUES (1999)")
+	return err
+}
+
+func TestTxCommitsWithItsCheckpoint(t *testing.T) {
+	s := shop(t)
+	for range 2 { // the second time from history
+		got, err := execute(t, s, func(c *durable.Ctx, _ int) (string, error) {
+			return Tx(c, "pay", func(ctx context.Context, tx pgx.Tx) (string, error) { return "paid", pay(ctx, tx) })
+		})
+		if got != "paid" || err != nil {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		if n := payments(t, s); n != 1 {
+			t.Fatalf("%d payments, want 1", n)
+		}
+	}
+}
+
+// What a function does wrong with its transaction leaves nothing behind but its failure.
+func TestTxMisuse(t *testing.T) {
+	failing := func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "SELECT 1/0")
+		return err
+	}
+	for name, c := range map[string]struct {
+		fn       func(context.Context, pgx.Tx) (any, error)
+		want     error
+		payments int
+	}{
+		"error": {func(ctx context.Context, tx pgx.Tx) (any, error) {
+			return nil, errors.Join(errors.New("no"), pay(ctx, tx))
+		}, nil, 0},
+		"panic":       {func(ctx context.Context, tx pgx.Tx) (any, error) { panic(pay(ctx, tx)) }, durable.ErrPanic, 0},
+		"unencodable": {func(ctx context.Context, tx pgx.Tx) (any, error) { return make(chan int), pay(ctx, tx) }, durable.ErrNotEncodable, 0},
+		"an error ignored": {func(ctx context.Context, tx pgx.Tx) (any, error) {
+			err := pay(ctx, tx)
+			_ = failing(ctx, tx) // this is the mistake
+			return nil, err
+		}, durable.ErrInvalidConfig, 0},
+		"its own rollback": {func(ctx context.Context, tx pgx.Tx) (any, error) {
+			return nil, errors.Join(pay(ctx, tx), tx.Rollback(ctx))
+		}, durable.ErrInvalidConfig, 0},
+		"timeout": {func(ctx context.Context, tx pgx.Tx) (any, error) {
+			err := pay(ctx, tx)
+			<-ctx.Done()
+			return nil, errors.Join(err, ctx.Err())
+		}, durable.ErrTimeout, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := shop(t)
+			_, err := execute(t, s, func(ctx *durable.Ctx, _ int) (any, error) {
+				return Tx(ctx, "pay", c.fn, durable.AttemptTimeout(time.Second))
+			})
+			var failed *durable.RunError
+			if !errors.As(err, &failed) || (c.want != nil && !errors.Is(err, c.want)) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			if n := payments(t, s); n != c.payments {
+				t.Errorf("%d payments, want %d", n, c.payments)
+			}
+		})
+	}
+}
+
+// A serialization failure runs the function again, within one attempt.
+func TestTxIsMadeAgain(t *testing.T) {
+	s := shop(t)
+	calls := 0
+	got, err := execute(t, s, func(c *durable.Ctx, _ int) (int, error) {
+		return Tx(c, "pay", func(ctx context.Context, tx pgx.Tx) (int, error) {
+			if calls++; calls < 4 {
+				return 0, errors.Join(pay(ctx, tx), &pgconn.PgError{Code: "40001"})
+			}
+			return durable.Attempt(ctx), pay(ctx, tx)
+		})
+	})
+	if got != 1 || err != nil || calls != 4 {
+		t.Errorf("got %d, %v after %d calls; want attempt 1 after 4", got, err, calls)
+	}
+	if n := payments(t, s); n != 1 {
+		t.Errorf("%d payments, want 1", n)
+	}
+}
+
+// The commit took effect and its answer was lost: the transaction is not made twice.
+func TestTxAnswerLost(t *testing.T) {
+	s := shop(t)
+	calls := 0
+	lost := durable.Transactor[pgx.Tx](func(ctx context.Context, st durable.Store, w *store.StepWrite, work func(context.Context, pgx.Tx) error) error {
+		if err := transact(ctx, st, w, work); err != nil {
+			return err
+		}
+		return st.(*Store).transactOnce(ctx, w, work, true) // as if the answer had not come
+	})
+	blind := durable.Transactor[pgx.Tx](func(ctx context.Context, st durable.Store, w *store.StepWrite, work func(context.Context, pgx.Tx) error) error {
+		if err := transact(ctx, st, w, work); err != nil {
+			return err
+		}
+		return st.(*Store).transactOnce(ctx, w, work, false) // and without the look that saves the work
+	})
+	got, err := execute(t, s, func(c *durable.Ctx, _ int) (int, error) {
+		fn := func(ctx context.Context, tx pgx.Tx) (int, error) {
+			calls++
+			return 7, pay(ctx, tx)
+		}
+		a, err := durable.TxStep(c, "a", lost, fn)
+		if err != nil {
+			return 0, err
+		}
+		b, err := durable.TxStep(c, "b", blind, fn)
+		return a + b, err
+	})
+	if got != 14 || err != nil || calls != 3 {
+		t.Errorf("got %d, %v after %d calls; want 14 after 3", got, err, calls)
+	}
+	if n := payments(t, s); n != 2 {
+		t.Errorf("%d payments, want one of each step", n)
+	}
+}
+
+func TestStartTx(t *testing.T) {
+	s := shop(t)
+	w := durable.Define("w", func(c *durable.Ctx, n int) (int, error) { return 2 * n, nil })
+	e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func() pgx.Tx {
+		t.Helper()
+		tx, err := s.user.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tx
+	}
+	tx := begin()
+	if _, err := StartTx(t.Context(), tx, e, w, 21, durable.ID("order")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Get(t.Context(), "order"); !errors.Is(err, durable.ErrNotFound) {
+		t.Errorf("after the rollback: %v, want ErrNotFound", err)
+	}
+	tx = begin()
+	run, err := StartTx(t.Context(), tx, e, w, 21, durable.ID("order"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.Call(t.Context(), e, 21, durable.ID("order")); got != 42 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+	if got, err := run.Result(t.Context()); got != 42 || err != nil {
+		t.Errorf("by the first handle: %d, %v", got, err)
+	}
+	tx = begin()
+	if _, err := StartTx(t.Context(), tx, e, w, 22, durable.ID("order")); !errors.Is(err, durable.ErrIDConflict) {
+		t.Errorf("another input: %v, want ErrIDConflict", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -28,6 +28,10 @@ func (s *Store) wrap(ctx context.Context, what string, err error) error {
 	if s.isClosed() {
 		return fmt.Errorf("postgres: %s: %w", what, store.ErrClosed)
 	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "42P05" {
+		return fmt.Errorf("postgres: %s: %w: a pooler in transaction mode seems to stand between; add default_query_exec_mode=cache_describe to the URL", what, err)
+	}
 	if kind := kindOf(err); kind != nil {
 		return fmt.Errorf("postgres: %s: %w: %w", what, kind, err)
 	}

@@ -36,6 +36,7 @@ type run struct {
 	leaseEnd atomic.Int64 // microseconds since 1970, on the database's clock
 	writing  sync.Once    // the one end of this ownership
 	leaving  sync.Once    // the one return of the slot
+	branches sync.WaitGroup
 
 	mu        sync.Mutex
 	history   map[string]*store.Step
@@ -124,6 +125,7 @@ func (r *run) conclude(output []byte, failure *Failure) {
 	r.mu.Unlock()
 	r.idle.stop()
 	r.endCtx(errEnded)
+	r.branches.Wait() // their calls answer ErrSuspended; steps that run are let finish
 	r.writing.Do(func() {
 		if s != nil {
 			r.part(s)

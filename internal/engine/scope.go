@@ -77,14 +77,9 @@ func CheckName(what, name string) error {
 func (r *run) claimName(full string, kind store.Kind, site uintptr) (*store.Step, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.suspended != nil {
-		return nil, ErrSuspended
+	if err := r.use(full, site); err != nil {
+		return nil, err
 	}
-	if first, twice := r.used[full]; twice {
-		return nil, fmt.Errorf("%w: %q in run %q (%s and %s): names are keys; add the item's key to the name in a loop",
-			ErrDuplicateStep, Shown(full), r.row.Name, position(first), position(site))
-	}
-	r.used[full] = site
 	recorded := r.history[full]
 	if recorded == nil {
 		r.live.Store(true)
@@ -101,6 +96,26 @@ func (r *run) claimName(full string, kind store.Kind, site uintptr) (*store.Step
 		r.live.Store(true)
 	}
 	return recorded, nil
+}
+
+// useName marks a name that leaves no row as used in this execution.
+func (r *run) useName(full string, site uintptr) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.use(full, site)
+}
+
+// use marks the name. r.mu is held.
+func (r *run) use(full string, site uintptr) error {
+	if r.suspended != nil {
+		return ErrSuspended
+	}
+	if first, twice := r.used[full]; twice {
+		return fmt.Errorf("%w: %q in run %q (%s and %s): names are keys; use Map, or add the item's key to the name in a loop",
+			ErrDuplicateStep, Shown(full), r.row.Name, position(first), position(site))
+	}
+	r.used[full] = site
+	return nil
 }
 
 func position(pc uintptr) string {

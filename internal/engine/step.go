@@ -80,8 +80,7 @@ func (s *Scope) Step(spec *Spec) (Result, error) {
 		}
 	}
 	if r.idle.nested() {
-		return Result{}, fmt.Errorf("%w: %q in run %q: return from the outer step first, and call this one from the workflow function",
-			ErrNestedStep, Shown(name), r.row.Name)
+		return Result{}, nestedError(r, name)
 	}
 	t := &task{r: r, spec: spec, name: name, recorded: recorded}
 	r.idle.busy()

@@ -38,11 +38,13 @@ type Kind int16
 
 // The kinds of checkpoint.
 const (
-	KindStep Kind = 1
-	KindTx   Kind = 2
+	KindStep   Kind = 1
+	KindTx     Kind = 2
+	KindSleep  Kind = 3 // completed as soon as NextAt, when it is over, is durable
+	KindChoice Kind = 4 // which of several branches a run went on with
 )
 
-var kindWords = [...]string{"unknown", "step", "tx"}
+var kindWords = [...]string{"unknown", "step", "tx", "sleep", "choice"}
 
 // String is the word that views, logs and errors use.
 func (k Kind) String() string {
@@ -113,7 +115,7 @@ type Step struct {
 	Error     []byte
 	StartedAt time.Time // of the first attempt
 	EndedAt   time.Time // of the latest attempt; zero while it runs
-	NextAt    time.Time // when the next attempt is due; zero unless StepBackoff
+	NextAt    time.Time // when the next attempt is due (StepBackoff), or a sleep is over; else zero
 }
 
 // Worker is one row of the registry.

@@ -53,7 +53,7 @@ CREATE TABLE durable.step (
     epoch      integer  NOT NULL,
     attempt    integer  NOT NULL,
     shard      smallint NOT NULL,
-    kind       smallint NOT NULL,       -- 1 step 2 tx
+    kind       smallint NOT NULL,       -- 1 step 2 tx 3 sleep 4 choice
     status     smallint NOT NULL,       -- 1 started 2 backoff 3 completed 4 failed
     run_id     uuid     NOT NULL,
     name       text COLLATE "C" NOT NULL,
@@ -86,7 +86,7 @@ FROM durable.run;
 
 CREATE VIEW durable.steps AS
 SELECT run_id, name,
-       (ARRAY['step','tx'])[kind] AS kind,
+       (ARRAY['step','tx','sleep','choice'])[kind] AS kind,
        (ARRAY['started','backoff','completed','failed'])[status] AS status,
        attempt, epoch,
        convert_from(output, 'UTF8')::json AS output,

@@ -40,7 +40,7 @@ CREATE TABLE durable_step (
     shard      INTEGER NOT NULL,
     run_id     BLOB    NOT NULL,
     name       TEXT    NOT NULL,
-    kind       INTEGER NOT NULL,        -- 1 step 2 tx
+    kind       INTEGER NOT NULL,        -- 1 step 2 tx 3 sleep 4 choice
     status     INTEGER NOT NULL,        -- 1 started 2 backoff 3 completed 4 failed
     attempt    INTEGER NOT NULL,
     epoch      INTEGER NOT NULL,
@@ -76,7 +76,7 @@ FROM durable_run;
 
 CREATE VIEW durable_steps AS
 SELECT hex(run_id) AS run_id, name,
-       CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' END AS kind,
+       CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' WHEN 3 THEN 'sleep' WHEN 4 THEN 'choice' END AS kind,
        CASE status WHEN 1 THEN 'started' WHEN 2 THEN 'backoff' WHEN 3 THEN 'completed' WHEN 4 THEN 'failed' END AS status,
        attempt, epoch, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
        strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1e6, 'unixepoch') AS started_at,

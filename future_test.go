@@ -1,0 +1,297 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// Branches use the same names, each in its own scope, and no name of a user's can
+// imitate a scope.
+func TestBranches(t *testing.T) {
+	s := openStore(t)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) ([]string, error) {
+		branch := func(c *durable.Ctx) (string, error) {
+			return c.Step("s", func(ctx context.Context) (string, error) { return durable.IdempotencyKey(ctx), nil })
+		}
+		a, b := c.Go("a", branch), c.Go("b", branch)
+		if _, err := c.Step("a/s", func(context.Context) (int, error) { return 0, nil }); err != nil {
+			return nil, err
+		}
+		return durable.All(a, b)
+	})
+	e := engineOn(t, s, w)
+	got, err := w.Call(within(t), e, 0, durable.ID("run"))
+	if err != nil || len(got) != 2 || !strings.HasSuffix(got[0], ":a/s") || !strings.HasSuffix(got[1], ":b/s") {
+		t.Errorf("got %q, %v", got, err)
+	}
+	history, err := e.History(within(t), "run")
+	if err != nil || len(history) != 3 {
+		t.Errorf("history %+v, %v; want three steps", history, err)
+	}
+}
+
+func TestBranchFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		fn   func(*durable.Ctx) (int, error)
+		want error
+	}{
+		"error":  {func(*durable.Ctx) (int, error) { return 0, errDeclined }, errDeclined},
+		"panic":  {func(*durable.Ctx) (int, error) { panic("boom") }, durable.ErrPanic},
+		"goexit": {func(*durable.Ctx) (int, error) { return 0, goexit(nil) }, durable.ErrGoexit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := call(t, 0, func(ctx *durable.Ctx, _ int) (int, error) { return ctx.Go("branch", c.fn).Wait() })
+			if !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		nothing := func(*durable.Ctx) (int, error) { return 0, nil }
+		a, b := c.Go("same", nothing), c.Go("same", nothing)
+		_, err := durable.All(a, b)
+		return 0, err
+	})
+	if !errors.Is(err, durable.ErrDuplicateStep) {
+		t.Errorf("one branch name twice: %v, want ErrDuplicateStep", err)
+	}
+}
+
+// The winner is recorded: a replay goes on with the same one, though another would be first
+// now.
+func TestAnyReplaysItsWinner(t *testing.T) {
+	s := openStore(t)
+	var first atomic.Bool
+	first.Store(true)
+	chosen := make(chan struct{})
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+		slow := make(chan struct{})
+		a := c.Go("a", func(c *durable.Ctx) (string, error) {
+			if first.Load() {
+				select { // in the first execution b is first
+				case <-slow:
+				case <-c.Done():
+				}
+			}
+			return c.Step("s", func(context.Context) (string, error) { return "a", nil })
+		})
+		b := c.Go("b", func(c *durable.Ctx) (string, error) {
+			return c.Step("s", func(context.Context) (string, error) { return "b", nil })
+		})
+		_, winner, err := durable.Any(c, "first", a, b)
+		if err != nil {
+			return "", err
+		}
+		err = c.Do("hold", func(ctx context.Context) error {
+			if first.Swap(false) {
+				close(chosen)
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		})
+		return winner, err
+	})
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Grace: -1})
+	stop := running(t, e)
+	if _, err := w.Start(within(t), e, 0, durable.ID("run")); err != nil {
+		t.Fatal(err)
+	}
+	<-chosen
+	stop()
+	if got, err := w.Call(within(t), e, 0, durable.ID("run")); got != "b" || err != nil {
+		t.Errorf("got %q, %v; want b, as recorded", got, err)
+	}
+}
+
+func TestQuorum(t *testing.T) {
+	branch := func(err error) func(*durable.Ctx) (int, error) {
+		return func(*durable.Ctx) (int, error) { return 0, err }
+	}
+	got, err := call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
+		return durable.Quorum(c, "two", 2, c.Go("a", branch(nil)), c.Go("b", branch(errDeclined)), c.Go("c", branch(nil)))
+	})
+	if err != nil || len(got) != 2 || got[0]+got[1] != 2 {
+		t.Errorf("got %v, %v; want the first and the third", got, err)
+	}
+	_, err = call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
+		return durable.Quorum(c, "two", 2, c.Go("a", branch(nil)), c.Go("b", branch(errDeclined)))
+	})
+	if !errors.Is(err, errDeclined) {
+		t.Errorf("got %v, want errDeclined: two cannot be had", err)
+	}
+	_, err = call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) { return durable.Quorum[int](c, "none", 1) })
+	if !errors.Is(err, durable.ErrInvalidConfig) {
+		t.Errorf("got %v, want ErrInvalidConfig", err)
+	}
+}
+
+func TestMap(t *testing.T) {
+	const n = 10_000
+	items := make([]int, n)
+	for i := range items {
+		items[i] = i
+	}
+	var now, most atomic.Int32
+	s := openStore(t)
+	executions := atomic.Int32{}
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		squares, err := c.Map("squares", items, func(_ context.Context, i int) (int, error) {
+			executions.Add(1)
+			if k := now.Add(1); k > most.Load() {
+				most.Store(k)
+			}
+			defer now.Add(-1)
+			return i * i, nil
+		}, durable.Parallel(50))
+		if err != nil {
+			return 0, err
+		}
+		for i, square := range squares {
+			if square != i*i {
+				return 0, fmt.Errorf("item %d is %d", i, square)
+			}
+		}
+		return len(squares), nil
+	})
+	if got, err := w.Call(within(t), engineOn(t, s, w), 0); got != n || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+	if executions.Load() != n || most.Load() > 50 {
+		t.Errorf("%d executions, %d at once; want %d and at most 50", executions.Load(), most.Load(), n)
+	}
+}
+
+func TestMapFailures(t *testing.T) {
+	odd := func(_ context.Context, i int) (int, error) {
+		if i%2 == 1 {
+			return 0, errDeclined
+		}
+		return i, nil
+	}
+	items := []int{0, 1, 2, 3, 4}
+	_, err := call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) { return c.Map("m", items, odd, durable.Parallel(1)) })
+	if !errors.Is(err, errDeclined) || !strings.Contains(err.Error(), `step "1" failed`) {
+		t.Errorf("got %v, want the first failure", err)
+	}
+	var results []int
+	_, err = call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		var err error
+		results, err = c.Map("m", items, odd, durable.Collect())
+		return 0, err
+	})
+	if !errors.Is(err, errDeclined) || strings.Count(err.Error(), "failed:") != 3 || !reflect.DeepEqual(results, []int{0, 0, 2, 0, 4}) {
+		t.Errorf("got %v, %v; want both failures and the other results", results, err)
+	}
+	_, err = call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
+		return c.Map("m", items, odd, durable.Key(func(int) string { return "same" }))
+	})
+	if !errors.Is(err, durable.ErrDuplicateStep) {
+		t.Errorf("one key for all: %v, want ErrDuplicateStep", err)
+	}
+	for name, opt := range map[string]durable.MapOption{
+		"no workers": durable.Parallel(0), "a foreign key": durable.Key(func(string) string { return "" }),
+	} {
+		if _, err := call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) { return c.Map("m", items, odd, opt) }); !errors.Is(err, durable.ErrInvalidConfig) {
+			t.Errorf("%s: %v, want ErrInvalidConfig", name, err)
+		}
+	}
+}
+
+// A sleep is over at the time first recorded, whoever continues the run, and a long one
+// leaves memory.
+func TestSleep(t *testing.T) {
+	s := openStore(t)
+	var entered sync.Map
+	w := durable.Define("w", func(c *durable.Ctx, wait time.Duration) (time.Time, error) {
+		entered.Store(c.ID(), true)
+		if err := c.Sleep("nap", wait); err != nil {
+			return time.Time{}, err
+		}
+		if err := c.SleepUntil("past", time.Unix(1, 0)); err != nil {
+			return time.Time{}, err
+		}
+		return c.Step("now", func(context.Context) (time.Time, error) { return time.Now(), nil })
+	})
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: 20 * time.Millisecond})
+	stop := running(t, e)
+	began := time.Now()
+	run, err := w.Start(within(t), e, 600*time.Millisecond, durable.ID("long"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitStatus(t, e, "long", durable.StatusWaiting)
+	info, err := e.Get(within(t), "long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late := info.WakeAt.Sub(began) - 600*time.Millisecond; late < -time.Millisecond || late > 300*time.Millisecond {
+		t.Errorf("it wakes %v after its start, want about 600ms", info.WakeAt.Sub(began))
+	}
+	stop()
+	running(t, engineOn(t, s, w))
+	woke, err := run.Result(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slept := woke.Sub(began); slept < 600*time.Millisecond || slept > 5*time.Second {
+		t.Errorf("slept %v, want 600ms", slept)
+	}
+	history, err := e.History(within(t), "long")
+	if err != nil || len(history) != 3 || history[0].Kind != "sleep" || history[0].NextAt.IsZero() {
+		t.Errorf("history %+v, %v", history, err)
+	}
+	_, err = call(t, 0, func(c *durable.Ctx, _ int) (int, error) { return 0, c.SleepUntil("never", time.Time{}) })
+	if !errors.Is(err, durable.ErrInvalidConfig) {
+		t.Errorf("until the zero time: %v", err)
+	}
+}
+
+// While one branch sleeps for long, others work on: the run stays, and leaves when they are
+// done.
+func TestBranchesWorkWhileOneSleeps(t *testing.T) {
+	got, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		sleeper := c.Go("sleeper", func(c *durable.Ctx) (int, error) { return 1, c.Sleep("nap", 300*time.Millisecond) })
+		worker := c.Go("worker", func(c *durable.Ctx) (int, error) {
+			sum := 0
+			for i := range 50 {
+				n, err := c.Step(fmt.Sprint(i), func(context.Context) (int, error) { return 1, nil })
+				if err != nil {
+					return 0, err
+				}
+				sum += n
+			}
+			return sum, nil
+		})
+		both, err := durable.All(sleeper, worker)
+		if err != nil {
+			return 0, err
+		}
+		return both[0] + both[1], nil
+	})
+	if got != 51 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+}
+
+func awaitStatus(t testing.TB, e *durable.Engine, id string, want durable.Status) {
+	t.Helper()
+	for ctx := within(t); ctx.Err() == nil; {
+		info, err := e.Get(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Status == want {
+			return
+		}
+	}
+	t.Fatalf("run %q is not %s", id, want)
+}

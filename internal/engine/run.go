@@ -34,7 +34,7 @@ type run struct {
 	traced   bool // the span records, so steps get spans too
 	trace    string
 	leaseEnd atomic.Int64 // microseconds since 1970, on the database's clock
-	writing  sync.Once    // the one end of this ownership
+	ending   atomic.Bool  // somebody writes the one end of this ownership
 	leaving  sync.Once    // the one return of the slot
 	branches sync.WaitGroup
 
@@ -126,21 +126,23 @@ func (r *run) conclude(output []byte, failure *Failure) {
 	r.idle.stop()
 	r.endCtx(errEnded)
 	r.branches.Wait() // their calls answer ErrSuspended; steps that run are let finish
-	r.writing.Do(func() {
-		if s != nil {
-			r.part(s)
-		} else {
-			r.finish(output, failure)
-		}
-	})
+	if !r.ending.CompareAndSwap(false, true) {
+		return // it was abandoned
+	}
+	if s != nil {
+		r.part(r.durable, s)
+	} else {
+		r.finish(output, failure)
+	}
 }
 
-// abandon ends the ownership of a run whose function does not return.
-func (r *run) abandon() {
+// abandon ends the ownership of a run whose function does not return, as far as that
+// can be written before ctx ends.
+func (r *run) abandon(ctx context.Context) {
 	r.lose()
-	r.writing.Do(func() {
-		r.part(&suspension{cause: ErrShutdown, status: store.Pending})
-	})
+	if r.ending.CompareAndSwap(false, true) {
+		r.part(ctx, &suspension{cause: ErrShutdown, status: store.Pending})
+	}
 	r.left()
 }
 
@@ -177,7 +179,7 @@ func (r *run) finish(output []byte, failure *Failure) {
 }
 
 // part writes what a suspension asks for. If that fails, the lease expires by itself.
-func (r *run) part(s *suspension) {
+func (r *run) part(ctx context.Context, s *suspension) {
 	outcome := telemetry.OutcomeLost
 	if s.status != 0 {
 		outcome = telemetry.OutcomeReleased
@@ -188,7 +190,7 @@ func (r *run) part(s *suspension) {
 		if s.status == store.Pending {
 			w.WakeAt = r.e.clock.now()
 		}
-		if err := r.e.journal.Run(r.durable, w); err != nil {
+		if err := r.e.journal.Run(ctx, w); err != nil {
 			r.logger().Warn("a lease could not be given back; it expires by itself", telemetry.KeyError, err)
 		} else if w.Outcome == store.Fenced {
 			outcome = telemetry.OutcomeLost

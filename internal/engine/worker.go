@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -215,15 +216,27 @@ func (w *worker) drain() {
 	if w.emptied(lastCall) {
 		return
 	}
-	stuck := w.snapshot()
-	stacks := make([]byte, 1<<20)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	for _, r := range stuck {
+	ctx, cancel := context.WithTimeout(context.Background(), lastCall)
+	defer cancel()
+	stacks := stuckStacks()
+	for _, r := range w.snapshot() {
 		w.log.Error("a workflow function did not return after its context ended; the run is given to others",
-			telemetry.KeyRun, r.row.ID, telemetry.KeyName, r.row.Name, telemetry.KeyWorkflow, r.row.Workflow)
-		r.abandon()
+			telemetry.KeyRun, r.row.ID, telemetry.KeyName, r.row.Name, telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stacks)
+		r.abandon(ctx)
 	}
-	w.log.Debug("goroutines of the functions that did not return", telemetry.KeyStack, string(stacks))
+}
+
+// stuckStacks are the stacks of the goroutines that execute users' functions.
+func stuckStacks() string {
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
+	var stuck []string
+	for stack := range strings.SplitSeq(string(all), "\n\n") {
+		if strings.Contains(stack, "engine.(*run).call") || strings.Contains(stack, "engine.(*task).call") {
+			stuck = append(stuck, stack)
+		}
+	}
+	return strings.Join(stuck, "\n\n")
 }
 
 func (w *worker) emptied(within time.Duration) bool {

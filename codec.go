@@ -40,28 +40,30 @@ func encode(v any, limit int) (b []byte, err error) {
 }
 
 // decode reads the stored form.
-func decode[T any](b []byte) (T, error) {
-	var v T
+func decode[T any](b []byte) (v T, err error) {
+	return v, decodeInto(b, &v)
+}
+
+func decodeInto[T any](b []byte, v *T) error {
 	opts := encoding
 	if open(reflect.TypeFor[T]()) {
 		opts = exactNumbers
 	}
-	if err := json.Unmarshal(b, &v, opts); err != nil {
-		return v, fmt.Errorf("decode into %T: %w", v, err)
+	if err := json.Unmarshal(b, v, opts); err != nil {
+		return fmt.Errorf("decode into %v: %w", reflect.TypeFor[T](), err)
 	}
-	return v, nil
+	return nil
 }
 
 // roundTrip encodes v and answers it as every replay will see it.
-func roundTrip[T any](v T, limit int) ([]byte, T, error) {
+func roundTrip[T any](v T, limit int) ([]byte, *T, error) {
 	b, err := encode(v, limit)
 	if err != nil {
-		var zero T
-		return nil, zero, err
+		return nil, nil, err
 	}
-	back, err := decode[T](b)
-	if err != nil {
-		return nil, back, fmt.Errorf("%w: it encodes, and does not decode again: %w", ErrNotEncodable, err)
+	back := new(T)
+	if err := decodeInto(b, back); err != nil {
+		return nil, nil, fmt.Errorf("%w: it encodes, and does not decode again: %w", ErrNotEncodable, err)
 	}
 	return b, back, nil
 }

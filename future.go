@@ -125,7 +125,7 @@ func quorum[T any](c *Ctx, name string, k int, futures []*Future[T]) ([]int, err
 		}
 	}
 	call := newCall[[]int](c, name, store.KindChoice, nil)
-	call.spec.Attempt = func(context.Context) ([]byte, *engine.Failure) { return call.record(winners, nil) }
+	call.spec.Attempt = func(context.Context) (engine.Output, *engine.Failure) { return call.record(winners, nil) }
 	if winners, err = call.do(); err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (m *mapping[In, Out]) run() ([]Out, error) {
 func (m *mapping[In, Out]) do(i int) {
 	call := newCall[Out](m.c, m.names[i], store.KindStep, m.o.steps)
 	call.spec.Site = m.where
-	call.spec.Attempt = func(ctx context.Context) ([]byte, *engine.Failure) {
+	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
 		out, err := m.fn(ctx, m.items[i])
 		return call.record(out, err)
 	}

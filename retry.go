@@ -10,8 +10,9 @@ import (
 
 // RetryPolicy says when a failed attempt of a step is followed by another. Attempts,
 // and the time of the next one, are in the database: a series continues after a
-// crash where it stood. An attempt whose process died counts. The zero value never
-// retries, and is what a step has unless asked.
+// crash where it stood. An attempt whose process died counts; if it was the last one
+// allowed, the step fails with ErrOutcomeUnknown. The zero value never retries, and is
+// what a step has unless asked; such a step does run again if its process died.
 //
 // The waits are those of cenkalti/backoff: exponential, with jitter.
 type RetryPolicy struct {

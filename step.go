@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/engine"
@@ -20,7 +21,7 @@ import (
 // ErrInvalidConfig and ErrDiverged.
 func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts ...StepOption) (T, error) {
 	call := newCall[T](c, name, store.KindStep, opts)
-	call.spec.Attempt = func(ctx context.Context) ([]byte, *engine.Failure) {
+	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
 		v, err := fn(ctx)
 		return call.record(v, err)
 	}
@@ -30,7 +31,7 @@ func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts
 // Do is Step for functions that answer nothing but an error.
 func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption) error {
 	call := newCall[struct{}](c, name, store.KindStep, opts)
-	call.spec.Attempt = func(ctx context.Context) ([]byte, *engine.Failure) {
+	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
 		return call.record(struct{}{}, fn(ctx))
 	}
 	_, err := call.do()
@@ -39,10 +40,9 @@ func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption
 
 // call is one durable call on its way: the typed side of an engine.Spec.
 type call[T any] struct {
-	c     *Ctx
-	spec  engine.Spec
-	value T // of this call's own attempt, as decoded from its encoding
-	err   error
+	c    *Ctx
+	spec engine.Spec
+	err  error
 }
 
 func newCall[T any](c *Ctx, name string, kind store.Kind, opts []StepOption) *call[T] {
@@ -61,7 +61,7 @@ func (k *call[T]) configure(opts []StepOption) error {
 	if o.err != nil {
 		return fmt.Errorf("step %q: %w", k.spec.Name, o.err)
 	}
-	if o.retry != nil {
+	if o.retry != nil && o.retry.Attempts > 1 {
 		if o.atMostOnce {
 			return fmt.Errorf("%w: step %q has both AtMostOnce and a retry policy: at most one attempt is made, so leave one of them out", ErrInvalidConfig, k.spec.Name)
 		}
@@ -73,31 +73,32 @@ func (k *call[T]) configure(opts []StepOption) error {
 	}
 	verify, ok := o.verify.(func(context.Context) (T, bool, error))
 	if !ok {
-		return fmt.Errorf("%w: Verify of step %q is a %T, its result must be the step's own %T", ErrInvalidConfig, k.spec.Name, o.verify, k.value)
+		return fmt.Errorf("%w: Verify of step %q is a %T, its result must be the step's own %v", ErrInvalidConfig, k.spec.Name, o.verify, reflect.TypeFor[T]())
 	}
-	k.spec.Verify = func(ctx context.Context) ([]byte, bool, *engine.Failure) {
+	k.spec.Verify = func(ctx context.Context) (engine.Output, bool, *engine.Failure) {
 		v, happened, err := verify(ctx)
-		if err != nil || !happened {
-			_, f := k.record(v, err)
-			return nil, false, f
+		switch {
+		case err != nil:
+			return engine.Output{}, false, failureOf(err)
+		case !happened:
+			return engine.Output{}, false, nil
 		}
-		b, f := k.record(v, nil)
-		return b, true, f
+		out, f := k.record(v, nil)
+		return out, true, f
 	}
 	return nil
 }
 
 // record makes what a user's function returned ready to be written.
-func (k *call[T]) record(v T, err error) ([]byte, *engine.Failure) {
+func (k *call[T]) record(v T, err error) (engine.Output, *engine.Failure) {
 	if err != nil {
-		return nil, failureOf(err)
+		return engine.Output{}, failureOf(err)
 	}
 	b, back, err := roundTrip(v, k.c.maxPayload)
 	if err != nil {
-		return nil, permanently(err) // the function has taken effect: never run it again for this
+		return engine.Output{}, permanently(err) // the function has taken effect: never run it again for this
 	}
-	k.value = back
-	return b, nil
+	return engine.Output{Bytes: b, Value: back}, nil
 }
 
 // do makes the call and answers what its record says.
@@ -112,8 +113,9 @@ func (k *call[T]) do() (T, error) {
 		return zero, err
 	case res.Failure != nil:
 		return zero, stepError(k.spec.Name, res.Failure)
-	case res.Fresh:
-		return k.value, nil
+	}
+	if back, fresh := res.Value.(*T); fresh {
+		return *back, nil
 	}
 	v, err := decode[T](res.Output)
 	if err != nil {

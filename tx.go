@@ -19,27 +19,27 @@ type Transactor[X any] func(ctx context.Context, s Store, w *store.StepWrite, wo
 // checkpoint: exactly once.
 func TxStep[T, X any](c *Ctx, name string, in Transactor[X], fn func(context.Context, X) (T, error), opts ...StepOption) (T, error) {
 	call := newCall[T](c, name, store.KindTx, opts)
-	call.spec.Transact = func(ctx context.Context, w *store.StepWrite, seal func([]byte)) *engine.Failure {
+	call.spec.Transact = func(ctx context.Context, w *store.StepWrite, seal func([]byte)) (any, *engine.Failure) {
+		var out engine.Output
 		var unfit *engine.Failure // the function's value, not the database
 		err := in(ctx, c.scope.Engine().Store(), w, func(ctx context.Context, tx X) error {
 			v, err := fn(ctx, tx)
 			if err != nil {
 				return err
 			}
-			var output []byte
-			if output, unfit = call.record(v, nil); unfit != nil {
+			if out, unfit = call.record(v, nil); unfit != nil {
 				return ErrNotEncodable
 			}
-			seal(output)
+			seal(out.Bytes)
 			return nil
 		})
 		switch {
 		case unfit != nil:
-			return unfit
+			return nil, unfit
 		case err != nil:
-			return failureOf(err)
+			return nil, failureOf(err)
 		}
-		return nil
+		return out.Value, nil
 	}
 	return call.do()
 }

@@ -10,6 +10,10 @@
 -- checkpoints than at the last one (progress). At $7 of them the run is paused (4)
 -- instead, so that what kills its process cannot do so for ever. Zero is no bound.
 --
+-- A run that has, or would now have, two crashes is a suspect. Of those at most $8, none or
+-- one, are taken, so that each is executed alone and the next death counts against
+-- the right one. A small index finds them.
+--
 -- The IDs taken go to history_claimed.sql, the next statement of this transaction,
 -- through a setting that ends with it. It must be another statement: this one's
 -- snapshot is older than its locks.
@@ -20,18 +24,32 @@ WITH due AS MATERIALIZED (
         SELECT r.shard, r.id, r.status, r.crashes, r.progress
         FROM durable.run AS r
         WHERE r.queue = pair.queue AND r.workflow = pair.workflow AND r.wake_at <= $3::timestamptz
+          AND r.crashes + (r.status = 2)::integer < 2
         ORDER BY r.wake_at
         LIMIT $4::integer
         FOR UPDATE SKIP LOCKED
     ) AS r
     LIMIT $4::integer
+), suspect AS MATERIALIZED (
+    SELECT r.shard, r.id, r.status, r.crashes, r.progress
+    FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
+    CROSS JOIN LATERAL (
+        SELECT r.shard, r.id, r.status, r.crashes, r.progress
+        FROM durable.run AS r
+        WHERE r.queue = pair.queue AND r.workflow = pair.workflow AND r.wake_at <= $3::timestamptz
+          AND r.crashes > 0 AND r.crashes + (r.status = 2)::integer >= 2
+        ORDER BY r.wake_at
+        LIMIT $8::integer
+        FOR UPDATE SKIP LOCKED
+    ) AS r
+    LIMIT $8::integer
 ), counted AS MATERIALIZED (
     SELECT due.shard, due.id, due.crashes, due.progress,
            CASE WHEN due.status = 2 THEN (
                SELECT count(*)::integer FROM durable.step AS s
                WHERE s.shard = due.shard AND s.run_id = due.id AND s.status >= 3
            ) END AS reached -- NULL: no crash
-    FROM due
+    FROM (SELECT * FROM due UNION ALL SELECT * FROM suspect) AS due
 ), judged AS MATERIALIZED (
     SELECT shard, id,
            coalesce(reached, progress) AS progress,

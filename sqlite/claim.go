@@ -24,7 +24,7 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 		due, answer.Next, err = probe(x, &q)
 		return err
 	})
-	if err != nil || !due || q.Limit <= 0 {
+	if err != nil || !due || q.Limit+q.Suspects <= 0 {
 		return answer, err
 	}
 	err = s.write(ctx, "claim", func(x session) (err error) {
@@ -49,7 +49,7 @@ func probe(x session, q *store.ClaimQuery) (due bool, next time.Time, err error)
 		}
 		if !first.IsZero() && !first.After(q.Now) {
 			due = true
-			if q.Limit > 0 {
+			if q.Limit+q.Suspects > 0 {
 				return due, time.Time{}, nil
 			}
 			continue
@@ -94,15 +94,17 @@ type candidate struct {
 }
 
 func claim(ctx context.Context, x session, q *store.ClaimQuery) ([]store.Claimed, error) {
-	due, err := candidates(x, q)
+	due, err := candidates(x, q, qClaimDue, q.Limit)
 	if err != nil {
 		return nil, err
 	}
-	claimed := make([]store.Claimed, 0, min(len(due), q.Limit))
+	suspects, err := candidates(x, q, qClaimSuspect, q.Suspects)
+	if err != nil {
+		return nil, err
+	}
+	due = append(due, suspects...)
+	claimed := make([]store.Claimed, 0, len(due))
 	for _, d := range due {
-		if len(claimed) == q.Limit {
-			break
-		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -117,15 +119,18 @@ func claim(ctx context.Context, x session, q *store.ClaimQuery) ([]store.Claimed
 	return claimed, nil
 }
 
-// candidates answers the oldest due runs across the pairs, oldest first.
-func candidates(x session, q *store.ClaimQuery) ([]candidate, error) {
+// candidates answers the oldest due runs of one kind across the pairs, oldest first.
+func candidates(x session, q *store.ClaimQuery, kind query, limit int) ([]candidate, error) {
 	var due []candidate
+	if limit <= 0 {
+		return nil, nil
+	}
 	for _, p := range q.Pairs {
-		err := x.each(qClaimDue, func(v []driver.Value) error {
+		err := x.each(kind, func(v []driver.Value) error {
 			c := columns{values: v[1:]}
 			due = append(due, candidate{id: c.id(), wakeAt: c.time()})
 			return c.err
-		}, p.Queue, p.Workflow, micros(q.Now), int64(q.Limit))
+		}, p.Queue, p.Workflow, micros(q.Now), int64(limit))
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +138,7 @@ func candidates(x session, q *store.ClaimQuery) ([]candidate, error) {
 	slices.SortStableFunc(due, func(l, r candidate) int {
 		return cmp.Or(l.wakeAt.Compare(r.wakeAt), compareIDs(&l.id, &r.id))
 	})
-	return due, nil
+	return due[:min(len(due), limit)], nil
 }
 
 // claimOne takes one due run, or sets it aside. It answers false for a run that is

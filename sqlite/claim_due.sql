@@ -1,6 +1,6 @@
--- The due runs of one queue and workflow, oldest first, out of the wake index alone.
+-- The due runs of one queue and workflow, oldest first, but for suspects.
 SELECT shard, id, wake_at
 FROM durable_run
-WHERE queue = ? AND workflow = ? AND wake_at <= ?
+WHERE queue = ? AND workflow = ? AND wake_at <= ? AND crashes + (status = 2) < 2
 ORDER BY wake_at
 LIMIT ?;

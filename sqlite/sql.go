@@ -31,6 +31,7 @@ const (
 	qWakeFirst
 	qWakeNext
 	qClaimDue
+	qClaimSuspect
 	qClaimTake
 	qClaimPause
 	qLeaseExtend
@@ -66,6 +67,7 @@ func fileOf(q query) string {
 		qWakeFirst:        "wake_first.sql",
 		qWakeNext:         "wake_next.sql",
 		qClaimDue:         "claim_due.sql",
+		qClaimSuspect:     "claim_suspect.sql",
 		qClaimTake:        "claim_take.sql",
 		qClaimPause:       "claim_pause.sql",
 		qLeaseExtend:      "lease_extend.sql",

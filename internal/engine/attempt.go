@@ -60,15 +60,14 @@ func Attempt(ctx context.Context) int {
 
 // tried is what one attempt came to.
 type tried struct {
-	sealed  *store.StepWrite
-	output  []byte
+	out     Output
+	sealed  *store.StepWrite // the checkpoint, if the attempt committed it itself
 	failure *Failure
-	err     error
+	err     error // ErrSuspended: it was interrupted, and its end says nothing about the step
 }
 
-// try calls the user's function within its time. An error is ErrSuspended: the
-// attempt was interrupted, and its end says nothing about the step.
-func (t *task) try() (*store.StepWrite, []byte, *Failure, error) {
+// try calls the user's function within its time. An error is ErrSuspended.
+func (t *task) try() (tried, error) {
 	parent := t.r.hard
 	var span trace.Span
 	if t.r.traced {
@@ -91,14 +90,14 @@ func (t *task) try() (*store.StepWrite, []byte, *Failure, error) {
 		telemetry.EndSpan(span, outcome, got.failure.ErrorType())
 	}
 	if got.err != nil {
-		return nil, nil, nil, got.err
+		return tried{}, got.err
 	}
 	// A function that failed because its process or its lease ended did not fail: the
 	// next owner tries again. One that succeeded all the same is recorded.
 	if got.failure != nil && t.r.hard.Err() != nil {
-		return nil, nil, nil, ErrSuspended
+		return tried{}, ErrSuspended
 	}
-	return got.sealed, got.output, got.failure, nil
+	return got, nil
 }
 
 // limit is the time that this attempt may take.
@@ -116,15 +115,17 @@ func (t *task) limit() (time.Duration, bool) {
 
 // callWithin calls the function in a goroutine of its own, so that one which ignores
 // its context cannot hold the run. It is owned by the attempt until it returns or is
-// left behind; then its result goes nowhere.
+// left behind; then its result goes nowhere. It works on a copy of the task, since
+// further attempts may change the task beside one that was left behind.
 func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 	ctx, cancel := context.WithTimeoutCause(parent, limit, errAttemptTimeout)
 	defer cancel()
 	results := make(chan tried, 1)
+	own := *t
 	go func() {
-		got := tried{failure: t.goexit()}
+		got := tried{failure: own.goexit()}
 		defer func() { results <- got }() // also after a Goexit
-		got = t.call(&attemptContext{ctx, t})
+		got = own.call(&attemptContext{ctx, &own})
 	}()
 	select {
 	case got := <-results:
@@ -190,6 +191,9 @@ func (t *task) call(ctx *attemptContext) (got tried) {
 	defer func() {
 		if v := recover(); v != nil {
 			got = tried{failure: panicFailure(v, debug.Stack())}
+			if t.unknown {
+				got.failure.Codes = append(got.failure.Codes, CodeOutcomeUnknown)
+			}
 			t.r.logger().Warn("a step panicked", telemetry.KeyStep, Shown(t.name), telemetry.KeyAttempt, t.attempt,
 				telemetry.KeyError, got.failure.Message, telemetry.KeyStack, got.failure.Stack)
 		}
@@ -200,7 +204,7 @@ func (t *task) call(ctx *attemptContext) (got tried) {
 	case t.spec.Transact != nil:
 		return t.transact(ctx)
 	}
-	got.output, got.failure = t.spec.Attempt(ctx)
+	got.out, got.failure = t.spec.Attempt(ctx)
 	return got
 }
 
@@ -215,13 +219,13 @@ func (t *task) goexit() *Failure {
 // transact runs an attempt that commits its own checkpoint.
 func (t *task) transact(ctx context.Context) tried {
 	w := t.row(store.StepCompleted, nil, nil)
-	f := t.spec.Transact(ctx, w, func(output []byte) {
+	value, f := t.spec.Transact(ctx, w, func(output []byte) {
 		w.Step.Output, w.Step.EndedAt = output, t.r.e.clock.now()
 	})
 	if f != nil {
 		return tried{failure: f}
 	}
-	return tried{sealed: w}
+	return tried{sealed: w, out: Output{Bytes: w.Step.Output, Value: value}}
 }
 
 // verify asks what became of an attempt whose process died.
@@ -233,17 +237,16 @@ func (t *task) verify(ctx context.Context) tried {
 	if t.spec.Verify == nil {
 		return tried{failure: unknown}
 	}
-	output, happened, failure := t.spec.Verify(ctx)
+	out, happened, failure := t.spec.Verify(ctx)
 	switch {
 	case failure != nil:
 		unknown.Message += "; to verify it failed too: " + failure.Message
 		return tried{failure: unknown}
 	case happened:
-		return tried{output: output}
+		return tried{out: out}
 	}
-	t.unknown = false
-	output, failure = t.spec.Attempt(ctx)
-	return tried{output: output, failure: failure}
+	out, failure = t.spec.Attempt(ctx)
+	return tried{out: out, failure: failure}
 }
 
 // inStep reports whether the calling goroutine is inside a step's function.

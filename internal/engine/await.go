@@ -122,7 +122,8 @@ func (w *waiters) look() {
 	}
 }
 
-// remote lists the awaited runs that this process is not executing. With nobody
+// remote lists the awaited runs that this process is not executing, or no longer
+// should: one whose function does not return may have ended elsewhere. With nobody
 // waiting it signs the goroutine off.
 func (w *waiters) remote() (ids []uuid.UUID, anybody bool) {
 	worker := w.e.worker()

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -58,10 +57,11 @@ func (w *worker) claim(slots int) (taken int, next time.Time, err error) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
 	q := w.query()
-	q.Limit = slots
-	// One pair's backlog fills a claim: each pair comes first now and then.
-	q.Pairs = slices.Clone(w.pairs)
-	rand.Shuffle(len(q.Pairs), func(i, j int) { q.Pairs[i], q.Pairs[j] = q.Pairs[j], q.Pairs[i] })
+	q.Suspects = w.suspects()
+	if slots == 1 { // either may be all there is
+		q.Suspects = min(q.Suspects, rand.IntN(2))
+	}
+	q.Limit = slots - q.Suspects
 	claims, err := w.e.store.Claim(ctx, q)
 	if err != nil {
 		w.release(slots)

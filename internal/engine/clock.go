@@ -14,7 +14,13 @@ import (
 // wrong or jumps is never looked at.
 type clock struct{ last atomic.Pointer[reading] }
 
-type reading struct{ database, local time.Time }
+type reading struct {
+	database, local time.Time
+	trip            time.Duration // of the question; half of it is how wrong the reading may be
+}
+
+// stale is when a reading gives way even to a worse one: clocks drift.
+const stale = 5 * time.Minute
 
 // now is the database's time, in microseconds as databases keep it. Ensure or set
 // must have been called before.
@@ -24,10 +30,15 @@ func (c *clock) now() time.Time {
 }
 
 // set takes an answer of the database's clock that was asked for at the time given;
-// half of the round trip is taken to lie on either side.
+// half of the round trip is taken to lie on either side. An answer that took much longer
+// than the last one is left: under load it would make timers early or late.
 func (c *clock) set(database, asked time.Time) {
 	local := time.Now()
-	c.last.Store(&reading{database: database.Add(local.Sub(asked) / 2).UTC(), local: local})
+	trip := local.Sub(asked)
+	if old := c.last.Load(); old != nil && trip > 2*old.trip+time.Millisecond && local.Sub(old.local) < stale {
+		return
+	}
+	c.last.Store(&reading{database: database.Add(trip / 2).UTC(), local: local, trip: trip})
 }
 
 // ensure reads the database's clock if nobody has yet.

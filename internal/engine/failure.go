@@ -75,11 +75,21 @@ func tidy(s string) string {
 }
 
 func panicFailure(value any, stack []byte) *Failure {
-	f := &Failure{Message: fmt.Sprintf("panic: %v", value), Type: fmt.Sprintf("%T", value), Codes: []string{CodePanic}, Stack: string(stack)}
+	return &Failure{Message: "panic: " + textOf(value), Type: fmt.Sprintf("%T", value), Codes: []string{CodePanic}, Stack: string(stack)}
+}
+
+// textOf is the text of a value that a panic carries. Its own method for that may panic
+// too (an Error on a nil pointer), which fmt survives for all but runtime errors.
+func textOf(value any) (text string) {
+	defer func() {
+		if v := recover(); v != nil {
+			text = fmt.Sprintf("a %T, whose text cannot be had", value)
+		}
+	}()
 	if err, ok := value.(error); ok {
-		f.Message = "panic: " + err.Error()
+		return err.Error()
 	}
-	return f
+	return fmt.Sprint(value)
 }
 
 func divergedKind(r *store.Run, name string, recorded, asked store.Kind) error {

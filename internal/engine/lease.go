@@ -15,6 +15,10 @@ import (
 // only when two looks in a row say so, since a connection may just be reopening.
 const probe = 120 * time.Millisecond
 
+// again is when a dead worker that is still in the registry is expired once more: its
+// heartbeat is then old enough for it to be removed.
+const again = 2 * time.Minute
+
 // longestLease bounds what a takeover looks for: a dead worker's lease that is longer
 // than this, and than ours, ends by itself.
 const longestLease = time.Minute
@@ -48,7 +52,8 @@ func (w *worker) renewLoop(ctx context.Context) {
 // renew sends one heartbeat with the leases that are past a third of their length.
 func (w *worker) renew(ctx context.Context, held []*run) error {
 	cfg := &w.e.cfg
-	ctx, cancel := context.WithTimeout(ctx, cfg.Lease/3)
+	// Not ctx's end: a heartbeat cut off on its way may come after the farewell.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Lease/3)
 	defer cancel()
 	now := w.e.clock.now()
 	until := now.Add(cfg.Lease)
@@ -90,7 +95,7 @@ func (w *worker) renew(ctx context.Context, held []*run) error {
 // runs claimable at once. It only shortens what lease expiry would do.
 func (w *worker) takeoverLoop(ctx context.Context) {
 	suspects := make(map[uuid.UUID]bool)
-	expired := make(map[uuid.UUID]bool)
+	expired := make(map[uuid.UUID]time.Time)
 	wait := probe
 	for pause(ctx, wait-wait/8+rand.N(wait/4)) {
 		dead, err := w.e.store.Dead(ctx, w.id)
@@ -103,7 +108,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 		seen := make(map[uuid.UUID]bool, len(dead))
 		for _, id := range dead {
 			seen[id] = true
-			if suspects[id] && !expired[id] {
+			if suspects[id] && time.Since(expired[id]) > again {
 				sure = append(sure, id)
 			}
 		}
@@ -124,9 +129,11 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 			continue
 		}
 		for _, id := range sure {
-			expired[id] = true
+			expired[id] = time.Now()
 		}
-		w.log.Info("took over from dead workers", telemetry.KeyCount, freed)
-		w.hint()
+		if freed > 0 {
+			w.log.Info("took over from dead workers", telemetry.KeyCount, freed)
+			w.hint()
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -69,18 +68,6 @@ func (m *marker) settle() error {
 // already if another execution got further.
 func (t *task) announce() (res Result, done bool, err error) {
 	w := t.row(store.StepStarted, nil, nil)
-	if err := t.r.e.journal.Step(t.r.durable, w); err != nil {
-		return Result{}, false, fmt.Errorf("announce step %q in run %q: %w", Shown(t.name), t.r.row.Name, err)
-	}
-	switch w.Outcome {
-	case store.Written:
-		t.exists = true
-		return Result{}, false, nil
-	case store.Adopted:
-		res, _, err := t.settled(w)
-		return res, true, err
-	default:
-		t.r.lose()
-		return Result{}, false, ErrSuspended
-	}
+	res, _, err = t.write(w)
+	return res, w.Outcome == store.Adopted, err
 }

@@ -38,6 +38,8 @@ type run struct {
 	leaving  sync.Once    // the one return of the slot
 	branches sync.WaitGroup
 
+	suspected atomic.Bool
+
 	mu        sync.Mutex
 	history   map[string]*store.Step
 	used      map[string]uintptr // names called in this execution, and where

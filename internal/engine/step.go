@@ -29,24 +29,30 @@ type Spec struct {
 	// died after that, Verify is asked what happened; without it the step fails with
 	// CodeOutcomeUnknown.
 	AtMostOnce bool
-	Verify     func(ctx context.Context) (output []byte, happened bool, failure *Failure)
+	Verify     func(ctx context.Context) (out Output, happened bool, failure *Failure)
 
 	// Attempt does one attempt.
-	Attempt func(ctx context.Context) (output []byte, failure *Failure)
+	Attempt func(ctx context.Context) (Output, *Failure)
 
 	// Transact, instead of Attempt, does one attempt that commits its own checkpoint: w
 	// is the row, and seal puts the output into it. What came of the commit is left in
 	// w.Outcome. With a failure nothing was committed.
-	Transact func(ctx context.Context, w *store.StepWrite, seal func(output []byte)) *Failure
+	Transact func(ctx context.Context, w *store.StepWrite, seal func(output []byte)) (value any, f *Failure)
+}
+
+// Output is what an attempt made: the bytes to record, and the value that they decode
+// into, so that the caller need not decode them again. The value stays with its attempt,
+// since one that was left behind may still make another.
+type Output struct {
+	Bytes []byte
+	Value any
 }
 
 // Result is the outcome of a durable call: an output or a failure, as recorded.
 type Result struct {
 	Output  []byte
 	Failure *Failure
-	// Fresh says that this call's own Attempt made the output, just now: what the
-	// caller decoded while encoding it still holds.
-	Fresh bool
+	Value   any // the Output.Value of this call's own attempt; nil if it was recorded before
 }
 
 // task is one step being executed.
@@ -101,6 +107,11 @@ func (t *task) execute() (Result, error) {
 	if row := t.recorded; row != nil {
 		t.attempt, t.first, t.exists = row.Attempt+1, row.StartedAt, true
 		t.unknown = row.Status == store.StepStarted && t.spec.AtMostOnce
+		if row.Status == store.StepStarted && t.spec.Retry != nil {
+			if _, more := t.spec.Retry(row.Attempt); !more {
+				return t.diedLast(row.Attempt)
+			}
+		}
 		if row.Status == store.StepBackoff {
 			if err := t.rest(row.NextAt); err != nil {
 				return Result{}, err
@@ -125,6 +136,17 @@ func (t *task) execute() (Result, error) {
 	}
 }
 
+// diedLast fails a step whose last attempt ended with its process.
+func (t *task) diedLast(attempt int32) (Result, error) {
+	t.attempt = attempt
+	res, _, err := t.write(t.row(store.StepFailed, nil, &Failure{
+		Message:  fmt.Sprintf("attempt %d, the last that its retry policy allows, ended with its process, and what it did is not known", attempt),
+		Codes:    []string{CodeOutcomeUnknown},
+		Attempts: attempt,
+	}))
+	return res, err
+}
+
 // rest waits between attempts, in memory or out of it.
 func (t *task) rest(due time.Time) error {
 	t.r.idle.done()
@@ -144,21 +166,29 @@ func (t *task) once() (Result, time.Time, error) {
 		m.arm()
 	}
 	began := time.Now()
-	sealed, output, failure, err := t.try()
+	got, err := t.try()
 	if merr := m.settle(); merr != nil && err == nil {
 		err = merr
 	}
 	if err != nil {
 		return Result{}, time.Time{}, err
 	}
-	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.spec.Name, t.attempt, time.Since(began), failure.ErrorType())
-	if failure != nil {
-		return t.failed(failure)
+	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.spec.Name, t.attempt, time.Since(began), got.failure.ErrorType())
+	if got.failure != nil {
+		return t.failed(got.failure)
 	}
-	if sealed != nil {
-		return t.settled(sealed)
+	w := got.sealed
+	var res Result
+	if w != nil {
+		res, _, err = t.settled(w)
+	} else {
+		w = t.row(store.StepCompleted, got.out.Bytes, nil)
+		res, _, err = t.write(w)
 	}
-	return t.write(t.row(store.StepCompleted, output, nil))
+	if err == nil && w.Outcome == store.Written && res.Failure == nil {
+		res.Value = got.out.Value
+	}
+	return res, time.Time{}, err
 }
 
 // failed records a failed attempt: a backoff if another is to come, else the end.
@@ -244,9 +274,8 @@ func (t *task) settled(w *store.StepWrite) (Result, time.Time, error) {
 	switch w.Outcome {
 	case store.Written:
 		t.exists = true
-		res := resultOf(&w.Step)
-		res.Fresh = w.Step.Status == store.StepCompleted
-		return res, time.Time{}, nil
+		t.r.proven()
+		return resultOf(&w.Step), time.Time{}, nil
 	case store.Adopted:
 		if w.Recorded.Kind != t.spec.Kind {
 			return Result{}, time.Time{}, divergedKind(&t.r.row, t.name, w.Recorded.Kind, t.spec.Kind)

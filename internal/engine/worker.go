@@ -36,11 +36,12 @@ type worker struct {
 	hints chan struct{} // a run may be claimable
 	freed chan struct{} // a slot was given back
 
-	mu    sync.Mutex
-	runs  map[uuid.UUID]*run
-	slots int  // taken: by runs, and by starts and claims under way
-	open  bool // new runs are taken
-	empty chan struct{}
+	mu      sync.Mutex
+	suspect *run // see suspect.go
+	runs    map[uuid.UUID]*run
+	slots   int  // taken: by runs, and by starts and claims under way
+	open    bool // new runs are taken
+	empty   chan struct{}
 }
 
 func newWorker(e *Engine) *worker {
@@ -61,10 +62,15 @@ func newWorker(e *Engine) *worker {
 func (w *worker) serve(ctx context.Context) error {
 	defer w.kill(ErrShutdown)
 	if err := w.register(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil // asked to stop before it began: there is nothing to drain
+		if ctx.Err() == nil {
+			return err
 		}
-		return err
+		// Asked to stop before it began: there is nothing to drain, but its heartbeat may
+		// have arrived.
+		if w.started.IsZero() {
+			return nil
+		}
+		return w.leave()
 	}
 	w.mu.Lock()
 	w.open = true
@@ -158,6 +164,7 @@ func (w *worker) enter(row store.Run, history []store.Step, late time.Duration) 
 	r := newRun(w, row, history)
 	w.mu.Lock()
 	w.runs[row.ID] = r
+	w.suspectIf(r)
 	open := w.open
 	w.mu.Unlock()
 	if !open {
@@ -168,17 +175,21 @@ func (w *worker) enter(row store.Run, history []store.Step, late time.Duration) 
 
 // left is called by a run as the last thing it does.
 func (w *worker) left(r *run) {
+	r.proven()
 	w.mu.Lock()
-	delete(w.runs, r.row.ID)
+	if w.runs[r.row.ID] == r { // this process may have lost the run, and claimed it again
+		delete(w.runs, r.row.ID)
+	}
 	w.mu.Unlock()
 	w.release(1)
 }
 
-// executing reports whether the run is in this worker's memory.
+// executing reports whether the run is in this worker's memory, and is to stay.
 func (w *worker) executing(id uuid.UUID) bool {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.runs[id] != nil
+	r := w.runs[id]
+	w.mu.Unlock()
+	return r != nil && r.ctx.Err() == nil
 }
 
 // snapshot lists the runs in memory.

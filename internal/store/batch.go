@@ -90,9 +90,13 @@ type RunState struct {
 
 // ClaimQuery asks for due runs.
 type ClaimQuery struct {
-	Worker     uuid.UUID
-	Pairs      []Pair // what this worker may execute; a claim walks over nothing else
-	Limit      int
+	Worker uuid.UUID
+	Pairs  []Pair // what this worker may execute; a claim walks over nothing else
+	Limit  int    // of runs that are no suspects
+	// Suspects is how many runs it may take, beside Limit, that would have SuspectAfter or
+	// more crashes then: 0 or 1. So they are executed one at a time, and a run that kills
+	// its process does not drag others along.
+	Suspects   int
 	Now        time.Time
 	LeaseUntil time.Time
 	// MaxCrashes is how many claims in a row may follow a lost lease without a new
@@ -100,6 +104,10 @@ type ClaimQuery struct {
 	// no bound.
 	MaxCrashes int
 }
+
+// SuspectAfter is how many crashes in a row without a new checkpoint make a run a
+// suspect. The number also stands in claim.sql and claim_suspect.sql.
+const SuspectAfter = 2
 
 // Pair is one place a run may wait in.
 type Pair struct{ Queue, Workflow string }

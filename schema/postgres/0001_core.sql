@@ -46,6 +46,9 @@ CREATE TABLE durable.run (
 -- Dispatch, timers, retries, deadlines and crash recovery are all one query on this index.
 CREATE INDEX run_wake ON durable.run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL;
 
+-- Runs that lost their process lately, which a claim takes one by one.
+CREATE INDEX run_suspect ON durable.run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL AND crashes > 0;
+
 CREATE TABLE durable.step (
     started_at timestamptz NOT NULL,
     ended_at   timestamptz,

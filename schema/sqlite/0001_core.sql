@@ -33,6 +33,9 @@ CREATE TABLE durable_run (
 -- Dispatch, timers, retries, deadlines and crash recovery are all one query on this index.
 CREATE INDEX durable_run_wake ON durable_run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL;
 
+-- Runs that lost their process lately, which a claim takes one by one.
+CREATE INDEX durable_run_suspect ON durable_run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL AND crashes > 0;
+
 -- A worker's runs, for the day it is found dead: else that would read the whole table.
 CREATE INDEX durable_run_owner ON durable_run (owner) WHERE owner IS NOT NULL;
 

@@ -1,0 +1,172 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// killer is a workflow whose second step ends its process, each time.
+func killer(how string, l ledger) *durable.Workflow[int, int] {
+	return durable.Define("killer", func(c *durable.Ctx, in int) (int, error) {
+		if err := c.Do("fine", func(ctx context.Context) error {
+			l.did(ctx, c.ID(), "fine")
+			return nil
+		}); err != nil {
+			return 0, err
+		}
+		return 0, c.Do("kill", func(ctx context.Context) error {
+			l.did(ctx, c.ID(), "kill")
+			say("killing")
+			if how, slow := strings.CutPrefix(how, "slow "); slow { // neighbours get somewhere first
+				within(150*time.Millisecond, func() bool { return false })
+				endProcess(how)
+			}
+			endProcess(how)
+			return nil
+		})
+	})
+}
+
+// endProcess ends this process.
+func endProcess(how string) {
+	switch how {
+	case "exit":
+		os.Exit(3)
+	case "fatal": // cannot be recovered, as concurrent map writes cannot
+		var mu sync.Mutex
+		mu.Unlock()
+	case "stack":
+		debug.SetMaxStack(1 << 20)
+		var deeper func([]byte) int
+		deeper = func(b []byte) int { return deeper(append(b, 1)) + 1 }
+		deeper(nil)
+	case "kill":
+		die()
+	}
+}
+
+// calm is a neighbour: a few short steps, one of them with a wait between attempts.
+func calm(l ledger) *durable.Workflow[int, int] {
+	return durable.Define("calm", func(c *durable.Ctx, in int) (int, error) {
+		sum := 0
+		for i := range 4 {
+			name := fmt.Sprintf("n%d", i)
+			v, err := c.Step(name, func(ctx context.Context) (int, error) {
+				l.did(ctx, c.ID(), name)
+				return in, nil
+			})
+			if err != nil {
+				return 0, err
+			}
+			l.add(Entry{Run: c.ID(), Step: "ack " + name})
+			sum += v
+		}
+		return sum, nil
+	})
+}
+
+func init() {
+	// work runs an engine with a killer and calm neighbours until it is ended.
+	scenarios["work"] = func(ctx context.Context, j *job, s durable.Store) error {
+		e, err := durable.New(s, durable.Config{
+			Workflows: []durable.Definition{killer(j.Point, j.Ledger), calm(j.Ledger)}, Lease: j.Lease, MaxCrashes: j.Crashes, Poll: 50 * time.Millisecond,
+		})
+		if err != nil {
+			return err
+		}
+		say("working")
+		return e.Run(ctx)
+	}
+}
+
+// Row 4: a step that ends its process, again and again, is set aside with a reason;
+// the parent that restarts the worker sees its neighbours finish.
+func TestRow04_StepThatKillsItsProcess(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		// What kills is not the store's affair: two of the four ways for each.
+		ways := []string{"slow exit", "slow kill"}
+		if db.Kind == "postgres" {
+			ways = []string{"slow fatal", "slow stack"}
+		}
+		killAgainAndAgain(t, db, ways)
+	})
+}
+
+// The same when the step ends the process at once, before its neighbours record
+// anything: they are not to blame, and must finish too (I9).
+func TestRow04_NeighboursOfAKiller(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) { killAgainAndAgain(t, db, []string{"exit"}) })
+}
+
+func killAgainAndAgain(t *testing.T, db database, ways []string) {
+	for _, how := range ways {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			const crashes = 3
+			db := fresh(t, db.Kind)
+			l := newLedger(t)
+			client := engineOn(t, db.openIn(t), durable.Config{})
+			bad := start(t, client, killer(how, l), 1, durable.ID("bad"))
+			var calms []*durable.Run[int]
+			for i := range 10 {
+				calms = append(calms, start(t, client, calm(l), i, durable.ID(fmt.Sprint("calm", i))))
+			}
+			restarts, stranded, why := 0, 0, ""
+			for ; info(t, client, "bad").Status != durable.StatusPaused; restarts++ {
+				if restarts > crashes+3 {
+					t.Fatalf("still %s after %d restarts", info(t, client, "bad").Status, restarts)
+				}
+				p := spawn(t, job{Scenario: "work", DB: db, Ledger: l, Point: how, Lease: time.Second, Crashes: crashes})
+				p.expect("working")
+				await(t, "the death of the worker, or the pause", func() bool {
+					select {
+					case <-p.ended:
+						return true
+					default:
+						return info(t, client, "bad").Status == durable.StatusPaused
+					}
+				})
+				select {
+				case <-p.ended:
+				default:
+					for i, run := range calms {
+						var at *durable.RunInfo
+						await(t, "a neighbour's end", func() bool {
+							at = info(t, client, run.ID())
+							return at.Status == durable.StatusPaused || !at.EndedAt.IsZero()
+						})
+						if string(at.Output) != fmt.Sprint(4*i) {
+							stranded, why = stranded+1, at.Reason
+						}
+					}
+					p.signal(syscall.SIGTERM)
+					p.mustEndWell()
+				}
+			}
+			if stranded > 0 {
+				t.Errorf("%d of %d neighbours of a killer are paused too: %s", stranded, len(calms), why)
+			}
+			paused := info(t, client, "bad")
+			died := len(l.of(t, "bad", "kill"))
+			if died != crashes || !strings.Contains(paused.Reason, fmt.Sprint(crashes)) || paused.Crashes != crashes {
+				t.Errorf("killed %d processes, at most %d: %+v", died, crashes, paused)
+			}
+			if n := len(l.of(t, "bad", "fine")); n != 1 {
+				t.Errorf("the checkpointed step ran %d times", n)
+			}
+			if _, err := client.Get(bounded(t), bad.ID()); err != nil {
+				t.Error(err)
+			}
+			t.Logf("%s: deaths=%d starts=%d paused=%q neighbours=%d", how, died, restarts, paused.Reason, len(calms))
+		})
+	}
+}

@@ -1,0 +1,430 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// hold is a workflow whose first step, at its first attempt, says so and waits for a
+// file; it does not listen to its context. Two steps follow.
+func hold(l ledger, file string) *durable.Workflow[int, string] {
+	return durable.Define("hold", func(c *durable.Ctx, in int) (string, error) {
+		who, err := c.Step("hold", func(ctx context.Context) (string, error) {
+			l.did(ctx, c.ID(), "hold")
+			say("holding", c.ID())
+			if durable.Attempt(ctx) == 1 {
+				if !within(patience, func() bool { _, err := os.Stat(file); return err == nil }) {
+					return "", errors.New("nobody came")
+				}
+			}
+			return fmt.Sprint("attempt ", durable.Attempt(ctx)), nil
+		})
+		if err != nil {
+			return "", err
+		}
+		l.add(Entry{Run: c.ID(), Step: "ack hold"})
+		for _, name := range []string{"next", "last"} {
+			if err := c.Do(name, func(ctx context.Context) error {
+				l.did(ctx, c.ID(), name)
+				return nil
+			}); err != nil {
+				return "", err
+			}
+		}
+		return who, nil
+	})
+}
+
+func init() {
+	// hold starts some runs itself, so that they begin in this process.
+	scenarios["hold"] = func(ctx context.Context, j *job, s durable.Store) error {
+		f := &faulty{Store: s, afterCommit: func(_ int64, b *store.Batch) error {
+			if n := fenced(b); n > 0 {
+				say("fenced", n)
+			}
+			return nil
+		}}
+		w := hold(j.Ledger, j.File)
+		e, err := durable.New(f, durable.Config{Workflows: []durable.Definition{w}, Lease: j.Lease, Grace: j.Grace})
+		if err != nil {
+			return err
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- e.Run(ctx) }()
+		if !within(patience, func() bool { ws, err := e.Workers(ctx); return err == nil && len(ws) > 0 }) {
+			return errors.New("the worker is not registered")
+		}
+		// The registry may name another worker: a client's start is claimed a moment later.
+		for i := range j.Runs {
+			if _, err := w.Start(ctx, e, 1, durable.ID(fmt.Sprint(j.ID, i))); err != nil {
+				return err
+			}
+		}
+		say("started")
+		return <-ended
+	}
+}
+
+// Row 7: a process is stopped for longer than its lease, another takes over, and the
+// first goes on: its write is refused, and the result is the other's.
+func TestRow07_StoppedPastTheLease(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		l, file := newLedger(t), filepath.Join(t.TempDir(), "go")
+		e := engineOn(t, db.openIn(t), durable.Config{Lease: 600 * time.Millisecond}, hold(l, file))
+		p := spawn(t, job{Scenario: "hold", DB: db, Ledger: l, ID: "r", Runs: 1, File: file, Lease: 600 * time.Millisecond})
+		p.expect("holding")
+		await(t, "the started marker", func() bool { return history(t, e, "r0")["hold"].Status == "started" })
+		stopOutsideOfWrite(t, p, e)
+		began := time.Now()
+		runEngine(t, e)
+		out, err := result(t, e, hold(l, file), "r0")
+		took := time.Since(began)
+		if err != nil || out != "attempt 2" {
+			t.Fatalf("%q, %v", out, err)
+		}
+		before := info(t, e, "r0")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.signal(syscall.SIGCONT)
+		refused := p.expect("fenced")
+		p.signal(syscall.SIGTERM)
+		p.mustEndWell()
+		after := info(t, e, "r0")
+		if string(after.Output) != string(before.Output) || after.Epoch != before.Epoch || after.Status != durable.StatusCompleted {
+			t.Errorf("the run changed: %+v, then %+v", before, after)
+		}
+		if n := len(l.of(t, "r0", "next")); n != 1 {
+			t.Errorf("the step after ran %d times", n)
+		}
+		t.Logf("refused_writes=%s result=%q takeover=%v epochs=%d", refused, out, took.Round(time.Millisecond), after.Epoch)
+	})
+}
+
+// stopOutsideOfWrite stops the process at a moment at which it does not hold the
+// file's write lock: nobody could take over from it then.
+func stopOutsideOfWrite(t *testing.T, p *process, e *durable.Engine) {
+	t.Helper()
+	probe := durable.Define("probe", func(*durable.Ctx, int) (int, error) { return 0, nil })
+	for try := range 20 {
+		p.signal(syscall.SIGSTOP)
+		stat := fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid)
+		await(t, "the stop", func() bool {
+			text, err := os.ReadFile(stat)
+			return err == nil && (len(text) > 0 && containsState(string(text), 'T'))
+		})
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		_, err := probe.Start(ctx, e, 1, durable.ID(fmt.Sprint("probe", try)))
+		cancel()
+		if err == nil {
+			return
+		}
+		p.signal(syscall.SIGCONT)
+	}
+	t.Fatal("the process was in a write each time")
+}
+
+// containsState reads the state out of /proc/PID/stat: after the name in parentheses.
+func containsState(stat string, state byte) bool {
+	for i := len(stat) - 1; i >= 0; i-- {
+		if stat[i] == ')' {
+			return i+2 < len(stat) && stat[i+2] == state
+		}
+	}
+	return false
+}
+
+// Row 9: SIGTERM lets the running step finish, and gives the leases back at once; a
+// second SIGTERM kills.
+func TestRow09_Sigterm(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		l, dir := newLedger(t), t.TempDir()
+		s := db.openIn(t)
+		const runs = 3
+		begin := func(id string, grace time.Duration) (*process, string) {
+			file := filepath.Join(dir, id)
+			p := spawn(t, job{Scenario: "hold", DB: db, Ledger: l, ID: id, Runs: runs, File: file, Lease: 30 * time.Second, Grace: grace})
+			for range runs {
+				p.expect("holding")
+			}
+			return p, file
+		}
+
+		p, file := begin("soft", 20*time.Second)
+		e := engineOn(t, s, durable.Config{}, hold(l, file))
+		p.signal(syscall.SIGTERM)
+		p.expect("terminating") // so the step ends in the grace period
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.mustEndWell()
+		exit := time.Now()
+		released := 0
+		for i := range runs {
+			id := fmt.Sprint("soft", i)
+			if at := info(t, e, id); at.Status == durable.StatusPending && at.Owner == "" {
+				released++
+			}
+			if c := history(t, e, id)["hold"]; c.Status != "completed" {
+				t.Errorf("%s: the running step is %q", id, c.Status)
+			}
+		}
+		stop := runEngine(t, e)
+		for i := range runs {
+			if out, err := result(t, e, hold(l, file), fmt.Sprint("soft", i)); err != nil || out != "attempt 1" {
+				t.Errorf("%q, %v", out, err)
+			}
+			if n := len(l.of(t, fmt.Sprint("soft", i), "hold")); n != 1 {
+				t.Errorf("the step ran %d times", n)
+			}
+		}
+		soft := time.Since(exit)
+		stop()
+
+		p, _ = begin("hard", time.Minute)
+		p.signal(syscall.SIGTERM)
+		p.expect("terminating")
+		p.signal(syscall.SIGTERM)
+		p.mustBeKilled(syscall.SIGTERM)
+		if released != runs {
+			t.Errorf("%d of %d leases were released", released, runs)
+		}
+		if soft > 3*time.Second {
+			t.Errorf("the runs were taken over after %v, with a lease of 30s", soft)
+		}
+		t.Logf("steps_finished=%d leases_released=%d lease=30s all_done_elsewhere_after=%v second_sigterm=killed", runs, released, soft.Round(time.Millisecond))
+	})
+}
+
+// Default settings: how long after kill -9 another process executes the run.
+func TestRow02_TakeoverUnderASecond(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		const kills = 3
+		l, file := newLedger(t), filepath.Join(t.TempDir(), "never")
+		s := db.openIn(t)
+		// It does not execute the workflow until the other process does.
+		var worst, total time.Duration
+		for i := range kills {
+			id := fmt.Sprint("k", i, "-")
+			p := spawn(t, job{Scenario: "hold", DB: db, Ledger: l, ID: id, Runs: 1, File: file})
+			p.expect("holding")
+			e := engineOn(t, s, durable.Config{Name: "heir"}, hold(l, file))
+			await(t, "the started marker", func() bool { return history(t, e, id+"0")["hold"].Status == "started" })
+			stop := runEngine(t, e)
+			settled(t, e, "heir", 2100*time.Millisecond)
+			killed := time.Now()
+			p.kill()
+			if out, err := result(t, e, hold(l, file), id+"0"); err != nil || out != "attempt 2" {
+				t.Fatalf("%q, %v", out, err)
+			}
+			did := l.of(t, id+"0", "hold")
+			took := did[len(did)-1].At.Sub(killed)
+			if took > time.Second {
+				t.Errorf("kill %d: taken over after %v", i, took)
+			}
+			worst, total = max(worst, took), total+took
+			stop()
+		}
+		t.Logf("kills=%d mean=%v worst=%v lease=10s", kills, (total / kills).Round(time.Millisecond), worst.Round(time.Millisecond))
+	})
+}
+
+// settled waits until the named worker has been up for the time given, by its own
+// heartbeats and this machine's clock.
+func settled(t *testing.T, e *durable.Engine, name string, d time.Duration) {
+	t.Helper()
+	await(t, "the worker "+name+" to have settled", func() bool {
+		workers, err := e.Workers(bounded(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range workers {
+			if w.Name == name && time.Since(w.StartedAt) > d {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// series is a workflow of one step that fails until its fifth attempt.
+func series(l ledger, wait time.Duration, block int) *durable.Workflow[int, int] {
+	return durable.Define("series", func(c *durable.Ctx, in int) (int, error) {
+		return c.Step("try", func(ctx context.Context) (int, error) {
+			n := durable.Attempt(ctx)
+			l.did(ctx, c.ID(), "try")
+			say("attempt", n)
+			if n == block {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}
+			if n < 5 {
+				return 0, fmt.Errorf("attempt %d failed", n)
+			}
+			return n, nil
+		}, durable.Retry(durable.Fixed(wait, 5)))
+	})
+}
+
+// reading is how far the engine's idea of the database's clock may be off: half of the
+// round trip that it was read in, which is long on a loaded machine.
+const reading = 200 * time.Millisecond
+
+const seriesWait = 600 * time.Millisecond
+
+func init() {
+	scenarios["series"] = func(ctx context.Context, j *job, s durable.Store) error {
+		w := series(j.Ledger, seriesWait, int(j.N))
+		e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}, Lease: j.Lease})
+		if err != nil {
+			return err
+		}
+		_, err = w.Call(ctx, e, 1, durable.ID(j.ID))
+		return err
+	}
+}
+
+// Row 31: the process dies between two attempts, in the middle of one, and in the
+// middle of the last: no attempt is lost, none is made too early, and never more than
+// the policy's five are made.
+func TestRow31_TakeoverInARetrySeries(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		s := db.openIn(t)
+		for _, c := range []struct {
+			id     string
+			block  int // the attempt that hangs; zero: none, killed in the backoff after the second
+			want   []int
+			failed bool
+		}{
+			{"backoff", 0, []int{1, 2, 3, 4, 5}, false},
+			{"second", 2, []int{1, 2, 3, 4, 5}, false},
+			{"last", 5, []int{1, 2, 3, 4, 5}, true},
+		} {
+			t.Run(c.id, func(t *testing.T) {
+				l := newLedger(t)
+				w := series(l, seriesWait, c.block)
+				e := engineOn(t, s, durable.Config{Lease: 700 * time.Millisecond}, w)
+				p := spawn(t, job{Scenario: "series", DB: db, Ledger: l, ID: c.id, N: int64(c.block), Lease: 700 * time.Millisecond})
+				var at durable.Checkpoint
+				await(t, "the attempt to kill", func() bool {
+					at = history(t, e, c.id)["try"]
+					return c.block == 0 && at.Attempts == 2 && at.Status == "backoff" || c.block > 0 && at.Attempts == c.block && at.Status == "started"
+				})
+				p.kill()
+				died := len(l.of(t, c.id, "try"))
+				out, err := w.Call(bounded(t), e, 1, durable.ID(c.id))
+				did := l.of(t, c.id, "try")
+				var got []int
+				for _, d := range did {
+					got = append(got, d.Attempt)
+				}
+				if fmt.Sprint(got) != fmt.Sprint(c.want) {
+					t.Errorf("attempts %v, want %v", got, c.want)
+				}
+				if c.failed {
+					// Whether the last attempt took effect is not known; it may not be made again.
+					if err == nil {
+						t.Errorf("%d, though the last attempt ended with its process", out)
+					}
+				} else if err != nil || out != 5 {
+					t.Errorf("%d, %v", out, err)
+				}
+				if c.block == 0 && len(did) > 2 && did[2].At.Add(reading).Before(at.NextAt) {
+					t.Errorf("attempt 3 at %v, due at %v", did[2].At, at.NextAt)
+				}
+				t.Logf("died_in_or_after_attempt=%d attempts=%v err=%v", died, got, err)
+			})
+		}
+	})
+}
+
+// A long backoff leaves memory: the row waits with its wake time, and the run goes on
+// in time.
+func TestRow31_LongBackoffLeavesMemory(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		const wait = 1200 * time.Millisecond
+		l := newLedger(t)
+		var left error
+		w := durable.Define("long", func(c *durable.Ctx, in int) (int, error) {
+			v, err := c.Step("try", func(ctx context.Context) (int, error) {
+				l.did(ctx, c.ID(), "try")
+				if durable.Attempt(ctx) == 1 {
+					return 0, errors.New("come again later")
+				}
+				return in, nil
+			}, durable.Retry(durable.Fixed(wait, 2)))
+			if err != nil {
+				left = context.Cause(c)
+			}
+			return v, err
+		})
+		e := engineOn(t, db.openIn(t), durable.Config{ParkAfter: 200 * time.Millisecond}, w)
+		runEngine(t, e)
+		start(t, e, w, 9, durable.ID("long"))
+		var parked *durable.RunInfo
+		await(t, "the run to leave memory", func() bool {
+			parked = info(t, e, "long")
+			return parked.Status == durable.StatusWaiting
+		})
+		due := history(t, e, "long")["try"].NextAt
+		if !parked.WakeAt.Equal(due) || parked.Owner != "" {
+			t.Errorf("wakes at %v, owned by %q; the next attempt is due at %v", parked.WakeAt, parked.Owner, due)
+		}
+		if out, err := result(t, e, w, "long"); err != nil || out != 9 {
+			t.Errorf("%d, %v", out, err)
+		}
+		mustFail(t, left, durable.ErrParked)
+		did := l.of(t, "long", "try")
+		late := did[1].At.Sub(due)
+		if len(did) != 2 || late < -reading {
+			t.Errorf("%+v, due %v", did, due)
+		}
+		t.Logf("waiting=true attempts=%d late=%v epochs=%d", len(did), late.Round(time.Millisecond), info(t, e, "long").Epoch)
+	})
+}
+
+// Two engines share the runs of a third party: each run is executed once.
+func TestRow25_TwoEnginesShareWork(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		const runs = 120
+		l := newLedger(t)
+		var names [2]string
+		client := engineOn(t, db.openIn(t), durable.Config{})
+		var items []durable.Item[int]
+		for i := range runs {
+			items = append(items, durable.Item[int]{ID: fmt.Sprint("r", i), Input: i})
+		}
+		handles, err := calm(l).StartMany(bounded(t), client, items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		executed := make(map[string]int)
+		for i := range names {
+			names[i] = fmt.Sprint("engine", i)
+			e := engineOn(t, db.openIn(t), durable.Config{Name: names[i], Concurrency: 8}, calm(l))
+			runEngine(t, e)
+		}
+		for i, run := range handles {
+			if v, err := run.Result(bounded(t)); err != nil || v != 4*i {
+				t.Errorf("%d: %d, %v", i, v, err)
+			}
+			executed[strconv.Itoa(info(t, client, run.ID()).Epoch)]++
+		}
+		for key, n := range l.counts(t) {
+			if n != 1 {
+				t.Errorf("%s ran %d times", key, n)
+			}
+		}
+		t.Logf("runs=%d engines=2 executed_twice=0 by_epoch=%v", runs, executed)
+	})
+}

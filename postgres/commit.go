@@ -166,7 +166,7 @@ func (s *Store) answer(ctx context.Context, w *sorted, took counts) error {
 	ask := s.onEngine(ctx)
 	if took.starts == int64(len(w.starts)) {
 		for _, item := range w.starts {
-			item.Outcome = store.Written
+			item.Outcome, item.Existing = store.Written, nil
 		}
 	} else if err := s.settleStarts(ask, w.starts); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (s *Store) answer(ctx context.Context, w *sorted, took counts) error {
 	}{{w.fresh, took.fresh}, {w.known, took.known}} {
 		if part.took == int64(len(part.items)) {
 			for _, item := range part.items {
-				item.Outcome = store.Written
+				item.Outcome, item.Recorded, item.State = store.Written, nil, store.RunState{}
 			}
 		} else {
 			short = append(short, part.items...)
@@ -189,7 +189,7 @@ func (s *Store) answer(ctx context.Context, w *sorted, took counts) error {
 	}
 	if took.runs == int64(len(w.runs)) {
 		for _, item := range w.runs {
-			item.Outcome = store.Written
+			item.Outcome, item.State = store.Written, store.RunState{}
 		}
 		return nil
 	}

@@ -119,7 +119,7 @@ func judge(item *store.StepWrite, f *found) store.Outcome {
 	item.State, item.Recorded = f.state, nil
 	want := &item.Step
 	have := f.step
-	if have != nil && have.Epoch == want.Epoch && have.Attempt == want.Attempt && have.Status == want.Status {
+	if have != nil && item.Made(have) {
 		return store.Written // a replay of an answer that was lost
 	}
 	if !f.state.Found || f.state.Epoch != want.Epoch || f.state.Status != store.Running {
@@ -187,19 +187,17 @@ func (s *Store) settleRuns(ask asker, items []*store.RunWrite) error {
 	}, func(res pgx.BatchResults) error {
 		return each(res, func(rows pgx.Rows) error {
 			var ordinal int64
-			state := store.RunState{Found: true}
-			if err := rows.Scan(&ordinal, (*int16)(&state.Status), &state.Epoch); err != nil {
+			var row store.Run
+			if err := rows.Scan(&ordinal, (*int16)(&row.Status), &row.Epoch, &row.Output, &row.Error); err != nil {
 				return err
 			}
 			item := items[ordinal-1]
-			item.State = state
-			if state.Epoch == item.Epoch {
-				switch state.Status {
-				case item.Status:
-					item.Outcome = store.Written
-				case store.Running:
-					undecided = int(ordinal - 1)
-				}
+			item.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch}
+			switch {
+			case item.Made(&row):
+				item.Outcome = store.Written
+			case row.Epoch == item.Epoch && row.Status == store.Running:
+				undecided = int(ordinal - 1)
 			}
 			return nil
 		})

@@ -141,7 +141,7 @@ func settleStep(x session, w *store.StepWrite) error {
 		return err
 	}
 	switch {
-	case recorded && sameStep(&row, &w.Step):
+	case recorded && w.Made(&row):
 		return nil // a replay: this very write was committed before
 	case state.Status != store.Running || state.Epoch != w.Step.Epoch:
 		w.Outcome, w.State = store.Fenced, state
@@ -158,16 +158,6 @@ func settleStep(x session, w *store.StepWrite) error {
 	// marker that comes late has nothing left to say.
 	_, err = write(x, &w.Step)
 	return err
-}
-
-// sameStep reports whether the row is what the write wanted, by the same hand.
-func sameStep(row, want *store.Step) bool {
-	return row.Epoch == want.Epoch && row.Attempt == want.Attempt && row.Status == want.Status &&
-		samePayload(row.Output, want.Output) && samePayload(row.Error, want.Error)
-}
-
-func samePayload(l, r []byte) bool {
-	return (l == nil) == (r == nil) && bytes.Equal(l, r)
 }
 
 func insertStep(x session, p *store.Step) (int64, error) {
@@ -208,16 +198,9 @@ func writeRun(x session, w *store.RunWrite) error {
 	if err != nil {
 		return err
 	}
-	if !ok || !sameRun(&row.Run, w) {
+	if !ok || !w.Made(&row.Run) {
 		w.Outcome = store.Fenced
 		w.State = store.RunState{Found: ok, Status: row.Status, Epoch: row.Epoch}
 	}
 	return nil
-}
-
-// sameRun reports whether the row is what the write made of it: a replay.
-func sameRun(row *store.Run, w *store.RunWrite) bool {
-	return row.Epoch == w.Epoch && row.Status == w.Status && !row.Owner.Valid &&
-		row.Reason == w.Reason && row.WakeAt.Equal(stored(w.WakeAt)) && row.EndedAt.Equal(stored(w.EndedAt)) &&
-		samePayload(row.Output, w.Output) && samePayload(row.Error, w.Error)
 }

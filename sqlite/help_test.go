@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"path/filepath"
 	"testing"
 	"time"
@@ -73,3 +74,6 @@ func startTestRuns(t testing.TB, s *Store, n int) []uuid.UUID {
 }
 
 func pairs() []store.Pair { return []store.Pair{{Queue: "default", Workflow: "test"}} }
+
+// samePayload tells no payload from an empty one.
+func samePayload(l, r []byte) bool { return (l == nil) == (r == nil) && bytes.Equal(l, r) }

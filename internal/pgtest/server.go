@@ -147,6 +147,8 @@ func (s *Server) config(o Options) []byte {
 		"log_line_prefix":         "%m [%p] ",
 		"log_timezone":            "UTC",
 		"max_wal_size":            "512MB",
+		// Below the data, so that a killed server leaves nothing elsewhere.
+		"dynamic_shared_memory_type": "mmap",
 	}
 	if o.NoSync {
 		settings["fsync"] = "off"

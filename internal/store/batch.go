@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/google/uuid"
@@ -144,3 +145,20 @@ type Pulse struct {
 	Now  time.Time   // the database's clock
 	Lost []uuid.UUID // leases not extended: another owns the run, or it no longer runs
 }
+
+// Made reports whether the row is what this write wanted, by the same hand: the write
+// was committed before, and its answer was lost.
+func (w *StepWrite) Made(row *Step) bool {
+	want := &w.Step
+	return row.Epoch == want.Epoch && row.Attempt == want.Attempt && row.Status == want.Status &&
+		samePayload(row.Output, want.Output) && samePayload(row.Error, want.Error)
+}
+
+// Made reports whether the row is what this write wanted; see StepWrite.Made.
+func (w *RunWrite) Made(row *Run) bool {
+	return row.Epoch == w.Epoch && row.Status == w.Status &&
+		samePayload(row.Output, w.Output) && samePayload(row.Error, w.Error)
+}
+
+// samePayload tells no payload from an empty one.
+func samePayload(l, r []byte) bool { return (l == nil) == (r == nil) && bytes.Equal(l, r) }

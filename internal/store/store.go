@@ -54,9 +54,10 @@ type Store interface {
 	Renew(ctx context.Context, h Heartbeat) (Pulse, error)
 
 	// Expire makes the runs of q.Pairs that the named workers own claimable at q.Now, as
-	// far as their leases end before q.LeaseUntil, and answers how many. A worker that
-	// expires itself leaves the registry at once; a dead one stays until its heartbeat
-	// is a minute old, so that others, with other pairs, find it too. It is called only
+	// far as their leases end before q.LeaseUntil, and answers how many; a store may free
+	// those of other pairs too. A worker that expires itself leaves the registry at once;
+	// a dead one may stay until its heartbeat is a minute old, so that others, with
+	// other pairs, find it. It is called only
 	// for workers that Dead has named twice, and for the caller itself when it leaves.
 	Expire(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
 

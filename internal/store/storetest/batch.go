@@ -1,0 +1,141 @@
+package storetest
+
+import (
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var batches = []test{
+	{"an empty batch", func(b *bed) { b.commit(&store.Batch{}) }},
+	{"a whole life in one batch", batchLife},
+	{"every outcome in one batch", batchOutcomes},
+	{"a bad value fails all or nothing", batchBadValue},
+}
+
+// Starts come before Steps, and Steps before Runs.
+func batchLife(b *bed) {
+	r := b.running("")
+	finish := b.finish(r.ID, 1)
+	batch := &store.Batch{
+		Starts: []*store.Start{{Run: r}},
+		Steps:  []*store.StepWrite{{Step: b.completed(r.ID, 1, "a")}, {Step: b.completed(r.ID, 1, "b")}},
+		Runs:   []*store.RunWrite{&finish},
+	}
+	for _, when := range []string{"first", "replayed"} {
+		b.commit(batch)
+		wantOutcome(b, "start, "+when, batch.Starts[0].Outcome, store.Written)
+		wantOutcome(b, "step a, "+when, batch.Steps[0].Outcome, store.Written)
+		wantOutcome(b, "step b, "+when, batch.Steps[1].Outcome, store.Written)
+		wantOutcome(b, "finish, "+when, finish.Outcome, store.Written)
+	}
+	if got := b.row(r.ID); got.Status != store.Completed || got.Owner.Valid || !got.WakeAt.IsZero() {
+		b.Errorf("the run: %s, owner %s, wake %s, want completed without either", got.Status, show(got.Owner), show(got.WakeAt))
+	}
+	wantSteps(b, "history", b.history(r.ID), batch.Steps[0].Step, batch.Steps[1].Step)
+}
+
+func batchOutcomes(b *bed) {
+	had, gone, going := b.started("had"), b.started("gone"), b.started("going")
+	recorded := b.completed(going.ID, 1, "recorded")
+	b.commitStep(recorded, false)
+	b.commitRun(b.finish(gone.ID, 1))
+	second := recorded
+	second.Attempt = 2
+	fresh, newcomer := b.running("had"), b.running("new")
+	late, mine := b.finish(gone.ID, 1), b.finish(had.ID, 1)
+	late.Status = store.Failed
+	batch := &store.Batch{
+		Starts: []*store.Start{{Run: fresh}, {Run: newcomer}},
+		Steps: []*store.StepWrite{
+			{Step: second},
+			{Step: b.completed(had.ID, 1, "new")},
+			{Step: b.completed(gone.ID, 1, "late")},
+			{Step: b.completed(uuid.New(), 1, "nowhere")},
+			{Step: b.completed(newcomer.ID, 1, "first")},
+		},
+		Runs: []*store.RunWrite{&late, &mine},
+	}
+	b.commit(batch)
+	for i, want := range []store.Outcome{store.Adopted, store.Written} {
+		wantOutcome(b, "start "+batch.Starts[i].Run.Name, batch.Starts[i].Outcome, want)
+	}
+	for i, want := range []store.Outcome{store.Adopted, store.Written, store.Fenced, store.Fenced, store.Written} {
+		wantOutcome(b, "step "+batch.Steps[i].Step.Name, batch.Steps[i].Outcome, want)
+	}
+	wantRecorded(b, "step recorded", batch.Steps[0].Recorded, recorded)
+	wantOutcome(b, "late finish", late.Outcome, store.Fenced)
+	wantOutcome(b, "finish", mine.Outcome, store.Written)
+}
+
+// A text that the database cannot hold is refused with nothing of the batch written,
+// or kept bytewise with all of it.
+func batchBadValue(b *bed) {
+	had := b.started("had")
+	for _, bad := range []string{"a\x00b", "\x00", "\xff", "caf\xc3", "\xed\xa0\x80"} {
+		for place, spoil := range map[string]func(*store.Batch){
+			"a step's name":    func(c *store.Batch) { c.Steps[1].Step.Name = bad },
+			"a run's name":     func(c *store.Batch) { c.Starts[1].Run.Name = bad },
+			"a workflow":       func(c *store.Batch) { c.Starts[1].Run.Workflow = bad },
+			"a queue":          func(c *store.Batch) { c.Starts[1].Run.Queue = bad },
+			"a version":        func(c *store.Batch) { c.Starts[1].Run.Version = bad },
+			"a trace":          func(c *store.Batch) { c.Starts[1].Run.Trace = bad },
+			"a pause's reason": func(c *store.Batch) { c.Runs[0].Reason = bad },
+		} {
+			batch := b.neighbours(had)
+			spoil(batch)
+			err := b.s.Commit(b.ctx, batch)
+			if err != nil && !errors.Is(err, store.ErrBadData) {
+				b.Errorf("%q as %s: got %v, want ErrBadData or success", bad, place, err)
+			}
+			b.wantAllOrNothing(short(bad)+" as "+place, batch, err == nil)
+		}
+	}
+	batch := b.neighbours(had)
+	b.commit(batch) // nothing of the failures is left behind
+	b.wantAllOrNothing("a good batch", batch, true)
+}
+
+// neighbours is a batch with a start, a step and a pause on either side of a bad item.
+func (b *bed) neighbours(had store.Run) *store.Batch {
+	paused := b.started("")
+	pending := b.pending("", b.now)
+	pending.Name = "pending " + pending.Name
+	batch := &store.Batch{
+		Starts: []*store.Start{{Run: b.running("")}, {Run: pending}, {Run: b.running("")}},
+		Runs:   []*store.RunWrite{{ID: paused.ID, Epoch: 1, Status: store.Paused, Reason: "by hand"}},
+	}
+	for range 3 {
+		batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(had.ID, 1, uuid.NewString())})
+	}
+	return batch
+}
+
+func (b *bed) wantAllOrNothing(what string, batch *store.Batch, all bool) {
+	b.Helper()
+	for _, w := range batch.Starts {
+		rows := b.get(w.Run.ID.String())
+		if (rows[0] != nil) != all {
+			b.Errorf("%s: the start of %s is there: %v, want %v", what, short(w.Run.Name), rows[0] != nil, all)
+		} else if all {
+			wantRun(b, what, *rows[0], w.Run)
+		}
+	}
+	there := make(map[string]bool)
+	for _, s := range b.history(batch.Steps[0].Step.RunID) {
+		there[s.Name] = true
+	}
+	for _, w := range batch.Steps {
+		if there[w.Step.Name] != all {
+			b.Errorf("%s: the step %s is there: %v, want %v", what, short(w.Step.Name), there[w.Step.Name], all)
+		}
+	}
+	for _, w := range batch.Runs {
+		row := b.row(w.ID)
+		if (row.Status == w.Status) != all || (all && row.Reason != w.Reason) {
+			b.Errorf("%s: the run is %s, reason %q; want its pause written: %v", what, row.Status, row.Reason, all)
+		}
+	}
+}

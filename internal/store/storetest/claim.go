@@ -1,0 +1,210 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var claims = []test{
+	{"a claim owns, counts the epoch and loads the history", claimWhole},
+	{"only what is due", claimDue},
+	{"the oldest first, at most the limit", claimOldest},
+	{"only the pairs given", claimPairs},
+	{"every pair has its turn", claimTurns},
+	{"an expired lease is taken over", claimExpired},
+	{"next is the earliest ahead", claimNext},
+	{"histories stay with their runs", claimHistories},
+	{"a claim of nothing", claimNothing},
+}
+
+func claimWhole(b *bed) {
+	r := b.running("order-42")
+	r.Version, r.Trace, r.Deadline = "v1", "trace", b.in(24*time.Hour)
+	b.commitStart(r)
+	var history []store.Step
+	for _, name := range []string{"é", "b", "a b", "a", "B", "a0", "A"} {
+		s := b.completed(r.ID, 1, name)
+		if len(history)%3 == 1 {
+			s = b.backoff(r.ID, 1, 1, name)
+		}
+		history = append(history, s)
+		b.commitStep(s, false)
+	}
+	b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Waiting, WakeAt: b.in(time.Minute)})
+	q := b.query(b.in(time.Minute))
+	got := b.claimOne(q, r.ID)
+	r.Status, r.Epoch, r.Owner, r.WakeAt = store.Running, 2, owner(q.Worker), q.LeaseUntil
+	wantRun(b, "the run claimed", got.Run, r)
+	wantRun(b, "its row", b.row(r.ID), r)
+	slices.SortFunc(history, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
+	wantSteps(b, "the history with it", got.History, history...)
+	wantOutcome(b, "a step of the new owner", b.commitStep(b.completed(r.ID, 2, "next"), false).Outcome, store.Written)
+}
+
+func claimDue(b *bed) {
+	b.queued("later", b.now.Add(time.Microsecond))
+	first := b.queued("now", b.now)
+	q := b.query(b.now)
+	got := b.claimOne(q, first.ID)
+	first.Status, first.Epoch, first.Owner, first.WakeAt, first.StartedAt = store.Running, 1, owner(q.Worker), q.LeaseUntil, b.now
+	wantRun(b, "the run claimed, started at its first claim", got.Run, first)
+	wantSteps(b, "its history", got.History)
+	if again := b.claim(b.query(b.now)); len(again.Runs) != 0 {
+		b.Errorf("claimed again: %v", ids(again.Runs))
+	}
+}
+
+func claimOldest(b *bed) {
+	var all []store.Run
+	for _, i := range []int{7, 2, 9, 0, 5, 1, 8, 3, 6, 4} {
+		all = append(all, b.queued(fmt.Sprint("order-", i), b.in(time.Duration(i)*time.Second)))
+	}
+	slices.SortFunc(all, func(l, r store.Run) int { return l.WakeAt.Compare(r.WakeAt) })
+	q := b.query(b.in(time.Minute))
+	for q.Limit = 1; len(all) > 0; q.Limit++ {
+		n := min(q.Limit, len(all))
+		got := b.claim(q)
+		want := make(map[uuid.UUID]string)
+		for _, r := range all[:n] {
+			want[r.ID] = r.Name
+		}
+		for _, c := range got.Runs {
+			if _, ok := want[c.Run.ID]; !ok {
+				b.Errorf("limit %d: claimed %s before older ones", q.Limit, c.Run.Name)
+			}
+			delete(want, c.Run.ID)
+		}
+		if len(got.Runs) != n || len(want) != 0 {
+			b.Fatalf("limit %d: got %v, want %d, with %v", q.Limit, ids(got.Runs), n, want)
+		}
+		all = all[n:]
+	}
+}
+
+func claimPairs(b *bed) {
+	all := []store.Pair{{Queue: "a", Workflow: "x"}, {Queue: "a", Workflow: "y"}, {Queue: "b", Workflow: "x"}, {Queue: "b", Workflow: "y"}}
+	for _, p := range all {
+		r := b.pending(p.Queue+p.Workflow, b.now)
+		r.Queue, r.Workflow = p.Queue, p.Workflow
+		b.commitStart(r)
+	}
+	q := b.query(b.now)
+	q.Pairs = []store.Pair{all[0], all[3], all[0], {Queue: "a", Workflow: "z"}, {Queue: "c", Workflow: "x"}} // one of them twice
+	got := b.claim(q)
+	var names []string
+	for _, c := range got.Runs {
+		names = append(names, c.Run.Name)
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"ax", "by"}) {
+		b.Errorf("got %v, want ax and by, once each", names)
+	}
+}
+
+// A pair with much to do never starves another for good.
+func claimTurns(b *bed) {
+	batch := &store.Batch{}
+	for range 500 {
+		batch.Starts = append(batch.Starts, &store.Start{Run: b.pending("", b.now)})
+	}
+	quiet := b.pending("quiet", b.in(time.Second)) // not even the oldest
+	quiet.Workflow = "quiet"
+	b.commit(&store.Batch{Starts: append(batch.Starts, &store.Start{Run: quiet})})
+	q := b.query(b.in(time.Minute))
+	q.Pairs, q.Limit = append(q.Pairs, store.Pair{Queue: "queue", Workflow: "quiet"}), 5
+	for range 101 {
+		for _, c := range b.claim(q).Runs {
+			if c.Run.ID == quiet.ID {
+				return
+			}
+		}
+	}
+	b.Error("501 runs were due, 505 claimed, and the one of the quiet workflow was not among them")
+}
+
+func claimExpired(b *bed) {
+	r := b.queued("", b.now)
+	first := b.query(b.now)
+	b.claimOne(first, r.ID)
+	b.commitStep(b.completed(r.ID, 1, "charge"), false)
+	at := first.LeaseUntil
+	if early := b.claim(b.query(at.Add(-time.Microsecond))); len(early.Runs) != 0 {
+		b.Errorf("claimed a microsecond before the lease ended: %v", ids(early.Runs))
+	}
+	second := b.query(at)
+	got := b.claimOne(second, r.ID)
+	r.Status, r.Epoch, r.Owner, r.WakeAt, r.StartedAt, r.Crashes = store.Running, 2, owner(second.Worker), second.LeaseUntil, b.now, 1
+	wantRun(b, "the run taken over", got.Run, r)
+	wantSteps(b, "its history", got.History, b.completed(r.ID, 1, "charge"))
+	wantOutcome(b, "a step of the old owner", b.commitStep(b.completed(r.ID, 1, "late"), false).Outcome, store.Fenced)
+	wantOutcome(b, "a finish of the old owner", b.commitRun(b.finish(r.ID, 1)).Outcome, store.Fenced)
+}
+
+func claimNext(b *bed) {
+	wantNext := func(what string, got, want time.Time) {
+		b.Helper()
+		if !got.Equal(want) {
+			b.Errorf("%s: next is %s, want %s", what, show(got), show(want))
+		}
+	}
+	q := b.query(b.now)
+	q.LeaseUntil = b.in(100 * time.Hour)
+	wantNext("nothing", b.claim(q).Next, time.Time{})
+	foreign := b.pending("foreign", b.in(time.Minute))
+	foreign.Workflow = "other"
+	b.commitStart(foreign)
+	wantNext("only another workflow's", b.claim(q).Next, time.Time{})
+	b.queued("second", b.in(2*time.Hour))
+	first := b.queued("first", b.in(time.Hour))
+	wantNext("two ahead", b.claim(q).Next, first.WakeAt)
+	b.queued("due", b.now)
+	got := b.claim(q)
+	if len(got.Runs) != 1 {
+		b.Fatalf("claimed %v, want the one due", ids(got.Runs))
+	}
+	wantNext("one due, two ahead", got.Next, first.WakeAt)
+	q.Pairs = append(q.Pairs, store.Pair{Queue: "queue", Workflow: "other"})
+	wantNext("the other workflow too", b.claim(q).Next, foreign.WakeAt)
+}
+
+func claimHistories(b *bed) {
+	want := make(map[uuid.UUID][]store.Step)
+	for i := range 20 {
+		r := b.started("")
+		for j := range i {
+			s := b.completed(r.ID, 1, fmt.Sprintf("step-%02d", j))
+			s.Output = []byte(r.ID.String())
+			want[r.ID] = append(want[r.ID], s)
+			b.commitStep(s, false)
+		}
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Pending, WakeAt: b.now})
+	}
+	got := b.claim(b.query(b.now))
+	if len(got.Runs) != 20 {
+		b.Errorf("claimed %d runs, want 20", len(got.Runs))
+	}
+	for _, c := range got.Runs {
+		wantSteps(b, "history of "+c.Run.Name, c.History, want[c.Run.ID]...)
+	}
+}
+
+func claimNothing(b *bed) {
+	b.queued("", b.now)
+	for name, change := range map[string]func(*store.ClaimQuery){
+		"no pair":       func(q *store.ClaimQuery) { q.Pairs = nil },
+		"a limit of 0":  func(q *store.ClaimQuery) { q.Limit = 0 },
+		"another queue": func(q *store.ClaimQuery) { q.Pairs[0].Queue = "other" },
+	} {
+		q := b.query(b.now)
+		change(&q)
+		if got := b.claim(q); len(got.Runs) != 0 {
+			b.Errorf("%s: claimed %v", name, ids(got.Runs))
+		}
+	}
+}

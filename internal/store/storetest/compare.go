@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var outcomeWords = map[store.Outcome]string{
+	0: "no answer", store.Written: "written", store.Adopted: "adopted", store.Fenced: "fenced", store.Locked: "locked",
+}
+
+func wantOutcome(t testing.TB, what string, got, want store.Outcome) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %s, want %s", what, outcomeWords[got], outcomeWords[want])
+	}
+}
+
+func wantRun(t testing.TB, what string, got, want store.Run) {
+	t.Helper()
+	wantFields(t, what, got, want)
+}
+
+func wantState(t testing.TB, what string, got, want store.RunState) {
+	t.Helper()
+	wantFields(t, what+": state", got, want)
+}
+
+// wantSteps compares histories, which are ordered by name, bytewise.
+func wantSteps(t testing.TB, what string, got []store.Step, want ...store.Step) {
+	t.Helper()
+	for i := range min(len(got), len(want)) {
+		wantFields(t, fmt.Sprintf("%s: checkpoint %d, %s", what, i, short(want[i].Name)), got[i], want[i])
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s: got %d checkpoints, want %d", what, len(got), len(want))
+	}
+}
+
+// wantRecorded compares the row that an adopted write came back with.
+func wantRecorded(t testing.TB, what string, got *store.Step, want store.Step) {
+	t.Helper()
+	if got == nil {
+		t.Errorf("%s: no row is attached, want %s", what, show(want.Output))
+		return
+	}
+	wantFields(t, what+": the recorded row", *got, want)
+}
+
+// wantFields compares two rows of one type field by field: times as instants, payloads
+// bytewise, and NULL apart from empty.
+func wantFields[R any](t testing.TB, what string, got, want R) {
+	t.Helper()
+	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
+	for i := range g.NumField() {
+		have, need := g.Field(i).Interface(), w.Field(i).Interface()
+		same := have == nil
+		switch need := need.(type) {
+		case time.Time:
+			same = need.Equal(have.(time.Time))
+		case []byte:
+			same = (need == nil) == (have.([]byte) == nil) && bytes.Equal(need, have.([]byte))
+		default:
+			same = have == need
+		}
+		if !same {
+			t.Errorf("%s: %s: got %s, want %s", what, g.Type().Field(i).Name, show(have), show(need))
+		}
+	}
+}
+
+// show prints a value short enough for a message.
+func show(v any) string {
+	switch v := v.(type) {
+	case []byte:
+		if v == nil {
+			return "NULL"
+		}
+		return fmt.Sprintf("%d bytes %.80q", len(v), v)
+	case string:
+		return short(v)
+	case time.Time:
+		if v.IsZero() {
+			return "no time"
+		}
+		return v.UTC().Format(time.RFC3339Nano)
+	case uuid.NullUUID:
+		if !v.Valid {
+			return "NULL"
+		}
+		return v.UUID.String()
+	}
+	return fmt.Sprint(v)
+}
+
+// short quotes a name, without the middle of a long one.
+func short(name string) string {
+	if len(name) > 80 {
+		return fmt.Sprintf("%q... (%d bytes)", name[:40], len(name))
+	}
+	return fmt.Sprintf("%q", name)
+}
+
+func ids(claimed []store.Claimed) []string {
+	all := make([]string, len(claimed))
+	for i, c := range claimed {
+		all[i] = fmt.Sprintf("%s (%s)", c.Run.Name, c.Run.Status)
+	}
+	return all
+}

@@ -1,0 +1,106 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var crashes = []test{
+	{"lost leases are counted, and pause the run at the bound", crashBound},
+	{"a new checkpoint starts the count again", crashProgress},
+	{"a marker is no progress", crashMarker},
+	{"leaving in order is no crash", crashOrderly},
+	{"no bound", crashUnbounded},
+}
+
+func crashBound(b *bed) {
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	q.MaxCrashes = 3
+	for crash := range int16(3) {
+		got := b.claimOne(q, r.ID)
+		if got.Run.Status != store.Running || got.Run.Crashes != crash {
+			b.Fatalf("claim %d: got %s with %d crashes, want running with %d", crash, got.Run.Status, got.Run.Crashes, crash)
+		}
+		if crash == 0 {
+			b.commitStep(b.began(r.ID, 1, 1, "deadly"), false)
+		}
+		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
+	}
+	got := b.claimOne(q, r.ID)
+	run := got.Run
+	if run.Status != store.Paused || run.Crashes != 3 || run.Reason == "" || run.Owner.Valid || !run.WakeAt.IsZero() || run.Epoch != 3 {
+		b.Errorf("the claim after the third crash: got %s, %d crashes, reason %q, owner %s, wake %s, epoch %d;"+
+			" want paused, 3, a reason, NULL, no time, 3", run.Status, run.Crashes, run.Reason, show(run.Owner), show(run.WakeAt), run.Epoch)
+	}
+	wantSteps(b, "a paused run's history", got.History)
+	wantRun(b, "its row", b.row(r.ID), run)
+	q.Now = q.Now.Add(1000 * time.Hour)
+	if again := b.claim(q); len(again.Runs) != 0 {
+		b.Errorf("claimed after it was paused: %v", ids(again.Runs))
+	}
+	wantOutcome(b, "a late finish of the last owner", b.commitRun(b.finish(r.ID, 3)).Outcome, store.Fenced)
+}
+
+func crashProgress(b *bed) {
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	q.MaxCrashes = 2
+	for i, name := range []string{"a", "b", "c", "d"} {
+		got := b.claimOne(q, r.ID)
+		if got.Run.Status != store.Running {
+			b.Fatalf("claim %d: got %s (%q), want running: each of its owners recorded a step", i, got.Run.Status, got.Run.Reason)
+		}
+		b.commitStep(b.completed(r.ID, got.Run.Epoch, name), false)
+		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
+	}
+	for i := range 3 {
+		if b.claimOne(q, r.ID).Run.Status == store.Paused {
+			return
+		}
+		if i == 2 {
+			b.Error("it lost three leases in a row without a checkpoint, at a bound of 2, and is not paused")
+		}
+		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
+	}
+}
+
+func crashMarker(b *bed) {
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	q.MaxCrashes = 2
+	for i := range 2 {
+		got := b.claimOne(q, r.ID)
+		b.commitStep(b.began(r.ID, got.Run.Epoch, int32(i+1), "deadly"), i > 0)
+		b.commitStep(b.began(r.ID, got.Run.Epoch, 1, string(rune('a'+i))), false)
+		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
+	}
+	if got := b.claimOne(q, r.ID); got.Run.Status != store.Paused {
+		b.Errorf("the second crash in a step that only ever began: got %s, want paused", got.Run.Status)
+	}
+}
+
+func crashOrderly(b *bed) {
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	q.MaxCrashes = 1
+	for i, status := range []store.Status{store.Waiting, store.Pending, store.Waiting, store.Pending} {
+		got := b.claimOne(q, r.ID)
+		if got.Run.Status != store.Running || got.Run.Crashes != 0 {
+			b.Fatalf("claim %d: got %s with %d crashes, want running with none", i, got.Run.Status, got.Run.Crashes)
+		}
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: got.Run.Epoch, Status: status, WakeAt: q.Now})
+	}
+}
+
+func crashUnbounded(b *bed) {
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	for i := range int16(12) {
+		if got := b.claimOne(q, r.ID); got.Run.Status != store.Running || got.Run.Crashes != i {
+			b.Fatalf("claim %d: got %s with %d crashes, want running with %d", i, got.Run.Status, got.Run.Crashes, i)
+		}
+		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
+	}
+}

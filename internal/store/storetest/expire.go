@@ -1,0 +1,108 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var expiries = []test{
+	{"only the dead worker's runs become claimable", expireDead},
+	{"only the pairs given, only leases that end in time", expireBounds},
+	{"a worker that leaves is gone at once", expireSelf},
+	{"nobody to expire", expireNobody},
+}
+
+func (b *bed) expire(q store.ClaimQuery, workers ...uuid.UUID) int {
+	b.Helper()
+	n, err := b.s.Expire(b.ctx, workers, q)
+	if err != nil {
+		b.Fatalf("Expire: %v", err)
+	}
+	return n
+}
+
+// owned commits a running run of a worker's, with a lease of half an hour, which lies
+// within that of every query here.
+func (b *bed) owned(worker uuid.UUID, name string) store.Run {
+	b.Helper()
+	r := b.running(name)
+	r.Owner, r.WakeAt = owner(worker), b.in(30*time.Minute)
+	wantOutcome(b, "start of "+name, b.commitStart(r).Outcome, store.Written)
+	return r
+}
+
+func expireDead(b *bed) {
+	dead, alive := uuid.New(), uuid.New()
+	kept := b.owned(alive, "alive's")
+	waiting := b.owned(dead, "dead's, waiting")
+	b.commitRun(store.RunWrite{ID: waiting.ID, Epoch: 1, Status: store.Waiting, WakeAt: b.in(20 * time.Minute)})
+	finished := b.owned(dead, "dead's, finished")
+	b.commitRun(b.finish(finished.ID, 1))
+	one, two := b.owned(dead, "one"), b.owned(dead, "two")
+	q := b.query(b.now)
+	if n := b.expire(q, dead, uuid.New()); n != 2 {
+		b.Errorf("freed %d runs, want 2", n)
+	}
+	got := b.claim(q)
+	var claimed []uuid.UUID
+	for _, c := range got.Runs {
+		claimed = append(claimed, c.Run.ID)
+		if c.Run.Epoch != 2 || c.Run.Owner != owner(q.Worker) {
+			b.Errorf("%s: epoch %d, owner %s, want 2 and %s", c.Run.Name, c.Run.Epoch, show(c.Run.Owner), q.Worker)
+		}
+	}
+	wantIDs(b, "claimed after the expiry", claimed, []uuid.UUID{one.ID, two.ID})
+	wantRun(b, "the living worker's run", b.row(kept.ID), kept)
+	wantOutcome(b, "a step of the dead worker", b.commitStep(b.completed(one.ID, 1, "late"), false).Outcome, store.Fenced)
+	if n := b.expire(q, dead); n != 0 {
+		b.Errorf("a second expiry freed %d runs, want 0", n)
+	}
+}
+
+func expireBounds(b *bed) {
+	dead := uuid.New()
+	other := b.running("another workflow's")
+	other.Owner, other.WakeAt, other.Workflow = owner(dead), b.in(30*time.Minute), "other"
+	b.commitStart(other)
+	long := b.running("a longer lease")
+	long.Owner, long.WakeAt = owner(dead), b.in(3*time.Hour)
+	b.commitStart(long)
+	mine := b.owned(dead, "mine")
+	q := b.query(b.now)
+	if n := b.expire(q, dead); n != 1 {
+		b.Errorf("freed %d runs, want 1", n)
+	}
+	wantRun(b, "another workflow's", b.row(other.ID), other)
+	wantRun(b, "a longer lease", b.row(long.ID), long)
+	b.claimOne(q, mine.ID)
+}
+
+func expireSelf(b *bed) {
+	mine := b.owned(b.worker, "mine")
+	other := b.heartbeat()
+	other.Worker.ID = uuid.New()
+	b.renew(other)
+	b.renew(b.heartbeat())
+	q := b.query(b.now)
+	q.Worker = b.worker
+	if n := b.expire(q, b.worker); n != 1 {
+		b.Errorf("freed %d runs, want 1", n)
+	}
+	if got := b.workers(); len(got) != 1 || got[0].ID != other.Worker.ID {
+		b.Errorf("workers after one has left: got %v, want %s alone", got, other.Worker.ID)
+	}
+	b.claimOne(b.query(b.now), mine.ID)
+}
+
+func expireNobody(b *bed) {
+	r := b.owned(b.worker, "mine")
+	for name, workers := range map[string][]uuid.UUID{"none": nil, "a stranger": {uuid.New()}} {
+		if n := b.expire(b.query(b.now), workers...); n != 0 {
+			b.Errorf("%s: freed %d runs, want 0", name, n)
+		}
+	}
+	wantRun(b, "the run", b.row(r.ID), r)
+}

@@ -1,0 +1,79 @@
+package storetest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var gets = []test{
+	{"by name, by ID, unknown, many", getMany},
+	{"a root without an ID is named by its UUID", getUnnamed},
+	{"the ID is preferred to a name that looks like it", getPreferred},
+	{"only the canonical form is an ID", getCanonical},
+	{"a history is its run's alone", getHistory},
+	{"none", func(b *bed) { b.get() }},
+}
+
+func getMany(b *bed) {
+	var refs []string
+	var want []*store.Run
+	for i := range 150 {
+		r := b.started(fmt.Sprint("order-", i))
+		refs = append(refs, r.Name, "unknown-"+r.Name, r.ID.String(), uuid.NewString())
+		want = append(want, &r, nil, &r, nil)
+	}
+	refs, want = append(refs, refs[0], refs[2], ""), append(want, want[0], want[2], nil)
+	for i, got := range b.get(refs...) {
+		switch {
+		case (got == nil) != (want[i] == nil):
+			b.Errorf("Get %d, %q: there is %v, want %v", i, refs[i], got != nil, want[i] != nil)
+		case got != nil:
+			wantRun(b, fmt.Sprintf("Get %d, %q", i, refs[i]), *got, *want[i])
+		}
+	}
+}
+
+func getUnnamed(b *bed) {
+	r := b.started("")
+	if r.Name != r.ID.String() {
+		b.Fatalf("name %q, want the ID %s", r.Name, r.ID)
+	}
+	wantRun(b, "by its UUID text", b.row(r.ID), r)
+	again := b.commitStart(b.running(r.Name))
+	wantOutcome(b, "a start named after it", again.Outcome, store.Adopted)
+}
+
+func getPreferred(b *bed) {
+	r := b.started("order-42")
+	shadow := b.running(r.ID.String())
+	wantOutcome(b, "a start named after another run's ID", b.commitStart(shadow).Outcome, store.Written)
+	wantRun(b, "by the ID", b.row(r.ID), r)
+	wantRun(b, "by its own ID", b.row(shadow.ID), shadow)
+}
+
+func getCanonical(b *bed) {
+	r := b.started("")
+	id := r.ID.String()
+	for _, other := range []string{strings.ToUpper(id), "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), id + " "} {
+		if rows := b.get(other); rows[0] != nil {
+			b.Errorf("Get %q: found %s, want nothing: as a name it is another", other, rows[0].ID)
+		}
+	}
+	named := b.started(strings.ToUpper(id) + "-X")
+	if rows := b.get(named.Name); rows[0] == nil || rows[0].ID != named.ID {
+		b.Errorf("Get %q: got %v, want %s", named.Name, rows[0], named.ID)
+	}
+}
+
+func getHistory(b *bed) {
+	one, two := b.started("one"), b.started("two")
+	wantSteps(b, "a run without steps", b.history(one.ID))
+	b.commitStep(b.completed(two.ID, 1, "two's"), false)
+	wantSteps(b, "still without", b.history(one.ID))
+	wantSteps(b, "two's", b.history(two.ID), b.completed(two.ID, 1, "two's"))
+	wantSteps(b, "no run", b.history(uuid.New()))
+}

@@ -1,0 +1,129 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var leases = []test{
+	{"a renewal extends what is held and names what is lost", leaseRenew},
+	{"many in any order", leaseMany},
+	{"a heartbeat registers the worker", leaseWorkers},
+	{"the pulse is the database's clock", leasePulse},
+}
+
+func (b *bed) heartbeat(leases ...store.Lease) store.Heartbeat {
+	return store.Heartbeat{
+		Worker: store.Worker{ID: b.worker, Name: "host-1", Version: "v1", Capacity: 100, Active: int32(len(leases)), StartedAt: b.now},
+		Leases: leases, LeaseUntil: b.in(9 * time.Hour),
+	}
+}
+
+func leaseRenew(b *bed) {
+	held, finished, parked := b.started("held"), b.started("finished"), b.started("parked")
+	b.commitRun(b.finish(finished.ID, 1))
+	b.commitRun(store.RunWrite{ID: parked.ID, Epoch: 1, Status: store.Waiting, WakeAt: b.in(2 * time.Hour)})
+	stolen := b.running("stolen")
+	stolen.WakeAt = b.now
+	b.commitStart(stolen)
+	b.claimOne(b.query(b.now), stolen.ID)
+	foreign := b.running("foreign")
+	foreign.Owner = owner(uuid.New())
+	b.commitStart(foreign)
+	before := []store.Run{b.row(finished.ID), b.row(parked.ID), b.row(stolen.ID), b.row(foreign.ID)}
+	lost := []uuid.UUID{finished.ID, parked.ID, stolen.ID, foreign.ID, uuid.New()}
+
+	h := b.heartbeat(store.Lease{Run: held.ID, Epoch: 1})
+	for _, id := range lost {
+		h.Leases = append(h.Leases, store.Lease{Run: id, Epoch: 1})
+	}
+	pulse := b.renew(h)
+	wantIDs(b, "lost", pulse.Lost, lost)
+	held.WakeAt = h.LeaseUntil
+	wantRun(b, "the run held", b.row(held.ID), held)
+	for _, r := range before {
+		wantRun(b, "the run lost, "+r.Name, b.row(r.ID), r)
+	}
+	if got := b.renew(b.heartbeat(store.Lease{Run: held.ID, Epoch: 2})); !slices.Equal(got.Lost, []uuid.UUID{held.ID}) {
+		b.Errorf("a lease of an epoch that is not there yet: lost %v, want it lost", got.Lost)
+	}
+}
+
+func leaseMany(b *bed) {
+	batch := &store.Batch{}
+	for range 300 {
+		batch.Starts = append(batch.Starts, &store.Start{Run: b.running("")})
+	}
+	b.commit(batch)
+	h := b.heartbeat()
+	var lost []uuid.UUID
+	for i, w := range batch.Starts {
+		lease := store.Lease{Run: w.Run.ID, Epoch: 1}
+		if i%3 == 0 {
+			lease.Epoch, lost = 2, append(lost, w.Run.ID)
+		}
+		h.Leases = append(h.Leases, lease)
+	}
+	slices.Reverse(h.Leases)
+	wantIDs(b, "lost", b.renew(h).Lost, lost)
+	for i, w := range batch.Starts {
+		if i%3 > 0 {
+			w.Run.WakeAt = h.LeaseUntil
+		}
+		wantRun(b, "the run", b.row(w.Run.ID), w.Run)
+	}
+}
+
+func leaseWorkers(b *bed) {
+	if got := b.workers(); len(got) != 0 {
+		b.Errorf("an empty database has workers: %v", got)
+	}
+	var want []store.Worker
+	for i, name := range []string{"third", "first", "it's the second; \U0001F680"} {
+		w := store.Worker{ID: uuid.New(), Name: name, Version: "v1", Capacity: 7, Active: int32(i), StartedAt: b.in(-time.Duration([]int{1, 3, 2}[i]) * time.Hour)}
+		w.HeartbeatAt = b.renew(store.Heartbeat{Worker: w, LeaseUntil: b.in(time.Hour)}).Now
+		want = append(want, w)
+	}
+	want[0].Active, want[0].Capacity = 5, 8
+	want[0].HeartbeatAt = b.renew(store.Heartbeat{Worker: want[0], LeaseUntil: b.in(time.Hour)}).Now
+	want = []store.Worker{want[1], want[2], want[0]}
+	got := b.workers()
+	if len(got) != len(want) {
+		b.Fatalf("got %d workers, want %d", len(got), len(want))
+	}
+	for i := range got {
+		// The pulse may be read in another statement than the row is written in.
+		if apart := got[i].HeartbeatAt.Sub(want[i].HeartbeatAt).Abs(); apart < time.Minute {
+			got[i].HeartbeatAt = want[i].HeartbeatAt
+		}
+		wantFields(b, "worker, oldest first: "+want[i].Name, got[i], want[i])
+	}
+}
+
+func leasePulse(b *bed) {
+	for range 3 {
+		before := b.clock()
+		pulse := b.renew(b.heartbeat())
+		after := b.clock()
+		const tick = time.Microsecond // rounding
+		if pulse.Now.Before(before.Add(-tick)) || pulse.Now.After(after.Add(tick)) {
+			b.Errorf("the pulse says %s, want it between %s and %s, the clock before and after", show(pulse.Now), show(before), show(after))
+		}
+	}
+}
+
+// wantIDs compares sets.
+func wantIDs(b *bed, what string, got, want []uuid.UUID) {
+	b.Helper()
+	order := func(l, r uuid.UUID) int { return slices.Compare(l[:], r[:]) }
+	got, want = slices.Clone(got), slices.Clone(want)
+	slices.SortFunc(got, order)
+	slices.SortFunc(want, order)
+	if !slices.Equal(got, want) {
+		b.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}

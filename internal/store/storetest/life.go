@@ -1,0 +1,126 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var contexts = []test{
+	{"a cancelled context ends every call, and nothing else", contextCancelled},
+	{"a context that ends in the middle", contextRace},
+	{"a closed store says so", contextClosed},
+	{"it has a name", contextName},
+}
+
+// calls is every method that takes a context and answers at once.
+func (b *bed) calls() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"Commit": func(ctx context.Context) error {
+			return b.s.Commit(ctx, &store.Batch{Starts: []*store.Start{{Run: b.running("cancelled")}}})
+		},
+		"Claim": func(ctx context.Context) error {
+			_, err := b.s.Claim(ctx, b.query(b.now))
+			return err
+		},
+		"Renew": func(ctx context.Context) error {
+			_, err := b.s.Renew(ctx, b.heartbeat())
+			return err
+		},
+		"Expire": func(ctx context.Context) error {
+			_, err := b.s.Expire(ctx, []uuid.UUID{b.worker}, b.query(b.now))
+			return err
+		},
+		"Get": func(ctx context.Context) error {
+			_, err := b.s.Get(ctx, []store.Ref{{Text: "cancelled"}})
+			return err
+		},
+		"History": func(ctx context.Context) error {
+			_, err := b.s.History(ctx, uuid.New())
+			return err
+		},
+		"Workers": func(ctx context.Context) error {
+			_, err := b.s.Workers(ctx)
+			return err
+		},
+		"Now": func(ctx context.Context) error {
+			_, err := b.s.Now(ctx)
+			return err
+		},
+	}
+}
+
+func contextCancelled(b *bed) {
+	r := b.queued("due", b.now)
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	for name, call := range b.calls() {
+		if err := call(ctx); !errors.Is(err, context.Canceled) {
+			b.Errorf("%s with a cancelled context: got %v, want %v", name, err, context.Canceled)
+		}
+	}
+	if rows := b.get("cancelled"); rows[0] != nil {
+		b.Error("the start of a cancelled call is there")
+	}
+	b.claimOne(b.query(b.now), r.ID) // not taken by the cancelled claim
+	for name, call := range b.calls() {
+		if err := call(b.ctx); err != nil {
+			b.Errorf("%s after that: %v", name, err)
+		}
+	}
+}
+
+// Wherever the cancel strikes, a commit is whole or absent, and its replay settles it.
+func contextRace(b *bed) {
+	r := b.started("")
+	for i := range 50 {
+		batch := &store.Batch{}
+		for range 100 {
+			batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(r.ID, 1, uuid.NewString())})
+		}
+		ctx, cancel := context.WithCancel(b.ctx)
+		done := make(chan error, 1)
+		go func() { done <- b.s.Commit(ctx, batch) }()
+		for range i * 20 {
+			b.s.Name() // a little work, so that the cancel comes at another moment each time
+		}
+		cancel()
+		err := <-done
+		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrUnavailable) {
+			b.Fatalf("a commit cancelled in the middle: got %v, want %v", err, context.Canceled)
+		}
+		if n := len(b.history(r.ID)) - 100*i; n != 0 && n != 100 || err == nil && n != 100 {
+			b.Fatalf("a commit cancelled in the middle (%v) wrote %d of 100 steps", err, n)
+		}
+		b.commit(batch)
+		for _, w := range batch.Steps {
+			wantOutcome(b, "the replay", w.Outcome, store.Written)
+		}
+	}
+}
+
+func contextClosed(b *bed) {
+	if err := b.s.Close(); err != nil {
+		b.Fatalf("Close: %v", err)
+	}
+	for name, call := range b.calls() {
+		if err := call(b.ctx); !errors.Is(err, store.ErrClosed) {
+			b.Errorf("%s of a closed store: got %v, want %v", name, err, store.ErrClosed)
+		}
+	}
+	if err := b.s.Attend(b.ctx, b.worker, func() {}); !errors.Is(err, store.ErrClosed) {
+		b.Errorf("Attend of a closed store: got %v, want %v", err, store.ErrClosed)
+	}
+	if err := b.s.Close(); err != nil {
+		b.Errorf("a second Close: %v", err)
+	}
+}
+
+func contextName(b *bed) {
+	if got := b.s.Name(); got != "postgres" && got != "sqlite" {
+		b.Errorf("Name: got %q, want postgres or sqlite", got)
+	}
+}

@@ -1,0 +1,106 @@
+package storetest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var names = []test{
+	{"every name is kept bytewise", nameSteps},
+	{"every ID is kept bytewise", nameRoots},
+	{"every queue and workflow is kept bytewise", namePairs},
+}
+
+// oddNames are all different, however alike some look.
+func oddNames() []string {
+	all := []string{
+		"a", "A", "a ", " a", "a\t", "a\n", "ä", "a\u0308", "\u00e4 ", // the last ones look alike
+		`it's "quoted" \ and 'so'`, "%s %d %", "$1, ?1, :a, @b, {}", "{1,2}", "NULL", "null", "", "-- no", "; DROP TABLE step;",
+		"\U0001F680 start", "\U0001F468\u200d\U0001F469", "日本語", "\u202eright to left", "\uffff", "\U0010ffff", "\x01\x7f",
+		strings.Repeat(" ", 7), "B", "b", "_", "Z",
+	}
+	long := make([]byte, 2048) // does not compress, so that an index must hold it as it is
+	for i := range long {
+		long[i] = byte('!' + rand.IntN('~'-'!'))
+	}
+	return append(all, string(long), string(long[:2047]), string(long[:2047])+" ")
+}
+
+func nameSteps(b *bed) {
+	r := b.started("")
+	batch := &store.Batch{}
+	var want []store.Step
+	for _, name := range oddNames() {
+		s := b.completed(r.ID, 1, name)
+		s.Output = []byte("the step " + name)
+		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
+		want = append(want, s)
+	}
+	for _, when := range []string{"first", "replayed"} {
+		b.commit(batch)
+		for _, w := range batch.Steps {
+			wantOutcome(b, "step "+short(w.Step.Name)+", "+when, w.Outcome, store.Written)
+		}
+	}
+	slices.SortFunc(want, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
+	wantSteps(b, "history", b.history(r.ID), want...)
+	for _, w := range batch.Steps {
+		second := w.Step
+		second.Attempt = 2
+		got := b.commitStep(second, false)
+		wantOutcome(b, "second writer of "+short(second.Name), got.Outcome, store.Adopted)
+		wantRecorded(b, "second writer of "+short(second.Name), got.Recorded, w.Step)
+	}
+}
+
+func nameRoots(b *bed) {
+	batch := &store.Batch{}
+	var all []string
+	for _, name := range oddNames() {
+		if name == "" {
+			continue // a root without a name is named after its ID
+		}
+		all = append(all, name)
+		batch.Starts = append(batch.Starts, &store.Start{Run: b.running(name)})
+	}
+	b.commit(batch)
+	rows := b.get(all...)
+	for i, w := range batch.Starts {
+		wantOutcome(b, "start "+short(w.Run.Name), w.Outcome, store.Written)
+		if rows[i] == nil {
+			b.Errorf("Get %s: not found", short(w.Run.Name))
+			continue
+		}
+		wantRun(b, "Get "+short(w.Run.Name), *rows[i], w.Run)
+		again := b.commitStart(b.running(w.Run.Name))
+		wantOutcome(b, "second start of "+short(w.Run.Name), again.Outcome, store.Adopted)
+		if again.Existing == nil || again.Existing.ID != w.Run.ID {
+			b.Errorf("second start of %s: got %v attached, want %s", short(w.Run.Name), again.Existing, w.Run.ID)
+		}
+	}
+}
+
+func namePairs(b *bed) {
+	var all []string
+	for _, name := range oddNames() {
+		if len(name) < 1000 { // two of them, and more, in one index entry
+			all = append(all, name)
+		}
+	}
+	for i, name := range all {
+		r := b.pending("", b.now)
+		r.Queue, r.Workflow = name, all[len(all)-1-i]
+		wantOutcome(b, "start", b.commitStart(r).Outcome, store.Written)
+	}
+	for i, name := range all {
+		q := b.query(b.now)
+		q.Pairs = []store.Pair{{Queue: name, Workflow: all[len(all)-1-i]}}
+		got := b.claim(q).Runs
+		if len(got) != 1 || got[0].Run.Queue != name || got[0].Run.Workflow != q.Pairs[0].Workflow {
+			b.Errorf("claim from queue %s, workflow %s: got %v, want the one run there", short(name), short(q.Pairs[0].Workflow), ids(got))
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// RunPair tries what takes two handles on one database, as two processes have them.
+// open answers two stores on one fresh, empty database, and closes them at the end.
+func RunPair(t *testing.T, open func(t *testing.T) (a, b store.Store)) {
+	for _, c := range []struct {
+		name string
+		run  func(b *bed, other store.Store)
+	}{
+		{"what one commits the other reads", pairReads},
+		{"one takes over from the other", pairTakeover},
+		{"a hint crosses over", pairHint},
+		{"attending ends with its context", pairAttendEnds},
+		{"the living are not dead", pairDead},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			one, other := open(t)
+			c.run(newBed(t, one), other)
+		})
+	}
+}
+
+// through is the same case seen by the other handle.
+func (b *bed) through(s store.Store) *bed {
+	other := *b
+	other.s = s
+	return &other
+}
+
+func pairReads(b *bed, s store.Store) {
+	other := b.through(s)
+	r := b.started("order-42")
+	wantRun(b, "read through the other", other.row(r.ID), r)
+	done := b.completed(r.ID, 1, "charge")
+	wantOutcome(b, "a step through the other", other.commitStep(done, false).Outcome, store.Written)
+	wantSteps(b, "read back through the first", b.history(r.ID), done)
+	second := done
+	second.Attempt = 2
+	w := b.commitStep(second, false)
+	wantOutcome(b, "a second writer", w.Outcome, store.Adopted)
+	wantRecorded(b, "a second writer", w.Recorded, done)
+}
+
+func pairTakeover(b *bed, s store.Store) {
+	other := b.through(s)
+	r := b.queued("", b.now)
+	b.claimOne(b.query(b.now), r.ID)
+	b.commitStep(b.completed(r.ID, 1, "charge"), false)
+	got := other.claimOne(b.query(b.in(2*time.Hour)), r.ID)
+	wantSteps(b, "the history that crossed over", got.History, b.completed(r.ID, 1, "charge"))
+	wantOutcome(b, "a step of the superseded", b.commitStep(b.completed(r.ID, 1, "late"), false).Outcome, store.Fenced)
+	wantOutcome(b, "a finish of the superseded", b.commitRun(b.finish(r.ID, 1)).Outcome, store.Fenced)
+	wantOutcome(b, "a finish of the owner", other.commitRun(b.finish(r.ID, 2)).Outcome, store.Written)
+}
+
+// attendance is a call of Attend in the background.
+type attendance struct {
+	hints chan struct{} // holds one
+	stop  context.CancelFunc
+	done  chan error
+}
+
+func (b *bed) attend(worker uuid.UUID) *attendance {
+	ctx, stop := context.WithCancel(b.ctx)
+	a := &attendance{hints: make(chan struct{}, 1), stop: stop, done: make(chan error, 1)}
+	go func() {
+		a.done <- b.s.Attend(ctx, worker, func() {
+			select {
+			case a.hints <- struct{}{}:
+			default: // one is there already
+			}
+		})
+	}()
+	b.Cleanup(stop)
+	return a
+}
+
+// established makes runs claimable through another handle until the first hint comes:
+// from then on, none is missed.
+func (b *bed) established(a *attendance, other *bed) {
+	b.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		other.queued("", b.now)
+		select {
+		case <-a.hints:
+			return
+		case <-tick.C:
+		case err := <-a.done:
+			b.Fatalf("Attend returned while its context lives: %v", err)
+		case <-b.ctx.Done():
+			b.Fatal("Attend never gave a hint of what another handle made claimable")
+		}
+	}
+}
+
+func (b *bed) wantEnd(a *attendance) {
+	b.Helper()
+	select {
+	case err := <-a.done:
+		if err != nil && !errors.Is(err, context.Canceled) {
+			b.Errorf("Attend, after its context ended: got %v, want nil or %v", err, context.Canceled)
+		}
+	case <-b.ctx.Done():
+		b.Fatal("Attend did not return after its context had ended")
+	}
+}
+
+func pairHint(b *bed, s store.Store) {
+	other := b.through(s)
+	a := b.attend(b.worker)
+	b.established(a, other)
+	for round := range 5 {
+		for range 100 { // what is still under way of the runs before
+			select {
+			case <-a.hints:
+			default:
+			}
+		}
+		switch round {
+		case 0, 1, 2:
+			other.queued("", b.now)
+		case 3, 4: // a run that goes back is claimable too
+			r := other.started("")
+			other.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Pending, WakeAt: b.now})
+		}
+		select {
+		case <-a.hints:
+		case <-b.ctx.Done():
+			b.Fatalf("round %d: no hint of what another handle made claimable", round)
+		}
+	}
+	a.stop()
+	b.wantEnd(a)
+}
+
+func pairAttendEnds(b *bed, s store.Store) {
+	for range 3 { // the second finds what the first had undone
+		a := b.attend(b.worker)
+		b.established(a, b.through(s))
+		a.stop()
+		b.wantEnd(a)
+	}
+	at := b.attend(b.worker)
+	at.stop() // before it has begun
+	b.wantEnd(at)
+	b.commit(&store.Batch{Starts: []*store.Start{{Run: b.running("")}}})
+}
+
+// Dead is an accelerator, so that it may miss a death, but never names the living.
+func pairDead(b *bed, s store.Store) {
+	other := b.through(s)
+	b.renew(b.heartbeat())
+	a := b.attend(b.worker)
+	b.established(a, other)
+	b.renew(b.heartbeat())
+	self := other.heartbeat()
+	self.Worker.ID = uuid.New()
+	other.renew(self)
+	dead := func() []uuid.UUID {
+		b.Helper()
+		dead, err := s.Dead(b.ctx, self.Worker.ID)
+		if err != nil {
+			b.Fatalf("Dead: %v", err)
+		}
+		return dead
+	}
+	for range 20 {
+		if got := dead(); len(got) != 0 {
+			b.Fatalf("dead: got %v, while %s attends and %s asks", got, b.worker, self.Worker.ID)
+		}
+	}
+	if err := b.s.Close(); err != nil { // ends it at once, as a death would
+		b.Fatalf("Close: %v", err)
+	}
+	select {
+	case <-a.done:
+	case <-b.ctx.Done():
+		b.Fatal("Attend did not return after its store was closed")
+	}
+	if got := dead(); slices.ContainsFunc(got, func(id uuid.UUID) bool { return id != b.worker }) {
+		b.Errorf("dead: got %v, want %s or nobody", got, b.worker)
+	}
+}

@@ -1,0 +1,265 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var races = []test{
+	{"one writer of a step wins", raceStep},
+	{"one start of a name wins", raceStart},
+	{"one finish of a run wins", raceFinish},
+	{"claimers never share a run", raceClaim},
+	{"random batches never deadlock", raceBatches},
+}
+
+// together runs n functions at once, and fails the case on the first error.
+func (b *bed) together(n int, work func(i int) error) {
+	b.Helper()
+	var all sync.WaitGroup
+	gate := make(chan struct{})
+	for i := range n {
+		all.Go(func() {
+			<-gate
+			if err := work(i); err != nil {
+				b.Errorf("goroutine %d: %v", i, err)
+			}
+		})
+	}
+	close(gate)
+	all.Wait()
+	if b.Failed() {
+		b.FailNow()
+	}
+}
+
+func raceStep(b *bed) {
+	r := b.started("")
+	for round := range 5 {
+		name := fmt.Sprint("charge-", round)
+		writes := make([]*store.StepWrite, 16)
+		b.together(len(writes), func(i int) error {
+			s := b.completed(r.ID, 1, name)
+			s.Attempt, s.Output = int32(i+1), []byte(fmt.Sprint(i))
+			writes[i] = &store.StepWrite{Step: s}
+			return b.settle(&store.Batch{Steps: writes[i : i+1]})
+		})
+		var winner *store.Step
+		for _, w := range writes {
+			if w.Outcome == store.Written {
+				if winner != nil {
+					b.Fatalf("attempts %d and %d of %s were both written", winner.Attempt, w.Step.Attempt, name)
+				}
+				winner = &w.Step
+			}
+		}
+		if winner == nil {
+			b.Fatalf("no attempt of %s was written", name)
+		}
+		for _, w := range writes {
+			if w.Outcome != store.Written {
+				wantOutcome(b, name, w.Outcome, store.Adopted)
+				wantRecorded(b, name, w.Recorded, *winner)
+			}
+		}
+		wantFields(b, "history", b.history(r.ID)[round], *winner)
+	}
+}
+
+// settle commits a batch until no step of it is answered Locked.
+func (b *bed) settle(batch *store.Batch) error {
+	for {
+		if err := b.s.Commit(b.ctx, batch); err != nil {
+			return err
+		}
+		locked := &store.Batch{}
+		for _, w := range batch.Steps {
+			if w.Outcome == store.Locked {
+				locked.Steps = append(locked.Steps, w)
+			}
+		}
+		if len(locked.Steps) == 0 {
+			return nil
+		}
+		batch = locked
+	}
+}
+
+func raceStart(b *bed) {
+	starts := make([]*store.Start, 16)
+	b.together(len(starts), func(i int) error {
+		starts[i] = &store.Start{Run: b.running("order-42")}
+		return b.s.Commit(b.ctx, &store.Batch{Starts: starts[i : i+1]})
+	})
+	first := b.get("order-42")[0]
+	if first == nil {
+		b.Fatal("no start was written")
+	}
+	for i, w := range starts {
+		if w.Run.ID == first.ID {
+			wantOutcome(b, fmt.Sprint("start ", i, ", the winner"), w.Outcome, store.Written)
+			continue
+		}
+		wantOutcome(b, fmt.Sprint("start ", i), w.Outcome, store.Adopted)
+		if w.Existing == nil {
+			b.Errorf("start %d: no row is attached", i)
+			continue
+		}
+		wantRun(b, fmt.Sprint("start ", i), *w.Existing, *first)
+	}
+}
+
+func raceFinish(b *bed) {
+	r := b.started("")
+	writes := make([]*store.RunWrite, 16)
+	b.together(len(writes), func(i int) error {
+		w := b.finish(r.ID, 1)
+		w.Output = []byte(fmt.Sprint(i))
+		writes[i] = &w
+		return b.s.Commit(b.ctx, &store.Batch{Runs: writes[i : i+1]})
+	})
+	got := b.row(r.ID)
+	for i, w := range writes {
+		want := store.Fenced
+		if string(w.Output) == string(got.Output) {
+			want = store.Written
+		}
+		wantOutcome(b, fmt.Sprintf("finish %d, while the row has %s", i, got.Output), w.Outcome, want)
+	}
+}
+
+func raceClaim(b *bed) {
+	const due = 200
+	batch := &store.Batch{}
+	for range due {
+		batch.Starts = append(batch.Starts, &store.Start{Run: b.pending("", b.now)})
+	}
+	b.commit(batch)
+	var mu sync.Mutex
+	owners := make(map[uuid.UUID]uuid.UUID)
+	var claimed atomic.Int32
+	b.together(12, func(int) error {
+		q := b.query(b.in(time.Second))
+		for q.Limit = 7; claimed.Load() < due; {
+			got, err := b.s.Claim(b.ctx, q)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			for _, c := range got.Runs {
+				if had, ok := owners[c.Run.ID]; ok {
+					b.Errorf("run %s was claimed by %s and by %s", c.Run.ID, had, q.Worker)
+				}
+				owners[c.Run.ID] = q.Worker
+				claimed.Add(1)
+			}
+			mu.Unlock()
+		}
+		return nil
+	})
+	for _, w := range batch.Starts {
+		got := b.row(w.Run.ID)
+		if got.Epoch != 1 || got.Owner != owner(owners[got.ID]) {
+			b.Errorf("run %s: epoch %d, owner %s, want 1 and %s", got.ID, got.Epoch, show(got.Owner), owners[got.ID])
+		}
+	}
+}
+
+// Batches overlap in runs, steps and starts, in any order, beside renewals of the same
+// runs. Nothing may fail, and each row has one writer.
+func raceBatches(b *bed) {
+	const writers, rounds, names = 64, 8, 12
+	live, doomed := make([]uuid.UUID, 10), make([]uuid.UUID, 40)
+	for _, group := range [][]uuid.UUID{live, doomed} {
+		for i := range group {
+			group[i] = b.started("").ID
+		}
+	}
+	var mu sync.Mutex
+	written := make(map[string]store.Step)
+	finished := make(map[uuid.UUID]string)
+	record := func(by string, batch *store.Batch) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, w := range batch.Steps {
+			key := w.Step.RunID.String() + w.Step.Name
+			if had, ok := written[key]; ok && w.Outcome == store.Written {
+				b.Errorf("step %s was written by %s and by %s", key, had.Output, w.Step.Output)
+			}
+			if w.Outcome == store.Written {
+				written[key] = w.Step
+			}
+		}
+		for _, w := range batch.Runs {
+			if had, ok := finished[w.ID]; ok && w.Outcome == store.Written {
+				b.Errorf("run %s was finished by %s and by %s", w.ID, had, by)
+			}
+			if w.Outcome == store.Written {
+				finished[w.ID] = by
+			}
+		}
+	}
+	b.together(writers, func(i int) error {
+		for round := range rounds {
+			if i%16 == 0 {
+				h := b.heartbeat()
+				h.Worker.ID = uuid.New()
+				for _, at := range rand.Perm(len(live)) {
+					h.Leases = append(h.Leases, store.Lease{Run: live[at], Epoch: 1})
+				}
+				if _, err := b.s.Renew(b.ctx, h); err != nil {
+					return fmt.Errorf("renew: %w", err)
+				}
+				continue
+			}
+			by := fmt.Sprintf("writer %d, round %d", i, round)
+			batch := b.randomBatch(append(live[:len(live):len(live)], doomed...), doomed, names, int32(i*rounds+round+1), by)
+			if err := b.settle(batch); err != nil {
+				return fmt.Errorf("commit: %w", err)
+			}
+			record(by, batch)
+		}
+		return nil
+	})
+	total := 0
+	for _, run := range append(live, doomed...) {
+		for _, s := range b.history(run) {
+			total++
+			want, ok := written[s.RunID.String()+s.Name]
+			if !ok {
+				b.Errorf("the step %s of %s is there, and nobody was told that it was written", s.Name, s.RunID)
+				continue
+			}
+			wantFields(b, "step "+s.Name, s, want)
+		}
+	}
+	if total != len(written) {
+		b.Errorf("%d steps are there, %d were answered written", total, len(written))
+	}
+}
+
+// randomBatch has steps of many runs, ends of some, and starts of a few common names.
+func (b *bed) randomBatch(all, doomed []uuid.UUID, names int, attempt int32, by string) *store.Batch {
+	batch := &store.Batch{}
+	for _, at := range rand.Perm(len(all) * names)[:20] {
+		s := b.completed(all[at/names], 1, fmt.Sprint("step-", at%names))
+		s.Attempt, s.Output = attempt, []byte(by)
+		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s, Exists: rand.IntN(4) == 0})
+	}
+	for _, at := range rand.Perm(len(doomed))[:2] {
+		w := b.finish(doomed[at], 1)
+		w.Output = []byte(by)
+		batch.Runs = append(batch.Runs, &w)
+	}
+	for _, at := range rand.Perm(20)[:3] {
+		batch.Starts = append(batch.Starts, &store.Start{Run: b.running(fmt.Sprint("common-", at))})
+	}
+	return batch
+}

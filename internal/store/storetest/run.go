@@ -1,0 +1,137 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var runs = []test{
+	{"each way to end an ownership", runEnds},
+	{"a trace replaces the row's unless empty", runTrace},
+	{"an older epoch is fenced", runOldEpoch},
+	{"what does not run is fenced", runNotRunning},
+	{"a replay is written", runReplay},
+	{"the first end stays", runFirstEnd},
+	{"a finished run is never due", runNeverDue},
+}
+
+func runEnds(b *bed) {
+	for _, w := range []store.RunWrite{
+		{Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(time.Second)},
+		{Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.in(time.Second)},
+		{Status: store.Cancelled, Error: []byte(`"stop"`), Reason: "by hand", EndedAt: b.in(time.Second)},
+		{Status: store.Waiting, WakeAt: b.in(time.Hour)},
+		{Status: store.Waiting},
+		{Status: store.Pending, WakeAt: b.now},
+		{Status: store.Paused, Reason: "it's 100 % broken"},
+	} {
+		r := b.started("")
+		w.ID, w.Epoch = r.ID, 1
+		b.commitStep(b.completed(r.ID, 1, "charge"), false)
+		wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
+		r.Status, r.Output, r.Error, r.Reason, r.WakeAt, r.EndedAt, r.Owner = w.Status, w.Output, w.Error, w.Reason, w.WakeAt, w.EndedAt, uuid.NullUUID{}
+		wantRun(b, w.Status.String(), b.row(r.ID), r)
+		wantSteps(b, w.Status.String(), b.history(r.ID), b.completed(r.ID, 1, "charge"))
+	}
+}
+
+func runTrace(b *bed) {
+	for given, want := range map[string]string{"": "first", "second": "second"} {
+		r := b.running("")
+		r.Trace = "first"
+		b.commitStart(r)
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Waiting, Trace: given})
+		if got := b.row(r.ID).Trace; got != want {
+			b.Errorf("trace %q over \"first\": got %q, want %q", given, got, want)
+		}
+	}
+}
+
+func runOldEpoch(b *bed) {
+	r := b.queued("", b.now)
+	b.claimOne(b.query(b.now), r.ID)
+	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
+	before := b.row(r.ID)
+	for _, epoch := range []int32{0, 1, 3} {
+		w := b.commitRun(b.finish(r.ID, epoch))
+		what := fmt.Sprintf("a finish at epoch %d of a run at 2", epoch)
+		wantOutcome(b, what, w.Outcome, store.Fenced)
+		wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: 2})
+	}
+	wantRun(b, "the run", b.row(r.ID), before)
+	wantOutcome(b, "the owner's finish", b.commitRun(b.finish(r.ID, 2)).Outcome, store.Written)
+}
+
+func runNotRunning(b *bed) {
+	id, _ := store.NewRootID("")
+	w := b.commitRun(b.finish(id, 1))
+	wantOutcome(b, "no run", w.Outcome, store.Fenced)
+	wantState(b, "no run", w.State, store.RunState{})
+	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Failed, store.Cancelled} {
+		r := b.started("")
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status})
+		before := b.row(r.ID)
+		w := b.commitRun(b.finish(r.ID, 1))
+		wantOutcome(b, status.String(), w.Outcome, store.Fenced)
+		wantState(b, status.String(), w.State, store.RunState{Found: true, Status: status, Epoch: 1})
+		wantRun(b, "the run, "+status.String(), b.row(r.ID), before)
+	}
+}
+
+func runReplay(b *bed) {
+	for _, w := range []*store.RunWrite{
+		{Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.now},
+		{Status: store.Waiting, WakeAt: b.in(time.Hour)},
+		{Status: store.Pending, WakeAt: b.in(time.Hour)},
+		{Status: store.Paused, Reason: "by hand"},
+	} {
+		r := b.started("")
+		w.ID, w.Epoch = r.ID, 1
+		for _, when := range []string{"first", "replayed"} {
+			w.Outcome, w.State = store.Fenced, store.RunState{Found: true} // answers of an earlier try
+			b.commit(&store.Batch{Runs: []*store.RunWrite{w}})
+			wantOutcome(b, w.Status.String()+", "+when, w.Outcome, store.Written)
+		}
+	}
+	parked := b.started("")
+	park := store.RunWrite{ID: parked.ID, Epoch: 1, Status: store.Waiting, WakeAt: b.in(time.Minute)}
+	b.commitRun(park)
+	b.claimOne(b.query(b.in(time.Minute)), parked.ID)
+	w := b.commitRun(park)
+	wantOutcome(b, "a park replayed after the next claim", w.Outcome, store.Fenced)
+	wantState(b, "a park replayed after the next claim", w.State, store.RunState{Found: true, Status: store.Running, Epoch: 2})
+}
+
+func runFirstEnd(b *bed) {
+	r := b.started("")
+	b.commitRun(b.finish(r.ID, 1))
+	first := b.row(r.ID)
+	second := b.finish(r.ID, 1)
+	second.Output = []byte(`"other"`)
+	for _, w := range []store.RunWrite{
+		second,
+		{ID: r.ID, Epoch: 1, Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now},
+		{ID: r.ID, Epoch: 1, Status: store.Pending, WakeAt: b.now},
+		{ID: r.ID, Epoch: 1, Status: store.Cancelled, EndedAt: b.now},
+	} {
+		got := b.commitRun(w)
+		wantOutcome(b, w.Status.String()+" after completed", got.Outcome, store.Fenced)
+		wantState(b, w.Status.String()+" after completed", got.State, store.RunState{Found: true, Status: store.Completed, Epoch: 1})
+	}
+	wantRun(b, "the run", b.row(r.ID), first)
+}
+
+func runNeverDue(b *bed) {
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Paused, store.Waiting} {
+		r := b.started("")
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status})
+	}
+	got := b.claim(b.query(b.in(1000 * time.Hour)))
+	if len(got.Runs) != 0 || !got.Next.IsZero() {
+		b.Errorf("got %v, next %s, want nothing due, ever", ids(got.Runs), show(got.Next))
+	}
+}

@@ -1,0 +1,173 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var starts = []test{
+	{"an owned start is a running run", startOwned},
+	{"a pending start is claimable", startPending},
+	{"the same name adopts", startAdopts},
+	{"the same name twice in a batch", startTwice},
+	{"a replay is written", startReplay},
+	{"names are unique below a parent only", startParents},
+	{"names are unique in a shard only", startShards},
+	{"a large batch in any order", startMany},
+	{"nanoseconds do not matter", startNanoseconds},
+}
+
+func startOwned(b *bed) {
+	r := b.running("order-42")
+	r.Version, r.Trace, r.Deadline = "v1.2", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", b.in(24*time.Hour)
+	wantOutcome(b, "start", b.commitStart(r).Outcome, store.Written)
+	wantRun(b, "the run started", b.row(r.ID), r)
+	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 0 {
+		b.Errorf("a run whose lease holds was claimed: %v", ids(got.Runs))
+	}
+}
+
+func startPending(b *bed) {
+	r := b.queued("order-42", b.in(time.Minute))
+	wantRun(b, "the run started", b.row(r.ID), r)
+	got := b.claimOne(b.query(b.in(time.Minute)), r.ID)
+	if got.Run.Epoch != 1 {
+		b.Errorf("epoch after the first claim: got %d, want 1", got.Run.Epoch)
+	}
+}
+
+func startAdopts(b *bed) {
+	first := b.started("order-42")
+	finish := b.finish(first.ID, 1)
+	for _, state := range []string{"running", "completed"} {
+		second := b.running("order-42")
+		second.Input, second.Workflow = []byte(`"other"`), "other"
+		w := b.commitStart(second)
+		wantOutcome(b, "second start of a "+state+" run", w.Outcome, store.Adopted)
+		if w.Existing == nil {
+			b.Fatalf("second start of a %s run: no row is attached", state)
+		}
+		wantRun(b, "the row attached, "+state, *w.Existing, first)
+		if rows := b.get(second.ID.String()); rows[0] != nil {
+			b.Errorf("the run that was not created is there: %s", rows[0].ID)
+		}
+		b.commitRun(finish)
+		first.Status, first.Owner, first.WakeAt, first.Output, first.EndedAt = store.Completed, uuid.NullUUID{}, time.Time{}, finish.Output, finish.EndedAt
+		wantRun(b, "the first run, completed", b.row(first.ID), first)
+	}
+}
+
+func startTwice(b *bed) {
+	one, two, other := &store.Start{Run: b.running("twice")}, &store.Start{Run: b.running("twice")}, &store.Start{Run: b.running("once")}
+	b.commit(&store.Batch{Starts: []*store.Start{one, other, two}})
+	wantOutcome(b, "a stranger in the batch", other.Outcome, store.Written)
+	if one.Outcome != store.Written {
+		one, two = two, one
+	}
+	wantOutcome(b, "one of the two", one.Outcome, store.Written)
+	wantOutcome(b, "the other of the two", two.Outcome, store.Adopted)
+	if two.Existing == nil {
+		b.Fatal("no row is attached to the adopted start")
+	}
+	wantRun(b, "the row attached", *two.Existing, one.Run)
+}
+
+func startReplay(b *bed) {
+	owned, pending := &store.Start{Run: b.running("owned")}, &store.Start{Run: b.pending("pending", b.now)}
+	batch := &store.Batch{Starts: []*store.Start{owned, pending}}
+	for _, when := range []string{"first", "replayed", "replayed after a claim"} {
+		owned.Outcome, owned.Existing, pending.Outcome = 0, &store.Run{}, store.Fenced // answers of an earlier try
+		b.commit(batch)
+		wantOutcome(b, "owned, "+when, owned.Outcome, store.Written)
+		wantOutcome(b, "pending, "+when, pending.Outcome, store.Written)
+		if owned.Existing != nil {
+			b.Errorf("owned, %s: a row is attached to a written start", when)
+		}
+		if when == "replayed" {
+			b.claimOne(b.query(b.now), pending.Run.ID)
+		}
+	}
+	if got := b.row(pending.Run.ID); got.Epoch != 1 || got.Status != store.Running {
+		b.Errorf("a replay changed the run that was claimed meanwhile: %s at epoch %d, want running at 1", got.Status, got.Epoch)
+	}
+}
+
+func startParents(b *bed) {
+	father, mother := b.started("father"), b.started("mother")
+	root := b.started("charge")
+	child := func(parent store.Run) store.Run {
+		r := b.pending("charge", b.now)
+		r.ID, r.Parent = store.NewID(store.ShardOf(parent.ID)), owner(parent.ID)
+		return r
+	}
+	his, hers := child(father), child(mother)
+	wantOutcome(b, "his charge", b.commitStart(his).Outcome, store.Written)
+	wantOutcome(b, "her charge", b.commitStart(hers).Outcome, store.Written)
+	wantRun(b, "his charge", b.row(his.ID), his)
+	wantRun(b, "her charge", b.row(hers.ID), hers)
+	again := b.commitStart(child(father))
+	wantOutcome(b, "his second charge", again.Outcome, store.Adopted)
+	if again.Existing == nil {
+		b.Fatal("his second charge: no row is attached")
+	}
+	wantRun(b, "his second charge: the row attached", *again.Existing, his)
+	if rows := b.get("charge"); rows[0] == nil || rows[0].ID != root.ID {
+		b.Errorf("a name addresses a root, never a child: got %v, want %s", rows[0], root.ID)
+	}
+}
+
+func startShards(b *bed) {
+	here := b.started("order-42")
+	there := b.running("order-42")
+	there.ID = store.NewID((store.ShardOf(here.ID) + 1) % store.Shards)
+	wantOutcome(b, "the same name in another shard", b.commitStart(there).Outcome, store.Written)
+	wantRun(b, "the run in its shard", b.row(here.ID), here)
+	wantRun(b, "the run in the other shard", b.row(there.ID), there)
+}
+
+func startMany(b *bed) {
+	batch := &store.Batch{}
+	for i := range 500 {
+		batch.Starts = append(batch.Starts, &store.Start{Run: b.running(fmt.Sprint("order-", i))})
+	}
+	rand.Shuffle(len(batch.Starts), func(i, j int) { batch.Starts[i], batch.Starts[j] = batch.Starts[j], batch.Starts[i] })
+	had := batch.Starts[250].Run.Name
+	first := b.started(had)
+	b.commit(batch)
+	for _, w := range batch.Starts {
+		if w.Run.Name != had {
+			wantOutcome(b, w.Run.Name, w.Outcome, store.Written)
+			wantRun(b, w.Run.Name, b.row(w.Run.ID), w.Run)
+			continue
+		}
+		wantOutcome(b, "the one that was there", w.Outcome, store.Adopted)
+		if w.Existing == nil || w.Existing.ID != first.ID {
+			b.Errorf("the one that was there: got %v attached, want %s", w.Existing, first.ID)
+		}
+	}
+}
+
+// Times are rounded to microseconds, so the caller's own are not found again exactly.
+func startNanoseconds(b *bed) {
+	r := b.running("order-42")
+	r.CreatedAt = b.now.Add(1499 * time.Nanosecond)
+	s := b.completed(r.ID, 1, "charge")
+	s.StartedAt, s.EndedAt = b.now.Add(501*time.Nanosecond), b.now.Add(999*time.Nanosecond)
+	f := b.finish(r.ID, 1)
+	f.EndedAt = b.now.Add(2501 * time.Nanosecond)
+	start, step, run := &store.Start{Run: r}, &store.StepWrite{Step: s}, &f
+	for _, when := range []string{"first", "replayed"} {
+		b.commit(&store.Batch{Starts: []*store.Start{start}, Steps: []*store.StepWrite{step}, Runs: []*store.RunWrite{run}})
+		wantOutcome(b, "start, "+when, start.Outcome, store.Written)
+		wantOutcome(b, "step, "+when, step.Outcome, store.Written)
+		wantOutcome(b, "finish, "+when, run.Outcome, store.Written)
+	}
+	if got := b.row(r.ID).CreatedAt; got.Sub(r.CreatedAt).Abs() > time.Microsecond {
+		b.Errorf("created: got %s, want %s to the microsecond", show(got), show(r.CreatedAt))
+	}
+}

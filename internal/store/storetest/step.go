@@ -1,0 +1,196 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var steps = []test{
+	{"a step is written whole", stepWhole},
+	{"a replay is written", stepReplay},
+	{"a later writer adopts", stepAdopts},
+	{"only exactly the same is a replay", stepExactly},
+	{"a terminal row is never updated", stepTerminal},
+	{"an older epoch is fenced", stepOldEpoch},
+	{"a run that does not run fences", stepNotRunning},
+	{"a missing run fences", stepMissing},
+	{"a large batch in any order", stepMany},
+}
+
+func stepWhole(b *bed) {
+	r := b.started("")
+	var want []store.Step
+	for i, kind := range []store.Kind{store.KindStep, store.KindTx} {
+		for j, status := range []store.StepStatus{store.StepStarted, store.StepBackoff, store.StepCompleted, store.StepFailed} {
+			s := store.Step{RunID: r.ID, Name: fmt.Sprint(i, j), Kind: kind, Status: status, Attempt: int32(3 + j), Epoch: 1, StartedAt: b.in(time.Duration(j))}
+			s.StartedAt = b.in(time.Duration(j) * time.Microsecond)
+			switch status {
+			case store.StepBackoff:
+				s.Error, s.EndedAt, s.NextAt = []byte(`{"text":"no"}`), b.in(time.Second), b.in(time.Hour)
+			case store.StepCompleted:
+				s.Output, s.EndedAt = []byte(`{"n":1}`), b.in(time.Second)
+			case store.StepFailed:
+				s.Error, s.EndedAt = []byte(`{"text":"never"}`), b.in(time.Second)
+			}
+			wantOutcome(b, "step "+s.Name, b.commitStep(s, false).Outcome, store.Written)
+			want = append(want, s)
+		}
+	}
+	wantSteps(b, "history", b.history(r.ID), want...)
+	wantRun(b, "the run, which no step changes", b.row(r.ID), r)
+}
+
+func stepReplay(b *bed) {
+	r := b.started("")
+	marker, done := b.began(r.ID, 1, 1, "marker"), b.completed(r.ID, 1, "done")
+	failed := b.completed(r.ID, 1, "failed")
+	failed.Status, failed.Output, failed.Error = store.StepFailed, nil, []byte(`"no"`)
+	batch := &store.Batch{Steps: []*store.StepWrite{{Step: marker}, {Step: done}, {Step: failed}}}
+	for _, when := range []string{"first", "replayed", "replayed after the end"} {
+		for _, w := range batch.Steps {
+			w.Outcome, w.Recorded, w.State = store.Fenced, &store.Step{}, store.RunState{Found: true} // answers of an earlier try
+		}
+		b.commit(batch)
+		for _, w := range batch.Steps {
+			wantOutcome(b, w.Step.Name+", "+when, w.Outcome, store.Written)
+			if w.Recorded != nil {
+				b.Errorf("%s, %s: a row is attached to a written step", w.Step.Name, when)
+			}
+		}
+		wantSteps(b, when, b.history(r.ID), done, failed, marker)
+		if when == "replayed" {
+			wantOutcome(b, "finish", b.commitRun(b.finish(r.ID, 1)).Outcome, store.Written)
+		}
+	}
+}
+
+func stepAdopts(b *bed) {
+	r := b.started("")
+	first := b.completed(r.ID, 1, "charge")
+	b.commitStep(first, false)
+	for _, exists := range []bool{false, true} {
+		second := b.completed(r.ID, 1, "charge")
+		second.Attempt, second.Output = 2, []byte(`"second"`)
+		w := b.commitStep(second, exists)
+		what := fmt.Sprintf("the second writer (exists %v)", exists)
+		wantOutcome(b, what, w.Outcome, store.Adopted)
+		wantRecorded(b, what, w.Recorded, first)
+	}
+	wantSteps(b, "history", b.history(r.ID), first)
+}
+
+// Two values for one attempt cannot both be the checkpoint: whoever is told Written
+// goes on with its own.
+func stepExactly(b *bed) {
+	r := b.started("")
+	first := b.completed(r.ID, 1, "charge")
+	b.commitStep(first, false)
+	for name, change := range map[string]func(*store.Step){
+		"another output": func(s *store.Step) { s.Output = []byte(`"other"`) },
+		"no output":      func(s *store.Step) { s.Output = nil },
+		"empty output":   func(s *store.Step) { s.Output = []byte{} },
+		"a failure":      func(s *store.Step) { s.Status, s.Output, s.Error = store.StepFailed, nil, []byte(`"no"`) },
+	} {
+		other := first
+		change(&other)
+		w := b.commitStep(other, false)
+		wantOutcome(b, name+" of the same attempt", w.Outcome, store.Adopted)
+		wantRecorded(b, name+" of the same attempt", w.Recorded, first)
+	}
+	wantSteps(b, "history", b.history(r.ID), first)
+}
+
+func stepTerminal(b *bed) {
+	for _, status := range []store.StepStatus{store.StepCompleted, store.StepFailed} {
+		r := b.queued("", b.now)
+		b.claimOne(b.query(b.now), r.ID)
+		first := b.completed(r.ID, 1, "charge")
+		first.Status = status
+		b.commitStep(first, false)
+		b.claimOne(b.query(b.in(2*time.Hour)), r.ID) // its lease ran out
+		for _, second := range []store.Step{
+			b.began(r.ID, 2, 2, "charge"), b.backoff(r.ID, 2, 2, "charge"), b.completed(r.ID, 2, "charge"),
+		} {
+			what := fmt.Sprintf("%s over %s", second.Status, status)
+			w := b.commitStep(second, true)
+			wantOutcome(b, what, w.Outcome, store.Adopted)
+			wantRecorded(b, what, w.Recorded, first)
+		}
+		wantSteps(b, "history", b.history(r.ID), first)
+		b.commitRun(b.finish(r.ID, 2)) // so that the next turn claims its own
+	}
+}
+
+func stepOldEpoch(b *bed) {
+	r := b.queued("", b.now)
+	b.claimOne(b.query(b.now), r.ID)
+	marker := b.began(r.ID, 1, 1, "marked")
+	b.commitStep(marker, false)
+	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
+	want := store.RunState{Found: true, Status: store.Running, Epoch: 2}
+	for _, epoch := range []int32{1, 3} {
+		for _, name := range []string{"new", "marked"} {
+			s := b.completed(r.ID, epoch, name)
+			what := fmt.Sprintf("%s step at epoch %d of a run at 2", name, epoch)
+			w := b.commitStep(s, name == "marked")
+			wantOutcome(b, what, w.Outcome, store.Fenced)
+			wantState(b, what, w.State, want)
+		}
+	}
+	wantSteps(b, "history", b.history(r.ID), marker)
+}
+
+func stepNotRunning(b *bed) {
+	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
+		r := b.started("")
+		wantOutcome(b, status.String(), b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status}).Outcome, store.Written)
+		w := b.commitStep(b.completed(r.ID, 1, "late"), false)
+		wantOutcome(b, "a step of a run that is "+status.String(), w.Outcome, store.Fenced)
+		wantState(b, status.String(), w.State, store.RunState{Found: true, Status: status, Epoch: 1})
+		wantSteps(b, status.String(), b.history(r.ID))
+	}
+}
+
+func stepMissing(b *bed) {
+	id, _ := store.NewRootID("")
+	for _, exists := range []bool{false, true} {
+		w := b.commitStep(b.completed(id, 1, "charge"), exists)
+		wantOutcome(b, "a step of no run", w.Outcome, store.Fenced)
+		wantState(b, "a step of no run", w.State, store.RunState{})
+	}
+	wantSteps(b, "no run", b.history(id))
+}
+
+func stepMany(b *bed) {
+	batch := &store.Batch{}
+	want := make(map[string][]store.Step)
+	for range 10 {
+		r := b.started("")
+		for i := range 60 {
+			s := b.completed(r.ID, 1, fmt.Sprint("step-", i))
+			s.Output = []byte(fmt.Sprintf(`"%s of %s"`, s.Name, r.ID))
+			batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
+			want[r.ID.String()] = append(want[r.ID.String()], s)
+		}
+	}
+	fenced := b.completed(batch.Steps[0].Step.RunID, 7, "fenced")
+	batch.Steps = append(batch.Steps, &store.StepWrite{Step: fenced})
+	rand.Shuffle(len(batch.Steps), func(i, j int) { batch.Steps[i], batch.Steps[j] = batch.Steps[j], batch.Steps[i] })
+	b.commit(batch)
+	for _, w := range batch.Steps {
+		outcome := store.Written
+		if w.Step.Name == "fenced" {
+			outcome = store.Fenced
+		}
+		wantOutcome(b, w.Step.Name, w.Outcome, outcome)
+	}
+	for _, history := range want {
+		slices.SortFunc(history, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
+		wantSteps(b, "history", b.history(history[0].RunID), history...)
+	}
+}

@@ -1,0 +1,264 @@
+// Package storetest is the contract of the seam as a test: what the comments of
+// package store promise, tried on a real database. Both stores pass all of it.
+//
+//	func TestConformance(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) store.Store { return openTest(t) })
+//		storetest.RunPair(t, func(t *testing.T) (a, b store.Store) { ... })
+//	}
+//
+// Nothing here sleeps or depends on the speed of the machine: a test gives the times
+// that it needs due, or waits for what it has caused, bounded by patience.
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// patience bounds each case. It is reached only by one that hangs.
+const patience = 2 * time.Minute
+
+// A test is one case and the promise that it is named after.
+type test struct {
+	name string
+	run  func(b *bed)
+}
+
+// Run tries every promise that one handle can keep. open answers a store on a fresh,
+// empty database, and closes it at the test's end.
+func Run(t *testing.T, open func(t *testing.T) store.Store) {
+	for _, noun := range []struct {
+		name  string
+		tests []test
+	}{
+		{"start", starts},
+		{"step", steps},
+		{"marker", markers},
+		{"name", names},
+		{"payload", payloads},
+		{"run", runs},
+		{"batch", batches},
+		{"claim", claims},
+		{"crash", crashes},
+		{"lease", leases},
+		{"expire", expiries},
+		{"get", gets},
+		{"context", contexts},
+		{"race", races},
+	} {
+		t.Run(noun.name, func(t *testing.T) {
+			t.Parallel()
+			for _, c := range noun.tests {
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel()
+					c.run(newBed(t, open(t)))
+				})
+			}
+		})
+	}
+}
+
+// bed is one case on one database. Its times are the database's.
+type bed struct {
+	*testing.T
+	ctx    context.Context
+	s      store.Store
+	now    time.Time // when the case began; whole microseconds
+	worker uuid.UUID // who owns what running makes
+}
+
+func newBed(t *testing.T, s store.Store) *bed {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	b := &bed{T: t, ctx: ctx, s: s, worker: uuid.New()}
+	b.now = b.clock()
+	return b
+}
+
+func (b *bed) clock() time.Time {
+	b.Helper()
+	now, err := b.s.Now(b.ctx)
+	if err != nil {
+		b.Fatalf("Now: %v", err)
+	}
+	return now.Round(time.Microsecond)
+}
+
+// in is a time from the case's beginning.
+func (b *bed) in(d time.Duration) time.Time { return b.now.Add(d) }
+
+// commit commits what must succeed.
+func (b *bed) commit(batch *store.Batch) {
+	b.Helper()
+	if err := b.s.Commit(b.ctx, batch); err != nil {
+		b.Fatalf("Commit: %v", err)
+	}
+}
+
+func (b *bed) commitStart(r store.Run) *store.Start {
+	b.Helper()
+	w := &store.Start{Run: r}
+	b.commit(&store.Batch{Starts: []*store.Start{w}})
+	return w
+}
+
+func (b *bed) commitStep(s store.Step, exists bool) *store.StepWrite {
+	b.Helper()
+	w := &store.StepWrite{Step: s, Exists: exists}
+	b.commit(&store.Batch{Steps: []*store.StepWrite{w}})
+	return w
+}
+
+func (b *bed) commitRun(w store.RunWrite) *store.RunWrite {
+	b.Helper()
+	b.commit(&store.Batch{Runs: []*store.RunWrite{&w}})
+	return &w
+}
+
+// running is a run that this case's worker owns from its start.
+func (b *bed) running(name string) store.Run {
+	id, name := store.NewRootID(name)
+	return store.Run{
+		ID: id, Name: name, Workflow: "flow", Queue: "queue", Status: store.Running, Epoch: 1,
+		Owner: owner(b.worker), Input: []byte("{}"),
+		CreatedAt: b.now, StartedAt: b.now, WakeAt: b.in(time.Hour),
+	}
+}
+
+// pending is a run that anybody may claim from wakeAt on.
+func (b *bed) pending(name string, wakeAt time.Time) store.Run {
+	r := b.running(name)
+	r.Status, r.Epoch, r.Owner, r.StartedAt, r.WakeAt = store.Pending, 0, uuid.NullUUID{}, time.Time{}, wakeAt
+	return r
+}
+
+// started commits a running run.
+func (b *bed) started(name string) store.Run {
+	b.Helper()
+	r := b.running(name)
+	wantOutcome(b, "start of "+short(r.Name), b.commitStart(r).Outcome, store.Written)
+	return r
+}
+
+// queued commits a pending run.
+func (b *bed) queued(name string, wakeAt time.Time) store.Run {
+	b.Helper()
+	r := b.pending(name, wakeAt)
+	wantOutcome(b, "start of "+short(r.Name), b.commitStart(r).Outcome, store.Written)
+	return r
+}
+
+// completed is a step's success at its first attempt.
+func (b *bed) completed(run uuid.UUID, epoch int32, name string) store.Step {
+	return store.Step{
+		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epoch,
+		Output: []byte(`"done"`), StartedAt: b.now, EndedAt: b.in(time.Second),
+	}
+}
+
+// began is a step's started marker.
+func (b *bed) began(run uuid.UUID, epoch, attempt int32, name string) store.Step {
+	return store.Step{
+		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepStarted, Attempt: attempt, Epoch: epoch, StartedAt: b.now,
+	}
+}
+
+// backoff is a step's failed attempt with another one due.
+func (b *bed) backoff(run uuid.UUID, epoch, attempt int32, name string) store.Step {
+	s := b.began(run, epoch, attempt, name)
+	s.Status, s.Error, s.EndedAt, s.NextAt = store.StepBackoff, []byte(`"try"`), b.in(time.Second), b.in(time.Minute)
+	return s
+}
+
+// finish completes a run.
+func (b *bed) finish(run uuid.UUID, epoch int32) store.RunWrite {
+	return store.RunWrite{ID: run, Epoch: epoch, Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(2 * time.Second)}
+}
+
+// query claims for another worker, at a time, with leases of an hour.
+func (b *bed) query(at time.Time) store.ClaimQuery {
+	return store.ClaimQuery{
+		Worker: uuid.New(), Pairs: []store.Pair{{Queue: "queue", Workflow: "flow"}}, Limit: 100, Suspects: 1,
+		Now: at, LeaseUntil: at.Add(time.Hour),
+	}
+}
+
+func (b *bed) claim(q store.ClaimQuery) store.Claims {
+	b.Helper()
+	answer, err := b.s.Claim(b.ctx, q)
+	if err != nil {
+		b.Fatalf("Claim: %v", err)
+	}
+	return answer
+}
+
+// claimOne claims what must be exactly this run.
+func (b *bed) claimOne(q store.ClaimQuery, run uuid.UUID) store.Claimed {
+	b.Helper()
+	answer := b.claim(q)
+	if len(answer.Runs) != 1 || answer.Runs[0].Run.ID != run {
+		b.Fatalf("Claim at %v: got %v, want the run %s alone", q.Now.Sub(b.now), ids(answer.Runs), run)
+	}
+	return answer.Runs[0]
+}
+
+// row reads a run that must be there.
+func (b *bed) row(run uuid.UUID) store.Run {
+	b.Helper()
+	rows := b.get(run.String())
+	if rows[0] == nil {
+		b.Fatalf("Get: the run %s is not there", run)
+	}
+	return *rows[0]
+}
+
+func (b *bed) get(refs ...string) []*store.Run {
+	b.Helper()
+	all := make([]store.Ref, len(refs))
+	for i, text := range refs {
+		all[i] = store.Ref{Text: text}
+	}
+	rows, err := b.s.Get(b.ctx, all)
+	if err != nil {
+		b.Fatalf("Get: %v", err)
+	}
+	if len(rows) != len(refs) {
+		b.Fatalf("Get answered %d rows to %d references", len(rows), len(refs))
+	}
+	return rows
+}
+
+func (b *bed) history(run uuid.UUID) []store.Step {
+	b.Helper()
+	history, err := b.s.History(b.ctx, run)
+	if err != nil {
+		b.Fatalf("History: %v", err)
+	}
+	return history
+}
+
+func (b *bed) renew(h store.Heartbeat) store.Pulse {
+	b.Helper()
+	pulse, err := b.s.Renew(b.ctx, h)
+	if err != nil {
+		b.Fatalf("Renew: %v", err)
+	}
+	return pulse
+}
+
+func (b *bed) workers() []store.Worker {
+	b.Helper()
+	workers, err := b.s.Workers(b.ctx)
+	if err != nil {
+		b.Fatalf("Workers: %v", err)
+	}
+	return workers
+}
+
+func owner(worker uuid.UUID) uuid.NullUUID { return uuid.NullUUID{UUID: worker, Valid: true} }

@@ -1,0 +1,50 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/store/storetest"
+)
+
+// places bounds how many databases the suite has open at once, however many tests go
+// test runs in parallel: a store takes up to nine connections.
+var places = make(chan struct{}, 8)
+
+// lend is a place for one test, given back when all else of the test is.
+func lend(t *testing.T) {
+	t.Helper()
+	select {
+	case places <- struct{}{}:
+		t.Cleanup(func() { <-places })
+	case <-t.Context().Done():
+		t.Fatal(t.Context().Err())
+	}
+}
+
+func TestConformance(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			storetest.Run(t, func(t *testing.T) store.Store {
+				lend(t)
+				schema := pgtest.Schema(t)
+				return openAt(t, with(pgtest.ServerURL(t), "default_query_exec_mode="+mode), Schema(schema))
+			})
+		})
+	}
+}
+
+func TestConformancePair(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			storetest.RunPair(t, func(t *testing.T) (a, b store.Store) {
+				lend(t)
+				schema, url := pgtest.Schema(t), with(pgtest.ServerURL(t), "default_query_exec_mode="+mode)
+				return openAt(t, url, Schema(schema)), openAt(t, url, Schema(schema))
+			})
+		})
+	}
+}

@@ -12,7 +12,7 @@ import (
 
 func query1(at time.Time) store.ClaimQuery {
 	return store.ClaimQuery{
-		Worker: uuid.New(), Pairs: pairs(), Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute), MaxCrashes: 5,
+		Worker: uuid.New(), Pairs: pairs(), Suspects: 1, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute), MaxCrashes: 5,
 	}
 }
 

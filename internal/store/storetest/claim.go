@@ -171,6 +171,10 @@ func claimNext(b *bed) {
 	wantNext("one due, two ahead", got.Next, first.WakeAt)
 	q.Pairs = append(q.Pairs, store.Pair{Queue: "queue", Workflow: "other"})
 	wantNext("the other workflow too", b.claim(q).Next, foreign.WakeAt)
+	b.queued("due too", b.now)
+	b.queued("left for the limit", b.now)
+	q.Limit = 1
+	wantNext("what is due and left for the limit is not ahead", b.claim(q).Next, foreign.WakeAt)
 }
 
 func claimHistories(b *bed) {

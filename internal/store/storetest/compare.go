@@ -61,7 +61,7 @@ func wantFields[R any](t testing.TB, what string, got, want R) {
 	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
 	for i := range g.NumField() {
 		have, need := g.Field(i).Interface(), w.Field(i).Interface()
-		same := have == nil
+		var same bool
 		switch need := need.(type) {
 		case time.Time:
 			same = need.Equal(have.(time.Time))

@@ -12,6 +12,7 @@ var crashes = []test{
 	{"a marker is no progress", crashMarker},
 	{"leaving in order is no crash", crashOrderly},
 	{"no bound", crashUnbounded},
+	{"a bound of one", crashOne},
 }
 
 func crashBound(b *bed) {
@@ -102,5 +103,16 @@ func crashUnbounded(b *bed) {
 			b.Fatalf("claim %d: got %s with %d crashes, want running with %d", i, got.Run.Status, got.Run.Crashes, i)
 		}
 		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
+	}
+}
+
+func crashOne(b *bed) {
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	q.MaxCrashes = 1
+	b.claimOne(q, r.ID)
+	q.Now = q.LeaseUntil
+	if got := b.claimOne(q, r.ID); got.Run.Status != store.Paused || got.Run.Epoch != 1 {
+		b.Errorf("after one crash: got %s at epoch %d, want paused at 1", got.Run.Status, got.Run.Epoch)
 	}
 }

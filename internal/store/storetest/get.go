@@ -15,6 +15,7 @@ var gets = []test{
 	{"the ID is preferred to a name that looks like it", getPreferred},
 	{"only the canonical form is an ID", getCanonical},
 	{"a history is its run's alone", getHistory},
+	{"a child by its ID only", getChild},
 	{"none", func(b *bed) { b.get() }},
 }
 
@@ -76,4 +77,15 @@ func getHistory(b *bed) {
 	wantSteps(b, "still without", b.history(one.ID))
 	wantSteps(b, "two's", b.history(two.ID), b.completed(two.ID, 1, "two's"))
 	wantSteps(b, "no run", b.history(uuid.New()))
+}
+
+func getChild(b *bed) {
+	parent := b.started("parent")
+	child := b.running("")
+	child.ID, child.Parent, child.Name = store.NewID(store.ShardOf(parent.ID)), owner(parent.ID), "charge"
+	b.commitStart(child)
+	wantRun(b, "by its ID", b.row(child.ID), child)
+	if rows := b.get("charge"); rows[0] != nil {
+		b.Errorf("by its name: got %s, want nothing", rows[0].ID)
+	}
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -11,6 +12,7 @@ import (
 
 var contexts = []test{
 	{"a cancelled context ends every call, and nothing else", contextCancelled},
+	{"a context whose time is up", contextDeadline},
 	{"a context that ends in the middle", contextRace},
 	{"a closed store says so", contextClosed},
 	{"it has a name", contextName},
@@ -69,6 +71,16 @@ func contextCancelled(b *bed) {
 	for name, call := range b.calls() {
 		if err := call(b.ctx); err != nil {
 			b.Errorf("%s after that: %v", name, err)
+		}
+	}
+}
+
+func contextDeadline(b *bed) {
+	ctx, cancel := context.WithDeadline(b.ctx, time.Unix(0, 0))
+	defer cancel()
+	for name, call := range b.calls() {
+		if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			b.Errorf("%s after its deadline: got %v, want %v", name, err, context.DeadlineExceeded)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -24,6 +25,9 @@ func RunPair(t *testing.T, open func(t *testing.T) (a, b store.Store)) {
 		{"a hint crosses over", pairHint},
 		{"attending ends with its context", pairAttendEnds},
 		{"the living are not dead", pairDead},
+		{"who never attended is not dead", pairNeverAttended},
+		{"a dead worker's runs are hinted at", pairExpired},
+		{"one handle attends for two workers", pairTwo},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +112,25 @@ func (b *bed) established(a *attendance, other *bed) {
 	}
 }
 
+// quiet takes the hint that waits. One that is still under way may stand for what
+// follows: a hint too many is allowed.
+func (b *bed) quiet(a *attendance) {
+	select {
+	case <-a.hints:
+	default:
+	}
+}
+
+// wantHint waits for one.
+func (b *bed) wantHint(a *attendance, of string) {
+	b.Helper()
+	select {
+	case <-a.hints:
+	case <-b.ctx.Done():
+		b.Fatalf("no hint of %s", of)
+	}
+}
+
 func (b *bed) wantEnd(a *attendance) {
 	b.Helper()
 	select {
@@ -125,12 +148,7 @@ func pairHint(b *bed, s store.Store) {
 	a := b.attend(b.worker)
 	b.established(a, other)
 	for round := range 5 {
-		for range 100 { // what is still under way of the runs before
-			select {
-			case <-a.hints:
-			default:
-			}
-		}
+		b.quiet(a)
 		switch round {
 		case 0, 1, 2:
 			other.queued("", b.now)
@@ -138,11 +156,7 @@ func pairHint(b *bed, s store.Store) {
 			r := other.started("")
 			other.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Pending, WakeAt: b.now})
 		}
-		select {
-		case <-a.hints:
-		case <-b.ctx.Done():
-			b.Fatalf("round %d: no hint of what another handle made claimable", round)
-		}
+		b.wantHint(a, fmt.Sprint("what another handle made claimable, round ", round))
 	}
 	a.stop()
 	b.wantEnd(a)
@@ -195,4 +209,36 @@ func pairDead(b *bed, s store.Store) {
 	if got := dead(); slices.ContainsFunc(got, func(id uuid.UUID) bool { return id != b.worker }) {
 		b.Errorf("dead: got %v, want %s or nobody", got, b.worker)
 	}
+}
+
+func pairNeverAttended(b *bed, s store.Store) {
+	b.renew(b.heartbeat())
+	if got, err := s.Dead(b.ctx, uuid.New()); err != nil || len(got) != 0 {
+		b.Errorf("dead: got %v, %v, want nobody: a worker without a presence may live", got, err)
+	}
+}
+
+func pairExpired(b *bed, s store.Store) {
+	other := b.through(s)
+	a := b.attend(b.worker)
+	b.established(a, other)
+	dead := uuid.New()
+	b.owned(dead, "dead's")
+	b.quiet(a)
+	if n := other.expire(b.query(b.now), dead); n != 1 {
+		b.Fatalf("freed %d runs, want 1", n)
+	}
+	b.wantHint(a, "a dead worker's run")
+}
+
+func pairTwo(b *bed, s store.Store) {
+	other := b.through(s)
+	one, two := b.attend(b.worker), b.attend(uuid.New())
+	b.established(one, other)
+	b.established(two, other)
+	one.stop()
+	b.wantEnd(one)
+	b.quiet(two)
+	other.queued("", b.now)
+	b.wantHint(two, "a run, after the other worker has left")
 }

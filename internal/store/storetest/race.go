@@ -17,6 +17,7 @@ var races = []test{
 	{"one start of a name wins", raceStart},
 	{"one finish of a run wins", raceFinish},
 	{"claimers never share a run", raceClaim},
+	{"a claim against the owner's last writes", raceTakeover},
 	{"random batches never deadlock", raceBatches},
 }
 
@@ -44,11 +45,15 @@ func raceStep(b *bed) {
 	r := b.started("")
 	for round := range 5 {
 		name := fmt.Sprint("charge-", round)
+		begun := round%2 == 1
+		if begun {
+			b.commitStep(b.began(r.ID, 1, 1, name), false)
+		}
 		writes := make([]*store.StepWrite, 16)
 		b.together(len(writes), func(i int) error {
 			s := b.completed(r.ID, 1, name)
 			s.Attempt, s.Output = int32(i+1), []byte(fmt.Sprint(i))
-			writes[i] = &store.StepWrite{Step: s}
+			writes[i] = &store.StepWrite{Step: s, Exists: begun && i%2 == 0}
 			return b.settle(&store.Batch{Steps: writes[i : i+1]})
 		})
 		var winner *store.Step
@@ -168,6 +173,45 @@ func raceClaim(b *bed) {
 		got := b.row(w.Run.ID)
 		if got.Epoch != 1 || got.Owner != owner(owners[got.ID]) {
 			b.Errorf("run %s: epoch %d, owner %s, want 1 and %s", got.ID, got.Epoch, show(got.Owner), owners[got.ID])
+		}
+	}
+}
+
+// The lease is over, and its owner ends the run while another claims it: either the end
+// was first and there is nothing to claim, or the claim was and the end is fenced. A
+// step of the old owner beside it is recorded exactly when it was answered so.
+func raceTakeover(b *bed) {
+	for range 40 {
+		r := b.running("")
+		r.WakeAt = b.now
+		b.commitStart(r)
+		end := b.finish(r.ID, 1)
+		step := &store.StepWrite{Step: b.completed(r.ID, 1, "last")}
+		var claimed []store.Claimed
+		b.together(2, func(i int) error {
+			if i == 0 {
+				return b.settle(&store.Batch{Steps: []*store.StepWrite{step}, Runs: []*store.RunWrite{&end}})
+			}
+			got, err := b.s.Claim(b.ctx, b.query(b.now))
+			claimed = got.Runs
+			return err
+		})
+		row, history := b.row(r.ID), b.history(r.ID)
+		switch end.Outcome {
+		case store.Written:
+			if len(claimed) != 0 || row.Status != store.Completed || row.Epoch != 1 {
+				b.Errorf("the end was written: claimed %v, the row is %s at epoch %d", ids(claimed), row.Status, row.Epoch)
+			}
+		case store.Fenced:
+			if row.Status != store.Running || row.Epoch != 2 {
+				b.Errorf("the end was fenced: the row is %s at epoch %d, want running at 2", row.Status, row.Epoch)
+			}
+			b.commitRun(b.finish(r.ID, row.Epoch)) // so that the next turn claims its own
+		default:
+			b.Errorf("the end was answered %s", outcomeWords[end.Outcome])
+		}
+		if (len(history) == 1) != (step.Outcome == store.Written) {
+			b.Errorf("the last step was answered %s, and %d are recorded", outcomeWords[step.Outcome], len(history))
 		}
 	}
 }

@@ -19,6 +19,7 @@ var steps = []test{
 	{"an older epoch is fenced", stepOldEpoch},
 	{"a run that does not run fences", stepNotRunning},
 	{"a missing run fences", stepMissing},
+	{"one name in two runs", stepTwoRuns},
 	{"a large batch in any order", stepMany},
 }
 
@@ -193,4 +194,13 @@ func stepMany(b *bed) {
 		slices.SortFunc(history, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
 		wantSteps(b, "history", b.history(history[0].RunID), history...)
 	}
+}
+
+func stepTwoRuns(b *bed) {
+	one, two := b.started("one"), b.started("two")
+	first, second := b.completed(one.ID, 1, "charge"), b.completed(two.ID, 1, "charge")
+	second.Output = []byte(`"two's"`)
+	b.commit(&store.Batch{Steps: []*store.StepWrite{{Step: first}, {Step: second}}})
+	wantSteps(b, "one", b.history(one.ID), first)
+	wantSteps(b, "two", b.history(two.ID), second)
 }

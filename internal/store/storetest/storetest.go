@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"batch", batches},
 		{"claim", claims},
 		{"crash", crashes},
+		{"suspect", suspects},
 		{"lease", leases},
 		{"expire", expiries},
 		{"get", gets},

@@ -1,0 +1,54 @@
+// Command demo shows a run that survives kill -9.
+//
+// It indexes the source tree of the Go standard library, every package of it, as one
+// durable run with a step for each package: once undisturbed, and once in a worker
+// process that is killed five times at random moments and started again. The two
+// results must be the same bytes, and no step may run again after it was
+// checkpointed. The last line says whether that is so:
+//
+//	demo: steps=N kills=5 reexecuted=0 equal=true seconds=S
+//
+// Anything else ends with a status that is not zero, and the reason.
+//
+//	go run ./examples/demo                  # SQLite, nothing to install
+//	go run ./examples/demo -store=postgres  # DATABASE_URL, or a throwaway server
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+)
+
+// patience bounds the whole command: a demo that hangs has failed.
+const patience = 5 * time.Minute
+
+func main() {
+	var (
+		store  = flag.String("store", "sqlite", "sqlite or postgres")
+		kills  = flag.Int("kills", 5, "how often the worker is killed")
+		worker = flag.Bool("worker", false, "be the worker process; the demo starts those itself")
+		ledger = flag.String("ledger", "", "in a worker: the file to which its steps append")
+		schema = flag.String("schema", "", "in a worker: the schema of the tables in PostgreSQL")
+	)
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	if *worker {
+		err = work(ctx, place{Store: *store, Address: os.Getenv(addressVariable), Schema: *schema}, *ledger)
+	} else {
+		ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it took longer than %v", patience))
+		err = demo(ctx, *store, *kills)
+		cancel()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo: failed:", err)
+		stop()
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// demo is the parent process: the same work twice, undisturbed and killed, and what
+// came of it.
+func demo(ctx context.Context, store string, kills int) (err error) {
+	began := time.Now()
+	folder, err := os.MkdirTemp("", "durable-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	base, done, err := provide(store, folder)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	root, err := standardLibrary(ctx)
+	if err != nil {
+		return err
+	}
+	paths, err := listPackages(root) // only to know how much there is to do
+	if err != nil {
+		return err
+	}
+	steps := len(paths) + 2 // and the list, and the report
+
+	calm := &trial{name: "calm", where: base.fresh("calm"), folder: folder, root: root, steps: steps}
+	fmt.Printf("indexing the %d packages of the Go standard library as one run of %d steps, on %s\n\n", len(paths), steps, store)
+	if err := calm.execute(ctx); err != nil {
+		return fmt.Errorf("the undisturbed run: %w", err)
+	}
+	hard := &trial{name: "killed", where: base.fresh("killed"), folder: folder, root: root, steps: steps, plan: plan(steps, kills)}
+	if err := hard.execute(ctx); err != nil {
+		return fmt.Errorf("the run whose workers are killed: %w", err)
+	}
+
+	equal := bytes.Equal(calm.output, hard.output)
+	var report Report
+	if err := json.Unmarshal(hard.output, &report); err != nil {
+		return fmt.Errorf("read the report: %w", err)
+	}
+	report.print(os.Stdout)
+	fmt.Printf("\ndemo: steps=%d kills=%d reexecuted=%d equal=%t seconds=%.1f\n",
+		hard.completed, len(hard.takeovers), hard.reexecuted, equal, time.Since(began).Seconds())
+	return verdict(calm, hard, kills, equal)
+}
+
+// verdict says what is wrong with a demo that came to its end, all of it.
+func verdict(calm, hard *trial, kills int, equal bool) error {
+	var wrong []error
+	find := func(bad bool, format string, args ...any) {
+		if bad {
+			wrong = append(wrong, fmt.Errorf(format, args...))
+		}
+	}
+	find(len(hard.takeovers) != kills, "%d of %d kills hit the run in progress", len(hard.takeovers), kills)
+	find(hard.completed != hard.steps, "%d steps are checkpointed, %d were to do", hard.completed, hard.steps)
+	find(calm.reexecuted+hard.reexecuted > 0, "steps ran again after their checkpoint was committed: %s",
+		strings.Join(append(calm.offenders, hard.offenders...), ", "))
+	find(!equal, "the killed run's report differs from the undisturbed one's")
+	return errors.Join(wrong...)
+}
+
+// standardLibrary is where the Go toolchain keeps its source.
+func standardLibrary(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask go for GOROOT: %w", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "src"), nil
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+const (
+	runID = "standard-library"
+	look  = 3 * time.Millisecond  // between two looks at the ledger
+	ask   = 50 * time.Millisecond // between two looks at the database
+)
+
+// trial is one run from its start to its end, by one worker process after another.
+type trial struct {
+	name   string
+	where  place
+	folder string // for the ledger
+	root   string // of the source
+	steps  int    // to be done
+	plan   []int  // kill when so many steps have begun
+
+	engine    *durable.Engine // a client: it executes nothing
+	worker    *process
+	audit     *auditor
+	bar       *bar
+	killed    time.Time // when the last worker was, until the next one works
+	takeovers []time.Duration
+
+	output     []byte // the report as it is recorded
+	completed  int    // checkpoints at the end
+	reexecuted int
+	offenders  []string // the names of those steps
+}
+
+// plan spreads kills over the work: each falls into a part of its own, at random.
+func plan(steps, kills int) []int {
+	at := make([]int, kills)
+	for i := range at {
+		part := 0.9 / float64(kills)
+		at[i] = int(float64(steps) * (0.04 + part*(float64(i)+0.8*rand.Float64())))
+	}
+	return at
+}
+
+func (t *trial) ledgerName() string { return filepath.Join(t.folder, t.name+".ledger") }
+
+// execute starts the run, and sees to it that a worker lives until it has ended.
+func (t *trial) execute(ctx context.Context) (err error) {
+	store, err := t.where.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close(), t.where.remove()) }()
+	if t.engine, err = durable.New(store, durable.Config{}); err != nil {
+		return err
+	}
+	if _, err = define(nil).Start(ctx, t.engine, Source{t.root}, durable.ID(runID)); err != nil {
+		return err
+	}
+	if t.audit, err = newAuditor(t.ledgerName()); err != nil {
+		return err
+	}
+	defer t.audit.file.Close()
+	t.bar = newBar(t.name, t.steps)
+	defer t.bar.end()
+	if t.worker, err = startWorker(t.where, t.ledgerName()); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.worker.stop()) }()
+	if err := t.watch(ctx); err != nil {
+		return err
+	}
+	return t.conclude(ctx)
+}
+
+// watch follows the ledger, kills and restarts by the plan, and returns when the run
+// has ended.
+func (t *trial) watch(ctx context.Context) error {
+	looks, asks := time.NewTicker(look), time.NewTicker(ask)
+	defer looks.Stop()
+	defer asks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.worker.ended:
+			return fmt.Errorf("the worker process ended by itself: %w", t.worker.err)
+		case <-asks.C:
+			run, err := t.engine.Get(ctx, runID)
+			if err != nil {
+				return err
+			}
+			if ended, err := judge(run); ended || err != nil {
+				return err
+			}
+		case <-looks.C:
+			before := t.audit.process
+			if err := t.audit.read(); err != nil {
+				return err
+			}
+			t.bar.show(len(t.audit.begun))
+			works := t.audit.process != before
+			if works && !t.killed.IsZero() {
+				t.takeovers = append(t.takeovers, time.Since(t.killed))
+				t.killed = time.Time{}
+			}
+			if len(t.plan) > 0 && len(t.audit.begun) >= t.plan[0] && t.killed.IsZero() {
+				if err := t.strike(ctx); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// judge reports whether the run has ended as it should.
+func judge(run *durable.RunInfo) (ended bool, err error) {
+	switch run.Status {
+	case durable.StatusCompleted:
+		return true, nil
+	case durable.StatusFailed, durable.StatusCancelled:
+		return true, run.Err
+	case durable.StatusPaused:
+		return true, fmt.Errorf("the run was paused: %s", run.Reason)
+	}
+	return false, nil
+}
+
+// strike kills the worker with signal 9 at a moment that nobody chose, makes sure that
+// this hit the run in progress, notes what is checkpointed now, and starts another.
+func (t *trial) strike(ctx context.Context) error {
+	t.plan = t.plan[1:]
+	time.Sleep(rand.N(15 * time.Millisecond)) // the random moment itself
+	if !t.worker.kill() {
+		return fmt.Errorf("the worker ended before it was killed: %w", t.worker.err)
+	}
+	t.killed = time.Now()
+	run, err := t.engine.Get(ctx, runID)
+	if err != nil {
+		return err
+	}
+	names, err := t.checkpoints(ctx)
+	if err != nil {
+		return err
+	}
+	interrupted, err := t.audit.commit(names)
+	if err != nil {
+		return err
+	}
+	if run.Status != durable.StatusRunning || run.Owner == "" || len(names) == 0 || len(names) >= t.steps {
+		return fmt.Errorf("a kill missed: the run was %s with %d of %d steps checkpointed", run.Status, len(names), t.steps)
+	}
+	t.bar.say("kill -9 of the worker: %d of %d steps are checkpointed, %d interrupted", len(names), t.steps, interrupted)
+	t.worker, err = startWorker(t.where, t.ledgerName())
+	return err
+}
+
+// checkpoints lists the steps whose outcome is recorded.
+func (t *trial) checkpoints(ctx context.Context) ([]string, error) {
+	history, err := t.engine.History(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, c := range history {
+		if c.Status == "completed" || c.Status == "failed" {
+			names = append(names, c.Name)
+		}
+	}
+	return names, nil
+}
+
+// conclude keeps what the run came to.
+func (t *trial) conclude(ctx context.Context) error {
+	if err := t.audit.read(); err != nil {
+		return err
+	}
+	names, err := t.checkpoints(ctx)
+	if err != nil {
+		return err
+	}
+	run, err := t.engine.Get(ctx, runID)
+	if err != nil {
+		return err
+	}
+	for name := range t.audit.reexecuted {
+		t.offenders = append(t.offenders, name)
+	}
+	slices.Sort(t.offenders)
+	t.output, t.completed, t.reexecuted = run.Output, len(names), len(t.offenders)
+	t.bar.show(t.steps)
+	if len(t.takeovers) > 0 {
+		t.bar.say("the next worker was at work %s after a kill, at worst", slices.Max(t.takeovers).Round(time.Millisecond))
+	}
+	return nil
+}

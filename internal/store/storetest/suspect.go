@@ -1,0 +1,118 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var suspects = []test{
+	{"a claim that takes no suspect passes them by", suspectPassed},
+	{"one at a time, beside the limit", suspectOne},
+	{"a checkpoint clears it", suspectCleared},
+	{"its pause does not hold up others", suspectPaused},
+	{"an expired lease counts too", suspectExpired},
+}
+
+// suspects commits n runs that have lost SuspectAfter-1 leases, and an hour later, when
+// the query answered is for, another one.
+func (b *bed) suspects(n int) (all []uuid.UUID, q store.ClaimQuery) {
+	b.Helper()
+	for range n {
+		all = append(all, b.queued("", b.now).ID)
+	}
+	q = b.query(b.now)
+	for range store.SuspectAfter {
+		if got := b.claim(q).Runs; len(got) != n {
+			b.Fatalf("claimed %d runs, want %d, none of which is a suspect yet", len(got), n)
+		}
+		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
+	}
+	return all, q
+}
+
+func suspectPassed(b *bed) {
+	b.suspects(3)
+	_, q := b.suspects(0)
+	q.Now, q.LeaseUntil, q.Suspects = b.in(10*time.Hour), b.in(11*time.Hour), 0
+	clean := b.queued("clean", b.in(9*time.Hour)) // younger than all of them
+	q.Limit = 1
+	b.claimOne(q, clean.ID)
+	if got := b.claim(q); len(got.Runs) != 0 {
+		b.Errorf("claimed %v, want no suspect", ids(got.Runs))
+	}
+}
+
+func suspectOne(b *bed) {
+	all, q := b.suspects(3)
+	clean := []uuid.UUID{b.queued("", q.Now).ID, b.queued("", q.Now).ID}
+	q.Limit = 2
+	var taken []uuid.UUID
+	for i := range all {
+		got := b.claim(q).Runs
+		suspects := 0
+		for _, c := range got {
+			taken = append(taken, c.Run.ID)
+			if c.Run.Crashes >= store.SuspectAfter {
+				suspects++
+			}
+		}
+		want := 1
+		if i == 0 {
+			want += len(clean)
+		}
+		if suspects != 1 || len(got) != want {
+			b.Errorf("claim %d: took %v with %d suspects, want %d with 1", i, ids(got), suspects, want)
+		}
+	}
+	wantIDs(b, "taken", taken, append(clean, all...))
+}
+
+func suspectCleared(b *bed) {
+	all, q := b.suspects(1)
+	run := b.claimOne(q, all[0]).Run
+	b.commitStep(b.completed(run.ID, run.Epoch, "progress"), false)
+	for range 2 { // the first claim after it sees the progress
+		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
+		run = b.claimOne(q, run.ID).Run
+		if run.Status != store.Running || run.Crashes == 0 {
+			b.Fatalf("got %s with %d crashes, want running, and the lost lease counted", run.Status, run.Crashes)
+		}
+		if run.Crashes == 1 {
+			return
+		}
+	}
+	b.Errorf("%d crashes are counted after a checkpoint, want the count to start again", run.Crashes)
+}
+
+func suspectPaused(b *bed) {
+	all, q := b.suspects(1)
+	clean := b.queued("clean", q.Now)
+	q.MaxCrashes, q.Limit = store.SuspectAfter, 1
+	got := make(map[uuid.UUID]store.Status)
+	for range 2 {
+		for _, c := range b.claim(q).Runs {
+			got[c.Run.ID] = c.Run.Status
+		}
+	}
+	if got[all[0]] != store.Paused || got[clean.ID] != store.Running {
+		b.Errorf("the suspect is %s, the clean one %s, want paused and running", got[all[0]], got[clean.ID])
+	}
+}
+
+func suspectExpired(b *bed) {
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	for crash := range int16(3) {
+		got := b.claimOne(q, r.ID)
+		if got.Run.Crashes != crash {
+			b.Errorf("claim %d: %d crashes, want %d", crash, got.Run.Crashes, crash)
+		}
+		q.Now = q.Now.Add(time.Minute)
+		if n := b.expire(store.ClaimQuery{Worker: uuid.New(), Pairs: q.Pairs, Now: q.Now, LeaseUntil: q.LeaseUntil}, q.Worker); n != 1 {
+			b.Fatalf("freed %d runs, want 1", n)
+		}
+	}
+}

@@ -4,17 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os/exec"
+	"time"
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-var count = durable.Define("count", func(c *durable.Ctx, limit int) (text string, err error) {
-	for i := 1; i <= limit && err == nil; i++ {
-		err = c.Do(fmt.Sprint("number ", i), func(ctx context.Context) error { fmt.Println(i); return exec.CommandContext(ctx, "sleep", "1").Run() })
+var count = durable.Define("count", func(c *durable.Ctx, to int) (text string, err error) {
+	for i := 1; i <= to && err == nil; i++ {
+		err = c.Do(fmt.Sprint("number ", i), func(context.Context) error { <-time.After(time.Second); fmt.Println(i); return nil })
 	}
-	return fmt.Sprint("counted to ", limit), err
+	return fmt.Sprint("counted to ", to), err
 })
 
 func main() {
@@ -26,5 +26,5 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(count.Call(context.Background(), engine, 10, durable.ID("count-1")))
+	fmt.Println(count.Call(context.Background(), engine, 5, durable.ID("count-1")))
 }

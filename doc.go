@@ -1,0 +1,81 @@
+// Package durable makes Go functions survive their process.
+//
+// A workflow is an ordinary function. Each of its durable calls, such as
+// ctx.Step(name, fn), is recorded in a database that you already have, under a name that
+// is unique in its run. When a process dies, another one executes the function again
+// from its beginning: calls whose results are recorded answer them without running, and
+// the first call that is not recorded is where the run goes on. There is no server.
+//
+//	var Checkout = durable.Define("checkout", func(c *durable.Ctx, o Order) (Receipt, error) {
+//		payment, err := c.Step("charge", func(ctx context.Context) (Payment, error) {
+//			return bank.Charge(ctx, o, durable.IdempotencyKey(ctx))
+//		}, durable.Retry(durable.Exponential(time.Second, time.Minute, 5)))
+//		if err != nil {
+//			return Receipt{}, err
+//		}
+//		return c.Step("ship", func(ctx context.Context) (Receipt, error) { return ship(ctx, o, payment) })
+//	})
+//
+//	store, err := sqlite.Open("shop.db") // or postgres.Open(ctx, url)
+//	engine, err := durable.New(store, durable.Config{Workflows: []durable.Definition{Checkout}})
+//	go engine.Run(ctx)
+//	run, err := Checkout.Start(ctx, engine, order, durable.ID("order-42"))
+//	receipt, err := run.Result(ctx)
+//
+// # States of a run
+//
+//	pending ─► running ─► completed | failed
+//	   ▲          │
+//	   ├──────────┤ drained, or its process died
+//	   └─ waiting ┘ a long wait: in no memory until its time
+//	   paused       its process died again and again; the reason is in its row
+//
+// Completed and failed absorb: nothing changes them.
+//
+// # What a step promises
+//
+// A step runs at least once, and never again once its result is recorded. AtMostOnce makes
+// that zero times or once, and Verify asks what happened when nobody knows. The Tx
+// functions of the stores make it exactly once, for writes in the same database. The
+// value that a step answers on its first run is the one that decodes from its record, so
+// that it equals what every replay will see; errors likewise.
+//
+// # Determinism
+//
+// What a workflow function does outside of durable calls must follow from its input and
+// their results: no clock, no randomness, no map order, no global that changes. Put such
+// things into a step. Names are keys, not positions, so goroutines, errgroup and
+// loops are fine as long as every call has a name of its own; Map and Go give scopes. Code
+// may change under a live run: a new step is executed, a removed one is no longer asked
+// for; a call whose kind has changed, or whose recorded bytes no longer decode, is answered
+// ErrDiverged.
+//
+// # Leaving a process
+//
+// When a run must leave (its process drains, its lease is lost, it waits for long), the
+// Ctx ends, and every durable call answers ErrSuspended. Return it. Whatever the function
+// returns then is ignored; the run goes on elsewhere, or later.
+//
+// # Errors
+//
+//	what happened                                     errors.Is or errors.As    what to do
+//	a step's last attempt failed                      *StepError                decide, or return it
+//	  ... by timeout, by panic                        ErrTimeout, ErrPanic
+//	  ... and nobody knows if it took effect          ErrOutcomeUnknown         look outside, or use Verify
+//	the run failed                                    *RunError                 the cause is in it
+//	the run leaves this process                       ErrSuspended              return it
+//	one name twice in a scope                         ErrDuplicateStep          add the item's key, or use Map
+//	a durable call inside a step                      ErrNestedStep             call it from the workflow
+//	history does not fit the code                     ErrDiverged               bring back the type, or rename
+//	the ID is another start's                         ErrIDConflict             use another ID, or the same input
+//	no such run                                       ErrNotFound
+//	Call without the workflow in Config               ErrNotRegistered          register it, or use Start
+//	a name that cannot be one                         ErrInvalidName
+//	options or a Config that cannot work              ErrInvalidConfig
+//	a value without a faithful JSON form              ErrNotEncodable           change its type
+//	a value over Config.MaxPayload                    ErrPayloadTooLarge        keep it elsewhere, pass its key
+//	the database is away for longer than Patience     ErrUnavailable            call again
+//	the schema is newer or older than the code        ErrSchema                 update, or migrate
+//
+// Sentinels of your own are found in replayed errors once they are given to RegisterError.
+package durable

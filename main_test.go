@@ -2,6 +2,8 @@ package durable_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -10,10 +12,18 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	code := pgtest.Main(m)
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
 
 // openStore is a store on a temporary file, closed when the test ends.
 func openStore(t testing.TB) durable.Store {

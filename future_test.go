@@ -46,7 +46,7 @@ func TestBranchFailures(t *testing.T) {
 	}{
 		"error":  {func(*durable.Ctx) (int, error) { return 0, errDeclined }, errDeclined},
 		"panic":  {func(*durable.Ctx) (int, error) { panic("boom") }, durable.ErrPanic},
-		"goexit": {func(*durable.Ctx) (int, error) { return 0, goexit(nil) }, durable.ErrGoexit},
+		"goexit": {func(*durable.Ctx) (int, error) { return 0, goexit(context.Background()) }, durable.ErrGoexit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := call(t, 0, func(ctx *durable.Ctx, _ int) (int, error) { return ctx.Go("branch", c.fn).Wait() })

@@ -226,6 +226,7 @@ func raceBatches(b *bed) {
 			group[i] = b.started("").ID
 		}
 	}
+	all := append(live[:len(live):len(live)], doomed...)
 	var mu sync.Mutex
 	written := make(map[string]store.Step)
 	finished := make(map[uuid.UUID]string)
@@ -252,11 +253,11 @@ func raceBatches(b *bed) {
 	}
 	b.together(writers, func(i int) error {
 		for round := range rounds {
-			if i%16 == 0 {
+			if i%8 == 0 {
 				h := b.heartbeat()
-				h.Worker.ID = uuid.New()
-				for _, at := range rand.Perm(len(live)) {
-					h.Leases = append(h.Leases, store.Lease{Run: live[at], Epoch: 1})
+				h.LeaseUntil = b.in(time.Duration(round) * time.Hour)
+				for _, at := range rand.Perm(len(all)) {
+					h.Leases = append(h.Leases, store.Lease{Run: all[at], Epoch: 1})
 				}
 				if _, err := b.s.Renew(b.ctx, h); err != nil {
 					return fmt.Errorf("renew: %w", err)
@@ -264,7 +265,7 @@ func raceBatches(b *bed) {
 				continue
 			}
 			by := fmt.Sprintf("writer %d, round %d", i, round)
-			batch := b.randomBatch(append(live[:len(live):len(live)], doomed...), doomed, names, int32(i*rounds+round+1), by)
+			batch := b.randomBatch(all, doomed, names, int32(i*rounds+round+1), by)
 			if err := b.settle(batch); err != nil {
 				return fmt.Errorf("commit: %w", err)
 			}
@@ -273,7 +274,7 @@ func raceBatches(b *bed) {
 		return nil
 	})
 	total := 0
-	for _, run := range append(live, doomed...) {
+	for _, run := range all {
 		for _, s := range b.history(run) {
 			total++
 			want, ok := written[s.RunID.String()+s.Name]

@@ -149,11 +149,15 @@ func stepOldEpoch(b *bed) {
 func stepNotRunning(b *bed) {
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
 		r := b.started("")
+		marker := b.began(r.ID, 1, 1, "begun")
+		b.commitStep(marker, false)
 		wantOutcome(b, status.String(), b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status}).Outcome, store.Written)
-		w := b.commitStep(b.completed(r.ID, 1, "late"), false)
-		wantOutcome(b, "a step of a run that is "+status.String(), w.Outcome, store.Fenced)
-		wantState(b, status.String(), w.State, store.RunState{Found: true, Status: status, Epoch: 1})
-		wantSteps(b, status.String(), b.history(r.ID))
+		for _, name := range []string{"new", "begun"} {
+			w := b.commitStep(b.completed(r.ID, 1, name), name == "begun")
+			wantOutcome(b, "a "+name+" step of a run that is "+status.String(), w.Outcome, store.Fenced)
+			wantState(b, status.String(), w.State, store.RunState{Found: true, Status: status, Epoch: 1})
+		}
+		wantSteps(b, status.String(), b.history(r.ID), marker)
 	}
 }
 

@@ -17,7 +17,7 @@ demo: ## index Go's source tree in a process that is killed five times (STORE=po
 	@go run ./examples/demo -store $(STORE)
 
 test: compiler lint ## check the style and run every test under the race detector
-	go test -race -timeout 10m ./...
+	go test -race -p 1 -timeout 10m ./... # one package at a time: some measure how long a takeover takes
 
 lint: ## vet, staticcheck, gofumpt, and a tidy go.mod
 	go vet ./...

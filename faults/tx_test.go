@@ -92,8 +92,10 @@ func TestRow01_TransactionsUnderKill9(t *testing.T) {
 		// A step twice is refused by the index, a step missing is missed by the count.
 		outside(t, db, "CREATE UNIQUE INDEX once ON charges (step)", "CREATE UNIQUE INDEX once ON charges (step)")
 		rows := count(t, db, "charges")
-		if rows != charges || len(l.read(t)) != charges+kills {
-			t.Errorf("%d rows of %d transactions", rows, charges)
+		// A lease of half a second can be lost on a busy machine too, so there may be more
+		// executions; never more effects.
+		if rows != charges || len(l.read(t)) < charges+kills {
+			t.Errorf("%d rows and %d executions of %d transactions", rows, len(l.read(t)), charges)
 		}
 		t.Logf("kills=%d transactions=%d rows=%d executions=%d", kills, charges, rows, len(l.read(t)))
 	})

@@ -66,7 +66,7 @@ var plans = map[string][]string{
 	"step_state.sql":      {"run_pkey", "step_pkey"},
 	"run_finish.sql":      {"run_pkey"},
 	"run_state.sql":       {"run_pkey"},
-	"claim.sql":           {"run_pkey", "run_wake", "step_pkey"},
+	"claim.sql":           {"run_pkey", "run_suspect", "run_wake", "step_pkey"},
 	"history_claimed.sql": {"step_pkey"},
 	"next.sql":            {"run_wake"},
 	"lease.sql":           {"run_pkey"},

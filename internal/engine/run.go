@@ -223,6 +223,14 @@ func (r *run) suspend(s suspension) {
 	}
 }
 
+// gone reports whether the run was suspended: another may bring it to its end. One
+// whose function has returned is not; its end is being written here.
+func (r *run) gone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.suspended != nil && r.suspended.cause != errEnded
+}
+
 // lose is the suspension of a run that this process may no longer write.
 func (r *run) lose() {
 	r.suspend(suspension{cause: ErrLeaseLost})

@@ -61,6 +61,10 @@ func newWorker(e *Engine) *worker {
 // serve registers the worker, runs its loops until ctx ends, and drains.
 func (w *worker) serve(ctx context.Context) error {
 	defer w.kill(ErrShutdown)
+	if len(w.pairs) == 0 { // a client: it executes nothing, and is no worker
+		<-ctx.Done()
+		return nil
+	}
 	if err := w.register(ctx); err != nil {
 		if ctx.Err() == nil {
 			return err
@@ -80,12 +84,10 @@ func (w *worker) serve(ctx context.Context) error {
 	keeping, stopKeeping := context.WithCancel(w.ctx)
 	defer stopKeeping()
 	var taking, kept sync.WaitGroup
-	if len(w.pairs) > 0 {
-		taking.Go(func() { w.claimLoop(ctx) })
-		taking.Go(func() { w.takeoverLoop(ctx) })
-		kept.Go(func() { w.renewLoop(keeping) })
-		kept.Go(func() { w.attendLoop(keeping) })
-	}
+	taking.Go(func() { w.claimLoop(ctx) })
+	taking.Go(func() { w.takeoverLoop(ctx) })
+	kept.Go(func() { w.renewLoop(keeping) })
+	kept.Go(func() { w.attendLoop(keeping) })
 
 	<-ctx.Done()
 	w.close()
@@ -189,7 +191,7 @@ func (w *worker) executing(id uuid.UUID) bool {
 	w.mu.Lock()
 	r := w.runs[id]
 	w.mu.Unlock()
-	return r != nil && r.ctx.Err() == nil
+	return r != nil && !r.gone()
 }
 
 // snapshot lists the runs in memory.

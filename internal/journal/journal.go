@@ -38,9 +38,9 @@ import (
 
 // Limits of one flush. Measured on two cores; see docs/decisions.md.
 const (
-	maxItems     = 2048
+	maxItems     = 512
 	maxBytes     = 8 << 20
-	secondWriter = 256 // waiting entries that call a second writer
+	secondWriter = 128 // waiting entries that call a second writer
 	yields       = 3   // scheduler turns given to callers that are about to append
 	flushTimeout = 30 * time.Second
 	firstRetry   = 5 * time.Millisecond

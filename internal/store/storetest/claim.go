@@ -21,6 +21,7 @@ var claims = []test{
 	{"next is the earliest ahead", claimNext},
 	{"histories stay with their runs", claimHistories},
 	{"a claim of nothing", claimNothing},
+	{"a claim forgets why the run was given back", claimReason},
 }
 
 func claimWhole(b *bed) {
@@ -210,5 +211,19 @@ func claimNothing(b *bed) {
 		if got := b.claim(q); len(got.Runs) != 0 {
 			b.Errorf("%s: claimed %v", name, ids(got.Runs))
 		}
+	}
+}
+
+func claimReason(b *bed) {
+	r := b.started("")
+	b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Pending, Reason: "put off", WakeAt: b.now})
+	if got := b.row(r.ID).Reason; got != "put off" {
+		b.Errorf("reason given back with: got %q, want %q", got, "put off")
+	}
+	if got := b.claimOne(b.query(b.now), r.ID).Run.Reason; got != "" {
+		b.Errorf("reason after the claim: got %q, want none", got)
+	}
+	if got := b.row(r.ID).Reason; got != "" {
+		b.Errorf("reason in the row after the claim: got %q, want none", got)
 	}
 }

@@ -19,6 +19,7 @@ var races = []test{
 	{"claimers never share a run", raceClaim},
 	{"a claim against the owner's last writes", raceTakeover},
 	{"random batches never deadlock", raceBatches},
+	{"the same batch in opposite orders", raceOrders},
 }
 
 // together runs n functions at once, and fails the case on the first error.
@@ -307,4 +308,28 @@ func (b *bed) randomBatch(all, doomed []uuid.UUID, names int, attempt int32, by 
 		batch.Starts = append(batch.Starts, &store.Start{Run: b.running(fmt.Sprint("common-", at))})
 	}
 	return batch
+}
+
+// raceOrders: whoever locks in the order in which it was given its items deadlocks here.
+func raceOrders(b *bed) {
+	r := b.started("")
+	const rounds, items = 20, 60
+	for round := range rounds {
+		b.together(4, func(i int) error {
+			batch := new(store.Batch)
+			for k := range items {
+				if i%2 == 1 {
+					k = items - 1 - k
+				}
+				if i < 2 {
+					s := b.completed(r.ID, 1, fmt.Sprint(round, "-", k))
+					batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
+				} else {
+					root := b.pending(fmt.Sprint(r.ID, "-", round, "-", k), b.now)
+					batch.Starts = append(batch.Starts, &store.Start{Run: root})
+				}
+			}
+			return b.s.Commit(b.ctx, batch)
+		})
+	}
 }

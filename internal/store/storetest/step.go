@@ -133,9 +133,11 @@ func stepOldEpoch(b *bed) {
 	marker := b.began(r.ID, 1, 1, "marked")
 	b.commitStep(marker, false)
 	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
+	recorded := b.completed(r.ID, 2, "recorded")
+	b.commitStep(recorded, false)
 	want := store.RunState{Found: true, Status: store.Running, Epoch: 2}
 	for _, epoch := range []int32{1, 3} {
-		for _, name := range []string{"new", "marked"} {
+		for _, name := range []string{"new", "marked", "recorded"} {
 			s := b.completed(r.ID, epoch, name)
 			what := fmt.Sprintf("%s step at epoch %d of a run at 2", name, epoch)
 			w := b.commitStep(s, name == "marked")
@@ -143,7 +145,7 @@ func stepOldEpoch(b *bed) {
 			wantState(b, what, w.State, want)
 		}
 	}
-	wantSteps(b, "history", b.history(r.ID), marker)
+	wantSteps(b, "history", b.history(r.ID), marker, recorded)
 }
 
 func stepNotRunning(b *bed) {

@@ -1,6 +1,6 @@
 # The commands of durable. `make` lists them. Only Go and make need be installed: a Go
 # that is older than go.mod asks for fetches the right one, and what the tests need
-# beside it (PostgreSQL, a C compiler for the race detector) is found or, as root on
+# beside it (PostgreSQL, PgBouncer, a C compiler for the race detector) is found or, as root on
 # Debian, installed.
 
 export GOTOOLCHAIN := auto

@@ -126,6 +126,36 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// An attempt that a shutdown ends has not died: it does not use up the last one.
+func TestInterruptedAttemptDoesNotCount(t *testing.T) {
+	s := openStore(t)
+	entered := make(chan struct{}, 3)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		return c.Step("a", func(ctx context.Context) (int, error) {
+			entered <- struct{}{}
+			if n := durable.Attempt(ctx); n > 2 {
+				return n, nil
+			} else if n == 1 {
+				return 0, errDeclined
+			}
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}, durable.Retry(durable.Fixed(0, 2)))
+	})
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Grace: -1})
+	stop := running(t, e)
+	if _, err := w.Start(within(t), e, 0, durable.ID("a")); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	<-entered
+	awaitCheckpoint(t, e, "a", "a", "started")
+	stop()
+	if got, err := w.Call(within(t), engineOn(t, s, w), 0, durable.ID("a")); got != 3 || err != nil {
+		t.Errorf("got %d, %v; want the attempt after the interrupted one", got, err)
+	}
+}
+
 // A function that ignores the end of its context does not hold the drain, and another
 // process may have its run.
 func TestDrainGivesUpOnTheDeaf(t *testing.T) {

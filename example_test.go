@@ -2,9 +2,11 @@ package durable_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,6 +127,105 @@ func ExampleWorkflow_Handle() {
 	}
 	fmt.Println(run.Result(ctx))
 	// Output: 8 <nil>
+}
+
+func ExampleID() {
+	store, remove := temporary()
+	defer remove()
+	double := durable.Define("double", func(c *durable.Ctx, n int) (int, error) { return 2 * n, nil })
+	client := newEngine(store)
+	ctx := context.Background()
+	first, err := double.Start(ctx, client, 1, durable.ID("order-42"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	again, err := double.Start(ctx, client, 1, durable.ID("order-42"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(again.ID(), again.RunID() == first.RunID())
+	// Output: order-42 true
+}
+
+// What a step answers is recorded: the same in every execution of the workflow function.
+func ExampleCtx_Step() {
+	store, remove := temporary()
+	defer remove()
+	draw := durable.Define("draw", func(c *durable.Ctx, sides int) (bool, error) {
+		n, err := c.Step("throw", func(context.Context) (int, error) { return rand.N(sides) + 1, nil })
+		return n >= 1 && n <= sides, err
+	})
+	fmt.Println(draw.Call(context.Background(), newEngine(store, draw), 6))
+	// Output: true <nil>
+}
+
+func ExampleCtx_Do() {
+	store, remove := temporary()
+	defer remove()
+	send := durable.Define("send", func(c *durable.Ctx, to []string) (int, error) {
+		for _, who := range to {
+			// Names are keys: in a loop, add the item's to the name.
+			if err := c.Do("mail to "+who, func(context.Context) error {
+				fmt.Println("mail to", who)
+				return nil
+			}); err != nil {
+				return 0, err
+			}
+		}
+		return len(to), nil
+	})
+	fmt.Println(send.Call(context.Background(), newEngine(store, send), []string{"Ada", "Rob"}))
+	// Output:
+	// mail to Ada
+	// mail to Rob
+	// 2 <nil>
+}
+
+// A step that must not happen twice runs zero times or once. After a crash in the middle
+// of it nobody knows which, and it fails with ErrOutcomeUnknown.
+func ExampleAtMostOnce() {
+	store, remove := temporary()
+	defer remove()
+	pay := durable.Define("pay", func(c *durable.Ctx, cents int) (string, error) {
+		id, err := c.Step("charge", func(context.Context) (string, error) { return "payment-7", nil }, durable.AtMostOnce())
+		if errors.Is(err, durable.ErrOutcomeUnknown) {
+			return "ask the bank", nil
+		}
+		return id, err
+	})
+	fmt.Println(pay.Call(context.Background(), newEngine(store, pay), 1999))
+	// Output: payment-7 <nil>
+}
+
+// A run that is started in a transaction of yours exists if and when that commits.
+func Example_startTx() {
+	store, remove := temporary()
+	defer remove()
+	ship := durable.Define("ship", func(c *durable.Ctx, order string) (string, error) { return order + " is on its way", nil })
+	engine := newEngine(store, ship)
+	ctx := context.Background()
+
+	order := func(id string, end func(*sql.Tx) error) error {
+		tx, err := store.(*sqlite.Store).Writer().BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback() // does nothing after the commit
+		// tx.ExecContext(ctx, "INSERT INTO orders ...") comes here.
+		if _, err := sqlite.StartTx(ctx, tx, engine, ship, id, durable.ID(id)); err != nil {
+			return err
+		}
+		return end(tx)
+	}
+	if err := errors.Join(order("order-1", (*sql.Tx).Rollback), order("order-2", (*sql.Tx).Commit)); err != nil {
+		log.Fatal(err)
+	}
+	_, err := engine.Get(ctx, "order-1")
+	fmt.Println(errors.Is(err, durable.ErrNotFound))
+	fmt.Println(ship.Call(ctx, engine, "order-2", durable.ID("order-2")))
+	// Output:
+	// true
+	// order-2 is on its way <nil>
 }
 
 func ExampleRetry() {

@@ -1,6 +1,6 @@
 // Command demo shows a run that survives kill -9.
 //
-// It indexes the source tree of the Go standard library, every package of it, as one
+// It indexes the source tree of Go (GOROOT/src), every package of it, as one
 // durable run with a step for each package: once undisturbed, and once in a worker
 // process that is killed five times at random moments and started again. The two
 // results must be the same bytes, and no step may run again after it was

@@ -27,7 +27,7 @@ func demo(ctx context.Context, store string, kills int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	root, err := standardLibrary(ctx)
+	root, err := sourceTree(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func demo(ctx context.Context, store string, kills int) (err error) {
 	steps := len(paths) + 2 // and the list, and the report
 
 	calm := &trial{name: "calm", where: base.fresh("calm"), folder: folder, root: root, steps: steps}
-	fmt.Printf("indexing the %d packages of the Go standard library as one run of %d steps, on %s\n\n", len(paths), steps, store)
+	fmt.Printf("indexing the %d packages of the Go source tree as one run of %d steps, on %s\n\n", len(paths), steps, store)
 	if err := calm.execute(ctx); err != nil {
 		return fmt.Errorf("the undisturbed run: %w", err)
 	}
@@ -74,8 +74,8 @@ func verdict(calm, hard *trial, kills int, equal bool) error {
 	return errors.Join(wrong...)
 }
 
-// standardLibrary is where the Go toolchain keeps its source.
-func standardLibrary(ctx context.Context) (string, error) {
+// sourceTree is where the Go toolchain keeps its source.
+func sourceTree(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask go for GOROOT: %w", err)

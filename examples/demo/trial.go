@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	runID = "standard-library"
+	runID = "source-tree"
 	look  = 3 * time.Millisecond  // between two looks at the ledger
 	ask   = 50 * time.Millisecond // between two looks at the database
 )

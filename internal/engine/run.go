@@ -51,8 +51,7 @@ type run struct {
 	idle      idle
 }
 
-// suspension says why a run left, and what its row becomes. A zero status writes
-// nothing: another owns the row already.
+// suspension says why a run left, and what its row becomes, if it is still this one's.
 type suspension struct {
 	cause  error
 	status store.Status
@@ -182,21 +181,21 @@ func (r *run) finish(output []byte, failure *Failure) {
 
 // part writes what a suspension asks for. If that fails, the lease expires by itself.
 func (r *run) part(ctx context.Context, s *suspension) {
-	outcome := telemetry.OutcomeLost
-	if s.status != 0 {
-		outcome = telemetry.OutcomeReleased
-		if s.status == store.Waiting {
-			outcome = telemetry.OutcomeParked
-		}
-		w := &store.RunWrite{ID: r.row.ID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Trace: r.trace}
-		if s.status == store.Pending {
-			w.WakeAt = r.e.clock.now()
-		}
-		if err := r.e.journal.Run(ctx, w); err != nil {
-			r.logger().Warn("a lease could not be given back; it expires by itself", telemetry.KeyError, err)
-		} else if w.Outcome == store.Fenced {
-			outcome = telemetry.OutcomeLost
-		}
+	outcome := telemetry.OutcomeReleased
+	switch {
+	case s.cause == ErrLeaseLost:
+		outcome = telemetry.OutcomeLost
+	case s.status == store.Waiting:
+		outcome = telemetry.OutcomeParked
+	}
+	w := &store.RunWrite{ID: r.row.ID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Trace: r.trace}
+	if s.status == store.Pending {
+		w.WakeAt = r.e.clock.now()
+	}
+	if err := r.e.journal.Run(ctx, w); err != nil {
+		r.logger().Warn("a lease could not be given back; it expires by itself", telemetry.KeyError, err)
+	} else if w.Outcome == store.Fenced {
+		outcome = telemetry.OutcomeLost
 	}
 	r.report(outcome, "", 0)
 	if s.status == store.Waiting {
@@ -231,9 +230,11 @@ func (r *run) gone() bool {
 	return r.suspended != nil && r.suspended.cause != errEnded
 }
 
-// lose is the suspension of a run that this process may no longer write.
+// lose is the suspension of a run whose lease has ended. If nobody has claimed it since,
+// it is given back all the same, so that a lease which ended because the database was
+// away does not pass for a crash; otherwise that write is fenced.
 func (r *run) lose() {
-	r.suspend(suspension{cause: ErrLeaseLost})
+	r.suspend(suspension{cause: ErrLeaseLost, status: store.Pending})
 	r.endHard(ErrLeaseLost)
 }
 

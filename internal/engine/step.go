@@ -171,6 +171,7 @@ func (t *task) once() (Result, time.Time, error) {
 		err = merr
 	}
 	if err != nil {
+		t.interrupted()
 		return Result{}, time.Time{}, err
 	}
 	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.spec.Name, t.attempt, time.Since(began), got.failure.ErrorType())
@@ -189,6 +190,20 @@ func (t *task) once() (Result, time.Time, error) {
 		res.Value = got.out.Value
 	}
 	return res, time.Time{}, err
+}
+
+// interrupted takes back the started marker of an attempt that this process ended
+// because it shuts down: the attempt did not die, so it does not use up a policy's last
+// one. What an at-most-once step did stays unknown.
+func (t *task) interrupted() {
+	if !t.exists || t.spec.AtMostOnce || !errors.Is(context.Cause(t.r.hard), ErrShutdown) {
+		return
+	}
+	w := t.row(store.StepBackoff, nil, nil)
+	w.Step.NextAt = w.Step.EndedAt
+	if err := t.r.e.journal.Step(t.r.durable, w); err != nil {
+		t.r.logger().Warn("an interrupted attempt could not be noted; it will count as one that died", telemetry.KeyStep, Shown(t.name), telemetry.KeyError, err)
+	}
 }
 
 // failed records a failed attempt: a backoff if another is to come, else the end.

@@ -102,7 +102,8 @@ func onBoth(t *testing.T, test func(*testing.T, database)) {
 	}
 }
 
-// onBothAlone is onBoth for tests that count the goroutines of the whole process.
+// onBothAlone is onBoth for tests that count the goroutines of the whole process, or
+// hold it up.
 func onBothAlone(t *testing.T, test func(*testing.T, database)) {
 	for _, kind := range []string{"sqlite", "postgres"} {
 		t.Run(kind, func(t *testing.T) { test(t, fresh(t, kind)) })

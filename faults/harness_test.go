@@ -161,6 +161,9 @@ func (l ledger) read(t testing.TB) []Entry {
 	}
 	var all []Entry
 	for line := range strings.Lines(string(text)) {
+		if !strings.HasSuffix(line, "\n") {
+			break // still being written
+		}
 		var e Entry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%q: %v", line, err)

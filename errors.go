@@ -157,17 +157,32 @@ func RegisterError(code string, sentinel error) error {
 	return sentinel
 }
 
+// The library's own sentinels, in a fixed order: the first code of a failure is its
+// error.type.
 func init() {
-	for code, sentinel := range map[string]error{
-		engine.CodePanic: ErrPanic, engine.CodeGoexit: ErrGoexit, engine.CodeTimeout: ErrTimeout,
-		engine.CodeOutcomeUnknown: ErrOutcomeUnknown, engine.CodeRefused: ErrRefused, engine.CodeDiverged: ErrDiverged,
-		"durable.not_encodable": ErrNotEncodable, "durable.payload_too_large": ErrPayloadTooLarge,
-		"durable.duplicate_step": ErrDuplicateStep, "durable.nested_step": ErrNestedStep,
-		"durable.invalid_name": ErrInvalidName, "durable.id_conflict": ErrIDConflict, "durable.not_found": ErrNotFound,
-		"durable.invalid_config": ErrInvalidConfig, "durable.step_locked": ErrStepLocked,
-		"context.canceled": context.Canceled, "context.deadline_exceeded": context.DeadlineExceeded,
+	for _, own := range []struct {
+		code     string
+		sentinel error
+	}{
+		{engine.CodePanic, ErrPanic},
+		{engine.CodeGoexit, ErrGoexit},
+		{engine.CodeTimeout, ErrTimeout},
+		{engine.CodeOutcomeUnknown, ErrOutcomeUnknown},
+		{engine.CodeRefused, ErrRefused},
+		{engine.CodeDiverged, ErrDiverged},
+		{"durable.not_encodable", ErrNotEncodable},
+		{"durable.payload_too_large", ErrPayloadTooLarge},
+		{"durable.duplicate_step", ErrDuplicateStep},
+		{"durable.nested_step", ErrNestedStep},
+		{"durable.invalid_name", ErrInvalidName},
+		{"durable.id_conflict", ErrIDConflict},
+		{"durable.not_found", ErrNotFound},
+		{"durable.invalid_config", ErrInvalidConfig},
+		{"durable.step_locked", ErrStepLocked},
+		{"context.canceled", context.Canceled},
+		{"context.deadline_exceeded", context.DeadlineExceeded},
 	} {
-		RegisterError(code, sentinel)
+		RegisterError(own.code, own.sentinel)
 	}
 }
 

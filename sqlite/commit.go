@@ -18,8 +18,8 @@ import (
 const checkEvery = 64
 
 // Commit implements store.Store: one IMMEDIATE transaction, one prepared statement
-// per item. In SQLite a statement is a function call, so a plural statement (the
-// items as JSON or as many-row VALUES) only adds work; docs/decisions.md has figures.
+// per item. In SQLite a statement is a function call, so there is no round trip that a
+// plural statement would save; docs/decisions.md has what this reaches.
 func (s *Store) Commit(ctx context.Context, b *store.Batch) error {
 	if b.Len() == 0 {
 		return nil

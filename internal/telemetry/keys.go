@@ -14,7 +14,6 @@ const (
 	KeyStep     = "step"
 	KeyAttempt  = "attempt"
 	KeyEpoch    = "epoch"
-	KeyQueue    = "queue"
 	KeyWorker   = "worker"
 	KeyReason   = "reason"
 	KeyError    = "error"
@@ -42,8 +41,6 @@ const (
 const (
 	OutcomeCompleted = "completed"
 	OutcomeFailed    = "failed"
-	OutcomeCancelled = "cancelled"
-	OutcomePaused    = "paused"
 	OutcomeParked    = "parked"
 	OutcomeReleased  = "released"
 	OutcomeLost      = "lost"

@@ -9,8 +9,9 @@ import (
 )
 
 // Ctx is what a workflow function works with: the durable calls, and a
-// context.Context. Its Done closes when the run leaves this process, and
-// context.Cause says why: ErrShutdown, ErrLeaseLost or ErrParked.
+// context.Context. Its Done closes when the run leaves this process or must end, and
+// context.Cause says why: ErrShutdown, ErrLeaseLost, ErrParked or ErrPaused, ErrCancelled
+// or ErrTimeout.
 //
 // It is good for one execution of one run, in any of its goroutines.
 type Ctx struct {

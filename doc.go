@@ -24,13 +24,23 @@
 //
 // # States of a run
 //
-//	pending ─► running ─► completed | failed
+//	pending ─► running ─► completed | failed | cancelled
 //	   ▲          │
 //	   ├──────────┤ drained, or its process died
-//	   └─ waiting ┘ a long wait: in no memory until its time
-//	   paused       its process died again and again; the reason is in its row
+//	   ├─ waiting ┤ for a time, a signal or a child: in no memory until it comes
+//	   └─ paused ─┘ by Pause, or because its process died again and again; until Resume
 //
-// Completed and failed absorb: nothing changes them.
+// Completed, failed and cancelled absorb: nothing changes them. Pause, Resume and Cancel
+// reach a run and everything beneath it, from any process.
+//
+// # Ending early
+//
+// A run that is cancelled, or whose Timeout is over, ends in three steps. Its Ctx ends, with
+// ErrCancelled or ErrTimeout as the cause; calls that history does not answer return that
+// error; the function returns. Then what Compensate registered is executed, the last one
+// first. Then the run has ended, and the children that it left are cancelled, unless they
+// are Detached. A run that is in no memory is executed again for this, up to where it
+// was. Compensations also run when the function returns an error.
 //
 // # What a step promises
 //
@@ -52,7 +62,7 @@
 //
 // # Leaving a process
 //
-// When a run must leave (its process drains, its lease is lost, it waits for long), the
+// When a run must leave (its process drains, its lease is lost, it is paused, it waits for long), the
 // Ctx ends, and every durable call answers ErrSuspended. Return it. Whatever the function
 // returns then is ignored; the run goes on elsewhere, or later.
 //
@@ -61,14 +71,20 @@
 //	what happened                                     errors.Is or errors.As    what to do
 //	a step's last attempt failed                      *StepError                decide, or return it
 //	  ... by timeout, by panic                        ErrTimeout, ErrPanic
+//	no signal came in time                            *StepError, ErrTimeout    decide, or choose Else...
+//	a child failed or was cancelled                   *RunError                 decide, or return it
+//	the run is cancelled, or its branch is            ErrCancelled              return it
 //	  ... and nobody knows if it took effect          ErrOutcomeUnknown         look outside, or use Verify
 //	the run failed                                    *RunError                 the cause is in it
+//	  ... and could not undo everything               ErrCompensation           look outside
 //	the run leaves this process                       ErrSuspended              return it
 //	one name twice in a scope                         ErrDuplicateStep          add the item's key, or use Map
 //	a durable call inside a step                      ErrNestedStep             call it from the workflow
 //	history does not fit the code                     ErrDiverged               bring back the type, or rename
 //	the ID is another start's                         ErrIDConflict             use another ID, or the same input
 //	no such run                                       ErrNotFound
+//	its state does not allow what was asked           *StateError, ErrState     the state is in it
+//	a cursor of nowhere                               ErrInvalidCursor          begin with an empty one
 //	Call without the workflow in Config               ErrNotRegistered          register it, or use Start
 //	a name that cannot be one                         ErrInvalidName
 //	options or a Config that cannot work              ErrInvalidConfig

@@ -45,7 +45,7 @@ type Config struct {
 	// 10 s. Negative: none.
 	Grace time.Duration
 	// ParkAfter: a run that has nothing to do for longer than this leaves memory until
-	// then. Zero: 5 s.
+	// then. Its function has twice this to return, or is reported with its stack. Zero: 5 s.
 	ParkAfter time.Duration
 	// MaxCrashes is how many times in a row the process of a run may die without a new
 	// checkpoint before the run is paused, with the reason. Zero: 5.

@@ -16,11 +16,12 @@ var (
 	// ErrSuspended is what every durable call answers once its run leaves this
 	// process: return it. What the workflow function returns then is ignored.
 	ErrSuspended = engine.ErrSuspended
-	// ErrShutdown, ErrLeaseLost and ErrParked are the causes (context.Cause) of a
+	// ErrShutdown, ErrLeaseLost, ErrParked and ErrPaused are the causes (context.Cause) of a
 	// suspended run's Ctx.
 	ErrShutdown  = engine.ErrShutdown
 	ErrLeaseLost = engine.ErrLeaseLost
 	ErrParked    = engine.ErrParked
+	ErrPaused    = engine.ErrPaused
 
 	// ErrDuplicateStep: one name was used twice in one scope of one run.
 	ErrDuplicateStep = engine.ErrDuplicateStep
@@ -49,8 +50,16 @@ var (
 	// ErrPayloadTooLarge: an encoded value exceeds Config.MaxPayload.
 	ErrPayloadTooLarge = errors.New("durable: the value is too large")
 
-	// ErrTimeout: a step's attempt or its whole time is over.
-	ErrTimeout = errors.New("durable: timed out")
+	// ErrTimeout: the time of a step's attempt, of a whole step, of a wait or of a run is over.
+	ErrTimeout = engine.ErrTimeout
+	// ErrCancelled: the run, or the branch, was cancelled. Return it.
+	ErrCancelled = engine.ErrCancelled
+	// ErrCompensation: a compensation of the run finally failed.
+	ErrCompensation = errors.New("durable: a compensation failed")
+	// ErrState: a run is in no state for what was asked; it is in every *StateError.
+	ErrState = errors.New("durable: the run's state does not allow it")
+	// ErrInvalidCursor: a text that no list or outbox of this database answered.
+	ErrInvalidCursor = errors.New("durable: invalid cursor")
 	// ErrPanic: a step or a workflow panicked; StepError.Stack and RunError.Stack say where.
 	ErrPanic = errors.New("durable: panicked")
 	// ErrOutcomeUnknown: an AtMostOnce step began, its process died, and nobody knows
@@ -170,6 +179,9 @@ func init() {
 		{engine.CodeOutcomeUnknown, ErrOutcomeUnknown},
 		{engine.CodeRefused, ErrRefused},
 		{engine.CodeDiverged, ErrDiverged},
+		{engine.CodeCancelled, ErrCancelled},
+		{engine.CodeCompensation, ErrCompensation},
+		{"durable.state", ErrState},
 		{"durable.not_encodable", ErrNotEncodable},
 		{"durable.payload_too_large", ErrPayloadTooLarge},
 		{"durable.duplicate_step", ErrDuplicateStep},

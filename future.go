@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/seed8ec063be/durable/internal/engine"
@@ -14,6 +15,7 @@ import (
 // use.
 type Future[T any] struct {
 	done  chan struct{} // closed when value and err hold
+	stop  func()        // cancels the branch
 	value T
 	err   error
 
@@ -27,14 +29,15 @@ type Future[T any] struct {
 // leads it to the same result in a replay. The workflow function's end waits for its
 // branches.
 func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
-	f := &Future[T]{done: make(chan struct{})}
+	f := &Future[T]{done: make(chan struct{}), stop: func() {}}
 	var zero T
 	scope, err := c.scope.Sub(name, site())
 	if err != nil {
 		f.end(zero, err)
 		return f
 	}
-	branch := &Ctx{Context: c.Context, scope: scope, maxPayload: c.maxPayload}
+	f.stop = scope.Cancellable()
+	branch := &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload}
 	scope.Go(func() { f.end(fn(branch)) }, func(failure *engine.Failure) { f.end(zero, stepError(name, failure)) })
 	return f
 }
@@ -45,6 +48,7 @@ func (f *Future[T]) end(value T, err error) {
 	defer f.mu.Unlock()
 	f.value, f.err = value, err
 	close(f.done)
+	f.stop() // nothing of it is left to stop, but the contexts
 	for _, tell := range f.watchers {
 		tell()
 	}
@@ -91,12 +95,24 @@ func suspendedOr(errs []error) error {
 	return errors.Join(errs...)
 }
 
+// Rest says what becomes of the branches that a choice leaves.
+type Rest uint8
+
+// The rests of a choice.
+const (
+	// KeepRest lets the other branches go on unheeded.
+	KeepRest Rest = iota
+	// CancelRest ends the others: their running steps see their contexts end, and their
+	// further calls answer ErrCancelled.
+	CancelRest
+)
+
 // Any waits until one of the branches has succeeded, records which as the choice called
-// name, and answers its place and value: a replay goes on with the same one. The others
-// go on unheeded. If all fail, the error joins theirs.
-func Any[T any](c *Ctx, name string, futures ...*Future[T]) (int, T, error) {
+// name, and answers its place and value: a replay goes on with the same one. What becomes
+// of the others, rest says. If all fail, the error joins theirs.
+func Any[T any](c *Ctx, name string, rest Rest, futures ...*Future[T]) (int, T, error) {
 	var zero T
-	winners, err := quorum(c, name, 1, futures)
+	winners, err := quorum(c, name, 1, rest, futures)
 	if err != nil {
 		return -1, zero, err
 	}
@@ -106,12 +122,13 @@ func Any[T any](c *Ctx, name string, futures ...*Future[T]) (int, T, error) {
 
 // Quorum waits until k of the branches have succeeded, records which as the choice
 // called name, and answers their places, in the order in which they succeeded: a replay goes on
-// with the same ones. The others go on unheeded. If too many fail, the error joins theirs.
-func Quorum[T any](c *Ctx, name string, k int, futures ...*Future[T]) ([]int, error) {
-	return quorum(c, name, k, futures)
+// with the same ones. What becomes of the others, rest says. If too many fail, the error
+// joins theirs.
+func Quorum[T any](c *Ctx, name string, k int, rest Rest, futures ...*Future[T]) ([]int, error) {
+	return quorum(c, name, k, rest, futures)
 }
 
-func quorum[T any](c *Ctx, name string, k int, futures []*Future[T]) ([]int, error) {
+func quorum[T any](c *Ctx, name string, k int, rest Rest, futures []*Future[T]) ([]int, error) {
 	if k < 1 || k > len(futures) {
 		return nil, fmt.Errorf("%w: choice %q wants %d of %d branches", ErrInvalidConfig, name, k, len(futures))
 	}
@@ -135,6 +152,13 @@ func quorum[T any](c *Ctx, name string, k int, futures []*Future[T]) ([]int, err
 		}
 		if _, err := futures[i].Wait(); errors.Is(err, ErrSuspended) {
 			return nil, ErrSuspended
+		}
+	}
+	if rest == CancelRest {
+		for i, f := range futures {
+			if !slices.Contains(winners, i) {
+				f.stop()
+			}
 		}
 	}
 	return winners, nil

@@ -32,17 +32,51 @@ type RunInfo struct {
 	Queue     string
 	Version   string // of the program that started it
 	Status    Status
-	Reason    string // why it is paused
-	Owner     string // the worker's ID while it is executed
-	Epoch     int    // how often it was claimed
-	Crashes   int    // claims after a lost lease since the last new checkpoint
+	Parent    string        // the parent's UUID; empty for a root
+	Detached  bool          // a child that goes on when its parent ends
+	Asked     string        // "pause" or "cancel" while that is on its way, else empty
+	Reason    string        // why it is paused
+	Actor     string        // who paused it
+	Cancel    *Cancellation // nil unless a cancel was asked for
+	Owner     string        // the worker's ID while it is executed
+	Epoch     int           // how often it was claimed
+	Crashes   int           // claims after a lost lease since the last new checkpoint
 	Input     jsontext.Value
 	Output    jsontext.Value // nil unless completed
 	Err       *RunError      // nil unless failed or cancelled
 	CreatedAt time.Time
 	StartedAt time.Time
 	EndedAt   time.Time
+	PausedAt  time.Time
 	WakeAt    time.Time // when it becomes claimable; while it runs, when its lease ends
+	Deadline  time.Time // when its Timeout is over
+
+	Tags     map[string]string
+	Waits    []Wait     // what it waits for or works at, by name
+	Progress []Progress // of its Maps
+}
+
+// Cancellation says who asked for a cancel first, when and why.
+type Cancellation struct {
+	Reason string
+	Actor  string
+	At     time.Time
+}
+
+// Wait is a durable call that has no outcome yet.
+type Wait struct {
+	Name     string // with its scope
+	Kind     string // "step", "tx", "sleep", "receive", "child" or "compensation"
+	Attempts int
+	Since    time.Time
+	Until    time.Time // of a sleep, a backoff or a bounded receive; else zero
+}
+
+// Progress is how far a Map is.
+type Progress struct {
+	Name  string // with its scope
+	Done  int
+	Total int
 }
 
 // Get answers the run with the caller's ID, or the UUID, or ErrNotFound.
@@ -51,11 +85,57 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	if err != nil {
 		return nil, err
 	}
+	now, err := e.inner.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	outline, err := e.inner.Store().Outline(ctx, r.ID, now)
+	if err != nil {
+		return nil, fmt.Errorf("get run %q: %w", id, err)
+	}
+	info := runInfo(r)
+	info.Tags = make(map[string]string, len(outline.Tags))
+	for _, t := range outline.Tags {
+		info.Tags[t.Key] = t.Value
+	}
+	for _, s := range outline.Open {
+		if !r.Status.Terminal() {
+			info.Waits = append(info.Waits, Wait{
+				Name: engine.Shown(s.Name), Kind: s.Kind.String(), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt,
+			})
+		}
+	}
+	for _, m := range outline.Maps {
+		total, err := decode[int](m.Step.Output)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the size of map %q in run %q: %w", ErrDiverged, engine.Shown(m.Step.Name), id, err)
+		}
+		info.Progress = append(info.Progress, Progress{Name: engine.Shown(m.Step.Name), Done: m.Done, Total: total})
+	}
+	return info, nil
+}
+
+// runInfo is what the run's own row tells.
+func runInfo(r *store.Run) *RunInfo {
 	info := &RunInfo{
 		ID: r.Name, RunID: r.ID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version,
 		Status: Status(r.Status.String()), Reason: r.Reason, Epoch: int(r.Epoch), Crashes: int(r.Crashes),
 		Input: r.Input, Output: r.Output,
-		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, WakeAt: r.WakeAt,
+		Detached: r.Detached, Actor: r.PausedBy,
+		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, PausedAt: r.PausedAt, WakeAt: r.WakeAt, Deadline: r.Deadline,
+	}
+	if r.Parent.Valid {
+		info.Parent = r.Parent.UUID.String()
+	}
+	switch {
+	case r.Status.Terminal() || r.Status == store.Paused:
+	case r.Control&store.CancelAsked != 0:
+		info.Asked = "cancel"
+	case r.Control&store.PausedAnyhow != 0:
+		info.Asked = "pause"
+	}
+	if !r.CancelledAt.IsZero() {
+		info.Cancel = &Cancellation{Reason: r.CancelReason, Actor: r.CancelledBy, At: r.CancelledAt}
 	}
 	if r.Owner.Valid {
 		info.Owner = r.Owner.UUID.String()
@@ -63,20 +143,20 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	if r.Status == store.Failed || r.Status == store.Cancelled {
 		info.Err = runError(r)
 	}
-	return info, nil
+	return info
 }
 
 // Checkpoint is one row of a run's history.
 type Checkpoint struct {
 	Name      string // with its scope
-	Kind      string // "step" or "tx"
+	Kind      string // "step", "tx", "sleep", "choice", "receive", "child", "map" or "compensation"
 	Status    string // "started", "backoff", "completed" or "failed"
 	Attempts  int    // that have begun, as far as is recorded
 	Output    jsontext.Value
 	Err       *StepError // of the last failed attempt
 	StartedAt time.Time  // of the first attempt
 	EndedAt   time.Time  // of the last
-	NextAt    time.Time  // when the next attempt is due
+	NextAt    time.Time  // when the next attempt is due, a sleep is over, or a receive's time is
 }
 
 // History answers what is recorded of the run's steps, ordered by name, or ErrNotFound.

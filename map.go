@@ -31,16 +31,17 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 		return nil, fmt.Errorf("map %q: %w", name, o.err)
 	}
 	where := site()
-	scope, err := c.scope.Sub(name, where)
-	if err != nil {
-		return nil, err
-	}
 	names, err := namesOf(name, items, o.key)
 	if err != nil {
 		return nil, err
 	}
+	scope, counted, err := c.scope.Counted(name, where, len(items))
+	if err != nil {
+		return nil, err
+	}
+	defer counted()
 	m := mapping[In, Out]{
-		c: &Ctx{Context: c.Context, scope: scope, maxPayload: c.maxPayload}, where: where, items: items, names: names, fn: fn, o: o,
+		c: &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload}, where: where, items: items, names: names, fn: fn, o: o,
 		results: make([]Out, len(items)), errs: make([]error, len(items)),
 	}
 	return m.run()

@@ -50,7 +50,7 @@ func TestReadme(t *testing.T) {
 	if lines := bytes.Count(hello, []byte("\n")); lines > 30 {
 		t.Errorf("hello has %d lines, at most 30 are promised", lines)
 	}
-	wants := []string{"counted to 5 <nil>", "", "payment of <nil>", "1999 <nil>"}
+	wants := []string{"counted to 5 <nil>", "", "payment of <nil>", "1 completed <nil>", "1999 <nil>"}
 	blocks := goBlock.FindAllSubmatch(text, -1)
 	if len(blocks) != len(wants) {
 		t.Fatalf("%d Go blocks, and %d expectations", len(blocks), len(wants))

@@ -17,8 +17,8 @@ import (
 //
 // The value answered is the one that decodes from the checkpoint, also on the first
 // run, and a failure is a *StepError made from its record. Other errors are
-// ErrSuspended (return it), ErrDuplicateStep, ErrNestedStep, ErrInvalidName,
-// ErrInvalidConfig and ErrDiverged.
+// ErrSuspended, ErrCancelled and, when the run's time is over, ErrTimeout (return them),
+// ErrDuplicateStep, ErrNestedStep, ErrInvalidName, ErrInvalidConfig and ErrDiverged.
 func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts ...StepOption) (T, error) {
 	call := newCall[T](c, name, store.KindStep, opts)
 	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {

@@ -48,7 +48,7 @@ func TxStep[T, X any](c *Ctx, name string, in Transactor[X], fn func(context.Con
 // prepares the start of a run, lets insert write it in the caller's own transaction,
 // and answers the handle of a run that exists once that transaction has committed.
 func StartIn[I, O any](ctx context.Context, e *Engine, w *Workflow[I, O], in I, insert func(context.Context, Store, []*store.Start) error, opts ...StartOption) (*Run[O], error) {
-	request, err := w.request(e, in, opts)
+	request, err := w.request(e.cfg.MaxPayload, in, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -64,4 +64,22 @@ func StartIn[I, O any](ctx context.Context, e *Engine, w *Workflow[I, O], in I, 
 		return nil, answer.Err
 	}
 	return newRun[O](e, &answer.Run), nil
+}
+
+// SignalIn is what the SignalTx functions of the stores are made of; call those. It
+// prepares a signal and lets insert find the run and write the signal in the caller's
+// own transaction.
+func SignalIn(ctx context.Context, e *Engine, id, name string, payload any, insert func(context.Context, Store, store.Ref, *store.Signal) error, opts ...SignalOption) error {
+	signal, err := e.signal(name, payload, opts)
+	if err != nil {
+		return err
+	}
+	if err := e.inner.Ready(ctx); err != nil {
+		return err
+	}
+	e.inner.Stamp(signal)
+	if err := insert(ctx, e.inner.Store(), store.Ref{Text: id}, signal); err != nil {
+		return err
+	}
+	return stated(e.inner.Signalled(id, signal))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -85,19 +86,48 @@ func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) 
 type StartOption func(*startOptions)
 
 type startOptions struct {
-	id  string
-	err error
+	id       string
+	timeout  time.Duration
+	delay    time.Duration
+	detached bool
+	tags     []store.Tag
+	err      error
 }
+
+func (o *startOptions) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+// Timeout bounds the run, from its start, by the database's clock, also while nobody
+// executes it; a paused run is held to it when it is resumed. When it is over, the run's
+// context ends with ErrTimeout as the cause, its compensations run, and it has failed
+// with ErrTimeout.
+func Timeout(d time.Duration) StartOption {
+	return func(o *startOptions) {
+		o.timeout = d
+		if d <= 0 {
+			o.fail(fmt.Errorf("%w: Timeout of %v: it must be positive", ErrInvalidConfig, d))
+		}
+	}
+}
+
+// Delay lets the run begin only after d, by the database's clock. Zero and less: at once.
+func Delay(d time.Duration) StartOption { return func(o *startOptions) { o.delay = d } }
 
 // ID names the run: the same ID with the same workflow and input is the same run, however
 // often and from wherever it is started. It is any text of 1 to 512 bytes without
 // control characters. Without it a UUIDv7 is made.
 func ID(id string) StartOption {
-	return func(o *startOptions) { o.id, o.err = id, engine.CheckName("run", id) }
+	return func(o *startOptions) {
+		o.id = id
+		o.fail(engine.CheckName("run", id))
+	}
 }
 
 // request checks and encodes one start.
-func (w *Workflow[I, O]) request(e *Engine, in I, opts []StartOption) (engine.StartRequest, error) {
+func (w *Workflow[I, O]) request(limit int, in I, opts []StartOption) (engine.StartRequest, error) {
 	var o startOptions
 	for _, opt := range opts {
 		opt(&o)
@@ -108,11 +138,13 @@ func (w *Workflow[I, O]) request(e *Engine, in I, opts []StartOption) (engine.St
 	if o.err != nil {
 		return engine.StartRequest{}, fmt.Errorf("start workflow %q: %w", w.name, o.err)
 	}
-	input, err := encode(in, e.cfg.MaxPayload)
+	input, err := encode(in, limit)
 	if err != nil {
 		return engine.StartRequest{}, fmt.Errorf("start workflow %q: the input: %w", w.name, err)
 	}
-	return engine.StartRequest{Name: o.id, Workflow: w.name, Queue: w.queue, Input: input}, nil
+	return engine.StartRequest{
+		Name: o.id, Workflow: w.name, Queue: w.queue, Input: input, Timeout: o.timeout, Delay: o.delay, Detached: o.detached, Tags: o.tags,
+	}, nil
 }
 
 // Start makes a run durable and answers its handle. If e executes the workflow and has
@@ -122,7 +154,7 @@ func (w *Workflow[I, O]) request(e *Engine, in I, opts []StartOption) (engine.St
 // ErrUnavailable. If ctx ends first, the start may or may not have happened: start the
 // same ID again to know.
 func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...StartOption) (*Run[O], error) {
-	request, err := w.request(e, in, opts)
+	request, err := w.request(e.cfg.MaxPayload, in, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +187,7 @@ func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Item[
 		if item.ID != "" {
 			opts = append(opts, ID(item.ID))
 		}
-		request, err := w.request(e, item.Input, opts)
+		request, err := w.request(e.cfg.MaxPayload, item.Input, opts)
 		if err != nil {
 			return nil, fmt.Errorf("item %d of %d: %w", i, len(items), err)
 		}

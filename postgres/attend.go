@@ -31,7 +31,7 @@ var errPooled = errors.New("a pooler is in between that shares sessions")
 // see it (Dead). It first proves that the session is real, by a notification to
 // itself from another connection. Where that does not arrive, a pooler shares the
 // session; then it holds nothing and waits, and polling and lease expiry do the work.
-func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hint func()) error {
+func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hint func()) error
 
 	for wait := firstReturn; ; {
 		began := time.Now()
-		err := s.attend(ctx, worker, hint)
+		err := s.attend(ctx, worker, hear)
 		switch {
 		case errors.Is(err, errPooled):
 			wait = poolerReturn
@@ -70,7 +70,8 @@ func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hint func()) error
 }
 
 // attend does one session's worth. It returns an error whenever the session ends.
-func (s *Store) attend(ctx context.Context, worker uuid.UUID, hint func()) error {
+func (s *Store) attend(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+	heard := func(payload string) { pass(payload, worker, hear) }
 	conn, err := s.dial(ctx)
 	if err != nil {
 		return err
@@ -81,18 +82,30 @@ func (s *Store) attend(ctx context.Context, worker uuid.UUID, hint func()) error
 		defer cancel()
 		_ = conn.Close(bye) // the socket is closed in any case
 	}()
-	if err := s.listen(ctx, conn, hint); err != nil {
+	if err := s.listen(ctx, conn, heard); err != nil {
 		return err
 	}
 	if err := s.takePresence(ctx, conn, worker); err != nil {
 		return err
 	}
 	defer s.dropPresence(ctx, worker)
-	hint() // what was notified before is lost
+	hear(store.HintClaim) // what was notified before is lost
+	hear(store.HintNews)
 	for {
-		if err := s.wait(ctx, conn, hint); err != nil {
+		if err := s.wait(ctx, conn, heard); err != nil {
 			return err
 		}
+	}
+}
+
+// pass says what a notification means to the worker: an empty text, that a run may be
+// claimable; its own ID, that it has news. Others' proofs and news carry other texts.
+func pass(payload string, worker uuid.UUID, hear func(store.Hint)) {
+	switch payload {
+	case "":
+		hear(store.HintClaim)
+	case worker.String():
+		hear(store.HintNews)
 	}
 }
 
@@ -105,7 +118,7 @@ func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // listen listens, and proves that notifications arrive.
-func (s *Store) listen(ctx context.Context, conn *pgx.Conn, hint func()) error {
+func (s *Store) listen(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout+probeTimeout)
 	defer cancel()
 	if _, err := conn.Exec(ctx, s.sql.listen, pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -128,9 +141,7 @@ func (s *Store) listen(ctx context.Context, conn *pgx.Conn, hint func()) error {
 		case err == nil && n.Payload == nonce:
 			return nil
 		case err == nil:
-			if n.Payload == "" {
-				hint()
-			}
+			heard(n.Payload)
 		case patience.Err() != nil && ctx.Err() == nil:
 			return errPooled
 		default:
@@ -195,14 +206,12 @@ func (s *Store) presentSince(worker uuid.UUID) time.Time {
 }
 
 // wait passes one notification on, or pings after a long silence.
-func (s *Store) wait(ctx context.Context, conn *pgx.Conn, hint func()) error {
+func (s *Store) wait(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
 	quiet, cancel := context.WithTimeout(ctx, pingAfter)
 	defer cancel()
 	n, err := conn.WaitForNotification(quiet)
 	if err == nil {
-		if n.Payload == "" { // others' proofs carry one
-			hint()
-		}
+		heard(n.Payload)
 		return nil
 	}
 	if quiet.Err() == nil || ctx.Err() != nil {

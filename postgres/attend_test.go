@@ -14,7 +14,7 @@ import (
 
 // attendance is a call of Attend that a test can follow.
 type attendance struct {
-	hints chan struct{}
+	hints map[store.Hint]chan struct{}
 	done  chan error
 	stop  context.CancelFunc
 }
@@ -22,27 +22,31 @@ type attendance struct {
 func attend(t *testing.T, s *Store, worker uuid.UUID) *attendance {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	a := &attendance{hints: make(chan struct{}, 1), done: make(chan error, 1), stop: cancel}
+	a := &attendance{
+		hints: map[store.Hint]chan struct{}{store.HintClaim: make(chan struct{}, 1), store.HintNews: make(chan struct{}, 1)},
+		done:  make(chan error, 1), stop: cancel,
+	}
 	go func() {
-		a.done <- s.Attend(ctx, worker, func() {
+		a.done <- s.Attend(ctx, worker, func(h store.Hint) {
 			select {
-			case a.hints <- struct{}{}:
+			case a.hints[h] <- struct{}{}:
 			default:
 			}
 		})
 	}()
 	t.Cleanup(cancel)
-	a.hinted(t) // once the session is up
+	a.hinted(t, store.HintClaim) // once the session is up
+	a.hinted(t, store.HintNews)
 	beat(t, s, worker)
 	return a
 }
 
-func (a *attendance) hinted(t *testing.T) {
+func (a *attendance) hinted(t *testing.T, want store.Hint) {
 	t.Helper()
 	select {
-	case <-a.hints:
+	case <-a.hints[want]:
 	case <-time.After(20 * time.Second):
-		t.Fatal("no hint came")
+		t.Fatalf("no hint %d came", want)
 	}
 }
 
@@ -72,7 +76,7 @@ func TestAttendHintsAndShowsDeath(t *testing.T) {
 			a := attend(t, s, worker)
 			beat(t, s, unseen) // never attended: only its leases can tell
 			commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}})
-			a.hinted(t)
+			a.hinted(t, store.HintClaim)
 			if dead(t, s, other, worker) {
 				t.Error("a worker that attends was called dead")
 			}
@@ -107,14 +111,14 @@ func TestAttendComesBack(t *testing.T) {
 			t.Fatalf("%d sessions were ended, %v", ended, err)
 		}
 		began := time.Now()
-		a.hinted(t)
+		a.hinted(t, store.HintClaim)
 		t.Logf("back after %v", time.Since(began))
 		if dead(t, s, uuid.New(), worker) {
 			t.Error("a worker that came back was called dead")
 		}
 	}
 	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}})
-	a.hinted(t)
+	a.hinted(t, store.HintClaim)
 }
 
 // TestReturnerCallsNobodyDead: after a failover everybody has just come back. A worker

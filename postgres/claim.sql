@@ -10,6 +10,9 @@
 -- checkpoints than at the last one (progress). At $7 of them the run is paused (4)
 -- instead, so that what kills its process cannot do so for ever. Zero is no bound.
 --
+-- One that is paused (control 1, 2), and whose owner died before it left, is set aside in
+-- the same way, which is no crash of its own. Lost leases and pauses are recorded.
+--
 -- A run that has, or would now have, two crashes is a suspect. Of those at most $8, none or
 -- one, are taken, so that each is executed alone and the next death counts against
 -- the right one. A small index finds them.
@@ -18,10 +21,10 @@
 -- through a setting that ends with it. It must be another statement: this one's
 -- snapshot is older than its locks.
 WITH due AS MATERIALIZED (
-    SELECT r.shard, r.id, r.status, r.crashes, r.progress
+    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
     FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, r.status, r.crashes, r.progress
+        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
         FROM durable.run AS r
         WHERE r.queue = pair.queue AND r.workflow = pair.workflow AND r.wake_at <= $3::timestamptz
           AND r.crashes + (r.status = 2)::integer < 2
@@ -31,10 +34,10 @@ WITH due AS MATERIALIZED (
     ) AS r
     LIMIT $4::integer
 ), suspect AS MATERIALIZED (
-    SELECT r.shard, r.id, r.status, r.crashes, r.progress
+    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
     FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, r.status, r.crashes, r.progress
+        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
         FROM durable.run AS r
         WHERE r.queue = pair.queue AND r.workflow = pair.workflow AND r.wake_at <= $3::timestamptz
           AND r.crashes > 0 AND r.crashes + (r.status = 2)::integer >= 2
@@ -44,14 +47,14 @@ WITH due AS MATERIALIZED (
     ) AS r
     LIMIT $8::integer
 ), counted AS MATERIALIZED (
-    SELECT due.shard, due.id, due.crashes, due.progress,
-           CASE WHEN due.status = 2 THEN (
+    SELECT due.shard, due.id, due.crashes, due.progress, due.control & 3 <> 0 AS halted, due.status = 2 AS lost,
+           CASE WHEN due.status = 2 AND due.control & 3 = 0 THEN (
                SELECT count(*)::integer FROM durable.step AS s
                WHERE s.shard = due.shard AND s.run_id = due.id AND s.status >= 3
            ) END AS reached -- NULL: no crash
     FROM (SELECT * FROM due UNION ALL SELECT * FROM suspect) AS due
 ), judged AS MATERIALIZED (
-    SELECT shard, id,
+    SELECT shard, id, halted, lost,
            coalesce(reached, progress) AS progress,
            CASE WHEN reached IS NULL THEN crashes
                 WHEN reached > progress THEN 1
@@ -61,21 +64,30 @@ WITH due AS MATERIALIZED (
     FROM counted
 ), taken AS (
     UPDATE durable.run AS r
-    SET status = CASE WHEN judged.hopeless THEN 4 ELSE 2 END,
-        epoch = CASE WHEN judged.hopeless THEN r.epoch ELSE r.epoch + 1 END,
-        owner = CASE WHEN judged.hopeless THEN NULL ELSE $5::uuid END,
-        wake_at = CASE WHEN judged.hopeless THEN NULL ELSE $6::timestamptz END,
+    SET status = CASE WHEN judged.hopeless OR judged.halted THEN 4 ELSE 2 END,
+        epoch = CASE WHEN judged.hopeless OR judged.halted THEN r.epoch ELSE r.epoch + 1 END,
+        owner = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $5::uuid END,
+        wake_at = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $6::timestamptz END,
+        woken = false,
+        control = CASE WHEN judged.hopeless THEN r.control | 1 ELSE r.control END,
+        paused_at = CASE WHEN judged.hopeless THEN $3::timestamptz ELSE r.paused_at END,
         started_at = coalesce(r.started_at, $3::timestamptz),
         progress = judged.progress,
         crashes = judged.crashes,
-        reason = CASE WHEN judged.hopeless THEN format(
+        reason = CASE WHEN judged.halted THEN r.reason WHEN judged.hopeless THEN format(
             'its process died, or lost it, %s times in a row without a new checkpoint; resume it when the cause is mended',
             judged.crashes) END
     FROM judged
     WHERE r.shard = judged.shard AND r.id = judged.id
     RETURNING r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.status, r.epoch, r.owner,
               r.crashes, r.input, r.output, r.error, r.reason, r.trace,
-              r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at
+              r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
+              r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
+), told AS (
+    INSERT INTO durable.event (at, shard, type, run_id)
+    SELECT $3::timestamptz, judged.shard, 8, judged.id FROM judged WHERE judged.lost
+    UNION ALL
+    SELECT $3::timestamptz, judged.shard, 4, judged.id FROM judged WHERE judged.hopeless OR judged.halted
 )
 SELECT passed.ids IS NOT NULL, taken.*
 FROM taken

@@ -35,6 +35,10 @@ type (
 		n  int
 		at func(int) int32
 	}
+	bools struct {
+		n  int
+		at func(int) bool
+	}
 )
 
 // registerColumns names the columns' types for modes in which the server has not told
@@ -49,6 +53,7 @@ func registerColumns(m *pgtype.Map) {
 	m.RegisterDefaultPgType(times{}, "_timestamptz")
 	m.RegisterDefaultPgType(int2s{}, "_int2")
 	m.RegisterDefaultPgType(int4s{}, "_int4")
+	m.RegisterDefaultPgType(bools{}, "_bool")
 }
 
 func dimensions(n int) []pgtype.ArrayDimension {
@@ -64,6 +69,7 @@ func (c blobs) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
 func (c times) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
 func (c int2s) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
 func (c int4s) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
+func (c bools) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
 
 func (uuids) IndexType() any { return (*uuidValue)(nil) }
 func (texts) IndexType() any { return (*textValue)(nil) }
@@ -71,9 +77,11 @@ func (blobs) IndexType() any { return (*blobValue)(nil) }
 func (times) IndexType() any { return (*timeValue)(nil) }
 func (int2s) IndexType() any { return int16(0) }
 func (int4s) IndexType() any { return int32(0) }
+func (bools) IndexType() any { return false }
 
 func (c int2s) Index(i int) any { return c.at(i) }
 func (c int4s) Index(i int) any { return c.at(i) }
+func (c bools) Index(i int) any { return c.at(i) }
 
 func (c uuids) Index(i int) any {
 	if v := c.at(i); v != nil {

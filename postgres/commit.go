@@ -17,13 +17,21 @@ import (
 // they have a row. It belongs to one Commit and goes back to the pool after it.
 type sorted struct {
 	starts       []*store.Start
+	tags         []tagging
 	fresh, known []*store.StepWrite
+	receives     []*store.Receive // in the caller's order
+	signals      []*store.Signal
 	runs         []*store.RunWrite
-	wakes        bool // something becomes claimable, perhaps by others
+	wakes        []wake
+	locks        []uuid.UUID // runs that are locked first, each once
+	again        bool        // steps are written whatever was asked of their runs
+	hints        bool        // a start becomes claimable, perhaps by others
 }
 
 func (w *sorted) fill(b *store.Batch) {
 	w.starts = append(w.starts, b.Starts...)
+	w.receives = append(w.receives, b.Receives...)
+	w.signals = append(w.signals, b.Signals...)
 	w.runs = append(w.runs, b.Runs...)
 	for _, item := range b.Steps {
 		if item.Exists {
@@ -32,12 +40,58 @@ func (w *sorted) fill(b *store.Batch) {
 			w.fresh = append(w.fresh, item)
 		}
 	}
-	w.wakes = slices.ContainsFunc(b.Starts, func(s *store.Start) bool { return s.Run.Status == store.Pending }) ||
-		slices.ContainsFunc(b.Runs, func(r *store.RunWrite) bool { return r.Status == store.Pending })
 	slices.SortFunc(w.starts, byStart)
 	slices.SortFunc(w.fresh, byStep)
 	slices.SortFunc(w.known, byStep)
 	slices.SortFunc(w.runs, func(a, b *store.RunWrite) int { return byID(a.ID, b.ID) })
+	for _, item := range w.starts {
+		w.hints = w.hints || item.Run.Status == store.Pending
+		w.tag(item)
+	}
+	w.wake()
+	w.lock()
+}
+
+// lock chooses the runs to lock first: none, if the batch concerns nothing but its own rows.
+func (w *sorted) lock() {
+	for _, item := range w.starts {
+		if item.Run.Parent.Valid {
+			w.locks = append(w.locks, item.Run.Parent.UUID)
+		}
+	}
+	for _, item := range w.receives {
+		w.locks = append(w.locks, item.Step.RunID)
+	}
+	for _, item := range w.wakes {
+		w.locks = append(w.locks, item.run)
+	}
+	if len(w.locks) == 0 {
+		return
+	}
+	for _, item := range w.runs {
+		w.locks = append(w.locks, item.ID)
+	}
+	slices.SortFunc(w.locks, byID)
+	w.locks = slices.Compact(w.locks)
+}
+
+// anyway reports whether a step is written whatever was asked of its run: if that was found
+// before, or if the run is left in this very transaction, when there is no second try.
+// The mark that a child was started goes with the child, which is kept out.
+func (w *sorted) anyway(item *store.StepWrite) bool {
+	if mark(item) {
+		return false
+	}
+	leaves := func() bool {
+		_, found := slices.BinarySearchFunc(w.runs, item.Step.RunID, func(r *store.RunWrite, id uuid.UUID) int { return byID(r.ID, id) })
+		return found
+	}
+	return w.again || leaves()
+}
+
+// mark reports whether the write says that a child was started.
+func mark(item *store.StepWrite) bool {
+	return item.Step.Kind == store.KindChild && !item.Step.Status.Terminal()
 }
 
 // empty forgets the items, so that the pool keeps no payload alive.
@@ -45,8 +99,13 @@ func (w *sorted) empty() {
 	clear(w.starts)
 	clear(w.fresh)
 	clear(w.known)
+	clear(w.tags)
+	clear(w.receives)
+	clear(w.signals)
 	clear(w.runs)
 	w.starts, w.fresh, w.known, w.runs = w.starts[:0], w.fresh[:0], w.known[:0], w.runs[:0]
+	w.tags, w.receives, w.signals = w.tags[:0], w.receives[:0], w.signals[:0]
+	w.wakes, w.locks, w.again, w.hints = w.wakes[:0], w.locks[:0], false, false
 }
 
 func byID(a, b uuid.UUID) int {
@@ -75,7 +134,11 @@ func byStep(a, b *store.StepWrite) int {
 }
 
 // counts are the rows that each section took.
-type counts struct{ starts, fresh, known, runs int64 }
+type counts struct{ starts, fresh, known, signals, runs int64 }
+
+// startTries is how often a start is made whose parent was paused when it was made, and
+// resumed when that was read back.
+const startTries = 5
 
 // Commit implements store.Store. When nothing is in the way it is one round trip, and
 // the row counts of the command tags say so; what fell short is read back with a
@@ -84,6 +147,34 @@ func (s *Store) Commit(ctx context.Context, b *store.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
+	for try := 1; ; try++ {
+		left, err := s.commit(ctx, b)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if try == startTries {
+			return errGone(left[0])
+		}
+		b = withMarks(b, left)
+	}
+}
+
+// withMarks is the batch of those starts and their parents' rows for them, which are
+// written together or not at all.
+func withMarks(b *store.Batch, starts []*store.Start) *store.Batch {
+	again := &store.Batch{Starts: starts}
+	for _, start := range starts {
+		for _, item := range b.Steps {
+			if mark(item) && start.Run.Parent.Valid && item.Step.RunID == start.Run.Parent.UUID && item.Step.Name == start.Run.Name {
+				again.Steps = append(again.Steps, item)
+			}
+		}
+	}
+	return again
+}
+
+// commit makes one transaction, and answers the starts that are to be made once more.
+func (s *Store) commit(ctx context.Context, b *store.Batch) (left []*store.Start, err error) {
 	w := s.scratch.Get().(*sorted)
 	defer func() {
 		w.empty()
@@ -91,29 +182,44 @@ func (s *Store) Commit(ctx context.Context, b *store.Batch) error {
 	}()
 	w.fill(b)
 	var took counts
-	err := s.once(ctx, s.engine, "commit", func(batch *pgx.Batch) { s.queue(batch, w) },
+	err = s.once(ctx, s.engine, "commit", func(batch *pgx.Batch) { s.queue(batch, w) },
 		func(res pgx.BatchResults) error { return w.count(res, &took) })
 	if err != nil {
-		return s.refused(b, err)
+		return nil, s.refused(b, err)
 	}
 	return s.answer(ctx, w, took)
 }
 
 // queue puts the statements of the sections that are not empty into the pipeline.
 func (s *Store) queue(batch *pgx.Batch, w *sorted) {
+	if len(w.locks) > 0 {
+		batch.Queue(s.sql.lock, lockColumns(w.locks)...)
+	}
 	if len(w.starts) > 0 {
 		batch.Queue(s.sql.start, startColumns(w.starts)...)
 	}
+	if len(w.tags) > 0 {
+		batch.Queue(s.sql.tagStart, tagColumns(w.tags)...)
+	}
 	if len(w.fresh) > 0 {
-		batch.Queue(s.sql.stepInsert, stepColumns(w.fresh)...)
+		batch.Queue(s.sql.stepInsert, stepColumns(w.fresh, w.anyway)...)
 	}
 	if len(w.known) > 0 {
-		batch.Queue(s.sql.stepUpdate, stepColumns(w.known)...)
+		batch.Queue(s.sql.stepUpdate, stepColumns(w.known, w.anyway)...)
+	}
+	for _, item := range w.receives {
+		batch.Queue(s.sql.receive, append(oneStep(&item.Step), item.Signal)...)
+	}
+	if len(w.signals) > 0 {
+		batch.Queue(s.sql.signal, signalColumns(w.signals)...)
 	}
 	if len(w.runs) > 0 {
-		batch.Queue(s.sql.runFinish, finishColumns(w.runs)...)
+		batch.Queue(s.sql.runFinish, append(finishColumns(w.runs), channel(s.schema))...)
 	}
-	if w.wakes {
+	if len(w.wakes) > 0 {
+		batch.Queue(s.sql.wake, append(wakeColumns(w.wakes), channel(s.schema))...)
+	}
+	if w.hints {
 		batch.Queue(s.sql.notify, channel(s.schema), "")
 	}
 }
@@ -122,24 +228,50 @@ func (s *Store) queue(batch *pgx.Batch, w *sorted) {
 func (w *sorted) count(res pgx.BatchResults, took *counts) error {
 	for _, section := range []struct {
 		items int
-		took  *int64
+		took  *int64 // nil: whatever it took
 	}{
-		{len(w.starts), &took.starts}, {len(w.fresh), &took.fresh}, {len(w.known), &took.known}, {len(w.runs), &took.runs},
+		{len(w.locks), nil},
+		{len(w.starts), &took.starts},
+		{len(w.tags), nil},
+		{len(w.fresh), &took.fresh},
+		{len(w.known), &took.known},
 	} {
-		if section.items == 0 {
-			continue
-		}
-		tag, err := res.Exec()
-		if err != nil {
+		if err := tally(res, section.items, section.took); err != nil {
 			return err
 		}
-		*section.took = tag.RowsAffected()
 	}
-	if w.wakes {
-		_, err := res.Exec()
+	for _, item := range w.receives {
+		if err := received(res, item); err != nil {
+			return err
+		}
+	}
+	if err := tally(res, len(w.signals), &took.signals); err != nil {
 		return err
 	}
+	if len(w.runs) > 0 {
+		if err := each(res, func(rows pgx.Rows) error { return rows.Scan(&took.runs, nil) }); err != nil {
+			return err
+		}
+	}
+	if err := tally(res, len(w.wakes), nil); err != nil {
+		return err
+	}
+	if w.hints {
+		return tally(res, 1, nil)
+	}
 	return nil
+}
+
+// tally takes the result of a section that is not empty.
+func tally(res pgx.BatchResults, items int, took *int64) error {
+	if items == 0 {
+		return nil
+	}
+	tag, err := res.Exec()
+	if took != nil {
+		*took = tag.RowsAffected()
+	}
+	return err
 }
 
 // refused answers for a batch that was rolled back. A wait that was too long must not
@@ -152,24 +284,37 @@ func (s *Store) refused(b *store.Batch, err error) error {
 	case b.Len() == 1 && len(b.Steps) == 1:
 		b.Steps[0].Outcome = store.Locked
 		return nil
-	case b.Len() == 1 && len(b.Runs) == 1:
-		return err
-	case b.Len() == 1:
+	case b.Len() == 1 && len(b.Starts) == 1 && !b.Starts[0].Run.Parent.Valid:
 		return fmt.Errorf("postgres: start %q: %w", shown(b.Starts[0].Run.Name), errHeld)
+	case b.Len() == 1 && len(b.Signals) == 1:
+		b.Signals[0].Outcome = store.Locked
+		return nil
+	case b.Len() == 1 && len(b.Receives) == 1:
+		b.Receives[0].Outcome = store.Locked
+		return nil
+	case b.Len() == 1 && len(b.Runs) == 1:
+		b.Runs[0].Outcome = store.Locked
+		return nil
+	case b.Len() == 2 && len(b.Starts) == 1 && len(b.Steps) == 1 && b.Starts[0].Run.Parent.Valid: // a child and its mark
+		b.Starts[0].Outcome, b.Steps[0].Outcome = store.Locked, store.Locked
+		return nil
+	case b.Len() == 1: // a child without one
+		b.Starts[0].Outcome = store.Locked
+		return nil
 	default:
 		return fmt.Errorf("postgres: commit: %w", errHeld)
 	}
 }
 
-// answer answers every item of a committed batch.
-func (s *Store) answer(ctx context.Context, w *sorted, took counts) error {
+// answer answers every item of a committed batch, but for the starts that are left over.
+func (s *Store) answer(ctx context.Context, w *sorted, took counts) (left []*store.Start, err error) {
 	ask := s.onEngine(ctx)
 	if took.starts == int64(len(w.starts)) {
 		for _, item := range w.starts {
-			item.Outcome, item.Existing = store.Written, nil
+			item.Outcome, item.Existing, item.State = store.Written, nil, store.RunState{}
 		}
-	} else if err := s.settleStarts(ask, w.starts); err != nil {
-		return err
+	} else if left, err = s.settleStarts(ask, w.starts); err != nil {
+		return nil, err
 	}
 	var short []*store.StepWrite
 	for _, part := range []struct {
@@ -185,15 +330,25 @@ func (s *Store) answer(ctx context.Context, w *sorted, took counts) error {
 		}
 	}
 	if err := s.settleSteps(ask, short, true); err != nil {
-		return err
+		return nil, err
 	}
-	if took.runs == int64(len(w.runs)) {
-		for _, item := range w.runs {
-			item.Outcome, item.State = store.Written, store.RunState{}
+	if err := s.settleReceives(ask, w.receives); err != nil {
+		return nil, err
+	}
+	if took.signals == int64(len(w.signals)) {
+		for _, item := range w.signals {
+			item.Outcome, item.Existing, item.State = store.Written, nil, store.RunState{}
 		}
-		return nil
+	} else if err := s.settleSignals(ask, w.signals); err != nil {
+		return nil, err
 	}
-	return s.settleRuns(ask, w.runs)
+	if took.runs < int64(len(w.runs)) {
+		return left, s.settleRuns(ask, w.runs)
+	}
+	for _, item := range w.runs {
+		item.Outcome, item.State = store.Written, store.RunState{}
+	}
+	return left, nil
 }
 
 // shown keeps a name of any length and content fit for an error.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed8ec063be/durable/internal/pgtest"
@@ -30,6 +32,57 @@ func whole(t *testing.T, s *Store) (*store.Batch, []uuid.UUID) {
 		Steps:  []*store.StepWrite{done(a.ID, "fresh", at), known},
 		Runs:   []*store.RunWrite{finish(a.ID, at)},
 	}, []uuid.UUID{a.ID, b.ID, c.ID}
+}
+
+// family is a whole batch with a child that begins and one that ends, tags, a receive and a
+// signal.
+func family(t *testing.T, s *Store) (*store.Batch, []uuid.UUID) {
+	t.Helper()
+	b, runs := whole(t, s)
+	at := now(t, s)
+	parent := running(uuid.New(), at)
+	begin(t, s, &store.Start{Run: parent})
+	ends, begins := childOf(parent.ID, "ends", at), childOf(parent.ID, "begins", at)
+	begin(t, s, ends)
+	begins.Tags = []store.Tag{{Key: "k", Value: "v"}}
+	end := finish(ends.Run.ID, at)
+	end.Parent, end.Now = ends.Run.Parent, at
+	b.Starts = append(b.Starts, begins)
+	b.Receives = append(b.Receives, receive(parent.ID, "wait", "go", at))
+	b.Signals = append(b.Signals, signal(parent.ID, "go", "1", at))
+	b.Runs = append(b.Runs, end)
+	return b, append(runs, parent.ID, ends.Run.ID, begins.Run.ID)
+}
+
+// TestNobodyPaysForOthersLocks: a batch that concerns its own rows only has no statement
+// but those of its sections, and a batch that concerns others has one for the locks.
+func TestNobodyPaysForOthersLocks(t *testing.T) {
+	s := open(t, "cache_statement")
+	plain, _ := whole(t, s)
+	all, _ := family(t, s)
+	for what, c := range map[string]struct {
+		batch *store.Batch
+		want  []string
+	}{
+		"plain": {plain, []string{s.sql.start, s.sql.stepInsert, s.sql.stepUpdate, s.sql.runFinish, s.sql.notify}},
+		"family": {all, []string{
+			s.sql.lock, s.sql.start, s.sql.tagStart, s.sql.stepInsert, s.sql.stepUpdate,
+			s.sql.receive, s.sql.signal, s.sql.runFinish, s.sql.wake, s.sql.notify,
+		}},
+		"park": {&store.Batch{Runs: []*store.RunWrite{{ID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runFinish}},
+	} {
+		var w sorted
+		var pipe pgx.Batch
+		w.fill(c.batch)
+		s.queue(&pipe, &w)
+		var got []string
+		for _, q := range pipe.QueuedQueries {
+			got = append(got, q.SQL)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %d statements, not %d, or others: %q", what, len(got), len(c.want), got)
+		}
+	}
 }
 
 // TestFlushIsOneTransactionAndOneRoundTrip asks the rows which transaction wrote them,
@@ -58,26 +111,36 @@ func TestFlushIsOneTransactionAndOneRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = s.Close() })
-			warm, _ := whole(t, s)
+			warm, _ := family(t, s)
 			commit(t, s, warm)
 
-			b, runs := whole(t, s)
+			b, runs := family(t, s)
 			before := writes.Load()
 			commit(t, s, b)
 			if got := writes.Load() - before; got != 1 {
 				t.Errorf("a flush was written to the server in %d pieces, not 1", got)
+			}
+			var texts []string // what every mode can encode
+			for _, id := range runs {
+				texts = append(texts, id.String())
 			}
 			var wrote int
 			err = pool.QueryRow(t.Context(), `
 				SELECT count(DISTINCT xmin::text) FROM (
 				    SELECT xmin FROM durable.run WHERE id = ANY ($1) AND (id <> $2)
 				    UNION ALL SELECT xmin FROM durable.step WHERE run_id = ANY ($1)
-				) AS row`, []string{runs[0].String(), runs[1].String(), runs[2].String()}, runs[1].String()).Scan(&wrote)
+				    UNION ALL SELECT xmin FROM durable.signal WHERE run_id = ANY ($1)
+				    UNION ALL SELECT xmin FROM durable.tag WHERE run_id = ANY ($1)
+				    UNION ALL SELECT xmin FROM durable.event WHERE run_id = ANY ($1)
+				) AS row`, texts, texts[1]).Scan(&wrote)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if wrote != 1 {
 				t.Errorf("a flush was %d transactions, not 1", wrote)
+			}
+			if b.Starts[1].Outcome != store.Written || b.Receives[0].Outcome != store.Written || b.Signals[0].Outcome != store.Written || b.Runs[1].Outcome != store.Written {
+				t.Errorf("outcomes %d, %d, %d, %d", b.Starts[1].Outcome, b.Receives[0].Outcome, b.Signals[0].Outcome, b.Runs[1].Outcome)
 			}
 			for _, item := range b.Steps {
 				if item.Outcome != store.Written {

@@ -8,8 +8,8 @@
 // The user's pool is never used for the engine's own work, so that a program whose
 // transactions exhaust it keeps its leases:
 //
-//	user's pool    transactional steps, StartTx             the user's size
-//	engine's pool  commits, claims, reads                   up to 6
+//	user's pool    transactional steps, StartTx, SignalTx   the user's size
+//	engine's pool  commits, claims, reads, orders           up to 6
 //	pulse          renewals and the clock                   1
 //	attendance     LISTEN and the presence lock             1, of its own
 //

@@ -7,7 +7,8 @@
 SELECT item.ordinal,
        run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner,
        run.crashes, run.input, run.output, run.error, run.reason, run.trace,
-       run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at
+       run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
+       run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at
 FROM unnest($1::smallint[], $2::uuid[], $3::text[]) WITH ORDINALITY AS item(shard, id, name, ordinal)
 CROSS JOIN LATERAL (
     SELECT 1 AS choice, r.* FROM durable.run AS r

@@ -47,6 +47,20 @@ func openAt(t testing.TB, url string, opts ...Option) *Store {
 	return s
 }
 
+// everyWay runs a test in each of pgx's modes, directly and behind a pooler.
+func everyWay(t *testing.T, test func(t *testing.T, s *Store)) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t, mode))
+		})
+		t.Run(mode+" behind a pooler", func(t *testing.T) {
+			t.Parallel()
+			test(t, openPooled(t, mode))
+		})
+	}
+}
+
 func now(t testing.TB, s *Store) time.Time {
 	t.Helper()
 	at, err := s.Now(t.Context())
@@ -80,6 +94,57 @@ func pending(now time.Time) store.Run {
 		ID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Pending,
 		Input: []byte("{}"), CreatedAt: now, WakeAt: now,
 	}
+}
+
+// childOf is a running child of a run at epoch 1.
+func childOf(parent uuid.UUID, name string, now time.Time) *store.Start {
+	run := running(uuid.New(), now)
+	run.ID, run.Name, run.Parent = store.NewChildID(parent), name, uuid.NullUUID{UUID: parent, Valid: true}
+	return &store.Start{Run: run, ParentEpoch: 1}
+}
+
+// begin starts runs of which each is written.
+func begin(t testing.TB, s *Store, starts ...*store.Start) {
+	t.Helper()
+	commit(t, s, &store.Batch{Starts: starts})
+	for _, item := range starts {
+		if item.Outcome != store.Written {
+			t.Fatalf("the start of %s: outcome %d, %+v", item.Run.Name, item.Outcome, item.State)
+		}
+	}
+}
+
+func order(t testing.TB, s *Store, o *store.Order) []store.OrderAnswer {
+	t.Helper()
+	if o.Now.IsZero() {
+		o.Now = now(t, s)
+	}
+	if err := s.Order(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	return o.Answers
+}
+
+// row reads a run.
+func row(t testing.TB, s *Store, id uuid.UUID) *store.Run {
+	t.Helper()
+	got, err := s.Get(t.Context(), []store.Ref{{Text: id.String()}})
+	if err != nil || got[0] == nil {
+		t.Fatalf("the run %s: %v, %v", id, got, err)
+	}
+	return got[0]
+}
+
+// receive waits for a signal in a step of a run at epoch 1.
+func receive(run uuid.UUID, name, signal string, now time.Time) *store.Receive {
+	return &store.Receive{Signal: signal, Step: store.Step{
+		RunID: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: 1,
+		StartedAt: now, NextAt: now.Add(time.Hour),
+	}}
+}
+
+func signal(run uuid.UUID, name, payload string, now time.Time) *store.Signal {
+	return &store.Signal{Run: run, ID: uuid.Must(uuid.NewV7()), Name: name, Payload: []byte(payload), CreatedAt: now}
 }
 
 // done is a completed step of a run at epoch 1.

@@ -1,2 +1,2 @@
--- Hears of runs that became claimable. The channel is the schema's name with _wake.
+-- Hears of runs that became claimable, and of news for this worker. The channel is the schema's name with _wake.
 LISTEN "durable_wake";

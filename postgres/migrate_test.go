@@ -3,12 +3,18 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/schema"
 )
 
 func TestEightMigrateAtOnce(t *testing.T) {
@@ -35,8 +41,40 @@ func TestEightMigrateAtOnce(t *testing.T) {
 	all.Wait()
 	s := openAt(t, url, Schema("at_once"), WithoutMigrations())
 	var rows int
-	if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM at_once.migration").Scan(&rows); err != nil || rows != 1 {
+	if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM at_once.migration").Scan(&rows); err != nil || rows != len(schema.Postgres()) {
 		t.Errorf("%d migrations are recorded, %v", rows, err)
+	}
+}
+
+// TestMigrationOfADatabaseInUse: version 1 with runs in it, one of them set aside.
+func TestMigrationOfADatabaseInUse(t *testing.T) {
+	url := pgtest.URL(t)
+	old, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = old.Close(context.Background()) })
+	first, second := pending(time.Now()), pending(time.Now())
+	for _, sql := range []string{
+		schema.Postgres()[0].SQL,
+		fmt.Sprintf(`INSERT INTO durable.run (created_at, epoch, shard, status, id, name, workflow, queue) VALUES
+			(now(), 1, %d, 4, '%s', '%s', 'flow', 'default'), (now(), 1, %d, 5, '%s', '%s', 'flow', 'default')`,
+			store.ShardOf(first.ID), first.ID, first.Name, store.ShardOf(second.ID), second.ID, second.Name),
+	} {
+		if _, err := old.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := openAt(t, url)
+	if row(t, s, first.ID).Control != store.PausedItself || row(t, s, second.ID).Control != 0 {
+		t.Error("the run that was paused does not count as paused, or the other one does")
+	}
+	order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{first.ID}})
+	var status string
+	var paused bool
+	err = old.QueryRow(t.Context(), "SELECT status, paused FROM durable.runs WHERE id = $1", first.ID).Scan(&status, &paused)
+	if err != nil || status != "pending" || paused {
+		t.Errorf("the view shows %s, %v, %v", status, paused, err)
 	}
 }
 

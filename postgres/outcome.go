@@ -36,38 +36,68 @@ func (s *Store) inTx(ctx context.Context, tx pgx.Tx) asker {
 	}
 }
 
-// settleStarts answers starts of which some found their name taken.
-func (s *Store) settleStarts(ask asker, items []*store.Start) error {
+// settleStarts answers starts of which some found their name taken, or their parent left.
+// Left over are those in whose way there is nothing any more: a parent was resumed since, or
+// the run with the name was removed.
+func (s *Store) settleStarts(ask asker, items []*store.Start) (left []*store.Start, err error) {
 	for _, item := range items {
-		item.Outcome, item.Existing = 0, nil
+		item.Outcome, item.Existing, item.State = 0, nil, store.RunState{}
 	}
-	err := ask("read back starts", func(batch *pgx.Batch) {
+	parents := make([]store.RunState, len(items))
+	err = ask("read back starts", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.parentState, parentKeys(items)...) // first: what came by name since is found all the same
 		batch.Queue(s.sql.runByName, startKeys(items)...)
 	}, func(res pgx.BatchResults) error {
 		var ordinal int64
+		err := each(res, func(rows pgx.Rows) error {
+			state := store.RunState{Found: true}
+			err := rows.Scan(&ordinal, (*int16)(&state.Status), &state.Epoch, (*int16)(&state.Control))
+			parents[ordinal-1] = state
+			return err
+		})
+		if err != nil {
+			return err
+		}
 		return each(res, func(rows pgx.Rows) error {
 			run, err := scanRun(rows, &ordinal)
 			if err != nil {
 				return err
 			}
 			item := items[ordinal-1]
-			if run.ID == item.Run.ID {
+			switch parent := parents[ordinal-1]; {
+			case run.ID == item.Run.ID:
 				item.Outcome = store.Written
-			} else {
+			case item.Run.Parent.Valid && !owned(parent, item.ParentEpoch): // a superseded writer adopts nothing
+				item.Outcome, item.State = store.Fenced, parent
+			default:
 				item.Outcome, item.Existing = store.Adopted, run
 			}
 			return nil
 		})
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, item := range items {
-		if item.Outcome == 0 {
-			return fmt.Errorf("postgres: start %q: %w: the run that had the name was removed just now", shown(item.Run.Name), store.ErrUnavailable)
+	for i, item := range items {
+		switch parent := parents[i]; {
+		case item.Outcome != 0:
+		case !item.Run.Parent.Valid, owned(parent, item.ParentEpoch) && parent.Control == 0:
+			left = append(left, item)
+		default:
+			item.Outcome, item.State = store.Fenced, parent
 		}
 	}
-	return nil
+	return left, nil
+}
+
+// errGone is a start that was not written, time and again, although nothing is in its way.
+func errGone(item *store.Start) error {
+	return fmt.Errorf("postgres: start %q: %w: what was in its way was gone just now", shown(item.Run.Name), store.ErrUnavailable)
+}
+
+// owned reports whether the run is still running at the writer's epoch.
+func owned(run store.RunState, epoch int32) bool {
+	return run.Found && run.Epoch == epoch && run.Status == store.Running
 }
 
 // found is what step_state.sql reads for one step write.
@@ -76,9 +106,10 @@ type found struct {
 	step  *store.Step // nil: no row
 }
 
-// settleSteps answers step writes of which some took no row. A write that knew less
-// than the database, of a row that is there or is not, is made once more the other
-// way, if again is true.
+// settleSteps answers step writes of which some took no row. If again is true, a write that
+// knew less than the database, of a row that is there or is not, is made once more the other
+// way; and so is one of a run of which something was asked, which is not kept out then. But
+// the mark that a child was started goes with the child, which is kept out.
 func (s *Store) settleSteps(ask asker, items []*store.StepWrite, again bool) error {
 	if len(items) == 0 {
 		return nil
@@ -92,9 +123,13 @@ func (s *Store) settleSteps(ask asker, items []*store.StepWrite, again bool) err
 		switch outcome := judge(item, &states[i]); {
 		case outcome != 0:
 			item.Outcome = outcome
-		case again && !item.Exists && states[i].step != nil:
+		case !again:
+			item.Outcome = store.Locked
+		case item.State.Control != 0 && mark(item):
+			item.Outcome = store.Fenced
+		case states[i].step != nil && (!item.Exists || item.State.Control != 0):
 			known = append(known, item)
-		case again && item.Exists && states[i].step == nil:
+		case states[i].step == nil && (item.Exists || item.State.Control != 0):
 			fresh = append(fresh, item)
 		default:
 			item.Outcome = store.Locked
@@ -103,7 +138,7 @@ func (s *Store) settleSteps(ask asker, items []*store.StepWrite, again bool) err
 	if len(fresh)+len(known) == 0 {
 		return nil
 	}
-	w := sorted{fresh: fresh, known: known}
+	w := sorted{fresh: fresh, known: known, again: true}
 	var took counts
 	err = ask("write steps once more", func(batch *pgx.Batch) { s.queue(batch, &w) },
 		func(res pgx.BatchResults) error { return w.count(res, &took) })
@@ -122,7 +157,7 @@ func judge(item *store.StepWrite, f *found) store.Outcome {
 	if have != nil && item.Made(have) {
 		return store.Written // a replay of an answer that was lost
 	}
-	if !f.state.Found || f.state.Epoch != want.Epoch || f.state.Status != store.Running {
+	if !owned(f.state, want.Epoch) {
 		return store.Fenced
 	}
 	switch {
@@ -153,16 +188,16 @@ func (s *Store) readSteps(ask asker, items []*store.StepWrite) ([]found, error) 
 	}, func(res pgx.BatchResults) error {
 		return each(res, func(rows pgx.Rows) error {
 			var ordinal int64
-			var status, kind, stepStatus pgtype.Int2
+			var status, control, kind, stepStatus pgtype.Int2
 			var epoch, attempt, stepEpoch pgtype.Int4
 			var step store.Step
-			err := rows.Scan(&ordinal, &status, &epoch, &kind, &stepStatus, &attempt, &stepEpoch, &step.Output, &step.Error,
+			err := rows.Scan(&ordinal, &status, &epoch, &control, &kind, &stepStatus, &attempt, &stepEpoch, &step.Output, &step.Error,
 				(*timeValue)(&step.StartedAt), (*timeValue)(&step.EndedAt), (*timeValue)(&step.NextAt))
 			if err != nil {
 				return err
 			}
 			f := &states[ordinal-1]
-			f.state = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch.Int32}
+			f.state = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch.Int32, Control: store.Bits(control.Int16)}
 			if stepStatus.Valid {
 				item := &items[ordinal-1].Step
 				step.RunID, step.Name = item.RunID, item.Name
@@ -188,15 +223,15 @@ func (s *Store) settleRuns(ask asker, items []*store.RunWrite) error {
 		return each(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var row store.Run
-			if err := rows.Scan(&ordinal, (*int16)(&row.Status), &row.Epoch, &row.Output, &row.Error); err != nil {
+			if err := rows.Scan(&ordinal, (*int16)(&row.Status), &row.Epoch, (*int16)(&row.Control), &row.Output, &row.Error); err != nil {
 				return err
 			}
 			item := items[ordinal-1]
-			item.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch}
+			item.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 			switch {
-			case item.Made(&row):
+			case item.Made(&row), overruled(item, &row):
 				item.Outcome = store.Written
-			case row.Epoch == item.Epoch && row.Status == store.Running:
+			case owned(item.State, item.Epoch) && !barred(item, row.Control):
 				undecided = int(ordinal - 1)
 			}
 			return nil
@@ -207,4 +242,19 @@ func (s *Store) settleRuns(ask asker, items []*store.RunWrite) error {
 		err = fmt.Errorf("postgres: finish run %s: %w: it was changed at the same time", items[undecided].ID, store.ErrUnavailable)
 	}
 	return err
+}
+
+// barred reports whether a run that is to be cancelled must not end so.
+func barred(w *store.RunWrite, asked store.Bits) bool {
+	return asked&store.CancelAsked != 0 && (w.Status == store.Completed || w.Status == store.Failed)
+}
+
+// overruled reports whether the row is what this write became by what was asked of the
+// run, see run_finish.sql: it was committed before, and its answer was lost.
+func overruled(w *store.RunWrite, row *store.Run) bool {
+	if w.Status.Terminal() || row.Epoch != w.Epoch {
+		return false
+	}
+	return row.Status == store.Pending && row.Control&store.CancelAsked != 0 ||
+		row.Status == store.Paused && row.Control&store.PausedAnyhow != 0
 }

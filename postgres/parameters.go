@@ -28,6 +28,8 @@ func startColumns(items []*store.Start) []any {
 		times{n, func(i int) *time.Time { return &items[i].Run.StartedAt }},
 		times{n, func(i int) *time.Time { return &items[i].Run.WakeAt }},
 		times{n, func(i int) *time.Time { return &items[i].Run.Deadline }},
+		bools{n, func(i int) bool { return items[i].Run.Detached }},
+		int4s{n, func(i int) int32 { return items[i].ParentEpoch }},
 	}
 }
 
@@ -41,8 +43,18 @@ func startKeys(items []*store.Start) []any {
 	}
 }
 
-// stepColumns are the parameters of step_insert.sql and step_update.sql.
-func stepColumns(items []*store.StepWrite) []any {
+// parentKeys are the parameters of parent_state.sql; NULL for a root.
+func parentKeys(items []*store.Start) []any {
+	n := len(items)
+	return []any{
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.ID) }},
+		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
+	}
+}
+
+// stepColumns are the parameters of step_insert.sql and step_update.sql. A write for which
+// anyway does not hold is kept out by what was asked of its run.
+func stepColumns(items []*store.StepWrite, anyway func(*store.StepWrite) bool) []any {
 	n := len(items)
 	return append(stepKeys(items),
 		int2s{n, func(i int) int16 { return int16(items[i].Step.Kind) }},
@@ -54,13 +66,14 @@ func stepColumns(items []*store.StepWrite) []any {
 		times{n, func(i int) *time.Time { return &items[i].Step.StartedAt }},
 		times{n, func(i int) *time.Time { return &items[i].Step.EndedAt }},
 		times{n, func(i int) *time.Time { return &items[i].Step.NextAt }},
+		bools{n, func(i int) bool { return anyway(items[i]) }},
 	)
 }
 
 // stepKeys are the parameters of step_state.sql.
 func stepKeys(items []*store.StepWrite) []any {
 	n := len(items)
-	return append(make([]any, 0, 12),
+	return append(make([]any, 0, 13),
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Step.RunID) }},
 		uuids{n, func(i int) *uuid.UUID { return &items[i].Step.RunID }},
 		texts{n, func(i int) *string { return &items[i].Step.Name }},
@@ -75,7 +88,7 @@ func oneStep(w *store.Step) []any {
 	}
 }
 
-// finishColumns are the parameters of run_finish.sql.
+// finishColumns are the parameters of run_finish.sql, without the channel.
 func finishColumns(items []*store.RunWrite) []any {
 	n := len(items)
 	return append(runKeys(items),
@@ -87,13 +100,25 @@ func finishColumns(items []*store.RunWrite) []any {
 		texts{n, func(i int) *string { return nullText(&items[i].Trace) }},
 		times{n, func(i int) *time.Time { return &items[i].WakeAt }},
 		times{n, func(i int) *time.Time { return &items[i].EndedAt }},
+		times{n, func(i int) *time.Time { return moment(items[i]) }},
 	)
+}
+
+// moment is when the write was made.
+func moment(w *store.RunWrite) *time.Time {
+	for _, at := range []*time.Time{&w.Now, &w.EndedAt, &w.WakeAt} {
+		if !at.IsZero() {
+			return at
+		}
+	}
+	now := time.Now() // it says no time at all
+	return &now
 }
 
 // runKeys are the parameters of run_state.sql.
 func runKeys(items []*store.RunWrite) []any {
 	n := len(items)
-	return append(make([]any, 0, 10),
+	return append(make([]any, 0, 12),
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].ID) }},
 		uuids{n, func(i int) *uuid.UUID { return &items[i].ID }},
 	)

@@ -42,25 +42,7 @@ func TestPoolerIsFoundOut(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			cfg, err := pgxpool.ParseConfig(with(pgtest.URL(t), "sslmode=disable&default_query_exec_mode="+mode))
-			if err != nil {
-				t.Fatal(err)
-			}
-			dial := cfg.ConnConfig.DialFunc
-			cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				conn, err := dial(ctx, network, addr)
-				return &pooler{Conn: conn}, err
-			}
-			pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(pool.Close)
-			s, err := New(pool)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() })
+			s := openPooled(t, mode)
 			b, _ := whole(t, s)
 			commit(t, s, b)
 			claims, err := s.Claim(t.Context(), store.ClaimQuery{
@@ -70,7 +52,7 @@ func TestPoolerIsFoundOut(t *testing.T) {
 				t.Errorf("the claim is %v, %v", claims, err)
 			}
 			worker := uuid.New()
-			err = s.attend(t.Context(), worker, func() {})
+			err = s.attend(t.Context(), worker, func(store.Hint) {})
 			if !errors.Is(err, errPooled) || !s.presentSince(worker).IsZero() {
 				t.Errorf("attendance ended with %v", err)
 			}
@@ -87,6 +69,31 @@ func TestPoolerIsFoundOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// openPooled makes a store behind a pooler.
+func openPooled(t *testing.T, mode string) *Store {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(with(pgtest.URL(t), "sslmode=disable&default_query_exec_mode="+mode))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := cfg.ConnConfig.DialFunc
+	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		return &pooler{Conn: conn}, err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s, err := New(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }
 
 // pooler changes what the server says, message by message.

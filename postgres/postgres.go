@@ -22,7 +22,7 @@ const openTimeout = time.Minute
 type Store struct {
 	schema  string
 	sql     statements
-	user    *pgxpool.Pool // transactional steps and StartTx only
+	user    *pgxpool.Pool // transactional steps, StartTx and SignalTx only
 	owned   bool          // user was made by Open, so Close closes it
 	engine  *pgxpool.Pool
 	pulse   *pgxpool.Pool

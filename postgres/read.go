@@ -15,13 +15,17 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error)
 	if len(refs) == 0 {
 		return nil, nil
 	}
+	return s.get(s.onEngine(ctx), refs)
+}
+
+func (s *Store) get(ask asker, refs []store.Ref) ([]*store.Run, error) {
 	n := len(refs)
 	runs := make([]*store.Run, n)
 	known := make([]uuid.NullUUID, n)
 	for i, ref := range refs {
 		known[i].UUID, known[i].Valid = ref.ID()
 	}
-	err := s.once(ctx, s.engine, "get", func(batch *pgx.Batch) {
+	err := ask("get", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.get,
 			int2s{n, func(i int) int16 { return refs[i].Shard() }},
 			uuids{n, func(i int) *uuid.UUID { return nullUUID(&known[i]) }},
@@ -79,25 +83,27 @@ func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
 	return workers, nil
 }
 
-// scanRun reads a whole run, whose columns follow one other.
-func scanRun(rows pgx.Rows, first any) (*store.Run, error) {
+// scanRun reads a whole run, whose columns follow the others.
+func scanRun(rows pgx.Rows, first ...any) (*store.Run, error) {
 	r := new(store.Run)
 	var parent, owner pgtype.UUID
-	var reason pgtype.Text
-	err := rows.Scan(first,
+	var reason, pausedBy, cancelledBy, cancelReason pgtype.Text
+	err := rows.Scan(append(first,
 		(*uuidValue)(&r.ID), &parent, &r.Name, &r.Workflow, &r.Version, &r.Queue, (*int16)(&r.Status), &r.Epoch, &owner,
 		&r.Crashes, &r.Input, &r.Output, &r.Error, &reason, &r.Trace,
-		(*timeValue)(&r.CreatedAt), (*timeValue)(&r.StartedAt), (*timeValue)(&r.EndedAt), (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline))
+		(*timeValue)(&r.CreatedAt), (*timeValue)(&r.StartedAt), (*timeValue)(&r.EndedAt), (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline),
+		&r.Detached, (*int16)(&r.Control), &pausedBy, &cancelledBy, &cancelReason, (*timeValue)(&r.PausedAt), (*timeValue)(&r.CancelledAt))...)
 	r.Parent = uuid.NullUUID{UUID: parent.Bytes, Valid: parent.Valid}
 	r.Owner = uuid.NullUUID{UUID: owner.Bytes, Valid: owner.Valid}
-	r.Reason = reason.String
+	r.Reason, r.PausedBy, r.CancelledBy, r.CancelReason = reason.String, pausedBy.String, cancelledBy.String, cancelReason.String
 	return r, err
 }
 
-// scanStep reads a whole step.
-func scanStep(rows pgx.Rows) (store.Step, error) {
+// scanStep reads a whole step, whose columns follow the others.
+func scanStep(rows pgx.Rows, first ...any) (store.Step, error) {
 	var p store.Step
-	err := rows.Scan((*uuidValue)(&p.RunID), &p.Name, (*int16)(&p.Kind), (*int16)(&p.Status), &p.Attempt, &p.Epoch, &p.Output, &p.Error,
-		(*timeValue)(&p.StartedAt), (*timeValue)(&p.EndedAt), (*timeValue)(&p.NextAt))
+	err := rows.Scan(append(first,
+		(*uuidValue)(&p.RunID), &p.Name, (*int16)(&p.Kind), (*int16)(&p.Status), &p.Attempt, &p.Epoch, &p.Output, &p.Error,
+		(*timeValue)(&p.StartedAt), (*timeValue)(&p.EndedAt), (*timeValue)(&p.NextAt))...)
 	return p, err
 }

@@ -1,9 +1,9 @@
 -- Reads what runs are whose guarded update took no row: their payloads too, since only
 -- exactly the same end is a replay.
-SELECT item.ordinal, r.status, r.epoch, r.output, r.error
+SELECT item.ordinal, r.status, r.epoch, r.control, r.output, r.error
 FROM unnest($1::smallint[], $2::uuid[]) WITH ORDINALITY AS item(shard, id, ordinal)
 CROSS JOIN LATERAL (
-    SELECT r.status, r.epoch, r.output, r.error FROM durable.run AS r
+    SELECT r.status, r.epoch, r.control, r.output, r.error FROM durable.run AS r
     WHERE r.shard = item.shard AND r.id = item.id
     OFFSET 0
 ) AS r;

@@ -15,6 +15,7 @@ FROM (VALUES
     ('plan_cache_mode', 'force_generic_plan'),
     ('enable_seqscan', 'off'),
     ('enable_bitmapscan', 'off'),
+    ('enable_indexonlyscan', 'off'),
     ('enable_hashjoin', 'off'),
     ('enable_mergejoin', 'off'),
     ('enable_memoize', 'off'),

@@ -22,13 +22,17 @@ const (
 // statements are the texts of the .sql files, for one schema.
 type statements struct {
 	session                                                              string
-	start, runByName                                                     string
+	lock, start, tagStart, runByName, parentState                        string
 	stepInsert, stepUpdate, stepState                                    string
-	runFinish, runState, notify                                          string
+	receive, signal, signalState                                         string
+	runFinish, runState, wake, notify                                    string
+	treeLock, freeze, orderApply                                         string
 	claim, historyClaimed, next                                          string
 	workerBeat, lease, leaseLost                                         string
 	expire, workerRemove, workers                                        string
-	get, history, now                                                    string
+	get, history, now, news                                              string
+	openSteps, maps, tags, tag                                           string
+	list, listTag, listKey, listName, tree, counts, events               string
 	attendance, listen, presenceTake, presenceNote, presenceDead         string
 	checkpoint                                                           string
 	migrationLock, migrationFound, migrationVersionOf, migrationPatience string
@@ -38,7 +42,29 @@ func load(schema string) statements {
 	text := func(name string) string { return statement(name, schema) }
 	return statements{
 		session:            text("session.sql"),
+		lock:               text("lock.sql"),
 		start:              text("start.sql"),
+		tagStart:           text("tag_start.sql"),
+		parentState:        text("parent_state.sql"),
+		receive:            text("receive.sql"),
+		signal:             text("signal.sql"),
+		signalState:        text("signal_state.sql"),
+		wake:               text("wake.sql"),
+		treeLock:           text("tree_lock.sql"),
+		freeze:             text("order_freeze.sql"),
+		orderApply:         text("order_apply.sql"),
+		news:               text("news.sql"),
+		openSteps:          text("open_steps.sql"),
+		maps:               text("maps.sql"),
+		tags:               text("tags.sql"),
+		tag:                text("tag.sql"),
+		list:               text("list.sql"),
+		listTag:            text("list_tag.sql"),
+		listKey:            text("list_key.sql"),
+		listName:           text("list_name.sql"),
+		tree:               text("tree.sql"),
+		counts:             text("counts.sql"),
+		events:             text("events.sql"),
 		runByName:          text("run_by_name.sql"),
 		stepInsert:         text("step_insert.sql"),
 		stepUpdate:         text("step_update.sql"),

@@ -8,10 +8,10 @@
 WITH item AS MATERIALIZED (
     SELECT * FROM unnest(
         $1::smallint[], $2::uuid[], $3::text[], $4::smallint[], $5::smallint[], $6::integer[], $7::integer[],
-        $8::bytea[], $9::bytea[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[]
+        $8::bytea[], $9::bytea[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[]
     ) AS item(
         shard, run_id, name, kind, status, attempt, epoch,
-        output, error, started_at, ended_at, next_at
+        output, error, started_at, ended_at, next_at, anyway
     )
 ), locked AS MATERIALIZED (
     SELECT item.*
@@ -19,6 +19,7 @@ WITH item AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT FROM durable.run AS r
         WHERE r.shard = item.shard AND r.id = item.run_id AND r.epoch = item.epoch AND r.status = 2
+          AND (r.control = 0 OR item.anyway)
         OFFSET 0
     ) AS fence
     CROSS JOIN LATERAL (

@@ -42,6 +42,19 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 	}, opts...)
 }
 
+// SignalTx sends a signal in the caller's own transaction, which must be of the engine's own
+// database: it is there if and when that commits, and the run is woken then. Until then the
+// run can neither end nor receive, so commit soon. Errors as for durable.Engine.Signal.
+func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
+	return durable.SignalIn(ctx, e, id, name, payload, func(ctx context.Context, s durable.Store, to store.Ref, signal *store.Signal) error {
+		own, err := mine(s)
+		if err != nil {
+			return err
+		}
+		return own.signalIn(ctx, tx, to, signal)
+	}, opts...)
+}
+
 func mine(s durable.Store) (*Store, error) {
 	own, ok := s.(*Store)
 	if !ok {
@@ -68,13 +81,21 @@ func transact(ctx context.Context, s durable.Store, w *store.StepWrite, work fun
 			return err
 		}
 		again = true
-		t := time.NewTimer(wait/2 + rand.N(wait))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !rest(ctx, wait) {
 			return err
 		}
+	}
+}
+
+// rest waits about as long as it is told, and answers false if ctx ends first.
+func rest(ctx context.Context, wait time.Duration) bool {
+	t := time.NewTimer(wait/2 + rand.N(wait))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -211,3 +211,55 @@ func TestStartTx(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// SignalTx sends with the caller's transaction; the run that waits for it goes on then.
+func TestSignalTx(t *testing.T) {
+	s := shop(t)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) { return c.Receive[string]("word") })
+	e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := w.Start(t.Context(), e, 0, durable.ID("order"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	for _, word := range []string{"undone", "kept"} {
+		err := pgx.BeginFunc(t.Context(), s.user, func(tx pgx.Tx) error {
+			if err := SignalTx(t.Context(), tx, e, "nobody", "word", word); !errors.Is(err, durable.ErrNotFound) {
+				t.Errorf("to nobody: %v, want ErrNotFound", err)
+			}
+			if err := SignalTx(t.Context(), tx, e, "order", "word", word, durable.SignalKey("once")); err != nil {
+				return err
+			}
+			if word == "undone" {
+				return pgx.ErrTxCommitRollback
+			}
+			return nil
+		})
+		if (err == nil) != (word == "kept") {
+			t.Fatal(word, err)
+		}
+	}
+	if got, err := run.Result(t.Context()); got != "kept" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	tx, err := s.user.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state *durable.StateError
+	if err := SignalTx(t.Context(), tx, e, "order", "word", "late"); !errors.As(err, &state) {
+		t.Errorf("to a run that has ended: %v, want a StateError", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

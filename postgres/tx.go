@@ -60,10 +60,44 @@ func (s *Store) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) e
 		return err
 	}
 	if took.starts < int64(len(starts)) {
-		return s.settleStarts(ask, w.starts)
+		left, err := s.settleStarts(ask, w.starts)
+		if err == nil && len(left) > 0 {
+			err = errGone(left[0])
+		}
+		return err
 	}
 	for _, item := range starts {
 		item.Outcome = store.Written
 	}
+	return nil
+}
+
+// signalIn sends a signal in the caller's transaction, to the run that ref names; it is
+// woken, and others are notified, if and when that commits. The run's row is locked until
+// then. The outcome is in the signal, and holds from then on.
+func (s *Store) signalIn(ctx context.Context, tx pgx.Tx, ref store.Ref, signal *store.Signal) error {
+	registerColumns(tx.Conn().TypeMap())
+	ask := s.inTx(ctx, tx)
+	runs, err := s.get(ask, []store.Ref{ref})
+	if err != nil {
+		return err
+	}
+	if runs[0] == nil {
+		signal.Outcome, signal.Existing, signal.State = store.Fenced, nil, store.RunState{}
+		return nil
+	}
+	signal.Run = runs[0].ID
+	w := new(sorted)
+	w.fill(&store.Batch{Signals: []*store.Signal{signal}})
+	var took counts
+	err = ask("signal", func(batch *pgx.Batch) { s.queue(batch, w) },
+		func(res pgx.BatchResults) error { return w.count(res, &took) })
+	if err != nil {
+		return err
+	}
+	if took.signals == 0 {
+		return s.settleSignals(ask, w.signals)
+	}
+	signal.Outcome, signal.Existing, signal.State = store.Written, nil, store.RunState{}
 	return nil
 }

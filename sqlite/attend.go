@@ -23,21 +23,21 @@ func newPresence(path string) presence { return presence{folder: path + "-worker
 
 func (p presence) file(worker uuid.UUID) string { return filepath.Join(p.folder, worker.String()) }
 
-// Attend implements store.Store. It calls hint for every commit by another
+// Attend implements store.Store. It gives both hints for every commit by another
 // connection, as SQLite does not say what a commit did; that includes this
-// store's own, which at worst costs a poll that finds nothing.
-func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hint func()) error {
+// store's own, which at worst costs a look that finds nothing.
+func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
 	s.mu.Lock()
 	if s.closed.Load() {
 		s.mu.Unlock()
 		return s.wrap("attend", store.ErrClosed)
 	}
-	s.hints[&hint] = struct{}{}
+	s.hints[&hear] = struct{}{}
 	s.attending.Add(1)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
-		delete(s.hints, &hint)
+		delete(s.hints, &hear)
 		s.mu.Unlock()
 		s.attending.Done()
 	}()
@@ -47,7 +47,7 @@ func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hint func()) error
 		defer leave()
 	}
 	for ctx.Err() == nil {
-		s.watch(ctx, hint) // returns early if its connection breaks
+		s.watch(ctx, hear) // returns early if its connection breaks
 		if !s.pause(ctx) {
 			break
 		}
@@ -58,15 +58,15 @@ func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hint func()) error
 	return nil
 }
 
-// watch calls hint after other connections' commits until ctx ends, the store is
+// watch gives hints after other connections' commits until ctx ends, the store is
 // closed, or reading fails.
-func (s *Store) watch(ctx context.Context, hint func()) {
+func (s *Store) watch(ctx context.Context, hear func(store.Hint)) {
 	_ = s.on(ctx, s.watchers, "attend", func(c *conn) error {
 		seen, err := number(c, qDataVersion)
 		if err != nil {
 			return err
 		}
-		hint() // whatever was committed before this connection looked
+		hearAll(hear, store.HintClaim|store.HintNews) // whatever was committed before this connection looked
 		for s.pause(ctx) {
 			version, err := number(c, qDataVersion)
 			if err != nil {
@@ -74,7 +74,7 @@ func (s *Store) watch(ctx context.Context, hint func()) {
 			}
 			if version != seen {
 				seen = version
-				hint()
+				hearAll(hear, store.HintClaim|store.HintNews)
 			}
 		}
 		return nil

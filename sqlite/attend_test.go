@@ -12,15 +12,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// attend attends until the test ends, and answers where hints arrive and what
-// ends it.
-func attend(t *testing.T, s *Store, worker uuid.UUID) (hints chan struct{}, leave func()) {
+// attend attends until the test ends, and answers where hints of one kind arrive and
+// what ends it.
+func attend(t *testing.T, s *Store, worker uuid.UUID, kind store.Hint) (hints chan struct{}, leave func()) {
 	t.Helper()
 	hints = make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Attend(ctx, worker, func() {
+		ended <- s.Attend(ctx, worker, func(what store.Hint) {
+			if what != kind {
+				return
+			}
 			select {
 			case hints <- struct{}{}:
 			default:
@@ -57,7 +60,7 @@ func await(t *testing.T, hints chan struct{}) time.Duration {
 func TestHints(t *testing.T) {
 	s := openTest(t)
 	other := openAt(t, s.path)
-	hints, leave := attend(t, s, uuid.New())
+	hints, leave := attend(t, s, uuid.New(), store.HintClaim)
 	other.mustCommit(t, newPending("there"))
 	t.Log("other's commit seen after", await(t, hints))
 	s.mustCommit(t, newPending("here"))
@@ -89,8 +92,8 @@ func TestDeadWorkers(t *testing.T) {
 		}
 		return ids
 	}
-	attend(t, other, alive)
-	_, leave := attend(t, other, left)
+	attend(t, other, alive, store.HintClaim)
+	_, leave := attend(t, other, left, store.HintClaim)
 	if _, err := os.Stat(s.presence.file(left)); err != nil {
 		t.Skip("this system cannot tell:", err)
 	}
@@ -127,7 +130,7 @@ func TestCloseEndsAttend(t *testing.T) {
 	s := openTest(t)
 	up, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		ended <- s.Attend(context.Background(), uuid.New(), func() {
+		ended <- s.Attend(context.Background(), uuid.New(), func(store.Hint) {
 			select {
 			case up <- struct{}{}:
 			default:

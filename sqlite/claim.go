@@ -148,52 +148,79 @@ func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 	if err != nil || !ok || row.WakeAt.IsZero() || row.WakeAt.After(q.Now) {
 		return store.Claimed{}, false, err
 	}
-	run := row.Run
-	fresh := run.Epoch == 0 // never executed: no history to read
-	crashes, progress := int64(run.Crashes), row.progress
-	if run.Status == store.Running {
-		// It is still running, so its lease ran out: whoever had it crashed, or hung.
-		steps, err := terminalSteps(x, id)
+	// One that is still running lost its lease: whoever had it crashed, or hung.
+	lost := row.Status == store.Running
+	fresh := row.Epoch == 0 // never executed: no history to read
+	crashes, progress := int64(row.Crashes), row.progress
+	halted := lost && row.Control&store.PausedAnyhow != 0
+	if lost && !halted {
+		reached, err := terminalSteps(x, id)
 		if err != nil {
 			return store.Claimed{}, false, err
 		}
-		if steps > progress {
+		if reached > progress {
 			crashes = 0
 		}
-		crashes, progress = min(crashes+1, math.MaxInt16), steps
+		crashes, progress = min(crashes+1, math.MaxInt16), reached
 	}
+	run := row.Run
 	run.Crashes = int16(crashes)
-	var n int64
-	if run.Status == store.Running && q.MaxCrashes > 0 && crashes >= int64(q.MaxCrashes) {
-		run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
-		run.Reason = crashReason(crashes)
-		n, err = x.exec(
-			qClaimPause, run.Reason, crashes, progress,
-			shardOf(id), key(id), micros(q.Now),
-		)
-	} else {
-		run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, stored(q.LeaseUntil)
-		run.Epoch++
-		run.Reason = ""
-		if run.StartedAt.IsZero() {
-			run.StartedAt = stored(q.Now)
-		}
-		n, err = x.exec(
-			qClaimTake, key(q.Worker), micros(q.LeaseUntil), micros(q.Now), crashes, progress,
-			shardOf(id), key(id), micros(q.Now),
-		)
+	switch {
+	case halted:
+		err = haltClaimed(x, q, &run)
+	case lost && q.MaxCrashes > 0 && crashes >= int64(q.MaxCrashes):
+		err = pauseClaimed(x, q, &run, progress)
+	default:
+		err = takeClaimed(x, q, &run, progress)
+	}
+	if err == nil && lost {
+		err = writeEvent(x, id, store.EventLeaseLost, q.Now)
+	}
+	if err == nil && run.Status == store.Paused {
+		err = writeEvent(x, id, store.EventPaused, q.Now)
 	}
 	if err != nil {
 		return store.Claimed{}, false, err
-	}
-	if n != 1 {
-		return store.Claimed{}, false, fmt.Errorf("claiming run %s changed %d rows instead of 1", id, n)
 	}
 	claimed := store.Claimed{Run: run}
 	if run.Status == store.Running && !fresh {
 		claimed.History, err = history(x, id)
 	}
 	return claimed, true, err
+}
+
+// takeClaimed gives the run to the worker.
+func takeClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64) error {
+	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, stored(q.LeaseUntil)
+	run.Epoch++
+	run.Reason = ""
+	if run.StartedAt.IsZero() {
+		run.StartedAt = stored(q.Now)
+	}
+	n, err := x.exec(
+		qClaimTake, key(q.Worker), micros(q.LeaseUntil), micros(q.Now), int64(run.Crashes), progress,
+		shardOf(run.ID), key(run.ID), micros(q.Now),
+	)
+	return changed("claiming run", run.ID, n, err)
+}
+
+// pauseClaimed sets a run aside that crashes again and again.
+func pauseClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64) error {
+	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
+	run.Control, run.PausedAt = run.Control|store.PausedItself, stored(q.Now)
+	run.Reason = crashReason(int64(run.Crashes))
+	n, err := x.exec(
+		qClaimPause, run.Reason, micros(q.Now), int64(run.Crashes), progress,
+		shardOf(run.ID), key(run.ID), micros(q.Now),
+	)
+	return changed("pausing run", run.ID, n, err)
+}
+
+// haltClaimed sets a run aside that was paused before its lease was lost.
+func haltClaimed(x session, q *store.ClaimQuery, run *store.Run) error {
+	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
+	n, err := x.exec(qClaimHalt, shardOf(run.ID), key(run.ID), micros(q.Now))
+	return changed("setting aside run", run.ID, n, err)
 }
 
 func crashReason(crashes int64) string {

@@ -1,4 +1,5 @@
--- Gives a due run to a worker. The epoch rises, which fences whoever had it.
+-- Gives a due run to a worker. The epoch rises, which fences whoever had it; what woke it
+-- is found by its execution.
 UPDATE durable_run
-SET status = 2, epoch = epoch + 1, owner = ?, wake_at = ?, started_at = coalesce(started_at, ?), reason = NULL, crashes = ?, progress = ?
+SET status = 2, epoch = epoch + 1, owner = ?, wake_at = ?, started_at = coalesce(started_at, ?), reason = NULL, woken = 0, crashes = ?, progress = ?
 WHERE shard = ? AND id = ? AND wake_at <= ?;

@@ -15,6 +15,9 @@ import (
 // maxArgs is the most placeholders that one statement has.
 const maxArgs = 24
 
+// maxColumns is the most columns that one statement answers.
+const maxColumns = 32
+
 // maxValue is SQLite's limit for one value (SQLITE_MAX_LENGTH), in bytes. It is
 // checked here because the driver passes lengths on in 32 bits.
 const maxValue = 1_000_000_000
@@ -61,7 +64,7 @@ type conn struct {
 	patience time.Duration // how long to wait for the write lock
 	stmts    [queries]rawStmt
 	args     [maxArgs]driver.NamedValue
-	row      [maxArgs]driver.Value
+	row      [maxColumns]driver.Value
 }
 
 // connector opens such connections. It is a driver.Connector.

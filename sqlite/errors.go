@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
 	sqlite "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -77,6 +78,15 @@ func (s *Store) wrap(what string, err error) error {
 		return fmt.Errorf("sqlite: %s: %w", what, err)
 	}
 	return classify(s.path, what, err)
+}
+
+// changed says that a statement about a run did not change the one row it was for, or
+// passes what kept it from that.
+func changed(what string, run uuid.UUID, rows int64, err error) error {
+	if err != nil || rows == 1 {
+		return err
+	}
+	return fmt.Errorf("%s %s changed %d rows instead of 1", what, run, rows)
 }
 
 func classify(path, what string, err error) error {

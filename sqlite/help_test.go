@@ -77,3 +77,54 @@ func pairs() []store.Pair { return []store.Pair{{Queue: "default", Workflow: "te
 
 // samePayload tells no payload from an empty one.
 func samePayload(l, r []byte) bool { return (l == nil) == (r == nil) && bytes.Equal(l, r) }
+
+// newChild is a run that anyone may claim, beneath parent at its first epoch.
+func newChild(parent uuid.UUID, name string) *store.Start {
+	w := newPending(name)
+	w.Run.ID, w.Run.Parent, w.ParentEpoch = store.NewChildID(parent), uuid.NullUUID{UUID: parent, Valid: true}, 1
+	return w
+}
+
+func newSignal(run uuid.UUID, name string, at time.Time) *store.Signal {
+	return &store.Signal{Run: run, ID: store.NewID(0), Name: name, Payload: []byte(`"` + name + `"`), CreatedAt: at}
+}
+
+func newReceive(run uuid.UUID, name, signal string) *store.Receive {
+	return &store.Receive{Signal: signal, Step: store.Step{
+		RunID: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: 1, StartedAt: now(),
+	}}
+}
+
+func row(t testing.TB, s *Store, run uuid.UUID) store.Run {
+	t.Helper()
+	got, err := s.Get(t.Context(), []store.Ref{{Text: run.String()}})
+	if err != nil || got[0] == nil {
+		t.Fatal(run, got, err)
+	}
+	return *got[0]
+}
+
+// order carries out an order on one run and answers what it did for that.
+func order(t testing.TB, s *Store, verb store.Verb, run uuid.UUID) store.OrderAnswer {
+	t.Helper()
+	o := &store.Order{Verb: verb, Runs: []uuid.UUID{run}, Now: now(), Reason: "because", Actor: "me", Error: []byte(`"over"`)}
+	if err := s.Order(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	return o.Answers[0]
+}
+
+// eventTypes are the events of a run, in order.
+func eventTypes(t testing.TB, s *Store, run uuid.UUID) (types []store.EventType) {
+	t.Helper()
+	events, err := s.Events(t.Context(), "", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Run == run {
+			types = append(types, e.Type)
+		}
+	}
+	return types
+}

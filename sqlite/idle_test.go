@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // Watching an idle file costs next to nothing.
@@ -16,7 +18,7 @@ func TestIdleWatchIsCheap(t *testing.T) {
 		t.Skip("it watches for half a second")
 	}
 	s := openTest(t)
-	attend(t, s, uuid.New())
+	attend(t, s, uuid.New(), store.HintNews)
 	used := func() time.Duration {
 		var u syscall.Rusage
 		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -131,11 +131,11 @@ func word(x session, q query) (text string, err error) {
 }
 
 // number is the one integer that a statement answers.
-func number(x session, q query) (n int, err error) {
+func number(x session, q query, args ...driver.Value) (n int, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
 		n = int(c.int())
 		return c.err
-	})
+	}, args...)
 	return n, err
 }

@@ -9,7 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/schema"
 )
 
 func TestBadPaths(t *testing.T) {
@@ -105,12 +108,46 @@ func TestSchemaVersions(t *testing.T) {
 	}
 	s := openAt(t, path)
 	openAt(t, path, WithoutMigrations())
-	edit(t, s.path, "INSERT INTO durable_migration VALUES (2, '0002_next.sql', 0)")
+	edit(t, s.path, "INSERT INTO durable_migration VALUES (3, '0003_next.sql', 0)")
 	for _, opts := range [][]Option{nil, {WithoutMigrations()}} {
 		if _, err := Open(path, opts...); !errors.Is(err, store.ErrSchema) {
 			t.Fatal("a newer file:", err)
 		}
 	}
+}
+
+// A file of the version before is brought up to date, with what is in it; a run that
+// crashes had paused can then be resumed.
+func TestOldFileIsMigrated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "durable.db")
+	first := schema.SQLite()[0]
+	edit(t, path, first.SQL, string(mustRead(t, "migration_table.sql")), "INSERT INTO durable_migration VALUES (1, '"+first.Name+"', 0)",
+		`INSERT INTO durable_run (id, shard, name, workflow, queue, status, epoch, crashes, created_at, reason)
+			VALUES (x'018f0000000070008000000000000003', 3, 'paused', 'test', 'default', 4, 5, 5, 0, 'it crashes')`,
+		`INSERT INTO durable_run (id, shard, name, workflow, queue, status, epoch, wake_at, created_at)
+			VALUES (x'018f0000000070008000000000000004', 4, 'due', 'test', 'default', 1, 0, 1, 0)`)
+	if _, err := Open(path, WithoutMigrations()); !errors.Is(err, store.ErrSchema) {
+		t.Fatal("an old file without migrations:", err)
+	}
+	s := openAt(t, path)
+	id := uuid.MustParse("018f0000-0000-7000-8000-000000000003")
+	o := &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{id}, Now: now(), Freeze: true}
+	if err := s.Order(t.Context(), o); err != nil || o.Answers[0].Changed != 1 || o.Answers[0].Control != store.PausedItself {
+		t.Fatalf("%+v %v", o.Answers, err)
+	}
+	if claims := claimAt(t, s, now()); len(claims.Runs) != 2 {
+		t.Fatalf("claimed %+v", claims)
+	}
+	openAt(t, path, WithoutMigrations())
+}
+
+func mustRead(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := files.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 func TestOtherEncodingIsRefused(t *testing.T) {

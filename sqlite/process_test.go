@@ -69,7 +69,7 @@ func help(task, path string) error {
 		if _, err := s.Renew(ctx, store.Heartbeat{Worker: store.Worker{ID: id}}); err != nil {
 			return err
 		}
-		return s.Attend(ctx, id, func() {
+		return s.Attend(ctx, id, func(store.Hint) {
 			fmt.Println(id)
 		})
 	case "create":
@@ -215,7 +215,7 @@ func TestKilledWorkerIsDead(t *testing.T) {
 	if dead, err := s.Dead(t.Context(), uuid.Nil); err != nil || len(dead) != 1 || dead[0] != worker {
 		t.Fatal(dead, err)
 	}
-	hints, _ := attend(t, s, uuid.New())
+	hints, _ := attend(t, s, uuid.New(), store.HintClaim)
 	creator := startHelper(t, "create", s.path)
 	await(t, hints)
 	for creator.lines.Scan() {

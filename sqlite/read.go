@@ -46,12 +46,12 @@ func resolve(x session, ref store.Ref) (found, bool, error) {
 
 // History implements store.Store.
 func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
-	var steps []store.Step
+	var rows []store.Step
 	err := s.read(ctx, "history", func(x session) (err error) {
-		steps, err = history(x, run)
+		rows, err = history(x, run)
 		return err
 	})
-	return steps, err
+	return rows, err
 }
 
 // Workers implements store.Store.
@@ -95,13 +95,17 @@ func stored(t time.Time) time.Time {
 	return time.UnixMicro(t.UnixMicro()).UTC()
 }
 
-func history(x session, run uuid.UUID) (steps []store.Step, err error) {
-	err = x.each(qStepsOfRun, func(v []driver.Value) error {
+func history(x session, run uuid.UUID) ([]store.Step, error) {
+	return steps(x, qStepsOfRun, shardOf(run), key(run))
+}
+
+func steps(x session, q query, args ...driver.Value) (rows []store.Step, err error) {
+	err = x.each(q, func(v []driver.Value) error {
 		step, err := scanStep(v)
-		steps = append(steps, step)
+		rows = append(rows, step)
 		return err
-	}, shardOf(run), key(run))
-	return steps, err
+	}, args...)
+	return rows, err
 }
 
 func runByID(x session, id uuid.UUID) (found, bool, error) {
@@ -121,9 +125,18 @@ func oneRun(x session, q query, args ...driver.Value) (row found, ok bool, err e
 	return row, ok, err
 }
 
-// runState reads what fences a step. It shares the statement of a whole run: it is
-// asked only about writes that did not take.
-func runState(x session, id uuid.UUID) (store.RunState, error) {
-	row, ok, err := runByID(x, id)
-	return store.RunState{Found: ok, Status: row.Status, Epoch: row.Epoch}, err
+// runState reads what fences the writes of a run.
+func runState(x session, id uuid.UUID) (state store.RunState, err error) {
+	err = x.each(qRunState, func(v []driver.Value) error {
+		c := columns{values: v}
+		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: int32(c.int()), Control: store.Bits(c.int())}
+		return c.err
+	}, shardOf(id), key(id))
+	return state, err
+}
+
+// statusOf is the one status that a statement answers, zero if it answers none.
+func statusOf(x session, q query, args ...driver.Value) (status store.Status, err error) {
+	n, err := number(x, q, args...)
+	return store.Status(n), err
 }

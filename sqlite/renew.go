@@ -77,7 +77,7 @@ func (s *Store) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQu
 		s.presence.bury(w)
 	}
 	if freed > 0 {
-		s.hint()
+		s.hint(store.HintClaim)
 	}
 	return freed, nil
 }

@@ -44,6 +44,14 @@ func keyOrNull(id uuid.NullUUID) driver.Value {
 	return id.UUID[:]
 }
 
+// flag binds a truth value.
+func flag(b bool) driver.Value {
+	if b {
+		return int64(1)
+	}
+	return int64(0)
+}
+
 // textOrNull binds a text whose column is NULL when there is none.
 func textOrNull(s string) driver.Value {
 	if s == "" {
@@ -159,13 +167,14 @@ func (c *columns) nullID() (id uuid.NullUUID) {
 	return id
 }
 
-// found is a run and the column that only this store knows of.
+// found is a run and the columns that only this store knows of.
 type found struct {
 	store.Run
+	woken    bool
 	progress int64 // terminal checkpoints at the last claim after a crash
 }
 
-// scanRun reads the columns of run_by_id.sql and run_by_name.sql.
+// scanRun reads the columns of run_by_id.sql and of all that answer runs.
 func scanRun(values []driver.Value) (found, error) {
 	c := columns{values: values}
 	var r found
@@ -189,11 +198,19 @@ func scanRun(values []driver.Value) (found, error) {
 	r.EndedAt = c.time()
 	r.WakeAt = c.time()
 	r.Deadline = c.time()
+	r.Detached = c.int() != 0
+	r.Control = store.Bits(c.int())
+	r.PausedBy = c.text()
+	r.CancelledBy = c.text()
+	r.CancelReason = c.text()
+	r.PausedAt = c.time()
+	r.CancelledAt = c.time()
+	r.woken = c.int() != 0
 	r.progress = c.int()
 	return r, c.err
 }
 
-// scanStep reads the columns of step_by_name.sql and steps_of_run.sql.
+// scanStep reads the columns of step_by_name.sql and of all that answer steps.
 func scanStep(values []driver.Value) (store.Step, error) {
 	c := columns{values: values}
 	var p store.Step

@@ -1,9 +1,9 @@
--- Creates a run. One with this ID, or with this name under this parent, stays as it is.
+-- Creates a root run. One with this ID, or with this name, stays as it is.
 INSERT INTO durable_run (shard, id, parent_id, name, workflow, version, queue, status, epoch, owner,
-                         input, trace, created_at, started_at, wake_at, deadline_at)
+                         input, trace, detached, created_at, started_at, wake_at, deadline_at)
 VALUES (?, -- shard
         ?, -- id
-        coalesce(?, x''), -- parent_id: an empty blob for a root
+        x'', -- parent_id: an empty blob for a root
         ?, -- name
         ?, -- workflow
         ?, -- version
@@ -13,6 +13,7 @@ VALUES (?, -- shard
         ?, -- owner
         CAST(? AS BLOB), -- input
         ?, -- trace
+        ?, -- detached
         ?, -- created_at
         ?, -- started_at
         ?, -- wake_at

@@ -24,20 +24,56 @@ const (
 	qStepByName
 	qStepsOfRun
 	qStepsTerminal
+	qStepsOpen
+	qStepsMap
+	qStepsMapDone
 	qRunInsert
+	qRunInsertChild
 	qRunFinish
+	qRunSetAside
+	qRunWake
 	qRunByID
 	qRunByName
+	qRunState
+	qRunLabel
+	qSignalInsert
+	qSignalByID
+	qSignalByKey
+	qSignalNext
+	qSignalTake
+	qEventInsert
+	qEvents
+	qTagSet
+	qTagDelete
+	qTagsOfRun
 	qWakeFirst
 	qWakeNext
 	qClaimDue
 	qClaimSuspect
 	qClaimTake
 	qClaimPause
+	qClaimHalt
+	qOrderTree
+	qOrderParent
+	qOrderChange
+	qOrderFreezeRun
+	qOrderFreezeSteps
+	qNews
+	qNewsClear
+	qList
+	qListTag
+	qListNameCount
+	qListKeyCount
 	qLeaseExtend
 	qLeaseExpire
 	qWorkerUpsert
 	qWorkerDelete
+
+	// From here on statements sort what they answer, or read all of a table.
+	qListName
+	qListKey
+	qTree
+	qCounts
 	qWorkers
 	qDataVersion
 	qEncoding
@@ -60,20 +96,54 @@ func fileOf(q query) string {
 		qStepByName:       "step_by_name.sql",
 		qStepsOfRun:       "steps_of_run.sql",
 		qStepsTerminal:    "steps_terminal.sql",
+		qStepsOpen:        "steps_open.sql",
+		qStepsMap:         "steps_map.sql",
+		qStepsMapDone:     "steps_map_done.sql",
 		qRunInsert:        "run_insert.sql",
+		qRunInsertChild:   "run_insert_child.sql",
 		qRunFinish:        "run_finish.sql",
+		qRunSetAside:      "run_set_aside.sql",
+		qRunWake:          "run_wake.sql",
 		qRunByID:          "run_by_id.sql",
 		qRunByName:        "run_by_name.sql",
+		qRunState:         "run_state.sql",
+		qRunLabel:         "run_label.sql",
+		qSignalInsert:     "signal_insert.sql",
+		qSignalByID:       "signal_by_id.sql",
+		qSignalByKey:      "signal_by_key.sql",
+		qSignalNext:       "signal_next.sql",
+		qSignalTake:       "signal_take.sql",
+		qEventInsert:      "event_insert.sql",
+		qEvents:           "events.sql",
+		qTagSet:           "tag_set.sql",
+		qTagDelete:        "tag_delete.sql",
+		qTagsOfRun:        "tags_of_run.sql",
 		qWakeFirst:        "wake_first.sql",
 		qWakeNext:         "wake_next.sql",
 		qClaimDue:         "claim_due.sql",
 		qClaimSuspect:     "claim_suspect.sql",
 		qClaimTake:        "claim_take.sql",
 		qClaimPause:       "claim_pause.sql",
+		qClaimHalt:        "claim_halt.sql",
+		qOrderTree:        "order_tree.sql",
+		qOrderParent:      "order_parent.sql",
+		qOrderChange:      "order_change.sql",
+		qOrderFreezeRun:   "order_freeze_run.sql",
+		qOrderFreezeSteps: "order_freeze_steps.sql",
+		qNews:             "news.sql",
+		qNewsClear:        "news_clear.sql",
+		qList:             "list.sql",
+		qListTag:          "list_tag.sql",
+		qListNameCount:    "list_name_count.sql",
+		qListKeyCount:     "list_key_count.sql",
 		qLeaseExtend:      "lease_extend.sql",
 		qLeaseExpire:      "lease_expire.sql",
 		qWorkerUpsert:     "worker_upsert.sql",
 		qWorkerDelete:     "worker_delete.sql",
+		qListName:         "list_name.sql",
+		qListKey:          "list_key.sql",
+		qTree:             "tree.sql",
+		qCounts:           "counts.sql",
 		qWorkers:          "workers.sql",
 		qDataVersion:      "data_version.sql",
 		qEncoding:         "encoding.sql",

@@ -28,7 +28,7 @@
 // use: take the "-wal" file with it, or use VACUUM INTO.
 //
 // The store imports the seam, the schema and the driver modernc.org/sqlite, which
-// needs no C compiler; only Tx and StartTx (transact.go) know package durable.
+// needs no C compiler; only Tx, StartTx and SignalTx (transact.go) know package durable.
 package sqlite
 
 import (
@@ -63,7 +63,7 @@ type Store struct {
 	done   chan struct{} // closed by Close
 
 	mu        sync.Mutex // guards hints, and the step from open to closed
-	hints     map[*func()]struct{}
+	hints     map[*func(store.Hint)]struct{}
 	attending sync.WaitGroup // every Attend under way; Close waits for them
 }
 
@@ -94,7 +94,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 	s := &Store{
 		path: located, texts: t, presence: newPresence(located),
 		writerDB: pool(write, 1), readers: pool(read, readers), watchers: pool(read, 0),
-		done: make(chan struct{}), hints: make(map[*func()]struct{}),
+		done: make(chan struct{}), hints: make(map[*func(store.Hint)]struct{}),
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), o.patience+time.Minute)
 	defer cancel()
@@ -154,12 +154,23 @@ func (s *Store) Close() error {
 	return errors.Join(s.watchers.Close(), s.readers.Close(), s.writerDB.Close())
 }
 
-// hint tells every Attend of this store, directly after a commit, that a run may
-// have become claimable.
-func (s *Store) hint() {
+// hint tells every Attend of this store, directly after a commit, what that may have
+// done: one hint, or several at once.
+func (s *Store) hint(what store.Hint) {
+	if what == 0 {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for h := range s.hints {
-		(*h)()
+	for hear := range s.hints {
+		hearAll(*hear, what)
+	}
+}
+
+func hearAll(hear func(store.Hint), what store.Hint) {
+	for _, one := range [...]store.Hint{store.HintClaim, store.HintNews} {
+		if what&one != 0 {
+			hear(one)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 -- Records a step that has no row yet. The fence is the run's own row: the shard,
 -- the run and the epoch are copied from it, so that no row comes out when the
 -- run is no longer running (2) at the writer's epoch. First writer wins.
+-- The last placeholder says which bits of what was asked of the run (control) keep the
+-- write out: all at the first try, none once the writer is told of them.
 -- Placeholders are anonymous because naming them costs the driver one lookup each.
 -- CAST: the driver binds an empty blob as NULL, so empty ones come as text.
 INSERT INTO durable_step (shard, run_id, epoch, name, kind, status, attempt, started_at, ended_at, next_at, output, error)
@@ -15,5 +17,5 @@ SELECT shard, id, epoch,
        CAST(? AS BLOB), -- output
        CAST(? AS BLOB)  -- error
 FROM durable_run
-WHERE shard = ? AND id = ? AND epoch = ? AND status = 2
+WHERE shard = ? AND id = ? AND epoch = ? AND status = 2 AND (control & ?) = 0
 ON CONFLICT DO NOTHING;

@@ -35,6 +35,19 @@ func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *du
 	}, opts...)
 }
 
+// SignalTx sends a signal in the caller's own transaction: it is there, and the run is
+// woken, if and when that commits. tx must be of the engine's own file, begun on the
+// handle that Writer answers. Errors as for durable.Engine.Signal.
+func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
+	return durable.SignalIn(ctx, e, id, name, payload, func(ctx context.Context, s durable.Store, to store.Ref, signal *store.Signal) error {
+		own, err := mine(s)
+		if err != nil {
+			return err
+		}
+		return own.signalIn(ctx, tx, to, signal)
+	}, opts...)
+}
+
 // Writer is the database handle with the file's one writing connection, for
 // transactions of the caller's own. A transaction begun on it is IMMEDIATE, and
 // excludes every other write of this store until it ends.

@@ -167,3 +167,46 @@ func TestStartTx(t *testing.T) {
 		}
 	}
 }
+
+func TestSignalTx(t *testing.T) {
+	s := shop(t)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) { return c.Receive[string]("paid") })
+	e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signal := func(commit bool, id, payload string) error {
+		t.Helper()
+		tx, err := s.Writer().BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = errors.Join(pay(t.Context(), tx, 1), sqlite.SignalTx(t.Context(), tx, e, id, "paid", payload, durable.SignalKey("k")))
+		end := tx.Rollback
+		if commit {
+			end = tx.Commit
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		return err
+	}
+	if err := signal(false, "order", "no"); !errors.Is(err, durable.ErrNotFound) {
+		t.Fatal("no run:", err)
+	}
+	if _, err := w.Start(t.Context(), e, 1, durable.ID("order")); err != nil {
+		t.Fatal(err)
+	}
+	if err := signal(false, "order", "rolled back"); err != nil {
+		t.Fatal(err)
+	}
+	if err := signal(true, "order", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	if err := signal(true, "order", "another"); !errors.Is(err, durable.ErrIDConflict) {
+		t.Error("the key was used:", err)
+	}
+	if got, err := w.Call(t.Context(), e, 1, durable.ID("order")); got != "yes" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}

@@ -66,19 +66,39 @@ func (s *Store) writer() *sql.DB { return s.writerDB }
 // Commit, and fills in its outcome. It works whether or not a row that is not
 // terminal exists. An error leaves the transaction open: the caller rolls back.
 func (s *Store) checkpoint(ctx context.Context, tx *sql.Tx, w *store.StepWrite) error {
-	return s.wrap("checkpoint", writeStep(txSession{ctx, tx, s.texts}, w))
+	return s.wrap("checkpoint", writeStep(s.inTx(ctx, tx), w))
 }
 
-// startIn creates runs inside the caller's transaction and fills in their
-// outcomes. The caller calls hint after its commit.
+// startIn creates runs inside the caller's transaction and fills in their outcomes.
+// Attend notices the caller's commit as it does those of other processes.
 func (s *Store) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Start) error {
-	x := txSession{ctx, tx, s.texts}
+	x := s.inTx(ctx, tx)
 	for _, w := range starts {
 		if err := writeStart(x, w); err != nil {
 			return s.wrap("start", err)
 		}
 	}
 	return nil
+}
+
+// signalIn sends a signal inside the caller's transaction to the run that ref names, and
+// fills in its outcome.
+func (s *Store) signalIn(ctx context.Context, tx *sql.Tx, ref store.Ref, w *store.Signal) error {
+	x := s.inTx(ctx, tx)
+	row, ok, err := resolve(x, ref)
+	if err != nil {
+		return s.wrap("signal", err)
+	}
+	if !ok {
+		w.Outcome, w.Existing, w.State = store.Fenced, nil, store.RunState{}
+		return nil
+	}
+	w.Run = row.ID
+	return s.wrap("signal", writeSignal(x, w))
+}
+
+func (s *Store) inTx(ctx context.Context, tx *sql.Tx) *writing {
+	return &writing{session: txSession{ctx, tx, s.texts}}
 }
 
 // txSession runs durable's statements in a transaction of database/sql.

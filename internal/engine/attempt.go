@@ -68,7 +68,7 @@ type tried struct {
 
 // try calls the user's function within its time. An error is ErrSuspended.
 func (t *task) try() (tried, error) {
-	parent := t.r.hard
+	parent := t.s.work
 	var span trace.Span
 	if t.r.traced {
 		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, Shown(t.name), t.attempt)
@@ -92,12 +92,21 @@ func (t *task) try() (tried, error) {
 	if got.err != nil {
 		return tried{}, got.err
 	}
-	// A function that failed because its process or its lease ended did not fail: the
-	// next owner tries again. One that succeeded all the same is recorded.
-	if got.failure != nil && t.r.hard.Err() != nil {
-		return tried{}, ErrSuspended
+	// A function that failed because its process or its lease ended, or because the run
+	// is cancelled, did not fail: the next owner tries again. One that succeeded all the
+	// same is recorded.
+	if got.failure != nil && t.s.work.Err() != nil {
+		return tried{}, t.interruption()
 	}
 	return got, nil
+}
+
+// interruption is why an attempt was ended from outside.
+func (t *task) interruption() error {
+	if err := t.s.left(); err != nil {
+		return err
+	}
+	return ErrSuspended // by the end of the process: nobody has suspended the run yet
 }
 
 // limit is the time that this attempt may take.
@@ -139,8 +148,8 @@ func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 		return t.judge(ctx, got, limit)
 	case <-late.C:
 	}
-	if t.r.hard.Err() != nil {
-		return tried{err: ErrSuspended}
+	if t.s.work.Err() != nil {
+		return tried{err: t.interruption()}
 	}
 	f := t.timedOut(limit)
 	f.Message += " (the function ignored the end of its context and was left behind)"
@@ -198,6 +207,11 @@ func (t *task) call(ctx *attemptContext) (got tried) {
 				telemetry.KeyError, got.failure.Message, telemetry.KeyStack, got.failure.Stack)
 		}
 	}()
+	return t.perform(ctx)
+}
+
+// act does what the attempt is made of.
+func (t *task) act(ctx context.Context) (got tried) {
 	switch {
 	case t.unknown:
 		return t.verify(ctx)

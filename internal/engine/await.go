@@ -27,16 +27,23 @@ type waiters struct {
 	mu      sync.Mutex
 	wanted  map[uuid.UUID][]chan *store.Run
 	looking bool
-	fresh   chan struct{} // somebody new waits: look soon again
+	looks   uint64
+	fresh   bell // somebody new waits: look soon again
 }
 
 func (w *waiters) init(e *Engine) {
-	w.e, w.wanted, w.fresh = e, make(map[uuid.UUID][]chan *store.Run), make(chan struct{}, 1)
+	w.e, w.wanted, w.fresh = e, make(map[uuid.UUID][]chan *store.Run), newBell()
 }
 
 // Await waits until the run has ended, and answers it. It answers ErrNotFound for a run
 // that does not exist, or no longer does.
 func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
+	e.awaited.Add(1)
+	defer e.awaited.Add(-1)
+	return e.await(ctx, id)
+}
+
+func (e *Engine) await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	ended := make(chan *store.Run, 1)
 	e.waiters.add(id, ended)
 	defer e.waiters.remove(id, ended)
@@ -60,7 +67,7 @@ func (w *waiters) add(id uuid.UUID, ended chan *store.Run) {
 	if start {
 		go w.look()
 	} else {
-		poke(w.fresh)
+		w.fresh.poke()
 	}
 }
 
@@ -77,7 +84,7 @@ func (w *waiters) remove(id uuid.UUID, ended chan *store.Run) {
 	if len(left) == 0 {
 		delete(w.wanted, id)
 		if len(w.wanted) == 0 {
-			poke(w.fresh) // nobody is left: the goroutine goes
+			w.fresh.poke() // nobody is left: the goroutine goes
 		}
 		return
 	}
@@ -119,6 +126,9 @@ func (w *waiters) look() {
 			w.ask(ids[:n])
 			ids = ids[n:]
 		}
+		w.mu.Lock()
+		w.looks++
+		w.mu.Unlock()
 	}
 }
 

@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	maxClaim  = 256                   // runs taken by one claim
-	basePoll  = 20 * time.Millisecond // the shortest pause between two claims that found nothing
-	gather    = time.Millisecond      // slots that come free together are filled by one claim
-	firstWait = 50 * time.Millisecond // after a failed claim
+	maxClaim  = 256                    // runs taken by one claim
+	basePoll  = 20 * time.Millisecond  // the shortest pause between two claims that found nothing
+	gather    = time.Millisecond       // slots that come free together are filled by one claim
+	firstWait = 50 * time.Millisecond  // after a failed claim
+	presence  = 250 * time.Millisecond // to be seen by others, before the first claim
 	longWait  = 2 * time.Second
 )
 
@@ -21,6 +22,9 @@ const (
 // decorrelated jitter is the truth, so that a lost hint costs time and nothing else.
 func (w *worker) claimLoop(ctx context.Context) {
 	poll, failed := basePoll, firstWait
+	// The first hint says that others see this worker; one that claimed before and died
+	// would be missed only when its leases expire.
+	w.awaitWork(ctx, presence, time.Time{})
 	for ctx.Err() == nil {
 		slots := w.acquire(maxClaim)
 		if slots == 0 {

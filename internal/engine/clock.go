@@ -12,7 +12,10 @@ import (
 // clock tells the database's time without asking it: the last answer, plus the
 // time that has passed since by the process's monotonic clock. A wall clock that is
 // wrong or jumps is never looked at.
-type clock struct{ last atomic.Pointer[reading] }
+type clock struct {
+	last atomic.Pointer[reading]
+	test Clock // tells the time instead, if it is set
+}
 
 type reading struct {
 	database, local time.Time
@@ -25,6 +28,9 @@ const stale = 5 * time.Minute
 // now is the database's time, in microseconds as databases keep it. Ensure or set
 // must have been called before.
 func (c *clock) now() time.Time {
+	if c.test != nil {
+		return c.test.Now()
+	}
 	r := c.last.Load()
 	return r.database.Add(time.Since(r.local)).Truncate(time.Microsecond)
 }
@@ -33,6 +39,9 @@ func (c *clock) now() time.Time {
 // half of the round trip is taken to lie on either side. An answer that took much longer
 // than the last one is left: under load it would make timers early or late.
 func (c *clock) set(database, asked time.Time) {
+	if c.test != nil {
+		return
+	}
 	local := time.Now()
 	trip := local.Sub(asked)
 	if old := c.last.Load(); old != nil && trip > 2*old.trip+time.Millisecond && local.Sub(old.local) < stale {
@@ -43,7 +52,7 @@ func (c *clock) set(database, asked time.Time) {
 
 // ensure reads the database's clock if nobody has yet.
 func (c *clock) ensure(ctx context.Context, s store.Store) error {
-	if c.last.Load() != nil {
+	if c.test != nil || c.last.Load() != nil {
 		return nil
 	}
 	asked := time.Now()
@@ -57,3 +66,11 @@ func (c *clock) ensure(ctx context.Context, s store.Store) error {
 
 // until is how long it is to t, zero if it has passed.
 func (c *clock) until(t time.Time) time.Duration { return max(0, t.Sub(c.now())) }
+
+// at calls f, which does not block, once t has come.
+func (c *clock) at(t time.Time, f func()) Timer {
+	if c.test != nil {
+		return c.test.At(t, f)
+	}
+	return time.AfterFunc(c.until(t), f)
+}

@@ -32,6 +32,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/journal"
@@ -73,6 +74,9 @@ type Engine struct {
 	tel     *telemetry.Telemetry
 	defs    map[string]*Definition
 	waiters waiters
+	probe   Probe        // of a test, else nil
+	beneath store.Store  // store, or what a probed one stands before
+	awaited atomic.Int32 // callers of Await
 
 	mu      sync.Mutex
 	session *session // nil while nobody needs a worker
@@ -80,17 +84,18 @@ type Engine struct {
 
 // New makes an engine. It touches no database.
 func New(s store.Store, cfg Config) *Engine {
-	e := &Engine{cfg: cfg, store: s, tel: cfg.Telemetry, defs: make(map[string]*Definition, len(cfg.Definitions))}
+	e := &Engine{cfg: cfg, store: s, beneath: s, tel: cfg.Telemetry, defs: make(map[string]*Definition, len(cfg.Definitions))}
 	for _, d := range cfg.Definitions {
 		e.defs[d.Name] = d
 	}
 	e.journal = journal.New(s.Commit, func(f journal.Flush) { e.tel.Flushed(f.Items, f.Bytes, f.Took) }, cfg.Patience)
 	e.waiters.init(e)
+	e.probed(s)
 	return e
 }
 
 // Store is the database beneath.
-func (e *Engine) Store() store.Store { return e.store }
+func (e *Engine) Store() store.Store { return e.beneath }
 
 // Executes reports whether this engine was made to execute the workflow.
 func (e *Engine) Executes(workflow string) bool { return e.defs[workflow] != nil }
@@ -101,6 +106,10 @@ type StartRequest struct {
 	Workflow string
 	Queue    string
 	Input    []byte
+	Timeout  time.Duration // zero: none
+	Delay    time.Duration // until it may begin
+	Detached bool          // a child that goes on when its parent ends
+	Tags     []store.Tag
 }
 
 // Started answers one StartRequest.
@@ -122,7 +131,7 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 	local := make([]*store.Start, 0, slots)
 	now := starts[0].Run.CreatedAt
 	for _, s := range starts {
-		if len(local) < slots && e.Executes(s.Run.Workflow) {
+		if len(local) < slots && e.Executes(s.Run.Workflow) && !s.Run.WakeAt.After(now) {
 			w.own(&s.Run, now)
 			local = append(local, s)
 		}
@@ -155,8 +164,15 @@ func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) []*store.
 		trace := e.tel.StartSpan(ctx, q.Workflow, q.Queue, id, name)
 		rows[i].Run = store.Run{
 			ID: id, Name: name, Workflow: q.Workflow, Version: e.cfg.Version, Queue: q.Queue, Status: store.Pending,
-			Input: q.Input, Trace: trace, CreatedAt: now, WakeAt: now,
+			Input: q.Input, Trace: trace, Detached: q.Detached, CreatedAt: now, WakeAt: now.Add(max(0, q.Delay)),
 		}
+		if q.Timeout > 0 {
+			rows[i].Run.Deadline = now.Add(q.Timeout)
+			if rows[i].Run.Deadline.Before(rows[i].Run.WakeAt) {
+				rows[i].Run.WakeAt = rows[i].Run.Deadline // to be ended then
+			}
+		}
+		rows[i].Tags = q.Tags
 		starts[i] = &rows[i]
 	}
 	return starts
@@ -207,6 +223,14 @@ func (e *Engine) reserve(requests []StartRequest) (*worker, int) {
 	return w, w.acquire(want)
 }
 
+// Now is the database's time.
+func (e *Engine) Now(ctx context.Context) (time.Time, error) {
+	if err := e.clock.ensure(ctx, e.store); err != nil {
+		return time.Time{}, err
+	}
+	return e.clock.now(), nil
+}
+
 // Get answers the run that ref names, or ErrNotFound.
 func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
 	found, err := e.store.Get(ctx, []store.Ref{{Text: ref}})
@@ -214,7 +238,7 @@ func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
 		return nil, fmt.Errorf("get run %q: %w", ref, err)
 	}
 	if found[0] == nil {
-		return nil, fmt.Errorf("%w: there is no run %q in this database", ErrNotFound, ref)
+		return nil, notFound(ref)
 	}
 	return found[0], nil
 }

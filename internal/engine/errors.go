@@ -12,6 +12,8 @@ var (
 	ErrInvalidName   = errors.New("durable: invalid name")
 	ErrNestedStep    = errors.New("durable: a step was called inside a step")
 	ErrStepLocked    = errors.New("durable: the step is locked by another transaction")
+	ErrCancelled     = errors.New("durable: cancelled")
+	ErrTimeout       = errors.New("durable: timed out")
 	ErrRunning       = errors.New("durable: the engine is already running: call Run once, or make a second engine")
 )
 
@@ -20,5 +22,6 @@ var (
 	ErrShutdown  = errors.New("durable: this process is shutting down")
 	ErrLeaseLost = errors.New("durable: the run's lease was lost")
 	ErrParked    = errors.New("durable: the run waits and has left memory")
+	ErrPaused    = errors.New("durable: the run is paused")
 	errEnded     = errors.New("durable: the workflow function has returned")
 )

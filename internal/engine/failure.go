@@ -17,6 +17,8 @@ const (
 	CodeOutcomeUnknown = "durable.outcome_unknown"
 	CodeRefused        = "durable.refused_by_database"
 	CodeDiverged       = "durable.diverged"
+	CodeCancelled      = "durable.cancelled"
+	CodeCompensation   = "durable.compensation_failed"
 )
 
 // Failure is an error as it is recorded: what the first execution and every replay
@@ -29,6 +31,11 @@ type Failure struct {
 	Attempts  int32    `json:"attempts,omitzero"`
 	Stack     string   `json:"stack,omitempty"` // of a panic
 	Permanent bool     `json:"permanent,omitzero"`
+
+	// Of a child that did not complete.
+	Run      string `json:"run,omitempty"` // its UUID
+	Workflow string `json:"workflow,omitempty"`
+	Status   string `json:"status,omitempty"`
 }
 
 // maxText bounds what an error may add to a row: the text tells what happened, and

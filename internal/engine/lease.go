@@ -36,6 +36,7 @@ func (w *worker) renewLoop(ctx context.Context) {
 			return
 		}
 		wait = every
+		w.news.poke()
 		if err != nil {
 			w.log.Warn("could not renew leases; trying again", telemetry.KeyError, err)
 			wait = every / 8

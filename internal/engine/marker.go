@@ -13,7 +13,7 @@ import (
 // appended when the attempt has lasted Config.MarkAfter, and nobody waits for it.
 type marker struct {
 	t     *task
-	timer *time.Timer
+	timer Timer
 
 	mu    sync.Mutex
 	over  bool
@@ -22,7 +22,11 @@ type marker struct {
 }
 
 func (m *marker) arm() {
-	m.timer = time.AfterFunc(m.t.r.e.cfg.MarkAfter, m.append)
+	if clock := &m.t.r.e.clock; clock.test != nil {
+		m.timer = clock.at(clock.now().Add(m.t.r.e.cfg.MarkAfter), m.append)
+	} else {
+		m.timer = time.AfterFunc(m.t.r.e.cfg.MarkAfter, m.append)
+	}
 }
 
 func (m *marker) append() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -22,23 +23,29 @@ type run struct {
 	e   *Engine
 	row store.Run // as claimed or created; never changed
 
-	// hard is the parent of steps' contexts: it ends when the run is lost to this
-	// process, or the drain's grace period is over. ctx, its child, is the workflow
-	// function's: it ends at any suspension.
+	// hard ends when the run is lost to this process, or the drain's grace period is
+	// over. work, its child, is the parent of steps' contexts, and ends also when the run
+	// is doomed. ctx, the child of that, is the workflow function's: it ends at any
+	// suspension. undo, a child of hard, is what compensations are called with.
 	hard     context.Context
 	endHard  context.CancelCauseFunc
+	work     context.Context
+	endWork  context.CancelCauseFunc
 	ctx      context.Context
 	endCtx   context.CancelCauseFunc
+	undo     context.Context
+	endUndo  context.CancelCauseFunc
 	durable  context.Context // for writes: it does not end with the run
 	span     trace.Span
 	traced   bool // the span records, so steps get spans too
 	trace    string
 	leaseEnd atomic.Int64 // microseconds since 1970, on the database's clock
 	ending   atomic.Bool  // somebody writes the one end of this ownership
-	leaving  sync.Once    // the one return of the slot
+	vacated  sync.Once    // the one return of the slot
 	branches sync.WaitGroup
 
 	suspected atomic.Bool
+	stirred   atomic.Bool // it was woken here; its waits may not have looked yet
 
 	mu        sync.Mutex
 	history   map[string]*store.Step
@@ -47,8 +54,16 @@ type run struct {
 	recorded  int                // terminal checkpoints in history
 	live      atomic.Bool        // something new was executed: no longer replaying
 	suspended *suspension
-	exited    *Failure // a step left by runtime.Goexit: the run cannot go on
+	doomed    *doom
+	returned  bool                // the workflow function has returned
+	exited    *Failure            // a step left by runtime.Goexit: the run cannot go on
+	undos     []undo              // registered compensations, in order, that were not executed yet
+	undone    []string            // those that failed, in words
+	children  map[string]struct{} // names of children that may still run
+	told      chan struct{}       // closed at the next news; nil: nobody waits for any
 	idle      idle
+	overdue   *time.Timer // of the function's return
+	deadline  Timer
 }
 
 // suspension says why a run left, and what its row becomes, if it is still this one's.
@@ -64,7 +79,9 @@ func newRun(w *worker, row store.Run, history []store.Step) *run {
 	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.ID, row.Name, row.Epoch, row.Trace)
 	r.span, r.trace, r.traced = span, column, span.IsRecording()
 	r.hard, r.endHard = context.WithCancelCause(ctx)
-	r.ctx, r.endCtx = context.WithCancelCause(r.hard)
+	r.work, r.endWork = context.WithCancelCause(r.hard)
+	r.ctx, r.endCtx = context.WithCancelCause(r.work)
+	r.undo, r.endUndo = context.WithCancelCause(r.hard)
 	r.durable = context.WithoutCancel(ctx)
 	if len(history) > 0 {
 		r.history = make(map[string]*store.Step, len(history))
@@ -72,11 +89,23 @@ func newRun(w *worker, row store.Run, history []store.Step) *run {
 			r.history[history[i].Name] = &history[i]
 			if history[i].Status.Terminal() {
 				r.recorded++
+			} else if history[i].Kind == store.KindChild {
+				r.child(history[i].Name)
 			}
 		}
 	}
 	r.live.Store(r.recorded == 0)
 	r.idle.r = r
+	if row.Control&store.CancelAsked != 0 {
+		r.doom(cancelled())
+	}
+	switch left := w.e.clock.until(row.Deadline); {
+	case row.Deadline.IsZero():
+	case left == 0:
+		r.doom(expired(row.Deadline.Sub(row.CreatedAt))) // at once: nothing new may begin
+	default:
+		r.deadline = w.e.clock.at(row.Deadline, func() { r.doom(expired(row.Deadline.Sub(row.CreatedAt))) })
+	}
 	return r
 }
 
@@ -109,32 +138,41 @@ func (r *run) call() (output []byte, failure *Failure) {
 			r.logger().Error("a workflow panicked", telemetry.KeyError, failure.Message, telemetry.KeyStack, failure.Stack)
 		}
 	}()
-	return r.e.defs[r.row.Workflow].Run(&Scope{r: r}, r.row.Input)
+	return r.e.defs[r.row.Workflow].Run(&Scope{r: r, ctx: r.ctx, work: r.work}, r.row.Input)
 }
 
 // conclude writes the end of this ownership: the run's own, or what its suspension
 // asks for.
 func (r *run) conclude(output []byte, failure *Failure) {
 	r.mu.Lock()
-	s := r.suspended
-	if s == nil {
-		r.suspended = &suspension{cause: errEnded} // stray goroutines of the function get ErrSuspended
-		if r.exited != nil {
-			failure = r.exited
-		}
+	r.returned = true // stray goroutines of the function get ErrSuspended
+	if r.exited != nil {
+		failure = r.exited
+	}
+	if r.overdue != nil {
+		r.overdue.Stop()
 	}
 	r.mu.Unlock()
-	r.idle.stop()
 	r.endCtx(errEnded)
 	r.branches.Wait() // their calls answer ErrSuspended; steps that run are let finish
-	if !r.ending.CompareAndSwap(false, true) {
-		return // it was abandoned
+	if r.leaving() == nil {
+		r.end(output, failure)
 	}
-	if s != nil {
+	s := r.leaving()
+	r.idle.stop()
+	if r.deadline != nil {
+		r.deadline.Stop()
+	}
+	if s != nil && r.ending.CompareAndSwap(false, true) { // else it was abandoned, or has ended
 		r.part(r.durable, s)
-	} else {
-		r.finish(output, failure)
 	}
+}
+
+// leaving is the run's suspension, nil if there is none.
+func (r *run) leaving() *suspension {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.suspended
 }
 
 // abandon ends the ownership of a run whose function does not return, as far as that
@@ -147,26 +185,56 @@ func (r *run) abandon(ctx context.Context) {
 	r.left()
 }
 
-// left gives the run's slot back, once.
-func (r *run) left() { r.leaving.Do(func() { r.w.left(r) }) }
+// overdueAfter is how long a function may take to return when its run has left and none of
+// its durable calls executes.
+func (r *run) overdueAfter() time.Duration { return max(2*r.e.cfg.ParkAfter, settle) }
 
-// finish writes the run's result.
-func (r *run) finish(output []byte, failure *Failure) {
-	w := &store.RunWrite{ID: r.row.ID, Epoch: r.row.Epoch, Status: store.Completed, Output: output, EndedAt: r.e.clock.now(), Trace: r.trace}
-	outcome := telemetry.OutcomeCompleted
-	if failure != nil {
-		w.Status, w.Output, w.Error = store.Failed, nil, failure.Encode()
-		outcome = telemetry.OutcomeFailed
+// giveUp reports a function that does not return although its run has left, and writes
+// what the suspension asks for, so that others can go on with the run. Its slot stays taken
+// as long as its goroutine lives: a function that is stuck each time takes no more than
+// there are.
+func (r *run) giveUp() {
+	r.mu.Lock()
+	s, back := r.suspended, r.returned
+	if !back && r.idle.executing() {
+		r.overdue.Reset(r.overdueAfter())
+		back = true
 	}
-	err := r.e.journal.Run(r.durable, w)
-	if errors.Is(err, store.ErrBadData) && failure == nil {
-		r.finish(nil, &Failure{Message: fmt.Sprintf("the database refused the workflow's output: %v", err), Codes: []string{CodeRefused}})
+	r.mu.Unlock()
+	if back || !r.ending.CompareAndSwap(false, true) {
 		return
 	}
+	r.logger().Error("a workflow function does not return although its run has left; the run goes on without it, its slot does not",
+		telemetry.KeyReason, s.cause, telemetry.KeyStack, stackOf(r))
+	r.endHard(s.cause)
+	r.part(r.durable, s)
+	r.w.forget(r)
+}
+
+// left gives the run's slot back, once.
+func (r *run) left() { r.vacated.Do(func() { r.w.left(r) }) }
+
+// finish writes the run's result. It answers what was asked of the run instead, if that
+// does not let it end so.
+func (r *run) finish(status store.Status, output []byte, failure *Failure) (asked store.Bits) {
+	now := r.e.clock.now()
+	w := &store.RunWrite{
+		ID: r.row.ID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.trace,
+	}
+	if failure != nil {
+		w.Output, w.Error = nil, failure.Encode()
+	}
+	err := unlocked(r.durable, func() (store.Outcome, error) { err := r.e.journal.Run(r.durable, w); return w.Outcome, err })
+	if errors.Is(err, store.ErrBadData) && failure == nil {
+		return r.finish(store.Failed, nil, &Failure{Message: fmt.Sprintf("the database refused the workflow's output: %v", err), Codes: []string{CodeRefused}})
+	}
+	outcome := outcomes[status]
 	switch {
 	case err != nil:
 		r.logger().Error("a run's result could not be written; another execution will come to it again", telemetry.KeyError, err)
 		outcome = telemetry.OutcomeLost
+	case w.Outcome == store.Fenced && w.State.Epoch == w.Epoch && w.State.Status == store.Running && w.State.Control != 0:
+		return w.State.Control
 	case w.Outcome == store.Fenced:
 		outcome = telemetry.OutcomeLost
 	}
@@ -176,6 +244,30 @@ func (r *run) finish(output []byte, failure *Failure) {
 		ended.Status, ended.Output, ended.Error, ended.EndedAt = w.Status, w.Output, w.Error, w.EndedAt
 		ended.WakeAt, ended.Owner.Valid = time.Time{}, false
 		r.e.waiters.deliver(&ended)
+		if r.row.Parent.Valid {
+			r.w.hint() // its parent may wait in no memory
+		}
+	}
+	return 0
+}
+
+// outcomes are the words of telemetry for the ends of a run.
+var outcomes = map[store.Status]string{
+	store.Completed: telemetry.OutcomeCompleted, store.Failed: telemetry.OutcomeFailed, store.Cancelled: telemetry.OutcomeCancelled,
+}
+
+// unlocked writes until no row is in the way that another transaction holds: one of a
+// user's that signals the run, say. It is not the journal that waits, since others would
+// wait with it.
+func unlocked(ctx context.Context, write func() (store.Outcome, error)) error {
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		outcome, err := write()
+		if err != nil || outcome != store.Locked {
+			return err
+		}
+		if !pause(ctx, wait/2+rand.N(wait)) {
+			return context.Cause(ctx)
+		}
 	}
 }
 
@@ -185,14 +277,20 @@ func (r *run) part(ctx context.Context, s *suspension) {
 	switch {
 	case s.cause == ErrLeaseLost:
 		outcome = telemetry.OutcomeLost
+	case s.cause == ErrPaused:
+		outcome = telemetry.OutcomePaused
 	case s.status == store.Waiting:
 		outcome = telemetry.OutcomeParked
 	}
-	w := &store.RunWrite{ID: r.row.ID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Trace: r.trace}
-	if s.status == store.Pending {
-		w.WakeAt = r.e.clock.now()
-	}
-	if err := r.e.journal.Run(ctx, w); err != nil {
+	var w *store.RunWrite
+	err := unlocked(ctx, func() (store.Outcome, error) {
+		r.w.hearing.RLock()
+		defer r.w.hearing.RUnlock()
+		w = r.parting(s)
+		err := r.e.journal.Run(ctx, w)
+		return w.Outcome, err
+	})
+	if err != nil {
 		r.logger().Warn("a lease could not be given back; it expires by itself", telemetry.KeyError, err)
 	} else if w.Outcome == store.Fenced {
 		outcome = telemetry.OutcomeLost
@@ -201,6 +299,21 @@ func (r *run) part(ctx context.Context, s *suspension) {
 	if s.status == store.Waiting {
 		r.w.hint() // the claim loop may be pausing beyond this run's wake time
 	}
+}
+
+// parting is what becomes of a run that leaves.
+func (r *run) parting(s *suspension) *store.RunWrite {
+	now := r.e.clock.now()
+	w := &store.RunWrite{ID: r.row.ID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}
+	switch limit := r.row.Deadline; {
+	case s.status == store.Pending:
+		w.WakeAt = now
+	case s.status == store.Waiting && r.stirred.Load():
+		w.WakeAt = now // at worst one claim in vain
+	case !limit.IsZero() && (w.WakeAt.IsZero() || limit.Before(w.WakeAt)):
+		w.WakeAt = limit // its timeout holds while nobody executes it
+	}
+	return w
 }
 
 func (r *run) report(outcome, errorType string, lifetime time.Duration) {
@@ -215,20 +328,19 @@ func (r *run) suspend(s suspension) {
 	first := r.suspended == nil
 	if first {
 		r.suspended = &s
+		if !r.returned {
+			r.overdue = time.AfterFunc(r.overdueAfter(), r.giveUp)
+		}
 	}
 	r.mu.Unlock()
 	if first {
 		r.endCtx(s.cause)
+		r.endUndo(s.cause)
 	}
 }
 
-// gone reports whether the run was suspended: another may bring it to its end. One
-// whose function has returned is not; its end is being written here.
-func (r *run) gone() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.suspended != nil && r.suspended.cause != errEnded
-}
+// gone reports whether the run was suspended: another may bring it to its end.
+func (r *run) gone() bool { return r.leaving() != nil }
 
 // lose is the suspension of a run whose lease has ended. If nobody has claimed it since,
 // it is given back all the same, so that a lease which ended because the database was

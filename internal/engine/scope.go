@@ -26,10 +26,35 @@ const MaxName = 512
 type Scope struct {
 	r      *run
 	prefix string
+	ctx    context.Context // ends when its calls can do nothing new
+	work   context.Context // the parent of its steps' contexts
+	undo   bool            // of compensations, which run when the function has returned
 }
 
-// Context is the workflow function's context: it ends when the run leaves.
-func (s *Scope) Context() context.Context { return s.r.ctx }
+// Context is the workflow function's context: it ends when the run leaves or is doomed,
+// and a branch's also when the branch is cancelled.
+func (s *Scope) Context() context.Context { return s.ctx }
+
+// left is why a call in this scope can do nothing new, nil if it can.
+func (s *Scope) left() error {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	return s.out()
+}
+
+// out is left with r.mu held.
+func (s *Scope) out() error {
+	switch r := s.r; {
+	case r.suspended != nil, r.returned && !s.undo:
+		return ErrSuspended
+	case s.undo:
+		return nil
+	case r.doomed != nil:
+		return r.doomed.cause
+	default:
+		return context.Cause(s.ctx) // of a branch
+	}
+}
 
 // Engine is the one that executes the run.
 func (s *Scope) Engine() *Engine { return s.r.e }
@@ -72,25 +97,47 @@ func CheckName(what, name string) error {
 	return nil
 }
 
+// CheckText refuses text for people, such as a reason, that a database would refuse. Empty
+// text is fine.
+func CheckText(what, text string) error {
+	switch {
+	case len(text) > maxText:
+		return fmt.Errorf("%w: the %s has %d bytes, at most %d are kept: shorten it", ErrInvalidName, what, len(text), maxText)
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return fmt.Errorf("%w: the %s %.40q is not valid UTF-8 text without NUL: encode it", ErrInvalidName, what, text)
+	}
+	return nil
+}
+
+// CheckTag refuses a tag without a namespace, and what cannot be a name.
+func CheckTag(key, value string) error {
+	if err := CheckName("tag", key); err != nil {
+		return err
+	}
+	if space, rest, _ := strings.Cut(key, "."); space == "" || rest == "" {
+		return fmt.Errorf("%w: the tag %q has no namespace: call it like team.owner", ErrInvalidName, key)
+	}
+	return CheckName("value of tag "+key, value)
+}
+
 // claimName marks the name as used in this execution and answers what history holds
-// for it. The site is where the user's code made the call.
-func (r *run) claimName(full string, kind store.Kind, site uintptr) (*store.Step, error) {
+// for it. The site is where the user's code made the call. With nothing terminal there, it
+// answers an error if the scope can do nothing new.
+func (s *Scope) claimName(full string, kind store.Kind, site uintptr) (*store.Step, error) {
+	r := s.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.use(full, site); err != nil {
 		return nil, err
 	}
 	recorded := r.history[full]
-	if recorded == nil {
-		r.live.Store(true)
-		return nil, nil
-	}
-	if recorded.Kind != kind {
+	r.seen(full, kind, recorded)
+	if recorded != nil && recorded.Kind != kind {
 		return nil, divergedKind(&r.row, full, recorded.Kind, kind)
 	}
-	if !recorded.Status.Terminal() {
+	if recorded == nil || !recorded.Status.Terminal() {
 		r.live.Store(true)
-		return recorded, nil
+		return recorded, s.out()
 	}
 	if r.replayed++; r.replayed == r.recorded {
 		r.live.Store(true)
@@ -107,7 +154,7 @@ func (r *run) useName(full string, site uintptr) error {
 
 // use marks the name. r.mu is held.
 func (r *run) use(full string, site uintptr) error {
-	if r.suspended != nil {
+	if r.suspended != nil || r.returned {
 		return ErrSuspended
 	}
 	if first, twice := r.used[full]; twice {

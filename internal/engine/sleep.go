@@ -13,7 +13,7 @@ import (
 func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Time) error {
 	r := s.r
 	full := s.prefix + name
-	recorded, err := r.claimName(full, store.KindSleep, site)
+	recorded, err := s.claimName(full, store.KindSleep, site)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 		if r.idle.nested() {
 			return nestedError(r, full)
 		}
-		if recorded, err = r.recordSleep(full, due); err != nil {
+		if recorded, err = s.recordSleep(full, due); err != nil {
 			return err
 		}
 	}
@@ -32,13 +32,14 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 		return nil
 	}
 	r.live.Store(true) // what follows was not executed before
-	return r.idle.until(recorded.NextAt)
+	return r.idle.until(s, recorded.NextAt, nil)
 }
 
-func (r *run) recordSleep(full string, due func(time.Time) time.Time) (*store.Step, error) {
+func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.Step, error) {
+	r := s.r
 	r.idle.busy()
 	defer r.idle.done()
-	t := &task{r: r, spec: &Spec{Kind: store.KindSleep}, name: full, attempt: 1, first: r.e.clock.now()}
+	t := &task{r: r, s: s, spec: &Spec{Kind: store.KindSleep}, name: full, attempt: 1, first: r.e.clock.now()}
 	w := t.row(store.StepCompleted, nil, nil)
 	w.Step.NextAt = due(t.first).Truncate(time.Microsecond)
 	if _, _, err := t.write(w); err != nil {

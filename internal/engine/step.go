@@ -58,6 +58,7 @@ type Result struct {
 // task is one step being executed.
 type task struct {
 	r        *run
+	s        *Scope
 	spec     *Spec
 	name     string      // with its scope
 	recorded *store.Step // a row that is not terminal, or nil
@@ -73,7 +74,7 @@ type task struct {
 func (s *Scope) Step(spec *Spec) (Result, error) {
 	r := s.r
 	name := s.prefix + spec.Name
-	recorded, err := r.claimName(name, spec.Kind, spec.Site)
+	recorded, err := s.claimName(name, spec.Kind, spec.Site)
 	if err != nil {
 		return Result{}, err
 	}
@@ -88,9 +89,13 @@ func (s *Scope) Step(spec *Spec) (Result, error) {
 	if r.idle.nested() {
 		return Result{}, nestedError(r, name)
 	}
-	t := &task{r: r, spec: spec, name: name, recorded: recorded}
-	r.idle.busy()
-	defer r.idle.done()
+	return s.execute(spec, name, recorded)
+}
+
+func (s *Scope) execute(spec *Spec, name string, recorded *store.Step) (Result, error) {
+	t := &task{r: s.r, s: s, spec: spec, name: name, recorded: recorded}
+	s.r.idle.busy()
+	defer s.r.idle.done()
 	return t.execute()
 }
 
@@ -122,8 +127,8 @@ func (t *task) execute() (Result, error) {
 		if t.r.e.clock.now().After(t.r.lease()) {
 			t.r.lose()
 		}
-		if t.r.ctx.Err() != nil {
-			return Result{}, ErrSuspended
+		if err := t.s.left(); err != nil {
+			return Result{}, err
 		}
 		result, next, err := t.once()
 		if err != nil || next.IsZero() {
@@ -151,7 +156,7 @@ func (t *task) diedLast(attempt int32) (Result, error) {
 func (t *task) rest(due time.Time) error {
 	t.r.idle.done()
 	defer t.r.idle.busy()
-	return t.r.idle.until(due)
+	return t.r.idle.until(t.s, due, nil)
 }
 
 // once does one attempt and records what came of it. A time answered is when the next
@@ -290,6 +295,7 @@ func (t *task) settled(w *store.StepWrite) (Result, time.Time, error) {
 	case store.Written:
 		t.exists = true
 		t.r.proven()
+		t.r.asked(w.State.Control)
 		return resultOf(&w.Step), time.Time{}, nil
 	case store.Adopted:
 		if w.Recorded.Kind != t.spec.Kind {

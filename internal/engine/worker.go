@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,8 +31,11 @@ type worker struct {
 	ctx  context.Context
 	kill context.CancelCauseFunc
 
-	hints chan struct{} // a run may be claimable
-	freed chan struct{} // a slot was given back
+	hints bell // a run may be claimable
+	freed bell // a slot was given back
+	news  bell // something may be asked of a run in memory, or have come for it
+
+	hearing sync.RWMutex // news are asked for; parks hold the reading side
 
 	mu      sync.Mutex
 	suspect *run // see suspect.go
@@ -48,7 +49,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewID(0), ctx: ctx, kill: kill,
-		hints: make(chan struct{}, 1), freed: make(chan struct{}, 1),
+		hints: newBell(), freed: newBell(), news: newBell(),
 		runs: make(map[uuid.UUID]*run), empty: make(chan struct{}),
 	}
 	for _, d := range e.defs {
@@ -88,6 +89,7 @@ func (w *worker) serve(ctx context.Context) error {
 	taking.Go(func() { w.takeoverLoop(ctx) })
 	kept.Go(func() { w.renewLoop(keeping) })
 	kept.Go(func() { w.attendLoop(keeping) })
+	kept.Go(func() { w.newsLoop(keeping) })
 
 	<-ctx.Done()
 	w.close()
@@ -144,13 +146,13 @@ func (w *worker) release(n int) {
 		close(w.empty)
 	}
 	w.mu.Unlock()
-	poke(w.freed)
+	w.freed.poke()
 }
 
 // hint says that a run may be claimable. A nil worker does not care.
 func (w *worker) hint() {
 	if w != nil {
-		poke(w.hints)
+		w.hints.poke()
 	}
 }
 
@@ -178,12 +180,17 @@ func (w *worker) enter(row store.Run, history []store.Step, late time.Duration) 
 // left is called by a run as the last thing it does.
 func (w *worker) left(r *run) {
 	r.proven()
+	w.forget(r)
+	w.release(1)
+}
+
+// forget takes the run out of memory, but for its slot.
+func (w *worker) forget(r *run) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.runs[r.row.ID] == r { // this process may have lost the run, and claimed it again
 		delete(w.runs, r.row.ID)
 	}
-	w.mu.Unlock()
-	w.release(1)
 }
 
 // executing reports whether the run is in this worker's memory, and is to stay.
@@ -231,25 +238,11 @@ func (w *worker) drain() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastCall)
 	defer cancel()
-	stacks := stuckStacks()
 	for _, r := range w.snapshot() {
 		w.log.Error("a workflow function did not return after its context ended; the run is given to others",
-			telemetry.KeyRun, r.row.ID, telemetry.KeyName, r.row.Name, telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stacks)
+			telemetry.KeyRun, r.row.ID, telemetry.KeyName, r.row.Name, telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stackOf(r))
 		r.abandon(ctx)
 	}
-}
-
-// stuckStacks are the stacks of the goroutines that execute users' functions.
-func stuckStacks() string {
-	all := make([]byte, 1<<20)
-	all = all[:runtime.Stack(all, true)]
-	var stuck []string
-	for stack := range strings.SplitSeq(string(all), "\n\n") {
-		if strings.Contains(stack, "engine.(*run).call") || strings.Contains(stack, "engine.(*task).call") {
-			stuck = append(stuck, stack)
-		}
-	}
-	return strings.Join(stuck, "\n\n")
 }
 
 func (w *worker) emptied(within time.Duration) bool {
@@ -284,7 +277,14 @@ func (w *worker) query() store.ClaimQuery {
 
 // attendLoop keeps the worker visible to others, and hears of runs to claim.
 func (w *worker) attendLoop(ctx context.Context) {
-	if err := w.e.store.Attend(ctx, w.id, w.hint); err != nil && ctx.Err() == nil {
+	hear := func(h store.Hint) {
+		if h == store.HintNews {
+			w.news.poke()
+		} else {
+			w.hint()
+		}
+	}
+	if err := w.e.store.Attend(ctx, w.id, hear); err != nil && ctx.Err() == nil {
 		w.log.Warn("no hints and no fast takeover; polling and lease expiry do the work", telemetry.KeyError, err)
 	}
 }
@@ -298,12 +298,5 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

@@ -9,12 +9,14 @@ import (
 // Entry is one caller's unit: what it holds is committed in one transaction. From
 // append to the answer it belongs to the journal.
 type Entry struct {
-	starts []*store.Start
-	step   *store.StepWrite
-	run    *store.RunWrite
-	items  int
-	bytes  int
-	done   chan error // holds the one answer, so that nobody need wait for it
+	starts  []*store.Start
+	step    *store.StepWrite
+	receive *store.Receive
+	signal  *store.Signal
+	run     *store.RunWrite
+	items   int
+	bytes   int
+	done    chan error // holds the one answer, so that nobody need wait for it
 }
 
 // overhead is the rough size of a row beside its payloads.
@@ -24,13 +26,18 @@ func newEntry() *Entry { return &Entry{items: 1, bytes: overhead, done: make(cha
 
 // join adds the entry's items to the batch.
 func (e *Entry) join(b *store.Batch) {
-	switch {
-	case e.step != nil:
+	b.Starts = append(b.Starts, e.starts...)
+	if e.step != nil {
 		b.Steps = append(b.Steps, e.step)
-	case e.run != nil:
+	}
+	if e.receive != nil {
+		b.Receives = append(b.Receives, e.receive)
+	}
+	if e.signal != nil {
+		b.Signals = append(b.Signals, e.signal)
+	}
+	if e.run != nil {
 		b.Runs = append(b.Runs, e.run)
-	default:
-		b.Starts = append(b.Starts, e.starts...)
 	}
 }
 
@@ -50,6 +57,31 @@ func (j *Journal) Start(ctx context.Context, starts []*store.Start) error {
 // Step commits one state of a step and waits for it.
 func (j *Journal) Step(ctx context.Context, w *store.StepWrite) error {
 	return j.await(ctx, stepEntry(w))
+}
+
+// Child commits the start of a child together with its parent's step, and waits.
+func (j *Journal) Child(ctx context.Context, s *store.Start, w *store.StepWrite) error {
+	e := stepEntry(w)
+	e.starts = []*store.Start{s}
+	e.items++
+	e.bytes += overhead + len(s.Run.Input)
+	return j.await(ctx, e)
+}
+
+// Receive commits what a receive comes to and waits for it.
+func (j *Journal) Receive(ctx context.Context, r *store.Receive) error {
+	e := newEntry()
+	e.receive = r
+	e.bytes += len(r.Step.Output) + len(r.Step.Error)
+	return j.await(ctx, e)
+}
+
+// Signal commits a signal and waits for it.
+func (j *Journal) Signal(ctx context.Context, s *store.Signal) error {
+	e := newEntry()
+	e.signal = s
+	e.bytes += len(s.Payload)
+	return j.await(ctx, e)
 }
 
 // Run commits the end of one ownership of a run and waits for it.

@@ -1,5 +1,5 @@
 // Package journal is the group-commit writer of everything that a run makes
-// durable: starts, checkpoints, ends.
+// durable: starts, checkpoints, signals, ends.
 //
 // Callers append an entry and wait. Whatever is pending when a flush begins goes
 // into one transaction, so the commit in flight is the window in which the next
@@ -194,6 +194,7 @@ func (j *Journal) take(entries []*Entry) []*Entry {
 // flush commits the entries and answers each of them.
 func (j *Journal) flush(entries []*Entry, batch *store.Batch) {
 	batch.Starts, batch.Steps, batch.Runs = batch.Starts[:0], batch.Steps[:0], batch.Runs[:0]
+	batch.Receives, batch.Signals = batch.Receives[:0], batch.Signals[:0]
 	bytes := 0
 	for _, e := range entries {
 		e.join(batch)

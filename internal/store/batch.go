@@ -8,16 +8,25 @@ import (
 )
 
 // Batch is what one flush of the journal writes, in one transaction and in this
-// order: Starts, Steps, Runs. A batch never holds two writes of one step, nor two
-// of one run.
+// order: Starts, Steps, Receives, Signals, Runs. A batch never holds two writes of one
+// step, nor two of one run.
+//
+// Where it touches more than one run's own rows (starts of children, receives, signals,
+// ends of children), the rows of all runs concerned are locked first, in the order of
+// (shard, id); so a signal and a receive, or a child's start and its parent's cancel,
+// happen one after the other.
 type Batch struct {
-	Starts []*Start
-	Steps  []*StepWrite
-	Runs   []*RunWrite
+	Starts   []*Start
+	Steps    []*StepWrite
+	Receives []*Receive
+	Signals  []*Signal
+	Runs     []*RunWrite
 }
 
 // Len is the number of items.
-func (b *Batch) Len() int { return len(b.Starts) + len(b.Steps) + len(b.Runs) }
+func (b *Batch) Len() int {
+	return len(b.Starts) + len(b.Steps) + len(b.Receives) + len(b.Signals) + len(b.Runs)
+}
 
 // Outcome is the answer to one item.
 type Outcome uint8
@@ -27,24 +36,33 @@ const (
 	Written Outcome = 1 // the row is as this write wanted it
 	Adopted Outcome = 2 // another wrote first; its row is attached
 	Fenced  Outcome = 3 // this epoch no longer owns the run, or the run no longer runs
-	Locked  Outcome = 4 // the row is locked by another transaction; try again
+	Locked  Outcome = 4 // a row is locked by another transaction, perhaps of a user's; try again
 )
 
 // Start creates a run: owned by its creator (Owner valid, status Running, epoch 1,
 // WakeAt the lease's expiry) or claimable (status Pending, epoch 0, WakeAt when it
 // may start).
 type Start struct {
-	Run Run // ID, Parent, Name, Workflow, Version, Queue, Status, Epoch, Owner, Input, Trace, CreatedAt, StartedAt, WakeAt, Deadline
+	Run Run // ID, Parent, Name, Workflow, Version, Queue, Status, Epoch, Owner, Input, Trace, Detached, CreatedAt, StartedAt, WakeAt, Deadline
+	// ParentEpoch is the writer's epoch of a child's parent: the child is created only if
+	// the parent is still Running at it, and nothing was asked of it (Control).
+	ParentEpoch int32
+	Tags        []Tag // set if the run is created; keys differ
 
-	// Outcome is Written, or Adopted if (Name, Parent) exists. A replay of an
-	// ambiguous commit finds Run.ID itself, and is Written.
+	// Outcome is Written, Adopted if (Name, Parent) exists, or, for a child, Fenced
+	// (see State, of the parent) or Locked (the parent's row is). A replay of an ambiguous commit finds Run.ID itself,
+	// and is Written.
 	Outcome Outcome
 	// Existing is the row found, whole, when Outcome is Adopted. Whether it means
 	// the same start is the engine's to say.
 	Existing *Run
+	State    RunState
 }
 
-// StepWrite records a state of a step, if the run is still Running at Epoch.
+// StepWrite records a state of a step, if the run is still Running at Epoch. That
+// something was asked of the run (Control) does not keep the write out, but is told in
+// State: the first write that meets it costs a second statement. But the Started row of a
+// child is kept out, as the child's start is.
 type StepWrite struct {
 	Step Step // Epoch is the writer's
 
@@ -62,12 +80,58 @@ type StepWrite struct {
 	State    RunState
 }
 
+// Receive takes the oldest waiting signal called Signal for a step of the run, if the
+// run is still Running at Step.Epoch. With a signal the step is Completed, and Output is
+// the signal's payload; the signal is marked as taken by the step in the same
+// transaction. Without one, Step is recorded as given: Started, to go on waiting until
+// NextAt, or its end when the time is over. A row of the same attempt keeps its
+// StartedAt and NextAt; a terminal row is Adopted, and takes no signal.
+//
+// That something was asked of the run (Control) does not keep the write out.
+type Receive struct {
+	Step   Step
+	Signal string
+
+	// Outcome is Written or Adopted (see Recorded: the row as it is now), Fenced, or
+	// Locked (the run's row is).
+	Outcome  Outcome
+	Recorded *Step
+	State    RunState
+}
+
+// Signal is a named message to a run that has not ended. It wakes the run.
+type Signal struct {
+	Run       uuid.UUID
+	ID        uuid.UUID
+	Name      string
+	Key       string // not empty: one signal with it is kept for the run
+	Payload   []byte
+	CreatedAt time.Time // signals of one name are received in the order of (CreatedAt, ID)
+
+	// Outcome is Written, Adopted (the key was used: see Existing), or Fenced (the run
+	// has ended, or there is none: see State), or Locked (the run's row is). A replay
+	// finds ID itself, and is Written.
+	Outcome  Outcome
+	Existing *Signal // Run, ID, Name, Key, Payload, CreatedAt
+	State    RunState
+}
+
 // RunWrite ends one ownership of a run, if it is still Running at Epoch: it
 // finishes (Completed, Failed, Cancelled), parks (Waiting), goes back (Pending) or is
 // set aside (Paused). Owner becomes NULL and WakeAt is stored as given: zero, so
 // NULL, for all but Waiting with a timer and Pending.
+//
+// What was asked of the run meanwhile (Control) goes first. A run to be cancelled
+// cannot complete or fail: that is Fenced, with State telling so, and the run stays as it
+// was. Parked or given back, it becomes Pending at Now, so that its compensations are
+// run; a paused one becomes Paused, without WakeAt; and one that was woken parks with WakeAt = Now.
+//
+// The end of a child wakes its parent: if that is Waiting it becomes claimable at Now,
+// if it is Running it is marked as woken.
 type RunWrite struct {
 	ID      uuid.UUID
+	Parent  uuid.NullUUID // of a child that ends: whom to wake
+	Now     time.Time
 	Epoch   int32
 	Status  Status
 	Output  []byte
@@ -77,16 +141,18 @@ type RunWrite struct {
 	WakeAt  time.Time
 	EndedAt time.Time
 
-	// Outcome is Written or Fenced (see State).
+	// Outcome is Written, Fenced (see State), or Locked (the run's row is, or its parent's).
 	Outcome Outcome
 	State   RunState
 }
 
-// RunState says what a run was found to be when a write did not take.
+// RunState says what a run was found to be when a write did not take, or took only the
+// second time.
 type RunState struct {
-	Found  bool
-	Status Status
-	Epoch  int32
+	Found   bool
+	Status  Status
+	Epoch   int32
+	Control Bits
 }
 
 // ClaimQuery asks for due runs.

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"encoding/binary"
 	"hash/fnv"
 
 	"github.com/google/uuid"
@@ -29,6 +31,19 @@ func ShardOfName(name string) int16 {
 func NewID(shard int16) uuid.UUID {
 	id := uuid.Must(uuid.NewV7()) // fails only if the system has no randomness
 	id[15] = id[15]&^(Shards-1) | byte(shard)
+	return id
+}
+
+// NewChildID makes the ID of a child: of its parent's shard, and above the parent's ID,
+// so that locking in the order of IDs takes parents first.
+func NewChildID(parent uuid.UUID) uuid.UUID {
+	id := NewID(ShardOf(parent))
+	if bytes.Compare(id[:], parent[:]) > 0 {
+		return id
+	}
+	// This process's clock is behind that of the one which made the parent.
+	ms := binary.BigEndian.Uint64(parent[:8])>>16 + 1
+	binary.BigEndian.PutUint64(id[:8], ms<<16|uint64(binary.BigEndian.Uint16(id[6:8])))
 	return id
 }
 

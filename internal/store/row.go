@@ -33,6 +33,16 @@ func (s Status) String() string {
 	return statusWords[s]
 }
 
+// ParseStatus is the state with that word.
+func ParseStatus(word string) (Status, bool) {
+	for i, w := range statusWords {
+		if w == word && i > 0 {
+			return Status(i), true
+		}
+	}
+	return 0, false
+}
+
 // Kind is what a checkpoint records. The numbers are stored.
 type Kind int16
 
@@ -42,9 +52,14 @@ const (
 	KindTx     Kind = 2
 	KindSleep  Kind = 3 // completed as soon as NextAt, when it is over, is durable
 	KindChoice Kind = 4 // which of several branches a run went on with
+
+	KindReceive Kind = 5 // started while it waits; NextAt is its deadline
+	KindChild   Kind = 6 // started while the child runs; Output is the child's UUID until then
+	KindMap     Kind = 7 // how many items a Map has, as a number in Output
+	KindUndo    Kind = 8 // a compensation
 )
 
-var kindWords = [...]string{"unknown", "step", "tx", "sleep", "choice"}
+var kindWords = [...]string{"unknown", "step", "tx", "sleep", "choice", "receive", "child", "map", "compensation"}
 
 // String is the word that views, logs and errors use.
 func (k Kind) String() string {
@@ -95,13 +110,36 @@ type Run struct {
 	Error    []byte // nil unless Failed or Cancelled; engine's encoding
 	Reason   string // why it is paused
 	Trace    string // W3C traceparent of the span that started it, or of its last segment
+	Detached bool   // a child that goes on when its parent ends
 
-	CreatedAt time.Time
-	StartedAt time.Time // first execution
-	EndedAt   time.Time
-	WakeAt    time.Time
-	Deadline  time.Time
+	Control      Bits
+	PausedBy     string // the actor; why is in Reason
+	CancelledBy  string
+	CancelReason string
+
+	CreatedAt   time.Time
+	StartedAt   time.Time // first execution
+	EndedAt     time.Time
+	WakeAt      time.Time
+	Deadline    time.Time
+	PausedAt    time.Time
+	CancelledAt time.Time // when it was first asked for
 }
+
+// Bits is what was asked of a run and goes on to hold. The numbers are stored.
+type Bits int16
+
+// What can be asked of a run. A paused run that nobody executes has the status Paused
+// as well; one that is executed leaves when its running steps have ended.
+const (
+	PausedItself Bits = 1
+	PausedAbove  Bits = 2 // with an ancestor
+	CancelAsked  Bits = 4
+	PausedAnyhow      = PausedItself | PausedAbove
+)
+
+// Tag is a namespaced label of a run, such as team.owner.
+type Tag struct{ Key, Value string }
 
 // Step is one row of the step table. A zero time is NULL.
 type Step struct {

@@ -61,11 +61,47 @@ type Store interface {
 	// for workers that Dead has named twice, and for the caller itself when it leaves.
 	Expire(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
 
+	// Order carries out a pause, resume or cancel in one transaction, by Order.Plan: it
+	// locks everything at and beneath the runs, and above them, in the order of (shard, id);
+	// looks again until no child has come meanwhile; makes the changes, the
+	// events and the wakes; and fills in the answers. It tries again by itself when the
+	// database undoes the transaction (40001, 40P01). An order that was carried out already
+	// changes nothing.
+	Order(ctx context.Context, o *Order) error
+
+	// News answers what the worker has to know of the runs that it holds. A run's being
+	// woken is told once: the caller looks at all that its run waits for. If the answer is
+	// lost, so may that be; then the caller must look in any case.
+	News(ctx context.Context, worker uuid.UUID, held []Lease) (News, error)
+
 	// Get answers one row per reference, nil where there is none.
 	Get(ctx context.Context, refs []Ref) ([]*Run, error)
 
 	// History answers the checkpoints of one run, ordered by name.
 	History(ctx context.Context, run uuid.UUID) ([]Step, error)
+
+	// Outline answers what the run waits for at now, how far its Maps are, and its tags.
+	Outline(ctx context.Context, run uuid.UUID, now time.Time) (Outline, error)
+
+	// List answers up to limit runs by the filter, newest first (by descending ID), those
+	// below the ID before, which is zero for the first page. Input and Output are left out.
+	List(ctx context.Context, f Filter, before uuid.UUID, limit int) ([]*Run, error)
+
+	// Tree answers the run and everything beneath it, parents before their children, then
+	// by ID. Input and Output are left out. Nothing is answered for a run that is not there.
+	Tree(ctx context.Context, run uuid.UUID) ([]*Run, error)
+
+	// Counts answers how many runs of the tree are in each status.
+	Counts(ctx context.Context, run uuid.UUID) (map[Status]int, error)
+
+	// Tag sets tags of a run; an empty value removes one. It answers false if the run is
+	// not there.
+	Tag(ctx context.Context, run uuid.UUID, tags []Tag) (bool, error)
+
+	// Events answers up to limit events after the cursor (empty: from the first one) in the
+	// order in which they were committed; none is ever added before one that was
+	// answered. ErrBadData: the text is no cursor of this store.
+	Events(ctx context.Context, after string, limit int) ([]Event, error)
 
 	// Workers lists the registry, oldest first.
 	Workers(ctx context.Context) ([]Worker, error)
@@ -73,11 +109,12 @@ type Store interface {
 	// Now reads the database's clock.
 	Now(ctx context.Context) (time.Time, error)
 
-	// Attend keeps worker present (see Dead) and calls hint, which never blocks,
-	// whenever another process may have made a run claimable. It returns when ctx
-	// ends, having undone what it holds, and reconnects by itself until then. All
-	// it does is optional: where a database cannot, it just waits for ctx.
-	Attend(ctx context.Context, worker uuid.UUID, hint func()) error
+	// Attend keeps worker present (see Dead) and calls hear, which never blocks,
+	// whenever another process may have made a run claimable, or may have news for this
+	// worker. It returns when ctx ends, having undone what it holds, and reconnects by
+	// itself until then. All it does is optional: where a database cannot, it just waits
+	// for ctx.
+	Attend(ctx context.Context, worker uuid.UUID, hear func(Hint)) error
 
 	// Dead answers which of the registered workers, self excepted, are seen to
 	// be gone although their leases have not expired. It is an accelerator: a store

@@ -41,7 +41,9 @@ const (
 const (
 	OutcomeCompleted = "completed"
 	OutcomeFailed    = "failed"
+	OutcomeCancelled = "cancelled"
 	OutcomeParked    = "parked"
+	OutcomePaused    = "paused"
 	OutcomeReleased  = "released"
 	OutcomeLost      = "lost"
 )

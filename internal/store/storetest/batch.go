@@ -105,7 +105,7 @@ func (b *bed) neighbours(had store.Run) *store.Batch {
 	pending.Name = "pending " + pending.Name
 	batch := &store.Batch{
 		Starts: []*store.Start{{Run: b.running("")}, {Run: pending}, {Run: b.running("")}},
-		Runs:   []*store.RunWrite{{ID: paused.ID, Epoch: 1, Status: store.Paused, Reason: "by hand"}},
+		Runs:   []*store.RunWrite{{ID: paused.ID, Now: b.now, Epoch: 1, Status: store.Paused, Reason: "by hand"}},
 	}
 	for range 3 {
 		batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(had.ID, 1, uuid.NewString())})

@@ -83,7 +83,7 @@ func getChild(b *bed) {
 	parent := b.started("parent")
 	child := b.running("")
 	child.ID, child.Parent, child.Name = store.NewID(store.ShardOf(parent.ID)), owner(parent.ID), "charge"
-	b.commitStart(child)
+	b.commitChild(child, 1)
 	wantRun(b, "by its ID", b.row(child.ID), child)
 	if rows := b.get("charge"); rows[0] != nil {
 		b.Errorf("by its name: got %s, want nothing", rows[0].ID)

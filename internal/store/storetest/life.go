@@ -44,6 +44,37 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			_, err := b.s.History(ctx, uuid.New())
 			return err
 		},
+		"Order": func(ctx context.Context) error {
+			return b.s.Order(ctx, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
+		},
+		"News": func(ctx context.Context) error {
+			_, err := b.s.News(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: 1}})
+			return err
+		},
+		"Outline": func(ctx context.Context) error {
+			_, err := b.s.Outline(ctx, uuid.New(), b.now)
+			return err
+		},
+		"List": func(ctx context.Context) error {
+			_, err := b.s.List(ctx, store.Filter{}, uuid.UUID{}, 10)
+			return err
+		},
+		"Tree": func(ctx context.Context) error {
+			_, err := b.s.Tree(ctx, uuid.New())
+			return err
+		},
+		"Counts": func(ctx context.Context) error {
+			_, err := b.s.Counts(ctx, uuid.New())
+			return err
+		},
+		"Tag": func(ctx context.Context) error {
+			_, err := b.s.Tag(ctx, uuid.New(), []store.Tag{{Key: "team", Value: "red"}})
+			return err
+		},
+		"Events": func(ctx context.Context) error {
+			_, err := b.s.Events(ctx, "", 10)
+			return err
+		},
 		"Workers": func(ctx context.Context) error {
 			_, err := b.s.Workers(ctx)
 			return err
@@ -123,7 +154,7 @@ func contextClosed(b *bed) {
 			b.Errorf("%s of a closed store: got %v, want %v", name, err, store.ErrClosed)
 		}
 	}
-	if err := b.s.Attend(b.ctx, b.worker, func() {}); !errors.Is(err, store.ErrClosed) {
+	if err := b.s.Attend(b.ctx, b.worker, func(store.Hint) {}); !errors.Is(err, store.ErrClosed) {
 		b.Errorf("Attend of a closed store: got %v, want %v", err, store.ErrClosed)
 	}
 	if err := b.s.Close(); err != nil {

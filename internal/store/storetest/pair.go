@@ -28,6 +28,17 @@ func RunPair(t *testing.T, open func(t *testing.T) (a, b store.Store)) {
 		{"who never attended is not dead", pairNeverAttended},
 		{"a dead worker's runs are hinted at", pairExpired},
 		{"one handle attends for two workers", pairTwo},
+		{"news crosses over", pairNews},
+		{"many senders: none lost, none twice", pairSenders},
+		{"a signal against the end of the wait", raceTimeout},
+		{"a signal against a park", raceWake},
+		{"a child's end against its parent's park", raceChildEnd},
+		{"a cancel against starts of children", raceOrphans},
+		{"a cancel against the end", raceCancelFinish},
+		{"a cancel against a claim", raceCancelClaim},
+		{"a pause against a park and a resume", racePausePark},
+		{"orders of overlapping trees", raceOverlap},
+		{"events while both commit", raceEvents},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -72,19 +83,28 @@ func pairTakeover(b *bed, s store.Store) {
 
 // attendance is a call of Attend in the background.
 type attendance struct {
-	hints chan struct{} // holds one
+	hints chan struct{} // of what may be claimable; holds one
+	news  chan struct{} // of what the worker may have to know; holds one
 	stop  context.CancelFunc
 	done  chan error
 }
 
 func (b *bed) attend(worker uuid.UUID) *attendance {
 	ctx, stop := context.WithCancel(b.ctx)
-	a := &attendance{hints: make(chan struct{}, 1), stop: stop, done: make(chan error, 1)}
+	a := &attendance{hints: make(chan struct{}, 1), news: make(chan struct{}, 1), stop: stop, done: make(chan error, 1)}
+	note := func(of chan struct{}) {
+		select {
+		case of <- struct{}{}:
+		default: // one is there already
+		}
+	}
 	go func() {
-		a.done <- b.s.Attend(ctx, worker, func() {
-			select {
-			case a.hints <- struct{}{}:
-			default: // one is there already
+		a.done <- b.s.Attend(ctx, worker, func(h store.Hint) {
+			if h&store.HintClaim != 0 {
+				note(a.hints)
+			}
+			if h&store.HintNews != 0 {
+				note(a.news)
 			}
 		})
 	}()

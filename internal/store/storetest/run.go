@@ -34,7 +34,11 @@ func runEnds(b *bed) {
 		b.commitStep(b.completed(r.ID, 1, "charge"), false)
 		wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
 		r.Status, r.Output, r.Error, r.Reason, r.WakeAt, r.EndedAt, r.Owner = w.Status, w.Output, w.Error, w.Reason, w.WakeAt, w.EndedAt, uuid.NullUUID{}
-		wantRun(b, w.Status.String(), b.row(r.ID), r)
+		got := b.row(r.ID)
+		if w.Status == store.Paused {
+			r.Control, r.PausedAt = store.PausedItself, got.PausedAt
+		}
+		wantRun(b, w.Status.String(), got, r)
 		wantSteps(b, w.Status.String(), b.history(r.ID), b.completed(r.ID, 1, "charge"))
 	}
 }
@@ -77,9 +81,18 @@ func runNotRunning(b *bed) {
 		before := b.row(r.ID)
 		w := b.commitRun(b.finish(r.ID, 1))
 		wantOutcome(b, status.String(), w.Outcome, store.Fenced)
-		wantState(b, status.String(), w.State, store.RunState{Found: true, Status: status, Epoch: 1})
+		wantState(b, status.String(), w.State, leftState(status))
 		wantRun(b, "the run, "+status.String(), b.row(r.ID), before)
 	}
+}
+
+// leftState is what a run is found to be that left at epoch 1 with a status.
+func leftState(status store.Status) store.RunState {
+	state := store.RunState{Found: true, Status: status, Epoch: 1}
+	if status == store.Paused {
+		state.Control = store.PausedItself
+	}
+	return state
 }
 
 func runReplay(b *bed) {
@@ -90,7 +103,7 @@ func runReplay(b *bed) {
 		{Status: store.Paused, Reason: "by hand"},
 	} {
 		r := b.started("")
-		w.ID, w.Epoch = r.ID, 1
+		w.ID, w.Epoch, w.Now = r.ID, 1, b.now
 		for _, when := range []string{"first", "replayed"} {
 			w.Outcome, w.State = store.Fenced, store.RunState{Found: true} // answers of an earlier try
 			b.commit(&store.Batch{Runs: []*store.RunWrite{w}})

@@ -106,11 +106,11 @@ func startParents(b *bed) {
 		return r
 	}
 	his, hers := child(father), child(mother)
-	wantOutcome(b, "his charge", b.commitStart(his).Outcome, store.Written)
-	wantOutcome(b, "her charge", b.commitStart(hers).Outcome, store.Written)
+	wantOutcome(b, "his charge", b.commitChild(his, 1).Outcome, store.Written)
+	wantOutcome(b, "her charge", b.commitChild(hers, 1).Outcome, store.Written)
 	wantRun(b, "his charge", b.row(his.ID), his)
 	wantRun(b, "her charge", b.row(hers.ID), hers)
-	again := b.commitStart(child(father))
+	again := b.commitChild(child(father), 1)
 	wantOutcome(b, "his second charge", again.Outcome, store.Adopted)
 	if again.Existing == nil {
 		b.Fatal("his second charge: no row is attached")

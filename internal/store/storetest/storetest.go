@@ -49,8 +49,20 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"lease", leases},
 		{"expire", expiries},
 		{"get", gets},
+		{"child", children},
+		{"signal", signals},
+		{"receive", receives},
+		{"control", controls},
+		{"order", orders},
+		{"news", tidings},
+		{"list", lists},
+		{"tree", trees},
+		{"tag", tags},
+		{"event", events},
+		{"outline", outlines},
 		{"context", contexts},
 		{"race", races},
+		{"control race", controlRaces},
 	} {
 		t.Run(noun.name, func(t *testing.T) {
 			t.Parallel()
@@ -118,6 +130,9 @@ func (b *bed) commitStep(s store.Step, exists bool) *store.StepWrite {
 
 func (b *bed) commitRun(w store.RunWrite) *store.RunWrite {
 	b.Helper()
+	if w.Now.IsZero() {
+		w.Now = b.now
+	}
 	b.commit(&store.Batch{Runs: []*store.RunWrite{&w}})
 	return &w
 }
@@ -179,7 +194,9 @@ func (b *bed) backoff(run uuid.UUID, epoch, attempt int32, name string) store.St
 
 // finish completes a run.
 func (b *bed) finish(run uuid.UUID, epoch int32) store.RunWrite {
-	return store.RunWrite{ID: run, Epoch: epoch, Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(2 * time.Second)}
+	return store.RunWrite{
+		ID: run, Now: b.in(2 * time.Second), Epoch: epoch, Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(2 * time.Second),
+	}
 }
 
 // query claims for another worker, at a time, with leases of an hour.

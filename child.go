@@ -1,0 +1,79 @@
+package durable
+
+import (
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+)
+
+// Detached lets a child go on when its parent ends. Without it the end of a parent cancels
+// the children that still run.
+func Detached() StartOption { return func(o *startOptions) { o.detached = true } }
+
+// Child runs the workflow as a run of its own beneath this one, and answers its result
+// once it has ended. Any worker that executes the workflow may take it. The parent leaves
+// memory while it only waits.
+//
+// A child that failed or was cancelled is a *RunError with its UUID. Other errors are those
+// of Step; ErrInvalidConfig for the option ID, since a child is named by the call.
+func (c *Ctx) Child[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (O, error) {
+	child, err := startChild(c, name, w, in, site(), opts)
+	if err != nil {
+		var zero O
+		return zero, err
+	}
+	return child.Wait()
+}
+
+// StartChild starts the workflow as Child does, and answers at once with a handle to wait
+// by later.
+func (c *Ctx) StartChild[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (*Child[O], error) {
+	return startChild(c, name, w, in, site(), opts)
+}
+
+// Child is a child run as its parent holds it. It is safe for concurrent use.
+type Child[O any] struct {
+	c     *Ctx
+	name  string
+	inner *engine.Child
+}
+
+func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where uintptr, opts []StartOption) (*Child[O], error) {
+	request, err := w.request(c.maxPayload, in, opts)
+	if err != nil {
+		return nil, fmt.Errorf("child %q: %w", name, err)
+	}
+	if request.Name != "" {
+		return nil, fmt.Errorf("%w: child %q has the option ID: a child is named by its call, leave the option out", ErrInvalidConfig, name)
+	}
+	request.Name = name
+	inner, err := c.scope.StartChild(request, where)
+	if err != nil {
+		return nil, err
+	}
+	return &Child[O]{c: c, name: name, inner: inner}, nil
+}
+
+// Wait answers the child's result, once it has ended; see Ctx.Child.
+func (h *Child[O]) Wait() (O, error) {
+	var zero O
+	res, err := h.inner.Wait()
+	switch {
+	case err != nil:
+		return zero, err
+	case res.Failure != nil:
+		return zero, childError(res.Failure)
+	}
+	out, err := decode[O](res.Output)
+	if err != nil {
+		return zero, fmt.Errorf("%w: the output of child %q in run %q of workflow %q (%d bytes) does not decode into %T: %w: bring back the old type",
+			ErrDiverged, h.name, h.c.ID(), h.c.scope.Workflow(), len(res.Output), zero, err)
+	}
+	return out, nil
+}
+
+func childError(f *engine.Failure) *RunError {
+	return &RunError{
+		ID: f.Run, Workflow: f.Workflow, Status: Status(f.Status), Message: f.Message, Type: f.Type, Step: f.Step, Stack: f.Stack, codes: f.Codes,
+	}
+}

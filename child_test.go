@@ -1,0 +1,317 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// A tree of children, some started here and some taken by another engine, while their
+// parents are in no memory.
+func TestChildren(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var leaves atomic.Int32
+		leaf := durable.Define("leaf", func(c *durable.Ctx, n int) (int, error) {
+			return c.Step("square", func(context.Context) (int, error) { leaves.Add(1); return n * n, nil })
+		})
+		var tree *durable.Workflow[int, int]
+		tree = durable.Define("tree", func(c *durable.Ctx, depth int) (int, error) {
+			if depth == 0 {
+				return c.Child("leaf", leaf, 3)
+			}
+			left, err := c.StartChild("left", tree, depth-1)
+			if err != nil {
+				return 0, err
+			}
+			right, err := c.Child("right", tree, depth-1)
+			if err != nil {
+				return 0, err
+			}
+			n, err := left.Wait()
+			if again, _ := left.Wait(); again != n {
+				return 0, fmt.Errorf("the second wait answered %d, the first %d", again, n)
+			}
+			return n + right, err
+		})
+		a, b := engineOn(t, s, tree, leaf), engineWith(t, s, durable.Config{Workflows: []durable.Definition{leaf, tree}, Concurrency: 2})
+		running(t, a)
+		running(t, b)
+		run, err := tree.Start(within(t), b, 4, durable.ID("root"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := run.Result(within(t)); got != 16*9 || err != nil {
+			t.Errorf("got %d, %v", got, err)
+		}
+		if leaves.Load() != 16 {
+			t.Errorf("%d leaves ran", leaves.Load())
+		}
+		counts, err := a.Counts(within(t), "root")
+		if err != nil || counts[durable.StatusCompleted] != 31+16 || len(counts) != 1 {
+			t.Errorf("counts %v, %v", counts, err)
+		}
+		root, err := a.Tree(within(t), "root")
+		if err != nil || len(root.Children) != 2 || root.Children[0].Parent != root.RunID || len(root.Children[1].Children[0].Children) != 2 {
+			t.Errorf("tree %+v, %v", root, err)
+		}
+	})
+}
+
+func TestChildFailures(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		child := durable.Define("child", func(c *durable.Ctx, fail bool) (int, error) {
+			if fail {
+				return 0, c.Do("pay", func(context.Context) error { return errDeclined })
+			}
+			return c.Receive[int]("never")
+		})
+		var inner atomic.Value
+		parent := durable.Define("parent", func(c *durable.Ctx, fail bool) (string, error) {
+			_, err := c.Child("child", child, fail)
+			if errors.Is(err, durable.ErrSuspended) {
+				return "", err
+			}
+			var failed *durable.RunError
+			if !errors.As(err, &failed) {
+				return "", fmt.Errorf("no RunError: %w", err)
+			}
+			inner.Store(failed.ID)
+			return fmt.Sprint(failed.Workflow, " ", failed.Status, " ", errors.Is(err, errDeclined), errors.Is(err, durable.ErrCancelled)), nil
+		})
+		e := engineOn(t, s, parent, child)
+		running(t, e)
+		run, err := parent.Start(within(t), e, true, durable.ID("fails"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := run.Result(within(t)); got != "child failed true false" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		info, err := e.Get(within(t), inner.Load().(string))
+		if err != nil || info.Parent != run.RunID() || info.ID != "child" {
+			t.Errorf("the child's ID leads to %+v, %v", info, err)
+		}
+
+		run, err = parent.Start(within(t), e, false, durable.ID("waits"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitStatus(t, e, "waits", durable.StatusWaiting)
+		root, err := e.Tree(within(t), "waits")
+		if err != nil || len(root.Children) != 1 {
+			t.Fatalf("%+v, %v", root, err)
+		}
+		must(t)(e.Cancel(within(t), root.Children[0].RunID))
+		if got, err := run.Result(within(t)); got != "child cancelled false true" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		_, err = call(t, 0, func(c *durable.Ctx, _ int) (int, error) { return c.Child("c", child, true, durable.ID("own")) })
+		if !errors.Is(err, durable.ErrInvalidConfig) {
+			t.Errorf("a child with an ID: %v", err)
+		}
+	})
+}
+
+// The end of a parent cancels what it left behind, but for what is detached; a replay finds
+// its children, and starts none twice.
+func TestParentEnds(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		g := newGate()
+		child := durable.Define("child", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })
+		parent := durable.Define("parent", func(c *durable.Ctx, _ int) (int, error) {
+			if _, err := c.StartChild("left behind", child, 0); err != nil {
+				return 0, err
+			}
+			if _, err := c.StartChild("goes on", child, 0, durable.Detached()); err != nil {
+				return 0, err
+			}
+			return 1, c.Do("hold", g.pass)
+		})
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{parent, child}, Grace: -1})
+		stop := running(t, e)
+		run, err := parent.Start(within(t), e, 0, durable.ID("p"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-g.entered
+		stop()
+		close(g.open)
+		running(t, engineOn(t, s, parent, child))
+		if _, err := run.Result(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		root, err := e.Tree(within(t), "p")
+		if err != nil || len(root.Children) != 2 {
+			t.Fatalf("%+v, %v", root, err)
+		}
+		awaitStatus(t, e, root.Children[0].RunID, durable.StatusCancelled)
+		signal(t, e, root.Children[1].RunID, "go", 1)
+		awaitStatus(t, e, root.Children[1].RunID, durable.StatusCompleted)
+	})
+}
+
+// Pause, resume and cancel reach the whole tree; a child that was paused itself stays so.
+func TestControlOfATree(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		leaf := durable.Define("leaf", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })
+		middle := durable.Define("middle", func(c *durable.Ctx, _ int) (int, error) { return c.Child("leaf", leaf, 0) })
+		root := durable.Define("root", func(c *durable.Ctx, _ int) (int, error) {
+			a := c.Go("a", func(c *durable.Ctx) (int, error) { return c.Child("middle", middle, 0) })
+			b := c.Go("b", func(c *durable.Ctx) (int, error) { return c.Child("middle", middle, 0) })
+			got, err := durable.All(a, b)
+			if err != nil {
+				return 0, err
+			}
+			return got[0] + got[1], nil
+		})
+		e := engineOn(t, s, root, middle, leaf)
+		running(t, e)
+		for _, id := range []string{"one", "two"} {
+			if _, err := root.Start(within(t), e, 0, durable.ID(id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		counts := func(id string, want map[durable.Status]int) {
+			t.Helper()
+			for ctx := within(t); ; {
+				got, err := e.Counts(ctx, id)
+				if err != nil {
+					t.Fatalf("the tree of %s: %v, want %v, last %v", id, err, want, got)
+				}
+				if fmt.Sprint(got) == fmt.Sprint(want) {
+					return
+				}
+			}
+		}
+		counts("one", map[durable.Status]int{durable.StatusWaiting: 5})
+		counts("two", map[durable.Status]int{durable.StatusWaiting: 5})
+		tree, err := e.Tree(within(t), "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := tree.Children[0], tree.Children[1]
+		if got := must(t)(e.Pause(within(t), a.RunID)); got.Done != 2 {
+			t.Errorf("pause of a branch: %+v", got)
+		}
+		if got := must(t)(e.Pause(within(t), "one")); got.Done != 4 {
+			t.Errorf("pause of the tree: %+v", got)
+		}
+		counts("one", map[durable.Status]int{durable.StatusPaused: 5})
+		if _, err := e.Resume(within(t), b.RunID); !errors.Is(err, durable.ErrState) {
+			t.Errorf("resume of a run that is paused with its parent: %v", err)
+		}
+		if got := must(t)(e.Resume(within(t), "one")); got.Done != 3 {
+			t.Errorf("resume of the tree: %+v", got)
+		}
+		counts("one", map[durable.Status]int{durable.StatusWaiting: 3, durable.StatusPaused: 2})
+		must(t)(e.Resume(within(t), a.RunID))
+		counts("one", map[durable.Status]int{durable.StatusWaiting: 5})
+		signal(t, e, a.Children[0].RunID, "go", 1)
+		signal(t, e, b.Children[0].RunID, "go", 2)
+		counts("one", map[durable.Status]int{durable.StatusCompleted: 5})
+
+		must(t)(e.Cancel(within(t), "two"))
+		counts("two", map[durable.Status]int{durable.StatusCancelled: 5})
+	})
+}
+
+// A run in which nothing can be done leaves memory, and one started late begins late.
+func TestDelay(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (time.Time, error) {
+			return c.Step("now", func(context.Context) (time.Time, error) { return time.Now(), nil })
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		began := time.Now()
+		run, err := w.Start(within(t), e, 0, durable.Delay(200*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, err := run.Result(within(t)); err != nil || at.Sub(began) < 199*time.Millisecond {
+			t.Errorf("it began after %v, %v", at.Sub(began), err)
+		}
+	})
+}
+
+// The branches that a choice leaves are cancelled if it says so.
+func TestCancelRest(t *testing.T) {
+	got, err := call(t, 0, func(c *durable.Ctx, _ int) (string, error) {
+		var seen error
+		slow := c.Go("slow", func(c *durable.Ctx) (string, error) {
+			err := c.Do("hang", func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
+			seen = err
+			return "slow", err
+		})
+		quick := c.Go("quick", func(*durable.Ctx) (string, error) { return "quick", nil })
+		_, winner, err := durable.Any(c, "first", durable.CancelRest, slow, quick)
+		if err != nil {
+			return "", err
+		}
+		_, _ = slow.Wait()
+		return fmt.Sprint(winner, " ", errors.Is(seen, durable.ErrCancelled)), nil
+	})
+	if got != "quick true" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// Pauses and resumes that come while children are being started lose none and start none
+// twice.
+func TestPauseWhileChildrenStart(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		const n = 30
+		var ran atomic.Int32
+		child := durable.Define("child", func(c *durable.Ctx, i int) (int, error) {
+			return c.Step("once", func(context.Context) (int, error) { ran.Add(1); return i, nil })
+		})
+		parent := durable.Define("parent", func(c *durable.Ctx, _ int) (sum int, err error) {
+			children := make([]*durable.Child[int], n)
+			for i := range children {
+				if children[i], err = c.StartChild(fmt.Sprint(i), child, i); err != nil {
+					return 0, err
+				}
+			}
+			for _, h := range children {
+				i, err := h.Wait()
+				if err != nil {
+					return 0, err
+				}
+				sum += i
+			}
+			return sum, nil
+		})
+		e, other := engineOn(t, s, parent, child), engineOn(t, s)
+		running(t, e)
+		run, err := parent.Start(within(t), e, 0, durable.ID("p"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pauses := 0
+		for {
+			if _, err := other.Pause(within(t), "p"); errors.Is(err, durable.ErrState) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			pauses++
+			if _, err := other.Resume(within(t), "p"); err != nil {
+				t.Fatal(err)
+			}
+			if pauses > 20 {
+				break // leave it some time to get on
+			}
+		}
+		if sum, err := run.Result(within(t)); sum != n*(n-1)/2 || err != nil {
+			t.Errorf("got %d, %v", sum, err)
+		}
+		if ran.Load() != n {
+			t.Errorf("%d steps of children ran, want %d; %d pauses", ran.Load(), n, pauses)
+		}
+	})
+}

@@ -1,0 +1,276 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Effect says what a Pause, Resume or Cancel did.
+type Effect struct {
+	Matched int // runs that were addressed
+	Done    int // runs, of these and beneath them, that are now as was asked
+	Asked   int // runs that are executed, or will be, to leave or end as was asked
+}
+
+// Pause stops the run with the caller's ID, or the UUID, and everything beneath it:
+// nothing new starts. A step that is running is let finish and is recorded; such a run is
+// among Effect.Asked, and leaves memory then. A run that is paused already stays so.
+//
+// Errors: ErrNotFound; *StateError if the run has ended or is being cancelled.
+func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
+	return e.order(ctx, store.VerbPause, id, opts)
+}
+
+// Resume lets a run that was paused go on, and what is beneath it, but for runs that
+// were paused themselves and what is beneath those. Timers keep their due times unless
+// FreezeTimers is given.
+//
+// Errors: ErrNotFound; *StateError if the run itself is not paused.
+func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
+	return e.order(ctx, store.VerbResume, id, opts)
+}
+
+// Cancel ends the run and everything beneath it; OnlyUnstarted and OnlyItself reach less
+// far. A run that has done nothing yet is cancelled at once. Any other is among
+// Effect.Asked: its running steps see their contexts end, with ErrCancelled as the cause,
+// results that arrive all the same are recorded, its compensations run, and then it is
+// cancelled; it cannot complete any more. The first reason and actor are kept, and
+// cancelling again is no error.
+//
+// Errors: ErrNotFound; *StateError if the run has ended.
+func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
+	return e.order(ctx, store.VerbCancel, id, opts)
+}
+
+// PauseAll pauses every run that the filter chooses, page by page, as Pause does. Runs that
+// cannot be paused are left. If it fails on its way, the Effect says how far it came, and it
+// can be called again. A filter that chooses nothing in particular is ErrInvalidConfig:
+// give CreatedBefore to mean all.
+func (e *Engine) PauseAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
+	return e.orderAll(ctx, store.VerbPause, f, opts)
+}
+
+// ResumeAll is PauseAll for Resume.
+func (e *Engine) ResumeAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
+	return e.orderAll(ctx, store.VerbResume, f, opts)
+}
+
+// CancelAll is PauseAll for Cancel.
+func (e *Engine) CancelAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
+	return e.orderAll(ctx, store.VerbCancel, f, opts)
+}
+
+// ControlOption changes one Pause, Resume or Cancel.
+type ControlOption func(*controlOptions)
+
+type controlOptions struct {
+	reason, actor string
+	scope         store.Scope
+	freeze        bool
+	dry           bool
+}
+
+// Reason says why, for people. It is kept with the run.
+func Reason(text string) ControlOption { return func(o *controlOptions) { o.reason = text } }
+
+// Actor says who, for people. It is kept with the run.
+func Actor(name string) ControlOption { return func(o *controlOptions) { o.actor = name } }
+
+// OnlyUnstarted has Cancel end, of the run and what is beneath it, what has never been
+// executed, and leave the rest.
+func OnlyUnstarted() ControlOption {
+	return func(o *controlOptions) { o.scope = store.NotStarted }
+}
+
+// OnlyItself has Cancel leave the runs beneath the run. They are cancelled all the same when
+// it ends, unless they are Detached.
+func OnlyItself() ControlOption { return func(o *controlOptions) { o.scope = store.RunItself } }
+
+// FreezeTimers has Resume move the timers, backoffs, wait times and timeouts of what it
+// resumes by the time that it was paused.
+func FreezeTimers() ControlOption { return func(o *controlOptions) { o.freeze = true } }
+
+// DryRun has PauseAll, ResumeAll and CancelAll change nothing, and count in
+// Effect.Matched what the filter chooses.
+func DryRun() ControlOption { return func(o *controlOptions) { o.dry = true } }
+
+// StateError says that a run is in no state for what was asked. It is ErrState.
+type StateError struct {
+	ID     string
+	Verb   string // "pause", "resume", "cancel" or "signal"
+	Status Status
+	Detail string // the state in words, with what was asked of the run before
+}
+
+// Error names the run and its state.
+func (e *StateError) Error() string {
+	return fmt.Sprintf("cannot %s run %q: it is %s", e.Verb, e.ID, e.Detail)
+}
+
+// Unwrap answers ErrState.
+func (e *StateError) Unwrap() error { return ErrState }
+
+// stated makes the engine's StateError the public one.
+func stated(err error) error {
+	var inner *engine.StateError
+	if errors.As(err, &inner) {
+		return &StateError{ID: inner.ID, Verb: inner.Verb, Status: Status(inner.Status.String()), Detail: inner.State()}
+	}
+	return err
+}
+
+var verbs = map[store.Verb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel"}
+
+func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptions, error) {
+	var o controlOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	var err error
+	switch {
+	case o.scope != store.WholeTree && verb != store.VerbCancel:
+		err = fmt.Errorf("%w: OnlyUnstarted and OnlyItself are for Cancel, not for %s", ErrInvalidConfig, verbs[verb])
+	case o.freeze && verb != store.VerbResume:
+		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, verbs[verb])
+	}
+	if err == nil {
+		err = errors.Join(engine.CheckText("reason", o.reason), engine.CheckText("actor", o.actor))
+	}
+	return &store.Order{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, Freeze: o.freeze}, o, err
+}
+
+func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (Effect, error) {
+	o, options, err := newOrder(verb, opts)
+	if err == nil && options.dry {
+		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll and CancelAll", ErrInvalidConfig)
+	}
+	if err != nil {
+		return Effect{}, err
+	}
+	row, err := e.inner.Get(ctx, id)
+	if err != nil {
+		return Effect{}, err
+	}
+	o.Runs = []uuid.UUID{row.ID}
+	if err := e.inner.Order(ctx, o); err != nil {
+		return Effect{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
+	}
+	a := o.Answers[0]
+	refused := a.Status.Terminal()
+	switch verb {
+	case store.VerbPause:
+		refused = refused || a.Control&store.CancelAsked != 0
+	case store.VerbResume:
+		refused = refused || a.Control&store.PausedItself == 0 && a.Changed == 0
+	}
+	switch {
+	case !a.Found:
+		return Effect{}, fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
+	case refused:
+		return Effect{}, stated(&engine.StateError{ID: id, Verb: verbs[verb], Status: a.Status, Control: a.Control})
+	}
+	return Effect{Matched: 1, Done: a.Changed, Asked: a.Asked}, nil
+}
+
+// orderPage is how many runs, each with what is beneath it, are changed in one transaction.
+const orderPage = 100
+
+func (e *Engine) orderAll(ctx context.Context, verb store.Verb, f Filter, opts []ControlOption) (effect Effect, err error) {
+	template, options, err := newOrder(verb, opts)
+	if err != nil {
+		return Effect{}, err
+	}
+	filter, err := e.filter(ctx, f)
+	if err != nil {
+		return Effect{}, err
+	}
+	if chosen := filter; len(chosen.Statuses) == 0 && chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key == "" &&
+		chosen.CreatedAfter.IsZero() && chosen.CreatedBefore.IsZero() {
+		return Effect{}, fmt.Errorf("%w: the filter of a %s of many runs chooses nothing in particular: set CreatedBefore to mean all", ErrInvalidConfig, verbs[verb])
+	}
+	if len(filter.Statuses) == 0 {
+		filter.Statuses = []store.Status{store.Pending, store.Running, store.Waiting, store.Paused}
+	}
+	var before uuid.UUID
+	for {
+		rows, err := e.inner.Store().List(ctx, filter, before, orderPage)
+		if err != nil {
+			return effect, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
+		}
+		if len(rows) == 0 {
+			return effect, nil
+		}
+		before = rows[len(rows)-1].ID
+		effect.Matched += len(rows)
+		if options.dry {
+			continue
+		}
+		o := *template
+		for _, row := range rows {
+			o.Runs = append(o.Runs, row.ID)
+		}
+		if err := e.inner.Order(ctx, &o); err != nil {
+			return effect, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
+		}
+		for _, a := range o.Answers {
+			effect.Done += a.Changed
+			effect.Asked += a.Asked
+		}
+	}
+}
+
+// Filter chooses runs, also children unless Roots is set. Its zero fields choose all.
+type Filter struct {
+	Workflow      string
+	Queue         string
+	Status        []Status
+	Tag           string        // a tag's key
+	TagValue      string        // with Tag: its value; empty: any
+	IDPrefix      string        // of the caller's ID
+	OlderThan     time.Duration // since it was started, by the database's clock
+	CreatedAfter  time.Time
+	CreatedBefore time.Time
+	Roots         bool
+}
+
+// filter checks a filter.
+func (e *Engine) filter(ctx context.Context, f Filter) (store.Filter, error) {
+	g := store.Filter{
+		Workflow: f.Workflow, Queue: f.Queue, NamePrefix: f.IDPrefix, Roots: f.Roots,
+		Tag: store.Tag{Key: f.Tag, Value: f.TagValue}, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,
+	}
+	for _, s := range f.Status {
+		known, ok := store.ParseStatus(string(s))
+		if !ok {
+			return g, fmt.Errorf("%w: the filter names the status %q, which there is not", ErrInvalidConfig, s)
+		}
+		g.Statuses = append(g.Statuses, known)
+	}
+	switch {
+	case f.OlderThan < 0:
+		return g, fmt.Errorf("%w: the filter's OlderThan is %v: it must be positive", ErrInvalidConfig, f.OlderThan)
+	case f.TagValue != "" && f.Tag == "":
+		return g, fmt.Errorf("%w: the filter has a TagValue and no Tag", ErrInvalidConfig)
+	case f.OlderThan > 0:
+		now, err := e.inner.Now(ctx)
+		if err != nil {
+			return g, err
+		}
+		if limit := now.Add(-f.OlderThan); g.CreatedBefore.IsZero() || limit.Before(g.CreatedBefore) {
+			g.CreatedBefore = limit
+		}
+	}
+	for _, text := range []string{f.Workflow, f.Queue, f.IDPrefix, f.Tag, f.TagValue} {
+		if err := engine.CheckText("filter's text", text); err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}

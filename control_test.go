@@ -1,0 +1,450 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/postgres"
+)
+
+// onStores runs a test on a fresh database of each kind.
+func onStores(t *testing.T, test func(t *testing.T, s durable.Store)) {
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, openStore(t))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		s, err := postgres.Open(within(t), pgtest.URL(t), postgres.Schema(pgtest.Schema(t)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		test(t, s)
+	})
+}
+
+// gate is a step that can be held.
+type gate struct{ entered, open chan struct{} }
+
+func newGate() gate { return gate{make(chan struct{}, 100), make(chan struct{})} }
+
+func (g gate) pass(ctx context.Context) error {
+	g.entered <- struct{}{}
+	select {
+	case <-g.open:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// must is a verb's effect.
+func must(t *testing.T) func(durable.Effect, error) durable.Effect {
+	return func(e durable.Effect, err error) durable.Effect {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+}
+
+func TestPauseLetsTheRunningStepFinish(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		g := newGate()
+		var first, second atomic.Int32
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+			if err := c.Do("first", func(ctx context.Context) error { first.Add(1); return g.pass(ctx) }); err != nil {
+				return "", err
+			}
+			return c.Step("second", func(context.Context) (string, error) { second.Add(1); return "done", nil })
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		run, err := w.Start(within(t), e, 0, durable.ID("run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-g.entered
+		if got := must(t)(e.Pause(within(t), "run", durable.Reason("look at it"), durable.Actor("ann"))); got != (durable.Effect{Matched: 1, Asked: 1}) {
+			t.Errorf("pause of a running run: %+v", got)
+		}
+		info, err := e.Get(within(t), "run")
+		if err != nil || info.Status != durable.StatusRunning || info.Asked != "pause" {
+			t.Errorf("while its step runs: %+v, %v", info, err)
+		}
+		close(g.open)
+		awaitStatus(t, e, "run", durable.StatusPaused)
+		info, err = e.Get(within(t), "run")
+		if err != nil || info.Reason != "look at it" || info.Actor != "ann" || info.PausedAt.IsZero() {
+			t.Errorf("the paused run: %+v, %v", info, err)
+		}
+		history, err := e.History(within(t), "run")
+		if err != nil || len(history) != 1 || history[0].Status != "completed" {
+			t.Errorf("history %+v, %v: want the finished step", history, err)
+		}
+		if second.Load() != 0 {
+			t.Error("a step began while the run was paused")
+		}
+		if _, err := e.Pause(within(t), "run"); err != nil {
+			t.Errorf("a second pause: %v", err)
+		}
+		if got := must(t)(e.Resume(within(t), "run")); got.Done != 1 {
+			t.Errorf("resume: %+v", got)
+		}
+		if out, err := run.Result(within(t)); out != "done" || err != nil {
+			t.Errorf("got %q, %v", out, err)
+		}
+		if first.Load() != 1 || second.Load() != 1 {
+			t.Errorf("the steps ran %d and %d times", first.Load(), second.Load())
+		}
+		for verb, call := range map[string]func(context.Context, string, ...durable.ControlOption) (durable.Effect, error){
+			"pause": e.Pause, "resume": e.Resume, "cancel": e.Cancel,
+		} {
+			var state *durable.StateError
+			_, err := call(within(t), "run")
+			if !errors.As(err, &state) || state.Status != durable.StatusCompleted || state.Verb != verb || !errors.Is(err, durable.ErrState) {
+				t.Errorf("%s of a completed run: %v", verb, err)
+			}
+			if _, err := call(within(t), "nobody"); !errors.Is(err, durable.ErrNotFound) {
+				t.Errorf("%s of an unknown run: %v", verb, err)
+			}
+		}
+	})
+}
+
+// A resume that comes while the paused run's step still runs keeps the run where it is:
+// the step is not run a second time beside itself.
+func TestResumeBeforeThePauseIsOver(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		g := newGate()
+		var ran atomic.Int32
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			err := c.Do("slow", func(ctx context.Context) error { ran.Add(1); return g.pass(ctx) })
+			return int(ran.Load()), err
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		run, err := w.Start(within(t), e, 0, durable.ID("run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-g.entered
+		must(t)(e.Pause(within(t), "run"))
+		must(t)(e.Resume(within(t), "run"))
+		close(g.open)
+		if n, err := run.Result(within(t)); n != 1 || err != nil {
+			t.Errorf("the step ran %d times, %v", n, err)
+		}
+	})
+}
+
+func TestCancelEndsTheRunningStepAndCompensates(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		g := newGate()
+		var undone []string
+		undo := func(what string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				if ctx.Err() != nil {
+					return fmt.Errorf("its context has ended: %w", ctx.Err())
+				}
+				undone = append(undone, what)
+				return nil
+			}
+		}
+		var cause error
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			for _, what := range []string{"charge", "reserve"} {
+				if err := c.Do(what, func(context.Context) error { return nil }); err != nil {
+					return 0, err
+				}
+				if err := c.Compensate("undo "+what, undo(what)); err != nil {
+					return 0, err
+				}
+			}
+			if err := c.Do("ship", g.pass); err != nil {
+				cause = context.Cause(c)
+				return 0, err
+			}
+			return 1, nil
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		run, err := w.Start(within(t), e, 0, durable.ID("run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-g.entered
+		if got := must(t)(e.Cancel(within(t), "run", durable.Reason("changed my mind"), durable.Actor("bob"))); got.Asked != 1 {
+			t.Errorf("cancel of a running run: %+v", got)
+		}
+		_, err = run.Result(within(t))
+		var failed *durable.RunError
+		if !errors.As(err, &failed) || failed.Status != durable.StatusCancelled || !errors.Is(err, durable.ErrCancelled) || failed.Message != "cancelled by bob: changed my mind" {
+			t.Errorf("got %v", err)
+		}
+		if !errors.Is(cause, durable.ErrCancelled) {
+			t.Errorf("the function saw %v as the cause", cause)
+		}
+		if fmt.Sprint(undone) != "[reserve charge]" {
+			t.Errorf("undone %v, want the last first", undone)
+		}
+		info, err := e.Get(within(t), "run")
+		if err != nil || info.Cancel == nil || info.Cancel.Reason != "changed my mind" || info.Cancel.Actor != "bob" {
+			t.Errorf("%+v, %v", info, err)
+		}
+		history, err := e.History(within(t), "run")
+		kinds := map[string]string{}
+		for _, h := range history {
+			kinds[h.Name] = h.Kind + " " + h.Status
+		}
+		if err != nil || kinds["undo charge"] != "compensation completed" || kinds["undo reserve"] != "compensation completed" {
+			t.Errorf("history %v, %v", kinds, err)
+		}
+		if _, err := e.Cancel(within(t), "run"); !errors.Is(err, durable.ErrState) {
+			t.Errorf("cancel of a cancelled run: %v", err)
+		}
+	})
+}
+
+// A run that waits in no memory is executed again to compensate, by a worker that never saw it.
+func TestCancelOfAWaitingRunCompensates(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var undone, charged atomic.Int32
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			if err := c.Do("charge", func(context.Context) error { charged.Add(1); return nil }); err != nil {
+				return 0, err
+			}
+			if err := c.Compensate("refund", func(context.Context) error { undone.Add(1); return nil }); err != nil {
+				return 0, err
+			}
+			return c.Receive[int]("approval")
+		})
+		first := engineOn(t, s, w)
+		stop := running(t, first)
+		run, err := w.Start(within(t), first, 0, durable.ID("run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitStatus(t, first, "run", durable.StatusWaiting)
+		info, err := first.Get(within(t), "run")
+		if err != nil || len(info.Waits) != 1 || info.Waits[0].Name != "approval" || info.Waits[0].Kind != "receive" {
+			t.Errorf("it waits for %+v, %v", info.Waits, err)
+		}
+		must(t)(first.Pause(within(t), "run"))
+		stop()
+		if got := must(t)(first.Cancel(within(t), "run")); got.Asked != 1 {
+			t.Errorf("cancel of a paused run: %+v", got)
+		}
+		running(t, engineOn(t, s, w))
+		if _, err := run.Result(within(t)); !errors.Is(err, durable.ErrCancelled) {
+			t.Errorf("got %v", err)
+		}
+		if charged.Load() != 1 || undone.Load() != 1 {
+			t.Errorf("charged %d times, undone %d times", charged.Load(), undone.Load())
+		}
+	})
+}
+
+func TestCancelOfWhatHasNotStarted(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		w := durable.Define("w", func(*durable.Ctx, int) (int, error) { return 0, nil })
+		client := engineOn(t, s)
+		run, err := w.Start(within(t), client, 0, durable.ID("run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := must(t)(client.Cancel(within(t), "run", durable.OnlyUnstarted())); got != (durable.Effect{Matched: 1, Done: 1}) {
+			t.Errorf("%+v", got)
+		}
+		if _, err := run.Result(within(t)); !errors.Is(err, durable.ErrCancelled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A failed run undoes what it did, also when the process dies in the middle of it.
+func TestCompensationGoesOnElsewhere(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		g := newGate()
+		var a, b atomic.Int32
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			if err := c.Compensate("a", func(ctx context.Context) error { a.Add(1); return g.pass(ctx) }); err != nil {
+				return 0, err
+			}
+			if err := c.Compensate("b", func(context.Context) error { b.Add(1); return nil }); err != nil {
+				return 0, err
+			}
+			return 0, errDeclined
+		})
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Grace: -1})
+		stop := running(t, e)
+		run, err := w.Start(within(t), e, 0, durable.ID("run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-g.entered
+		stop()
+		close(g.open)
+		running(t, engineOn(t, s, w))
+		if _, err := run.Result(within(t)); !errors.Is(err, errDeclined) || errors.Is(err, durable.ErrCompensation) {
+			t.Errorf("got %v", err)
+		}
+		if a.Load() != 2 || b.Load() != 1 {
+			t.Errorf("a was called %d times, b %d times; want 2 and 1", a.Load(), b.Load())
+		}
+	})
+}
+
+func TestCompensationThatFails(t *testing.T) {
+	var tries, other atomic.Int32
+	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		if err := c.Compensate("other", func(context.Context) error { other.Add(1); return nil }); err != nil {
+			return 0, err
+		}
+		if err := c.Compensate("refund", func(context.Context) error { tries.Add(1); return errors.New("bank closed") },
+			durable.Retry(durable.Exponential(time.Millisecond, time.Millisecond, 3))); err != nil {
+			return 0, err
+		}
+		return 0, errDeclined
+	})
+	if !errors.Is(err, errDeclined) || !errors.Is(err, durable.ErrCompensation) || tries.Load() != 3 || other.Load() != 1 {
+		t.Errorf("got %v after %d tries, the other ran %d times", err, tries.Load(), other.Load())
+	}
+}
+
+func TestRunTimeout(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var undone atomic.Int32
+		w := durable.Define("w", func(c *durable.Ctx, memory bool) (int, error) {
+			if err := c.Compensate("undo", func(context.Context) error { undone.Add(1); return nil }); err != nil {
+				return 0, err
+			}
+			if memory {
+				return 0, c.Do("hang", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			}
+			return 0, c.Sleep("for long", time.Hour)
+		})
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
+		running(t, e)
+		for _, memory := range []bool{true, false} {
+			run, err := w.Start(within(t), e, memory, durable.Timeout(300*time.Millisecond))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = run.Result(within(t))
+			var failed *durable.RunError
+			if !errors.Is(err, durable.ErrTimeout) || !errors.As(err, &failed) || failed.Status != durable.StatusFailed {
+				t.Errorf("in memory %v: got %v", memory, err)
+			}
+		}
+		if undone.Load() != 2 {
+			t.Errorf("compensated %d times", undone.Load())
+		}
+		if _, err := w.Start(within(t), e, true, durable.Timeout(-1)); !errors.Is(err, durable.ErrInvalidConfig) {
+			t.Errorf("a negative timeout: %v", err)
+		}
+	})
+}
+
+// Nothing starts while paused: not the attempt after a backoff, nor what follows a sleep.
+func TestPauseInBackoffSleepAndWait(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var attempts atomic.Int32
+		w := durable.Define("w", func(c *durable.Ctx, kind string) (string, error) {
+			switch kind {
+			case "backoff":
+				return kind, c.Do("try", func(context.Context) error {
+					if attempts.Add(1) == 1 {
+						return errors.New("not yet")
+					}
+					return nil
+				}, durable.Retry(durable.Exponential(200*time.Millisecond, time.Second, 5)))
+			case "sleep":
+				return kind, c.Sleep("nap", 200*time.Millisecond)
+			default:
+				return c.Receive[string]("go")
+			}
+		})
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: 50 * time.Millisecond})
+		running(t, e)
+		kinds := []string{"backoff", "sleep", "wait"}
+		var runs []*durable.Run[string]
+		for _, kind := range kinds {
+			run, err := w.Start(within(t), e, kind, durable.ID(kind))
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs = append(runs, run)
+			for len(historyOf(t, e, kind)) == 0 {
+			}
+			must(t)(e.Pause(within(t), kind))
+			awaitStatus(t, e, kind, durable.StatusPaused)
+		}
+		if err := e.Signal(within(t), "wait", "go", "wait"); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(400 * time.Millisecond) // beyond every due time
+		for _, kind := range kinds {
+			if info, err := e.Get(within(t), kind); err != nil || info.Status != durable.StatusPaused {
+				t.Errorf("%s: %+v, %v", kind, info, err)
+			}
+		}
+		if attempts.Load() != 1 {
+			t.Errorf("%d attempts while paused", attempts.Load())
+		}
+		for i, kind := range kinds {
+			must(t)(e.Resume(within(t), kind))
+			if got, err := runs[i].Result(within(t)); got != kind || err != nil {
+				t.Errorf("%s: %q, %v", kind, got, err)
+			}
+		}
+	})
+}
+
+func historyOf(t testing.TB, e *durable.Engine, id string) []durable.Checkpoint {
+	t.Helper()
+	history, err := e.History(within(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return history
+}
+
+func TestFreezeTimers(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return 0, c.Sleep("nap", time.Hour) })
+		e := engineOn(t, s, w)
+		running(t, e)
+		if _, err := w.Start(within(t), e, 0, durable.ID("run"), durable.Timeout(2*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		awaitStatus(t, e, "run", durable.StatusWaiting)
+		due := historyOf(t, e, "run")[0].NextAt
+		before, _ := e.Get(within(t), "run")
+		must(t)(e.Pause(within(t), "run"))
+		<-time.After(50 * time.Millisecond)
+		must(t)(e.Resume(within(t), "run", durable.FreezeTimers()))
+		if moved := historyOf(t, e, "run")[0].NextAt.Sub(due); moved < 50*time.Millisecond || moved > 10*time.Second {
+			t.Errorf("the timer moved by %v", moved)
+		}
+		after, _ := e.Get(within(t), "run")
+		if moved := after.Deadline.Sub(before.Deadline); moved < 50*time.Millisecond || moved > 10*time.Second {
+			t.Errorf("the deadline moved by %v", moved)
+		}
+		if _, err := e.Pause(within(t), "run", durable.FreezeTimers()); !errors.Is(err, durable.ErrInvalidConfig) {
+			t.Errorf("freeze at a pause: %v", err)
+		}
+	})
+}

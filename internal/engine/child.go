@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// Child is a child run, as its parent's function holds it.
+type Child struct {
+	s    *Scope
+	name string // with its scope
+	id   uuid.UUID
+	row  store.Step // of the parent, as recorded when it was started
+	here bool       // it was started by this execution
+
+	once   sync.Once
+	result Result
+	err    error
+}
+
+// StartChild makes a run whose parent is this one and whose name is the call's. Its start,
+// and the row of this call, which is completed when the parent has waited for it, are
+// one transaction. It is refused while anything is asked of the parent.
+func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
+	r := s.r
+	full := s.prefix + q.Name
+	recorded, err := s.claimName(full, store.KindChild, site)
+	if err != nil {
+		return nil, err
+	}
+	c := &Child{s: s, name: full}
+	if recorded != nil {
+		c.row = *recorded
+		if recorded.Status.Terminal() {
+			c.once.Do(func() { c.result = resultOf(recorded) })
+			return c, nil
+		}
+		var text string
+		if err := json.Unmarshal(recorded.Output, &text); err != nil || uuid.Validate(text) != nil {
+			return nil, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, Shown(full), r.row.Name)
+		}
+		c.id = uuid.MustParse(text)
+		return c, nil
+	}
+	if err := CheckName("child", q.Name); err != nil {
+		return nil, err
+	}
+	if r.idle.nested() {
+		return nil, nestedError(r, full)
+	}
+	return c, c.start(q)
+}
+
+// start commits the child. It begins here at once if there is a slot.
+func (c *Child) start(q StartRequest) error {
+	r := c.s.r
+	r.idle.busy()
+	defer r.idle.done()
+	w, slots := r.e.reserve([]StartRequest{q})
+	start := r.e.Prepare(r.work, []StartRequest{q})[0]
+	c.id = store.NewChildID(r.row.ID)
+	start.Run.ID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
+	start.Run.Parent = uuid.NullUUID{UUID: r.row.ID, Valid: true}
+	if slots > 0 && start.Run.WakeAt.Equal(start.Run.CreatedAt) {
+		w.own(&start.Run, start.Run.CreatedAt)
+	}
+	own := start.Run.Owner.Valid
+	out, err := json.Marshal(c.id.String())
+	if err != nil {
+		return err
+	}
+	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: 1, first: start.Run.CreatedAt}
+	step := t.row(store.StepStarted, out, nil)
+	err = unlocked(r.durable, func() (store.Outcome, error) {
+		err := r.e.journal.Child(r.durable, start, step)
+		return start.Outcome, err
+	})
+	if !own || err != nil || start.Outcome != store.Written {
+		w.release(slots)
+	}
+	switch {
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, journal.ErrClosed):
+		r.logger().Error("a child could not be started; the run leaves this process", telemetry.KeyStep, Shown(c.name), telemetry.KeyError, err)
+		r.lose()
+		return ErrSuspended
+	case err != nil:
+		return fmt.Errorf("start child %q of run %q: %w", Shown(c.name), r.row.Name, err)
+	case start.Outcome == store.Fenced && start.State.Epoch == r.row.Epoch && start.State.Control != 0:
+		r.asked(start.State.Control)
+		return c.s.left()
+	case start.Outcome != store.Written || step.Outcome != store.Written:
+		r.lose()
+		return ErrSuspended
+	}
+	r.e.tel.Started(r.ctx, q.Workflow, q.Queue)
+	c.row, c.here = step.Step, true
+	r.child(c.name)
+	r.proven()
+	if own {
+		w.enter(start.Run, nil, 0)
+	} else {
+		r.w.hint()
+	}
+	return nil
+}
+
+// ID is the child's UUID. It is zero when the child's end is in history.
+func (c *Child) ID() uuid.UUID { return c.id }
+
+// Wait answers the child's result, once it has ended, wherever it is executed. The parent
+// may leave memory meanwhile; the child's end wakes it.
+func (c *Child) Wait() (Result, error) {
+	c.once.Do(func() { c.result, c.err = c.wait() })
+	return c.result, c.err
+}
+
+func (c *Child) wait() (Result, error) {
+	r := c.s.r
+	r.live.Store(true)
+	r.idle.busy()
+	defer r.idle.done()
+	row, err := c.ended()
+	if row == nil && err == nil {
+		r.idle.done()
+		waiting := r.idle.enter(time.Time{})
+		row, err = r.e.await(c.s.ctx, c.id)
+		r.idle.busy() // before it stops waiting, so that the run does not settle in between
+		r.idle.leave(waiting)
+	}
+	if left := c.s.left(); left != nil {
+		return Result{}, left
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("wait for child %q of run %q: %w", Shown(c.name), r.row.Name, err)
+	}
+	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, first: c.row.StartedAt, exists: true}
+	w := t.row(store.StepCompleted, row.Output, nil)
+	if row.Status != store.Completed {
+		w = t.row(store.StepFailed, nil, childFailure(row))
+	}
+	res, _, err := t.write(w)
+	if err == nil {
+		r.childEnded(c.name)
+	}
+	return res, err
+}
+
+// ended looks whether a child that was started by an execution before has ended: that
+// was perhaps what woke this one, and then nothing wakes it again. The end of one that was
+// started here is news.
+func (c *Child) ended() (*store.Run, error) {
+	if c.here {
+		return nil, nil
+	}
+	rows, err := c.s.r.e.store.Get(c.s.ctx, []store.Ref{{Text: c.id.String()}})
+	switch {
+	case err != nil && c.s.left() == nil:
+		c.s.r.logger().Error("a child could not be looked for; the run leaves this process", telemetry.KeyStep, Shown(c.name), telemetry.KeyError, err)
+		c.s.r.lose()
+		return nil, err
+	case err != nil:
+		return nil, err
+	case rows[0] == nil:
+		return nil, notFound(c.id.String())
+	case rows[0].Status.Terminal():
+		return rows[0], nil
+	}
+	return nil, nil
+}
+
+// childFailure is the record, in its parent, of a child that did not complete.
+func childFailure(row *store.Run) *Failure {
+	f := &Failure{Message: "no error was recorded"}
+	if len(row.Error) > 0 {
+		f = DecodeFailure(row.Error)
+	}
+	f.Run, f.Workflow, f.Status = row.ID.String(), row.Workflow, row.Status.String()
+	return f
+}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// Compensations undo what a run did, if it fails or is cancelled (H. Garcia-Molina and
+// K. Salem, Sagas, 1987). Registering one leaves no row: an execution after a crash
+// registers it again. Each is executed as a step of its own, the last registered first.
+
+// undo is a registered compensation.
+type undo struct {
+	spec *Spec
+	name string // with its scope
+}
+
+// Compensate registers spec as a compensation. It may be called when the run is doomed
+// already, since what it undoes has been done.
+func (s *Scope) Compensate(spec *Spec) error {
+	if err := CheckName("compensation", spec.Name); err != nil {
+		return err
+	}
+	r := s.r
+	name := s.prefix + spec.Name
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.use(name, spec.Site); err != nil {
+		return err
+	}
+	if recorded := r.history[name]; recorded != nil && recorded.Kind != store.KindUndo {
+		return divergedKind(&r.row, name, recorded.Kind, store.KindUndo)
+	}
+	spec.Kind = store.KindUndo
+	r.undos = append(r.undos, undo{spec, name})
+	return nil
+}
+
+// compensate executes what is registered. It reports false if the run was suspended
+// meanwhile. One that finally fails is noted, and the others run all the same.
+func (r *run) compensate() bool {
+	s := &Scope{r: r, ctx: r.undo, work: r.hard, undo: true}
+	for {
+		r.mu.Lock()
+		last := len(r.undos) - 1
+		if last < 0 {
+			r.mu.Unlock()
+			return true
+		}
+		u := r.undos[last]
+		recorded := r.history[u.name]
+		r.live.Store(true)
+		r.mu.Unlock()
+
+		res := Result{}
+		if recorded != nil && recorded.Status.Terminal() {
+			res = resultOf(recorded)
+		} else {
+			var err error
+			if res, err = s.execute(u.spec, u.name, recorded); err != nil {
+				if s.left() != nil {
+					return false
+				}
+				res.Failure = &Failure{Message: err.Error()}
+			}
+		}
+		if res.Failure != nil {
+			r.logger().Error("a compensation failed", telemetry.KeyStep, Shown(u.name), telemetry.KeyError, res.Failure.Message)
+		}
+		r.mu.Lock()
+		if res.Failure != nil {
+			r.undone = append(r.undone, "compensation "+Shown(u.name)+" failed: "+res.Failure.Message)
+		}
+		r.undos = r.undos[:last]
+		r.mu.Unlock()
+	}
+}
+
+// withUndone adds the compensations that failed to the run's failure.
+func (r *run) withUndone(failure *Failure) *Failure {
+	if len(r.undone) == 0 {
+		return failure
+	}
+	f := *failure
+	f.Codes = append(slices.Clone(f.Codes), CodeCompensation)
+	for _, text := range r.undone {
+		f.Message += "; " + text
+	}
+	return &f
+}

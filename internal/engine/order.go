@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// StateError says that what was asked of a run does not go with its state.
+type StateError struct {
+	ID      string
+	Verb    string
+	Status  store.Status
+	Control store.Bits
+}
+
+// Error names the run and the state.
+func (e *StateError) Error() string {
+	return fmt.Sprintf("durable: cannot %s run %q: it is %s", e.Verb, e.ID, e.State())
+}
+
+// State is the run's state in words.
+func (e *StateError) State() string {
+	switch {
+	case e.Status.Terminal() || e.Control == 0:
+		return e.Status.String()
+	case e.Control&store.CancelAsked != 0:
+		return e.Status.String() + ", being cancelled"
+	case e.Control == store.PausedAbove:
+		return e.Status.String() + ", paused with a run above it"
+	case e.Status == store.Running:
+		return e.Status.String() + ", being paused"
+	default:
+		return e.Status.String()
+	}
+}
+
+// Order carries out an order on runs whose IDs are known; its time and the error of
+// cancelled runs are filled in here.
+func (e *Engine) Order(ctx context.Context, o *store.Order) error {
+	if err := e.clock.ensure(ctx, e.store); err != nil {
+		return err
+	}
+	o.Now = e.clock.now()
+	if o.Verb == store.VerbCancel && o.Error == nil {
+		o.Error = CancelFailure(o.Reason, o.Actor).Encode()
+	}
+	if err := e.store.Order(ctx, o); err != nil {
+		return err
+	}
+	if w := e.worker(); w != nil {
+		w.news.poke()
+		w.hint()
+	}
+	return nil
+}
+
+func notFound(ref string) error {
+	return fmt.Errorf("%w: there is no run %q in this database", ErrNotFound, ref)
+}
+
+func ids(id ...uuid.UUID) []uuid.UUID { return id }

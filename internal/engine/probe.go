@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Probe is a test's hold on an engine; see package durabletest, the only one that has any.
+// It comes with the store: an engine on a Probed one is probed.
+type Probe interface {
+	// Attach is called once, by New.
+	Attach(e *Engine)
+	// Clock is asked for once, by New. Nil: the database's time.
+	Clock() Clock
+	// Called is told of every durable call that an execution makes, also of those that history
+	// answers. It must not block or call back.
+	Called(c Call)
+	// Attempt makes one attempt by calling next, or does something else instead.
+	Attempt(ctx context.Context, c Call, next func() (Output, *Failure)) (Output, *Failure)
+}
+
+// Probed is a store with a probe. Beneath is the store that it stands before: what
+// Engine.Store answers.
+type Probed interface {
+	store.Store
+	Probe() Probe
+	Beneath() store.Store
+}
+
+// Clock is a time that stands for the database's. Steps that are executed, their attempts'
+// timeouts and the engine's own pauses take the time that they take.
+type Clock interface {
+	// Now is in UTC and in whole microseconds, and never goes back.
+	Now() time.Time
+	// At calls f, which does not block, once the time has come. Stop reports whether f was
+	// kept from being called.
+	At(due time.Time, f func()) Timer
+}
+
+// Timer is what *time.Timer is for time.AfterFunc.
+type Timer interface{ Stop() bool }
+
+// Call is one durable call of an execution.
+type Call struct {
+	Run      uuid.UUID
+	RunName  string
+	Workflow string
+	Epoch    int32
+	Name     string // with its scope; see Shown
+	Kind     store.Kind
+	Attempt  int32 // zero in Probe.Called
+	Recorded bool  // history holds its outcome
+}
+
+// Encode and FailureOf are set by the root package: how it records a value, and an error.
+var (
+	Encode    func(v any) ([]byte, error)
+	FailureOf func(err error) *Failure
+)
+
+// probed takes the store's probe, if it has one.
+func (e *Engine) probed(s store.Store) {
+	p, ok := s.(Probed)
+	if !ok {
+		return
+	}
+	e.probe, e.beneath, e.clock.test = p.Probe(), p.Beneath(), p.Probe().Clock()
+	e.probe.Attach(e)
+}
+
+// seen tells the probe of a call. recorded is its row in history, or nil.
+func (r *run) seen(name string, kind store.Kind, recorded *store.Step) {
+	if p := r.e.probe; p != nil {
+		p.Called(r.sight(name, kind, recorded != nil && recorded.Status.Terminal()))
+	}
+}
+
+func (r *run) sight(name string, kind store.Kind, recorded bool) Call {
+	return Call{
+		Run: r.row.ID, RunName: r.row.Name, Workflow: r.row.Workflow, Epoch: r.row.Epoch,
+		Name: name, Kind: kind, Recorded: recorded,
+	}
+}
+
+// perform does the attempt, by way of the probe if there is one.
+func (t *task) perform(ctx *attemptContext) (got tried) {
+	p := t.r.e.probe
+	if p == nil {
+		return t.act(ctx)
+	}
+	c := t.r.sight(t.name, t.spec.Kind, false)
+	c.Attempt = t.attempt
+	got.out, got.failure = p.Attempt(ctx, c, func() (Output, *Failure) {
+		got = t.act(ctx)
+		return got.out, got.failure
+	})
+	return got
+}

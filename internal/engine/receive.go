@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// Timeout is what follows when the time of a receive is over.
+type Timeout uint8
+
+// The behaviours.
+const (
+	TimeoutFails     Timeout = iota // the receive fails with CodeTimeout
+	TimeoutGoesOn                   // it answers ReceiveSpec.Value
+	TimeoutCancels                  // the run's tree is cancelled
+	TimeoutExpires                  // the run has failed, as when its own timeout is over
+	TimeoutEscalates                // Escalate is called, once, and the wait goes on
+)
+
+// Escalation tells somebody that a wait takes long. It is idempotent by the id, which
+// names the wait, since it is called again when the process dies before that is recorded.
+type Escalation func(ctx context.Context, e *Engine, id string) error
+
+// ReceiveSpec is one receive.
+type ReceiveSpec struct {
+	Name      string
+	Signal    string
+	Site      uintptr
+	Within    time.Duration // from the first look
+	Bounded   bool          // Within holds
+	Otherwise Timeout
+	Value     []byte
+	Escalate  Escalation
+}
+
+// receiving is one receive on its way.
+type receiving struct {
+	s    *Scope
+	r    *run
+	spec *ReceiveSpec
+	name string     // with its scope
+	row  store.Step // as recorded, or to be
+}
+
+// Receive answers the payload of the oldest signal that nothing has received, waiting for
+// it if need be. A look that finds none records that the run waits, and until when: one
+// row, which the end of the wait completes.
+func (s *Scope) Receive(spec *ReceiveSpec) (Result, error) {
+	r := s.r
+	full := s.prefix + spec.Name
+	recorded, err := s.claimName(full, store.KindReceive, spec.Site)
+	if err != nil {
+		return Result{}, err
+	}
+	if recorded == nil {
+		if err := CheckName("receive", spec.Name); err != nil {
+			return Result{}, err
+		}
+		if r.idle.nested() {
+			return Result{}, nestedError(r, full)
+		}
+	}
+	w := &receiving{s: s, r: r, spec: spec, name: full}
+	if recorded == nil || !recorded.Status.Terminal() {
+		if recorded, err = w.wait(recorded); err != nil {
+			return Result{}, err
+		}
+	}
+	return w.answer(recorded)
+}
+
+// wait looks until there is a signal or the time is over.
+func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
+	now := w.r.e.clock.now()
+	w.row = store.Step{RunID: w.r.row.ID, Name: w.name, Kind: store.KindReceive, Attempt: 1, StartedAt: now}
+	if recorded != nil {
+		w.row.Attempt, w.row.StartedAt, w.row.NextAt = recorded.Attempt, recorded.StartedAt, recorded.NextAt
+	} else if w.spec.Bounded {
+		w.row.NextAt = now.Add(w.spec.Within).Truncate(time.Microsecond)
+	}
+	w.row.Epoch = w.r.row.Epoch
+	for {
+		news := w.r.news()
+		found, err := w.look()
+		if err != nil {
+			return nil, err
+		}
+		if found.Status.Terminal() {
+			return found, nil
+		}
+		w.row.StartedAt, w.row.NextAt, w.row.Attempt = found.StartedAt, found.NextAt, found.Attempt
+		if err := w.r.idle.until(w.s, found.NextAt, news); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// look asks the database once. Whether the time is over is decided before: a signal that
+// is committed by then is found.
+func (w *receiving) look() (*store.Step, error) {
+	r := w.r
+	r.idle.busy()
+	defer r.idle.done()
+	now := r.e.clock.now()
+	rec := &store.Receive{Step: w.row, Signal: w.spec.Signal}
+	rec.Step.Status, rec.Step.EndedAt = store.StepStarted, now
+	if late := !w.row.NextAt.IsZero() && !now.Before(w.row.NextAt); late {
+		if err := w.timeIsOver(&rec.Step); err != nil {
+			return nil, err
+		}
+	}
+	err := unlocked(r.durable, func() (store.Outcome, error) { err := r.e.journal.Receive(r.durable, rec); return rec.Outcome, err })
+	switch {
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, journal.ErrClosed):
+		r.logger().Error("a receive could not be recorded; the run leaves this process", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
+		r.lose()
+		return nil, ErrSuspended
+	case err != nil:
+		return nil, fmt.Errorf("receive %q in run %q: %w", Shown(w.name), r.row.Name, err)
+	case rec.Outcome == store.Fenced:
+		r.lose()
+		return nil, ErrSuspended
+	}
+	r.proven()
+	r.asked(rec.State.Control)
+	if rec.Recorded.Kind != store.KindReceive {
+		return nil, divergedKind(&r.row, w.name, rec.Recorded.Kind, store.KindReceive)
+	}
+	return rec.Recorded, nil
+}
+
+// timeIsOver makes the row that is recorded if there is no signal now.
+func (w *receiving) timeIsOver(row *store.Step) error {
+	switch w.spec.Otherwise {
+	case TimeoutGoesOn:
+		row.Status, row.Output = store.StepCompleted, w.spec.Value
+	case TimeoutEscalates:
+		id := w.r.row.ID.String() + ":" + Shown(w.name)
+		if err := w.spec.Escalate(w.r.durable, w.r.e, id); err != nil {
+			w.r.logger().Error("a wait could not be escalated; it goes on", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
+		}
+		row.Attempt++
+		row.NextAt = time.Time{}
+	default:
+		row.Status = store.StepFailed
+		f := &Failure{
+			Message: fmt.Sprintf("no signal %q came in time", Shown(w.spec.Signal)), Type: "timeout", Codes: []string{CodeTimeout}, Attempts: 1,
+		}
+		row.Error = f.Encode()
+	}
+	return nil
+}
+
+// answer is what the recorded end of the wait means, now and in every replay.
+func (w *receiving) answer(recorded *store.Step) (Result, error) {
+	res := resultOf(recorded)
+	if res.Failure == nil {
+		return res, nil
+	}
+	switch w.spec.Otherwise {
+	case TimeoutCancels:
+		if err := w.s.left(); err != nil {
+			return Result{}, err
+		}
+		o := &store.Order{Verb: store.VerbCancel, Runs: ids(w.r.row.ID), Reason: res.Failure.Message + " for " + Shown(w.name), Actor: "durable"}
+		if err := w.r.e.Order(w.r.durable, o); err != nil {
+			w.r.logger().Error("a run whose wait is over could not be cancelled; another execution will come to it again", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
+			w.r.lose()
+		} else {
+			w.r.doom(cancelled())
+		}
+		return Result{}, w.s.left()
+	case TimeoutExpires:
+		f := *res.Failure
+		f.Step = Shown(w.name)
+		w.r.doom(doom{cause: ErrTimeout, status: store.Failed, failure: &f})
+		return Result{}, w.s.left()
+	}
+	return res, nil
+}

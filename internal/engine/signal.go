@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Signal sends the signal, of which Name, Key and Payload are given, to the run that ref
+// names.
+func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error {
+	if err := e.clock.ensure(ctx, e.store); err != nil {
+		return err
+	}
+	row, err := e.Get(ctx, ref)
+	if err != nil {
+		return err
+	}
+	s.Run = row.ID
+	e.Stamp(s)
+	err = unlocked(ctx, func() (store.Outcome, error) { err := e.journal.Signal(ctx, s); return s.Outcome, err })
+	if err != nil {
+		return fmt.Errorf("signal run %q: %w", ref, err)
+	}
+	if err := e.Signalled(ref, s); err != nil {
+		return err
+	}
+	if w := e.worker(); w != nil {
+		w.wake(row.ID)
+	}
+	return nil
+}
+
+// Stamp gives a signal its ID and its time.
+func (e *Engine) Stamp(s *store.Signal) {
+	s.ID, s.CreatedAt = store.NewID(0), e.clock.now()
+}
+
+// Signalled says what a committed signal meant.
+func (e *Engine) Signalled(ref string, s *store.Signal) error {
+	switch {
+	case s.Outcome == store.Written:
+		return nil
+	case s.Outcome == store.Adopted:
+		if had := s.Existing; had.Name != s.Name || !bytes.Equal(had.Payload, s.Payload) {
+			return fmt.Errorf("%w: signal %q with key %q was sent to run %q before with another name or payload: use another key, or the same signal",
+				ErrIDConflict, Shown(s.Name), Shown(s.Key), ref)
+		}
+		return nil
+	case !s.State.Found:
+		return notFound(ref)
+	default:
+		return &StateError{ID: ref, Verb: "signal", Status: s.State.Status, Control: s.State.Control}
+	}
+}
+
+// wake has a run in memory look for what came, or the claim loop look for one that is
+// not.
+func (w *worker) wake(id uuid.UUID) {
+	w.mu.Lock()
+	r := w.runs[id]
+	w.mu.Unlock()
+	if r != nil {
+		r.wake()
+		return
+	}
+	w.hint()
+}
+
+// tokenPrefix begins every token, so that another text is told from one.
+const tokenPrefix = "durable-"
+
+// TokenSignal is the name of the signal that completes the wait called name. No user can
+// send it otherwise.
+func (s *Scope) TokenSignal(name string) string { return separator + s.prefix + name }
+
+// Token names the run and the wait.
+func (s *Scope) Token(name string) string {
+	b := append(s.r.row.ID[:len(s.r.row.ID):len(s.r.row.ID)], s.TokenSignal(name)...)
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(b)
+}
+
+// ParseToken answers the run and the signal that a token stands for, or ErrInvalidName.
+func ParseToken(token string) (run, signal string, err error) {
+	text, ok := strings.CutPrefix(token, tokenPrefix)
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if !ok || err != nil || len(b) < len(uuid.UUID{})+2 || b[len(uuid.UUID{})] != separator[0] {
+		return "", "", fmt.Errorf("%w: %.40q is no token: give what Awaitable.Token answered", ErrInvalidName, token)
+	}
+	return uuid.UUID(b[:16]).String(), string(b[16:]), nil
+}

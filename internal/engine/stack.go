@@ -1,0 +1,26 @@
+package engine
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+// stackOf are the stacks of the goroutine that executes the run's function, found by the
+// run's address in the frame that calls it, and of the steps that have goroutines of
+// their own.
+func stackOf(r *run) string {
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
+	own := fmt.Sprintf("engine.(*run).call(%p", r)
+	var stuck []string
+	for stack := range strings.SplitSeq(string(all), "\n\n") {
+		if strings.Contains(stack, own) {
+			return stack
+		}
+		if strings.Contains(stack, "engine.(*run).call") || strings.Contains(stack, "engine.(*task).call") {
+			stuck = append(stuck, stack)
+		}
+	}
+	return strings.Join(stuck, "\n\n")
+}

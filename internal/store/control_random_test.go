@@ -1,0 +1,217 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// life is a random tree to which random things happen. All of it follows from its seed.
+type life struct {
+	*testing.T
+	*rand.Rand
+	nodes tree
+	log   []string // what happened, for messages
+}
+
+func newLife(t *testing.T, seed uint64) *life {
+	l := &life{T: t, Rand: rand.New(rand.NewPCG(seed, 0))}
+	for i := range byte(2 + l.IntN(12)) {
+		n := store.Node{ID: nodeID('a' + i), Status: store.Pending}
+		if i > 0 {
+			parent := &l.nodes[l.IntN(int(i))]
+			n.Parent = uuid.NullUUID{UUID: parent.ID, Valid: true}
+			n.Detached = l.IntN(4) == 0
+			parent.Epoch, parent.Begun = 1, true // it has started a child
+		}
+		l.nodes = append(l.nodes, n)
+	}
+	for i := range l.nodes {
+		n := &l.nodes[i]
+		states := []store.Status{store.Pending, store.Running, store.Waiting, store.Completed, store.Failed}
+		if n.Status = states[l.IntN(len(states))]; n.Status != store.Pending {
+			n.Epoch = 1
+		}
+		n.Begun = n.Begun || n.Epoch > 0 && l.IntN(2) == 0
+		l.note("%c<%c %s begun:%v", n.ID[10], max(n.Parent.UUID[10], '-'), n.Status, n.Begun)
+	}
+	return l
+}
+
+func (l *life) note(format string, args ...any) { l.log = append(l.log, fmt.Sprintf(format, args...)) }
+
+// fail ends the test with all that happened.
+func (l *life) fail(format string, args ...any) {
+	l.Helper()
+	for _, line := range l.log {
+		l.Log(line)
+	}
+	l.Fatalf(format, args...)
+}
+
+// order carries out one, and tries what holds of each.
+func (l *life) order(o *store.Order) {
+	l.Helper()
+	before := slices.Clone(l.nodes)
+	changes, wake := o.Plan(l.concerned(o.Runs))
+	l.nodes = before.apply(changes)
+	l.note("verb %d, scope %d of %s: %s, wakes %s", o.Verb, o.Scope, letters(o.Runs), describe(changes), letters(wake))
+	if !slices.IsSortedFunc(changes, func(a, b store.Change) int { return byShard(a.Was.ID, b.Was.ID) }) {
+		l.fail("the changes are in no order")
+	}
+	for i, was := range before {
+		now := l.nodes[i]
+		name := string(was.ID[10:11])
+		changed := slices.IndexFunc(changes, func(c store.Change) bool { return c.Was.ID == was.ID })
+		switch {
+		case changed >= 0 && changes[changed].Was != was:
+			l.fail("%s: the change is of %+v, it was %+v", name, changes[changed].Was, was)
+		case changed >= 0 && was.Status.Terminal():
+			l.fail("%s has ended, and is changed", name)
+		case was.Control&store.CancelAsked != 0 && now.Control&store.CancelAsked == 0:
+			l.fail("%s was to be cancelled, and is not any more", name)
+		case now.Status == store.Cancelled && was.Status != store.Cancelled && (was.Begun || was.Status == store.Running):
+			l.fail("%s ended at once, although it was %s, begun: %v", name, was.Status, was.Begun)
+		case (now.Status == store.Running) != (was.Status == store.Running):
+			l.fail("%s went from %s to %s: only its owner leaves, only a claim takes", name, was.Status, now.Status)
+		case o.Verb != store.VerbCancel && now.Control&store.CancelAsked != was.Control&store.CancelAsked:
+			l.fail("%s is to be cancelled by verb %d", name, o.Verb)
+		}
+		l.consistent(&now)
+		ended := now.Status.Terminal() && !was.Status.Terminal()
+		if parent := l.nodes.find(was.Parent.UUID); ended && parent != nil && !parent.Status.Terminal() && !slices.Contains(wake, parent.ID) {
+			l.fail("%s ended, and its parent is not woken", name)
+		}
+	}
+	if again, wake := o.Plan(l.concerned(o.Runs)); len(again) != 0 || len(wake) != 0 {
+		l.fail("once more it changes %s and wakes %s", describe(again), letters(wake))
+	}
+}
+
+// concerned is what a store gives Plan: the runs, what is beneath them, and what is above.
+func (l *life) concerned(runs []uuid.UUID) (nodes tree) {
+	is := make(map[uuid.UUID]bool)
+	for _, id := range runs {
+		is[id] = true
+	}
+	for _, n := range l.nodes { // parents come first
+		is[n.ID] = is[n.ID] || is[n.Parent.UUID]
+	}
+	for _, id := range runs {
+		for n := l.nodes.find(id); n != nil; n = l.nodes.find(n.Parent.UUID) {
+			is[n.ID] = true
+		}
+	}
+	for _, n := range l.nodes {
+		if is[n.ID] {
+			nodes = append(nodes, n)
+		}
+	}
+	l.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	return nodes
+}
+
+// consistent tries what holds of each run at any time: paused is who has a bit of it and is
+// not executed.
+func (l *life) consistent(n *store.Node) {
+	l.Helper()
+	if n.Status.Terminal() || n.Status == store.Running {
+		return
+	}
+	if (n.Status == store.Paused) != (n.Control&store.PausedAnyhow != 0) {
+		l.fail("%c is %s with the bits %q", n.ID[10], n.Status, bits(n.Control))
+	}
+}
+
+// above is whether a run that is paused itself, and neither ended nor ends, is above n.
+func (l *life) above(n *store.Node) bool {
+	for up := l.nodes.find(n.Parent.UUID); up != nil; up = l.nodes.find(up.Parent.UUID) {
+		if !up.Status.Terminal() && up.Control&store.PausedItself != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// somebody picks one to three runs.
+func (l *life) somebody() (runs []uuid.UUID) {
+	for range 1 + l.IntN(3) {
+		runs = append(runs, l.nodes[l.IntN(len(l.nodes))].ID)
+	}
+	return runs
+}
+
+// move is what workers do: one takes a run, or leaves one. Leaving in the middle of a
+// pause, a run may also end, if paused is given.
+func (l *life) move(paused bool) {
+	n := &l.nodes[l.IntN(len(l.nodes))]
+	was := n.Status
+	switch {
+	case n.Status == store.Pending, n.Status == store.Waiting:
+		n.Status, n.Epoch = store.Running, n.Epoch+1
+	case n.Status != store.Running:
+		return
+	case n.Control&store.CancelAsked != 0:
+		n.Status = store.Cancelled
+	case n.Control&store.PausedAnyhow == 0 || paused && l.IntN(2) == 0:
+		n.Status = []store.Status{store.Waiting, store.Completed, store.Failed}[l.IntN(3)]
+		if !n.Status.Terminal() && n.Control != 0 {
+			n.Status = store.Paused
+		}
+	default:
+		n.Status = store.Paused
+	}
+	l.note("%c goes from %s to %s", n.ID[10], was, n.Status)
+}
+
+// A run is paused with an ancestor exactly as long as one is paused.
+func TestPlanAnyTree(t *testing.T) {
+	for seed := range uint64(1500) {
+		l := newLife(t, seed)
+		for range 12 {
+			if l.IntN(2) == 0 {
+				l.move(false)
+				continue
+			}
+			o := &store.Order{Verb: store.Verb(1 + l.IntN(3)), Runs: l.somebody()}
+			if o.Verb == store.VerbCancel && l.IntN(2) == 0 { // not always the whole tree: little would be left
+				o.Scope = store.NotStarted
+			}
+			l.order(o)
+			for _, n := range l.nodes {
+				live := !n.Status.Terminal() && n.Control&store.CancelAsked == 0
+				if live && l.above(&n) != (n.Control&store.PausedAbove != 0) {
+					l.fail("seed %d: %c has the bits %q, and above it is one paused: %v", seed, n.ID[10], bits(n.Control), l.above(&n))
+				}
+			}
+		}
+	}
+}
+
+// Whatever was ordered and has happened, whoever is paused can be resumed: when all that
+// are paused themselves have been, nobody is paused.
+func TestPlanNobodyStaysPaused(t *testing.T) {
+	for seed := range uint64(1500) {
+		l := newLife(t, seed)
+		for range 12 {
+			if l.IntN(2) == 0 {
+				l.move(true)
+				continue
+			}
+			l.order(&store.Order{Verb: store.Verb(1 + l.IntN(3)), Scope: store.Scope(l.IntN(4)), Runs: l.somebody()})
+		}
+		for _, n := range l.nodes {
+			l.order(&store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{n.ID}})
+		}
+		for _, n := range l.nodes {
+			if !n.Status.Terminal() && n.Control&store.PausedAnyhow != 0 {
+				l.fail("seed %d: every run was resumed, and %c is %s with the bits %q", seed, n.ID[10], n.Status, bits(n.Control))
+			}
+		}
+	}
+}

@@ -1,0 +1,368 @@
+package store_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// tree is a few runs of one tree, called by letters.
+type tree []store.Node
+
+// nodeID is the ID of the run called by a letter; IDs are in the order of the letters.
+func nodeID(letter byte) uuid.UUID { return uuid.UUID{6: 0x70, 8: 0x80, 10: letter} }
+
+// plant reads a tree: one run a word, "b<a:waiting,itself,begun" is b, whose parent is a.
+// A run is pending and new unless it says otherwise.
+func plant(t *testing.T, text string) tree {
+	t.Helper()
+	var nodes tree
+	for _, word := range strings.Fields(text) {
+		head, traits, _ := strings.Cut(word, ":")
+		n := store.Node{ID: nodeID(head[0]), Status: store.Pending}
+		if name, parent, ok := strings.Cut(head, "<"); ok {
+			n.ID, n.Parent = nodeID(name[0]), uuid.NullUUID{UUID: nodeID(parent[0]), Valid: true}
+		}
+		for _, trait := range strings.Split(traits, ",") {
+			if !grow(&n, trait) {
+				t.Fatalf("%q in %q is nothing a run can be", trait, word)
+			}
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+func grow(n *store.Node, trait string) bool {
+	switch trait {
+	case "", "pending":
+	case "running":
+		n.Status, n.Epoch, n.Owner = store.Running, max(n.Epoch, 1), uuid.NullUUID{UUID: uuid.UUID{15: 1}, Valid: true}
+	case "waiting":
+		n.Status, n.Epoch = store.Waiting, 1
+	case "paused":
+		n.Status = store.Paused
+	case "completed":
+		n.Status, n.Epoch = store.Completed, 1
+	case "failed":
+		n.Status, n.Epoch = store.Failed, 1
+	case "cancelled":
+		n.Status = store.Cancelled
+	case "itself":
+		n.Control |= store.PausedItself
+	case "above":
+		n.Control |= store.PausedAbove
+	case "asked":
+		n.Control |= store.CancelAsked
+	case "begun":
+		n.Begun, n.Epoch = true, max(n.Epoch, 1)
+	case "ran":
+		n.Epoch = max(n.Epoch, 1)
+	case "detached":
+		n.Detached = true
+	default:
+		return false
+	}
+	return true
+}
+
+// apply is what a store does with the changes.
+func (nodes tree) apply(changes []store.Change) tree {
+	after := slices.Clone(nodes)
+	for i := range after {
+		for _, c := range changes {
+			if c.Was.ID == after[i].ID {
+				after[i].Status, after[i].Control = c.Status, c.Control
+				if c.Ends() {
+					after[i].Owner = uuid.NullUUID{}
+				}
+			}
+		}
+	}
+	return after
+}
+
+func (nodes tree) find(id uuid.UUID) *store.Node {
+	for i := range nodes {
+		if nodes[i].ID == id {
+			return &nodes[i]
+		}
+	}
+	return nil
+}
+
+// bits are the words for what was asked.
+func bits(control store.Bits) string {
+	var words []string
+	for bit, word := range map[store.Bits]string{store.PausedItself: "itself", store.PausedAbove: "above", store.CancelAsked: "asked"} {
+		if control&bit != 0 {
+			words = append(words, word)
+		}
+	}
+	slices.Sort(words)
+	return strings.Join(words, ",")
+}
+
+// describe writes the changes as the tables below do: "b:paused,itself" where b becomes that.
+func describe(changes []store.Change) string {
+	words := make([]string, len(changes))
+	for i, c := range changes {
+		words[i] = fmt.Sprintf("%c:%s", c.Was.ID[10], c.Status)
+		if control := bits(c.Control); control != "" {
+			words[i] += "," + control
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func letters(ids []uuid.UUID) string {
+	var text []byte
+	for _, id := range ids {
+		text = append(text, id[10])
+	}
+	return string(text)
+}
+
+// order makes an order of the runs called by letters.
+func order(verb store.Verb, scope store.Scope, runs string) *store.Order {
+	o := &store.Order{Verb: verb, Scope: scope}
+	for i := range len(runs) {
+		o.Runs = append(o.Runs, nodeID(runs[i]))
+	}
+	return o
+}
+
+// A plan is one order, and all that it must lead to.
+type plan struct {
+	name  string
+	tree  string
+	verb  store.Verb
+	scope store.Scope
+	runs  string
+	want  string // as describe writes it
+	wake  string
+}
+
+const (
+	pause  = store.VerbPause
+	resume = store.VerbResume
+	cancel = store.VerbCancel
+)
+
+var plans = []plan{
+	{"a pause covers the tree", "a b<a c<b:waiting,begun d:pending", pause, 0, "a", "a:paused,itself b:paused,above c:paused,above", ""},
+	{"a run that is executed is asked", "a:running b<a:running", pause, 0, "a", "a:running,itself b:running,above", ""},
+	{"a pause in the middle", "a:running b<a c<b d<a", pause, 0, "b", "b:paused,itself c:paused,above", ""},
+	{"a pause of what is paused with its parent", "a:paused,itself b<a:paused,above c<b:paused,above", pause, 0, "b", "b:paused,above,itself", ""},
+	{"a pause above what is paused itself", "a b<a:paused,itself c<b:paused,above d<a", pause, 0, "a", "a:paused,itself b:paused,above,itself d:paused,above", ""},
+	{"a pause below an ended run", "a b<a:completed c<b", pause, 0, "a", "a:paused,itself c:paused,above", ""},
+	{"a pause below a failed run", "a b<a:failed c<b:failed d<c", pause, 0, "a", "a:paused,itself d:paused,above", ""},
+	{"a pause below a run that was cancelled", "a b<a:cancelled,asked c<b:detached", pause, 0, "a", "a:paused,itself c:paused,above", ""},
+	{"a pause of an ended run", "a:completed b<a:running", pause, 0, "a", "", ""},
+	{"a pause of what is to be cancelled", "a:running,asked b<a:running", pause, 0, "a", "", ""},
+	{"a pause above what is to be cancelled", "a b<a:pending,asked,begun c<b:running", pause, 0, "a", "a:paused,itself", ""},
+	{"a pause is not repeated", "a:paused,itself b<a:running,above", pause, 0, "a", "", ""},
+	{"a pause of a replayed tree with a newcomer", "a:paused,itself b<a", pause, 0, "a", "b:paused,above", ""},
+
+	{"a resume covers the tree", "a:paused,itself b<a:paused,above c<b:paused,above", resume, 0, "a", "a:pending b:pending c:pending", ""},
+	{"a resume of what has not left yet", "a:running,itself b<a:running,above", resume, 0, "a", "a:running b:running", ""},
+	{
+		"a resume leaves what was paused itself, and all beneath",
+		"a:paused,itself b<a:paused,above,itself c<b:paused,above d<a:paused,above", resume, 0, "a", "a:pending b:paused,itself d:pending", "",
+	},
+	{"a resume below what is paused", "a:paused,itself b<a:paused,above,itself c<b:paused,above", resume, 0, "b", "b:paused,above", ""},
+	{"a resume of what is paused with its parent only", "a:paused,itself b<a:paused,above", resume, 0, "b", "", ""},
+	{"a resume below an ended run", "a:paused,itself b<a:completed c<b:paused,above", resume, 0, "a", "a:pending c:pending", ""},
+	{"a resume of what runs", "a:running b<a:waiting", resume, 0, "a", "", ""},
+	{"a resume of an ended run", "a:cancelled,asked", resume, 0, "a", "", ""},
+	{"a resume of what is to be cancelled", "a:pending,asked,begun", resume, 0, "a", "", ""},
+	{"a resume of a cancelled run that crashes", "a:paused,itself,asked,begun", resume, 0, "a", "a:pending,asked", ""},
+
+	{"a cancel covers the tree", "a b<a c<b:waiting d<b:detached", cancel, 0, "a", "a:cancelled,asked b:cancelled,asked c:cancelled,asked d:cancelled,asked", ""},
+	{"a cancel asks what is executed, and what has begun", "a:running b<a:waiting,begun c<b", cancel, 0, "a", "a:running,asked b:pending,asked c:cancelled,asked", "b"},
+	{"a cancel of what is paused", "a:paused,itself b<a:paused,above,begun c<b:running,above", cancel, 0, "a", "a:cancelled,asked b:pending,asked c:running,asked", ""},
+	{"a cancel goes on beneath ended runs", "a:running b<a:completed c<b:waiting", cancel, 0, "a", "a:running,asked c:cancelled,asked", ""},
+	{"a cancel beneath an ended root", "a:completed b<a:waiting", cancel, 0, "a", "b:cancelled,asked", ""},
+	{"a cancel is not repeated", "a:running,asked b<a:pending,asked,begun", cancel, 0, "a", "", ""},
+	{"a cancel wakes the parent of what it ends", "a:waiting,begun b<a c<b", cancel, 0, "b", "b:cancelled,asked c:cancelled,asked", "a"},
+	{"a cancel of several wakes a parent once", "a:waiting b<a c<a d<a:running", cancel, 0, "bcd", "b:cancelled,asked c:cancelled,asked d:running,asked", "a"},
+	{"a cancel wakes no ended parent", "a:failed b<a", cancel, 0, "b", "b:cancelled,asked", ""},
+	{"a cancel wakes nobody before the end", "a:waiting b<a:running c<a:waiting,begun", cancel, 0, "bc", "b:running,asked c:pending,asked", ""},
+
+	{"not started: only what was never executed", "a:waiting b<a c<a:waiting d<a:paused,above,itself e<c f<a:running", cancel, store.NotStarted, "a", "b:cancelled,asked d:cancelled,asked e:cancelled,asked", "ac"},
+	{"not started: the root itself", "a", cancel, store.NotStarted, "a", "a:cancelled,asked", ""},
+	{"itself: what is beneath goes on", "a:running b<a c<a:running", cancel, store.RunItself, "a", "a:running,asked", ""},
+	{"itself: in the middle", "a:waiting b<a c<b:running", cancel, store.RunItself, "b", "b:cancelled,asked", "a"},
+	{"children: all but the run and its detached ones", "a:running b<a c<b:running d<a:detached e<d:running f<a:running", cancel, store.ChildrenOnly, "a", "b:cancelled,asked c:running,asked f:running,asked", "a"},
+	{"children: of an ended run", "a:completed b<a:waiting,begun c<a:detached", cancel, store.ChildrenOnly, "a", "b:pending,asked", ""},
+	{"children: of a run without", "a:running", cancel, store.ChildrenOnly, "a", "", ""},
+
+	{"a run named twice", "a b<a", pause, 0, "aa", "a:paused,itself b:paused,above", ""},
+	{"an ancestor, then what is beneath it", "a b<a c<b", pause, 0, "ab", "a:paused,itself b:paused,above,itself c:paused,above", ""},
+	{"a run, then its ancestor", "a b<a c<b", pause, 0, "ba", "a:paused,itself b:paused,above,itself c:paused,above", ""},
+	{"a resume of both", "a:paused,itself b<a:paused,above,itself c<b:paused,above", resume, 0, "ab", "a:pending b:pending c:pending", ""},
+	{"a resume of both, from below", "a:paused,itself b<a:paused,above,itself c<b:paused,above", resume, 0, "ba", "a:pending b:pending c:pending", ""},
+	{"a cancel of both", "a b<a:waiting", cancel, 0, "ba", "a:cancelled,asked b:cancelled,asked", ""},
+	{"a run that is not there", "a b<a", cancel, 0, "xbx", "b:cancelled,asked", "a"},
+	{"nothing at all", "a", cancel, 0, "", "", ""},
+}
+
+func TestPlan(t *testing.T) {
+	for _, p := range plans {
+		t.Run(p.name, func(t *testing.T) {
+			nodes := plant(t, p.tree)
+			o := order(p.verb, p.scope, p.runs)
+			slices.Reverse(nodes) // the order of the nodes does not matter
+			changes, wake := o.Plan(nodes)
+			if got := describe(changes); got != p.want {
+				t.Errorf("of %s:\n got %s\nwant %s", p.tree, got, p.want)
+			}
+			if got := letters(wake); got != p.wake {
+				t.Errorf("of %s: wakes %q, want %q", p.tree, got, p.wake)
+			}
+			again, wake := o.Plan(nodes.apply(changes))
+			if len(again) != 0 || len(wake) != 0 {
+				t.Errorf("of %s, once more: got %s, wakes %q, want nothing", p.tree, describe(again), letters(wake))
+			}
+		})
+	}
+}
+
+// What a change does to the rest of the row.
+func TestPlanNotes(t *testing.T) {
+	for _, c := range []struct {
+		name, tree string
+		verb       store.Verb
+		runs       string
+		want       map[byte]store.Change // Wake and Note alone
+	}{
+		{"a pause", "a:waiting b<a:running c<a", pause, "a", map[byte]store.Change{
+			'a': {Wake: store.WakeNever, Note: store.NotePause}, 'b': {Wake: store.WakeKeep, Note: store.NotePause}, 'c': {Wake: store.WakeNever, Note: store.NotePause},
+		}},
+		{"its own reason goes before an ancestor's", "a b<a:paused,itself", pause, "a", map[byte]store.Change{
+			'a': {Wake: store.WakeNever, Note: store.NotePause}, 'b': {Wake: store.WakeNever, Note: store.NoteNone},
+		}},
+		{"and after it", "a:paused,itself b<a:paused,above", pause, "b", map[byte]store.Change{'b': {Wake: store.WakeNever, Note: store.NotePause}}},
+		{"a resume", "a:paused,itself b<a:running,above c<a:paused,above,itself", resume, "a", map[byte]store.Change{
+			'a': {Wake: store.WakeNow, Note: store.NoteResume}, 'b': {Wake: store.WakeKeep, Note: store.NoteResume}, 'c': {Wake: store.WakeKeep, Note: store.NoteNone},
+		}},
+		{"a cancel", "a:running b<a:waiting,begun c<a:paused,above", cancel, "a", map[byte]store.Change{
+			'a': {Wake: store.WakeKeep, Note: store.NoteCancel}, 'b': {Wake: store.WakeNow, Note: store.NoteCancel}, 'c': {Wake: store.WakeNever, Note: store.NoteCancel},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			changes, _ := order(c.verb, 0, c.runs).Plan(plant(t, c.tree))
+			if len(changes) != len(c.want) {
+				t.Errorf("got %s, want %d changes", describe(changes), len(c.want))
+			}
+			for _, got := range changes {
+				letter := got.Was.ID[10]
+				wake := got.Wake
+				if got.Was.Status == store.Paused && got.Status == store.Paused {
+					wake = c.want[letter].Wake // it has none: to keep it is the same
+				}
+				if want := c.want[letter]; wake != want.Wake || got.Note != want.Note {
+					t.Errorf("%c: got wake %d, note %d, want %d and %d", letter, got.Wake, got.Note, want.Wake, want.Note)
+				}
+				if got.Ends() != (got.Status == store.Cancelled) {
+					t.Errorf("%c: it is %s, and Ends is %v", letter, got.Status, got.Ends())
+				}
+			}
+		})
+	}
+}
+
+// An answer is of the run before the order, wherever in the order it stands.
+func TestPlanAnswers(t *testing.T) {
+	type answer = store.OrderAnswer
+	for _, c := range []struct {
+		name, tree string
+		verb       store.Verb
+		runs       string
+		want       []answer
+	}{
+		{"a pause", "a:waiting b<a:running c<a", pause, "a", []answer{{true, store.Waiting, 0, 2, 1}}},
+		{"a resume", "a:paused,itself b<a:running,above c<a:paused,above,itself", resume, "a", []answer{{true, store.Paused, store.PausedItself, 2, 0}}},
+		{"a cancel", "a:running b<a:waiting,begun c<a d<a", cancel, "a", []answer{{true, store.Running, 0, 2, 2}}},
+		{"a cancel of what is to be cancelled", "a:running,asked", cancel, "a", []answer{{true, store.Running, store.CancelAsked, 0, 1}}},
+		{"a cancel of an ended run", "a:completed", cancel, "a", []answer{{true, store.Completed, 0, 0, 0}}},
+		{"no run", "a", pause, "xa", []answer{{}, {true, store.Pending, 0, 1, 0}}},
+		{"a run named twice", "a:waiting", cancel, "aa", []answer{{true, store.Waiting, 0, 1, 0}, {true, store.Waiting, 0, 0, 0}}},
+		{"an ancestor, then what is beneath it", "a:waiting b<a", cancel, "ab", []answer{{true, store.Waiting, 0, 2, 0}, {true, store.Pending, 0, 0, 0}}},
+		{"a paused ancestor, then what is beneath it", "a:waiting b<a", pause, "ab", []answer{{true, store.Waiting, 0, 2, 0}, {true, store.Pending, 0, 1, 0}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := order(c.verb, 0, c.runs)
+			o.Answers = []answer{{Changed: 99}} // of an earlier try
+			o.Plan(plant(t, c.tree))
+			if !slices.Equal(o.Answers, c.want) {
+				t.Errorf("of %s:\n got %+v\nwant %+v", c.tree, o.Answers, c.want)
+			}
+		})
+	}
+}
+
+// Changes and wakes come in the order in which rows are locked.
+func TestPlanOrder(t *testing.T) {
+	var nodes tree
+	o := &store.Order{Verb: store.VerbCancel}
+	for range 100 {
+		id, _ := store.NewRootID("")
+		child := store.Node{ID: store.NewChildID(id), Parent: uuid.NullUUID{UUID: id, Valid: true}, Status: store.Pending}
+		nodes = append(nodes, store.Node{ID: id, Status: store.Waiting, Epoch: 1}, child)
+		o.Runs = append(o.Runs, child.ID)
+	}
+	changes, wake := o.Plan(nodes)
+	changed := make([]uuid.UUID, len(changes))
+	for i, c := range changes {
+		changed[i] = c.Was.ID
+	}
+	for what, ids := range map[string][]uuid.UUID{"changes": changed, "wakes": wake} {
+		if len(ids) != 100 || !slices.IsSortedFunc(ids, byShard) {
+			t.Errorf("%d %s, sorted by shard and ID: %v, want 100, sorted", len(ids), what, slices.IsSortedFunc(ids, byShard))
+		}
+	}
+}
+
+func byShard(l, r uuid.UUID) int {
+	return cmp.Or(cmp.Compare(store.ShardOf(l), store.ShardOf(r)), bytes.Compare(l[:], r[:]))
+}
+
+// Nobody is left paused for good by what happened to the run that it was paused with.
+func TestPlanResumable(t *testing.T) {
+	for _, c := range []struct {
+		name, tree string
+		orders     []*store.Order
+	}{
+		{"the run above has ended while it was asked to pause", "a:completed,itself b<a:paused,above", nil},
+		{"the run between is to be cancelled alone", "a:paused,itself b<a:pending,asked,begun c<b:paused,above", nil},
+		{"the run above is cancelled alone", "a:paused,itself b<a:paused,above", []*store.Order{order(cancel, store.RunItself, "a")}},
+		{"the run above is asked to end alone", "a:running,itself b<a:paused,above", []*store.Order{order(cancel, store.RunItself, "a")}},
+		{"both were paused", "a:waiting b<a c<b", []*store.Order{order(pause, 0, "b"), order(pause, 0, "a"), order(resume, 0, "b")}},
+		{"it crashes while it is to be cancelled", "a:paused,itself,asked,begun b<a", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			nodes := plant(t, c.tree)
+			for _, o := range c.orders {
+				changes, _ := o.Plan(nodes)
+				nodes = nodes.apply(changes)
+			}
+			for _, n := range nodes {
+				changes, _ := order(resume, 0, string(n.ID[10:11])).Plan(nodes)
+				nodes = nodes.apply(changes)
+			}
+			for _, n := range nodes {
+				if !n.Status.Terminal() && n.Control&store.PausedAnyhow != 0 {
+					t.Errorf("of %s, when each was resumed: %c is %s with the bits %q", c.tree, n.ID[10], n.Status, bits(n.Control))
+				}
+			}
+		})
+	}
+}

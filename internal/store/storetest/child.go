@@ -1,0 +1,356 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var children = []test{
+	{"a child and its parent's row for it are one commit", childWhole},
+	{"only while its parent runs, and nothing is asked of it", childGuarded},
+	{"its row in its parent is kept out with it", childKeptOut},
+	{"the next owner of its parent adopts it", childAdopts},
+	{"a replay is written, whatever became of both", childReplay},
+	{"its end wakes a waiting parent", childWakes},
+	{"its end is kept for a running parent", childMarks},
+	{"each of several ends wakes", childSeveral},
+	{"its end and its parent's park in one batch", childOneBatch},
+	{"a claim forgets what it was woken for", childClaimForgets},
+	{"a paused, new or ended parent stays so", childLeaves},
+	{"a fenced end wakes nobody", childFenced},
+	{"its end against its parent's park", func(b *bed) { raceChildEnd(b, b.s) }},
+}
+
+// child is a pending child of a run.
+func (b *bed) child(parent store.Run, name string) store.Run {
+	r := b.pending(name, b.now)
+	r.ID, r.Parent = store.NewChildID(parent.ID), owner(parent.ID)
+	r.Name = name
+	return r
+}
+
+// commitChild starts a child by its parent's owner at an epoch.
+func (b *bed) commitChild(r store.Run, epoch int32) *store.Start {
+	b.Helper()
+	w := &store.Start{Run: r, ParentEpoch: epoch}
+	b.commit(&store.Batch{Starts: []*store.Start{w}})
+	return w
+}
+
+// begotten commits a child that this case's worker owns, of a parent at epoch 1.
+func (b *bed) begotten(parent store.Run, name string) store.Run {
+	b.Helper()
+	r := b.running(name)
+	r.ID, r.Parent, r.Name = store.NewChildID(parent.ID), owner(parent.ID), name
+	wantOutcome(b, "start of child "+name, b.commitChild(r, 1).Outcome, store.Written)
+	return r
+}
+
+// left commits a pending child that nobody has executed.
+func (b *bed) left(parent store.Run, name string) store.Run {
+	b.Helper()
+	r := b.child(parent, name)
+	wantOutcome(b, "start of child "+name, b.commitChild(r, 1).Outcome, store.Written)
+	return r
+}
+
+// childEnd ends a child, and says whom to wake.
+func (b *bed) childEnd(r store.Run) store.RunWrite {
+	w := b.finish(r.ID, r.Epoch)
+	w.Parent = r.Parent
+	return w
+}
+
+// park makes a run wait until wakeAt, or, if that is zero, for somebody else.
+func (b *bed) park(r store.Run, wakeAt time.Time) store.RunWrite {
+	return store.RunWrite{ID: r.ID, Now: b.in(3 * time.Second), Epoch: r.Epoch, Status: store.Waiting, WakeAt: wakeAt}
+}
+
+// awaited is a parent's row for a child that has not ended.
+func (b *bed) awaited(parent, child store.Run) store.Step {
+	s := b.began(parent.ID, parent.Epoch, 1, child.Name)
+	s.Kind, s.Output = store.KindChild, []byte(`"`+child.ID.String()+`"`)
+	return s
+}
+
+func childWhole(b *bed) {
+	parent := b.started("parent")
+	for _, detached := range []bool{false, true} {
+		child := b.child(parent, fmt.Sprint("charge, detached: ", detached))
+		child.Detached, child.Version, child.Deadline = detached, "v1", b.in(time.Hour)
+		start, row := &store.Start{Run: child, ParentEpoch: 1}, &store.StepWrite{Step: b.awaited(parent, child)}
+		for _, when := range []string{"first", "replayed"} {
+			b.commit(&store.Batch{Starts: []*store.Start{start}, Steps: []*store.StepWrite{row}})
+			wantOutcome(b, "the child, "+when, start.Outcome, store.Written)
+			wantOutcome(b, "its row, "+when, row.Outcome, store.Written)
+		}
+		wantRun(b, "the child", b.row(child.ID), child)
+		q := b.query(b.now)
+		got := b.claimOne(q, child.ID).Run
+		child.Status, child.Epoch, child.Owner, child.WakeAt, child.StartedAt = store.Running, 1, owner(q.Worker), q.LeaseUntil, b.now
+		wantRun(b, "the child claimed", got, child)
+	}
+	wantRun(b, "the parent", b.row(parent.ID), parent)
+}
+
+func childGuarded(b *bed) {
+	missing, _ := store.NewRootID("")
+	refuse := func(what string, parent store.Run, epoch int32, want store.RunState) {
+		b.Helper()
+		child := b.child(parent, "charge")
+		w := &store.Start{Run: child, ParentEpoch: epoch, Tags: []store.Tag{{Key: "team", Value: "red"}}}
+		bystander := &store.Start{Run: b.pending("", b.in(1000*time.Hour))}
+		b.commit(&store.Batch{Starts: []*store.Start{w, bystander}})
+		wantOutcome(b, what, w.Outcome, store.Fenced)
+		wantState(b, what, w.State, want)
+		wantOutcome(b, what+": a stranger in the batch", bystander.Outcome, store.Written)
+		if rows := b.get(child.ID.String()); rows[0] != nil {
+			b.Errorf("%s: the child is there", what)
+		}
+	}
+	refuse("no parent", store.Run{ID: missing}, 1, store.RunState{})
+	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
+		r := b.started("")
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status, EndedAt: b.now})
+		refuse("a parent that is "+status.String(), r, 1, leftState(status))
+	}
+	r := b.queued("", b.now)
+	b.claimOne(b.query(b.now), r.ID)
+	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
+	for _, epoch := range []int32{0, 1, 3} {
+		refuse(fmt.Sprintf("epoch %d of a parent at 2", epoch), r, epoch, store.RunState{Found: true, Status: store.Running, Epoch: 2})
+	}
+	for verb, bit := range map[store.Verb]store.Bits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelAsked} {
+		r := b.started("")
+		b.ordered(verb, r.ID)
+		refuse(fmt.Sprintf("a parent asked by verb %d", verb), r, 1, store.RunState{Found: true, Status: store.Running, Epoch: 1, Control: bit})
+	}
+	paused := b.started("")
+	b.ordered(store.VerbPause, paused.ID)
+	b.ordered(store.VerbResume, paused.ID)
+	wantOutcome(b, "a parent that was resumed", b.commitChild(b.child(paused, "charge"), 1).Outcome, store.Written)
+}
+
+// What is asked of a run keeps no checkpoint out but this one.
+func childKeptOut(b *bed) {
+	for verb, bit := range asked {
+		parent := b.started("")
+		before := b.left(parent, "before")
+		noted := b.commitStep(b.awaited(parent, before), false)
+		b.ordered(verb, parent.ID)
+		want := store.RunState{Found: true, Status: store.Running, Epoch: 1, Control: bit}
+		child := b.child(parent, "charge")
+		start, row := &store.Start{Run: child, ParentEpoch: 1}, &store.StepWrite{Step: b.awaited(parent, child)}
+		step := &store.StepWrite{Step: b.completed(parent.ID, 1, "step")}
+		b.commit(&store.Batch{Starts: []*store.Start{start}, Steps: []*store.StepWrite{step, row}})
+		wantOutcome(b, "the child", start.Outcome, store.Fenced)
+		wantState(b, "the child", start.State, want)
+		wantOutcome(b, "its row", row.Outcome, store.Fenced)
+		wantState(b, "its row", row.State, want)
+		wantOutcome(b, "a step beside it", step.Outcome, store.Written)
+		wantOutcome(b, "an earlier child's row, replayed", b.commitStep(noted.Step, false).Outcome, store.Written)
+		end := noted.Step
+		end.Status, end.Output, end.EndedAt = store.StepCompleted, []byte(`"done"`), b.in(time.Second)
+		wantOutcome(b, "an earlier child's end", b.commitStep(end, true).Outcome, store.Written)
+		wantSteps(b, "history", b.history(parent.ID), end, step.Step)
+	}
+}
+
+func childAdopts(b *bed) {
+	parent := b.queued("parent", b.now)
+	b.claimOne(b.query(b.now), parent.ID)
+	first := b.child(parent, "charge")
+	first.WakeAt = b.in(100 * time.Hour)
+	wantOutcome(b, "the first", b.commitChild(first, 1).Outcome, store.Written)
+	b.claimOne(b.query(b.in(2*time.Hour)), parent.ID)
+	again := b.commitChild(b.child(parent, "charge"), 2)
+	wantOutcome(b, "the next owner's", again.Outcome, store.Adopted)
+	if again.Existing == nil {
+		b.Fatal("the next owner's: no row is attached")
+	}
+	wantRun(b, "the row attached", *again.Existing, first)
+	wantOutcome(b, "the superseded owner's", b.commitChild(b.child(parent, "charge"), 1).Outcome, store.Fenced)
+}
+
+func childReplay(b *bed) {
+	parent := b.queued("parent", b.now)
+	b.claimOne(b.query(b.now), parent.ID)
+	parent.Epoch = 1
+	child := b.running("charge")
+	child.ID, child.Parent = store.NewChildID(parent.ID), owner(parent.ID)
+	start := &store.Start{Run: child, ParentEpoch: 1}
+	again := func(when string) {
+		b.Helper()
+		start.Outcome, start.Existing, start.State = store.Fenced, &store.Run{}, store.RunState{Found: true} // answers of an earlier try
+		b.commit(&store.Batch{Starts: []*store.Start{start}})
+		wantOutcome(b, when, start.Outcome, store.Written)
+		if start.Existing != nil {
+			b.Errorf("%s: a row is attached to a written start", when)
+		}
+	}
+	again("first")
+	again("replayed")
+	b.ordered(store.VerbPause, parent.ID)
+	again("replayed after its parent was asked to pause")
+	b.ordered(store.VerbResume, parent.ID)
+	b.commitRun(b.childEnd(child))
+	again("replayed after the child's end")
+	b.claimOne(b.query(b.in(2*time.Hour)), parent.ID)
+	again("replayed in the next epoch")
+	b.commitRun(b.finish(parent.ID, 2))
+	again("replayed after its parent's end")
+}
+
+func childWakes(b *bed) {
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
+		for _, wakeAt := range []time.Time{{}, b.in(5 * time.Hour)} {
+			parent := b.started("")
+			child := b.begotten(parent, "charge")
+			b.commitRun(b.park(parent, wakeAt))
+			if got := b.claim(b.query(b.in(4 * time.Hour))); len(got.Runs) != 1 || got.Runs[0].Run.ID != child.ID {
+				b.Fatalf("before its end: claimed %v, want the child alone, whose lease is over", ids(got.Runs))
+			}
+			end := b.childEnd(child)
+			end.Epoch, end.Status, end.Output, end.Now = 2, status, nil, b.in(4*time.Hour)
+			wantOutcome(b, "the end", b.commitRun(end).Outcome, store.Written)
+			if got := b.row(parent.ID); !got.WakeAt.Equal(end.Now) {
+				b.Errorf("a child has %s: its parent, waiting until %s, is %s and wakes at %s, want %s",
+					status, show(wakeAt), got.Status, show(got.WakeAt), show(end.Now))
+			}
+			b.claimOne(b.query(end.Now), parent.ID)
+			b.commitRun(b.finish(parent.ID, 2))
+		}
+	}
+}
+
+func childMarks(b *bed) {
+	for _, wakeAt := range []time.Time{{}, b.in(5 * time.Hour)} {
+		parent := b.started("")
+		b.commitRun(b.childEnd(b.begotten(parent, "charge")))
+		if got := b.row(parent.ID); got.Status != store.Running || !got.WakeAt.Equal(parent.WakeAt) {
+			b.Errorf("the running parent: %s, wakes at %s, want its lease as it was", got.Status, show(got.WakeAt))
+		}
+		park := b.park(parent, wakeAt)
+		for _, when := range []string{"first", "replayed"} {
+			wantOutcome(b, "the park, "+when, b.commitRun(park).Outcome, store.Written)
+			if got := b.row(parent.ID); got.Status != store.Waiting || !got.WakeAt.Equal(park.Now) {
+				b.Errorf("parked, %s: %s, wakes at %s, want waiting, at once: %s", when, got.Status, show(got.WakeAt), show(park.Now))
+			}
+		}
+		b.claimOne(b.query(park.Now), parent.ID)
+		parent.Epoch = 2
+		b.commitRun(b.park(parent, wakeAt))
+		if got := b.row(parent.ID); !got.WakeAt.Equal(wakeAt) {
+			b.Errorf("parked again: wakes at %s, want %s: it was woken before", show(got.WakeAt), show(wakeAt))
+		}
+	}
+}
+
+func childSeveral(b *bed) {
+	parent := b.started("parent")
+	one, two, three := b.begotten(parent, "one"), b.begotten(parent, "two"), b.begotten(parent, "three")
+	b.commitRun(b.park(parent, time.Time{}))
+	b.commitRun(b.childEnd(one))
+	b.claimOne(b.query(b.in(time.Minute)), parent.ID)
+	parent.Epoch = 2
+	b.commitRun(b.park(parent, time.Time{}))
+	second, third := b.childEnd(two), b.childEnd(three)
+	b.commit(&store.Batch{Runs: []*store.RunWrite{&second, &third}})
+	wantOutcome(b, "the second end", second.Outcome, store.Written)
+	wantOutcome(b, "the third end", third.Outcome, store.Written)
+	b.claimOne(b.query(b.in(time.Minute)), parent.ID)
+}
+
+func childOneBatch(b *bed) {
+	for _, first := range []string{"the end", "the park"} {
+		parent := b.started("")
+		child := b.begotten(parent, "charge")
+		end, park := b.childEnd(child), b.park(parent, time.Time{})
+		batch := &store.Batch{Runs: []*store.RunWrite{&end, &park}}
+		if first == "the park" {
+			batch.Runs[0], batch.Runs[1] = &park, &end
+		}
+		b.commit(batch)
+		wantOutcome(b, "the end", end.Outcome, store.Written)
+		wantOutcome(b, "the park", park.Outcome, store.Written)
+		b.claimOne(b.query(b.in(time.Minute)), parent.ID)
+		b.commitRun(b.finish(parent.ID, 2))
+	}
+	parent := b.started("")
+	last, all := b.childEnd(b.begotten(parent, "charge")), b.finish(parent.ID, 1)
+	b.commit(&store.Batch{Runs: []*store.RunWrite{&all, &last}})
+	wantOutcome(b, "both end: the child", last.Outcome, store.Written)
+	wantOutcome(b, "both end: the parent", all.Outcome, store.Written)
+	if got := b.row(parent.ID); got.Status != store.Completed || !got.WakeAt.IsZero() {
+		b.Errorf("both end: the parent is %s and wakes at %s, want completed, never", got.Status, show(got.WakeAt))
+	}
+}
+
+func childClaimForgets(b *bed) {
+	parent := b.started("parent")
+	b.commitRun(b.childEnd(b.begotten(parent, "charge")))
+	b.claimOne(b.query(b.in(2*time.Hour)), parent.ID) // its lease is over; the history says that the child has ended
+	parent.Epoch = 2
+	b.commitRun(b.park(parent, b.in(50*time.Hour)))
+	if got := b.row(parent.ID); !got.WakeAt.Equal(b.in(50 * time.Hour)) {
+		b.Errorf("parked: wakes at %s, want as given: what woke it came before the claim", show(got.WakeAt))
+	}
+}
+
+func childLeaves(b *bed) {
+	for what, leave := range map[string]func(parent store.Run){
+		"paused":    func(p store.Run) { b.commitRun(b.park(p, time.Time{})); b.ordered(store.VerbPause, p.ID) },
+		"completed": func(p store.Run) { b.commitRun(b.finish(p.ID, 1)) },
+		"pending": func(p store.Run) {
+			b.commitRun(store.RunWrite{ID: p.ID, Epoch: 1, Status: store.Pending, WakeAt: b.in(90 * time.Hour)})
+		},
+	} {
+		parent := b.started("")
+		child := b.begotten(parent, "charge")
+		leave(parent)
+		before := b.row(parent.ID)
+		wantOutcome(b, "the end of a child of a parent that is "+what, b.commitRun(b.childEnd(child)).Outcome, store.Written)
+		wantRun(b, "the parent, "+what, b.row(parent.ID), before)
+	}
+	orphan := b.started("orphan")
+	end := b.childEnd(orphan)
+	end.Parent = owner(uuid.New())
+	wantOutcome(b, "the end of a child whose parent was removed", b.commitRun(end).Outcome, store.Written)
+}
+
+func childFenced(b *bed) {
+	parent := b.started("parent")
+	child := b.left(parent, "charge")
+	b.claimOne(b.query(b.now), child.ID)
+	b.commitRun(b.park(parent, time.Time{}))
+	before := b.row(parent.ID)
+	b.claimOne(b.query(b.in(2*time.Hour)), child.ID)
+	child.Epoch = 1
+	wantOutcome(b, "the end by a superseded owner", b.commitRun(b.childEnd(child)).Outcome, store.Fenced)
+	wantRun(b, "the parent", b.row(parent.ID), before)
+}
+
+// raceChildEnd: a parent parks while its child ends. Whichever is first, the parent is
+// claimable then.
+func raceChildEnd(b *bed, s store.Store) {
+	other := b.through(s)
+	for range 60 {
+		parent := b.started("")
+		child := b.begotten(parent, "charge")
+		end, park := b.childEnd(child), b.park(parent, time.Time{})
+		b.together(2, func(i int) error {
+			if i == 0 {
+				return b.s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&park}})
+			}
+			return other.s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&end}})
+		})
+		wantOutcome(b, "the park", park.Outcome, store.Written)
+		wantOutcome(b, "the end", end.Outcome, store.Written)
+		b.claimOne(b.query(b.in(time.Minute)), parent.ID)
+		b.commitRun(b.finish(parent.ID, 2))
+	}
+}

@@ -1,0 +1,316 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var controls = []test{
+	{"a checkpoint is written, and told what is asked", controlStep},
+	{"a run to be cancelled neither completes nor fails", controlFinish},
+	{"a paused run may end", controlPausedEnd},
+	{"a park becomes what was asked for", controlPark},
+	{"a cancelled park goes on, to undo", controlCancelledPark},
+	{"what was resumed parks as it likes", controlResumedPark},
+	{"a claim tells what is asked", controlClaim},
+	{"a dead run that was to pause is paused", controlDead},
+	{"a dead run that was to pause with its parent is paused", controlDeadChild},
+	{"an expired run that was to pause is paused", controlExpired},
+	{"a crash pause is a pause of its own", controlCrash},
+	{"a crash pause leaves a cancel asked for", controlCrashCancelled},
+	{"what is set aside can be resumed", controlSetAside},
+	{"a renewal extends what is asked to leave", controlRenew},
+}
+
+// asked is what each verb leaves on one run of its own.
+var asked = map[store.Verb]store.Bits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelAsked}
+
+func controlStep(b *bed) {
+	for verb, bit := range asked {
+		r := b.started("")
+		b.commitStep(b.began(r.ID, 1, 1, "begun"), false)
+		recorded := b.completed(r.ID, 1, "recorded")
+		wantState(b, "nothing asked", b.commitStep(recorded, false).State, store.RunState{})
+		b.ordered(verb, r.ID)
+		for i, s := range []store.Step{
+			b.completed(r.ID, 1, "begun"), b.completed(r.ID, 1, "new"), b.began(r.ID, 1, 1, "marker"), b.backoff(r.ID, 1, 1, "backoff"),
+		} {
+			what := fmt.Sprintf("verb %d, %s", verb, s.Name)
+			w := b.commitStep(s, i == 0)
+			wantOutcome(b, what, w.Outcome, store.Written)
+			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: 1, Control: bit})
+			b.wantRow(what, s)
+		}
+		second := recorded
+		second.Attempt = 2
+		w := b.commitStep(second, false)
+		wantOutcome(b, "a second writer", w.Outcome, store.Adopted)
+		wantRecorded(b, "a second writer", w.Recorded, recorded)
+		wantOutcome(b, "another epoch", b.commitStep(b.completed(r.ID, 2, "late"), false).Outcome, store.Fenced)
+		batch := &store.Batch{}
+		bystander := b.started("")
+		for i := range 20 {
+			of := []uuid.UUID{r.ID, bystander.ID}[i%2]
+			batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(of, 1, fmt.Sprint("many-", i))})
+		}
+		b.commit(batch)
+		for _, w := range batch.Steps {
+			wantOutcome(b, w.Step.Name, w.Outcome, store.Written)
+			if want := bit; w.Step.RunID == r.ID && w.State.Control != want || w.Step.RunID != r.ID && w.State.Control != 0 {
+				b.Errorf("verb %d, %s: told of %d", verb, w.Step.Name, w.State.Control)
+			}
+		}
+	}
+}
+
+func controlFinish(b *bed) {
+	r := b.started("")
+	b.ordered(store.VerbCancel, r.ID)
+	before := b.row(r.ID)
+	for _, status := range []store.Status{store.Completed, store.Failed} {
+		w := b.finish(r.ID, 1)
+		w.Status = status
+		got := b.commitRun(w)
+		wantOutcome(b, status.String(), got.Outcome, store.Fenced)
+		wantState(b, status.String(), got.State, store.RunState{Found: true, Status: store.Running, Epoch: 1, Control: store.CancelAsked})
+	}
+	wantRun(b, "the run, which stays as it was", b.row(r.ID), before)
+	wantOutcome(b, "a compensation", b.commitStep(b.completed(r.ID, 1, "undo"), false).Outcome, store.Written)
+	end := store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Cancelled, Error: []byte(`"stop"`), EndedAt: b.now}
+	for _, when := range []string{"first", "replayed"} {
+		wantOutcome(b, "cancelled, "+when, b.commitRun(end).Outcome, store.Written)
+	}
+	want := before
+	want.Status, want.Owner, want.WakeAt, want.Error, want.EndedAt = store.Cancelled, uuid.NullUUID{}, time.Time{}, end.Error, end.EndedAt
+	got := b.row(r.ID)
+	want.Reason = got.Reason
+	wantRun(b, "the run, cancelled", got, want)
+	child := b.begotten(b.started(""), "charge")
+	parent := child.Parent.UUID
+	b.commitRun(b.park(store.Run{ID: parent, Epoch: 1}, time.Time{}))
+	b.ordered(store.VerbCancel, child.ID)
+	wantOutcome(b, "a child's end", b.commitRun(b.childEnd(child)).Outcome, store.Fenced)
+	if got := b.row(parent); got.Status != store.Waiting || !got.WakeAt.IsZero() {
+		b.Errorf("a fenced end woke the parent: %s, wakes at %s", got.Status, show(got.WakeAt))
+	}
+}
+
+func controlPausedEnd(b *bed) {
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
+		r := b.started("")
+		b.ordered(store.VerbPause, r.ID)
+		w := b.finish(r.ID, 1)
+		w.Status = status
+		for _, when := range []string{"first", "replayed"} {
+			wantOutcome(b, status.String()+", "+when, b.commitRun(w).Outcome, store.Written)
+		}
+		if got := b.row(r.ID); got.Status != status || got.Owner.Valid || !got.WakeAt.IsZero() {
+			b.Errorf("got %s, owner %s, wake %s, want %s without either", got.Status, show(got.Owner), show(got.WakeAt), status)
+		}
+	}
+}
+
+func controlPark(b *bed) {
+	for _, w := range []store.RunWrite{
+		{Status: store.Waiting, WakeAt: b.in(time.Minute)}, {Status: store.Waiting}, {Status: store.Pending, WakeAt: b.now},
+	} {
+		r := b.started("")
+		child := b.begotten(r, "charge")
+		b.ordered(store.VerbPause, r.ID)
+		b.sent(r.ID, "paid", 0) // what wakes it does not undo the pause
+		for id, bits := range map[uuid.UUID]store.Bits{r.ID: store.PausedItself, child.ID: store.PausedAbove} {
+			want := b.row(id)
+			w.ID, w.Epoch = id, 1
+			wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
+			want.Status, want.Control, want.Owner, want.WakeAt = store.Paused, bits, uuid.NullUUID{}, time.Time{}
+			wantRun(b, w.Status.String()+" when asked to pause", b.row(id), want)
+		}
+	}
+	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 || !got.Next.IsZero() {
+		b.Errorf("paused: claimed %v, next %s, want nothing, ever", ids(got.Runs), show(got.Next))
+	}
+}
+
+func controlCancelledPark(b *bed) {
+	for _, w := range []store.RunWrite{
+		{Status: store.Waiting, WakeAt: b.in(90 * time.Hour)}, {Status: store.Waiting}, {Status: store.Pending, WakeAt: b.in(time.Second)},
+	} {
+		for _, paused := range []bool{false, true} {
+			r := b.started("")
+			if paused {
+				b.ordered(store.VerbPause, r.ID)
+			}
+			b.ordered(store.VerbCancel, r.ID)
+			w.ID, w.Epoch, w.Now = r.ID, 1, b.in(time.Second)
+			wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
+			got := b.row(r.ID)
+			if got.Status != store.Pending || got.Control != store.CancelAsked || got.Owner.Valid || !got.WakeAt.Equal(w.Now) {
+				b.Errorf("%s when to be cancelled: got %s with %d, owner %s, wake %s, want pending with %d, NULL, %s",
+					w.Status, got.Status, got.Control, show(got.Owner), show(got.WakeAt), store.CancelAsked, show(w.Now))
+			}
+			b.commitRun(w) // whatever the replay is told
+			wantRun(b, w.Status.String()+", replayed", b.row(r.ID), got)
+			claimed := b.claimOne(b.query(w.Now), r.ID).Run
+			if claimed.Control != store.CancelAsked || claimed.Epoch != 2 {
+				b.Errorf("claimed with %d at epoch %d, want %d at 2", claimed.Control, claimed.Epoch, store.CancelAsked)
+			}
+			wantOutcome(b, "its end", b.commitRun(store.RunWrite{ID: r.ID, Epoch: 2, Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Written)
+		}
+	}
+}
+
+func controlResumedPark(b *bed) {
+	r := b.started("")
+	b.ordered(store.VerbPause, r.ID)
+	b.ordered(store.VerbResume, r.ID)
+	park := b.park(r, b.in(time.Hour))
+	wantOutcome(b, "the park", b.commitRun(park).Outcome, store.Written)
+	if got := b.row(r.ID); got.Status != store.Waiting || got.Control != 0 || !got.WakeAt.Equal(park.WakeAt) && !got.WakeAt.Equal(park.Now) {
+		b.Errorf("got %s with %d, wake %s, want waiting without, as given", got.Status, got.Control, show(got.WakeAt))
+	}
+}
+
+func controlClaim(b *bed) {
+	r := b.started("")
+	b.commitStep(b.completed(r.ID, 1, "charge"), false)
+	b.commitRun(b.park(r, time.Time{}))
+	o := b.ordered(store.VerbCancel, r.ID)
+	q := b.query(o.Now)
+	got := b.claimOne(q, r.ID)
+	r.Status, r.Epoch, r.Owner, r.WakeAt = store.Running, 2, owner(q.Worker), q.LeaseUntil
+	r.Control, r.CancelReason, r.CancelledBy, r.CancelledAt = store.CancelAsked, o.Reason, o.Actor, o.Now
+	wantRun(b, "the run claimed", got.Run, r)
+	wantRun(b, "its row", b.row(r.ID), r)
+	wantSteps(b, "its history", got.History, b.completed(r.ID, 1, "charge"))
+}
+
+// wantSetAside is a run that a claim found asked to pause, and its owner gone.
+func (b *bed) wantSetAside(q store.ClaimQuery, before store.Run) {
+	b.Helper()
+	for _, c := range b.claim(q).Runs { // it may be told, as one that was paused
+		if c.Run.ID == before.ID && c.Run.Status != store.Paused {
+			b.Errorf("a run that was to pause is %s by a claim", c.Run.Status)
+		}
+	}
+	want, got := before, b.row(before.ID)
+	want.Status, want.Owner, want.WakeAt, want.Crashes = store.Paused, uuid.NullUUID{}, time.Time{}, got.Crashes
+	wantRun(b, "its row", got, want)
+	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 {
+		b.Errorf("claimed when it was paused: %v", ids(got.Runs))
+	}
+	b.ordered(store.VerbResume, before.ID)
+	if got := b.claimOne(b.query(b.in(time.Minute)), before.ID).Run; got.Status != store.Running || got.Epoch != before.Epoch+1 {
+		b.Errorf("resumed and claimed: %s at epoch %d, want running at %d", got.Status, got.Epoch, before.Epoch+1)
+	}
+}
+
+func controlDead(b *bed) {
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	b.claimOne(q, r.ID)
+	b.ordered(store.VerbPause, r.ID)
+	before := b.row(r.ID)
+	if !before.WakeAt.Equal(q.LeaseUntil) {
+		b.Errorf("asked to pause, its lease ends at %s, want %s", show(before.WakeAt), show(q.LeaseUntil))
+	}
+	next := b.query(q.LeaseUntil)
+	next.MaxCrashes = 1 // it is paused, not given up
+	b.wantSetAside(next, before)
+}
+
+func controlDeadChild(b *bed) {
+	parent := b.started("parent")
+	child := b.begotten(parent, "charge")
+	b.ordered(store.VerbPause, parent.ID)
+	b.claim(b.query(b.in(2 * time.Hour)))
+	b.wantBits("the parent", parent.ID, store.Paused, store.PausedItself)
+	b.wantBits("the child", child.ID, store.Paused, store.PausedAbove)
+	b.ordered(store.VerbResume, parent.ID)
+	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 2 {
+		b.Errorf("resumed: claimed %v, want both", ids(got.Runs))
+	}
+}
+
+func controlExpired(b *bed) {
+	dead := uuid.New()
+	r := b.owned(dead, "dead's")
+	b.ordered(store.VerbPause, r.ID)
+	q := b.query(b.now)
+	if n := b.expire(q, dead); n != 1 {
+		b.Errorf("freed %d runs, want 1", n)
+	}
+	b.wantSetAside(q, b.row(r.ID))
+}
+
+// crashed is a run that is paused for its crashes, at epoch 1.
+func (b *bed) crashed(verb store.Verb) store.Run {
+	b.Helper()
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	b.claimOne(q, r.ID)
+	if verb != 0 {
+		b.ordered(verb, r.ID)
+	}
+	q.Now, q.MaxCrashes = q.LeaseUntil, 1
+	if got := b.claimOne(q, r.ID).Run; got.Status != store.Paused {
+		b.Fatalf("after its crash it is %s, want paused", got.Status)
+	}
+	return b.row(r.ID)
+}
+
+func controlCrash(b *bed) {
+	r := b.crashed(0)
+	if r.Control != store.PausedItself || r.Reason == "" || r.Crashes != 1 || r.PausedBy != "" {
+		b.Errorf("paused for its crashes with %d, %q, by %q, %d crashes, want %d, a reason, nobody, 1",
+			r.Control, r.Reason, r.PausedBy, r.Crashes, store.PausedItself)
+	}
+	o := b.ordered(store.VerbResume, r.ID)
+	want := r
+	want.Status, want.Control, want.Crashes, want.Reason, want.WakeAt, want.PausedAt = store.Pending, 0, 0, "", o.Now, time.Time{}
+	wantRun(b, "resumed", b.row(r.ID), want)
+	q := b.query(o.Now)
+	q.MaxCrashes = 1
+	if got := b.claimOne(q, r.ID).Run; got.Status != store.Running || got.Crashes != 0 || got.Epoch != 2 {
+		b.Errorf("resumed and claimed: %s with %d crashes at epoch %d, want running with none at 2", got.Status, got.Crashes, got.Epoch)
+	}
+}
+
+// A run whose compensations crash is set aside too; resumed, it goes on ending.
+func controlCrashCancelled(b *bed) {
+	r := b.crashed(store.VerbCancel)
+	if r.Control != store.PausedItself|store.CancelAsked {
+		b.Errorf("paused for its crashes with %d, want %d", r.Control, store.PausedItself|store.CancelAsked)
+	}
+	b.ordered(store.VerbResume, r.ID)
+	got := b.claimOne(b.query(b.in(time.Minute)), r.ID).Run
+	if got.Control != store.CancelAsked {
+		b.Errorf("resumed and claimed with %d, want %d", got.Control, store.CancelAsked)
+	}
+	wantOutcome(b, "completed", b.commitRun(b.finish(r.ID, got.Epoch)).Outcome, store.Fenced)
+}
+
+func controlSetAside(b *bed) {
+	r := b.started("")
+	wantOutcome(b, "set aside", b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Paused, Reason: "broken"}).Outcome, store.Written)
+	b.ordered(store.VerbResume, r.ID)
+	if got := b.row(r.ID); got.Status != store.Pending || got.Control != 0 || got.Reason != "" {
+		b.Errorf("resumed: %s with %d, reason %q, want pending without", got.Status, got.Control, got.Reason)
+	}
+	b.claimOne(b.query(b.in(time.Minute)), r.ID)
+}
+
+func controlRenew(b *bed) {
+	for verb := range asked {
+		r := b.started("")
+		b.ordered(verb, r.ID)
+		want := b.row(r.ID)
+		h := b.heartbeat(store.Lease{Run: r.ID, Epoch: 1})
+		wantIDs(b, "lost", b.renew(h).Lost, nil)
+		want.WakeAt = h.LeaseUntil
+		wantRun(b, "the run renewed", b.row(r.ID), want)
+	}
+}

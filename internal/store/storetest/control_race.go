@@ -1,0 +1,240 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var controlRaces = []test{
+	{"a cancel against starts of children", func(b *bed) { raceOrphans(b, b.s) }},
+	{"a cancel against the end", func(b *bed) { raceCancelFinish(b, b.s) }},
+	{"a cancel against a claim", func(b *bed) { raceCancelClaim(b, b.s) }},
+	{"a pause against a park and a resume", func(b *bed) { racePausePark(b, b.s) }},
+	{"orders of overlapping trees", func(b *bed) { raceOverlap(b, b.s) }},
+}
+
+// News of what another handle asks, or wakes, is hinted at.
+func pairNews(b *bed, s store.Store) {
+	other := b.through(s)
+	a := b.attend(b.worker)
+	b.established(a, other)
+	for what, ask := range map[string]func(r store.Run){
+		"a pause":       func(r store.Run) { other.ordered(store.VerbPause, r.ID) },
+		"a cancel":      func(r store.Run) { other.ordered(store.VerbCancel, r.ID) },
+		"a signal":      func(r store.Run) { other.sent(r.ID, "paid", 0) },
+		"a child's end": func(r store.Run) { other.commitRun(other.childEnd(other.begotten(r, "charge"))) },
+	} {
+		r := b.started("")
+		select {
+		case <-a.news:
+		default:
+		}
+		ask(r)
+		select {
+		case <-a.news:
+		case <-b.ctx.Done():
+			b.Fatalf("no hint of %s", what)
+		}
+		for got := b.news(b.worker, r.ID); len(got.Asked)+len(got.Woken) == 0; got = b.news(b.worker, r.ID) {
+			select { // the hint may have been of something before
+			case <-a.news:
+			case <-b.ctx.Done():
+				b.Fatalf("no news of %s", what)
+			}
+		}
+	}
+	waiting := b.started("") // what another wakes may be claimed
+	b.commitRun(b.park(waiting, time.Time{}))
+	b.quiet(a)
+	other.sent(waiting.ID, "paid", 0)
+	b.wantHint(a, "a run that a signal woke")
+	paused := b.queued("", b.in(1000*time.Hour))
+	b.ordered(store.VerbPause, paused.ID)
+	b.quiet(a)
+	other.ordered(store.VerbResume, paused.ID)
+	b.wantHint(a, "a run that was resumed")
+}
+
+// raceOrphans: a tree is cancelled while children are started at every depth of it, through
+// another handle. When the cancel has returned, nothing in the tree is left alone.
+func raceOrphans(b *bed, s store.Store) {
+	other := b.through(s)
+	for round := range 15 {
+		chain := b.chain(5)
+		b.together(len(chain)+1, func(i int) error {
+			if i == len(chain) {
+				return b.s.Order(b.ctx, b.newOrder(store.VerbCancel, chain[0].ID))
+			}
+			parent := chain[i]
+			for k := range 40 {
+				child := b.running("")
+				child.ID, child.Parent, child.Name = store.NewChildID(parent.ID), owner(parent.ID), fmt.Sprint("started-", k)
+				if k%2 == 0 {
+					child.Status, child.Epoch, child.Owner, child.WakeAt = store.Pending, 0, uuid.NullUUID{}, b.in(1000*time.Hour)
+				}
+				w := &store.Start{Run: child, ParentEpoch: 1}
+				if err := other.s.Commit(b.ctx, &store.Batch{Starts: []*store.Start{w}}); err != nil {
+					return err
+				}
+				if w.Outcome == store.Fenced {
+					return nil
+				}
+				if k%2 == 1 && k < 20 {
+					parent = child // deeper and deeper
+				}
+			}
+			return nil
+		})
+		for _, r := range b.tree(chain[0].ID) {
+			if r.Status != store.Cancelled && r.Control&store.CancelAsked == 0 {
+				b.Errorf("round %d: %s, a child of %s, is %s, and nobody will end it", round, r.Name, show(r.Parent), r.Status)
+			}
+		}
+	}
+}
+
+// raceCancelFinish: a run is cancelled while it completes. Whoever is first decides, and both
+// are told.
+func raceCancelFinish(b *bed, s store.Store) {
+	other := b.through(s)
+	for round := range 100 {
+		r := b.started("")
+		end, o := b.finish(r.ID, 1), b.newOrder(store.VerbCancel, r.ID)
+		b.together(2, func(i int) error {
+			if i == 0 {
+				return b.s.Order(b.ctx, o)
+			}
+			return other.s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&end}})
+		})
+		got, answer := b.row(r.ID), o.Answers[0]
+		switch end.Outcome {
+		case store.Written:
+			if got.Status != store.Completed || got.Control&store.CancelAsked != 0 || answer.Status != store.Completed || answer.Asked+answer.Changed != 0 {
+				b.Errorf("round %d: it completed: the row is %s with %d, the cancel was answered %+v", round, got.Status, got.Control, answer)
+			}
+		case store.Fenced:
+			if got.Status != store.Running || got.Control != store.CancelAsked || answer.Asked != 1 || end.State.Control != store.CancelAsked {
+				b.Errorf("round %d: it was cancelled: the row is %s with %d, the cancel was answered %+v, the end %+v", round, got.Status, got.Control, answer, end.State)
+			}
+			stop := store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Cancelled, EndedAt: b.now}
+			wantOutcome(b, "the cancelled end", b.commitRun(stop).Outcome, store.Written)
+			wantOutcome(b, "the end once more", b.commitRun(end).Outcome, store.Fenced)
+		default:
+			b.Errorf("round %d: the end was answered %s", round, outcomeWords[end.Outcome])
+		}
+		b.order(o)
+		if after := b.row(r.ID); after.Status == store.Completed != (end.Outcome == store.Written) || !after.Status.Terminal() {
+			b.Errorf("round %d: after a second cancel it is %s", round, after.Status)
+		}
+	}
+}
+
+// raceCancelClaim: a run is cancelled while it is claimed. It never starts, or its owner is
+// told.
+func raceCancelClaim(b *bed, s store.Store) {
+	other := b.through(s)
+	for round := range 60 {
+		r := b.queued("", b.now)
+		q, o := b.query(b.now), b.newOrder(store.VerbCancel, r.ID)
+		var claimed []store.Claimed
+		b.together(2, func(i int) error {
+			if i == 0 {
+				return b.s.Order(b.ctx, o)
+			}
+			got, err := other.s.Claim(b.ctx, q)
+			claimed = got.Runs
+			return err
+		})
+		got := b.row(r.ID)
+		if len(claimed) == 0 {
+			if got.Status != store.Cancelled || o.Answers[0].Changed != 1 {
+				b.Errorf("round %d: nobody claimed it, and it is %s; the cancel was answered %+v", round, got.Status, o.Answers[0])
+			}
+			continue
+		}
+		if got.Status != store.Running || got.Control != store.CancelAsked || o.Answers[0].Asked != 1 {
+			b.Errorf("round %d: it was claimed, and is %s with %d; the cancel was answered %+v", round, got.Status, got.Control, o.Answers[0])
+		}
+		news := b.news(q.Worker, r.ID)
+		b.wantNews("its owner's", news, []store.Asked{{Run: r.ID, Epoch: 1, Control: store.CancelAsked}})
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Cancelled, EndedAt: b.now})
+	}
+}
+
+// racePausePark: a run parks while it is paused, and then resumed. It is paused in between,
+// and claimable in the end.
+func racePausePark(b *bed, s store.Store) {
+	other := b.through(s)
+	for round := range 60 {
+		r := b.started("")
+		park := b.park(r, time.Time{})
+		b.together(2, func(i int) error {
+			if i == 0 {
+				return b.s.Order(b.ctx, b.newOrder(store.VerbPause, r.ID))
+			}
+			return other.s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&park}})
+		})
+		wantOutcome(b, "the park", park.Outcome, store.Written)
+		b.wantBits(fmt.Sprint("paused, round ", round), r.ID, store.Paused, store.PausedItself)
+		b.ordered(store.VerbResume, r.ID)
+		b.claimOne(b.query(b.in(time.Minute)), r.ID)
+		b.commitRun(b.finish(r.ID, 2))
+	}
+}
+
+// raceOverlap: orders of parts of one tree, given from above and from below, beside starts
+// and ends in it. Nothing may fail, and what is cancelled stays so.
+func raceOverlap(b *bed, s store.Store) {
+	handles := []*bed{b, b.through(s)}
+	for range 4 {
+		chain := b.chain(6)
+		b.together(8, func(i int) error {
+			on := handles[i%2]
+			for k := range 12 {
+				r := chain[(i+k)%len(chain)]
+				switch {
+				case i < 3:
+					verb := []store.Verb{store.VerbPause, store.VerbResume}[k%2]
+					if err := on.s.Order(b.ctx, on.newOrder(verb, chain[i].ID, chain[5-i].ID)); err != nil {
+						return fmt.Errorf("verb %d: %w", verb, err)
+					}
+				case i == 3 && k == 6:
+					if err := on.s.Order(b.ctx, on.newOrder(store.VerbCancel, chain[2].ID)); err != nil {
+						return fmt.Errorf("cancel: %w", err)
+					}
+				case i < 6:
+					child := on.child(r, fmt.Sprint("child ", i, k))
+					child.WakeAt = b.in(1000 * time.Hour)
+					batch := &store.Batch{Starts: []*store.Start{{Run: child, ParentEpoch: 1}}}
+					err := on.s.Commit(b.ctx, batch)
+					for errors.Is(err, store.ErrUnavailable) { // its parent was paused, and is not any more
+						err = on.s.Commit(b.ctx, batch)
+					}
+					if err != nil {
+						return fmt.Errorf("start: %w", err)
+					}
+				default:
+					w := on.message(r.ID, "paid", k)
+					rec := on.receive(chain[5-k%6], fmt.Sprint("wait ", i, k), "paid")
+					if err := on.s.Commit(b.ctx, &store.Batch{Receives: []*store.Receive{rec}, Signals: []*store.Signal{&w}}); err != nil {
+						return fmt.Errorf("signal: %w", err)
+					}
+				}
+			}
+			return nil
+		})
+		b.ordered(store.VerbResume, chain[0].ID, chain[1].ID, chain[2].ID, chain[3].ID, chain[4].ID, chain[5].ID)
+		doomed := map[uuid.UUID]bool{chain[2].ID: true} // and what is beneath
+		for _, r := range b.tree(chain[0].ID) {
+			doomed[r.ID] = doomed[r.ID] || doomed[r.Parent.UUID]
+			if doomed[r.ID] != (r.Control&store.CancelAsked != 0) || r.Control&store.PausedAnyhow != 0 {
+				b.Errorf("%s is %s with %d, beneath the cancelled one: %v", short(r.Name), r.Status, r.Control, doomed[r.ID])
+			}
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var events = []test{
+	{"none", eventNone},
+	{"each type, in order", eventTypes},
+	{"once, however often it is written", eventOnce},
+	{"what an order does", eventOrders},
+	{"a cursor resumes", eventCursor},
+	{"a text that is no cursor", eventBadCursor},
+	{"nothing of a commit that failed", eventFailed},
+	{"of commits at the same time", func(b *bed) { raceEvents(b, b.s) }},
+}
+
+func (b *bed) events(after string, limit int) []store.Event {
+	b.Helper()
+	got, err := b.s.Events(b.ctx, after, limit)
+	if err != nil {
+		b.Fatalf("Events after %q: %v", after, err)
+	}
+	if len(got) > limit {
+		b.Fatalf("Events answered %d, at most %d were asked for", len(got), limit)
+	}
+	return got
+}
+
+// tail reads on until the last run's end, which may be told a moment after its commit.
+func (b *bed) tail(last uuid.UUID, limit int) (all []store.Event) {
+	b.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for after := ""; ; {
+		page := b.events(after, limit)
+		all = append(all, page...)
+		if slices.ContainsFunc(page, func(e store.Event) bool { return e.Run == last }) {
+			return all
+		}
+		if len(page) > 0 {
+			after = page[len(page)-1].Cursor
+			continue
+		}
+		select {
+		case <-tick.C:
+		case <-b.ctx.Done():
+			b.Fatalf("the end of the last run never came, after %d events", len(all))
+		}
+	}
+}
+
+// wantEvents ends one more run, reads all up to that, and compares: "name type" each.
+func (b *bed) wantEvents(want ...string) {
+	b.Helper()
+	last := b.started("the last run")
+	b.commitRun(b.finish(last.ID, 1))
+	var got []string
+	for _, e := range b.tail(last.ID, 3) {
+		if e.Cursor == "" || e.At.IsZero() || e.Workflow != "flow" {
+			b.Errorf("event %+v: want a cursor, a time and a workflow", e)
+		}
+		if e.Run != last.ID {
+			got = append(got, fmt.Sprint(e.Name, " ", eventWords[e.Type]))
+		}
+	}
+	if !slices.Equal(got, want) {
+		b.Errorf("events:\n got %q\nwant %q", got, want)
+	}
+}
+
+var eventWords = map[store.EventType]string{
+	store.EventPaused: "paused", store.EventCompleted: "completed", store.EventFailed: "failed", store.EventCancelled: "cancelled", store.EventLeaseLost: "lease lost",
+}
+
+func eventNone(b *bed) {
+	if got := b.events("", 10); len(got) != 0 {
+		b.Errorf("an empty database has %d events", len(got))
+	}
+	r := b.started("r")
+	b.commitStep(b.completed(r.ID, 1, "charge"), false)
+	b.sent(r.ID, "paid", 0)
+	b.commitRun(b.park(r, b.now))
+	b.claimOne(b.query(b.in(time.Minute)), r.ID)
+	b.ordered(store.VerbPause, r.ID) // it has not paused yet
+	b.ordered(store.VerbResume, r.ID)
+	b.ordered(store.VerbCancel, r.ID)
+	b.wantEvents()
+}
+
+func eventTypes(b *bed) {
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
+		r := b.started("end " + status.String())
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status, EndedAt: b.now})
+	}
+	paused := b.started("park")
+	b.ordered(store.VerbPause, paused.ID)
+	b.commitRun(b.park(paused, time.Time{}))
+	lost := b.queued("claim", b.now)
+	q := b.query(b.now)
+	b.claimOne(q, lost.ID)
+	b.claimOne(b.query(q.LeaseUntil), lost.ID)
+	aside := b.started("aside")
+	b.commitRun(store.RunWrite{ID: aside.ID, Epoch: 1, Status: store.Paused, Reason: "broken"})
+	b.wantEvents("end completed completed", "end failed failed", "end cancelled cancelled", "park paused", "claim lease lost", "aside paused")
+}
+
+func eventOnce(b *bed) {
+	r := b.started("r")
+	end := b.finish(r.ID, 1)
+	for range 3 {
+		b.commitRun(end)
+	}
+	other := end
+	other.Output = []byte(`"other"`)
+	wantOutcome(b, "another end", b.commitRun(other).Outcome, store.Fenced)
+	p := b.queued("p", b.now)
+	for range 3 {
+		b.ordered(store.VerbPause, p.ID)
+	}
+	c := b.queued("c", b.now)
+	for range 3 {
+		b.ordered(store.VerbCancel, c.ID)
+	}
+	b.wantEvents("r completed", "p paused", "c cancelled")
+}
+
+func eventOrders(b *bed) {
+	root := b.started("root")
+	child := b.left(root, "child")
+	b.ordered(store.VerbPause, root.ID)
+	b.ordered(store.VerbResume, root.ID)
+	b.ordered(store.VerbPause, root.ID)
+	b.commitRun(b.park(root, time.Time{}))
+	b.ordered(store.VerbCancel, child.ID)
+	b.ordered(store.VerbCancel, root.ID)
+	b.wantEvents("child paused", "child paused", "root paused", "child cancelled", "root cancelled")
+}
+
+func eventCursor(b *bed) {
+	var want []uuid.UUID
+	for range 20 {
+		batch := &store.Batch{}
+		for range 5 {
+			r := b.started("")
+			end := b.finish(r.ID, 1)
+			batch.Runs = append(batch.Runs, &end)
+			want = append(want, r.ID)
+		}
+		b.commit(batch)
+	}
+	last := b.started("")
+	b.commitRun(b.finish(last.ID, 1))
+	all := b.tail(last.ID, 100)
+	var got []uuid.UUID
+	for _, e := range all[:len(all)-1] {
+		got = append(got, e.Run)
+	}
+	wantIDs(b, "ended", got, want)
+	for i := range 20 { // those of one commit have no order
+		if len(got) == len(want) {
+			wantIDs(b, fmt.Sprint("commit ", i), got[i*5:i*5+5], want[i*5:i*5+5])
+		}
+	}
+	for i, e := range all {
+		rest := b.events(e.Cursor, 1000)
+		if len(rest) != len(all)-1-i {
+			b.Fatalf("after event %d of %d: got %d, want %d", i, len(all), len(rest), len(all)-1-i)
+		}
+		if len(rest) > 0 && rest[0] != all[i+1] {
+			b.Errorf("after event %d: got %+v, want %+v", i, rest[0], all[i+1])
+		}
+	}
+}
+
+func eventBadCursor(b *bed) {
+	r := b.started("")
+	b.commitRun(b.finish(r.ID, 1))
+	good := b.tail(r.ID, 10)[0].Cursor
+	for _, text := range []string{"x", "-1", " ", "1.5", "9999999999999999999999", good + "x", " " + good, "'; DROP TABLE event;", "\x00", "\xff", "NULL"} {
+		if got, err := b.s.Events(b.ctx, text, 10); !errors.Is(err, store.ErrBadData) {
+			b.Errorf("events after %q: got %d events, %v, want ErrBadData", text, len(got), err)
+		}
+	}
+	if got := b.events(good, 10); len(got) != 0 {
+		b.Errorf("after the only one: got %d events", len(got))
+	}
+}
+
+func eventFailed(b *bed) {
+	r := b.started("r")
+	end := b.finish(r.ID, 1)
+	bad := &store.Start{Run: b.running("\x00")}
+	if err := b.s.Commit(b.ctx, &store.Batch{Starts: []*store.Start{bad}, Runs: []*store.RunWrite{&end}}); err == nil {
+		return // it can hold such a name
+	}
+	b.wantEvents()
+}
+
+// raceEvents: runs end through both handles while a reader follows. It is told of each
+// one once.
+func raceEvents(b *bed, s store.Store) {
+	const writers, each = 8, 15
+	handles := []*bed{b, b.through(s)}
+	var runs [writers][]store.Run
+	for i := range runs {
+		for range each {
+			runs[i] = append(runs[i], b.started(""))
+		}
+	}
+	last := b.started("last")
+	var ended atomic.Int32
+	var told []store.Event
+	b.together(writers+1, func(i int) error {
+		if i == writers {
+			told = handles[1].tail(last.ID, 4)
+			return nil
+		}
+		for _, r := range runs[i] {
+			end := b.finish(r.ID, 1)
+			if err := handles[i%2].s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&end}}); err != nil {
+				return err
+			}
+		}
+		if ended.Add(1) < writers {
+			return nil
+		}
+		end := b.finish(last.ID, 1)
+		return b.s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&end}})
+	})
+	var got, want []uuid.UUID
+	for _, e := range told {
+		got = append(got, e.Run)
+	}
+	for _, all := range runs {
+		for _, r := range all {
+			want = append(want, r.ID)
+		}
+	}
+	wantIDs(b, "told of", got, append(want, last.ID))
+}

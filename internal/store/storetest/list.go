@@ -1,0 +1,263 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var lists = []test{
+	{"an empty database", listEmpty},
+	{"newest first, in pages", listPages},
+	{"each filter, and several", listFilters},
+	{"by tag", listTags},
+	{"a prefix is bytes, not a pattern", listPrefix},
+	{"rows are whole, but for input and output", listRows},
+	{"every workflow and queue is found bytewise", listNames},
+}
+
+func (b *bed) list(f store.Filter, before uuid.UUID, limit int) []*store.Run {
+	b.Helper()
+	got, err := b.s.List(b.ctx, f, before, limit)
+	if err != nil {
+		b.Fatalf("List: %v", err)
+	}
+	return got
+}
+
+// wantList compares what a filter finds, in pages, with some of the runs given, newest first.
+func (b *bed) wantList(what string, f store.Filter, all []store.Run, chosen func(store.Run) bool) {
+	b.Helper()
+	var want []store.Run
+	for _, r := range all {
+		if chosen(r) {
+			want = append(want, r)
+		}
+	}
+	slices.SortFunc(want, func(l, r store.Run) int { return bytes.Compare(r.ID[:], l.ID[:]) })
+	for _, limit := range []int{1000, 7} {
+		var got []*store.Run
+		for before := (uuid.UUID{}); ; before = got[len(got)-1].ID {
+			page := b.list(f, before, limit)
+			if len(page) > limit {
+				b.Errorf("%s: %d rows in a page of %d", what, len(page), limit)
+			}
+			got = append(got, page...)
+			if len(page) == 0 || len(got) > len(want) {
+				break
+			}
+		}
+		for i := range min(len(got), len(want)) {
+			if got[i].ID != want[i].ID {
+				b.Errorf("%s, pages of %d: row %d is %s, want %s", what, limit, i, short(got[i].Name), short(want[i].Name))
+				break
+			}
+		}
+		if len(got) != len(want) {
+			b.Errorf("%s, pages of %d: got %d rows, want %d", what, limit, len(got), len(want))
+		}
+	}
+}
+
+func listEmpty(b *bed) {
+	for _, f := range []store.Filter{
+		{},
+		{Workflow: "flow", Queue: "queue", Statuses: []store.Status{store.Running}, NamePrefix: "order", Roots: true},
+		{Tag: store.Tag{Key: "team"}},
+		{Tag: store.Tag{Key: "team", Value: "red"}, CreatedAfter: b.now, CreatedBefore: b.in(time.Hour)},
+	} {
+		if got := b.list(f, uuid.UUID{}, 10); len(got) != 0 {
+			b.Errorf("%+v: got %d rows, want none", f, len(got))
+		}
+	}
+}
+
+func listPages(b *bed) {
+	var all []store.Run
+	batch := &store.Batch{}
+	for i := range 60 {
+		r := b.running(fmt.Sprint("order-", i)) // in many shards
+		all = append(all, r)
+		batch.Starts = append(batch.Starts, &store.Start{Run: r})
+	}
+	b.commit(batch)
+	b.wantList("all", store.Filter{}, all, func(store.Run) bool { return true })
+	middle := all[30].ID
+	if got := b.list(store.Filter{}, middle, 1); len(got) != 1 || bytes.Compare(got[0].ID[:], middle[:]) >= 0 {
+		b.Errorf("the page before %s: got %v", middle, got)
+	}
+	if got := b.list(store.Filter{}, uuid.UUID{15: 1}, 10); len(got) != 0 {
+		b.Errorf("before the oldest: got %d rows", len(got))
+	}
+}
+
+// listed makes runs that differ in all that a filter can tell.
+func (b *bed) listed() (all []store.Run) {
+	b.Helper()
+	batch := &store.Batch{}
+	for i := range 48 {
+		r := b.running(fmt.Sprintf("%s-%d", []string{"order", "Order", "trip"}[i%3], i))
+		r.Workflow, r.Queue = []string{"flow", "other"}[i%2], []string{"queue", "slow", "fast"}[i/2%3]
+		r.CreatedAt = b.in(time.Duration(i) * time.Second)
+		all = append(all, r)
+		batch.Starts = append(batch.Starts, &store.Start{Run: r})
+	}
+	b.commit(batch)
+	for i := range all[:12] {
+		child := b.begotten(all[i], fmt.Sprint("order child ", i))
+		child.CreatedAt = b.now
+		all = append(all, child)
+	}
+	for i := range all {
+		switch i % 5 {
+		case 1:
+			b.commitRun(b.park(all[i], time.Time{}))
+			all[i].Status = store.Waiting
+		case 2:
+			b.commitRun(b.finish(all[i].ID, 1))
+			all[i].Status = store.Completed
+		}
+	}
+	return all
+}
+
+func listFilters(b *bed) {
+	all := b.listed()
+	for what, c := range map[string]struct {
+		filter store.Filter
+		chosen func(store.Run) bool
+	}{
+		"a workflow":     {store.Filter{Workflow: "other"}, func(r store.Run) bool { return r.Workflow == "other" }},
+		"a queue":        {store.Filter{Queue: "slow"}, func(r store.Run) bool { return r.Queue == "slow" }},
+		"no such queue":  {store.Filter{Queue: "slo"}, func(store.Run) bool { return false }},
+		"one status":     {store.Filter{Statuses: []store.Status{store.Waiting}}, func(r store.Run) bool { return r.Status == store.Waiting }},
+		"several":        {store.Filter{Statuses: []store.Status{store.Completed, store.Paused, store.Waiting}}, func(r store.Run) bool { return r.Status != store.Running }},
+		"no such status": {store.Filter{Statuses: []store.Status{store.Paused}}, func(store.Run) bool { return false }},
+		"a prefix":       {store.Filter{NamePrefix: "order"}, func(r store.Run) bool { return strings.HasPrefix(r.Name, "order") }},
+		"a whole name":   {store.Filter{NamePrefix: "trip-2"}, func(r store.Run) bool { return strings.HasPrefix(r.Name, "trip-2") }},
+		"after, exclusively": {
+			store.Filter{CreatedAfter: b.in(20 * time.Second)}, func(r store.Run) bool { return r.CreatedAt.After(b.in(20 * time.Second)) },
+		},
+		"before, exclusively": {
+			store.Filter{CreatedBefore: b.in(20 * time.Second)}, func(r store.Run) bool { return r.CreatedAt.Before(b.in(20 * time.Second)) },
+		},
+		"between": {
+			store.Filter{CreatedAfter: b.in(10 * time.Second), CreatedBefore: b.in(12 * time.Second)},
+			func(r store.Run) bool { return r.CreatedAt.Equal(b.in(11 * time.Second)) },
+		},
+		"roots": {store.Filter{Roots: true}, func(r store.Run) bool { return !r.Parent.Valid }},
+		"everything": {
+			store.Filter{
+				Workflow: "flow", Queue: "queue", Statuses: []store.Status{store.Running}, NamePrefix: "order", Roots: true,
+				CreatedAfter: b.now, CreatedBefore: b.in(time.Hour),
+			},
+			func(r store.Run) bool {
+				return r.Workflow == "flow" && r.Queue == "queue" && r.Status == store.Running && strings.HasPrefix(r.Name, "order") &&
+					!r.Parent.Valid && r.CreatedAt.After(b.now)
+			},
+		},
+	} {
+		b.wantList(what, c.filter, all, c.chosen)
+	}
+}
+
+func listTags(b *bed) {
+	all := b.listed()
+	has := make(map[uuid.UUID]map[string]string)
+	for i, r := range all {
+		tags := map[string]string{}
+		if i%2 == 0 {
+			tags["team.owner"] = []string{"red", "Red", "red "}[i%3]
+		}
+		if i%3 == 0 {
+			tags["team"] = "red"
+		}
+		has[r.ID] = tags
+		for key, value := range tags {
+			b.tag(r.ID, store.Tag{Key: key, Value: value})
+		}
+	}
+	for _, tag := range []store.Tag{
+		{Key: "team.owner", Value: "red"}, {Key: "team.owner", Value: "red "}, {Key: "team", Value: "red"}, {Key: "team", Value: "blue"}, {Key: "tea", Value: "red"},
+	} {
+		b.wantList(fmt.Sprintf("tag %+v", tag), store.Filter{Tag: tag}, all, func(r store.Run) bool { return has[r.ID][tag.Key] == tag.Value })
+	}
+	for _, key := range []string{"team.owner", "team", "tea", "Team"} {
+		b.wantList("key "+key, store.Filter{Tag: store.Tag{Key: key}}, all, func(r store.Run) bool { return has[r.ID][key] != "" })
+	}
+	b.wantList("a tag and more", store.Filter{Tag: store.Tag{Key: "team"}, Workflow: "flow", Roots: true, NamePrefix: "order"}, all, func(r store.Run) bool {
+		return has[r.ID]["team"] != "" && r.Workflow == "flow" && !r.Parent.Valid && strings.HasPrefix(r.Name, "order")
+	})
+}
+
+func listPrefix(b *bed) {
+	var all []store.Run
+	batch := &store.Batch{}
+	for _, name := range append(oddNames(), "100%", "100 %", "a_b", "aXb", `a\b`, `a\%`, "ord*r", "ord?r", "[ord]er", "a\U0010ffffz", "\U0010ffff\U0010ffff") {
+		if name == "" || slices.ContainsFunc(all, func(r store.Run) bool { return r.Name == name }) {
+			continue
+		}
+		r := b.running(name)
+		all = append(all, r)
+		batch.Starts = append(batch.Starts, &store.Start{Run: r})
+	}
+	b.commit(batch)
+	for _, prefix := range []string{
+		"%", "_", "a_", "a", "A", `a\`, "100%", "100", "ord*", "ord?", "[", "\u00e4", "a\u0308", "\U0001F468", " ", "\U0010ffff", "a\U0010ffff", "\uffff", all[len(all)-12].Name,
+	} {
+		b.wantList("prefix "+short(prefix), store.Filter{NamePrefix: prefix}, all, func(r store.Run) bool { return strings.HasPrefix(r.Name, prefix) })
+	}
+}
+
+func listRows(b *bed) {
+	r := b.running("order-42")
+	r.Version, r.Trace, r.Deadline = "v1", "trace", b.in(24*time.Hour)
+	b.commitStart(r)
+	b.ordered(store.VerbPause, r.ID)
+	child := b.running("charge")
+	failed := b.started("failed")
+	b.commitRun(store.RunWrite{ID: failed.ID, Epoch: 1, Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now})
+	completed := b.started("completed")
+	b.commitRun(b.finish(completed.ID, 1))
+	parent := b.started("parent")
+	child.ID, child.Parent, child.Detached = store.NewChildID(parent.ID), owner(parent.ID), true
+	b.commitChild(child, 1)
+	for _, id := range []uuid.UUID{r.ID, failed.ID, completed.ID, child.ID} {
+		want := b.row(id)
+		want.Input, want.Output = nil, nil
+		got := b.list(store.Filter{NamePrefix: want.Name}, uuid.UUID{}, 10)
+		if len(got) != 1 {
+			b.Errorf("%s: got %d rows, want one", want.Name, len(got))
+			continue
+		}
+		wantRun(b, "listed: "+want.Name, *got[0], want)
+	}
+}
+
+func listNames(b *bed) {
+	var all []store.Run
+	batch := &store.Batch{}
+	for _, name := range oddNames() {
+		if name == "" || len(name) > 1000 {
+			continue // a filter without it; two of them in one index entry
+		}
+		r := b.running("")
+		r.Workflow, r.Queue = name, name
+		all = append(all, r)
+		batch.Starts = append(batch.Starts, &store.Start{Run: r})
+	}
+	b.commit(batch)
+	for _, r := range all {
+		for _, f := range []store.Filter{{Workflow: r.Workflow}, {Queue: r.Queue}} {
+			if got := b.list(f, uuid.UUID{}, 10); len(got) != 1 || got[0].ID != r.ID {
+				b.Errorf("%s: got %d rows, want the one run", short(r.Workflow), len(got))
+			}
+		}
+	}
+}

@@ -1,0 +1,389 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var orders = []test{
+	{"a pause, and a resume", orderPause},
+	{"a cancel of what has done nothing", orderCancel},
+	{"what has begun is asked", orderBegun},
+	{"a tree of depth 5", orderTree},
+	{"own pauses and inherited ones are kept apart", orderApart},
+	{"each scope", orderScopes},
+	{"beneath an ended run", orderEndedMiddle},
+	{"the first reason is kept", orderFirst},
+	{"a replay changes nothing", orderReplay},
+	{"no run, an ended run, and others", orderUnknown},
+	{"parents are woken", orderWakes},
+	{"a resume that freezes moves what is waited for", orderFreeze},
+	{"a resume that does not", orderNoFreeze},
+	{"a large tree", orderLarge},
+	{"many runs at once", orderMany},
+}
+
+// order carries out what must succeed.
+func (b *bed) order(o *store.Order) []store.OrderAnswer {
+	b.Helper()
+	if err := b.s.Order(b.ctx, o); err != nil {
+		b.Fatalf("Order: %v", err)
+	}
+	if len(o.Answers) != len(o.Runs) {
+		b.Fatalf("Order answered %d of %d runs", len(o.Answers), len(o.Runs))
+	}
+	return o.Answers
+}
+
+// newOrder is made ten seconds after the beginning.
+func (b *bed) newOrder(verb store.Verb, runs ...uuid.UUID) *store.Order {
+	return &store.Order{Verb: verb, Runs: runs, Now: b.in(10 * time.Second), Reason: "it's by hand", Actor: "ann", Error: []byte(`"cancelled"`)}
+}
+
+// ordered carries out an order whose runs must be there.
+func (b *bed) ordered(verb store.Verb, runs ...uuid.UUID) *store.Order {
+	b.Helper()
+	o := b.newOrder(verb, runs...)
+	for i, a := range b.order(o) {
+		if !a.Found {
+			b.Fatalf("Order: the run %s was not found", runs[i])
+		}
+	}
+	return o
+}
+
+func (b *bed) wantAnswers(what string, got []store.OrderAnswer, want ...store.OrderAnswer) {
+	b.Helper()
+	if !slices.Equal(got, want) {
+		b.Errorf("%s: answered %+v, want %+v", what, got, want)
+	}
+}
+
+// wantBits compares what is asked of a run, and its status.
+func (b *bed) wantBits(what string, run uuid.UUID, status store.Status, control store.Bits) {
+	b.Helper()
+	if got := b.row(run); got.Status != status || got.Control != control {
+		b.Errorf("%s: %s is %s with %d, want %s with %d", what, short(got.Name), got.Status, got.Control, status, control)
+	}
+}
+
+func orderPause(b *bed) {
+	for name, begin := range map[string]func() store.Run{
+		"running": func() store.Run { return b.started("running") },
+		"pending": func() store.Run { return b.queued("pending", b.in(20*time.Minute)) },
+		"waiting": func() store.Run {
+			r := b.started("waiting")
+			b.commitRun(b.park(r, b.in(20*time.Minute)))
+			return r
+		},
+	} {
+		before := b.row(begin().ID)
+		o := b.newOrder(store.VerbPause, before.ID)
+		want := store.OrderAnswer{Found: true, Status: before.Status, Changed: 1}
+		if before.Status == store.Running {
+			want.Changed, want.Asked = 0, 1
+		}
+		b.wantAnswers("pause of "+name, b.order(o), want)
+		paused := before
+		paused.Control, paused.Reason, paused.PausedBy, paused.PausedAt = store.PausedItself, o.Reason, o.Actor, o.Now
+		if before.Status != store.Running {
+			paused.Status, paused.WakeAt = store.Paused, time.Time{}
+		}
+		wantRun(b, name+", paused", b.row(before.ID), paused)
+		if got := b.claim(b.query(b.in(30 * time.Minute))); len(got.Runs) != 0 {
+			b.Errorf("%s, paused: claimed %v", name, ids(got.Runs))
+		}
+		o = b.newOrder(store.VerbResume, before.ID)
+		want = store.OrderAnswer{Found: true, Status: paused.Status, Control: store.PausedItself, Changed: 1}
+		b.wantAnswers("resume of "+name, b.order(o), want)
+		resumed := before
+		if before.Status != store.Running {
+			resumed.Status, resumed.WakeAt = store.Pending, o.Now
+		}
+		wantRun(b, name+", resumed", b.row(before.ID), resumed)
+		if before.Status != store.Running {
+			b.claimOne(b.query(o.Now), before.ID)
+		}
+	}
+}
+
+func orderCancel(b *bed) {
+	pending, waiting, paused := b.queued("pending", b.now), b.started("waiting"), b.queued("paused", b.now)
+	b.commitRun(b.park(waiting, b.in(time.Hour)))
+	b.ordered(store.VerbPause, paused.ID)
+	for _, id := range []uuid.UUID{pending.ID, waiting.ID, paused.ID} {
+		want := b.row(id)
+		o := b.newOrder(store.VerbCancel, id)
+		b.wantAnswers("cancel of "+want.Name, b.order(o), store.OrderAnswer{Found: true, Status: want.Status, Control: want.Control, Changed: 1})
+		want.Status, want.Control, want.Error, want.WakeAt, want.EndedAt = store.Cancelled, store.CancelAsked, o.Error, time.Time{}, o.Now
+		want.Reason, want.PausedBy, want.PausedAt = "", "", time.Time{}
+		want.CancelReason, want.CancelledBy, want.CancelledAt = o.Reason, o.Actor, o.Now
+		wantRun(b, want.Name+", cancelled", b.row(id), want)
+	}
+	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 || !got.Next.IsZero() {
+		b.Errorf("cancelled: claimed %v, next %s, want nothing, ever", ids(got.Runs), show(got.Next))
+	}
+}
+
+// What may have to be undone are steps, transactions and children; a compensation undoes them.
+func orderBegun(b *bed) {
+	for kind, begun := range map[store.Kind]bool{
+		store.KindStep: true, store.KindTx: true, store.KindChild: true, store.KindUndo: true,
+		store.KindSleep: false, store.KindReceive: false, store.KindChoice: false, store.KindMap: false,
+	} {
+		for _, status := range []store.StepStatus{store.StepStarted, store.StepBackoff, store.StepCompleted, store.StepFailed} {
+			r := b.started("")
+			s := b.began(r.ID, 1, 1, "done")
+			s.Kind, s.Status = kind, status
+			b.commitStep(s, false)
+			b.commitRun(b.park(r, b.in(1000*time.Hour)))
+			what := fmt.Sprintf("a %s step, %s", kind, status)
+			o := b.newOrder(store.VerbCancel, r.ID)
+			if !begun {
+				b.wantAnswers(what, b.order(o), store.OrderAnswer{Found: true, Status: store.Waiting, Changed: 1})
+				b.wantBits(what, r.ID, store.Cancelled, store.CancelAsked)
+				continue
+			}
+			b.wantAnswers(what, b.order(o), store.OrderAnswer{Found: true, Status: store.Waiting, Asked: 1})
+			b.wantBits(what, r.ID, store.Pending, store.CancelAsked)
+			b.claimOne(b.query(o.Now), r.ID)
+		}
+	}
+	running := b.started("")
+	o := b.ordered(store.VerbCancel, running.ID)
+	b.wantAnswers("a running one", o.Answers, store.OrderAnswer{Found: true, Status: store.Running, Asked: 1})
+	running.Control, running.CancelReason, running.CancelledBy, running.CancelledAt = store.CancelAsked, o.Reason, o.Actor, o.Now
+	wantRun(b, "a running one", b.row(running.ID), running)
+}
+
+// chain is a run, its child, and so on, all of them running.
+func (b *bed) chain(depth int) []store.Run {
+	b.Helper()
+	all := []store.Run{b.started("")}
+	for len(all) < depth {
+		all = append(all, b.begotten(all[len(all)-1], fmt.Sprint("depth-", len(all))))
+	}
+	return all
+}
+
+func orderTree(b *bed) {
+	tree := b.chain(6)
+	var leaves []store.Run
+	for _, r := range tree[:5] {
+		leaves = append(leaves, b.left(r, "leaf"))
+	}
+	bystander := b.started("bystander")
+	b.wantAnswers("the pause", b.order(b.newOrder(store.VerbPause, tree[0].ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 5, Asked: 6})
+	for i, r := range tree {
+		bits := store.PausedAbove
+		if i == 0 {
+			bits = store.PausedItself
+		}
+		b.wantBits("paused", r.ID, store.Running, bits)
+	}
+	for _, r := range leaves {
+		b.wantBits("paused", r.ID, store.Paused, store.PausedAbove)
+	}
+	b.ordered(store.VerbResume, tree[0].ID)
+	for _, r := range tree {
+		b.wantBits("resumed", r.ID, store.Running, 0)
+	}
+	for _, r := range leaves {
+		b.wantBits("resumed", r.ID, store.Pending, 0)
+	}
+	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, tree[1].ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 4, Asked: 5})
+	for _, r := range tree[1:] {
+		b.wantBits("cancelled", r.ID, store.Running, store.CancelAsked)
+	}
+	for _, r := range leaves[1:] {
+		b.wantBits("cancelled", r.ID, store.Cancelled, store.CancelAsked)
+	}
+	b.wantBits("above", tree[0].ID, store.Running, 0)
+	b.wantBits("beside", leaves[0].ID, store.Pending, 0)
+	wantRun(b, "a stranger", b.row(bystander.ID), bystander)
+}
+
+func orderApart(b *bed) {
+	parent := b.started("parent")
+	own, beneath, plain := b.begotten(parent, "own"), store.Run{}, b.left(parent, "plain")
+	beneath = b.left(own, "beneath")
+	b.commitRun(b.park(own, time.Time{}))
+	b.commitRun(b.park(parent, time.Time{}))
+	b.ordered(store.VerbPause, own.ID)
+	b.ordered(store.VerbPause, parent.ID)
+	b.wantBits("both paused", own.ID, store.Paused, store.PausedAnyhow)
+	b.wantBits("both paused", beneath.ID, store.Paused, store.PausedAbove)
+	b.ordered(store.VerbResume, parent.ID)
+	b.wantBits("parent resumed", parent.ID, store.Pending, 0)
+	b.wantBits("parent resumed", plain.ID, store.Pending, 0)
+	b.wantBits("parent resumed", own.ID, store.Paused, store.PausedItself)
+	b.wantBits("parent resumed", beneath.ID, store.Paused, store.PausedAbove)
+	b.ordered(store.VerbPause, parent.ID)
+	b.ordered(store.VerbResume, own.ID)
+	b.wantBits("child resumed, below a paused parent", own.ID, store.Paused, store.PausedAbove)
+	b.wantBits("child resumed, below a paused parent", beneath.ID, store.Paused, store.PausedAbove)
+	b.ordered(store.VerbResume, parent.ID)
+	for _, id := range []uuid.UUID{parent.ID, own.ID, beneath.ID, plain.ID} {
+		b.wantBits("all resumed", id, store.Pending, 0)
+	}
+}
+
+func orderScopes(b *bed) {
+	type want map[string]store.Status // of what is cancelled at once, or (Running) asked
+	for scope, expected := range map[store.Scope]want{
+		store.WholeTree:    {"root": store.Running, "child": store.Running, "new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
+		store.NotStarted:   {"new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
+		store.RunItself:    {"root": store.Running},
+		store.ChildrenOnly: {"child": store.Running, "new": store.Cancelled, "grandchild": store.Cancelled},
+	} {
+		root := b.started("")
+		child := b.begotten(root, "child")
+		detached := b.child(root, "detached")
+		detached.Detached = true
+		b.commitChild(detached, 1)
+		all := map[string]store.Run{
+			"root": root, "child": child, "new": b.left(root, "new"), "detached": detached, "grandchild": b.left(child, "grandchild"),
+		}
+		o := b.newOrder(store.VerbCancel, root.ID)
+		o.Scope = scope
+		b.order(o)
+		for name, r := range all {
+			what := fmt.Sprintf("scope %d, %s", scope, name)
+			if status, ok := expected[name]; ok {
+				b.wantBits(what, r.ID, status, store.CancelAsked)
+			} else {
+				b.wantBits(what, r.ID, r.Status, 0)
+			}
+		}
+	}
+}
+
+func orderEndedMiddle(b *bed) {
+	root := b.started("root")
+	middle := b.begotten(root, "middle")
+	leaf := b.child(middle, "leaf")
+	leaf.Detached = true
+	b.commitChild(leaf, 1)
+	b.commitRun(b.childEnd(middle))
+	ended := b.row(middle.ID)
+	b.ordered(store.VerbPause, root.ID)
+	b.wantBits("paused", leaf.ID, store.Paused, store.PausedAbove)
+	b.ordered(store.VerbResume, root.ID)
+	b.wantBits("resumed", leaf.ID, store.Pending, 0)
+	b.ordered(store.VerbCancel, root.ID)
+	b.wantBits("cancelled", leaf.ID, store.Cancelled, store.CancelAsked)
+	wantRun(b, "what had ended", b.row(middle.ID), ended)
+}
+
+func orderFirst(b *bed) {
+	running, waiting := b.started("running"), b.started("waiting")
+	b.commitRun(b.park(waiting, time.Time{}))
+	for _, verb := range []store.Verb{store.VerbPause, store.VerbCancel} {
+		b.ordered(verb, running.ID, waiting.ID)
+		first := []store.Run{b.row(running.ID), b.row(waiting.ID)}
+		second := b.newOrder(verb, running.ID, waiting.ID)
+		second.Now, second.Reason, second.Actor, second.Error = b.in(time.Hour), "another", "bob", []byte(`"other"`)
+		b.order(second)
+		for _, want := range first {
+			wantRun(b, fmt.Sprintf("verb %d twice, %s", verb, want.Name), b.row(want.ID), want)
+		}
+	}
+}
+
+func orderReplay(b *bed) {
+	for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel} {
+		tree := b.chain(3)
+		leaf := b.left(tree[2], "leaf")
+		b.commitRun(b.park(tree[1], time.Time{}))
+		if verb == store.VerbResume {
+			b.ordered(store.VerbPause, tree[0].ID)
+		}
+		o := b.ordered(verb, tree[0].ID)
+		var before []store.Run
+		for _, id := range []uuid.UUID{tree[0].ID, tree[1].ID, tree[2].ID, leaf.ID} {
+			before = append(before, b.row(id))
+		}
+		o.Now = b.in(time.Hour)
+		b.order(o)
+		if o.Answers[0].Changed != 0 || !o.Answers[0].Found {
+			b.Errorf("verb %d, replayed: answered %+v, want found, and nothing changed", verb, o.Answers[0])
+		}
+		for _, r := range before {
+			wantRun(b, fmt.Sprintf("verb %d, replayed, %s", verb, r.Name), b.row(r.ID), r)
+		}
+	}
+}
+
+func orderUnknown(b *bed) {
+	for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel} {
+		ended, live := b.started(""), b.started("")
+		b.commitRun(b.finish(ended.ID, 1))
+		before := b.row(ended.ID)
+		o := b.newOrder(verb, uuid.New(), ended.ID, live.ID, uuid.New())
+		got := b.order(o)
+		if got[0] != (store.OrderAnswer{}) || got[3] != (store.OrderAnswer{}) {
+			b.Errorf("verb %d of no run: answered %+v and %+v, want neither found", verb, got[0], got[3])
+		}
+		if got[1] != (store.OrderAnswer{Found: true, Status: store.Completed}) {
+			b.Errorf("verb %d of an ended run: answered %+v, want completed, and nothing else", verb, got[1])
+		}
+		wantRun(b, "the ended run", b.row(ended.ID), before)
+		b.wantBits(fmt.Sprintf("verb %d of the run between them", verb), live.ID, store.Running, asked[verb])
+	}
+	b.order(b.newOrder(store.VerbCancel))
+	if rows := b.get("nobody"); rows[0] != nil {
+		b.Error("an order of nothing made a run")
+	}
+}
+
+func orderWakes(b *bed) {
+	waiting, running, busy := b.started("waiting"), b.started("running"), b.started("busy")
+	one, two := b.left(waiting, "charge"), b.left(running, "charge")
+	three := b.begotten(busy, "charge")
+	b.commitRun(b.park(waiting, time.Time{}))
+	b.commitRun(b.park(busy, time.Time{}))
+	o := b.ordered(store.VerbCancel, one.ID, two.ID, three.ID)
+	b.claimOne(b.query(o.Now), waiting.ID)
+	park := b.park(running, b.in(90*time.Hour))
+	b.commitRun(park)
+	if got := b.row(running.ID); !got.WakeAt.Equal(park.Now) {
+		b.Errorf("the running parent parks until %s, want at once: its child was cancelled", show(got.WakeAt))
+	}
+	if got := b.row(busy.ID); !got.WakeAt.IsZero() {
+		b.Errorf("the parent of what still runs wakes at %s, want only when that has ended", show(got.WakeAt))
+	}
+}
+
+func orderLarge(b *bed) {
+	root := b.started("root")
+	batch := &store.Batch{}
+	for i := range 400 {
+		batch.Starts = append(batch.Starts, &store.Start{Run: b.child(root, fmt.Sprint("item-", i)), ParentEpoch: 1})
+	}
+	b.commit(batch)
+	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, root.ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 400, Asked: 1})
+	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 0 {
+		b.Errorf("claimed %d of the cancelled children", len(got.Runs))
+	}
+}
+
+func orderMany(b *bed) {
+	var all []uuid.UUID
+	for range 100 {
+		all = append(all, b.queued("", b.now).ID)
+	}
+	for i, a := range b.order(b.newOrder(store.VerbPause, all...)) {
+		if a != (store.OrderAnswer{Found: true, Status: store.Pending, Changed: 1}) {
+			b.Errorf("run %d: answered %+v", i, a)
+		}
+	}
+	b.ordered(store.VerbResume, all...)
+	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 100 {
+		b.Errorf("resumed: claimed %d, want 100", len(got.Runs))
+	}
+}

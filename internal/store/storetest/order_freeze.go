@@ -1,0 +1,60 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// sleeping is a paused run that waits in each way there is for a time.
+func (b *bed) sleeping() (r store.Run, want []store.Step) {
+	b.Helper()
+	r = b.running("")
+	r.Deadline = b.in(2 * time.Hour)
+	b.commitStart(r)
+	sleep := b.completed(r.ID, 1, "asleep")
+	sleep.Kind, sleep.Output, sleep.NextAt = store.KindSleep, nil, b.in(time.Hour)
+	wait, back := b.receive(r, "wait", "paid"), b.backoff(r.ID, 1, 1, "retry")
+	back.NextAt = b.in(time.Hour)
+	want = []store.Step{sleep, b.completed(r.ID, 1, "done"), back, wait.Step}
+	b.commitReceive(wait)
+	for _, s := range want[:3] {
+		b.commitStep(s, false)
+	}
+	b.commitRun(b.park(r, b.in(time.Hour)))
+	wantSteps(b, "before the pause", b.history(r.ID), want...)
+	return r, want
+}
+
+func orderFreeze(b *bed) {
+	r, want := b.sleeping()
+	pause, resume := b.newOrder(store.VerbPause, r.ID), b.newOrder(store.VerbResume, r.ID)
+	pause.Now, resume.Now, resume.Freeze = b.in(20*time.Minute), b.in(20*time.Minute+5*time.Hour), true
+	b.order(pause)
+	b.order(resume)
+	for i := range want {
+		if !want[i].NextAt.IsZero() {
+			want[i].NextAt = want[i].NextAt.Add(5 * time.Hour)
+		}
+	}
+	wantSteps(b, "what is waited for, five hours later", b.history(r.ID), want...)
+	got := b.row(r.ID)
+	if !got.Deadline.Equal(b.in(7*time.Hour)) || !got.WakeAt.Equal(resume.Now) {
+		b.Errorf("deadline %s, wakes at %s, want %s, and at once", show(got.Deadline), show(got.WakeAt), show(b.in(7*time.Hour)))
+	}
+	b.order(resume)
+	wantSteps(b, "the resume replayed", b.history(r.ID), want...)
+	wantRun(b, "the resume replayed", b.row(r.ID), got)
+}
+
+func orderNoFreeze(b *bed) {
+	r, want := b.sleeping()
+	pause, resume := b.newOrder(store.VerbPause, r.ID), b.newOrder(store.VerbResume, r.ID)
+	pause.Now, resume.Now = b.in(20*time.Minute), b.in(20*time.Minute+5*time.Hour)
+	b.order(pause)
+	b.order(resume)
+	wantSteps(b, "what is waited for", b.history(r.ID), want...)
+	if got := b.row(r.ID); !got.Deadline.Equal(r.Deadline) {
+		b.Errorf("deadline %s, want %s", show(got.Deadline), show(r.Deadline))
+	}
+}

@@ -1,0 +1,97 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var outlines = []test{
+	{"what a run waits for", outlineOpen},
+	{"how far its maps are", outlineMaps},
+	{"another run's, and no run's", outlineNone},
+}
+
+func (b *bed) outline(run uuid.UUID, now time.Time) store.Outline {
+	b.Helper()
+	got, err := b.s.Outline(b.ctx, run, now)
+	if err != nil {
+		b.Fatalf("Outline: %v", err)
+	}
+	return got
+}
+
+func outlineOpen(b *bed) {
+	r := b.started("")
+	sleep := b.completed(r.ID, 1, "asleep")
+	sleep.Kind, sleep.Output, sleep.NextAt = store.KindSleep, nil, b.in(time.Hour)
+	over := sleep
+	over.Name, over.NextAt = "over", b.in(time.Minute)
+	failed := b.completed(r.ID, 1, "failed")
+	failed.Status, failed.Output, failed.Error = store.StepFailed, nil, []byte(`"no"`)
+	wait := b.receive(r, "wait", "paid")
+	child := b.awaited(r, b.left(r, "charge"))
+	began, back := b.began(r.ID, 1, 1, "began"), b.backoff(r.ID, 1, 3, "backoff")
+	b.commitReceive(wait)
+	for _, s := range []store.Step{sleep, over, failed, child, began, back, b.completed(r.ID, 1, "done")} {
+		b.commitStep(s, false)
+	}
+	wantSteps(b, "open", b.outline(r.ID, b.in(10*time.Minute)).Open, sleep, back, began, child, wait.Step)
+	wantSteps(b, "open an hour later", b.outline(r.ID, b.in(2*time.Hour)).Open, back, began, child, wait.Step)
+	b.commitRun(b.park(r, time.Time{}))
+	wantSteps(b, "open while nobody executes it", b.outline(r.ID, b.in(2*time.Hour)).Open, back, began, child, wait.Step)
+}
+
+// What is in a scope is named after it, with this between.
+const inside = "\x1f"
+
+func outlineMaps(b *bed) {
+	r := b.started("")
+	want := make(map[string]int)
+	for name, size := range map[string]int{"resize": 5, "resize2": 2, "empty": 0, "it's 100%_": 3, "rés": 2, "branch" + inside + "resize": 4} {
+		m := b.completed(r.ID, 1, name)
+		m.Kind, m.Output = store.KindMap, []byte(fmt.Sprint(size))
+		b.commitStep(m, false)
+		want[name] = 0
+		for i := range size {
+			item := b.completed(r.ID, 1, fmt.Sprint(name, inside, i))
+			switch i % 3 {
+			case 0:
+				want[name]++
+			case 1:
+				item.Status, item.Output, item.Error = store.StepFailed, nil, []byte(`"no"`)
+				want[name]++
+			default:
+				item = b.backoff(r.ID, 1, 1, item.Name)
+			}
+			b.commitStep(item, false)
+		}
+	}
+	got := b.outline(r.ID, b.now).Maps
+	var last string
+	for _, m := range got {
+		done, ok := want[m.Step.Name]
+		if !ok || m.Done != done || m.Step.Name < last {
+			b.Errorf("map %s: %d done, want %d, in the order of names", short(m.Step.Name), m.Done, done)
+		}
+		last = m.Step.Name
+		b.wantRow("map "+short(m.Step.Name), m.Step)
+	}
+	if len(got) != len(want) {
+		b.Errorf("got %d maps, want %d", len(got), len(want))
+	}
+}
+
+func outlineNone(b *bed) {
+	one, two := b.started("one"), b.started("two")
+	b.commitReceive(b.receive(two, "wait", "paid"))
+	b.tag(two.ID, store.Tag{Key: "team", Value: "red"})
+	for _, id := range []uuid.UUID{one.ID, uuid.New()} {
+		if got := b.outline(id, b.now); len(got.Open)+len(got.Maps)+len(got.Tags) != 0 {
+			b.Errorf("got %+v, want nothing", got)
+		}
+	}
+}

@@ -1,0 +1,331 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var receives = []test{
+	{"none is there: the run waits, until the time first given", receiveWaits},
+	{"what is waited for is taken", receiveTakes},
+	{"of its own run and name alone", receiveOwn},
+	{"the next owner keeps the time", receiveTakenOver},
+	{"the next attempt has its own time", receiveNextAttempt},
+	{"an end is recorded as given when none is there", receiveTimeout},
+	{"a signal that is there goes before the end", receiveSignalFirst},
+	{"an ended step takes nothing", receiveEnded},
+	{"a replay takes nothing", receiveReplay},
+	{"an older epoch, and what does not run, are fenced", receiveFenced},
+	{"several in one batch", receiveSeveral},
+	{"what was asked of the run is told", receiveAsked},
+	{"a signal against the end of the wait", func(b *bed) { raceTimeout(b, b.s) }},
+}
+
+// receive waits for a signal, at a run's epoch, for an hour.
+func (b *bed) receive(r store.Run, step, signal string) *store.Receive {
+	s := b.began(r.ID, r.Epoch, 1, step)
+	s.Kind, s.NextAt = store.KindReceive, b.in(time.Hour)
+	return &store.Receive{Step: s, Signal: signal}
+}
+
+// timeout ends a wait that began with the same values.
+func (b *bed) timeout(r store.Run, step, signal string) *store.Receive {
+	w := b.receive(r, step, signal)
+	w.Step.Status, w.Step.Error, w.Step.EndedAt = store.StepFailed, []byte(`"late"`), b.in(2*time.Hour)
+	return w
+}
+
+func (b *bed) commitReceive(w *store.Receive) *store.Receive {
+	b.Helper()
+	b.commit(&store.Batch{Receives: []*store.Receive{w}})
+	return w
+}
+
+// wantTaken compares a receive's end with a signal's payload, and its row with the answer.
+func (b *bed) wantTaken(what string, w *store.Receive, payload []byte) {
+	b.Helper()
+	wantOutcome(b, what, w.Outcome, store.Written)
+	if w.Recorded == nil {
+		b.Errorf("%s: no row is attached", what)
+		return
+	}
+	want := *w.Recorded
+	want.RunID, want.Name, want.Kind, want.Status, want.Attempt = w.Step.RunID, w.Step.Name, w.Step.Kind, store.StepCompleted, w.Step.Attempt
+	want.Epoch, want.Output, want.Error = w.Step.Epoch, payload, nil
+	wantFields(b, what+": the row attached", *w.Recorded, want)
+	b.wantRow(what, *w.Recorded)
+}
+
+// wantWaiting is that a receive found nothing.
+func (b *bed) wantWaiting(what string, w *store.Receive) {
+	b.Helper()
+	wantOutcome(b, what, w.Outcome, store.Written)
+	wantRecorded(b, what, w.Recorded, w.Step)
+	b.wantRow(what, w.Step)
+}
+
+// wantRow compares one checkpoint of a history.
+func (b *bed) wantRow(what string, want store.Step) {
+	b.Helper()
+	for _, s := range b.history(want.RunID) {
+		if s.Name == want.Name {
+			wantFields(b, what+": its checkpoint", s, want)
+			return
+		}
+	}
+	b.Errorf("%s: there is no checkpoint %s", what, short(want.Name))
+}
+
+func receiveWaits(b *bed) {
+	r := b.started("")
+	first := b.receive(r, "wait", "paid")
+	b.wantWaiting("first", b.commitReceive(first))
+	b.wantWaiting("replayed", b.commitReceive(first))
+	later := b.receive(r, "wait", "paid")
+	later.Step.StartedAt, later.Step.NextAt = b.in(time.Minute), b.in(9*time.Hour)
+	b.commitReceive(later)
+	wantOutcome(b, "a later look", later.Outcome, store.Written)
+	wantRecorded(b, "a later look", later.Recorded, first.Step)
+	wantSteps(b, "history", b.history(r.ID), first.Step)
+	forever := b.receive(r, "forever", "paid")
+	forever.Step.NextAt = time.Time{}
+	b.wantWaiting("without a time", b.commitReceive(forever))
+	wantRun(b, "the run, which no receive changes", b.row(r.ID), r)
+}
+
+func receiveTakes(b *bed) {
+	r := b.started("")
+	b.commitReceive(b.receive(r, "wait", "paid"))
+	one, two := b.sent(r.ID, "paid", 0), b.sent(r.ID, "paid", 1)
+	later := b.receive(r, "wait", "paid")
+	later.Step.StartedAt, later.Step.NextAt, later.Step.EndedAt = b.in(time.Minute), b.in(9*time.Hour), b.in(time.Minute)
+	b.wantTaken("the one that waited", b.commitReceive(later), one.Payload)
+	if got := later.Recorded; got != nil && (!got.StartedAt.Equal(b.now) || !got.EndedAt.Equal(b.in(time.Minute))) {
+		b.Errorf("it began to wait at %s and ended at %s, want %s and %s", show(got.StartedAt), show(got.EndedAt), show(b.now), show(b.in(time.Minute)))
+	}
+	b.wantTaken("one that never waited", b.commitReceive(b.receive(r, "next", "paid")), two.Payload)
+	b.wantWaiting("one more", b.commitReceive(b.receive(r, "more", "paid")))
+}
+
+func receiveOwn(b *bed) {
+	r, other := b.started("r"), b.started("other")
+	child := b.begotten(r, "child")
+	b.sent(r.ID, "other", 0)
+	b.sent(r.ID, "paid ", 0)
+	b.sent(r.ID, "", 0)
+	b.sent(other.ID, "paid", 0)
+	b.sent(child.ID, "paid", 0)
+	b.wantWaiting("the receive", b.commitReceive(b.receive(r, "wait", "paid")))
+}
+
+func receiveTakenOver(b *bed) {
+	r := b.queued("", b.now)
+	b.claimOne(b.query(b.now), r.ID)
+	r.Epoch = 1
+	first := b.commitReceive(b.receive(r, "wait", "paid"))
+	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
+	r.Epoch = 2
+	second := b.receive(r, "wait", "paid")
+	second.Step.StartedAt, second.Step.NextAt = b.in(2*time.Hour), b.in(9*time.Hour)
+	b.commitReceive(second)
+	wantOutcome(b, "the next owner's look", second.Outcome, store.Written)
+	if got := second.Recorded; got == nil || got.Status != store.StepStarted || !got.NextAt.Equal(first.Step.NextAt) || !got.StartedAt.Equal(first.Step.StartedAt) {
+		b.Errorf("the next owner's look: got %+v, want it started with the times of the first", got)
+	}
+	w := b.sent(r.ID, "paid", 0)
+	b.wantTaken("the next owner's second look", b.commitReceive(second), w.Payload)
+}
+
+func receiveNextAttempt(b *bed) {
+	r := b.started("")
+	b.commitReceive(b.receive(r, "wait", "paid"))
+	next := b.receive(r, "wait", "paid")
+	next.Step.Attempt, next.Step.NextAt = 2, b.in(5*time.Hour)
+	b.wantWaiting("the next attempt", b.commitReceive(next))
+	last := b.receive(r, "wait", "paid")
+	last.Step.Attempt, last.Step.NextAt = 3, time.Time{}
+	b.wantWaiting("the last attempt, without a time", b.commitReceive(last))
+	w := b.sent(r.ID, "paid", 0)
+	b.wantTaken("the last attempt", b.commitReceive(last), w.Payload)
+}
+
+func receiveTimeout(b *bed) {
+	r := b.started("")
+	b.commitReceive(b.receive(r, "failed", "paid"))
+	b.commitReceive(b.receive(r, "completed", "paid"))
+	failed, completed, at := b.timeout(r, "failed", "paid"), b.timeout(r, "completed", "paid"), b.timeout(r, "at once", "paid")
+	completed.Step.Status, completed.Step.Output, completed.Step.Error = store.StepCompleted, []byte(`"default"`), nil
+	for _, w := range []*store.Receive{failed, completed, at} {
+		b.wantWaiting(w.Step.Name, b.commitReceive(w))
+	}
+	b.sent(r.ID, "paid", 0)
+	for _, w := range []*store.Receive{failed, completed, at} {
+		late := b.commitReceive(b.receive(r, w.Step.Name, "paid"))
+		wantOutcome(b, "a look after it has "+w.Step.Name, late.Outcome, store.Adopted)
+		wantRecorded(b, "a look after it has "+w.Step.Name, late.Recorded, w.Step)
+	}
+}
+
+func receiveSignalFirst(b *bed) {
+	r := b.started("")
+	b.commitReceive(b.receive(r, "wait", "paid"))
+	w := b.sent(r.ID, "paid", 0)
+	b.wantTaken("the end of the wait", b.commitReceive(b.timeout(r, "wait", "paid")), w.Payload)
+	w = b.sent(r.ID, "paid", 1)
+	b.wantTaken("an end at once", b.commitReceive(b.timeout(r, "none", "paid")), w.Payload)
+}
+
+func receiveEnded(b *bed) {
+	r := b.started("")
+	first := b.sent(r.ID, "paid", 0)
+	taken := b.commitReceive(b.receive(r, "taken", "paid"))
+	b.wantTaken("the first", taken, first.Payload)
+	row := *taken.Recorded
+	late := b.commitReceive(b.timeout(r, "late", "paid"))
+	second := b.sent(r.ID, "paid", 1)
+	for _, change := range []func(*store.Receive){
+		func(w *store.Receive) { w.Step.Attempt = 2 },
+		func(w *store.Receive) {
+			w.Step.Attempt, w.Step.Status, w.Step.Error = 2, store.StepFailed, []byte(`"no"`)
+		},
+	} {
+		one, two := b.receive(r, "taken", "paid"), b.receive(r, "late", "paid")
+		change(one)
+		change(two)
+		wantOutcome(b, "over a taken one", b.commitReceive(one).Outcome, store.Adopted)
+		wantRecorded(b, "over a taken one", one.Recorded, row)
+		wantOutcome(b, "over a late one", b.commitReceive(two).Outcome, store.Adopted)
+		wantRecorded(b, "over a late one", two.Recorded, late.Step)
+	}
+	b.wantTaken("what none of them took", b.commitReceive(b.receive(r, "next", "paid")), second.Payload)
+}
+
+// An answer that was lost: the row is told, and nothing is taken again.
+func receiveReplay(b *bed) {
+	r := b.started("")
+	first, second := b.sent(r.ID, "paid", 0), b.sent(r.ID, "paid", 1)
+	w := b.commitReceive(b.receive(r, "wait", "paid"))
+	b.wantTaken("the first", w, first.Payload)
+	row := *w.Recorded
+	late := b.commitReceive(b.timeout(r, "late", "never"))
+	for range 2 {
+		for _, w := range []*store.Receive{w, late} {
+			w.Outcome, w.Recorded = store.Fenced, &store.Step{}
+			if b.commitReceive(w); w.Outcome != store.Written && w.Outcome != store.Adopted {
+				b.Errorf("%s, replayed: got %s, want written or adopted", w.Step.Name, outcomeWords[w.Outcome])
+			}
+		}
+		wantRecorded(b, "replayed", w.Recorded, row)
+		wantRecorded(b, "late, replayed", late.Recorded, late.Step)
+	}
+	b.wantTaken("what the replay did not take", b.commitReceive(b.receive(r, "next", "paid")), second.Payload)
+}
+
+func receiveFenced(b *bed) {
+	id, _ := store.NewRootID("")
+	w := b.commitReceive(b.receive(store.Run{ID: id, Epoch: 1}, "wait", "paid"))
+	wantOutcome(b, "no run", w.Outcome, store.Fenced)
+	wantState(b, "no run", w.State, store.RunState{})
+	r := b.queued("", b.now)
+	b.claimOne(b.query(b.now), r.ID)
+	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
+	message := b.sent(r.ID, "paid", 0)
+	for _, r.Epoch = range []int32{1, 3} {
+		for _, w := range []*store.Receive{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
+			what := fmt.Sprintf("epoch %d of a run at 2, %s", r.Epoch, w.Step.Status)
+			wantOutcome(b, what, b.commitReceive(w).Outcome, store.Fenced)
+			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: 2})
+		}
+	}
+	wantSteps(b, "history", b.history(r.ID))
+	r.Epoch = 2
+	taken := b.commitReceive(b.receive(r, "wait", "paid"))
+	b.wantTaken("the owner's", taken, message.Payload)
+	r.Epoch = 1
+	wantOutcome(b, "a superseded one's of what was taken", b.commitReceive(b.receive(r, "wait", "paid")).Outcome, store.Fenced)
+	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
+		r := b.started("")
+		b.sent(r.ID, "paid", 0)
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status, EndedAt: b.now})
+		w := b.commitReceive(b.receive(r, "wait", "paid"))
+		wantOutcome(b, "a run that is "+status.String(), w.Outcome, store.Fenced)
+		wantState(b, status.String(), w.State, leftState(status))
+		wantSteps(b, status.String(), b.history(r.ID))
+	}
+}
+
+func receiveSeveral(b *bed) {
+	r, other := b.started("r"), b.started("other")
+	want := map[string]bool{string(b.sent(r.ID, "paid", 0).Payload): true, string(b.sent(r.ID, "paid", 1).Payload): true}
+	third := b.sent(r.ID, "paid", 2)
+	sold := b.sent(r.ID, "sold", 0)
+	batch := &store.Batch{Receives: []*store.Receive{
+		b.receive(r, "b", "paid"), b.receive(other, "c", "paid"), b.receive(r, "c", "sold"), b.receive(r, "a", "paid"),
+	}}
+	b.commit(batch)
+	for _, w := range []*store.Receive{batch.Receives[0], batch.Receives[3]} {
+		wantOutcome(b, w.Step.Name, w.Outcome, store.Written)
+		if w.Recorded == nil || !want[string(w.Recorded.Output)] {
+			b.Errorf("%s: got %+v, want one of the two oldest, not taken by the other", w.Step.Name, w.Recorded)
+			continue
+		}
+		delete(want, string(w.Recorded.Output))
+	}
+	b.wantWaiting("another run's", batch.Receives[1])
+	b.wantTaken("another name's", batch.Receives[2], sold.Payload)
+	two := []*store.Receive{b.receive(r, "d", "paid"), b.receive(r, "e", "paid")}
+	b.commit(&store.Batch{Receives: two})
+	if two[0].Recorded.Status != store.StepCompleted {
+		two[0], two[1] = two[1], two[0]
+	}
+	b.wantTaken("one of two for one signal", two[0], third.Payload)
+	b.wantWaiting("the other of two for one signal", two[1])
+}
+
+func receiveAsked(b *bed) {
+	for verb, bit := range map[store.Verb]store.Bits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelAsked} {
+		r := b.started("")
+		b.ordered(verb, r.ID)
+		w := b.sent(r.ID, "paid", 0)
+		taken := b.commitReceive(b.receive(r, "taken", "paid"))
+		b.wantTaken("a receive of a run of which something is asked", taken, w.Payload)
+		waits := b.commitReceive(b.receive(r, "waits", "paid"))
+		b.wantWaiting("a second one", waits)
+		for _, w := range []*store.Receive{taken, waits} {
+			if w.State.Control != bit {
+				b.Errorf("%s: it is told of %d, want %d", w.Step.Name, w.State.Control, bit)
+			}
+		}
+	}
+}
+
+// raceTimeout: a signal is sent while a wait ends. Exactly one of the two is recorded, and
+// the signal is taken or still there.
+func raceTimeout(b *bed, s store.Store) {
+	other := b.through(s)
+	for i := range 200 {
+		r := b.started("")
+		b.commitReceive(b.receive(r, "wait", "paid"))
+		end, w := b.timeout(r, "wait", "paid"), b.message(r.ID, "paid", 0)
+		b.together(2, func(i int) error {
+			if i == 0 {
+				return b.s.Commit(b.ctx, &store.Batch{Receives: []*store.Receive{end}})
+			}
+			return other.s.Commit(b.ctx, &store.Batch{Signals: []*store.Signal{&w}})
+		})
+		wantOutcome(b, "the signal", w.Outcome, store.Written)
+		after := b.commitReceive(b.receive(r, "next", "paid"))
+		if end.Recorded != nil && end.Recorded.Status == store.StepCompleted {
+			b.wantTaken("the end of the wait", end, w.Payload)
+			wantOutcome(b, "the next", after.Outcome, store.Written)
+			if after.Recorded == nil || after.Recorded.Status != store.StepStarted {
+				b.Fatalf("round %d: the signal was taken twice", i)
+			}
+			continue
+		}
+		b.wantWaiting("the end of the wait", end)
+		b.wantTaken("the next", after, w.Payload)
+	}
+}

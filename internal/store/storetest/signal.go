@@ -1,0 +1,358 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var signals = []test{
+	{"one that comes before the wait is kept", signalKept},
+	{"first in, first out", signalOrder},
+	{"a key is used once", signalKey},
+	{"a replay is written, and is no second one", signalReplay},
+	{"an ended run fences", signalEnded},
+	{"a missing run fences", signalMissing},
+	{"it wakes a waiting run", signalWakes},
+	{"it is kept for a running one", signalMarks},
+	{"a new or paused run does not start for it", signalLeaves},
+	{"every payload is kept bytewise", signalPayloads},
+	{"every name and key is kept bytewise", signalNames},
+	{"a large batch in any order", signalMany},
+	{"a bad value fails all or nothing", signalBadValue},
+	{"many senders: none lost, none twice", func(b *bed) { pairSenders(b, b.s) }},
+	{"against a park", func(b *bed) { raceWake(b, b.s) }},
+}
+
+// message is a signal whose payload names it, sent so many seconds after the beginning.
+func (b *bed) message(run uuid.UUID, name string, second int) store.Signal {
+	id := uuid.Must(uuid.NewV7())
+	return store.Signal{
+		Run: run, ID: id, Name: name, Payload: []byte(fmt.Sprintf(`"%s %s"`, name, id)), CreatedAt: b.in(time.Duration(second) * time.Second),
+	}
+}
+
+func (b *bed) commitSignal(w store.Signal) *store.Signal {
+	b.Helper()
+	b.commit(&store.Batch{Signals: []*store.Signal{&w}})
+	return &w
+}
+
+// sent commits a signal that must be new.
+func (b *bed) sent(run uuid.UUID, name string, second int) store.Signal {
+	b.Helper()
+	w := b.message(run, name, second)
+	wantOutcome(b, "signal "+name, b.commitSignal(w).Outcome, store.Written)
+	return w
+}
+
+// wantExisting compares the signal that an adopted one came back with.
+func wantExisting(b *bed, what string, got *store.Signal, want store.Signal) {
+	b.Helper()
+	if got == nil {
+		b.Errorf("%s: no signal is attached", what)
+		return
+	}
+	same := *got
+	same.Outcome, same.Existing, same.State = want.Outcome, want.Existing, want.State
+	wantFields(b, what+": the signal attached", same, want)
+}
+
+func signalKept(b *bed) {
+	r := b.started("")
+	w := b.sent(r.ID, "paid", 0)
+	wantSteps(b, "the history, which no signal changes", b.history(r.ID))
+	got := b.row(r.ID)
+	wantRun(b, "the run, which goes on", got, r)
+	b.wantTaken("the receive", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
+}
+
+func signalOrder(b *bed) {
+	r := b.started("")
+	var want []store.Signal
+	for i := range 30 {
+		w := b.message(r.ID, "paid", i/3) // of three at one time, the ID decides
+		if i%2 == 0 {
+			w.ID = uuid.New()
+		}
+		want = append(want, w)
+	}
+	for _, i := range rand.Perm(len(want)) {
+		b.commitSignal(want[i])
+		b.sent(r.ID, "other", i)
+	}
+	slices.SortFunc(want, func(l, r store.Signal) int {
+		if c := l.CreatedAt.Compare(r.CreatedAt); c != 0 {
+			return c
+		}
+		return bytes.Compare(l.ID[:], r.ID[:])
+	})
+	for i, w := range want {
+		name := fmt.Sprint("wait-", i)
+		b.wantTaken(name, b.commitReceive(b.receive(r, name, "paid")), w.Payload)
+	}
+	b.wantWaiting("one more", b.commitReceive(b.receive(r, "one more", "paid")))
+}
+
+func signalKey(b *bed) {
+	r, stranger := b.started(""), b.started("")
+	first := b.message(r.ID, "paid", 0)
+	first.Key = "payment-1"
+	wantOutcome(b, "the first", b.commitSignal(first).Outcome, store.Written)
+	again := func(when string) {
+		b.Helper()
+		for what, change := range map[string]func(*store.Signal){
+			"the same again":                  func(w *store.Signal) { w.Payload = first.Payload },
+			"another payload":                 func(w *store.Signal) { w.Payload = []byte(`"other"`) },
+			"another name":                    func(w *store.Signal) { w.Name = "refunded" },
+			"a time before it":                func(w *store.Signal) { w.CreatedAt = b.in(-time.Hour) },
+			"no payload, and everything else": func(w *store.Signal) { w.Payload, w.Name = nil, "void" },
+		} {
+			second := b.message(r.ID, "paid", 1)
+			second.Key = first.Key
+			change(&second)
+			w := b.commitSignal(second)
+			wantOutcome(b, what+", "+when, w.Outcome, store.Adopted)
+			wantExisting(b, what+", "+when, w.Existing, first)
+		}
+	}
+	again("while it waits")
+	b.wantTaken("the receive", b.commitReceive(b.receive(r, "wait", "paid")), first.Payload)
+	again("when it was taken")
+	b.wantWaiting("a second receive", b.commitReceive(b.receive(r, "wait more", "paid")))
+	elsewhere := b.message(stranger.ID, "paid", 0)
+	elsewhere.Key = first.Key
+	wantOutcome(b, "the key in another run", b.commitSignal(elsewhere).Outcome, store.Written)
+	for range 3 {
+		b.sent(r.ID, "without", 0) // no key is no key in common
+	}
+	one, two := b.message(r.ID, "twice", 0), b.message(r.ID, "twice", 1)
+	one.Key, two.Key = "both", "both"
+	b.commit(&store.Batch{Signals: []*store.Signal{&one, &two}})
+	winner, loser := &one, &two
+	if one.Outcome != store.Written {
+		winner, loser = loser, winner
+	}
+	wantOutcome(b, "one of two in a batch", winner.Outcome, store.Written)
+	wantOutcome(b, "the other of two in a batch", loser.Outcome, store.Adopted)
+	want := *winner
+	want.Outcome = loser.Outcome
+	wantExisting(b, "the other of two in a batch", loser.Existing, want)
+}
+
+func signalReplay(b *bed) {
+	r := b.started("")
+	plain, keyed := b.message(r.ID, "paid", 0), b.message(r.ID, "paid", 1)
+	keyed.Key = "payment-1"
+	batch := &store.Batch{Signals: []*store.Signal{&plain, &keyed}}
+	again := func(when string) {
+		b.Helper()
+		for _, w := range batch.Signals {
+			w.Outcome, w.Existing, w.State = store.Fenced, &store.Signal{}, store.RunState{Found: true} // answers of an earlier try
+		}
+		b.commit(batch)
+		for _, w := range batch.Signals {
+			wantOutcome(b, "key "+short(w.Key)+", "+when, w.Outcome, store.Written)
+			if w.Existing != nil {
+				b.Errorf("key %q, %s: a signal is attached to a written one", w.Key, when)
+			}
+		}
+	}
+	again("first")
+	again("replayed")
+	b.wantTaken("the first receive", b.commitReceive(b.receive(r, "one", "paid")), plain.Payload)
+	again("replayed when one was taken")
+	b.wantTaken("the second receive", b.commitReceive(b.receive(r, "two", "paid")), keyed.Payload)
+	again("replayed when both were")
+	b.wantWaiting("a third receive", b.commitReceive(b.receive(r, "three", "paid")))
+	b.commitRun(b.finish(r.ID, 1))
+	again("replayed after the run's end")
+}
+
+func signalEnded(b *bed) {
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
+		r := b.started("")
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status, EndedAt: b.now})
+		before := b.row(r.ID)
+		for _, key := range []string{"", "payment-1"} {
+			w := b.message(r.ID, "paid", 0)
+			w.Key = key
+			got := b.commitSignal(w)
+			wantOutcome(b, "a signal to a run that is "+status.String(), got.Outcome, store.Fenced)
+			wantState(b, status.String(), got.State, store.RunState{Found: true, Status: status, Epoch: 1})
+		}
+		wantRun(b, "the run, "+status.String(), b.row(r.ID), before)
+	}
+	r := b.started("")
+	last, end := b.message(r.ID, "paid", 0), b.finish(r.ID, 1)
+	b.commit(&store.Batch{Signals: []*store.Signal{&last}, Runs: []*store.RunWrite{&end}})
+	wantOutcome(b, "a signal with the end", last.Outcome, store.Written)
+	wantOutcome(b, "the end with a signal", end.Outcome, store.Written)
+}
+
+func signalMissing(b *bed) {
+	id, _ := store.NewRootID("")
+	w := b.commitSignal(b.message(id, "paid", 0))
+	wantOutcome(b, "a signal to no run", w.Outcome, store.Fenced)
+	wantState(b, "a signal to no run", w.State, store.RunState{})
+}
+
+func signalWakes(b *bed) {
+	for _, wakeAt := range []time.Time{{}, b.in(5 * time.Hour)} {
+		r := b.started("")
+		b.commitReceive(b.receive(r, "wait", "paid"))
+		b.commitRun(b.park(r, wakeAt))
+		if got := b.claim(b.query(b.in(2 * time.Hour))); len(got.Runs) != 0 {
+			b.Fatalf("claimed before the signal: %v", ids(got.Runs))
+		}
+		w := b.sent(r.ID, "paid", 0)
+		b.claimOne(b.query(b.in(time.Minute)), r.ID)
+		r.Epoch = 2
+		b.wantTaken("the receive", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
+		b.commitRun(b.finish(r.ID, 2))
+	}
+	child := b.begotten(b.started(""), "charge")
+	b.commitRun(b.park(child, time.Time{}))
+	b.sent(child.ID, "paid", 0)
+	b.claimOne(b.query(b.in(time.Minute)), child.ID)
+}
+
+func signalMarks(b *bed) {
+	for _, wakeAt := range []time.Time{{}, b.in(5 * time.Hour)} {
+		r := b.started("")
+		b.sent(r.ID, "paid", 0)
+		b.commitRun(b.park(r, wakeAt))
+		if got := b.row(r.ID); got.Status != store.Waiting || !got.WakeAt.Equal(b.park(r, wakeAt).Now) {
+			b.Errorf("parked after a signal: %s, wakes at %s, want waiting, at once", got.Status, show(got.WakeAt))
+		}
+		b.claimOne(b.query(b.in(time.Minute)), r.ID)
+		r.Epoch = 2
+		b.commitRun(b.park(r, wakeAt))
+		if got := b.row(r.ID); !got.WakeAt.Equal(wakeAt) {
+			b.Errorf("parked again: wakes at %s, want %s", show(got.WakeAt), show(wakeAt))
+		}
+	}
+	r := b.started("") // looks, hears of a signal, and parks, all in one batch
+	rec, w, park := b.receive(r, "wait", "paid"), b.message(r.ID, "paid", 0), b.park(r, time.Time{})
+	b.commit(&store.Batch{Receives: []*store.Receive{rec}, Signals: []*store.Signal{&w}, Runs: []*store.RunWrite{&park}})
+	b.wantWaiting("a receive before the signal of its batch", rec)
+	b.claimOne(b.query(b.in(time.Minute)), r.ID)
+}
+
+func signalLeaves(b *bed) {
+	later := b.queued("later", b.in(50*time.Hour))
+	paused := b.started("paused")
+	b.commitRun(b.park(paused, time.Time{}))
+	b.ordered(store.VerbPause, paused.ID)
+	for _, r := range []store.Run{later, paused} {
+		before := b.row(r.ID)
+		b.sent(r.ID, "paid", 0)
+		wantRun(b, "the run, "+r.Name, b.row(r.ID), before)
+	}
+	b.ordered(store.VerbResume, paused.ID)
+	b.claimOne(b.query(b.in(time.Minute)), paused.ID)
+	paused.Epoch = 2
+	if rec := b.commitReceive(b.receive(paused, "wait", "paid")); rec.Recorded == nil || rec.Recorded.Status != store.StepCompleted {
+		b.Error("what was sent to a paused run is not received when it was resumed")
+	}
+}
+
+func signalPayloads(b *bed) {
+	r := b.started("")
+	for name, payload := range oddPayloads() {
+		w := b.message(r.ID, name, 0)
+		w.Payload, w.Key = payload, name
+		wantOutcome(b, name, b.commitSignal(w).Outcome, store.Written)
+		wantOutcome(b, name+", replayed", b.commitSignal(w).Outcome, store.Written)
+		second := w
+		second.ID = uuid.New()
+		wantExisting(b, name, b.commitSignal(second).Existing, w)
+		b.wantTaken(name, b.commitReceive(b.receive(r, "wait for "+name, name)), payload)
+	}
+}
+
+func signalNames(b *bed) {
+	r := b.started("")
+	batch := &store.Batch{}
+	for _, name := range oddNames() {
+		w := b.message(r.ID, name, 0)
+		w.Key, w.Payload = name, []byte("the signal "+name)
+		batch.Signals = append(batch.Signals, &w)
+	}
+	b.commit(batch)
+	for _, w := range batch.Signals {
+		wantOutcome(b, "signal "+short(w.Name), w.Outcome, store.Written)
+		if w.Key != "" {
+			second := b.message(r.ID, "", 0)
+			second.Key = w.Key
+			wantOutcome(b, "the key "+short(w.Key)+" again", b.commitSignal(second).Outcome, store.Adopted)
+		}
+		b.wantTaken("signal "+short(w.Name), b.commitReceive(b.receive(r, w.Name, w.Name)), w.Payload)
+	}
+}
+
+func signalMany(b *bed) {
+	var runs []store.Run
+	batch := &store.Batch{}
+	for i := range 20 {
+		r := b.started("")
+		runs = append(runs, r)
+		for j := range 15 {
+			w := b.message(r.ID, "paid", j)
+			batch.Signals = append(batch.Signals, &w)
+		}
+		switch i % 4 {
+		case 1:
+			b.commitRun(b.park(r, time.Time{}))
+		case 2:
+			b.commitRun(b.finish(r.ID, 1))
+		}
+	}
+	rand.Shuffle(len(batch.Signals), func(i, j int) { batch.Signals[i], batch.Signals[j] = batch.Signals[j], batch.Signals[i] })
+	b.commit(batch)
+	for _, w := range batch.Signals {
+		want := store.Written
+		if i := slices.IndexFunc(runs, func(r store.Run) bool { return r.ID == w.Run }); i%4 == 2 {
+			want = store.Fenced
+		}
+		wantOutcome(b, "a signal", w.Outcome, want)
+	}
+	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 5 {
+		b.Errorf("claimed %d runs, want the 5 that waited", len(got.Runs))
+	}
+	for j := range 15 {
+		name := fmt.Sprint("wait-", j)
+		rec := b.commitReceive(b.receive(runs[0], name, "paid"))
+		if rec.Recorded == nil || rec.Recorded.Status != store.StepCompleted {
+			b.Errorf("receive %d of the first run took nothing", j)
+		}
+	}
+}
+
+func signalBadValue(b *bed) {
+	r := b.started("")
+	for _, bad := range []string{"a\x00b", "\xff"} {
+		for place, spoil := range map[string]func(*store.Signal){
+			"a name": func(w *store.Signal) { w.Name = bad },
+			"a key":  func(w *store.Signal) { w.Key = bad },
+		} {
+			good, spoiled := b.message(r.ID, "good", 0), b.message(r.ID, "spoiled", 0)
+			spoil(&spoiled)
+			err := b.s.Commit(b.ctx, &store.Batch{Signals: []*store.Signal{&good, &spoiled}})
+			if err != nil && !errors.Is(err, store.ErrBadData) {
+				b.Errorf("%q as %s: got %v, want ErrBadData or success", bad, place, err)
+			}
+			rec := b.commitReceive(b.receive(r, uuid.NewString(), "good"))
+			if taken := rec.Recorded.Status == store.StepCompleted; taken != (err == nil) {
+				b.Errorf("%q as %s: Commit answered %v, and the good signal is there: %v", bad, place, err, taken)
+			}
+		}
+	}
+}

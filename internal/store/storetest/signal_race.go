@@ -1,0 +1,87 @@
+package storetest
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// pairSenders: many send through both handles while one receives. Each sender's signals
+// arrive in its order.
+func pairSenders(b *bed, s store.Store) {
+	const senders, each = 12, 15
+	r := b.started("")
+	handles := []*bed{b, b.through(s)}
+	var sent atomic.Int32
+	var got []string
+	b.together(senders+1, func(i int) error {
+		if i < senders {
+			defer sent.Add(1)
+			for k := range each {
+				w := b.message(r.ID, "paid", k)
+				w.Payload = []byte(fmt.Sprintf("%02d-%02d", i, k))
+				if err := handles[i%2].s.Commit(b.ctx, &store.Batch{Signals: []*store.Signal{&w}}); err != nil {
+					return err
+				}
+				if w.Outcome != store.Written {
+					return fmt.Errorf("signal %s: %s", w.Payload, outcomeWords[w.Outcome])
+				}
+			}
+			return nil
+		}
+		for {
+			all := sent.Load() == senders // before the look that may find nothing
+			rec := b.receive(r, fmt.Sprint("wait-", len(got)), "paid")
+			if err := handles[len(got)%2].s.Commit(b.ctx, &store.Batch{Receives: []*store.Receive{rec}}); err != nil {
+				return err
+			}
+			switch {
+			case rec.Outcome != store.Written:
+				return fmt.Errorf("receive %d: %s", len(got), outcomeWords[rec.Outcome])
+			case rec.Recorded.Status == store.StepCompleted:
+				got = append(got, string(rec.Recorded.Output))
+			case all:
+				return nil
+			}
+		}
+	})
+	next := make(map[string]int)
+	for _, text := range got {
+		sender, k := text[:2], 0
+		if _, err := fmt.Sscanf(text[3:], "%d", &k); err != nil || k != next[sender] {
+			b.Errorf("received %s, want number %d of its sender", text, next[sender])
+		}
+		next[sender] = k + 1
+	}
+	if len(got) != senders*each {
+		b.Errorf("received %d signals, %d were sent", len(got), senders*each)
+	}
+}
+
+// raceWake: a run looks for a signal, and parks, while one is sent. It has it, or is
+// claimable and then finds it.
+func raceWake(b *bed, s store.Store) {
+	other := b.through(s)
+	for range 60 {
+		r := b.started("")
+		rec, w, park := b.receive(r, "wait", "paid"), b.message(r.ID, "paid", 0), b.park(r, time.Time{})
+		b.together(2, func(i int) error {
+			if i == 1 {
+				return other.s.Commit(b.ctx, &store.Batch{Signals: []*store.Signal{&w}})
+			}
+			if err := b.s.Commit(b.ctx, &store.Batch{Receives: []*store.Receive{rec}}); err != nil || rec.Recorded.Status == store.StepCompleted {
+				return err
+			}
+			return b.s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&park}})
+		})
+		wantOutcome(b, "the signal", w.Outcome, store.Written)
+		if r.Epoch = 1; rec.Recorded.Status != store.StepCompleted {
+			b.claimOne(b.query(b.in(time.Minute)), r.ID)
+			r.Epoch = 2
+			b.wantTaken("when woken", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
+		}
+		b.commitRun(b.finish(r.ID, r.Epoch))
+	}
+}

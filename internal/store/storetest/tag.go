@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var tags = []test{
+	{"set, replaced and removed", tagSet},
+	{"with a start, if that creates the run", tagStart},
+	{"no run", tagMissing},
+	{"an ended run", tagEnded},
+	{"every key and value is kept bytewise", tagNames},
+}
+
+// tag sets tags of a run that must be there.
+func (b *bed) tag(run uuid.UUID, tags ...store.Tag) {
+	b.Helper()
+	if found, err := b.s.Tag(b.ctx, run, tags); err != nil || !found {
+		b.Fatalf("Tag: %v, %v, want the run to be found", found, err)
+	}
+}
+
+func (b *bed) wantTags(what string, run uuid.UUID, want ...store.Tag) {
+	b.Helper()
+	if got := b.outline(run, b.now).Tags; !slices.Equal(got, want) {
+		b.Errorf("%s: tags %q, want %q", what, got, want)
+	}
+}
+
+func tagSet(b *bed) {
+	r, other := b.started("r"), b.started("other")
+	b.wantTags("new", r.ID)
+	red, blue, cost := store.Tag{Key: "team", Value: "red"}, store.Tag{Key: "team", Value: "blue"}, store.Tag{Key: "cost.centre", Value: "7"}
+	b.tag(r.ID, red, cost)
+	b.tag(other.ID, blue)
+	b.wantTags("set", r.ID, cost, red)
+	b.tag(r.ID, red)
+	b.wantTags("set again", r.ID, cost, red)
+	b.tag(r.ID, blue)
+	b.wantTags("replaced", r.ID, cost, blue)
+	b.tag(r.ID, store.Tag{Key: "cost.centre"}, red, store.Tag{Key: "never"})
+	b.wantTags("removed", r.ID, red)
+	b.tag(r.ID, store.Tag{Key: "team"})
+	b.wantTags("all removed", r.ID)
+	b.tag(r.ID)
+	b.wantTags("another run's", other.ID, blue)
+	wantRun(b, "the run", b.row(r.ID), r)
+}
+
+func tagStart(b *bed) {
+	red, blue := []store.Tag{{Key: "size", Value: "1"}, {Key: "team", Value: "red"}}, []store.Tag{{Key: "extra", Value: "2"}, {Key: "team", Value: "blue"}}
+	first := &store.Start{Run: b.running("order-42"), Tags: red}
+	for _, when := range []string{"first", "replayed"} {
+		b.commit(&store.Batch{Starts: []*store.Start{first}})
+		wantOutcome(b, when, first.Outcome, store.Written)
+		b.wantTags(when, first.Run.ID, red...)
+	}
+	second := &store.Start{Run: b.running("order-42"), Tags: blue}
+	b.commit(&store.Batch{Starts: []*store.Start{second}})
+	wantOutcome(b, "a second start", second.Outcome, store.Adopted)
+	b.wantTags("a second start", first.Run.ID, red...)
+	parent := b.started("parent")
+	child := &store.Start{Run: b.child(parent, "charge"), ParentEpoch: 1, Tags: blue}
+	none := &store.Start{Run: b.running("none")}
+	many := &store.Start{Run: b.running("many"), Tags: red}
+	b.commit(&store.Batch{Starts: []*store.Start{many, child, none}})
+	b.wantTags("a child", child.Run.ID, blue...)
+	b.wantTags("one of many", many.Run.ID, red...)
+	b.wantTags("one without", none.Run.ID)
+	b.tag(many.Run.ID, store.Tag{Key: "team", Value: "blue"})
+	b.commit(&store.Batch{Starts: []*store.Start{many}})
+	b.wantTags("a replay after a change", many.Run.ID, red[0], blue[1])
+}
+
+func tagMissing(b *bed) {
+	for _, tags := range [][]store.Tag{{{Key: "team", Value: "red"}}, {{Key: "team"}}, nil} {
+		if found, err := b.s.Tag(b.ctx, uuid.New(), tags); found || err != nil {
+			b.Errorf("tags %q of no run: got %v, %v, want not found", tags, found, err)
+		}
+	}
+}
+
+func tagEnded(b *bed) {
+	r := b.started("")
+	b.commitRun(b.finish(r.ID, 1))
+	b.tag(r.ID, store.Tag{Key: "checked", Value: "yes"})
+	b.wantTags("ended", r.ID, store.Tag{Key: "checked", Value: "yes"})
+}
+
+func tagNames(b *bed) {
+	r := b.started("")
+	var all []store.Tag
+	for _, name := range oddNames() {
+		if name == "" || len(name) > 1000 { // no value; two of them in one index entry
+			continue
+		}
+		all = append(all, store.Tag{Key: name, Value: name})
+	}
+	b.tag(r.ID, all...)
+	slices.SortFunc(all, func(l, r store.Tag) int { return strings.Compare(l.Key, r.Key) })
+	b.wantTags("set", r.ID, all...)
+	for _, tag := range all {
+		if got := b.list(store.Filter{Tag: tag}, uuid.UUID{}, 10); len(got) != 1 {
+			b.Errorf("the run is found by the tag %s: %d times, want once", short(tag.Key), len(got))
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var trees = []test{
+	{"parents before their children, then by ID", treeOrder},
+	{"a part of a tree", treePart},
+	{"no run", treeNone},
+	{"how many are in each status", treeCounts},
+}
+
+func (b *bed) tree(run uuid.UUID) []*store.Run {
+	b.Helper()
+	got, err := b.s.Tree(b.ctx, run)
+	if err != nil {
+		b.Fatalf("Tree: %v", err)
+	}
+	return got
+}
+
+// wantTree compares the rows and their order.
+func (b *bed) wantTree(what string, got []*store.Run, want ...store.Run) {
+	b.Helper()
+	at := make(map[uuid.UUID]int)
+	last := make(map[uuid.NullUUID]uuid.UUID) // of each parent's children
+	for i, r := range got {
+		at[r.ID] = i
+		if parent, ok := at[r.Parent.UUID]; i > 0 && (!ok || parent >= i) {
+			b.Errorf("%s: row %d, %s, comes before its parent", what, i, short(r.Name))
+		}
+		if before, ok := last[r.Parent]; ok && bytes.Compare(before[:], r.ID[:]) >= 0 {
+			b.Errorf("%s: row %d, %s, comes after a sibling with a higher ID", what, i, short(r.Name))
+		}
+		last[r.Parent] = r.ID
+	}
+	for _, r := range want {
+		i, ok := at[r.ID]
+		if !ok {
+			b.Errorf("%s: %s is missing", what, short(r.Name))
+			continue
+		}
+		row := b.row(r.ID)
+		row.Input, row.Output = nil, nil
+		wantRun(b, what, *got[i], row)
+	}
+	if len(got) != len(want) {
+		b.Errorf("%s: got %d rows, want %d", what, len(got), len(want))
+	}
+}
+
+// grown is a tree of three generations: the root, its children, and all.
+func (b *bed) grown() (root store.Run, middle, all []store.Run) {
+	b.Helper()
+	root = b.started("root")
+	all = append(all, root)
+	for i := range 4 {
+		child := b.begotten(root, fmt.Sprint("child-", i))
+		middle, all = append(middle, child), append(all, child)
+	}
+	for i := range 12 { // one after the other's, so that the order is not that of creation
+		all = append(all, b.left(middle[3-i%4], fmt.Sprint("grandchild-", i)))
+	}
+	return root, middle, all
+}
+
+func treeOrder(b *bed) {
+	root, middle, all := b.grown()
+	b.started("stranger")
+	b.ordered(store.VerbCancel, middle[0].ID)
+	b.commitRun(b.childEnd(middle[1]))
+	b.wantTree("the tree", b.tree(root.ID), all...)
+	deep := b.chain(6)
+	b.wantTree("a deep one", b.tree(deep[0].ID), deep...)
+}
+
+func treePart(b *bed) {
+	_, middle, all := b.grown()
+	want := slices.DeleteFunc(slices.Clone(all), func(r store.Run) bool { return r.ID != middle[2].ID && r.Parent.UUID != middle[2].ID })
+	b.wantTree("a part", b.tree(middle[2].ID), want...)
+	b.wantTree("a leaf", b.tree(all[len(all)-1].ID), all[len(all)-1])
+}
+
+func treeNone(b *bed) {
+	b.grown()
+	if got := b.tree(uuid.New()); len(got) != 0 {
+		b.Errorf("no run: got %d rows", len(got))
+	}
+	if got := b.counts(uuid.New()); len(got) != 0 {
+		b.Errorf("no run: counted %v", got)
+	}
+}
+
+func (b *bed) counts(run uuid.UUID) map[store.Status]int {
+	b.Helper()
+	got, err := b.s.Counts(b.ctx, run)
+	if err != nil {
+		b.Fatalf("Counts: %v", err)
+	}
+	return got
+}
+
+func treeCounts(b *bed) {
+	root, middle, all := b.grown()
+	b.started("stranger")
+	b.commitRun(b.childEnd(middle[1]))
+	b.commitRun(b.park(middle[2], time.Time{}))
+	b.ordered(store.VerbPause, all[5].ID)
+	for _, c := range []struct {
+		run  uuid.UUID
+		want map[store.Status]int
+	}{
+		{root.ID, map[store.Status]int{store.Running: 3, store.Completed: 1, store.Waiting: 1, store.Paused: 1, store.Pending: 11}},
+		{middle[2].ID, map[store.Status]int{store.Waiting: 1, store.Pending: 3}},
+		{all[5].ID, map[store.Status]int{store.Paused: 1}},
+	} {
+		if got := b.counts(c.run); !maps.Equal(got, c.want) {
+			b.Errorf("counted %v, want %v", got, c.want)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// A function that waits for something of its own when its run has left is reported with
+// its stack. The run goes on all the same, and only its slot stays with the function.
+func TestFunctionThatDoesNotReturn(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		release := make(chan struct{})
+		var entered atomic.Int32
+		stuckFunction := func(c *durable.Ctx, _ int) (string, error) {
+			if entered.Add(1) == 1 {
+				_ = c.Sleep("nap", 500*time.Millisecond)
+				<-release // deaf to its context
+				return "too late", nil
+			}
+			return "woken", c.Sleep("nap", 500*time.Millisecond)
+		}
+		w := durable.Define("w", stuckFunction)
+		log := new(lines)
+		e := engineWith(t, s, durable.Config{
+			Workflows: []durable.Definition{w}, ParkAfter: 20 * time.Millisecond, Concurrency: 2, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		})
+		stop := running(t, e)
+		run, err := w.Start(within(t), e, 0, durable.ID("run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := run.Result(within(t)); got != "woken" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		if text := log.String(); !strings.Contains(text, "does not return") || !strings.Contains(text, "TestFunctionThatDoesNotReturn.func") {
+			t.Errorf("its stack is not in the log: %s", text)
+		}
+		// One of the two slots is still taken, the other works.
+		other, err := w.Start(within(t), e, 0, durable.ID("other"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Result(within(t)); err != nil {
+			t.Error(err)
+		}
+		close(release)
+		stop()
+	})
+}
+
+// A run that is cancelled while it waits in goroutines of its own leaves nothing behind.
+func TestCancelOfBranches(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			var plain sync.WaitGroup
+			errs := make([]error, 3)
+			for i := range errs {
+				plain.Go(func() { errs[i] = c.Sleep(string(rune('a'+i)), time.Hour) })
+			}
+			branch := c.Go("branch", func(c *durable.Ctx) (int, error) { return c.Receive[int]("never") })
+			plain.Wait()
+			_, err := branch.Wait()
+			return 0, errors.Join(append(errs, err)...)
+		})
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Hour})
+		running(t, e)
+		run, err := w.Start(within(t), e, 0, durable.ID("run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(historyOf(t, e, "run")) < 4 {
+		}
+		must(t)(e.Cancel(within(t), "run"))
+		if _, err := run.Result(within(t)); !errors.Is(err, durable.ErrCancelled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// Pause, cancel and shutdown in the middle of the compensations: they go on, and each is done.
+func TestControlWhileCompensating(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		g := newGate()
+		var first, second atomic.Int32
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			if err := c.Compensate("second", func(context.Context) error { second.Add(1); return nil }); err != nil {
+				return 0, err
+			}
+			if err := c.Compensate("first", func(ctx context.Context) error { first.Add(1); return g.pass(ctx) }); err != nil {
+				return 0, err
+			}
+			panic("boom")
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		run, err := w.Start(within(t), e, 0, durable.ID("run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-g.entered
+		must(t)(e.Pause(within(t), "run"))
+		close(g.open)
+		awaitStatus(t, e, "run", durable.StatusPaused)
+		if first.Load() != 1 || second.Load() != 0 {
+			t.Errorf("while paused: %d and %d", first.Load(), second.Load())
+		}
+		must(t)(e.Cancel(within(t), "run"))
+		var failed *durable.RunError
+		if _, err := run.Result(within(t)); !errors.As(err, &failed) || failed.Status != durable.StatusCancelled {
+			t.Errorf("got %v", err)
+		}
+		if first.Load() != 1 || second.Load() != 1 {
+			t.Errorf("at the end: %d and %d", first.Load(), second.Load())
+		}
+	})
+}
+
+// A cancel that comes with the last step's end wins, or the run has completed: never both.
+func TestCancelAgainstCompletion(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		const n = 60
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			return c.Step("only", func(context.Context) (int, error) { return 1, nil })
+		})
+		e, other := engineOn(t, s, w), engineOn(t, s)
+		running(t, e)
+		var completed, cancelled atomic.Int32
+		var all sync.WaitGroup
+		for i := range n {
+			all.Go(func() {
+				run, err := w.Start(within(t), e, 0)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				<-time.After(time.Duration(i%20) * time.Millisecond)
+				_, asked := other.Cancel(within(t), run.ID())
+				_, err = run.Result(within(t))
+				switch {
+				case asked == nil && errors.Is(err, durable.ErrCancelled):
+					cancelled.Add(1)
+				case errors.Is(asked, durable.ErrState) && err == nil:
+					completed.Add(1)
+				default:
+					t.Errorf("cancel answered %v, the run %v", asked, err)
+				}
+			})
+		}
+		all.Wait()
+		t.Logf("%d cancelled, %d completed", cancelled.Load(), completed.Load())
+	})
+}

@@ -1,0 +1,149 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Page says which page of a list is wanted.
+type Page struct {
+	Limit  int    // runs on the page; zero: 100, at most 1000
+	Cursor string // RunPage.Next of the page before; empty: the first page
+}
+
+// RunPage is one page of a list.
+type RunPage struct {
+	Runs []RunInfo // without input, output, tags, waits and progress
+	Next string    // the cursor of the next page; empty: this is the last
+}
+
+const (
+	defaultPage = 100
+	longestPage = 1000
+)
+
+// List answers the runs that the filter chooses, newest first. Runs that are started
+// meanwhile do not shift the pages. Errors: ErrInvalidConfig for a filter or page that
+// cannot be, ErrInvalidCursor.
+func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
+	filter, err := e.filter(ctx, f)
+	if err != nil {
+		return RunPage{}, err
+	}
+	if p.Limit < 0 || p.Limit > longestPage {
+		return RunPage{}, fmt.Errorf("%w: a page of %d runs: ask for 1 to %d", ErrInvalidConfig, p.Limit, longestPage)
+	}
+	limit := or(p.Limit, defaultPage)
+	var before uuid.UUID
+	if p.Cursor != "" {
+		if before, err = uuid.Parse(p.Cursor); err != nil || before.String() != p.Cursor {
+			return RunPage{}, fmt.Errorf("%w: %.40q: give RunPage.Next of the page before", ErrInvalidCursor, p.Cursor)
+		}
+	}
+	rows, err := e.inner.Store().List(ctx, filter, before, limit+1)
+	if err != nil {
+		return RunPage{}, fmt.Errorf("list runs: %w", err)
+	}
+	var page RunPage
+	if len(rows) > limit {
+		rows = rows[:limit]
+		page.Next = rows[limit-1].ID.String()
+	}
+	page.Runs = make([]RunInfo, len(rows))
+	for i, r := range rows {
+		page.Runs[i] = *runInfo(r)
+	}
+	return page, nil
+}
+
+// Node is a run in a tree.
+type Node struct {
+	RunInfo  // without input, output, tags, waits and progress
+	Children []*Node
+}
+
+// Tree answers the run with the caller's ID, or the UUID, and everything beneath it, or
+// ErrNotFound.
+func (e *Engine) Tree(ctx context.Context, id string) (*Node, error) {
+	root, err := e.inner.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := e.inner.Store().Tree(ctx, root.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the tree of run %q: %w", id, err)
+	}
+	nodes := make(map[uuid.UUID]*Node, len(rows))
+	for _, r := range rows { // parents come first
+		n := &Node{RunInfo: *runInfo(r)}
+		nodes[r.ID] = n
+		if parent := nodes[r.Parent.UUID]; r.Parent.Valid && parent != nil {
+			parent.Children = append(parent.Children, n)
+		}
+	}
+	if nodes[root.ID] == nil {
+		return nil, fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
+	}
+	return nodes[root.ID], nil
+}
+
+// Counts answers how many runs of the tree are in each state, or ErrNotFound.
+func (e *Engine) Counts(ctx context.Context, id string) (map[Status]int, error) {
+	root, err := e.inner.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := e.inner.Store().Counts(ctx, root.ID)
+	if err != nil {
+		return nil, fmt.Errorf("count the tree of run %q: %w", id, err)
+	}
+	counts := make(map[Status]int, len(rows))
+	for status, n := range rows {
+		counts[Status(status.String())] = n
+	}
+	return counts, nil
+}
+
+// WithTag labels the run from its start. The key is namespaced by a dot, such as
+// team.owner; see SetTags.
+func WithTag(key, value string) StartOption {
+	return func(o *startOptions) {
+		for i, t := range o.tags {
+			if t.Key == key {
+				o.tags = append(o.tags[:i], o.tags[i+1:]...)
+				break
+			}
+		}
+		o.tags = append(o.tags, store.Tag{Key: key, Value: value})
+		o.fail(engine.CheckTag(key, value))
+	}
+}
+
+// SetTags sets tags of a run, whatever its state; an empty value removes one. Keys are
+// namespaced by a dot, such as team.owner. Errors: ErrNotFound, ErrInvalidName.
+func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	list := make([]store.Tag, 0, len(tags))
+	for key, value := range tags {
+		if err := engine.CheckTag(key, or(value, "-")); err != nil {
+			return err
+		}
+		list = append(list, store.Tag{Key: key, Value: value})
+	}
+	row, err := e.inner.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	there, err := e.inner.Store().Tag(ctx, row.ID, list)
+	switch {
+	case err != nil:
+		return fmt.Errorf("tag run %q: %w", id, err)
+	case !there:
+		return fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+func types(events []store.Event) []store.EventType {
+	var list []store.EventType
+	for _, e := range events {
+		list = append(list, e.Type)
+	}
+	return list
+}
+
+// TestEventsWaitForOlderTransactions: what is answered is complete. An open transaction
+// that has a number holds back what came after it.
+func TestEventsWaitForOlderTransactions(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *Store) {
+		at := now(t, s)
+		var all []store.Run
+		var starts []*store.Start
+		for range 5 {
+			run := running(uuid.New(), at)
+			all, starts = append(all, run), append(starts, &store.Start{Run: run})
+		}
+		begin(t, s, starts...)
+		settled := func(after string, want int) []store.Event {
+			t.Helper()
+			var events []store.Event
+			var err error
+			for deadline := time.Now().Add(20 * time.Second); len(events) < want; { // others of this server have transactions too
+				if events, err = s.Events(t.Context(), after, 10); err != nil || time.Now().After(deadline) {
+					t.Fatalf("%d events, %v", len(events), err)
+				}
+			}
+			return events
+		}
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(all[0].ID, at), finish(all[1].ID, at)}})
+		first := settled("", 2)
+		if first[0].Name != first[0].Run.String() || first[0].Workflow != "flow" || !first[0].At.Equal(at) || first[0].Type != store.EventCompleted {
+			t.Errorf("the first event is %+v", first[0])
+		}
+		if one, err := s.Events(t.Context(), "", 1); err != nil || len(one) != 1 || one[0] != first[0] {
+			t.Errorf("one event: %v, %v", one, err)
+		}
+		if rest, err := s.Events(t.Context(), first[0].Cursor, 10); err != nil || len(rest) != 1 || rest[0] != first[1] {
+			t.Errorf("the rest: %v, %v", rest, err)
+		}
+		tx, err := s.user.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(t.Context(), "SELECT pg_current_xact_id()"); err != nil {
+			t.Fatal(err)
+		}
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: all[2].ID, Epoch: 1, Status: store.Failed, EndedAt: at}}})
+		if early, err := s.Events(t.Context(), first[1].Cursor, 10); err != nil || len(early) != 0 {
+			t.Errorf("while a transaction is open: %v, %v", early, err)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		second := settled(first[1].Cursor, 1)
+		if second[0].Run != all[2].ID || second[0].Type != store.EventFailed {
+			t.Errorf("the second are %v", second)
+		}
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: all[3].ID, Epoch: 1, Status: store.Cancelled, EndedAt: at}}})
+		third := settled(second[0].Cursor, 1)
+		if third[0].Type != store.EventCancelled {
+			t.Errorf("the third are %v", third)
+		}
+		for _, text := range []string{"x", "1", "1-2-3", "-1-" + uuid.NewString() + "-4", "1-" + uuid.NewString() + "-99999", first[0].Cursor + " "} {
+			if _, err := s.Events(t.Context(), text, 10); !errors.Is(err, store.ErrBadData) {
+				t.Errorf("after %q: %v", text, err)
+			}
+		}
+	})
+}
+
+// TestClaimSetsAside: a run whose owner died before it left for a pause, and one that
+// kills its process, are paused and recorded, as is each lease that was lost.
+func TestClaimSetsAside(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *Store) {
+		at := now(t, s)
+		paused, doomed := running(uuid.New(), at), running(uuid.New(), at)
+		paused.WakeAt, doomed.WakeAt = at, at
+		begin(t, s, &store.Start{Run: paused}, &store.Start{Run: doomed})
+		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{paused.ID}, Reason: "mine", Actor: "me", Now: at})
+		q := store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: 10, Suspects: 1, Now: at, LeaseUntil: at, MaxCrashes: 2}
+		claims, err := s.Claim(t.Context(), q)
+		if err != nil || len(claims.Runs) != 2 {
+			t.Fatalf("the claims are %v, %v", claims, err)
+		}
+		for _, c := range claims.Runs {
+			if (c.Run.Status == store.Paused) != (c.Run.ID == paused.ID) {
+				t.Errorf("claimed was %+v", c.Run)
+			}
+		}
+		got := row(t, s, paused.ID)
+		if got.Status != store.Paused || got.Reason != "mine" || got.Crashes != 0 || got.Epoch != 1 || got.Owner.Valid || !got.WakeAt.IsZero() {
+			t.Errorf("the paused run is %+v", got)
+		}
+		claims, err = s.Claim(t.Context(), q)
+		if err != nil || len(claims.Runs) != 1 || claims.Runs[0].Run.Status != store.Paused || claims.Runs[0].Run.Control != store.PausedItself || !claims.Runs[0].Run.PausedAt.Equal(at) {
+			t.Fatalf("the second claims are %v, %v", claims, err)
+		}
+		a := order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{paused.ID, doomed.ID}})
+		if a[0].Changed != 1 || a[1].Changed != 1 || row(t, s, doomed.ID).Crashes != 0 {
+			t.Errorf("the resume answered %+v", a)
+		}
+		var n [9]int
+		for deadline := time.Now().Add(20 * time.Second); n[store.EventLeaseLost] != 3 || n[store.EventPaused] != 2; {
+			events, err := s.Events(t.Context(), "", 100)
+			if err != nil || time.Now().After(deadline) {
+				t.Fatalf("the events are %v, %v", types(events), err)
+			}
+			clear(n[:])
+			for _, e := range events {
+				n[e.Type]++
+			}
+		}
+	})
+}

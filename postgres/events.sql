@@ -1,0 +1,24 @@
+-- The outbox from a cursor on: one range of the primary key per shard, merged. Only what
+-- transactions wrote that are below the oldest one still open: what they added is all
+-- there, and nothing can be added before it any more.
+SELECT event.txid::text, event.run_id, event.type, event.at, coalesce(run.name, ''), coalesce(run.workflow, '')
+FROM (
+    SELECT e.shard, e.txid, e.run_id, e.type, e.at
+    FROM generate_series(0, 63) AS place(shard)
+    CROSS JOIN LATERAL (
+        SELECT e.shard, e.txid, e.run_id, e.type, e.at FROM durable.event AS e
+        WHERE e.shard = place.shard::smallint
+          AND (e.txid, e.run_id, e.type) > ($1::text::xid8, $2::uuid, $3::smallint)
+          AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
+        ORDER BY e.txid, e.run_id, e.type
+        LIMIT $4::integer
+    ) AS e
+    ORDER BY e.txid, e.run_id, e.type
+    LIMIT $4::integer
+) AS event
+LEFT JOIN LATERAL (
+    SELECT r.name, r.workflow FROM durable.run AS r
+    WHERE r.shard = event.shard AND r.id = event.run_id
+    OFFSET 0
+) AS run ON true
+ORDER BY event.txid, event.run_id, event.type;

@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// List implements store.Store, by the index that fits what the filter says best.
+func (s *Store) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) ([]*store.Run, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	if before == (uuid.UUID{}) {
+		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
+	}
+	args := []any{
+		one(before), int32(min(limit, 1<<30)), f.Workflow, f.Queue,
+		int2s{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
+		f.NamePrefix, instant(f.CreatedAfter), instant(f.CreatedBefore), f.Roots,
+	}
+	sql := s.sql.list
+	switch {
+	case f.Tag.Key != "" && f.Tag.Value != "":
+		sql, args = s.sql.listTag, append(args, f.Tag.Key, f.Tag.Value)
+	case f.Tag.Key != "":
+		sql, args = s.sql.listKey, append(args, f.Tag.Key)
+	case f.NamePrefix != "":
+		sql, args = s.sql.listName, append(args, beyond(f.NamePrefix))
+	}
+	return s.readRuns(ctx, "list runs", sql, args...)
+}
+
+// beyond is the first text after all that begin with prefix, by the bytes of UTF-8, whose
+// order is that of the code points.
+func beyond(prefix string) string {
+	for rest := prefix; rest != ""; {
+		last, size := utf8.DecodeLastRuneInString(rest)
+		rest = rest[:len(rest)-size]
+		switch {
+		case last == utf8.MaxRune:
+			continue
+		case last == 0xd7ff: // no text has what follows, up to 0xdfff
+			last = 0xdfff
+		}
+		return rest + string(last+1)
+	}
+	return strings.Repeat(string(utf8.MaxRune), 256) // longer than a name can be
+}
+
+// Tree implements store.Store.
+func (s *Store) Tree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
+	return s.readRuns(ctx, "read a tree", s.sql.tree, store.ShardOf(run), one(run))
+}
+
+func (s *Store) readRuns(ctx context.Context, what, sql string, args ...any) ([]*store.Run, error) {
+	var runs []*store.Run
+	err := s.once(ctx, s.engine, what, func(batch *pgx.Batch) { batch.Queue(sql, args...) },
+		func(res pgx.BatchResults) error {
+			return each(res, func(rows pgx.Rows) error {
+				run, err := scanRun(rows)
+				runs = append(runs, run)
+				return err
+			})
+		})
+	if err != nil {
+		return nil, err
+	}
+	return runs, nil
+}
+
+// Counts implements store.Store.
+func (s *Store) Counts(ctx context.Context, run uuid.UUID) (map[store.Status]int, error) {
+	counts := make(map[store.Status]int)
+	err := s.once(ctx, s.engine, "count a tree", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.counts, store.ShardOf(run), one(run))
+	}, func(res pgx.BatchResults) error {
+		return each(res, func(rows pgx.Rows) error {
+			var status store.Status
+			var n int64
+			err := rows.Scan((*int16)(&status), &n)
+			counts[status] = int(n)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return counts, nil
+}

@@ -1,0 +1,23 @@
+-- Lists runs, newest first, without payloads: the primary key of each shard backwards from
+-- $1, merged. What the filter leaves out is walked over.
+SELECT run.*
+FROM generate_series(0, 63) AS place(shard)
+CROSS JOIN LATERAL (
+    SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.status, r.epoch, r.owner,
+           r.crashes, NULL::bytea AS input, NULL::bytea AS output, r.error, r.reason, r.trace,
+           r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
+           r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
+    FROM durable.run AS r
+    WHERE r.shard = place.shard::smallint AND r.id < $1::uuid
+      AND ($3::text = '' OR r.workflow = $3::text)
+      AND ($4::text = '' OR r.queue = $4::text)
+      AND (cardinality($5::smallint[]) = 0 OR r.status = ANY ($5::smallint[]))
+      AND ($6::text = '' OR starts_with(r.name, $6::text))
+      AND ($7::timestamptz IS NULL OR r.created_at > $7::timestamptz)
+      AND ($8::timestamptz IS NULL OR r.created_at < $8::timestamptz)
+      AND (NOT $9::boolean OR r.parent_id IS NULL)
+    ORDER BY r.id DESC
+    LIMIT $2::integer
+) AS run
+ORDER BY run.id DESC
+LIMIT $2::integer;

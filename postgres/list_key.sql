@@ -1,0 +1,21 @@
+-- Lists runs with a tag of any value, newest first. All that have it are looked at.
+SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.status, r.epoch, r.owner,
+       r.crashes, NULL::bytea AS input, NULL::bytea AS output, r.error, r.reason, r.trace,
+       r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
+       r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
+FROM durable.tag AS t
+CROSS JOIN LATERAL (
+    SELECT r.* FROM durable.run AS r
+    WHERE r.shard = t.shard AND r.id = t.run_id
+    OFFSET 0
+) AS r
+WHERE t.key = $10::text AND t.run_id < $1::uuid
+  AND ($3::text = '' OR r.workflow = $3::text)
+  AND ($4::text = '' OR r.queue = $4::text)
+  AND (cardinality($5::smallint[]) = 0 OR r.status = ANY ($5::smallint[]))
+  AND ($6::text = '' OR starts_with(r.name, $6::text))
+  AND ($7::timestamptz IS NULL OR r.created_at > $7::timestamptz)
+  AND ($8::timestamptz IS NULL OR r.created_at < $8::timestamptz)
+  AND (NOT $9::boolean OR r.parent_id IS NULL)
+ORDER BY r.id DESC
+LIMIT $2::integer;

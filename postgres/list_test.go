@@ -1,0 +1,145 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// TestListMergesShards pages through runs of many shards by each of the ways that List has.
+func TestListMergesShards(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *Store) {
+		at := now(t, s)
+		var want []uuid.UUID // oldest first
+		for i := range 20 {
+			run := pending(at.Add(time.Duration(i) * time.Second))
+			run.ID, run.Name = store.NewRootID(fmt.Sprintf("order\xf4\x8f\xbf\xbf%d", i))
+			start := &store.Start{Run: run, Tags: []store.Tag{{Key: "team", Value: "a"}, {Key: "n", Value: fmt.Sprint(i)}}}
+			begin(t, s, start)
+			want = append(want, run.ID)
+		}
+		begin(t, s, &store.Start{Run: pending(at)})
+		slices.Reverse(want)
+		for name, f := range map[string]store.Filter{
+			"all":    {CreatedBefore: at.Add(time.Hour), Workflow: "flow", Queue: "default", Statuses: []store.Status{store.Running, store.Pending}, Roots: true},
+			"prefix": {NamePrefix: "order\U0010ffff"},
+			"tag":    {Tag: store.Tag{Key: "team", Value: "a"}, NamePrefix: "order"},
+			"key":    {Tag: store.Tag{Key: "n"}},
+		} {
+			var got []uuid.UUID
+			for before := (uuid.UUID{}); ; {
+				page, err := s.List(t.Context(), f, before, 7)
+				if err != nil {
+					t.Fatal(name, err)
+				}
+				for _, run := range page {
+					if run.Input != nil {
+						t.Errorf("%s: the input was read", name)
+					}
+					if name != "all" || run.Name != run.ID.String() {
+						got = append(got, run.ID)
+					}
+				}
+				if len(page) < 7 {
+					break
+				}
+				before = page[6].ID
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: got %d runs, not %d, or in another order", name, len(got), len(want))
+			}
+		}
+		for name, f := range map[string]store.Filter{
+			"workflow": {Workflow: "other"}, "queue": {Queue: "other"}, "status": {Statuses: []store.Status{store.Failed}},
+			"after": {CreatedAfter: at.Add(time.Hour)}, "before": {CreatedBefore: at}, "tag": {Tag: store.Tag{Key: "team", Value: "b"}},
+			"prefix": {NamePrefix: "order-"}, "tag and status": {Tag: store.Tag{Key: "team", Value: "a"}, Statuses: []store.Status{store.Failed}},
+		} {
+			if got, err := s.List(t.Context(), f, uuid.UUID{}, 7); err != nil || len(got) != 0 {
+				t.Errorf("another %s: %v, %v", name, got, err)
+			}
+		}
+	})
+}
+
+func TestBeyond(t *testing.T) {
+	for prefix, want := range map[string]string{"a": "b", "az": "a{", "\ud7ff": "\ue000", "a\U0010ffff": "b", "ä": "å"} {
+		if got := beyond(prefix); got != want {
+			t.Errorf("beyond %q is %q, not %q", prefix, got, want)
+		}
+	}
+	if got := beyond("\U0010ffff"); got <= "\U0010ffff\U0010ffff" {
+		t.Errorf("beyond the last one is %q", got)
+	}
+}
+
+// TestOutline reads waits, Maps and tags.
+func TestOutline(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *Store) {
+		at := now(t, s)
+		run := running(uuid.New(), at)
+		begin(t, s, &store.Start{Run: run, Tags: []store.Tag{{Key: "z", Value: "1"}, {Key: "a", Value: "2"}}})
+		step := func(name string, kind store.Kind, status store.StepStatus, next time.Time) *store.StepWrite {
+			w := done(run.ID, name, at)
+			w.Step.Kind, w.Step.Status, w.Step.NextAt = kind, status, next
+			return w
+		}
+		all := []*store.StepWrite{
+			step("done", store.KindStep, store.StepCompleted, time.Time{}),
+			step("slept", store.KindSleep, store.StepCompleted, at),
+			step("sleeps", store.KindSleep, store.StepCompleted, at.Add(time.Second)),
+			step("started", store.KindStep, store.StepStarted, time.Time{}),
+			step("received", store.KindReceive, store.StepCompleted, at.Add(time.Hour)),
+			step("map", store.KindMap, store.StepCompleted, time.Time{}),
+			step("map\x1f0", store.KindStep, store.StepCompleted, time.Time{}),
+			step("map\x1f1", store.KindStep, store.StepFailed, time.Time{}),
+			step("map\x1f2", store.KindStep, store.StepStarted, time.Time{}),
+			step("map\x1f2\x1fx", store.KindStep, store.StepCompleted, time.Time{}),
+			step("map 2", store.KindStep, store.StepCompleted, time.Time{}),
+			step("mapp\x1f0", store.KindStep, store.StepCompleted, time.Time{}),
+		}
+		commit(t, s, &store.Batch{Steps: all})
+		if found, err := s.Tag(t.Context(), run.ID, []store.Tag{{Key: "z"}, {Key: "b", Value: "3"}, {Key: "a", Value: "4"}}); err != nil || !found {
+			t.Errorf("a tag: %v, %v", found, err)
+		}
+		if found, err := s.Tag(t.Context(), uuid.New(), []store.Tag{{Key: "b", Value: "3"}}); err != nil || found {
+			t.Errorf("a tag of nobody: %v, %v", found, err)
+		}
+		o, err := s.Outline(t.Context(), run.ID, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var open []string
+		for _, step := range o.Open {
+			open = append(open, step.Name)
+		}
+		if !slices.Equal(open, []string{"map\x1f2", "sleeps", "started"}) {
+			t.Errorf("open are %q", open)
+		}
+		if len(o.Maps) != 1 || o.Maps[0].Step.Name != "map" || o.Maps[0].Done != 2 {
+			t.Errorf("the maps are %+v", o.Maps)
+		}
+		if !slices.Equal(o.Tags, []store.Tag{{Key: "a", Value: "4"}, {Key: "b", Value: "3"}}) {
+			t.Errorf("the tags are %v", o.Tags)
+		}
+	})
+}
+
+// TestTagsAreOfTheRunThatWasMade: a start that is adopted leaves none.
+func TestTagsAreOfTheRunThatWasMade(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	first := &store.Start{Run: pending(at), Tags: []store.Tag{{Key: "k", Value: "1"}}}
+	second := &store.Start{Run: first.Run, Tags: []store.Tag{{Key: "k", Value: "2"}, {Key: "l", Value: "2"}}}
+	second.Run.ID = store.NewID(store.ShardOf(first.Run.ID))
+	commit(t, s, &store.Batch{Starts: []*store.Start{first}})
+	commit(t, s, &store.Batch{Starts: []*store.Start{second, first}})
+	var tags int
+	if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM durable.tag").Scan(&tags); err != nil || tags != 1 || second.Outcome != store.Adopted {
+		t.Errorf("%d tags, %v, outcome %d", tags, err, second.Outcome)
+	}
+}

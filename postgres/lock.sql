@@ -1,0 +1,20 @@
+-- Locks the runs that a batch concerns beside its own rows: parents, runs that are sent
+-- signals or take them, and those that end with them. So what reads a run and what
+-- wakes it happen one after the other.
+--
+-- The items come in the order of (shard, id), and a nested loop keeps it, so that two
+-- batches cannot deadlock. NO KEY: a lock that keeps off updates is enough.
+--
+-- A user's transaction may hold one of them, and for long: whoever waits here keeps a
+-- whole batch waiting, so patience is short, up to the end of this transaction.
+WITH patience AS MATERIALIZED (
+    SELECT set_config('lock_timeout', '100ms', true)
+)
+SELECT count(*)
+FROM patience
+CROSS JOIN unnest($1::smallint[], $2::uuid[]) AS item(shard, id)
+CROSS JOIN LATERAL (
+    SELECT FROM durable.run AS r
+    WHERE r.shard = item.shard AND r.id = item.id
+    FOR NO KEY UPDATE
+) AS run;

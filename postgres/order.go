@@ -1,0 +1,152 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// orderTries is how often an order is tried that the database undoes, or that finds a row
+// held by a transaction of a user's.
+const orderTries = 10
+
+// Order implements store.Store.
+func (s *Store) Order(ctx context.Context, o *store.Order) error {
+	wait := firstAgain
+	for try := 1; ; try++ {
+		err := s.within(ctx, "order", func(ask asker) error { return s.order(ask, o) })
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == orderTries || !rest(ctx, wait) {
+			return err
+		}
+		wait = min(2*wait, longAgain)
+	}
+}
+
+// order makes one try: everything concerned is locked, then judged, then changed.
+func (s *Store) order(ask asker, o *store.Order) error {
+	nodes, err := s.lockTree(ask, o.Runs)
+	if err != nil {
+		return err
+	}
+	changes, parents := o.Plan(nodes)
+	if len(changes) == 0 && len(parents) == 0 {
+		return nil
+	}
+	var frozen []uuid.UUID
+	for _, c := range changes {
+		if o.Freeze && c.Note == store.NoteResume && c.Was.Status == store.Paused {
+			frozen = append(frozen, c.Was.ID)
+		}
+	}
+	wakes := make([]wake, len(parents))
+	for i, id := range parents {
+		wakes[i] = wake{run: id, at: o.Now}
+	}
+	made := int64(0)
+	err = ask("order", func(batch *pgx.Batch) {
+		if len(frozen) > 0 {
+			batch.Queue(s.sql.freeze, append(lockColumns(frozen), instant(o.Now))...)
+		}
+		batch.Queue(s.sql.orderApply, append(changeColumns(changes),
+			instant(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema))...)
+		if len(wakes) > 0 {
+			batch.Queue(s.sql.wake, append(wakeColumns(wakes), channel(s.schema))...)
+		}
+	}, func(res pgx.BatchResults) error {
+		if err := tally(res, len(frozen), nil); err != nil {
+			return err
+		}
+		if err := each(res, func(rows pgx.Rows) error { return rows.Scan(&made, nil) }); err != nil {
+			return err
+		}
+		return tally(res, len(wakes), nil)
+	})
+	if err == nil && made != int64(len(changes)) {
+		// They were locked, so this cannot be; but half an order must not be kept.
+		err = fmt.Errorf("postgres: order: %w: %d of %d runs were as they had been found", store.ErrUnavailable, made, len(changes))
+	}
+	return err
+}
+
+// lockTree locks all that an order may be about, and answers it as it then is.
+func (s *Store) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
+	for found := -1; ; {
+		var nodes []store.Node
+		err := ask("lock a tree", func(batch *pgx.Batch) { batch.Queue(s.sql.treeLock, lockColumns(runs)...) },
+			func(res pgx.BatchResults) error {
+				return each(res, func(rows pgx.Rows) error {
+					node, err := scanNode(rows)
+					nodes = append(nodes, node)
+					return err
+				})
+			})
+		if err != nil || len(nodes) == 0 || len(nodes) == found {
+			return nodes, err
+		}
+		found = len(nodes) // what is locked stays, so as many are the same ones
+	}
+}
+
+func scanNode(rows pgx.Rows) (store.Node, error) {
+	var n store.Node
+	var parent, owner pgtype.UUID
+	err := rows.Scan((*uuidValue)(&n.ID), &parent, (*int16)(&n.Status), &n.Epoch, (*int16)(&n.Control), &owner, &n.Detached, &n.Begun)
+	n.Parent = uuid.NullUUID{UUID: parent.Bytes, Valid: parent.Valid}
+	n.Owner = uuid.NullUUID{UUID: owner.Bytes, Valid: owner.Valid}
+	return n, err
+}
+
+// changeColumns are the first parameters of order_apply.sql.
+func changeColumns(items []store.Change) []any {
+	n := len(items)
+	return append(make([]any, 0, 14),
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Was.ID) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].Was.ID }},
+		int2s{n, func(i int) int16 { return int16(items[i].Was.Status) }},
+		int4s{n, func(i int) int32 { return items[i].Was.Epoch }},
+		int2s{n, func(i int) int16 { return int16(items[i].Was.Control) }},
+		int2s{n, func(i int) int16 { return int16(items[i].Status) }},
+		int2s{n, func(i int) int16 { return int16(items[i].Control) }},
+		int2s{n, func(i int) int16 { return int16(items[i].Wake) }},
+		int2s{n, func(i int) int16 { return int16(items[i].Note) }},
+	)
+}
+
+// within runs work in one transaction of several round trips, with the settings that
+// every transaction of the engine has.
+func (s *Store) within(ctx context.Context, what string, work func(asker) error) error {
+	conn, err := s.engine.Acquire(ctx)
+	if err != nil {
+		return s.wrap(ctx, what, err)
+	}
+	defer conn.Release()
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	if err != nil {
+		return s.wrap(ctx, what, err)
+	}
+	defer func() {
+		// Also when ctx has ended. After a commit this does nothing.
+		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = tx.Rollback(bye) // if it fails, the pool drops the connection
+	}()
+	ask := s.inTx(ctx, tx)
+	if _, settled := conn.Conn().PgConn().CustomData()[sessionKey]; !settled {
+		err := ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.session, true, int32(0)) },
+			func(res pgx.BatchResults) error { return tally(res, 1, nil) })
+		if err != nil {
+			return err
+		}
+	}
+	if err := work(ask); err != nil {
+		return err
+	}
+	return s.wrap(ctx, what, tx.Commit(ctx))
+}

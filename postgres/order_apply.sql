@@ -1,0 +1,41 @@
+-- Makes the changes that an order leads to, each guarded by what the run was found to be,
+-- and records what is reached by them: a pause (4), an end (5 and above). The runs are
+-- locked, so all are as they were found; the count says so.
+--
+-- A run that ends loses its owner and gets the error; what it notes is in the numbers
+-- of store.Note: 1 a pause, 2 a resume, 3 a cancel. Others are told: an empty text says that
+-- a run is claimable, a worker's ID that something was asked of a run of its.
+WITH changed AS (
+    UPDATE durable.run AS r
+    SET status = item.status, control = item.control,
+        wake_at = CASE item.wake WHEN 1 THEN NULL WHEN 2 THEN $10::timestamptz ELSE r.wake_at END,
+        owner = CASE WHEN item.status >= 5 THEN NULL ELSE r.owner END,
+        ended_at = CASE WHEN item.status >= 5 THEN $10::timestamptz ELSE r.ended_at END,
+        error = CASE WHEN item.status >= 5 THEN $13::bytea ELSE r.error END,
+        crashes = CASE WHEN item.note = 2 THEN 0 ELSE r.crashes END,
+        reason = CASE WHEN item.note = 1 THEN $11::text WHEN item.note IN (2, 3) THEN NULL ELSE r.reason END,
+        paused_by = CASE WHEN item.note = 1 THEN $12::text WHEN item.note IN (2, 3) THEN NULL ELSE r.paused_by END,
+        paused_at = CASE WHEN item.note = 1 THEN $10::timestamptz WHEN item.note IN (2, 3) THEN NULL ELSE r.paused_at END,
+        cancel_reason = CASE WHEN item.note = 3 THEN $11::text ELSE r.cancel_reason END,
+        cancelled_by = CASE WHEN item.note = 3 THEN $12::text ELSE r.cancelled_by END,
+        cancelled_at = CASE WHEN item.note = 3 THEN $10::timestamptz ELSE r.cancelled_at END
+    FROM unnest(
+        $1::smallint[], $2::uuid[], $3::smallint[], $4::integer[], $5::smallint[],
+        $6::smallint[], $7::smallint[], $8::smallint[], $9::smallint[]
+    ) AS item(
+        shard, id, was_status, was_epoch, was_control,
+        status, control, wake, note
+    )
+    WHERE r.shard = item.shard AND r.id = item.id
+      AND r.status = item.was_status AND r.epoch = item.was_epoch AND r.control = item.was_control
+    RETURNING r.shard, r.id, r.status, r.owner, item.was_status
+), told AS (
+    INSERT INTO durable.event (at, shard, type, run_id)
+    SELECT $10::timestamptz, changed.shard, changed.status, changed.id
+    FROM changed
+    WHERE changed.status >= 4 AND changed.status <> changed.was_status
+)
+SELECT count(*),
+       count(pg_notify($14::text, CASE changed.status WHEN 1 THEN '' ELSE coalesce(changed.owner::text, '') END))
+           FILTER (WHERE changed.status IN (1, 2))
+FROM changed;

@@ -1,0 +1,284 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// TestOrder pauses, resumes and cancels a tree, one of each state in it.
+func TestOrder(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *Store) {
+		at := now(t, s)
+		root := running(uuid.New(), at)
+		begin(t, s, &store.Start{Run: root})
+		runs, waits, begun := childOf(root.ID, "runs", at), childOf(root.ID, "waits", at), childOf(root.ID, "begun", at)
+		begin(t, s, runs, waits, begun)
+		below := childOf(waits.Run.ID, "below", at)
+		below.Run.Status, below.Run.Epoch, below.Run.Owner, below.Run.WakeAt = store.Pending, 0, uuid.NullUUID{}, at
+		begin(t, s, below)
+		commit(t, s, &store.Batch{
+			Steps: []*store.StepWrite{done(begun.Run.ID, "a", at)},
+			Runs: []*store.RunWrite{
+				{ID: waits.Run.ID, Epoch: 1, Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)},
+				{ID: begun.Run.ID, Epoch: 1, Status: store.Waiting, Now: at},
+			},
+		})
+		status := func(want ...store.Status) {
+			t.Helper()
+			var got []store.Status
+			for _, id := range []uuid.UUID{root.ID, runs.Run.ID, waits.Run.ID, begun.Run.ID, below.Run.ID} {
+				got = append(got, row(t, s, id).Status)
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("the statuses are %v, not %v", got, want)
+			}
+		}
+		a := order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{waits.Run.ID}, Reason: "mine", Actor: "me"})
+		if want := (store.OrderAnswer{Found: true, Status: store.Waiting, Changed: 2}); a[0] != want {
+			t.Errorf("the pause answered %+v, not %+v", a[0], want)
+		}
+		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{root.ID}, Reason: "all", Actor: "ops"})
+		status(store.Running, store.Running, store.Paused, store.Paused, store.Paused)
+		if got := row(t, s, waits.Run.ID); got.Reason != "mine" || got.PausedBy != "me" || got.PausedAt.IsZero() || got.Control != store.PausedAnyhow || !got.WakeAt.IsZero() {
+			t.Errorf("the paused child is %+v", got)
+		}
+		late := childOf(root.ID, "late", at)
+		commit(t, s, &store.Batch{Starts: []*store.Start{late}})
+		if late.Outcome != store.Fenced || late.State.Control != store.PausedItself {
+			t.Errorf("a child of a paused run: outcome %d, %+v", late.Outcome, late.State)
+		}
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: root.ID, Epoch: 1, Status: store.Waiting, Now: at, WakeAt: at}}})
+		if got := row(t, s, root.ID); got.Status != store.Paused || got.Reason != "all" || !got.WakeAt.IsZero() {
+			t.Errorf("the parked root is %+v", got)
+		}
+		order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{root.ID}})
+		status(store.Pending, store.Running, store.Paused, store.Pending, store.Paused)
+		order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{waits.Run.ID}})
+		status(store.Pending, store.Running, store.Pending, store.Pending, store.Pending)
+		a = order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID, uuid.New()}, Reason: "enough", Actor: "me", Error: []byte(`{"message":"cancelled"}`)})
+		if a[0].Changed != 3 || a[0].Asked != 2 || a[1].Found {
+			t.Errorf("the cancel answered %+v", a)
+		}
+		status(store.Cancelled, store.Running, store.Cancelled, store.Pending, store.Cancelled)
+		if got := row(t, s, below.Run.ID); string(got.Error) != `{"message":"cancelled"}` || got.CancelReason != "enough" || got.CancelledBy != "me" || got.EndedAt.IsZero() || !got.WakeAt.IsZero() {
+			t.Errorf("the cancelled run is %+v", got)
+		}
+		counts, err := s.Counts(t.Context(), root.ID)
+		if err != nil || counts[store.Cancelled] != 3 || counts[store.Running] != 1 || counts[store.Pending] != 1 {
+			t.Errorf("the counts are %v, %v", counts, err)
+		}
+		tree, err := s.Tree(t.Context(), root.ID)
+		if err != nil || len(tree) != 5 || tree[0].ID != root.ID || tree[4].ID != below.Run.ID || tree[0].Input != nil {
+			t.Errorf("the tree is %v, %v", tree, err)
+		}
+	})
+}
+
+// TestCancelGoesBeforeAnEnd: a run that is to be cancelled neither completes nor fails,
+// and nothing makes of it what it is not.
+func TestCancelGoesBeforeAnEnd(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *Store) {
+		at := now(t, s)
+		run := running(uuid.New(), at)
+		begin(t, s, &store.Start{Run: run})
+		order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{run.ID}})
+		step := done(run.ID, "last", at)
+		end := finish(run.ID, at)
+		commit(t, s, &store.Batch{Steps: []*store.StepWrite{step}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end}})
+		want := store.RunState{Found: true, Status: store.Running, Epoch: 1, Control: store.CancelAsked}
+		if step.Outcome != store.Written || step.State != want {
+			t.Errorf("a step: outcome %d, %+v", step.Outcome, step.State)
+		}
+		if end.Outcome != store.Fenced || end.State != want {
+			t.Errorf("an end: outcome %d, %+v", end.Outcome, end.State)
+		}
+		child, mark := childOf(run.ID, "child", at), done(run.ID, "child", at)
+		mark.Step.Kind, mark.Step.Status = store.KindChild, store.StepStarted
+		commit(t, s, &store.Batch{Starts: []*store.Start{child}, Steps: []*store.StepWrite{mark, done(run.ID, "other", at)}})
+		if child.Outcome != store.Fenced || child.State != want || mark.Outcome != store.Fenced || mark.State != want {
+			t.Errorf("a child: outcome %d, %+v; its mark: outcome %d", child.Outcome, child.State, mark.Outcome)
+		}
+		if history, err := s.History(t.Context(), run.ID); err != nil || len(history) != 2 {
+			t.Errorf("the history is %v, %v", history, err)
+		}
+		park := &store.RunWrite{ID: run.ID, Epoch: 1, Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
+		final := done(run.ID, "in the same flush", at)
+		for range 2 { // the second is a replay
+			commit(t, s, &store.Batch{Steps: []*store.StepWrite{final}, Runs: []*store.RunWrite{park}})
+			if final.Outcome != store.Written {
+				t.Errorf("a step with the park: outcome %d", final.Outcome)
+			}
+			if got := row(t, s, run.ID); park.Outcome != store.Written || got.Status != store.Pending || !got.WakeAt.Equal(at) {
+				t.Errorf("a park: outcome %d, %+v", park.Outcome, got)
+			}
+		}
+	})
+}
+
+// TestFreeze resumes a run whose timers and deadline were not over when it was paused.
+func TestFreeze(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *Store) {
+		at := now(t, s).Truncate(time.Second)
+		run := running(uuid.New(), at)
+		run.Deadline = at.Add(time.Hour)
+		begin(t, s, &store.Start{Run: run})
+		sleep := func(name string, until time.Time) *store.StepWrite {
+			w := done(run.ID, name, at)
+			w.Step.Kind, w.Step.NextAt = store.KindSleep, until
+			return w
+		}
+		wait := receive(run.ID, "wait", "never", at)
+		commit(t, s, &store.Batch{
+			Steps:    []*store.StepWrite{sleep("over", at.Add(time.Minute)), sleep("ahead", at.Add(time.Hour))},
+			Receives: []*store.Receive{wait},
+			Runs:     []*store.RunWrite{{ID: run.ID, Epoch: 1, Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}},
+		})
+		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at.Add(10 * time.Minute)})
+		for range 2 { // the second is a replay
+			order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}, Now: at.Add(30 * time.Minute), Freeze: true})
+		}
+		if got := row(t, s, run.ID).Deadline; !got.Equal(at.Add(80 * time.Minute)) {
+			t.Errorf("the deadline moved by %v", got.Sub(run.Deadline))
+		}
+		history, err := s.History(t.Context(), run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]time.Duration{"over": time.Minute, "ahead": 80 * time.Minute, "wait": 80 * time.Minute}
+		for _, step := range history {
+			if got := step.NextAt.Sub(at); got != want[step.Name] {
+				t.Errorf("%s is due after %v, not %v", step.Name, got, want[step.Name])
+			}
+		}
+	})
+}
+
+// TestNoChildEscapes starts children of runs as fast as it can while those are cancelled.
+func TestNoChildEscapes(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	for i := range 10 {
+		root := running(uuid.New(), at)
+		begin(t, s, &store.Start{Run: root})
+		var all sync.WaitGroup
+		started := make(chan struct{}, 100)
+		for j := range 2 {
+			all.Go(func() {
+				for k := 0; ; k++ {
+					child := childOf(root.ID, fmt.Sprintf("child-%d-%d", j, k), at)
+					if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.Start{child}}); err != nil {
+						t.Error(err)
+						return
+					}
+					if child.Outcome != store.Written {
+						return
+					}
+					select {
+					case started <- struct{}{}:
+					default:
+					}
+				}
+			})
+		}
+		for range i {
+			<-started
+		}
+		order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID}})
+		all.Wait()
+		tree, err := s.Tree(t.Context(), root.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, run := range tree {
+			if run.Control != store.CancelAsked {
+				t.Errorf("%s of %d escaped", run.Name, len(tree))
+			}
+		}
+	}
+}
+
+// TestOpposingOrders: orders of trees that overlap end, and so do commits meanwhile.
+func TestOpposingOrders(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	root := running(uuid.New(), at)
+	begin(t, s, &store.Start{Run: root})
+	ids := []uuid.UUID{root.ID}
+	for i := range 20 {
+		child := childOf(ids[i/2], fmt.Sprint("child-", i), at)
+		begin(t, s, child)
+		ids = append(ids, child.Run.ID)
+	}
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for j := range 10 {
+				o := &store.Order{Verb: store.Verb(1 + j%2), Runs: []uuid.UUID{ids[(i*7+j)%len(ids)]}, Now: at}
+				if err := s.Order(t.Context(), o); err != nil {
+					t.Error(err)
+				}
+				b := &store.Batch{Signals: []*store.Signal{signal(ids[(i*5+j)%len(ids)], "x", "1", at), signal(ids[(i*3+j)%len(ids)], "x", "2", at)}}
+				if err := s.Commit(t.Context(), b); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestOrderIsTriedAgain ends an order's session while it waits for a lock.
+func TestOrderIsTriedAgain(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	run := running(uuid.New(), at)
+	begin(t, s, &store.Start{Run: run})
+	tx, err := s.user.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
+	if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.Name}, signal(run.ID, "x", "1", at)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Order(t.Context(), &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at})
+	}()
+	killed := 0
+	for deadline := time.Now().Add(10 * time.Second); killed == 0; {
+		err := s.user.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+			return conn.QueryRow(t.Context(), `
+				SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+				WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&killed)
+		})
+		if err != nil || time.Now().After(deadline) {
+			t.Fatal("the order does not wait", err)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if got := row(t, s, run.ID); got.Control != store.PausedItself {
+		t.Errorf("the run's control is %d", got.Control)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Order(ctx, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at}); !errors.Is(err, context.Canceled) {
+		t.Errorf("an order without time: %v", err)
+	}
+}

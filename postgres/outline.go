@@ -1,0 +1,55 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Outline implements store.Store: three reads in one round trip.
+func (s *Store) Outline(ctx context.Context, run uuid.UUID, now time.Time) (store.Outline, error) {
+	var o store.Outline
+	shard, id := store.ShardOf(run), one(run)
+	err := s.once(ctx, s.engine, "read an outline", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.openSteps, shard, id, instant(now))
+		batch.Queue(s.sql.maps, shard, id)
+		batch.Queue(s.sql.tags, shard, id)
+	}, func(res pgx.BatchResults) error {
+		err := each(res, func(rows pgx.Rows) error {
+			step, err := scanStep(rows)
+			o.Open = append(o.Open, step)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		err = each(res, func(rows pgx.Rows) error {
+			progress, err := scanMap(rows)
+			o.Maps = append(o.Maps, progress)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			var tag store.Tag
+			err := rows.Scan(&tag.Key, &tag.Value)
+			o.Tags = append(o.Tags, tag)
+			return err
+		})
+	})
+	if err != nil {
+		return store.Outline{}, err
+	}
+	return o, nil
+}
+
+func scanMap(rows pgx.Rows) (store.MapProgress, error) {
+	var done int64
+	step, err := scanStep(rows, &done)
+	return store.MapProgress{Step: step, Done: int(done)}, err
+}

@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// received takes the result of receive.sql for one item. No row leaves it undecided.
+func received(res pgx.BatchResults, item *store.Receive) error {
+	item.Outcome, item.Recorded, item.State = 0, nil, store.RunState{}
+	return each(res, func(rows pgx.Rows) error {
+		var asked store.Bits
+		step, err := scanStep(rows, (*int16)(&asked))
+		if err != nil {
+			return err
+		}
+		item.Outcome, item.Recorded = store.Written, &step
+		if asked != 0 {
+			item.State = store.RunState{Found: true, Status: store.Running, Epoch: item.Step.Epoch, Control: asked}
+		}
+		return nil
+	})
+}
+
+// settleReceives answers the receives that took no row: the step has ended, by this write
+// whose answer was lost or by another's, or the run is not the writer's any more.
+func (s *Store) settleReceives(ask asker, items []*store.Receive) error {
+	var open []*store.Receive
+	var steps []*store.StepWrite
+	for _, item := range items {
+		if item.Outcome == 0 {
+			open = append(open, item)
+			steps = append(steps, &store.StepWrite{Step: item.Step})
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	states, err := s.readSteps(ask, steps)
+	if err != nil {
+		return err
+	}
+	for i, item := range open {
+		have := states[i].step
+		ended := have != nil && have.Status.Terminal()
+		own := ended && have.Epoch == item.Step.Epoch && have.Attempt == item.Step.Attempt
+		item.State = states[i].state
+		switch {
+		case own, ended && owned(item.State, item.Step.Epoch):
+			item.Outcome, item.Recorded = store.Adopted, have
+		case !owned(item.State, item.Step.Epoch):
+			item.Outcome = store.Fenced
+		default:
+			// The run was locked when it took no row; only a change since explains it.
+			return fmt.Errorf("postgres: receive %q: %w: its run was changed at the same time", shown(item.Step.Name), store.ErrUnavailable)
+		}
+	}
+	return nil
+}

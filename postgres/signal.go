@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// signalColumns are the parameters of signal.sql.
+func signalColumns(items []*store.Signal) []any {
+	n := len(items)
+	return append(signalRuns(items),
+		uuids{n, func(i int) *uuid.UUID { return &items[i].ID }},
+		texts{n, func(i int) *string { return &items[i].Name }},
+		texts{n, func(i int) *string { return nullText(&items[i].Key) }},
+		blobs{n, func(i int) *[]byte { return &items[i].Payload }},
+		times{n, func(i int) *time.Time { return &items[i].CreatedAt }},
+	)
+}
+
+// signalKeys are the parameters of signal_state.sql.
+func signalKeys(items []*store.Signal) []any {
+	n := len(items)
+	return append(signalRuns(items),
+		uuids{n, func(i int) *uuid.UUID { return &items[i].ID }},
+		texts{n, func(i int) *string { return nullText(&items[i].Key) }},
+	)
+}
+
+func signalRuns(items []*store.Signal) []any {
+	n := len(items)
+	return append(make([]any, 0, 7),
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].Run }},
+	)
+}
+
+// settleSignals answers signals of which some were not new.
+func (s *Store) settleSignals(ask asker, items []*store.Signal) error {
+	err := ask("read back signals", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.signalState, signalKeys(items)...)
+	}, func(res pgx.BatchResults) error {
+		return each(res, func(rows pgx.Rows) error { return settleSignal(rows, items) })
+	})
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		if item.Outcome == 0 {
+			return fmt.Errorf("postgres: signal %q: %w: what was in its way was gone just now", shown(item.Name), store.ErrUnavailable)
+		}
+	}
+	return nil
+}
+
+// settleSignal judges one row of signal_state.sql.
+func settleSignal(rows pgx.Rows, items []*store.Signal) error {
+	var ordinal int64
+	var status, control pgtype.Int2
+	var epoch pgtype.Int4
+	var own bool
+	var id pgtype.UUID
+	var name pgtype.Text
+	var used store.Signal
+	err := rows.Scan(&ordinal, &status, &epoch, &control, &own, &id, &name, &used.Payload, (*timeValue)(&used.CreatedAt))
+	if err != nil {
+		return err
+	}
+	item := items[ordinal-1]
+	item.Outcome, item.Existing = 0, nil
+	item.State = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch.Int32, Control: store.Bits(control.Int16)}
+	switch {
+	case own:
+		item.Outcome = store.Written
+	case id.Valid:
+		used.Run, used.ID, used.Name, used.Key = item.Run, id.Bytes, name.String, item.Key
+		item.Outcome, item.Existing = store.Adopted, &used
+	case !item.State.Found || item.State.Status.Terminal():
+		item.Outcome = store.Fenced
+	}
+	return nil
+}

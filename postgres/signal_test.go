@@ -1,0 +1,291 @@
+package postgres
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// TestSignalsAreTakenInOrder sends and takes in one batch and in several, by two steps.
+func TestSignalsAreTakenInOrder(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *Store) {
+		at := now(t, s)
+		run := running(uuid.New(), at)
+		begin(t, s, &store.Start{Run: run})
+		second, first := signal(run.ID, "go", "2", at.Add(time.Second)), signal(run.ID, "go", "1", at)
+		first.Key = "once"
+		again := signal(run.ID, "go", "3", at)
+		again.Key = "once"
+		nobody := signal(uuid.New(), "go", "4", at)
+		wait := receive(run.ID, "early", "other", at)
+		b := &store.Batch{Receives: []*store.Receive{wait}, Signals: []*store.Signal{second, first, again, nobody}}
+		for _, when := range []string{"first", "replayed"} {
+			commit(t, s, b)
+			if wait.Outcome != store.Written || wait.Recorded.Status != store.StepStarted {
+				t.Errorf("%s: a wait: outcome %d, %+v", when, wait.Outcome, wait.Recorded)
+			}
+			if first.Outcome != store.Written || second.Outcome != store.Written || nobody.Outcome != store.Fenced || nobody.State.Found {
+				t.Errorf("%s: outcomes %d, %d, %d", when, first.Outcome, second.Outcome, nobody.Outcome)
+			}
+			if again.Outcome != store.Adopted || again.Existing.ID != first.ID || string(again.Existing.Payload) != "1" || again.Existing.Key != "once" || !again.Existing.CreatedAt.Equal(at) {
+				t.Errorf("%s: a key used twice: outcome %d, %+v", when, again.Outcome, again.Existing)
+			}
+		}
+		a, c, d := receive(run.ID, "a", "go", at), receive(run.ID, "c", "go", at), receive(run.ID, "d", "go", at)
+		b = &store.Batch{Receives: []*store.Receive{c, a, d}}
+		commit(t, s, b)
+		if string(c.Recorded.Output) != "1" || string(a.Recorded.Output) != "2" || d.Recorded.Status != store.StepStarted || c.Recorded.EndedAt.IsZero() {
+			t.Errorf("taken were %+v, %+v, %+v", c.Recorded, a.Recorded, d.Recorded)
+		}
+		commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.ID, "go", "5", at)}})
+		commit(t, s, b) // as if the answer had been lost
+		if c.Outcome != store.Adopted || string(c.Recorded.Output) != "1" || a.Outcome != store.Adopted || d.Outcome != store.Written || string(d.Recorded.Output) != "5" {
+			t.Errorf("replayed: outcomes %d, %d, %d", c.Outcome, a.Outcome, d.Outcome)
+		}
+		var left int
+		if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM durable.signal WHERE step IS NULL").Scan(&left); err != nil || left != 0 {
+			t.Errorf("%d signals are left, %v", left, err)
+		}
+		stale := receive(run.ID, "a", "go", at)
+		stale.Step.Epoch = 0
+		commit(t, s, &store.Batch{Receives: []*store.Receive{stale}, Runs: []*store.RunWrite{finish(run.ID, at)}})
+		if stale.Outcome != store.Fenced || stale.State.Epoch != 1 {
+			t.Errorf("an older epoch: outcome %d, %+v", stale.Outcome, stale.State)
+		}
+		late := signal(run.ID, "go", "6", at)
+		commit(t, s, &store.Batch{Signals: []*store.Signal{late, first}})
+		if late.Outcome != store.Fenced || late.State.Status != store.Completed || first.Outcome != store.Written {
+			t.Errorf("after the end: outcomes %d, %d", late.Outcome, first.Outcome)
+		}
+	})
+}
+
+// TestReceiveKeepsItsTimes: a wait that is recorded again goes on as it began.
+func TestReceiveKeepsItsTimes(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	run := running(uuid.New(), at)
+	begin(t, s, &store.Start{Run: run})
+	wait := receive(run.ID, "a", "go", at)
+	wait.Step.EndedAt = at // in case there is one
+	commit(t, s, &store.Batch{Receives: []*store.Receive{wait}})
+	wait.Step.StartedAt, wait.Step.NextAt = at.Add(time.Minute), at.Add(time.Hour*2)
+	commit(t, s, &store.Batch{Receives: []*store.Receive{wait}})
+	if got := wait.Recorded; !got.EndedAt.IsZero() || !got.StartedAt.Equal(at) || !got.NextAt.Equal(at.Add(time.Hour)) {
+		t.Errorf("it waits from %v to %v", got.StartedAt, got.NextAt)
+	}
+	over := *wait
+	over.Step.Status, over.Step.Error, over.Step.EndedAt = store.StepFailed, []byte(`"late"`), at.Add(time.Hour)
+	order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}})
+	commit(t, s, &store.Batch{Receives: []*store.Receive{&over}})
+	if over.Outcome != store.Written || over.Recorded.Status != store.StepFailed || over.State.Control != store.PausedItself {
+		t.Errorf("its end: outcome %d, %+v, %+v", over.Outcome, over.Recorded, over.State)
+	}
+}
+
+// TestEveryWakeIsFound: a child's end and a signal, before, while and after the run parks.
+func TestEveryWakeIsFound(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *Store) {
+		at := now(t, s)
+		worker := uuid.New()
+		parent := running(worker, at)
+		begin(t, s, &store.Start{Run: parent})
+		one, two := childOf(parent.ID, "one", at), childOf(parent.ID, "two", at)
+		begin(t, s, one, two)
+		end := func(child *store.Start, epoch int32) *store.RunWrite {
+			w := finish(child.Run.ID, at)
+			w.Parent, w.Now, w.Epoch = child.Run.Parent, at, epoch
+			return w
+		}
+		held := []store.Lease{{Run: parent.ID, Epoch: 1}}
+		woken := func(want int) {
+			t.Helper()
+			news, err := s.News(t.Context(), worker, held)
+			if err != nil || len(news.Woken) != want || len(news.Asked) != 0 {
+				t.Errorf("the news is %+v, %v", news, err)
+			}
+		}
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end(one, 7)}}) // by a stranger
+		woken(0)
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end(one, 1)}})
+		woken(1)
+		woken(0)
+		sent := signal(parent.ID, "go", "1", at)
+		park := &store.RunWrite{ID: parent.ID, Epoch: 1, Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
+		commit(t, s, &store.Batch{Signals: []*store.Signal{sent}})
+		for range 2 { // the second is a replay
+			commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
+			if got := row(t, s, parent.ID); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
+				t.Errorf("parked when it was woken: outcome %d, %+v", park.Outcome, got)
+			}
+		}
+		q := store.ClaimQuery{Worker: worker, Pairs: pairs, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)}
+		if claims, err := s.Claim(t.Context(), q); err != nil || len(claims.Runs) != 1 || claims.Runs[0].Run.ID != parent.ID {
+			t.Fatalf("the claims are %v, %v", claims, err)
+		}
+		park.Epoch = 2
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
+		if got := row(t, s, parent.ID); !got.WakeAt.Equal(park.WakeAt) {
+			t.Errorf("parked in peace: %+v", got)
+		}
+		late := end(two, 1)
+		late.Now = at.Add(time.Minute)
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{late}})
+		if got := row(t, s, parent.ID); got.Status != store.Waiting || !got.WakeAt.Equal(late.Now) {
+			t.Errorf("woken when it was parked: %+v", got)
+		}
+	})
+}
+
+// TestHintsGoWhereTheyBelong: news to the one worker, claimable runs to all.
+func TestHintsGoWhereTheyBelong(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, mode)
+			at := now(t, s)
+			worker := uuid.New()
+			a, other := attend(t, s, worker), attend(t, s, uuid.New())
+			run, idle := running(worker, at), running(uuid.New(), at)
+			begin(t, s, &store.Start{Run: run}, &store.Start{Run: idle})
+			commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.ID, "go", "1", at)}})
+			a.hinted(t, store.HintNews)
+			order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}})
+			a.hinted(t, store.HintNews)
+			news, err := s.News(t.Context(), worker, []store.Lease{{Run: run.ID, Epoch: 1}, {Run: idle.ID, Epoch: 1}})
+			if err != nil || len(news.Asked) != 1 || news.Asked[0] != (store.Asked{Run: run.ID, Epoch: 1, Control: store.PausedItself}) {
+				t.Errorf("the news is %+v, %v", news, err)
+			}
+			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: idle.ID, Epoch: 1, Status: store.Waiting, Now: at}}})
+			commit(t, s, &store.Batch{Signals: []*store.Signal{signal(idle.ID, "go", "1", at)}})
+			a.hinted(t, store.HintClaim)
+			other.hinted(t, store.HintClaim)
+			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: 1, Status: store.Paused, Now: at}}})
+			order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}})
+			other.hinted(t, store.HintClaim)
+			select {
+			case <-other.hints[store.HintNews]:
+				t.Error("another worker's news were told")
+			default:
+			}
+		})
+	}
+}
+
+// TestNewsPassALockedRow: it is told, and told again.
+func TestNewsPassALockedRow(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	worker := uuid.New()
+	run := running(worker, at)
+	begin(t, s, &store.Start{Run: run})
+	commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.ID, "go", "1", at)}})
+	look := func(want int) {
+		t.Helper()
+		news, err := s.News(t.Context(), worker, []store.Lease{{Run: run.ID, Epoch: 1}})
+		if err != nil || len(news.Woken) != want {
+			t.Errorf("the news is %+v, %v", news, err)
+		}
+	}
+	err := pgx.BeginFunc(t.Context(), s.user, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "SELECT FROM durable.run WHERE id = $1 FOR SHARE", run.ID)
+		look(1)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look(1)
+	look(0)
+}
+
+// TestSignalInTx sends with the user's transaction, and not without it.
+func TestSignalInTx(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *Store) {
+		at := now(t, s)
+		run := running(uuid.New(), at)
+		begin(t, s, &store.Start{Run: run})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: 1, Status: store.Waiting, Now: at}}})
+		for _, keep := range []bool{false, true} {
+			sent, lost := signal(uuid.Nil, "go", "1", at), signal(uuid.Nil, "go", "1", at)
+			tx, err := s.user.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the second is a replay
+				if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.Name}, sent); err != nil {
+					t.Fatal(err)
+				}
+				if sent.Outcome != store.Written || sent.Run != run.ID {
+					t.Errorf("outcome %d", sent.Outcome)
+				}
+			}
+			if err := s.signalIn(t.Context(), tx, store.Ref{Text: "nobody"}, lost); err != nil || lost.Outcome != store.Fenced || lost.State.Found {
+				t.Errorf("to nobody: outcome %d, %v", lost.Outcome, err)
+			}
+			if keep {
+				err = tx.Commit(t.Context())
+			} else {
+				err = tx.Rollback(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := row(t, s, run.ID); got.WakeAt.Equal(at) != keep {
+				t.Errorf("it is to wake at %v", got.WakeAt)
+			}
+		}
+	})
+}
+
+// TestHeldRunSetsNeighboursFree: a transaction of the user's that has signalled a run holds up
+// what concerns that run, and a batch with more in it fails in a way that is split.
+func TestHeldRunSetsNeighboursFree(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	run, other := running(uuid.New(), at), running(uuid.New(), at)
+	begin(t, s, &store.Start{Run: run}, &store.Start{Run: other})
+	tx, err := s.user.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
+	if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.Name}, signal(uuid.Nil, "go", "1", at)); err != nil {
+		t.Fatal(err)
+	}
+	waits, neighbour := receive(run.ID, "wait", "go", at), signal(other.ID, "go", "2", at)
+	mark := done(run.ID, "child", at)
+	mark.Step.Kind = store.KindChild
+	both := &store.Batch{Receives: []*store.Receive{waits}, Signals: []*store.Signal{neighbour}}
+	if err := s.Commit(t.Context(), both); !errors.Is(err, errHeld) || errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("both: the error is %v", err)
+	}
+	child, third := childOf(run.ID, "child", at), signal(run.ID, "go", "3", at)
+	park := &store.RunWrite{ID: run.ID, Epoch: 1, Status: store.Waiting, Now: at}
+	for name, c := range map[string]struct {
+		batch   *store.Batch
+		outcome *store.Outcome
+	}{
+		"receive": {&store.Batch{Receives: []*store.Receive{waits}}, &waits.Outcome},
+		"child":   {&store.Batch{Starts: []*store.Start{child}, Steps: []*store.StepWrite{mark}}, &child.Outcome},
+		"signal":  {&store.Batch{Signals: []*store.Signal{third}}, &third.Outcome},
+		"park":    {&store.Batch{Runs: []*store.RunWrite{park}}, &park.Outcome},
+	} {
+		if err := s.Commit(t.Context(), c.batch); err != nil || *c.outcome != store.Locked {
+			t.Errorf("%s: outcome %d, %v", name, *c.outcome, err)
+		}
+	}
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(run.ID, "a", at)}, Signals: []*store.Signal{neighbour}}) // steps wait for nobody
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, &store.Batch{Receives: []*store.Receive{waits}})
+	if waits.Outcome != store.Written || string(waits.Recorded.Output) != "1" {
+		t.Errorf("afterwards: outcome %d, %+v", waits.Outcome, waits.Recorded)
+	}
+}

@@ -1,0 +1,65 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// tagging is one tag of a run that is started.
+type tagging struct {
+	run uuid.UUID
+	tag *store.Tag
+}
+
+// tag notes the tags of a start, in the order of their keys.
+func (w *sorted) tag(start *store.Start) {
+	from := len(w.tags)
+	for i := range start.Tags {
+		w.tags = append(w.tags, tagging{start.Run.ID, &start.Tags[i]})
+	}
+	slices.SortFunc(w.tags[from:], func(a, b tagging) int { return cmp.Compare(a.tag.Key, b.tag.Key) })
+}
+
+// tagColumns are the parameters of tag_start.sql.
+func tagColumns(items []tagging) []any {
+	n := len(items)
+	return []any{
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].run }},
+		texts{n, func(i int) *string { return &items[i].tag.Key }},
+		texts{n, func(i int) *string { return &items[i].tag.Value }},
+	}
+}
+
+// Tag implements store.Store.
+func (s *Store) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag) (bool, error) {
+	found := false
+	last := make(map[string]string, len(tags))
+	for _, tag := range tags {
+		last[tag.Key] = tag.Value
+	}
+	keys := make([]string, 0, len(last))
+	for key := range last {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys) // the order in which they are locked
+	values := make([]string, len(keys))
+	for i, key := range keys {
+		values[i] = last[key]
+	}
+	n := len(keys)
+	err := s.once(ctx, s.engine, "tag", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.tag, store.ShardOf(run), one(run),
+			texts{n, func(i int) *string { return &keys[i] }},
+			texts{n, func(i int) *string { return &values[i] }})
+	}, func(res pgx.BatchResults) error {
+		return each(res, func(rows pgx.Rows) error { return rows.Scan(&found) })
+	})
+	return found, err
+}

@@ -1,0 +1,18 @@
+-- Sets tags of one run; an empty value removes one. It answers whether the run is there.
+WITH target AS MATERIALIZED (
+    SELECT FROM durable.run AS r
+    WHERE r.shard = $1::smallint AND r.id = $2::uuid
+), item AS MATERIALIZED (
+    SELECT * FROM unnest($3::text[], $4::text[]) AS item(key, value)
+), kept AS (
+    INSERT INTO durable.tag AS t (shard, run_id, key, value)
+    SELECT $1::smallint, $2::uuid, item.key, item.value
+    FROM target CROSS JOIN item
+    WHERE item.value <> ''
+    ON CONFLICT (shard, run_id, key) DO UPDATE SET value = excluded.value
+), removed AS (
+    DELETE FROM durable.tag AS t
+    WHERE t.shard = $1::smallint AND t.run_id = $2::uuid
+      AND t.key = ANY (ARRAY(SELECT item.key FROM item WHERE item.value = ''))
+)
+SELECT EXISTS (SELECT FROM target);

@@ -1,0 +1,24 @@
+-- A run and everything beneath it, parents before their children, without the payloads.
+WITH RECURSIVE tree AS (
+    SELECT r.shard, r.id, 0 AS depth FROM durable.run AS r
+    WHERE r.shard = $1::smallint AND r.id = $2::uuid
+    UNION ALL
+    SELECT child.shard, child.id, tree.depth + 1
+    FROM tree
+    CROSS JOIN LATERAL (
+        SELECT r.shard, r.id FROM durable.run AS r
+        WHERE r.parent_id = tree.id AND r.shard = tree.shard
+        OFFSET 0
+    ) AS child
+)
+SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner,
+       run.crashes, NULL::bytea, NULL::bytea, run.error, run.reason, run.trace,
+       run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
+       run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at
+FROM tree
+CROSS JOIN LATERAL (
+    SELECT r.* FROM durable.run AS r
+    WHERE r.shard = tree.shard AND r.id = tree.id
+    OFFSET 0
+) AS run
+ORDER BY tree.depth, run.id;

@@ -1,0 +1,50 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// wake is one reason to wake a run: the end of a child, a signal, or, with neither, an
+// order.
+type wake struct {
+	run    uuid.UUID
+	child  uuid.NullUUID
+	signal uuid.NullUUID
+	at     time.Time
+}
+
+// wake notes who is woken by the batch.
+func (w *sorted) wake() {
+	for _, item := range w.signals {
+		w.wakes = append(w.wakes, wake{run: item.Run, signal: uuid.NullUUID{UUID: item.ID, Valid: true}, at: item.CreatedAt})
+	}
+	for _, item := range w.runs {
+		if item.Parent.Valid && item.Status.Terminal() {
+			w.wakes = append(w.wakes, wake{run: item.Parent.UUID, child: uuid.NullUUID{UUID: item.ID, Valid: true}, at: *moment(item)})
+		}
+	}
+}
+
+// wakeColumns are the parameters of wake.sql, without the channel.
+func wakeColumns(items []wake) []any {
+	n := len(items)
+	return append(make([]any, 0, 6),
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].run }},
+		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].child) }},
+		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].signal) }},
+		times{n, func(i int) *time.Time { return &items[i].at }},
+	)
+}
+
+// lockColumns are the parameters of lock.sql, and of others that take no more than runs.
+func lockColumns(runs []uuid.UUID) []any {
+	return append(make([]any, 0, 3),
+		int2s{len(runs), func(i int) int16 { return store.ShardOf(runs[i]) }},
+		ids(runs),
+	)
+}

@@ -1,0 +1,92 @@
+-- Pause, resume and cancel; signals; children that wake their parents; tags; the outbox.
+
+ALTER TABLE durable.run
+    ADD COLUMN control      smallint NOT NULL DEFAULT 0, -- bits: 1 paused itself, 2 paused with an ancestor, 4 to be cancelled
+    ADD COLUMN woken        boolean  NOT NULL DEFAULT false, -- a signal or a child's end came while it was running
+    ADD COLUMN detached     boolean  NOT NULL DEFAULT false, -- a child that goes on when its parent ends
+    ADD COLUMN paused_at    timestamptz,
+    ADD COLUMN cancelled_at timestamptz,          -- when it was first asked for
+    ADD COLUMN paused_by    text COLLATE "C",     -- the actor; why is in reason
+    ADD COLUMN cancelled_by text COLLATE "C",
+    ADD COLUMN cancel_reason text;
+
+-- A run that the crash loop has paused counts as paused itself.
+UPDATE durable.run SET control = 1 WHERE status = 4;
+
+-- The children of a run. Led by the shard, so that the planner does not take it for run_name
+-- on a young table, see run_by_name.sql.
+CREATE INDEX run_child ON durable.run (shard, parent_id) WHERE parent_id IS NOT NULL;
+
+CREATE TABLE durable.signal (
+    created_at timestamptz NOT NULL,
+    shard      smallint NOT NULL,
+    id         uuid     NOT NULL,
+    run_id     uuid     NOT NULL,
+    name       text COLLATE "C" NOT NULL,
+    key        text COLLATE "C",         -- the caller's, by which it is sent once
+    step       text COLLATE "C",         -- the receive that took it; NULL: it waits
+    payload    bytea,
+    PRIMARY KEY (shard, run_id, id)
+);
+
+CREATE UNIQUE INDEX signal_key ON durable.signal (shard, run_id, key) WHERE key IS NOT NULL;
+
+-- First in, first out.
+CREATE INDEX signal_queue ON durable.signal (shard, run_id, name, created_at, id) WHERE step IS NULL;
+
+CREATE TABLE durable.tag (
+    shard  smallint NOT NULL,
+    run_id uuid     NOT NULL,
+    key    text COLLATE "C" NOT NULL,
+    value  text COLLATE "C" NOT NULL,
+    PRIMARY KEY (shard, run_id, key)
+);
+
+-- Newest runs last, whatever their shard.
+CREATE INDEX tag_value ON durable.tag (key, value, run_id);
+
+-- What happened to runs, written in the transaction that made it true. txid orders events
+-- by a number that a reader can tell to be settled: below the oldest transaction
+-- that is still open, none can be added any more.
+CREATE TABLE durable.event (
+    at     timestamptz NOT NULL,
+    txid   xid8     NOT NULL DEFAULT pg_current_xact_id(),
+    shard  smallint NOT NULL,
+    type   smallint NOT NULL,            -- 4 paused 5 completed 6 failed 7 cancelled 8 lease lost
+    run_id uuid     NOT NULL,
+    PRIMARY KEY (shard, txid, run_id, type)
+);
+
+CREATE OR REPLACE VIEW durable.runs AS
+SELECT id, name, parent_id, workflow, queue,
+       (ARRAY['pending','running','waiting','paused','completed','failed','cancelled'])[status] AS status,
+       epoch, crashes, owner, reason, version,
+       convert_from(input, 'UTF8')::json AS input,
+       convert_from(output, 'UTF8')::json AS output,
+       convert_from(error, 'UTF8')::json AS error,
+       created_at, started_at, ended_at, wake_at, deadline_at, shard,
+       control & 1 <> 0 AS paused, control & 2 <> 0 AS paused_with_parent, control & 4 <> 0 AS cancel_requested,
+       paused_at, paused_by, cancelled_at, cancelled_by, cancel_reason, detached
+FROM durable.run;
+
+CREATE OR REPLACE VIEW durable.steps AS
+SELECT run_id, name,
+       (ARRAY['step','tx','sleep','choice','receive','child','map','compensation'])[kind] AS kind,
+       (ARRAY['started','backoff','completed','failed'])[status] AS status,
+       attempt, epoch,
+       convert_from(output, 'UTF8')::json AS output,
+       convert_from(error, 'UTF8')::json AS error,
+       started_at, ended_at, next_at, shard
+FROM durable.step;
+
+CREATE VIEW durable.signals AS
+SELECT run_id, name, key, convert_from(payload, 'UTF8')::json AS payload, created_at, step AS received_by, id, shard
+FROM durable.signal;
+
+CREATE VIEW durable.events AS
+SELECT at, run_id,
+       CASE type WHEN 4 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 8 THEN 'lease lost' END AS type,
+       txid, shard
+FROM durable.event;
+
+INSERT INTO durable.migration (version, name) VALUES (2, '0002_control.sql');

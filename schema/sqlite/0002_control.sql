@@ -1,0 +1,93 @@
+-- Pause, resume and cancel; signals; children that wake their parents; tags; the
+-- outbox. As in schema/postgres/0002_control.sql.
+
+ALTER TABLE durable_run ADD COLUMN control INTEGER NOT NULL DEFAULT 0; -- bits: 1 paused itself, 2 paused with an ancestor, 4 to be cancelled
+ALTER TABLE durable_run ADD COLUMN woken INTEGER NOT NULL DEFAULT 0; -- a signal or a child's end came while it was running
+ALTER TABLE durable_run ADD COLUMN detached INTEGER NOT NULL DEFAULT 0; -- a child that goes on when its parent ends
+ALTER TABLE durable_run ADD COLUMN paused_at INTEGER;
+ALTER TABLE durable_run ADD COLUMN paused_by TEXT; -- the actor; why is in reason
+ALTER TABLE durable_run ADD COLUMN cancelled_at INTEGER; -- when it was first asked for
+ALTER TABLE durable_run ADD COLUMN cancelled_by TEXT;
+ALTER TABLE durable_run ADD COLUMN cancel_reason TEXT;
+
+-- A run that the crash loop has paused counts as paused itself.
+UPDATE durable_run SET control = 1 WHERE status = 4;
+
+-- The children of a run.
+CREATE INDEX durable_run_child ON durable_run (parent_id, shard) WHERE parent_id <> x'';
+
+-- What a worker has to be told of its runs.
+CREATE INDEX durable_run_news ON durable_run (owner) WHERE owner IS NOT NULL AND (control <> 0 OR woken <> 0);
+
+CREATE TABLE durable_signal (
+    shard      INTEGER NOT NULL,
+    run_id     BLOB    NOT NULL,
+    id         BLOB    NOT NULL,
+    name       TEXT    NOT NULL,
+    key        TEXT,                    -- the caller's, by which it is sent once
+    step       TEXT,                    -- the receive that took it; NULL: it waits
+    payload    BLOB,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (shard, run_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX durable_signal_key ON durable_signal (shard, run_id, key) WHERE key IS NOT NULL;
+
+-- First in, first out.
+CREATE INDEX durable_signal_queue ON durable_signal (shard, run_id, name, created_at, id) WHERE step IS NULL;
+
+CREATE TABLE durable_tag (
+    shard  INTEGER NOT NULL,
+    run_id BLOB    NOT NULL,
+    key    TEXT    NOT NULL,
+    value  TEXT    NOT NULL,
+    PRIMARY KEY (shard, run_id, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX durable_tag_value ON durable_tag (key, value, shard, run_id);
+
+-- What happened to runs, written in the transaction that made it true. A file has one
+-- writer at a time, so id is the order of the commits.
+CREATE TABLE durable_event (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    run_id BLOB    NOT NULL,
+    type   INTEGER NOT NULL,            -- 4 paused 5 completed 6 failed 7 cancelled 8 lease lost
+    at     INTEGER NOT NULL
+) STRICT;
+
+DROP VIEW durable_runs;
+
+CREATE VIEW durable_runs AS
+SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
+       CASE status WHEN 1 THEN 'pending' WHEN 2 THEN 'running' WHEN 3 THEN 'waiting' WHEN 4 THEN 'paused'
+                   WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' END AS status,
+       epoch, crashes, hex(owner) AS owner, reason, version,
+       CAST(input AS TEXT) AS input, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
+       strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', wake_at / 1e6, 'unixepoch') AS wake_at, shard,
+       (control & 1) <> 0 AS paused, (control & 2) <> 0 AS paused_with_parent, (control & 4) <> 0 AS cancel_requested,
+       paused_by, cancelled_by, cancel_reason, detached
+FROM durable_run;
+
+DROP VIEW durable_steps;
+
+CREATE VIEW durable_steps AS
+SELECT hex(run_id) AS run_id, name,
+       CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' WHEN 3 THEN 'sleep' WHEN 4 THEN 'choice' WHEN 5 THEN 'receive'
+                 WHEN 6 THEN 'child' WHEN 7 THEN 'map' WHEN 8 THEN 'compensation' END AS kind,
+       CASE status WHEN 1 THEN 'started' WHEN 2 THEN 'backoff' WHEN 3 THEN 'completed' WHEN 4 THEN 'failed' END AS status,
+       attempt, epoch, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
+       strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1e6, 'unixepoch') AS started_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at, shard
+FROM durable_step;
+
+CREATE VIEW durable_signals AS
+SELECT hex(run_id) AS run_id, name, key, CAST(payload AS TEXT) AS payload,
+       strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at, step AS received_by, hex(id) AS id
+FROM durable_signal;
+
+CREATE VIEW durable_events AS
+SELECT id, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS at, hex(run_id) AS run_id,
+       CASE type WHEN 4 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 8 THEN 'lease lost' END AS type
+FROM durable_event;

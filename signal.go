@@ -1,0 +1,245 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Signal sends a named message to the run with the caller's ID, or the UUID. It is kept
+// until the run receives it, also if the run does not wait for it yet, and each one is
+// received once, first in, first out. The payload is encoded as a step's result is.
+//
+// Errors: ErrNotFound; *StateError if the run has ended; ErrIDConflict if a signal of the
+// run with the same Key has another name or payload; ErrInvalidName, ErrNotEncodable,
+// ErrPayloadTooLarge, ErrUnavailable.
+func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts ...SignalOption) error {
+	signal, err := e.signal(name, payload, opts)
+	if err != nil {
+		return err
+	}
+	return stated(e.inner.Signal(ctx, id, signal))
+}
+
+// Complete posts the value that an Awaitable with this token waits for, from whatever
+// process. The first value holds: the same one again is accepted, another one is
+// ErrIDConflict. Further errors as for Signal; ErrInvalidName for a text that is no token.
+func (e *Engine) Complete(ctx context.Context, token string, value any) error {
+	run, signal, err := engine.ParseToken(token)
+	if err != nil {
+		return err
+	}
+	b, err := encode(value, e.cfg.MaxPayload)
+	if err != nil {
+		return fmt.Errorf("complete a token: %w", err)
+	}
+	return stated(e.inner.Signal(ctx, run, &store.Signal{Name: signal, Key: signal, Payload: b}))
+}
+
+// SignalOption changes one signal.
+type SignalOption func(*signalOptions)
+
+type signalOptions struct {
+	key string
+	err error
+}
+
+// SignalKey makes a signal idempotent: of all that are sent to one run with the same key,
+// one is kept. It is any text of 1 to 512 bytes without control characters.
+func SignalKey(key string) SignalOption {
+	return func(o *signalOptions) { o.key, o.err = key, engine.CheckName("signal key", key) }
+}
+
+func (e *Engine) signal(name string, payload any, opts []SignalOption) (*store.Signal, error) {
+	var o signalOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if err := engine.CheckName("signal", name); err != nil {
+		return nil, err
+	}
+	if o.err != nil {
+		return nil, fmt.Errorf("signal %q: %w", name, o.err)
+	}
+	b, err := encode(payload, e.cfg.MaxPayload)
+	if err != nil {
+		return nil, fmt.Errorf("signal %q: %w", name, err)
+	}
+	return &store.Signal{Name: name, Key: o.key, Payload: b}, nil
+}
+
+// Receive answers the payload of the oldest signal called name that nothing has received
+// yet, or waits for one. Which signal it is, and that it is taken, are recorded in one transaction. A run that
+// only waits leaves memory. A second Receive in one scope needs a name of its own;
+// OnSignal says which signal it is for.
+//
+// Without Within it waits for ever. When the time is over and no signal came first, the
+// options say what follows; by default Receive fails with a *StepError that is
+// ErrTimeout. Other errors as for Step.
+func (c *Ctx) Receive[T any](name string, opts ...ReceiveOption) (T, error) {
+	return receive[T](c, name, "", site(), opts)
+}
+
+// Awaitable is a wait that an outside system completes: give it the token.
+type Awaitable[T any] struct {
+	c    *Ctx
+	name string
+	site uintptr
+}
+
+// Awaitable makes a wait called name. Nothing is recorded before Wait.
+func (c *Ctx) Awaitable[T any](name string) *Awaitable[T] {
+	return &Awaitable[T]{c: c, name: name, site: site()}
+}
+
+// Token is a text that any process can give to Engine.Complete, once or more often. It
+// stays the same in every execution. Who has it can complete the wait.
+func (a *Awaitable[T]) Token() string { return a.c.scope.Token(a.name) }
+
+// Wait answers the value that the token was completed with, before or after; otherwise it
+// is as Receive, whose options it takes.
+func (a *Awaitable[T]) Wait(opts ...ReceiveOption) (T, error) {
+	return receive[T](a.c, a.name, a.c.scope.TokenSignal(a.name), a.site, opts)
+}
+
+func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOption) (T, error) {
+	var zero T
+	o := receiveOptions{signal: name}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if signal != "" {
+		o.signal = signal
+	}
+	spec := engine.ReceiveSpec{
+		Name: name, Signal: o.signal, Site: where, Within: o.within, Bounded: o.bounded, Otherwise: o.otherwise,
+	}
+	if o.escalate != nil {
+		var err error
+		if spec.Escalate, err = o.escalate(c.maxPayload); err != nil {
+			o.fail(err)
+		}
+	}
+	if o.otherwise != engine.TimeoutFails && !o.bounded {
+		o.fail(fmt.Errorf("%w: it says what to do when the time is over, and has no Within", ErrInvalidConfig))
+	}
+	if o.value != nil {
+		v, ok := o.value.(T)
+		if !ok {
+			o.fail(fmt.Errorf("%w: Else is a %T, it must be what is received: %T", ErrInvalidConfig, o.value, zero))
+		}
+		b, err := encode(v, c.maxPayload)
+		if err != nil {
+			o.fail(err)
+		}
+		spec.Value = b
+	}
+	if o.err != nil {
+		return zero, fmt.Errorf("receive %q: %w", name, o.err)
+	}
+	res, err := c.scope.Receive(&spec)
+	switch {
+	case err != nil:
+		return zero, err
+	case res.Failure != nil:
+		return zero, stepError(name, res.Failure)
+	}
+	v, err := decode[T](res.Output)
+	if err != nil {
+		return zero, fmt.Errorf("%w: the signal %q in run %q of workflow %q (%d bytes) does not decode into %T: %w: send what is received, or bring back the old type",
+			ErrDiverged, engine.Shown(o.signal), c.ID(), c.scope.Workflow(), len(res.Output), zero, err)
+	}
+	return v, nil
+}
+
+// ReceiveOption changes one Receive or Wait.
+type ReceiveOption func(*receiveOptions)
+
+type receiveOptions struct {
+	signal    string
+	within    time.Duration
+	bounded   bool
+	otherwise engine.Timeout
+	value     any
+	escalate  func(limit int) (engine.Escalation, error)
+	err       error
+}
+
+// OnSignal receives the signal with this name, where the Receive has another one.
+func OnSignal(name string) ReceiveOption {
+	return func(o *receiveOptions) {
+		o.signal = name
+		o.fail(engine.CheckName("signal", name))
+	}
+}
+
+// Within bounds the wait, from its first execution, by the database's clock. A signal
+// that was committed before the end of the wait is wins, however late it is noticed.
+func Within(d time.Duration) ReceiveOption {
+	return func(o *receiveOptions) { o.within, o.bounded = d, true }
+}
+
+// Else goes on with this value when the time is over: choose one that can be told from a
+// signal's.
+func Else[T any](value T) ReceiveOption {
+	return func(o *receiveOptions) { o.otherwise, o.value = engine.TimeoutGoesOn, value }
+}
+
+// ElseCancel cancels the run, and everything beneath it, when the time is over.
+func ElseCancel() ReceiveOption {
+	return func(o *receiveOptions) { o.otherwise = engine.TimeoutCancels }
+}
+
+// ElseExpire ends the run when the time is over, as its own Timeout does: compensations
+// run, and it has failed with ErrTimeout.
+func ElseExpire() ReceiveOption {
+	return func(o *receiveOptions) { o.otherwise = engine.TimeoutExpires }
+}
+
+// ElseStart starts a run of w when the time is over, once, and goes on waiting without
+// a bound. Its ID is the waiting run's UUID and the name of the wait.
+func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
+	return func(o *receiveOptions) {
+		o.otherwise = engine.TimeoutEscalates
+		o.escalate = func(limit int) (engine.Escalation, error) {
+			request, err := w.request(limit, in, opts)
+			if err == nil && request.Name != "" {
+				err = fmt.Errorf("%w: ElseStart names the run itself: leave out ID", ErrInvalidConfig)
+			}
+			return func(ctx context.Context, e *engine.Engine, id string) error {
+				request := request
+				request.Name = id
+				started, err := e.Start(ctx, []engine.StartRequest{request})
+				if err != nil {
+					return err
+				}
+				return started[0].Err
+			}, err
+		}
+	}
+}
+
+// ElseSignal sends a signal to another run when the time is over, once, and goes on
+// waiting without a bound. That the other run has ended, or does not exist, is logged and
+// no error.
+func ElseSignal(id, name string, payload any) ReceiveOption {
+	return func(o *receiveOptions) {
+		o.otherwise = engine.TimeoutEscalates
+		o.fail(engine.CheckName("signal", name))
+		o.escalate = func(limit int) (engine.Escalation, error) {
+			b, err := encode(payload, limit)
+			return func(ctx context.Context, e *engine.Engine, key string) error {
+				return e.Signal(ctx, id, &store.Signal{Name: name, Key: key, Payload: b})
+			}, err
+		}
+	}
+}
+
+func (o *receiveOptions) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}

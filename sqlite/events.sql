@@ -1,0 +1,6 @@
+-- The outbox after an event.
+SELECT id, run_id, type, at
+FROM durable_event
+WHERE id > ?
+ORDER BY id
+LIMIT ?;

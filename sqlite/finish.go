@@ -1,0 +1,138 @@
+package sqlite
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+func writeRun(x *writing, w *store.RunWrite) error {
+	w.Outcome, w.State = store.Written, store.RunState{}
+	asked, woken := anyBits, noBits
+	switch w.Status {
+	case store.Completed, store.Failed:
+		asked = int64(store.CancelAsked)
+	case store.Cancelled:
+		asked = noBits
+	case store.Waiting:
+		woken = anyBits
+	}
+	n, err := finish(x, w, asked, woken)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return settleRun(x, w)
+	}
+	if w.Status == store.Paused { // nobody has asked for it
+		if n, err := x.exec(qRunSetAside, micros(at(w)), shardOf(w.ID), key(w.ID), int64(w.Epoch)); err != nil || n != 1 {
+			return changed("setting aside run", w.ID, n, err)
+		}
+	}
+	return finished(x, w, w.Status)
+}
+
+// finish ends the ownership, unless one of the bits is set on the run, or woken is.
+func finish(x session, w *store.RunWrite, asked, woken int64) (int64, error) {
+	return x.exec(
+		qRunFinish, int64(w.Status), blob(w.Output), blob(w.Error), textOrNull(w.Reason), textOrNull(w.Trace),
+		micros(w.WakeAt), micros(w.EndedAt), shardOf(w.ID), key(w.ID), int64(w.Epoch), asked, woken,
+	)
+}
+
+// settleRun says why the end of an ownership took no row; or it finds that something was
+// asked of the run, or that it was woken, and ends it as that demands.
+func settleRun(x *writing, w *store.RunWrite) error {
+	row, ok, err := runByID(x, w.ID)
+	if err != nil {
+		return err
+	}
+	state := store.RunState{Found: ok, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
+	switch {
+	case !runsAt(state, w.Epoch):
+		if !ok || !w.Made(&row.Run) && !overruled(w, &row.Run) {
+			w.Outcome, w.State = store.Fenced, state
+		}
+		return nil
+	case barred(w, row.Control):
+		w.Outcome, w.State = store.Fenced, state
+		return nil
+	}
+	if row.Control != 0 {
+		w.State = state
+	}
+	now := *w
+	switch {
+	case w.Status.Terminal():
+	case row.Control&store.CancelAsked != 0:
+		now.Status, now.WakeAt = store.Pending, at(w)
+	case row.Control&store.PausedAnyhow != 0:
+		now.Status, now.WakeAt = store.Paused, time.Time{}
+		if row.Reason != "" {
+			now.Reason = row.Reason // of the pause
+		}
+	case row.woken && w.Status == store.Waiting:
+		now.WakeAt = at(w)
+	}
+	if n, err := finish(x, &now, noBits, noBits); err != nil || n != 1 {
+		return changed("ending an ownership of run", w.ID, n, err)
+	}
+	return finished(x, &now, now.Status)
+}
+
+// barred reports whether a run that is to be cancelled must not end so.
+func barred(w *store.RunWrite, asked store.Bits) bool {
+	return asked&store.CancelAsked != 0 && (w.Status == store.Completed || w.Status == store.Failed)
+}
+
+// overruled reports whether the row is what this write became by what was asked of the
+// run: it was committed before, and its answer was lost.
+func overruled(w *store.RunWrite, row *store.Run) bool {
+	if w.Status.Terminal() || row.Epoch != w.Epoch {
+		return false
+	}
+	return row.Status == store.Pending && row.Control&store.CancelAsked != 0 ||
+		row.Status == store.Paused && row.Control&store.PausedAnyhow != 0
+}
+
+// finished does what else the end of an ownership means.
+func finished(x *writing, w *store.RunWrite, status store.Status) error {
+	if status == store.Pending || status == store.Waiting && !w.WakeAt.IsZero() {
+		x.tell(store.HintClaim)
+	}
+	if status >= store.Paused {
+		if err := writeEvent(x, w.ID, store.EventType(status), at(w)); err != nil {
+			return err
+		}
+	}
+	if status.Terminal() && w.Parent.Valid {
+		return wake(x, w.Parent.UUID, at(w))
+	}
+	return nil
+}
+
+// at is when the write was made, as far as it says so.
+func at(w *store.RunWrite) time.Time {
+	switch {
+	case !w.Now.IsZero():
+		return w.Now
+	case !w.EndedAt.IsZero():
+		return w.EndedAt
+	}
+	return now()
+}
+
+// wake has a run look again at what it waits for. One that is neither waiting nor running
+// does so in any case when it is claimed.
+func wake(x *writing, run uuid.UUID, at time.Time) error {
+	status, err := statusOf(x, qRunWake, micros(at), shardOf(run), key(run))
+	switch status {
+	case store.Waiting:
+		x.tell(store.HintClaim)
+	case store.Running:
+		x.tell(store.HintNews)
+	}
+	return err
+}

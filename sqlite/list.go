@@ -1,0 +1,145 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// few is up to how many runs with a name or a tag are sorted, instead of looked for among
+// all runs from the newest on: about as long as either takes.
+const few = 10_000
+
+// List implements store.Store, by the index that fits best what the filter says.
+func (s *Store) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) (runs []*store.Run, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	if before == (uuid.UUID{}) {
+		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
+	}
+	err = s.read(ctx, "list", func(x session) error {
+		q, sorts, err := listBy(x, &f)
+		if err != nil {
+			return err
+		}
+		args := filterArgs(&f)
+		if sorts {
+			runs, err = listPage(x, q, args, 0, before, limit)
+		} else {
+			runs, err = merge(ctx, x, q, args, before, limit)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return runs, nil
+}
+
+// listBy chooses the statement, and says whether it answers all shards at once.
+func listBy(x session, f *store.Filter) (q query, sorts bool, err error) {
+	n := 0
+	switch {
+	case f.Tag.Key != "" && f.Tag.Value != "":
+		return qListTag, false, nil
+	case f.Tag.Key != "":
+		n, err = number(x, qListKeyCount, f.Tag.Key, int64(few+1))
+		q = qListKey
+	case f.NamePrefix != "":
+		n, err = number(x, qListNameCount, f.NamePrefix, beyond(f.NamePrefix), int64(few+1))
+		q = qListName
+	default:
+		return qList, false, nil
+	}
+	if n > few {
+		return qList, false, err
+	}
+	return q, true, err
+}
+
+// filterArgs are the parameters of all list statements, of which listPage fills in the
+// first three: the shard, the ID to stay below, and the limit.
+func filterArgs(f *store.Filter) []driver.Value {
+	statuses := int64(0)
+	for _, s := range f.Statuses {
+		statuses |= 1 << 62 // so that it is not zero, whatever s is
+		if s > 0 && s < 62 {
+			statuses |= 1 << s
+		}
+	}
+	return []driver.Value{
+		nil, nil, nil, f.Workflow, f.Queue, statuses, micros(f.CreatedAfter), micros(f.CreatedBefore), flag(f.Roots),
+		f.NamePrefix, beyond(f.NamePrefix), f.Tag.Key, f.Tag.Value,
+	}
+}
+
+// beyond is the least text that is above all that begin with prefix, NULL if there is none.
+func beyond(prefix string) driver.Value {
+	b := []byte(prefix)
+	for len(b) > 0 && b[len(b)-1] == 0xff {
+		b = b[:len(b)-1]
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	b[len(b)-1]++
+	return string(b)
+}
+
+func listPage(x session, q query, args []driver.Value, shard int16, before uuid.UUID, limit int) (runs []*store.Run, err error) {
+	args[0], args[1], args[2] = int64(shard), key(before), int64(limit)
+	err = x.each(q, func(v []driver.Value) error {
+		row, err := scanRun(v)
+		runs = append(runs, &row.Run)
+		return err
+	}, args...)
+	return runs, err
+}
+
+// lane is what is read ahead of one shard.
+type lane struct {
+	runs   []*store.Run
+	before uuid.UUID
+	ended  bool
+}
+
+// merge answers the newest runs of all shards. Each is in order by itself, and read as far
+// as it is needed.
+func merge(ctx context.Context, x session, q query, args []driver.Value, before uuid.UUID, limit int) ([]*store.Run, error) {
+	ahead := min(limit, 4+2*(limit/store.Shards))
+	var lanes [store.Shards]lane
+	for shard := range lanes {
+		lanes[shard].before = before
+	}
+	var runs []*store.Run
+	for len(runs) < limit {
+		first := -1
+		for shard := range lanes {
+			l := &lanes[shard]
+			if len(l.runs) == 0 && !l.ended {
+				if err := ctx.Err(); err != nil {
+					return nil, err
+				}
+				page, err := listPage(x, q, args, int16(shard), l.before, ahead)
+				if err != nil {
+					return nil, err
+				}
+				l.runs, l.ended = page, len(page) < ahead
+			}
+			if len(l.runs) > 0 && (first < 0 || bytes.Compare(l.runs[0].ID[:], lanes[first].runs[0].ID[:]) > 0) {
+				first = shard
+			}
+		}
+		if first < 0 {
+			break
+		}
+		l := &lanes[first]
+		runs, l.before, l.runs = append(runs, l.runs[0]), l.runs[0].ID, l.runs[1:]
+	}
+	return runs, nil
+}

@@ -1,0 +1,17 @@
+-- The newest runs below an ID that have a tag of any value, without payloads, for when
+-- few do: all of those are looked at. All shards at once, so that ?1 is not used.
+SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner, run.crashes, NULL, NULL, run.error,
+       run.reason, run.trace, run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
+       run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at, run.woken, run.progress
+FROM durable_tag AS tag CROSS JOIN durable_run AS run
+WHERE tag.key = ?12 AND tag.run_id < ?2
+  AND run.shard = tag.shard AND run.id = tag.run_id
+  AND (?4 = '' OR run.workflow = ?4)
+  AND (?5 = '' OR run.queue = ?5)
+  AND (?6 = 0 OR (?6 >> run.status) & 1)
+  AND (?7 IS NULL OR run.created_at > ?7)
+  AND (?8 IS NULL OR run.created_at < ?8)
+  AND (?9 = 0 OR run.parent_id = x'')
+  AND +run.name >= ?10 AND +run.name < coalesce(?11, x'')
+ORDER BY run.id DESC
+LIMIT ?3;

@@ -1,0 +1,16 @@
+-- The newest runs below an ID whose names begin with a text, without payloads, for when
+-- few do: all of those are looked at. All shards at once, so that ?1 is not used.
+SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner, crashes, NULL, NULL, error,
+       reason, trace, created_at, started_at, ended_at, wake_at, deadline_at,
+       detached, control, paused_by, cancelled_by, cancel_reason, paused_at, cancelled_at, woken, progress
+FROM durable_run
+WHERE name >= ?10 AND name < coalesce(?11, x'') AND id < ?2
+  AND (?4 = '' OR workflow = ?4)
+  AND (?5 = '' OR queue = ?5)
+  AND (?6 = 0 OR (?6 >> status) & 1)
+  AND (?7 IS NULL OR created_at > ?7)
+  AND (?8 IS NULL OR created_at < ?8)
+  AND (?9 = 0 OR parent_id = x'')
+  AND (?12 = '' OR EXISTS (SELECT 1 FROM durable_tag AS tag WHERE tag.shard = durable_run.shard AND tag.run_id = durable_run.id AND tag.key = ?12))
+ORDER BY id DESC
+LIMIT ?3;

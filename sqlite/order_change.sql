@@ -1,0 +1,18 @@
+-- Makes one change that an order leads to, if the run is as it was found. A run that ends
+-- (5 and above) loses its owner and gets the error. ?10 is what becomes of wake_at (1 never,
+-- 2 now), ?11 what is noted: 1 a pause, 2 a resume, 3 a cancel.
+UPDATE durable_run
+SET status = ?8,
+    control = ?9,
+    wake_at = CASE ?10 WHEN 1 THEN NULL WHEN 2 THEN ?1 ELSE wake_at END,
+    owner = CASE WHEN ?8 >= 5 THEN NULL ELSE owner END,
+    ended_at = CASE WHEN ?8 >= 5 THEN ?1 ELSE ended_at END,
+    error = CASE WHEN ?8 >= 5 THEN CAST(?12 AS BLOB) ELSE error END,
+    crashes = CASE ?11 WHEN 2 THEN 0 ELSE crashes END,
+    reason = CASE ?11 WHEN 0 THEN reason WHEN 1 THEN ?2 END,
+    paused_by = CASE ?11 WHEN 0 THEN paused_by WHEN 1 THEN ?3 END,
+    paused_at = CASE ?11 WHEN 0 THEN paused_at WHEN 1 THEN ?1 END,
+    cancel_reason = CASE ?11 WHEN 3 THEN ?2 ELSE cancel_reason END,
+    cancelled_by = CASE ?11 WHEN 3 THEN ?3 ELSE cancelled_by END,
+    cancelled_at = CASE ?11 WHEN 3 THEN ?1 ELSE cancelled_at END
+WHERE shard = ?4 AND id = ?5 AND status = ?6 AND epoch = ?7 AND control = ?13;

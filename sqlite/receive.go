@@ -1,0 +1,93 @@
+package sqlite
+
+import (
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// writeReceive records either that the step has the oldest signal, or what it does without
+// one. Nobody else writes meanwhile, so what is read here stays true.
+func writeReceive(x *writing, w *store.Receive) error {
+	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
+	had, recorded, err := stepByName(x, &w.Step)
+	if err != nil {
+		return err
+	}
+	if recorded && had.Status.Terminal() {
+		return adoptReceive(x, w, &had)
+	}
+	signal, waits, err := oneSignal(x, w.Step.RunID, qSignalNext, w.Signal)
+	if err != nil {
+		return err
+	}
+	step := w.Step
+	if recorded && had.Attempt == step.Attempt {
+		step.StartedAt, step.NextAt = had.StartedAt, had.NextAt // it goes on waiting, for no longer than it did
+	}
+	if waits {
+		step.Status, step.Output, step.Error = store.StepCompleted, signal.Payload, nil
+		if step.EndedAt.IsZero() {
+			step.EndedAt = later(signal.CreatedAt, step.StartedAt)
+		}
+	}
+	n, err := putStep(x, &step, recorded, anyBits)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		state, err := runState(x, step.RunID)
+		if err != nil {
+			return err
+		}
+		if !runsAt(state, step.Epoch) {
+			w.Outcome, w.State = store.Fenced, state
+			return nil
+		}
+		if state.Control != 0 {
+			w.State = state
+		}
+		if n, err = putStep(x, &step, recorded, noBits); err != nil {
+			return err
+		}
+	}
+	if waits {
+		if n != 1 {
+			return changed("receiving in run", step.RunID, n, nil)
+		}
+		n, err := x.exec(qSignalTake, step.Name, shardOf(step.RunID), key(step.RunID), key(signal.ID))
+		if err != nil || n != 1 {
+			return changed("taking a signal of run", step.RunID, n, err)
+		}
+	}
+	// Without a signal, no row means that this epoch itself has got further.
+	row, _, err := stepByName(x, &w.Step)
+	w.Recorded = &row
+	return err
+}
+
+// adoptReceive answers a receive whose step has ended. If that was by this ownership, the
+// answer may have been lost, and holds even if the run has been left since.
+func adoptReceive(x session, w *store.Receive, had *store.Step) error {
+	state, err := runState(x, w.Step.RunID)
+	if err != nil {
+		return err
+	}
+	own := runsAt(state, w.Step.Epoch)
+	if !own && (had.Epoch != w.Step.Epoch || had.Attempt != w.Step.Attempt) {
+		w.Outcome, w.State = store.Fenced, state
+		return nil
+	}
+	w.Outcome, w.Recorded = store.Adopted, had
+	if own && state.Control != 0 {
+		w.State = state
+	}
+	return nil
+}
+
+func later(l, r time.Time) time.Time {
+	if r.After(l) {
+		return r
+	}
+	return l
+}

@@ -1,0 +1,25 @@
+-- Creates a child. Its parent's own row is the fence: no row comes out when the parent is
+-- no longer running (2) at the writer's epoch, or something was asked of it, so that no
+-- child escapes a pause or a cancel. A run with this ID, or with this name under this
+-- parent, stays as it is.
+INSERT INTO durable_run (shard, parent_id, id, name, workflow, version, queue, status, epoch, owner,
+                         input, trace, detached, created_at, started_at, wake_at, deadline_at)
+SELECT shard, id,
+       ?, -- id
+       ?, -- name
+       ?, -- workflow
+       ?, -- version
+       ?, -- queue
+       ?, -- status
+       ?, -- epoch
+       ?, -- owner
+       CAST(? AS BLOB), -- input
+       ?, -- trace
+       ?, -- detached
+       ?, -- created_at
+       ?, -- started_at
+       ?, -- wake_at
+       ? -- deadline_at
+FROM durable_run
+WHERE shard = ? AND id = ? AND epoch = ? AND status = 2 AND control = 0
+ON CONFLICT DO NOTHING;

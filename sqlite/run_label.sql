@@ -1,0 +1,4 @@
+-- What people call a run.
+SELECT name, workflow
+FROM durable_run
+WHERE shard = ? AND id = ?;

@@ -1,0 +1,5 @@
+-- A run's Maps (7).
+SELECT run_id, name, kind, status, attempt, epoch, output, error, started_at, ended_at, next_at
+FROM durable_step
+WHERE shard = ? AND run_id = ? AND kind = 7
+ORDER BY name;

@@ -1,0 +1,34 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Tag implements store.Store.
+func (s *Store) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag) (bool, error) {
+	found := false
+	err := s.write(ctx, "tag", func(x session) error {
+		state, err := runState(x, run)
+		if err != nil || !state.Found {
+			return err
+		}
+		found = true
+		for _, tag := range tags {
+			if tag.Value == "" {
+				if _, err := x.exec(qTagDelete, shardOf(run), key(run), tag.Key); err != nil {
+					return err
+				}
+				continue
+			}
+			if n, err := x.exec(qTagSet, tag.Key, tag.Value, shardOf(run), key(run)); err != nil || n != 1 {
+				return changed("tagging run", run, n, err)
+			}
+		}
+		return nil
+	})
+	return found && err == nil, err
+}

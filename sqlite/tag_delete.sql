@@ -1,0 +1,2 @@
+-- Removes a tag of a run.
+DELETE FROM durable_tag WHERE shard = ? AND run_id = ? AND key = ?;

@@ -1,0 +1,42 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Tree implements store.Store.
+func (s *Store) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, err error) {
+	err = s.read(ctx, "tree", func(x session) error {
+		return x.each(qTree, func(v []driver.Value) error {
+			row, err := scanRun(v)
+			runs = append(runs, &row.Run)
+			return err
+		}, shardOf(run), key(run))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return runs, nil
+}
+
+// Counts implements store.Store.
+func (s *Store) Counts(ctx context.Context, run uuid.UUID) (map[store.Status]int, error) {
+	counts := make(map[store.Status]int)
+	err := s.read(ctx, "counts", func(x session) error {
+		return x.each(qCounts, func(v []driver.Value) error {
+			c := columns{values: v}
+			status := store.Status(c.int())
+			counts[status] = int(c.int())
+			return c.err
+		}, shardOf(run), key(run))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return counts, nil
+}

@@ -1,0 +1,14 @@
+-- A run and everything beneath it, without payloads, parents before their children.
+WITH RECURSIVE tree(shard, id, depth) AS (
+    SELECT shard, id, 0 FROM durable_run WHERE shard = ? AND id = ?
+    UNION ALL
+    SELECT child.shard, child.id, tree.depth + 1
+    FROM tree CROSS JOIN durable_run AS child
+    WHERE child.parent_id = tree.id AND child.shard = tree.shard AND child.parent_id <> x''
+)
+SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner, run.crashes, NULL, NULL, run.error,
+       run.reason, run.trace, run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
+       run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at, run.woken, run.progress
+FROM tree CROSS JOIN durable_run AS run
+WHERE run.shard = tree.shard AND run.id = tree.id
+ORDER BY tree.depth, run.id;

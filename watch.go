@@ -1,0 +1,109 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// EventType says what happened to a run.
+type EventType string
+
+// The events.
+const (
+	EventPaused    EventType = "paused"
+	EventCompleted EventType = "completed"
+	EventFailed    EventType = "failed"
+	EventCancelled EventType = "cancelled"
+	EventLeaseLost EventType = "lease_lost" // another worker took the run over
+)
+
+var eventTypes = map[store.EventType]EventType{
+	store.EventPaused: EventPaused, store.EventCompleted: EventCompleted, store.EventFailed: EventFailed,
+	store.EventCancelled: EventCancelled, store.EventLeaseLost: EventLeaseLost,
+}
+
+// Event is something that happened to a run. It was written in the transaction that made
+// it true.
+type Event struct {
+	Cursor   string // give it to Events or Watch to go on after this event
+	Type     EventType
+	At       time.Time
+	ID       string // the run's: the caller's, or the UUID
+	RunID    string // the run's UUID
+	Workflow string
+}
+
+// longestEvents is how many events one call answers at most.
+const longestEvents = 1000
+
+// Events answers up to limit events after the cursor, the first ones if that is empty, in
+// the order in which they became true. Nothing is ever added before an event that was
+// answered; on PostgreSQL this means that an open transaction which writes delays the events after it.
+// Errors: ErrInvalidCursor, ErrInvalidConfig for a limit that is not from 1 to 1000.
+func (e *Engine) Events(ctx context.Context, after string, limit int) ([]Event, error) {
+	if limit < 1 || limit > longestEvents {
+		return nil, fmt.Errorf("%w: %d events: ask for 1 to %d", ErrInvalidConfig, limit, longestEvents)
+	}
+	rows, err := e.inner.Store().Events(ctx, after, limit)
+	switch {
+	case errors.Is(err, store.ErrBadData):
+		return nil, fmt.Errorf("%w: %.40q: give Event.Cursor of an event of this database", ErrInvalidCursor, after)
+	case err != nil:
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	events := make([]Event, len(rows))
+	for i, r := range rows {
+		events[i] = Event{Cursor: r.Cursor, Type: eventTypes[r.Type], At: r.At, ID: r.Name, RunID: r.Run.String(), Workflow: r.Workflow}
+	}
+	return events, nil
+}
+
+const (
+	firstWatch = 10 * time.Millisecond
+	longWatch  = 500 * time.Millisecond
+)
+
+// Watch answers the events after the cursor, and goes on waiting for more until ctx ends,
+// which it answers as its last error. A database that is away for a moment is waited for.
+//
+//	for event, err := range engine.Watch(ctx, cursor) {
+//		if err != nil { return err }
+//		handle(event)
+//		cursor = event.Cursor // keep it where handle keeps its results
+//	}
+func (e *Engine) Watch(ctx context.Context, after string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		wait := firstWatch
+		for {
+			events, err := e.Events(ctx, after, longestEvents)
+			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnavailable) {
+				yield(Event{}, err)
+				return
+			}
+			for _, event := range events {
+				if !yield(event, nil) {
+					return
+				}
+				after = event.Cursor
+			}
+			if len(events) > 0 {
+				wait = firstWatch
+			}
+			t := time.NewTimer(wait/2 + rand.N(wait))
+			wait = min(2*wait, longWatch)
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				t.Stop()
+				yield(Event{}, context.Cause(ctx))
+				return
+			}
+		}
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -259,28 +261,29 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run
 
 // Run is a handle of one run. It is safe for concurrent use.
 type Run[O any] struct {
-	e   *Engine
-	row store.Run
+	e              *Engine
+	id             uuid.UUID
+	name, workflow string
 }
 
 func newRun[O any](e *Engine, row *store.Run) *Run[O] {
-	return &Run[O]{e: e, row: store.Run{ID: row.ID, Name: row.Name, Workflow: row.Workflow}}
+	return &Run[O]{e: e, id: row.ID, name: row.Name, workflow: row.Workflow}
 }
 
 // ID is the caller's ID of the run; a run started without one has its UUID.
-func (r *Run[O]) ID() string { return r.row.Name }
+func (r *Run[O]) ID() string { return r.name }
 
 // RunID is the run's UUID in text form.
-func (r *Run[O]) RunID() string { return r.row.ID.String() }
+func (r *Run[O]) RunID() string { return r.id.String() }
 
 // Result waits until the run has ended, wherever it is executed, and answers its output.
 // A run that failed or was cancelled is a *RunError; an output that no longer decodes is
 // ErrDiverged. If ctx ends first, its cause is answered and the run goes on.
 func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	var zero O
-	row, err := r.e.inner.Await(ctx, r.row.ID)
+	row, err := r.e.inner.Await(ctx, r.id)
 	if err != nil {
-		return zero, fmt.Errorf("wait for run %q of workflow %q: %w", r.row.Name, r.row.Workflow, err)
+		return zero, fmt.Errorf("wait for run %q of workflow %q: %w", r.name, r.workflow, err)
 	}
 	if row.Status != store.Completed {
 		return zero, runError(row)

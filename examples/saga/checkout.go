@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// Order is the input of both workflows.
+type Order struct {
+	ID    string
+	Cents int
+}
+
+// Decision is what a human says to an order.
+type Decision struct {
+	Approved bool
+	By       string
+}
+
+// Receipt is what the customer of an approved order gets.
+type Receipt struct{ Charge, Reservation, Parcel, ApprovedBy string }
+
+// errRefused is why an order that a human refused has failed. It is registered, so that
+// whoever asks for the result can tell it from other failures.
+var errRefused = durable.RegisterError("saga.refused", errors.New("the order was refused"))
+
+var (
+	// The shop is slow and fails now and then, and attempts whose workers died count too.
+	stubborn = durable.Retry(durable.Exponential(10*time.Millisecond, 200*time.Millisecond, 50))
+	// There is nobody to give up to when something must be undone.
+	relentless = durable.Retry(durable.Exponential(10*time.Millisecond, 200*time.Millisecond, durable.Unlimited))
+	bounded    = durable.AttemptTimeout(10 * time.Second)
+)
+
+const (
+	thinking = time.Hour             // a human may take
+	drying   = 40 * time.Millisecond // until the glue of a parcel holds
+)
+
+// defineShip makes the workflow that sends a parcel, as a run beneath its order.
+func defineShip(shop client) *durable.Workflow[Order, string] {
+	return durable.Define("ship", func(c *durable.Ctx, in Order) (string, error) {
+		label, err := c.Step("pack", func(context.Context) (string, error) {
+			return fmt.Sprintf("%s, insured for %d.%02d", in.ID, in.Cents/100, in.Cents%100), nil
+		})
+		if err != nil {
+			return "", err
+		}
+		if err := c.Sleep("dry", drying); err != nil {
+			return "", err
+		}
+		return c.Step("ship", func(ctx context.Context) (string, error) {
+			return shop.order(ctx, pathShip, in.ID, label)
+		}, stubborn, bounded)
+	})
+}
+
+// defineCheckout makes the workflow of an order. What undoes a step is registered before
+// the step is tried: the shop takes a refund of what was never charged, and refuses the
+// charge from then on.
+func defineCheckout(shop client) *durable.Workflow[Order, Receipt] {
+	ship := defineShip(shop)
+	return durable.Define("checkout", func(c *durable.Ctx, in Order) (r Receipt, err error) {
+		do := func(path string) func(context.Context) (string, error) {
+			return func(ctx context.Context) (string, error) { return shop.order(ctx, path, in.ID, "") }
+		}
+		undo := func(path string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				_, err := shop.order(ctx, path, in.ID, "")
+				return err
+			}
+		}
+		if err := c.Compensate("refund", undo(pathRefund), relentless, bounded); err != nil {
+			return r, err
+		}
+		if r.Charge, err = c.Step("charge", do(pathCharge), stubborn, bounded); err != nil {
+			return r, err
+		}
+		if err := c.Compensate("release", undo(pathRelease), relentless, bounded); err != nil {
+			return r, err
+		}
+		if r.Reservation, err = c.Step("reserve", do(pathReserve), stubborn, bounded); err != nil {
+			return r, err
+		}
+
+		approval := c.Awaitable[Decision]("approval")
+		if err := c.Do("ask", func(ctx context.Context) error {
+			return shop.ask(ctx, in.ID, approval.Token())
+		}, stubborn, bounded); err != nil {
+			return r, err
+		}
+		decision, err := approval.Wait(durable.Within(thinking))
+		if err != nil {
+			return r, err
+		}
+		if !decision.Approved {
+			return r, fmt.Errorf("%w by %s", errRefused, decision.By)
+		}
+		r.ApprovedBy = decision.By
+		r.Parcel, err = c.Child("parcel", ship, in)
+		return r, err
+	})
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/seed8ec063be/durable"
+)
+
+const (
+	keyHeader    = "Idempotency-Key"
+	workerHeader = "Saga-Worker" // who sends it, so that the one to kill is known
+)
+
+// request is the body of every request to the shop, and of a question to a human.
+type request struct {
+	Order string
+	Label string // of a parcel
+	Token string // of a question
+}
+
+// client is the worker's side of the shop.
+type client struct{ url, worker string }
+
+// order sends one request about an order, under the step's own key, and answers the number
+// of its receipt.
+func (c client) order(ctx context.Context, path, order, label string) (string, error) {
+	answer, err := c.post(ctx, path, request{Order: order, Label: label})
+	return string(answer), err
+}
+
+// ask puts an order before a human, who answers with the token some time later.
+func (c client) ask(ctx context.Context, order, token string) error {
+	_, err := c.post(ctx, pathAsk, request{Order: order, Token: token})
+	return err
+}
+
+func (c client) post(ctx context.Context, path string, body any) ([]byte, error) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+path, bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set(keyHeader, durable.IdempotencyKey(ctx))
+	r.Header.Set(workerHeader, c.worker)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil:
+		return nil, err
+	case response.StatusCode >= 500:
+		return nil, fmt.Errorf("the shop answers %s: %s", response.Status, answer)
+	case response.StatusCode >= 300: // it would say so again
+		return nil, durable.Permanent(&refusal{response.StatusCode, string(answer)})
+	}
+	return answer, nil
+}
+
+// refusal is a request that the other side understood and will not do.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (e *refusal) Error() string { return fmt.Sprintf("refused (%d): %s", e.status, e.text) }

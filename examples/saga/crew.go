@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// crew is the worker processes that live. Only one goroutine uses it.
+type crew struct {
+	where   place
+	shop    string // its URL
+	size    int
+	fail    func(error) // a worker ended by itself
+	workers map[string]*process
+	hired   int
+	kills   int
+}
+
+func newCrew(where place, shop string, size int, fail func(error)) *crew {
+	return &crew{where: where, shop: shop, size: size, fail: fail, workers: make(map[string]*process)}
+}
+
+// fill starts workers until there are enough.
+func (c *crew) fill() error {
+	for len(c.workers) < c.size {
+		c.hired++
+		name := fmt.Sprintf("worker-%d", c.hired)
+		p, err := startWorker(c.where, name, c.shop, c.fail)
+		if err != nil {
+			return err
+		}
+		c.workers[name] = p
+	}
+	return nil
+}
+
+// kill ends the named workers with signal 9.
+func (c *crew) kill(names ...string) error {
+	for _, name := range names {
+		p := c.workers[name]
+		if p == nil {
+			return fmt.Errorf("there is no %s to kill", name)
+		}
+		delete(c.workers, name)
+		if !p.kill() {
+			return fmt.Errorf("%s ended before it was killed: %w", name, p.err)
+		}
+		c.kills++
+	}
+	return nil
+}
+
+// names answers who lives.
+func (c *crew) names() []string { return slices.Sorted(maps.Keys(c.workers)) }
+
+// stop lets all of them drain. One that had ended by itself is an error too.
+func (c *crew) stop() error {
+	var errs []error
+	for name, p := range c.workers {
+		if err := p.stop(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	clear(c.workers)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+const (
+	ask   = 15 * time.Millisecond  // between two looks at the database
+	quiet = 150 * time.Millisecond // for which nothing may come from what is paused
+	soon  = 30 * time.Second       // within which what must come comes
+)
+
+// operator pauses, resumes and cancels orders from outside of the workers.
+type operator struct {
+	engine *durable.Engine       // a client
+	counts func() map[string]int // of the shop's requests, by order
+	one    sync.RWMutex          // held for writing by whoever pauses all
+}
+
+// withdraw cancels an order for its customer.
+func (o *operator) withdraw(ctx context.Context, id string) error {
+	o.one.RLock()
+	defer o.one.RUnlock()
+	_, err := o.engine.Cancel(ctx, id, durable.Reason("found it cheaper"), durable.Actor("customer"))
+	return err
+}
+
+// hold pauses an order while something is done about it.
+func (o *operator) hold(ctx context.Context, id string, during func() error) error {
+	o.one.RLock()
+	defer o.one.RUnlock()
+	const reason, actor = "a strange address", "fraud desk"
+	if _, err := o.engine.Pause(ctx, id, durable.Reason(reason), durable.Actor(actor)); err != nil {
+		return err
+	}
+	paused := func(run *durable.RunInfo) bool { return run.Status == durable.StatusPaused }
+	run, err := o.until(ctx, id, "paused", paused)
+	if err != nil {
+		return err
+	}
+	if run.Reason != reason || run.Actor != actor {
+		return fmt.Errorf("%s was paused by %q (%s), not by %q (%s)", id, run.Actor, run.Reason, actor, reason)
+	}
+	before := o.counts()[id]
+	if err := during(); err != nil {
+		return err
+	}
+	if !pause(ctx, quiet) {
+		return context.Cause(ctx)
+	}
+	if run, err = o.engine.Get(ctx, id); err != nil {
+		return err
+	}
+	if now := o.counts()[id]; !paused(run) || now != before {
+		return fmt.Errorf("%s was paused; now it is %s, and has sent %d requests since", id, run.Status, now-before)
+	}
+	_, err = o.engine.Resume(ctx, id, durable.Reason("it is real"), durable.Actor(actor))
+	return err
+}
+
+// freeze pauses all orders, does something, sees to it that nothing comes from any of
+// them, and resumes them.
+func (o *operator) freeze(ctx context.Context, during func() error) error {
+	o.one.Lock()
+	defer o.one.Unlock()
+	const reason, actor = "stocktaking", "warehouse"
+	orders := durable.Filter{Workflow: "checkout"}
+	if _, err := o.engine.PauseAll(ctx, orders, durable.Reason(reason), durable.Actor(actor)); err != nil {
+		return err
+	}
+	if err := during(); err != nil {
+		return err
+	}
+	frozen, err := o.frozen(ctx)
+	if err != nil {
+		return err
+	}
+	before := o.counts()
+	if !pause(ctx, quiet) {
+		return context.Cause(ctx)
+	}
+	after := o.counts()
+	for _, run := range frozen {
+		if after[run.ID] != before[run.ID] {
+			return fmt.Errorf("%s (%s) is paused, and has sent %d requests", run.ID, run.RunID, after[run.ID]-before[run.ID])
+		}
+		if run.Workflow == "checkout" && (run.Reason != reason || run.Actor != actor) {
+			return fmt.Errorf("%s was paused by %q (%s), not by %q (%s)", run.ID, run.Actor, run.Reason, actor, reason)
+		}
+	}
+	orders.Status = []durable.Status{durable.StatusPaused}
+	effect, err := o.engine.ResumeAll(ctx, orders, durable.Reason("all is there"), durable.Actor(actor))
+	if err == nil && effect.Done < len(frozen) {
+		err = fmt.Errorf("%d runs were paused, and %d resumed", len(frozen), effect.Done)
+	}
+	return err
+}
+
+// frozen waits until every live run that is not being cancelled is paused, and answers
+// those.
+func (o *operator) frozen(ctx context.Context) ([]durable.RunInfo, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, soon, fmt.Errorf("not everything was paused within %v", soon))
+	defer cancel()
+	for {
+		live, err := o.live(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var paused []durable.RunInfo
+		busy := 0
+		for _, run := range live {
+			if run.Status == durable.StatusPaused {
+				paused = append(paused, run)
+			} else if run.Asked != "cancel" {
+				busy++
+			}
+		}
+		if busy == 0 {
+			return paused, nil
+		}
+		if !pause(ctx, ask) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// live answers every run that has not ended, of orders and of what is beneath them.
+func (o *operator) live(ctx context.Context) ([]durable.RunInfo, error) {
+	filter := durable.Filter{Status: []durable.Status{
+		durable.StatusPending, durable.StatusRunning, durable.StatusWaiting, durable.StatusPaused,
+	}}
+	var all []durable.RunInfo
+	for page := (durable.Page{Limit: 10}); ; {
+		answer, err := o.engine.List(ctx, filter, page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, answer.Runs...)
+		if page.Cursor = answer.Next; page.Cursor == "" {
+			return all, nil
+		}
+	}
+}
+
+// until waits for a state of a run.
+func (o *operator) until(ctx context.Context, id, what string, reached func(*durable.RunInfo) bool) (*durable.RunInfo, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, soon, fmt.Errorf("%s was not %s within %v", id, what, soon))
+	defer cancel()
+	for {
+		run, err := o.engine.Get(ctx, id)
+		if err != nil || reached(run) {
+			return run, err
+		}
+		if !pause(ctx, ask) {
+			return nil, fmt.Errorf("%w: it is %s", context.Cause(ctx), run.Status)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// fate is what becomes of an order.
+type fate uint8
+
+const (
+	approved  fate = iota
+	refused        // by a human
+	withdrawn      // by the customer: its run is cancelled
+)
+
+func (f fate) String() string { return [...]string{"approved", "refused", "withdrawn"}[f] }
+
+// order is one order and what the parent will do with it.
+type order struct {
+	Order
+	fate     fate
+	held     bool // paused before it is decided, and resumed after
+	contrary bool // another human says the opposite, too late
+	absent   bool // decided by the strike at it
+	regret   bool // approved all the same, and withdrawn by the strike at it
+}
+
+// twist is what else happens when a worker is killed.
+type twist uint8
+
+const (
+	plain      twist = iota
+	withdraws        // the order is cancelled before another worker can take it over
+	stocktakes       // all orders are paused before the kill, and resumed after
+	closes           // all workers are killed; the order is approved while there is none
+)
+
+// strike is one kill: of the worker whose request is held.
+type strike struct {
+	at    string // the request that is held; empty: the order waits for its approval
+	lost  bool   // it has taken effect, and only its answer is lost
+	then  string // the request with which another worker must come
+	fate  fate   // that leads there
+	twist twist
+
+	order string // the victim
+	place []*order
+}
+
+// script kills at every stage of an order, on both sides of an effect.
+var script = []strike{
+	{at: pathCharge, then: pathCharge},
+	{at: pathCharge, then: pathCharge, lost: true},
+	{at: pathReserve, then: pathReserve, lost: true, fate: refused},
+	{at: pathAsk, then: pathAsk, lost: true},
+	{at: pathCharge, then: pathRefund, lost: true, fate: withdrawn, twist: withdraws},
+	{then: pathShip, twist: closes},
+	{at: pathShip, then: pathShip},
+	{at: pathReserve, then: pathReserve, twist: stocktakes},
+	{at: pathShip, then: pathShip, lost: true},
+	{at: pathShip, then: pathRelease, fate: withdrawn, twist: withdraws},
+	{at: pathRelease, then: pathRelease, lost: true, fate: withdrawn},
+	{at: pathRefund, then: pathRefund, fate: refused},
+	{at: pathRefund, then: pathRefund, lost: true, fate: refused},
+}
+
+// plan makes n orders, and gives each strike its victim and the orders that are placed
+// with it.
+func plan(n int, seed uint64) ([]*order, []strike, error) {
+	if n < len(script) {
+		return nil, nil, fmt.Errorf("%d orders are too few for %d strikes", n, len(script))
+	}
+	chance := rand.New(rand.NewPCG(seed, 0))
+	orders := make([]*order, n)
+	for i := range orders {
+		o := &order{Order: Order{ID: fmt.Sprintf("order-%02d", i+1), Cents: 100 + chance.IntN(50_000)}}
+		switch p := chance.IntN(100); {
+		case p < 50:
+			o.fate = approved
+		case p < 80:
+			o.fate = refused
+		default:
+			o.fate = withdrawn
+		}
+		o.held = o.fate != withdrawn && chance.IntN(3) == 0
+		o.contrary = o.fate != withdrawn && chance.IntN(4) == 0
+		orders[i] = o
+	}
+	strikes := make([]strike, len(script))
+	for i, s := range script {
+		s.place = orders[i*n/len(script) : (i+1)*n/len(script)]
+		victim := s.place[0]
+		victim.fate, victim.absent, victim.regret = s.fate, s.twist == closes, s.twist == withdraws
+		alone := s.fate != withdrawn && !victim.absent
+		victim.held, victim.contrary = victim.held && alone, victim.contrary && alone
+		s.order = victim.ID
+		strikes[i] = s
+	}
+	return orders, strikes, nil
+}

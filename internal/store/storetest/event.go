@@ -139,6 +139,9 @@ func eventOrders(b *bed) {
 	b.ordered(store.VerbPause, root.ID)
 	b.ordered(store.VerbResume, root.ID)
 	b.ordered(store.VerbPause, root.ID)
+	b.ordered(store.VerbPause, child.ID) // it is paused
+	b.ordered(store.VerbResume, root.ID) // and stays so
+	b.ordered(store.VerbPause, root.ID)
 	b.commitRun(b.park(root, time.Time{}))
 	b.ordered(store.VerbCancel, child.ID)
 	b.ordered(store.VerbCancel, root.ID)

@@ -17,6 +17,7 @@ var lists = []test{
 	{"newest first, in pages", listPages},
 	{"each filter, and several", listFilters},
 	{"by tag", listTags},
+	{"every two filters", listPairs},
 	{"a prefix is bytes, not a pattern", listPrefix},
 	{"rows are whole, but for input and output", listRows},
 	{"every workflow and queue is found bytewise", listNames},
@@ -194,6 +195,62 @@ func listTags(b *bed) {
 	b.wantList("a tag and more", store.Filter{Tag: store.Tag{Key: "team"}, Workflow: "flow", Roots: true, NamePrefix: "order"}, all, func(r store.Run) bool {
 		return has[r.ID]["team"] != "" && r.Workflow == "flow" && !r.Parent.Valid && strings.HasPrefix(r.Name, "order")
 	})
+}
+
+// A condition is one that a filter can have, and whether a run keeps it.
+type condition struct {
+	add  func(f *store.Filter)
+	kept func(r store.Run) bool
+}
+
+func (b *bed) conditions(red map[uuid.UUID]bool) []condition {
+	tagged := func(r store.Run) bool { return red[r.ID] }
+	return []condition{
+		{func(f *store.Filter) { f.Workflow = "other" }, func(r store.Run) bool { return r.Workflow == "other" }},
+		{func(f *store.Filter) { f.Queue = "queue" }, func(r store.Run) bool { return r.Queue == "queue" }},
+		{func(f *store.Filter) { f.Statuses = []store.Status{store.Running} }, func(r store.Run) bool { return r.Status == store.Running }},
+		{func(f *store.Filter) { f.NamePrefix = "order" }, func(r store.Run) bool { return strings.HasPrefix(r.Name, "order") }},
+		{func(f *store.Filter) { f.CreatedAfter = b.in(9 * time.Second) }, func(r store.Run) bool { return r.CreatedAt.After(b.in(9 * time.Second)) }},
+		{func(f *store.Filter) { f.CreatedBefore = b.in(30 * time.Second) }, func(r store.Run) bool { return r.CreatedAt.Before(b.in(30 * time.Second)) }},
+		{func(f *store.Filter) { f.Roots = true }, func(r store.Run) bool { return !r.Parent.Valid }},
+		{func(f *store.Filter) { f.Tag.Key = "team" }, tagged},
+		{func(f *store.Filter) { f.Tag = store.Tag{Key: "team", Value: "red"} }, tagged},
+	}
+}
+
+func listPairs(b *bed) {
+	all := b.listed()
+	red := make(map[uuid.UUID]bool)
+	for i, r := range all {
+		if i%4 != 3 {
+			red[r.ID] = true
+			b.tag(r.ID, store.Tag{Key: "team", Value: "red"})
+		}
+	}
+	conditions := b.conditions(red)
+	for i, one := range conditions {
+		for _, two := range conditions[:i] {
+			var f store.Filter
+			two.add(&f)
+			one.add(&f)
+			want := 0
+			for _, r := range all {
+				if one.kept(r) && two.kept(r) {
+					want++
+				}
+			}
+			got := b.list(f, uuid.UUID{}, 1000)
+			for _, row := range got {
+				i := slices.IndexFunc(all, func(r store.Run) bool { return r.ID == row.ID })
+				if !one.kept(all[i]) || !two.kept(all[i]) {
+					b.Errorf("%+v: got %s", f, row.Name)
+				}
+			}
+			if len(got) != want {
+				b.Errorf("%+v: got %d rows, want %d", f, len(got), want)
+			}
+		}
+	}
 }
 
 func listPrefix(b *bed) {

@@ -134,6 +134,7 @@ func newsOwn(b *bed) {
 	b.ordered(store.VerbCancel, lost.ID)
 	b.sent(lost.ID, "paid", 0)
 	b.wantNews("a run that was lost", b.news(first.Worker, lost.ID), nil)
+	b.wantNews("its new owner's, as it once held it", b.news(second.Worker, lost.ID), nil)
 	got, err := b.s.News(b.ctx, second.Worker, []store.Lease{{Run: lost.ID, Epoch: 2}})
 	if err != nil {
 		b.Fatalf("News: %v", err)

@@ -1,0 +1,275 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// brink is a workflow whose last step takes the given time, and then it completes.
+func brink(l ledger) *durable.Workflow[time.Duration, string] {
+	return durable.Define("brink", func(c *durable.Ctx, last time.Duration) (string, error) {
+		l.add(Entry{Run: c.ID(), Step: "enter"})
+		if err := c.Compensate("undo", func(ctx context.Context) error { l.did(ctx, c.ID(), "undo"); return nil }); err != nil {
+			return "", err
+		}
+		return c.Step("last", func(ctx context.Context) (string, error) {
+			l.did(ctx, c.ID(), "last")
+			pass(last)
+			return "done", nil
+		})
+	})
+}
+
+const deepest = 5
+
+// growing is a workflow that keeps starting children, which start children, down to
+// the deepest, and waits for them. Each run of it has something to undo.
+func growing(l ledger) *durable.Workflow[int, int] {
+	var w *durable.Workflow[int, int]
+	w = durable.Define("growing", func(c *durable.Ctx, depth int) (int, error) {
+		l.add(Entry{Run: c.RunID(), Step: "enter", Attempt: depth})
+		if err := c.Compensate("undo", func(ctx context.Context) error { l.did(ctx, c.RunID(), "undo"); return nil }); err != nil {
+			return 0, err
+		}
+		if err := c.Do("begin", func(context.Context) error { return nil }); err != nil || depth == deepest {
+			return 1, err
+		}
+		sum, rounds, width := 1, 1, 1
+		if depth == 0 {
+			rounds = 100
+		}
+		if depth < 2 {
+			width = 2
+		}
+		for round := range rounds {
+			children := make([]*durable.Child[int], width)
+			for i := range children {
+				var err error
+				if children[i], err = c.StartChild(fmt.Sprint(round, ".", i), w, depth+1); err != nil {
+					return 0, err
+				}
+			}
+			for _, child := range children {
+				n, err := child.Wait()
+				if err != nil {
+					return 0, err
+				}
+				sum += n
+			}
+		}
+		return sum, nil
+	})
+	return w
+}
+
+func init() {
+	// control executes the workflows to which the tests of pause, resume and cancel do
+	// something.
+	scenarios["control"] = func(ctx context.Context, j *job, s durable.Store) error {
+		e, err := durable.New(s, durable.Config{
+			Workflows: []durable.Definition{brink(j.Ledger), growing(j.Ledger), endless(j.Ledger, j.File), brief(j.Ledger), held(j.Ledger)}, Lease: j.Lease,
+		})
+		if err != nil {
+			return err
+		}
+		return e.Run(ctx)
+	}
+}
+
+// twoWorkers starts two processes that execute runs, and waits for them.
+func twoWorkers(t *testing.T, client *durable.Engine, j job) (ps []*process) {
+	t.Helper()
+	for range 2 {
+		ps = append(ps, spawn(t, j))
+	}
+	awaitWorkers(t, client, len(ps))
+	return ps
+}
+
+func awaitWorkers(t *testing.T, client *durable.Engine, n int) {
+	t.Helper()
+	await(t, fmt.Sprint(n, " workers"), func() bool {
+		ws, err := client.Workers(bounded(t))
+		return err == nil && len(ws) >= n
+	})
+}
+
+// Row 29: runs are cancelled from another process just when their last step ends. A
+// cancel that was accepted holds; one that was refused came too late indeed.
+func TestRow29_CancelAgainstCompletion(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		const lanes, each, last = 3, 25, 15 * time.Millisecond
+		l := newLedger(t)
+		client := engineOn(t, db.openIn(t), durable.Config{})
+		twoWorkers(t, client, job{Scenario: "control", DB: db, Ledger: l})
+		var mu sync.Mutex
+		cancelled, refused, recorded := 0, 0, 0
+		var all sync.WaitGroup
+		for lane := range lanes {
+			all.Go(func() {
+				aim := last // after the beginning of the last step; it finds the end by itself
+				for i := range each {
+					id := fmt.Sprint("brink ", lane, ".", i)
+					run := start(t, client, brink(l), last, durable.ID(id))
+					await(t, "the last step", func() bool { return l.has(t, id, "last") })
+					pass(time.Until(l.of(t, id, "last")[0].At.Add(aim)))
+					_, verdict := client.Cancel(bounded(t), id)
+					out, err := run.Result(bounded(t))
+					status, undone := info(t, client, id).Status, len(l.of(t, id, "undo"))
+					var state *durable.StateError
+					mu.Lock()
+					switch {
+					case verdict == nil:
+						cancelled++
+						aim += time.Duration(1+rand.IntN(3)) * time.Millisecond
+						if history(t, client, id)["last"].Status == "completed" {
+							recorded++
+						}
+						if !errors.Is(err, durable.ErrCancelled) || status != durable.StatusCancelled || undone != 1 {
+							t.Errorf("%s was cancelled, and is %s: %q, %v; undone %d times", id, status, out, err, undone)
+						}
+					case errors.As(verdict, &state):
+						refused++
+						aim -= time.Duration(1+rand.IntN(3)) * time.Millisecond
+						if state.Status != durable.StatusCompleted || err != nil || out != "done" || status != durable.StatusCompleted || undone != 0 {
+							t.Errorf("the cancel of %s was refused (%v), and it is %s: %q, %v; undone %d times", id, verdict, status, out, err, undone)
+						}
+					default:
+						t.Errorf("%s: %v", id, verdict)
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		if cancelled == 0 || refused == 0 {
+			t.Errorf("no race: %d cancelled, %d refused", cancelled, refused)
+		}
+		t.Logf("runs=%d cancelled=%d refused_as_completed=%d cancelled_with_the_last_step_recorded=%d", lanes*each, cancelled, refused, recorded)
+	})
+}
+
+// Row 29: trees that keep growing in two processes are cancelled from a third, in some
+// of the cases while a process is killed: nothing of them is alive then, nothing more is
+// born, and what each run did is undone once.
+func TestRow29_CancelAgainstChildCreation(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		const batches, each = 6, 5
+		l := newLedger(t)
+		client := engineOn(t, db.openIn(t), durable.Config{})
+		j := job{Scenario: "control", DB: db, Ledger: l}
+		ps := twoWorkers(t, client, j)
+		killed := make(map[int]bool)
+		var roots []string
+		var mu sync.Mutex
+		alive := 0 // runs that a cancel met
+		for batch := range batches {
+			var all sync.WaitGroup
+			for i := range each {
+				id := fmt.Sprint("tree ", batch, ".", i)
+				roots = append(roots, id)
+				start(t, client, growing(l), 0, durable.ID(id))
+			}
+			for _, id := range roots[batch*each:] {
+				all.Go(func() {
+					for size, n := 1+rand.IntN(24), 0; n < size; { // it is growing
+						pass(10 * time.Millisecond)
+						_, n = grown(t, client, id)
+					}
+					effect, err := client.Cancel(bounded(t), id)
+					if err != nil {
+						t.Errorf("%s: %v", id, err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					alive += effect.Done + effect.Asked
+				})
+			}
+			if batch%2 == 1 {
+				pass(rand.N(300 * time.Millisecond))
+				killed[ps[0].cmd.Process.Pid] = true
+				ps[0].kill()
+				ps = append(ps[1:], spawn(t, j))
+			}
+			all.Wait()
+			for _, id := range roots[batch*each:] {
+				await(t, "the end of all of "+id, func() bool { return live(t, client, id) == 0 })
+			}
+		}
+		// All has settled: the last batch has, and the others are long over.
+		nodes, byStatus, depth := 0, make(map[durable.Status]int), 0
+		entered, undone := make(map[string]bool), make(map[string][]Entry)
+		for _, e := range l.read(t) {
+			if e.Step == "undo" {
+				undone[e.Run] = append(undone[e.Run], e)
+			} else {
+				entered[e.Run] = true
+				depth = max(depth, e.Attempt)
+			}
+		}
+		torn := 0
+		for _, id := range roots {
+			tree, err := client.Tree(bounded(t), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tree.Status != durable.StatusCancelled {
+				t.Errorf("%s is %s", id, tree.Status)
+			}
+			var walk func(n *durable.Node)
+			walk = func(n *durable.Node) {
+				nodes++
+				byStatus[n.Status]++
+				want := 0
+				if n.Status == durable.StatusCancelled && entered[n.RunID] {
+					want = 1
+				}
+				did := undone[n.RunID]
+				if len(did) == want+1 && killed[did[0].Pid] { // its process died before that was recorded
+					torn++
+				} else if len(did) != want {
+					t.Errorf("%s of %s is %s, and was undone %d times", n.RunID, id, n.Status, len(did))
+				}
+				for _, child := range n.Children {
+					walk(child)
+				}
+			}
+			walk(tree)
+		}
+		if ended := byStatus[durable.StatusCompleted] + byStatus[durable.StatusCancelled]; ended != nodes || byStatus[durable.StatusCancelled] <= len(roots) || depth < deepest {
+			t.Errorf("%v of %d runs, down to %d", byStatus, nodes, depth)
+		}
+		t.Logf("trees=%d kills=%d runs=%d by_status=%v deepest=%d alive_at_the_cancel=%d undone=%d undo_cut_off_by_a_kill=%d live_orphans=0",
+			len(roots), len(killed), nodes, byStatus, depth, alive, len(undone), torn)
+	})
+}
+
+// grown counts the runs of a tree that have not ended, and all of them.
+func grown(t testing.TB, e *durable.Engine, id string) (live, all int) {
+	t.Helper()
+	counts, err := e.Counts(bounded(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, n := range counts {
+		all += n
+		switch status {
+		case durable.StatusPending, durable.StatusRunning, durable.StatusWaiting, durable.StatusPaused:
+			live += n
+		}
+	}
+	return live, all
+}
+
+func live(t testing.TB, e *durable.Engine, id string) int {
+	t.Helper()
+	n, _ := grown(t, e, id)
+	return n
+}

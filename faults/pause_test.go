@@ -1,0 +1,515 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// mode is what an endless run is busy with, and in whose name.
+type mode struct {
+	How   string
+	Root  string // the ID in the ledger
+	Under int    // levels of children beneath
+}
+
+// slowly is the file for which a slow step waits, if the other one is what all wait for.
+func slowly(file string) string { return file + " slowly" }
+
+// endless is a workflow that goes on until the file exists, or nearly so: each mode is
+// another place in which a pause can meet it. Every function notes when it begins.
+func endless(l ledger, file string) *durable.Workflow[mode, int] {
+	var w *durable.Workflow[mode, int]
+	w = durable.Define("endless", func(c *durable.Ctx, m mode) (int, error) {
+		over := func(ctx context.Context, name string) bool {
+			l.add(Entry{Run: m.Root, Step: name, Attempt: durable.Attempt(ctx)})
+			_, err := os.Stat(file)
+			return err == nil
+		}
+		after := func() (int, error) {
+			return c.Step("after", func(ctx context.Context) (int, error) { over(ctx, "after"); return 1, nil })
+		}
+		steps := func(rest time.Duration) (int, error) {
+			for i := 0; ; i++ {
+				end, err := c.Step(fmt.Sprint("step ", i), func(ctx context.Context) (bool, error) {
+					end := over(ctx, "step")
+					pass(10 * time.Millisecond)
+					return end, nil
+				})
+				if err != nil || end {
+					return i, err
+				}
+				if rest > 0 {
+					if err := c.Sleep(fmt.Sprint("rest ", i), rest); err != nil {
+						return i, err
+					}
+				}
+			}
+		}
+		switch m.How {
+		case "steps":
+			return steps(0)
+		case "sleeps":
+			return steps(20 * time.Millisecond)
+		case "backoff":
+			return c.Step("try", func(ctx context.Context) (int, error) {
+				if !over(ctx, "try") {
+					return 0, errors.New("not yet")
+				}
+				return durable.Attempt(ctx), nil
+			}, durable.Retry(durable.Fixed(15*time.Millisecond, durable.Unlimited)))
+		case "nap":
+			if err := c.Sleep("nap", time.Second); err != nil {
+				return 0, err
+			}
+			return after()
+		case "wait":
+			if _, err := c.Receive[int]("go"); err != nil {
+				return 0, err
+			}
+			return after()
+		case "map":
+			out, err := c.Map("items", make([]int, 400), func(ctx context.Context, in int) (int, error) {
+				over(ctx, "item")
+				pass(10 * time.Millisecond)
+				return in, nil
+			}, durable.Parallel(4))
+			return len(out), err
+		case "slow", "stuck":
+			if err := c.Do(m.How, func(ctx context.Context) error {
+				over(ctx, m.How)
+				if m.How == "stuck" && durable.Attempt(ctx) == 1 {
+					select {} // until it is killed
+				}
+				if !within(patience, func() bool { _, err := os.Stat(slowly(file)); return err == nil }) {
+					return errors.New("nobody came")
+				}
+				return nil
+			}); err != nil {
+				return 0, err
+			}
+			return after()
+		}
+		if m.Under == 0 {
+			return steps(0)
+		}
+		var children []*durable.Child[int]
+		for _, name := range []string{"left", "right"} {
+			child, err := c.StartChild(name, w, mode{m.How, m.Root, m.Under - 1})
+			if err != nil {
+				return 0, err
+			}
+			children = append(children, child)
+		}
+		if n, err := steps(0); err != nil {
+			return n, err
+		}
+		for _, child := range children {
+			if _, err := child.Wait(); err != nil {
+				return 0, err
+			}
+		}
+		return 1, nil
+	})
+	return w
+}
+
+// learnt is how soon after a pause was accepted the processes know of it.
+const learnt = 100 * time.Millisecond
+
+// Row 30: runs are paused in a backoff, between sleeps, in a sleep, in a wait, in a map,
+// in a running step and as a tree. Nothing of them begins until they are resumed, also
+// when the processes are killed meanwhile, one of them in the middle of a step.
+func TestRow30_NothingStartsWhilePaused(t *testing.T) {
+	onBothAlone(t, func(t *testing.T, db database) {
+		l, file := newLedger(t), filepath.Join(t.TempDir(), "end")
+		client := engineOn(t, db.openIn(t), durable.Config{})
+		j := job{Scenario: "control", DB: db, Ledger: l, File: file}
+		ps := twoWorkers(t, client, j)
+		modes := []string{"nap", "map", "slow", "backoff", "sleeps", "wait", "stuck", "steps", "tree"}
+		begins := map[string]string{"map": "item", "slow": "slow", "backoff": "try", "sleeps": "step", "stuck": "stuck", "steps": "step", "tree": "step"}
+		runs := make(map[string]*durable.Run[int])
+		for _, how := range slices.Backward(modes) { // what is over soon comes last
+			run := start(t, client, endless(l, file), mode{how, how, 2}, durable.ID(how))
+			runs[how] = run
+			await(t, how+" to be under way", func() bool {
+				switch how {
+				case "wait", "nap":
+					return info(t, client, how).Status == durable.StatusWaiting || history(t, client, how)["nap"].Status == "completed"
+				case "tree":
+					return live(t, client, how) == 7 && l.has(t, how, "step")
+				default:
+					return l.has(t, how, begins[how])
+				}
+			})
+		}
+		paused, resumed := make(map[string]time.Time), make(map[string]time.Time)
+		for _, how := range modes {
+			if _, err := client.Pause(bounded(t), how, durable.Reason("a test"), durable.Actor("row 30")); err != nil {
+				t.Fatal(err)
+			}
+			paused[how] = time.Now()
+		}
+		if err := os.WriteFile(slowly(file), nil, 0o600); err != nil { // the running step is let finish
+			t.Fatal(err)
+		}
+		allPaused := func(how string) bool {
+			counts, err := client.Counts(bounded(t), how)
+			return err == nil && len(counts) == 1 && counts[durable.StatusPaused] > 0
+		}
+		for _, how := range modes {
+			if how != "stuck" {
+				await(t, how+" to be paused", func() bool { return allPaused(how) })
+			}
+		}
+		if i := info(t, client, "stuck"); i.Status != durable.StatusRunning || i.Asked != "pause" {
+			t.Errorf("while its step runs it is %+v", i)
+		}
+		// The process in whose memory a step still runs dies, the other one takes over; then
+		// that dies too, and new ones come.
+		if ps[0].cmd.Process.Pid != l.of(t, "stuck", "stuck")[0].Pid {
+			slices.Reverse(ps)
+		}
+		ps[0].kill()
+		await(t, "the run in the killed step to be paused", func() bool { return allPaused("stuck") })
+		ps[1].kill()
+		twoWorkers(t, client, j)
+		if err := client.Signal(bounded(t), "wait", "go", 1); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Until(paused["nap"].Add(1300 * time.Millisecond))) // its sleep is over
+		for _, how := range modes {
+			if !allPaused(how) {
+				t.Errorf("%s did not stay paused: %+v", how, info(t, client, how))
+			}
+		}
+		for _, how := range modes {
+			resumed[how] = time.Now()
+			if _, err := client.Resume(bounded(t), how); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for how, run := range runs {
+			if _, err := run.Result(bounded(t)); err != nil {
+				t.Errorf("%s: %v", how, err)
+			}
+		}
+		counts := l.counts(t)
+		if counts["slow/slow"] != 1 || counts["stuck/stuck"] != 2 {
+			t.Errorf("the running step ran %d times, the killed one %d times", counts["slow/slow"], counts["stuck/stuck"])
+		}
+		var latest time.Duration
+		before, beginnings := 0, 0
+		for _, e := range l.read(t) {
+			switch since := e.At.Sub(paused[e.Run]); {
+			case since < 0:
+				before++
+			case e.At.Before(resumed[e.Run]):
+				latest = max(latest, since)
+				if since > learnt {
+					t.Errorf("%s of %s began %v after the pause, %v before the resume", e.Step, e.Run, since, resumed[e.Run].Sub(e.At))
+				}
+			default:
+				beginnings++
+			}
+		}
+		t.Logf("paused=%d kills=2 paused_for=%v functions_before=%d latest_beginning_after_the_pause=%v began_while_paused=0 after=%d",
+			len(modes), resumed["nap"].Sub(paused["nap"]).Round(time.Millisecond), before, latest.Round(100*time.Microsecond), beginnings)
+	})
+}
+
+// brief is a workflow that waits for a signal, and then is soon over.
+func brief(l ledger) *durable.Workflow[int, int] {
+	return durable.Define("brief", func(c *durable.Ctx, in int) (int, error) {
+		if err := c.Compensate("undo", func(ctx context.Context) error { l.did(ctx, c.ID(), "undo"); return nil }); err != nil {
+			return 0, err
+		}
+		if err := c.Do("first", func(context.Context) error { return nil }); err != nil {
+			return 0, err
+		}
+		if _, err := c.Receive[int]("go"); err != nil {
+			return 0, err
+		}
+		return c.Step("after", func(context.Context) (int, error) { return in, nil })
+	})
+}
+
+func init() {
+	// verbs resumes or cancels one run after the other, each when another process is about
+	// to do the other of the two.
+	scenarios["verbs"] = func(ctx context.Context, j *job, s durable.Store) error {
+		e, err := durable.New(s, durable.Config{})
+		if err != nil {
+			return err
+		}
+		if _, err := beginning(ctx, e, j.File); err != nil {
+			return err
+		}
+		verb, other := e.Resume, "cancel"
+		if j.Point == "cancel" {
+			verb, other = e.Cancel, "resume"
+		}
+		for i := range j.Runs {
+			if err := os.WriteFile(fmt.Sprint(j.File, j.Point, i), nil, 0o600); err != nil {
+				return err
+			}
+			if !within(patience, func() bool { _, err := os.Stat(fmt.Sprint(j.File, other, i)); return err == nil }) {
+				return errors.New("nobody came")
+			}
+			pass(rand.N(6 * time.Millisecond))
+			if _, err := verb(ctx, fmt.Sprint(j.ID, i)); err == nil {
+				say("done", i)
+			} else if errors.Is(err, durable.ErrState) {
+				say("refused", i)
+			} else {
+				say("error", err)
+			}
+		}
+		say("all")
+		return nil
+	}
+	// flip pauses and resumes runs at random, some rounds long, each when its file is there.
+	scenarios["flip"] = func(ctx context.Context, j *job, s durable.Store) error {
+		e, err := durable.New(s, durable.Config{})
+		if err != nil {
+			return err
+		}
+		for round := range j.Runs {
+			if _, err := beginning(ctx, e, fmt.Sprint(j.File, round)); err != nil {
+				return err
+			}
+			for range j.N {
+				target, verb, call := flipped[rand.IntN(len(flipped))], "pause", e.Pause
+				if rand.IntN(2) == 0 {
+					verb, call = "resume", e.Resume
+				}
+				began := time.Now()
+				_, err := call(ctx, target)
+				if err != nil && !errors.Is(err, durable.ErrState) {
+					say("error", err)
+				}
+				say("flip", target, verb, began.UnixNano(), time.Now().UnixNano(), err == nil)
+				pass(rand.N(8 * time.Millisecond))
+			}
+			say("round")
+		}
+		return nil
+	}
+}
+
+// beginning waits for the file, and answers the time that is in it.
+func beginning(ctx context.Context, e *durable.Engine, file string) (time.Time, error) {
+	if _, err := e.Workers(ctx); err != nil { // the connections are there
+		return time.Time{}, err
+	}
+	say("ready")
+	var text []byte
+	if !within(patience, func() bool { text, _ = os.ReadFile(file); return len(text) > 0 }) {
+		return time.Time{}, errors.New("nobody came")
+	}
+	at, err := strconv.ParseInt(string(text), 10, 64)
+	return time.Unix(0, at), err
+}
+
+// begin tells processes that wait in beginning when to begin: all at the same time.
+func begin(t *testing.T, file string) {
+	t.Helper()
+	at := time.Now().Add(50 * time.Millisecond)
+	if err := os.WriteFile(file+".new", strconv.AppendInt(nil, at.UnixNano(), 10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Row 30: one process resumes paused runs, another cancels them at the same moment. Never
+// are both refused, and a cancel that was accepted holds.
+func TestRow30_ResumeAgainstCancel(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		const runs = 40
+		l, file := newLedger(t), filepath.Join(t.TempDir(), "go")
+		client := engineOn(t, db.openIn(t), durable.Config{})
+		spawn(t, job{Scenario: "control", DB: db, Ledger: l})
+		resumer := spawn(t, job{Scenario: "verbs", DB: db, ID: "brief", Runs: runs, Point: "resume", File: file})
+		canceller := spawn(t, job{Scenario: "verbs", DB: db, ID: "brief", Runs: runs, Point: "cancel", File: file})
+		var handles []*durable.Run[int]
+		for i := range runs {
+			handles = append(handles, start(t, client, brief(l), i, durable.ID(fmt.Sprint("brief", i))))
+		}
+		for _, run := range handles {
+			await(t, "the wait", func() bool { return info(t, client, run.ID()).Status == durable.StatusWaiting })
+			if _, err := client.Pause(bounded(t), run.ID()); err != nil {
+				t.Fatal(err)
+			}
+			if err := client.Signal(bounded(t), run.ID(), "go", 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resumer.expect("ready")
+		canceller.expect("ready")
+		begin(t, file)
+		accepted := make(map[string]map[string]bool)
+		for verb, p := range map[string]*process{"resume": resumer, "cancel": canceller} {
+			p.expect("all")
+			accepted[verb] = make(map[string]bool)
+			for _, line := range p.seen {
+				if i, ok := strings.CutPrefix(line, "done "); ok {
+					accepted[verb]["brief"+i] = true
+				}
+			}
+		}
+		outcomes := make(map[string]int)
+		for i, run := range handles {
+			id := run.ID()
+			resumed, cancelled := accepted["resume"][id], accepted["cancel"][id]
+			out, err := run.Result(bounded(t))
+			status, undone := info(t, client, id).Status, len(l.of(t, id, "undo"))
+			switch {
+			case cancelled && (!errors.Is(err, durable.ErrCancelled) || status != durable.StatusCancelled || undone != 1):
+				t.Errorf("%s was cancelled, and is %s: %d, %v; undone %d times", id, status, out, err, undone)
+			case !cancelled && (!resumed || err != nil || out != i || status != durable.StatusCompleted || undone != 0):
+				t.Errorf("%s was not cancelled (resumed: %v), and is %s: %d, %v; undone %d times", id, resumed, status, out, err, undone)
+			}
+			outcomes[fmt.Sprintf("resumed=%v,cancelled=%v", resumed, cancelled)]++
+		}
+		if len(outcomes) < 2 {
+			t.Errorf("no race: %v", outcomes)
+		}
+		t.Logf("runs=%d %v both_refused=0 cancelled_and_completed=0", runs, outcomes)
+	})
+}
+
+// flipped are the runs that are paused and resumed again and again.
+var flipped = []string{"steps", "backoff", "tree"}
+
+// flip is one pause or resume that was accepted.
+type flip struct {
+	verb         string
+	began, ended int64
+}
+
+// Row 30: two processes pause and resume the same runs at random. The state that is left
+// is that of the last verb that was accepted, for a tree in all of it.
+func TestRow30_PausesAndResumesRace(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		const rounds, verbs = 3, 25
+		l, dir := newLedger(t), t.TempDir()
+		end, gate := filepath.Join(dir, "end"), filepath.Join(dir, "go")
+		client := engineOn(t, db.openIn(t), durable.Config{})
+		twoWorkers(t, client, job{Scenario: "control", DB: db, Ledger: l, File: end})
+		var ps []*process
+		for range 2 {
+			ps = append(ps, spawn(t, job{Scenario: "flip", DB: db, Runs: rounds, N: verbs, File: gate}))
+		}
+		var runs []*durable.Run[int]
+		for _, how := range flipped {
+			runs = append(runs, start(t, client, endless(l, end), mode{how, how, 2}, durable.ID(how)))
+		}
+		await(t, "the tree", func() bool {
+			return live(t, client, "tree") == 7 && l.has(t, "backoff", "try") && l.has(t, "steps", "step")
+		})
+		accepted, overlapping, last := 0, 0, make(map[string]int)
+		for round := range rounds {
+			for _, p := range ps {
+				p.expect("ready")
+			}
+			begin(t, fmt.Sprint(gate, round))
+			flips := make(map[string][]flip)
+			for _, p := range ps {
+				p.expect("round")
+				for _, line := range p.seen {
+					var target string
+					var f flip
+					var ok bool
+					if _, err := fmt.Sscan(strings.TrimPrefix(line, "flip "), &target, &f.verb, &f.began, &f.ended, &ok); err == nil && ok {
+						flips[target] = append(flips[target], f)
+					}
+				}
+				p.seen = nil
+			}
+			for target, all := range flips {
+				accepted += len(all)
+				can := make(map[string]bool) // verbs that may have been the last
+				for _, f := range all {
+					if !slices.ContainsFunc(all, func(g flip) bool { return g.began > f.ended }) {
+						can[f.verb] = true
+					}
+					if slices.ContainsFunc(all, func(g flip) bool { return g != f && g.began < f.ended && f.began < g.ended }) {
+						overlapping++
+					}
+				}
+				now := "resume"
+				if i := info(t, client, target); i.Status == durable.StatusPaused || i.Asked == "pause" {
+					now = "pause"
+				}
+				if !can[now] {
+					t.Errorf("%s: its state is that after a %s, the last verbs were %v", target, now, can)
+				}
+				last[now]++
+				fits(t, client, l, target, now)
+			}
+		}
+		if overlapping == 0 || len(last) != 2 {
+			t.Errorf("no race: %d overlapping, last verbs %v", overlapping, last)
+		}
+		for _, how := range flipped {
+			for _, verb := range []string{"pause", "resume"} {
+				call := client.Pause
+				if verb == "resume" {
+					call = client.Resume
+				}
+				if _, err := call(bounded(t), how); err != nil {
+					t.Fatal(err)
+				}
+				fits(t, client, l, how, verb)
+			}
+		}
+		if err := os.WriteFile(end, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i, run := range runs {
+			if _, err := run.Result(bounded(t)); err != nil {
+				t.Errorf("%s: %v", flipped[i], err)
+			}
+		}
+		t.Logf("runs=%d verbs_accepted=%d overlapping=%d last_verbs=%v", len(flipped), accepted, overlapping, last)
+	})
+}
+
+// fits waits until the state of a tree is that after the verb: all of it paused, or none
+// of it, and its functions begin, or not.
+func fits(t *testing.T, client *durable.Engine, l ledger, id, verb string) {
+	t.Helper()
+	await(t, id+" to fit its last verb, "+verb, func() bool {
+		counts, err := client.Counts(bounded(t), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if verb == "pause" {
+			return len(counts) == 1 && counts[durable.StatusPaused] > 0
+		}
+		return counts[durable.StatusPaused] == 0
+	})
+	n := len(l.of(t, id, ""))
+	if verb == "resume" {
+		await(t, "something of "+id+" to begin", func() bool { return len(l.of(t, id, "")) > n })
+		return
+	}
+	if within(150*time.Millisecond, func() bool { return len(l.of(t, id, "")) > n }) {
+		t.Errorf("something of %s began while it was paused", id)
+	}
+}

@@ -1,0 +1,436 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// pass lets the time given pass.
+func pass(d time.Duration) { within(d, func() bool { return false }) }
+
+// lines is how many entries the ledger has; it is cheaper than to read them.
+func (l ledger) lines(t testing.TB) int {
+	t.Helper()
+	text, err := os.ReadFile(string(l))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return bytes.Count(text, []byte("\n"))
+}
+
+// has reports whether the ledger has the entry; it is cheaper than to read it.
+func (l ledger) has(t testing.TB, run, step string) bool {
+	t.Helper()
+	text, err := os.ReadFile(string(l))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return bytes.Contains(text, fmt.Appendf(nil, "{\"Run\":%q,\"Step\":%q,", run, step))
+}
+
+// duel is a workflow that waits for an answer within the given time, and then takes all
+// the answers that there are to be: one of each of two senders. It answers what it got,
+// -1 for a timeout, in order; the last is a look whether there was one too many.
+var duel = durable.Define("duel", func(c *durable.Ctx, wait time.Duration) ([]int, error) {
+	var got []int
+	v, err := c.Receive[int]("answer", durable.Within(wait), durable.Else(-1))
+	if err != nil {
+		return nil, err
+	}
+	got = append(got, v)
+	answers := 0
+	if v >= 0 {
+		answers++
+	}
+	for ; answers < 2; answers++ {
+		v, err := c.Receive[int](fmt.Sprint("answer ", answers), durable.OnSignal("answer"))
+		if err != nil {
+			return nil, err
+		}
+		got = append(got, v)
+	}
+	v, err = c.Receive[int]("none", durable.OnSignal("answer"), durable.Within(30*time.Millisecond), durable.Else(-1))
+	return append(got, v), err
+})
+
+const duelApart = 20 * time.Millisecond
+
+func init() {
+	// duel executes the workflow, and sends one answer to each of the runs at about the
+	// end of its time.
+	scenarios["duel"] = func(ctx context.Context, j *job, s durable.Store) error {
+		e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{duel}, ParkAfter: j.Grace})
+		if err != nil {
+			return err
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- e.Run(ctx) }()
+		var all sync.WaitGroup
+		var latency atomic.Int64 // of the last signal: the machine may be slow
+		for i := range j.Runs {
+			all.Go(func() {
+				id := fmt.Sprint("duel", i)
+				var due time.Time
+				for pass(time.Duration(i) * duelApart); due.IsZero() && ctx.Err() == nil; pass(50 * time.Millisecond) {
+					steps, err := e.History(ctx, id)
+					if err != nil && !errors.Is(err, durable.ErrNotFound) {
+						say("error", err)
+						return
+					}
+					for _, c := range steps {
+						// One that waits for the end has its timeout; see below.
+						if c.Name == "answer" && (i%8 != 4 || c.Status == "completed") {
+							due = c.NextAt
+						}
+					}
+				}
+				if i%8 != 0 { // else at once: that one has its signal
+					aim := time.Duration(latency.Load())
+					pass(time.Until(due.Add(rand.N(50*time.Millisecond) - 25*time.Millisecond - aim)))
+				}
+				began := time.Now()
+				if err := e.Signal(ctx, id, "answer", 10*i+int(j.N)); err != nil {
+					say("error", err)
+				}
+				latency.Store(int64(time.Since(began)))
+				j.Ledger.add(Entry{Run: id, Step: "sent"})
+			})
+		}
+		all.Wait()
+		say("sent")
+		return <-ended
+	}
+	scenarios["sender"] = sendAll
+	scenarios["receiver"] = func(ctx context.Context, j *job, s durable.Store) error {
+		e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{inbox(j.Ledger)}, ParkAfter: 30 * time.Millisecond})
+		if err != nil {
+			return err
+		}
+		return e.Run(ctx)
+	}
+}
+
+// Row 28: signals arrive at about the end of a wait, from two processes that also execute
+// the runs: either the signal or the timeout is what the wait answers, a signal that was
+// there before the end is never passed over, and one that was too late is still there.
+func TestRow28_SignalAgainstTimeout(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		const runs = 40
+		l := newLedger(t)
+		client := engineOn(t, db.openIn(t), durable.Config{})
+		var ps []*process
+		for i, park := range []time.Duration{2 * time.Second, 50 * time.Millisecond} { // waits in memory, and out of it
+			ps = append(ps, spawn(t, job{Scenario: "duel", DB: db, Ledger: l, Runs: runs, N: int64(i), Grace: park}))
+		}
+		await(t, "the workers", func() bool { ws, err := client.Workers(bounded(t)); return err == nil && len(ws) == 2 })
+		var handles []*durable.Run[[]int]
+		for i := range runs {
+			wait := 400*time.Millisecond + time.Duration(i)*duelApart
+			if i%8 == 0 {
+				wait = patience / 2
+			}
+			handles = append(handles, start(t, client, duel, wait, durable.ID(fmt.Sprint("duel", i))))
+		}
+		for _, p := range ps {
+			p.expect("sent")
+		}
+		timeouts, close := 0, 0
+		for i, run := range handles {
+			got, err := run.Result(bounded(t))
+			if err != nil || len(got) < 3 || got[len(got)-1] != -1 {
+				t.Errorf("run %d: %v, %v", i, got, err)
+				continue
+			}
+			first, answers := got[0], slices.Sorted(slices.Values(got[:len(got)-1]))
+			if first == -1 {
+				timeouts++
+				answers = answers[1:]
+			}
+			if !slices.Equal(answers, []int{10 * i, 10*i + 1}) {
+				t.Errorf("run %d received %v", i, got)
+			}
+			due := history(t, client, run.ID())["answer"].NextAt
+			for _, sent := range l.of(t, run.ID(), "sent") {
+				early := due.Sub(sent.At)
+				if early > 100*time.Millisecond && first == -1 {
+					t.Errorf("run %d: a signal that was there %v before the end was passed over: %v", i, early, got)
+				}
+				if early.Abs() < 30*time.Millisecond {
+					close++
+				}
+			}
+		}
+		if timeouts == 0 || timeouts == runs {
+			t.Errorf("no duel: %d timeouts in %d runs", timeouts, runs)
+		}
+		t.Logf("runs=%d signal_won=%d timeout_won=%d sent_within_30ms_of_the_end=%d lost=0 twice=0", runs, runs-timeouts, timeouts, close)
+	})
+}
+
+const (
+	inboxes    = 4
+	senders    = 3  // in each of two processes
+	perSender  = 80 // signals, to the inboxes in turn
+	perInbox   = 2 * senders * perSender / inboxes
+	duplicates = 12 // keys, to each inbox
+)
+
+// message is one signal.
+type message struct {
+	From string
+	Seq  int
+}
+
+// inbox is a workflow that receives all that is sent to it, and looks whether there is
+// more.
+func inbox(l ledger) *durable.Workflow[int, []message] {
+	return durable.Define("inbox", func(c *durable.Ctx, _ int) ([]message, error) {
+		var all []message
+		for i := range perInbox + duplicates {
+			signal := "m"
+			if i >= perInbox {
+				signal = "d"
+			}
+			v, err := c.Receive[message](fmt.Sprint(i), durable.OnSignal(signal))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, v)
+			if !c.Replaying() {
+				l.add(Entry{Run: c.ID(), Step: "received"})
+			}
+		}
+		for _, signal := range []string{"m", "d"} {
+			v, err := c.Receive[message]("more "+signal, durable.OnSignal(signal), durable.Within(30*time.Millisecond), durable.Else(message{}))
+			if err != nil {
+				return nil, err
+			}
+			if v.From != "" {
+				all = append(all, v)
+			}
+		}
+		return all, nil
+	})
+}
+
+// sendAll sends every sender's messages, one after the other, and then, beside the other
+// process, the duplicates: of every other key the payloads differ.
+func sendAll(ctx context.Context, j *job, s durable.Store) error {
+	e, err := durable.New(s, durable.Config{})
+	if err != nil {
+		return err
+	}
+	if !within(patience, func() bool { _, err := os.Stat(j.File); return err == nil }) {
+		return errors.New("nobody came")
+	}
+	var all sync.WaitGroup
+	for k := range senders {
+		from := fmt.Sprint(j.ID, k)
+		all.Go(func() {
+			for seq := range perSender {
+				if err := e.Signal(ctx, fmt.Sprint("inbox", seq%inboxes), "m", message{from, seq}); err != nil {
+					say("error", err)
+				}
+				pass(time.Duration(rand.IntN(12)) * time.Millisecond)
+			}
+		})
+	}
+	var kept, refused atomic.Int64
+	for k := range inboxes * duplicates {
+		all.Go(func() {
+			key, m := k/inboxes, message{"same", k / inboxes}
+			if key%2 == 1 {
+				m.From = j.ID
+			}
+			pass(time.Duration(key) * 20 * time.Millisecond)
+			switch err := e.Signal(ctx, fmt.Sprint("inbox", k%inboxes), "d", m, durable.SignalKey(fmt.Sprint("key", key))); {
+			case err == nil:
+				kept.Add(1)
+				say("kept", k%inboxes, key, m.From)
+			case errors.Is(err, durable.ErrIDConflict):
+				refused.Add(1)
+			default:
+				say("error", err)
+			}
+		})
+	}
+	all.Wait()
+	say("sent", kept.Load(), refused.Load())
+	return nil
+}
+
+// Row 28: six senders in two processes, and keys that both processes send at once, while
+// the process that receives is killed again and again: nothing is lost, nothing comes
+// twice, and each sender's messages come in its order.
+func TestRow28_ReceiverIsKilled(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		const kills = 5
+		l, file := newLedger(t), filepath.Join(t.TempDir(), "go")
+		client := engineOn(t, db.openIn(t), durable.Config{})
+		var handles []*durable.Run[[]message]
+		for i := range inboxes {
+			handles = append(handles, start(t, client, inbox(l), 0, durable.ID(fmt.Sprint("inbox", i))))
+			// One of each was there before the run began.
+			if err := client.Signal(bounded(t), fmt.Sprint("inbox", i), "d", message{"same", 0}, durable.SignalKey("key0")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var ps []*process
+		for i := range 2 {
+			ps = append(ps, spawn(t, job{Scenario: "sender", DB: db, ID: fmt.Sprint("p", i, "s"), File: file}))
+		}
+		receivers := make(map[int]*process)
+		receive := func() {
+			p := spawn(t, job{Scenario: "receiver", DB: db, Ledger: l})
+			receivers[p.cmd.Process.Pid] = p
+		}
+		receive()
+		receive()
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		total := inboxes * perInbox
+		for k := range kills {
+			var victim *process
+			await(t, "signals to arrive at a process that lives", func() bool {
+				if l.lines(t) <= (k+1)*total/(kills+2) {
+					return false
+				}
+				all := l.read(t)
+				victim = receivers[all[len(all)-1].Pid]
+				return victim != nil
+			})
+			victim.kill()
+			delete(receivers, victim.cmd.Process.Pid)
+			receive()
+		}
+		atLastKill := l.lines(t)
+		winners := make(map[string][]string) // of each key
+		kept, refused := 0, 0
+		for _, p := range ps {
+			var k, r int
+			if _, err := fmt.Sscan(p.expect("sent"), &k, &r); err != nil {
+				t.Fatal(err)
+			}
+			kept, refused = kept+k, refused+r
+			for _, line := range p.seen {
+				if f := strings.Fields(line); f[0] == "kept" {
+					key := "inbox" + f[1] + "/" + f[2]
+					winners[key] = append(winners[key], f[3])
+				}
+			}
+		}
+		for i, run := range handles {
+			got, err := run.Result(bounded(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := make(map[string]int)
+			times := make(map[message]int)
+			for n, m := range got {
+				if times[m]++; times[m] > 1 {
+					t.Errorf("%s received %v twice", run.ID(), m)
+				}
+				if n < perInbox && m.Seq < next[m.From] {
+					t.Errorf("%s received %v after number %d", run.ID(), m, next[m.From]-1)
+				}
+				next[m.From] = m.Seq + 1
+			}
+			for p := range 2 {
+				for k := range senders {
+					for seq := i; seq < perSender; seq += inboxes {
+						if m := (message{fmt.Sprint("p", p, "s", k), seq}); times[m] != 1 {
+							t.Errorf("%s received %v %d times", run.ID(), m, times[m])
+						}
+					}
+				}
+			}
+			for key := range duplicates {
+				who := winners[fmt.Sprint("inbox", i, "/", key)]
+				if key%2 == 0 && len(who) != 2 || key%2 == 1 && len(who) != 1 {
+					t.Errorf("key %d of %s was accepted from %v", key, run.ID(), who)
+				} else if times[message{who[0], key}] != 1 {
+					t.Errorf("key %d of %s was accepted from %v, and not received: %v", key, run.ID(), who, got[perInbox:])
+				}
+			}
+			if len(got) != perInbox+duplicates {
+				t.Errorf("%s received %d of %d", run.ID(), len(got), perInbox+duplicates)
+			}
+		}
+		if after := l.lines(t) - atLastKill; refused != inboxes*duplicates/2 || after == 0 {
+			t.Errorf("refused %d, received %d after the last kill", refused, after)
+		}
+		t.Logf("signals=%d senders=%d kills=%d keys_sent_twice=%d refused=%d lost=0 twice=0 out_of_order=0",
+			total+inboxes*duplicates, 2*senders, kills, kept+refused-inboxes*duplicates, refused)
+	})
+}
+
+// lateNow is a store whose clock is first read over a connection that is still being made:
+// the question takes long, the answer does not.
+type lateNow struct {
+	durable.Store
+	wait time.Duration
+}
+
+func (s *lateNow) Now(ctx context.Context) (time.Time, error) {
+	pass(s.wait)
+	return s.Store.Now(ctx)
+}
+
+// Row 28: one sender's signals are received in its order also when its reading of the
+// database's clock gets better between them, and so goes back.
+func TestRow28_OrderWhenTheClockIsReadBetter(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		s := db.openIn(t)
+		inOrder := durable.Define("in order", func(c *durable.Ctx, n int) (all []int, err error) {
+			for i := range n {
+				v, err := c.Receive[int](fmt.Sprint(i), durable.OnSignal("m"))
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, v)
+			}
+			return all, nil
+		})
+		const n = 6
+		other := engineOn(t, s, durable.Config{}, inOrder)
+		run := start(t, other, inOrder, n)
+		late := &lateNow{Store: s, wait: 800 * time.Millisecond}
+		sender := engineOn(t, late, durable.Config{Name: "sender"}, kid)
+		send := func(i int) {
+			if err := sender.Signal(bounded(t), run.ID(), "m", i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range n / 2 {
+			send(i)
+		}
+		runEngine(t, sender) // its first heartbeat reads the clock again
+		await(t, "the first heartbeat", func() bool {
+			ws, err := other.Workers(bounded(t))
+			return err == nil && slices.ContainsFunc(ws, func(w durable.Worker) bool { return w.Name == "sender" })
+		})
+		for i := n / 2; i < n; i++ {
+			send(i)
+		}
+		runEngine(t, other)
+		got, err := run.Result(bounded(t))
+		if err != nil || !slices.IsSorted(got) {
+			t.Errorf("sent 0 to %d one after the other, received %v, %v", n-1, got, err)
+		}
+		t.Logf("sent=%d late_reading=%v received=%v", n, late.wait/2, got)
+	})
+}

@@ -1,0 +1,254 @@
+package durabletest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// crashed is the ID of the run that CrashEverywhere starts.
+const crashed = "crash-everywhere"
+
+// shown is how many differences are told in full.
+const shown = 5
+
+// CrashEverywhere executes one run of the workflow, and then again, on a fresh database
+// each time, for each of its durable writes (a checkpoint, a start, a signal, an order, a
+// transaction, a park, its end), with a process that dies before the write, after it, and
+// after it without having had the answer. Each time a second engine carries on, on the
+// same database. It fails the test unless
+//
+//   - the run ends as the first one did, with the same output or error,
+//   - its history, and that of its children, has the same names, kinds, outputs and errors,
+//   - the functions of the same steps were executed, and none of a step whose checkpoint was
+//     committed was executed again.
+//
+// So a workflow that is not deterministic fails it, with the first step that differs. A step
+// whose function rightly answers something else each time is named with Varies. Where
+// an AtMostOnce step ended as ErrOutcomeUnknown, which is what it promises, only the last
+// condition holds.
+//
+// Steps are executed for real, many times: Stub those that should not. The workflow gets
+// its signals by SignalAfter, and its children's workflows by With. Time passes as in New.
+func CrashEverywhere[I, O any](t testing.TB, w *durable.Workflow[I, O], in I, opts ...Option) {
+	t.Helper()
+	h := &harness{t: t, set: newSettings(opts), workflows: []durable.Definition{w}}
+	h.start = func(ctx context.Context, e *durable.Engine) (func(context.Context) error, error) {
+		run, err := w.Start(ctx, e, in, durable.ID(crashed))
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error {
+			_, err := run.Result(ctx)
+			return err
+		}, nil
+	}
+	h.everywhere()
+}
+
+// patience is the real time that one run with its crash may take.
+const patience = time.Minute
+
+// harness crashes one workflow.
+type harness struct {
+	t         testing.TB
+	set       *settings
+	workflows []durable.Definition
+	start     func(ctx context.Context, e *durable.Engine) (wait func(context.Context) error, err error)
+	first     *trace // of the run without a crash
+	empty     template
+
+	boundaries, runs, reruns, unknown int
+	differences                       []string
+}
+
+func (h *harness) everywhere() {
+	h.t.Helper()
+	first, err := h.run(0, never)
+	if err != nil {
+		h.t.Fatalf("durabletest: the run without a crash: %v", err)
+	}
+	h.judge(first, "the run without a crash")
+	h.first = first
+	for at := 1; len(h.differences) < shown && h.crash(at); at++ {
+		h.boundaries++
+	}
+	h.report()
+}
+
+// crash crashes the run at one of its writes, in each way. It reports false if it has
+// fewer.
+func (h *harness) crash(at int) bool {
+	for _, when := range []moment{before, after, lostReply} {
+		got, err := h.run(at, when)
+		where := fmt.Sprintf("crashed %v write %d (%s)", when, at, got.place)
+		switch {
+		case err != nil:
+			h.runs++
+			h.differences = append(h.differences, fmt.Sprintf("%s: %v", where, err))
+		case got.place == "" && when == before:
+			return false
+		default: // concurrent writes may come in one commit or in two, so there may have been no crash
+			h.judge(got, where)
+		}
+	}
+	return true
+}
+
+// judge compares a run with the first one.
+func (h *harness) judge(got *trace, where string) {
+	h.runs++
+	for _, c := range got.reruns {
+		h.reruns++
+		if h.reruns <= shown {
+			h.t.Errorf("durabletest: %s: step %q, whose checkpoint was committed, was executed again", where, c)
+		}
+	}
+	if got.unknown {
+		h.unknown++
+		return
+	}
+	first := h.first
+	if first == nil {
+		first = got
+	}
+	if diff := compare(first, got); diff != "" {
+		h.differences = append(h.differences, where+": "+diff)
+	}
+}
+
+func (h *harness) report() {
+	h.t.Helper()
+	line := fmt.Sprintf("crash everywhere: boundaries=%d runs=%d reruns=%d differences=%d", h.boundaries, h.runs, h.reruns, len(h.differences))
+	if h.unknown > 0 {
+		line += fmt.Sprintf(" unknown=%d", h.unknown)
+	}
+	h.t.Log(line)
+	fmt.Println(line)
+	if len(h.differences) == 0 {
+		return
+	}
+	h.t.Errorf("durabletest: the workflow is not deterministic, or a crash changes what it does:\n\t%s\n"+
+		"What a workflow does outside of durable calls must follow from its input and their results: put clocks, randomness, map order and what is global into a step; "+
+		"if a step's function rightly answers something else each time, name it in durabletest.Varies",
+		strings.Join(h.differences, "\n\t"))
+}
+
+// run executes the workflow on a fresh database, with a crash at the write, and answers
+// what came of it.
+func (h *harness) run(at int, when moment) (*trace, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, remove, err := h.empty.open()
+	if err != nil {
+		return &trace{}, err
+	}
+	defer remove()
+	p := newPace(h.t, newClock(h.set.start))
+	defer p.close()
+	log := &record{replacers: h.set.replacers}
+	if h.first != nil {
+		log.fixed = h.first.fixed
+	}
+	f := newFault(at, when)
+	err = h.execute(ctx, s, p, log, f)
+	if f.dead() {
+		next := newFault(0, never)
+		if err := h.bury(ctx, s, next, p.clock.Now()); err != nil {
+			return &trace{place: f.place}, err
+		}
+		err = h.execute(ctx, s, p, log, next)
+	}
+	if err != nil {
+		return &trace{place: f.place}, err
+	}
+	got, err := h.trace(ctx, s, log, f)
+	if err != nil {
+		return &trace{place: f.place}, err
+	}
+	return got, nil
+}
+
+// execute is the life of one process: it starts the run, or finds it, and waits for its
+// end, or for its own.
+func (h *harness) execute(ctx context.Context, s store.Store, p *pace, log *record, f *fault) error {
+	e := open(h.t, s, p, log, f, h.set, h.workflows)
+	defer e.Stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-f.died:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	wait, err := h.start(ctx, e.Engine)
+	if err != nil {
+		return fmt.Errorf("start the run: %w", err)
+	}
+	sent := h.signal(ctx, e, p)
+	defer sent()
+	var ended *durable.RunError
+	if err := wait(ctx); err != nil && !errors.As(err, &ended) {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("the run did not end within %v: does it wait for a signal (see SignalAfter), or for a workflow that is not registered (see With)?", patience)
+		}
+		return err
+	}
+	return nil
+}
+
+// signal has the signals sent when their time comes. The function answered keeps those
+// back that were not sent yet.
+func (h *harness) signal(ctx context.Context, e *Engine, p *pace) (stop func()) {
+	info, err := e.Get(ctx, crashed)
+	if err != nil {
+		return func() {}
+	}
+	var waiting []*timer
+	for i, signal := range h.set.signals {
+		key := durable.SignalKey(fmt.Sprint("durabletest-", i))
+		waiting = append(waiting, p.clock.then(info.CreatedAt.Add(signal.after), func() {
+			p.deliver(func() {
+				err := e.Signal(ctx, crashed, signal.name, signal.payload, key)
+				if err != nil && !errors.Is(err, durable.ErrState) && ctx.Err() == nil && !e.node.fault.dead() {
+					h.t.Errorf("durabletest: send signal %q: %v", signal.name, err)
+				}
+			})
+		}))
+	}
+	return func() {
+		for _, t := range waiting {
+			t.Stop()
+		}
+		p.delivered()
+	}
+}
+
+// bury has the runs of the process that died claimable at once, as its death would.
+func (h *harness) bury(ctx context.Context, s store.Store, next *fault, now time.Time) error {
+	workers, err := s.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range workers {
+		q := store.ClaimQuery{Now: now, LeaseUntil: now.Add(2 * lease)}
+		if _, err := s.Expire(ctx, []uuid.UUID{w.ID}, q); err != nil {
+			return err
+		}
+	}
+	runs, err := tree(ctx, s)
+	if err != nil {
+		return err
+	}
+	return next.known(ctx, s, runs)
+}

@@ -1,0 +1,57 @@
+package durabletest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A fault does the write or not, as it is to, and nothing after it.
+func TestFault(t *testing.T) {
+	t.Parallel()
+	for when, want := range map[moment]struct {
+		done int
+		told bool
+	}{before: {1, false}, after: {2, true}, lostReply: {2, false}} {
+		f := newFault(2, when)
+		done := 0
+		write := func() error { return f.write("it", func() error { done++; return nil }) }
+		if err := write(); err != nil || f.dead() {
+			t.Errorf("crashed %v the second write: the first one answered %v", when, err)
+		}
+		if err := write(); (err == nil) != want.told || !f.dead() || f.place != "it" {
+			t.Errorf("crashed %v: the second one answered %v", when, err)
+		}
+		if err := write(); !errors.Is(err, store.ErrUnavailable) || done != want.done {
+			t.Errorf("crashed %v: %v after %d writes", when, err, done)
+		}
+	}
+}
+
+// An attempt of a step whose outcome is committed is noticed; a dead process makes none.
+func TestFaultNoticesReruns(t *testing.T) {
+	t.Parallel()
+	f := newFault(1, before)
+	c := engine.Call{Run: uuid.New(), Name: "a", Kind: store.KindStep}
+	attempts := 0
+	next := func() (engine.Output, *engine.Failure) { attempts++; return engine.Output{}, nil }
+	if _, _, again := f.attempt(c, next); again {
+		t.Error("the first attempt is taken for a second one")
+	}
+	f.mu.Lock()
+	f.committed(&store.Batch{Steps: []*store.StepWrite{{
+		Step: store.Step{RunID: c.Run, Name: "a", Status: store.StepCompleted}, Outcome: store.Written,
+	}}})
+	f.mu.Unlock()
+	if _, _, again := f.attempt(c, next); !again {
+		t.Error("an attempt after the commit was not noticed")
+	}
+	_ = f.write("it", func() error { return nil })
+	if _, failure, _ := f.attempt(c, next); failure == nil || attempts != 2 {
+		t.Errorf("the dead made an attempt: %d", attempts)
+	}
+}

@@ -1,0 +1,121 @@
+package durabletest
+
+import (
+	"slices"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/engine"
+)
+
+// Ran fails the test unless each of the named steps of the run, or other durable calls,
+// has completed. Names are as in Stub; a pattern stands for one or more.
+func (e *Engine) Ran(id string, names ...string) {
+	e.t.Helper()
+	history := e.history(id)
+	for _, name := range names {
+		i := slices.IndexFunc(history, func(c durable.Checkpoint) bool { return matches(name, c.Name) })
+		switch {
+		case i < 0:
+			e.t.Errorf("durabletest: run %q has no %q in its history, which holds %q", id, name, called(history))
+		case history[i].Status != "completed":
+			e.t.Errorf("durabletest: %s %q of run %q is %s, not completed%s", history[i].Kind, history[i].Name, id, history[i].Status, because(&history[i]))
+		}
+	}
+}
+
+// RanOnly is Ran, and fails the test if the history of the run holds anything else.
+func (e *Engine) RanOnly(id string, names ...string) {
+	e.t.Helper()
+	e.Ran(id, names...)
+	for _, c := range e.history(id) {
+		if !slices.ContainsFunc(names, func(name string) bool { return matches(name, c.Name) }) {
+			e.t.Errorf("durabletest: run %q has a %s %q in its history, beside %q", id, c.Kind, c.Name, names)
+		}
+	}
+}
+
+// NotRan fails the test if the history of the run holds one of the names.
+func (e *Engine) NotRan(id string, names ...string) {
+	e.t.Helper()
+	for _, c := range e.history(id) {
+		if slices.ContainsFunc(names, func(name string) bool { return matches(name, c.Name) }) {
+			e.t.Errorf("durabletest: run %q has a %s %q in its history (%s)", id, c.Kind, c.Name, c.Status)
+		}
+	}
+}
+
+// Failed fails the test unless the named step of the run has finally failed, and answers
+// its error.
+func (e *Engine) Failed(id, name string) *durable.StepError {
+	e.t.Helper()
+	history := e.history(id)
+	i := slices.IndexFunc(history, func(c durable.Checkpoint) bool { return matches(name, c.Name) })
+	switch {
+	case i < 0:
+		e.t.Fatalf("durabletest: run %q has no %q in its history, which holds %q", id, name, called(history))
+	case history[i].Status != "failed":
+		e.t.Fatalf("durabletest: %s %q of run %q is %s, not failed", history[i].Kind, history[i].Name, id, history[i].Status)
+	}
+	return history[i].Err
+}
+
+// Attempts is how often, in this test, the functions of steps with that name were called,
+// or a stub in their place.
+func (e *Engine) Attempts(id, name string) (n int) {
+	e.t.Helper()
+	info, err := e.Get(e.t.Context(), id)
+	if err != nil {
+		e.t.Fatalf("durabletest: %v", err)
+	}
+	log := e.node.log
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	for _, c := range log.attempts {
+		if c.Run.String() == info.RunID && matches(name, c.Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// Executed lists the steps of the run whose functions were called, in the order of their first
+// calls.
+func (e *Engine) Executed(id string) (names []string) {
+	e.t.Helper()
+	info, err := e.Get(e.t.Context(), id)
+	if err != nil {
+		e.t.Fatalf("durabletest: %v", err)
+	}
+	log := e.node.log
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	for _, c := range log.attempts {
+		if name := engine.Shown(c.Name); c.Run.String() == info.RunID && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (e *Engine) history(id string) []durable.Checkpoint {
+	e.t.Helper()
+	history, err := e.History(e.t.Context(), id)
+	if err != nil {
+		e.t.Fatalf("durabletest: %v", err)
+	}
+	return history
+}
+
+func called(history []durable.Checkpoint) (names []string) {
+	for _, c := range history {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func because(c *durable.Checkpoint) string {
+	if c.Err == nil {
+		return ""
+	}
+	return ": " + c.Err.Error()
+}

@@ -1,0 +1,106 @@
+package durabletest
+
+import (
+	"bytes"
+	"context"
+	"path"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// record is what the engines of one test were seen to do, and what they are to do instead.
+type record struct {
+	mu         sync.Mutex
+	executions []*execution
+	attempts   []engine.Call
+	reruns     []engine.Call
+	replacers  []*Replacement
+	fixed      map[string][]byte // outputs by place: what steps answer in any case
+	replay     *replay           // nil: new steps are executed
+}
+
+// execution is one execution of a run: what it called, in order.
+type execution struct {
+	run        uuid.UUID
+	epoch      int32
+	calls      []engine.Call
+	goroutine  string
+	concurrent bool // not all calls were made in one goroutine
+}
+
+func (r *record) called(c engine.Call) {
+	self := goroutine()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var x *execution
+	for i := len(r.executions) - 1; i >= 0; i-- {
+		if e := r.executions[i]; e.run == c.Run && e.epoch == c.Epoch {
+			x = e
+			break
+		}
+	}
+	if x == nil {
+		x = &execution{run: c.Run, epoch: c.Epoch, goroutine: self}
+		r.executions = append(r.executions, x)
+	}
+	x.calls = append(x.calls, c)
+	if r.replay != nil {
+		r.replay.called(c)
+	}
+	x.concurrent = x.concurrent || x.goroutine != self
+}
+
+// goroutine is the name of the calling goroutine.
+func goroutine() string {
+	var head [40]byte
+	name, _, _ := bytes.Cut(head[:runtime.Stack(head[:], false)], []byte(" ["))
+	return string(name)
+}
+
+func (r *record) attempted(c engine.Call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attempts = append(r.attempts, c)
+}
+
+func (r *record) again(c engine.Call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reruns = append(r.reruns, c)
+}
+
+// replaced makes the attempt, or what stands for it.
+func (r *record) replaced(ctx context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
+	r.mu.Lock()
+	for _, p := range r.replacers {
+		if inner := next; c.Kind != store.KindChoice && p.matches(c) {
+			next = func() (engine.Output, *engine.Failure) { return p.do(ctx, c, inner) }
+		}
+	}
+	r.mu.Unlock()
+	out, failure := next()
+	if fixed, ok := r.fixed[place(c.Workflow, c.RunName, c.Name)]; ok && failure == nil {
+		out = engine.Output{Bytes: fixed}
+	}
+	return out, failure
+}
+
+// place names a step in all databases of one CrashEverywhere.
+func place(workflow, run, step string) string { return workflow + "\x00" + run + "\x00" + step }
+
+// matches reports whether a pattern means the step: by its name, by its name with its
+// scope, or as path.Match has it.
+func matches(pattern, name string) bool {
+	shown := engine.Shown(name)
+	if pattern == shown || pattern == shown[strings.LastIndexByte(shown, '/')+1:] {
+		return true
+	}
+	ok, err := path.Match(pattern, shown)
+	return ok && err == nil
+}

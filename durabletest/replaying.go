@@ -1,0 +1,235 @@
+package durabletest
+
+import (
+	"context"
+	"encoding/json/jsontext"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// replay is a run that is executed on its history only.
+type replay struct {
+	run     uuid.UUID
+	history map[string]*store.Step
+
+	mu    sync.Mutex
+	asked map[string]bool
+	fresh []engine.Call // not in history
+	wrong *engine.Call  // of another kind than is recorded
+	last  time.Time     // of a call
+	held  int           // attempts that last until the end
+}
+
+func (p *replay) called(c engine.Call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = time.Now()
+	if c.Run != p.run {
+		return
+	}
+	row := p.history[c.Name]
+	switch {
+	case row == nil:
+		p.fresh = append(p.fresh, c)
+		return
+	case row.Kind != c.Kind && p.wrong == nil:
+		p.wrong = &c
+	}
+	p.asked[c.Name] = true
+}
+
+// attempt is every attempt of a step that has no outcome: it lasts until the end.
+func (p *replay) attempt(ctx context.Context) (engine.Output, *engine.Failure) {
+	p.mu.Lock()
+	p.held++
+	p.mu.Unlock()
+	<-ctx.Done()
+	return engine.Output{}, &engine.Failure{Message: "durabletest: the replay has ended"}
+}
+
+// came reports whether nothing more will be called: all that executes are attempts that
+// last until the end, or everything waits.
+func (p *replay) came(n *node) bool {
+	rest := n.rest()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.asked)+len(p.fresh) == 0 || p.held != rest.Active || p.held == 0 && rest.Busy != "" || n.flying.Load() > 0 {
+		p.last = time.Now()
+		return false
+	}
+	since := time.Since(p.last)
+	return since > 5*time.Millisecond && idle() || since > 200*time.Millisecond
+}
+
+func replayed(t testing.TB, w durable.Definition, x *durable.Exported, opts []Option) (v Verdict, err error) {
+	t.Helper()
+	set := newSettings(opts)
+	s, remove, err := new(template).open()
+	if err != nil {
+		return v, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	p := &replay{history: make(map[string]*store.Step), asked: make(map[string]bool), last: time.Now()}
+	at, err := p.load(t.Context(), s, x)
+	if err != nil {
+		return v, err
+	}
+	pace := newPace(t, newClock(at))
+	defer pace.close()
+	pace.freeze(true)
+	e := open(t, s, pace, &record{replay: p}, nil, set, []durable.Definition{w})
+	defer e.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var info *durable.RunInfo
+	for tick := time.NewTicker(time.Millisecond); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+			return v, fmt.Errorf("the code neither ended nor waited within %v", patience)
+		}
+		came := p.came(e.node) // before the look: a run that ends in between is seen to have
+		if info, err = e.Get(ctx, p.run.String()); err != nil {
+			tick.Stop()
+			return v, err
+		}
+		ended := info.Status == durable.StatusCompleted || info.Status == durable.StatusFailed
+		if ended || came {
+			tick.Stop()
+			return p.verdict(x, info), nil
+		}
+	}
+}
+
+// load writes the run and its history into the database, claimable, and answers when it was
+// there last.
+func (p *replay) load(ctx context.Context, s store.Store, x *durable.Exported) (at time.Time, err error) {
+	if p.run, err = uuid.Parse(x.Run.RunID); err != nil {
+		return at, fmt.Errorf("its UUID %q: %w", x.Run.RunID, err)
+	}
+	at = x.Run.CreatedAt
+	later := func(t time.Time) {
+		if t.After(at) {
+			at = t
+		}
+	}
+	owner := uuid.NullUUID{UUID: store.NewID(0), Valid: true}
+	start := &store.Start{Run: store.Run{
+		ID: p.run, Name: x.Run.ID, Workflow: x.Run.Workflow, Queue: x.Run.Queue, Version: x.Run.Version,
+		Status: store.Running, Epoch: 1, Owner: owner, Input: compact(x.Run.Input),
+		CreatedAt: x.Run.CreatedAt, StartedAt: x.Run.CreatedAt, WakeAt: x.Run.CreatedAt.Add(lease),
+	}}
+	steps := &store.Batch{}
+	for _, h := range x.History {
+		kind, ok := worded(store.KindStep, h.Kind)
+		status, known := worded(store.StepStarted, h.Status)
+		if !ok || !known {
+			return at, fmt.Errorf("checkpoint %q is a %s that is %s, which this code does not know: export the run again", engine.Shown(h.Name), h.Kind, h.Status)
+		}
+		row := store.Step{
+			RunID: p.run, Name: h.Name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: 1,
+			Output: compact(h.Output), Error: compact(h.Error), StartedAt: h.StartedAt, EndedAt: h.EndedAt, NextAt: h.NextAt,
+		}
+		later(h.StartedAt)
+		later(h.EndedAt)
+		if status.Terminal() {
+			later(h.NextAt)
+		}
+		p.history[h.Name] = &row
+		steps.Steps = append(steps.Steps, &store.StepWrite{Step: row})
+	}
+	batches := []*store.Batch{{Starts: []*store.Start{start}}, steps, {Runs: []*store.RunWrite{{
+		ID: p.run, Epoch: 1, Status: store.Pending, WakeAt: at, Now: at,
+	}}}}
+	for _, b := range batches {
+		if b.Len() == 0 {
+			continue
+		}
+		if err := s.Commit(ctx, b); err != nil { // there is no engine yet, so no journal
+			return at, err
+		}
+	}
+	return at, nil
+}
+
+// verdict compares what was executed with what is recorded.
+func (p *replay) verdict(x *durable.Exported, info *durable.RunInfo) Verdict {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v := Verdict{ID: x.Run.ID}
+	for _, h := range x.History {
+		if row := p.history[h.Name]; !p.asked[h.Name] && row.Status.Terminal() && row.Kind != store.KindUndo {
+			v.Unasked = append(v.Unasked, engine.Shown(h.Name))
+		}
+	}
+	for _, c := range p.fresh {
+		v.New = append(v.New, engine.Shown(c.Name))
+	}
+	diverges := func(where, format string, args ...any) Verdict {
+		v.Diverges, v.Where, v.Why = true, engine.Shown(where), fmt.Sprintf(format, args...)
+		return v
+	}
+	over := x.Run.Status == durable.StatusCompleted || x.Run.Status == durable.StatusFailed && !timedOut(x.Run.Error)
+	switch {
+	case p.wrong != nil:
+		return diverges(p.wrong.Name, "it is recorded as a %s, and the code calls a %s: give the new call another name", p.history[p.wrong.Name].Kind, p.wrong.Kind)
+	case info.Err != nil && errors.Is(info.Err, durable.ErrDiverged):
+		return diverges(info.Err.Step, "%s", info.Err.Message)
+	case len(p.fresh) > 0 && len(v.Unasked) > 0:
+		return diverges(p.fresh[0].Name, "history does not hold it, and holds %q, which the code does not ask for: if it was renamed, it would be executed again; bring back the old name", strings.Join(v.Unasked, ", "))
+	case len(p.fresh) > 0 && over:
+		return diverges(p.fresh[0].Name, "the run has ended, and never called it")
+	case over && x.Run.Status != info.Status:
+		return diverges("", "the run is %s, and would be %s now%s", x.Run.Status, info.Status, message(info))
+	case x.Run.Status == durable.StatusCompleted && string(compact(x.Run.Output)) != string(info.Output):
+		return diverges("", "the run's output is %s, and would be %s now", brief(x.Run.Output), brief(info.Output))
+	case over && x.Run.Status == durable.StatusFailed && engine.DecodeFailure(x.Run.Error).Message != info.Err.Message:
+		return diverges("", "the run failed with %q, and would fail with %q now", engine.DecodeFailure(x.Run.Error).Message, info.Err.Message)
+	}
+	return v
+}
+
+// worded is the value, from the first one on, that has the word.
+func worded[T interface {
+	~int16
+	String() string
+}](first T, word string) (T, bool) {
+	for v := first; v.String() != T(-1).String(); v++ {
+		if v.String() == word {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// compact is a value as it was recorded: exports are indented, for people.
+func compact(v jsontext.Value) jsontext.Value {
+	if v != nil {
+		v = v.Clone()
+		_ = v.Compact() // it was read as JSON
+	}
+	return v
+}
+
+func message(info *durable.RunInfo) string {
+	if info.Err == nil {
+		return ""
+	}
+	return " (" + info.Err.Message + ")"
+}
+
+func timedOut(failure []byte) bool {
+	return len(failure) > 0 && slices.Contains(engine.DecodeFailure(failure).Codes, engine.CodeTimeout)
+}

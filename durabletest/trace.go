@@ -1,0 +1,257 @@
+package durabletest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// trace is what a run, and what is beneath it, came to.
+type trace struct {
+	place   string // of the crash, in words; empty: there was none
+	runs    []*traced
+	reruns  []string
+	unknown bool // a step of it ended as ErrOutcomeUnknown
+	fixed   map[string][]byte
+}
+
+// traced is one run of a trace.
+type traced struct {
+	path       string // names, from the root on
+	row        *store.Run
+	steps      map[string]*store.Step
+	executed   map[string]bool // steps whose functions were
+	executions []*execution
+	order      []string // of the steps, as they were called first
+	varied     map[string]bool
+}
+
+// tree lists the run of CrashEverywhere and what is beneath it, parents first.
+func tree(ctx context.Context, s store.Store) ([]*store.Run, error) {
+	found, err := s.Get(ctx, []store.Ref{{Text: crashed}})
+	if err != nil || found[0] == nil {
+		return nil, err
+	}
+	rows, err := s.Tree(ctx, found[0].ID)
+	if err != nil {
+		return nil, err
+	}
+	refs := make([]store.Ref, len(rows))
+	for i, r := range rows {
+		refs[i] = store.Ref{Text: r.ID.String()}
+	}
+	whole, err := s.Get(ctx, refs) // a tree has no outputs
+	return slices.DeleteFunc(whole, func(r *store.Run) bool { return r == nil }), err
+}
+
+// trace collects what came of the run.
+func (h *harness) trace(ctx context.Context, s store.Store, log *record, f *fault) (*trace, error) {
+	rows, err := tree(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	got := &trace{place: f.place, fixed: make(map[string][]byte)}
+	byID := make(map[uuid.UUID]*traced)
+	var names []string // pairs for a strings.Replacer: IDs differ from database to database
+	for _, row := range rows {
+		r := &traced{path: engine.Shown(row.Name), row: row, steps: make(map[string]*store.Step), executed: make(map[string]bool), varied: make(map[string]bool)}
+		if parent := byID[row.Parent.UUID]; row.Parent.Valid && parent != nil {
+			r.path = parent.path + " > " + r.path
+		}
+		byID[row.ID] = r
+		names = append(names, row.ID.String(), "<"+r.path+">")
+		got.runs = append(got.runs, r)
+	}
+	same := strings.NewReplacer(names...)
+	neutral := func(b []byte) []byte {
+		if b == nil {
+			return nil
+		}
+		return []byte(same.Replace(string(b)))
+	}
+	for _, r := range got.runs {
+		r.row.Output, r.row.Error = neutral(r.row.Output), neutral(r.row.Error)
+		steps, err := s.History(ctx, r.row.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, step := range steps {
+			r.steps[step.Name] = &step
+			if slices.ContainsFunc(h.set.varies, func(name string) bool { return matches(name, step.Name) }) {
+				r.varied[step.Name] = true
+				got.fixed[place(r.row.Workflow, r.row.Name, step.Name)] = step.Output
+			}
+			step.Output, step.Error = neutral(step.Output), neutral(step.Error)
+			got.unknown = got.unknown || step.Status == store.StepFailed &&
+				slices.Contains(engine.DecodeFailure(step.Error).Codes, engine.CodeOutcomeUnknown)
+		}
+	}
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	for _, x := range log.executions {
+		if r := byID[x.run]; r != nil {
+			r.executions = append(r.executions, x)
+			for _, c := range x.calls {
+				r.noted(c.Name)
+			}
+		}
+	}
+	for _, c := range log.attempts {
+		if r := byID[c.Run]; r != nil {
+			r.executed[c.Name] = true
+			r.noted(c.Name)
+		}
+	}
+	for _, r := range got.runs {
+		for _, name := range slices.Sorted(maps.Keys(r.steps)) {
+			r.noted(name)
+		}
+	}
+	for _, c := range log.reruns {
+		got.reruns = append(got.reruns, engine.Shown(c.Name))
+	}
+	return got, nil
+}
+
+func (r *traced) noted(name string) {
+	if !slices.Contains(r.order, name) {
+		r.order = append(r.order, name)
+	}
+}
+
+// compare answers the first difference between two traces, in words; empty: there is none.
+func compare(first, got *trace) string {
+	for _, r := range first.runs {
+		i := slices.IndexFunc(got.runs, func(o *traced) bool { return o.path == r.path && o.row.Workflow == r.row.Workflow })
+		if i < 0 {
+			return fmt.Sprintf("run %q of workflow %q was not started", r.path, r.row.Workflow)
+		}
+		if diff := r.differs(got.runs[i]); diff != "" {
+			if len(first.runs) > 1 {
+				diff = fmt.Sprintf("in run %q: %s", r.path, diff)
+			}
+			return diff
+		}
+	}
+	for _, r := range got.runs {
+		if !slices.ContainsFunc(first.runs, func(o *traced) bool { return o.path == r.path }) {
+			return fmt.Sprintf("run %q of workflow %q was started, which the first run did not do", r.path, r.row.Workflow)
+		}
+	}
+	return ""
+}
+
+// differs answers the first difference between two runs.
+func (r *traced) differs(got *traced) string {
+	if diff := r.strays(got); diff != "" {
+		return diff
+	}
+	for _, name := range r.order {
+		if diff := r.stepDiffers(got, name); diff != "" {
+			return diff
+		}
+	}
+	for _, name := range got.order {
+		if r.steps[name] == nil && got.steps[name] != nil {
+			return fmt.Sprintf("step %q is in its history, and the first run never called it", engine.Shown(name))
+		}
+		if got.executed[name] && !r.executed[name] {
+			return fmt.Sprintf("step %q was executed, which the first run did not do", engine.Shown(name))
+		}
+	}
+	switch a, b := r.row, got.row; {
+	case a.Status != b.Status:
+		return fmt.Sprintf("the run is %s%s, and was %s%s at first", b.Status, why(b.Error), a.Status, why(a.Error))
+	case !bytes.Equal(a.Output, b.Output):
+		return fmt.Sprintf("the run's output is %s, and was %s at first; no step differs, so the workflow's own code made the difference", brief(b.Output), brief(a.Output))
+	case !sameError(a.Error, b.Error):
+		return fmt.Sprintf("the run's error is %s, and was %s at first", brief(b.Error), brief(a.Error))
+	}
+	return ""
+}
+
+func (r *traced) stepDiffers(got *traced, name string) string {
+	a, b := r.steps[name], got.steps[name]
+	shown := engine.Shown(name)
+	switch {
+	case r.executed[name] && !got.executed[name]:
+		return fmt.Sprintf("step %q was not executed", shown)
+	case a == nil:
+		return ""
+	case b == nil:
+		return fmt.Sprintf("%s %q is not in its history", a.Kind, shown)
+	case a.Kind != b.Kind:
+		return fmt.Sprintf("%q is recorded as a %s, and was a %s at first", shown, b.Kind, a.Kind)
+	case a.Status != b.Status:
+		return fmt.Sprintf("%s %q is %s%s, and was %s%s at first", a.Kind, shown, b.Status, why(b.Error), a.Status, why(a.Error))
+	case r.varied[name]:
+		return ""
+	case !bytes.Equal(a.Output, b.Output):
+		return fmt.Sprintf("%s %q answered %s, and %s at first", a.Kind, shown, brief(b.Output), brief(a.Output))
+	case a.Status == store.StepFailed && !sameError(a.Error, b.Error):
+		return fmt.Sprintf("%s %q failed with %s, and with %s at first", a.Kind, shown, brief(b.Error), brief(a.Error))
+	}
+	return ""
+}
+
+// strays answers where an execution of got called something else than the first run did.
+// Where calls are made by several goroutines, their order says nothing.
+func (r *traced) strays(got *traced) string {
+	var longest []engine.Call
+	for _, x := range r.executions {
+		if x.concurrent {
+			return ""
+		}
+		if len(x.calls) > len(longest) {
+			longest = x.calls
+		}
+	}
+	for _, x := range got.executions {
+		if x.concurrent {
+			return ""
+		}
+		for i, c := range x.calls[:min(len(x.calls), len(longest))] {
+			if want := longest[i]; c.Name != want.Name || c.Kind != want.Kind {
+				return fmt.Sprintf("execution %d called %s %q where the first run called %s %q (call %d)",
+					x.epoch, c.Kind, engine.Shown(c.Name), want.Kind, engine.Shown(want.Name), i+1)
+			}
+		}
+	}
+	return ""
+}
+
+// sameError compares what a program can tell of two recorded errors.
+func sameError(a, b []byte) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	l, r := engine.DecodeFailure(a), engine.DecodeFailure(b)
+	return l.Message == r.Message && l.Type == r.Type && l.Step == r.Step && l.Status == r.Status && slices.Equal(l.Codes, r.Codes)
+}
+
+func why(failure []byte) string {
+	if len(failure) == 0 {
+		return ""
+	}
+	return " (" + engine.DecodeFailure(failure).Message + ")"
+}
+
+// brief is a payload for people.
+func brief(b []byte) string {
+	const most = 200
+	switch {
+	case b == nil:
+		return "nothing"
+	case len(b) > most:
+		return fmt.Sprintf("%s… (%d bytes)", b[:most], len(b))
+	}
+	return string(b)
+}

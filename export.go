@@ -1,0 +1,107 @@
+package durable
+
+import (
+	"context"
+	"encoding/json/jsontext"
+	"encoding/json/v2"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// ExportFormat is the number of the format that Export writes. It changes when a reader of
+// the format before would be misled; fields may be added without that.
+const ExportFormat = 1
+
+// Exported is what Export writes, as JSON with these names. Times are RFC 3339; those that
+// have not come are left out, and so are outputs and errors that there are not.
+type Exported struct {
+	Format int         `json:"format"` // ExportFormat
+	Run    ExportedRun `json:"run"`
+	// History holds the run's own checkpoints, ordered by name; those of its children are in
+	// the children's exports.
+	History []ExportedStep `json:"history"`
+}
+
+// ExportedRun is the run of an export.
+type ExportedRun struct {
+	ID        string         `json:"id"`     // the caller's, or the UUID
+	RunID     string         `json:"run_id"` // the UUID
+	Parent    string         `json:"parent,omitzero"`
+	Workflow  string         `json:"workflow"`
+	Queue     string         `json:"queue"`
+	Version   string         `json:"version,omitzero"`
+	Status    Status         `json:"status"`
+	Input     jsontext.Value `json:"input"`
+	Output    jsontext.Value `json:"output,omitzero"`
+	Error     jsontext.Value `json:"error,omitzero"` // an object with "message", and maybe "type", "codes", "step" and others
+	CreatedAt time.Time      `json:"created_at"`
+	StartedAt time.Time      `json:"started_at,omitzero"`
+	EndedAt   time.Time      `json:"ended_at,omitzero"`
+	Deadline  time.Time      `json:"deadline,omitzero"`
+}
+
+// ExportedStep is one checkpoint of an export.
+type ExportedStep struct {
+	Name      string         `json:"name"` // scopes end with U+001F: "orders\u001f7" is step 7 of the Map orders
+	Kind      string         `json:"kind"`
+	Status    string         `json:"status"`
+	Attempts  int            `json:"attempts"`
+	Output    jsontext.Value `json:"output,omitzero"`
+	Error     jsontext.Value `json:"error,omitzero"` // as that of a run
+	StartedAt time.Time      `json:"started_at"`
+	EndedAt   time.Time      `json:"ended_at,omitzero"`
+	NextAt    time.Time      `json:"next_at,omitzero"`
+}
+
+// Export answers the run with the caller's ID, or the UUID, and its history, as the JSON of
+// an Exported: to keep, to look at, or to replay against newer code with
+// durabletest.Replay. It holds all inputs and outputs, so it is as secret as they are. Of a
+// run that is executed meanwhile the history may be a little newer than the rest. Errors:
+// ErrNotFound.
+func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
+	r, err := e.inner.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := e.inner.History(ctx, r.ID.String())
+	if err != nil {
+		return nil, err
+	}
+	out := Exported{Format: ExportFormat, Run: exportedRun(r), History: make([]ExportedStep, len(steps))}
+	for i, s := range steps {
+		out.History[i] = ExportedStep{
+			Name: s.Name, Kind: s.Kind.String(), Status: s.Status.String(), Attempts: int(s.Attempt),
+			Output: s.Output, Error: s.Error, StartedAt: s.StartedAt, EndedAt: s.EndedAt, NextAt: s.NextAt,
+		}
+	}
+	b, err := json.Marshal(out, encoding, jsontext.WithIndent("  "))
+	if err != nil {
+		return nil, fmt.Errorf("export run %q: %w", id, err)
+	}
+	return append(b, '\n'), nil
+}
+
+func exportedRun(r *store.Run) ExportedRun {
+	out := ExportedRun{
+		ID: r.Name, RunID: r.ID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version, Status: Status(r.Status.String()),
+		Input: r.Input, Output: r.Output, Error: r.Error,
+		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, Deadline: r.Deadline,
+	}
+	if r.Parent.Valid {
+		out.Parent = r.Parent.UUID.String()
+	}
+	return out
+}
+
+// Package durabletest records what stands for a step's function as the function's own
+// result would be.
+func init() {
+	engine.FailureOf = failureOf
+	engine.Encode = func(v any) ([]byte, error) { return encode(v, maxEncoded) }
+}
+
+// maxEncoded bounds what durabletest records.
+const maxEncoded = 4 << 20

@@ -15,7 +15,7 @@ WITH changed AS (
         crashes = CASE WHEN item.note = 2 THEN 0 ELSE r.crashes END,
         reason = CASE WHEN item.note = 1 THEN $11::text WHEN item.note IN (2, 3) THEN NULL ELSE r.reason END,
         paused_by = CASE WHEN item.note = 1 THEN $12::text WHEN item.note IN (2, 3) THEN NULL ELSE r.paused_by END,
-        paused_at = CASE WHEN item.note = 1 THEN $10::timestamptz WHEN item.note IN (2, 3) THEN NULL ELSE r.paused_at END,
+        paused_at = CASE WHEN item.note = 1 THEN coalesce(r.paused_at, $10::timestamptz) WHEN item.note IN (2, 3) THEN NULL ELSE r.paused_at END,
         cancel_reason = CASE WHEN item.note = 3 THEN $11::text ELSE r.cancel_reason END,
         cancelled_by = CASE WHEN item.note = 3 THEN $12::text ELSE r.cancelled_by END,
         cancelled_at = CASE WHEN item.note = 3 THEN $10::timestamptz ELSE r.cancelled_at END

@@ -42,7 +42,7 @@ const (
 	WholeTree    Scope = 0
 	NotStarted   Scope = 1 // of the tree, what has never been executed
 	RunItself    Scope = 2
-	ChildrenOnly Scope = 3 // what is beneath, but for detached children: their parent ends
+	ChildrenOnly Scope = 3 // what is beneath, but for detached children, at each level: their parent ends
 )
 
 // OrderAnswer says what an order did for one of its runs.
@@ -249,7 +249,7 @@ func (p *planner) cancel(n *planned) {
 	}
 }
 
-// beneath cancels the children of n that are chosen, and all beneath those.
+// beneath cancels what is chosen beneath n; beneath what is not chosen, nothing.
 func (p *planner) beneath(n *planned, chosen func(*planned) bool) {
 	for _, child := range p.below[n.ID] {
 		if !chosen(child) {
@@ -258,7 +258,7 @@ func (p *planner) beneath(n *planned, chosen func(*planned) bool) {
 		if p.order.Scope != NotStarted || child.Epoch == 0 {
 			p.cancelOne(child)
 		}
-		p.beneath(child, func(*planned) bool { return true })
+		p.beneath(child, chosen)
 	}
 }
 

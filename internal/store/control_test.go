@@ -366,3 +366,21 @@ func TestPlanResumable(t *testing.T) {
 		})
 	}
 }
+
+// The end of a parent reaches down to detached runs, and no further.
+func TestPlanStopsAtDetachedRuns(t *testing.T) {
+	ids := make([]uuid.UUID, 5)
+	for i := range ids {
+		ids[i] = store.NewID(7)
+	}
+	beneath := func(i, parent int, detached bool) store.Node {
+		return store.Node{ID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: 1, Detached: detached}
+	}
+	o := &store.Order{Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids[:1]}
+	changes, _ := o.Plan([]store.Node{
+		{ID: ids[0], Status: store.Running, Epoch: 1}, beneath(1, 0, false), beneath(2, 1, true), beneath(3, 2, false), beneath(4, 0, true),
+	})
+	if len(changes) != 1 || changes[0].Was.ID != ids[1] {
+		t.Errorf("got %v, want the child that is not detached alone", changes)
+	}
+}

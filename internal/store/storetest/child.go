@@ -344,9 +344,9 @@ func raceChildEnd(b *bed, s store.Store) {
 		end, park := b.childEnd(child), b.park(parent, time.Time{})
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&park}})
+				return b.deliver(&store.Batch{Runs: []*store.RunWrite{&park}})
 			}
-			return other.s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&end}})
+			return other.deliver(&store.Batch{Runs: []*store.RunWrite{&end}})
 		})
 		wantOutcome(b, "the park", park.Outcome, store.Written)
 		wantOutcome(b, "the end", end.Outcome, store.Written)

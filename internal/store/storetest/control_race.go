@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -78,7 +77,7 @@ func raceOrphans(b *bed, s store.Store) {
 					child.Status, child.Epoch, child.Owner, child.WakeAt = store.Pending, 0, uuid.NullUUID{}, b.in(1000*time.Hour)
 				}
 				w := &store.Start{Run: child, ParentEpoch: 1}
-				if err := other.s.Commit(b.ctx, &store.Batch{Starts: []*store.Start{w}}); err != nil {
+				if err := other.deliver(&store.Batch{Starts: []*store.Start{w}}); err != nil {
 					return err
 				}
 				if w.Outcome == store.Fenced {
@@ -109,7 +108,7 @@ func raceCancelFinish(b *bed, s store.Store) {
 			if i == 0 {
 				return b.s.Order(b.ctx, o)
 			}
-			return other.s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&end}})
+			return other.deliver(&store.Batch{Runs: []*store.RunWrite{&end}})
 		})
 		got, answer := b.row(r.ID), o.Answers[0]
 		switch end.Outcome {
@@ -177,7 +176,7 @@ func racePausePark(b *bed, s store.Store) {
 			if i == 0 {
 				return b.s.Order(b.ctx, b.newOrder(store.VerbPause, r.ID))
 			}
-			return other.s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&park}})
+			return other.deliver(&store.Batch{Runs: []*store.RunWrite{&park}})
 		})
 		wantOutcome(b, "the park", park.Outcome, store.Written)
 		b.wantBits(fmt.Sprint("paused, round ", round), r.ID, store.Paused, store.PausedItself)
@@ -210,18 +209,13 @@ func raceOverlap(b *bed, s store.Store) {
 				case i < 6:
 					child := on.child(r, fmt.Sprint("child ", i, k))
 					child.WakeAt = b.in(1000 * time.Hour)
-					batch := &store.Batch{Starts: []*store.Start{{Run: child, ParentEpoch: 1}}}
-					err := on.s.Commit(b.ctx, batch)
-					for errors.Is(err, store.ErrUnavailable) { // its parent was paused, and is not any more
-						err = on.s.Commit(b.ctx, batch)
-					}
-					if err != nil {
+					if err := on.deliver(&store.Batch{Starts: []*store.Start{{Run: child, ParentEpoch: 1}}}); err != nil {
 						return fmt.Errorf("start: %w", err)
 					}
 				default:
 					w := on.message(r.ID, "paid", k)
 					rec := on.receive(chain[5-k%6], fmt.Sprint("wait ", i, k), "paid")
-					if err := on.s.Commit(b.ctx, &store.Batch{Receives: []*store.Receive{rec}, Signals: []*store.Signal{&w}}); err != nil {
+					if err := on.deliver(&store.Batch{Receives: []*store.Receive{rec}, Signals: []*store.Signal{&w}}); err != nil {
 						return fmt.Errorf("signal: %w", err)
 					}
 				}

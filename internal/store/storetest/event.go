@@ -229,7 +229,7 @@ func raceEvents(b *bed, s store.Store) {
 		}
 		for _, r := range runs[i] {
 			end := b.finish(r.ID, 1)
-			if err := handles[i%2].s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&end}}); err != nil {
+			if err := handles[i%2].deliver(&store.Batch{Runs: []*store.RunWrite{&end}}); err != nil {
 				return err
 			}
 		}
@@ -237,7 +237,7 @@ func raceEvents(b *bed, s store.Store) {
 			return nil
 		}
 		end := b.finish(last.ID, 1)
-		return b.s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&end}})
+		return b.deliver(&store.Batch{Runs: []*store.RunWrite{&end}})
 	})
 	var got, want []uuid.UUID
 	for _, e := range told {

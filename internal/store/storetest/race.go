@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -96,6 +97,61 @@ func (b *bed) settle(batch *store.Batch) error {
 		}
 		batch = locked
 	}
+}
+
+// deliver commits a batch as the journal does: again when the store says so, in parts when
+// another transaction holds up the whole, and until nothing is answered Locked.
+func (b *bed) deliver(batch *store.Batch) error {
+	for {
+		err := b.s.Commit(b.ctx, batch)
+		switch {
+		case err != nil && b.ctx.Err() != nil:
+			return err
+		case errors.Is(err, store.ErrUnavailable):
+			continue
+		case err != nil && batch.Len() == 1:
+			return err
+		case err != nil:
+			for _, part := range apart(batch, func(store.Outcome) bool { return true }) {
+				if err := b.deliver(part); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		locked := apart(batch, func(o store.Outcome) bool { return o == store.Locked })
+		for _, part := range locked {
+			if err := b.deliver(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// apart is a batch of its own for each item whose outcome is chosen.
+func apart(batch *store.Batch, chosen func(store.Outcome) bool) (parts []*store.Batch) {
+	add := func(o store.Outcome, part *store.Batch) {
+		if chosen(o) {
+			parts = append(parts, part)
+		}
+	}
+	for _, w := range batch.Starts {
+		add(w.Outcome, &store.Batch{Starts: []*store.Start{w}})
+	}
+	for _, w := range batch.Steps {
+		add(w.Outcome, &store.Batch{Steps: []*store.StepWrite{w}})
+	}
+	for _, w := range batch.Receives {
+		add(w.Outcome, &store.Batch{Receives: []*store.Receive{w}})
+	}
+	for _, w := range batch.Signals {
+		add(w.Outcome, &store.Batch{Signals: []*store.Signal{w}})
+	}
+	for _, w := range batch.Runs {
+		add(w.Outcome, &store.Batch{Runs: []*store.RunWrite{w}})
+	}
+	return parts
 }
 
 func raceStart(b *bed) {

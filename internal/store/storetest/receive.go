@@ -311,9 +311,9 @@ func raceTimeout(b *bed, s store.Store) {
 		end, w := b.timeout(r, "wait", "paid"), b.message(r.ID, "paid", 0)
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.s.Commit(b.ctx, &store.Batch{Receives: []*store.Receive{end}})
+				return b.deliver(&store.Batch{Receives: []*store.Receive{end}})
 			}
-			return other.s.Commit(b.ctx, &store.Batch{Signals: []*store.Signal{&w}})
+			return other.deliver(&store.Batch{Signals: []*store.Signal{&w}})
 		})
 		wantOutcome(b, "the signal", w.Outcome, store.Written)
 		after := b.commitReceive(b.receive(r, "next", "paid"))

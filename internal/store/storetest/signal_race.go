@@ -22,7 +22,7 @@ func pairSenders(b *bed, s store.Store) {
 			for k := range each {
 				w := b.message(r.ID, "paid", k)
 				w.Payload = []byte(fmt.Sprintf("%02d-%02d", i, k))
-				if err := handles[i%2].s.Commit(b.ctx, &store.Batch{Signals: []*store.Signal{&w}}); err != nil {
+				if err := handles[i%2].deliver(&store.Batch{Signals: []*store.Signal{&w}}); err != nil {
 					return err
 				}
 				if w.Outcome != store.Written {
@@ -34,7 +34,7 @@ func pairSenders(b *bed, s store.Store) {
 		for {
 			all := sent.Load() == senders // before the look that may find nothing
 			rec := b.receive(r, fmt.Sprint("wait-", len(got)), "paid")
-			if err := handles[len(got)%2].s.Commit(b.ctx, &store.Batch{Receives: []*store.Receive{rec}}); err != nil {
+			if err := handles[len(got)%2].deliver(&store.Batch{Receives: []*store.Receive{rec}}); err != nil {
 				return err
 			}
 			switch {
@@ -69,12 +69,12 @@ func raceWake(b *bed, s store.Store) {
 		rec, w, park := b.receive(r, "wait", "paid"), b.message(r.ID, "paid", 0), b.park(r, time.Time{})
 		b.together(2, func(i int) error {
 			if i == 1 {
-				return other.s.Commit(b.ctx, &store.Batch{Signals: []*store.Signal{&w}})
+				return other.deliver(&store.Batch{Signals: []*store.Signal{&w}})
 			}
-			if err := b.s.Commit(b.ctx, &store.Batch{Receives: []*store.Receive{rec}}); err != nil || rec.Recorded.Status == store.StepCompleted {
+			if err := b.deliver(&store.Batch{Receives: []*store.Receive{rec}}); err != nil || rec.Recorded.Status == store.StepCompleted {
 				return err
 			}
-			return b.s.Commit(b.ctx, &store.Batch{Runs: []*store.RunWrite{&park}})
+			return b.deliver(&store.Batch{Runs: []*store.RunWrite{&park}})
 		})
 		wantOutcome(b, "the signal", w.Outcome, store.Written)
 		if r.Epoch = 1; rec.Recorded.Status != store.StepCompleted {

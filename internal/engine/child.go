@@ -67,7 +67,7 @@ func (c *Child) start(q StartRequest) error {
 	defer r.idle.done()
 	w, slots := r.e.reserve([]StartRequest{q})
 	start := r.e.Prepare(r.work, []StartRequest{q})[0]
-	c.id = store.NewChildID(r.row.ID)
+	c.id = store.ChildIDAt(r.row.ID, start.Run.CreatedAt)
 	start.Run.ID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
 	start.Run.Parent = uuid.NullUUID{UUID: r.row.ID, Valid: true}
 	if slots > 0 && start.Run.WakeAt.Equal(start.Run.CreatedAt) {

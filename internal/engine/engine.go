@@ -74,6 +74,7 @@ type Engine struct {
 	tel     *telemetry.Telemetry
 	defs    map[string]*Definition
 	waiters waiters
+	stamps  stamps
 	probe   Probe        // of a test, else nil
 	beneath store.Store  // store, or what a probed one stands before
 	awaited atomic.Int32 // callers of Await
@@ -160,7 +161,9 @@ func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) []*store.
 	starts := make([]*store.Start, len(requests))
 	rows := make([]store.Start, len(requests))
 	for i, q := range requests {
-		id, name := store.NewRootID(q.Name)
+		// By the database's clock, each a little later than the one before: lists are in the
+		// order of IDs.
+		id, name := store.RootIDAt(q.Name, now.Add(time.Duration(i)*time.Microsecond))
 		trace := e.tel.StartSpan(ctx, q.Workflow, q.Queue, id, name)
 		rows[i].Run = store.Run{
 			ID: id, Name: name, Workflow: q.Workflow, Version: e.cfg.Version, Queue: q.Queue, Status: store.Pending,

@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -37,9 +39,27 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 	return nil
 }
 
-// Stamp gives a signal its ID and its time.
+// Stamp gives a signal its ID and its time, which is after that of the signal before, even
+// if the database's clock was read better since: one sender's signals keep their order.
 func (e *Engine) Stamp(s *store.Signal) {
-	s.ID, s.CreatedAt = store.NewID(0), e.clock.now()
+	s.CreatedAt = e.stamps.next(e.clock.now())
+	s.ID = store.IDAt(0, s.CreatedAt)
+}
+
+// stamps are times that only grow.
+type stamps struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (s *stamps) next(now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !now.After(s.last) {
+		now = s.last.Add(time.Microsecond)
+	}
+	s.last = now
+	return now
 }
 
 // Signalled says what a committed signal meant.

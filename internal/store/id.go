@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/fnv"
+	"math/rand/v2"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -27,34 +29,48 @@ func ShardOfName(name string) int16 {
 	return int16(h.Sum64() % Shards)
 }
 
-// NewID makes a UUIDv7 (time-ordered, RFC 9562) that carries the shard.
-func NewID(shard int16) uuid.UUID {
-	id := uuid.Must(uuid.NewV7()) // fails only if the system has no randomness
+// NewID makes a UUIDv7 (time-ordered, RFC 9562) that carries the shard, of the process's
+// own time.
+func NewID(shard int16) uuid.UUID { return IDAt(shard, time.Now()) }
+
+// IDAt makes a UUIDv7 that carries the shard, of the given time, to a quarter of a
+// microsecond (RFC 9562, 6.2, method 3).
+func IDAt(shard int16, at time.Time) uuid.UUID {
+	id := uuid.New() // random; panics only if the system has no randomness
+	ms := at.UnixMilli()
+	part := at.Sub(time.UnixMilli(ms)) * 4096 / time.Millisecond
+	binary.BigEndian.PutUint64(id[:8], uint64(ms)<<16|0x7000|uint64(part))
 	id[15] = id[15]&^(Shards-1) | byte(shard)
 	return id
 }
 
-// NewChildID makes the ID of a child: of its parent's shard, and above the parent's ID,
-// so that locking in the order of IDs takes parents first.
-func NewChildID(parent uuid.UUID) uuid.UUID {
-	id := NewID(ShardOf(parent))
+// NewChildID is ChildIDAt of the process's own time.
+func NewChildID(parent uuid.UUID) uuid.UUID { return ChildIDAt(parent, time.Now()) }
+
+// ChildIDAt makes the ID of a child: of its parent's shard, and above the parent's ID, so
+// that locking in the order of IDs takes parents first.
+func ChildIDAt(parent uuid.UUID, at time.Time) uuid.UUID {
+	id := IDAt(ShardOf(parent), at)
 	if bytes.Compare(id[:], parent[:]) > 0 {
 		return id
 	}
-	// This process's clock is behind that of the one which made the parent.
+	// The reading of the clock is behind the one which the parent was made with.
 	ms := binary.BigEndian.Uint64(parent[:8])>>16 + 1
 	binary.BigEndian.PutUint64(id[:8], ms<<16|uint64(binary.BigEndian.Uint16(id[6:8])))
 	return id
 }
 
-// NewRootID makes the ID of a root run with the caller's name, and the name
-// itself when the caller gave none.
-func NewRootID(name string) (uuid.UUID, string) {
+// NewRootID is RootIDAt of the process's own time.
+func NewRootID(name string) (uuid.UUID, string) { return RootIDAt(name, time.Now()) }
+
+// RootIDAt makes the ID of a root run with the caller's name, and the name itself when the
+// caller gave none.
+func RootIDAt(name string, at time.Time) (uuid.UUID, string) {
 	if name == "" {
-		id := uuid.Must(uuid.NewV7())
+		id := IDAt(int16(rand.IntN(Shards)), at)
 		return id, id.String()
 	}
-	return NewID(ShardOfName(name)), name
+	return IDAt(ShardOfName(name), at), name
 }
 
 // Ref addresses a run: by its UUID or, for a root, by the caller's name.

@@ -179,7 +179,7 @@ func TestRow29_CancelAgainstChildCreation(t *testing.T) {
 			}
 			for _, id := range roots[batch*each:] {
 				all.Go(func() {
-					for size, n := 1+rand.IntN(24), 0; n < size; { // it is growing
+					for size, n := 1+rand.IntN(20), 0; n < size; { // it is growing
 						pass(10 * time.Millisecond)
 						_, n = grown(t, client, id)
 					}

@@ -47,7 +47,9 @@ func buildWrongClock(t *testing.T) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	where := exec.CommandContext(ctx, "go", "env", "GOROOT")
+	where.Env = append(os.Environ(), "GOTOOLCHAIN=auto") // the one that go.mod asks for
+	root, err := where.Output()
 	if err != nil {
 		t.Fatal("go env GOROOT:", err)
 	}

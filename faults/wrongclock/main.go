@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command wrongclock is a worker for the test of wrong process clocks (row 19). That test
 // builds it with a package time whose Now is off, which is why it is no part of the test
 // binary: it has to be small, so that this is quick. It knows PostgreSQL only.

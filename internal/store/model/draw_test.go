@@ -30,10 +30,14 @@ func pick[T any](c *check, what string, from []T) T { return rapid.SampledFrom(f
 func (c *check) dice(what string, sides int) int { return rapid.IntRange(0, sides-1).Draw(c.T, what) }
 
 // at is one of ten seconds.
-func (c *check) at(what string) time.Time { return base.Add(time.Duration(c.dice(what, 10)) * time.Second) }
+func (c *check) at(what string) time.Time {
+	return base.Add(time.Duration(c.dice(what, 10)) * time.Second)
+}
 
 // later is after a time, if only a little.
-func (c *check) later(t time.Time) time.Time { return t.Add(time.Duration(1+c.dice("for", 5)) * time.Second) }
+func (c *check) later(t time.Time) time.Time {
+	return t.Add(time.Duration(1+c.dice("for", 5)) * time.Second)
+}
 
 // newID is made of a number, so that a sequence that is tried again has the same IDs.
 func (c *check) newID(shard int16) (id uuid.UUID) {

@@ -179,12 +179,6 @@ func countsOp(run uuid.UUID) *op {
 		func(m *model.Model, _ bool) map[store.Status]int { return m.Counts(run) })
 }
 
-func historyOp(run uuid.UUID) *op {
-	return answering("history of "+shorten(run),
-		func(ctx context.Context, s store.Store) ([]store.Step, error) { return s.History(ctx, run) },
-		func(m *model.Model, _ bool) []store.Step { return m.History(run) })
-}
-
 // eventsOp reads from an event that was told before, a few at a time.
 func eventsOp(told []store.Event, from, limit int) *op {
 	after := ""

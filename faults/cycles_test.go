@@ -73,7 +73,7 @@ func openFiles() int {
 // Row 10: a thousand starts and stops of an engine leave no goroutine, no connection, no
 // descriptor and no worker in the registry behind.
 func TestRow10_ThousandStartsAndStops(t *testing.T) {
-	onBoth(t, func(t *testing.T, db database) {
+	onBothAlone(t, func(t *testing.T, db database) {
 		const cycles = 1000
 		p := spawn(t, job{Scenario: "cycles", DB: db, Ledger: newLedger(t), Runs: cycles})
 		began := time.Now()

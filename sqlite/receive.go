@@ -22,6 +22,9 @@ func writeReceive(x *writing, w *store.Receive) error {
 		return err
 	}
 	step := w.Step
+	if !waits && !step.Status.Terminal() {
+		step.EndedAt = time.Time{} // it goes on
+	}
 	if recorded && had.Attempt == step.Attempt {
 		step.StartedAt, step.NextAt = had.StartedAt, had.NextAt // it goes on waiting, for no longer than it did
 	}

@@ -74,7 +74,10 @@ func init() {
 	// something.
 	scenarios["control"] = func(ctx context.Context, j *job, s durable.Store) error {
 		e, err := durable.New(s, durable.Config{
-			Workflows: []durable.Definition{brink(j.Ledger), growing(j.Ledger), endless(j.Ledger, j.File), brief(j.Ledger), held(j.Ledger)}, Lease: j.Lease,
+			Workflows: []durable.Definition{
+				brink(j.Ledger), growing(j.Ledger), undoing(j.Ledger),
+				endless(j.Ledger, j.File), brief(j.Ledger), held(j.Ledger),
+			}, Lease: j.Lease,
 		})
 		if err != nil {
 			return err
@@ -248,6 +251,61 @@ func TestRow29_CancelAgainstChildCreation(t *testing.T) {
 		}
 		t.Logf("trees=%d kills=%d runs=%d by_status=%v deepest=%d alive_at_the_cancel=%d undone=%d undo_cut_off_by_a_kill=%d live_orphans=0",
 			len(roots), len(killed), nodes, byStatus, depth, alive, len(undone), torn)
+	})
+}
+
+// undoing is a workflow with three things to undo. Undoing the second and the first never
+// ends the first time.
+func undoing(l ledger) *durable.Workflow[int, int] {
+	return durable.Define("undoing", func(c *durable.Ctx, _ int) (int, error) {
+		for i := range 3 {
+			if err := c.Compensate(fmt.Sprint("undo ", i), func(ctx context.Context) error {
+				l.did(ctx, c.ID(), fmt.Sprint("undo ", i))
+				if i < 2 && durable.Attempt(ctx) == 1 {
+					say("undoing", i)
+					select {} // until it is killed
+				}
+				return nil
+			}); err != nil {
+				return 0, err
+			}
+			if err := c.Do(fmt.Sprint("do ", i), func(context.Context) error { return nil }); err != nil {
+				return 0, err
+			}
+		}
+		return c.Receive[int]("nothing")
+	})
+}
+
+// Row 29: the processes that undo what a cancelled run did are killed in the middle of it.
+// What was undone is not undone again, and the rest is.
+func TestRow29_KilledWhileItUndoes(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		l := newLedger(t)
+		client := engineOn(t, db.openIn(t), durable.Config{})
+		run := start(t, client, undoing(l), 0, durable.ID("undone"))
+		j := job{Scenario: "control", DB: db, Ledger: l, Lease: 700 * time.Millisecond}
+		p := spawn(t, j)
+		await(t, "the wait", func() bool { return info(t, client, "undone").Status == durable.StatusWaiting })
+		if effect, err := client.Cancel(bounded(t), "undone"); err != nil || effect.Asked != 1 {
+			t.Fatal(effect, err)
+		}
+		for i := range 2 {
+			p.expect(fmt.Sprint("undoing ", 1-i))
+			await(t, "the started marker", func() bool { return history(t, client, "undone")[fmt.Sprint("undo ", 1-i)].Status == "started" })
+			p.kill()
+			p = spawn(t, j)
+		}
+		_, err := run.Result(bounded(t))
+		mustFail(t, err, durable.ErrCancelled, "undone")
+		var did []string
+		for _, e := range l.of(t, "undone", "") {
+			did = append(did, fmt.Sprint(e.Step, ".", e.Attempt))
+		}
+		if want := "[undo 2.1 undo 1.1 undo 1.2 undo 0.1 undo 0.2]"; fmt.Sprint(did) != want {
+			t.Errorf("did %v, want %v", did, want)
+		}
+		t.Logf("kills=2 compensations=3 executions=%v", did)
 	})
 }
 

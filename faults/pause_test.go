@@ -85,6 +85,26 @@ func endless(l ledger, file string) *durable.Workflow[mode, int] {
 				return in, nil
 			}, durable.Parallel(4))
 			return len(out), err
+		case "births":
+			var children []*durable.Child[int]
+			for i := range 40 {
+				child, err := c.StartChild(fmt.Sprint("child ", i), w, mode{"breaths", m.Root, 0})
+				if err != nil {
+					return i, err
+				}
+				children = append(children, child)
+				if err := c.Do(fmt.Sprint("gap ", i), func(context.Context) error { pass(5 * time.Millisecond); return nil }); err != nil {
+					return i, err
+				}
+			}
+			for i, child := range children {
+				if _, err := child.Wait(); err != nil {
+					return i, err
+				}
+			}
+			return len(children), nil
+		case "breaths":
+			return steps(50 * time.Millisecond)
 		case "slow", "stuck":
 			if err := c.Do(m.How, func(ctx context.Context) error {
 				over(ctx, m.How)
@@ -128,7 +148,7 @@ func endless(l ledger, file string) *durable.Workflow[mode, int] {
 const learnt = 100 * time.Millisecond
 
 // Row 30: runs are paused in a backoff, between sleeps, in a sleep, in a wait, in a map,
-// in a running step and as a tree. Nothing of them begins until they are resumed, also
+// in a running step, as a tree, and as a tree that grows. Nothing of them begins until they are resumed, also
 // when the processes are killed meanwhile, one of them in the middle of a step.
 func TestRow30_NothingStartsWhilePaused(t *testing.T) {
 	onBothAlone(t, func(t *testing.T, db database) {
@@ -136,8 +156,8 @@ func TestRow30_NothingStartsWhilePaused(t *testing.T) {
 		client := engineOn(t, db.openIn(t), durable.Config{})
 		j := job{Scenario: "control", DB: db, Ledger: l, File: file}
 		ps := twoWorkers(t, client, j)
-		modes := []string{"nap", "map", "slow", "backoff", "sleeps", "wait", "stuck", "steps", "tree"}
-		begins := map[string]string{"map": "item", "slow": "slow", "backoff": "try", "sleeps": "step", "stuck": "stuck", "steps": "step", "tree": "step"}
+		modes := []string{"births", "nap", "map", "slow", "backoff", "sleeps", "wait", "stuck", "steps", "tree"}
+		begins := map[string]string{"births": "step", "map": "item", "slow": "slow", "backoff": "try", "sleeps": "step", "stuck": "stuck", "steps": "step", "tree": "step"}
 		runs := make(map[string]*durable.Run[int])
 		for _, how := range slices.Backward(modes) { // what is over soon comes last
 			run := start(t, client, endless(l, file), mode{how, how, 2}, durable.ID(how))

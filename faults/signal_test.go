@@ -378,6 +378,50 @@ func TestRow28_ReceiverIsKilled(t *testing.T) {
 	})
 }
 
+// Row 28: a signal comes in time, and only after the wait's end does anybody look: the
+// process that executed the run was killed before, while it waited in memory, or out of
+// it. The signal wins.
+func TestRow28_SignalNoticedLate(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		// Which of the two it is, is the time after which a wait leaves memory.
+		for where, park := range map[string]time.Duration{"memory": time.Minute, "row": 50 * time.Millisecond} {
+			t.Run(where, func(t *testing.T) {
+				t.Parallel()
+				db := fresh(t, db.Kind)
+				client := engineOn(t, db.openIn(t), durable.Config{})
+				j := job{Scenario: "duel", DB: db, Grace: park}
+				p := spawn(t, j)
+				awaitWorkers(t, client, 1)
+				run := start(t, client, duel, 1500*time.Millisecond, durable.ID("late"))
+				await(t, "the wait", func() bool {
+					s := info(t, client, "late").Status
+					return len(history(t, client, "late")) == 1 && (s == durable.StatusWaiting || where == "memory" && s == durable.StatusRunning)
+				})
+				p.kill()
+				for n := range 2 {
+					if err := client.Signal(bounded(t), "late", "answer", n); err != nil {
+						t.Fatal(err)
+					}
+				}
+				sent, due := time.Now(), history(t, client, "late")["answer"].NextAt
+				if due.Sub(sent) < reading {
+					t.Fatalf("too slow: sent at %v, the wait ends at %v", sent, due)
+				}
+				await(t, "the end of the wait", func() bool { return time.Now().After(due.Add(reading)) })
+				if c := history(t, client, "late")["answer"]; c.Status != "started" {
+					t.Errorf("somebody looked in time: %+v", c)
+				}
+				spawn(t, j)
+				got, err := run.Result(bounded(t))
+				if err != nil || !slices.Equal(got, []int{0, 1, -1}) {
+					t.Errorf("the signals were there in time, and it received %v, %v", got, err)
+				}
+				t.Logf("kills=1 sent_before_the_end=%v noticed_after_it received=%v", due.Sub(sent).Round(time.Millisecond), got)
+			})
+		}
+	})
+}
+
 // lateNow is a store whose clock is first read over a connection that is still being made:
 // the question takes long, the answer does not.
 type lateNow struct {

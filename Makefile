@@ -8,7 +8,7 @@ export GOTOOLCHAIN := auto
 STORE ?= sqlite
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-saga sleepers test lint fmt compiler
+.PHONY: help demo demo-saga sleepers model test lint fmt compiler
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ demo-saga: ## orders with payments, approvals, shipping and refunds, in workers 
 
 sleepers: ## what 100,000 sleeping runs cost, and how late they wake (STORE=postgres)
 	@go run ./examples/sleepers -store $(STORE)
+
+model: ## random operations on both stores against a model in memory (not yet part of make test)
+	go test -tags model -count=1 ./internal/store/model
 
 test: compiler lint ## check the style and run every test under the race detector
 	go test -race -p 1 -timeout 10m ./... # one package at a time: some measure how long a takeover takes

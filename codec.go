@@ -16,7 +16,7 @@ import (
 // equal inputs have equal bytes; strict, so that text which is not valid UTF-8,
 // NaN, channels and cycles are refused rather than changed; nil and empty slices
 // and maps are kept apart; a time.Duration is its nanoseconds. In a value of type any,
-// an integer that a float64 cannot hold exactly comes back as int64 or uint64.
+// an integer of 2^53 or more comes back as int64 or uint64, with all its digits.
 var encoding = json.JoinOptions(
 	json.Deterministic(true),
 	json.FormatNilSliceAsNull(true),
@@ -82,7 +82,9 @@ func decodeAny(dec *jsontext.Decoder, v *any) error {
 	if err != nil {
 		return err
 	}
-	if strings.ContainsAny(text, ".eE") || strconv.FormatFloat(f, 'f', -1, 64) == text {
+	// From 2^53 on, one float stands for several integers, and is written as one of them.
+	const exact = 1 << 53
+	if strings.ContainsAny(text, ".eE") || (f > -exact && f < exact) {
 		*v = f
 		return nil
 	}
@@ -90,11 +92,14 @@ func decodeAny(dec *jsontext.Decoder, v *any) error {
 		*v = i
 		return nil
 	}
-	u, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
+	if u, err := strconv.ParseUint(text, 10, 64); err == nil {
+		*v = u
+		return nil
+	}
+	if strconv.FormatFloat(f, 'f', -1, 64) != text {
 		return fmt.Errorf("the integer %s fits neither int64 nor uint64", text)
 	}
-	*v = u
+	*v = f // a float that was written without an exponent
 	return nil
 }
 

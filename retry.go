@@ -92,5 +92,8 @@ func (p RetryPolicy) next(attempt int32) (time.Duration, bool) {
 			wait = b.NextBackOff()
 		}
 	}
+	if wait < 0 { // a wait of centuries, spread, overflowed
+		wait = most
+	}
 	return min(wait, most), true
 }

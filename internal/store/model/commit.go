@@ -1,0 +1,365 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Commit is store.Store.Commit: it fills in the answers. State is filled in only with
+// Fenced, and where Control must be told.
+func (m *Model) Commit(b *store.Batch) {
+	// A store that writes first, and then looks what was in the way, finds a run that is
+	// left in the same transaction to be left: Fenced, where Adopted or a second try was due.
+	leaves := func(run uuid.UUID) bool {
+		return slices.ContainsFunc(b.Runs, func(w *store.RunWrite) bool { return w.ID == run })
+	}
+	for _, w := range b.Starts {
+		m.start(w, leaves(w.Run.Parent.UUID))
+	}
+	for _, w := range b.Steps {
+		m.step(w, leaves(w.Step.RunID))
+	}
+	for _, w := range b.Receives {
+		m.receive(w, leaves(w.Step.RunID))
+	}
+	// A run that is sent a signal in the transaction in which it parks is claimable at
+	// once. The comments do not say whether at the signal's time or at the park's.
+	var late []*store.Signal
+	for _, w := range b.Signals {
+		switch wakes := m.signal(w); {
+		case wakes && leaves(w.Run) && m.may():
+			late = append(late, w)
+		case wakes:
+			m.wake(w.Run, w.CreatedAt)
+		}
+	}
+	var ended []*store.RunWrite
+	for _, w := range b.Runs {
+		if m.run(w) {
+			ended = append(ended, w)
+		}
+	}
+	for _, w := range late {
+		m.wake(w.Run, w.CreatedAt)
+	}
+	for _, w := range ended {
+		m.wake(w.Parent.UUID, w.Now)
+	}
+	m.commit()
+}
+
+// start is told whether the parent is left in the same transaction; so are step and receive
+// of the run.
+func (m *Model) start(w *store.Start, leaves bool) {
+	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
+	had := m.named(w.Run.Name, w.Run.Parent)
+	if had != nil && had.ID == w.Run.ID {
+		return
+	}
+	parent := m.state(w.Run.Parent.UUID)
+	switch {
+	case w.Run.Parent.Valid && (!owns(parent, w.ParentEpoch) || had != nil && leaves && m.may()): // an older epoch adopts nothing
+		w.Outcome, w.State = store.Fenced, parent
+		return
+	case had != nil:
+		row := had.Run
+		w.Outcome, w.Existing = store.Adopted, &row
+		return
+	case w.Run.Parent.Valid && parent.Control != 0:
+		w.Outcome, w.State = store.Fenced, parent
+		return
+	}
+	r := &Run{Run: w.Run, Steps: make(map[string]store.Step), Tags: make(map[string]string)}
+	for _, tag := range w.Tags {
+		r.Tags[tag.Key] = tag.Value
+	}
+	m.Runs[r.ID] = r
+}
+
+func (m *Model) step(w *store.StepWrite, leaves bool) {
+	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
+	fence := m
+	if m.Fence != nil {
+		fence = m.Fence
+	}
+	state := fence.state(w.Step.RunID)
+	own := owns(state, w.Step.Epoch)
+	if own && state.Control != 0 {
+		w.State = state
+	}
+	var row store.Step
+	recorded := false
+	if r := m.Runs[w.Step.RunID]; r != nil {
+		row, recorded = r.Steps[w.Step.Name]
+	}
+	simple := w.Exists == recorded && !row.Status.Terminal() && !(recorded && behind(&w.Step, &row))
+	switch {
+	case recorded && w.Made(&row) && !(own && !row.Status.Terminal() && m.may()): // else its times are taken over
+	case !own, leaves && !simple && m.may():
+		w.Outcome, w.State = store.Fenced, state
+	case recorded && row.Status.Terminal():
+		w.Outcome, w.Recorded = store.Adopted, &row
+	case state.Control != 0 && w.Step.Kind == store.KindChild && w.Step.Status == store.StepStarted:
+		w.Outcome = store.Fenced
+	case recorded && behind(&w.Step, &row):
+	default:
+		now := w.Step
+		if recorded {
+			now.Kind = row.Kind
+		}
+		m.Runs[now.RunID].Steps[now.Name] = now
+	}
+}
+
+// behind reports whether a marker or backoff comes late: its own epoch has written a
+// later one.
+func behind(w, row *store.Step) bool {
+	if w.Status.Terminal() || row.Epoch != w.Epoch {
+		return false
+	}
+	return row.Attempt > w.Attempt || row.Attempt == w.Attempt && row.Status > w.Status
+}
+
+func (m *Model) receive(w *store.Receive, leaves bool) {
+	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
+	state := m.state(w.Step.RunID)
+	own := owns(state, w.Step.Epoch)
+	var row store.Step
+	recorded := false
+	r := m.Runs[w.Step.RunID]
+	if r != nil {
+		row, recorded = r.Steps[w.Step.Name]
+	}
+	ended := recorded && row.Status.Terminal()
+	replayed := ended && row.Epoch == w.Step.Epoch && row.Attempt == w.Step.Attempt
+	if !replayed && (!own || ended && leaves && m.may()) {
+		w.Outcome, w.State = store.Fenced, state
+		return
+	}
+	if own && state.Control != 0 {
+		w.State = state
+	}
+	if ended {
+		w.Outcome, w.Recorded = store.Adopted, &row
+		return
+	}
+	now := w.Step
+	if recorded {
+		now.Kind = row.Kind
+	}
+	if recorded && row.Attempt == now.Attempt {
+		now.StartedAt, now.NextAt = row.StartedAt, row.NextAt
+	}
+	s := r.oldest(w.Signal)
+	if s == nil && recorded && behind(&now, &row) && m.may() {
+		w.Recorded = &row // a look that comes late, as a marker may
+		return
+	}
+	if s != nil {
+		s.Taken = true
+		now.Status, now.Output, now.Error = store.StepCompleted, s.Payload, nil
+	}
+	if !now.Status.Terminal() {
+		now.EndedAt = time.Time{} // "zero while it runs"
+	}
+	r.Steps[now.Name] = now
+	w.Recorded = &now
+}
+
+// oldest is the signal of that name that has waited longest, nil if none waits.
+func (r *Run) oldest(name string) (first *Signal) {
+	for i := range r.Signals {
+		s := &r.Signals[i]
+		if s.Name != name || s.Taken {
+			continue
+		}
+		if first == nil || s.CreatedAt.Before(first.CreatedAt) || s.CreatedAt.Equal(first.CreatedAt) && less(s.ID, first.ID) {
+			first = s
+		}
+	}
+	return first
+}
+
+// signal reports whether the run is woken.
+func (m *Model) signal(w *store.Signal) bool {
+	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
+	r := m.Runs[w.Run]
+	if r != nil {
+		for _, s := range r.Signals {
+			if s.ID == w.ID {
+				return m.may() // a replay: to wake twice is to wake
+			}
+		}
+		for _, s := range r.Signals {
+			if w.Key != "" && s.Key == w.Key {
+				had := s.Signal
+				w.Outcome, w.Existing = store.Adopted, &had
+				return false
+			}
+		}
+	}
+	if r == nil || r.Status.Terminal() {
+		w.Outcome, w.State = store.Fenced, m.state(w.Run)
+		return false
+	}
+	r.Signals = append(r.Signals, Signal{Signal: store.Signal{
+		Run: w.Run, ID: w.ID, Name: w.Name, Key: w.Key, Payload: w.Payload, CreatedAt: w.CreatedAt,
+	}})
+	return true
+}
+
+// run reports whether the run's parent is woken.
+func (m *Model) run(w *store.RunWrite) bool {
+	w.Outcome, w.State = store.Written, store.RunState{}
+	state := m.state(w.ID)
+	r := m.Runs[w.ID]
+	cancel, pause := state.Control&store.CancelAsked != 0, state.Control&store.PausedAnyhow != 0
+	if !owns(state, w.Epoch) {
+		// What was asked of it may have made another state of what was wanted.
+		overruled := r != nil && !w.Status.Terminal() && r.Epoch == w.Epoch &&
+			(cancel && r.Status == store.Pending || pause && r.Status == store.Paused)
+		if r == nil || !w.Made(&r.Run) && !overruled {
+			w.Outcome, w.State = store.Fenced, state
+		}
+		// Its child has ended, be it by this write or not: to wake twice is to wake.
+		return r != nil && w.Parent.Valid && w.Status.Terminal() && r.Status.Terminal() && m.may()
+	}
+	if cancel && (w.Status == store.Completed || w.Status == store.Failed) {
+		w.Outcome, w.State = store.Fenced, state
+		return false
+	}
+	reason := r.Reason
+	woken := r.Woken
+	r.Status, r.WakeAt, r.Reason = w.Status, w.WakeAt, w.Reason
+	r.Output, r.Error, r.EndedAt = w.Output, w.Error, w.EndedAt
+	r.Owner, r.Woken = uuid.NullUUID{}, false
+	if w.Trace != "" {
+		r.Trace = w.Trace
+	}
+	switch {
+	case w.Status.Terminal():
+	case cancel:
+		r.Status, r.WakeAt = store.Pending, w.Now
+	case pause:
+		r.Status, r.WakeAt = store.Paused, time.Time{}
+		if reason != "" {
+			r.Reason = reason // of the pause
+		}
+	case woken && w.Status == store.Waiting:
+		r.WakeAt = w.Now
+	case w.Status == store.Paused && m.may():
+		// Set aside, it is paused itself, so that it can be resumed.
+		r.Control, r.PausedAt = r.Control|store.PausedItself, w.Now
+	}
+	if r.Status >= store.Paused {
+		m.tell(r, store.EventType(r.Status), w.Now)
+	}
+	return w.Parent.Valid && w.Status.Terminal()
+}
+
+// Tag is store.Store.Tag.
+func (m *Model) Tag(run uuid.UUID, tags []store.Tag) bool {
+	r := m.Runs[run]
+	if r == nil {
+		return false
+	}
+	for _, tag := range tags {
+		if tag.Value == "" {
+			delete(r.Tags, tag.Key)
+		} else {
+			r.Tags[tag.Key] = tag.Value
+		}
+	}
+	return true
+}
+
+// Order is store.Store.Order: it fills in the answers.
+func (m *Model) Order(o *store.Order) {
+	concerned := make(map[uuid.UUID]bool)
+	for _, id := range o.Runs {
+		r := m.Runs[id]
+		if r == nil {
+			continue
+		}
+		for _, below := range m.tree(id) {
+			concerned[below.ID] = true
+		}
+		for above := m.Runs[r.Parent.UUID]; above != nil; above = m.Runs[above.Parent.UUID] {
+			concerned[above.ID] = true
+		}
+	}
+	var nodes []store.Node
+	for id := range maps.Keys(concerned) {
+		r := m.Runs[id]
+		n := store.Node{ID: id, Parent: r.Parent, Status: r.Status, Epoch: r.Epoch, Control: r.Control, Owner: r.Owner, Detached: r.Detached}
+		for _, s := range r.Steps {
+			switch s.Kind {
+			case store.KindStep, store.KindTx, store.KindChild, store.KindUndo:
+				n.Begun = true
+			}
+		}
+		nodes = append(nodes, n)
+	}
+	changes, wake := o.Plan(nodes)
+	for i := range changes {
+		m.change(o, &changes[i])
+	}
+	for _, id := range wake {
+		m.wake(id, o.Now)
+	}
+	m.commit()
+}
+
+func (m *Model) change(o *store.Order, c *store.Change) {
+	r := m.Runs[c.Was.ID]
+	if o.Freeze && c.Note == store.NoteResume && c.Was.Status == store.Paused && !r.PausedAt.IsZero() {
+		r.freeze(r.PausedAt, o.Now)
+	}
+	r.Status, r.Control = c.Status, c.Control
+	switch c.Wake {
+	case store.WakeNever:
+		r.WakeAt = time.Time{}
+	case store.WakeNow:
+		r.WakeAt = o.Now
+	}
+	switch c.Note {
+	case store.NotePause:
+		r.Reason, r.PausedBy = o.Reason, o.Actor
+		if r.PausedAt.IsZero() { // else it goes on being paused
+			r.PausedAt = o.Now
+		}
+	case store.NoteResume:
+		r.Reason, r.PausedBy, r.PausedAt, r.Crashes = "", "", time.Time{}, 0
+	case store.NoteCancel:
+		r.CancelReason, r.CancelledBy, r.CancelledAt = o.Reason, o.Actor, o.Now
+		r.Reason, r.PausedBy, r.PausedAt = "", "", time.Time{}
+	}
+	if c.Ends() {
+		r.EndedAt, r.Error, r.Owner = o.Now, o.Error, uuid.NullUUID{}
+	}
+	if c.Status >= store.Paused && c.Status != c.Was.Status {
+		m.tell(r, store.EventType(c.Status), o.Now)
+	}
+}
+
+// freeze moves what was still ahead when the run was paused.
+func (r *Run) freeze(since, until time.Time) {
+	pause := until.Sub(since)
+	if pause <= 0 {
+		return
+	}
+	if r.Deadline.After(since) {
+		r.Deadline = r.Deadline.Add(pause)
+	}
+	for name, s := range r.Steps {
+		if s.NextAt.After(since) && (!s.Status.Terminal() || s.Kind == store.KindSleep) {
+			s.NextAt = s.NextAt.Add(pause)
+			r.Steps[name] = s
+		}
+	}
+}

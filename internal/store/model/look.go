@@ -1,0 +1,210 @@
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Get is store.Store.Get.
+func (m *Model) Get(refs []store.Ref) []*store.Run {
+	rows := make([]*store.Run, len(refs))
+	for i, ref := range refs {
+		r := (*Run)(nil)
+		if id, ok := ref.ID(); ok {
+			r = m.Runs[id]
+		}
+		if r == nil {
+			r = m.named(ref.Text, uuid.NullUUID{})
+		}
+		if r != nil {
+			row := r.Run
+			rows[i] = &row
+		}
+	}
+	return rows
+}
+
+// History is store.Store.History.
+func (m *Model) History(run uuid.UUID) []store.Step {
+	if r := m.Runs[run]; r != nil {
+		return r.history()
+	}
+	return nil
+}
+
+// Outline is store.Store.Outline.
+func (m *Model) Outline(run uuid.UUID, now time.Time) (o store.Outline) {
+	r := m.Runs[run]
+	if r == nil {
+		return o
+	}
+	for _, s := range r.history() {
+		if !s.Status.Terminal() || s.Kind == store.KindSleep && s.NextAt.After(now) {
+			o.Open = append(o.Open, s)
+		}
+		if s.Kind == store.KindMap {
+			o.Maps = append(o.Maps, store.MapProgress{Step: s, Done: r.done(s.Name)})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
+		o.Tags = append(o.Tags, store.Tag{Key: key, Value: r.Tags[key]})
+	}
+	return o
+}
+
+// done is how many items of a Map have their outcome. An item's name is the Map's, the
+// separator of scopes, and its own; what is in an item's scope is no item.
+func (r *Run) done(name string) (n int) {
+	for _, s := range r.Steps {
+		item, ok := strings.CutPrefix(s.Name, name+"\x1f")
+		if ok && s.Status.Terminal() && !strings.Contains(item, "\x1f") {
+			n++
+		}
+	}
+	return n
+}
+
+// List is store.Store.List.
+func (m *Model) List(f store.Filter, before uuid.UUID, limit int) (runs []*store.Run) {
+	ids := m.sorted()
+	slices.Reverse(ids)
+	for _, id := range ids {
+		r := m.Runs[id]
+		if len(runs) < limit && (before == uuid.UUID{} || less(id, before)) && r.fits(&f) {
+			runs = append(runs, r.bare())
+		}
+	}
+	return runs
+}
+
+func (r *Run) fits(f *store.Filter) bool {
+	value, tagged := r.Tags[f.Tag.Key]
+	switch {
+	case f.Workflow != "" && r.Workflow != f.Workflow,
+		f.Queue != "" && r.Queue != f.Queue,
+		len(f.Statuses) > 0 && !slices.Contains(f.Statuses, r.Status),
+		f.Tag.Key != "" && (!tagged || f.Tag.Value != "" && f.Tag.Value != value),
+		!strings.HasPrefix(r.Name, f.NamePrefix),
+		!f.CreatedAfter.IsZero() && !r.CreatedAt.After(f.CreatedAfter),
+		!f.CreatedBefore.IsZero() && !r.CreatedAt.Before(f.CreatedBefore),
+		f.Roots && r.Parent.Valid:
+		return false
+	}
+	return true
+}
+
+// bare is the row without its payloads.
+func (r *Run) bare() *store.Run {
+	row := r.Run
+	row.Input, row.Output = nil, nil
+	return &row
+}
+
+// Tree is store.Store.Tree.
+func (m *Model) Tree(run uuid.UUID) (runs []*store.Run) {
+	for _, r := range m.tree(run) {
+		runs = append(runs, r.bare())
+	}
+	return runs
+}
+
+// tree is the run and what is beneath it, generation by generation, each by ID.
+func (m *Model) tree(run uuid.UUID) (all []*Run) {
+	var level []*Run
+	if r := m.Runs[run]; r != nil {
+		level = append(level, r)
+	}
+	for len(level) > 0 {
+		slices.SortFunc(level, func(l, r *Run) int { return bytes.Compare(l.ID[:], r.ID[:]) })
+		all = append(all, level...)
+		var below []*Run
+		for _, r := range m.Runs {
+			if slices.ContainsFunc(level, func(p *Run) bool { return r.Parent.Valid && r.Parent.UUID == p.ID }) {
+				below = append(below, r)
+			}
+		}
+		level = below
+	}
+	return all
+}
+
+// Counts is store.Store.Counts.
+func (m *Model) Counts(run uuid.UUID) map[store.Status]int {
+	counts := make(map[store.Status]int)
+	for _, r := range m.tree(run) {
+		counts[r.Status]++
+	}
+	return counts
+}
+
+// Told objects unless these are all events, each transaction's together. If swap is set,
+// the last two transactions may be the other way round, as far as each run's own events
+// stay in order.
+func (m *Model) Told(events []store.Event, swap bool) bool {
+	groups := m.Events
+	if told(groups, events) {
+		return true
+	}
+	if n := len(groups); swap && n >= 2 && apart(groups[n-2], groups[n-1]) {
+		groups = slices.Clone(groups)
+		groups[n-2], groups[n-1] = groups[n-1], groups[n-2]
+		return told(groups, events)
+	}
+	return false
+}
+
+// Arrange puts the transactions into the order in which they were told.
+func (m *Model) Arrange(events []store.Event) {
+	if n := len(m.Events); n >= 2 && !told(m.Events, events) {
+		m.Events = slices.Clone(m.Events)
+		m.Events[n-2], m.Events[n-1] = m.Events[n-1], m.Events[n-2]
+	}
+}
+
+func told(groups [][]store.Event, events []store.Event) bool {
+	for _, group := range groups {
+		if len(group) > len(events) {
+			return false
+		}
+		want, got := slices.Clone(group), slices.Clone(events[:len(group)])
+		slices.SortFunc(want, compareEvents)
+		slices.SortFunc(got, compareEvents)
+		for i := range want {
+			got[i].Cursor = ""
+			if !got[i].At.Equal(want[i].At) {
+				return false
+			}
+			got[i].At = want[i].At
+			if got[i] != want[i] {
+				return false
+			}
+		}
+		events = events[len(group):]
+	}
+	return len(events) == 0
+}
+
+// apart reports whether no run has events in both.
+func apart(l, r []store.Event) bool {
+	for _, one := range l {
+		if slices.ContainsFunc(r, func(other store.Event) bool { return other.Run == one.Run }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Some are the runs' IDs, in order.
+func (m *Model) Some() []uuid.UUID {
+	return slices.SortedFunc(maps.Keys(m.Runs), func(l, r uuid.UUID) int {
+		return cmp.Or(cmp.Compare(m.Runs[l].Name, m.Runs[r].Name), bytes.Compare(l[:], r[:]))
+	})
+}

@@ -1,0 +1,202 @@
+// Package model is the seam of package store once more, in memory and without a
+// database: what each call must answer, and what must then be there, written from the
+// comments of package store alone. Tests make the same random calls to it and to both
+// stores, and compare.
+//
+// Where those comments leave a choice to the store, the model takes every way (see
+// Branches), and the test drops those that the store did not go.
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Model is the content of one database. It is not safe for concurrent use.
+type Model struct {
+	Runs map[uuid.UUID]*Run
+	// Events are those of one transaction after those of another. Cursors are left out,
+	// and so is the order within a transaction.
+	Events [][]store.Event
+
+	// Fence, if set, is where step writes look at their run, instead of here: a store may
+	// let in one that was on its way when its run was taken over.
+	Fence *Model
+
+	tx   []store.Event
+	path []choice
+	next int // of path
+}
+
+// Run is one run and all that belongs to it.
+type Run struct {
+	store.Run
+	Woken    bool
+	Progress int // terminal checkpoints at the last claim after a crash
+	Steps    map[string]store.Step
+	Signals  []Signal // in the order of their arrival
+	Tags     map[string]string
+}
+
+// Signal is one that a run was sent.
+type Signal struct {
+	store.Signal
+	Taken bool
+}
+
+// choice is one of several ways that a store may go.
+type choice struct{ took, of int }
+
+// New is an empty database.
+func New() *Model { return &Model{Runs: make(map[uuid.UUID]*Run)} }
+
+// Clone is a copy that shares nothing which either of both changes.
+func (m *Model) Clone() *Model {
+	c := &Model{Runs: make(map[uuid.UUID]*Run, len(m.Runs)), Events: slices.Clone(m.Events)}
+	for id, r := range m.Runs {
+		own := *r
+		own.Steps, own.Tags, own.Signals = maps.Clone(r.Steps), maps.Clone(r.Tags), slices.Clone(r.Signals)
+		c.Runs[id] = &own
+	}
+	return c
+}
+
+// String tells all that is there. Equal texts are equal databases.
+func (m *Model) String() string {
+	var text strings.Builder
+	for _, id := range m.sorted() {
+		fmt.Fprintf(&text, "%v\n", *m.Runs[id])
+	}
+	for _, tx := range m.Events {
+		tx = slices.Clone(tx)
+		slices.SortFunc(tx, compareEvents)
+		fmt.Fprintf(&text, "%v\n", tx)
+	}
+	return text.String()
+}
+
+// Branches does step to copies of m, once for each way that it may go, and answers what
+// m became where step did not object; and the first objection.
+func (m *Model) Branches(step func(m *Model) error) (became []*Model, objection error) {
+	var path []choice
+	for {
+		c := m.Clone()
+		c.path = slices.Clone(path)
+		if err := step(c); err == nil {
+			became = append(became, c)
+		} else if objection == nil {
+			objection = err
+		}
+		path, c.path, c.next = c.path, nil, 0
+		for len(path) > 0 && path[len(path)-1].took+1 == path[len(path)-1].of {
+			path = path[:len(path)-1]
+		}
+		if len(path) == 0 {
+			return became, objection
+		}
+		path[len(path)-1].took++
+	}
+}
+
+// choose takes one of n ways. Outside of Branches it is the first one.
+func (m *Model) choose(n int) int {
+	if m.next == len(m.path) {
+		m.path = append(m.path, choice{of: n})
+	}
+	m.next++
+	return m.path[m.next-1].took
+}
+
+// may is a thing that a store need not do, and may.
+func (m *Model) may() bool { return m.choose(2) == 1 }
+
+// Either is other, or nil.
+func (m *Model) Either(other *Model) *Model {
+	if m.may() {
+		return other
+	}
+	return nil
+}
+
+// sorted are the runs by ID.
+func (m *Model) sorted() []uuid.UUID {
+	return slices.SortedFunc(maps.Keys(m.Runs), func(l, r uuid.UUID) int { return bytes.Compare(l[:], r[:]) })
+}
+
+// state is what a write is told of a run.
+func (m *Model) state(id uuid.UUID) store.RunState {
+	r := m.Runs[id]
+	if r == nil {
+		return store.RunState{}
+	}
+	return store.RunState{Found: true, Status: r.Status, Epoch: r.Epoch, Control: r.Control}
+}
+
+// owns reports whether the run is still running in that ownership.
+func owns(s store.RunState, epoch int32) bool {
+	return s.Found && s.Status == store.Running && s.Epoch == epoch
+}
+
+// named is the run with that name beneath that parent, nil if there is none.
+func (m *Model) named(name string, parent uuid.NullUUID) *Run {
+	for _, r := range m.Runs {
+		if r.Name == name && r.Parent == parent {
+			return r
+		}
+	}
+	return nil
+}
+
+// wake has a run look again: if it waits it is claimable at that time, if it is running it
+// is marked.
+func (m *Model) wake(id uuid.UUID, at time.Time) {
+	r := m.Runs[id]
+	switch {
+	case r == nil:
+	case r.Status == store.Waiting && (r.WakeAt.IsZero() || at.Before(r.WakeAt)):
+		r.WakeAt = at
+	case r.Status == store.Running:
+		r.Woken = true
+	}
+}
+
+// tell notes an event of the transaction under way.
+func (m *Model) tell(r *Run, what store.EventType, at time.Time) {
+	m.tx = append(m.tx, store.Event{Type: what, At: at, Run: r.ID, Name: r.Name, Workflow: r.Workflow})
+}
+
+// commit ends the transaction under way.
+func (m *Model) commit() {
+	if len(m.tx) > 0 {
+		m.Events = append(m.Events, m.tx)
+		m.tx = nil
+	}
+}
+
+// history are the checkpoints by name.
+func (r *Run) history() []store.Step {
+	return slices.SortedFunc(maps.Values(r.Steps), func(l, r store.Step) int { return cmp.Compare(l.Name, r.Name) })
+}
+
+// terminal is how many checkpoints have their outcome.
+func (r *Run) terminal() (n int) {
+	for _, s := range r.Steps {
+		if s.Status.Terminal() {
+			n++
+		}
+	}
+	return n
+}
+
+func compareEvents(l, r store.Event) int {
+	return cmp.Or(bytes.Compare(l.Run[:], r.Run[:]), cmp.Compare(l.Type, r.Type), l.At.Compare(r.At))
+}

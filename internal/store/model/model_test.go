@@ -1,0 +1,208 @@
+//go:build model
+
+package model_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// One call after the other, through two handles: every answer, and all that is there
+// after it, is as the model has it.
+func TestOneAfterTheOther(t *testing.T) {
+	for kind, open := range beds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := open(t)
+			rapid.Check(t, func(t *rapid.T) {
+				c := newCheck(t, b)
+				t.Repeat(map[string]func(*rapid.T){
+					"commit": func(t *rapid.T) { c.T = t; c.alone(c.commit(1 + c.dice("items", 3))) },
+					"replay": func(t *rapid.T) { c.T = t; c.alone(c.replay()) },
+					"lease":  func(t *rapid.T) { c.T = t; c.alone(c.lease()) },
+					"order":  func(t *rapid.T) { c.T = t; c.alone(c.order()) },
+					"look":   func(t *rapid.T) { c.T = t; c.alone(c.look()) },
+				})
+			})
+		})
+	}
+}
+
+// Two calls at once: what comes of them is what comes of one after the other.
+func TestTwoTogether(t *testing.T) {
+	for kind, open := range beds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := open(t)
+			rapid.Check(t, func(t *rapid.T) {
+				c := newCheck(t, b)
+				t.Repeat(map[string]func(*rapid.T){
+					"commit":   func(t *rapid.T) { c.T = t; c.alone(c.commit(1 + c.dice("items", 3))) },
+					"lease":    func(t *rapid.T) { c.T = t; c.alone(c.lease()) },
+					"together": func(t *rapid.T) { c.T = t; c.together(c.any("one"), c.any("other")) },
+				})
+			})
+		})
+	}
+}
+
+// any is a call that may meet another.
+func (c *check) any(which string) *op {
+	switch c.dice(which, 8) {
+	case 0:
+		return c.lease()
+	case 1, 2:
+		return c.order()
+	case 3:
+		return c.replay()
+	default:
+		return c.commit(1)
+	}
+}
+
+// commit is a batch of up to n entries, as the journal gathers them.
+func (c *check) commit(n int) *op {
+	b := new(store.Batch)
+	busy := make(map[string]bool)
+	free := func(what string, of uuid.UUID, name string) bool {
+		key := fmt.Sprint(what, of, name)
+		was := busy[key]
+		busy[key] = true
+		return !was
+	}
+	many := len(c.now().Runs) >= 9 // each is read after each call
+	for range n {
+		entry := c.dice("entry", 14)
+		if entry < 4 && many {
+			entry += 4
+		}
+		switch entry {
+		case 0, 1:
+			b.Starts = append(b.Starts, c.root())
+		case 2, 3:
+			start, mark := c.child()
+			if free("step", mark.Step.RunID, mark.Step.Name) {
+				b.Starts, b.Steps = append(b.Starts, start), append(b.Steps, mark)
+			}
+		case 4, 5, 6:
+			if w := c.step(); free("step", w.Step.RunID, w.Step.Name) {
+				b.Steps = append(b.Steps, w)
+			}
+		case 7, 8:
+			if w := c.receive(); free("step", w.Step.RunID, w.Step.Name) && free("receive", w.Step.RunID, w.Signal) {
+				b.Receives = append(b.Receives, w)
+			}
+		case 9, 10:
+			b.Signals = append(b.Signals, c.signal())
+		default:
+			if w := c.end(); free("end", w.ID, "") {
+				b.Runs = append(b.Runs, w)
+			}
+		}
+	}
+	o := commitOp(b)
+	c.past = append(c.past, o)
+	return o
+}
+
+// replay commits once more what was committed lately.
+func (c *check) replay() *op {
+	if len(c.past) == 0 {
+		return c.commit(1)
+	}
+	o := *pick(c, "replay", c.past[max(0, len(c.past)-6):])
+	o.text = "again: " + o.text
+	return &o
+}
+
+// leases are some of a worker's, and perhaps one that is not.
+func (c *check) leases(worker uuid.UUID) (leases []store.Lease) {
+	m := c.now()
+	for _, id := range m.Some() {
+		r := m.Runs[id]
+		if r.Status == store.Running && r.Owner.UUID == worker && c.dice("held", 4) > 0 || c.dice("not held", 10) == 0 {
+			leases = append(leases, store.Lease{Run: id, Epoch: c.epoch(r)})
+		}
+	}
+	return leases
+}
+
+func (c *check) lease() *op {
+	q := store.ClaimQuery{Worker: pick(c, "worker", workers), Now: c.at("now"), Limit: c.dice("limit", 4), Suspects: c.dice("suspects", 2), MaxCrashes: c.dice("crashes", 5)}
+	for _, p := range pairs {
+		if c.dice("pair", 4) > 0 {
+			q.Pairs = append(q.Pairs, p)
+		}
+	}
+	q.LeaseUntil = c.later(q.Now)
+	switch c.dice("lease", 8) {
+	case 0:
+		h := store.Heartbeat{Worker: store.Worker{ID: q.Worker, Name: "w", StartedAt: base}, LeaseUntil: c.later(q.Now), Leases: c.leases(q.Worker)}
+		return renewOp(h)
+	case 1:
+		q.LeaseUntil = base.Add(time.Hour)
+		return expireOp(workers[:1+c.dice("workers", 2)], q)
+	case 2, 3:
+		return newsOp(q.Worker, c.leases(q.Worker))
+	default:
+		q.Limit = max(q.Limit, 1-q.Suspects)
+		return claimOp(q)
+	}
+}
+
+func (c *check) order() *op {
+	o := store.Order{
+		Verb: pick(c, "verb", []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel}), Scope: store.Scope(c.dice("scope", 4)),
+		Now: c.at("now"), Reason: pick(c, "reason", []string{"", "r1", "r2"}), Actor: pick(c, "actor", []string{"", "me"}), Error: []byte("cancelled"),
+		Freeze: c.dice("freeze", 2) == 0,
+	}
+	for range 1 + c.dice("more", 2) {
+		if id := c.run().ID; !slices.Contains(o.Runs, id) || c.dice("twice", 2) == 0 {
+			o.Runs = append(o.Runs, id)
+		}
+	}
+	return orderOp(o)
+}
+
+func (c *check) look() *op {
+	r := c.run()
+	switch c.dice("look", 7) {
+	case 0:
+		return getOp([]store.Ref{{Text: pick(c, "name", append(rootNames, "kid"))}, {Text: r.ID.String()}, {Text: r.Name}})
+	case 1, 2:
+		f := store.Filter{
+			Workflow: pick(c, "workflow", []string{"", "", "f"}), Queue: pick(c, "queue", []string{"", "", "q"}),
+			NamePrefix: pick(c, "prefix", []string{"", "", "a", "ab", "0", "kid", "é", "\xc3"}[:7]), Roots: c.dice("roots", 3) == 0,
+			Tag: pick(c, "tag", []store.Tag{{}, {}, {Key: "t.a"}, {Key: "t.a", Value: "1"}, {Key: "t.b", Value: "2"}}),
+		}
+		if c.dice("statuses", 3) == 0 {
+			f.Statuses = []store.Status{store.Running, pick(c, "status", []store.Status{store.Pending, store.Paused, store.Cancelled})}
+		}
+		if c.dice("after", 4) == 0 {
+			f.CreatedAfter = c.at("created after")
+		}
+		if c.dice("before", 4) == 0 {
+			f.CreatedBefore = c.at("created before")
+		}
+		before := uuid.UUID{}
+		if c.dice("cursor", 2) == 0 {
+			before = r.ID
+		}
+		return listOp(f, before, c.dice("limit", 5))
+	case 3:
+		return treeOp(r.ID)
+	case 4:
+		return countsOp(r.ID)
+	case 5:
+		return eventsOp(c.told, c.dice("from", len(c.told)+1), c.dice("limit", 4))
+	default:
+		return tagOp(r.ID, []store.Tag{{Key: "t.a", Value: pick(c, "value", []string{"", "1", "2"})}, {Key: "t.b", Value: pick(c, "value", []string{"", "2"})}}[:1+c.dice("tags", 2)])
+	}
+}

@@ -1,0 +1,158 @@
+package main
+
+// mutant is one way to break durable.
+type mutant struct {
+	name   string
+	places []place
+}
+
+// place is one file that is changed, and who is to notice.
+type place struct {
+	file    string
+	by      test
+	changes []change
+}
+
+// change is a text that stands once in the file, and what is put there.
+type change struct{ old, new string }
+
+// test is a package and what of it is run, as go test takes them.
+type test struct{ pkg, name string }
+
+const (
+	inSQLite   = "^TestConformance$"
+	inPostgres = "^TestConformance$/^cache_statement$"
+)
+
+func sqlite(name string) test   { return test{"./sqlite", inSQLite + name} }
+func postgres(name string) test { return test{"./postgres", inPostgres + name} }
+func modelled(name string) test { return test{"./internal/store/model", name} }
+
+var mutants = []mutant{
+	{"no epoch fence on steps", []place{
+		{
+			"sqlite/step_insert.sql", sqlite("/^step$/an_older_epoch"),
+			[]change{{"AND epoch = ? AND status = 2", "AND epoch >= ? AND status = 2"}},
+		},
+		{
+			"sqlite/step_update.sql", sqlite("/^step$/an_older_epoch"),
+			[]change{{"AND epoch = ?3 AND status = 2", "AND status = 2"}},
+		},
+		{
+			"postgres/step_insert.sql", postgres("/^step$/an_older_epoch"),
+			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.status = 2"}},
+		},
+		{
+			"postgres/step_update.sql", postgres("/^step$/an_older_epoch"),
+			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.status = 2"}},
+		},
+	}},
+	{"no write token", []place{
+		{
+			"internal/store/batch.go", sqlite("/^step$/a_replay"),
+			[]change{{"return row.Epoch == want.Epoch && row.Attempt", "return false && row.Attempt"}},
+		},
+		{
+			"internal/store/batch.go", sqlite("/^step$/only_exactly"),
+			[]change{{"return row.Epoch == want.Epoch && row.Attempt", "return true || row.Attempt"}},
+		},
+		{
+			"internal/store/batch.go", sqlite("/^run$/a_replay"),
+			[]change{{"return row.Epoch == w.Epoch && row.Status", "return false && row.Status"}},
+		},
+		{
+			"internal/store/batch.go", postgres("/^run$/the_first_end"),
+			[]change{{"return row.Epoch == w.Epoch && row.Status", "return true || row.Status"}},
+		},
+	}},
+	{"unsorted locks", []place{
+		{
+			"postgres/commit.go", postgres("/^race$/the_same_batch"),
+			[]change{{"slices.SortFunc(w.fresh, byStep)\n", "\n"}},
+		},
+		{
+			"postgres/commit.go", postgres("/^race$/the_same_batch"),
+			[]change{{"slices.SortFunc(w.starts, byStart)\n", "\n"}},
+		},
+		{
+			"postgres/commit.go", modelled("TestLocksAreSorted/postgres"),
+			[]change{{"slices.SortFunc(w.locks, byID)\n", "\n"}},
+		},
+	}},
+	{"an answer before the commit", []place{
+		{
+			"internal/journal/journal.go",
+			test{"./internal/journal", "TestPatienceEnds|TestBadRowFailsAlone"},
+			[]change{
+				{"	began := time.Now()\n	retries, err := j.persist(batch)\n", "	for _, e := range entries {\n		e.done <- nil\n	}\n	began := time.Now()\n	retries, err := j.persist(batch)\n"},
+				{"	for _, e := range entries {\n		e.done <- err\n	}\n", ""},
+			},
+		},
+	}},
+	{"an unguarded finish", []place{
+		{
+			"sqlite/run_finish.sql", sqlite("/^run$/an_older_epoch"),
+			[]change{{"AND epoch = ? AND status = 2", "AND (epoch = ? OR status = 2)"}},
+		},
+		{
+			"sqlite/run_finish.sql", sqlite("/^run$/the_first_end"),
+			[]change{{"AND status = 2 AND", "AND"}},
+		},
+		{
+			"postgres/run_finish.sql", postgres("/^run$/an_older_epoch"),
+			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.status = 2"}},
+		},
+		{
+			"postgres/run_finish.sql", postgres("/^run$/the_first_end"),
+			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.epoch = item.epoch"}},
+		},
+	}},
+	{"a child of any parent", []place{
+		{
+			"sqlite/run_insert_child.sql", sqlite("/^child$/only_while"),
+			[]change{{"AND epoch = ? AND status = 2 AND control = 0", "AND epoch >= ?"}},
+		},
+		{
+			"postgres/start.sql", postgres("/^child$/only_while"),
+			[]change{{"AND p.epoch = item.parent_epoch AND p.status = 2 AND p.control = 0", ""}},
+		},
+		{
+			"postgres/commit.go", modelled("TestNoOrphanIsStarted/postgres"),
+			[]change{{"w.locks = append(w.locks, item.Run.Parent.UUID)\n", "_ = item\n"}},
+		},
+	}},
+	{"a resume in two commits", []place{
+		{
+			"sqlite/order.go", modelled("TestAnOrderIsOneTransaction/sqlite"),
+			[]change{{"		for i := range changes {\n", `		for i := range changes {
+			if i == 1 && o.Verb == store.VerbResume {
+				for _, q := range []query{qCommit, qBegin} {
+					if _, err := x.exec(q); err != nil {
+						return err
+					}
+				}
+			}
+`}},
+		},
+		{
+			"postgres/order.go", modelled("TestAnOrderIsOneTransaction/postgres"),
+			[]change{{"	made := int64(0)\n", `	made := int64(0)
+	if o.Verb == store.VerbResume && len(changes) > 1 {
+		err := ask("half an order", func(batch *pgx.Batch) {
+			batch.Queue(s.sql.orderApply, append(changeColumns(changes[:1]),
+				instant(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema))...)
+			batch.Queue("COMMIT")
+			batch.Queue("BEGIN")
+		}, func(res pgx.BatchResults) error {
+			err := each(res, func(rows pgx.Rows) error { return nil })
+			return errors.Join(err, tally(res, 1, nil), tally(res, 1, nil))
+		})
+		if err != nil {
+			return err
+		}
+		changes = changes[1:]
+	}
+`}},
+		},
+	}},
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -214,10 +215,17 @@ func (h *harness) signal(ctx context.Context, e *Engine, p *pace) (stop func()) 
 	if err != nil {
 		return func() {}
 	}
+	var mu sync.Mutex
+	var stopped bool // with mu: no delivery begins while stop waits for them
 	var waiting []*timer
 	for i, signal := range h.set.signals {
 		key := durable.SignalKey(fmt.Sprint("durabletest-", i))
 		waiting = append(waiting, p.clock.then(info.CreatedAt.Add(signal.after), func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if stopped {
+				return
+			}
 			p.deliver(func() {
 				err := e.Signal(ctx, crashed, signal.name, signal.payload, key)
 				if err != nil && !errors.Is(err, durable.ErrState) && ctx.Err() == nil && !e.node.fault.dead() {
@@ -227,6 +235,9 @@ func (h *harness) signal(ctx context.Context, e *Engine, p *pace) (stop func()) 
 		}))
 	}
 	return func() {
+		mu.Lock()
+		stopped = true
+		mu.Unlock()
 		for _, t := range waiting {
 			t.Stop()
 		}

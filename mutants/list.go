@@ -75,7 +75,7 @@ var mutants = []mutant{
 			[]change{{"slices.SortFunc(w.starts, byStart)\n", "\n"}},
 		},
 		{
-			"postgres/commit.go", modelled("TestLocksAreSorted/postgres"),
+			"postgres/commit.go", modelled("TestLocksAreSorted"),
 			[]change{{"slices.SortFunc(w.locks, byID)\n", "\n"}},
 		},
 	}},

@@ -6,9 +6,11 @@
 export GOTOOLCHAIN := auto
 
 STORE ?= sqlite
+SECONDS ?= 60
+SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-saga sleepers model test lint fmt compiler
+.PHONY: help demo demo-saga sleepers model soak test lint fmt compiler
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +26,10 @@ sleepers: ## what 100,000 sleeping runs cost, and how late they wake (STORE=post
 
 model: ## random operations on both stores against a model in memory (not yet part of make test)
 	go test -tags model -count=1 ./internal/store/model
+
+soak: compiler ## workers under kill -9, SIGSTOP and a server that is stopped, then the checker of I1 to I12 (SECONDS=60 SEED=1)
+	go run -race ./soak -seconds $(SECONDS) -seed $(SEED) -store postgres
+	go run -race ./soak -seconds $(SECONDS) -seed $(SEED) -store sqlite
 
 test: compiler lint ## check the style and run every test under the race detector
 	go test -race -p 1 -timeout 10m ./... # one package at a time: some measure how long a takeover takes

@@ -100,8 +100,14 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("step %q failed after %d attempts: %s", e.Step, e.Attempts, e.Message)
 }
 
-// Unwrap answers the registered sentinels that the recorded error matched.
-func (e *StepError) Unwrap() []error { return sentinels(e.codes) }
+// Unwrap answers the registered sentinels that the recorded error matched; none of nil, as
+// Checkpoint.Err is where nothing has failed.
+func (e *StepError) Unwrap() []error {
+	if e == nil {
+		return nil
+	}
+	return sentinels(e.codes)
+}
 
 // RunError is the recorded failure, or cancellation, of a run.
 type RunError struct {
@@ -120,8 +126,14 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("run %q of workflow %q %s: %s", e.ID, e.Workflow, e.Status, e.Message)
 }
 
-// Unwrap answers the registered sentinels that the recorded error matched.
-func (e *RunError) Unwrap() []error { return sentinels(e.codes) }
+// Unwrap answers the registered sentinels that the recorded error matched; none of nil, as
+// RunInfo.Err is where nothing has failed.
+func (e *RunError) Unwrap() []error {
+	if e == nil {
+		return nil
+	}
+	return sentinels(e.codes)
+}
 
 // Permanent marks an error of a step as not worth another attempt: the step fails at
 // once, whatever its retry policy. Nil stays nil.

@@ -64,8 +64,15 @@ func (c *clock) ensure(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-// until is how long it is to t, zero if it has passed.
-func (c *clock) until(t time.Time) time.Duration { return max(0, t.Sub(c.now())) }
+// until is how long it is to t, zero if it has passed for certain: a reading may be wrong by
+// half of its round trip, and a timer is rather late than early.
+func (c *clock) until(t time.Time) time.Duration {
+	doubt := time.Duration(0)
+	if r := c.last.Load(); r != nil {
+		doubt = r.trip / 2
+	}
+	return max(0, t.Sub(c.now())+doubt)
+}
 
 // at calls f, which does not block, once t has come.
 func (c *clock) at(t time.Time, f func()) Timer {

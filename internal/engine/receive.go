@@ -110,7 +110,7 @@ func (w *receiving) look() (*store.Step, error) {
 	now := r.e.clock.now()
 	rec := &store.Receive{Step: w.row, Signal: w.spec.Signal}
 	rec.Step.Status, rec.Step.EndedAt = store.StepStarted, now
-	if late := !w.row.NextAt.IsZero() && !now.Before(w.row.NextAt); late {
+	if late := !w.row.NextAt.IsZero() && r.e.clock.until(w.row.NextAt) == 0; late {
 		if err := w.timeIsOver(&rec.Step); err != nil {
 			return nil, err
 		}

@@ -144,7 +144,7 @@ var homes = map[string]func(name string) bool{
 	"github.com/cenkalti/backoff": func(name string) bool { return name == "retry.go" },
 	"modernc.org/sqlite":          func(name string) bool { return strings.HasPrefix(name, "sqlite/") },
 	"github.com/jackc/pgx": func(name string) bool {
-		return strings.HasPrefix(name, "postgres/") || strings.HasPrefix(name, "internal/pgtest/") || strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, "bench/")
+		return strings.HasPrefix(name, "postgres/") || strings.HasPrefix(name, "internal/pgtest/") || strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, "bench/") || strings.HasPrefix(name, "soak/")
 	},
 }
 

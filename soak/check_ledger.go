@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// early is how much sooner than its time a timer may seem to end: the workers' measure of the
+// database's clock is not exact.
+const early = 2 * time.Millisecond
+
+// reading is what the checker remembers while it reads the ledger from its beginning.
+type reading struct {
+	current map[string]string           // by run: the execution that began last
+	acks    map[string]entry            // by run and step: the first answer
+	epoch   map[string]int32            // by run: the newest epoch that was claimed
+	tried   map[string]map[string]int32 // by process and write: the newest epoch of its run when it was first tried
+	once    map[string]int              // by run and step: how often an AtMostOnce function was called
+}
+
+// ledger checks I1, I2, I3, I4 and the bounds of I8 by what was noted, in its order.
+func (e *evidence) ledger(f *findings) {
+	r := &reading{
+		current: make(map[string]string), acks: make(map[string]entry), epoch: make(map[string]int32),
+		tried: make(map[string]map[string]int32), once: make(map[string]int),
+	}
+	for _, x := range e.entries {
+		place := x.Run + "/" + x.Step
+		switch x.Kind {
+		case kEnter:
+			r.current[x.Run] = x.Exec
+			f.report.executions++
+		case kBegin:
+			r.begun(f, x, place)
+		case kAck:
+			r.acknowledged(f, x, place, e.runs[x.Run])
+		case kClaim:
+			for _, w := range x.Writes {
+				r.epoch[w.Run] = max(r.epoch[w.Run], w.Epoch)
+			}
+		case kTry:
+			for _, w := range x.Writes {
+				key := fmt.Sprint(x.Pid, w.Epoch, w.What)
+				if r.tried[w.Run] == nil {
+					r.tried[w.Run] = make(map[string]int32)
+				}
+				if _, again := r.tried[w.Run][key]; !again {
+					r.tried[w.Run][key] = r.epoch[w.Run]
+				}
+			}
+		case kDid:
+			r.done(f, x)
+		}
+	}
+	f.report.steps = len(r.acks)
+}
+
+// begun checks that a step's function is not called by a run's newest execution
+// after its outcome was known. An execution that was superseded can touch the world once more:
+// that is what idempotency keys are for.
+func (r *reading) begun(f *findings, x entry, place string) {
+	ack, known := r.acks[place]
+	switch {
+	case known && r.current[x.Run] == x.Exec:
+		f.wrong("I2: %s (%s) was executed again, attempt %d, after it had answered %q %s", place, x.Do, x.Attempt, ack.Value, ack.Err)
+	case known:
+		f.report.superseded++
+	}
+	if x.Do == doOnce {
+		if r.once[place]++; r.once[place] > 1 {
+			f.wrong("AtMostOnce: %s was executed %d times", place, r.once[place])
+		}
+	}
+}
+
+// acknowledged checks that every answer of a step is the same one, and the recorded one.
+func (r *reading) acknowledged(f *findings, x entry, place string, run *known) {
+	first, again := r.acks[place]
+	if again {
+		if first.Value != x.Value || first.Err != x.Err {
+			f.wrong("I3: %s has answered %q %s, and then %q %s", place, first.Value, first.Err, x.Value, x.Err)
+		}
+		return
+	}
+	r.acks[place] = x
+	if run == nil {
+		f.wrong("I1: run %s is lost, whose step %s has answered", x.Run, x.Step)
+		return
+	}
+	c, ok := run.history[x.Step]
+	status := "completed"
+	if x.Err != "" {
+		status = "failed"
+	}
+	switch {
+	case !ok || c.Status != status:
+		f.wrong("I1: %s (%s) has answered %q %s, and its checkpoint is %q", place, x.Do, x.Value, x.Err, c.Status)
+	case x.Err == "" && (c.Kind == "step" || c.Kind == "tx" || c.Kind == "receive" && x.Value != nothing) && text(c.Output) != x.Value:
+		f.wrong("I3: %s (%s) has answered %q, and its checkpoint holds %s", place, x.Do, x.Value, c.Output)
+	case (x.Do == doSleep || x.Value == nothing) && x.At.Before(c.NextAt.Add(-early)):
+		f.wrong("timer: %s (%s) was over %v too early", place, x.Do, c.NextAt.Sub(x.At))
+	}
+}
+
+// done checks that nothing was written by an epoch after a newer one was known when the
+// write began. A write that is repeated because its answer was lost counts as it was first tried.
+func (r *reading) done(f *findings, x entry) {
+	for _, w := range x.Writes {
+		switch w.Outcome {
+		case fenced:
+			f.report.fenced++
+		case written:
+			if newest := r.tried[w.Run][fmt.Sprint(x.Pid, w.Epoch, w.What)]; newest > w.Epoch {
+				f.wrong("I4: epoch %d of run %s has written %q although epoch %d had been claimed", w.Epoch, w.Run, w.What, newest)
+			}
+		}
+	}
+}
+
+// bounds checks I8: attempts, and executions of what kills its process.
+func (e *evidence) bounds(f *findings) {
+	kills := 0
+	for _, x := range e.entries {
+		if x.Kind != kBegin {
+			continue
+		}
+		if x.Step == "kill" {
+			kills++
+			continue
+		}
+		run := e.runs[x.Run]
+		if run == nil || run.plan == nil {
+			continue
+		}
+		run.plan.walk(func(a act) {
+			bound := 0
+			switch a.Do {
+			case doDoomed:
+				bound = a.N
+			case doFlaky, doTx:
+				bound = 12
+			}
+			if a.Name == x.Step && bound > 0 && x.Attempt > bound {
+				f.wrong("I8: attempt %d of %s/%s, of at most %d", x.Attempt, x.Run, x.Step, bound)
+			}
+		})
+	}
+	if kills != killerCrashes {
+		f.wrong("I8: the run that kills its process did so %d times; it is to be set aside after %d", kills, killerCrashes)
+	}
+	for _, k := range e.order {
+		if k.ID == killerID && k.Status != durable.StatusCancelled {
+			f.wrong("I8: the run that kills its process is %s", k.Status)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json/v2"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// ends checks I1, I5, I6 and I7 of the runs: all that was acknowledged is there, has ended,
+// once, and stays as it was seen.
+func (e *evidence) ends(f *findings) {
+	byID := make(map[string]*known)
+	for _, k := range e.order {
+		byID[k.ID] = k
+	}
+	acked := func(id string) *known {
+		f.report.acked++
+		k := byID[id]
+		switch {
+		case k == nil:
+			f.wrong("I1: run %s is lost, whose start was acknowledged", id)
+		case !ended(k.Status):
+			f.wrong("I7: run %s is %s", id, k.Status)
+		default:
+			f.report.terminal++
+		}
+		return k
+	}
+	for _, o := range e.load.orders {
+		if o.runID == "" {
+			continue // its error is told
+		}
+		k := acked(o.id)
+		if k == nil {
+			continue
+		}
+		if was := o.end; was != nil && (was.Status != k.Status || !was.EndedAt.Equal(k.EndedAt) || !bytes.Equal(was.Output, k.Output)) {
+			f.wrong("I5: run %s was %s at %v, and is %s at %v", o.id, was.Status, was.EndedAt, k.Status, k.EndedAt)
+		}
+		if o.cancelled && k.Status == durable.StatusCompleted {
+			f.wrong("I6: run %s was cancelled, and has completed", o.id)
+		}
+	}
+	for _, to := range e.talks.all {
+		if to.exists {
+			acked(to.id)
+		}
+	}
+	e.told(f)
+}
+
+func ended(s durable.Status) bool { return state(s).ended() }
+
+// told checks that the outbox tells every end, once, and as it was.
+func (e *evidence) told(f *findings) {
+	ends := make(map[string][]string)
+	for _, x := range e.events {
+		if ended(durable.Status(x.Type)) {
+			ends[x.RunID] = append(ends[x.RunID], string(x.Type))
+		}
+	}
+	for _, k := range e.order {
+		f.report.runs++
+		if told := ends[k.RunID]; ended(k.Status) && !slices.Equal(told, []string{string(k.Status)}) {
+			f.wrong("I5: run %s is %s, and the events tell %v", k.RunID, k.Status, told)
+		}
+	}
+}
+
+// plans checks that every run of a plan has ended as planned: I9 and I10 too, since what is
+// wrong with one run must show there, and nowhere else.
+func (e *evidence) plans(f *findings) {
+	for _, k := range e.order {
+		if k.plan == nil {
+			continue
+		}
+		switch k.Status {
+		case durable.StatusCompleted:
+			e.completed(f, k)
+		case durable.StatusFailed:
+			e.failed(f, k)
+		case durable.StatusCancelled:
+			if !k.mayEndEarly() {
+				f.wrong("run %s is cancelled, which nobody asked for", k.RunID)
+			}
+		}
+		e.undone(f, k)
+	}
+}
+
+// mayEndEarly reports whether something from above or outside may have ended the run.
+func (k *known) mayEndEarly() bool {
+	if k.parent == nil {
+		return k.root.asked || k.root.timeout > 0
+	}
+	return k.parent.Status != durable.StatusCompleted || k.parent.mayEndEarly()
+}
+
+func (k *known) has(do deed) (has bool) {
+	k.plan.walk(func(a act) { has = has || a.Do == do })
+	return has
+}
+
+// failed checks that a run has failed for a reason that it has.
+func (e *evidence) failed(f *findings, k *known) {
+	switch {
+	case k.plan.End == endsFailed && errors.Is(k.Err, errMeant):
+	case k.plan.End == endsPanic && errors.Is(k.Err, durable.ErrPanic):
+	case k.has(doChanged) && errors.Is(k.Err, durable.ErrDiverged):
+		f.report.diverged++
+		if last := k.plan.Acts[len(k.plan.Acts)-1].Name; !strings.Contains(k.Err.Message, last) {
+			f.wrong("I10: the failure of run %s does not name step %q: %s", k.RunID, last, k.Err.Message)
+		}
+	case k.mayEndEarly() && errors.Is(k.Err, durable.ErrTimeout):
+	default:
+		f.wrong("I9: run %s, which %s, has failed: %v", k.RunID, k.plan.End, k.Err)
+	}
+}
+
+// completed checks each part of a run's output.
+func (e *evidence) completed(f *findings, k *known) {
+	var out []string
+	if err := json.Unmarshal(k.Output, &out); err != nil || k.plan.End != endsWell || len(out) != len(k.plan.Acts) {
+		f.wrong("run %s, which %s with %d acts, has completed with %s", k.RunID, k.plan.End, len(k.plan.Acts), k.Output)
+		return
+	}
+	for i, a := range k.plan.Acts {
+		v, ok := strings.CutPrefix(out[i], a.Name+"=")
+		if !ok || !e.fits(a, v, k) {
+			f.wrong("I9: run %s: act %s (%s) has answered %q", k.RunID, a.Name, a.Do, out[i])
+		}
+	}
+}
+
+// fits reports whether an act may answer v.
+func (e *evidence) fits(a act, v string, k *known) bool {
+	failed := strings.HasPrefix(v, "!")
+	recorded := text(k.history[a.Name].Output)
+	switch a.Do {
+	case doDoomed:
+		return v == "!meant" || v == "!unknown" // its process died in the last attempt
+	case doNaN:
+		return v == "!encode"
+	case doOnce:
+		return v == "!unknown" || v == recorded
+	case doStep, doFlaky, doVerify, doTx:
+		return !failed && v == recorded
+	case doReceive, doAwait:
+		return v == payloadFor(k.RunID, a.Name)
+	case doWithin:
+		return v == nothing || v == payloadFor(k.RunID, a.Name)
+	case doMap:
+		return !failed && strings.Count(v, ",") == a.N-1
+	case doChild:
+		if a.Plan.End != endsWell || a.Plan.diverges() {
+			return v == "!child failed" || a.Plan.End == endsWell
+		}
+		return !failed
+	}
+	return !failed
+}
+
+func (p *plan) diverges() (may bool) {
+	p.walk(func(a act) { may = may || a.Do == doChanged })
+	return may
+}
+
+// undone checks that compensations ran if the run failed or was cancelled, all of those that were
+// registered, the last one first, and not otherwise.
+func (e *evidence) undone(f *findings, k *known) {
+	var planned, ran []string
+	k.plan.walk(func(a act) {
+		if a.Do == doUndo {
+			planned = append(planned, a.Name)
+		}
+	})
+	slices.Reverse(planned)
+	var ends []durable.Checkpoint
+	for _, name := range planned {
+		if c, ok := k.history[name]; ok {
+			ran, ends = append(ran, name), append(ends, c)
+		}
+	}
+	whole := k.Status == durable.StatusFailed && (errors.Is(k.Err, errMeant) || errors.Is(k.Err, durable.ErrPanic))
+	switch {
+	case k.Status == durable.StatusCompleted && len(ran) > 0:
+		f.wrong("run %s has completed, and has undone %v", k.RunID, ran)
+	case whole && len(ran) != len(planned):
+		f.wrong("run %s has failed, and of %v only %v were undone", k.RunID, planned, ran)
+	case len(ran) > 0 && !slices.Equal(ran, planned[len(planned)-len(ran):]):
+		f.wrong("run %s has undone %v, and that is no end of %v", k.RunID, ran, planned)
+	}
+	for i, c := range ends {
+		f.report.undone++
+		if c.Status != "completed" || i > 0 && c.StartedAt.Before(ends[i-1].EndedAt) {
+			f.wrong("run %s: compensation %s is %s, from %v, after the one that ended at %v", k.RunID, c.Name, c.Status, c.StartedAt, ends[max(0, i-1)].EndedAt)
+		}
+	}
+}
+
+// transactions checks I11: each transactional step has written once if it is recorded, and
+// not at all otherwise.
+func (e *evidence) transactions(f *findings) {
+	rows := make(map[string][]string)
+	for _, x := range e.effects {
+		rows[x.run+"/"+x.step] = append(rows[x.run+"/"+x.step], x.value)
+	}
+	for _, k := range e.order {
+		for name, c := range k.history {
+			if c.Kind != "tx" || c.Status != "completed" {
+				continue
+			}
+			f.report.transactions++
+			place := k.RunID + "/" + name
+			if got := rows[place]; len(got) != 1 || got[0] != text(c.Output) {
+				f.wrong("I11: transaction %s is recorded with %s, and has written %v", place, c.Output, got)
+			}
+			delete(rows, place)
+		}
+	}
+	for place, values := range rows {
+		f.wrong("I11: transaction %s is not recorded, and has written %v", place, values)
+	}
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"encoding/json/jsontext"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/seed8ec063be/durable"
+)
+
+var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// good is the evidence of one order in which nothing is wrong, to be spoiled.
+func good() *evidence {
+	p := &plan{End: endsWell, Acts: []act{{Do: doStep, Name: "a0"}, {Do: doTx, Name: "a1"}, {Do: doSleep, Name: "a2", Ms: 10}, {Do: doOnce, Name: "a3"}, {Do: doUndo, Name: "a4"}}}
+	o := &order{id: "order-0", runID: "R", plan: p}
+	k := &known{
+		RunInfo: &durable.RunInfo{ID: o.id, RunID: "R", Status: durable.StatusCompleted, EndedAt: noon, Output: jsontext.Value(`["a0=x","a1=y","a2=","a3=z","a4="]`)},
+		history: map[string]durable.Checkpoint{
+			"a0": {Name: "a0", Kind: "step", Status: "completed", Output: jsontext.Value(`"x"`)},
+			"a1": {Name: "a1", Kind: "tx", Status: "completed", Output: jsontext.Value(`"y"`)},
+			"a2": {Name: "a2", Kind: "sleep", Status: "completed", NextAt: noon},
+			"a3": {Name: "a3", Kind: "step", Status: "completed", Output: jsontext.Value(`"z"`)},
+		},
+		plan: p, root: o,
+	}
+	end := *k.RunInfo
+	o.end = &end
+	kill := &known{RunInfo: &durable.RunInfo{ID: killerID, RunID: "K", Status: durable.StatusCancelled}}
+	e := &evidence{
+		load: &load{orders: []*order{o}}, talks: &talks{},
+		runs: map[string]*known{"R": k, "K": kill}, order: []*known{kill, k},
+		effects: []effect{{"R", "a1", "y"}},
+		events:  []durable.Event{{RunID: "R", Type: durable.EventCompleted}, {RunID: "K", Type: durable.EventCancelled}},
+		entries: []entry{
+			{Kind: kClaim, Writes: []write{{Run: "R", Epoch: 1}}},
+			{Kind: kEnter, Run: "R", Exec: "1"},
+			{Kind: kBegin, Run: "R", Exec: "1", Step: "a0", Do: doStep, Attempt: 1},
+			{Kind: kTry, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1"}}},
+			{Kind: kDid, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1", Outcome: written}}},
+			{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Do: doStep, Value: "x"},
+			{Kind: kBegin, Run: "R", Exec: "1", Step: "a1", Do: doTx, Attempt: 1},
+			{Kind: kAck, Run: "R", Exec: "1", Step: "a1", Do: doTx, Value: "y"},
+			{Kind: kAck, Run: "R", Exec: "1", Step: "a2", Do: doSleep, At: noon},
+			{Kind: kBegin, Run: "R", Exec: "1", Step: "a3", Do: doOnce, Attempt: 1},
+			{Kind: kAck, Run: "R", Exec: "1", Step: "a3", Do: doOnce, Value: "z"},
+		},
+	}
+	for range killerCrashes {
+		e.entries = append(e.entries, entry{Kind: kBegin, Run: "K", Step: "kill"})
+	}
+	return e
+}
+
+func (e *evidence) judged() *findings {
+	f := &findings{}
+	e.ledger(f)
+	e.ends(f)
+	e.plans(f)
+	e.transactions(f)
+	e.bounds(f)
+	return f
+}
+
+// The checker finds nothing wrong where nothing is, and each violation where it was planted.
+func TestChecker(t *testing.T) {
+	t.Parallel()
+	add := func(some ...entry) func(*evidence) {
+		return func(e *evidence) { e.entries = append(e.entries, some...) }
+	}
+	run := func(change func(*known)) func(*evidence) { return func(e *evidence) { change(e.runs["R"]) } }
+	for name, c := range map[string]struct {
+		spoil func(*evidence)
+		want  string // empty: all is well
+	}{
+		"nothing": {func(*evidence) {}, ""},
+		"a start is lost": {func(e *evidence) {
+			e.order = e.order[:1]
+			delete(e.runs, "R")
+		}, "I1: run order-0 is lost"},
+		"a checkpoint is lost":    {run(func(k *known) { delete(k.history, "a0") }), "I1: R/a0"},
+		"a step runs again":       {add(entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a0"}), "I2: R/a0"},
+		"a new execution runs it": {add(entry{Kind: kEnter, Run: "R", Exec: "2"}, entry{Kind: kBegin, Run: "R", Exec: "2", Step: "a0"}), "I2: R/a0"},
+		"a superseded one does":   {add(entry{Kind: kEnter, Run: "R", Exec: "2"}, entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a0"}), ""},
+		"once is twice":           {add(entry{Kind: kEnter, Run: "R", Exec: "2"}, entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a3", Do: doOnce}), "AtMostOnce: R/a3"},
+		"two answers":             {add(entry{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Value: "other"}), "I3: R/a0"},
+		"a value and a failure":   {add(entry{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Err: "meant"}), "I3: R/a0"},
+		"another value is recorded": {run(func(k *known) {
+			k.history["a0"] = durable.Checkpoint{Kind: "step", Status: "completed", Output: jsontext.Value(`"w"`)}
+		}), "I3: R/a0"},
+		"an old epoch writes":         {func(e *evidence) { e.entries[0].Writes[0].Epoch = 2 }, "I4: epoch 1 of run R"},
+		"an old epoch is fenced":      {func(e *evidence) { e.entries[0].Writes[0].Epoch, e.entries[4].Writes[0].Outcome = 2, fenced }, ""},
+		"an old write is answered":    {add(entry{Kind: kClaim, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kTry, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1"}}}, entry{Kind: kDid, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1", Outcome: written}}}), ""},
+		"an end changes":              {run(func(k *known) { k.Status = durable.StatusFailed }), "I5: run order-0 was completed"},
+		"an end is told twice":        {func(e *evidence) { e.events = append(e.events, e.events[0]) }, "I5: run R"},
+		"an end is not told":          {func(e *evidence) { e.events = e.events[1:] }, "I5: run R"},
+		"a cancel is forgotten":       {func(e *evidence) { e.load.orders[0].cancelled = true }, "I6: run order-0"},
+		"a run is stuck":              {run(func(k *known) { k.Status = durable.StatusWaiting }), "I7: run order-0"},
+		"an attempt too many":         {add(entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a1", Attempt: 13}), "I8: attempt 13"},
+		"the killer goes on":          {add(entry{Kind: kBegin, Run: "K", Step: "kill"}), "I8: the run that kills"},
+		"the killer never ran":        {func(e *evidence) { e.entries = e.entries[:len(e.entries)-killerCrashes] }, "I8: the run that kills"},
+		"a run fails for no reason":   {run(func(k *known) { k.Status, k.Err = durable.StatusFailed, &durable.RunError{Message: "no luck"} }), "I9: run R"},
+		"an output is wrong":          {run(func(k *known) { k.Output = jsontext.Value(`["a0=w","a1=y","a2=","a3=z","a4="]`) }), "I9: run R"},
+		"an output is short":          {run(func(k *known) { k.Output = jsontext.Value(`["a0=x"]`) }), "run R, which completed with 5 acts"},
+		"a transaction wrote twice":   {func(e *evidence) { e.effects = append(e.effects, e.effects[0]) }, "I11: transaction R/a1"},
+		"a transaction wrote nothing": {func(e *evidence) { e.effects = nil }, "I11: transaction R/a1"},
+		"a stray transaction":         {func(e *evidence) { e.effects = append(e.effects, effect{"R", "a7", "v"}) }, "I11: transaction R/a7"},
+		"a timer is early":            {func(e *evidence) { e.entries[8].At = noon.Add(-time.Second) }, "timer: R/a2"},
+		"undone without a reason":     {run(func(k *known) { k.history["a4"] = durable.Checkpoint{Status: "completed"} }), "run R has completed, and has undone"},
+		"cancelled by nobody":         {run(func(k *known) { k.Status = durable.StatusCancelled }), "which nobody asked for"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := good()
+			c.spoil(e)
+			got := e.judged().violations
+			found := slices.ContainsFunc(got, func(v string) bool { return strings.Contains(v, c.want) })
+			if c.want == "" && len(got) > 0 || c.want != "" && !found {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Operations of a talk, in their order, and whether one run can have answered them.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	type exchange struct {
+		q question
+		a answer
+	}
+	yes, no := answer{Said: saidYes}, func(s durable.Status) answer { return answer{Said: saidNo, Status: state(s)} }
+	get := func(s durable.Status, words string) exchange {
+		return exchange{question{Verb: verbGet}, answer{Said: saidYes, Status: state(s), Words: words}}
+	}
+	do := func(v verb) exchange { return exchange{question{Verb: v}, yes} }
+	word := func(w string) exchange { return exchange{question{Verb: verbSignal, Word: w}, yes} }
+	begun := []exchange{do(verbStart)}
+	enough := slices.Clone(begun)
+	for i := range heard {
+		enough = append(enough, word(fmt.Sprint(i)))
+	}
+	all := "[0 1 2 3 4 5]"
+	for name, c := range map[string]struct {
+		history []exchange
+		legal   bool
+	}{
+		"completes":                        {append(enough[:heard+1:heard+1], get(durable.StatusCompleted, all)), true},
+		"in another order":                 {append(enough[:heard+1:heard+1], get(durable.StatusCompleted, "[1 0 2 3 4 5]")), false},
+		"too soon":                         {append(enough[:heard:heard], get(durable.StatusCompleted, "")), false},
+		"one word twice":                   {append(enough[:heard:heard], word("0"), get(durable.StatusCompleted, "")), false},
+		"absent after a start":             {append(begun[:1:1], exchange{question{Verb: verbGet}, answer{Said: saidAbsent}}), false},
+		"completes though cancelled":       {append(enough[:heard+1:heard+1], do(verbCancel), get(durable.StatusCompleted, all)), false},
+		"cancelled":                        {append(begun[:1:1], do(verbCancel), get(durable.StatusCancelled, "")), true},
+		"cancelled by nobody":              {append(begun[:1:1], get(durable.StatusCancelled, "")), false},
+		"lives again":                      {append(begun[:1:1], do(verbCancel), get(durable.StatusCancelled, ""), get(durable.StatusWaiting, "")), false},
+		"ends twice":                       {append(enough[:heard+1:heard+1], get(durable.StatusCompleted, all), exchange{question{Verb: verbPause}, no(durable.StatusCancelled)}), false},
+		"waits while paused":               {append(begun[:1:1], do(verbPause), get(durable.StatusWaiting, "")), false},
+		"paused":                           {append(begun[:1:1], do(verbPause), get(durable.StatusPaused, ""), do(verbResume), get(durable.StatusWaiting, "")), true},
+		"paused by nobody":                 {append(begun[:1:1], get(durable.StatusPaused, "")), false},
+		"resumed and still paused":         {append(begun[:1:1], do(verbPause), do(verbResume), get(durable.StatusPaused, "")), false},
+		"resumed though not paused":        {append(begun[:1:1], do(verbResume)), false},
+		"a signal to what has ended":       {append(begun[:1:1], do(verbCancel), get(durable.StatusCancelled, ""), word("late")), false},
+		"a signal sent before, once ended": {append(enough[:heard+1:heard+1], get(durable.StatusCompleted, all), word("1")), true},
+	} {
+		var history []porcupine.Operation
+		for i, h := range c.history {
+			history = append(history, porcupine.Operation{Input: h.q, Output: h.a, Call: int64(2 * i), Return: int64(2*i + 1)})
+		}
+		if got := porcupine.CheckOperations(model, history); got != c.legal {
+			t.Errorf("%s: legal is %v, want %v", name, got, c.legal)
+		}
+	}
+}
+
+// A line that a kill has torn is passed over, and its neighbours are read.
+func TestTornLedger(t *testing.T) {
+	t.Parallel()
+	l, err := openLedger(filepath.Join(t.TempDir(), "ledger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	l.add(entry{Kind: kEnter, Run: "1"})
+	if _, err := l.file.WriteString("\n" + `{"k":`); err != nil {
+		t.Fatal(err)
+	}
+	l.add(entry{Kind: kEnter, Run: "2"})
+	all, err := l.read()
+	if err != nil || len(all) != 2 || all[0].Run != "1" || all[1].Run != "2" || all[1].Pid != os.Getpid() {
+		t.Errorf("got %+v, %v", all, err)
+	}
+}
+
+// A soak in which a fault did not occur proves nothing, and says so.
+func TestFaultsMustOccur(t *testing.T) {
+	t.Parallel()
+	full := report{kill9: 1, sigstop: 1, immediate: 1, terminated: 1, fenced: 1, operations: 1, transactions: 1, undone: 1, linear: "ok"}
+	set := settings{store: "postgres"}
+	if err := full.tell(set); err != nil {
+		t.Error(err)
+	}
+	for name, spoil := range map[string]func(*report){
+		"kill -9": func(r *report) { r.kill9 = 0 }, "SIGSTOP": func(r *report) { r.sigstop = 0 }, "immediate": func(r *report) { r.immediate = 0 },
+		"fenced": func(r *report) { r.fenced = 0 }, "1 violations": func(r *report) { r.violations = []string{"x"} },
+	} {
+		r := full
+		spoil(&r)
+		if err := r.tell(set); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if err := errors.Join(settings{store: "mysql", seconds: 60}.check(nil), settings{store: "sqlite", seconds: 1}.check(nil)); err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("wrong settings: %v", err)
+	}
+}

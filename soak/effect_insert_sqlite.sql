@@ -1,0 +1,2 @@
+-- The write of one transactional step.
+INSERT INTO soak_effect (run, step, value) VALUES (?, ?, ?)

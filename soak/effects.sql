@@ -1,0 +1,2 @@
+-- All that transactions wrote.
+SELECT run, step, value FROM soak_effect

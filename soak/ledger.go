@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json/v2"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// kind says what an entry tells.
+type kind string
+
+const (
+	kEnter kind = "enter" // an execution of a run's function begins
+	kBegin kind = "begin" // a step's function is called
+	kAck   kind = "ack"   // a durable call has answered: Value, or Err
+	kToken kind = "token" // a token to be completed, in Value
+	kClaim kind = "claim" // runs were claimed
+	kTry   kind = "try"   // a batch is about to be committed
+	kDid   kind = "did"   // it was committed, and this came of it
+	kLeak  kind = "leak"  // goroutines that were left at a worker's end
+)
+
+// entry is one line of the ledger. Which fields it has, its kind says.
+type entry struct {
+	Kind    kind      `json:"k"`
+	Pid     int       `json:"pid"`
+	At      time.Time `json:"at"`
+	Run     string    `json:"run,omitzero"`  // its UUID
+	Exec    string    `json:"exec,omitzero"` // which execution of it
+	Step    string    `json:"step,omitzero"`
+	Do      deed      `json:"do,omitzero"`
+	Attempt int       `json:"n,omitzero"`
+	Value   string    `json:"v,omitzero"`
+	Err     string    `json:"err,omitzero"`
+	Batch   int64     `json:"batch,omitzero"` // its number in the process
+	Writes  []write   `json:"w,omitzero"`
+}
+
+// write is one guarded write of a run's owner, or, in a claim, the run and its new epoch.
+type write struct {
+	Run     string `json:"r"`
+	Epoch   int32  `json:"e"`
+	What    string `json:"s,omitzero"` // the step with its state and attempt, or the run's new state
+	Outcome string `json:"o,omitzero"`
+}
+
+// ledger is a file to which processes append. Each entry is one write(2) in append mode: entries
+// of several processes never mix, and their order in the file is that in which they were
+// written. SIGKILL can tear one where it crosses a page; so each begins a line of its own, and
+// a line that is no entry is the last word of a process that was killed.
+type ledger struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+func openLedger(path string) (*ledger, error) {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &ledger{file: f}, nil
+}
+
+// add appends an entry. A ledger that cannot be written proves nothing: the process ends.
+func (l *ledger) add(e entry) {
+	e.Pid, e.At = os.Getpid(), time.Now()
+	line, err := json.Marshal(e)
+	if err == nil {
+		l.mu.Lock()
+		_, err = l.file.Write(slices.Concat([]byte("\n"), line, []byte("\n")))
+		l.mu.Unlock()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "soak: the ledger:", err)
+		os.Exit(3)
+	}
+}
+
+func (l *ledger) close() error { return l.file.Close() }
+
+// tail reads a ledger as it grows.
+type tail struct {
+	file *os.File
+	in   *bufio.Reader
+	part []byte // of a line whose end is not written yet
+}
+
+func (l *ledger) tail() (*tail, error) {
+	f, err := os.Open(l.file.Name())
+	if err != nil {
+		return nil, err
+	}
+	return &tail{file: f, in: bufio.NewReaderSize(f, 1<<20)}, nil
+}
+
+// more answers the entries that have come since the last call.
+func (t *tail) more() (all []entry, err error) {
+	for {
+		line, err := t.in.ReadBytes('\n')
+		t.part = append(t.part, line...)
+		if err == io.EOF {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var e entry
+		if json.Unmarshal(t.part, &e) == nil {
+			all = append(all, e)
+		}
+		t.part = t.part[:0]
+	}
+}
+
+func (t *tail) close() error { return t.file.Close() }
+
+// read answers all entries.
+func (l *ledger) read() ([]entry, error) {
+	t, err := l.tail()
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	return t.more()
+}
+
+// keep copies the ledger into a folder.
+func (l *ledger) keep(folder string) error {
+	from, err := os.Open(l.file.Name())
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.Create(filepath.Join(folder, "ledger.jsonl"))
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(to, from); err != nil {
+		to.Close()
+		return err
+	}
+	return to.Close()
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/postgres"
+	"github.com/seed8ec063be/durable/sqlite"
+)
+
+//go:embed effect_table.sql
+var effectTable string
+
+//go:embed effect_insert_postgres.sql
+var effectInsertPostgres string
+
+//go:embed effect_insert_sqlite.sql
+var effectInsertSQLite string
+
+//go:embed effects.sql
+var effectsQuery string
+
+// place is where a soak happens: a database, and a folder for what is outside of it.
+type place struct {
+	Store   string // postgres or sqlite
+	Address string // a URL or a file
+	Folder  string
+
+	server *pgtest.Server // of the parent; nil for SQLite
+}
+
+// transaction is a Tx step of the store that writes one row.
+type transaction = func(c *durable.Ctx, name string, value func(context.Context) string) (string, error)
+
+// provide makes a fresh place.
+func provide(ctx context.Context, set settings) (place, error) {
+	folder, err := os.MkdirTemp("", "durable-soak-")
+	if err != nil {
+		return place{}, err
+	}
+	p := place{Store: set.store, Folder: folder, Address: filepath.Join(folder, "durable.db")}
+	if set.store == "postgres" {
+		p.server, err = pgtest.Start(ctx, pgtest.Options{})
+		if err != nil {
+			return place{}, fmt.Errorf("start a server: %w", err)
+		}
+		p.Address = p.server.URL()
+	}
+	return p, p.prepare(ctx)
+}
+
+// prepare makes the tables, and the one of the transactions' effects.
+func (p place) prepare(ctx context.Context) error {
+	s, _, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if own, ok := s.(*sqlite.Store); ok {
+		_, err := own.Writer().ExecContext(ctx, effectTable)
+		return err
+	}
+	conn, err := pgx.Connect(ctx, p.Address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, effectTable)
+	return err
+}
+
+// open connects to the database.
+func (p place) open(ctx context.Context) (durable.Store, transaction, error) {
+	if p.Store == "sqlite" {
+		s, err := sqlite.Open(p.Address)
+		return s, func(c *durable.Ctx, name string, value func(context.Context) string) (string, error) {
+			return sqlite.Tx(c, name, func(ctx context.Context, tx *sql.Tx) (string, error) {
+				v := value(ctx)
+				_, err := tx.ExecContext(ctx, effectInsertSQLite, c.RunID(), name, v)
+				return v, err
+			}, durable.Retry(tries))
+		}, err
+	}
+	s, err := postgres.Open(ctx, p.Address)
+	return s, func(c *durable.Ctx, name string, value func(context.Context) string) (string, error) {
+		return postgres.Tx(c, name, func(ctx context.Context, tx pgx.Tx) (string, error) {
+			v := value(ctx)
+			_, err := tx.Exec(ctx, effectInsertPostgres, c.RunID(), name, v)
+			return v, err
+		}, durable.Retry(tries))
+	}, err
+}
+
+// effect is one row of a transaction.
+type effect struct{ run, step, value string }
+
+// effects reads all rows of transactions.
+func (p place) effects(ctx context.Context, s durable.Store) (all []effect, err error) {
+	scan := func(row interface{ Scan(...any) error }) error {
+		var e effect
+		err := row.Scan(&e.run, &e.step, &e.value)
+		all = append(all, e)
+		return err
+	}
+	if own, ok := s.(*sqlite.Store); ok {
+		rows, err := own.Writer().QueryContext(ctx, effectsQuery)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := scan(rows); err != nil {
+				return nil, err
+			}
+		}
+		return all, rows.Err()
+	}
+	conn, err := pgx.Connect(ctx, p.Address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, effectsQuery)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return nil, err
+		}
+	}
+	return all, rows.Err()
+}
+
+func (p place) ledger() (*ledger, error) { return openLedger(filepath.Join(p.Folder, "ledger.jsonl")) }
+
+// logger writes the engines' warnings to standard error if DURABLE_SOAK_LOG is set: during
+// faults there are many.
+func (p place) logger() *slog.Logger {
+	if os.Getenv("DURABLE_SOAK_LOG") == "" {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// remove ends the server and deletes the folder.
+func (p place) remove() error {
+	if p.server != nil {
+		if err := p.server.Close(); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(p.Folder)
+}

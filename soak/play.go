@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+var (
+	errMeant = durable.RegisterError("soak.meant", errors.New("as planned"))
+	tries    = durable.Fixed(50*time.Millisecond, 12) // of what ends well in the end
+)
+
+// player executes plans.
+type player struct {
+	book   *ledger
+	folder string // for marks outside of the database
+	// tx writes a row for the step, in a transaction of the store.
+	tx    func(c *durable.Ctx, name string, value func(context.Context) string) (string, error)
+	order *durable.Workflow[plan, []string]
+}
+
+func newPlayer(book *ledger, folder string) *player {
+	p := &player{book: book, folder: folder}
+	p.order = durable.Define("order", p.play)
+	return p
+}
+
+// execution is one execution of one run.
+type execution struct {
+	*player
+	c   *durable.Ctx
+	run string
+	id  string
+}
+
+func (p *player) play(c *durable.Ctx, in plan) ([]string, error) {
+	x := &execution{player: p, c: c, run: c.RunID(), id: rand.Text()}
+	x.book.add(entry{Kind: kEnter, Run: x.run, Exec: x.id})
+	out := make([]string, 0, len(in.Acts))
+	for _, a := range in.Acts {
+		v, err := x.do(a)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a.Name+"="+v)
+	}
+	switch in.End {
+	case endsFailed:
+		return nil, errMeant
+	case endsPanic:
+		panic(errMeant.Error())
+	}
+	return out, nil
+}
+
+// do executes one act. What the record holds, a failure too, is a value to go on with;
+// an error means that the run leaves, or must end.
+func (x *execution) do(a act) (string, error) {
+	switch a.Do {
+	case doStep:
+		return x.step(x.c, a, a.Name)
+	case doFlaky:
+		return x.step(x.c, a, a.Name, durable.Retry(durable.Fixed(a.time(), 12)))
+	case doDoomed:
+		return x.step(x.c, a, a.Name, durable.Retry(durable.Fixed(a.time(), a.N)))
+	case doOnce:
+		return x.step(x.c, a, a.Name, durable.AtMostOnce())
+	case doVerify:
+		return x.step(x.c, a, a.Name, durable.Verify(func(context.Context) (string, bool, error) { return x.marked(a.Name) }))
+	case doNaN:
+		_, err := x.c.Step(a.Name, func(ctx context.Context) (float64, error) {
+			x.begin(ctx, a, a.Name)
+			return math.NaN(), nil
+		})
+		return x.ack(a, a.Name, "", err)
+	case doTx:
+		v, err := x.tx(x.c, a.Name, func(ctx context.Context) string {
+			x.begin(ctx, a, a.Name)
+			return rand.Text()
+		})
+		return x.ack(a, a.Name, v, err)
+	case doSleep:
+		return x.ack(a, a.Name, "", x.c.Sleep(a.Name, a.time()))
+	case doReceive:
+		x.book.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do})
+		v, err := x.c.Receive[string](a.Name)
+		return x.ack(a, a.Name, v, err)
+	case doWithin:
+		x.book.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do})
+		v, err := x.c.Receive[string](a.Name, durable.Within(a.time()), durable.Else(nothing))
+		return x.ack(a, a.Name, v, err)
+	case doAwait:
+		wait := x.c.Awaitable[string](a.Name)
+		x.book.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do, Value: wait.Token()})
+		v, err := wait.Wait()
+		return x.ack(a, a.Name, v, err)
+	case doUndo:
+		return "", x.c.Compensate(a.Name, func(ctx context.Context) error {
+			x.begin(ctx, a, a.Name)
+			return nil
+		}, durable.Retry(tries))
+	case doChanged:
+		return x.changed(a)
+	}
+	return x.several(a)
+}
+
+// nothing is what goes on in place of a signal that did not come in time.
+const nothing = "nothing came"
+
+// several executes an act of several calls.
+func (x *execution) several(a act) (string, error) {
+	switch a.Do {
+	case doMap:
+		items := make([]int, a.N)
+		for i := range items {
+			items[i] = i
+		}
+		out, err := x.c.Map(a.Name, items, func(ctx context.Context, i int) (string, error) {
+			x.begin(ctx, a, fmt.Sprintf("%s/%d", a.Name, i))
+			return rand.Text(), nil
+		})
+		for i, v := range out {
+			if err == nil {
+				_, err = x.ack(a, fmt.Sprintf("%s/%d", a.Name, i), v, nil)
+			}
+		}
+		return strings.Join(out, ","), err
+	case doBranches:
+		out, err := durable.All(x.branches(a)...)
+		return strings.Join(out, ","), err
+	case doAny:
+		rest := durable.KeepRest
+		if a.N%2 == 0 {
+			rest = durable.CancelRest
+		}
+		i, v, err := durable.Any(x.c, a.Name, rest, x.branches(a)...)
+		return x.ack(a, a.Name, fmt.Sprint(i, " ", v), err)
+	case doQuorum:
+		which, err := durable.Quorum(x.c, a.Name, a.N-1, durable.KeepRest, x.branches(a)...)
+		return x.ack(a, a.Name, fmt.Sprint(which), err)
+	case doChild:
+		out, err := x.c.Child(a.Name, x.order, *a.Plan)
+		return x.ack(a, a.Name, strings.Join(out, ";"), err)
+	case doLeave:
+		_, err := x.c.StartChild(a.Name, x.order, *a.Plan, durable.Detached())
+		return "", err
+	}
+	return "", fmt.Errorf("the deed %q is not known", a.Do)
+}
+
+// branches are a.N branches of two steps each.
+func (x *execution) branches(a act) (all []*durable.Future[string]) {
+	for i := range a.N {
+		branch := fmt.Sprintf("%s-%d", a.Name, i)
+		all = append(all, x.c.Go(branch, func(c *durable.Ctx) (string, error) {
+			v, err := x.step(c, act{Do: doStep, Name: "one", Ms: 10 * i}, branch+"/one")
+			if err != nil {
+				return "", err
+			}
+			w, err := x.step(c, act{Do: doStep, Name: "two"}, branch+"/two")
+			return v + "+" + w, err
+		}))
+	}
+	return all
+}
+
+// step is one Step; place is its name with the scope.
+func (x *execution) step(c *durable.Ctx, a act, place string, opts ...durable.StepOption) (string, error) {
+	v, err := c.Step(a.Name, func(ctx context.Context) (string, error) {
+		x.begin(ctx, a, place)
+		if a.Do == doDoomed || a.Do == doFlaky && durable.Attempt(ctx) <= a.N {
+			return "", errMeant
+		}
+		if a.Ms > 0 && a.Do != doFlaky {
+			done := time.NewTimer(a.time())
+			defer done.Stop()
+			select {
+			case <-done.C:
+			case <-ctx.Done():
+				return "", context.Cause(ctx)
+			}
+		}
+		if a.Do == doVerify {
+			return x.mark(a.Name)
+		}
+		return rand.Text(), nil
+	}, opts...)
+	return x.ack(a, place, v, err)
+}
+
+// changed is a step the first time it comes here, and a sleep from then on.
+func (x *execution) changed(a act) (string, error) {
+	f, err := os.OpenFile(filepath.Join(x.folder, "changed-"+x.run), os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_ = f.Close()
+		if _, err = x.step(x.c, act{Do: doStep, Name: a.Name}, a.Name); err != nil {
+			return "", err
+		}
+	} else if err := x.c.Sleep(a.Name, 0); err != nil {
+		return "", err
+	}
+	return "", x.c.Sleep(a.Name+"-park", a.time())
+}
+
+// mark writes a value outside of the database, once; marked reads it.
+func (x *execution) mark(name string) (string, error) {
+	path := filepath.Join(x.folder, "mark-"+x.run+"-"+name)
+	f, err := os.CreateTemp(x.folder, "new-")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(f.Name())
+	value := rand.Text()
+	_, err = f.WriteString(value)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", err
+	}
+	if err := os.Link(f.Name(), path); errors.Is(err, os.ErrExist) { // by a process that was superseded
+		value, _, err = x.marked(name)
+		return value, err
+	} else if err != nil {
+		return "", err
+	}
+	return value, nil
+}
+
+func (x *execution) marked(name string) (string, bool, error) {
+	b, err := os.ReadFile(filepath.Join(x.folder, "mark-"+x.run+"-"+name))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", false, nil
+	}
+	return string(b), err == nil, err
+}
+
+// begin notes that a step's function was called.
+func (x *execution) begin(ctx context.Context, a act, place string) {
+	x.book.add(entry{Kind: kBegin, Run: x.run, Exec: x.id, Step: place, Do: a.Do, Attempt: durable.Attempt(ctx)})
+}
+
+// ack notes what a durable call has answered, if that is recorded: a value, or a failure,
+// with which the plan goes on.
+func (x *execution) ack(a act, place, value string, err error) (string, error) {
+	var step *durable.StepError
+	var child *durable.RunError
+	e := entry{Kind: kAck, Run: x.run, Exec: x.id, Step: place, Do: a.Do, Value: value}
+	switch {
+	case err == nil:
+	case errors.Is(err, durable.ErrSuspended), x.c.Err() != nil:
+		return "", err
+	case errors.As(err, &step):
+		e.Value, e.Err = "", reason(err)
+	case errors.As(err, &child): // which may itself have diverged
+		e.Value, e.Err = "", "child "+string(child.Status)
+	default:
+		return "", err
+	}
+	x.book.add(e)
+	if e.Err != "" {
+		return "!" + e.Err, nil
+	}
+	return value, nil
+}
+
+// reason is the kind of a step's failure.
+func reason(err error) string {
+	for text, kind := range map[string]error{
+		"meant": errMeant, "unknown": durable.ErrOutcomeUnknown, "encode": durable.ErrNotEncodable, "timeout": durable.ErrTimeout,
+	} {
+		if errors.Is(err, kind) {
+			return text
+		}
+	}
+	return err.Error()
+}
+
+// text is a value as the history holds it.
+func text(b []byte) string {
+	var s string
+	if json.Unmarshal(b, &s) != nil {
+		return string(b)
+	}
+	return s
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// watched is a store that notes in the ledger what a worker claims, tries to write, and was
+// answered. It implements engine.Probed, so that Tx finds the store beneath.
+type watched struct {
+	store.Store
+	book  *ledger
+	batch atomic.Int64
+}
+
+// Commit implements store.Store.
+func (s *watched) Commit(ctx context.Context, b *store.Batch) error {
+	e := entry{Kind: kTry, Batch: s.batch.Add(1), Writes: writes(b)}
+	if len(e.Writes) == 0 { // starts and signals have no owner
+		return s.Store.Commit(ctx, b)
+	}
+	s.book.add(e)
+	if err := s.Store.Commit(ctx, b); err != nil {
+		return err
+	}
+	e.Kind, e.Writes = kDid, writes(b)
+	s.book.add(e)
+	return nil
+}
+
+// writes are those of a batch that an epoch guards.
+func writes(b *store.Batch) (all []write) {
+	step := func(s *store.Step, o store.Outcome) {
+		all = append(all, write{
+			Run: s.RunID.String(), Epoch: s.Epoch, What: fmt.Sprintf("%s %v %d", engine.Shown(s.Name), s.Status, s.Attempt), Outcome: outcomes[o],
+		})
+	}
+	for _, w := range b.Steps {
+		step(&w.Step, w.Outcome)
+	}
+	for _, w := range b.Receives {
+		step(&w.Step, w.Outcome)
+	}
+	for _, w := range b.Runs {
+		all = append(all, write{Run: w.ID.String(), Epoch: w.Epoch, What: w.Status.String(), Outcome: outcomes[w.Outcome]})
+	}
+	return all
+}
+
+const (
+	written = "written"
+	fenced  = "fenced"
+)
+
+var outcomes = map[store.Outcome]string{store.Written: written, store.Adopted: "adopted", store.Fenced: fenced, store.Locked: "locked"}
+
+// Claim implements store.Store.
+func (s *watched) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+	c, err := s.Store.Claim(ctx, q)
+	if err != nil || len(c.Runs) == 0 {
+		return c, err
+	}
+	e := entry{Kind: kClaim}
+	for _, r := range c.Runs {
+		e.Writes = append(e.Writes, write{Run: r.Run.ID.String(), Epoch: r.Run.Epoch})
+	}
+	s.book.add(e)
+	return c, nil
+}
+
+// Probe implements engine.Probed.
+func (s *watched) Probe() engine.Probe { return silent{} }
+
+// Beneath implements engine.Probed.
+func (s *watched) Beneath() store.Store { return s.Store }
+
+// silent is a probe that changes nothing.
+type silent struct{}
+
+// Attach implements engine.Probe.
+func (silent) Attach(*engine.Engine) {}
+
+// Clock implements engine.Probe.
+func (silent) Clock() engine.Clock { return nil }
+
+// Called implements engine.Probe.
+func (silent) Called(engine.Call) {}
+
+// Attempt implements engine.Probe.
+func (silent) Attempt(_ context.Context, _ engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
+	return next()
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// jobVariable makes this program a worker; its value is a job as JSON. It is no argument, which
+// other users could read: an address may hold a password.
+const jobVariable = "DURABLE_SOAK_JOB"
+
+// job is what a worker process is to do.
+type job struct {
+	Place  place
+	Killer bool // it executes the run that kills its process, and nothing else
+}
+
+const (
+	// lease is short, so that stopped processes lose theirs often.
+	lease = 1500 * time.Millisecond
+	// parkAfter is short, so that runs leave memory often.
+	parkAfter = 300 * time.Millisecond
+	// crashes is how often a run may lose its process. No plan kills its own, so only the
+	// killer is held to the lower bound.
+	crashes       = 50
+	killerCrashes = 3
+)
+
+// work is the main function of a worker: it executes runs until its standard input ends.
+func work(text string) int {
+	if err := employ(text); err != nil {
+		fmt.Fprintln(os.Stderr, "soak: worker:", err)
+		return 1
+	}
+	return 0
+}
+
+func employ(text string) error {
+	var j job
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		return err
+	}
+	book, err := j.Place.ledger()
+	if err != nil {
+		return err
+	}
+	defer book.close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // its end is all there is to learn
+		stop()
+	}()
+	if err := serve(ctx, &j, book); err != nil {
+		return err
+	}
+	if err := goleak.Find(goleak.IgnoreTopFunction("main.work")); err != nil {
+		book.add(entry{Kind: kLeak, Err: err.Error()})
+	}
+	return nil
+}
+
+// serve runs one engine until ctx ends.
+func serve(ctx context.Context, j *job, book *ledger) error {
+	base, tx, err := j.Place.open(ctx)
+	for errors.Is(err, durable.ErrUnavailable) && wait(ctx, 50*time.Millisecond) == nil { // the server is down
+		base, tx, err = j.Place.open(ctx)
+	}
+	if ctx.Err() != nil && err != nil {
+		return nil // it was asked to end before it had begun
+	}
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	p := newPlayer(book, j.Place.Folder)
+	p.tx = tx
+	cfg := durable.Config{
+		Workflows: []durable.Definition{p.order, talk}, Concurrency: 64, MaxCrashes: crashes,
+		Lease: lease, ParkAfter: parkAfter, Grace: time.Second, Logger: j.Place.logger(),
+	}
+	if j.Killer {
+		cfg.Workflows, cfg.MaxCrashes = []durable.Definition{killer(book)}, killerCrashes
+	}
+	e, err := durable.New(&watched{Store: base, book: book}, cfg)
+	if err != nil {
+		return err
+	}
+	if err := e.Run(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// killer is a run that kills its process.
+func killer(book *ledger) *durable.Workflow[int, int] {
+	return durable.Define(killerID, func(c *durable.Ctx, _ int) (int, error) {
+		return 0, c.Do("kill", func(ctx context.Context) error {
+			book.add(entry{Kind: kBegin, Run: c.RunID(), Step: "kill", Attempt: durable.Attempt(ctx)})
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			<-ctx.Done() // the signal is on its way
+			return context.Cause(ctx)
+		})
+	})
+}
+
+// killerID is the ID of the killer's run, and its workflow.
+const killerID = "killer"

@@ -10,7 +10,7 @@ SECONDS ?= 60
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-saga sleepers model soak test lint fmt compiler
+.PHONY: help demo demo-saga sleepers bench bench-plot model soak test lint fmt compiler
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,12 @@ demo-saga: ## orders with payments, approvals, shipping and refunds, in workers 
 
 sleepers: ## what 100,000 sleeping runs cost, and how late they wake (STORE=postgres)
 	@go run ./examples/sleepers -store $(STORE)
+
+bench: ## measure durable against what the database can do and a naive design, about five minutes (ARGS="-mode takeover")
+	@go run ./bench $(ARGS)
+
+bench-plot: ## draw docs/bench.svg from bench.json
+	go run ./bench/plot -o docs/bench.svg bench.json
 
 model: ## random operations on both stores against a model in memory (not yet part of make test)
 	go test -tags model -count=1 ./internal/store/model

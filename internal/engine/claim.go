@@ -33,7 +33,7 @@ func (w *worker) claimLoop(ctx context.Context) {
 			}
 			continue
 		}
-		taken, next, err := w.claim(slots)
+		taken, more, next, err := w.claim(slots)
 		switch {
 		case err != nil:
 			w.log.Warn("could not claim runs; trying again", telemetry.KeyError, err)
@@ -41,7 +41,7 @@ func (w *worker) claimLoop(ctx context.Context) {
 				return
 			}
 			failed = min(2*failed, longWait)
-		case taken == slots: // there may be more
+		case more:
 			poll, failed = basePoll, firstWait
 		default:
 			failed = firstWait
@@ -55,8 +55,9 @@ func (w *worker) claimLoop(ctx context.Context) {
 	}
 }
 
-// claim takes up to slots runs, slots that the caller acquired, and enters them.
-func (w *worker) claim(slots int) (taken int, next time.Time, err error) {
+// claim takes up to slots runs, slots that the caller acquired, and enters them. It also says
+// whether there may be more.
+func (w *worker) claim(slots int) (taken int, more bool, next time.Time, err error) {
 	// Not the loop's context: a claim given up in flight may have taken runs.
 	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
@@ -66,10 +67,14 @@ func (w *worker) claim(slots int) (taken int, next time.Time, err error) {
 		q.Suspects = min(q.Suspects, rand.IntN(2))
 	}
 	q.Limit = slots - q.Suspects
-	claims, err := w.e.store.Claim(ctx, q)
+	claims, err := w.take(ctx, q)
+	if err == nil && len(claims.Runs) == 0 && q.Limit == 0 { // the slot was kept for a suspect, and there is none
+		q.Suspects, q.Limit = 0, slots
+		claims, err = w.take(ctx, q)
+	}
 	if err != nil {
 		w.release(slots)
-		return 0, time.Time{}, err
+		return 0, false, time.Time{}, err
 	}
 	for i := range claims.Runs {
 		c := &claims.Runs[i]
@@ -82,7 +87,29 @@ func (w *worker) claim(slots int) (taken int, next time.Time, err error) {
 		w.enter(c.Run, c.History, w.late(&c.Run, q.Now))
 	}
 	w.release(slots - taken)
-	return len(claims.Runs), claims.Next, nil
+	return len(claims.Runs), full(&q, claims.Runs), claims.Next, nil
+}
+
+// full reports whether a claim got as many runs, suspects aside, as it asked for: then there
+// may be more.
+func full(q *store.ClaimQuery, got []store.Claimed) bool {
+	ordinary := 0
+	for i := range got {
+		if got[i].Run.Crashes < store.SuspectAfter {
+			ordinary++
+		}
+	}
+	return ordinary >= q.Limit
+}
+
+// take asks the store.
+func (w *worker) take(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+	claims, err := w.e.store.Claim(ctx, q)
+	if err == nil {
+		w.e.counts.claims.Add(1)
+		w.e.counts.claimed.Add(int64(len(claims.Runs)))
+	}
+	return claims, err
 }
 
 // late is the schedule latency of a claim: how long ago its run was made claimable,

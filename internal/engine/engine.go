@@ -78,6 +78,7 @@ type Engine struct {
 	probe   Probe        // of a test, else nil
 	beneath store.Store  // store, or what a probed one stands before
 	awaited atomic.Int32 // callers of Await
+	counts  counts
 
 	mu      sync.Mutex
 	session *session // nil while nobody needs a worker

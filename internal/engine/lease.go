@@ -77,6 +77,8 @@ func (w *worker) renew(ctx context.Context, held []*run) error {
 	if err != nil {
 		return err
 	}
+	w.e.counts.renewals.Add(1)
+	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost)))
 	w.e.clock.set(pulse.Now, asked)
 	lost := make(map[uuid.UUID]bool, len(pulse.Lost))
 	for _, id := range pulse.Lost {

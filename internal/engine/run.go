@@ -118,6 +118,7 @@ func (r *run) logger() *slog.Logger {
 // exec calls the workflow function and writes what became of the run.
 func (r *run) exec(late time.Duration) {
 	tel := r.e.tel
+	r.e.counts.entered.Add(1)
 	tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
 	defer r.left()
 	defer r.endHard(errEnded)
@@ -317,6 +318,7 @@ func (r *run) parting(s *suspension) *store.RunWrite {
 }
 
 func (r *run) report(outcome, errorType string, lifetime time.Duration) {
+	r.e.counts.left(outcome)
 	r.e.tel.Left(r.ctx, r.row.Workflow, r.row.Queue, outcome, errorType, lifetime)
 	telemetry.EndSpan(r.span, outcome, errorType)
 }

@@ -69,6 +69,7 @@ type Journal struct {
 	commit   Commit
 	observe  func(Flush)
 	patience time.Duration
+	counters counters
 
 	ctx    context.Context // of all flushes; ends when Close gives up waiting
 	cancel context.CancelFunc
@@ -202,7 +203,9 @@ func (j *Journal) flush(entries []*Entry, batch *store.Batch) {
 	}
 	began := time.Now()
 	retries, err := j.persist(batch)
-	j.observe(Flush{Items: batch.Len(), Bytes: bytes, Took: time.Since(began), Retries: retries})
+	took := time.Since(began)
+	j.counters.flushed(batch.Len(), bytes, took, retries, err)
+	j.observe(Flush{Items: batch.Len(), Bytes: bytes, Took: took, Retries: retries})
 	if err != nil && len(entries) > 1 && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrClosed) {
 		half := len(entries) / 2
 		j.flush(entries[:half], batch)

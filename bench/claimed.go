@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/bench/result"
+)
+
+// claimed measures workflows that another process starts, and this one claims and executes,
+// so many at once. The other process keeps twice as many in the database, so that there is
+// always one to claim. It starts what it is told to, in one transaction, and is told as
+// often as runs end here.
+func (b *bench) claimed(at *site, callers int, opening int64) (_ *sample, err error) {
+	before, err := at.gauge(b.ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := define(b.steps, b.payload)
+	here, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: callers})
+	if err != nil {
+		return nil, err
+	}
+	dismissed := false
+	defer func() {
+		if !dismissed {
+			err = errors.Join(err, here.dismiss())
+		}
+	}()
+	there, err := at.spawn(job{Role: "starter", Steps: b.steps, Payload: b.payload})
+	if err != nil {
+		return nil, err
+	}
+	f := &feed{there: there, engine: here.engine, workflow: w, ahead: int64(2 * callers)}
+	m, err := f.measure(b.ctx, b.warm(), b.window, here.store)
+	if err = errors.Join(err, there.stop()); err != nil {
+		return nil, err
+	}
+	if err := f.finish(b.ctx); err != nil {
+		return nil, err
+	}
+	stats := here.engine.Stats()
+	dismissed = true
+	if err := here.dismiss(); err != nil {
+		return nil, err
+	}
+	after, err := at.gauge(b.ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.sample(b.ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	s.journal(stats)
+	s.spent(at, before, after, opening, int(stats.Ended), b.steps, stats)
+	return s, nil
+}
+
+// feed keeps runs coming.
+type feed struct {
+	there    *process
+	engine   *durable.Engine
+	workflow *tenSteps
+	ahead    int64 // runs that are in the database and have not ended
+	asked    int64
+}
+
+// measured is a window, and how many runs ended and steps were done in it.
+type measured struct {
+	from, to time.Time // on the database's clock
+	took     time.Duration
+	ended    int64
+	steps    int64
+}
+
+// stall is how long nothing may end before the measurement has failed.
+const stall = 20 * time.Second
+
+func (f *feed) measure(ctx context.Context, warm, window time.Duration, s durable.Store) (m measured, err error) {
+	// Until the first has ended the other process is not yet at work.
+	if err := f.until(ctx, func() bool { return f.engine.Stats().Ended > 0 }); err != nil {
+		return m, err
+	}
+	timer := time.Now().Add(warm)
+	if err := f.until(ctx, func() bool { return time.Now().After(timer) }); err != nil {
+		return m, err
+	}
+	if m.from, err = s.Now(ctx); err != nil {
+		return m, err
+	}
+	began, ended, steps := time.Now(), f.engine.Stats().Ended, f.workflow.done.Load()
+	if err := f.until(ctx, func() bool { return time.Since(began) >= window && f.engine.Stats().Ended > ended }); err != nil {
+		return m, err
+	}
+	m.ended, m.steps, m.took = f.engine.Stats().Ended-ended, f.workflow.done.Load()-steps, time.Since(began)
+	m.to, err = s.Now(ctx)
+	return m, err
+}
+
+// until asks for new runs as others end, until it is enough.
+func (f *feed) until(ctx context.Context, enough func() bool) error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	ended, moved := int64(-1), time.Now()
+	for !enough() {
+		now := f.engine.Stats().Ended
+		if now != ended {
+			ended, moved = now, time.Now()
+		} else if time.Since(moved) > stall {
+			return fmt.Errorf("no run has ended for %v: %+v", stall, f.engine.Stats())
+		}
+		if more := f.ahead + now - f.asked; more > 0 {
+			if err := f.there.tell(more); err != nil {
+				return err
+			}
+			f.asked += more
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// finish waits until all that was asked for has ended, so that nothing is left to whoever
+// comes next. The other process has ended, so all of it is started.
+func (f *feed) finish(ctx context.Context) error {
+	f.ahead = 0
+	return f.until(ctx, func() bool { return f.engine.Stats().Ended >= f.asked })
+}
+
+// start is the other process: it starts as many runs as it is told to, and ends when all
+// of them are started.
+func start(ctx context.Context, j *job, s durable.Store, said <-chan string) error {
+	ctx = context.WithoutCancel(ctx) // what was asked for is started, even if no more is
+	w := define(j.Steps, j.Payload)
+	e, err := durable.New(s, durable.Config{})
+	if err != nil {
+		return err
+	}
+	for {
+		n, open, err := hear(said)
+		if err != nil {
+			return err
+		}
+		for n > 0 {
+			items := make([]durable.Item[int], min(n, 500))
+			for i := range items {
+				items[i].Input = 1
+			}
+			if _, err := w.StartMany(ctx, e, items); err != nil {
+				return err
+			}
+			n -= len(items)
+		}
+		if !open {
+			return nil
+		}
+	}
+}
+
+// hear waits for a number, and adds up all that have come.
+func hear(said <-chan string) (sum int, open bool, err error) {
+	line, open := <-said
+	for open {
+		n, err := strconv.Atoi(line)
+		if err != nil {
+			return 0, true, err
+		}
+		sum += n
+		select {
+		case line, open = <-said:
+		default:
+			return sum, true, nil
+		}
+	}
+	return sum, false, nil
+}
+
+// sample reads the latencies from the runs' rows: from their start elsewhere to their end
+// here.
+func (m *measured) sample(ctx context.Context, at *site) (*sample, error) {
+	latencies, err := at.latencies(ctx, m.from, m.to, workflowName)
+	if err != nil {
+		return nil, err
+	}
+	return &sample{
+		workflows: result.Number(float64(m.ended) / m.took.Seconds()), steps: result.Number(float64(m.steps) / m.took.Seconds()),
+		p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99),
+		xacts: result.Unknown, bytes: result.Unknown, batch: result.Unknown, flush: result.Unknown,
+	}, nil
+}
+
+func (at *site) latencies(ctx context.Context, from, to time.Time, workflow string) ([]float64, error) {
+	if at.pg != nil {
+		conn, err := pgx.Connect(ctx, at.address)
+		if err != nil {
+			return nil, err
+		}
+		defer conn.Close(context.Background())
+		rows, err := conn.Query(ctx, statement("latencies.postgres.sql"), from, to, workflow)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, pgx.RowTo[float64])
+	}
+	db, err := at.file(at.address)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return scan(db.QueryContext(ctx, statement("latencies.sqlite.sql"), from.UnixMicro(), to.UnixMicro(), workflow))
+}
+
+func scan(rows *sql.Rows, err error) (values []float64, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var v float64
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	}
+	return values, rows.Err()
+}

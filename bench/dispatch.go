@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/bench/result"
+)
+
+// greeting is a workflow that says when it was entered, by the clock of the machine.
+func greeting() *durable.Workflow[int, int] {
+	return durable.Define("greeting", func(_ *durable.Ctx, in int) (int, error) {
+		say("entered", in, time.Now().UnixNano())
+		return in, nil
+	})
+}
+
+// greet is the process that executes it.
+func greet(ctx context.Context, _ *job, s durable.Store, _ <-chan string) error {
+	return serve(ctx, s, durable.Config{Workflows: []durable.Definition{greeting()}})
+}
+
+// serve runs an engine until ctx ends, and says when it is ready. The store is its caller's
+// to close.
+func serve(ctx context.Context, s durable.Store, cfg durable.Config) error {
+	e, err := durable.New(s, cfg)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	for e.Stats().Claims == 0 && sleep(ctx, time.Millisecond) {
+	}
+	say("ready")
+	return <-ended
+}
+
+// dispatch measures how long it takes from a start in this process until the function is
+// entered in another one that has nothing to do: the call of Start is in it, with its
+// commit.
+func (b *bench) dispatch(at *site) (err error) {
+	s, err := at.open(b.ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	client, err := durable.New(s, durable.Config{})
+	if err != nil {
+		return err
+	}
+	there, err := at.spawn(job{Role: "greeter"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, there.stop()) }()
+	if _, err := there.expect(b.ctx, "ready"); err != nil {
+		return err
+	}
+	const unmeasured = 3 // connections are made and statements prepared
+	var entered, started []time.Duration
+	for i := range unmeasured + b.samples {
+		// Long enough for the other process to be idle, and never in step with its polls.
+		if err := b.pause(20*time.Millisecond + rand.N(60*time.Millisecond)); err != nil {
+			return err
+		}
+		began := time.Now()
+		if _, err := greeting().Start(b.ctx, client, i); err != nil {
+			return err
+		}
+		start := time.Since(began)
+		when, err := enteredAt(b.ctx, there, i)
+		if err != nil {
+			return err
+		}
+		if i >= unmeasured {
+			entered, started = append(entered, when.Sub(began)), append(started, start)
+		}
+	}
+	late := milliseconds(entered)
+	b.add(&result.Row{Mode: "dispatch", Store: at.store, Figures: []result.Figure{
+		{Name: "runs", Value: result.Number(len(late))},
+		{Name: "p50_ms", Value: quantile(late, 0.5)},
+		{Name: "p99_ms", Value: quantile(late, 0.99)},
+		{Name: "max_ms", Value: quantile(late, 1)},
+		{Name: "start_p50_ms", Value: quantile(milliseconds(started), 0.5)},
+	}})
+	return nil
+}
+
+// enteredAt waits until the process has entered the function of that number.
+func enteredAt(ctx context.Context, p *process, number int) (time.Time, error) {
+	for {
+		rest, err := p.expect(ctx, "entered ")
+		if err != nil {
+			return time.Time{}, err
+		}
+		which, when, _ := strings.Cut(rest, " ")
+		if which != strconv.Itoa(number) {
+			continue // one that was entered twice, after a crash
+		}
+		ns, err := strconv.ParseInt(when, 10, 64)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("read when it was entered: %w", err)
+		}
+		return time.Unix(0, ns), nil
+	}
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable/bench/result"
+)
+
+// options is what was asked for.
+type options struct {
+	stores  []string
+	modes   []string
+	callers []int // -c
+	window  time.Duration
+	rounds  int
+	payload int // bytes of JSON that a step returns
+	steps   int // of a workflow
+	json    string
+	profile string // of this process, of the paths given
+	paths   []string
+
+	samples   int           // of dispatch
+	takeovers int           // kills
+	history   int           // steps of the run that is replayed
+	sleepers  int           // runs that sleep
+	aged      int           // finished runs in the tables
+	items     int           // of the Map
+	soak      time.Duration // how long
+	tight     bool          // a smoke run: warm-ups and pauses are as short as can be
+}
+
+// The stores that can be measured. "sqlite" asks for both of its levels of durability.
+var stores = []string{"postgres", "sqlite-full", "sqlite-normal"}
+
+// The paths of the default mode, in the order in which a round measures them.
+var paths = []string{pathCeiling, pathNaive, pathLocal, pathClaimed}
+
+const (
+	pathCeiling = "ceiling"
+	pathNaive   = "naive"
+	pathLocal   = "local"
+	pathClaimed = "claimed"
+)
+
+// modes are what can be measured, by the flag's word.
+var modes = []struct {
+	name string
+	run  func(*bench, *site) error
+}{
+	{result.Default, (*bench).rounds},
+	{"dispatch", (*bench).dispatch},
+	{"takeover", (*bench).takeover},
+	{"replay", (*bench).replay},
+	{"sleepers", (*bench).sleepers},
+	{"aged", (*bench).aged},
+	{"payload", (*bench).payloads},
+	{"fanout", (*bench).fanout},
+	{"soak", (*bench).soak},
+}
+
+func modeNames() (names []string) {
+	for _, m := range modes {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+// parse reads the command line. The errors say what is allowed.
+func parse(args []string, out io.Writer) (*options, error) {
+	o := new(options)
+	set := flag.NewFlagSet("bench", flag.ContinueOnError)
+	set.SetOutput(out)
+	store := set.String("store", "postgres,sqlite", "what to measure: postgres, sqlite (both levels), sqlite-full, sqlite-normal")
+	mode := set.String("mode", result.Default, strings.Join(modeNames(), ", ")+", or all")
+	callers := set.String("c", "1,16,100,1000", "how many callers at once")
+	path := set.String("path", strings.Join(paths, ","), "what a round of the default mode measures")
+	seconds := set.Float64("seconds", 1, "how long each measurement takes, after its warm-up")
+	soak := set.Float64("soak-minutes", 10, "how long the soak takes")
+	set.IntVar(&o.rounds, "rounds", 3, "how often each is measured, in turns; the medians are printed")
+	set.IntVar(&o.payload, "payload", 60, "bytes of JSON that each step returns")
+	set.IntVar(&o.steps, "steps", 10, "steps of a workflow")
+	set.StringVar(&o.json, "json", "", "write the figures to this file")
+	set.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process to this file")
+	set.IntVar(&o.samples, "samples", 200, "runs that mode dispatch starts")
+	set.IntVar(&o.takeovers, "takeovers", 20, "processes that mode takeover kills, in each of its two ways")
+	set.IntVar(&o.history, "history", 10_000, "steps of the run that mode replay replays")
+	set.IntVar(&o.sleepers, "sleepers", 1_000_000, "runs that sleep in mode sleepers")
+	set.IntVar(&o.aged, "aged-runs", 5_000_000, "finished runs in the tables of mode aged")
+	set.IntVar(&o.items, "items", 10_000, "items of the Map of mode fanout")
+	quick := set.Bool("quick", false, "a smoke run of a few seconds, whose figures mean nothing")
+	if err := set.Parse(args); err != nil {
+		return nil, err
+	}
+	if set.NArg() > 0 {
+		return nil, fmt.Errorf("%q is not a flag: -h lists them", set.Arg(0))
+	}
+	o.window = time.Duration(*seconds * float64(time.Second))
+	o.soak = time.Duration(*soak * float64(time.Minute))
+	if *quick {
+		given := make(map[string]bool)
+		set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+		o.shorten(given, callers)
+	}
+	return o, errors.Join(o.choose(*store, *mode, *callers, *path), o.check())
+}
+
+// shorten is -quick: what was not given is as small as can be.
+func (o *options) shorten(given map[string]bool, callers *string) {
+	o.tight = true
+	for name, shrink := range map[string]func(){
+		"c":            func() { *callers = "4" },
+		"seconds":      func() { o.window = 100 * time.Millisecond },
+		"rounds":       func() { o.rounds = 1 },
+		"samples":      func() { o.samples = 5 },
+		"takeovers":    func() { o.takeovers = 1 },
+		"history":      func() { o.history = 100 },
+		"sleepers":     func() { o.sleepers = 500 },
+		"aged-runs":    func() { o.aged = 1000 },
+		"items":        func() { o.items = 100 },
+		"soak-minutes": func() { o.soak = 600 * time.Millisecond },
+	} {
+		if !given[name] {
+			shrink()
+		}
+	}
+}
+
+// choose reads the flags that are lists.
+func (o *options) choose(store, mode, callers, path string) error {
+	var errs []error
+	names := modeNames()
+	for s := range strings.SplitSeq(store, ",") {
+		if s == "sqlite" {
+			o.stores = append(o.stores, stores[1:]...)
+			continue
+		}
+		errs = append(errs, pick(&o.stores, "store", s, append([]string{"sqlite"}, stores...)))
+	}
+	for s := range strings.SplitSeq(mode, ",") {
+		if s == "all" {
+			o.modes = append(o.modes, names...)
+			continue
+		}
+		errs = append(errs, pick(&o.modes, "mode", s, append([]string{"all"}, names...)))
+	}
+	for s := range strings.SplitSeq(path, ",") {
+		errs = append(errs, pick(&o.paths, "path", s, paths))
+	}
+	for s := range strings.SplitSeq(callers, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			errs = append(errs, fmt.Errorf("-c=%s: write numbers from 1, such as -c=1,16,100", s))
+		}
+		o.callers = append(o.callers, n)
+	}
+	o.stores, o.modes = unique(o.stores), unique(o.modes)
+	return errors.Join(errs...)
+}
+
+func pick(to *[]string, flag, word string, known []string) error {
+	if !slices.Contains(known, word) {
+		return fmt.Errorf("-%s=%s is not known: use %s", flag, word, strings.Join(known, ", "))
+	}
+	*to = append(*to, word)
+	return nil
+}
+
+func unique(words []string) (once []string) {
+	for _, w := range words {
+		if !slices.Contains(once, w) {
+			once = append(once, w)
+		}
+	}
+	return once
+}
+
+func (o *options) check() error {
+	var errs []error
+	least := func(flag string, n, least int) {
+		if n < least {
+			errs = append(errs, fmt.Errorf("-%s=%d: it must be at least %d", flag, n, least))
+		}
+	}
+	least("rounds", o.rounds, 1)
+	least("payload", o.payload, smallest)
+	least("steps", o.steps, 1)
+	least("samples", o.samples, 1)
+	least("takeovers", o.takeovers, 1)
+	least("history", o.history, 1)
+	least("sleepers", o.sleepers, 100)
+	least("aged-runs", o.aged, 1000)
+	least("items", o.items, 1)
+	if o.window <= 0 {
+		errs = append(errs, errors.New("-seconds: it must be above 0"))
+	}
+	if o.soak <= 0 {
+		errs = append(errs, errors.New("-soak-minutes: it must be above 0"))
+	}
+	return errors.Join(errs...)
+}
+
+// warm is how long a load runs before it is measured.
+func (o *options) warm() time.Duration { return max(o.window/3, 50*time.Millisecond) }
+
+// crowd is so many callers, or a few in a smoke run.
+func (o *options) crowd(callers int) int {
+	if o.tight {
+		return 4
+	}
+	return callers
+}
+
+// rest is the pause before a load: what the one before has left to do is done then.
+func (o *options) rest() time.Duration {
+	if o.tight {
+		return time.Millisecond
+	}
+	return 150 * time.Millisecond
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/bench/result"
+)
+
+// local measures workflows that are started and executed in this process: each caller calls
+// one after the other, and waits for its result.
+func (b *bench) local(at *site, callers int, opening int64) (*sample, error) {
+	before, err := at.gauge(b.ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := define(b.steps, b.payload)
+	// A slot is given back a moment after the caller has its result. There are twice as many
+	// as callers, so that a start finds one: else it would go by way of the claim loop.
+	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: max(256, 2*callers)})
+	if err != nil {
+		return nil, err
+	}
+	l := b.load(callers)
+	var first, last int64
+	l.begin = func() error { first = w.done.Load(); return nil }
+	l.end = func() error { last = w.done.Load(); return nil }
+	o, err := l.run(b.ctx, func() (caller, error) {
+		return func(func() bool) error {
+			_, err := w.Call(b.ctx, process.engine, 1)
+			return err
+		}, nil
+	})
+	stats := process.engine.Stats()
+	if err = errors.Join(err, process.dismiss()); err != nil {
+		return nil, err
+	}
+	after, err := at.gauge(b.ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.steps = int(last - first)
+	s := o.sample(b.steps)
+	s.workflows = result.Number(float64(o.workflows) / o.window.Seconds()) // whole ones only
+	s.journal(stats)
+	s.spent(at, before, after, opening, o.all, b.steps, stats)
+	return s, nil
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// jobVariable tells a process of this program that it is to help another one. It is not an
+// argument, which other users could read: an address may hold a password.
+const jobVariable = "DURABLE_BENCH_JOB"
+
+// job is what a helping process is to do.
+type job struct {
+	Role    string
+	Store   string
+	Address string
+	Steps   int
+	Payload int
+	Lease   time.Duration // zero: the default
+}
+
+// The roles. Each reads its parent's words from its standard input, whose end is its own,
+// and says words of its own, a line each.
+var roles map[string]func(ctx context.Context, j *job, s durable.Store, said <-chan string) error
+
+func init() { // not a literal: the roles start processes too
+	roles = map[string]func(ctx context.Context, j *job, s durable.Store, said <-chan string) error{
+		"starter": start,
+		"greeter": greet,
+		"holder":  hold,
+		"blind":   holdBlind,
+	}
+}
+
+// work is a helping process, from its beginning to its exit code.
+func work(text string) int {
+	if err := help(text); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: a process that helps:", err)
+		return 1
+	}
+	return 0
+}
+
+func help(text string) (err error) {
+	var j job
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		return err
+	}
+	role := roles[j.Role]
+	if role == nil {
+		return fmt.Errorf("the role %q is not known", j.Role)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	said := make(chan string, 1024)
+	go func() {
+		defer stop() // the parent has closed it, or is dead
+		defer close(said)
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			said <- lines.Text()
+		}
+	}()
+	s, err := openStore(ctx, j.Store, j.Address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return role(ctx, &j, s, said)
+}
+
+var saying sync.Mutex
+
+// say tells the parent something.
+func say(words ...any) {
+	saying.Lock()
+	defer saying.Unlock()
+	fmt.Fprintln(os.Stdout, words...)
+}
+
+// process is a helping process as its parent sees it.
+type process struct {
+	cmd   *exec.Cmd
+	input io.WriteCloser
+	lines chan string // what it says; closed with its output
+	err   error       // of the process; read after ended
+	ended chan struct{}
+}
+
+// spawn starts one.
+func (at *site) spawn(j job) (*process, error) {
+	j.Store, j.Address = at.store, at.address
+	text, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, lines: make(chan string, 1024), ended: make(chan struct{})}
+	if p.input, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		for lines := bufio.NewScanner(output); lines.Scan(); {
+			p.lines <- lines.Text()
+		}
+		close(p.lines)
+		p.err = cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// expect waits for a line that begins with the word, and answers the rest of it.
+func (p *process) expect(ctx context.Context, word string) (string, error) {
+	for {
+		select {
+		case line, ok := <-p.lines:
+			if !ok {
+				<-p.ended
+				return "", fmt.Errorf("a process that helps ended before it said %q: %w", word, errors.Join(p.err, io.EOF))
+			}
+			if rest, found := strings.CutPrefix(line, word); found {
+				return strings.TrimSpace(rest), nil
+			}
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// tell says something to it.
+func (p *process) tell(words ...any) error {
+	_, err := fmt.Fprintln(p.input, words...)
+	return err
+}
+
+// kill is kill -9. It returns when the process is gone.
+func (p *process) kill() error {
+	err := p.cmd.Process.Kill()
+	go p.drain()
+	<-p.ended
+	var exit *exec.ExitError
+	if err == nil && !(errors.As(p.err, &exit) && exit.ExitCode() == -1) { // no code: ended by a signal
+		err = fmt.Errorf("a process ended before it was killed: %w", errors.Join(p.err, io.EOF))
+	}
+	return err
+}
+
+// stop asks it to end, and waits for that.
+func (p *process) stop() error {
+	err := p.input.Close()
+	go p.drain()
+	<-p.ended
+	if p.err != nil {
+		return p.err
+	}
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// drain lets the process say what nobody hears.
+func (p *process) drain() {
+	for range p.lines {
+	}
+}

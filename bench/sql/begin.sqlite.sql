@@ -1,0 +1,2 @@
+-- Takes the write lock at once.
+BEGIN IMMEDIATE;

@@ -1,0 +1,2 @@
+-- Writes out what earlier measurements have left, so that none pays for another.
+CHECKPOINT;

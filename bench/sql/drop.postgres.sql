@@ -1,0 +1,2 @@
+-- Removes such a database, whoever is still connected.
+DROP DATABASE IF EXISTS bench_database WITH (FORCE);

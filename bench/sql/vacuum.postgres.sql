@@ -1,0 +1,2 @@
+-- The tables as autovacuum would have left them.
+VACUUM ANALYZE durable.run, durable.step;

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/bench/result"
+)
+
+// holding is a workflow that says when it was entered, and then does not end by itself.
+func holding() *durable.Workflow[int, int] {
+	return durable.Define("holding", func(c *durable.Ctx, in int) (int, error) {
+		say("entered", in, time.Now().UnixNano())
+		return c.Step("hold", func(ctx context.Context) (int, error) {
+			<-ctx.Done()
+			return 0, context.Cause(ctx)
+		})
+	})
+}
+
+// hold is a process that starts and executes such runs: those that it is told to start, and
+// those of others that died.
+func hold(ctx context.Context, j *job, s durable.Store, said <-chan string) error {
+	w := holding()
+	// The settings are the defaults, but that it need not wait for a step when it is stopped.
+	e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}, Grace: -1, Lease: j.Lease})
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	for e.Stats().Claims == 0 && sleep(ctx, time.Millisecond) {
+	}
+	say("ready")
+	for line := range said {
+		n, err := strconv.Atoi(line)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Start(ctx, e, n, durable.ID(held(n))); err != nil {
+			return err
+		}
+	}
+	return <-ended
+}
+
+// holdBlind does so without the accelerator: it does not see who is dead, and waits for
+// leases to expire.
+func holdBlind(ctx context.Context, j *job, s durable.Store, said <-chan string) error {
+	return hold(ctx, j, blind{s}, said)
+}
+
+// blind is a store that cannot tell who is dead, as behind a pooler.
+type blind struct{ durable.Store }
+
+func (blind) Dead(context.Context, uuid.UUID) ([]uuid.UUID, error) { return nil, nil }
+
+func held(n int) string { return "held-" + strconv.Itoa(n) }
+
+// takeover measures how long it takes from kill -9 of a process until the function of its
+// run is entered in another one: one after the other where a death is seen, all at
+// about the same time where it is not, since each would take a lease.
+func (b *bench) takeover(at *site) (err error) {
+	s, err := at.open(b.ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	client, err := durable.New(s, durable.Config{})
+	if err != nil {
+		return err
+	}
+	seen, err := b.seen(at, client)
+	if err != nil {
+		return fmt.Errorf("with the accelerator: %w", err)
+	}
+	b.took(at, "accelerated", seen)
+	unseen, err := b.unseen(at, client)
+	if err != nil {
+		return fmt.Errorf("by the leases' expiry: %w", err)
+	}
+	b.took(at, "lease", unseen)
+	return nil
+}
+
+func (b *bench) took(at *site, path string, times []time.Duration) {
+	ms := milliseconds(times)
+	b.add(&result.Row{Mode: "takeover", Store: at.store, Path: path, Figures: []result.Figure{
+		{Name: "kills", Value: result.Number(len(ms))},
+		{Name: "p50_ms", Value: quantile(ms, 0.5)},
+		{Name: "p99_ms", Value: quantile(ms, 0.99)},
+		{Name: "max_ms", Value: quantile(ms, 1)},
+	}})
+}
+
+// holder starts a process, and answers when it takes runs.
+func (b *bench) holder(at *site, j job) (*process, error) {
+	p, err := at.spawn(j)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.expect(b.ctx, "ready"); err != nil {
+		return nil, errors.Join(err, p.stop())
+	}
+	return p, nil
+}
+
+// seen kills one process after the other, each of which holds a run, while a second
+// one is idle.
+func (b *bench) seen(at *site, client *durable.Engine) (times []time.Duration, err error) {
+	idle, err := b.holder(at, job{Role: "holder"})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, idle.stop()) }()
+	for i := range b.takeovers {
+		took, err := b.one(at, i, idle)
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, took)
+		if _, err := client.Cancel(b.ctx, held(i)); err != nil {
+			return nil, err
+		}
+	}
+	return times, nil
+}
+
+func (b *bench) one(at *site, number int, idle *process) (time.Duration, error) {
+	doomed, err := b.holder(at, job{Role: "holder"})
+	if err != nil {
+		return 0, err
+	}
+	if err := b.occupy(doomed, number); err != nil {
+		return 0, errors.Join(err, doomed.kill())
+	}
+	killed := time.Now()
+	if err := doomed.kill(); err != nil {
+		return 0, err
+	}
+	return b.since(killed, idle, number)
+}
+
+// occupy has the process start a run, and waits until it has been at it for a while.
+func (b *bench) occupy(p *process, number int) error {
+	if err := p.tell(number); err != nil {
+		return err
+	}
+	if _, err := enteredAt(b.ctx, p, number); err != nil {
+		return err
+	}
+	return b.pause(50*time.Millisecond + rand.N(100*time.Millisecond)) // its started marker is written after 20 ms
+}
+
+func (b *bench) since(killed time.Time, p *process, number int) (time.Duration, error) {
+	ctx, cancel := context.WithTimeoutCause(b.ctx, time.Minute, errors.New("nobody took over within a minute"))
+	defer cancel()
+	when, err := enteredAt(ctx, p, number)
+	return when.Sub(killed), err
+}
+
+// unseen kills many processes within a second, and then looks how long one that does not see it
+// has taken for each.
+func (b *bench) unseen(at *site, client *durable.Engine) (times []time.Duration, err error) {
+	j := job{Role: "blind"}
+	if b.tight {
+		j.Lease = 600 * time.Millisecond
+	}
+	idle, err := b.holder(at, j)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, idle.stop()) }()
+	const first = 1000 // of these runs
+	doomed := make([]*process, 0, b.takeovers)
+	defer func() {
+		for _, p := range doomed {
+			err = errors.Join(err, p.kill())
+		}
+	}()
+	for i := range b.takeovers {
+		p, err := b.holder(at, j)
+		if err != nil {
+			return nil, err
+		}
+		doomed = append(doomed, p)
+		if err := b.occupy(p, first+i); err != nil {
+			return nil, err
+		}
+	}
+	killed := make(map[string]time.Time)
+	for i := range b.takeovers {
+		p := doomed[0]
+		doomed = doomed[1:]
+		killed[strconv.Itoa(first+i)] = time.Now()
+		if err := p.kill(); err != nil {
+			return nil, err
+		}
+		if err := b.pause(rand.N(100 * time.Millisecond)); err != nil {
+			return nil, err
+		}
+	}
+	for len(killed) > 0 {
+		rest, err := idle.expect(b.ctx, "entered ")
+		if err != nil {
+			return nil, err
+		}
+		number, text, _ := strings.Cut(rest, " ")
+		ns, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		if at, ok := killed[number]; ok {
+			times = append(times, time.Unix(0, ns).Sub(at))
+			delete(killed, number)
+		}
+	}
+	for i := range b.takeovers {
+		if _, err := client.Cancel(b.ctx, held(first+i)); err != nil {
+			return nil, err
+		}
+	}
+	return times, nil
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// worker is an engine that runs in this process.
+type worker struct {
+	store  durable.Store
+	engine *durable.Engine
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+// employ opens the store and runs an engine in it.
+func (at *site) employ(ctx context.Context, cfg durable.Config) (*worker, error) {
+	store, err := at.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return engage(ctx, store, cfg)
+}
+
+// engage runs an engine on the store, and answers when it has been heard of.
+func engage(ctx context.Context, store durable.Store, cfg durable.Config) (*worker, error) {
+	engine, err := durable.New(store, cfg)
+	if err != nil {
+		_ = store.Close() // the first error says it
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	w := &worker{store: store, engine: engine, stop: stop, ended: make(chan error, 1)}
+	go func() { w.ended <- engine.Run(ctx) }()
+	for engine.Stats().Heartbeats == 0 && len(w.ended) == 0 {
+		if !sleep(ctx, time.Millisecond) {
+			break
+		}
+	}
+	return w, nil
+}
+
+// dismiss ends the engine, which drains, and closes the store.
+func (w *worker) dismiss() error {
+	w.stop()
+	err := <-w.ended
+	if closed := w.store.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// sleep waits, and reports false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// due is a store in which one ordinary run is always due, and no suspect. That run has been set
+// aside, so that nothing is executed.
+type due struct{ store.Store }
+
+func (due) Now(context.Context) (time.Time, error) { return time.Now(), nil }
+
+func (due) Claim(_ context.Context, q store.ClaimQuery) (c store.Claims, err error) {
+	if q.Limit > 0 {
+		c.Runs = []store.Claimed{{Run: store.Run{Status: store.Paused}}}
+	}
+	return c, nil
+}
+
+// A worker with one slot keeps it for a suspect every second time, and does not leave it
+// empty when there is none.
+func TestTheOnlySlotIsUsed(t *testing.T) {
+	t.Parallel()
+	tel, err := telemetry.New(slog.New(slog.DiscardHandler), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := New(due{}, Config{Lease: time.Minute, Concurrency: 1, Telemetry: tel})
+	if err := e.clock.ensure(t.Context(), e.store); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorker(e)
+	defer w.kill(nil)
+	w.open = true
+	for range 50 { // half of them would find nothing
+		if n := w.acquire(1); n != 1 {
+			t.Fatalf("got %d slots", n)
+		}
+		if taken, _, _, err := w.claim(1); err != nil || taken != 1 {
+			t.Fatalf("the claim has taken %d runs: %v", taken, err)
+		}
+	}
+}
+
+// The slot that is kept for a suspect does not make a claim look as if nothing more were due.
+func TestFullClaims(t *testing.T) {
+	t.Parallel()
+	ordinary, suspect := store.Claimed{}, store.Claimed{Run: store.Run{Crashes: store.SuspectAfter}}
+	for _, c := range []struct {
+		limit, suspects int
+		got             []store.Claimed
+		full            bool
+	}{
+		{1, 1, []store.Claimed{ordinary}, true},
+		{1, 1, []store.Claimed{suspect}, false},
+		{1, 1, []store.Claimed{ordinary, suspect}, true},
+		{2, 0, []store.Claimed{ordinary}, false},
+		{2, 0, nil, false},
+	} {
+		if got := full(&store.ClaimQuery{Limit: c.limit, Suspects: c.suspects}, c.got); got != c.full {
+			t.Errorf("%+v: got %v", c, got)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// Every write, claim, park and end is counted, once.
+func TestStats(t *testing.T) {
+	s := openStore(t)
+	const runs, steps = 5, 3
+	gate := durable.Define("gate", func(c *durable.Ctx, n int) (int, error) {
+		for i := range steps {
+			if err := c.Do(fmt.Sprint("step", i), func(context.Context) error { return nil }); err != nil {
+				return 0, err
+			}
+		}
+		return c.Receive[int]("open")
+	})
+	client := engineOn(t, s) // so that each start is claimed
+	handles := make([]*durable.Run[int], runs)
+	for i := range handles {
+		r, err := gate.Start(within(t), client, i, durable.ID(fmt.Sprint("run", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		handles[i] = r
+	}
+	if got := client.Stats(); got.Flushes != runs || got.Writes != runs || got.LargestFlush != 1 || got.MeanFlush() != 1 || got.Claims != 0 {
+		t.Errorf("the client: %+v", got)
+	}
+
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{gate}, Lease: time.Second})
+	if got := e.Stats(); got != (durable.Stats{}) || got.MeanFlush() != 0 {
+		t.Errorf("at first: %+v", got)
+	}
+	running(t, e)
+	await := func(what string, cond func(durable.Stats) bool) {
+		t.Helper()
+		ctx := within(t)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for !cond(e.Stats()) {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				t.Fatalf("never: %s: %+v", what, e.Stats())
+			}
+		}
+	}
+	await("all park", func(s durable.Stats) bool { return s.Parked == runs && s.Active == 0 })
+	if got := e.Stats(); got.Entered != runs || got.Claimed != runs || got.Claims == 0 || got.Ended != 0 ||
+		got.Writes < runs*(steps+1) || got.FlushTime <= 0 || got.RecentFlushTime <= 0 || got.WrittenBytes <= 0 {
+		t.Errorf("when all are parked: %+v", got)
+	}
+	for i := range handles {
+		if err := client.Signal(within(t), handles[i].ID(), "open", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, r := range handles {
+		if got, err := r.Result(within(t)); got != i || err != nil {
+			t.Error(got, err)
+		}
+	}
+	await("all have ended", func(s durable.Stats) bool { return s.Ended == runs && s.Active == 0 })
+	await("a heartbeat after the first", func(s durable.Stats) bool { return s.Heartbeats > 1 })
+	if got := e.Stats(); got.Entered != got.Ended+got.Parked || got.Lost+got.Released != 0 || got.Queued != 0 || got.RefusedFlushes != 0 {
+		t.Errorf("at the end: %+v", got)
+	}
+}
+
+// A run that stays in memory has its lease renewed.
+func TestStatsOfLeases(t *testing.T) {
+	release := make(chan struct{})
+	w := durable.Define("stays", func(c *durable.Ctx, n int) (int, error) {
+		return c.Step("stay", func(context.Context) (int, error) {
+			<-release
+			return n, nil
+		})
+	})
+	e := engineWith(t, openStore(t), durable.Config{Workflows: []durable.Definition{w}, Lease: 300 * time.Millisecond})
+	running(t, e)
+	r, err := w.Start(within(t), e, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := within(t)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for e.Stats().LeasesRenewed == 0 {
+		if e.Stats().Ended > 0 {
+			t.Fatal("the run ended before it was let go")
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("never renewed: %+v", e.Stats())
+		}
+	}
+	if got := e.Stats(); got.Active != 1 || got.Heartbeats == 0 {
+		t.Errorf("%+v", got)
+	}
+	close(release)
+	if got, err := r.Result(within(t)); got != 1 || err != nil {
+		t.Error(got, err)
+	}
+}

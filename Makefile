@@ -6,11 +6,12 @@
 export GOTOOLCHAIN := auto
 
 STORE ?= sqlite
-SECONDS ?= 60
 SEED ?= 1
+COUNT ?= 100
+STRESS = go test -race -failfast -timeout 3h -count $(COUNT)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-saga sleepers bench bench-plot model soak test lint fmt compiler
+.PHONY: help demo demo-saga sleepers bench bench-plot model soak fuzz stress test lint fmt compiler
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,8 +35,23 @@ model: ## random operations on both stores against a model in memory (not yet pa
 	go test -tags model -count=1 ./internal/store/model
 
 soak: compiler ## workers under kill -9, SIGSTOP and a server that is stopped, then the checker of I1 to I12 (SECONDS=60 SEED=1)
-	go run -race ./soak -seconds $(SECONDS) -seed $(SEED) -store postgres
-	go run -race ./soak -seconds $(SECONDS) -seed $(SEED) -store sqlite
+	go run -race ./soak -seconds $(or $(SECONDS),60) -seed $(SEED) -store postgres
+	go run -race ./soak -seconds $(or $(SECONDS),60) -seed $(SEED) -store sqlite
+
+fuzz: ## fuzz every target of the repository for SECONDS=20 each, up to the first that fails
+	@listed=$$(go test -list '^Fuzz' ./...) || { echo "$$listed"; exit 1; }; \
+	echo "$$listed" | awk '/^Fuzz/ { names[++n] = $$1 } /^ok/ { for (i = 1; i <= n; i++) print names[i], $$2; n = 0 }' | \
+	while read -r target package; do \
+	  echo "$$target of $$package"; \
+	  go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(or $(SECONDS),20)s -fuzzminimizetime 5s $$package || { echo "$$target of $$package failed: the input is in its testdata/fuzz/$$target"; exit 1; }; \
+	done
+
+stress: compiler ## repeat the concurrency tests COUNT=100 times under the race detector, up to the first failure
+	$(STRESS) -run '^Test(CancelAgainst|CancelOfBranches|ConcurrentSteps|ControlWhile|ManySenders|ManyStarters|SignalAgainst|PauseWhile|ResumeBefore|AnyReplays|Awaitable)' .
+	$(STRESS) ./internal/journal ./internal/engine
+	$(STRESS) -run '^Test(ConformancePair|NoChildEscapes|OpposingOrders|OrderIsTried|NewsPass|TxAnswer)/^(cache_statement)?$$' ./postgres
+	$(STRESS) -run '^Test(ConformancePair|ConcurrentCalls|OpenersRace|CancelIsNotOutrun)' ./sqlite
+	$(STRESS) -run '^TestRow(25_TwoProcesses|26|28_SignalAgainst|29_CancelAgainstCompletion|30_ResumeAgainst)' ./faults
 
 test: compiler lint ## check the style and run every test under the race detector
 	go test -race -p 1 -timeout 10m ./... # one package at a time: some measure how long a takeover takes

@@ -9,15 +9,17 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/leaktest"
 	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/postgres"
 )
 
 // onStores runs a test on a fresh database of each kind.
 func onStores(t *testing.T, test func(t *testing.T, s durable.Store)) {
+	leaktest.Test(t) // of both
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		test(t, openStore(t))
+		test(t, openFile(t))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()

@@ -2,31 +2,31 @@ package durable_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/leaktest"
 	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
 func TestMain(m *testing.M) {
-	code := pgtest.Main(m)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
+	os.Exit(leaktest.Main(pgtest.Main(m)))
 }
 
-// openStore is a store on a temporary file, closed when the test ends.
+// openStore is a store on a temporary file, closed when the test ends, which must leave no
+// goroutine behind. Not for tests that run beside others: see onStores.
 func openStore(t testing.TB) durable.Store {
+	t.Helper()
+	leaktest.Test(t)
+	return openFile(t)
+}
+
+func openFile(t testing.TB) durable.Store {
 	t.Helper()
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "durable.db"))
 	if err != nil {

@@ -136,15 +136,15 @@ func TestPermanentStopsAtOnce(t *testing.T) {
 }
 
 func TestAttemptTimeout(t *testing.T) {
-	release := make(chan struct{})
-	defer close(release)
-	for name, fn := range map[string]func(context.Context) error{
-		"obedient": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
-		"deaf":     func(context.Context) error { <-release; return nil },
+	for name, fn := range map[string]func(ctx context.Context, release <-chan struct{}) error{
+		"obedient": func(ctx context.Context, _ <-chan struct{}) error { <-ctx.Done(); return ctx.Err() },
+		"deaf":     func(_ context.Context, release <-chan struct{}) error { <-release; return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
+			release := make(chan struct{})
+			defer close(release)
 			_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
-				return 0, c.Do("slow", fn, durable.AttemptTimeout(20*time.Millisecond), durable.Retry(durable.Fixed(0, 2)))
+				return 0, c.Do("slow", func(ctx context.Context) error { return fn(ctx, release) }, durable.AttemptTimeout(20*time.Millisecond), durable.Retry(durable.Fixed(0, 2)))
 			})
 			if !errors.Is(err, durable.ErrTimeout) || !strings.Contains(err.Error(), "2 attempts") {
 				t.Errorf("got %v, want ErrTimeout after 2 attempts", err)

@@ -1,20 +1,11 @@
 package durabletest_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/seed8ec063be/durable/durabletest"
+	"github.com/seed8ec063be/durable/internal/leaktest"
 )
 
-func TestMain(m *testing.M) {
-	code := durabletest.Main(m)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(leaktest.Main(durabletest.Main(m))) }

@@ -18,7 +18,7 @@ import (
 func init() {
 	// steady runs an engine with long runs until it is ended.
 	scenarios["steady"] = func(ctx context.Context, j *job, s durable.Store) error {
-		e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{steady(j.Ledger, 10, 5*time.Millisecond)}, Concurrency: 8})
+		e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{steady(j.Ledger, 10, 5*time.Millisecond)}, Concurrency: 8, Lease: j.Lease})
 		if err != nil {
 			return err
 		}
@@ -90,6 +90,12 @@ func TestRow34_TwoProcessesOneFile(t *testing.T) {
 func mount(t *testing.T, options string) string {
 	t.Helper()
 	dir := t.TempDir()
+	mountAt(t, dir, options)
+	return dir
+}
+
+func mountAt(t *testing.T, dir, options string) {
+	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
 		t.Skipf("no file system can be mounted here (%v): run as root", err)
 	}
@@ -98,7 +104,6 @@ func mount(t *testing.T, options string) string {
 			t.Error(err)
 		}
 	})
-	return dir
 }
 
 // Rows 18 and 34: the disk is full in the middle of the work. Nothing acknowledged is

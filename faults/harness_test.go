@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/leaktest"
 	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/postgres"
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	os.Exit(pgtest.Main(m))
+	os.Exit(leaktest.Main(pgtest.Main(m)))
 }
 
 // patience bounds every wait of a test: much longer than anything takes, so that a
@@ -106,7 +107,10 @@ func onBoth(t *testing.T, test func(*testing.T, database)) {
 // hold it up.
 func onBothAlone(t *testing.T, test func(*testing.T, database)) {
 	for _, kind := range []string{"sqlite", "postgres"} {
-		t.Run(kind, func(t *testing.T) { test(t, fresh(t, kind)) })
+		t.Run(kind, func(t *testing.T) {
+			leaktest.Test(t)
+			test(t, fresh(t, kind))
+		})
 	}
 }
 

@@ -31,11 +31,9 @@ const hundredMB = 100 << 20
 
 type ring struct{ Next *ring }
 
-func badInputs(large int) []badInput {
-	cycle := &ring{}
-	cycle.Next = cycle
+// badBytes are row 20's inputs, and what is too large.
+func badBytes(large int) []badInput {
 	deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
-	value := func(v any) func() (any, error) { return func() (any, error) { return v, nil } }
 	return []badInput{
 		{name: "nul in output", fn: value("a\x00b")},
 		{name: "invalid utf-8 in output", fn: value("a\xffb"), want: durable.ErrNotEncodable},
@@ -44,113 +42,132 @@ func badInputs(large int) []badInput {
 		{name: "huge error", fn: func() (any, error) { return nil, errors.New(strings.Repeat("é", 1<<20)) }, want: errStep},
 		{name: "nul in name", step: "a\x00b", want: durable.ErrInvalidName},
 		{name: "invalid utf-8 in name", step: "a\xffb", want: durable.ErrInvalidName},
+		{name: "too large", fn: func() (any, error) { return strings.Repeat("x", large), nil }, want: durable.ErrPayloadTooLarge},
+		{name: "deep", fn: func() (v any, err error) { return v, json.Unmarshal([]byte(deep), &v) }},
+	}
+}
+
+// value is a step function that returns v.
+func value(v any) func() (any, error) { return func() (any, error) { return v, nil } }
+
+// unencodable are row 21's.
+func unencodable() []badInput {
+	cycle := &ring{}
+	cycle.Next = cycle
+	return []badInput{
 		{name: "NaN", fn: value(math.NaN()), want: durable.ErrNotEncodable},
 		{name: "Inf", fn: value(math.Inf(1)), want: durable.ErrNotEncodable},
 		{name: "chan", fn: value(make(chan int)), want: durable.ErrNotEncodable},
 		{name: "func", fn: value(func() {}), want: durable.ErrNotEncodable},
 		{name: "cycle", fn: value(cycle), want: durable.ErrNotEncodable},
-		{name: "too large", fn: func() (any, error) { return strings.Repeat("x", large), nil }, want: durable.ErrPayloadTooLarge},
-		{name: "deep", fn: func() (v any, err error) { return v, json.Unmarshal([]byte(deep), &v) }},
 	}
 }
 
 // errStep stands for any *durable.StepError.
 var errStep = errors.New("a step's own failure")
 
-// Rows 20 and 21: a value, name, ID or error text that cannot be kept fails its own run
-// for good, after the effect and without a loop, while neighbours in the same batches
-// commit.
+// Row 20: a value, name, ID or error text that cannot be kept fails its own run for good,
+// while neighbours in the same batches commit.
 func TestRow20_BadBytesBesideNeighbours(t *testing.T) {
 	onBothAlone(t, func(t *testing.T, db database) {
-		l := newLedger(t)
 		large := hundredMB
 		if db.Kind != "sqlite" {
 			large = 5 << 20
 		}
-		inputs := badInputs(large)
-		w := durable.Define("bad", func(c *durable.Ctx, i int) (string, error) {
-			in := inputs[i]
-			step := in.step
-			if step == "" {
-				step = "bad"
-			}
-			_, err := c.Step(step, func(ctx context.Context) (any, error) {
-				l.did(ctx, c.ID(), "bad")
-				if in.fn == nil {
-					return nil, nil
-				}
-				return in.fn()
-			}, durable.Retry(durable.Fixed(time.Millisecond, 2)))
-			return "kept", err
-		})
-		neighbour := calm(l)
-		var mu sync.Mutex
-		shared := 0 // batches that a bad run's write shared with others
-		f := &faulty{Store: db.openIn(t), beforeCommit: func(_ int64, b *store.Batch) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if b.Len() > 1 {
-				shared++
-			}
-			return nil
-		}}
-		e := engineOn(t, f, durable.Config{}, w, neighbour)
-		runEngine(t, e)
-		for _, id := range []string{"a\x00b", "a\xffb", "", "\n"} {
-			if id == "" {
-				continue
-			}
-			_, err := w.Start(bounded(t), e, 0, durable.ID(id))
-			mustFail(t, err, durable.ErrInvalidName)
-		}
-		const neighbours = 60
-		var items []durable.Item[int]
-		for i := range neighbours {
-			items = append(items, durable.Item[int]{ID: fmt.Sprint("n", i), Input: i})
-		}
-		for i, in := range inputs {
-			start(t, e, w, i, durable.ID(in.name))
-		}
-		handles, err := neighbour.StartMany(bounded(t), e, items)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, run := range handles {
-			if v, err := run.Result(bounded(t)); err != nil || v != 4*i {
-				t.Errorf("neighbour %d: %d, %v", i, v, err)
-			}
-		}
-		refused, kept := 0, 0
-		for _, in := range inputs {
-			_, err := result(t, e, w, in.name)
-			ran := len(l.of(t, in.name, "bad"))
-			var failed *durable.RunError
-			switch {
-			case in.want == nil:
-				kept++
-				if err != nil || ran != 1 {
-					t.Errorf("%s: ran %d times: %.300v", in.name, ran, err)
-				}
-				continue
-			case in.want == errStep:
-				if !errors.As(err, &failed) || failed.Step != "bad" || ran != 2 {
-					t.Errorf("%s: ran %d times: %.300v", in.name, ran, err)
-				}
-			default:
-				if !errors.Is(err, in.want) || in.fn != nil && ran != 1 || in.fn == nil && ran != 0 {
-					t.Errorf("%s: ran %d times: %.300v", in.name, ran, err)
-				}
-			}
-			refused++
-			if strings.ContainsAny(err.Error(), "\x00") || len(err.Error()) > 40<<10 {
-				t.Errorf("%s: the error holds %d bytes", in.name, len(err.Error()))
-			}
-		}
-		if shared == 0 {
-			t.Error("no batch was shared: the fault did not occur")
-		}
-		t.Logf("bad=%d refused=%d kept=%d neighbours=%d shared_batches=%d", len(inputs), refused, kept, neighbours, shared)
+		besideNeighbours(t, db, badBytes(large))
 	})
+}
+
+// Row 21: an output that cannot be encoded fails its run for good, after the effect and
+// without a loop.
+func TestRow21_OutputThatCannotBeEncoded(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) { besideNeighbours(t, db, unencodable()) })
+}
+
+// besideNeighbours has each input made by a run of its own, which may be retried once,
+// among runs that have nothing wrong with them.
+func besideNeighbours(t *testing.T, db database, inputs []badInput) {
+	t.Helper()
+	l := newLedger(t)
+	w := durable.Define("bad", func(c *durable.Ctx, i int) (string, error) {
+		in := inputs[i]
+		step := in.step
+		if step == "" {
+			step = "bad"
+		}
+		_, err := c.Step(step, func(ctx context.Context) (any, error) {
+			l.did(ctx, c.ID(), "bad")
+			if in.fn == nil {
+				return nil, nil
+			}
+			return in.fn()
+		}, durable.Retry(durable.Fixed(time.Millisecond, 2)))
+		return "kept", err
+	})
+	neighbour := calm(l)
+	var mu sync.Mutex
+	shared := 0 // batches that a bad run's write shared with others
+	f := &faulty{Store: db.openIn(t), beforeCommit: func(_ int64, b *store.Batch) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if b.Len() > 1 {
+			shared++
+		}
+		return nil
+	}}
+	e := engineOn(t, f, durable.Config{}, w, neighbour)
+	runEngine(t, e)
+	for _, id := range []string{"a\x00b", "a\xffb", "\n"} {
+		_, err := w.Start(bounded(t), e, 0, durable.ID(id))
+		mustFail(t, err, durable.ErrInvalidName)
+	}
+	const neighbours = 60
+	var items []durable.Item[int]
+	for i := range neighbours {
+		items = append(items, durable.Item[int]{ID: fmt.Sprint("n", i), Input: i})
+	}
+	for i, in := range inputs {
+		start(t, e, w, i, durable.ID(in.name))
+	}
+	handles, err := neighbour.StartMany(bounded(t), e, items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, run := range handles {
+		if v, err := run.Result(bounded(t)); err != nil || v != 4*i {
+			t.Errorf("neighbour %d: %d, %v", i, v, err)
+		}
+	}
+	refused, kept := 0, 0
+	for _, in := range inputs {
+		_, err := result(t, e, w, in.name)
+		ran := len(l.of(t, in.name, "bad"))
+		var failed *durable.RunError
+		switch {
+		case in.want == nil:
+			kept++
+			if err != nil || ran != 1 {
+				t.Errorf("%s: ran %d times: %.300v", in.name, ran, err)
+			}
+			continue
+		case in.want == errStep:
+			if !errors.As(err, &failed) || failed.Step != "bad" || ran != 2 {
+				t.Errorf("%s: ran %d times: %.300v", in.name, ran, err)
+			}
+		default:
+			if !errors.Is(err, in.want) || in.fn != nil && ran != 1 || in.fn == nil && ran != 0 {
+				t.Errorf("%s: ran %d times: %.300v", in.name, ran, err)
+			}
+		}
+		refused++
+		if strings.ContainsAny(err.Error(), "\x00") || len(err.Error()) > 40<<10 {
+			t.Errorf("%s: the error holds %d bytes", in.name, len(err.Error()))
+		}
+	}
+	if shared == 0 {
+		t.Error("no batch was shared: the fault did not occur")
+	}
+	t.Logf("bad=%d refused=%d kept=%d neighbours=%d shared_batches=%d", len(inputs), refused, kept, neighbours, shared)
 }
 
 // A store that refuses one value of a batch, as a database does that knows better than

@@ -3,12 +3,7 @@ package faults
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,23 +18,25 @@ import (
 
 // steady is a workflow of many short steps that records what was acknowledged.
 func steady(l ledger, steps int, pace time.Duration) *durable.Workflow[int, int] {
-	return durable.Define("steady", func(c *durable.Ctx, in int) (int, error) {
-		sum := 0
-		for i := range steps {
-			name := fmt.Sprintf("s%02d", i)
-			v, err := c.Step(name, func(ctx context.Context) (int, error) {
-				l.did(ctx, c.ID(), name)
-				within(pace, func() bool { return false })
-				return in + i, nil
-			})
-			if err != nil {
-				return 0, err
-			}
-			l.add(Entry{Run: c.ID(), Step: "ack " + name})
-			sum += v
+	return durable.Define("steady", func(c *durable.Ctx, in int) (int, error) { return steadily(c, l, in, steps, pace) })
+}
+
+// steadily does the steps of a steady workflow.
+func steadily(c *durable.Ctx, l ledger, in, steps int, pace time.Duration) (sum int, err error) {
+	for i := range steps {
+		name := fmt.Sprintf("s%02d", i)
+		v, err := c.Step(name, func(ctx context.Context) (int, error) {
+			l.did(ctx, c.ID(), name)
+			within(pace, func() bool { return false })
+			return in + i, nil
+		})
+		if err != nil {
+			return 0, err
 		}
-		return sum, nil
-	})
+		l.add(Entry{Run: c.ID(), Step: "ack " + name})
+		sum += v
+	}
+	return sum, nil
 }
 
 // judgeSteady asserts that no step ran again once it was acknowledged, and answers how
@@ -193,160 +190,14 @@ func finished(t *testing.T, e *durable.Engine, runs int) bool {
 	return true
 }
 
-// proxy passes connections on to a server. Armed with a needle, it lets the next
-// transaction that carries it through to the server, waits for the server's whole
-// answer, and closes the connection instead of passing it on.
-type proxy struct {
-	net.Listener
-	to     string
-	mu     sync.Mutex
-	needle []byte
-	cuts   int
-	conns  sync.WaitGroup
-}
-
-func newProxy(t *testing.T, to string) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{Listener: l, to: to}
-	p.conns.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			p.conns.Go(func() { p.serve(c) })
-		}
-	})
-	t.Cleanup(func() { _ = l.Close() })
-	return p
-}
-
-// arm sets the needle; empty disarms. It answers how many answers were cut so far.
-func (p *proxy) arm(needle string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.needle = []byte(needle)
-	return p.cuts
-}
-
-func (p *proxy) serve(client net.Conn) {
-	defer client.Close()
-	server, err := net.Dial("tcp", p.to)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	var cutting atomic.Bool
-	var answers sync.WaitGroup
-	answers.Go(func() {
-		defer client.Close()
-		buffer := make([]byte, 64<<10)
-		var tail messages
-		for {
-			n, err := server.Read(buffer)
-			if n > 0 && cutting.Load() {
-				if tail.ready(buffer[:n]) { // the transaction has ended
-					return
-				}
-				continue
-			}
-			tail.ready(buffer[:n])
-			if n > 0 {
-				if _, err := client.Write(buffer[:n]); err != nil {
-					return
-				}
-			}
-			if err != nil {
-				return
-			}
-		}
-	})
-	var seen []byte // of the transaction under way
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := client.Read(buffer)
-		if n > 0 {
-			chunk := buffer[:n]
-			seen = append(seen, chunk...)
-			p.mu.Lock()
-			// A Sync at its end makes a pipeline commit; so does a COMMIT of its own.
-			ends := bytes.HasSuffix(chunk, []byte{'S', 0, 0, 0, 4}) || bytes.Contains(chunk, []byte("commit\x00")) || bytes.Contains(chunk, []byte("COMMIT\x00"))
-			commits := ends && (!bytes.HasPrefix(p.needle, []byte("tx ")) || bytes.Contains(bytes.ToLower(chunk), []byte("commit")))
-			needle := bytes.TrimPrefix(p.needle, []byte("tx "))
-			if len(needle) > 0 && commits && bytes.Contains(seen, needle) {
-				p.needle = nil
-				p.cuts++
-				cutting.Store(true)
-			}
-			p.mu.Unlock()
-			if ends && !bytes.HasPrefix(p.armed(), []byte("tx ")) {
-				seen = seen[:0]
-			}
-			if _, err := server.Write(chunk); err != nil {
-				break
-			}
-		}
-		if err != nil {
-			break
-		}
-	}
-	if !cutting.Load() {
-		server.Close()
-	}
-	answers.Wait()
-}
-
-func (p *proxy) armed() []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.needle
-}
-
-// messages follows the server's stream of messages, which reads cut anywhere.
-type messages struct {
-	rest []byte
-}
-
-// ready reports whether the bytes complete a ReadyForQuery message.
-func (m *messages) ready(b []byte) (ready bool) {
-	m.rest = append(m.rest, b...)
-	for len(m.rest) >= 5 {
-		size := 1 + int(binary.BigEndian.Uint32(m.rest[1:5]))
-		if len(m.rest) < size {
-			break
-		}
-		ready = ready || m.rest[0] == 'Z'
-		m.rest = m.rest[size:]
-	}
-	return ready
-}
-
-// through is the URL of the server by way of the proxy.
-func (p *proxy) through(t *testing.T, server string) string {
-	t.Helper()
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Host = p.Addr().String()
-	q := u.Query()
-	q.Set("sslmode", "disable")
-	u.RawQuery = q.Encode()
-	return u.String()
-}
-
 // Row 13: the answer to a commit is cut off after the server has committed: of a start,
 // of each step, of a user's transaction, and of the end. Everything happens once.
 func TestRow13_LostAnswerToCommit(t *testing.T) {
 	t.Parallel()
 	server := ownServer(t)
-	p := newProxy(t, server.Addr())
+	p := newProxy(t, server.TCP())
 	ctx := bounded(t)
-	s, err := postgres.Open(ctx, p.through(t, server.TCP()))
+	s, err := postgres.Open(ctx, p.url(t, server.TCP()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -427,5 +278,3 @@ func TestRow13_LostAnswerToCommit(t *testing.T) {
 	}
 	t.Logf("answers_cut=%d (start 1, steps 3, tx 3, end 1) step_rows=%v run_rows=%v user_rows=%d executions=%v", total, steps[0], runs[0], len(rows), len(l.read(t)))
 }
-
-var _ io.Closer = (*proxy)(nil)

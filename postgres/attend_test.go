@@ -71,7 +71,7 @@ func TestAttendHintsAndShowsDeath(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			s := open(t, mode)
+			s := openBeside(t, mode)
 			worker, other, unseen := uuid.New(), uuid.New(), uuid.New()
 			a := attend(t, s, worker)
 			beat(t, s, unseen) // never attended: only its leases can tell

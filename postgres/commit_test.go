@@ -66,7 +66,7 @@ func TestNobodyPaysForOthersLocks(t *testing.T) {
 	}{
 		"plain": {plain, []string{s.sql.start, s.sql.stepInsert, s.sql.stepUpdate, s.sql.runFinish, s.sql.notify}},
 		"family": {all, []string{
-			s.sql.lock, s.sql.start, s.sql.tagStart, s.sql.stepInsert, s.sql.stepUpdate,
+			s.sql.lock, s.sql.startTagged, s.sql.stepInsert, s.sql.stepUpdate,
 			s.sql.receive, s.sql.signal, s.sql.runFinish, s.sql.wake, s.sql.notify,
 		}},
 		"park": {&store.Batch{Runs: []*store.RunWrite{{ID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runFinish}},
@@ -167,7 +167,7 @@ func TestBadValueUndoesTheWholeFlush(t *testing.T) {
 	for _, mode := range append([]string{"simple_protocol"}, modes...) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			s := open(t, mode)
+			s := openBeside(t, mode)
 			b, runs := whole(t, s)
 			b.Runs[0].Reason = "not UTF-8: \xff"
 			err := s.Commit(t.Context(), b)
@@ -195,7 +195,7 @@ func TestHostileDefaults(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			first := open(t, mode)
+			first := openBeside(t, mode)
 			for _, set := range []string{
 				"statement_timeout = '100ms'", "lock_timeout = '100ms'", "idle_in_transaction_session_timeout = '100ms'",
 				"default_transaction_isolation = 'serializable'", "default_transaction_read_only = on", "idle_session_timeout = '100ms'",

@@ -9,7 +9,7 @@ import (
 )
 
 // places bounds how many databases the suite has open at once, however many tests go
-// test runs in parallel: a store takes up to nine connections.
+// test runs in parallel: a store takes up to eleven connections.
 var places = make(chan struct{}, 8)
 
 // lend is a place for one test, given back when all else of the test is.

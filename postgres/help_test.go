@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/leaktest"
 	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -17,7 +18,7 @@ var (
 	modes = []string{"cache_statement", "cache_describe", "exec"}
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(leaktest.Main(pgtest.Main(m))) }
 
 // with adds a parameter to a URL.
 func with(url, param string) string {
@@ -27,8 +28,16 @@ func with(url, param string) string {
 	return url + "?" + param
 }
 
-// open makes a store in a database of its own, in one of pgx's modes.
+// open makes a store in a database of its own, in one of pgx's modes, whose test must leave
+// no goroutine behind.
 func open(t testing.TB, mode string, opts ...Option) *Store {
+	t.Helper()
+	leaktest.Test(t)
+	return openBeside(t, mode, opts...)
+}
+
+// openBeside is open for tests that run beside others.
+func openBeside(t testing.TB, mode string, opts ...Option) *Store {
 	t.Helper()
 	return openAt(t, with(pgtest.URL(t), "default_query_exec_mode="+mode), opts...)
 }
@@ -52,7 +61,7 @@ func everyWay(t *testing.T, test func(t *testing.T, s *Store)) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			test(t, open(t, mode))
+			test(t, openBeside(t, mode))
 		})
 		t.Run(mode+" behind a pooler", func(t *testing.T) {
 			t.Parallel()

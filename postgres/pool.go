@@ -12,7 +12,9 @@ import (
 
 const (
 	engineConns = 6
-	pulseConns  = 1
+	// One is used. A connection that hangs keeps its place until pgx gives up closing it, for
+	// longer than most leases last; the next renewal needs another.
+	pulseConns = 3
 
 	// sessionKey marks, in a connection's own data, a session that keeps its settings.
 	sessionKey = "durable.session"

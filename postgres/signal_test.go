@@ -147,7 +147,7 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			s := open(t, mode)
+			s := openBeside(t, mode)
 			at := now(t, s)
 			worker := uuid.New()
 			a, other := attend(t, s, worker), attend(t, s, uuid.New())

@@ -16,7 +16,7 @@ func TestCheckpointInTx(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			s := open(t, mode)
+			s := openBeside(t, mode)
 			at := now(t, s)
 			owner := uuid.New()
 			run := running(owner, at)
@@ -82,7 +82,7 @@ func TestStartInTx(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			s := open(t, mode)
+			s := openBeside(t, mode)
 			at := now(t, s)
 			undo := errors.New("undo")
 			for _, end := range []error{undo, nil} {

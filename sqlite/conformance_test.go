@@ -10,13 +10,13 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) store.Store { return openTest(t) })
+	storetest.Run(t, func(t *testing.T) store.Store { return openBeside(t, filepath.Join(t.TempDir(), "durable.db")) })
 }
 
 func TestConformancePair(t *testing.T) {
 	t.Parallel()
 	storetest.RunPair(t, func(t *testing.T) (a, b store.Store) {
 		path := filepath.Join(t.TempDir(), "durable.db")
-		return openAt(t, path), openAt(t, path)
+		return openBeside(t, path), openBeside(t, path)
 	})
 }

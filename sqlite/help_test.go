@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/leaktest"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -17,7 +18,15 @@ func openTest(t testing.TB, opts ...Option) *Store {
 	return openAt(t, filepath.Join(t.TempDir(), "durable.db"), opts...)
 }
 
+// openAt opens a store whose test must leave no goroutine behind.
 func openAt(t testing.TB, path string, opts ...Option) *Store {
+	t.Helper()
+	leaktest.Test(t)
+	return openBeside(t, path, opts...)
+}
+
+// openBeside is openAt for tests that run beside others.
+func openBeside(t testing.TB, path string, opts ...Option) *Store {
 	t.Helper()
 	s, err := Open(path, opts...)
 	if err != nil {

@@ -50,7 +50,8 @@ func (w *worker) renewLoop(ctx context.Context) {
 	}
 }
 
-// renew sends one heartbeat with the leases that are past a third of their length.
+// renew sends one heartbeat with the leases that are past a quarter of their length: all those that
+// were held at the heartbeat before, however soon this one comes.
 func (w *worker) renew(ctx context.Context, held []*run) error {
 	cfg := &w.e.cfg
 	// Not ctx's end: a heartbeat cut off on its way may come after the farewell.
@@ -61,7 +62,7 @@ func (w *worker) renew(ctx context.Context, held []*run) error {
 	due := make([]store.Lease, 0, len(held))
 	kept := make([]*run, 0, len(held))
 	for _, r := range held {
-		if r.lease().Sub(now) < cfg.Lease*2/3 {
+		if r.lease().Sub(now) < cfg.Lease*3/4 {
 			due = append(due, store.Lease{Run: r.row.ID, Epoch: r.row.Epoch})
 			kept = append(kept, r)
 		}

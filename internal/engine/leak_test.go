@@ -1,0 +1,10 @@
+package engine
+
+import (
+	"os"
+	"testing"
+
+	"github.com/seed8ec063be/durable/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaktest.Main(m.Run())) }

@@ -11,7 +11,7 @@ COUNT ?= 100
 STRESS = go test -race -failfast -timeout 3h -count $(COUNT)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-saga sleepers bench bench-plot model soak fuzz stress test lint fmt compiler
+.PHONY: help demo demo-saga sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,8 +31,11 @@ bench: ## measure durable against what the database can do and a naive design, a
 bench-plot: ## draw docs/bench.svg from bench.json
 	go run ./bench/plot -o docs/bench.svg bench.json
 
-model: ## random operations on both stores against a model in memory (not yet part of make test)
-	go test -tags model -count=1 ./internal/store/model
+model: ## random operations on both stores against a model in memory, longer than make test does (CHECKS=2000)
+	go test -count=1 -timeout 3h -v ./internal/store/model -rapid.checks $(or $(CHECKS),2000)
+
+mutants: ## break durable in seven ways, one at a time, and show which test notices
+	@go run ./mutants
 
 soak: compiler ## workers under kill -9, SIGSTOP and a server that is stopped, then the checker of I1 to I12 (SECONDS=60 SEED=1)
 	go run -race ./soak -seconds $(or $(SECONDS),60) -seed $(SEED) -store postgres
@@ -53,8 +56,9 @@ stress: compiler ## repeat the concurrency tests COUNT=100 times under the race 
 	$(STRESS) -run '^Test(ConformancePair|ConcurrentCalls|OpenersRace|CancelIsNotOutrun)' ./sqlite
 	$(STRESS) -run '^TestRow(25_TwoProcesses|26|28_SignalAgainst|29_CancelAgainstCompletion|30_ResumeAgainst)' ./faults
 
-test: compiler lint ## check the style and run every test under the race detector
+test: compiler lint ## check the style, run every test under the race detector, and soak both stores for a minute
 	go test -race -p 1 -timeout 10m ./... # one package at a time: some measure how long a takeover takes
+	@$(MAKE) --no-print-directory soak
 
 lint: ## vet, staticcheck, gofumpt, and a tidy go.mod
 	go vet ./...

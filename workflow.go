@@ -176,20 +176,23 @@ type Item[I any] struct {
 	Input I
 }
 
-// StartMany starts all items in one transaction and answers their handles in order. An
-// item whose ID is in conflict has a nil handle, and its error is in the joined one;
-// the others are started all the same. Any other error means that nothing is started.
-func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Item[I]) ([]*Run[O], error) {
+// StartMany starts all items in one transaction and answers their handles in order; the
+// options hold for each of them. An item whose ID is in conflict has a nil handle, and its error
+// is in the joined one; the others are started all the same. Any other error means that
+// nothing is started. The option ID is ErrInvalidConfig: IDs are in the items.
+func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Item[I], opts ...StartOption) ([]*Run[O], error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
 	requests := make([]engine.StartRequest, len(items))
 	for i, item := range items {
-		var opts []StartOption
-		if item.ID != "" {
-			opts = append(opts, ID(item.ID))
-		}
 		request, err := w.request(e.cfg.MaxPayload, item.Input, opts)
+		if err == nil && request.Name != "" {
+			err = fmt.Errorf("%w: the option ID of StartMany: put the IDs into the items", ErrInvalidConfig)
+		}
+		if request.Name = item.ID; err == nil && item.ID != "" {
+			err = engine.CheckName("run", item.ID)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("item %d of %d: %w", i, len(items), err)
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -135,8 +136,21 @@ func TestStartMany(t *testing.T) {
 	if _, err := w.StartMany(within(t), e, []durable.Item[int]{{Input: 1}, {ID: "bad\n", Input: 2}}); !errors.Is(err, durable.ErrInvalidName) || !strings.Contains(err.Error(), "item 1 of 2") {
 		t.Errorf("a bad ID: %v", err)
 	}
+	if _, err := w.StartMany(within(t), e, []durable.Item[int]{{Input: 1}}, durable.ID("all")); !errors.Is(err, durable.ErrInvalidConfig) {
+		t.Errorf("one ID for all: %v", err)
+	}
 	if runs, err := w.StartMany(within(t), e, nil); runs != nil || err != nil {
 		t.Errorf("no items: %v, %v", runs, err)
+	}
+	later, err := w.StartMany(within(t), e, []durable.Item[int]{{Input: 1}, {ID: "later", Input: 2}}, durable.Delay(time.Hour), durable.WithTag("team.owner", "night"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range later {
+		info, err := e.Get(within(t), run.ID())
+		if err != nil || info.Status != durable.StatusPending || info.WakeAt.Sub(info.CreatedAt) != time.Hour || info.Tags["team.owner"] != "night" {
+			t.Errorf("started with a delay and a tag: %+v, %v", info, err)
+		}
 	}
 }
 

@@ -20,7 +20,9 @@ import (
 
 const (
 	night    = time.Hour // longer than all of this takes
-	bedsides = 1000      // callers that start them
+	bedsides = 1000      // callers that start one at a time
+	nurses   = 4         // callers that start many
+	ward     = 1000      // runs that one of them starts at a time
 )
 
 // dormitory is who sleeps, and who woke how late.
@@ -69,6 +71,34 @@ func (d *dormitory) bed(ctx context.Context, n int, delay func(i int) time.Durat
 	return failed.get()
 }
 
+// bedMany starts n runs that begin only after the delay, many in one call.
+func (d *dormitory) bedMany(ctx context.Context, n int, delay time.Duration) error {
+	var (
+		next    atomic.Int64
+		callers sync.WaitGroup
+		failed  = newFailure()
+	)
+	for range nurses {
+		callers.Go(func() {
+			for failed.get() == nil {
+				from := int(next.Add(ward)) - ward
+				if from >= n {
+					return
+				}
+				items := make([]durable.Item[int64], min(ward, n-from))
+				due := time.Now().Add(delay).UnixNano()
+				for i := range items {
+					items[i].Input = due
+				}
+				_, err := d.workflow.StartMany(ctx, d.engine, items, durable.Delay(delay))
+				failed.set(err)
+			}
+		})
+	}
+	callers.Wait()
+	return failed.get()
+}
+
 // sleepers measures what runs cost that were started and are not due: how fast they are
 // started, what they take in the database and in this process, and how late those begin
 // that come due among them.
@@ -83,8 +113,7 @@ func (b *bench) sleepers(at *site) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.dismiss()) }()
-	allNight := func(int) time.Duration { return night }
-	if err := d.bed(b.ctx, min(5000, b.options.sleepers), allNight); err != nil { // pools, caches and stacks are as large as they get
+	if err := d.bedMany(b.ctx, min(20000, b.options.sleepers), night); err != nil { // pools, caches and stacks are as large as they get
 		return err
 	}
 	memory, database, err := at.weigh(b.ctx)
@@ -92,7 +121,7 @@ func (b *bench) sleepers(at *site) (err error) {
 		return err
 	}
 	began := time.Now()
-	if err := d.bed(b.ctx, b.options.sleepers, allNight); err != nil {
+	if err := d.bedMany(b.ctx, b.options.sleepers, night); err != nil {
 		return err
 	}
 	took := time.Since(began)

@@ -83,15 +83,21 @@ func sound(ctx context.Context, tree string, chosen []mutant) error {
 	var done []test
 	for _, m := range chosen {
 		for _, p := range m.places {
-			if slices.Contains(done, p.by) {
-				continue
+			tests := []test{p.by}
+			if t, ok := p.valid(); ok {
+				tests = append(tests, t)
 			}
-			done = append(done, p.by)
-			switch failed, output, err := p.by.run(ctx, tree); {
-			case err != nil:
-				return err
-			case failed != "":
-				return fmt.Errorf("without any mutant, %s fails:\n%s", failed, output)
+			for _, t := range tests {
+				if slices.Contains(done, t) {
+					continue
+				}
+				done = append(done, t)
+				switch failed, output, err := t.run(ctx, tree); {
+				case err != nil:
+					return err
+				case failed != "":
+					return fmt.Errorf("without any mutant, %s fails:\n%s", failed, output)
+				}
 			}
 		}
 	}
@@ -108,11 +114,11 @@ func (m *mutant) try(ctx context.Context, tree string) bool {
 		case ctx.Err() != nil:
 			return false
 		case err != nil:
-			fmt.Printf("%-28s %-32s %v\n", m.name, p.file, err)
+			fmt.Printf("%-33s %-30s ERROR: %v\n", m.name, p.file, err)
 		case by == "":
-			fmt.Printf("%-28s %-32s LIVES: %s -run %q passes\n%s", m.name, p.file, p.by.pkg, p.by.name, output)
+			fmt.Printf("%-33s %-30s LIVES: %s -run %q passes\n%s", m.name, p.file, p.by.pkg, p.by.name, output)
 		default:
-			fmt.Printf("%-28s %-32s caught by %s (%.0f s)\n", m.name, p.file, by, time.Since(began).Seconds())
+			fmt.Printf("%-33s %-30s caught by %s (%.0f s)\n", m.name, p.file, by, time.Since(began).Seconds())
 		}
 		all = all && err == nil && by != ""
 	}
@@ -130,8 +136,22 @@ func (p *place) kill(ctx context.Context, tree string) (by, output string, err e
 	if err := os.WriteFile(path, now, 0o600); err != nil {
 		return "", "", err
 	}
-	by, output, err = p.by.run(ctx, tree)
+	by, output, err = p.test(ctx, tree)
 	return by, output, errors.Join(err, os.WriteFile(path, was, 0o600))
+}
+
+// test runs the test that is to notice what was changed. What is no program, or no SQL, is
+// not noticed but an error.
+func (p *place) test(ctx context.Context, tree string) (by, output string, err error) {
+	if t, ok := p.valid(); ok {
+		switch failed, output, err := t.run(ctx, tree); {
+		case err != nil:
+			return "", output, err
+		case failed != "":
+			return "", output, fmt.Errorf("what was changed is no statement any more, so the mutant must be written anew:\n%s", output)
+		}
+	}
+	return p.by.run(ctx, tree)
 }
 
 // mutated is the file without and with the change.
@@ -154,7 +174,7 @@ var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
 // run answers the innermost test that failed, empty if none did.
 func (t *test) run(ctx context.Context, tree string) (failed, output string, err error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=5m", "-run", t.name, t.pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=1m", "-run", t.name, t.pkg)
 	cmd.Dir = tree
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second

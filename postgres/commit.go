@@ -195,11 +195,11 @@ func (s *Store) queue(batch *pgx.Batch, w *sorted) {
 	if len(w.locks) > 0 {
 		batch.Queue(s.sql.lock, lockColumns(w.locks)...)
 	}
-	if len(w.starts) > 0 {
+	switch {
+	case len(w.tags) > 0:
+		batch.Queue(s.sql.startTagged, append(startColumns(w.starts), tagColumns(w.tags)...)...)
+	case len(w.starts) > 0:
 		batch.Queue(s.sql.start, startColumns(w.starts)...)
-	}
-	if len(w.tags) > 0 {
-		batch.Queue(s.sql.tagStart, tagColumns(w.tags)...)
 	}
 	if len(w.fresh) > 0 {
 		batch.Queue(s.sql.stepInsert, stepColumns(w.fresh, w.anyway)...)
@@ -232,7 +232,6 @@ func (w *sorted) count(res pgx.BatchResults, took *counts) error {
 	}{
 		{len(w.locks), nil},
 		{len(w.starts), &took.starts},
-		{len(w.tags), nil},
 		{len(w.fresh), &took.fresh},
 		{len(w.known), &took.known},
 	} {

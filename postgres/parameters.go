@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// startColumns are the parameters of start.sql.
+// startColumns are the parameters of start.sql, and the first of start_tagged.sql.
 func startColumns(items []*store.Start) []any {
 	n := len(items)
 	return []any{

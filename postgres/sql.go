@@ -22,7 +22,7 @@ const (
 // statements are the texts of the .sql files, for one schema.
 type statements struct {
 	session                                                              string
-	lock, start, tagStart, runByName, parentState                        string
+	lock, start, startTagged, runByName, parentState                     string
 	stepInsert, stepUpdate, stepState                                    string
 	receive, signal, signalState                                         string
 	runFinish, runState, wake, notify                                    string
@@ -44,7 +44,7 @@ func load(schema string) statements {
 		session:            text("session.sql"),
 		lock:               text("lock.sql"),
 		start:              text("start.sql"),
-		tagStart:           text("tag_start.sql"),
+		startTagged:        text("start_tagged.sql"),
 		parentState:        text("parent_state.sql"),
 		receive:            text("receive.sql"),
 		signal:             text("signal.sql"),

@@ -57,12 +57,20 @@ func TestAnotherSchemaReplacesTheQualifierOnly(t *testing.T) {
 	}
 }
 
+// TestATaggedStartIsAStart: start_tagged.sql is start.sql, and then the tags.
+func TestATaggedStartIsAStart(t *testing.T) {
+	words := func(name string) string { return strings.Join(strings.Fields(statement(name, DefaultSchema)), " ") }
+	if got, want := words("start_tagged.sql"), "WITH made AS ( "+words("start.sql")+" RETURNING id ), tagged AS ("; !strings.HasPrefix(got, want) {
+		t.Errorf("start_tagged.sql does not begin with %s\n%s", want, got)
+	}
+}
+
 // plans are the statements whose plan must not depend on how full the tables are, and
 // the indexes that they may use.
 var plans = map[string][]string{
 	"lock.sql":            {"run_pkey"},
 	"start.sql":           {"run_pkey"},
-	"tag_start.sql":       {"run_pkey"},
+	"start_tagged.sql":    {"run_pkey"},
 	"parent_state.sql":    {"run_pkey"},
 	"receive.sql":         {"run_pkey", "signal_pkey", "signal_queue"},
 	"signal.sql":          {"run_pkey"},
@@ -190,7 +198,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"lock.sql", lockColumns([]uuid.UUID{run.ID})},
 		{"start.sql", startColumns([]*store.Start{{Run: pending(at)}})},
 		{"start.sql", startColumns(child)},
-		{"tag_start.sql", tagColumns([]tagging{{run.ID, &tag}})},
+		{"start_tagged.sql", append(startColumns(child), tagColumns([]tagging{{child[0].Run.ID, &tag}})...)},
 		{"parent_state.sql", parentKeys(child)},
 		{"receive.sql", append(oneStep(&wait.Step), "go")},
 		{"signal.sql", signalColumns(sent)},

@@ -3,4 +3,4 @@ SELECT shard, id, wake_at
 FROM durable_run
 WHERE queue = ? AND workflow = ? AND wake_at <= ? AND crashes + (status = 2) < 2
 ORDER BY wake_at
-LIMIT ?;
+LIMIT ? + 0;

@@ -3,4 +3,4 @@ SELECT id, run_id, type, at
 FROM durable_event
 WHERE id > ?
 ORDER BY id
-LIMIT ?;
+LIMIT ? + 0;

@@ -1,6 +1,7 @@
 -- The newest runs of a shard below an ID, without payloads. What the filter leaves out is
 -- walked over. The plus signs keep the walk on the primary key. Every text is less than
--- a blob.
+-- a blob. In all files: LIMIT ? + 0, since SQLite looks at the value of a bare parameter
+-- there when it plans, and so plans anew at each call.
 SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner, crashes, NULL, NULL, error,
        reason, trace, created_at, started_at, ended_at, wake_at, deadline_at,
        detached, control, paused_by, cancelled_by, cancel_reason, paused_at, cancelled_at, woken, progress
@@ -15,4 +16,4 @@ WHERE shard = ?1 AND id < ?2
   AND +name >= ?10 AND +name < coalesce(?11, x'')
   AND (?12 = '' OR EXISTS (SELECT 1 FROM durable_tag AS tag WHERE tag.shard = ?1 AND tag.run_id = durable_run.id AND tag.key = ?12))
 ORDER BY id DESC
-LIMIT ?3;
+LIMIT ?3 + 0;

@@ -14,4 +14,4 @@ WHERE tag.key = ?12 AND tag.run_id < ?2
   AND (?9 = 0 OR run.parent_id = x'')
   AND +run.name >= ?10 AND +run.name < coalesce(?11, x'')
 ORDER BY run.id DESC
-LIMIT ?3;
+LIMIT ?3 + 0;

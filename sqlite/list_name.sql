@@ -13,4 +13,4 @@ WHERE name >= ?10 AND name < coalesce(?11, x'') AND id < ?2
   AND (?9 = 0 OR parent_id = x'')
   AND (?12 = '' OR EXISTS (SELECT 1 FROM durable_tag AS tag WHERE tag.shard = durable_run.shard AND tag.run_id = durable_run.id AND tag.key = ?12))
 ORDER BY id DESC
-LIMIT ?3;
+LIMIT ?3 + 0;

@@ -25,6 +25,9 @@ func TestStatementsPrepare(t *testing.T) {
 			if strings.Contains(s.texts[q], ";\n") {
 				t.Errorf("%s holds more than one statement", fileOf(q))
 			}
+			if bareLimit.MatchString(s.texts[q]) {
+				t.Errorf("%s: SQLite looks at a bare parameter in LIMIT when it plans, and so plans anew at each call: write LIMIT ? + 0", fileOf(q))
+			}
 			if n := countArgs(s.texts[q]); n > maxArgs {
 				t.Errorf("%s has %d placeholders", fileOf(q), n)
 			}
@@ -95,5 +98,8 @@ func countArgs(text string) int {
 	}
 	return max(plain, highest)
 }
+
+// bareLimit makes what is prepared once be prepared at each call.
+var bareLimit = regexp.MustCompile(`LIMIT \?[0-9]*[;)]`)
 
 var placeholder = regexp.MustCompile(`\?([0-9]*)`)

@@ -28,7 +28,7 @@ type waiters struct {
 	wanted  map[uuid.UUID][]chan *store.Run
 	looking bool
 	looks   uint64
-	fresh   bell // somebody new waits: look soon again
+	fresh   bell // somebody waits for what is not executed here: look soon again
 }
 
 func (w *waiters) init(e *Engine) {
@@ -59,14 +59,27 @@ func (e *Engine) await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 }
 
 func (w *waiters) add(id uuid.UUID, ended chan *store.Run) {
+	worker := w.e.worker()
+	here := worker != nil && worker.executing(id)
 	w.mu.Lock()
 	w.wanted[id] = append(w.wanted[id], ended)
 	start := !w.looking
 	w.looking = true
 	w.mu.Unlock()
-	if start {
+	switch {
+	case start:
 		go w.look()
-	} else {
+	case !here:
+		w.fresh.poke()
+	}
+}
+
+// moved says that a run which was executed here will end elsewhere, or later.
+func (w *waiters) moved(id uuid.UUID) {
+	w.mu.Lock()
+	_, wanted := w.wanted[id]
+	w.mu.Unlock()
+	if wanted {
 		w.fresh.poke()
 	}
 }

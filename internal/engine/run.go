@@ -338,6 +338,7 @@ func (r *run) suspend(s suspension) {
 	if first {
 		r.endCtx(s.cause)
 		r.endUndo(s.cause)
+		r.e.waiters.moved(r.row.ID)
 	}
 }
 

@@ -40,7 +40,7 @@ import (
 const (
 	maxItems     = 512
 	maxBytes     = 8 << 20
-	secondWriter = 128 // waiting entries that call a second writer
+	secondWriter = 32 // waiting entries that call a second writer
 	yields       = 3   // scheduler turns given to callers that are about to append
 	flushTimeout = 30 * time.Second
 	firstRetry   = 5 * time.Millisecond

@@ -79,18 +79,19 @@ func TestCommitInFlightGathersTheNextBatch(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
 		synctest.Wait() // the first commit is held at the gate
-		for i := range 100 {
+		const more = secondWriter - 1
+		for i := range more {
 			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		synctest.Wait()
-		if got := j.Depth(); got != 100 {
-			t.Errorf("%d entries wait, want 100", got)
+		if got := j.Depth(); got != more {
+			t.Errorf("%d entries wait, want %d", got, more)
 		}
 		close(f.gate)
 		wg.Wait()
 		closeNow(t, j)
-		if got := f.calls(); len(got) != 2 || len(got[0]) != 1 || len(got[1]) != 100 {
-			t.Errorf("batches of %v, want one of 1 and one of 100", lengths(got))
+		if got := f.calls(); len(got) != 2 || len(got[0]) != 1 || len(got[1]) != more {
+			t.Errorf("batches of %v, want one of 1 and one of %d", lengths(got), more)
 		}
 	})
 }
@@ -131,7 +132,7 @@ func TestBadRowFailsAlone(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
 		synctest.Wait()
-		for i := range 31 {
+		for i := range secondWriter - 2 {
 			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		wg.Go(func() {

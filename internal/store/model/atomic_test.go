@@ -1,10 +1,9 @@
-//go:build model
-
 package model_test
 
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -42,22 +41,35 @@ func mustCommit(t *testing.T, s store.Store, b *store.Batch) {
 	}
 }
 
+// begun starts a run that the first worker owns, and answers its ID.
+func begun(t *testing.T, s store.Store) uuid.UUID {
+	t.Helper()
+	id := store.NewID(store.ShardOfName("parent"))
+	mustCommit(t, s, &store.Batch{Starts: []*store.Start{{Run: store.Run{
+		ID: id, Name: "parent", Workflow: "f", Queue: "q", Status: store.Running, Epoch: 1, Owner: uuid.NullUUID{UUID: workers[0], Valid: true},
+		CreatedAt: base, StartedAt: base, WakeAt: base.Add(time.Hour),
+	}}}})
+	return id
+}
+
+// beneath is a child that anybody may claim.
+func beneath(parent uuid.UUID, name string) store.Run {
+	return store.Run{
+		ID: store.NewChildID(parent), Parent: uuid.NullUUID{UUID: parent, Valid: true}, Name: name, Workflow: "f", Queue: "q",
+		Status: store.Pending, CreatedAt: base, WakeAt: base,
+	}
+}
+
 // family is a run at rest with so many children.
 func family(t *testing.T, s store.Store, children int) []uuid.UUID {
 	t.Helper()
-	owner := uuid.NullUUID{UUID: workers[0], Valid: true}
-	id := store.NewID(store.ShardOfName("family"))
+	id := begun(t, s)
 	ids := []uuid.UUID{id}
-	mustCommit(t, s, &store.Batch{Starts: []*store.Start{{Run: store.Run{
-		ID: id, Name: "family", Workflow: "f", Queue: "q", Status: store.Running, Epoch: 1, Owner: owner, CreatedAt: base, StartedAt: base, WakeAt: base.Add(time.Hour),
-	}}}})
 	b := new(store.Batch)
 	for i := range children {
-		kid := store.NewChildID(id)
-		ids = append(ids, kid)
-		b.Starts = append(b.Starts, &store.Start{ParentEpoch: 1, Run: store.Run{
-			ID: kid, Parent: uuid.NullUUID{UUID: id, Valid: true}, Name: fmt.Sprint(i), Workflow: "f", Queue: "q", Status: store.Pending, CreatedAt: base, WakeAt: base,
-		}})
+		kid := beneath(id, fmt.Sprint(i))
+		ids = append(ids, kid.ID)
+		b.Starts = append(b.Starts, &store.Start{ParentEpoch: 1, Run: kid})
 	}
 	b.Runs = []*store.RunWrite{{ID: id, Now: base, Epoch: 1, Status: store.Waiting}}
 	mustCommit(t, s, b)
@@ -85,39 +97,186 @@ func TestAnOrderIsOneTransaction(t *testing.T) {
 }
 
 // Batches that concern the same runs lock them in one order, whatever order they come in:
-// none is undone because it and another wait for each other. A lock on the run in the
-// middle has each come as far as it gets alone.
+// none is undone because it and another wait for each other. So what waits for the run in
+// the middle holds those before it, and no other.
 func TestLocksAreSorted(t *testing.T) {
+	t.Parallel()
 	b := beds["postgres"](t)
 	ids := family(t, b.handles[0], 8)
-	release, waiting, err := b.hold(t.Context(), ids[len(ids)/2])
-	if err != nil {
-		t.Fatal(err)
+	want := make([]string, len(ids))
+	for i, id := range ids {
+		want[i] = id.String()
 	}
-	var all sync.WaitGroup
-	for i, s := range b.handles {
-		batch := new(store.Batch)
-		for _, id := range ids {
-			batch.Signals = append(batch.Signals, &store.Signal{Run: id, ID: uuid.Must(uuid.NewV7()), Name: "go", CreatedAt: base})
-		}
-		if i == 1 {
-			slices.Reverse(batch.Signals)
-		}
-		all.Go(func() {
-			if err := s.Commit(t.Context(), batch); err != nil {
-				t.Errorf("writer %d: %v", i, err)
-			}
-		})
-	}
-	for n := 0; n < 2; {
-		if n, err = waiting(); err != nil {
+	slices.Sort(want) // they are of one shard
+	middle := len(want) / 2
+	for _, order := range []string{"in order", "in reverse"} {
+		if err := b.third.hold(t.Context(), uuid.MustParse(want[middle]), 0); err != nil {
 			t.Fatal(err)
 		}
+		batch := new(store.Batch)
+		for _, id := range want {
+			batch.Signals = append(batch.Signals, &store.Signal{Run: uuid.MustParse(id), ID: uuid.Must(uuid.NewV7()), Name: "go", CreatedAt: base})
+		}
+		if order == "in reverse" {
+			slices.Reverse(batch.Signals)
+		}
+		done := make(chan error, 1)
+		go func() {
+			err := b.handles[0].Commit(t.Context(), batch)
+			for heldUp(err) { // its patience is short
+				err = b.handles[0].Commit(t.Context(), batch)
+			}
+			done <- err
+		}()
+		if got := whatWaits(t, b.third, done); !slices.Equal(got, want[:middle]) {
+			t.Errorf("%s: what waits for run %d of %d has locked %d others: %v, want those before it: %v", order, middle, len(want), len(got), got, want[:middle])
+		}
+		if err := errors.Join(b.third.release(t.Context(), false), <-done); err != nil {
+			t.Fatal(order, err)
+		}
 	}
-	if err := release(); err != nil {
-		t.Error(err)
+}
+
+// whatWaits answers what the one call that waits for s, and is not done, has locked.
+func whatWaits(t *testing.T, s *session, done chan error) []string {
+	for {
+		if len(done) > 0 {
+			t.Fatal("it waits for nothing:", <-done)
+		}
+		before, err := s.waiters(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(before) == 0 {
+			continue
+		}
+		locked, err := s.locked(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := s.waiters(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Equal(after, before) { // it has waited all the time
+			return locked
+		}
 	}
-	all.Wait()
+}
+
+// So are names of steps and of runs that are new. What two batches in opposite orders find
+// in their way in the middle is taken out of it when both are there: then each has what the
+// other needs next, unless both came from the same side.
+func TestNewNamesAreSorted(t *testing.T) {
+	t.Parallel()
+	b := beds["postgres"](t)
+	const names = 9
+	run := begun(t, b.handles[0])
+	for what, c := range map[string]struct {
+		taken string
+		args  []any
+		add   func(batch *store.Batch, name string)
+	}{
+		"steps": {
+			`INSERT INTO durable.step (started_at, epoch, attempt, shard, kind, status, run_id, name) VALUES (now(), 1, 1, $1, 1, 3, $2, $3)`,
+			[]any{store.ShardOf(run), run.String()},
+			func(batch *store.Batch, name string) {
+				batch.Steps = append(batch.Steps, &store.StepWrite{Step: store.Step{
+					RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: 1, StartedAt: base, EndedAt: base,
+				}})
+			},
+		},
+		"starts": {
+			`INSERT INTO durable.run (created_at, epoch, shard, status, id, workflow, queue, name) VALUES (now(), 0, $1, 1, $2, 'f', 'q', $3)`,
+			[]any{store.ShardOf(run), store.NewID(store.ShardOf(run)).String()},
+			func(batch *store.Batch, name string) {
+				r := beneath(run, name) // of the same shard
+				r.Parent = uuid.NullUUID{}
+				batch.Starts = append(batch.Starts, &store.Start{Run: r})
+			},
+		},
+	} {
+		try := func(round int) error {
+			name := func(i int) string { return fmt.Sprint(what, "-", round, "-", i) }
+			if err := b.third.make(t.Context(), c.taken, append(slices.Clone(c.args), name(names/2))...); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, len(b.handles))
+			for i, s := range b.handles {
+				batch := new(store.Batch)
+				for k := range names {
+					if i == 1 {
+						k = names - 1 - k
+					}
+					c.add(batch, name(k))
+				}
+				go func() { done <- s.Commit(t.Context(), batch) }()
+			}
+			for waiters := 0; waiters < len(b.handles) && len(done) == 0; {
+				list, err := b.third.waiters(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				waiters = len(list)
+			}
+			return errors.Join(b.third.release(t.Context(), false), <-done, <-done)
+		}
+		// Patience may have ended before the release. Those that wait for each other, do so
+		// in each round.
+		err := try(0)
+		for round := 1; err != nil && round < 4; round++ {
+			t.Log(what, err)
+			err = try(round)
+		}
+		if err != nil {
+			t.Errorf("%s: two batches wait for each other: %v", what, err)
+		}
+	}
+}
+
+// A child's start and what is asked of its parent happen one after the other: a start that
+// meets a cancel which is not committed yet waits for it, and then starts nothing.
+func TestAStartWaitsForWhatIsAskedOfItsParent(t *testing.T) {
+	t.Parallel()
+	b := beds["postgres"](t)
+	for _, asked := range []store.Bits{store.CancelAsked, store.PausedItself} {
+		for _, tags := range [][]store.Tag{nil, {{Key: "t", Value: "1"}}} {
+			if err := b.empty(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			parent := begun(t, b.handles[0])
+			start := &store.Start{Run: beneath(parent, "kid"), ParentEpoch: 1, Tags: tags}
+			if err := b.third.hold(t.Context(), parent, asked); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() {
+				err := b.handles[0].Commit(t.Context(), &store.Batch{Starts: []*store.Start{start}})
+				for err == nil && start.Outcome == store.Locked {
+					err = b.handles[0].Commit(t.Context(), &store.Batch{Starts: []*store.Start{start}})
+				}
+				done <- err
+			}()
+			waits := false
+			for !waits && len(done) == 0 {
+				waiters, err := b.third.waiters(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				waits = len(waiters) > 0
+			}
+			if err := errors.Join(b.third.release(t.Context(), true), <-done); err != nil {
+				t.Fatal(err)
+			}
+			tree, err := b.handles[0].Tree(t.Context(), parent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !waits || start.Outcome != store.Fenced || len(tree) != 1 {
+				t.Errorf("control %d, tags %v: the start has waited: %v, was answered %d, and %d runs are there: want true, %d, 1", asked, tags, waits, start.Outcome, len(tree), store.Fenced)
+			}
+		}
+	}
 }
 
 // A child is started by a run that goes on running, or not at all: not while that is being
@@ -138,19 +297,12 @@ func TestNoOrphanIsStarted(t *testing.T) {
 }
 
 func orphans(t *testing.T, b *bed, round int) {
-	id := store.NewID(store.ShardOfName("parent"))
-	owner := uuid.NullUUID{UUID: workers[0], Valid: true}
-	mustCommit(t, b.handles[0], &store.Batch{Starts: []*store.Start{{Run: store.Run{
-		ID: id, Name: "parent", Workflow: "f", Queue: "q", Status: store.Running, Epoch: 1, Owner: owner, CreatedAt: base, StartedAt: base, WakeAt: base.Add(time.Hour),
-	}}}})
+	id := begun(t, b.handles[0])
 	starts := make([]*store.Start, 8)
 	gate := make(chan struct{})
 	var all sync.WaitGroup
 	for i := range starts {
-		starts[i] = &store.Start{ParentEpoch: 1, Run: store.Run{
-			ID: store.NewChildID(id), Parent: uuid.NullUUID{UUID: id, Valid: true}, Name: fmt.Sprint(i), Workflow: "f", Queue: "q",
-			Status: store.Pending, CreatedAt: base, WakeAt: base,
-		}}
+		starts[i] = &store.Start{ParentEpoch: 1, Run: beneath(id, fmt.Sprint(i))}
 		all.Go(func() {
 			<-gate
 			if err := b.handles[i%2].Commit(t.Context(), &store.Batch{Starts: starts[i : i+1]}); err != nil {

@@ -1,5 +1,3 @@
-//go:build model
-
 package model_test
 
 import (
@@ -13,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed8ec063be/durable/internal/pgtest"
@@ -51,7 +48,7 @@ func modest() string {
 	if n := os.Getenv("DURABLE_MODEL_CHECKS"); n != "" {
 		return n
 	}
-	return "15"
+	return "12"
 }
 
 // bed is one database with two handles, as two processes have them.
@@ -62,9 +59,7 @@ type bed struct {
 	// transactions is in how many the runs were written that work, which changes all, has
 	// changed.
 	transactions func(ctx context.Context, work func() error) (int, error)
-	// hold, if the database has locks of rows, locks a run until release, and says how many
-	// statements of the stores wait for some lock.
-	hold func(ctx context.Context, run uuid.UUID) (release func() error, waiting func() (int, error), err error)
+	third        *session // nil where a database has no locks of rows
 }
 
 // beds makes a database of each kind.
@@ -154,17 +149,7 @@ func onPostgres(t *testing.T) *bed {
 		}
 		return n, err
 	}
-	b.hold = func(ctx context.Context, run uuid.UUID) (func() error, func() (int, error), error) {
-		tx, err := conn.Begin(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		_, err = tx.Exec(ctx, "SELECT FROM "+schema+".run WHERE id = $1 FOR UPDATE", run.String())
-		return func() error { return tx.Rollback(ctx) }, func() (n int, err error) {
-			err = tx.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%'", schema).Scan(&n)
-			return n, err
-		}, err
-	}
+	b.third = &session{conn: conn, schema: schema}
 	return b
 }
 

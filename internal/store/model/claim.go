@@ -92,7 +92,11 @@ func (m *Model) take(r *Run, q *store.ClaimQuery, got *store.Run) store.Claimed 
 	lost := r.Status == store.Running
 	halted := lost && r.Control&store.PausedAnyhow != 0 // it was to leave, and that is no crash
 	if lost && !halted {
-		if reached := r.terminal(); reached > r.Progress {
+		reached := r.terminal()
+		if m.Fence != nil && m.Fence.Runs[r.ID] != nil { // what came at the very last moment may count the next time only
+			reached = m.Fence.Runs[r.ID].terminal()
+		}
+		if reached > r.Progress {
 			r.Crashes, r.Progress = 0, reached
 		}
 		r.Crashes++
@@ -127,7 +131,7 @@ func (m *Model) take(r *Run, q *store.ClaimQuery, got *store.Run) store.Claimed 
 func (m *Model) Renew(h store.Heartbeat, contended bool) (lost []uuid.UUID) {
 	for _, l := range h.Leases {
 		r := m.Runs[l.Run]
-		switch held := m.held(h.Worker.ID, l); {
+		switch held := m.Held(h.Worker.ID, l); {
 		case !held:
 			lost = append(lost, l.Run)
 		case contended && m.may():
@@ -138,7 +142,8 @@ func (m *Model) Renew(h store.Heartbeat, contended bool) (lost []uuid.UUID) {
 	return lost
 }
 
-func (m *Model) held(worker uuid.UUID, l store.Lease) bool {
+// Held reports whether the worker still has the lease.
+func (m *Model) Held(worker uuid.UUID, l store.Lease) bool {
 	r := m.Runs[l.Run]
 	return r != nil && r.Status == store.Running && r.Epoch == l.Epoch && r.Owner.UUID == worker
 }
@@ -160,17 +165,18 @@ func (m *Model) Expire(workers []uuid.UUID, q store.ClaimQuery, contended bool) 
 	return freed
 }
 
-// News is store.Store.News. With contention, what was told may be told again.
+// News is store.Store.News. With contention, what was told may be told again, and a run
+// that is just being left need not be told of: as long as the mark stays, nothing is lost.
 func (m *Model) News(worker uuid.UUID, held []store.Lease, contended bool) (news store.News) {
 	for _, l := range held {
-		if !m.held(worker, l) {
+		if !m.Held(worker, l) {
 			continue
 		}
 		r := m.Runs[l.Run]
 		if r.Control != 0 {
 			news.Asked = append(news.Asked, store.Asked{Run: r.ID, Epoch: r.Epoch, Control: r.Control})
 		}
-		if r.Woken {
+		if r.Woken && !(contended && m.may()) {
 			news.Woken = append(news.Woken, r.ID)
 			r.Woken = contended && m.may()
 		}

@@ -61,7 +61,7 @@ func (m *Model) start(w *store.Start, leaves bool) {
 	if had != nil && had.ID == w.Run.ID {
 		return
 	}
-	parent := m.state(w.Run.Parent.UUID)
+	parent := m.State(w.Run.Parent.UUID)
 	switch {
 	case w.Run.Parent.Valid && (!owns(parent, w.ParentEpoch) || had != nil && leaves && m.may()): // an older epoch adopts nothing
 		w.Outcome, w.State = store.Fenced, parent
@@ -87,7 +87,7 @@ func (m *Model) step(w *store.StepWrite, leaves bool) {
 	if m.Fence != nil {
 		fence = m.Fence
 	}
-	state := fence.state(w.Step.RunID)
+	state := fence.State(w.Step.RunID)
 	own := owns(state, w.Step.Epoch)
 	if own && state.Control != 0 {
 		w.State = state
@@ -127,7 +127,7 @@ func behind(w, row *store.Step) bool {
 
 func (m *Model) receive(w *store.Receive, leaves bool) {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
-	state := m.state(w.Step.RunID)
+	state := m.State(w.Step.RunID)
 	own := owns(state, w.Step.Epoch)
 	var row store.Step
 	recorded := false
@@ -204,7 +204,7 @@ func (m *Model) signal(w *store.Signal) bool {
 		}
 	}
 	if r == nil || r.Status.Terminal() {
-		w.Outcome, w.State = store.Fenced, m.state(w.Run)
+		w.Outcome, w.State = store.Fenced, m.State(w.Run)
 		return false
 	}
 	r.Signals = append(r.Signals, Signal{Signal: store.Signal{
@@ -216,7 +216,7 @@ func (m *Model) signal(w *store.Signal) bool {
 // run reports whether the run's parent is woken.
 func (m *Model) run(w *store.RunWrite) bool {
 	w.Outcome, w.State = store.Written, store.RunState{}
-	state := m.state(w.ID)
+	state := m.State(w.ID)
 	r := m.Runs[w.ID]
 	cancel, pause := state.Control&store.CancelAsked != 0, state.Control&store.PausedAnyhow != 0
 	if !owns(state, w.Epoch) {

@@ -1,5 +1,3 @@
-//go:build model
-
 package model_test
 
 import (
@@ -111,7 +109,7 @@ func sortIDs(ids []uuid.UUID) {
 // store may tell what it was or what it became.
 func settledBatch(b *store.Batch, ends func(run uuid.UUID) bool) {
 	for _, w := range b.Starts {
-		if w.Existing != nil && (ends(w.Existing.ID) || len(b.Signals) > 0) {
+		if w.Existing != nil && (ends(w.Existing.ID) || wakes(b, w.Existing.ID)) {
 			w.Existing = &store.Run{ID: w.Existing.ID}
 		}
 		if ends(w.Run.Parent.UUID) {
@@ -137,6 +135,12 @@ func settledBatch(b *store.Batch, ends func(run uuid.UUID) bool) {
 			w.State = store.RunState{}
 		}
 	}
+}
+
+// wakes reports whether the batch may wake the run.
+func wakes(b *store.Batch, run uuid.UUID) bool {
+	return slices.ContainsFunc(b.Signals, func(w *store.Signal) bool { return w.Run == run }) ||
+		slices.ContainsFunc(b.Runs, func(w *store.RunWrite) bool { return w.Parent.UUID == run })
 }
 
 // settledState keeps Control where the writer must hear of it. One that leaves the run in

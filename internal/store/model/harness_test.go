@@ -1,5 +1,3 @@
-//go:build model
-
 package model_test
 
 import (
@@ -7,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,8 +21,8 @@ type op struct {
 	do   func(ctx context.Context, s store.Store) (any, error)
 	// want makes the call to a model and objects to what the store answered.
 	want func(m *model.Model, got any, contended bool) error
-	// unlocked says that its fence takes no lock: it may be let in by what its run was
-	// before another call.
+	// unlocked says that it looks before it takes a lock, or takes none: it may go by what
+	// its run was before another call.
 	unlocked bool
 }
 
@@ -95,22 +94,24 @@ func (c *check) together(one, other *op) {
 	c.Logf("together: %s\n     and: %s", one.text, other.text)
 	var replies [2]reply
 	ops := [2]*op{one, other}
-	gate := make(chan struct{})
+	gate, open := make(chan struct{}), c.barrier()
 	var all sync.WaitGroup
+	var stuck atomic.Int32 // those that have come as far as they can, or wait for the barrier to make another try
 	for i, o := range ops {
 		all.Go(func() {
 			<-gate
 			r := &replies[i]
-			for {
-				r.got, r.err = o.do(c.ctx, c.bed.handles[i])
-				if !errors.Is(r.err, store.ErrUnavailable) && !errors.Is(r.err, errLocked) || c.ctx.Err() != nil || r.replays == 20 {
-					return
-				}
+			r.got, r.err = o.do(c.ctx, c.bed.handles[i])
+			stuck.Add(1)
+			for again(r.err) && c.ctx.Err() == nil && r.replays < 20 {
+				<-open.gone
 				r.replays++ // as the journal would
+				r.got, r.err = o.do(c.ctx, c.bed.handles[i])
 			}
 		})
 	}
 	close(gate)
+	open.when(&stuck)
 	all.Wait()
 	for i, r := range replies {
 		if r.err != nil {
@@ -132,6 +133,11 @@ func (c *check) together(one, other *op) {
 	c.compare(one.text+"\n and "+other.text, became, c.bed.kind == "postgres")
 }
 
+// again reports whether the journal would make the call once more.
+func again(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, errLocked) || heldUp(err)
+}
+
 // serial is what becomes of one call after the other.
 func (c *check) serial(before *model.Model, ops [2]*op, replies [2]reply, first int) ([]*model.Model, error) {
 	return before.Branches(func(m *model.Model) error {
@@ -149,6 +155,12 @@ func (c *check) serial(before *model.Model, ops [2]*op, replies [2]reply, first 
 				return err
 			}
 		}
+		for _, holds := range m.Doubts {
+			if !holds(before) && !holds(m) {
+				return errors.New("a run was never as it was told to be")
+			}
+		}
+		m.Doubts = nil
 		return nil
 	})
 }

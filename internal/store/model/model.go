@@ -29,8 +29,14 @@ type Model struct {
 	Events [][]store.Event
 
 	// Fence, if set, is where step writes look at their run, instead of here: a store may
-	// let in one that was on its way when its run was taken over.
+	// let in one that was on its way when its run was taken over. And claims count there
+	// which checkpoints are new.
 	Fence *Model
+
+	// Doubts are what was told of a run that was not so at the time of the call that told
+	// it: a store may look only afterwards why a write did not take. Each must hold of the
+	// database before or after what went on meanwhile.
+	Doubts []func(m *Model) bool
 
 	tx   []store.Event
 	path []choice
@@ -132,8 +138,8 @@ func (m *Model) sorted() []uuid.UUID {
 	return slices.SortedFunc(maps.Keys(m.Runs), func(l, r uuid.UUID) int { return bytes.Compare(l[:], r[:]) })
 }
 
-// state is what a write is told of a run.
-func (m *Model) state(id uuid.UUID) store.RunState {
+// State is what a write is told of a run.
+func (m *Model) State(id uuid.UUID) store.RunState {
 	r := m.Runs[id]
 	if r == nil {
 		return store.RunState{}

@@ -1,11 +1,10 @@
-//go:build model
-
 package model_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -14,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store/model"
 )
 
-// errLocked asks for another try of a batch of one.
+// errLocked asks for another try of a batch.
 var errLocked = errors.New("a row is locked by another transaction")
 
 // objection is nil if nothing differs.
@@ -44,33 +43,87 @@ func commitOp(b *store.Batch) *op {
 		}
 		return false
 	}
-	o := answering("commit "+show(b),
-		func(ctx context.Context, s store.Store) (*store.Batch, error) {
+	return &op{
+		text: "commit " + show(b), unlocked: len(b.Steps) > 0 && len(b.Starts) == 0,
+		do: func(ctx context.Context, s store.Store) (any, error) {
 			mine := copyBatch(b)
 			if err := s.Commit(ctx, mine); err != nil {
 				return nil, err
 			}
-			for _, w := range mine.Steps {
-				if w.Outcome == store.Locked {
-					return nil, errLocked
-				}
-			}
-			for _, w := range mine.Runs {
-				if w.Outcome == store.Locked {
-					return nil, errLocked
-				}
+			if locked(mine) {
+				return nil, errLocked
 			}
 			settledBatch(mine, ends)
 			return mine, nil
 		},
-		func(m *model.Model, _ bool) *store.Batch {
+		want: func(m *model.Model, got any, contended bool) error {
 			mine := copyBatch(b)
 			m.Commit(mine)
 			settledBatch(mine, ends)
-			return mine
+			if contended {
+				doubt(m, got.(*store.Batch), mine)
+			}
+			return objection(got, mine)
+		},
+	}
+}
+
+// doubt takes over what a store told of runs, and leaves it to be looked at when all that
+// went on meanwhile is known.
+func doubt(m *model.Model, got, want *store.Batch) {
+	later := func(run uuid.UUID, same bool, told store.RunState, w *store.RunState, settled func(store.RunState) store.RunState) {
+		if same && told != *w {
+			*w = told
+			m.Doubts = append(m.Doubts, func(m *model.Model) bool { return settled(m.State(run)) == told })
+		}
+	}
+	for i, w := range want.Starts {
+		if had := got.Starts[i].Existing; had != nil && w.Existing != nil && had.ID == w.Existing.ID {
+			w.Existing = had
+			m.Doubts = append(m.Doubts, func(m *model.Model) bool {
+				r := m.Runs[had.ID]
+				return r != nil && (differ(*had, r.Run) == "" || differ(*had, store.Run{ID: had.ID}) == "")
+			})
+		}
+	}
+	for i, w := range want.Steps {
+		if row := got.Steps[i].Recorded; row != nil && w.Recorded != nil {
+			w.Recorded = row
+			m.Doubts = append(m.Doubts, func(m *model.Model) bool {
+				r := m.Runs[row.RunID]
+				return r != nil && differ(*row, r.Steps[row.Name]) == ""
+			})
+		}
+	}
+	as := func(s store.RunState) store.RunState { return s }
+	for i, w := range want.Starts {
+		later(w.Run.Parent.UUID, w.Outcome == got.Starts[i].Outcome, got.Starts[i].State, &w.State, as)
+	}
+	for i, w := range want.Steps {
+		later(w.Step.RunID, w.Outcome == got.Steps[i].Outcome, got.Steps[i].State, &w.State, func(s store.RunState) store.RunState {
+			return settledState(w.Outcome, s, w.Step.Epoch, false)
 		})
-	o.unlocked = len(b.Steps) > 0 && len(b.Starts) == 0
-	return o
+	}
+	for i, w := range want.Receives {
+		later(w.Step.RunID, w.Outcome == got.Receives[i].Outcome, got.Receives[i].State, &w.State, func(s store.RunState) store.RunState {
+			return settledState(w.Outcome, s, w.Step.Epoch, false)
+		})
+	}
+	for i, w := range want.Signals {
+		later(w.Run, w.Outcome == got.Signals[i].Outcome, got.Signals[i].State, &w.State, as)
+	}
+	for i, w := range want.Runs {
+		later(w.ID, w.Outcome == got.Runs[i].Outcome, got.Runs[i].State, &w.State, as)
+	}
+}
+
+// locked reports whether any item is to be tried again.
+func locked(b *store.Batch) bool {
+	return slices.ContainsFunc(b.Starts, func(w *store.Start) bool { return w.Outcome == store.Locked }) ||
+		slices.ContainsFunc(b.Steps, func(w *store.StepWrite) bool { return w.Outcome == store.Locked }) ||
+		slices.ContainsFunc(b.Receives, func(w *store.Receive) bool { return w.Outcome == store.Locked }) ||
+		slices.ContainsFunc(b.Signals, func(w *store.Signal) bool { return w.Outcome == store.Locked }) ||
+		slices.ContainsFunc(b.Runs, func(w *store.RunWrite) bool { return w.Outcome == store.Locked })
 }
 
 func copyBatch(b *store.Batch) *store.Batch {
@@ -100,8 +153,9 @@ func copyBatch(b *store.Batch) *store.Batch {
 
 func claimOp(q store.ClaimQuery) *op {
 	return &op{
-		text: fmt.Sprintf("claim %v limit %d, suspects %d, crashes %d, at %s until %s", q.Pairs, q.Limit, q.Suspects, q.MaxCrashes, offset(q.Now), offset(q.LeaseUntil)),
-		do:   func(ctx context.Context, s store.Store) (any, error) { return s.Claim(ctx, q) },
+		unlocked: true,
+		text:     fmt.Sprintf("claim %v limit %d, suspects %d, crashes %d, at %s until %s", q.Pairs, q.Limit, q.Suspects, q.MaxCrashes, offset(q.Now), offset(q.LeaseUntil)),
+		do:       func(ctx context.Context, s store.Store) (any, error) { return s.Claim(ctx, q) },
 		want: func(m *model.Model, got any, contended bool) error {
 			want, err := m.Claim(q, got.(store.Claims), contended)
 			if err != nil {
@@ -113,17 +167,29 @@ func claimOp(q store.ClaimQuery) *op {
 }
 
 func renewOp(h store.Heartbeat) *op {
-	return answering(fmt.Sprintf("renew %s until %s", showLeases(h.Leases), offset(h.LeaseUntil)),
-		func(ctx context.Context, s store.Store) ([]uuid.UUID, error) {
+	return &op{
+		text: fmt.Sprintf("renew %s until %s", showLeases(h.Leases), offset(h.LeaseUntil)),
+		do: func(ctx context.Context, s store.Store) (any, error) {
 			pulse, err := s.Renew(ctx, h)
 			sortIDs(pulse.Lost)
 			return pulse.Lost, err
 		},
-		func(m *model.Model, contended bool) []uuid.UUID {
+		want: func(m *model.Model, got any, contended bool) error {
 			lost := m.Renew(h, contended)
+			if contended { // which are lost is looked up when the others are extended
+				told := got.([]uuid.UUID)
+				for _, l := range h.Leases {
+					was, is := slices.Contains(lost, l.Run), slices.Contains(told, l.Run)
+					if was != is {
+						m.Doubts = append(m.Doubts, func(m *model.Model) bool { return m.Held(h.Worker.ID, l) != is })
+					}
+				}
+				lost = told
+			}
 			sortIDs(lost)
-			return lost
-		})
+			return objection(got, lost)
+		},
+	}
 }
 
 func expireOp(workers []uuid.UUID, q store.ClaimQuery) *op {

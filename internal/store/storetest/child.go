@@ -102,14 +102,16 @@ func childGuarded(b *bed) {
 	refuse := func(what string, parent store.Run, epoch int32, want store.RunState) {
 		b.Helper()
 		child := b.child(parent, "charge")
-		w := &store.Start{Run: child, ParentEpoch: epoch, Tags: []store.Tag{{Key: "team", Value: "red"}}}
-		bystander := &store.Start{Run: b.pending("", b.in(1000*time.Hour))}
-		b.commit(&store.Batch{Starts: []*store.Start{w, bystander}})
-		wantOutcome(b, what, w.Outcome, store.Fenced)
-		wantState(b, what, w.State, want)
-		wantOutcome(b, what+": a stranger in the batch", bystander.Outcome, store.Written)
-		if rows := b.get(child.ID.String()); rows[0] != nil {
-			b.Errorf("%s: the child is there", what)
+		for tagged, tags := range map[string][]store.Tag{"": nil, ", tagged": {{Key: "team", Value: "red"}}} {
+			w := &store.Start{Run: child, ParentEpoch: epoch, Tags: tags}
+			bystander := &store.Start{Run: b.pending("", b.in(1000*time.Hour))}
+			b.commit(&store.Batch{Starts: []*store.Start{w, bystander}})
+			wantOutcome(b, what+tagged, w.Outcome, store.Fenced)
+			wantState(b, what+tagged, w.State, want)
+			wantOutcome(b, what+tagged+": a stranger in the batch", bystander.Outcome, store.Written)
+			if rows := b.get(child.ID.String()); rows[0] != nil {
+				b.Errorf("%s%s: the child is there", what, tagged)
+			}
 		}
 	}
 	refuse("no parent", store.Run{ID: missing}, 1, store.RunState{})

@@ -12,6 +12,7 @@ import (
 var tags = []test{
 	{"set, replaced and removed", tagSet},
 	{"with a start, if that creates the run", tagStart},
+	{"a replayed start brings none back", tagReplay},
 	{"no run", tagMissing},
 	{"an ended run", tagEnded},
 	{"every key and value is kept bytewise", tagNames},
@@ -72,9 +73,24 @@ func tagStart(b *bed) {
 	b.wantTags("a child", child.Run.ID, blue...)
 	b.wantTags("one of many", many.Run.ID, red...)
 	b.wantTags("one without", none.Run.ID)
-	b.tag(many.Run.ID, store.Tag{Key: "team", Value: "blue"})
-	b.commit(&store.Batch{Starts: []*store.Start{many}})
-	b.wantTags("a replay after a change", many.Run.ID, red[0], blue[1])
+}
+
+// The answer to a start may be lost, and its run's tags be changed before it is made again.
+func tagReplay(b *bed) {
+	red, blue := []store.Tag{{Key: "size", Value: "1"}, {Key: "team", Value: "red"}}, store.Tag{Key: "team", Value: "blue"}
+	parent := b.started("parent")
+	for _, w := range []*store.Start{
+		{Run: b.running("root"), Tags: red},
+		{Run: b.child(parent, "child"), ParentEpoch: 1, Tags: red},
+	} {
+		b.commit(&store.Batch{Starts: []*store.Start{w}})
+		b.tag(w.Run.ID, store.Tag{Key: "size"}, blue)
+		other := &store.Start{Run: b.running(""), Tags: red}
+		b.commit(&store.Batch{Starts: []*store.Start{w, other}})
+		wantOutcome(b, w.Run.Name+", replayed", w.Outcome, store.Written)
+		b.wantTags(w.Run.Name+", replayed after one was removed and one changed", w.Run.ID, blue)
+		b.wantTags("one that is new, beside it", other.Run.ID, red...)
+	}
 }
 
 func tagMissing(b *bed) {

@@ -42,11 +42,10 @@ type talks struct {
 	seed  uint64
 	began time.Time
 
-	mu     sync.Mutex
-	live   []*talked
-	all    []*talked
-	under  sync.WaitGroup
-	client int
+	mu    sync.Mutex
+	live  []*talked
+	all   []*talked
+	under sync.WaitGroup
 }
 
 // talked is one run with all operations on it.

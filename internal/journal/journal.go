@@ -41,7 +41,7 @@ const (
 	maxItems     = 512
 	maxBytes     = 8 << 20
 	secondWriter = 32 // waiting entries that call a second writer
-	yields       = 3   // scheduler turns given to callers that are about to append
+	yields       = 3  // scheduler turns given to callers that are about to append
 	flushTimeout = 30 * time.Second
 	firstRetry   = 5 * time.Millisecond
 	maxRetry     = time.Second

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -253,7 +251,7 @@ func (h *harness) bury(ctx context.Context, s store.Store, next *fault, now time
 	}
 	for _, w := range workers {
 		q := store.ClaimQuery{Now: now, LeaseUntil: now.Add(2 * lease)}
-		if _, err := s.Expire(ctx, []uuid.UUID{w.ID}, q); err != nil {
+		if _, err := s.Expire(ctx, []store.ID{w.ID}, q); err != nil {
 			return err
 		}
 	}

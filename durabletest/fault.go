@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/uuid"
-
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -46,7 +44,7 @@ type fault struct {
 
 // checkpoint names one step of one run.
 type checkpoint struct {
-	run  uuid.UUID
+	run  store.ID
 	name string
 }
 

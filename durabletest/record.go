@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/uuid"
-
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -27,7 +25,7 @@ type record struct {
 
 // execution is one execution of a run: what it called, in order.
 type execution struct {
-	run        uuid.UUID
+	run        store.ID
 	epoch      int32
 	calls      []engine.Call
 	goroutine  string

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -20,7 +18,7 @@ import (
 
 // replay is a run that is executed on its history only.
 type replay struct {
-	run     uuid.UUID
+	run     store.ID
 	history map[string]*store.Step
 
 	mu    sync.Mutex
@@ -116,8 +114,9 @@ func replayed(t testing.TB, w durable.Definition, x *durable.Exported, opts []Op
 // load writes the run and its history into the database, claimable, and answers when it was
 // there last.
 func (p *replay) load(ctx context.Context, s store.Store, x *durable.Exported) (at time.Time, err error) {
-	if p.run, err = uuid.Parse(x.Run.RunID); err != nil {
-		return at, fmt.Errorf("its UUID %q: %w", x.Run.RunID, err)
+	var ok bool
+	if p.run, ok = store.ParseID(x.Run.RunID); !ok {
+		return at, fmt.Errorf("its run_id %q is no UUID in canonical form", x.Run.RunID)
 	}
 	at = x.Run.CreatedAt
 	later := func(t time.Time) {
@@ -125,7 +124,7 @@ func (p *replay) load(ctx context.Context, s store.Store, x *durable.Exported) (
 			at = t
 		}
 	}
-	owner := uuid.NullUUID{UUID: store.NewID(0), Valid: true}
+	owner := store.Owned(store.NewID(0))
 	start := &store.Start{Run: store.Run{
 		ID: p.run, Name: x.Run.ID, Workflow: x.Run.Workflow, Queue: x.Run.Queue, Version: x.Run.Version,
 		Status: store.Running, Epoch: 1, Owner: owner, Input: compact(x.Run.Input),

@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -103,7 +101,7 @@ func (s *seam) Renew(ctx context.Context, h store.Heartbeat) (pulse store.Pulse,
 }
 
 // Expire implements store.Store.
-func (s *seam) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQuery) (n int, err error) {
+func (s *seam) Expire(ctx context.Context, workers []store.ID, q store.ClaimQuery) (n int, err error) {
 	err = s.call(func() error {
 		s.writes.Add(1)
 		n, err = s.Store.Expire(ctx, workers, q)
@@ -113,7 +111,7 @@ func (s *seam) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQue
 }
 
 // News implements store.Store.
-func (s *seam) News(ctx context.Context, worker uuid.UUID, held []store.Lease) (news store.News, err error) {
+func (s *seam) News(ctx context.Context, worker store.ID, held []store.Lease) (news store.News, err error) {
 	err = s.call(func() error {
 		news, err = s.Store.News(ctx, worker, held)
 		return err
@@ -131,7 +129,7 @@ func (s *seam) Get(ctx context.Context, refs []store.Ref) (runs []*store.Run, er
 }
 
 // History implements store.Store.
-func (s *seam) History(ctx context.Context, run uuid.UUID) (steps []store.Step, err error) {
+func (s *seam) History(ctx context.Context, run store.ID) (steps []store.Step, err error) {
 	err = s.call(func() error {
 		steps, err = s.Store.History(ctx, run)
 		return err
@@ -140,7 +138,7 @@ func (s *seam) History(ctx context.Context, run uuid.UUID) (steps []store.Step, 
 }
 
 // Dead implements store.Store. Looking for the dead is nothing to wait for.
-func (s *seam) Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
+func (s *seam) Dead(ctx context.Context, self store.ID) ([]store.ID, error) {
 	if s.fault.dead() {
 		return nil, errCrashed
 	}
@@ -148,7 +146,7 @@ func (s *seam) Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
 }
 
 // Attend implements store.Store. It lasts as long as the engine works.
-func (s *seam) Attend(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+func (s *seam) Attend(ctx context.Context, worker store.ID, hear func(store.Hint)) error {
 	if s.fault.dead() {
 		return errCrashed
 	}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -59,7 +57,7 @@ func (h *harness) trace(ctx context.Context, s store.Store, log *record, f *faul
 		return nil, err
 	}
 	got := &trace{place: f.place, fixed: make(map[string][]byte)}
-	byID := make(map[uuid.UUID]*traced)
+	byID := make(map[store.ID]*traced)
 	var names []string // pairs for a strings.Replacer: IDs differ from database to database
 	for _, row := range rows {
 		r := &traced{path: engine.Shown(row.Name), row: row, steps: make(map[string]*store.Step), executed: make(map[string]bool), varied: make(map[string]bool)}

@@ -139,6 +139,9 @@ func pool(k *connector, n int) *sql.DB {
 // Name implements store.Store.
 func (s *Store) Name() string { return "sqlite" }
 
+// Serial implements store.Serial: a file has one writer.
+func (s *Store) Serial() {}
+
 // Close implements store.Store. Calls under way end as they would have; those
 // that begin later are answered with store.ErrClosed. Closing again is harmless.
 func (s *Store) Close() error {

@@ -12,7 +12,8 @@
 //
 // A flush runs in a goroutine that lives while there is something to flush; Close
 // waits for it. One flush is in flight; a second writer joins only when what
-// waits is large, since two small transactions cost more than one.
+// waits is large, since two small transactions cost more than one, and never where the
+// store makes commits take turns (see OneWriter).
 //
 // What a failed flush does:
 //   - The database is away, or undid the transaction: the same batch is replayed,
@@ -73,6 +74,7 @@ type Journal struct {
 
 	ctx    context.Context // of all flushes; ends when Close gives up waiting
 	cancel context.CancelFunc
+	alone  bool // no second writer joins
 
 	mu      sync.Mutex
 	pending []*Entry
@@ -97,6 +99,10 @@ func New(commit Commit, observe func(Flush), patience time.Duration) *Journal {
 	}
 }
 
+// OneWriter keeps a second writer from joining: commits that take turns anyway are fewer, and
+// larger, if one waits for the other here. It is called before anything is appended.
+func (j *Journal) OneWriter() { j.alone = true }
+
 // Depth is the number of entries that wait for a flush to begin.
 func (j *Journal) Depth() int {
 	j.mu.Lock()
@@ -112,7 +118,7 @@ func (j *Journal) append(e *Entry) error {
 		return ErrClosed
 	}
 	j.pending = append(j.pending, e)
-	spawn := j.writers == 0 || (j.writers == 1 && len(j.pending) >= secondWriter)
+	spawn := j.writers == 0 || (j.writers == 1 && !j.alone && len(j.pending) >= secondWriter)
 	if spawn {
 		j.writers++
 	}

@@ -117,6 +117,31 @@ func TestSecondWriter(t *testing.T) {
 	})
 }
 
+// Where commits take turns, all that waits is one batch, however much it is.
+func TestOneWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{gate: make(chan struct{})}
+		j := New(f.commit, nil, 0)
+		j.OneWriter()
+		var wg sync.WaitGroup
+		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
+		synctest.Wait()
+		for i := range 2 * secondWriter {
+			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
+		}
+		synctest.Wait()
+		if got := j.Depth(); got != 2*secondWriter {
+			t.Errorf("%d entries wait, want %d", got, 2*secondWriter)
+		}
+		close(f.gate)
+		wg.Wait()
+		closeNow(t, j)
+		if got := f.calls(); len(got) != 2 {
+			t.Errorf("batches of %v, want two", lengths(got))
+		}
+	})
+}
+
 // One bad row fails alone.
 func TestBadRowFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

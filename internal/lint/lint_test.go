@@ -86,6 +86,7 @@ func TestRulesFindFaults(t *testing.T) {
 		{"outside modules have one place", "step.go", `package durable; import _ "github.com/cenkalti/backoff/v4"`},
 		{"outside modules have one place", "internal/engine/x.go", `package engine; import _ "github.com/jackc/pgx/v5"`},
 		{"outside modules have one place", "postgres/x.go", `package postgres; import _ "modernc.org/sqlite"`},
+		{"outside modules have one place", "durabletest/x.go", `package durabletest; import _ "github.com/google/uuid"`},
 		{"only the journal commits", "internal/engine/x.go", "package engine; func f(s S) { s.store.Commit(nil, nil) }"},
 		{"files are short", "x.go", "package durable" + strings.Repeat("\n", longest+1)},
 		{"tests never sleep", "x_test.go", `package durable; import "time"; func f() { time.Sleep(1) }`},
@@ -153,6 +154,9 @@ func outsideModules(f *file) (faults []string) {
 		return nil
 	}
 	for _, p := range f.imports() {
+		if host, _, _ := strings.Cut(p, "/"); f.folder() == "durabletest" && strings.Contains(host, ".") && !strings.HasPrefix(p, module) {
+			faults = append(faults, fmt.Sprintf("imports %s: package durabletest gets by on the standard library and this module", p))
+		}
 		for outside, home := range homes {
 			if strings.HasPrefix(p, outside) && !home(f.name) {
 				faults = append(faults, fmt.Sprintf("imports %s, which has another home: go through the package that wraps it", p))

@@ -10,6 +10,15 @@ import (
 	"github.com/google/uuid"
 )
 
+// ID is what runs, workers and signals are known by: a UUIDv7.
+type ID = uuid.UUID
+
+// ParseID reads an ID in its canonical form, and reports whether the text is one.
+func ParseID(text string) (ID, bool) { return parseCanonical(text) }
+
+// Owned is an owner that there is.
+func Owned(by ID) uuid.NullUUID { return uuid.NullUUID{UUID: by, Valid: true} }
+
 // Shards is the number of logical shards, fixed at installation. The shard
 // leads every key, so that the same tables can be distributed later.
 const Shards = 64

@@ -127,3 +127,10 @@ type Store interface {
 	// Close releases every connection that the store opened itself.
 	Close() error
 }
+
+// Serial is a Store whose commits take turns, however many are asked for at the same time.
+type Serial interface {
+	Store
+	// Serial does nothing.
+	Serial()
+}

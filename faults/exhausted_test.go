@@ -59,7 +59,7 @@ func init() {
 // to the worker that waits for it, steps without a transaction go on, and all runs end.
 func TestRow15_ExhaustedPool(t *testing.T) {
 	t.Parallel()
-	const runs, conns, lease = 8, 4, 900 * time.Millisecond
+	const runs, conns, lease = 8, 4, 4 * time.Second // longer than a loaded machine stands still
 	db := fresh(t, "postgres")
 	cfg, err := pgxpool.ParseConfig(db.Where)
 	if err != nil {

@@ -33,12 +33,17 @@ func serve(ctx context.Context, s durable.Store, cfg durable.Config) error {
 	if err != nil {
 		return err
 	}
+	return <-begin(ctx, e)
+}
+
+// begin runs an engine, and says when it takes runs. What Run answers comes out of the channel.
+func begin(ctx context.Context, e *durable.Engine) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
 	for e.Stats().Claims == 0 && sleep(ctx, time.Millisecond) {
 	}
 	say("ready")
-	return <-ended
+	return ended
 }
 
 // dispatch measures how long it takes from a start in this process until the function is
@@ -96,18 +101,23 @@ func (b *bench) dispatch(at *site) (err error) {
 // enteredAt waits until the process has entered the function of that number.
 func enteredAt(ctx context.Context, p *process, number int) (time.Time, error) {
 	for {
-		rest, err := p.expect(ctx, "entered ")
-		if err != nil {
-			return time.Time{}, err
+		which, when, err := nextEntered(ctx, p)
+		if err != nil || which == strconv.Itoa(number) { // another was entered twice, after a crash
+			return when, err
 		}
-		which, when, _ := strings.Cut(rest, " ")
-		if which != strconv.Itoa(number) {
-			continue // one that was entered twice, after a crash
-		}
-		ns, err := strconv.ParseInt(when, 10, 64)
-		if err != nil {
-			return time.Time{}, fmt.Errorf("read when it was entered: %w", err)
-		}
-		return time.Unix(0, ns), nil
 	}
+}
+
+// nextEntered waits until the process has entered a function, and answers its number.
+func nextEntered(ctx context.Context, p *process) (number string, when time.Time, err error) {
+	rest, err := p.expect(ctx, "entered ")
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	number, text, _ := strings.Cut(rest, " ")
+	ns, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("read when it was entered: %w", err)
+	}
+	return number, time.Unix(0, ns), nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,11 +34,7 @@ func hold(ctx context.Context, j *job, s durable.Store, said <-chan string) erro
 	if err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	for e.Stats().Claims == 0 && sleep(ctx, time.Millisecond) {
-	}
-	say("ready")
+	ended := begin(ctx, e)
 	for line := range said {
 		n, err := strconv.Atoi(line)
 		if err != nil {
@@ -209,17 +204,12 @@ func (b *bench) unseen(at *site, client *durable.Engine) (times []time.Duration,
 		}
 	}
 	for len(killed) > 0 {
-		rest, err := idle.expect(b.ctx, "entered ")
-		if err != nil {
-			return nil, err
-		}
-		number, text, _ := strings.Cut(rest, " ")
-		ns, err := strconv.ParseInt(text, 10, 64)
+		number, when, err := nextEntered(b.ctx, idle)
 		if err != nil {
 			return nil, err
 		}
 		if at, ok := killed[number]; ok {
-			times = append(times, time.Unix(0, ns).Sub(at))
+			times = append(times, when.Sub(at))
 			delete(killed, number)
 		}
 	}

@@ -106,6 +106,26 @@ func mountAt(t *testing.T, dir, options string) {
 	})
 }
 
+// fat is a workflow whose every step records the output, so that a disk fills.
+func fat(l ledger, steps int, output []byte) *durable.Workflow[int, int] {
+	return durable.Define("fat", func(c *durable.Ctx, in int) (int, error) {
+		sum := 0
+		for i := range steps {
+			name := fmt.Sprint("s", i)
+			v, err := c.Step(name, func(ctx context.Context) ([]byte, error) {
+				l.did(ctx, c.ID(), name)
+				return output, nil
+			})
+			if err != nil {
+				return 0, err
+			}
+			l.add(Entry{Run: c.ID(), Step: "ack " + name})
+			sum += len(v)
+		}
+		return sum, nil
+	})
+}
+
 // Rows 18 and 34: the disk is full in the middle of the work. Nothing acknowledged is
 // lost, starting says what is wrong, and all goes on when there is room again.
 func TestRow34_DiskFull(t *testing.T) {
@@ -121,22 +141,7 @@ func TestRow34_DiskFull(t *testing.T) {
 		}
 	}
 	const runs = 6
-	w := durable.Define("fat", func(c *durable.Ctx, in int) (int, error) {
-		sum := 0
-		for i := range 10 {
-			name := fmt.Sprint("s", i)
-			v, err := c.Step(name, func(ctx context.Context) ([]byte, error) {
-				l.did(ctx, c.ID(), name)
-				return make([]byte, 16<<10), nil
-			})
-			if err != nil {
-				return 0, err
-			}
-			l.add(Entry{Run: c.ID(), Step: "ack " + name})
-			sum += len(v)
-		}
-		return sum, nil
-	})
+	w := fat(l, 10, make([]byte, 16<<10))
 	e := engineOn(t, f, durable.Config{Lease: 2 * time.Second}, w)
 	runEngine(t, e)
 	await(t, "the worker", func() bool { ws, err := e.Workers(bounded(t)); return err == nil && len(ws) == 1 })

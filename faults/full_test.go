@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -63,22 +62,7 @@ func TestRow18_PostgresDiskFull(t *testing.T) {
 		}
 	}
 	const runs, steps, size = 6, 10, 64 << 10
-	w := durable.Define("fat", func(c *durable.Ctx, in int) (int, error) {
-		sum := 0
-		for i := range steps {
-			name := fmt.Sprint("s", i)
-			v, err := c.Step(name, func(ctx context.Context) ([]byte, error) {
-				l.did(ctx, c.ID(), name)
-				return noise(size), nil
-			})
-			if err != nil {
-				return 0, err
-			}
-			l.add(Entry{Run: c.ID(), Step: "ack " + name})
-			sum += len(v)
-		}
-		return sum, nil
-	})
+	w := fat(l, steps, noise(size))
 	e := engineOn(t, f, durable.Config{Lease: 2 * time.Second}, w)
 	runEngine(t, e)
 	await(t, "the worker", func() bool { ws, err := e.Workers(bounded(t)); return err == nil && len(ws) == 1 })

@@ -54,7 +54,7 @@ func check(ctx context.Context, b *boss, l *load, t *talks, s *strikes, broken e
 	b.hangUp()
 	f := &findings{}
 	e := &evidence{boss: b, load: l, talks: t}
-	if err := e.gather(ctx); err != nil {
+	if err := e.gather(ctx, s.place); err != nil {
 		return nil, fmt.Errorf("gather what to check: %w", err)
 	}
 	for _, err := range append(b.wrong, broken) {
@@ -83,11 +83,11 @@ func check(ctx context.Context, b *boss, l *load, t *talks, s *strikes, broken e
 }
 
 // gather reads the ledger and the database.
-func (e *evidence) gather(ctx context.Context) (err error) {
+func (e *evidence) gather(ctx context.Context, p place) (err error) {
 	if e.entries, err = e.boss.book.read(); err != nil {
 		return err
 	}
-	if e.effects, err = e.effectsOf(ctx); err != nil {
+	if e.effects, err = p.effects(ctx, e.boss.store); err != nil {
 		return err
 	}
 	if err := e.gatherRuns(ctx); err != nil {
@@ -103,10 +103,6 @@ func (e *evidence) gather(ctx context.Context) (err error) {
 		}
 		e.events, cursor = append(e.events, page...), page[len(page)-1].Cursor
 	}
-}
-
-func (e *evidence) effectsOf(ctx context.Context) ([]effect, error) {
-	return e.load.place.effects(ctx, e.boss.store)
 }
 
 func (e *evidence) gatherRuns(ctx context.Context) error {

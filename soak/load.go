@@ -16,9 +16,8 @@ const outstanding = 24
 
 // load starts orders, and sees to them until they end.
 type load struct {
-	boss  *boss
-	place place
-	seed  uint64
+	boss *boss
+	seed uint64
 
 	mu     sync.Mutex
 	orders []*order
@@ -38,10 +37,10 @@ type order struct {
 	err       error            // what kept it from being seen to the end
 }
 
-func newLoad(b *boss, p place, seed uint64) *load { return &load{boss: b, place: p, seed: seed} }
+func newLoad(b *boss, seed uint64) *load { return &load{boss: b, seed: seed} }
 
 // begin starts orders until ctx ends. The function answered waits for the last start.
-func (l *load) begin(ctx context.Context) (done func() error) {
+func (l *load) begin(ctx context.Context) (done func()) {
 	life, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	l.giveUp = giveUp
 	ended := make(chan struct{})
@@ -65,10 +64,7 @@ func (l *load) begin(ctx context.Context) (done func() error) {
 			})
 		}
 	}()
-	return func() error {
-		<-ended
-		return nil
-	}
+	return func() { <-ended }
 }
 
 // settle waits until all orders, and their detached children, have ended.

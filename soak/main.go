@@ -112,7 +112,7 @@ func soak(ctx context.Context, set settings) (err error) {
 	if err := crew.fill(); err != nil {
 		return err
 	}
-	load := newLoad(boss, place, set.seed)
+	load := newLoad(boss, set.seed)
 	talks := newTalks(boss, set.seed)
 	strikes := newStrikes(place, crew, set.seed)
 
@@ -128,7 +128,8 @@ func soak(ctx context.Context, set settings) (err error) {
 	}
 	calm, enough := context.WithTimeout(ctx, settle)
 	defer enough()
-	if err := errors.Join(began(), talking()); err != nil {
+	began()
+	if err := talking(); err != nil {
 		return err
 	}
 	stuck := errors.Join(load.settle(calm), talks.settle(calm), strikes.killer.settle(calm, boss))

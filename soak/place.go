@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	_ "embed"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -51,11 +52,14 @@ func provide(ctx context.Context, set settings) (place, error) {
 	if set.store == "postgres" {
 		p.server, err = pgtest.Start(ctx, pgtest.Options{})
 		if err != nil {
-			return place{}, fmt.Errorf("start a server: %w", err)
+			return place{}, errors.Join(fmt.Errorf("start a server: %w", err), p.remove())
 		}
 		p.Address = p.server.URL()
 	}
-	return p, p.prepare(ctx)
+	if err := p.prepare(ctx); err != nil {
+		return place{}, errors.Join(err, p.remove())
+	}
+	return p, nil
 }
 
 // prepare makes the tables, and the one of the transactions' effects.

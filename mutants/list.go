@@ -57,7 +57,7 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/step_insert.sql", postgres("/^step$/an_older_epoch"),
-			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.status = 2"}},
+			[]change{{"AND r.epoch = ($7::integer[])[i] AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
 			"postgres/step_update.sql", postgres("/^step$/an_older_epoch"),
@@ -117,11 +117,15 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/run_finish.sql", postgres("/^run$/an_older_epoch"),
-			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.status = 2"}},
+			[]change{{"AND r.epoch = ($3::integer[])[i] AND r.status = 2", "AND r.epoch >= ($3::integer[])[i] AND r.status = 2"}},
 		},
 		{
 			"postgres/run_finish.sql", postgres("/^run$/the_first_end"),
-			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.epoch = item.epoch"}},
+			[]change{{"AND r.epoch = ($3::integer[])[i] AND r.status = 2", "AND r.epoch = ($3::integer[])[i]"}},
+		},
+		{
+			"postgres/run_leave.sql", postgres("/^run$/an_older_epoch"),
+			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.status = 2"}},
 		},
 	}},
 	{"no parent lock at child creation", []place{
@@ -130,11 +134,7 @@ var mutants = []mutant{
 			[]change{{"AND epoch = ? AND status = 2 AND control = 0", "AND epoch >= ?"}},
 		},
 		{
-			"postgres/start.sql", postgres("/^child$/only_while"),
-			[]change{{"AND p.epoch = item.parent_epoch AND p.status = 2 AND p.control = 0", ""}},
-		},
-		{
-			"postgres/start_tagged.sql", postgres("/^child$/only_while"),
+			"postgres/start_any.sql", postgres("/^child$/only_while"),
 			[]change{{"AND p.epoch = item.parent_epoch AND p.status = 2 AND p.control = 0", ""}},
 		},
 		{

@@ -26,9 +26,12 @@ type sorted struct {
 	locks        []uuid.UUID // runs that are locked first, each once
 	again        bool        // steps are written whatever was asked of their runs
 	hints        bool        // a start becomes claimable, perhaps by others
+	plain        bool        // the starts are roots without tags
+	finish       bool        // the runs all end for good, at a time that is known
 }
 
 func (w *sorted) fill(b *store.Batch) {
+	w.plain, w.finish = len(b.Starts) > 0, len(b.Runs) > 0
 	w.starts = append(w.starts, b.Starts...)
 	w.receives = append(w.receives, b.Receives...)
 	w.signals = append(w.signals, b.Signals...)
@@ -46,7 +49,12 @@ func (w *sorted) fill(b *store.Batch) {
 	slices.SortFunc(w.runs, func(a, b *store.RunWrite) int { return byID(a.ID, b.ID) })
 	for _, item := range w.starts {
 		w.hints = w.hints || item.Run.Status == store.Pending
+		w.plain = w.plain && !item.Run.Parent.Valid
 		w.tag(item)
+	}
+	w.plain = w.plain && len(w.tags) == 0
+	for _, item := range w.runs {
+		w.finish = w.finish && item.Status.Terminal() && !item.EndedAt.IsZero()
 	}
 	w.wake()
 	w.lock()
@@ -196,10 +204,10 @@ func (s *Store) queue(batch *pgx.Batch, w *sorted) {
 		batch.Queue(s.sql.lock, lockColumns(w.locks)...)
 	}
 	switch {
-	case len(w.tags) > 0:
-		batch.Queue(s.sql.startTagged, append(startColumns(w.starts), tagColumns(w.tags)...)...)
-	case len(w.starts) > 0:
+	case len(w.starts) > 0 && w.plain:
 		batch.Queue(s.sql.start, startColumns(w.starts)...)
+	case len(w.starts) > 0:
+		batch.Queue(s.sql.startAny, startAnyColumns(w.starts, w.tags)...)
 	}
 	if len(w.fresh) > 0 {
 		batch.Queue(s.sql.stepInsert, stepColumns(w.fresh, w.anyway)...)
@@ -213,8 +221,11 @@ func (s *Store) queue(batch *pgx.Batch, w *sorted) {
 	if len(w.signals) > 0 {
 		batch.Queue(s.sql.signal, signalColumns(w.signals)...)
 	}
-	if len(w.runs) > 0 {
-		batch.Queue(s.sql.runFinish, append(finishColumns(w.runs), channel(s.schema))...)
+	switch {
+	case len(w.runs) > 0 && w.finish:
+		batch.Queue(s.sql.runFinish, finishColumns(w.runs)...)
+	case len(w.runs) > 0:
+		batch.Queue(s.sql.runLeave, append(leaveColumns(w.runs), channel(s.schema))...)
 	}
 	if len(w.wakes) > 0 {
 		batch.Queue(s.sql.wake, append(wakeColumns(w.wakes), channel(s.schema))...)
@@ -247,7 +258,11 @@ func (w *sorted) count(res pgx.BatchResults, took *counts) error {
 	if err := tally(res, len(w.signals), &took.signals); err != nil {
 		return err
 	}
-	if len(w.runs) > 0 {
+	if w.finish {
+		if err := tally(res, len(w.runs), &took.runs); err != nil {
+			return err
+		}
+	} else if len(w.runs) > 0 {
 		if err := each(res, func(rows pgx.Rows) error { return rows.Scan(&took.runs, nil) }); err != nil {
 			return err
 		}

@@ -66,10 +66,10 @@ func TestNobodyPaysForOthersLocks(t *testing.T) {
 	}{
 		"plain": {plain, []string{s.sql.start, s.sql.stepInsert, s.sql.stepUpdate, s.sql.runFinish, s.sql.notify}},
 		"family": {all, []string{
-			s.sql.lock, s.sql.startTagged, s.sql.stepInsert, s.sql.stepUpdate,
+			s.sql.lock, s.sql.startAny, s.sql.stepInsert, s.sql.stepUpdate,
 			s.sql.receive, s.sql.signal, s.sql.runFinish, s.sql.wake, s.sql.notify,
 		}},
-		"park": {&store.Batch{Runs: []*store.RunWrite{{ID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runFinish}},
+		"park": {&store.Batch{Runs: []*store.RunWrite{{ID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runLeave}},
 	} {
 		var w sorted
 		var pipe pgx.Batch

@@ -250,7 +250,7 @@ func barred(w *store.RunWrite, asked store.Bits) bool {
 }
 
 // overruled reports whether the row is what this write became by what was asked of the
-// run, see run_finish.sql: it was committed before, and its answer was lost.
+// run, see run_leave.sql: it was committed before, and its answer was lost.
 func overruled(w *store.RunWrite, row *store.Run) bool {
 	if w.Status.Terminal() || row.Epoch != w.Epoch {
 		return false

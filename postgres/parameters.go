@@ -8,13 +8,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// startColumns are the parameters of start.sql, and the first of start_tagged.sql.
+// startColumns are the parameters of start.sql, and the first of start_any.sql.
 func startColumns(items []*store.Start) []any {
 	n := len(items)
-	return []any{
+	return append(make([]any, 0, 22),
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.ID) }},
 		uuids{n, func(i int) *uuid.UUID { return &items[i].Run.ID }},
-		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
 		texts{n, func(i int) *string { return &items[i].Run.Name }},
 		texts{n, func(i int) *string { return &items[i].Run.Workflow }},
 		texts{n, func(i int) *string { return &items[i].Run.Version }},
@@ -29,8 +28,16 @@ func startColumns(items []*store.Start) []any {
 		times{n, func(i int) *time.Time { return &items[i].Run.WakeAt }},
 		times{n, func(i int) *time.Time { return &items[i].Run.Deadline }},
 		bools{n, func(i int) bool { return items[i].Run.Detached }},
+	)
+}
+
+// startAnyColumns are the parameters of start_any.sql.
+func startAnyColumns(items []*store.Start, tags []tagging) []any {
+	n := len(items)
+	return append(append(startColumns(items),
+		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
 		int4s{n, func(i int) int32 { return items[i].ParentEpoch }},
-	}
+	), tagColumns(tags)...)
 }
 
 // startKeys are the parameters of run_by_name.sql.
@@ -88,7 +95,7 @@ func oneStep(w *store.Step) []any {
 	}
 }
 
-// finishColumns are the parameters of run_finish.sql, without the channel.
+// finishColumns are the parameters of run_finish.sql, and the first of run_leave.sql.
 func finishColumns(items []*store.RunWrite) []any {
 	n := len(items)
 	return append(runKeys(items),
@@ -98,8 +105,15 @@ func finishColumns(items []*store.RunWrite) []any {
 		blobs{n, func(i int) *[]byte { return &items[i].Error }},
 		texts{n, func(i int) *string { return nullText(&items[i].Reason) }},
 		texts{n, func(i int) *string { return nullText(&items[i].Trace) }},
-		times{n, func(i int) *time.Time { return &items[i].WakeAt }},
 		times{n, func(i int) *time.Time { return &items[i].EndedAt }},
+	)
+}
+
+// leaveColumns are the parameters of run_leave.sql, without the channel.
+func leaveColumns(items []*store.RunWrite) []any {
+	n := len(items)
+	return append(finishColumns(items),
+		times{n, func(i int) *time.Time { return &items[i].WakeAt }},
 		times{n, func(i int) *time.Time { return moment(items[i]) }},
 	)
 }

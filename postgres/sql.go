@@ -22,10 +22,10 @@ const (
 // statements are the texts of the .sql files, for one schema.
 type statements struct {
 	session                                                              string
-	lock, start, startTagged, runByName, parentState                     string
+	lock, start, startAny, runByName, parentState                        string
 	stepInsert, stepUpdate, stepState                                    string
 	receive, signal, signalState                                         string
-	runFinish, runState, wake, notify                                    string
+	runFinish, runLeave, runState, wake, notify                          string
 	treeLock, freeze, orderApply                                         string
 	claim, historyClaimed, next                                          string
 	workerBeat, lease, leaseLost                                         string
@@ -44,7 +44,7 @@ func load(schema string) statements {
 		session:            text("session.sql"),
 		lock:               text("lock.sql"),
 		start:              text("start.sql"),
-		startTagged:        text("start_tagged.sql"),
+		startAny:           text("start_any.sql"),
 		parentState:        text("parent_state.sql"),
 		receive:            text("receive.sql"),
 		signal:             text("signal.sql"),
@@ -70,6 +70,7 @@ func load(schema string) statements {
 		stepUpdate:         text("step_update.sql"),
 		stepState:          text("step_state.sql"),
 		runFinish:          text("run_finish.sql"),
+		runLeave:           text("run_leave.sql"),
 		runState:           text("run_state.sql"),
 		notify:             text("notify.sql"),
 		claim:              text("claim.sql"),

@@ -5,23 +5,21 @@
 -- at the writer's epoch. What was asked of the run (control) fences only a first try (not
 -- anyway), so that the writer hears of it. It takes no lock, see DESIGN section 5. OFFSET 0 keeps it
 -- a probe per item; flattened into a join it was once planned as a scan of all runs.
+--
+-- Columns of a fixed width are read out of their arrays at place i, which is one look; only
+-- texts are unnested, since each array that is costs a store of its rows. See docs/decisions.md.
 INSERT INTO durable.step (
     shard, run_id, name, kind, status, attempt, epoch, output, error, started_at, ended_at, next_at
 )
 SELECT
-    item.shard, item.run_id, item.name, item.kind, item.status, item.attempt, item.epoch,
-    item.output, item.error, item.started_at, item.ended_at, item.next_at
-FROM unnest(
-    $1::smallint[], $2::uuid[], $3::text[], $4::smallint[], $5::smallint[], $6::integer[], $7::integer[],
-    $8::bytea[], $9::bytea[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[]
-) AS item(
-    shard, run_id, name, kind, status, attempt, epoch,
-    output, error, started_at, ended_at, next_at, anyway
-)
+    run.shard, run.id, item.name, ($4::smallint[])[i], ($5::smallint[])[i], ($6::integer[])[i], ($7::integer[])[i],
+    item.output, ($9::bytea[])[i], ($10::timestamptz[])[i], ($11::timestamptz[])[i], ($12::timestamptz[])[i]
+FROM unnest($3::text[], $8::bytea[]) WITH ORDINALITY AS item(name, output, i)
 CROSS JOIN LATERAL (
-    SELECT FROM durable.run AS r
-    WHERE r.shard = item.shard AND r.id = item.run_id AND r.epoch = item.epoch AND r.status = 2
-      AND (r.control = 0 OR item.anyway)
+    SELECT r.shard, r.id
+    FROM durable.run AS r
+    WHERE r.shard = ($1::smallint[])[i] AND r.id = ($2::uuid[])[i] AND r.epoch = ($7::integer[])[i] AND r.status = 2
+      AND (r.control = 0 OR ($13::boolean[])[i])
     OFFSET 0
-) AS fence
+) AS run
 ON CONFLICT (shard, run_id, name) DO NOTHING;

@@ -41,8 +41,11 @@ import (
 const (
 	maxItems     = 512
 	maxBytes     = 8 << 20
-	secondWriter = 32 // waiting entries that call a second writer
-	yields       = 3  // scheduler turns given to callers that are about to append
+	secondWriter = 32                     // waiting entries that call a second writer
+	yields       = 3                      // scheduler turns given to callers that are about to append
+	longGather   = 200 * time.Microsecond // the longest wait for callers that were just answered
+	mostTurns    = 4096                   // of the scheduler in it: a test's clock may stand still
+	gatherTrial  = 16                     // one in so many flushes waits for them although few came lately
 	flushTimeout = 30 * time.Second
 	firstRetry   = 5 * time.Millisecond
 	maxRetry     = time.Second
@@ -81,6 +84,7 @@ type Journal struct {
 	writers int
 	closed  bool
 	idle    chan struct{} // closed when the last writer leaves after Close
+	back    float64       // the part of the callers answered by a flush that were back for the next, lately
 }
 
 // New makes a journal over commit. The observer, which may be nil, is called after
@@ -147,7 +151,7 @@ func (j *Journal) write() {
 	var batch store.Batch
 	var entries []*Entry
 	for {
-		j.yield()
+		j.gather(len(entries))
 		entries = j.take(entries[:0])
 		if len(entries) == 0 {
 			return
@@ -157,18 +161,47 @@ func (j *Journal) write() {
 	}
 }
 
-// yield lets callers that are about to append do so: a few scheduler turns gave 1.7
-// times the throughput, and cost nothing when nobody else is runnable.
-func (j *Journal) yield() {
-	seen := j.Depth()
-	for range yields {
+// gather lets callers append before a batch is taken. A few scheduler turns cost nothing
+// when nobody else is runnable. The callers that the last flush has answered are waited for
+// longer, since most of them tend to come back at once with their next step: while they run on
+// another processor, turns alone pass too quickly, and the batch would leave without them. If
+// few came lately, because their steps take their time, nobody waits for them, but for a trial
+// now and then.
+func (j *Journal) gather(answered int) {
+	first := j.Depth()
+	want := 0
+	if j.awaits(answered) {
+		want = answered
+	}
+	began, seen := time.Now(), first
+	limit := min(longGather, time.Duration(j.counters.recent.Load())/2)
+	for turn := 1; ; turn++ {
 		runtime.Gosched()
 		now := j.Depth()
-		if now == seen {
-			return
+		still := turn < yields && now != seen
+		if !still && (now-first >= want || turn >= mostTurns || time.Since(began) >= limit) {
+			break
 		}
 		seen = now
 	}
+	j.came(j.Depth()-first, answered)
+}
+
+// awaits reports whether the callers that were answered are worth a wait.
+func (j *Journal) awaits(answered int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return answered > 0 && (j.back >= 0.5 || j.counters.flushes.Load()%gatherTrial == 0)
+}
+
+// came notes how many of the callers that were answered were back in time.
+func (j *Journal) came(came, answered int) {
+	if answered == 0 {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.back += (min(1, float64(came)/float64(answered)) - j.back) / 4
 }
 
 // take moves the oldest pending entries, up to the limits of one flush, to entries.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -347,6 +349,48 @@ func BenchmarkStep(b *testing.B) {
 			})
 			if err := j.Close(context.Background()); err != nil {
 				b.Error(err)
+			}
+		})
+	}
+}
+
+// TestCallersComeBack: callers that go on at once after each answer share their flushes from then
+// on, wherever they run; callers that take their time are not waited for.
+func TestCallersComeBack(t *testing.T) {
+	const callers, each = 16, 200
+	for _, busy := range []bool{true, false} {
+		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {
+			var flushes, items atomic.Int64
+			j := New(func(_ context.Context, b *store.Batch) error {
+				flushes.Add(1)
+				items.Add(int64(b.Len()))
+				for began := time.Now(); time.Since(began) < time.Millisecond; { // as a database would
+					runtime.Gosched()
+				}
+				return nil
+			}, nil, 0)
+			var wg sync.WaitGroup
+			for i := range callers {
+				wg.Go(func() {
+					for n := range each {
+						must(t, j.Step(t.Context(), step(fmt.Sprint(i, n))))
+						if !busy {
+							<-time.After(5 * time.Millisecond)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			j.mu.Lock()
+			back := j.back
+			j.mu.Unlock()
+			closeNow(t, j)
+			mean := float64(items.Load()) / float64(flushes.Load())
+			if busy && (mean < callers/2 || back < 0.5) {
+				t.Errorf("%.1f callers shared a flush, %.2f came back", mean, back)
+			}
+			if !busy && back >= 0.5 {
+				t.Errorf("%.2f are thought to come back at once", back)
 			}
 		})
 	}

@@ -61,10 +61,15 @@ func runOldEpoch(b *bed) {
 	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
 	before := b.row(r.ID)
 	for _, epoch := range []int32{0, 1, 3} {
-		w := b.commitRun(b.finish(r.ID, epoch))
-		what := fmt.Sprintf("a finish at epoch %d of a run at 2", epoch)
-		wantOutcome(b, what, w.Outcome, store.Fenced)
-		wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: 2})
+		for what, w := range map[string]store.RunWrite{
+			"a finish": b.finish(r.ID, epoch),
+			"a park":   {ID: r.ID, Epoch: epoch, Status: store.Waiting, WakeAt: b.in(time.Hour), Now: b.now},
+		} {
+			what = fmt.Sprintf("%s at epoch %d of a run at 2", what, epoch)
+			w := b.commitRun(w)
+			wantOutcome(b, what, w.Outcome, store.Fenced)
+			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: 2})
+		}
 	}
 	wantRun(b, "the run", b.row(r.ID), before)
 	wantOutcome(b, "the owner's finish", b.commitRun(b.finish(r.ID, 2)).Outcome, store.Written)

@@ -22,8 +22,14 @@ type reading struct {
 	trip            time.Duration // of the question; half of it is how wrong the reading may be
 }
 
-// stale is when a reading gives way even to a worse one: clocks drift.
-const stale = 5 * time.Minute
+const (
+	drifts   = 10_000                 // clocks part by at most one in so many
+	readings = 4                      // tries for a first reading that is
+	good     = 500 * time.Microsecond // enough: the trip of one that made a connection first is far longer
+)
+
+// doubt is how wrong the reading may have become.
+func (r *reading) doubt(at time.Time) time.Duration { return r.trip/2 + at.Sub(r.local)/drifts }
 
 // now is the database's time, in microseconds as databases keep it. Ensure or set
 // must have been called before.
@@ -36,40 +42,51 @@ func (c *clock) now() time.Time {
 }
 
 // set takes an answer of the database's clock that was asked for at the time given;
-// half of the round trip is taken to lie on either side. An answer that took much longer
-// than the last one is left: under load it would make timers early or late.
+// half of the round trip is taken to lie on either side. An answer that is less certain than what is
+// known is left: under load it would make timers early or late. But one that
+// cannot be true together with the last one is taken: a clock has jumped, or a machine slept.
 func (c *clock) set(database, asked time.Time) {
 	if c.test != nil {
 		return
 	}
 	local := time.Now()
-	trip := local.Sub(asked)
-	if old := c.last.Load(); old != nil && trip > 2*old.trip+time.Millisecond && local.Sub(old.local) < stale {
-		return
+	next := &reading{database: database.Add(local.Sub(asked) / 2).UTC(), local: local, trip: local.Sub(asked)}
+	if old := c.last.Load(); old != nil {
+		known, doubt := old.doubt(local), next.doubt(local)
+		apart := next.database.Sub(old.database.Add(local.Sub(old.local))).Abs()
+		if doubt > known && apart <= known+doubt {
+			return
+		}
 	}
-	c.last.Store(&reading{database: database.Add(trip / 2).UTC(), local: local, trip: trip})
+	c.last.Store(next)
 }
 
-// ensure reads the database's clock if nobody has yet.
+// ensure reads the database's clock if nobody has yet, and again if the answer took long: the
+// first question may have to wait for a connection, and half of that would be doubt.
 func (c *clock) ensure(ctx context.Context, s store.Store) error {
 	if c.test != nil || c.last.Load() != nil {
 		return nil
 	}
-	asked := time.Now()
-	now, err := s.Now(ctx)
-	if err != nil {
-		return fmt.Errorf("read the database's clock: %w", err)
+	for range readings {
+		asked := time.Now()
+		now, err := s.Now(ctx)
+		if err != nil {
+			return fmt.Errorf("read the database's clock: %w", err)
+		}
+		c.set(now, asked)
+		if c.last.Load().trip <= good {
+			break
+		}
 	}
-	c.set(now, asked)
 	return nil
 }
 
-// until is how long it is to t, zero if it has passed for certain: a reading may be wrong by
-// half of its round trip, and a timer is rather late than early.
+// until is how long it is to t, zero if it has passed for certain: a timer is rather late than
+// early.
 func (c *clock) until(t time.Time) time.Duration {
 	doubt := time.Duration(0)
 	if r := c.last.Load(); r != nil {
-		doubt = r.trip / 2
+		doubt = r.doubt(time.Now())
 	}
 	return max(0, t.Sub(c.now())+doubt)
 }

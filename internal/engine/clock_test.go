@@ -23,3 +23,30 @@ func TestNothingIsDueEarly(t *testing.T) {
 		}
 	}
 }
+
+// A reading gives way to one that is less doubtful, to any when it is old enough, and to one
+// that contradicts it.
+func TestTheBetterReadingStays(t *testing.T) {
+	t.Parallel()
+	database := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	for what, c := range map[string]struct {
+		age, trip, ahead time.Duration // of the second reading, as it says
+		taken            bool
+	}{
+		"as good, at once":       {0, time.Millisecond, 0, true},
+		"better":                 {0, 100 * time.Microsecond, 0, true},
+		"worse, at once":         {0, 20 * time.Millisecond, 0, false},
+		"worse, much later":      {10 * time.Minute, 20 * time.Millisecond, 0, true},
+		"worse, an hour ahead":   {0, 20 * time.Millisecond, time.Hour, true},
+		"worse, an hour behind":  {0, 20 * time.Millisecond, -time.Hour, true},
+		"worse, and 5 ms behind": {0, 20 * time.Millisecond, -5 * time.Millisecond, false},
+	} {
+		var k clock
+		k.last.Store(&reading{database: database, local: time.Now().Add(-c.age), trip: 2 * time.Millisecond})
+		first := k.last.Load()
+		k.set(database.Add(c.age+c.ahead), time.Now().Add(-c.trip))
+		if taken := k.last.Load() != first; taken != c.taken {
+			t.Errorf("%s: taken %v, want %v", what, taken, c.taken)
+		}
+	}
+}

@@ -60,6 +60,10 @@ var mutants = []mutant{
 			[]change{{"AND r.epoch = ($7::integer[])[i] AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
+			"postgres/step_insert_again.sql", test{"./postgres", "TestAFlushThatMeetsARow"},
+			[]change{{"AND r.epoch = ($7::integer[])[i] AND r.status = 2", "AND r.status = 2"}},
+		},
+		{
 			"postgres/step_update.sql", postgres("/^step$/an_older_epoch"),
 			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.status = 2"}},
 		},

@@ -25,6 +25,7 @@ type sorted struct {
 	wakes        []wake
 	locks        []uuid.UUID // runs that are locked first, each once
 	again        bool        // steps are written whatever was asked of their runs
+	met          bool        // some of fresh may have a row after all
 	hints        bool        // a start becomes claimable, perhaps by others
 	plain        bool        // the starts are roots without tags
 	finish       bool        // the runs all end for good, at a time that is known
@@ -113,7 +114,7 @@ func (w *sorted) empty() {
 	clear(w.runs)
 	w.starts, w.fresh, w.known, w.runs = w.starts[:0], w.fresh[:0], w.known[:0], w.runs[:0]
 	w.tags, w.receives, w.signals = w.tags[:0], w.receives[:0], w.signals[:0]
-	w.wakes, w.locks, w.again, w.hints = w.wakes[:0], w.locks[:0], false, false
+	w.wakes, w.locks, w.again, w.met, w.hints = w.wakes[:0], w.locks[:0], false, false, false
 }
 
 func byID(a, b uuid.UUID) int {
@@ -190,8 +191,14 @@ func (s *Store) commit(ctx context.Context, b *store.Batch) (left []*store.Start
 	}()
 	w.fill(b)
 	var took counts
-	err = s.once(ctx, s.engine, "commit", func(batch *pgx.Batch) { s.queue(batch, w) },
-		func(res pgx.BatchResults) error { return w.count(res, &took) })
+	write := func() error {
+		return s.once(ctx, s.engine, "commit", func(batch *pgx.Batch) { s.queue(batch, w) },
+			func(res pgx.BatchResults) error { return w.count(res, &took) })
+	}
+	if err = write(); taken(err) { // all of it was undone
+		w.met = true
+		err = write()
+	}
 	if err != nil {
 		return nil, s.refused(b, err)
 	}
@@ -209,7 +216,10 @@ func (s *Store) queue(batch *pgx.Batch, w *sorted) {
 	case len(w.starts) > 0:
 		batch.Queue(s.sql.startAny, startAnyColumns(w.starts, w.tags)...)
 	}
-	if len(w.fresh) > 0 {
+	switch {
+	case len(w.fresh) > 0 && w.met:
+		batch.Queue(s.sql.stepInsertAgain, stepColumns(w.fresh, w.anyway)...)
+	case len(w.fresh) > 0:
 		batch.Queue(s.sql.stepInsert, stepColumns(w.fresh, w.anyway)...)
 	}
 	if len(w.known) > 0 {

@@ -305,3 +305,48 @@ func TestWriterThatKnewTooLittle(t *testing.T) {
 		t.Errorf("the late marker: outcome %d", marker.Outcome)
 	}
 }
+
+// TestAFlushThatMeetsARow: a step that is recorded already undoes the flush, which is made again
+// whole: what is new is written, what is fenced stays fenced, and what was there is found.
+func TestAFlushThatMeetsARow(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	one, two := running(uuid.New(), at), running(uuid.New(), at)
+	begin(t, s, &store.Start{Run: one}, &store.Start{Run: two})
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(one.ID, "there", at)}})
+	other := done(one.ID, "there", at)
+	other.Step.Output = []byte(`"another value"`)
+	replay, fresh, old := done(one.ID, "there", at), done(two.ID, "new", at), done(two.ID, "old", at)
+	old.Step.Epoch = 0
+	third := running(uuid.New(), at)
+	commit(t, s, &store.Batch{
+		Starts: []*store.Start{{Run: third}},
+		Steps:  []*store.StepWrite{replay, fresh, old},
+		Runs:   []*store.RunWrite{finish(one.ID, at)},
+	})
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{other}})
+	for what, c := range map[string]struct{ got, want store.Outcome }{
+		"the replay": {replay.Outcome, store.Written}, "the new step": {fresh.Outcome, store.Written},
+		"the old epoch": {old.Outcome, store.Fenced}, "another value": {other.Outcome, store.Fenced},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: outcome %d, want %d", what, c.got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		run  store.Run
+		want []string
+	}{{one, []string{"there"}}, {two, []string{"new"}}} {
+		steps, err := s.History(t.Context(), c.run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, step := range steps {
+			names = append(names, step.Name)
+		}
+		if !slices.Equal(names, c.want) {
+			t.Errorf("recorded are %q, want %q", names, c.want)
+		}
+	}
+}

@@ -138,7 +138,7 @@ func (s *Store) settleSteps(ask asker, items []*store.StepWrite, again bool) err
 	if len(fresh)+len(known) == 0 {
 		return nil
 	}
-	w := sorted{fresh: fresh, known: known, again: true}
+	w := sorted{fresh: fresh, known: known, again: true, met: true}
 	var took counts
 	err = ask("write steps once more", func(batch *pgx.Batch) { s.queue(batch, &w) },
 		func(res pgx.BatchResults) error { return w.count(res, &took) })

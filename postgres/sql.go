@@ -23,7 +23,7 @@ const (
 type statements struct {
 	session                                                              string
 	lock, start, startAny, runByName, parentState                        string
-	stepInsert, stepUpdate, stepState                                    string
+	stepInsert, stepInsertAgain, stepUpdate, stepState                   string
 	receive, signal, signalState                                         string
 	runFinish, runLeave, runState, wake, notify                          string
 	treeLock, freeze, orderApply                                         string
@@ -67,6 +67,7 @@ func load(schema string) statements {
 		events:             text("events.sql"),
 		runByName:          text("run_by_name.sql"),
 		stepInsert:         text("step_insert.sql"),
+		stepInsertAgain:    text("step_insert_again.sql"),
 		stepUpdate:         text("step_update.sql"),
 		stepState:          text("step_state.sql"),
 		runFinish:          text("run_finish.sql"),

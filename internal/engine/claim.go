@@ -12,7 +12,7 @@ import (
 const (
 	maxClaim  = 256                    // runs taken by one claim
 	basePoll  = 20 * time.Millisecond  // the shortest pause between two claims that found nothing
-	gather    = time.Millisecond       // slots that come free together are filled by one claim
+	gather    = 300 * time.Microsecond // slots that come free together are filled by one claim
 	firstWait = 50 * time.Millisecond  // after a failed claim
 	presence  = 250 * time.Millisecond // to be seen by others, before the first claim
 	longWait  = 2 * time.Second
@@ -121,11 +121,12 @@ func (w *worker) late(r *store.Run, now time.Time) time.Duration {
 	return max(0, now.Sub(r.CreatedAt))
 }
 
-// awaitSlot waits for a slot, and a moment more for others that come free with it.
+// awaitSlot waits for a slot, and a moment more for others that come free with it, if any are
+// taken.
 func (w *worker) awaitSlot(ctx context.Context) bool {
 	select {
 	case <-w.freed:
-		return pause(ctx, gather)
+		return w.vacant() || pause(ctx, gather)
 	case <-ctx.Done():
 		return false
 	}

@@ -135,6 +135,13 @@ func (w *worker) acquire(want int) int {
 	return n
 }
 
+// vacant reports whether no slot is taken.
+func (w *worker) vacant() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.slots == 0
+}
+
 // release gives back slots that no run uses. A nil worker has none.
 func (w *worker) release(n int) {
 	if w == nil || n == 0 {

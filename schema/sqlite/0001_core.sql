@@ -2,6 +2,10 @@
 --
 -- Times are microseconds since 1970 in UTC. IDs are the sixteen bytes of the UUID.
 -- parent_id is an empty blob for a root, because NULLs would defeat UNIQUE.
+--
+-- A file is never distributed, so shard leads no key here: IDs grow with time, and what is being
+-- worked on shares a few pages at the end, where 64 shards would have an end each. For the same
+-- reason steps lie in the order in which they came, with an index over them, and not run by run.
 
 CREATE TABLE durable_run (
     id          BLOB    NOT NULL,
@@ -26,7 +30,7 @@ CREATE TABLE durable_run (
     input       BLOB,
     output      BLOB,
     error       BLOB,
-    PRIMARY KEY (shard, id),
+    PRIMARY KEY (id),
     UNIQUE (name, parent_id, shard)
 ) STRICT, WITHOUT ROWID;
 
@@ -52,8 +56,8 @@ CREATE TABLE durable_step (
     next_at    INTEGER,
     output     BLOB,
     error      BLOB,
-    PRIMARY KEY (shard, run_id, name)
-) STRICT, WITHOUT ROWID;
+    PRIMARY KEY (run_id, name)
+) STRICT;
 
 CREATE TABLE durable_worker (
     id           BLOB    NOT NULL PRIMARY KEY,

@@ -60,7 +60,8 @@ var mutants = []mutant{
 			[]change{{"AND r.epoch = ($7::integer[])[i] AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
-			"postgres/step_insert_again.sql", test{"./postgres", "TestAFlushThatMeetsARow"},
+			"postgres/step_insert_again.sql",
+			test{"./postgres", "TestAFlushThatMeetsARow"},
 			[]change{{"AND r.epoch = ($7::integer[])[i] AND r.status = 2", "AND r.status = 2"}},
 		},
 		{

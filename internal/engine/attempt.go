@@ -80,7 +80,8 @@ func (t *task) try() (tried, error) {
 	} else if timed {
 		got = t.callWithin(parent, limit)
 	} else {
-		got = t.callHere(&attemptContext{parent, t})
+		t.here = attemptContext{parent, t}
+		got = t.callHere(&t.here)
 	}
 	if span != nil {
 		outcome := telemetry.OutcomeCompleted
@@ -130,11 +131,11 @@ func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 	ctx, cancel := context.WithTimeoutCause(parent, limit, errAttemptTimeout)
 	defer cancel()
 	results := make(chan tried, 1)
-	own := *t
+	own := &task{r: t.r, s: t.s, spec: t.spec, name: t.name, recorded: t.recorded, attempt: t.attempt, first: t.first, unknown: t.unknown, exists: t.exists}
 	go func() {
 		got := tried{failure: own.goexit()}
 		defer func() { results <- got }() // also after a Goexit
-		got = own.call(&attemptContext{ctx, &own})
+		got = own.call(&attemptContext{ctx, own})
 	}()
 	select {
 	case got := <-results:

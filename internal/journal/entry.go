@@ -22,7 +22,23 @@ type Entry struct {
 // overhead is the rough size of a row beside its payloads.
 const overhead = 128
 
-func newEntry() *Entry { return &Entry{items: 1, bytes: overhead, done: make(chan error, 1)} }
+// newEntry answers an entry of one item. Those whose answer has been taken are used again: one
+// a step was a tenth of what a step allocates. The pool is the journal's, since a channel
+// belongs to the bubble of the test that made it.
+func (j *Journal) newEntry() *Entry {
+	e, used := j.free.Get().(*Entry)
+	if !used {
+		e = &Entry{done: make(chan error, 1)}
+	}
+	e.items, e.bytes = 1, overhead
+	return e
+}
+
+// reuse gives back an entry whose answer its caller has: nobody else knows it any more.
+func (j *Journal) reuse(e *Entry) {
+	*e = Entry{done: e.done}
+	j.free.Put(e)
+}
 
 // join adds the entry's items to the batch.
 func (e *Entry) join(b *store.Batch) {
@@ -44,7 +60,7 @@ func (e *Entry) join(b *store.Batch) {
 // Start commits new runs, all of them in one transaction, and waits. The outcomes
 // are in the items. If ctx ends first, the starts may or may not become durable.
 func (j *Journal) Start(ctx context.Context, starts []*store.Start) error {
-	e := newEntry()
+	e := j.newEntry()
 	e.starts = starts
 	e.items = len(starts)
 	e.bytes = 0
@@ -56,12 +72,12 @@ func (j *Journal) Start(ctx context.Context, starts []*store.Start) error {
 
 // Step commits one state of a step and waits for it.
 func (j *Journal) Step(ctx context.Context, w *store.StepWrite) error {
-	return j.await(ctx, stepEntry(w))
+	return j.await(ctx, j.stepEntry(w))
 }
 
 // Child commits the start of a child together with its parent's step, and waits.
 func (j *Journal) Child(ctx context.Context, s *store.Start, w *store.StepWrite) error {
-	e := stepEntry(w)
+	e := j.stepEntry(w)
 	e.starts = []*store.Start{s}
 	e.items++
 	e.bytes += overhead + len(s.Run.Input)
@@ -70,7 +86,7 @@ func (j *Journal) Child(ctx context.Context, s *store.Start, w *store.StepWrite)
 
 // Receive commits what a receive comes to and waits for it.
 func (j *Journal) Receive(ctx context.Context, r *store.Receive) error {
-	e := newEntry()
+	e := j.newEntry()
 	e.receive = r
 	e.bytes += len(r.Step.Output) + len(r.Step.Error)
 	return j.await(ctx, e)
@@ -78,7 +94,7 @@ func (j *Journal) Receive(ctx context.Context, r *store.Receive) error {
 
 // Signal commits a signal and waits for it.
 func (j *Journal) Signal(ctx context.Context, s *store.Signal) error {
-	e := newEntry()
+	e := j.newEntry()
 	e.signal = s
 	e.bytes += len(s.Payload)
 	return j.await(ctx, e)
@@ -86,7 +102,7 @@ func (j *Journal) Signal(ctx context.Context, s *store.Signal) error {
 
 // Run commits the end of one ownership of a run and waits for it.
 func (j *Journal) Run(ctx context.Context, w *store.RunWrite) error {
-	e := newEntry()
+	e := j.newEntry()
 	e.run = w
 	e.bytes += len(w.Output) + len(w.Error)
 	return j.await(ctx, e)
@@ -95,7 +111,7 @@ func (j *Journal) Run(ctx context.Context, w *store.RunWrite) error {
 // Mark appends a started marker without waiting. The caller must Settle it before it
 // writes the step again.
 func (j *Journal) Mark(w *store.StepWrite) (*Entry, error) {
-	e := stepEntry(w)
+	e := j.stepEntry(w)
 	return e, j.append(e)
 }
 
@@ -115,8 +131,8 @@ func (j *Journal) Settle(e *Entry) (committed bool, err error) {
 	return err == nil, err
 }
 
-func stepEntry(w *store.StepWrite) *Entry {
-	e := newEntry()
+func (j *Journal) stepEntry(w *store.StepWrite) *Entry {
+	e := j.newEntry()
 	e.step = w
 	e.bytes += len(w.Step.Output) + len(w.Step.Error)
 	return e
@@ -131,6 +147,7 @@ func (j *Journal) await(ctx context.Context, e *Entry) error {
 	}
 	select {
 	case err := <-e.done:
+		j.reuse(e)
 		return err
 	case <-ctx.Done():
 		j.withdraw(e)

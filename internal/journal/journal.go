@@ -77,7 +77,8 @@ type Journal struct {
 
 	ctx    context.Context // of all flushes; ends when Close gives up waiting
 	cancel context.CancelFunc
-	alone  bool // no second writer joins
+	alone  bool      // no second writer joins
+	free   sync.Pool // of entries
 
 	mu      sync.Mutex
 	pending []*Entry

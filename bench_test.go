@@ -2,10 +2,13 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -77,4 +80,57 @@ func BenchmarkWorkflow(b *testing.B) {
 			}
 		}
 	})
+}
+
+// endless is a store with one due run after the other, each with the same history.
+type endless struct {
+	instant
+	history []store.Step
+}
+
+func (s endless) Claim(_ context.Context, q store.ClaimQuery) (store.Claims, error) {
+	if q.Limit == 0 {
+		return store.Claims{}, nil
+	}
+	id, name := store.NewRootID("")
+	return store.Claims{Runs: []store.Claimed{{History: s.history, Run: store.Run{
+		ID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: 2, Input: []byte("1"),
+		Owner: uuid.NullUUID{UUID: q.Worker, Valid: true}, CreatedAt: q.Now, StartedAt: q.Now, WakeAt: q.LeaseUntil,
+	}}}}, nil
+}
+
+// BenchmarkReplay replays histories of 10,000 steps that a claim has brought, one after the
+// other: ns/op is of such a run.
+func BenchmarkReplay(b *testing.B) {
+	const steps = 10_000
+	s := endless{instant: instant{openStore(b)}, history: make([]store.Step, steps)}
+	names := make([]string, steps)
+	for i := range steps {
+		names[i] = fmt.Sprintf("step-%05d", i)
+		s.history[i] = store.Step{Name: names[i], Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: 1, Output: []byte("1")}
+	}
+	ended := make(chan int)
+	flow := durable.Define("flow", func(ctx *durable.Ctx, _ int) (int, error) {
+		sum := 0
+		for _, name := range names {
+			one, err := ctx.Step(name, func(context.Context) (int, error) { return 0, errors.New("executed again") })
+			if err != nil {
+				return 0, err
+			}
+			sum += one
+		}
+		select {
+		case ended <- sum:
+		case <-ctx.Done():
+		}
+		return sum, nil
+	})
+	running(b, engineWith(b, s, durable.Config{Workflows: []durable.Definition{flow}, Concurrency: 1}))
+	<-ended
+	b.ReportAllocs()
+	for b.Loop() {
+		if sum := <-ended; sum != steps {
+			b.Fatal(sum)
+		}
+	}
 }

@@ -38,8 +38,9 @@ type Config struct {
 	// Lease is how long the runs of a worker stay its own when nothing is heard of it.
 	// Each lease is renewed three times in this. Zero: 10 s; at least 300 ms.
 	Lease time.Duration
-	// Poll is the longest pause between two looks for runs to take; hints and due
-	// times make most of them shorter. Zero: 1 s.
+	// Poll is the longest pause between two looks for runs to take; hints and due times make
+	// most of them shorter. Nobody is told of a start with a Delay of a minute or more: one that falls
+	// due earlier than all the others is found by this look. Zero: 1 s.
 	Poll time.Duration
 	// Grace is how long running steps may go on when Run's context has ended. Zero:
 	// 10 s. Negative: none.

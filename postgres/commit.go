@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -26,7 +27,7 @@ type sorted struct {
 	locks        []uuid.UUID // runs that are locked first, each once
 	again        bool        // steps are written whatever was asked of their runs
 	met          bool        // some of fresh may have a row after all
-	hints        bool        // a start becomes claimable, perhaps by others
+	hints        bool        // a start becomes claimable soon, perhaps by others
 	plain        bool        // the starts are roots without tags
 	finish       bool        // the runs all end for good, at a time that is known
 }
@@ -49,7 +50,7 @@ func (w *sorted) fill(b *store.Batch) {
 	slices.SortFunc(w.known, byStep)
 	slices.SortFunc(w.runs, func(a, b *store.RunWrite) int { return byID(a.ID, b.ID) })
 	for _, item := range w.starts {
-		w.hints = w.hints || item.Run.Status == store.Pending
+		w.hints = w.hints || item.Run.Status == store.Pending && item.Run.WakeAt.Before(item.Run.CreatedAt.Add(farOff))
 		w.plain = w.plain && !item.Run.Parent.Valid
 		w.tag(item)
 	}
@@ -144,6 +145,10 @@ func byStep(a, b *store.StepWrite) int {
 
 // counts are the rows that each section took.
 type counts struct{ starts, fresh, known, signals, runs int64 }
+
+// farOff is how far ahead a start must lie for nobody to be told of it: a worker looks by itself
+// before that. Whoever tells makes all others that tell wait for its commit.
+const farOff = time.Minute
 
 // startTries is how often a start is made whose parent was paused when it was made, and
 // resumed when that was read back.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -69,7 +70,9 @@ func TestNobodyPaysForOthersLocks(t *testing.T) {
 			s.sql.lock, s.sql.startAny, s.sql.stepInsert, s.sql.stepUpdate,
 			s.sql.receive, s.sql.signal, s.sql.runFinish, s.sql.wake, s.sql.notify,
 		}},
-		"park": {&store.Batch{Runs: []*store.RunWrite{{ID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runLeave}},
+		"a start far off": {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(farOff)}}}}, []string{s.sql.start}},
+		"a start soon":    {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(farOff - 1)}}}}, []string{s.sql.start, s.sql.notify}},
+		"park":            {&store.Batch{Runs: []*store.RunWrite{{ID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runLeave}},
 	} {
 		var w sorted
 		var pipe pgx.Batch

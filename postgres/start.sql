@@ -8,9 +8,10 @@ INSERT INTO durable.run (
     input, trace, created_at, started_at, wake_at, deadline_at, detached
 )
 SELECT
-    ($1::smallint[])[i], ($2::uuid[])[i], item.name, item.workflow, ($5::text[])[i], ($6::text[])[i],
+    ($1::smallint[])[i], ($2::uuid[])[i], item.name, item.workflow, item.version, item.queue,
     ($7::smallint[])[i], ($8::integer[])[i], ($9::uuid[])[i],
-    item.input, ($11::text[])[i],
+    item.input, item.trace,
     ($12::timestamptz[])[i], ($13::timestamptz[])[i], ($14::timestamptz[])[i], ($15::timestamptz[])[i], ($16::boolean[])[i]
-FROM unnest($3::text[], $4::text[], $10::bytea[]) WITH ORDINALITY AS item(name, workflow, input, i)
+FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $10::bytea[], $11::text[]) WITH ORDINALITY
+    AS item(name, workflow, version, queue, input, trace, i)
 ON CONFLICT (name, parent_id, shard) DO NOTHING;

@@ -18,7 +18,7 @@ const (
 	left        = 58 // of a panel: the numbers of its axis
 	top         = 46 // of the first panel: the store's name
 	gap         = 40 // under a panel: the callers
-	legend      = 34
+	legend      = 52
 )
 
 // curve is one line of a panel.

@@ -80,8 +80,12 @@ func (t *task) try() (tried, error) {
 	} else if timed {
 		got = t.callWithin(parent, limit)
 	} else {
-		t.here = attemptContext{parent, t}
-		got = t.callHere(&t.here)
+		ctx := &t.here
+		if ctx.t != nil {
+			ctx = new(attemptContext) // the one before may still be looked at: database/sql does
+		}
+		*ctx = attemptContext{parent, t}
+		got = t.callHere(ctx)
 	}
 	if span != nil {
 		outcome := telemetry.OutcomeCompleted

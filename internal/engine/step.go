@@ -67,10 +67,10 @@ type task struct {
 	unknown  bool        // an attempt of an AtMostOnce step began and its end is not known
 	exists   bool        // a row is in the database
 
-	// They belong to the attempt that is under way, and are here so that a step allocates once.
-	marker marker // of the first attempt
-	here   attemptContext
-	end    store.StepWrite
+	// They are here so that most steps allocate once.
+	marker marker          // of the first attempt
+	here   attemptContext  // of the first attempt
+	end    store.StepWrite // of the attempt that is under way
 }
 
 // Step answers the step's recorded outcome, executing it first if there is none. An

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -61,22 +62,29 @@ func (c *clock) set(database, asked time.Time) {
 	c.last.Store(next)
 }
 
-// ensure reads the database's clock if nobody has yet, and again if the answer took long: the
-// first question may have to wait for a connection, and half of that would be doubt.
+// ensure reads the database's clock if nobody has yet, and again if the answer took long and the next
+// may be quicker: the first question may have to wait for a connection, and half of that
+// would be doubt.
 func (c *clock) ensure(ctx context.Context, s store.Store) error {
 	if c.test != nil || c.last.Load() != nil {
 		return nil
 	}
+	best := time.Duration(math.MaxInt64)
 	for range readings {
 		asked := time.Now()
 		now, err := s.Now(ctx)
-		if err != nil {
+		if err != nil && c.last.Load() == nil {
 			return fmt.Errorf("read the database's clock: %w", err)
 		}
+		if err != nil {
+			break // what was read will do
+		}
+		trip := time.Since(asked)
 		c.set(now, asked)
-		if c.last.Load().trip <= good {
+		if trip <= good || trip > best-best/4 {
 			break
 		}
+		best = trip
 	}
 	return nil
 }

@@ -127,6 +127,9 @@ func TestPlans(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("DURABLE_PLAN_ROWS")); err == nil {
 		rows = n
 	}
+	if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0"); err != nil { // millions of rows take their time
+		t.Fatal(err)
+	}
 	for _, fill := range []string{
 		`INSERT INTO durable.run (created_at, epoch, shard, status, id, owner, name, workflow, queue, wake_at)
 		 SELECT now(), 1, n % 64, 2, gen_random_uuid(), gen_random_uuid(), 'run-' || n, 'flow', 'default', now() + n * interval '1 second'

@@ -80,12 +80,7 @@ func (t *task) try() (tried, error) {
 	} else if timed {
 		got = t.callWithin(parent, limit)
 	} else {
-		ctx := &t.here
-		if ctx.t != nil {
-			ctx = new(attemptContext) // the one before may still be looked at: database/sql does
-		}
-		*ctx = attemptContext{parent, t}
-		got = t.callHere(ctx)
+		got = t.callHere(&attemptContext{parent, t})
 	}
 	if span != nil {
 		outcome := telemetry.OutcomeCompleted
@@ -135,11 +130,11 @@ func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 	ctx, cancel := context.WithTimeoutCause(parent, limit, errAttemptTimeout)
 	defer cancel()
 	results := make(chan tried, 1)
-	own := &task{r: t.r, s: t.s, spec: t.spec, name: t.name, recorded: t.recorded, attempt: t.attempt, first: t.first, unknown: t.unknown, exists: t.exists}
+	own := *t
 	go func() {
 		got := tried{failure: own.goexit()}
 		defer func() { results <- got }() // also after a Goexit
-		got = own.call(&attemptContext{ctx, own})
+		got = own.call(&attemptContext{ctx, &own})
 	}()
 	select {
 	case got := <-results:

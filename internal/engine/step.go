@@ -66,11 +66,6 @@ type task struct {
 	first    time.Time   // when the first attempt began
 	unknown  bool        // an attempt of an AtMostOnce step began and its end is not known
 	exists   bool        // a row is in the database
-
-	// They are here so that most steps allocate once.
-	marker marker          // of the first attempt
-	here   attemptContext  // of the first attempt
-	end    store.StepWrite // of the attempt that is under way
 }
 
 // Step answers the step's recorded outcome, executing it first if there is none. An
@@ -167,11 +162,7 @@ func (t *task) rest(due time.Time) error {
 // once does one attempt and records what came of it. A time answered is when the next
 // attempt is due.
 func (t *task) once() (Result, time.Time, error) {
-	m := &t.marker
-	if m.t != nil {
-		m = new(marker) // the one before may still be firing
-	}
-	m.t = t
+	m := &marker{t: t}
 	if t.spec.AtMostOnce && !t.unknown {
 		if res, done, err := t.announce(); done || err != nil {
 			return res, time.Time{}, err
@@ -258,11 +249,7 @@ func (t *task) next(f *Failure, now time.Time) (time.Time, bool) {
 
 // row makes the checkpoint of the current attempt.
 func (t *task) row(status store.StepStatus, output []byte, f *Failure) *store.StepWrite {
-	w := &t.end
-	if !status.Terminal() {
-		w = new(store.StepWrite) // a marker may be under way when the attempt ends
-	}
-	*w = store.StepWrite{Exists: t.exists, Step: store.Step{
+	w := &store.StepWrite{Exists: t.exists, Step: store.Step{
 		RunID: t.r.row.ID, Name: t.name, Kind: t.spec.Kind, Status: status, Attempt: t.attempt, Epoch: t.r.row.Epoch,
 		Output: output, StartedAt: t.first,
 	}}

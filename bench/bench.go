@@ -22,8 +22,9 @@ type bench struct {
 // run measures every mode on every store.
 func run(ctx context.Context, o *options, out io.Writer) (err error) {
 	b := &bench{options: o, ctx: ctx, out: out, report: &result.Report{
-		Taken: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), CPUs: runtime.NumCPU(), Settings: make(map[string]string),
+		Taken: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), CPUs: runtime.NumCPU(), Settings: map[string]string{"go": "GOGC=" + collect()},
 	}}
+	b.say("go: %s", b.report.Settings["go"])
 	began := time.Now()
 	for _, store := range o.stores {
 		if err := b.measure(store); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// local measures workflows that are started and executed in this process: each caller calls
+// local measures workflows that are started and executed in this process: each caller starts
 // one after the other, and waits for its result.
 func (b *bench) local(at *site, callers int, opening int64) (*sample, error) {
 	before, err := at.gauge(b.ctx)
@@ -27,7 +27,10 @@ func (b *bench) local(at *site, callers int, opening int64) (*sample, error) {
 	l.end = func() error { last = w.done.Load(); return nil }
 	o, err := l.run(b.ctx, func() (caller, error) {
 		return func(func() bool) error {
-			_, err := w.Call(b.ctx, process.engine, 1)
+			run, err := w.Start(b.ctx, process.engine, 1)
+			if err == nil {
+				_, err = run.Result(b.ctx)
+			}
 			return err
 		}, nil
 	})

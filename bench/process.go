@@ -45,6 +45,7 @@ func init() { // not a literal: the roles start processes too
 
 // work is a helping process, from its beginning to its exit code.
 func work(text string) int {
+	collect()
 	if err := help(text); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: a process that helps:", err)
 		return 1

@@ -169,7 +169,7 @@ var mutants = []mutant{
 				instant(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema))...)
 			batch.Queue("COMMIT")
 			batch.Queue("BEGIN")
-		}, func(res pgx.BatchResults) error {
+		}, func(res results) error {
 			err := each(res, func(rows pgx.Rows) error { return nil })
 			return errors.Join(err, tally(res, 1, nil), tally(res, 1, nil))
 		})

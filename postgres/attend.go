@@ -126,7 +126,7 @@ func (s *Store) listen(ctx context.Context, conn *pgx.Conn, heard func(payload s
 	}
 	nonce := uuid.NewString()
 	err := s.once(ctx, s.engine, "notify", func(batch *pgx.Batch) { batch.Queue(s.sql.notify, channel(s.schema), nonce) },
-		func(res pgx.BatchResults) error {
+		func(res results) error {
 			_, err := res.Exec()
 			return err
 		})
@@ -182,7 +182,7 @@ func (s *Store) dropPresence(ctx context.Context, worker uuid.UUID) {
 func (s *Store) notePresence(ctx context.Context, worker uuid.UUID, since time.Time) error {
 	return s.once(ctx, s.engine, "note presence",
 		func(batch *pgx.Batch) { batch.Queue(s.sql.presenceNote, one(worker), instant(since)) },
-		func(res pgx.BatchResults) error {
+		func(res results) error {
 			_, err := res.Exec()
 			return err
 		})
@@ -227,7 +227,7 @@ func (s *Store) wait(ctx context.Context, conn *pgx.Conn, heard func(payload str
 func (s *Store) Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
 	var dead []uuid.UUID
 	err := s.once(ctx, s.engine, "look for dead workers", func(batch *pgx.Batch) { batch.Queue(s.sql.presenceDead, one(self)) },
-		func(res pgx.BatchResults) error {
+		func(res results) error {
 			return each(res, func(rows pgx.Rows) error {
 				var id uuid.UUID
 				err := rows.Scan((*uuidValue)(&id))

@@ -25,7 +25,7 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 			instant(q.Now), int32(q.Limit), one(q.Worker), instant(q.LeaseUntil), int32(q.MaxCrashes), int32(q.Suspects))...)
 		batch.Queue(s.sql.historyClaimed)
 		batch.Queue(s.sql.next, append(pairColumns(pairs), instant(q.Now))...)
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		err := each(res, func(rows pgx.Rows) error {
 			var passed bool
 			run, err := scanRun(rows, &passed)
@@ -79,7 +79,7 @@ func (s *Store) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQu
 			batch.Queue(s.sql.notify, channel(s.schema), "")
 		}
 		batch.Queue(s.sql.workerRemove, ids(workers), one(q.Worker))
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		if len(q.Pairs) > 0 {
 			tag, err := res.Exec()
 			if err != nil {

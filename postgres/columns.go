@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/google/uuid"
@@ -8,8 +9,14 @@ import (
 )
 
 // A column is one array parameter of a plural statement: n values, read out of the
-// items by at while pgx encodes them. So nothing is copied into slices first; and since
-// every value goes to pgx as a pointer into its item, nothing is boxed either.
+// items by at while they are encoded, so that nothing is copied into slices first. On
+// the store's own connections it encodes itself; everywhere else, as in a user's transaction,
+// pgx does, to which every value goes as a pointer into its item, so that nothing is boxed.
+type column interface {
+	// encode appends the array in the protocol's binary form.
+	encode(b []byte) []byte
+}
+
 type (
 	uuids struct {
 		n  int
@@ -109,6 +116,89 @@ func (c times) Index(i int) any {
 		return (*timeValue)(v)
 	}
 	return nil
+}
+
+func (c uuids) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.UUIDOID, c.n)
+	for i := range c.n {
+		if v := c.at(i); v == nil {
+			b = arrayNull(b)
+		} else {
+			b = arrayElement(b, v[:])
+		}
+	}
+	return b
+}
+
+func (c texts) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.TextOID, c.n)
+	for i := range c.n {
+		if v := c.at(i); v == nil {
+			b = arrayNull(b)
+		} else {
+			b = arrayElement(b, *v)
+		}
+	}
+	return b
+}
+
+func (c blobs) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.ByteaOID, c.n)
+	for i := range c.n {
+		if v := c.at(i); *v == nil {
+			b = arrayNull(b)
+		} else {
+			b = arrayElement(b, *v)
+		}
+	}
+	return b
+}
+
+// epoch is the server's time zero, in microseconds of Unix time.
+const epoch = 946_684_800_000_000
+
+func (c times) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.TimestamptzOID, c.n)
+	for i := range c.n {
+		if v := c.at(i); v.IsZero() {
+			b = arrayNull(b)
+		} else {
+			b = binary.BigEndian.AppendUint32(b, 8)
+			b = binary.BigEndian.AppendUint64(b, uint64(v.UnixMicro()-epoch))
+		}
+	}
+	return b
+}
+
+func (c int2s) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.Int2OID, c.n)
+	for i := range c.n {
+		b = binary.BigEndian.AppendUint32(b, 2)
+		b = binary.BigEndian.AppendUint16(b, uint16(c.at(i)))
+	}
+	return b
+}
+
+func (c int4s) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.Int4OID, c.n)
+	for i := range c.n {
+		b = binary.BigEndian.AppendUint32(b, 4)
+		b = binary.BigEndian.AppendUint32(b, uint32(c.at(i)))
+	}
+	return b
+}
+
+func (c bools) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.BoolOID, c.n)
+	for i := range c.n {
+		b = binary.BigEndian.AppendUint32(b, 1)
+		if c.at(i) {
+			b = append(b, 1)
+		} else {
+			b = append(b, 0)
+		}
+	}
+	return b
 }
 
 // The values as pgx reads and writes them.

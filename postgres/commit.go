@@ -198,7 +198,7 @@ func (s *Store) commit(ctx context.Context, b *store.Batch) (left []*store.Start
 	var took counts
 	write := func() error {
 		return s.once(ctx, s.engine, "commit", func(batch *pgx.Batch) { s.queue(batch, w) },
-			func(res pgx.BatchResults) error { return w.count(res, &took) })
+			func(res results) error { return w.count(res, &took) })
 	}
 	if err = write(); taken(err) { // all of it was undone
 		w.met = true
@@ -251,7 +251,7 @@ func (s *Store) queue(batch *pgx.Batch, w *sorted) {
 }
 
 // count takes the results of queue.
-func (w *sorted) count(res pgx.BatchResults, took *counts) error {
+func (w *sorted) count(res results, took *counts) error {
 	for _, section := range []struct {
 		items int
 		took  *int64 // nil: whatever it took
@@ -292,7 +292,7 @@ func (w *sorted) count(res pgx.BatchResults, took *counts) error {
 }
 
 // tally takes the result of a section that is not empty.
-func tally(res pgx.BatchResults, items int, took *int64) error {
+func tally(res results, items int, took *int64) error {
 	if items == 0 {
 		return nil
 	}

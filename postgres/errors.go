@@ -105,6 +105,12 @@ func held(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "55P03"
 }
 
+// stale reports whether a prepared statement went with its session, or its plan with the table.
+func stale(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "26000" || pg.Code == "0A000")
+}
+
 // taken reports whether a key was there already.
 func taken(err error) bool {
 	var pg *pgconn.PgError

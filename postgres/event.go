@@ -48,7 +48,7 @@ func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Ev
 	var events []store.Event
 	err = s.once(ctx, s.engine, "read events", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.events, strconv.FormatUint(from.txid, 10), one(from.run), from.kind, int32(min(limit, 1<<30)))
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			var txid string
 			var e store.Event

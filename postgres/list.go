@@ -62,7 +62,7 @@ func (s *Store) Tree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
 func (s *Store) readRuns(ctx context.Context, what, sql string, args ...any) ([]*store.Run, error) {
 	var runs []*store.Run
 	err := s.once(ctx, s.engine, what, func(batch *pgx.Batch) { batch.Queue(sql, args...) },
-		func(res pgx.BatchResults) error {
+		func(res results) error {
 			return each(res, func(rows pgx.Rows) error {
 				run, err := scanRun(rows)
 				runs = append(runs, run)
@@ -80,7 +80,7 @@ func (s *Store) Counts(ctx context.Context, run uuid.UUID) (map[store.Status]int
 	counts := make(map[store.Status]int)
 	err := s.once(ctx, s.engine, "count a tree", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.counts, store.ShardOf(run), one(run))
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			var status store.Status
 			var n int64

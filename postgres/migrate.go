@@ -38,7 +38,7 @@ func (s *Store) version(ctx context.Context) (int, error) {
 	server, recorded := 0, false
 	err := s.once(ctx, s.engine, "look at the schema", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.migrationFound, s.schema, s.table("migration"))
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error { return rows.Scan(&server, nil, &recorded) })
 	})
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Store) version(ctx context.Context) (int, error) {
 	}
 	have := 0
 	err = s.once(ctx, s.engine, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.sql.migrationVersionOf) },
-		func(res pgx.BatchResults) error {
+		func(res results) error {
 			return each(res, func(rows pgx.Rows) error { return rows.Scan(&have) })
 		})
 	return have, err

@@ -17,7 +17,7 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 	}
 	err := s.once(ctx, s.engine, "look for news", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.news, leaseColumns(held, worker)...)
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			var asked store.Asked
 			var woken bool

@@ -59,7 +59,7 @@ func (s *Store) order(ask asker, o *store.Order) error {
 		if len(wakes) > 0 {
 			batch.Queue(s.sql.wake, append(wakeColumns(wakes), channel(s.schema))...)
 		}
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		if err := tally(res, len(frozen), nil); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (s *Store) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
 	for found := -1; ; {
 		var nodes []store.Node
 		err := ask("lock a tree", func(batch *pgx.Batch) { batch.Queue(s.sql.treeLock, lockColumns(runs)...) },
-			func(res pgx.BatchResults) error {
+			func(res results) error {
 				return each(res, func(rows pgx.Rows) error {
 					node, err := scanNode(rows)
 					nodes = append(nodes, node)
@@ -140,7 +140,7 @@ func (s *Store) within(ctx context.Context, what string, work func(asker) error)
 	ask := s.inTx(ctx, tx)
 	if _, settled := conn.Conn().PgConn().CustomData()[sessionKey]; !settled {
 		err := ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.session, true, int32(0)) },
-			func(res pgx.BatchResults) error { return tally(res, 1, nil) })
+			func(res results) error { return tally(res, 1, nil) })
 		if err != nil {
 			return err
 		}

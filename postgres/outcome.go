@@ -12,19 +12,19 @@ import (
 
 // asker sends statements in one round trip: in a transaction of their own, or in a
 // caller's.
-type asker func(what string, fill func(*pgx.Batch), read func(pgx.BatchResults) error) error
+type asker func(what string, fill func(*pgx.Batch), read func(results) error) error
 
 // onEngine asks in a transaction of its own, so with a snapshot that sees what got in
 // the way.
 func (s *Store) onEngine(ctx context.Context) asker {
-	return func(what string, fill func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
 		return s.once(ctx, s.engine, what, fill, read)
 	}
 }
 
 // inTx asks in a transaction of the user's.
 func (s *Store) inTx(ctx context.Context, tx pgx.Tx) asker {
-	return func(what string, fill func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
 		var batch pgx.Batch
 		fill(&batch)
 		res := tx.SendBatch(ctx, &batch)
@@ -47,7 +47,7 @@ func (s *Store) settleStarts(ask asker, items []*store.Start) (left []*store.Sta
 	err = ask("read back starts", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.parentState, parentKeys(items)...) // first: what came by name since is found all the same
 		batch.Queue(s.sql.runByName, startKeys(items)...)
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		var ordinal int64
 		err := each(res, func(rows pgx.Rows) error {
 			state := store.RunState{Found: true}
@@ -141,7 +141,7 @@ func (s *Store) settleSteps(ask asker, items []*store.StepWrite, again bool) err
 	w := sorted{fresh: fresh, known: known, again: true, met: true}
 	var took counts
 	err = ask("write steps once more", func(batch *pgx.Batch) { s.queue(batch, &w) },
-		func(res pgx.BatchResults) error { return w.count(res, &took) })
+		func(res results) error { return w.count(res, &took) })
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *Store) readSteps(ask asker, items []*store.StepWrite) ([]found, error) 
 	states := make([]found, len(items))
 	err := ask("read back steps", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.stepState, stepKeys(items)...)
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var status, control, kind, stepStatus pgtype.Int2
@@ -219,7 +219,7 @@ func (s *Store) settleRuns(ask asker, items []*store.RunWrite) error {
 	undecided := -1
 	err := ask("read back runs", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runState, runKeys(items)...)
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var row store.Run

@@ -18,7 +18,7 @@ func (s *Store) Outline(ctx context.Context, run uuid.UUID, now time.Time) (stor
 		batch.Queue(s.sql.openSteps, shard, id, instant(now))
 		batch.Queue(s.sql.maps, shard, id)
 		batch.Queue(s.sql.tags, shard, id)
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		err := each(res, func(rows pgx.Rows) error {
 			step, err := scanStep(rows)
 			o.Open = append(o.Open, step)

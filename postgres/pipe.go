@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -14,27 +15,22 @@ var errPartial = errors.New("the server rolled the transaction back")
 // once sends the statements that fill queues to the server as one round trip and one
 // transaction, and lets read take their results in order. All of it is durable when
 // once returns nil. An error of read ends the reading, not the transaction.
-func (s *Store) once(ctx context.Context, pool *pgxpool.Pool, what string, fill func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+func (s *Store) once(ctx context.Context, pool *pgxpool.Pool, what string, fill func(*pgx.Batch), read func(results) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return s.wrap(ctx, what, err)
 	}
 	defer conn.Release()
 	var batch pgx.Batch
-	_, settled := conn.Conn().PgConn().CustomData()[sessionKey]
-	if !settled {
+	if own := sessionOf(conn.Conn()); own != nil {
+		fill(&batch)
+		err = own.once(ctx, conn.Conn(), &batch, read)
+	} else {
 		batch.Queue(beginSQL)
 		batch.Queue(s.sql.session, true, int32(0))
-	}
-	fill(&batch)
-	if !settled {
+		fill(&batch)
 		batch.Queue(commitSQL)
-	}
-	res := conn.SendBatch(ctx, &batch)
-	err = take(res, settled, read)
-	// The end of the transaction is only known when the pipeline is: the Sync commits.
-	if closing := res.Close(); err == nil {
-		err = closing
+		err = framed(conn.SendBatch(ctx, &batch), read)
 	}
 	if pg := conn.Conn().PgConn(); err != nil && !pg.IsClosed() && pg.TxStatus() != 'I' {
 		_, _ = conn.Exec(ctx, rollbackSQL) // if it fails, the pool drops the connection
@@ -42,31 +38,64 @@ func (s *Store) once(ctx context.Context, pool *pgxpool.Pool, what string, fill 
 	return s.wrap(ctx, what, err)
 }
 
-func take(res pgx.BatchResults, settled bool, read func(pgx.BatchResults) error) error {
-	if !settled {
-		for range 2 { // begin, session
-			if _, err := res.Exec(); err != nil {
-				return err
-			}
+// results are what the statements of a pipeline answered, in order.
+type results interface {
+	Exec() (pgconn.CommandTag, error)
+	Query() (pgx.Rows, error)
+}
+
+// once sends the batch in this session, whose pipelines are transactions by themselves.
+func (own *session) once(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(results) error) error {
+	if own.traced {
+		res := conn.SendBatch(ctx, batch)
+		err := read(res)
+		if closing := res.Close(); err == nil {
+			err = closing
+		}
+		return err
+	}
+	f, err := own.send(ctx, conn, batch)
+	if err != nil {
+		return err
+	}
+	err = read(f)
+	// The end of the transaction is only known when the pipeline is: the Sync commits.
+	if closing := f.pipe.Close(); err == nil {
+		err = closing
+	}
+	if stale(err) {
+		_ = conn.Close(ctx) // what it has prepared is of no use any more
+	}
+	return err
+}
+
+// framed takes the results of a batch that begins, and commits, a transaction.
+func framed(res pgx.BatchResults, read func(results) error) error {
+	err := within(res, read)
+	if closing := res.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+func within(res pgx.BatchResults, read func(results) error) error {
+	for range 2 { // begin, session
+		if _, err := res.Exec(); err != nil {
+			return err
 		}
 	}
 	if err := read(res); err != nil {
 		return err
 	}
-	if !settled {
-		tag, err := res.Exec()
-		if err != nil {
-			return err
-		}
-		if tag.String() != commitSQL {
-			return errPartial
-		}
+	tag, err := res.Exec()
+	if err == nil && tag.String() != commitSQL {
+		err = errPartial
 	}
-	return nil
+	return err
 }
 
 // each runs fn for every row of the next result.
-func each(res pgx.BatchResults, fn func(pgx.Rows) error) error {
+func each(res results, fn func(pgx.Rows) error) error {
 	rows, err := res.Query()
 	if err != nil {
 		return err

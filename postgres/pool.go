@@ -15,9 +15,6 @@ const (
 	// One is used. A connection that hangs keeps its place until pgx gives up closing it, for
 	// longer than most leases last; the next renewal needs another.
 	pulseConns = 3
-
-	// sessionKey marks, in a connection's own data, a session that keeps its settings.
-	sessionKey = "durable.session"
 )
 
 // openPools makes the store's own pools after the user's. Nothing is connected yet.
@@ -89,7 +86,7 @@ func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	if tag.RowsAffected() > 0 {
-		conn.PgConn().CustomData()[sessionKey] = true
+		conn.PgConn().CustomData()[sessionKey] = &session{traced: conn.Config().Tracer != nil, prepared: make(map[string]*prepared)}
 	}
 	return nil
 }

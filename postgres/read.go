@@ -30,7 +30,7 @@ func (s *Store) get(ask asker, refs []store.Ref) ([]*store.Run, error) {
 			int2s{n, func(i int) int16 { return refs[i].Shard() }},
 			uuids{n, func(i int) *uuid.UUID { return nullUUID(&known[i]) }},
 			texts{n, func(i int) *string { return &refs[i].Text }})
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		var ordinal int64
 		return each(res, func(rows pgx.Rows) error {
 			run, err := scanRun(rows, &ordinal)
@@ -51,7 +51,7 @@ func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error
 	var history []store.Step
 	err := s.once(ctx, s.engine, "read a history", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.history, store.ShardOf(run), one(run))
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			step, err := scanStep(rows)
 			history = append(history, step)
@@ -68,7 +68,7 @@ func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error
 func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
 	var workers []store.Worker
 	err := s.once(ctx, s.engine, "list workers", func(batch *pgx.Batch) { batch.Queue(s.sql.workers) },
-		func(res pgx.BatchResults) error {
+		func(res results) error {
 			return each(res, func(rows pgx.Rows) error {
 				var w store.Worker
 				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.Active,

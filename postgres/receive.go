@@ -9,7 +9,7 @@ import (
 )
 
 // received takes the result of receive.sql for one item. No row leaves it undecided.
-func received(res pgx.BatchResults, item *store.Receive) error {
+func received(res results, item *store.Receive) error {
 	item.Outcome, item.Recorded, item.State = 0, nil, store.RunState{}
 	return each(res, func(rows pgx.Rows) error {
 		var asked store.Bits

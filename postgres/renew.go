@@ -21,7 +21,7 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 			batch.Queue(s.sql.lease, append(leaseColumns(h.Leases, w.ID), instant(h.LeaseUntil))...)
 		}
 		batch.Queue(s.sql.now)
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		if _, err := res.Exec(); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (s *Store) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error
 	var gone []uuid.UUID
 	err := s.once(ctx, s.pulse, "read back leases", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.leaseLost, leaseColumns(h.Leases, h.Worker.ID)...)
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
 			err := rows.Scan((*uuidValue)(&id))
@@ -65,7 +65,7 @@ func (s *Store) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	var now time.Time
 	err := s.once(ctx, s.pulse, "read the clock", func(batch *pgx.Batch) { batch.Queue(s.sql.now) },
-		func(res pgx.BatchResults) error {
+		func(res results) error {
 			return each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) })
 		})
 	return now, err

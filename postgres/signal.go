@@ -44,7 +44,7 @@ func signalRuns(items []*store.Signal) []any {
 func (s *Store) settleSignals(ask asker, items []*store.Signal) error {
 	err := ask("read back signals", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.signalState, signalKeys(items)...)
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error { return settleSignal(rows, items) })
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ var unprepared = []string{"attendance.sql", "listen.sql"}
 
 func TestEveryFileIsPreparedAsItStands(t *testing.T) {
 	s := open(t, "exec")
-	conn := session(t, s)
+	conn := ours(t, s)
 	entries, err := files.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ var plans = map[string][]string{
 // default) and fresh statistics, and of one that passes for five million.
 func TestPlans(t *testing.T) {
 	s := open(t, "exec")
-	conn := session(t, s)
+	conn := ours(t, s)
 	check := func(t *testing.T) {
 		for name, want := range plans {
 			got := indexes(t, conn, name)
@@ -165,7 +165,7 @@ func TestPlans(t *testing.T) {
 // partition of its item.
 func TestTablesDistribute(t *testing.T) {
 	s := open(t, "exec")
-	conn := session(t, s)
+	conn := ours(t, s)
 	if _, err := conn.Exec(t.Context(), "DROP SCHEMA durable CASCADE"); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestTablesDistribute(t *testing.T) {
 }
 
 // session is a connection with the settings that the store's own have.
-func session(t *testing.T, s *Store) *pgx.Conn {
+func ours(t *testing.T, s *Store) *pgx.Conn {
 	t.Helper()
 	conn, err := s.connect(t.Context())
 	if err != nil {
@@ -265,8 +265,8 @@ func session(t *testing.T, s *Store) *pgx.Conn {
 	return conn
 }
 
-// prepared prepares the file anew and answers its EXECUTE with n placeholders.
-func prepared(t *testing.T, conn *pgx.Conn, file string, value func(int) string) string {
+// statementIn prepares the file anew and answers its EXECUTE with n placeholders.
+func statementIn(t *testing.T, conn *pgx.Conn, file string, value func(int) string) string {
 	t.Helper()
 	text := statement(file, DefaultSchema)
 	var params []string
@@ -286,7 +286,7 @@ func prepared(t *testing.T, conn *pgx.Conn, file string, value func(int) string)
 
 func explain(t *testing.T, conn *pgx.Conn, file string) string {
 	t.Helper()
-	execute := prepared(t, conn, file, func(int) string { return "NULL" })
+	execute := statementIn(t, conn, file, func(int) string { return "NULL" })
 	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+execute, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		t.Fatal(file, err)
@@ -325,7 +325,7 @@ func indexes(t *testing.T, conn *pgx.Conn, file string) []string {
 // by table those beyond the first.
 func partitions(t *testing.T, conn *pgx.Conn, file string, args []any) []string {
 	t.Helper()
-	execute := prepared(t, conn, file, func(i int) string { return "$" + strconv.Itoa(i) })
+	execute := statementIn(t, conn, file, func(i int) string { return "$" + strconv.Itoa(i) })
 	tx, err := conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func (s *Store) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag) (bool,
 		batch.Queue(s.sql.tag, store.ShardOf(run), one(run),
 			texts{n, func(i int) *string { return &keys[i] }},
 			texts{n, func(i int) *string { return &values[i] }})
-	}, func(res pgx.BatchResults) error {
+	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error { return rows.Scan(&found) })
 	})
 	return found, err

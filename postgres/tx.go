@@ -16,7 +16,7 @@ func (s *Store) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite) e
 	registerColumns(tx.Conn().TypeMap())
 	took := int64(0)
 	err := ask("checkpoint", func(batch *pgx.Batch) { batch.Queue(s.sql.checkpoint, oneStep(&w.Step)...) },
-		func(res pgx.BatchResults) error {
+		func(res results) error {
 			tag, err := res.Exec()
 			took = tag.RowsAffected()
 			return err
@@ -55,7 +55,7 @@ func (s *Store) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) e
 	ask := s.inTx(ctx, tx)
 	var took counts
 	err := ask("start", func(batch *pgx.Batch) { s.queue(batch, w) },
-		func(res pgx.BatchResults) error { return w.count(res, &took) })
+		func(res results) error { return w.count(res, &took) })
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *Store) signalIn(ctx context.Context, tx pgx.Tx, ref store.Ref, signal *
 	w.fill(&store.Batch{Signals: []*store.Signal{signal}})
 	var took counts
 	err = ask("signal", func(batch *pgx.Batch) { s.queue(batch, w) },
-		func(res pgx.BatchResults) error { return w.count(res, &took) })
+		func(res results) error { return w.count(res, &took) })
 	if err != nil {
 		return err
 	}

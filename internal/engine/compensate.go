@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -41,7 +42,15 @@ func (s *Scope) Compensate(spec *Spec) error {
 // compensate executes what is registered. It reports false if the run was suspended
 // meanwhile. One that finally fails is noted, and the others run all the same.
 func (r *run) compensate() bool {
-	s := &Scope{r: r, ctx: r.undo, work: r.hard, undo: true}
+	ctx, end := context.WithCancelCause(r.hard)
+	defer end(errEnded)
+	r.mu.Lock()
+	r.endUndo = end
+	if r.suspended != nil {
+		end(r.suspended.cause)
+	}
+	r.mu.Unlock()
+	s := &Scope{r: r, ctx: ctx, work: r.hard, undo: true}
 	for {
 		r.mu.Lock()
 		last := len(r.undos) - 1

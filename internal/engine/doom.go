@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -21,10 +20,11 @@ type doom struct {
 
 func cancelled() doom { return doom{cause: ErrCancelled, status: store.Cancelled} }
 
-func expired(timeout time.Duration) doom {
-	return doom{cause: ErrTimeout, status: store.Failed, failure: &Failure{
-		Message: fmt.Sprintf("the run's timeout of %v is over", timeout), Type: "timeout", Codes: []string{CodeTimeout},
-	}}
+// expire dooms a run whose timeout is over.
+func (r *run) expire() {
+	r.doom(doom{cause: ErrTimeout, status: store.Failed, failure: &Failure{
+		Message: fmt.Sprintf("the run's timeout of %v is over", r.row.Deadline.Sub(r.row.CreatedAt)), Type: "timeout", Codes: []string{CodeTimeout},
+	}})
 }
 
 // doom lets the run end. A cancel goes before a timeout.

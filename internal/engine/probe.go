@@ -88,13 +88,16 @@ func (r *run) sight(name string, kind store.Kind, recorded bool) Call {
 
 // perform does the attempt, by way of the probe if there is one.
 func (t *task) perform(ctx *attemptContext) (got tried) {
-	p := t.r.e.probe
-	if p == nil {
+	if t.r.e.probe == nil {
 		return t.act(ctx)
 	}
+	return t.performProbed(ctx)
+}
+
+func (t *task) performProbed(ctx *attemptContext) (got tried) {
 	c := t.r.sight(t.name, t.spec.Kind, false)
 	c.Attempt = t.attempt
-	got.out, got.failure = p.Attempt(ctx, c, func() (Output, *Failure) {
+	got.out, got.failure = t.r.e.probe.Attempt(ctx, c, func() (Output, *Failure) {
 		got = t.act(ctx)
 		return got.out, got.failure
 	})

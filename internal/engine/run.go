@@ -26,15 +26,13 @@ type run struct {
 	// hard ends when the run is lost to this process, or the drain's grace period is
 	// over. work, its child, is the parent of steps' contexts, and ends also when the run
 	// is doomed. ctx, the child of that, is the workflow function's: it ends at any
-	// suspension. undo, a child of hard, is what compensations are called with.
+	// suspension.
 	hard     context.Context
 	endHard  context.CancelCauseFunc
 	work     context.Context
 	endWork  context.CancelCauseFunc
 	ctx      context.Context
 	endCtx   context.CancelCauseFunc
-	undo     context.Context
-	endUndo  context.CancelCauseFunc
 	durable  context.Context // for writes: it does not end with the run
 	span     trace.Span
 	traced   bool // the span records, so steps get spans too
@@ -55,12 +53,13 @@ type run struct {
 	live      atomic.Bool        // something new was executed: no longer replaying
 	suspended *suspension
 	doomed    *doom
-	returned  bool                // the workflow function has returned
-	exited    *Failure            // a step left by runtime.Goexit: the run cannot go on
-	undos     []undo              // registered compensations, in order, that were not executed yet
-	undone    []string            // those that failed, in words
-	children  map[string]struct{} // names of children that may still run
-	told      chan struct{}       // closed at the next news; nil: nobody waits for any
+	returned  bool                    // the workflow function has returned
+	exited    *Failure                // a step left by runtime.Goexit: the run cannot go on
+	undos     []undo                  // registered compensations, in order, that were not executed yet
+	endUndo   context.CancelCauseFunc // of what they are called with, a child of hard; nil: none was yet
+	undone    []string                // those that failed, in words
+	children  map[string]struct{}     // names of children that may still run
+	told      chan struct{}           // closed at the next news; nil: nobody waits for any
 	idle      idle
 	overdue   *time.Timer // of the function's return
 	deadline  Timer
@@ -81,7 +80,6 @@ func newRun(w *worker, row store.Run, history []store.Step) *run {
 	r.hard, r.endHard = context.WithCancelCause(ctx)
 	r.work, r.endWork = context.WithCancelCause(r.hard)
 	r.ctx, r.endCtx = context.WithCancelCause(r.work)
-	r.undo, r.endUndo = context.WithCancelCause(r.hard)
 	r.durable = context.WithoutCancel(ctx)
 	if len(history) > 0 {
 		r.history = make(map[string]*store.Step, len(history))
@@ -102,9 +100,9 @@ func newRun(w *worker, row store.Run, history []store.Step) *run {
 	switch left := w.e.clock.until(row.Deadline); {
 	case row.Deadline.IsZero():
 	case left == 0:
-		r.doom(expired(row.Deadline.Sub(row.CreatedAt))) // at once: nothing new may begin
+		r.expire() // at once: nothing new may begin
 	default:
-		r.deadline = w.e.clock.at(row.Deadline, func() { r.doom(expired(row.Deadline.Sub(row.CreatedAt))) })
+		r.deadline = w.e.clock.at(row.Deadline, r.expire)
 	}
 	return r
 }
@@ -334,10 +332,13 @@ func (r *run) suspend(s suspension) {
 			r.overdue = time.AfterFunc(r.overdueAfter(), r.giveUp)
 		}
 	}
+	endUndo := r.endUndo
 	r.mu.Unlock()
 	if first {
 		r.endCtx(s.cause)
-		r.endUndo(s.cause)
+		if endUndo != nil {
+			endUndo(s.cause)
+		}
 		r.e.waiters.moved(r.row.ID)
 	}
 }

@@ -112,7 +112,8 @@ func (j *Journal) Run(ctx context.Context, w *store.RunWrite) error {
 // writes the step again.
 func (j *Journal) Mark(w *store.StepWrite) (*Entry, error) {
 	e := j.stepEntry(w)
-	return e, j.append(e)
+	_, err := j.append(e, false)
+	return e, err
 }
 
 // Settle ends a marker: one that no flush has taken is withdrawn, one in flight is
@@ -140,10 +141,15 @@ func (j *Journal) stepEntry(w *store.StepWrite) *Entry {
 
 // await appends and waits. An entry whose caller leaves first is withdrawn if no
 // flush has taken it; otherwise the journal keeps it, and the caller must not
-// touch its items again.
+// touch its items again. A caller that cannot leave first is the writer itself if there is
+// none: alone, it need not wake another goroutine and be woken by it.
 func (j *Journal) await(ctx context.Context, e *Entry) error {
-	if err := j.append(e); err != nil {
+	writes, err := j.append(e, ctx.Done() == nil)
+	if err != nil {
 		return err
+	}
+	if writes {
+		j.writeOnce()
 	}
 	select {
 	case err := <-e.done:

@@ -10,8 +10,8 @@
 //	              ▲                                     │
 //	              └──────── the next batch gathers ◄────┘
 //
-// A flush runs in a goroutine that lives while there is something to flush; Close
-// waits for it. One flush is in flight; a second writer joins only when what
+// A flush runs in a goroutine that lives while there is something to flush, or in that of
+// a caller who comes when there is no other; Close waits for it. One flush is in flight; a second writer joins only when what
 // waits is large, since two small transactions cost more than one, and never where the
 // store makes commits take turns (see OneWriter).
 //
@@ -115,23 +115,28 @@ func (j *Journal) Depth() int {
 	return len(j.pending)
 }
 
-// append queues the entry and sees to it that somebody will flush it.
-func (j *Journal) append(e *Entry) error {
+// append queues the entry and sees to it that somebody will flush it: the caller, if it
+// offers to and is told to, by writeOnce.
+func (j *Journal) append(e *Entry, offers bool) (writes bool, err error) {
 	j.mu.Lock()
 	if j.closed {
 		j.mu.Unlock()
-		return ErrClosed
+		return false, ErrClosed
 	}
 	j.pending = append(j.pending, e)
-	spawn := j.writers == 0 || (j.writers == 1 && !j.alone && len(j.pending) >= secondWriter)
+	first := j.writers == 0
+	spawn := first || (j.writers == 1 && !j.alone && len(j.pending) >= secondWriter)
 	if spawn {
 		j.writers++
 	}
 	j.mu.Unlock()
-	if spawn {
-		go j.write()
+	if first && offers {
+		return true, nil
 	}
-	return nil
+	if spawn {
+		go j.write(0)
+	}
+	return false, nil
 }
 
 // withdraw takes back an entry that no flush has taken yet.
@@ -147,18 +152,49 @@ func (j *Journal) withdraw(e *Entry) bool {
 	return false
 }
 
-// write flushes until nothing is pending. append counted it in writers.
-func (j *Journal) write() {
+// write flushes until nothing is pending. append counted it in writers. It begins after a
+// flush that has answered so many callers.
+func (j *Journal) write(answered int) {
 	var batch store.Batch
 	var entries []*Entry
 	for {
-		j.gather(len(entries))
+		j.gather(answered)
 		entries = j.take(entries[:0])
 		if len(entries) == 0 {
 			return
 		}
 		j.flush(entries, &batch)
+		answered = len(entries)
 		clear(entries)
+	}
+}
+
+// writeOnce flushes once, for the caller whose entry is the oldest one pending, and leaves
+// what came meanwhile to a writer of its own. append counted it in writers.
+func (j *Journal) writeOnce() {
+	var batch store.Batch
+	j.gather(0)
+	entries := j.take(nil)
+	if len(entries) == 0 {
+		return // a second writer has taken all, and this one is signed off
+	}
+	j.flush(entries, &batch)
+	j.mu.Lock()
+	more := len(j.pending) > 0
+	if !more {
+		j.leave()
+	}
+	j.mu.Unlock()
+	if more {
+		go j.write(len(entries))
+	}
+}
+
+// leave signs a writer off. j.mu is held.
+func (j *Journal) leave() {
+	j.writers--
+	if j.closed && j.writers == 0 {
+		close(j.idle)
 	}
 }
 
@@ -224,10 +260,7 @@ func (j *Journal) take(entries []*Entry) []*Entry {
 	clear(j.pending[rest:])
 	j.pending = j.pending[:rest]
 	if n == 0 {
-		j.writers--
-		if j.closed && j.writers == 0 {
-			close(j.idle)
-		}
+		j.leave()
 	}
 	return entries
 }

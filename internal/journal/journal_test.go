@@ -119,6 +119,57 @@ func TestSecondWriter(t *testing.T) {
 	})
 }
 
+// A caller that is to write may find that a second writer has taken all there was.
+func TestCallerThatWritesComesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := New(new(fake).commit, nil, 0)
+		first := j.stepEntry(step("first"))
+		writes, err := j.append(first, true)
+		if must(t, err); !writes {
+			t.Fatal("the first caller is not told to write")
+		}
+		for i := range secondWriter - 1 {
+			_, err := j.append(j.stepEntry(step(fmt.Sprint(i))), true)
+			must(t, err)
+		}
+		must(t, <-first.done) // by the second writer
+		j.writeOnce()
+		synctest.Wait()
+		if j.writers != 0 {
+			t.Errorf("%d writers are counted when all have left", j.writers)
+		}
+		must(t, j.Step(t.Context(), step("one more")))
+		closeNow(t, j)
+	})
+}
+
+// A caller that cannot leave writes itself if nobody else does, and hands over what came
+// meanwhile.
+func TestCallerWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{gate: make(chan struct{})}
+		j := New(f.commit, nil, 0)
+		var wg sync.WaitGroup
+		wg.Go(func() { must(t, j.Step(context.Background(), step("first"))) })
+		synctest.Wait()
+		for i := range 3 {
+			wg.Go(func() { must(t, j.Step(context.Background(), step(fmt.Sprint(i)))) })
+		}
+		synctest.Wait()
+		f.gate <- struct{}{}
+		synctest.Wait() // the first caller has gone, a writer holds the others at the gate
+		if got := j.Depth(); got != 0 {
+			t.Errorf("%d entries wait for a writer", got)
+		}
+		f.gate <- struct{}{}
+		wg.Wait()
+		closeNow(t, j)
+		if got := f.calls(); len(got) != 2 || len(got[0]) != 1 || len(got[1]) != 3 {
+			t.Errorf("batches of %v, want one of 1 and one of 3", lengths(got))
+		}
+	})
+}
+
 // Where commits take turns, all that waits is one batch, however much it is.
 func TestOneWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

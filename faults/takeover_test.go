@@ -19,6 +19,7 @@ import (
 // file; it does not listen to its context. Two steps follow.
 func hold(l ledger, file string) *durable.Workflow[int, string] {
 	return durable.Define("hold", func(c *durable.Ctx, in int) (string, error) {
+		defer context.AfterFunc(c, func() { say("leaving", c.ID()) })()
 		who, err := c.Step("hold", func(ctx context.Context) (string, error) {
 			l.did(ctx, c.ID(), "hold")
 			say("holding", c.ID())
@@ -163,7 +164,9 @@ func TestRow09_Sigterm(t *testing.T) {
 		p, file := begin("soft", 20*time.Second)
 		e := engineOn(t, s, durable.Config{}, hold(l, file))
 		p.signal(syscall.SIGTERM)
-		p.expect("terminating") // so the step ends in the grace period
+		for range runs {
+			p.expect("leaving") // so the step ends in the grace period
+		}
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 // ahead are three statements of one transaction and one round trip.
 func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
 	var claims store.Claims
-	if len(q.Pairs) == 0 || q.Limit+q.Suspects <= 0 {
+	if len(q.Pairs) == 0 || q.Limit <= 0 {
 		return claims, nil
 	}
 	pairs := rotated(q.Pairs)
@@ -22,7 +22,7 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 	place := make(map[uuid.UUID]int)
 	err := s.once(ctx, s.engine, "claim", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.claim, append(pairColumns(pairs),
-			instant(q.Now), int32(q.Limit), one(q.Worker), instant(q.LeaseUntil), int32(q.MaxCrashes), int32(q.Suspects))...)
+			instant(q.Now), int32(q.Limit), one(q.Worker), instant(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)))...)
 		batch.Queue(s.sql.historyClaimed)
 		batch.Queue(s.sql.next, append(pairColumns(pairs), instant(q.Now))...)
 	}, func(res results) error {

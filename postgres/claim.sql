@@ -13,27 +13,14 @@
 -- One that is paused (control 1, 2), and whose owner died before it left, is set aside in
 -- the same way, which is no crash of its own. Lost leases and pauses are recorded.
 --
--- A run that has, or would now have, two crashes is a suspect. Of those at most $8, none or
--- one, are taken, so that each is executed alone and the next death counts against
+-- A run that has, or would now have, two crashes is a suspect. Of the $4 taken at most $8, none or
+-- one, are that, so that each is executed alone and the next death counts against
 -- the right one. A small index finds them.
 --
 -- The IDs taken go to history_claimed.sql, the next statement of this transaction,
--- through a setting that ends with it. It must be another statement: this one's
--- snapshot is older than its locks.
-WITH due AS MATERIALIZED (
-    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
-    FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
-    CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
-        FROM durable.run AS r
-        WHERE r.queue = pair.queue AND r.workflow = pair.workflow AND r.wake_at <= $3::timestamptz
-          AND r.crashes + (r.status = 2)::integer < 2
-        ORDER BY r.wake_at
-        LIMIT $4::integer
-        FOR UPDATE SKIP LOCKED
-    ) AS r
-    LIMIT $4::integer
-), suspect AS MATERIALIZED (
+-- through a setting that ends with it, but for those of runs that nobody has executed before: they have
+-- no history. It must be another statement: this one's snapshot is older than its locks.
+WITH suspect AS MATERIALIZED (
     SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
     FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
     CROSS JOIN LATERAL (
@@ -46,6 +33,19 @@ WITH due AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS r
     LIMIT $8::integer
+), due AS MATERIALIZED (
+    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
+    FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
+    CROSS JOIN LATERAL (
+        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
+        FROM durable.run AS r
+        WHERE r.queue = pair.queue AND r.workflow = pair.workflow AND r.wake_at <= $3::timestamptz
+          AND r.crashes + (r.status = 2)::integer < 2
+        ORDER BY r.wake_at
+        LIMIT $4::integer - (SELECT count(*) FROM suspect)
+        FOR UPDATE SKIP LOCKED
+    ) AS r
+    LIMIT $4::integer - (SELECT count(*) FROM suspect)
 ), counted AS MATERIALIZED (
     SELECT due.shard, due.id, due.crashes, due.progress, due.control & 3 <> 0 AS halted, due.status = 2 AS lost,
            CASE WHEN due.status = 2 AND due.control & 3 = 0 THEN (
@@ -88,11 +88,11 @@ WITH due AS MATERIALIZED (
     SELECT $3::timestamptz, judged.shard, 8, judged.id FROM judged WHERE judged.lost
     UNION ALL
     SELECT $3::timestamptz, judged.shard, 4, judged.id FROM judged WHERE judged.hopeless OR judged.halted
+), passed AS MATERIALIZED ( -- once, and not for each row
+    SELECT set_config('durable_claim.ids', coalesce(string_agg(id::text, ',') FILTER (WHERE epoch > 1), ''), true) AS ids
+    FROM taken
+    WHERE status = 2
 )
 SELECT passed.ids IS NOT NULL, taken.*
 FROM taken
-CROSS JOIN (
-    SELECT set_config('durable_claim.ids', string_agg(id::text, ','), true) AS ids
-    FROM taken
-    WHERE status = 2
-) AS passed;
+CROSS JOIN passed;

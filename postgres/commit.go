@@ -26,9 +26,10 @@ type sorted struct {
 	wakes        []wake
 	locks        []uuid.UUID // runs that are locked first, each once
 	again        bool        // steps are written whatever was asked of their runs
-	met          bool        // some of fresh may have a row after all
+	met          bool        // some of what is new may be there after all
 	hints        bool        // a start becomes claimable soon, perhaps by others
 	plain        bool        // the starts are roots without tags
+	made         bool        // and none was named by its caller
 	finish       bool        // the runs all end for good, at a time that is known
 }
 
@@ -55,6 +56,7 @@ func (w *sorted) fill(b *store.Batch) {
 		w.tag(item)
 	}
 	w.plain = w.plain && len(w.tags) == 0
+	w.made = w.plain && !slices.ContainsFunc(w.starts, func(item *store.Start) bool { return !store.NamedByID(&item.Run) })
 	for _, item := range w.runs {
 		w.finish = w.finish && item.Status.Terminal() && !item.EndedAt.IsZero()
 	}
@@ -216,7 +218,9 @@ func (s *Store) queue(batch *pgx.Batch, w *sorted) {
 		batch.Queue(s.sql.lock, lockColumns(w.locks)...)
 	}
 	switch {
-	case len(w.starts) > 0 && w.plain:
+	case w.made && !w.met:
+		batch.Queue(s.sql.startMade, startColumns(w.starts)...)
+	case w.plain:
 		batch.Queue(s.sql.start, startColumns(w.starts)...)
 	case len(w.starts) > 0:
 		batch.Queue(s.sql.startAny, startAnyColumns(w.starts, w.tags)...)

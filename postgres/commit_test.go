@@ -65,7 +65,7 @@ func TestNobodyPaysForOthersLocks(t *testing.T) {
 		batch *store.Batch
 		want  []string
 	}{
-		"plain": {plain, []string{s.sql.start, s.sql.stepInsert, s.sql.stepUpdate, s.sql.runFinish, s.sql.notify}},
+		"plain": {plain, []string{s.sql.startMade, s.sql.stepInsert, s.sql.stepUpdate, s.sql.runFinish, s.sql.notify}},
 		"family": {all, []string{
 			s.sql.lock, s.sql.startAny, s.sql.stepInsert, s.sql.stepUpdate,
 			s.sql.receive, s.sql.signal, s.sql.runFinish, s.sql.wake, s.sql.notify,

@@ -22,7 +22,7 @@ const (
 // statements are the texts of the .sql files, for one schema.
 type statements struct {
 	session                                                              string
-	lock, start, startAny, runByName, parentState                        string
+	lock, start, startMade, startAny, runByName, parentState             string
 	stepInsert, stepInsertAgain, stepUpdate, stepState                   string
 	receive, signal, signalState                                         string
 	runFinish, runLeave, runState, wake, notify                          string
@@ -44,6 +44,7 @@ func load(schema string) statements {
 		session:            text("session.sql"),
 		lock:               text("lock.sql"),
 		start:              text("start.sql"),
+		startMade:          text("start_made.sql"),
 		startAny:           text("start_any.sql"),
 		parentState:        text("parent_state.sql"),
 		receive:            text("receive.sql"),

@@ -57,10 +57,16 @@ func TestAnotherSchemaReplacesTheQualifierOnly(t *testing.T) {
 	}
 }
 
-// TestBothInsertsAreOne: step_insert_again.sql is step_insert.sql, and passes over rows that are there.
+// TestBothInsertsAreOne: what is made again after it met a row is the same statement, which passes
+// over rows that are there.
 func TestBothInsertsAreOne(t *testing.T) {
-	if got, want := statement("step_insert_again.sql", DefaultSchema), statement("step_insert.sql", DefaultSchema)+"\nON CONFLICT (shard, run_id, name) DO NOTHING"; got != want {
-		t.Errorf("got %s\nwant %s", got, want)
+	for _, c := range []struct{ first, again, key string }{
+		{"step_insert.sql", "step_insert_again.sql", "shard, run_id, name"},
+		{"start_made.sql", "start.sql", "name, parent_id, shard"},
+	} {
+		if got, want := statement(c.again, DefaultSchema), statement(c.first, DefaultSchema)+"\nON CONFLICT ("+c.key+") DO NOTHING"; got != want {
+			t.Errorf("%s is\n%s\nwant\n%s", c.again, got, want)
+		}
 	}
 }
 
@@ -69,6 +75,7 @@ func TestBothInsertsAreOne(t *testing.T) {
 var plans = map[string][]string{
 	"lock.sql":              {"run_pkey"},
 	"start.sql":             nil,
+	"start_made.sql":        nil,
 	"start_any.sql":         {"run_pkey"},
 	"parent_state.sql":      {"run_pkey"},
 	"receive.sql":           {"run_pkey", "signal_pkey", "signal_queue"},
@@ -209,6 +216,7 @@ func TestTablesDistribute(t *testing.T) {
 	}{
 		{"lock.sql", lockColumns([]uuid.UUID{run.ID})},
 		{"start.sql", startColumns([]*store.Start{{Run: pending(at)}})},
+		{"start_made.sql", startColumns([]*store.Start{{Run: pending(at)}})},
 		{"start_any.sql", startAnyColumns(child, []tagging{{child[0].Run.ID, &tag}})},
 		{"parent_state.sql", parentKeys(child)},
 		{"receive.sql", append(oneStep(&wait.Step), "go")},

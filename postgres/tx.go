@@ -49,7 +49,7 @@ func (s *Store) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) e
 	if len(starts) == 0 {
 		return nil
 	}
-	w := new(sorted)
+	w := &sorted{met: true} // an error would end the caller's transaction
 	w.fill(&store.Batch{Starts: starts})
 	registerColumns(tx.Conn().TypeMap())
 	ask := s.inTx(ctx, tx)

@@ -24,7 +24,7 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 		due, answer.Next, err = probe(x, &q)
 		return err
 	})
-	if err != nil || !due || q.Limit+q.Suspects <= 0 {
+	if err != nil || !due || q.Limit <= 0 {
 		return answer, err
 	}
 	err = s.write(ctx, "claim", func(x session) (err error) {
@@ -49,7 +49,7 @@ func probe(x session, q *store.ClaimQuery) (due bool, next time.Time, err error)
 		}
 		if !first.IsZero() && !first.After(q.Now) {
 			due = true
-			if q.Limit+q.Suspects > 0 {
+			if q.Limit > 0 {
 				return due, time.Time{}, nil
 			}
 			continue
@@ -94,11 +94,11 @@ type candidate struct {
 }
 
 func claim(ctx context.Context, x session, q *store.ClaimQuery) ([]store.Claimed, error) {
-	due, err := candidates(x, q, qClaimDue, q.Limit)
+	suspects, err := candidates(x, q, qClaimSuspect, min(q.Suspects, q.Limit))
 	if err != nil {
 		return nil, err
 	}
-	suspects, err := candidates(x, q, qClaimSuspect, q.Suspects)
+	due, err := candidates(x, q, qClaimDue, q.Limit-len(suspects))
 	if err != nil {
 		return nil, err
 	}

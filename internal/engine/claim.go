@@ -12,7 +12,8 @@ import (
 const (
 	maxClaim  = 256                    // runs taken by one claim
 	basePoll  = 20 * time.Millisecond  // the shortest pause between two claims that found nothing
-	gather    = 300 * time.Microsecond // slots that come free together are filled by one claim
+	gather    = 2 * time.Millisecond   // slots that come free within are filled by one claim,
+	gathered  = 8                      // unless one in so many is free before
 	firstWait = 50 * time.Millisecond  // after a failed claim
 	presence  = 250 * time.Millisecond // to be seen by others, before the first claim
 	longWait  = 2 * time.Second
@@ -62,16 +63,11 @@ func (w *worker) claim(slots int) (taken int, more bool, next time.Time, err err
 	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
 	q := w.query()
-	q.Suspects = w.suspects()
-	if slots == 1 { // either may be all there is
+	q.Limit, q.Suspects = slots, w.suspects()
+	if slots == 1 { // suspects, of which there may be many, do not always go first then
 		q.Suspects = min(q.Suspects, rand.IntN(2))
 	}
-	q.Limit = slots - q.Suspects
 	claims, err := w.take(ctx, q)
-	if err == nil && len(claims.Runs) == 0 && q.Limit == 0 { // the slot was kept for a suspect, and there is none
-		q.Suspects, q.Limit = 0, slots
-		claims, err = w.take(ctx, q)
-	}
 	if err != nil {
 		w.release(slots)
 		return 0, false, time.Time{}, err
@@ -87,19 +83,7 @@ func (w *worker) claim(slots int) (taken int, more bool, next time.Time, err err
 		w.enter(c.Run, c.History, w.late(&c.Run, q.Now))
 	}
 	w.release(slots - taken)
-	return len(claims.Runs), full(&q, claims.Runs), claims.Next, nil
-}
-
-// full reports whether a claim got as many runs, suspects aside, as it asked for: then there
-// may be more.
-func full(q *store.ClaimQuery, got []store.Claimed) bool {
-	ordinary := 0
-	for i := range got {
-		if got[i].Run.Crashes < store.SuspectAfter {
-			ordinary++
-		}
-	}
-	return ordinary >= q.Limit
+	return len(claims.Runs), len(claims.Runs) == slots, claims.Next, nil
 }
 
 // take asks the store.
@@ -121,14 +105,25 @@ func (w *worker) late(r *store.Run, now time.Time) time.Duration {
 	return max(0, now.Sub(r.CreatedAt))
 }
 
-// awaitSlot waits for a slot, and a moment more for others that come free with it, if any are
-// taken.
+// awaitSlot waits for a slot, and a moment more for others, if others are taken: a claim costs
+// as much as ten steps, however few runs it takes.
 func (w *worker) awaitSlot(ctx context.Context) bool {
-	select {
-	case <-w.freed:
-		return w.vacant() || pause(ctx, gather)
-	case <-ctx.Done():
-		return false
+	var enough <-chan time.Time // nil: no slot is free
+	for {
+		select {
+		case <-w.freed:
+		case <-enough:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+		if free := w.free(); gathered*free >= w.e.cfg.Concurrency {
+			return true
+		} else if free > 0 && enough == nil {
+			t := time.NewTimer(gather)
+			defer t.Stop()
+			enough = t.C
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func (due) Claim(_ context.Context, q store.ClaimQuery) (c store.Claims, err err
 	return c, nil
 }
 
-// A worker with one slot keeps it for a suspect every second time, and does not leave it
+// A worker with one slot takes a suspect first every second time, and does not leave the slot
 // empty when there is none.
 func TestTheOnlySlotIsUsed(t *testing.T) {
 	t.Parallel()
@@ -38,33 +38,12 @@ func TestTheOnlySlotIsUsed(t *testing.T) {
 	w := newWorker(e)
 	defer w.kill(nil)
 	w.open = true
-	for range 50 { // half of them would find nothing
+	for range 50 {
 		if n := w.acquire(1); n != 1 {
 			t.Fatalf("got %d slots", n)
 		}
 		if taken, _, _, err := w.claim(1); err != nil || taken != 1 {
 			t.Fatalf("the claim has taken %d runs: %v", taken, err)
-		}
-	}
-}
-
-// The slot that is kept for a suspect does not make a claim look as if nothing more were due.
-func TestFullClaims(t *testing.T) {
-	t.Parallel()
-	ordinary, suspect := store.Claimed{}, store.Claimed{Run: store.Run{Crashes: store.SuspectAfter}}
-	for _, c := range []struct {
-		limit, suspects int
-		got             []store.Claimed
-		full            bool
-	}{
-		{1, 1, []store.Claimed{ordinary}, true},
-		{1, 1, []store.Claimed{suspect}, false},
-		{1, 1, []store.Claimed{ordinary, suspect}, true},
-		{2, 0, []store.Claimed{ordinary}, false},
-		{2, 0, nil, false},
-	} {
-		if got := full(&store.ClaimQuery{Limit: c.limit, Suspects: c.suspects}, c.got); got != c.full {
-			t.Errorf("%+v: got %v", c, got)
 		}
 	}
 }

@@ -135,11 +135,11 @@ func (w *worker) acquire(want int) int {
 	return n
 }
 
-// vacant reports whether no slot is taken.
-func (w *worker) vacant() bool {
+// free is how many slots are not taken.
+func (w *worker) free() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.slots == 0
+	return w.e.cfg.Concurrency - w.slots
 }
 
 // release gives back slots that no run uses. A nil worker has none.

@@ -159,10 +159,10 @@ type RunState struct {
 type ClaimQuery struct {
 	Worker uuid.UUID
 	Pairs  []Pair // what this worker may execute; a claim walks over nothing else
-	Limit  int    // of runs that are no suspects
-	// Suspects is how many runs it may take, beside Limit, that would have SuspectAfter or
-	// more crashes then: 0 or 1. So they are executed one at a time, and a run that kills
-	// its process does not drag others along.
+	Limit  int    // of runs
+	// Suspects is how many of them may have SuspectAfter or more crashes then: 0 or 1, which
+	// goes before the others. So they are executed one at a time, and a run that kills its process
+	// does not drag others along.
 	Suspects   int
 	Now        time.Time
 	LeaseUntil time.Time

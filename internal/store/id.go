@@ -82,6 +82,13 @@ func RootIDAt(name string, at time.Time) (uuid.UUID, string) {
 	return IDAt(ShardOfName(name), at), name
 }
 
+// NamedByID reports whether the run's name is the one that was made for it, so that no other run can
+// have it.
+func NamedByID(r *Run) bool {
+	id, is := parseCanonical(r.Name)
+	return is && id == r.ID
+}
+
 // Ref addresses a run: by its UUID or, for a root, by the caller's name.
 type Ref struct{ Text string }
 

@@ -60,10 +60,10 @@ func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (sto
 		}
 		want.Runs = append(want.Runs, m.take(r, &q, &got.Runs[i].Run))
 	}
-	if tookPlain > q.Limit || tookSuspects > q.Suspects {
+	if tookPlain+tookSuspects > q.Limit || tookSuspects > q.Suspects {
 		return want, fmt.Errorf("it claims %d runs and %d suspects", tookPlain, tookSuspects)
 	}
-	if !contended && (tookPlain != min(plain, q.Limit) || tookSuspects != min(suspects, q.Suspects)) {
+	if !contended && (tookPlain != min(plain, q.Limit-tookSuspects) || tookSuspects != min(suspects, q.Suspects, q.Limit)) {
 		return want, fmt.Errorf("it claims %d of %d runs and %d of %d suspects", tookPlain, plain, tookSuspects, suspects)
 	}
 	nexts = append(nexts, m.ahead(&q))

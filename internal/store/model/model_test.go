@@ -150,7 +150,7 @@ func (c *check) lease() *op {
 	case 2, 3:
 		return newsOp(q.Worker, c.leases(q.Worker))
 	default:
-		q.Limit = max(q.Limit, 1-q.Suspects)
+		q.Limit = max(q.Limit, 1)
 		return claimOp(q)
 	}
 }

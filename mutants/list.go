@@ -56,8 +56,13 @@ var mutants = []mutant{
 			[]change{{"AND epoch = ?3 AND status = 2", "AND status = 2"}},
 		},
 		{
-			"postgres/step_insert.sql", postgres("/^step$/an_older_epoch"),
+			"postgres/step_insert.sql",
+			test{"./postgres", "TestConformanceOfMany/^step$/an_older_epoch"},
 			[]change{{"AND r.epoch = ($7::integer[])[i] AND r.status = 2", "AND r.status = 2"}},
+		},
+		{
+			"postgres/step_insert_one.sql", postgres("/^step$/an_older_epoch"),
+			[]change{{"AND r.epoch = ($7::integer[])[1] AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
 			"postgres/step_insert_again.sql",

@@ -228,6 +228,8 @@ func (s *Store) queue(batch *pgx.Batch, w *sorted) {
 	switch {
 	case len(w.fresh) > 0 && w.met:
 		batch.Queue(s.sql.stepInsertAgain, stepColumns(w.fresh, w.anyway)...)
+	case len(w.fresh) == 1:
+		batch.Queue(s.sql.stepInsertOne, stepColumns(w.fresh, w.anyway)...)
 	case len(w.fresh) > 0:
 		batch.Queue(s.sql.stepInsert, stepColumns(w.fresh, w.anyway)...)
 	}

@@ -36,6 +36,16 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// What is written for a single step has a statement of its own: here the one for many does it.
+func TestConformanceOfMany(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store {
+		lend(t)
+		s := openAt(t, with(pgtest.ServerURL(t), "default_query_exec_mode=cache_statement"), Schema(pgtest.Schema(t)))
+		s.sql.stepInsertOne = s.sql.stepInsert
+		return s
+	})
+}
+
 func TestConformancePair(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 type statements struct {
 	session                                                              string
 	lock, start, startMade, startAny, runByName, parentState             string
-	stepInsert, stepInsertAgain, stepUpdate, stepState                   string
+	stepInsert, stepInsertOne, stepInsertAgain, stepUpdate, stepState    string
 	receive, signal, signalState                                         string
 	runFinish, runLeave, runState, wake, notify                          string
 	treeLock, freeze, orderApply                                         string
@@ -68,6 +68,7 @@ func load(schema string) statements {
 		events:             text("events.sql"),
 		runByName:          text("run_by_name.sql"),
 		stepInsert:         text("step_insert.sql"),
+		stepInsertOne:      text("step_insert_one.sql"),
 		stepInsertAgain:    text("step_insert_again.sql"),
 		stepUpdate:         text("step_update.sql"),
 		stepState:          text("step_state.sql"),

@@ -60,7 +60,8 @@ func (s *session) send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) (*
 	size := 0
 	for i, q := range batch.QueuedQueries {
 		if err := s.encode(f.types, f.statements[i], q.Arguments); err != nil {
-			return nil, errors.Join(err, f.pipe.Close()) // which gives the connection up: half a pipeline is buffered
+			_ = f.pipe.Close() // it gives the connection up: half a pipeline is buffered
+			return nil, err
 		}
 		size += len(s.args) + overhead(f.statements[i].StatementDescription)
 		f.pipe.SendQueryStatement(f.statements[i].StatementDescription, s.values, binaryFormat, f.statements[i].results)
@@ -68,10 +69,11 @@ func (s *session) send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) (*
 	err := f.pipe.Sync()
 	s.wire.keep(size)
 	if cap(s.args) > mostKept {
-		s.args = nil
+		s.args, s.values = nil, nil
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.pipe.Close())
+		_ = f.pipe.Close() // it has the same error
+		return nil, err
 	}
 	return f, nil
 }

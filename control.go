@@ -29,10 +29,11 @@ func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (E
 }
 
 // Resume lets a run that was paused go on, and what is beneath it, but for runs that
-// were paused themselves and what is beneath those. Timers keep their due times unless
-// FreezeTimers is given.
+// were paused themselves and what is beneath those. If the run has come to its end
+// although it was asked to pause, what was paused with it goes on. Timers keep their due
+// times unless FreezeTimers is given.
 //
-// Errors: ErrNotFound; *StateError if the run itself is not paused.
+// Errors: ErrNotFound; *StateError if the run itself is not paused, and nothing was with it.
 func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
 	return e.order(ctx, store.VerbResume, id, opts)
 }
@@ -168,7 +169,8 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 	case store.VerbPause:
 		refused = refused || a.Control&store.CancelAsked != 0
 	case store.VerbResume:
-		refused = refused || a.Control&store.PausedItself == 0 && a.Changed == 0
+		// What was paused with a run is resumed also if that has ended meanwhile.
+		refused = (refused || a.Control&store.PausedItself == 0) && a.Changed == 0
 	}
 	switch {
 	case !a.Found:

@@ -182,7 +182,8 @@ func (p *planner) pause(n *planned, bit Bits) {
 }
 
 // resume clears the bit on n, and, where n is then not paused any more, the inherited one
-// beneath it. An ended run, or one that is to be cancelled, is no obstacle on the way down.
+// beneath it. An ended run, or one that is to be cancelled, is no obstacle on the way down: what
+// was paused with a run goes on with its resume, also if the run has come to its end meanwhile.
 // A run that inherited its pause from one that is gone since is resumed by itself.
 func (p *planner) resume(n *planned, bit Bits) {
 	if bit == PausedItself && !p.pausedAbove(n) {
@@ -190,7 +191,7 @@ func (p *planner) resume(n *planned, bit Bits) {
 	}
 	switch {
 	case n.Status.Terminal():
-		if bit&PausedItself != 0 {
+		if bit == PausedItself { // a run above keeps what is beneath it paused
 			return
 		}
 	case n.Control&CancelAsked != 0 && bit == PausedAbove:

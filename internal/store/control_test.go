@@ -181,6 +181,8 @@ var plans = []plan{
 	{"a resume of what is paused with its parent only", "a:paused,itself b<a:paused,above", resume, 0, "b", "", ""},
 	{"a resume below an ended run", "a:paused,itself b<a:completed c<b:paused,above", resume, 0, "a", "a:pending c:pending", ""},
 	{"a resume of what runs", "a:running b<a:waiting", resume, 0, "a", "", ""},
+	{"a resume of a run that ended while it was asked to pause", "a:completed,itself b<a:paused,above c<a:paused,itself,above", resume, 0, "a", "b:pending c:paused,itself", ""},
+	{"a resume of an ended run below a paused one", "a:paused,itself b<a:completed,itself c<b:paused,above", resume, 0, "b", "", ""},
 	{"a resume of an ended run", "a:cancelled,asked", resume, 0, "a", "", ""},
 	{"a resume of what is to be cancelled", "a:pending,asked,begun", resume, 0, "a", "", ""},
 	{"a resume of a cancelled run that crashes", "a:paused,itself,asked,begun", resume, 0, "a", "a:pending,asked", ""},

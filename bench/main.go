@@ -8,7 +8,7 @@
 //	go run ./bench -json bench.json && go run ./bench/plot -o bench.svg bench.json
 //
 // PostgreSQL is a throwaway server with the durability of a default installation (fsync,
-// synchronous_commit and full_page_writes on), 1 GB of shared buffers and max_wal_size 8 GB;
+// synchronous_commit and full_page_writes on), 1 GB of shared buffers and max_wal_size 8 GB,
 // whose log has been in use (1 GB of it is written first); SQLite is a file in the temporary
 // folder. Load and server share the processors. The collector's GOGC is 400, unless the
 // environment says otherwise.

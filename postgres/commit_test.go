@@ -105,16 +105,7 @@ func TestFlushIsOneTransactionAndOneRoundTrip(t *testing.T) {
 				conn, err := dial(ctx, network, addr)
 				return &counted{conn, &writes}, err
 			}
-			pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(pool.Close)
-			s, err := New(pool)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() })
+			s := openOver(t, cfg)
 			warm, _ := family(t, s)
 			commit(t, s, warm)
 
@@ -129,7 +120,7 @@ func TestFlushIsOneTransactionAndOneRoundTrip(t *testing.T) {
 				texts = append(texts, id.String())
 			}
 			var wrote int
-			err = pool.QueryRow(t.Context(), `
+			err = s.user.QueryRow(t.Context(), `
 				SELECT count(DISTINCT xmin::text) FROM (
 				    SELECT xmin FROM durable.run WHERE id = ANY ($1) AND (id <> $2)
 				    UNION ALL SELECT xmin FROM durable.step WHERE run_id = ANY ($1)

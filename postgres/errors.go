@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -28,8 +29,7 @@ func (s *Store) wrap(ctx context.Context, what string, err error) error {
 	if s.isClosed() {
 		return fmt.Errorf("postgres: %s: %w", what, store.ErrClosed)
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "42P05" {
+	if hasState(err, "42P05") {
 		return fmt.Errorf("postgres: %s: %w: a pooler in transaction mode seems to stand between; add default_query_exec_mode=cache_describe to the URL", what, err)
 	}
 	if kind := kindOf(err); kind != nil {
@@ -100,19 +100,16 @@ func broken(err error) bool {
 }
 
 // held reports whether a lock timeout ended the statement.
-func held(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "55P03"
-}
+func held(err error) bool { return hasState(err, "55P03") }
 
 // stale reports whether a prepared statement went with its session, or its plan with the table.
-func stale(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "26000" || pg.Code == "0A000")
-}
+func stale(err error) bool { return hasState(err, "26000", "0A000") }
 
 // taken reports whether a key was there already.
-func taken(err error) bool {
+func taken(err error) bool { return hasState(err, "23505") }
+
+// hasState reports whether the error is the server's, with one of these SQLSTATEs.
+func hasState(err error, states ...string) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "23505"
+	return errors.As(err, &pg) && slices.Contains(states, pg.Code)
 }

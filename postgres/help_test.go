@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed8ec063be/durable/internal/leaktest"
 	"github.com/seed8ec063be/durable/internal/pgtest"
@@ -53,6 +54,22 @@ func openAt(t testing.TB, url string, opts ...Option) *Store {
 			t.Error(err)
 		}
 	})
+	return s
+}
+
+// openOver makes a store over a pool that is set up so.
+func openOver(t testing.TB, cfg *pgxpool.Config) *Store {
+	t.Helper()
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s, err := New(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 

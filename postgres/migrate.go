@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/schema"
@@ -72,8 +71,7 @@ func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to undo
 	if err := s.apply(ctx, tx, all); err != nil {
-		var pg *pgconn.PgError
-		if errors.As(err, &pg) && pg.Code == "42501" {
+		if hasState(err, "42501") {
 			return fmt.Errorf("postgres: migrate schema %q: %w: grant the role CREATE on the database, or have a DBA apply the migrations and open the store with WithoutMigrations", s.schema, err)
 		}
 		return s.wrap(ctx, fmt.Sprintf("migrate schema %q", s.schema), err)

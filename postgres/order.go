@@ -138,7 +138,7 @@ func (s *Store) within(ctx context.Context, what string, work func(asker) error)
 		_ = tx.Rollback(bye) // if it fails, the pool drops the connection
 	}()
 	ask := s.inTx(ctx, tx)
-	if _, settled := conn.Conn().PgConn().CustomData()[sessionKey]; !settled {
+	if sessionOf(conn.Conn()) == nil {
 		err := ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.session, true, int32(0)) },
 			func(res results) error { return tally(res, 1, nil) })
 		if err != nil {

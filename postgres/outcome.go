@@ -27,12 +27,7 @@ func (s *Store) inTx(ctx context.Context, tx pgx.Tx) asker {
 	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
 		var batch pgx.Batch
 		fill(&batch)
-		res := tx.SendBatch(ctx, &batch)
-		err := read(res)
-		if closing := res.Close(); err == nil {
-			err = closing
-		}
-		return s.wrap(ctx, what, err)
+		return s.wrap(ctx, what, take(tx.SendBatch(ctx, &batch), read))
 	}
 }
 

@@ -30,7 +30,7 @@ func (s *Store) once(ctx context.Context, pool *pgxpool.Pool, what string, fill 
 		batch.Queue(s.sql.session, true, int32(0))
 		fill(&batch)
 		batch.Queue(commitSQL)
-		err = framed(conn.SendBatch(ctx, &batch), read)
+		err = take(conn.SendBatch(ctx, &batch), framed(read))
 	}
 	if pg := conn.Conn().PgConn(); err != nil && !pg.IsClosed() && pg.TxStatus() != 'I' {
 		_, _ = conn.Exec(ctx, rollbackSQL) // if it fails, the pool drops the connection
@@ -44,54 +44,54 @@ type results interface {
 	Query() (pgx.Rows, error)
 }
 
+// ending is a pipeline whose results can be taken, until it is closed.
+type ending interface {
+	results
+	Close() error
+}
+
 // once sends the batch in this session, whose pipelines are transactions by themselves.
 func (own *session) once(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(results) error) error {
 	if own.traced {
-		res := conn.SendBatch(ctx, batch)
-		err := read(res)
-		if closing := res.Close(); err == nil {
-			err = closing
-		}
-		return err
+		return take(conn.SendBatch(ctx, batch), read)
 	}
 	f, err := own.send(ctx, conn, batch)
 	if err != nil {
 		return err
 	}
-	err = read(f)
-	// The end of the transaction is only known when the pipeline is: the Sync commits.
-	if closing := f.pipe.Close(); err == nil {
-		err = closing
-	}
-	if stale(err) {
+	if err = take(f, read); stale(err) {
 		_ = conn.Close(ctx) // what it has prepared is of no use any more
 	}
 	return err
 }
 
-// framed takes the results of a batch that begins, and commits, a transaction.
-func framed(res pgx.BatchResults, read func(results) error) error {
-	err := within(res, read)
+// take reads the results of a pipeline, and ends it. The end of the transaction is only known
+// when the pipeline is: the Sync commits.
+func take(res ending, read func(results) error) error {
+	err := read(res)
 	if closing := res.Close(); err == nil {
 		err = closing
 	}
 	return err
 }
 
-func within(res pgx.BatchResults, read func(results) error) error {
-	for range 2 { // begin, session
-		if _, err := res.Exec(); err != nil {
+// framed reads what is between the beginning and the commit of a transaction.
+func framed(read func(results) error) func(results) error {
+	return func(res results) error {
+		for range 2 { // begin, session
+			if _, err := res.Exec(); err != nil {
+				return err
+			}
+		}
+		if err := read(res); err != nil {
 			return err
 		}
-	}
-	if err := read(res); err != nil {
+		tag, err := res.Exec()
+		if err == nil && tag.String() != commitSQL {
+			err = errPartial
+		}
 		return err
 	}
-	tag, err := res.Exec()
-	if err == nil && tag.String() != commitSQL {
-		err = errPartial
-	}
-	return err
 }
 
 // each runs fn for every row of the next result.

@@ -83,17 +83,7 @@ func openPooled(t *testing.T, mode string) *Store {
 		conn, err := dial(ctx, network, addr)
 		return &pooler{Conn: conn}, err
 	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	s, err := New(pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return openOver(t, cfg)
 }
 
 // pooler changes what the server says, message by message.

@@ -260,7 +260,7 @@ func TestTablesDistribute(t *testing.T) {
 	}
 }
 
-// session is a connection with the settings that the store's own have.
+// ours is a connection with the settings that the store's own have.
 func ours(t *testing.T, s *Store) *pgx.Conn {
 	t.Helper()
 	conn, err := s.connect(t.Context())

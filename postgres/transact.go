@@ -113,11 +113,10 @@ func (s *Store) broke(ctx context.Context, tx pgx.Tx, err error) error {
 // misused says what a function did with its transaction that it must not, nil if it
 // did nothing of the kind.
 func misused(err error) error {
-	var pg *pgconn.PgError
 	switch {
 	case errors.Is(err, pgx.ErrTxClosed):
 		return fmt.Errorf("%w: the function of a Tx step ended its transaction itself: leave Commit and Rollback to the step", durable.ErrInvalidConfig)
-	case errors.As(err, &pg) && pg.Code == aborted:
+	case hasState(err, aborted):
 		return fmt.Errorf("%w: a statement of a Tx step failed, and its function went on as if it had not: return that error", durable.ErrInvalidConfig)
 	}
 	return nil

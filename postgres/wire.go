@@ -160,6 +160,9 @@ func (f *flight) Query() (pgx.Rows, error) {
 	return pgx.RowsFromResultReader(f.types, reader), nil
 }
 
+// Close implements ending.
+func (f *flight) Close() error { return f.pipe.Close() }
+
 // lent is no message of the protocol: encoded as the first one of a pipeline, it has those
 // that follow put into a buffer that was used before. pgx lets go of a large one once it is
 // written.

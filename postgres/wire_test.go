@@ -110,7 +110,6 @@ func TestPreparedStatementsThatAreGone(t *testing.T) {
 
 // tracer counts batches.
 type tracer struct {
-	pgx.BatchTracer
 	batches atomic.Int64
 }
 
@@ -134,16 +133,7 @@ func TestATracerSeesTheStoresBatches(t *testing.T) {
 	}
 	seen := new(tracer)
 	cfg.ConnConfig.Tracer = seen
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	s, err := New(pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := openOver(t, cfg)
 	before := seen.batches.Load()
 	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: running(uuid.New(), now(t, s))}}})
 	if seen.batches.Load() == before {

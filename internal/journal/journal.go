@@ -11,9 +11,9 @@
 //	              └──────── the next batch gathers ◄────┘
 //
 // A flush runs in a goroutine that lives while there is something to flush, or in that of
-// a caller who comes when there is no other; Close waits for it. One flush is in flight; a second writer joins only when what
-// waits is large, since two small transactions cost more than one, and never where the
-// store makes commits take turns (see OneWriter).
+// a caller who comes when there is no other; Close waits for it. One flush is in flight; a
+// second writer joins only when what waits is large, since two small transactions cost more
+// than one, and never where the store makes commits take turns (see OneWriter).
 //
 // What a failed flush does:
 //   - The database is away, or undid the transaction: the same batch is replayed,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 func TestConfigIsChecked(t *testing.T) {
@@ -76,6 +77,41 @@ func TestEnginesComeAndGo(t *testing.T) {
 	}
 	if workers, err := e.Workers(within(t)); err != nil || len(workers) != 0 {
 		t.Errorf("workers left behind: %v, %v", workers, err)
+	}
+}
+
+// slowClaims is a store that answers no claim before the gate opens.
+type slowClaims struct {
+	durable.Store
+	asked chan struct{} // of one
+	gate  chan struct{}
+}
+
+func (s slowClaims) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
+	<-s.gate
+	return s.Store.Claim(ctx, q)
+}
+
+// A claim under way leaves slots to runs that are started here.
+func TestStartDuringAClaim(t *testing.T) {
+	for _, slots := range []int{2, 3, 256} {
+		s := slowClaims{openStore(t), make(chan struct{}, 1), make(chan struct{})}
+		w := durable.Define("double", double)
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Concurrency: slots})
+		running(t, e)
+		t.Cleanup(func() { close(s.gate) })
+		<-s.asked
+		run, err := w.Start(within(t), e, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := run.Result(within(t)); got != 2 || err != nil {
+			t.Errorf("with %d slots: %d, %v", slots, got, err)
+		}
 	}
 }
 

@@ -13,7 +13,8 @@ const (
 	maxClaim  = 256                    // runs taken by one claim
 	basePoll  = 20 * time.Millisecond  // the shortest pause between two claims that found nothing
 	gather    = 2 * time.Millisecond   // slots that come free within are filled by one claim,
-	gathered  = 8                      // unless one in so many is free before
+	gathered  = 4                      // unless one in so many is free before
+	spared    = 8                      // one slot in so many is left to starts of this process
 	firstWait = 50 * time.Millisecond  // after a failed claim
 	presence  = 250 * time.Millisecond // to be seen by others, before the first claim
 	longWait  = 2 * time.Second
@@ -21,20 +22,29 @@ const (
 
 // claimLoop takes due runs while there are slots. Hints wake it; polling with
 // decorrelated jitter is the truth, so that a lost hint costs time and nothing else.
+//
+// A claim holds its slots until it is answered. Unless there is enough to take for all of them,
+// it leaves some to starts of this process, which would otherwise have to wait for a claim.
 func (w *worker) claimLoop(ctx context.Context) {
+	busy := false // all slots are taken, or the last claim filled all that it had
 	poll, failed := basePoll, firstWait
 	// The first hint says that others see this worker; one that claimed before and died
 	// would be missed only when its leases expire.
 	w.awaitWork(ctx, presence, time.Time{})
 	for ctx.Err() == nil {
-		slots := w.acquire(maxClaim)
+		leave := 0
+		if !busy {
+			leave = max(1, w.e.cfg.Concurrency/spared)
+		} else if !w.awaitSlots(ctx) {
+			return
+		}
+		slots := w.acquire(maxClaim, leave)
 		if slots == 0 {
-			if !w.awaitSlot(ctx) {
-				return
-			}
+			busy = true
 			continue
 		}
 		taken, more, next, err := w.claim(slots)
+		busy = more
 		switch {
 		case err != nil:
 			w.log.Warn("could not claim runs; trying again", telemetry.KeyError, err)
@@ -105,24 +115,24 @@ func (w *worker) late(r *store.Run, now time.Time) time.Duration {
 	return max(0, now.Sub(r.CreatedAt))
 }
 
-// awaitSlot waits for a slot, and a moment more for others, if others are taken: a claim costs
+// awaitSlots waits for a slot, and a moment more for others, if others are taken: a claim costs
 // as much as ten steps, however few runs it takes.
-func (w *worker) awaitSlot(ctx context.Context) bool {
+func (w *worker) awaitSlots(ctx context.Context) bool {
 	var enough <-chan time.Time // nil: no slot is free
 	for {
-		select {
-		case <-w.freed:
-		case <-enough:
-			return true
-		case <-ctx.Done():
-			return false
-		}
 		if free := w.free(); gathered*free >= w.e.cfg.Concurrency {
 			return true
 		} else if free > 0 && enough == nil {
 			t := time.NewTimer(gather)
 			defer t.Stop()
 			enough = t.C
+		}
+		select {
+		case <-w.freed:
+		case <-enough:
+			return true
+		case <-ctx.Done():
+			return false
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestTheOnlySlotIsUsed(t *testing.T) {
 	defer w.kill(nil)
 	w.open = true
 	for range 50 {
-		if n := w.acquire(1); n != 1 {
+		if n := w.acquire(1, 0); n != 1 {
 			t.Fatalf("got %d slots", n)
 		}
 		if taken, _, _, err := w.claim(1); err != nil || taken != 1 {

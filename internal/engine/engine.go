@@ -227,7 +227,7 @@ func (e *Engine) reserve(requests []StartRequest) (*worker, int) {
 	if w == nil || want == 0 {
 		return w, 0
 	}
-	return w, w.acquire(want)
+	return w, w.acquire(want, 0)
 }
 
 // Now is the database's time.

@@ -123,14 +123,16 @@ func (w *worker) register(ctx context.Context) error {
 	}
 }
 
-// acquire takes up to want slots.
-func (w *worker) acquire(want int) int {
+// acquire takes up to want slots, and at least one of those that are free; of the others it
+// leaves so many.
+func (w *worker) acquire(want, leave int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.open {
 		return 0
 	}
-	n := min(want, w.e.cfg.Concurrency-w.slots)
+	free := w.e.cfg.Concurrency - w.slots
+	n := min(want, max(free-leave, min(free, 1)))
 	w.slots += n
 	return n
 }

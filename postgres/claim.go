@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -11,7 +13,8 @@ import (
 )
 
 // Claim implements store.Store: the claim, the histories of what it took, and the look
-// ahead are three statements of one transaction and one round trip.
+// ahead are three statements of one transaction and one round trip. Runs whose owner lost its
+// lease get their histories after that, see takeOver.
 func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
 	var claims store.Claims
 	if len(q.Pairs) == 0 || q.Limit <= 0 {
@@ -20,6 +23,7 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 	pairs := rotated(q.Pairs)
 	claims.Runs = make([]store.Claimed, 0, 8)
 	place := make(map[uuid.UUID]int)
+	var overtaken []int
 	err := s.once(ctx, s.engine, "claim", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.claim, append(pairColumns(pairs),
 			instant(q.Now), int32(q.Limit), one(q.Worker), instant(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)))...)
@@ -27,10 +31,13 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 		batch.Queue(s.sql.next, append(pairColumns(pairs), instant(q.Now))...)
 	}, func(res results) error {
 		err := each(res, func(rows pgx.Rows) error {
-			var passed bool
-			run, err := scanRun(rows, &passed)
+			var lost bool
+			run, err := scanRun(rows, &lost)
 			if err == nil {
 				place[run.ID] = len(claims.Runs)
+				if lost {
+					overtaken = append(overtaken, len(claims.Runs))
+				}
 				claims.Runs = append(claims.Runs, store.Claimed{Run: *run})
 			}
 			return err
@@ -51,10 +58,90 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 		}
 		return each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&claims.Next)) })
 	})
+	if err == nil && len(overtaken) > 0 {
+		err = s.takeOver(ctx, claims.Runs, overtaken)
+	}
 	if err != nil {
 		return store.Claims{}, err
 	}
 	return claims, nil
+}
+
+// inFlight bounds how long a takeover waits for transactions under way. They take milliseconds;
+// for longer they are open only if a process was stopped, or cut off, in the middle of sending one.
+const inFlight = 5 * time.Second
+
+// takeOver reads the histories of claimed runs whose owner lost its lease. That owner may be
+// alive, with a write under way whose statement has seen its own epoch still. All later ones see
+// the new epoch, and are fenced; this one is waited for, so that its step is not executed again.
+func (s *Store) takeOver(ctx context.Context, runs []store.Claimed, overtaken []int) error {
+	landed := false
+	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
+		var err error
+		if !landed {
+			err = s.land(ctx)
+			landed = err == nil
+		}
+		if err == nil {
+			err = s.histories(ctx, runs, overtaken)
+		}
+		// The runs are this worker's: what fails here would keep them until their leases end.
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || !rest(ctx, wait) {
+			return err
+		}
+	}
+}
+
+// land waits until none of the transactions that write steps now is left.
+func (s *Store) land(ctx context.Context) error {
+	patience := inFlight
+	if end, bounded := ctx.Deadline(); bounded {
+		patience = min(patience, time.Until(end)/2)
+	}
+	over := time.Now().Add(patience)
+	var open []string // none: those of now
+	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
+		var left []string
+		err := s.once(ctx, s.engine, "look for writes under way", func(batch *pgx.Batch) {
+			batch.Queue(s.sql.inFlight, texts{len(open), func(i int) *string { return &open[i] }})
+		},
+			func(res results) error {
+				return each(res, func(rows pgx.Rows) error {
+					var transaction string
+					err := rows.Scan(&transaction)
+					left = append(left, transaction)
+					return err
+				})
+			})
+		if err != nil || len(left) == 0 || time.Now().After(over) {
+			return err
+		}
+		if open = left; !rest(ctx, wait) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// histories reads the checkpoints of those of the runs, in one round trip.
+func (s *Store) histories(ctx context.Context, runs []store.Claimed, which []int) error {
+	return s.once(ctx, s.engine, "read histories", func(batch *pgx.Batch) {
+		for _, i := range which {
+			batch.Queue(s.sql.history, store.ShardOf(runs[i].Run.ID), one(runs[i].Run.ID))
+		}
+	}, func(res results) error {
+		for _, i := range which {
+			runs[i].History = nil // of a try that failed
+			err := each(res, func(rows pgx.Rows) error {
+				step, err := scanStep(rows)
+				runs[i].History = append(runs[i].History, step)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // rotated starts the pairs at another one each time, since a claim that fills up at

@@ -27,7 +27,7 @@ type statements struct {
 	receive, signal, signalState                                         string
 	runFinish, runLeave, runState, wake, notify                          string
 	treeLock, freeze, orderApply                                         string
-	claim, historyClaimed, next                                          string
+	claim, historyClaimed, next, inFlight                                string
 	workerBeat, lease, leaseLost                                         string
 	expire, workerRemove, workers                                        string
 	get, history, now, news                                              string
@@ -79,6 +79,7 @@ func load(schema string) statements {
 		claim:              text("claim.sql"),
 		historyClaimed:     text("history_claimed.sql"),
 		next:               text("next.sql"),
+		inFlight:           text("in_flight.sql"),
 		workerBeat:         text("worker_beat.sql"),
 		lease:              text("lease.sql"),
 		leaseLost:          text("lease_lost.sql"),

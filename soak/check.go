@@ -79,6 +79,7 @@ func check(ctx context.Context, b *boss, l *load, t *talks, s *strikes, broken e
 	var violations []string
 	r.linear, r.operations, violations = t.linearizable(30 * time.Second)
 	r.violations = append(f.violations, violations...)
+	r.stories = e.stories(r.violations)
 	return r, nil
 }
 

@@ -13,7 +13,9 @@ const early = 2 * time.Millisecond
 
 // reading is what the checker remembers while it reads the ledger from its beginning.
 type reading struct {
-	current map[string]string           // by run: the execution that began last
+	current map[string]string           // by run: the execution of the newest epoch that began
+	entered map[string]int32            // by run: that epoch
+	owned   map[string]int32            // by process and run: the epoch that it claimed last; none: the first
 	acks    map[string]entry            // by run and step: the first answer
 	epoch   map[string]int32            // by run: the newest epoch that was claimed
 	tried   map[string]map[string]int32 // by process and write: the newest epoch of its run when it was first tried
@@ -23,14 +25,14 @@ type reading struct {
 // ledger checks I1, I2, I3, I4 and the bounds of I8 by what was noted, in its order.
 func (e *evidence) ledger(f *findings) {
 	r := &reading{
-		current: make(map[string]string), acks: make(map[string]entry), epoch: make(map[string]int32),
+		current: make(map[string]string), entered: make(map[string]int32), owned: make(map[string]int32), acks: make(map[string]entry), epoch: make(map[string]int32),
 		tried: make(map[string]map[string]int32), once: make(map[string]int),
 	}
 	for _, x := range e.entries {
 		place := x.Run + "/" + x.Step
 		switch x.Kind {
 		case kEnter:
-			r.current[x.Run] = x.Exec
+			r.enters(x)
 			f.report.executions++
 		case kBegin:
 			r.begun(f, x, place)
@@ -39,6 +41,7 @@ func (e *evidence) ledger(f *findings) {
 		case kClaim:
 			for _, w := range x.Writes {
 				r.epoch[w.Run] = max(r.epoch[w.Run], w.Epoch)
+				r.owned[fmt.Sprint(x.Pid, w.Run)] = w.Epoch
 			}
 		case kTry:
 			for _, w := range x.Writes {
@@ -55,6 +58,14 @@ func (e *evidence) ledger(f *findings) {
 		}
 	}
 	f.report.steps = len(r.acks)
+}
+
+// enters notes which execution is a run's newest. A process that is stopped between its claim
+// and the function's call can enter when another has claimed the run, and is at work.
+func (r *reading) enters(x entry) {
+	if epoch := r.owned[fmt.Sprint(x.Pid, x.Run)]; epoch >= r.entered[x.Run] {
+		r.current[x.Run], r.entered[x.Run] = x.Exec, epoch
+	}
 }
 
 // begun checks that a step's function is not called by a run's newest execution

@@ -90,9 +90,13 @@ func TestChecker(t *testing.T) {
 		"a step runs again":       {add(entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a0"}), "I2: R/a0"},
 		"a new execution runs it": {add(entry{Kind: kEnter, Run: "R", Exec: "2"}, entry{Kind: kBegin, Run: "R", Exec: "2", Step: "a0"}), "I2: R/a0"},
 		"a superseded one does":   {add(entry{Kind: kEnter, Run: "R", Exec: "2"}, entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a0"}), ""},
-		"once is twice":           {add(entry{Kind: kEnter, Run: "R", Exec: "2"}, entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a3", Do: doOnce}), "AtMostOnce: R/a3"},
-		"two answers":             {add(entry{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Value: "other"}), "I3: R/a0"},
-		"a value and a failure":   {add(entry{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Err: "meant"}), "I3: R/a0"},
+		"one that enters late does": {add(
+			entry{Kind: kClaim, Pid: 2, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kClaim, Pid: 3, Writes: []write{{Run: "R", Epoch: 3}}},
+			entry{Kind: kEnter, Pid: 3, Run: "R", Exec: "3"}, entry{Kind: kEnter, Pid: 2, Run: "R", Exec: "2"},
+			entry{Kind: kBegin, Pid: 2, Run: "R", Exec: "2", Step: "a0"}), ""},
+		"once is twice":         {add(entry{Kind: kEnter, Run: "R", Exec: "2"}, entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a3", Do: doOnce}), "AtMostOnce: R/a3"},
+		"two answers":           {add(entry{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Value: "other"}), "I3: R/a0"},
+		"a value and a failure": {add(entry{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Err: "meant"}), "I3: R/a0"},
 		"another value is recorded": {run(func(k *known) {
 			k.history["a0"] = durable.Checkpoint{Kind: "step", Status: "completed", Output: jsontext.Value(`"w"`)}
 		}), "I3: R/a0"},
@@ -127,6 +131,16 @@ func TestChecker(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// A violation is told with what the ledger knows of its run.
+func TestStories(t *testing.T) {
+	t.Parallel()
+	e := good()
+	got := e.stories([]string{"I2: R/a0 (step) was executed again", "I3: R/a1", "there is no run in this"})
+	if len(got) != len(e.entries)-killerCrashes || !strings.Contains(got[0], "claim epoch 1") || !strings.Contains(got[4], "did epoch 1: a0 completed 1 written") {
+		t.Errorf("%d lines of %d entries: %q", len(got), len(e.entries), got)
 	}
 }
 

@@ -13,6 +13,7 @@ type report struct {
 	fenced                                        int
 	linear                                        string
 	violations                                    []string
+	stories                                       []string // of the runs that they name
 }
 
 // shownViolations is how many are told in full.
@@ -26,6 +27,9 @@ func (r *report) tell(set settings) error {
 			break
 		}
 		fmt.Println("violation:", v)
+	}
+	for _, line := range r.stories {
+		fmt.Println("story:", line)
 	}
 	fmt.Printf("soak: store=%s seconds=%d runs=%d executions=%d steps=%d transactions=%d undone=%d operations=%d connections_ended=%d killer_kills=%d superseded_calls=%d diverged=%d\n",
 		set.store, set.seconds, r.runs, r.executions, r.steps, r.transactions, r.undone, r.operations, r.terminated, r.killer, r.superseded, r.diverged)

@@ -45,8 +45,9 @@ type Store interface {
 	// be committed again. Only internal/journal calls it.
 	Commit(ctx context.Context, b *Batch) error
 
-	// Claim takes up to q.Limit due runs for q.Worker and loads each one's history
-	// in the same round trip.
+	// Claim takes up to q.Limit due runs for q.Worker and loads each one's history in the
+	// same round trip. A history has all that former owners have written: where one lost its
+	// lease with a write under way, Claim waits for that, for as long as such a thing can take.
 	Claim(ctx context.Context, q ClaimQuery) (Claims, error)
 
 	// Renew records the worker's heartbeat, extends its leases, and reads the

@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// slowly makes the insertion of steps with this name wait, in the middle of its statement, for
+// as long as somebody holds the advisory lock 1, and without the engine's bound on waits.
+const slowly = `
+CREATE FUNCTION durable.slow() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS $$
+BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END $$;
+CREATE TRIGGER slow AFTER INSERT ON durable.step FOR EACH ROW WHEN (NEW.name = 'slow') EXECUTE FUNCTION durable.slow();`
+
+// A process that has lost its run is not dead: its last write may be under way when another
+// takes the run over. That write is allowed, since it began before, and its step must not be
+// executed again: so the takeover waits for it, and has it in the history.
+func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
+	everyWay(t, func(t *testing.T, s *Store) {
+		at := now(t, s)
+		overdue := running(uuid.New(), at.Add(-time.Hour))
+		overdue.WakeAt = at.Add(-time.Second)
+		begin(t, s, &store.Start{Run: overdue})
+		cfg := s.user.Config().ConnConfig
+		conn, err := pgx.ConnectConfig(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		for _, text := range []string{slowly, "SELECT pg_advisory_lock(1)"} {
+			if _, err := conn.Exec(t.Context(), text, pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last := done(overdue.ID, "slow", at)
+		wrote, claimed := make(chan error, 1), make(chan error, 1)
+		go func() { wrote <- s.Commit(context.Background(), &store.Batch{Steps: []*store.StepWrite{last}}) }()
+		until(t, "the write to be under way", conn, `SELECT count(*) = 1 FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
+			WHERE l.locktype = 'advisory' AND l.objid = 1 AND NOT l.granted`)
+
+		var claims store.Claims
+		go func() {
+			var err error
+			claims, err = s.Claim(context.Background(), store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute)})
+			claimed <- err
+		}()
+		until(t, "the run to be taken over", conn, "SELECT epoch = 2 FROM durable.run")
+		select {
+		case err := <-claimed:
+			t.Fatalf("the takeover did not wait for the write: %d runs, %v", len(claims.Runs), err)
+		default:
+		}
+		if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_unlock(1)", pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-wrote; err != nil || last.Outcome != store.Written {
+			t.Fatalf("the write: outcome %d, %v", last.Outcome, err)
+		}
+		if err := <-claimed; err != nil || len(claims.Runs) != 1 {
+			t.Fatalf("the takeover: %d runs, %v", len(claims.Runs), err)
+		}
+		if h := claims.Runs[0].History; len(h) != 1 || h[0].Name != "slow" {
+			t.Errorf("the history of the run that was taken over: %+v", h)
+		}
+	})
+}
+
+// until waits for a condition that is a query.
+func until(t *testing.T, what string, conn *pgx.Conn, query string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		var yes bool
+		if err := conn.QueryRow(t.Context(), query, pgx.QueryExecModeSimpleProtocol).Scan(&yes); err != nil {
+			t.Fatal(err)
+		}
+		if yes {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

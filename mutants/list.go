@@ -73,6 +73,11 @@ var mutants = []mutant{
 			"postgres/step_update.sql", postgres("/^step$/an_older_epoch"),
 			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.status = 2"}},
 		},
+		{
+			"postgres/in_flight.sql",
+			test{"./postgres", "^TestTakeoverWaitsForWritesUnderWay$/^cache_statement$"},
+			[]change{{"AND l.mode = 'RowExclusiveLock'", "AND l.mode = 'ExclusiveLock'"}},
+		},
 	}},
 	{"no write token", []place{
 		{

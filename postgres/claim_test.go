@@ -16,13 +16,15 @@ import (
 const slowly = `
 CREATE FUNCTION durable.slow() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS $$
 BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END $$;
-CREATE TRIGGER slow AFTER INSERT ON durable.step FOR EACH ROW WHEN (NEW.name = 'slow') EXECUTE FUNCTION durable.slow();`
+CREATE TRIGGER slow AFTER INSERT ON durable.step FOR EACH ROW WHEN (NEW.name = 'slow') EXECUTE FUNCTION durable.slow();
+CREATE SEQUENCE durable.looks;`
 
 // A process that has lost its run is not dead: its last write may be under way when another
 // takes the run over. That write is allowed, since it began before, and its step must not be
 // executed again: so the takeover waits for it, and has it in the history.
 func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *Store) {
+		s.sql.inFlight += " AND nextval('durable.looks') > 0" // counts the looks that find something
 		at := now(t, s)
 		overdue := running(uuid.New(), at.Add(-time.Hour))
 		overdue.WakeAt = at.Add(-time.Second)
@@ -42,7 +44,7 @@ func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 		wrote, claimed := make(chan error, 1), make(chan error, 1)
 		go func() { wrote <- s.Commit(context.Background(), &store.Batch{Steps: []*store.StepWrite{last}}) }()
 		until(t, "the write to be under way", conn, `SELECT count(*) = 1 FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
-			WHERE l.locktype = 'advisory' AND l.objid = 1 AND NOT l.granted`)
+			WHERE l.locktype = 'advisory' AND l.objid = 1 AND NOT l.granted`, wrote)
 
 		var claims store.Claims
 		go func() {
@@ -50,12 +52,7 @@ func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 			claims, err = s.Claim(context.Background(), store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute)})
 			claimed <- err
 		}()
-		until(t, "the run to be taken over", conn, "SELECT epoch = 2 FROM durable.run")
-		select {
-		case err := <-claimed:
-			t.Fatalf("the takeover did not wait for the write: %d runs, %v", len(claims.Runs), err)
-		default:
-		}
+		until(t, "the takeover to wait", conn, "SELECT last_value >= 3 FROM durable.looks", claimed)
 		if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_unlock(1)", pgx.QueryExecModeSimpleProtocol); err != nil {
 			t.Fatal(err)
 		}
@@ -71,8 +68,9 @@ func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 	})
 }
 
-// until waits for a condition that is a query.
-func until(t *testing.T, what string, conn *pgx.Conn, query string) {
+// until waits for a condition that is a query, and that must come before the end of what is told
+// by a channel.
+func until(t *testing.T, what string, conn *pgx.Conn, query string, over <-chan error) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		var yes bool
@@ -81,6 +79,11 @@ func until(t *testing.T, what string, conn *pgx.Conn, query string) {
 		}
 		if yes {
 			return
+		}
+		select {
+		case err := <-over:
+			t.Fatalf("waited for %s, and it is over: %v", what, err)
+		default:
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)

@@ -75,13 +75,8 @@ const inFlight = 5 * time.Second
 // alive, with a write under way whose statement has seen its own epoch still. All later ones see
 // the new epoch, and are fenced; this one is waited for, so that its step is not executed again.
 func (s *Store) takeOver(ctx context.Context, runs []store.Claimed, overtaken []int) error {
-	landed := false
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
-		var err error
-		if !landed {
-			err = s.land(ctx)
-			landed = err == nil
-		}
+		err := s.land(ctx)
 		if err == nil {
 			err = s.histories(ctx, runs, overtaken)
 		}
@@ -104,15 +99,14 @@ func (s *Store) land(ctx context.Context) error {
 		var left []string
 		err := s.once(ctx, s.engine, "look for writes under way", func(batch *pgx.Batch) {
 			batch.Queue(s.sql.inFlight, texts{len(open), func(i int) *string { return &open[i] }})
-		},
-			func(res results) error {
-				return each(res, func(rows pgx.Rows) error {
-					var transaction string
-					err := rows.Scan(&transaction)
-					left = append(left, transaction)
-					return err
-				})
+		}, func(res results) error {
+			return each(res, func(rows pgx.Rows) error {
+				var transaction string
+				err := rows.Scan(&transaction)
+				left = append(left, transaction)
+				return err
 			})
+		})
 		if err != nil || len(left) == 0 || time.Now().After(over) {
 			return err
 		}
@@ -120,28 +114,6 @@ func (s *Store) land(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// histories reads the checkpoints of those of the runs, in one round trip.
-func (s *Store) histories(ctx context.Context, runs []store.Claimed, which []int) error {
-	return s.once(ctx, s.engine, "read histories", func(batch *pgx.Batch) {
-		for _, i := range which {
-			batch.Queue(s.sql.history, store.ShardOf(runs[i].Run.ID), one(runs[i].Run.ID))
-		}
-	}, func(res results) error {
-		for _, i := range which {
-			runs[i].History = nil // of a try that failed
-			err := each(res, func(rows pgx.Rows) error {
-				step, err := scanStep(rows)
-				runs[i].History = append(runs[i].History, step)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // rotated starts the pairs at another one each time, since a claim that fills up at

@@ -48,20 +48,33 @@ func (s *Store) get(ask asker, refs []store.Ref) ([]*store.Run, error) {
 
 // History implements store.Store.
 func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
-	var history []store.Step
-	err := s.once(ctx, s.engine, "read a history", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.history, store.ShardOf(run), one(run))
-	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
-			step, err := scanStep(rows)
-			history = append(history, step)
-			return err
-		})
-	})
-	if err != nil {
+	found := []store.Claimed{{Run: store.Run{ID: run}}}
+	if err := s.histories(ctx, found, []int{0}); err != nil {
 		return nil, err
 	}
-	return history, nil
+	return found[0].History, nil
+}
+
+// histories reads the checkpoints of those of the runs, in one round trip.
+func (s *Store) histories(ctx context.Context, runs []store.Claimed, which []int) error {
+	return s.once(ctx, s.engine, "read histories", func(batch *pgx.Batch) {
+		for _, i := range which {
+			batch.Queue(s.sql.history, store.ShardOf(runs[i].Run.ID), one(runs[i].Run.ID))
+		}
+	}, func(res results) error {
+		for _, i := range which {
+			runs[i].History = nil // of a try that failed
+			err := each(res, func(rows pgx.Rows) error {
+				step, err := scanStep(rows)
+				runs[i].History = append(runs[i].History, step)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Workers implements store.Store.

@@ -31,8 +31,8 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 		batch.Queue(s.sql.next, append(pairColumns(pairs), instant(q.Now))...)
 	}, func(res results) error {
 		err := each(res, func(rows pgx.Rows) error {
-			var lost bool
-			run, err := scanRun(rows, &lost)
+			var passed, lost bool
+			run, err := scanRun(rows, &passed, &lost)
 			if err == nil {
 				place[run.ID] = len(claims.Runs)
 				if lost {

@@ -80,25 +80,21 @@ WITH suspect AS MATERIALIZED (
             judged.crashes) END
     FROM judged
     WHERE r.shard = judged.shard AND r.id = judged.id
-    RETURNING r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.status, r.epoch, r.owner,
+    RETURNING judged.lost AND NOT (judged.hopeless OR judged.halted) AS overtaken,
+              r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.status, r.epoch, r.owner,
               r.crashes, r.input, r.output, r.error, r.reason, r.trace,
               r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
-              r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at,
-              judged.lost
+              r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
 ), told AS (
     INSERT INTO durable.event (at, shard, type, run_id)
     SELECT $3::timestamptz, judged.shard, 8, judged.id FROM judged WHERE judged.lost
     UNION ALL
     SELECT $3::timestamptz, judged.shard, 4, judged.id FROM judged WHERE judged.hopeless OR judged.halted
 ), passed AS MATERIALIZED ( -- once, and not for each row
-    SELECT set_config('durable_claim.ids', coalesce(string_agg(id::text, ',') FILTER (WHERE epoch > 1 AND NOT lost), ''), true) AS ids
+    SELECT set_config('durable_claim.ids', coalesce(string_agg(id::text, ',') FILTER (WHERE epoch > 1 AND NOT overtaken), ''), true) AS ids
     FROM taken
     WHERE status = 2
 )
-SELECT passed.ids IS NOT NULL AND taken.status = 2 AND taken.lost AS overtaken,
-       taken.id, taken.parent_id, taken.name, taken.workflow, taken.version, taken.queue, taken.status, taken.epoch, taken.owner,
-       taken.crashes, taken.input, taken.output, taken.error, taken.reason, taken.trace,
-       taken.created_at, taken.started_at, taken.ended_at, taken.wake_at, taken.deadline_at,
-       taken.detached, taken.control, taken.paused_by, taken.cancelled_by, taken.cancel_reason, taken.paused_at, taken.cancelled_at
+SELECT passed.ids IS NOT NULL, taken.*
 FROM taken
 CROSS JOIN passed;

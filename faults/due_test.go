@@ -107,7 +107,7 @@ func init() {
 		stop()
 		looks.Wait()
 		say("figures", runs.highest.Load(), goroutines.highest.Load(), open.highest.Load(),
-			heap.highest.Load()-heapBefore, before, resident("VmHWM:"))
+			heap.highest.Load()-heapBefore, before, resident("VmHWM:"), e.Stats().Released)
 		return err
 	}
 }
@@ -237,16 +237,19 @@ func TestRow35_AllDueAtOnce(t *testing.T) {
 		figures := p.expect("figures")
 		p.mustEndWell()
 
-		wrong := 0
+		var atOnce, goroutines, open, heap, before, peak, released, again int64
+		if _, err := fmt.Sscan(figures, &atOnce, &goroutines, &open, &heap, &before, &peak, &released); err != nil {
+			t.Fatal(figures, err)
+		}
 		completed := pages(t, client, durable.Filter{Status: []durable.Status{durable.StatusCompleted}}, func(r *durable.RunInfo) {
 			claims := 1
 			if strings.HasPrefix(r.ID, "sleeper") {
 				claims = 2
 			}
-			if r.Epoch != claims || r.Crashes != 0 {
-				wrong++
-				t.Logf("%s: claimed %d times, want %d; %d crashes", r.ID, r.Epoch, claims, r.Crashes)
+			if r.Epoch < claims || r.Crashes != 0 {
+				t.Errorf("%s: claimed %d times, want %d; %d crashes", r.ID, r.Epoch, claims, r.Crashes)
 			}
+			again += int64(r.Epoch - claims)
 		})
 		worked := l.counts(t)
 		for key, n := range worked {
@@ -254,12 +257,8 @@ func TestRow35_AllDueAtOnce(t *testing.T) {
 				t.Errorf("%s ran %d times", key, n)
 			}
 		}
-		if completed != runs || len(worked) != runs || wrong != 0 {
-			t.Errorf("of %d runs %d completed and %d did their work; %d were claimed more often than once after the outage", runs, completed, len(worked), wrong)
-		}
-		var atOnce, goroutines, open, heap, before, peak int64
-		if _, err := fmt.Sscan(figures, &atOnce, &goroutines, &open, &heap, &before, &peak); err != nil {
-			t.Fatal(figures, err)
+		if completed != runs || len(worked) != runs || again != released { // what was claimed ahead may be given back
+			t.Errorf("of %d runs %d completed and %d did their work; there were %d claims too many, and %d runs were given back", runs, completed, len(worked), again, released)
 		}
 		if atOnce > dueSlots || atOnce < dueSlots/2 {
 			t.Errorf("%d runs were executed at once, by a worker with %d slots", atOnce, dueSlots)
@@ -270,8 +269,8 @@ func TestRow35_AllDueAtOnce(t *testing.T) {
 		if peak-before > dueResident {
 			t.Errorf("the process grew from %d to %d bytes, by more than %d", before, peak, dueResident)
 		}
-		t.Logf("runs=%d asleep=%d at_once=%d runs_per_s=%.0f heap_growth_mb=%.1f rss_mb=%.0f rss_peak_mb=%.0f goroutines=%d connections=%d claimed_twice=0",
-			runs, asleep, atOnce, float64(runs)/took.Seconds(), float64(heap)/1e6, float64(before)/1e6, float64(peak)/1e6, goroutines, open)
+		t.Logf("runs=%d asleep=%d at_once=%d runs_per_s=%.0f heap_growth_mb=%.1f rss_mb=%.0f rss_peak_mb=%.0f goroutines=%d connections=%d given_back=%d",
+			runs, asleep, atOnce, float64(runs)/took.Seconds(), float64(heap)/1e6, float64(before)/1e6, float64(peak)/1e6, goroutines, open, released)
 	})
 }
 

@@ -106,7 +106,7 @@ func (c *Child) start(q StartRequest) error {
 	r.child(c.name)
 	r.proven()
 	if own {
-		w.enter(start.Run, nil, 0)
+		w.enter(start.Run, nil, 0, false)
 	} else {
 		r.w.hint()
 	}

@@ -32,18 +32,19 @@ func (w *worker) claimLoop(ctx context.Context) {
 	// would be missed only when its leases expire.
 	w.awaitWork(ctx, presence, time.Time{})
 	for ctx.Err() == nil {
-		leave := 0
+		leave, ahead := 0, 0
 		if !busy {
 			leave = max(1, w.e.cfg.Concurrency/spared)
-		} else if !w.awaitSlots(ctx) {
+		} else if ahead = w.awaitSlots(ctx); ctx.Err() != nil {
 			return
 		}
 		slots := w.acquire(maxClaim, leave)
-		if slots == 0 {
+		ahead = w.takePlaces(min(ahead, maxClaim-slots))
+		if slots+ahead == 0 {
 			busy = true
 			continue
 		}
-		taken, more, next, err := w.claim(slots)
+		taken, more, next, err := w.claim(slots, ahead)
 		busy = more
 		switch {
 		case err != nil:
@@ -66,20 +67,21 @@ func (w *worker) claimLoop(ctx context.Context) {
 	}
 }
 
-// claim takes up to slots runs, slots that the caller acquired, and enters them. It also says
-// whether there may be more.
-func (w *worker) claim(slots int) (taken int, more bool, next time.Time, err error) {
+// claim takes runs for the slots that the caller acquired, and for the places ahead that it took,
+// and enters them. It also says whether there may be more.
+func (w *worker) claim(slots, ahead int) (taken int, more bool, next time.Time, err error) {
 	// Not the loop's context: a claim given up in flight may have taken runs.
 	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
 	q := w.query()
-	q.Limit, q.Suspects = slots, w.suspects()
-	if slots == 1 { // suspects, of which there may be many, do not always go first then
+	q.Limit, q.Suspects = slots+ahead, w.suspects()
+	if q.Limit == 1 { // suspects, of which there may be many, do not always go first then
 		q.Suspects = min(q.Suspects, rand.IntN(2))
 	}
 	claims, err := w.take(ctx, q)
 	if err != nil {
 		w.release(slots)
+		w.givePlaces(ahead)
 		return 0, false, time.Time{}, err
 	}
 	for i := range claims.Runs {
@@ -89,11 +91,12 @@ func (w *worker) claim(slots int) (taken int, more bool, next time.Time, err err
 				telemetry.KeyWorkflow, c.Run.Workflow, telemetry.KeyReason, c.Run.Reason)
 			continue
 		}
+		w.enter(c.Run, c.History, w.late(&c.Run, q.Now), taken >= slots)
 		taken++
-		w.enter(c.Run, c.History, w.late(&c.Run, q.Now))
 	}
-	w.release(slots - taken)
-	return len(claims.Runs), len(claims.Runs) == slots, claims.Next, nil
+	w.release(max(slots-taken, 0))
+	w.givePlaces(min(slots+ahead-taken, ahead))
+	return len(claims.Runs), len(claims.Runs) == q.Limit, claims.Next, nil
 }
 
 // take asks the store.
@@ -116,12 +119,14 @@ func (w *worker) late(r *store.Run, now time.Time) time.Duration {
 }
 
 // awaitSlots waits for a slot, and a moment more for others, if others are taken: a claim costs
-// as much as ten steps, however few runs it takes.
-func (w *worker) awaitSlots(ctx context.Context) bool {
+// as much as ten steps, however few runs it takes. It answers how many runs to claim ahead of further
+// slots; while enough of them come free, those are what it waits for.
+func (w *worker) awaitSlots(ctx context.Context) (ahead int) {
 	var enough <-chan time.Time // nil: no slot is free
 	for {
-		if free := w.free(); gathered*free >= w.e.cfg.Concurrency {
-			return true
+		free, room := w.vacancies()
+		if gathered*free >= w.e.cfg.Concurrency || room > 0 {
+			return room
 		} else if free > 0 && enough == nil {
 			t := time.NewTimer(gather)
 			defer t.Stop()
@@ -130,9 +135,9 @@ func (w *worker) awaitSlots(ctx context.Context) bool {
 		select {
 		case <-w.freed:
 		case <-enough:
-			return true
+			return 0
 		case <-ctx.Done():
-			return false
+			return 0
 		}
 	}
 }

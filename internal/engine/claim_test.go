@@ -42,7 +42,7 @@ func TestTheOnlySlotIsUsed(t *testing.T) {
 		if n := w.acquire(1, 0); n != 1 {
 			t.Fatalf("got %d slots", n)
 		}
-		if taken, _, _, err := w.claim(1); err != nil || taken != 1 {
+		if taken, _, _, err := w.claim(1, 0); err != nil || taken != 1 {
 			t.Fatalf("the claim has taken %d runs: %v", taken, err)
 		}
 	}

@@ -10,7 +10,8 @@
 //
 //	Start (slot free) ─┐
 //	                   ├─► run.exec ─► workflow function ─► conclude ─► journal: the run's end
-//	claim loop ────────┘                  │
+//	claim loop ────────┘ (or ahead of a slot: see ahead.go)
+//	                                      │
 //	                                      └─ Scope.Step ─► history hit: answer, no I/O
 //	                                                   └─► miss: attempts ─► journal ─► answer
 //
@@ -148,7 +149,7 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 	used := 0
 	for _, s := range local {
 		if s.Outcome == store.Written {
-			w.enter(s.Run, nil, 0)
+			w.enter(s.Run, nil, 0, false)
 			used++
 		}
 	}

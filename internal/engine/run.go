@@ -37,9 +37,11 @@ type run struct {
 	span     trace.Span
 	traced   bool // the span records, so steps get spans too
 	trace    string
-	leaseEnd atomic.Int64 // microseconds since 1970, on the database's clock
-	ending   atomic.Bool  // somebody writes the one end of this ownership
-	vacated  sync.Once    // the one return of the slot
+	leaseEnd atomic.Int64  // microseconds since 1970, on the database's clock
+	ending   atomic.Bool   // somebody writes the one end of this ownership
+	vacated  sync.Once     // the one return of the slot
+	seat     chan struct{} // closed when the run has a slot; nil: it came with one
+	slotless bool          // it has none yet; guarded by the worker's lock
 	branches sync.WaitGroup
 
 	suspected atomic.Bool
@@ -115,11 +117,19 @@ func (r *run) logger() *slog.Logger {
 
 // exec calls the workflow function and writes what became of the run.
 func (r *run) exec(late time.Duration) {
-	tel := r.e.tel
-	r.e.counts.entered.Add(1)
-	tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
 	defer r.left()
 	defer r.endHard(errEnded)
+	began := time.Now()
+	seated := r.seated()
+	if r.seat != nil && late > 0 {
+		late += time.Since(began)
+	}
+	r.e.counts.entered.Add(1)
+	r.e.tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
+	if !seated {
+		r.conclude(nil, nil)
+		return
+	}
 
 	// runtime.Goexit in the workflow function unwinds this goroutine without a
 	// panic: only a deferred call can still end the run.

@@ -40,9 +40,13 @@ type worker struct {
 	mu      sync.Mutex
 	suspect *run // see suspect.go
 	runs    map[uuid.UUID]*run
-	slots   int  // taken: by runs, and by starts and claims under way
-	open    bool // new runs are taken
+	slots   int    // taken: by runs, and by starts and claims under way
+	queued  []*run // claimed ahead, and wait for a slot; see ahead.go
+	ahead   int    // places ahead that are taken: by those, by claims under way, and by runs that leave
+	open    bool   // new runs are taken
 	empty   chan struct{}
+
+	turnover turnover
 }
 
 func newWorker(e *Engine) *worker {
@@ -137,13 +141,6 @@ func (w *worker) acquire(want, leave int) int {
 	return n
 }
 
-// free is how many slots are not taken.
-func (w *worker) free() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.e.cfg.Concurrency - w.slots
-}
-
 // release gives back slots that no run uses. A nil worker has none.
 func (w *worker) release(n int) {
 	if w == nil || n == 0 {
@@ -151,11 +148,17 @@ func (w *worker) release(n int) {
 	}
 	w.mu.Lock()
 	w.slots -= n
-	if !w.open && w.slots == 0 {
-		close(w.empty)
-	}
+	w.fill()
+	w.vacated()
 	w.mu.Unlock()
 	w.freed.poke()
+}
+
+// vacated ends the drain's wait when nothing is left. w.mu is held.
+func (w *worker) vacated() {
+	if !w.open && w.slots == 0 && w.ahead == 0 {
+		close(w.empty)
+	}
 }
 
 // hint says that a run may be claimable. A nil worker does not care.
@@ -172,12 +175,16 @@ func (w *worker) own(r *store.Run, now time.Time) {
 	r.StartedAt, r.WakeAt = now, now.Add(w.e.cfg.Lease)
 }
 
-// enter executes a run that this worker owns, in a slot that was acquired for it.
-func (w *worker) enter(row store.Run, history []store.Step, late time.Duration) {
+// enter executes a run that this worker owns: in a slot that was acquired for it, or, ahead of
+// one, in the place that was taken for it.
+func (w *worker) enter(row store.Run, history []store.Step, late time.Duration, ahead bool) {
 	r := newRun(w, row, history)
 	w.mu.Lock()
 	w.runs[row.ID] = r
 	w.suspectIf(r)
+	if ahead {
+		w.queue(r)
+	}
 	open := w.open
 	w.mu.Unlock()
 	if !open {
@@ -190,7 +197,17 @@ func (w *worker) enter(row store.Run, history []store.Step, late time.Duration) 
 func (w *worker) left(r *run) {
 	r.proven()
 	w.forget(r)
-	w.release(1)
+	w.mu.Lock()
+	slotless := r.slotless
+	if !slotless {
+		w.turnover.add(time.Now())
+	}
+	w.mu.Unlock()
+	if slotless {
+		w.givePlaces(1)
+	} else {
+		w.release(1)
+	}
 }
 
 // forget takes the run out of memory, but for its slot.
@@ -226,9 +243,7 @@ func (w *worker) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open = false
-	if w.slots == 0 {
-		close(w.empty)
-	}
+	w.vacated()
 }
 
 // drain suspends every run, lets running steps finish for the grace period, then ends

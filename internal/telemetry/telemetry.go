@@ -55,7 +55,7 @@ func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider) (*T
 	t.retries = m.counter("durable.step.retries", "{attempt}", "Attempts after the first.")
 	t.active = m.upDown("durable.workflows.active", "{run}", "Runs executing in this process.")
 	t.duration = m.seconds("durable.workflow.duration", "From a run's start to its end.")
-	t.latency = m.seconds("durable.workflow.schedule_latency", "From the time a run was due to its claim.")
+	t.latency = m.seconds("durable.workflow.schedule_latency", "From the time a run was due to its execution.")
 	t.step = m.seconds("durable.step.duration", "One attempt of a step.")
 	t.flush = m.seconds("durable.journal.flush.duration", "One flush of the journal.")
 	t.batch = m.sizes("durable.journal.batch.size", "{item}", "Items of one flush.")

@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// slate is a store that takes whatever becomes of runs.
+type slate struct {
+	store.Store
+	mu   sync.Mutex
+	ends []store.RunWrite
+}
+
+func (*slate) Now(context.Context) (time.Time, error) { return time.Now(), nil }
+
+func (s *slate) Commit(_ context.Context, b *store.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range b.Runs {
+		w.Outcome = store.Written
+		s.ends = append(s.ends, *w)
+	}
+	return nil
+}
+
+func (*slate) Get(context.Context, []store.Ref) ([]*store.Run, error) {
+	return nil, store.ErrUnavailable // nobody tells who has cancelled a run
+}
+
+func (s *slate) ended() []store.RunWrite {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]store.RunWrite(nil), s.ends...)
+}
+
+// crew is a worker with one slot, which a run has, and a second run that was claimed ahead.
+type crew struct {
+	*slate
+	w     *worker
+	began chan string   // the names of runs whose function was called
+	free  chan struct{} // lets one of them return
+}
+
+func newCrew(t *testing.T) *crew {
+	t.Helper()
+	tel, err := telemetry.New(slog.New(slog.DiscardHandler), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &crew{slate: new(slate), began: make(chan string, 2), free: make(chan struct{})}
+	e := New(c.slate, Config{
+		Lease: time.Minute, Concurrency: 1, ParkAfter: time.Second, Grace: time.Second, Telemetry: tel,
+		Definitions: []*Definition{{Name: "w", Run: func(s *Scope, _ []byte) ([]byte, *Failure) {
+			c.began <- s.Name()
+			select {
+			case <-c.free:
+			case <-s.Context().Done():
+			}
+			return nil, nil
+		}}},
+	})
+	if err := e.clock.ensure(t.Context(), e.store); err != nil {
+		t.Fatal(err)
+	}
+	c.w = newWorker(e)
+	c.w.open = true
+	if c.w.acquire(1, 0) != 1 || c.w.takePlaces(1) != 1 {
+		t.Fatal("there is no slot, or no place ahead of it")
+	}
+	c.enter("first", false)
+	c.enter("second", true)
+	synctest.Wait()
+	if name := <-c.began; name != "first" || len(c.began) > 0 {
+		t.Fatalf("%s was executed first, %d after it", name, len(c.began))
+	}
+	return c
+}
+
+func (c *crew) enter(name string, ahead bool) {
+	c.w.enter(store.Run{ID: store.NewID(0), Name: name, Workflow: "w", Status: store.Running, Epoch: 1}, nil, 0, ahead)
+}
+
+func (c *crew) run(name string) *run {
+	for _, r := range c.w.snapshot() {
+		if r.row.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// ends lets the worker go, and checks that it holds nothing any more.
+func (c *crew) ends(t *testing.T) {
+	t.Helper()
+	c.w.close()
+	c.w.drain()
+	c.w.kill(nil)
+	if c.w.slots != 0 || c.w.ahead != 0 || len(c.w.queued) != 0 || len(c.w.runs) != 0 {
+		t.Errorf("%d slots, %d places ahead, %d waiting and %d runs are left", c.w.slots, c.w.ahead, len(c.w.queued), len(c.w.runs))
+	}
+	if err := c.w.e.journal.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// became checks what was written of the runs, in order.
+func (c *crew) became(t *testing.T, want ...store.Status) {
+	t.Helper()
+	synctest.Wait()
+	ends := c.ended()
+	if len(ends) != len(want) {
+		t.Fatalf("%d writes: %+v", len(ends), ends)
+	}
+	for i := range want {
+		if ends[i].Status != want[i] {
+			t.Errorf("write %d is %v, want %v", i, ends[i].Status, want[i])
+		}
+	}
+}
+
+func TestClaimedAhead(t *testing.T) {
+	for name, scene := range map[string]func(*testing.T, *crew){
+		"the next slot is its own": func(t *testing.T, c *crew) {
+			c.free <- struct{}{}
+			c.became(t, store.Completed)
+			if name := <-c.began; name != "second" || c.w.slots != 1 || c.w.ahead != 0 {
+				t.Errorf("%s was executed next, in %d slots; %d places are taken", name, c.w.slots, c.w.ahead)
+			}
+			if c.w.acquire(1, 0) != 0 {
+				t.Error("a slot is free beside it")
+			}
+			c.free <- struct{}{}
+			c.became(t, store.Completed, store.Completed)
+		},
+		"it is given back when none comes free": func(t *testing.T, c *crew) {
+			<-time.After(overlong)
+			c.became(t, store.Pending)
+			if c.w.ahead != 0 || c.run("second") != nil {
+				t.Error("it still has its place")
+			}
+			c.free <- struct{}{}
+			c.became(t, store.Pending, store.Completed)
+		},
+		"a pause is heeded": func(t *testing.T, c *crew) {
+			c.run("second").suspend(suspension{cause: ErrPaused, status: store.Pending})
+			c.became(t, store.Pending)
+		},
+		"a cancelled one is executed to its end": func(t *testing.T, c *crew) {
+			r := c.run("second")
+			r.doom(cancelled())
+			synctest.Wait()
+			if r.gone() || c.w.ahead != 1 {
+				t.Error("it has left without being executed")
+			}
+			c.free <- struct{}{}
+			c.became(t, store.Completed, store.Cancelled)
+			if name := <-c.began; name != "second" {
+				t.Errorf("%s was executed next", name)
+			}
+		},
+		"a drain gives it back": func(t *testing.T, c *crew) {
+			c.w.close()
+			c.w.drain()
+			c.became(t, store.Pending, store.Pending)
+			c.w.open = true // ends closes it once more
+			c.w.empty = make(chan struct{})
+		},
+		"one that is claimed while the worker closes leaves at once": func(t *testing.T, c *crew) {
+			c.w.takePlaces(1)
+			c.w.mu.Lock()
+			c.w.open = false
+			c.w.mu.Unlock()
+			c.enter("third", true)
+			c.became(t, store.Pending)
+			if c.w.takePlaces(1) != 0 {
+				t.Error("a closed worker claims ahead")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrew(t)
+				scene(t, c)
+				c.ends(t)
+				if len(c.began) > 0 {
+					t.Errorf("%s was executed too", <-c.began)
+				}
+			})
+		})
+	}
+}
+
+// No more is claimed ahead than slots came free lately, and nothing where few places are empty.
+func TestRoomAhead(t *testing.T) {
+	w := &worker{e: &Engine{cfg: Config{Concurrency: 16}}, slots: 16}
+	at := time.Now()
+	for _, c := range []struct {
+		freed, ahead, want int
+		after              time.Duration // since they came free
+	}{
+		{freed: 0, want: 0},
+		{freed: 3, want: 3},
+		{freed: 3, want: 3, after: lately},
+		{freed: 3, want: 0, after: 2 * lately},
+		{freed: 100, want: 16},
+		{freed: 100, ahead: 8, want: 8},
+		{freed: 100, ahead: 9, want: 0},
+		{freed: 100, ahead: 20, want: 0},
+	} {
+		w.turnover, w.ahead = turnover{since: at}, c.ahead
+		for range c.freed {
+			w.turnover.add(at)
+		}
+		if got := w.room(at.Add(c.after)); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}

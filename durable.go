@@ -33,9 +33,9 @@ type Config struct {
 	Name string
 	// Version is the program's, kept with the runs that it starts; informative.
 	Version string
-	// Concurrency is how many runs are executed at once. Zero: 256. While more than that are due,
-	// and runs end quickly, as many again, or up to 4, wait in memory for the next free place; one that
-	// has waited for 0.5 s is given back.
+	// Concurrency is how many runs are executed at once. Zero: 256. While more than that are due, as
+	// many as end in 30 ms wait in memory for the next free places; one that has waited for 0.5 s is
+	// given back.
 	Concurrency int
 	// Lease is how long the runs of a worker stay its own when nothing is heard of it.
 	// Each lease is renewed three times in this. Zero: 10 s; at least 300 ms.

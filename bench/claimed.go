@@ -15,9 +15,9 @@ import (
 )
 
 // claimed measures workflows that another process starts, and this one claims and executes,
-// so many at once. The other process keeps up to three times as many in the database, so that there is
-// always one to claim. It starts what it is told to, in one transaction, whenever half as many as are
-// executed have ended here.
+// so many at once. The other process keeps up to four times as many, and some, in the database, so
+// that there is always one to claim. It starts what it is told to, in one transaction, whenever a
+// sixth of them have ended here.
 func (b *bench) claimed(at *site, callers int, opening int64) (_ *sample, err error) {
 	before, err := at.gauge(b.ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func (b *bench) claimed(at *site, callers int, opening int64) (_ *sample, err er
 	if err != nil {
 		return nil, err
 	}
-	f := &feed{there: there, engine: here.engine, workflow: w, ahead: int64(3 * callers)}
+	f := &feed{there: there, engine: here.engine, workflow: w, ahead: int64(4*callers + 16)}
 	m, err := f.measure(b.ctx, b.warm(), b.window, here.store)
 	if err = errors.Join(err, there.stop()); err != nil {
 		return nil, err

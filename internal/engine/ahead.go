@@ -11,12 +11,11 @@ import (
 // A claim is a round trip and a commit, for which slots that came free would stand empty. So while
 // there is more to take than slots, a worker claims some runs ahead of them: they are in memory, their
 // leases are kept, and the next slots that come free are theirs. It takes no more of them than slots
-// came free lately, so that runs which would wait for long are left to other workers; one that waits
+// came free lately, so that a run which would wait for long is left to other workers; one that waits
 // for long all the same is given back.
 const (
-	leastAhead = 4                      // places ahead of a worker with fewer slots; others have one a slot
-	lately     = 20 * time.Millisecond  // the time over which slots that come free are counted
-	overlong   = 500 * time.Millisecond // for a run to wait for its slot
+	lately   = 30 * time.Millisecond  // the time over which slots that come free are counted
+	overlong = 500 * time.Millisecond // for a run to wait for its slot
 )
 
 // errNoSlot is why a run that was claimed ahead is given back.
@@ -58,7 +57,7 @@ func (w *worker) vacancies() (free, room int) {
 // room is how many runs may be claimed ahead: none, or so many that it is worth a claim. w.mu is
 // held.
 func (w *worker) room(at time.Time) int {
-	most := min(max(leastAhead, w.e.cfg.Concurrency), w.turnover.rate(at))
+	most := min(maxClaim, w.turnover.rate(at))
 	if room := most - w.ahead; room > 0 && 2*room >= most {
 		return room
 	}

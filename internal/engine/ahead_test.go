@@ -200,7 +200,7 @@ func TestClaimedAhead(t *testing.T) {
 
 // No more is claimed ahead than slots came free lately, and nothing where few places are empty.
 func TestRoomAhead(t *testing.T) {
-	w := &worker{e: &Engine{cfg: Config{Concurrency: 16}}, slots: 16}
+	w := new(worker)
 	at := time.Now()
 	for _, c := range []struct {
 		freed, ahead, want int
@@ -210,10 +210,11 @@ func TestRoomAhead(t *testing.T) {
 		{freed: 3, want: 3},
 		{freed: 3, want: 3, after: lately},
 		{freed: 3, want: 0, after: 2 * lately},
-		{freed: 100, want: 16},
-		{freed: 100, ahead: 8, want: 8},
-		{freed: 100, ahead: 9, want: 0},
-		{freed: 100, ahead: 20, want: 0},
+		{freed: 100, want: 100},
+		{freed: 100, ahead: 50, want: 50},
+		{freed: 100, ahead: 51, want: 0},
+		{freed: 100, ahead: 200, want: 0},
+		{freed: 2 * maxClaim, want: maxClaim},
 	} {
 		w.turnover, w.ahead = turnover{since: at}, c.ahead
 		for range c.freed {

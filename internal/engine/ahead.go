@@ -32,10 +32,13 @@ func (t *turnover) add(at time.Time) {
 	t.now++
 }
 
-// rate is how many slots came free in a spell, lately.
+// rate is how many slots came free in a spell, lately. One alone tells nothing of when the next will.
 func (t *turnover) rate(at time.Time) int {
 	t.pass(at)
-	return max(t.now, t.last)
+	if n := max(t.now, t.last); n > 1 {
+		return n
+	}
+	return 0
 }
 
 func (t *turnover) pass(at time.Time) {

@@ -207,6 +207,8 @@ func TestRoomAhead(t *testing.T) {
 		after              time.Duration // since they came free
 	}{
 		{freed: 0, want: 0},
+		{freed: 1, want: 0},
+		{freed: 2, want: 2},
 		{freed: 3, want: 3},
 		{freed: 3, want: 3, after: lately},
 		{freed: 3, want: 0, after: 2 * lately},

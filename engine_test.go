@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,81 +112,6 @@ func TestStartDuringAClaim(t *testing.T) {
 		if got, err := run.Result(within(t)); got != 2 || err != nil {
 			t.Errorf("with %d slots: %d, %v", slots, got, err)
 		}
-	}
-}
-
-// A worker whose runs end quickly has more of them in memory than slots, executes no more than
-// those, and leaves to others what would have to wait for long.
-func TestRunsClaimedAhead(t *testing.T) {
-	const slots, long = 2, 10
-	s := openStore(t)
-	var now, most atomic.Int64
-	stuck, let := make(chan struct{}, long), make(chan struct{})
-	here := durable.Define("w", func(_ *durable.Ctx, blocks bool) (int, error) {
-		n := now.Add(1)
-		defer now.Add(-1)
-		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
-		}
-		if blocks {
-			stuck <- struct{}{}
-			<-let
-		}
-		return 1, nil
-	})
-	there := durable.Define("w", func(*durable.Ctx, bool) (int, error) { return 2, nil })
-	client := engineOn(t, s)
-	start := func(n int, blocks bool) []*durable.Run[int] {
-		items := make([]durable.Item[bool], n)
-		for i := range items {
-			items[i].Input = blocks
-		}
-		runs, err := here.StartMany(within(t), client, items)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return runs
-	}
-	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{here}, Concurrency: slots, Lease: time.Minute})
-	running(t, e)
-	for patience := within(t); e.Stats().Active <= slots; runtime.Gosched() {
-		if patience.Err() != nil {
-			t.Fatalf("nothing was claimed ahead: %+v", e.Stats())
-		}
-		if stats := e.Stats(); stats.Claimed-stats.Ended < 50 {
-			start(100, false)
-		}
-	}
-	blocked := start(long, true)
-	for range slots {
-		<-stuck
-	}
-	running(t, engineOn(t, s, there))
-	ended := make(chan int, long)
-	for _, run := range blocked {
-		go func() {
-			got, err := run.Result(within(t))
-			if err != nil {
-				t.Error(err)
-			}
-			ended <- got
-		}()
-	}
-	for range long - slots {
-		if got := <-ended; got != 2 {
-			t.Errorf("a run that was to wait answers %d, so was not executed elsewhere", got)
-		}
-	}
-	close(let)
-	for range slots {
-		if got := <-ended; got != 1 {
-			t.Errorf("a run that was executed here answers %d", got)
-		}
-	}
-	if got := most.Load(); got > slots {
-		t.Errorf("%d runs were executed at once in %d slots", got, slots)
-	}
-	if lost := e.Stats().Lost; lost > 0 {
-		t.Errorf("%d runs were taken over", lost)
 	}
 }
 

@@ -118,7 +118,7 @@ func (f *feed) until(ctx context.Context, enough func() bool) error {
 			return fmt.Errorf("no run has ended for %v: %+v", stall, f.engine.Stats())
 		}
 		// One at a time, the starts of the other process would cost as much as what is measured.
-		if more := f.ahead + now - f.asked; more > 0 && (more >= f.ahead/6 || f.ahead == 0) {
+		if more := f.ahead + now - f.asked; more > 0 && more >= f.ahead/6 {
 			if err := f.there.tell(more); err != nil {
 				return err
 			}

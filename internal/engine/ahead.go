@@ -78,21 +78,10 @@ func (w *worker) takePlaces(n int) int {
 	return n
 }
 
-// givePlaces gives back places that no run took.
-func (w *worker) givePlaces(n int) {
-	if n == 0 {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ahead -= n
-	w.vacated()
-}
-
 // queue puts the run, for which a place was taken, last among those that wait for a slot. w.mu is
 // held.
 func (w *worker) queue(r *run) {
-	r.seat, r.slotless = make(chan struct{}), true
+	r.seat = make(chan struct{})
 	w.queued = append(w.queued, r)
 	w.fill() // a slot may have come free since the claim began
 }
@@ -104,33 +93,41 @@ func (w *worker) fill() {
 		w.queued = slices.Delete(w.queued, 0, 1)
 		w.slots++
 		w.ahead--
-		r.slotless = false
 		close(r.seat)
 	}
 }
 
-// unqueue takes the run from those that wait for a slot, and reports whether it has got one before.
-func (w *worker) unqueue(r *run) (seated bool) {
+// unqueue takes the run from those that wait for a slot, if it is one of them.
+func (w *worker) unqueue(r *run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if i := slices.Index(w.queued, r); i >= 0 {
 		w.queued = slices.Delete(w.queued, i, i+1)
 	}
-	return !r.slotless
 }
 
-// seated waits for the run's slot. False: it leaves without one.
+// seated reports whether the run has a slot.
 func (r *run) seated() bool {
 	if r.seat == nil {
 		return true // it came with one
 	}
+	select {
+	case <-r.seat:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitSeat waits for the slot of a run that was claimed ahead. The run may leave without one.
+func (r *run) awaitSeat() {
 	t := time.NewTimer(overlong)
 	defer t.Stop()
 	ended := r.ctx.Done()
 	for {
 		select {
 		case <-r.seat:
-			return true
+			return
 		case <-ended:
 			if r.leaving() == nil { // it is to be cancelled, for which it is executed
 				ended = nil
@@ -139,6 +136,7 @@ func (r *run) seated() bool {
 		case <-t.C:
 			r.suspend(suspension{cause: errNoSlot, status: store.Pending})
 		}
-		return r.w.unqueue(r)
+		r.w.unqueue(r)
+		return
 	}
 }

@@ -47,6 +47,7 @@ type crew struct {
 	w     *worker
 	began chan string   // the names of runs whose function was called
 	free  chan struct{} // lets one of them return
+	over  bool          // the worker was let go
 }
 
 func newCrew(t *testing.T) *crew {
@@ -97,9 +98,13 @@ func (c *crew) run(name string) *run {
 	return nil
 }
 
-// ends lets the worker go, and checks that it holds nothing any more.
+// ends lets the worker go, if it was not before, and checks that it holds nothing any more.
 func (c *crew) ends(t *testing.T) {
 	t.Helper()
+	if c.over {
+		return
+	}
+	c.over = true
 	c.w.close()
 	c.w.drain()
 	c.w.kill(nil)
@@ -167,11 +172,8 @@ func TestClaimedAhead(t *testing.T) {
 			}
 		},
 		"a drain gives it back": func(t *testing.T, c *crew) {
-			c.w.close()
-			c.w.drain()
+			c.ends(t)
 			c.became(t, store.Pending, store.Pending)
-			c.w.open = true // ends closes it once more
-			c.w.empty = make(chan struct{})
 		},
 		"one that is claimed while the worker closes leaves at once": func(t *testing.T, c *crew) {
 			c.w.takePlaces(1)

@@ -85,7 +85,7 @@ func (c *Child) start(q StartRequest) error {
 		return start.Outcome, err
 	})
 	if !own || err != nil || start.Outcome != store.Written {
-		w.release(slots)
+		w.release(slots, 0)
 	}
 	switch {
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, journal.ErrClosed):

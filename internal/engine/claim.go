@@ -80,8 +80,7 @@ func (w *worker) claim(slots, ahead int) (taken int, more bool, next time.Time, 
 	}
 	claims, err := w.take(ctx, q)
 	if err != nil {
-		w.release(slots)
-		w.givePlaces(ahead)
+		w.release(slots, ahead)
 		return 0, false, time.Time{}, err
 	}
 	for i := range claims.Runs {
@@ -94,8 +93,7 @@ func (w *worker) claim(slots, ahead int) (taken int, more bool, next time.Time, 
 		w.enter(c.Run, c.History, w.late(&c.Run, q.Now), taken >= slots)
 		taken++
 	}
-	w.release(max(slots-taken, 0))
-	w.givePlaces(min(slots+ahead-taken, ahead))
+	w.release(max(slots-taken, 0), min(slots+ahead-taken, ahead))
 	return len(claims.Runs), len(claims.Runs) == q.Limit, claims.Next, nil
 }
 

@@ -143,7 +143,7 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 		}
 	}
 	if err := e.journal.Start(ctx, starts); err != nil {
-		w.release(slots)
+		w.release(slots, 0)
 		return nil, err
 	}
 	used := 0
@@ -153,7 +153,7 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 			used++
 		}
 	}
-	w.release(slots - used)
+	w.release(slots-used, 0)
 	if len(local) < len(starts) {
 		w.hint()
 	}

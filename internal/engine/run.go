@@ -41,7 +41,6 @@ type run struct {
 	ending   atomic.Bool   // somebody writes the one end of this ownership
 	vacated  sync.Once     // the one return of the slot
 	seat     chan struct{} // closed when the run has a slot; nil: it came with one
-	slotless bool          // it has none yet; guarded by the worker's lock
 	branches sync.WaitGroup
 
 	suspected atomic.Bool
@@ -119,14 +118,16 @@ func (r *run) logger() *slog.Logger {
 func (r *run) exec(late time.Duration) {
 	defer r.left()
 	defer r.endHard(errEnded)
-	began := time.Now()
-	seated := r.seated()
-	if r.seat != nil && late > 0 {
-		late += time.Since(began)
+	if r.seat != nil {
+		began := time.Now()
+		r.awaitSeat()
+		if late > 0 {
+			late += time.Since(began)
+		}
 	}
 	r.e.counts.entered.Add(1)
 	r.e.tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !seated {
+	if !r.seated() {
 		r.conclude(nil, nil)
 		return
 	}

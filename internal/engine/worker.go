@@ -141,13 +141,14 @@ func (w *worker) acquire(want, leave int) int {
 	return n
 }
 
-// release gives back slots that no run uses. A nil worker has none.
-func (w *worker) release(n int) {
-	if w == nil || n == 0 {
+// release gives back slots, and places ahead, that no run uses. A nil worker has none.
+func (w *worker) release(slots, ahead int) {
+	if w == nil || slots+ahead == 0 {
 		return
 	}
 	w.mu.Lock()
-	w.slots -= n
+	w.slots -= slots
+	w.ahead -= ahead
 	w.fill()
 	w.vacated()
 	w.mu.Unlock()
@@ -197,17 +198,14 @@ func (w *worker) enter(row store.Run, history []store.Step, late time.Duration, 
 func (w *worker) left(r *run) {
 	r.proven()
 	w.forget(r)
+	if !r.seated() {
+		w.release(0, 1)
+		return
+	}
 	w.mu.Lock()
-	slotless := r.slotless
-	if !slotless {
-		w.turnover.add(time.Now())
-	}
+	w.turnover.add(time.Now())
 	w.mu.Unlock()
-	if slotless {
-		w.givePlaces(1)
-	} else {
-		w.release(1)
-	}
+	w.release(1, 0)
 }
 
 // forget takes the run out of memory, but for its slot.

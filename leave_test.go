@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // A function that waits for something of its own when its run has left is reported with
@@ -53,6 +55,62 @@ func TestFunctionThatDoesNotReturn(t *testing.T) {
 		}
 		close(release)
 		stop()
+	})
+}
+
+// slowStore holds up the commits that record the step called slow.
+type slowStore struct {
+	durable.Store
+	gate
+}
+
+func (s *slowStore) Commit(ctx context.Context, b *store.Batch) error {
+	if slices.ContainsFunc(b.Steps, func(w *store.StepWrite) bool { return w.Step.Name == "slow" }) {
+		if err := s.pass(ctx); err != nil {
+			return err
+		}
+	}
+	return s.Store.Commit(ctx, b)
+}
+
+// A function that returns while a goroutine of its own still records a step: its run can be
+// claimed only when that step is recorded, however much else is written meanwhile. Whoever claimed it
+// before would not know of the step.
+func TestLeaveWaitsForItsSteps(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		stray := make(chan error, 1)
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			go func() { stray <- c.Do("slow", func(context.Context) error { return nil }) }()
+			<-c.Done()
+			return 0, context.Cause(c)
+		})
+		slow := &slowStore{s, newGate()}
+		e, other := engineOn(t, slow, w), engineOn(t, s)
+		running(t, e)
+		if _, err := w.Start(within(t), e, 0, durable.ID("run")); err != nil {
+			t.Fatal(err)
+		}
+		<-slow.entered
+		must(t)(other.Pause(within(t), "run"))
+		for e.Stats().Queued == 0 { // until its leave waits for a flush
+		}
+		var crowd sync.WaitGroup
+		for range 100 { // enough for a second flush beside the first
+			crowd.Go(func() {
+				if _, err := w.Start(within(t), e, 0, durable.Delay(time.Hour)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		crowd.Wait()
+		if info, err := other.Get(within(t), "run"); err != nil || info.Status != durable.StatusRunning {
+			t.Errorf("while its step is being recorded the run is %+v, %v", info, err)
+		}
+		close(slow.open)
+		if err := <-stray; err != nil {
+			t.Errorf("the step: %v", err)
+		}
+		awaitStatus(t, other, "run", durable.StatusPaused)
 	})
 }
 

@@ -3,6 +3,8 @@ package journal
 import (
 	"context"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -55,6 +57,25 @@ func (e *Entry) join(b *store.Batch) {
 	if e.run != nil {
 		b.Runs = append(b.Runs, e.run)
 	}
+}
+
+// leaves answers the run whose ownership the entry ends without ending the run.
+func (e *Entry) leaves() (run uuid.UUID, ok bool) {
+	if e.run == nil || e.run.Status.Terminal() {
+		return uuid.UUID{}, false
+	}
+	return e.run.ID, true
+}
+
+// records answers the run whose history the entry adds to.
+func (e *Entry) records() (run uuid.UUID, ok bool) {
+	switch {
+	case e.step != nil:
+		return e.step.Step.RunID, true
+	case e.receive != nil:
+		return e.receive.Step.RunID, true
+	}
+	return uuid.UUID{}, false
 }
 
 // Start commits new runs, all of them in one transaction, and waits. The outcomes
@@ -144,12 +165,12 @@ func (j *Journal) stepEntry(w *store.StepWrite) *Entry {
 // touch its items again. A caller that cannot leave first is the writer itself if there is
 // none: alone, it need not wake another goroutine and be woken by it.
 func (j *Journal) await(ctx context.Context, e *Entry) error {
-	writes, err := j.append(e, ctx.Done() == nil)
+	own, err := j.append(e, ctx.Done() == nil)
 	if err != nil {
 		return err
 	}
-	if writes {
-		j.writeOnce()
+	if own != nil {
+		j.writeOnce(own)
 	}
 	select {
 	case err := <-e.done:

@@ -13,7 +13,8 @@
 // A flush runs in a goroutine that lives while there is something to flush, or in that of
 // a caller who comes when there is no other; Close waits for it. One flush is in flight; a
 // second writer joins only when what waits is large, since two small transactions cost more
-// than one, and never where the store makes commits take turns (see OneWriter).
+// than one, and never where the store makes commits take turns (see OneWriter). What a run
+// records and its leave are then kept in order, see flight.go.
 //
 // What a failed flush does:
 //   - The database is away, or undid the transaction: the same batch is replayed,
@@ -83,6 +84,7 @@ type Journal struct {
 	mu      sync.Mutex
 	pending []*Entry
 	writers int
+	flights [2]flight
 	closed  bool
 	idle    chan struct{} // closed when the last writer leaves after Close
 	back    float64       // the part of the callers answered by a flush that were back for the next, lately
@@ -116,27 +118,24 @@ func (j *Journal) Depth() int {
 }
 
 // append queues the entry and sees to it that somebody will flush it: the caller, if it
-// offers to and is told to, by writeOnce.
-func (j *Journal) append(e *Entry, offers bool) (writes bool, err error) {
+// offers to and is given a flight for it, by writeOnce.
+func (j *Journal) append(e *Entry, offers bool) (own *flight, err error) {
 	j.mu.Lock()
 	if j.closed {
 		j.mu.Unlock()
-		return false, ErrClosed
+		return nil, ErrClosed
 	}
 	j.pending = append(j.pending, e)
 	first := j.writers == 0
-	spawn := first || (j.writers == 1 && !j.alone && len(j.pending) >= secondWriter)
-	if spawn {
-		j.writers++
+	if first || (j.writers == 1 && !j.alone && len(j.pending) >= secondWriter) {
+		own = j.enlist()
 	}
 	j.mu.Unlock()
-	if first && offers {
-		return true, nil
+	if own != nil && !(first && offers) {
+		go j.write(own, 0)
+		return nil, nil
 	}
-	if spawn {
-		go j.write(0)
-	}
-	return false, nil
+	return own, nil
 }
 
 // withdraw takes back an entry that no flush has taken yet.
@@ -152,14 +151,14 @@ func (j *Journal) withdraw(e *Entry) bool {
 	return false
 }
 
-// write flushes until nothing is pending. append counted it in writers. It begins after a
-// flush that has answered so many callers.
-func (j *Journal) write(answered int) {
+// write flushes until nothing is pending. append enlisted it. It begins after a flush that has
+// answered so many callers.
+func (j *Journal) write(own *flight, answered int) {
 	var batch store.Batch
 	var entries []*Entry
 	for {
 		j.gather(answered)
-		entries = j.take(entries[:0])
+		entries = j.take(entries[:0], own)
 		if len(entries) == 0 {
 			return
 		}
@@ -170,31 +169,24 @@ func (j *Journal) write(answered int) {
 }
 
 // writeOnce flushes once, for the caller whose entry is the oldest one pending, and leaves
-// what came meanwhile to a writer of its own. append counted it in writers.
-func (j *Journal) writeOnce() {
+// what came meanwhile to a writer of its own. append enlisted it.
+func (j *Journal) writeOnce(own *flight) {
 	var batch store.Batch
 	j.gather(0)
-	entries := j.take(nil)
+	entries := j.take(nil, own)
 	if len(entries) == 0 {
 		return // a second writer has taken all, and this one is signed off
 	}
 	j.flush(entries, &batch)
 	j.mu.Lock()
+	own.land()
 	more := len(j.pending) > 0
 	if !more {
-		j.leave()
+		j.leave(own)
 	}
 	j.mu.Unlock()
 	if more {
-		go j.write(len(entries))
-	}
-}
-
-// leave signs a writer off. j.mu is held.
-func (j *Journal) leave() {
-	j.writers--
-	if j.closed && j.writers == 0 {
-		close(j.idle)
+		go j.write(own, len(entries))
 	}
 }
 
@@ -241,26 +233,34 @@ func (j *Journal) came(came, answered int) {
 	j.back += (min(1, float64(came)/float64(answered)) - j.back) / 4
 }
 
-// take moves the oldest pending entries, up to the limits of one flush, to entries.
-// With nothing pending it signs the writer off.
-func (j *Journal) take(entries []*Entry) []*Entry {
+// take moves the oldest pending entries, up to the limits of one flush, to entries, for a writer
+// whose last flush is over. With nothing to take it signs the writer off: what has to wait for the
+// other one's flight is left to that one.
+func (j *Journal) take(entries []*Entry, own *flight) []*Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	items, bytes, n := 0, 0, 0
-	for _, e := range j.pending {
-		if n > 0 && (items+e.items > maxItems || bytes+e.bytes > maxBytes) {
+	own.land()
+	other := j.other(own)
+	items, bytes := 0, 0
+	rest := j.pending[:0]
+	for i, e := range j.pending {
+		if len(entries) > 0 && (items+e.items > maxItems || bytes+e.bytes > maxBytes) {
+			rest = append(rest, j.pending[i:]...)
 			break
+		}
+		if other.bars(e) {
+			rest = append(rest, e)
+			continue
 		}
 		items += e.items
 		bytes += e.bytes
-		n++
+		entries = append(entries, e)
+		own.load(e)
 	}
-	entries = append(entries, j.pending[:n]...)
-	rest := copy(j.pending, j.pending[n:])
-	clear(j.pending[rest:])
-	j.pending = j.pending[:rest]
-	if n == 0 {
-		j.leave()
+	clear(j.pending[len(rest):])
+	j.pending = rest
+	if len(entries) == 0 {
+		j.leave(own)
 	}
 	return entries
 }

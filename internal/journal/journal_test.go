@@ -124,8 +124,8 @@ func TestCallerThatWritesComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := New(new(fake).commit, nil, 0)
 		first := j.stepEntry(step("first"))
-		writes, err := j.append(first, true)
-		if must(t, err); !writes {
+		own, err := j.append(first, true)
+		if must(t, err); own == nil {
 			t.Fatal("the first caller is not told to write")
 		}
 		for i := range secondWriter - 1 {
@@ -133,7 +133,7 @@ func TestCallerThatWritesComesTooLate(t *testing.T) {
 			must(t, err)
 		}
 		must(t, <-first.done) // by the second writer
-		j.writeOnce()
+		j.writeOnce(own)
 		synctest.Wait()
 		if j.writers != 0 {
 			t.Errorf("%d writers are counted when all have left", j.writers)

@@ -9,58 +9,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/internal/leaktest"
-	"github.com/seed8ec063be/durable/internal/pgtest"
-	"github.com/seed8ec063be/durable/postgres"
 )
-
-// onStores runs a test on a fresh database of each kind.
-func onStores(t *testing.T, test func(t *testing.T, s durable.Store)) {
-	leaktest.Test(t) // of both
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, openFile(t))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		s, err := postgres.Open(within(t), pgtest.URL(t), postgres.Schema(pgtest.Schema(t)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		test(t, s)
-	})
-}
-
-// gate is a step that can be held.
-type gate struct{ entered, open chan struct{} }
-
-func newGate() gate { return gate{make(chan struct{}, 100), make(chan struct{})} }
-
-func (g gate) pass(ctx context.Context) error {
-	g.entered <- struct{}{}
-	select {
-	case <-g.open:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// must is a verb's effect.
-func must(t *testing.T) func(durable.Effect, error) durable.Effect {
-	return func(e durable.Effect, err error) durable.Effect {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return e
-	}
-}
 
 func TestPauseLetsTheRunningStepFinish(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
@@ -276,56 +225,6 @@ func TestCancelOfWhatHasNotStarted(t *testing.T) {
 	})
 }
 
-// A failed run undoes what it did, also when the process dies in the middle of it.
-func TestCompensationGoesOnElsewhere(t *testing.T) {
-	onStores(t, func(t *testing.T, s durable.Store) {
-		g := newGate()
-		var a, b atomic.Int32
-		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
-			if err := c.Compensate("a", func(ctx context.Context) error { a.Add(1); return g.pass(ctx) }); err != nil {
-				return 0, err
-			}
-			if err := c.Compensate("b", func(context.Context) error { b.Add(1); return nil }); err != nil {
-				return 0, err
-			}
-			return 0, errDeclined
-		})
-		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Grace: -1})
-		stop := running(t, e)
-		run, err := w.Start(within(t), e, 0, durable.ID("run"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-g.entered
-		stop()
-		close(g.open)
-		running(t, engineOn(t, s, w))
-		if _, err := run.Result(within(t)); !errors.Is(err, errDeclined) || errors.Is(err, durable.ErrCompensation) {
-			t.Errorf("got %v", err)
-		}
-		if a.Load() != 2 || b.Load() != 1 {
-			t.Errorf("a was called %d times, b %d times; want 2 and 1", a.Load(), b.Load())
-		}
-	})
-}
-
-func TestCompensationThatFails(t *testing.T) {
-	var tries, other atomic.Int32
-	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
-		if err := c.Compensate("other", func(context.Context) error { other.Add(1); return nil }); err != nil {
-			return 0, err
-		}
-		if err := c.Compensate("refund", func(context.Context) error { tries.Add(1); return errors.New("bank closed") },
-			durable.Retry(durable.Exponential(time.Millisecond, time.Millisecond, 3))); err != nil {
-			return 0, err
-		}
-		return 0, errDeclined
-	})
-	if !errors.Is(err, errDeclined) || !errors.Is(err, durable.ErrCompensation) || tries.Load() != 3 || other.Load() != 1 {
-		t.Errorf("got %v after %d tries, the other ran %d times", err, tries.Load(), other.Load())
-	}
-}
-
 func TestRunTimeout(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var undone atomic.Int32
@@ -413,15 +312,6 @@ func TestPauseInBackoffSleepAndWait(t *testing.T) {
 			}
 		}
 	})
-}
-
-func historyOf(t testing.TB, e *durable.Engine, id string) []durable.Checkpoint {
-	t.Helper()
-	history, err := e.History(within(t), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return history
 }
 
 func TestFreezeTimers(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/leaktest"
 	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/postgres"
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
@@ -84,4 +85,61 @@ func call[I, O any](t *testing.T, in I, fn func(*durable.Ctx, I) (O, error)) (O,
 	t.Helper()
 	w := durable.Define("test", fn)
 	return w.Call(within(t), engineOn(t, openStore(t), w), in, durable.ID("run"))
+}
+
+// onStores runs a test on a fresh database of each kind.
+func onStores(t *testing.T, test func(t *testing.T, s durable.Store)) {
+	leaktest.Test(t) // of both
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, openFile(t))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		s, err := postgres.Open(within(t), pgtest.URL(t), postgres.Schema(pgtest.Schema(t)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		test(t, s)
+	})
+}
+
+// gate is a step that can be held.
+type gate struct{ entered, open chan struct{} }
+
+func newGate() gate { return gate{make(chan struct{}, 100), make(chan struct{})} }
+
+func (g gate) pass(ctx context.Context) error {
+	g.entered <- struct{}{}
+	select {
+	case <-g.open:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// must is a verb's effect.
+func must(t *testing.T) func(durable.Effect, error) durable.Effect {
+	return func(e durable.Effect, err error) durable.Effect {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+}
+
+func historyOf(t testing.TB, e *durable.Engine, id string) []durable.Checkpoint {
+	t.Helper()
+	history, err := e.History(within(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return history
 }

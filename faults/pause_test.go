@@ -301,33 +301,6 @@ func init() {
 		say("all")
 		return nil
 	}
-	// flip pauses and resumes runs at random, some rounds long, each when its file is there.
-	scenarios["flip"] = func(ctx context.Context, j *job, s durable.Store) error {
-		e, err := durable.New(s, durable.Config{})
-		if err != nil {
-			return err
-		}
-		for round := range j.Runs {
-			if _, err := beginning(ctx, e, fmt.Sprint(j.File, round)); err != nil {
-				return err
-			}
-			for range j.N {
-				target, verb, call := flipped[rand.IntN(len(flipped))], "pause", e.Pause
-				if rand.IntN(2) == 0 {
-					verb, call = "resume", e.Resume
-				}
-				began := time.Now()
-				_, err := call(ctx, target)
-				if err != nil && !errors.Is(err, durable.ErrState) {
-					say("error", err)
-				}
-				say("flip", target, verb, began.UnixNano(), time.Now().UnixNano(), err == nil)
-				pass(rand.N(8 * time.Millisecond))
-			}
-			say("round")
-		}
-		return nil
-	}
 }
 
 // beginning waits for the file, and answers the time that is in it.

@@ -1,7 +1,10 @@
 package faults
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +17,36 @@ import (
 
 // flipped are the runs that are paused and resumed again and again.
 var flipped = []string{"steps", "backoff", "tree"}
+
+func init() {
+	// flip pauses and resumes runs at random, some rounds long, each when its file is there.
+	scenarios["flip"] = func(ctx context.Context, j *job, s durable.Store) error {
+		e, err := durable.New(s, durable.Config{})
+		if err != nil {
+			return err
+		}
+		for round := range j.Runs {
+			if _, err := beginning(ctx, e, fmt.Sprint(j.File, round)); err != nil {
+				return err
+			}
+			for range j.N {
+				target, verb, call := flipped[rand.IntN(len(flipped))], "pause", e.Pause
+				if rand.IntN(2) == 0 {
+					verb, call = "resume", e.Resume
+				}
+				began := time.Now()
+				_, err := call(ctx, target)
+				if err != nil && !errors.Is(err, durable.ErrState) {
+					say("error", err)
+				}
+				say("flip", target, verb, began.UnixNano(), time.Now().UnixNano(), err == nil)
+				pass(rand.N(8 * time.Millisecond))
+			}
+			say("round")
+		}
+		return nil
+	}
+}
 
 // flip is one pause or resume that was accepted.
 type flip struct {

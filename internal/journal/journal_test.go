@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,103 +92,6 @@ func TestCommitInFlightGathersTheNextBatch(t *testing.T) {
 		closeNow(t, j)
 		if got := f.calls(); len(got) != 2 || len(got[0]) != 1 || len(got[1]) != more {
 			t.Errorf("batches of %v, want one of 1 and one of %d", lengths(got), more)
-		}
-	})
-}
-
-// A second writer joins only when much waits.
-func TestSecondWriter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{gate: make(chan struct{})}
-		j := New(f.commit, nil, 0)
-		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
-		synctest.Wait()
-		for i := range secondWriter {
-			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
-		}
-		synctest.Wait()
-		if got := j.Depth(); got != 0 {
-			t.Errorf("%d entries wait, want 0: the second writer took them", got)
-		}
-		close(f.gate)
-		wg.Wait()
-		closeNow(t, j)
-	})
-}
-
-// A caller that is to write may find that a second writer has taken all there was.
-func TestCallerThatWritesComesTooLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := New(new(fake).commit, nil, 0)
-		first := j.stepEntry(step("first"))
-		own, err := j.append(first, true)
-		if must(t, err); own == nil {
-			t.Fatal("the first caller is not told to write")
-		}
-		for i := range secondWriter - 1 {
-			_, err := j.append(j.stepEntry(step(fmt.Sprint(i))), true)
-			must(t, err)
-		}
-		must(t, <-first.done) // by the second writer
-		j.writeOnce(own)
-		synctest.Wait()
-		if j.writers != 0 {
-			t.Errorf("%d writers are counted when all have left", j.writers)
-		}
-		must(t, j.Step(t.Context(), step("one more")))
-		closeNow(t, j)
-	})
-}
-
-// A caller that cannot leave writes itself if nobody else does, and hands over what came
-// meanwhile.
-func TestCallerWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{gate: make(chan struct{})}
-		j := New(f.commit, nil, 0)
-		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(context.Background(), step("first"))) })
-		synctest.Wait()
-		for i := range 3 {
-			wg.Go(func() { must(t, j.Step(context.Background(), step(fmt.Sprint(i)))) })
-		}
-		synctest.Wait()
-		f.gate <- struct{}{}
-		synctest.Wait() // the first caller has gone, a writer holds the others at the gate
-		if got := j.Depth(); got != 0 {
-			t.Errorf("%d entries wait for a writer", got)
-		}
-		f.gate <- struct{}{}
-		wg.Wait()
-		closeNow(t, j)
-		if got := f.calls(); len(got) != 2 || len(got[0]) != 1 || len(got[1]) != 3 {
-			t.Errorf("batches of %v, want one of 1 and one of 3", lengths(got))
-		}
-	})
-}
-
-// Where commits take turns, all that waits is one batch, however much it is.
-func TestOneWriter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{gate: make(chan struct{})}
-		j := New(f.commit, nil, 0)
-		j.OneWriter()
-		var wg sync.WaitGroup
-		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
-		synctest.Wait()
-		for i := range 2 * secondWriter {
-			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
-		}
-		synctest.Wait()
-		if got := j.Depth(); got != 2*secondWriter {
-			t.Errorf("%d entries wait, want %d", got, 2*secondWriter)
-		}
-		close(f.gate)
-		wg.Wait()
-		closeNow(t, j)
-		if got := f.calls(); len(got) != 2 {
-			t.Errorf("batches of %v, want two", lengths(got))
 		}
 	})
 }
@@ -403,58 +304,4 @@ func BenchmarkStep(b *testing.B) {
 			}
 		})
 	}
-}
-
-// TestCallersComeBack: callers that go on at once after each answer share their flushes from then
-// on, wherever they run; callers that take their time are not waited for.
-func TestCallersComeBack(t *testing.T) {
-	const callers, each = 16, 200
-	for _, busy := range []bool{true, false} {
-		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {
-			var flushes, items, waits, looks atomic.Int64
-			j := New(func(_ context.Context, b *store.Batch) error {
-				flushes.Add(1)
-				items.Add(int64(b.Len()))
-				for began := time.Now(); time.Since(began) < time.Millisecond; { // as a database would
-					runtime.Gosched()
-				}
-				return nil
-			}, nil, 0)
-			var wg sync.WaitGroup
-			for i := range callers {
-				wg.Go(func() {
-					for n := range each {
-						must(t, j.Step(t.Context(), step(fmt.Sprint(i, n))))
-						if n > each/4 && n < each-each/4 { // all callers are there
-							looks.Add(1)
-							if j.expects() {
-								waits.Add(1)
-							}
-						}
-						if !busy {
-							<-time.After(5 * time.Millisecond)
-						}
-					}
-				})
-			}
-			wg.Wait()
-			closeNow(t, j)
-			mean := float64(items.Load()) / float64(flushes.Load())
-			waited := float64(waits.Load()) / float64(looks.Load())
-			if busy && (mean < callers/2 || waited < 0.5) {
-				t.Errorf("%.1f callers shared a flush, and were waited for at %.2f of all looks", mean, waited)
-			}
-			if !busy && waited > 0.5 {
-				t.Errorf("callers that take their time were waited for at %.2f of all looks", waited)
-			}
-		})
-	}
-}
-
-// expects reports whether the next writer waits for the callers that were answered, not counting
-// trials.
-func (j *Journal) expects() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.back >= 0.5
 }

@@ -1,7 +1,7 @@
 -- Finishes runs: each that is still running (2) at the writer's epoch ends as completed (5),
 -- failed (6) or cancelled (7), and that it did is recorded. One that is to be cancelled
--- (control 4) cannot complete or fail. It answers a row for each that was taken; run_state.sql
--- reads the others.
+-- (control 4) cannot complete or fail. The count is of those that were taken; run_state.sql reads
+-- the others.
 --
 -- Where some of the runs only leave, run_leave.sql takes them all, in one order. For how
 -- the arrays are read see step_insert.sql.
@@ -14,9 +14,7 @@ WITH ended AS (
     WHERE r.shard = item.shard AND r.id = ($2::uuid[])[i] AND r.epoch = ($3::integer[])[i] AND r.status = 2
       AND (r.control & 4 = 0 OR ($4::smallint[])[i] = 7)
     RETURNING r.shard, r.id, r.status, r.ended_at
-), told AS (
-    INSERT INTO durable.event (at, shard, type, run_id)
-    SELECT ended.ended_at, ended.shard, ended.status, ended.id
-    FROM ended
 )
-SELECT FROM ended;
+INSERT INTO durable.event (at, shard, type, run_id)
+SELECT ended.ended_at, ended.shard, ended.status, ended.id
+FROM ended;

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 )
@@ -17,7 +18,7 @@ func Detached() StartOption { return func(o *startOptions) { o.detached = true }
 // A child that failed or was cancelled is a *RunError with its UUID. Other errors are those
 // of Step; ErrInvalidConfig for the option ID, since a child is named by the call.
 func (c *Ctx) Child[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (O, error) {
-	child, err := startChild(c, name, w, in, site(), opts)
+	child, err := startChild(c, name, w, in, site(0), opts)
 	if err != nil {
 		var zero O
 		return zero, err
@@ -28,7 +29,7 @@ func (c *Ctx) Child[I, O any](name string, w *Workflow[I, O], in I, opts ...Star
 // StartChild starts the workflow as Child does, and answers at once with a handle to wait
 // by later.
 func (c *Ctx) StartChild[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (*Child[O], error) {
-	return startChild(c, name, w, in, site(), opts)
+	return startChild(c, name, w, in, site(0), opts)
 }
 
 // Child is a child run as its parent holds it. It is safe for concurrent use.
@@ -66,8 +67,8 @@ func (h *Child[O]) Wait() (O, error) {
 	}
 	out, err := decode[O](res.Output)
 	if err != nil {
-		return zero, fmt.Errorf("%w: the output of child %q in run %q of workflow %q (%d bytes) does not decode into %T: %w: bring back the old type",
-			ErrDiverged, h.name, h.c.ID(), h.c.scope.Workflow(), len(res.Output), zero, err)
+		return zero, fmt.Errorf("%w: the output of child %q in run %q of workflow %q (%d bytes) does not decode into %v: %w: bring back the old type",
+			ErrDiverged, h.name, h.c.ID(), h.c.scope.Workflow(), len(res.Output), reflect.TypeFor[O](), err)
 	}
 	return out, nil
 }

@@ -18,6 +18,7 @@ import (
 // effect: then no crash and no cancel comes in between.
 func (c *Ctx) Compensate(name string, fn func(context.Context) error, opts ...StepOption) error {
 	call := newCall[struct{}](c, name, store.KindUndo, opts)
+	call.needs(fn != nil)
 	if call.err != nil {
 		return call.err
 	}

@@ -64,9 +64,10 @@ func IdempotencyKey(ctx context.Context) string { return engine.IdempotencyKey(c
 // over all processes. Outside a step it is zero.
 func Attempt(ctx context.Context) int { return engine.Attempt(ctx) }
 
-// site is where the user's code called the exported method that calls site's caller.
-func site() uintptr {
+// site is where the user's code called the exported function that calls site, with skip
+// functions in between.
+func site(skip int) uintptr {
 	var pcs [1]uintptr
-	runtime.Callers(4, pcs[:])
+	runtime.Callers(3+skip, pcs[:])
 	return pcs[0]
 }

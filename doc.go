@@ -60,6 +60,14 @@
 // for; a call whose kind has changed, or whose recorded bytes no longer decode, is answered
 // ErrDiverged.
 //
+// # Values
+//
+// Inputs, results and signals are kept as JSON (encoding/json/v2). Unexported fields are left
+// out, and a struct that has no others is refused, as is what does not decode again, such as an
+// interface with methods. In a value of type any, objects come back as map[string]any, and
+// numbers as float64, but integers of 2^53 and more as int64 or uint64. Nil and empty slices and
+// maps are kept apart; a time.Duration is its nanoseconds.
+//
 // # Leaving a process
 //
 // When a run must leave (its process drains, its lease is lost, it is paused, it waits for long), the
@@ -90,7 +98,12 @@
 //	options or a Config that cannot work              ErrInvalidConfig
 //	a value without a faithful JSON form              ErrNotEncodable           change its type
 //	a value over Config.MaxPayload                    ErrPayloadTooLarge        keep it elsewhere, pass its key
+//	runtime.Goexit, or t.FailNow, in a function       ErrGoexit                 return an error instead
+//	the database would not take a value               ErrRefused                change the value
+//	another transaction holds the step's row          ErrStepLocked             end that transaction
+//	Run while it runs already                         ErrRunning                one Run, or a second engine
 //	the database is away for longer than Patience     ErrUnavailable            call again
+//	the store was closed                              ErrClosed
 //	the schema is newer or older than the code        ErrSchema                 update, or migrate
 //
 // Sentinels of your own are found in replayed errors once they are given to RegisterError.

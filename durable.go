@@ -67,6 +67,9 @@ type Config struct {
 	MeterProvider  metric.MeterProvider
 }
 
+// mostPayload is the most that Config.MaxPayload can be.
+const mostPayload = 512 << 20
+
 // markAfter is how long an attempt may last before it leaves a started marker. Up to
 // here a step costs one row; see docs/decisions.md.
 const markAfter = 20 * time.Millisecond
@@ -96,8 +99,9 @@ func (c *Config) defaults() error {
 	refuse(c.Poll < 0, "Poll is %v: it must be positive", c.Poll)
 	refuse(c.ParkAfter < 0, "ParkAfter is %v: it must be positive", c.ParkAfter)
 	refuse(c.MaxCrashes < 0 || c.MaxCrashes > 1000, "MaxCrashes is %d: it must be from 1 to 1000", c.MaxCrashes)
-	refuse(c.MaxPayload < 0 || c.MaxPayload > 512<<20, "MaxPayload is %d bytes: it must be positive and at most 512 MiB", c.MaxPayload)
+	refuse(c.MaxPayload < 0 || c.MaxPayload > mostPayload, "MaxPayload is %d bytes: it must be positive and at most 512 MiB", c.MaxPayload)
 	refuse(c.Patience < 0, "Patience is %v: it must be positive", c.Patience)
+	errs = append(errs, engine.CheckText("worker's name", c.Name), engine.CheckText("program's version", c.Version))
 	return errors.Join(errs...)
 }
 

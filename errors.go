@@ -73,6 +73,8 @@ var (
 	// ErrUnavailable: the database could not be reached for longer than the journal
 	// waits. The same call may be made again.
 	ErrUnavailable = store.ErrUnavailable
+	// ErrClosed: the store was closed before, or meanwhile.
+	ErrClosed = store.ErrClosed
 	// ErrSchema: the database's schema is newer or older than this code's.
 	ErrSchema = store.ErrSchema
 )
@@ -162,7 +164,7 @@ var registry = struct {
 //	var ErrDeclined = durable.RegisterError("payment.declined", errors.New("card declined"))
 //
 // Codes are kept in the database: never change one. Those of this library begin with
-// "durable.".
+// "durable." and "context.". Sentinels with one code are all found by it.
 func RegisterError(code string, sentinel error) error {
 	registry.Lock()
 	defer registry.Unlock()
@@ -201,6 +203,12 @@ func init() {
 		{"durable.invalid_name", ErrInvalidName},
 		{"durable.id_conflict", ErrIDConflict},
 		{"durable.not_found", ErrNotFound},
+		{"durable.not_registered", ErrNotRegistered},
+		{"durable.invalid_cursor", ErrInvalidCursor},
+		{"durable.unavailable", ErrUnavailable},
+		{"durable.closed", ErrClosed},
+		{"durable.schema", ErrSchema},
+		{"durable.running", ErrRunning},
 		{"durable.invalid_config", ErrInvalidConfig},
 		{"durable.step_locked", ErrStepLocked},
 		{"context.canceled", context.Canceled},

@@ -103,5 +103,5 @@ func init() {
 	engine.Encode = func(v any) ([]byte, error) { return encode(v, maxEncoded) }
 }
 
-// maxEncoded bounds what durabletest records.
-const maxEncoded = 4 << 20
+// maxEncoded bounds what durabletest records, whatever the engine's own bound.
+const maxEncoded = mostPayload

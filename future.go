@@ -31,14 +31,18 @@ type Future[T any] struct {
 func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 	f := &Future[T]{done: make(chan struct{}), stop: func() {}}
 	var zero T
-	scope, err := c.scope.Sub(name, site())
+	if fn == nil {
+		f.end(zero, fmt.Errorf("%w: branch %q has no function", ErrInvalidConfig, name))
+		return f
+	}
+	scope, err := c.scope.Sub(name, site(0))
 	if err != nil {
 		f.end(zero, err)
 		return f
 	}
 	f.stop = scope.Cancellable()
 	branch := &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload}
-	scope.Go(func() { f.end(fn(branch)) }, func(failure *engine.Failure) { f.end(zero, stepError(name, failure)) })
+	scope.Go(func() { f.end(fn(branch)) }, func(failure *engine.Failure) { f.end(zero, stepError(c.scope.Full(name), failure)) })
 	return f
 }
 
@@ -142,6 +146,7 @@ func quorum[T any](c *Ctx, name string, k int, rest Rest, futures []*Future[T]) 
 		}
 	}
 	call := newCall[[]int](c, name, store.KindChoice, nil)
+	call.spec.Site = site(1)
 	call.spec.Attempt = func(context.Context) (engine.Output, *engine.Failure) { return call.record(winners, nil) }
 	if winners, err = call.do(); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,19 +24,30 @@ func TestBranches(t *testing.T) {
 			return c.Step("s", func(ctx context.Context) (string, error) { return durable.IdempotencyKey(ctx), nil })
 		}
 		a, b := c.Go("a", branch), c.Go("b", branch)
-		if _, err := c.Step("a/s", func(context.Context) (int, error) { return 0, nil }); err != nil {
+		keys, err := durable.All(a, b)
+		if err != nil {
 			return nil, err
 		}
-		return durable.All(a, b)
+		for _, name := range []string{"a/s", "a%2Fs"} {
+			key, err := c.Step(name, func(ctx context.Context) (string, error) { return durable.IdempotencyKey(ctx), nil })
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, key)
+		}
+		return keys, nil
 	})
 	e := engineOn(t, s, w)
 	got, err := w.Call(within(t), e, 0, durable.ID("run"))
-	if err != nil || len(got) != 2 || !strings.HasSuffix(got[0], ":a/s") || !strings.HasSuffix(got[1], ":b/s") {
+	if err != nil || len(got) != 4 || !strings.HasSuffix(got[0], ":a/s") || !strings.HasSuffix(got[1], ":b/s") {
 		t.Errorf("got %q, %v", got, err)
 	}
+	if slices.Sort(got); len(slices.Compact(got)) != 4 {
+		t.Errorf("two steps have one idempotency key: %q", got)
+	}
 	history, err := e.History(within(t), "run")
-	if err != nil || len(history) != 3 {
-		t.Errorf("history %+v, %v; want three steps", history, err)
+	if err != nil || len(history) != 4 {
+		t.Errorf("history %+v, %v; want four steps", history, err)
 	}
 }
 
@@ -179,7 +191,7 @@ func TestMapFailures(t *testing.T) {
 	}
 	items := []int{0, 1, 2, 3, 4}
 	_, err := call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) { return c.Map("m", items, odd, durable.Parallel(1)) })
-	if !errors.Is(err, errDeclined) || !strings.Contains(err.Error(), `step "1" failed`) {
+	if !errors.Is(err, errDeclined) || !strings.Contains(err.Error(), `step "m/1" failed`) {
 		t.Errorf("got %v, want the first failure", err)
 	}
 	var results []int

@@ -30,7 +30,10 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 	if o.err != nil {
 		return nil, fmt.Errorf("map %q: %w", name, o.err)
 	}
-	where := site()
+	if fn == nil {
+		return nil, fmt.Errorf("%w: map %q has no function", ErrInvalidConfig, name)
+	}
+	where := site(0)
 	names, err := namesOf(name, items, o.key)
 	if err != nil {
 		return nil, err
@@ -117,11 +120,16 @@ func namesOf[In any](name string, items []In, given any) ([]string, error) {
 		return names, nil
 	}
 	key, ok := given.(func(In) string)
-	if !ok {
+	if !ok || key == nil {
 		return nil, fmt.Errorf("%w: Key of map %q is a %T, it must take the map's own items", ErrInvalidConfig, name, given)
 	}
+	first := make(map[string]int, len(items))
 	for i, item := range items {
 		names[i] = key(item)
+		if j, twice := first[names[i]]; twice { // which of them ran would differ in a replay
+			return nil, fmt.Errorf("%w: items %d and %d of map %q both have the key %q: give each item a key of its own", ErrDuplicateStep, j, i, name, names[i])
+		}
+		first[names[i]] = i
 	}
 	return names, nil
 }

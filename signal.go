@@ -2,7 +2,9 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/engine"
@@ -36,7 +38,11 @@ func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 	if err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
-	return stated(e.inner.Signal(ctx, run, &store.Signal{Name: signal, Key: signal, Payload: b}))
+	err = e.inner.Signal(ctx, run, &store.Signal{Name: signal, Key: signal, Payload: b})
+	if errors.Is(err, ErrIDConflict) {
+		return fmt.Errorf("%w: the wait of this token, in run %s, was completed with another value before: the first one holds", ErrIDConflict, run)
+	}
+	return stated(err)
 }
 
 // SignalOption changes one signal.
@@ -80,7 +86,7 @@ func (e *Engine) signal(name string, payload any, opts []SignalOption) (*store.S
 // options say what follows; by default Receive fails with a *StepError that is
 // ErrTimeout. Other errors as for Step.
 func (c *Ctx) Receive[T any](name string, opts ...ReceiveOption) (T, error) {
-	return receive[T](c, name, "", site(), opts)
+	return receive[T](c, name, "", site(0), opts)
 }
 
 // Awaitable is a wait that an outside system completes: give it the token.
@@ -92,7 +98,7 @@ type Awaitable[T any] struct {
 
 // Awaitable makes a wait called name. Nothing is recorded before Wait.
 func (c *Ctx) Awaitable[T any](name string) *Awaitable[T] {
-	return &Awaitable[T]{c: c, name: name, site: site()}
+	return &Awaitable[T]{c: c, name: name, site: site(0)}
 }
 
 // Token is a text that any process can give to Engine.Complete, once or more often. It
@@ -126,12 +132,12 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 	if o.otherwise != engine.TimeoutFails && !o.bounded {
 		o.fail(fmt.Errorf("%w: it says what to do when the time is over, and has no Within", ErrInvalidConfig))
 	}
-	if o.value != nil {
+	if o.otherwise == engine.TimeoutGoesOn {
 		v, ok := o.value.(T)
-		if !ok {
-			o.fail(fmt.Errorf("%w: Else is a %T, it must be what is received: %T", ErrInvalidConfig, o.value, zero))
+		if !ok && (o.value != nil || reflect.TypeFor[T]().Kind() != reflect.Interface) {
+			o.fail(fmt.Errorf("%w: Else is a %T, it must be what is received: %v", ErrInvalidConfig, o.value, reflect.TypeFor[T]()))
 		}
-		b, err := encode(v, c.maxPayload)
+		b, _, err := roundTrip(v, c.maxPayload)
 		if err != nil {
 			o.fail(err)
 		}
@@ -145,12 +151,12 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 	case err != nil:
 		return zero, err
 	case res.Failure != nil:
-		return zero, stepError(name, res.Failure)
+		return zero, stepError(c.scope.Full(name), res.Failure)
 	}
 	v, err := decode[T](res.Output)
 	if err != nil {
-		return zero, fmt.Errorf("%w: the signal %q in run %q of workflow %q (%d bytes) does not decode into %T: %w: send what is received, or bring back the old type",
-			ErrDiverged, engine.Shown(o.signal), c.ID(), c.scope.Workflow(), len(res.Output), zero, err)
+		return zero, fmt.Errorf("%w: the signal %q in run %q of workflow %q (%d bytes) does not decode into %v: %w: send what is received, or bring back the old type",
+			ErrDiverged, engine.Shown(o.signal), c.ID(), c.scope.Workflow(), len(res.Output), reflect.TypeFor[T](), err)
 	}
 	return v, nil
 }
@@ -177,7 +183,8 @@ func OnSignal(name string) ReceiveOption {
 }
 
 // Within bounds the wait, from its first execution, by the database's clock. A signal
-// that was committed before the end of the wait is wins, however late it is noticed.
+// that was committed before the end of the wait is wins, however late it is noticed. Zero
+// and less: the wait is over at its first look.
 func Within(d time.Duration) ReceiveOption {
 	return func(o *receiveOptions) { o.within, o.bounded = d, true }
 }

@@ -258,7 +258,7 @@ func TestAwaitable(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := client.Complete(within(t), b, false); !errors.Is(err, durable.ErrIDConflict) {
+		if err := client.Complete(within(t), b, false); !errors.Is(err, durable.ErrIDConflict) || !strings.Contains(err.Error(), "another value before") {
 			t.Errorf("another value: %v", err)
 		}
 		awaitStatus(t, e, run.ID(), durable.StatusWaiting)

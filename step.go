@@ -21,6 +21,7 @@ import (
 // ErrDuplicateStep, ErrNestedStep, ErrInvalidName, ErrInvalidConfig and ErrDiverged.
 func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts ...StepOption) (T, error) {
 	call := newCall[T](c, name, store.KindStep, opts)
+	call.needs(fn != nil)
 	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
 		v, err := fn(ctx)
 		return call.record(v, err)
@@ -31,6 +32,7 @@ func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts
 // Do is Step for functions that answer nothing but an error.
 func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption) error {
 	call := newCall[struct{}](c, name, store.KindStep, opts)
+	call.needs(fn != nil)
 	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
 		return call.record(struct{}{}, fn(ctx))
 	}
@@ -46,11 +48,18 @@ type call[T any] struct {
 }
 
 func newCall[T any](c *Ctx, name string, kind store.Kind, opts []StepOption) *call[T] {
-	k := &call[T]{c: c, spec: engine.Spec{Name: name, Kind: kind, Site: site()}}
+	k := &call[T]{c: c, spec: engine.Spec{Name: name, Kind: kind, Site: site(1)}}
 	if len(opts) > 0 {
 		k.err = k.configure(opts)
 	}
 	return k
+}
+
+// needs refuses a call without its function.
+func (k *call[T]) needs(function bool) {
+	if !function && k.err == nil {
+		k.err = fmt.Errorf("%w: %s %q has no function", ErrInvalidConfig, k.spec.Kind, k.spec.Name)
+	}
 }
 
 func (k *call[T]) configure(opts []StepOption) error {
@@ -72,7 +81,7 @@ func (k *call[T]) configure(opts []StepOption) error {
 		return nil
 	}
 	verify, ok := o.verify.(func(context.Context) (T, bool, error))
-	if !ok {
+	if !ok || verify == nil {
 		return fmt.Errorf("%w: Verify of step %q is a %T, its result must be the step's own %v", ErrInvalidConfig, k.spec.Name, o.verify, reflect.TypeFor[T]())
 	}
 	k.spec.Verify = func(ctx context.Context) (engine.Output, bool, *engine.Failure) {
@@ -112,15 +121,15 @@ func (k *call[T]) do() (T, error) {
 	case err != nil:
 		return zero, err
 	case res.Failure != nil:
-		return zero, stepError(k.spec.Name, res.Failure)
+		return zero, stepError(k.c.scope.Full(k.spec.Name), res.Failure)
 	}
 	if back, fresh := res.Value.(*T); fresh {
 		return *back, nil
 	}
 	v, err := decode[T](res.Output)
 	if err != nil {
-		return zero, fmt.Errorf("%w: the output of %s %q in run %q of workflow %q (%d bytes) no longer decodes into %T: %w: bring back the old type, or give the step another name",
-			ErrDiverged, k.spec.Kind, k.spec.Name, k.c.ID(), k.c.scope.Workflow(), len(res.Output), zero, err)
+		return zero, fmt.Errorf("%w: the output of %s %q in run %q of workflow %q (%d bytes) no longer decodes into %v: %w: bring back the old type, or give the step another name",
+			ErrDiverged, k.spec.Kind, k.spec.Name, k.c.ID(), k.c.scope.Workflow(), len(res.Output), reflect.TypeFor[T](), err)
 	}
 	return v, nil
 }

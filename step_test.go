@@ -211,49 +211,6 @@ func TestGoexit(t *testing.T) {
 
 func goexit(context.Context) error { runtime.Goexit(); return nil }
 
-// Wrong calls are answered, name what is wrong, and record nothing.
-func TestWrongCalls(t *testing.T) {
-	nothing := func(context.Context) error { return nil }
-	for name, c := range map[string]struct {
-		do   func(*durable.Ctx) error
-		want error
-		text string
-	}{
-		"name twice": {func(c *durable.Ctx) error {
-			if err := c.Do("send", nothing); err != nil {
-				return err
-			}
-			return c.Do("send", nothing)
-		}, durable.ErrDuplicateStep, `"send" in run "run" (step_test.go:`},
-		"nested": {func(c *durable.Ctx) error {
-			return c.Do("outer", func(context.Context) error { return c.Do("inner", nothing) })
-		}, durable.ErrNestedStep, `"inner"`},
-		"nested with a timeout": {func(c *durable.Ctx) error {
-			return c.Do("outer", func(context.Context) error { return c.Do("inner", nothing) }, durable.AttemptTimeout(time.Minute))
-		}, durable.ErrNestedStep, `"inner"`},
-		"empty name":   {func(c *durable.Ctx) error { return c.Do("", nothing) }, durable.ErrInvalidName, "empty"},
-		"NUL in name":  {func(c *durable.Ctx) error { return c.Do("a\x00b", nothing) }, durable.ErrInvalidName, "U+0000"},
-		"bad UTF-8":    {func(c *durable.Ctx) error { return c.Do("a\xff", nothing) }, durable.ErrInvalidName, "UTF-8"},
-		"long name":    {func(c *durable.Ctx) error { return c.Do(strings.Repeat("x", 64<<10), nothing) }, durable.ErrInvalidName, "65536 bytes"},
-		"bad timeout":  {func(c *durable.Ctx) error { return c.Do("a", nothing, durable.AttemptTimeout(-1)) }, durable.ErrInvalidConfig, "AttemptTimeout"},
-		"bad total":    {func(c *durable.Ctx) error { return c.Do("a", nothing, durable.TotalTimeout(0)) }, durable.ErrInvalidConfig, "TotalTimeout"},
-		"bad attempts": {func(c *durable.Ctx) error { return c.Do("a", nothing, durable.Retry(durable.Fixed(0, -1))) }, durable.ErrInvalidConfig, "attempts"},
-		"once and retry": {func(c *durable.Ctx) error {
-			return c.Do("a", nothing, durable.AtMostOnce(), durable.Retry(durable.Fixed(0, 2)))
-		}, durable.ErrInvalidConfig, "AtMostOnce"},
-		"foreign Verify": {func(c *durable.Ctx) error {
-			return c.Do("a", nothing, durable.Verify(func(context.Context) (int, bool, error) { return 0, false, nil }))
-		}, durable.ErrInvalidConfig, "Verify"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := call(t, 0, func(ctx *durable.Ctx, _ int) (int, error) { return 0, c.do(ctx) })
-			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
-				t.Errorf("got %v, want %v with %q", err, c.want, c.text)
-			}
-		})
-	}
-}
-
 // Names are bytes: these are all different steps.
 func TestNamesAreKeptBytewise(t *testing.T) {
 	names := []string{"a", "A", "a ", " a", "'; DROP TABLE x; --", `"`, "%s%d", "ä", "a\u0308", "🦆", strings.Repeat("n", durable.MaxName)}

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -19,6 +20,8 @@ type Transactor[X any] func(ctx context.Context, s Store, w *store.StepWrite, wo
 // checkpoint: exactly once.
 func TxStep[T, X any](c *Ctx, name string, in Transactor[X], fn func(context.Context, X) (T, error), opts ...StepOption) (T, error) {
 	call := newCall[T](c, name, store.KindTx, opts)
+	call.spec.Site = site(1)
+	call.needs(fn != nil)
 	call.spec.Transact = func(ctx context.Context, w *store.StepWrite, seal func([]byte)) (any, *engine.Failure) {
 		var out engine.Output
 		var unfit *engine.Failure // the function's value, not the database
@@ -36,6 +39,8 @@ func TxStep[T, X any](c *Ctx, name string, in Transactor[X], fn func(context.Con
 		switch {
 		case unfit != nil:
 			return nil, unfit
+		case errors.Is(err, ErrInvalidConfig): // such as the other store's Tx
+			return nil, permanently(err)
 		case err != nil:
 			return nil, failureOf(err)
 		}
@@ -75,6 +80,9 @@ func SignalIn(ctx context.Context, e *Engine, id, name string, payload any, inse
 		return err
 	}
 	if err := e.inner.Ready(ctx); err != nil {
+		return err
+	}
+	if err := engine.CheckRef(id); err != nil {
 		return err
 	}
 	e.inner.Stamp(signal)

@@ -61,10 +61,18 @@ type Definition interface {
 // Name is the workflow's name.
 func (w *Workflow[I, O]) Name() string { return w.name }
 
+// usable is why the workflow cannot be used, nil if it can.
+func (w *Workflow[I, O]) usable() error {
+	if w == nil || w.fn == nil && w.err == nil {
+		return fmt.Errorf("%w: a %T that is nil or empty: make it with Define", ErrInvalidConfig, w)
+	}
+	return w.err
+}
+
 // definition is the workflow as the engine sees it: bytes in, bytes out.
 func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) {
-	if w.err != nil {
-		return nil, w.err
+	if err := w.usable(); err != nil {
+		return nil, err
 	}
 	return &engine.Definition{Name: w.name, Queue: w.queue, Run: func(s *engine.Scope, input []byte) ([]byte, *engine.Failure) {
 		in, err := decode[I](input)
@@ -76,7 +84,7 @@ func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) 
 		if err != nil {
 			return nil, failureOf(err)
 		}
-		b, err := encode(out, maxPayload)
+		b, _, err := roundTrip(out, maxPayload) // nobody could read what does not decode
 		if err != nil {
 			return nil, failureOf(err)
 		}
@@ -102,8 +110,8 @@ func (o *startOptions) fail(err error) {
 	}
 }
 
-// Timeout bounds the run, from its start, by the database's clock, also while nobody
-// executes it; a paused run is held to it when it is resumed. When it is over, the run's
+// Timeout bounds the run, from when it is created, a Delay included, by the database's
+// clock, also while nobody executes it; a paused run is held to it when it is resumed. When it is over, the run's
 // context ends with ErrTimeout as the cause, its compensations run, and it has failed
 // with ErrTimeout.
 func Timeout(d time.Duration) StartOption {
@@ -120,7 +128,8 @@ func Delay(d time.Duration) StartOption { return func(o *startOptions) { o.delay
 
 // ID names the run: the same ID with the same workflow and input is the same run, however
 // often and from wherever it is started. It is any text of 1 to 512 bytes without
-// control characters. Without it a UUIDv7 is made.
+// control characters. Without it a UUIDv7 is made. Where a text is both the ID of one run and
+// the UUID of another, verbs take it for the UUID: do not name runs by others' UUIDs.
 func ID(id string) StartOption {
 	return func(o *startOptions) {
 		o.id = id
@@ -134,13 +143,13 @@ func (w *Workflow[I, O]) request(limit int, in I, opts []StartOption) (engine.St
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if w.err != nil {
-		return engine.StartRequest{}, w.err
+	if err := w.usable(); err != nil {
+		return engine.StartRequest{}, err
 	}
 	if o.err != nil {
 		return engine.StartRequest{}, fmt.Errorf("start workflow %q: %w", w.name, o.err)
 	}
-	input, err := encode(in, limit)
+	input, _, err := roundTrip(in, limit) // the run could never begin with what does not decode
 	if err != nil {
 		return engine.StartRequest{}, fmt.Errorf("start workflow %q: the input: %w", w.name, err)
 	}
@@ -216,11 +225,16 @@ func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Item[
 
 // Call starts the run, or resumes the one with the same ID, in this process, and waits
 // for its result: a script that is killed and run again carries on. It needs no Run: for
-// as long as it waits, a worker is active here. ErrNotRegistered if e does not
-// execute the workflow.
+// as long as it waits, a worker is active here, which also takes other due runs of this
+// engine's workflows. It waits while the run is paused. When ctx ends, or the run, it drains
+// as Run does: that can take Config.Grace and a second. ErrNotRegistered if e does not execute
+// the workflow; other errors as for Start and Result.
 func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...StartOption) (O, error) {
 	var zero O
-	if w.err == nil && !e.inner.Executes(w.name) {
+	if err := w.usable(); err != nil {
+		return zero, err
+	}
+	if !e.inner.Executes(w.name) {
 		return zero, fmt.Errorf("%w: %q: add it to Config.Workflows of this engine, or use Start and let another process execute it", ErrNotRegistered, w.name)
 	}
 	ended, detach := e.inner.Attach()

@@ -39,7 +39,7 @@ const shown = 5
 // its signals by SignalAfter, and its children's workflows by With. Time passes as in New.
 func CrashEverywhere[I, O any](t testing.TB, w *durable.Workflow[I, O], in I, opts ...Option) {
 	t.Helper()
-	h := &harness{t: t, set: newSettings(opts), workflows: []durable.Definition{w}}
+	h := &harness{t: t, set: newSettings(t, "CrashEverywhere", opts), workflows: []durable.Definition{w}}
 	h.start = func(ctx context.Context, e *durable.Engine) (func(context.Context) error, error) {
 		run, err := w.Start(ctx, e, in, durable.ID(crashed))
 		if err != nil {

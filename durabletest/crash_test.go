@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -145,6 +146,10 @@ func (s *spy) Errorf(format string, args ...any) {
 	s.errors = append(s.errors, fmt.Sprintf(format, args...))
 }
 func (s *spy) Log(...any) {}
+func (s *spy) Fatalf(format string, args ...any) {
+	s.Errorf(format, args...)
+	runtime.Goexit()
+}
 
 // Each kind of workflow that is not deterministic fails, with the step that differs first.
 func TestCrashEverywhereFindsFaults(t *testing.T) {

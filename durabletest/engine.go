@@ -33,7 +33,7 @@ func New(t testing.TB, workflows ...durable.Definition) *Engine {
 // NewWith is New with options.
 func NewWith(t testing.TB, workflows []durable.Definition, opts ...Option) *Engine {
 	t.Helper()
-	set := newSettings(opts)
+	set := newSettings(t, "NewWith", opts)
 	s := set.store
 	if s == nil {
 		s = temporary(t)

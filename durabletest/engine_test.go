@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -357,6 +358,47 @@ func TestAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := again.Result(quickly(t)); got != 2 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+}
+
+// An option that would do nothing fails the test.
+func TestOptionsOfOthers(t *testing.T) {
+	t.Parallel()
+	w := durable.Define("w", func(*durable.Ctx, int) (int, error) { return 0, nil })
+	for name, c := range map[string]struct {
+		opt durabletest.Option
+		use func(testing.TB, durabletest.Option)
+	}{
+		"On":          {durabletest.On(nil), func(t testing.TB, o durabletest.Option) { durabletest.CrashEverywhere(t, w, 1, o) }},
+		"RealTime":    {durabletest.RealTime(), func(t testing.TB, o durabletest.Option) { durabletest.CrashEverywhere(t, w, 1, o) }},
+		"SignalAfter": {durabletest.SignalAfter(0, "s", 1), func(t testing.TB, o durabletest.Option) { durabletest.NewWith(t, nil, o) }},
+		"Varies":      {durabletest.Varies("s"), func(t testing.TB, o durabletest.Option) { durabletest.NewWith(t, nil, o) }},
+	} {
+		s := &spy{TB: t}
+		done := make(chan struct{})
+		go func() { // Fatalf ends the goroutine
+			defer close(done)
+			c.use(s, c.opt)
+		}()
+		<-done
+		if len(s.errors) != 1 || !strings.Contains(s.errors[0], name+" is an option of ") {
+			t.Errorf("%s: %q", name, s.errors)
+		}
+	}
+}
+
+// What stands for a step's function may answer as much as Config.MaxPayload allows.
+func TestLargeStub(t *testing.T) {
+	t.Parallel()
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		s, err := c.Step("big", func(context.Context) (string, error) { return "", nil })
+		return len(s), err
+	})
+	e := durabletest.NewWith(t, []durable.Definition{w},
+		durabletest.Configure(func(c *durable.Config) { c.MaxPayload = 8 << 20 }),
+		durabletest.Stub("big", func(context.Context) (string, error) { return strings.Repeat("x", 5<<20), nil }))
+	if got, err := w.Call(quickly(t), e.Engine, 0); got != 5<<20 || err != nil {
 		t.Errorf("got %d, %v", got, err)
 	}
 }

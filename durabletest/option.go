@@ -1,6 +1,7 @@
 package durabletest
 
 import (
+	"testing"
 	"time"
 
 	"github.com/seed8ec063be/durable"
@@ -23,7 +24,11 @@ type settings struct {
 	replacers []*Replacement
 	signals   []signal
 	varies    []string
+	limited   []limited // options that were given
 }
+
+// limited is an option that only one function knows.
+type limited struct{ option, to string }
 
 type signal struct {
 	after   time.Duration
@@ -31,19 +36,39 @@ type signal struct {
 	payload any
 }
 
-func newSettings(opts []Option) *settings {
+// newSettings takes the options of the function called of. One that is another's fails the test:
+// it would do nothing.
+func newSettings(t testing.TB, of string, opts []Option) *settings {
+	t.Helper()
 	s := &settings{start: time.Now()}
 	for _, o := range opts {
 		o.apply(s)
 	}
+	for _, l := range s.limited {
+		if l.to != of {
+			t.Fatalf("durabletest: %s is an option of %s, and %s does nothing with it: leave it out", l.option, l.to, of)
+		}
+	}
 	return s
 }
 
+func (s *settings) limit(option, to string) { s.limited = append(s.limited, limited{option, to}) }
+
 // On uses this database, such as Postgres(t), in place of a temporary file. NewWith only.
-func On(s durable.Store) Option { return option(func(set *settings) { set.store = s }) }
+func On(s durable.Store) Option {
+	return option(func(set *settings) {
+		set.store = s
+		set.limit("On", "NewWith")
+	})
+}
 
 // RealTime leaves the engine the database's clock. NewWith only.
-func RealTime() Option { return option(func(set *settings) { set.real = true }) }
+func RealTime() Option {
+	return option(func(set *settings) {
+		set.real = true
+		set.limit("RealTime", "NewWith")
+	})
+}
 
 // At has the clock begin at t, in place of the present.
 func At(t time.Time) Option { return option(func(set *settings) { set.start = t }) }
@@ -61,12 +86,18 @@ func With(workflows ...durable.Definition) Option {
 // SignalAfter sends a signal to the run when d has passed since its start, as seen by its
 // clock, and nothing else is to be done at that time. CrashEverywhere only.
 func SignalAfter(d time.Duration, name string, payload any) Option {
-	return option(func(set *settings) { set.signals = append(set.signals, signal{d, name, payload}) })
+	return option(func(set *settings) {
+		set.signals = append(set.signals, signal{d, name, payload})
+		set.limit("SignalAfter", "CrashEverywhere")
+	})
 }
 
 // Varies names steps whose functions rightly answer something else each time, such as a
 // new ID or the time. CrashEverywhere then goes on, everywhere, with what they answered the first
 // time. Names are those of Stub.
 func Varies(names ...string) Option {
-	return option(func(set *settings) { set.varies = append(set.varies, names...) })
+	return option(func(set *settings) {
+		set.varies = append(set.varies, names...)
+		set.limit("Varies", "CrashEverywhere")
+	})
 }

@@ -72,7 +72,7 @@ func (p *replay) came(n *node) bool {
 
 func replayed(t testing.TB, w durable.Definition, x *durable.Exported, opts []Option) (v Verdict, err error) {
 	t.Helper()
-	set := newSettings(opts)
+	set := newSettings(t, "Replay", opts)
 	s, remove, err := new(template).open()
 	if err != nil {
 		return v, err

@@ -1,5 +1,6 @@
-// Package faults does to the library what FAULTS.md lists, with real processes, real
-// kills and real servers, and looks whether the guarantees hold. It has tests only.
+// Package faults breaks things on purpose, with real processes, real kills and real
+// servers, and looks whether the guarantees hold. It has tests only. TestRowNN is one
+// kind of fault; what it is stands above it.
 //
 // A worker is this test binary executed again (see job): it opens the store it is
 // given, plays one scenario, and reports by lines on its standard output. What steps

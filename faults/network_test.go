@@ -300,7 +300,7 @@ func takeover(t *testing.T, l ledger, first int, cutAt time.Time) (acked int, to
 
 // oneOwnerAtATime asserts that, of the steps of each run, none was written by an epoch
 // before that of an earlier step, and that no step ran again that was acknowledged. One
-// exception is DESIGN's own: what was in flight while the other worker claimed the run, so
+// exception is the fence's own: what was in flight while the other worker claimed the run, so
 // its first step there at most. These it answers.
 func oneOwnerAtATime(t *testing.T, db database, l ledger) (inFlight int) {
 	t.Helper()

@@ -185,7 +185,7 @@ func TestBadValueUndoesTheWholeFlush(t *testing.T) {
 	}
 }
 
-// TestHostileDefaults is row 16 of FAULTS.md: what the database defaults to is for users.
+// TestHostileDefaults is Row 16 of package faults, at the store: what the database defaults to is for users.
 func TestHostileDefaults(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// TestExhaustedPoolKeepsLeases is row 15 of FAULTS.md.
+// TestExhaustedPoolKeepsLeases is Row 15 of package faults, at the store.
 func TestExhaustedPoolKeepsLeases(t *testing.T) {
 	s := open(t, "cache_statement")
 	for range s.user.Config().MaxConns {

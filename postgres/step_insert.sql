@@ -4,7 +4,8 @@
 --
 -- The fence is the lateral join: no row comes out of a run that is not running (2)
 -- at the writer's epoch. What was asked of the run (control) fences only a first try (not
--- anyway), so that the writer hears of it. It takes no lock, see DESIGN section 5. OFFSET 0 keeps it
+-- anyway), so that the writer hears of it. It takes no lock: a process that lost
+-- the run can so write for the flight time of one statement, which a takeover waits for. OFFSET 0 keeps it
 -- a probe per item; flattened into a join it was once planned as a scan of all runs.
 --
 -- Columns of a fixed width are read out of their arrays at place i, which is one look; only

@@ -17,7 +17,7 @@ import (
 
 // OpenError says why a file cannot be used as a store, and what to do about it.
 // errors.As finds it in what Open answers; for a schema that does not fit, Open
-// answers store.ErrSchema instead.
+// answers durable.ErrSchema instead.
 type OpenError struct {
 	Path    string // as it was given
 	Problem string

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -35,6 +36,15 @@ func TestBadPaths(t *testing.T) {
 			t.Errorf("%q: %+v", path, typed)
 		}
 		t.Log(err)
+	}
+}
+
+// A wait of less than nothing is refused.
+func TestNegativePatience(t *testing.T) {
+	s, err := Open(filepath.Join(t.TempDir(), "x.db"), Patience(-time.Second))
+	var typed *OpenError
+	if !errors.As(err, &typed) || s != nil || !strings.Contains(err.Error(), "-1s") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -35,7 +35,7 @@ func Synchronous(d Durability) Option { return func(o *options) { o.synchronous 
 
 // Patience is how long a call waits, within its context, while another process
 // holds a lock on the file, before it answers that the database is not available.
-// The default is ten seconds.
+// The default is ten seconds; zero waits for nobody. Open refuses less.
 func Patience(d time.Duration) Option { return func(o *options) { o.patience = d } }
 
 // WithoutMigrations refuses a file whose schema is not the one this code needs,

@@ -35,6 +35,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,11 +73,14 @@ type Store struct {
 // not a URI, and no character in it is special. The caller closes the store.
 //
 // A file that cannot be used is answered with an *OpenError, or with an error
-// wrapping store.ErrSchema if its schema does not fit this version of the code.
+// wrapping durable.ErrSchema if its schema does not fit this version of the code.
 func Open(path string, opts ...Option) (*Store, error) {
 	o := defaults()
 	for _, opt := range opts {
 		opt(&o)
+	}
+	if o.patience < 0 {
+		return nil, &OpenError{Path: path, Problem: fmt.Sprintf("Patience is %v", o.patience), Fix: "make it zero or more"}
 	}
 	located, err := locate(path)
 	if err != nil {
@@ -143,7 +147,7 @@ func (s *Store) Name() string { return "sqlite" }
 func (s *Store) Serial() {}
 
 // Close implements store.Store. Calls under way end as they would have; those
-// that begin later are answered with store.ErrClosed. Closing again is harmless.
+// that begin later are answered with durable.ErrClosed. Closing again is harmless.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	again := s.closed.Swap(true)

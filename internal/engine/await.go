@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -19,20 +20,26 @@ const (
 	oneLook   = 10 * time.Second // bounds one Get
 )
 
+// end is what became of a run that is waited for: nothing, if it does not exist.
+type end struct {
+	run *store.Run
+	err error // the store is closed
+}
+
 // waiters holds who waits for which run's end. A run that ends in this process is
 // delivered at once. For the others one goroutine, which lives while there are any,
 // asks the database about all of them together, more and more rarely.
 type waiters struct {
 	e       *Engine
 	mu      sync.Mutex
-	wanted  map[uuid.UUID][]chan *store.Run
+	wanted  map[uuid.UUID][]chan end
 	looking bool
 	looks   uint64
 	fresh   bell // somebody waits for what is not executed here: look soon again
 }
 
 func (w *waiters) init(e *Engine) {
-	w.e, w.wanted, w.fresh = e, make(map[uuid.UUID][]chan *store.Run), newBell()
+	w.e, w.wanted, w.fresh = e, make(map[uuid.UUID][]chan end), newBell()
 }
 
 // Await waits until the run has ended, and answers it. It answers ErrNotFound for a run
@@ -44,21 +51,21 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 }
 
 func (e *Engine) await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
-	ended := make(chan *store.Run, 1)
+	ended := make(chan end, 1)
 	e.waiters.add(id, ended)
 	defer e.waiters.remove(id, ended)
 	select {
-	case run := <-ended:
-		if run == nil {
+	case it := <-ended:
+		if it.run == nil && it.err == nil {
 			return nil, fmt.Errorf("%w: there is no run %s in this database", ErrNotFound, id)
 		}
-		return run, nil
+		return it.run, it.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-func (w *waiters) add(id uuid.UUID, ended chan *store.Run) {
+func (w *waiters) add(id uuid.UUID, ended chan end) {
 	worker := w.e.worker()
 	here := worker != nil && worker.executing(id)
 	w.mu.Lock()
@@ -84,7 +91,7 @@ func (w *waiters) moved(id uuid.UUID) {
 	}
 }
 
-func (w *waiters) remove(id uuid.UUID, ended chan *store.Run) {
+func (w *waiters) remove(id uuid.UUID, ended chan end) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	left := w.wanted[id]
@@ -105,14 +112,14 @@ func (w *waiters) remove(id uuid.UUID, ended chan *store.Run) {
 }
 
 // deliver tells those who wait for the run; nil says that it does not exist.
-func (w *waiters) deliver(run *store.Run) { w.tell(run.ID, run) }
+func (w *waiters) deliver(run *store.Run) { w.tell(run.ID, end{run: run}) }
 
-func (w *waiters) tell(id uuid.UUID, run *store.Run) {
+func (w *waiters) tell(id uuid.UUID, it end) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.wanted[id] {
 		select {
-		case c <- run:
+		case c <- it:
 		default: // told already
 		}
 	}
@@ -174,12 +181,17 @@ func (w *waiters) ask(ids []uuid.UUID) {
 	ctx, cancel := context.WithTimeout(context.Background(), oneLook)
 	defer cancel()
 	runs, err := w.e.store.Get(ctx, refs)
+	if errors.Is(err, store.ErrClosed) { // for good
+		for _, id := range ids {
+			w.tell(id, end{err: err})
+		}
+	}
 	if err != nil {
 		return
 	}
 	for i, run := range runs {
 		if run == nil || run.Status.Terminal() {
-			w.tell(ids[i], run)
+			w.tell(ids[i], end{run: run})
 		}
 	}
 }

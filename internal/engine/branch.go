@@ -17,6 +17,9 @@ func (s *Scope) Sub(name string, site uintptr) (*Scope, error) {
 		return nil, err
 	}
 	full := s.prefix + name
+	if s.r.idle.nested() {
+		return nil, nestedError(s.r, full)
+	}
 	if err := s.r.useName(full, site); err != nil {
 		return nil, err
 	}
@@ -34,6 +37,9 @@ func (s *Scope) Counted(name string, site uintptr, total int) (*Scope, func(), e
 	recorded, err := s.claimName(full, store.KindMap, site)
 	if err != nil {
 		return nil, nil, err
+	}
+	if s.r.idle.nested() {
+		return nil, nil, nestedError(s.r, full)
 	}
 	sub := &Scope{r: s.r, prefix: full + separator, ctx: s.ctx, work: s.work, undo: s.undo}
 	if recorded != nil || total == 0 {

@@ -96,7 +96,7 @@ func (c *clock) until(t time.Time) time.Duration {
 	if r := c.last.Load(); r != nil {
 		doubt = r.doubt(time.Now())
 	}
-	return max(0, t.Sub(c.now())+doubt)
+	return max(0, min(t.Sub(c.now()), math.MaxInt64-doubt)+doubt) // Sub stops at 292 years
 }
 
 // at calls f, which does not block, once t has come.

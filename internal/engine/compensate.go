@@ -26,6 +26,9 @@ func (s *Scope) Compensate(spec *Spec) error {
 	}
 	r := s.r
 	name := s.prefix + spec.Name
+	if r.idle.nested() {
+		return nestedError(r, name)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.use(name, spec.Site); err != nil {

@@ -241,6 +241,9 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 
 // Get answers the run that ref names, or ErrNotFound.
 func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
+	if err := CheckRef(ref); err != nil {
+		return nil, err
+	}
 	found, err := e.store.Get(ctx, []store.Ref{{Text: ref}})
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", ref, err)

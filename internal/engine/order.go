@@ -58,6 +58,15 @@ func (e *Engine) Order(ctx context.Context, o *store.Order) error {
 	return nil
 }
 
+// CheckRef answers ErrNotFound for a text by which no run can be addressed, and which a database
+// would refuse.
+func CheckRef(ref string) error {
+	if CheckText("ID", ref) != nil {
+		return notFound(ref)
+	}
+	return nil
+}
+
 func notFound(ref string) error {
 	return fmt.Errorf("%w: there is no run %q in this database", ErrNotFound, ref)
 }

@@ -141,7 +141,7 @@ func (w *receiving) timeIsOver(row *store.Step) error {
 	case TimeoutGoesOn:
 		row.Status, row.Output = store.StepCompleted, w.spec.Value
 	case TimeoutEscalates:
-		id := w.r.row.ID.String() + ":" + Shown(w.name)
+		id := w.r.row.ID.String() + ":" + unique(w.name)
 		if err := w.spec.Escalate(w.r.durable, w.r.e, id); err != nil {
 			w.r.logger().Error("a wait could not be escalated; it goes on", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
 		}

@@ -77,6 +77,14 @@ func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
 // Shown is a name as people see it.
 func Shown(name string) string { return strings.ReplaceAll(name, separator, "/") }
 
+// Full is the name, in this scope, as people see it.
+func (s *Scope) Full(name string) string { return Shown(s.prefix + name) }
+
+// unique is a name as a text that no other has: a slash of the user's own is told from a scope's.
+func unique(name string) string { return uniquely.Replace(name) }
+
+var uniquely = strings.NewReplacer("%", "%25", "/", "%2F", separator, "/")
+
 // CheckName answers ErrInvalidName unless the text can be a name: valid UTF-8
 // without control characters, not empty, at most MaxName bytes.
 func CheckName(what, name string) error {

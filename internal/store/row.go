@@ -9,7 +9,7 @@ import (
 // Status is the state of a run. The numbers are stored.
 type Status int16
 
-// The states of a run, DESIGN section 7.
+// The states of a run: pending, running, waiting and pending again, until it ends.
 const (
 	Pending   Status = 1 // claimable at wake_at
 	Running   Status = 2 // owned; wake_at is the lease's expiry

@@ -317,3 +317,21 @@ func TestPauseWhileChildrenStart(t *testing.T) {
 		}
 	})
 }
+
+// J
+func TestChildHandleOfABranch(t *testing.T) {
+	s := openStore(t)
+	child := durable.Define("child", func(c *durable.Ctx, n int) (int, error) { return 2 * n, c.Sleep("s", 50*time.Millisecond) })
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		started := c.Go("b", func(c *durable.Ctx) (*durable.Child[int], error) { return c.StartChild("c", child, 21) })
+		h, err := started.Wait()
+		if err != nil {
+			return 0, err
+		}
+		return h.Wait()
+	})
+	e := engineOn(t, s, w, child)
+	if got, err := w.Call(within(t), e, 0, durable.ID("a")); got != 42 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+}

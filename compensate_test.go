@@ -3,6 +3,8 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,5 +59,146 @@ func TestCompensationThatFails(t *testing.T) {
 	})
 	if !errors.Is(err, errDeclined) || !errors.Is(err, durable.ErrCompensation) || tries.Load() != 3 || other.Load() != 1 {
 		t.Errorf("got %v after %d tries, the other ran %d times", err, tries.Load(), other.Load())
+	}
+}
+
+// E1, E2
+func TestCompensationBackoffSpins(t *testing.T) {
+	for name, cancelled := range map[string]bool{"timeout": false, "cancel": true} {
+		t.Run(name, func(t *testing.T) {
+			s := openStore(t)
+			held := make(chan struct{}, 100)
+			w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+				if err := c.Compensate("undo", func(ctx context.Context) error {
+					if durable.Attempt(ctx) == 1 {
+						return errDeclined
+					}
+					return nil
+				}, durable.Retry(durable.Fixed(2*time.Second, 3))); err != nil {
+					return 0, err
+				}
+				return 0, c.Do("hold", func(ctx context.Context) error {
+					held <- struct{}{}
+					<-ctx.Done()
+					return ctx.Err()
+				})
+			})
+			e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: 100 * time.Millisecond})
+			running(t, e)
+			d := 300 * time.Millisecond
+			if cancelled {
+				d = time.Hour
+			}
+			run, err := w.Start(within(t), e, 0, durable.ID("a"), durable.Timeout(d))
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-held
+			if cancelled {
+				if _, err := e.Cancel(within(t), "a"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err = run.Result(within(t))
+			t.Log(err)
+			info, err := e.Get(within(t), "a")
+			if err != nil || info.Epoch > 10 {
+				t.Errorf("it was claimed %d times while one compensation waited 2 s for its second attempt", info.Epoch)
+			}
+		})
+	}
+}
+
+// S
+func TestGoexitInCompensation(t *testing.T) {
+	s := openStore(t)
+	var calls atomic.Int32
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		if err := c.Compensate("undo", func(context.Context) error { calls.Add(1); runtime.Goexit(); return nil }); err != nil {
+			return 0, err
+		}
+		return 0, errDeclined
+	})
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Lease: 300 * time.Millisecond})
+	running(t, e)
+	run, err := w.Start(within(t), e, 0, durable.ID("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := run.Result(ctx); !errors.Is(err, durable.ErrCompensation) {
+		info, _ := e.Get(t.Context(), "a")
+		t.Errorf("%v; it is %s (%s) after %d calls and %d crashes", err, info.Status, info.Reason, calls.Load(), info.Crashes)
+	}
+}
+
+// P
+func TestCancelWaitsForATimedStep(t *testing.T) {
+	for name, opts := range map[string][]durable.StepOption{"untimed": nil, "timed": {durable.AttemptTimeout(time.Minute)}} {
+		t.Run(name, func(t *testing.T) {
+			s := openStore(t)
+			entered, release, undone := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			var charged, early atomic.Bool
+			w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+				if err := c.Compensate("refund", func(context.Context) error {
+					early.Store(!charged.Load())
+					close(undone)
+					return nil
+				}); err != nil {
+					return 0, err
+				}
+				return 0, c.Do("charge", func(context.Context) error {
+					close(entered)
+					<-release // a call that cannot be called back
+					charged.Store(true)
+					return nil
+				}, opts...)
+			})
+			e := engineOn(t, s, w)
+			running(t, e)
+			run, err := w.Start(within(t), e, 0, durable.ID("a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-entered
+			if _, err := e.Cancel(within(t), "a"); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-undone:
+			case <-time.After(time.Second):
+			}
+			close(release)
+			_, _ = run.Result(within(t))
+			if early.Load() {
+				t.Error("the refund was made while the charge was still on its way, which then took effect")
+			}
+			history, err := e.History(within(t), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range history {
+				if c.Name == "charge" && c.Status == "completed" {
+					return
+				}
+			}
+			t.Errorf("the charge is not recorded: %+v", history)
+		})
+	}
+}
+
+// R
+func TestCallInsideACompensation(t *testing.T) {
+	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		if err := c.Compensate("undo", func(context.Context) error {
+			return c.Do("inner", func(context.Context) error { return nil })
+		}); err != nil {
+			return 0, err
+		}
+		return 0, errDeclined
+	})
+	if err == nil || strings.Contains(err.Error(), "suspended") {
+		t.Errorf("the error misleads: %v", err)
 	}
 }

@@ -72,7 +72,12 @@
 //
 // When a run must leave (its process drains, its lease is lost, it is paused, it waits for long), the
 // Ctx ends, and every durable call answers ErrSuspended. Return it. Whatever the function
-// returns then is ignored; the run goes on elsewhere, or later.
+// returns then is ignored; the run goes on elsewhere, or later. Wait for goroutines of your own
+// before you return: what they still do then is not recorded.
+//
+// A run waits for long when nothing that can be seen goes on in it. Code between two durable calls
+// cannot be seen: put what takes longer than a tenth of a second, while another goroutine waits, into
+// a step. A run that has left too early comes back, but only after Config.ParkAfter.
 //
 // # Errors
 //

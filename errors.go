@@ -230,7 +230,7 @@ func sentinels(codes []string) []error {
 
 // failureOf is the recorded form of an error that user code returned.
 func failureOf(err error) *engine.Failure {
-	f := &engine.Failure{Message: err.Error(), Type: fmt.Sprintf("%T", err)}
+	f := &engine.Failure{Message: err.Error(), Type: fmt.Sprintf("%T", err), Suspended: errors.Is(err, ErrSuspended)}
 	var permanent *permanentError
 	if errors.As(err, &permanent) {
 		f.Permanent = true

@@ -51,8 +51,7 @@ func (f *Future[T]) end(value T, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.value, f.err = value, err
-	close(f.done)
-	f.stop() // nothing of it is left to stop, but the contexts
+	close(f.done) // its contexts stay: a handle of a child that it has started may be waited by
 	for _, tell := range f.watchers {
 		tell()
 	}

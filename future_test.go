@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"encoding/json/v2"
 	"errors"
 	"fmt"
 	"reflect"
@@ -306,4 +307,48 @@ func awaitStatus(t testing.TB, e *durable.Engine, id string, want durable.Status
 		}
 	}
 	t.Fatalf("run %q is not %s", id, want)
+}
+
+// G
+var unreadable atomic.Bool
+
+type fickle struct{ N int }
+
+func (v *fickle) UnmarshalJSON(b []byte) error {
+	if unreadable.Load() {
+		panic("the code does not read this any more")
+	}
+	type plain fickle
+	return json.Unmarshal(b, (*plain)(v))
+}
+
+func TestMapDecodePanic(t *testing.T) {
+	s := openStore(t)
+	unreadable.Store(false)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		got, err := c.Map("m", []int{1, 2}, func(_ context.Context, i int) (fickle, error) { return fickle{i}, nil })
+		if err != nil {
+			return 0, err
+		}
+		if _, err := c.Receive[int]("go"); err != nil {
+			return 0, err
+		}
+		return got[0].N + got[1].N, nil
+	})
+	e := engineOn(t, s, w)
+	running(t, e)
+	run, err := w.Start(within(t), e, 0, durable.ID("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !becomes(t, e, "a", durable.StatusWaiting, 5*time.Second) {
+		t.Fatal("it stays in memory")
+	}
+	unreadable.Store(true)
+	if err := e.Signal(within(t), "a", "go", 1); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := run.Result(within(t)); err == nil && got != 3 {
+		t.Errorf("got %d, %v; want 3, or an error", got, err)
+	}
 }

@@ -68,17 +68,21 @@ type mapping[In, Out any] struct {
 func (m *mapping[In, Out]) run() ([]Out, error) {
 	var working sync.WaitGroup
 	for range min(m.o.parallel, len(m.items)) {
+		i := 0
 		working.Add(1)
 		m.c.scope.Go(func() {
-			defer working.Done()
 			for !m.stop.Load() {
-				i := int(m.next.Add(1)) - 1
-				if i >= len(m.items) {
-					return
+				if i = int(m.next.Add(1)) - 1; i >= len(m.items) {
+					break
 				}
 				m.do(i)
 			}
-		}, func(*engine.Failure) {}) // what fn does wrong is its step's
+			working.Done()
+		}, func(f *engine.Failure) { // what fn does wrong is its step's; a record's decoding may panic
+			m.errs[i] = stepError(m.c.scope.Full(m.names[i]), f)
+			m.stop.Store(true)
+			working.Done()
+		})
 	}
 	working.Wait()
 	for _, err := range m.errs {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 func signal(t testing.TB, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) {
@@ -319,4 +321,80 @@ func TestSignalAgainstTimeout(t *testing.T) {
 			t.Errorf("got %v", counts)
 		}
 	})
+}
+
+// F
+type flakyGet struct {
+	durable.Store
+	fail atomic.Bool
+}
+
+func (s *flakyGet) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
+	if len(refs) == 1 && refs[0].Text == "boss" && s.fail.Swap(false) {
+		return nil, store.ErrUnavailable
+	}
+	return s.Store.Get(ctx, refs)
+}
+
+func TestEscalationIsLost(t *testing.T) {
+	s := &flakyGet{Store: openStore(t)}
+	boss := durable.Define("boss", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("late") })
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		return c.Receive[int]("go", durable.Within(50*time.Millisecond), durable.ElseSignal("boss", "late", 7))
+	})
+	e := engineOn(t, s, w, boss)
+	running(t, e)
+	b, err := boss.Start(within(t), e, 0, durable.ID("boss"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.fail.Store(true) // the connection breaks once
+	if _, err := w.Start(within(t), e, 0, durable.ID("a")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	if got, err := b.Result(ctx); got != 7 || err != nil {
+		t.Errorf("got %d, %v: nobody was told", got, err)
+	}
+}
+
+// D
+type heldCommit struct {
+	durable.Store
+	hold  chan struct{}
+	begun chan struct{}
+	on    atomic.Bool
+}
+
+func (s *heldCommit) Commit(ctx context.Context, b *store.Batch) error {
+	if len(b.Signals) > 0 && s.on.Swap(false) {
+		close(s.begun)
+		<-s.hold
+		for range 1000 { // beside the sender, who has left
+			b.Signals[0].Outcome = store.Written
+			runtime.Gosched()
+		}
+	}
+	return s.Store.Commit(ctx, b)
+}
+
+func TestSignalRace(t *testing.T) {
+	s := &heldCommit{Store: openStore(t), hold: make(chan struct{}), begun: make(chan struct{})}
+	w := durable.Define("w", double)
+	e := engineOn(t, s)
+	if _, err := w.Start(within(t), e, 0, durable.ID("a"), durable.Delay(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	s.on.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	var sent sync.WaitGroup
+	sent.Go(func() { _ = e.Signal(ctx, "a", "go", 1) })
+	<-s.begun
+	close(s.hold)
+	cancel()
+	sent.Wait()
+	if err := e.Signal(within(t), "a", "go", 1); err != nil {
+		t.Fatal(err)
+	}
 }

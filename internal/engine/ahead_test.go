@@ -229,3 +229,24 @@ func TestRoomAhead(t *testing.T) {
 		}
 	}
 }
+
+// I
+func TestReplacedRunIsToldOfItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t)
+		old := c.run("first")
+		row := old.row
+		row.Epoch++ // its lease has expired, and this process has claimed it again
+		c.w.takePlaces(1)
+		c.w.enter(row, nil, 0, true)
+		synctest.Wait()
+		<-time.After(time.Hour) // any number of renewals
+		if old.hard.Err() == nil {
+			t.Error("steps of the ownership that was lost go on: their contexts have not ended")
+		}
+		old.lose()
+		synctest.Wait()
+		c.ends(t)
+	})
+	_ = store.Pending
+}

@@ -79,6 +79,8 @@ func (t *task) try() (tried, error) {
 		got = tried{failure: t.timedOut(limit)}
 	} else if timed {
 		got = t.callWithin(parent, limit)
+	} else if t.s.undo {
+		got = t.callApart(&attemptContext{parent, t})
 	} else {
 		got = t.callHere(&attemptContext{parent, t})
 	}
@@ -95,7 +97,7 @@ func (t *task) try() (tried, error) {
 	// A function that failed because its process or its lease ended, or because the run
 	// is cancelled, did not fail: the next owner tries again. One that succeeded all the
 	// same is recorded.
-	if got.failure != nil && t.s.work.Err() != nil {
+	if got.failure != nil && (t.s.work.Err() != nil || got.failure.Suspended && t.r.gone()) {
 		return tried{}, t.interruption()
 	}
 	return got, nil
@@ -113,7 +115,7 @@ func (t *task) interruption() error {
 func (t *task) limit() (time.Duration, bool) {
 	limit := t.spec.AttemptTimeout
 	timed := limit > 0
-	if t.spec.TotalTimeout > 0 {
+	if t.spec.TotalTimeout > 0 && !t.unknown { // what happened is asked however late it is
 		left := t.first.Add(t.spec.TotalTimeout).Sub(t.r.e.clock.now())
 		if !timed || left < limit {
 			limit, timed = left, true
@@ -140,6 +142,17 @@ func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 	case got := <-results:
 		return t.judge(ctx, got, limit)
 	case <-ctx.Done():
+	}
+	if !errors.Is(context.Cause(ctx), errAttemptTimeout) { // the run is to end: within its own time the attempt is let finish
+		end, _ := ctx.Deadline()
+		rest := time.NewTimer(time.Until(end))
+		defer rest.Stop()
+		select {
+		case got := <-results:
+			return t.judge(ctx, got, limit)
+		case <-rest.C:
+		case <-t.r.hard.Done():
+		}
 	}
 	late := time.NewTimer(overtime)
 	defer late.Stop()
@@ -191,6 +204,18 @@ func (t *task) callHere(ctx *attemptContext) tried {
 	got := t.call(ctx)
 	returned = true
 	return got
+}
+
+// callApart calls a compensation in a goroutine of its own: runtime.Goexit in it must not end
+// the one that brings the run to its end.
+func (t *task) callApart(ctx *attemptContext) tried {
+	results := make(chan tried, 1)
+	go func() {
+		got := tried{failure: t.goexit()}
+		defer func() { results <- got }()
+		got = t.call(ctx)
+	}()
+	return <-results
 }
 
 // call runs the user's function once, and turns a panic into a failed attempt.
@@ -258,6 +283,10 @@ func (t *task) verify(ctx context.Context) tried {
 		return tried{failure: unknown}
 	case happened:
 		return tried{out: out}
+	case t.spec.TotalTimeout > 0 && t.r.e.clock.now().After(t.first.Add(t.spec.TotalTimeout)):
+		return tried{failure: t.timedOut(0)}
+	case t.spec.Transact != nil:
+		return t.transact(ctx)
 	}
 	out, failure = t.spec.Attempt(ctx)
 	return tried{out: out, failure: failure}

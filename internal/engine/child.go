@@ -84,7 +84,7 @@ func (c *Child) start(q StartRequest) error {
 		err := r.e.journal.Child(r.durable, start, step)
 		return start.Outcome, err
 	})
-	if !own || err != nil || start.Outcome != store.Written {
+	if !own || err != nil || start.Outcome != store.Written || step.Outcome != store.Written {
 		w.release(slots, 0)
 	}
 	switch {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -48,5 +49,24 @@ func TestTheBetterReadingStays(t *testing.T) {
 		if taken := k.last.Load() != first; taken != c.taken {
 			t.Errorf("%s: taken %v, want %v", what, taken, c.taken)
 		}
+	}
+}
+
+// N
+func TestUntilOverflow(t *testing.T) {
+	var c clock
+	c.set(time.Now(), time.Now().Add(-time.Millisecond))
+	for _, due := range []time.Time{time.Now().Add(math.MaxInt64), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)} {
+		if d := c.until(due); d == 0 {
+			t.Errorf("it is nothing until %v", due)
+		}
+	}
+}
+
+// AG
+func TestOverdueAfterOverflow(t *testing.T) {
+	r := &run{e: &Engine{cfg: Config{ParkAfter: math.MaxInt64}}}
+	if d := r.overdueAfter(); d < time.Hour {
+		t.Errorf("with the longest ParkAfter a function has %v to return", d)
 	}
 }

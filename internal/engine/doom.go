@@ -41,6 +41,13 @@ func (r *run) doom(d doom) {
 	}
 }
 
+// isDoomed reports whether the run must end.
+func (r *run) isDoomed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.doomed != nil
+}
+
 // asked does what was asked of the run.
 func (r *run) asked(bits store.Bits) {
 	switch {

@@ -32,6 +32,8 @@ type Failure struct {
 	Stack     string   `json:"stack,omitempty"` // of a panic
 	Permanent bool     `json:"permanent,omitzero"`
 
+	Suspended bool `json:"-"` // it is ErrSuspended, which a step's function met in a call of its run
+
 	// Of a child that did not complete.
 	Run      string `json:"run,omitempty"` // its UUID
 	Workflow string `json:"workflow,omitempty"`

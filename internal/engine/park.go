@@ -20,8 +20,9 @@ const (
 type idle struct {
 	r       *run
 	mu      sync.Mutex
-	active  int  // durable calls that execute or write
-	crowded bool // it has done two things at once
+	active  int           // durable calls that execute or write
+	longer  time.Duration // to settle than others
+	crowded bool          // it has done two things at once
 	waits   map[*wait]struct{}
 	timer   *time.Timer
 	stopped bool
@@ -65,6 +66,7 @@ func (i *idle) watch() {
 	if i.crowded {
 		after = settle
 	}
+	after = max(after, i.longer)
 	i.timer = time.AfterFunc(min(after, i.r.e.cfg.ParkAfter), i.park)
 }
 
@@ -83,6 +85,9 @@ func (i *idle) park() {
 		}
 	}
 	i.mu.Unlock()
+	if i.r.isDoomed() {
+		return // a compensation waits for its next attempt: with its cancel, or its time over, the run would be due again at once
+	}
 	if first.IsZero() || i.r.e.clock.until(first) > i.r.e.cfg.ParkAfter {
 		i.r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: first})
 	}
@@ -106,6 +111,7 @@ func (i *idle) enter(due time.Time) *wait {
 func (i *idle) leave(w *wait) {
 	i.mu.Lock()
 	delete(i.waits, w)
+	i.watch() // it may have been what kept the others in memory
 	i.mu.Unlock()
 }
 

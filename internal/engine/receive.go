@@ -142,7 +142,13 @@ func (w *receiving) timeIsOver(row *store.Step) error {
 		row.Status, row.Output = store.StepCompleted, w.spec.Value
 	case TimeoutEscalates:
 		id := w.r.row.ID.String() + ":" + unique(w.name)
-		if err := w.spec.Escalate(w.r.durable, w.r.e, id); err != nil {
+		err := w.spec.Escalate(w.r.durable, w.r.e, id)
+		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, journal.ErrClosed) {
+			w.r.logger().Error("a wait could not be escalated; the run leaves this process, and another execution does it", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
+			w.r.lose()
+			return ErrSuspended
+		}
+		if err != nil {
 			w.r.logger().Error("a wait could not be escalated; it goes on", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
 		}
 		row.Attempt++

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"runtime/debug"
 	"sync"
@@ -55,6 +56,7 @@ type run struct {
 	suspended *suspension
 	doomed    *doom
 	returned  bool                    // the workflow function has returned
+	joined    bool                    // and so have its branches
 	exited    *Failure                // a step left by runtime.Goexit: the run cannot go on
 	undos     []undo                  // registered compensations, in order, that were not executed yet
 	endUndo   context.CancelCauseFunc // of what they are called with, a child of hard; nil: none was yet
@@ -62,6 +64,7 @@ type run struct {
 	children  map[string]struct{}     // names of children that may still run
 	told      chan struct{}           // closed at the next news; nil: nobody waits for any
 	idle      idle
+	refusals  refusals
 	overdue   *time.Timer // of the function's return
 	deadline  Timer
 }
@@ -159,12 +162,15 @@ func (r *run) conclude(output []byte, failure *Failure) {
 	if r.exited != nil {
 		failure = r.exited
 	}
+	r.mu.Unlock()
+	r.endCtx(errEnded)
+	r.branches.Wait() // their calls answer ErrSuspended; steps that run are let finish
+	r.mu.Lock()
+	r.joined = true
 	if r.overdue != nil {
 		r.overdue.Stop()
 	}
 	r.mu.Unlock()
-	r.endCtx(errEnded)
-	r.branches.Wait() // their calls answer ErrSuspended; steps that run are let finish
 	if r.leaving() == nil {
 		r.end(output, failure)
 	}
@@ -197,7 +203,9 @@ func (r *run) abandon(ctx context.Context) {
 
 // overdueAfter is how long a function may take to return when its run has left and none of
 // its durable calls executes.
-func (r *run) overdueAfter() time.Duration { return max(2*r.e.cfg.ParkAfter, settle) }
+func (r *run) overdueAfter() time.Duration {
+	return max(2*min(r.e.cfg.ParkAfter, math.MaxInt64/2), settle)
+}
 
 // giveUp reports a function that does not return although its run has left, and writes
 // what the suspension asks for, so that others can go on with the run. Its slot stays taken
@@ -205,7 +213,7 @@ func (r *run) overdueAfter() time.Duration { return max(2*r.e.cfg.ParkAfter, set
 // there are.
 func (r *run) giveUp() {
 	r.mu.Lock()
-	s, back := r.suspended, r.returned
+	s, back := r.suspended, r.joined
 	if !back && r.idle.executing() {
 		r.overdue.Reset(r.overdueAfter())
 		back = true
@@ -297,8 +305,10 @@ func (r *run) part(ctx context.Context, s *suspension) {
 		r.w.hearing.RLock()
 		defer r.w.hearing.RUnlock()
 		w = r.parting(s)
-		err := r.e.journal.Run(ctx, w)
-		return w.Outcome, err
+		if err := r.e.journal.Run(ctx, w); err != nil {
+			return 0, err // the journal may have the write still
+		}
+		return w.Outcome, nil
 	})
 	if err != nil {
 		r.logger().Warn("a lease could not be given back; it expires by itself", telemetry.KeyError, err)
@@ -315,6 +325,9 @@ func (r *run) part(ctx context.Context, s *suspension) {
 func (r *run) parting(s *suspension) *store.RunWrite {
 	now := r.e.clock.now()
 	w := &store.RunWrite{ID: r.row.ID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}
+	if away, early := r.hasty(s); early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {
+		w.WakeAt = now.Add(away)
+	}
 	switch limit := r.row.Deadline; {
 	case s.status == store.Pending:
 		w.WakeAt = now
@@ -339,7 +352,7 @@ func (r *run) suspend(s suspension) {
 	first := r.suspended == nil
 	if first {
 		r.suspended = &s
-		if !r.returned {
+		if !r.joined {
 			r.overdue = time.AfterFunc(r.overdueAfter(), r.giveUp)
 		}
 	}

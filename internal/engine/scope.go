@@ -39,7 +39,11 @@ func (s *Scope) Context() context.Context { return s.ctx }
 func (s *Scope) left() error {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	return s.out()
+	err := s.out()
+	if err == ErrSuspended {
+		s.r.tell()
+	}
+	return err
 }
 
 // out is left with r.mu held.
@@ -162,7 +166,11 @@ func (r *run) useName(full string, site uintptr) error {
 
 // use marks the name. r.mu is held.
 func (r *run) use(full string, site uintptr) error {
+	if r.suspended == nil && r.returned && inStep() {
+		return nestedError(r, full) // inside a compensation
+	}
 	if r.suspended != nil || r.returned {
+		r.refused()
 		return ErrSuspended
 	}
 	if first, twice := r.used[full]; twice {

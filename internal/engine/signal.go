@@ -26,7 +26,12 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 	}
 	s.Run = row.ID
 	e.Stamp(s)
-	err = unlocked(ctx, func() (store.Outcome, error) { err := e.journal.Signal(ctx, s); return s.Outcome, err })
+	err = unlocked(ctx, func() (store.Outcome, error) {
+		if err := e.journal.Signal(ctx, s); err != nil {
+			return 0, err // the journal may have the signal still
+		}
+		return s.Outcome, nil
+	})
 	if err != nil {
 		return fmt.Errorf("signal run %q: %w", ref, err)
 	}

@@ -40,10 +40,11 @@ type worker struct {
 	mu      sync.Mutex
 	suspect *run // see suspect.go
 	runs    map[uuid.UUID]*run
-	slots   int    // taken: by runs, and by starts and claims under way
-	queued  []*run // claimed ahead, and wait for a slot; see ahead.go
-	ahead   int    // places ahead that are taken: by those, by claims under way, and by runs that leave
-	open    bool   // new runs are taken
+	early   map[uuid.UUID]int // how often runs were parked too early; see refused.go
+	slots   int               // taken: by runs, and by starts and claims under way
+	queued  []*run            // claimed ahead, and wait for a slot; see ahead.go
+	ahead   int               // places ahead that are taken: by those, by claims under way, and by runs that leave
+	open    bool              // new runs are taken
 	empty   chan struct{}
 
 	turnover turnover
@@ -54,7 +55,7 @@ func newWorker(e *Engine) *worker {
 	w := &worker{
 		e: e, id: store.NewID(0), ctx: ctx, kill: kill,
 		hints: newBell(), freed: newBell(), news: newBell(),
-		runs: make(map[uuid.UUID]*run), empty: make(chan struct{}),
+		runs: make(map[uuid.UUID]*run), early: make(map[uuid.UUID]int), empty: make(chan struct{}),
 	}
 	for _, d := range e.defs {
 		w.pairs = append(w.pairs, store.Pair{Queue: d.Queue, Workflow: d.Name})
@@ -181,6 +182,8 @@ func (w *worker) own(r *store.Run, now time.Time) {
 func (w *worker) enter(row store.Run, history []store.Step, late time.Duration, ahead bool) {
 	r := newRun(w, row, history)
 	w.mu.Lock()
+	before := w.runs[row.ID]
+	r.idle.longer = w.patience(row.ID)
 	w.runs[row.ID] = r
 	w.suspectIf(r)
 	if ahead {
@@ -188,6 +191,9 @@ func (w *worker) enter(row store.Run, history []store.Step, late time.Duration, 
 	}
 	open := w.open
 	w.mu.Unlock()
+	if before != nil {
+		before.lose() // nobody else would tell it
+	}
 	if !open {
 		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
 	}

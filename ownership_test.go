@@ -1,0 +1,155 @@
+package durable_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/leaktest"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/sqlite"
+)
+
+// cutOff is a store whose process is cut off from the database by the answer to the commit of a child's start.
+type cutOff struct {
+	durable.Store
+	cut  atomic.Bool
+	once atomic.Bool
+	off  chan struct{}
+}
+
+func (s *cutOff) away() error {
+	if s.cut.Load() {
+		return store.ErrUnavailable
+	}
+	return nil
+}
+
+func (s *cutOff) Commit(ctx context.Context, b *store.Batch) error {
+	if err := s.away(); err != nil {
+		return err
+	}
+	err := s.Store.Commit(ctx, b)
+	for _, start := range b.Starts {
+		if err == nil && start.Run.Parent.Valid && !s.once.Swap(true) {
+			s.cut.Store(true)
+			close(s.off)
+			return store.ErrUnavailable
+		}
+	}
+	return err
+}
+
+func (s *cutOff) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, error) {
+	if err := s.away(); err != nil {
+		return store.Pulse{}, err
+	}
+	return s.Store.Renew(ctx, h)
+}
+
+func (s *cutOff) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+	if err := s.away(); err != nil {
+		return store.Claims{}, err
+	}
+	return s.Store.Claim(ctx, q)
+}
+
+// A
+func TestChildStartLeaksItsSlot(t *testing.T) {
+	leaktest.Test(t)
+	file := filepath.Join(t.TempDir(), "durable.db")
+	open := func() durable.Store {
+		s, err := sqlite.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	child := durable.Define("child", double)
+	w := durable.Define("w", func(c *durable.Ctx, n int) (int, error) { return c.Child("c", child, n) })
+	cut := &cutOff{Store: open(), off: make(chan struct{})}
+	cfg := durable.Config{Workflows: []durable.Definition{w, child}, Lease: 300 * time.Millisecond, Grace: 3 * time.Second}
+	e1 := engineWith(t, cut, cfg)
+	stop := running(t, e1)
+	if got, err := child.Call(within(t), e1, 1); got != 2 || err != nil { // it is open
+		t.Fatal(got, err)
+	}
+	if _, err := w.Start(within(t), e1, 21, durable.ID("a")); err != nil {
+		t.Fatal(err)
+	}
+	<-cut.off
+	e2 := engineWith(t, open(), cfg)
+	running(t, e2)
+	if !becomes(t, e2, "a", durable.StatusCompleted, 10*time.Second) {
+		t.Fatal("the other process does not take over")
+	}
+	cut.cut.Store(false)
+	for ctx := within(t); e1.Stats().Active > 0; { // the parent has left e1
+		if ctx.Err() != nil {
+			t.Fatal("the run stays")
+		}
+	}
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("an engine with no run took %v to drain: a slot is not given back", took)
+	}
+}
+
+// deafRenewals is a store that fails every heartbeat once it is told to.
+type deafRenewals struct {
+	durable.Store
+	off atomic.Bool
+}
+
+func (s *deafRenewals) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, error) {
+	if s.off.Load() {
+		return store.Pulse{}, store.ErrUnavailable
+	}
+	return s.Store.Renew(ctx, h)
+}
+
+// I, through the public API: the process loses the lease and claims its own run again before its renewal loop looks.
+func TestSameProcessTakesOver(t *testing.T) {
+	s := &deafRenewals{Store: openStore(t)}
+	entered, told := make(chan struct{}, 9), make(chan struct{})
+	release := make(chan struct{})
+	var first atomic.Bool
+	first.Store(true)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		return c.Step("a", func(ctx context.Context) (int, error) {
+			entered <- struct{}{}
+			if !first.Swap(false) {
+				return 2, nil
+			}
+			select {
+			case <-ctx.Done():
+				close(told)
+			case <-release:
+			}
+			return 1, ctx.Err()
+		})
+	})
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Lease: 300 * time.Millisecond, Concurrency: 4})
+	running(t, e)
+	t.Cleanup(func() { close(release) })
+	run, err := w.Start(within(t), e, 0, durable.ID("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	s.off.Store(true)
+	if got, err := run.Result(within(t)); got != 2 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+	s.off.Store(false)
+	select {
+	case <-told:
+	case <-time.After(5 * time.Second):
+		t.Error("the run has been executed anew and has ended, and 5 s later the step of the ownership before still goes on")
+	}
+}

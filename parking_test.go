@@ -1,0 +1,178 @@
+package durable_test
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// becomes polls until the run has the status, or d is over.
+func becomes(t *testing.T, e *durable.Engine, id string, want durable.Status, d time.Duration) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		info, err := e.Get(context.Background(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Status == want {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// H
+func TestParksAfterAShortWait(t *testing.T) {
+	s := openStore(t)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		c.Go("short", func(c *durable.Ctx) (int, error) { return 0, c.Sleep("s", 500*time.Millisecond) })
+		return c.Receive[int]("go")
+	})
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Second, Concurrency: 1})
+	running(t, e)
+	if _, err := w.Start(within(t), e, 0, durable.ID("a")); err != nil {
+		t.Fatal(err)
+	}
+	if !becomes(t, e, "a", durable.StatusWaiting, 5*time.Second) {
+		t.Error("5 s after it began, a run that waits for a signal alone is still in memory, and in the only slot")
+	}
+}
+
+// M
+func TestWorkBesideAWait(t *testing.T) {
+	s := openStore(t)
+	var first atomic.Bool
+	first.Store(true)
+	compute := make(chan struct{})
+	var e *durable.Engine
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		work := c.Go("work", func(c *durable.Ctx) (int, error) {
+			if first.Swap(false) {
+				<-compute // the function's own code takes its time
+			}
+			return 0, c.Do("ask", func(ctx context.Context) error { return e.Signal(ctx, "a", "go", 7) })
+		})
+		got, err := c.Receive[int]("go")
+		if err != nil {
+			return 0, err
+		}
+		_, err = work.Wait()
+		return got, err
+	})
+	e = engineOn(t, s, w)
+	running(t, e)
+	run, err := w.Start(within(t), e, 0, durable.ID("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	becomes(t, e, "a", durable.StatusWaiting, time.Second) // it has left, or stays
+	close(compute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if got, err := run.Result(ctx); got != 7 || err != nil {
+		info, _ := e.Get(t.Context(), "a")
+		t.Errorf("got %d, %v; the run is %s, wakes at %v", got, err, info.Status, info.WakeAt)
+	}
+}
+
+// M with a plain goroutine: 5 ms
+func TestWorkBesideAWaitPlain(t *testing.T) {
+	s := openStore(t)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		go func() { _, _ = c.Receive[int]("stop early") }()
+		n := 0
+		for began := time.Now(); time.Since(began) < 50*time.Millisecond; n++ { // a computation
+			runtime.Gosched()
+		}
+		return c.Step("save", func(context.Context) (int, error) { return 1, nil })
+	})
+	e := engineOn(t, s, w)
+	running(t, e)
+	run, err := w.Start(within(t), e, 0, durable.ID("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if got, err := run.Result(ctx); got != 1 || err != nil {
+		info, _ := e.Get(t.Context(), "a")
+		t.Errorf("got %d, %v; the run is %s, wakes at %v", got, err, info.Status, info.WakeAt)
+	}
+}
+
+// Q
+func TestDeafBranchIsGivenUp(t *testing.T) {
+	s := openStore(t)
+	log := new(lines)
+	entered, release := make(chan struct{}, 9), make(chan struct{})
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		c.Go("deaf", func(*durable.Ctx) (int, error) {
+			entered <- struct{}{}
+			<-release
+			return 0, nil
+		})
+		return c.Receive[int]("go")
+	})
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	running(t, e)
+	t.Cleanup(func() { close(release) })
+	if _, err := w.Start(within(t), e, 0, durable.ID("a")); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	if _, err := e.Pause(within(t), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if !becomes(t, e, "a", durable.StatusPaused, 5*time.Second) {
+		t.Errorf("5 s after the pause it is not paused; reported: %v", strings.Contains(log.String(), "does not return"))
+	}
+}
+
+// B
+func TestSuspensionInsideAStep(t *testing.T) {
+	s := openStore(t)
+	waiting := make(chan struct{}, 10)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		f := c.Go("b", func(c *durable.Ctx) (int, error) { return c.Receive[int]("go") })
+		return c.Step("combine", func(context.Context) (int, error) {
+			waiting <- struct{}{}
+			return f.Wait()
+		})
+	})
+	e := engineOn(t, s, w)
+	running(t, e)
+	run, err := w.Start(within(t), e, 0, durable.ID("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-waiting
+	if _, err := e.Pause(within(t), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if !becomes(t, e, "a", durable.StatusPaused, 5*time.Second) {
+		t.Fatal("not paused")
+	}
+	if _, err := e.Resume(within(t), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Signal(within(t), "a", "go", 7); err != nil {
+		t.Log(err)
+	}
+	if got, err := run.Result(within(t)); got != 7 || err != nil {
+		t.Errorf("got %d, %v: a pause has failed the step for good", got, err)
+	}
+}

@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -297,6 +298,29 @@ func TestResultOfAClosedStore(t *testing.T) {
 		}
 		if _, err := w.Start(within(t), e, 1); !errors.Is(err, durable.ErrClosed) {
 			t.Errorf("a start: %v", err)
+		}
+	})
+}
+
+// Names with all their scopes have a bound, which is the same for both stores, and is met before a
+// function has taken effect.
+func TestDeepNames(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		effects := 0
+		var nest func(c *durable.Ctx, depth int) (int, error)
+		nest = func(c *durable.Ctx, depth int) (int, error) {
+			if depth == 0 {
+				return c.Step("s", func(context.Context) (int, error) { effects++; return 7, nil })
+			}
+			return c.Go(rand.Text()+strings.Repeat("x", 470), func(c *durable.Ctx) (int, error) { return nest(c, depth-1) }).Wait()
+		}
+		w := durable.Define("w", nest)
+		e := engineOn(t, s, w)
+		if got, err := w.Call(within(t), e, 4); got != 7 || err != nil || effects != 1 {
+			t.Errorf("four scopes: %d, %v", got, err)
+		}
+		if _, err := w.Call(within(t), e, 6); !errors.Is(err, durable.ErrInvalidName) || effects != 1 {
+			t.Errorf("six scopes: %v, and %d effects", err, effects)
 		}
 	})
 }

@@ -27,6 +27,7 @@ type sorted struct {
 	locks        []uuid.UUID // runs that are locked first, each once
 	again        bool        // steps are written whatever was asked of their runs
 	met          bool        // some of what is new may be there after all
+	users        bool        // it is written in a transaction of the user's
 	hints        bool        // a start becomes claimable soon, perhaps by others
 	plain        bool        // the starts are roots without tags
 	made         bool        // and none was named by its caller
@@ -215,7 +216,7 @@ func (s *Store) commit(ctx context.Context, b *store.Batch) (left []*store.Start
 // queue puts the statements of the sections that are not empty into the pipeline.
 func (s *Store) queue(batch *pgx.Batch, w *sorted) {
 	if len(w.locks) > 0 {
-		batch.Queue(s.sql.lock, lockColumns(w.locks)...)
+		batch.Queue(s.sql.lock, append(lockColumns(w.locks), !w.users)...)
 	}
 	switch {
 	case w.made && !w.met:

@@ -58,6 +58,9 @@ func kindOf(err error) error {
 	if (errors.As(err, &queued) || strings.HasPrefix(err.Error(), "failed to encode")) && !pgconn.SafeToRetry(err) && !pgconn.Timeout(err) && !broken(err) {
 		return store.ErrBadData // pgx itself could not encode a value
 	}
+	if strings.Contains(err.Error(), "message body too large") {
+		return store.ErrBadData // pgx has no type for it
+	}
 	return store.ErrUnavailable // the connection: reset, closed, cut off, timed out
 }
 

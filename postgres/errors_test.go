@@ -38,6 +38,7 @@ func TestKindsOfErrors(t *testing.T) {
 		{&pgconn.PgError{Code: "42703"}, store.ErrSchema},
 		{&pgconn.PgError{Code: "42501"}, nil},
 		{fmt.Errorf("failed to encode args[0]: no"), store.ErrBadData},
+		{errors.New("message body too large"), store.ErrBadData},
 		{io.ErrUnexpectedEOF, store.ErrUnavailable},
 		{net.ErrClosed, store.ErrUnavailable},
 		{context.DeadlineExceeded, store.ErrUnavailable}, // a timeout of pgx's own

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -126,4 +127,62 @@ func TestClaimSetsAside(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A cancel that waited on its way through a tree is told after what came true meanwhile.
+func TestEventsOfOneRunInOrder(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	root := running(uuid.New(), at)
+	begin(t, s, &store.Start{Run: root})
+	between := childOf(root.ID, "between", at)
+	begin(t, s, between)
+	last := childOf(root.ID, "last", at)
+	begin(t, s, last)
+	order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{last.Run.ID}})
+
+	holder, err := s.user.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // after a commit there is nothing to undo
+	if _, err := holder.Exec(t.Context(), "SELECT FROM durable.run WHERE id = $1 FOR UPDATE", between.Run.ID); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Order(t.Context(), &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID}, Now: at})
+	}()
+	for waits := 0; waits == 0; { // it has locked the root, and waits for the one between
+		err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: last.Run.ID, Epoch: 1, Status: store.Waiting, Now: at}}})
+	if got := row(t, s, last.Run.ID).Status; got != store.Paused {
+		t.Fatalf("the last run is %v", got)
+	}
+	if err := holder.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if got := row(t, s, last.Run.ID).Status; got != store.Cancelled {
+		t.Fatalf("the last run is %v in the end", got)
+	}
+	events, err := s.Events(t.Context(), "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []store.EventType
+	for _, e := range events {
+		if e.Run == last.Run.ID {
+			types = append(types, e.Type)
+		}
+	}
+	if len(types) != 2 || types[0] != store.EventPaused || types[1] != store.EventCancelled {
+		t.Errorf("the events of the run are %v (4 paused, 7 cancelled): it was paused, and then cancelled", types)
+	}
 }

@@ -1,7 +1,7 @@
 -- Extends leases that are still held with this epoch. A row that another transaction
 -- has locked is left out: a user's transaction that is checkpointing a step holds
 -- FOR SHARE on it, and waiting for that would cost the worker all its other leases.
--- Nobody can claim the run as long as that lock is held.
+-- Nobody can claim the run as long as that lock is held. It answers those it has extended.
 WITH free AS MATERIALIZED (
     SELECT held.shard, held.id
     FROM unnest($1::smallint[], $2::uuid[], $3::integer[]) AS held(shard, id, epoch)
@@ -14,4 +14,5 @@ WITH free AS MATERIALIZED (
 UPDATE durable.run AS r
 SET wake_at = $5::timestamptz
 FROM free
-WHERE r.shard = free.shard AND r.id = free.id;
+WHERE r.shard = free.shard AND r.id = free.id
+RETURNING r.id;

@@ -6,9 +6,10 @@
 -- batches cannot deadlock. NO KEY: a lock that keeps off updates is enough.
 --
 -- A user's transaction may hold one of them, and for long: whoever waits here keeps a
--- whole batch waiting, so patience is short, up to the end of this transaction.
+-- whole batch waiting, so patience is short, up to the end of this transaction; but not
+-- ($3) in a user's own, whose patience is the user's.
 WITH patience AS MATERIALIZED (
-    SELECT set_config('lock_timeout', '100ms', true)
+    SELECT set_config('lock_timeout', CASE WHEN $3::boolean THEN '100ms' ELSE current_setting('lock_timeout') END, true)
 )
 SELECT count(*)
 FROM patience

@@ -30,8 +30,9 @@ WITH changed AS (
       AND r.status = item.was_status AND r.epoch = item.was_epoch AND r.control = item.was_control
     RETURNING r.shard, r.id, r.status, r.owner, item.was_status
 ), told AS (
-    INSERT INTO durable.event (at, shard, type, run_id)
-    SELECT $10::timestamptz, changed.shard, changed.status, changed.id
+    INSERT INTO durable.event (at, txid, shard, type, run_id)
+    SELECT $10::timestamptz, greatest(pg_current_xact_id(), (pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1)::text::xid8),
+           changed.shard, changed.status, changed.id
     FROM changed
     WHERE changed.status >= 4 AND changed.status <> changed.was_status
 )

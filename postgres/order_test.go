@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -280,5 +281,32 @@ func TestOrderIsTriedAgain(t *testing.T) {
 	cancel()
 	if err := s.Order(ctx, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at}); !errors.Is(err, context.Canceled) {
 		t.Errorf("an order without time: %v", err)
+	}
+}
+
+// A day is 24 hours, whatever the server's time zone.
+func TestFreezeOverSummerTime(t *testing.T) {
+	s := openAt(t, with(pgtest.URL(t), "timezone=Europe/Berlin"))
+	paused := time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC) // clocks go forward on the 29th
+	due := paused.Add(30 * time.Hour)
+	run := running(uuid.New(), paused)
+	run.Deadline = due
+	begin(t, s, &store.Start{Run: run})
+	sleep := done(run.ID, "nap", paused)
+	sleep.Step.Kind, sleep.Step.NextAt = store.KindSleep, due
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{sleep}})
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: 1, Status: store.Waiting, Now: paused, WakeAt: due}}})
+	order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: paused})
+	const pause = 72 * time.Hour
+	order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}, Now: paused.Add(pause), Freeze: true})
+	history, err := s.History(t.Context(), run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := history[0].NextAt; !got.Equal(due.Add(pause)) {
+		t.Errorf("the sleep ends at %v, want %v: %v off", got, due.Add(pause), got.Sub(due.Add(pause)))
+	}
+	if got := row(t, s, run.ID).Deadline; !got.Equal(due.Add(pause)) {
+		t.Errorf("the deadline is %v, want %v: %v off", got, due.Add(pause), got.Sub(due.Add(pause)))
 	}
 }

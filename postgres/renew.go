@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,7 +14,7 @@ import (
 // Renew implements store.Store, on a connection that nothing else can occupy.
 func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, error) {
 	var pulse store.Pulse
-	extended := int64(0)
+	extended := make(map[uuid.UUID]bool, len(h.Leases))
 	w := &h.Worker
 	err := s.once(ctx, s.pulse, "renew", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.workerBeat, one(w.ID), w.Name, w.Version, w.Capacity, w.Active, instant(w.StartedAt), instant(s.presentSince(w.ID)))
@@ -26,20 +27,30 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 			return err
 		}
 		if len(h.Leases) > 0 {
-			tag, err := res.Exec()
+			err := each(res, func(rows pgx.Rows) error {
+				var id uuid.UUID
+				err := rows.Scan((*uuidValue)(&id))
+				extended[id] = true
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			extended = tag.RowsAffected()
 		}
 		return each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&pulse.Now)) })
 	})
 	if err != nil {
 		return store.Pulse{}, err
 	}
-	if extended < int64(len(h.Leases)) {
-		if pulse.Lost, err = s.lost(ctx, h); err != nil {
-			return store.Pulse{}, err
+	if len(extended) == len(h.Leases) {
+		return pulse, nil
+	}
+	if pulse.Lost, err = s.lost(ctx, h); err != nil {
+		return store.Pulse{}, err
+	}
+	for _, lease := range h.Leases {
+		if !extended[lease.Run] && !slices.Contains(pulse.Lost, lease.Run) {
+			pulse.Busy = append(pulse.Busy, lease.Run)
 		}
 	}
 	return pulse, nil

@@ -30,6 +30,7 @@ FROM (VALUES
     ('idle_in_transaction_session_timeout', '60s'),
     ('idle_session_timeout', '0'),
     ('DateStyle', 'ISO, YMD'),
+    ('TimeZone', 'UTC'), -- a day is 24 hours: order_freeze.sql adds intervals
     ('bytea_output', 'hex')
 ) AS setting(name, value)
 WHERE $2::integer = 0 OR $2::integer = pg_backend_pid();

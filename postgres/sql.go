@@ -34,7 +34,7 @@ type statements struct {
 	openSteps, maps, tags, tag                                           string
 	list, listTag, listKey, listName, tree, counts, events               string
 	attendance, listen, presenceTake, presenceNote, presenceDead         string
-	checkpoint                                                           string
+	checkpoint, checkpointHold                                           string
 	migrationLock, migrationFound, migrationVersionOf, migrationPatience string
 }
 
@@ -95,6 +95,7 @@ func load(schema string) statements {
 		presenceNote:       text("presence_note.sql"),
 		presenceDead:       text("presence_dead.sql"),
 		checkpoint:         text("checkpoint.sql"),
+		checkpointHold:     text("checkpoint_hold.sql"),
 		migrationLock:      text("migration_lock.sql"),
 		migrationPatience:  text("migration_patience.sql"),
 		migrationFound:     text("migration_found.sql"),

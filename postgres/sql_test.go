@@ -215,7 +215,7 @@ func TestTablesDistribute(t *testing.T) {
 		name string
 		args []any
 	}{
-		{"lock.sql", lockColumns([]uuid.UUID{run.ID})},
+		{"lock.sql", append(lockColumns([]uuid.UUID{run.ID}), true)},
 		{"start.sql", startColumns([]*store.Start{{Run: pending(at)}})},
 		{"start_made.sql", startColumns([]*store.Start{{Run: pending(at)}})},
 		{"start_any.sql", startAnyColumns(child, []tagging{{child[0].Run.ID, &tag}})},

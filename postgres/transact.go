@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,8 +22,11 @@ import (
 //
 // A transaction that the database undid (serialization failure, deadlock, a lost
 // connection), or whose COMMIT was not answered, is made again, fn included, until the
-// step's context ends; that counts as one attempt. An error that fn answers otherwise
-// rolls back and is the step's failure.
+// step's context ends; that counts as one attempt. One that a timeout, a cancel or a lock
+// ended is made ten times. An error that fn answers otherwise rolls back and is the step's
+// failure. Where the database's default isolation is REPEATABLE READ or above, fn may be
+// called once more with the run locked, so that no renewal of its lease comes in between;
+// signals to the run wait for its end then.
 //
 // It answers as durable.Ctx.Step does; durable.ErrInvalidConfig if the engine does not
 // work on PostgreSQL.
@@ -66,6 +70,7 @@ func mine(s durable.Store) (*Store, error) {
 const (
 	firstAgain = 5 * time.Millisecond
 	longAgain  = time.Second
+	doubtful   = 10 // how often a transaction is made that may end in the same way each time
 )
 
 // transact implements durable.Transactor.
@@ -74,17 +79,26 @@ func transact(ctx context.Context, s durable.Store, w *store.StepWrite, work fun
 	if err != nil {
 		return err
 	}
-	again := false
+	var before error
+	doubts := 0
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
-		err := own.transactOnce(ctx, w, work, again)
+		err := own.transactOnce(ctx, w, work, before)
 		if err == nil || !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
 			return err
 		}
-		again = true
-		if !rest(ctx, wait) {
+		if recurs(err) {
+			doubts++
+		}
+		if before = err; doubts >= doubtful || !rest(ctx, wait) {
 			return err
 		}
 	}
+}
+
+// recurs reports whether a transaction that ended so may end so each time: by a timeout of the
+// user's, by a lock that another holds, or by what the server has forgotten.
+func recurs(err error) bool {
+	return hasState(err, "57014", "55P03", "26000", "0A000") || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // rest waits about as long as it is told, and answers false if ctx ends first.
@@ -103,11 +117,26 @@ func rest(ctx context.Context, wait time.Duration) bool {
 // lost under it; any other error is the function's own.
 func (s *Store) broke(ctx context.Context, tx pgx.Tx, err error) error {
 	var pg *pgconn.PgError
-	undone := errors.As(err, &pg) && kindOfState(pg.Code) == store.ErrUnavailable && pg.Code != aborted
+	undone := errors.As(err, &pg) && passes(pg)
 	if undone || (ctx.Err() == nil && tx.Conn().IsClosed()) {
 		return fmt.Errorf("postgres: transaction: %w: %w", store.ErrUnavailable, err)
 	}
 	return err
+}
+
+// passes reports whether what a statement of the user's met may have passed when the transaction is
+// made again. kindOfState judges the engine's own statements, for which a key that exists, say,
+// is only a start whose first copy still commits.
+func passes(err *pgconn.PgError) bool {
+	switch err.Code {
+	case "23505", aborted:
+		return false
+	case "0A000": // a plan that went with its table; other things are never supported
+		return strings.Contains(err.Message, "cached plan")
+	case "55P03":
+		return true
+	}
+	return kindOfState(err.Code) == store.ErrUnavailable && !strings.HasPrefix(err.Code, "55")
 }
 
 // misused says what a function did with its transaction that it must not, nil if it
@@ -125,11 +154,11 @@ func misused(err error) error {
 // aborted is the SQLSTATE of a statement after one that failed in the same transaction.
 const aborted = "25P02"
 
-// transactOnce makes one transaction. The second time it first looks whether the
-// commit before, whose answer may have been lost, took effect after all. One that is
+// transactOnce makes one transaction. After one that ended with an error it first looks whether
+// that one's commit, whose answer may have been lost, took effect after all. One that is
 // still on its way then holds the checkpoint's key, and ours waits for it.
-func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, again bool) error {
-	if again {
+func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) error {
+	if before != nil {
 		states, err := s.readSteps(s.onEngine(ctx), []*store.StepWrite{w})
 		if err != nil {
 			return err
@@ -148,6 +177,13 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 		// After a commit this does nothing; if it fails, the pool drops the connection.
 		_ = tx.Rollback(context.WithoutCancel(ctx))
 	}()
+	if hasState(before, "40001") {
+		// At REPEATABLE READ and above, a renewal of the lease since the first statement undoes each
+		// try of a long function. With the run locked from its first statement on, there is none.
+		if _, err := tx.Exec(ctx, s.sql.checkpointHold, store.ShardOf(w.Step.RunID), one(w.Step.RunID), w.Step.Epoch); err != nil {
+			return s.wrap(ctx, "hold the run", err)
+		}
+	}
 	if err := work(ctx, tx); err != nil {
 		return s.broke(ctx, tx, err)
 	}
@@ -160,5 +196,9 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 	if w.Outcome != store.Written {
 		return nil
 	}
-	return s.wrap(ctx, "commit", tx.Commit(ctx))
+	err = tx.Commit(ctx)
+	if taken(err) { // a deferred constraint of the user's
+		return fmt.Errorf("postgres: commit: %w: %w", store.ErrBadData, err)
+	}
+	return s.wrap(ctx, "commit", err)
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -136,13 +138,13 @@ func TestTxAnswerLost(t *testing.T) {
 		if err := transact(ctx, st, w, work); err != nil {
 			return err
 		}
-		return st.(*Store).transactOnce(ctx, w, work, true) // as if the answer had not come
+		return st.(*Store).transactOnce(ctx, w, work, store.ErrUnavailable) // as if the answer had not come
 	})
 	blind := durable.Transactor[pgx.Tx](func(ctx context.Context, st durable.Store, w *store.StepWrite, work func(context.Context, pgx.Tx) error) error {
 		if err := transact(ctx, st, w, work); err != nil {
 			return err
 		}
-		return st.(*Store).transactOnce(ctx, w, work, false) // and without the look that saves the work
+		return st.(*Store).transactOnce(ctx, w, work, nil) // and without the look that saves the work
 	})
 	got, err := execute(t, s, func(c *durable.Ctx, _ int) (int, error) {
 		fn := func(ctx context.Context, tx pgx.Tx) (int, error) {
@@ -261,5 +263,97 @@ func TestSignalTx(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// What a statement of the user's meets is the step's failure, unless the database undid the transaction.
+func TestTxOwnFailures(t *testing.T) {
+	for name, sql := range map[string]string{
+		"unique violation":        "INSERT INTO customer VALUES (1)",
+		"feature not supported":   "SELECT count(*) FROM customer FOR UPDATE",
+		"object not in its state": "SELECT currval('unused')",
+		"deferred violation":      "INSERT INTO late VALUES (1)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := shop(t)
+			if _, err := s.user.Exec(t.Context(), "CREATE TABLE customer (id bigint PRIMARY KEY); INSERT INTO customer VALUES (1); CREATE SEQUENCE unused;"+
+				"CREATE TABLE late (id bigint UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO late VALUES (1)"); err != nil {
+				t.Fatal(err)
+			}
+			var calls atomic.Int32
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			w := durable.Define("test", func(c *durable.Ctx, _ int) (int, error) {
+				return Tx(c, "register", func(ctx context.Context, tx pgx.Tx) (int, error) {
+					if calls.Add(1) == 5 {
+						cancel() // it would go on for ever
+					}
+					_, err := tx.Exec(ctx, sql)
+					return 0, err
+				})
+			})
+			e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = w.Call(ctx, e, 1, durable.ID("run"))
+			var failed *durable.RunError
+			if !errors.As(err, &failed) || calls.Load() != 1 {
+				t.Errorf("got %v after %d calls of one attempt, want a RunError after 1", err, calls.Load())
+			}
+		})
+	}
+}
+
+// At REPEATABLE READ a renewal of the lease undoes the transaction of a function that lasts longer, once.
+func TestTxOutlastsHeartbeats(t *testing.T) {
+	s := openAt(t, with(pgtest.URL(t), "default_transaction_isolation=repeatable%20read"))
+	var calls atomic.Int32
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	beat := func() (at time.Time) {
+		if err := s.engine.QueryRow(t.Context(), "SELECT heartbeat_at FROM durable.worker").Scan(&at); err != nil {
+			t.Error(err)
+		}
+		return at
+	}
+	w := durable.Define("test", func(c *durable.Ctx, _ int) (int, error) {
+		return Tx(c, "long", func(ctx context.Context, tx pgx.Tx) (int, error) {
+			if calls.Add(1) == 4 {
+				cancel() // it would go on for ever
+			}
+			if _, err := tx.Exec(ctx, "SELECT count(*) FROM durable.worker"); err != nil {
+				return 0, err
+			}
+			for range 2 { // two heartbeats' worth of work, of which one at least renews the lease
+				for last := beat(); ctx.Err() == nil && beat().Equal(last); {
+				}
+			}
+			return 7, nil
+		})
+	})
+	e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}, Lease: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := w.Call(ctx, e, 1, durable.ID("run"))
+	if got != 7 || err != nil {
+		t.Errorf("got %d, %v after %d calls of one attempt; want 7", got, err, calls.Load())
+	}
+}
+
+// A timeout of the user's ends the transaction each time: it is the step's failure in the end.
+func TestTxThatAlwaysTimesOut(t *testing.T) {
+	calls := 0
+	_, err := execute(t, shop(t), func(c *durable.Ctx, _ int) (int, error) {
+		return Tx(c, "slow", func(ctx context.Context, tx pgx.Tx) (int, error) {
+			calls++
+			_, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '1ms'; SELECT pg_sleep(60)")
+			return 0, err
+		})
+	})
+	var failed *durable.RunError
+	if !errors.As(err, &failed) || failed.Step != "slow" || calls != doubtful {
+		t.Errorf("got %v after %d transactions, want a failure of the step after %d", err, calls, doubtful)
 	}
 }

@@ -49,7 +49,7 @@ func (s *Store) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) e
 	if len(starts) == 0 {
 		return nil
 	}
-	w := &sorted{met: true} // an error would end the caller's transaction
+	w := &sorted{met: true, users: true} // an error would end the caller's transaction
 	w.fill(&store.Batch{Starts: starts})
 	registerColumns(tx.Conn().TypeMap())
 	ask := s.inTx(ctx, tx)
@@ -87,7 +87,7 @@ func (s *Store) signalIn(ctx context.Context, tx pgx.Tx, ref store.Ref, signal *
 		return nil
 	}
 	signal.Run = runs[0].ID
-	w := new(sorted)
+	w := &sorted{users: true}
 	w.fill(&store.Batch{Signals: []*store.Signal{signal}})
 	var took counts
 	err = ask("signal", func(batch *pgx.Batch) { s.queue(batch, w) },

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -107,5 +108,56 @@ func TestStartInTx(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The caller's transaction keeps its own patience with locks.
+func TestSignalTxKeepsSettings(t *testing.T) {
+	s := shop(t)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) { return c.Receive[string]("word") })
+	e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Start(t.Context(), e, 0, durable.ID("order")); err != nil {
+		t.Fatal(err)
+	}
+	err = pgx.BeginFunc(t.Context(), s.user, func(tx pgx.Tx) error {
+		var before, after string
+		if err := tx.QueryRow(t.Context(), "SELECT current_setting('lock_timeout')").Scan(&before); err != nil {
+			return err
+		}
+		if err := SignalTx(t.Context(), tx, e, "order", "word", "hello"); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(t.Context(), "SELECT current_setting('lock_timeout')").Scan(&after); err != nil {
+			return err
+		}
+		if before != after {
+			t.Errorf("lock_timeout of the user's transaction was %s, and is %s after SignalTx", before, after)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A text by which no run can be addressed does not cost the caller's transaction.
+func TestSignalTxOddID(t *testing.T) {
+	s := open(t, "cache_statement")
+	e, err := durable.New(s, durable.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = pgx.BeginFunc(t.Context(), s.user, func(tx pgx.Tx) error {
+		if err := SignalTx(t.Context(), tx, e, "\xff", "word", 1); !errors.Is(err, durable.ErrNotFound) {
+			t.Errorf("%v, want ErrNotFound", err)
+		}
+		_, err := tx.Exec(t.Context(), "SELECT 1")
+		return err
+	})
+	if err != nil {
+		t.Error("the transaction is lost:", err)
 	}
 }

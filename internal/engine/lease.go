@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,7 +32,7 @@ func (w *worker) renewLoop(ctx context.Context) {
 	wait := every
 	for pause(ctx, wait-wait/8+rand.N(wait/4)) {
 		held := w.snapshot()
-		err := w.renew(ctx, held)
+		busy, err := w.renew(ctx, held)
 		if ctx.Err() != nil {
 			return
 		}
@@ -39,6 +40,8 @@ func (w *worker) renewLoop(ctx context.Context) {
 		w.news.poke()
 		if err != nil {
 			w.log.Warn("could not renew leases; trying again", telemetry.KeyError, err)
+		}
+		if err != nil || busy {
 			wait = every / 8
 		}
 		now := w.e.clock.now()
@@ -51,14 +54,15 @@ func (w *worker) renewLoop(ctx context.Context) {
 }
 
 // renew sends one heartbeat with the leases that are past a quarter of their length: all those that
-// were held at the heartbeat before, however soon this one comes.
-func (w *worker) renew(ctx context.Context, held []*run) error {
+// were held at the heartbeat before, however soon this one comes. It says whether some could not be
+// renewed since others hold their rows.
+func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) {
 	cfg := &w.e.cfg
 	// Not ctx's end: a heartbeat cut off on its way may come after the farewell.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Lease/3)
 	defer cancel()
 	now := w.e.clock.now()
-	until := now.Add(cfg.Lease)
+	until, soon := now.Add(cfg.Lease), now.Add(cfg.Lease/3)
 	due := make([]store.Lease, 0, len(held))
 	kept := make([]*run, 0, len(held))
 	for _, r := range held {
@@ -76,23 +80,22 @@ func (w *worker) renew(ctx context.Context, held []*run) error {
 		Leases: due, LeaseUntil: until,
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	w.e.counts.renewals.Add(1)
-	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost)))
+	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Busy)))
 	w.e.clock.set(pulse.Now, asked)
-	lost := make(map[uuid.UUID]bool, len(pulse.Lost))
-	for _, id := range pulse.Lost {
-		lost[id] = true
-	}
 	for _, r := range kept {
-		if lost[r.row.ID] {
+		switch id := r.row.ID; {
+		case slices.Contains(pulse.Lost, id):
 			r.lose()
-		} else {
+		case !slices.Contains(pulse.Busy, id):
 			r.extend(until)
+		case r.lease().Before(soon): // nobody can claim it as long as its row is held
+			r.extend(soon)
 		}
 	}
-	return nil
+	return len(pulse.Busy) > 0, nil
 }
 
 // takeoverLoop looks for workers whose process is seen to be gone, and makes their

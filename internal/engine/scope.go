@@ -22,6 +22,11 @@ const separator = "\x1f"
 // may have. Names are keys of an index.
 const MaxName = 512
 
+// maxFull is the longest name with its scopes: an entry of a PostgreSQL index, with the rest of its key
+// and, for a token, a prefix, has at most 2,704 bytes. Longer ones would be refused when the step's
+// function has taken effect.
+const maxFull = 2400
+
 // Scope is a place for durable calls in a run: names are unique in it.
 type Scope struct {
 	r      *run
@@ -166,6 +171,9 @@ func (r *run) useName(full string, site uintptr) error {
 
 // use marks the name. r.mu is held.
 func (r *run) use(full string, site uintptr) error {
+	if len(full) > maxFull {
+		return fmt.Errorf("%w: %.40q… has %d bytes with the scopes around it, at most %d are kept: shorten the names", ErrInvalidName, Shown(full), len(full), maxFull)
+	}
 	if r.suspended == nil && r.returned && inStep() {
 		return nestedError(r, full) // inside a compensation
 	}

@@ -111,7 +111,7 @@ func (w *worker) register(ctx context.Context) error {
 		err := w.e.clock.ensure(ctx, w.e.store)
 		if err == nil {
 			w.started = w.e.clock.now()
-			if err = w.renew(ctx, nil); err == nil {
+			if _, err = w.renew(ctx, nil); err == nil {
 				return nil
 			}
 		}

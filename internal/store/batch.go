@@ -210,6 +210,7 @@ type Lease struct {
 type Pulse struct {
 	Now  time.Time   // the database's clock
 	Lost []uuid.UUID // leases not extended: another owns the run, or it no longer runs
+	Busy []uuid.UUID // leases not extended since another transaction holds the run's row
 }
 
 // Made reports whether the row is what this write wanted, by the same hand: the write

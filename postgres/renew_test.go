@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A lease whose row a user's transaction holds is neither extended nor lost.
+func TestRenewOfALockedRun(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	worker := uuid.New()
+	run := running(worker, at) // until a minute from now
+	begin(t, s, &store.Start{Run: run})
+	tx, err := s.user.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.ID.String()}, signal(run.ID, "word", "1", at)); err != nil {
+		t.Fatal(err)
+	}
+	until := at.Add(10 * time.Minute)
+	pulse, err := s.Renew(t.Context(), store.Heartbeat{
+		Worker: store.Worker{ID: worker, Name: "w", StartedAt: at}, Leases: []store.Lease{{Run: run.ID, Epoch: 1}}, LeaseUntil: until,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(pulse.Busy) != 1 || pulse.Busy[0] != run.ID || len(pulse.Lost) != 0 {
+		t.Errorf("the renewal answers %+v, want the run as busy", pulse)
+	}
+	if got := row(t, s, run.ID).WakeAt; !got.Equal(run.WakeAt) {
+		t.Errorf("the lease ends at %v, want %v", got, run.WakeAt)
+	}
+}

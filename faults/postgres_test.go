@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,9 +74,22 @@ func TestRow11_ServerDiesInMidBatch(t *testing.T) {
 			db := database{Kind: "postgres", Where: server.URL(), Schema: fmt.Sprint("s", i)}
 			l := newLedger(t)
 			inner := db.openIn(t)
-			var flying, broken atomic.Int64
+			var written, broken atomic.Int64
+			var fault sync.Once
+			dead := make(chan error, 1)
 			f := &faulty{Store: inner}
-			f.beforeCommit = func(int64, *store.Batch) error { flying.Add(1); return nil }
+			f.beforeCommit = func(_ int64, b *store.Batch) error {
+				if written.Add(int64(len(b.Steps))) > runs*steps/3 { // another flush may be in its middle
+					fault.Do(func() {
+						if i == 0 {
+							dead <- server.Stop(pgtest.Immediate)
+						} else {
+							dead <- server.Kill9()
+						}
+					})
+				}
+				return nil
+			}
 			f.failedCommit = func(error) { broken.Add(1) }
 			w := steady(l, steps, 2*time.Millisecond)
 			e := engineOn(t, f, durable.Config{Lease: 2 * time.Second}, w)
@@ -88,16 +102,15 @@ func TestRow11_ServerDiesInMidBatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			await(t, "a third of the work", func() bool { return len(l.read(t)) > runs*steps*2/3 })
+			select {
+			case err := <-dead:
+				if err != nil {
+					t.Fatal(err)
+				}
+			case <-bounded(t).Done():
+				t.Fatal("a third of the work is never done")
+			}
 			before := len(l.read(t))
-			if i == 0 {
-				err = server.Stop(pgtest.Immediate)
-			} else {
-				err = server.Kill9()
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
 			await(t, "a flush that meets the dead server", func() bool { return broken.Load() > 0 })
 			began := time.Now()
 			if err := server.Restart(bounded(t)); err != nil {

@@ -100,6 +100,9 @@ func (s *session) encode(types *pgtype.Map, p *prepared, args []any) error {
 	if len(args) != len(p.ParamOIDs) {
 		return fmt.Errorf("failed to encode: %d arguments for %d parameters of %q", len(args), len(p.ParamOIDs), p.SQL)
 	}
+	if s.args == nil {
+		s.args = make([]byte, 0, 512) // not nil: an empty text appended to that would pass for NULL
+	}
 	s.args, s.values = s.args[:0], s.values[:0]
 	for i, arg := range args {
 		from := len(s.args)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -138,5 +139,17 @@ func TestATracerSeesTheStoresBatches(t *testing.T) {
 	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: running(uuid.New(), now(t, s))}}})
 	if seen.batches.Load() == before {
 		t.Error("a commit went past the pool's tracer")
+	}
+}
+
+// The first thing that a new connection sends may be an empty text.
+func TestEmptyTextIsNotNull(t *testing.T) {
+	s := new(session)
+	p := &prepared{StatementDescription: &pgconn.StatementDescription{ParamOIDs: []uint32{pgtype.TextOID, pgtype.TextOID}}}
+	if err := s.encode(pgtype.NewMap(), p, []any{"", nil}); err != nil {
+		t.Fatal(err)
+	}
+	if s.values[0] == nil || s.values[1] != nil {
+		t.Errorf("encoded as %v, want an empty text and NULL", s.values)
 	}
 }

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"encoding"
 	jsonv1 "encoding/json"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
@@ -17,18 +18,18 @@ import (
 // NaN, channels and cycles are refused rather than changed; nil and empty slices
 // and maps are kept apart; a time.Duration is its nanoseconds. In a value of type any,
 // an integer of 2^53 or more comes back as int64 or uint64, with all its digits.
-var encoding = json.JoinOptions(
+var asJSON = json.JoinOptions(
 	json.Deterministic(true),
 	json.FormatNilSliceAsNull(true),
 	json.FormatNilMapAsNull(true),
 	jsonv1.FormatDurationAsNano(true),
 )
 
-var exactNumbers = json.JoinOptions(encoding, json.WithUnmarshalers(json.UnmarshalFromFunc(decodeAny)))
+var exactNumbers = json.JoinOptions(asJSON, json.WithUnmarshalers(json.UnmarshalFromFunc(decodeAny)))
 
 // encode makes the stored form of v, at most limit bytes long.
 func encode(v any, limit int) (b []byte, err error) {
-	b, err = json.Marshal(v, encoding)
+	b, err = json.Marshal(v, asJSON)
 	if err != nil {
 		return nil, fmt.Errorf("%w: a value of type %T: %w", ErrNotEncodable, v, err)
 	}
@@ -45,8 +46,8 @@ func decode[T any](b []byte) (v T, err error) {
 }
 
 func decodeInto[T any](b []byte, v *T) error {
-	opts := encoding
-	if open(reflect.TypeFor[T]()) {
+	opts := asJSON
+	if knows(&openTypes, reflect.TypeFor[T](), holdsAny) {
 		opts = exactNumbers
 	}
 	if err := json.Unmarshal(b, v, opts); err != nil {
@@ -66,6 +67,16 @@ func roundTrip[T any](v T, limit int) ([]byte, *T, error) {
 		return nil, nil, fmt.Errorf("%w: it encodes, and does not decode again: %w", ErrNotEncodable, err)
 	}
 	return b, back, nil
+}
+
+// encodeReadable is encode for a value that is decoded later, or elsewhere: what could never be
+// decoded is refused now.
+func encodeReadable[T any](v T, limit int) ([]byte, error) {
+	if knows(&plainTypes, reflect.TypeFor[T](), plain) {
+		return encode(v, limit)
+	}
+	b, _, err := roundTrip(v, limit)
+	return b, err
 }
 
 // decodeAny reads numbers into any without losing digits, and leaves the rest alone.
@@ -103,15 +114,16 @@ func decodeAny(dec *jsontext.Decoder, v *any) error {
 	return nil
 }
 
-// openTypes remembers which types can hold an any: only those pay for decodeAny.
-var openTypes sync.Map // reflect.Type to bool
+// openTypes remembers which types can hold an any: only those pay for decodeAny. plainTypes
+// remembers which surely decode again.
+var openTypes, plainTypes sync.Map // reflect.Type to bool
 
-func open(t reflect.Type) bool {
-	if known, ok := openTypes.Load(t); ok {
+func knows(types *sync.Map, t reflect.Type, find func(t reflect.Type, seen map[reflect.Type]bool) bool) bool {
+	if known, ok := types.Load(t); ok {
 		return known.(bool)
 	}
-	is := holdsAny(t, make(map[reflect.Type]bool))
-	openTypes.Store(t, is)
+	is := find(t, make(map[reflect.Type]bool))
+	types.Store(t, is)
 	return is
 }
 
@@ -133,6 +145,44 @@ func holdsAny(t reflect.Type, seen map[reflect.Type]bool) bool {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// ownForms are the methods by which a type has a form of its own.
+var ownForms = []reflect.Type{
+	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.MarshalerTo](), reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextAppender](),
+	reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[json.UnmarshalerFrom](), reflect.TypeFor[encoding.TextUnmarshaler](),
+}
+
+// plain reports whether values of the type are made of nothing but what JSON has: no interfaces, and no
+// methods that write or read it in a way of their own.
+func plain(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return true
+	}
+	seen[t] = true
+	for _, own := range ownForms {
+		if reflect.PointerTo(t).Implements(own) {
+			return false
+		}
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return plain(t.Elem(), seen)
+	case reflect.Map:
+		return plain(t.Key(), seen) && plain(t.Elem(), seen)
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if f.Tag.Get("json") != "-" && (strings.Contains(f.Tag.Get("json"), "format:") || !plain(f.Type, seen)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return true
 	}
 	return false
 }

@@ -77,7 +77,7 @@ func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 			Output: s.Output, Error: s.Error, StartedAt: s.StartedAt, EndedAt: s.EndedAt, NextAt: s.NextAt,
 		}
 	}
-	b, err := json.Marshal(out, encoding, jsontext.WithIndent("  "))
+	b, err := json.Marshal(out, asJSON, jsontext.WithIndent("  "))
 	if err != nil {
 		return nil, fmt.Errorf("export run %q: %w", id, err)
 	}

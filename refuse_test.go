@@ -197,6 +197,11 @@ func TestUndefinedWorkflows(t *testing.T) {
 	}
 }
 
+// writeOnly has a form of its own, which it does not read.
+type writeOnly int
+
+func (writeOnly) MarshalJSON() ([]byte, error) { return []byte(`"one"`), nil }
+
 // What could be written and never be read is refused before it is written.
 func TestValuesThatNeverDecode(t *testing.T) {
 	type holder struct{ S fmt.Stringer }
@@ -212,6 +217,10 @@ func TestValuesThatNeverDecode(t *testing.T) {
 	var failed *durable.RunError
 	if _, err := out.Call(within(t), e, 0); !errors.Is(err, durable.ErrNotEncodable) || !errors.As(err, &failed) || failed.Status != durable.StatusFailed {
 		t.Errorf("an output: %v", err)
+	}
+	odd := durable.Define("odd", func(*durable.Ctx, []map[string]writeOnly) (int, error) { return 0, nil })
+	if _, err := odd.Start(within(t), e, []map[string]writeOnly{{"a": 1}}); !errors.Is(err, durable.ErrNotEncodable) {
+		t.Errorf("an input that writes itself, and does not read: %v", err)
 	}
 	if got, err := call(t, 0, func(c *durable.Ctx, _ int) (any, error) {
 		return c.Receive[any]("nothing", durable.Within(0), durable.Else[any](nil))

@@ -137,7 +137,7 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 		if !ok && (o.value != nil || reflect.TypeFor[T]().Kind() != reflect.Interface) {
 			o.fail(fmt.Errorf("%w: Else is a %T, it must be what is received: %v", ErrInvalidConfig, o.value, reflect.TypeFor[T]()))
 		}
-		b, _, err := roundTrip(v, c.maxPayload)
+		b, err := encodeReadable(v, c.maxPayload)
 		if err != nil {
 			o.fail(err)
 		}

@@ -84,7 +84,7 @@ func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) 
 		if err != nil {
 			return nil, failureOf(err)
 		}
-		b, _, err := roundTrip(out, maxPayload) // nobody could read what does not decode
+		b, err := encodeReadable(out, maxPayload)
 		if err != nil {
 			return nil, failureOf(err)
 		}
@@ -149,7 +149,7 @@ func (w *Workflow[I, O]) request(limit int, in I, opts []StartOption) (engine.St
 	if o.err != nil {
 		return engine.StartRequest{}, fmt.Errorf("start workflow %q: %w", w.name, o.err)
 	}
-	input, _, err := roundTrip(in, limit) // the run could never begin with what does not decode
+	input, err := encodeReadable(in, limit)
 	if err != nil {
 		return engine.StartRequest{}, fmt.Errorf("start workflow %q: the input: %w", w.name, err)
 	}

@@ -15,11 +15,18 @@ import (
 // slate is a store that takes whatever becomes of runs.
 type slate struct {
 	store.Store
-	mu   sync.Mutex
-	ends []store.RunWrite
+	mu    sync.Mutex
+	ends  []store.RunWrite
+	pulse store.Pulse // the answer to renewals
 }
 
 func (*slate) Now(context.Context) (time.Time, error) { return time.Now(), nil }
+
+func (s *slate) Renew(context.Context, store.Heartbeat) (store.Pulse, error) {
+	p := s.pulse
+	p.Now = time.Now()
+	return p, nil
+}
 
 func (s *slate) Commit(_ context.Context, b *store.Batch) error {
 	s.mu.Lock()

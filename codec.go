@@ -174,6 +174,9 @@ func plain(t reflect.Type, seen map[reflect.Type]bool) bool {
 		return plain(t.Key(), seen) && plain(t.Elem(), seen)
 	case reflect.Struct:
 		for f := range t.Fields() {
+			if f.Anonymous && f.Type.Kind() == reflect.Pointer && !f.IsExported() {
+				return false // written, and not read
+			}
 			if f.Tag.Get("json") != "-" && (strings.Contains(f.Tag.Get("json"), "format:") || !plain(f.Type, seen)) {
 				return false
 			}

@@ -153,3 +153,38 @@ func TestSameProcessTakesOver(t *testing.T) {
 		t.Error("the run has been executed anew and has ended, and 5 s later the step of the ownership before still goes on")
 	}
 }
+
+// A parent that waits for its child must not be told that it failed when the store is closed.
+func TestClosedStoreCompensates(t *testing.T) {
+	leaktest.Test(t)
+	s := openFile(t)
+	child := durable.Define("child", double)
+	var undone atomic.Int32
+	w := durable.Define("w", func(c *durable.Ctx, n int) (int, error) {
+		if err := c.Do("book", func(context.Context) error { return nil }); err != nil {
+			return 0, err
+		}
+		if err := c.Compensate("unbook", func(context.Context) error { undone.Add(1); return nil }); err != nil {
+			return 0, err
+		}
+		c.Go("tick", func(c *durable.Ctx) (int, error) { return 0, c.Sleep("short", 4*time.Second) }) // keeps the run in memory
+		return c.Child("c", child, n, durable.Delay(time.Hour))
+	})
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w, child}})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	run, err := w.Start(within(t), e, 1, durable.ID("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = run
+	later(500 * time.Millisecond)
+	_ = s.Close()
+	later(3 * time.Second)
+	cancel()
+	<-done
+	if n := undone.Load(); n > 0 {
+		t.Errorf("%d compensations of a run that goes on were executed since the store was closed", n)
+	}
+}

@@ -176,3 +176,104 @@ func TestSuspensionInsideAStep(t *testing.T) {
 		t.Errorf("got %d, %v: a pause has failed the step for good", got, err)
 	}
 }
+
+// after is a wait that is no sleep.
+func later(d time.Duration) { <-time.After(d) }
+
+func TestFarFutureSpins(t *testing.T) {
+	s := openStore(t)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		return 0, c.SleepUntil("far", time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+	})
+	e := engineOn(t, s, w)
+	running(t, e)
+	if _, err := w.Start(within(t), e, 0, durable.ID("a")); err != nil {
+		t.Fatal(err)
+	}
+	if !becomes(t, e, "a", durable.StatusWaiting, 5*time.Second) {
+		t.Fatal("not parked")
+	}
+	later(time.Second)
+	before := e.Stats().Claims
+	later(2 * time.Second)
+	if n := e.Stats().Claims - before; n > 50 {
+		t.Errorf("%d claims in two idle seconds", n)
+	}
+}
+
+// A function that does not return takes slot after slot.
+func TestStuckFunctionTakesAllSlots(t *testing.T) {
+	s := openStore(t)
+	release := make(chan struct{})
+	stuck := durable.Define("stuck", func(c *durable.Ctx, _ int) (int, error) {
+		ch := make(chan int, 1)
+		c.Go("b", func(c *durable.Ctx) (int, error) {
+			v, err := c.Receive[int]("go")
+			if err == nil {
+				ch <- v
+			}
+			return v, err
+		})
+		select {
+		case v := <-ch:
+			return v, nil
+		case <-release:
+			return 0, nil
+		}
+	})
+	other := durable.Define("other", double)
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{stuck, other}, ParkAfter: 10 * time.Millisecond, Concurrency: 3})
+	running(t, e)
+	t.Cleanup(func() { close(release) })
+	if _, err := stuck.Start(within(t), e, 0, durable.ID("a")); err != nil {
+		t.Fatal(err)
+	}
+	later(4 * time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	run, err := other.Start(ctx, e, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Result(ctx); err != nil {
+		t.Errorf("one run that nobody has signalled has taken every slot: %v", err)
+	}
+}
+
+// Two pauses during the attempts of a step whose function meets ErrSuspended.
+func TestSuspendedAttemptsCount(t *testing.T) {
+	s := openStore(t)
+	waiting := make(chan struct{}, 10)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		f := c.Go("b", func(c *durable.Ctx) (int, error) { return c.Receive[int]("go") })
+		return c.Step("combine", func(context.Context) (int, error) {
+			waiting <- struct{}{}
+			return f.Wait()
+		}, durable.Retry(durable.Fixed(0, 2)))
+	})
+	e := engineOn(t, s, w)
+	running(t, e)
+	run, err := w.Start(within(t), e, 0, durable.ID("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		<-waiting
+		later(200 * time.Millisecond) // its marker is there
+		if _, err := e.Pause(within(t), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if !becomes(t, e, "a", durable.StatusPaused, 5*time.Second) {
+			t.Fatal("not paused")
+		}
+		if _, err := e.Resume(within(t), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Signal(within(t), "a", "go", 7); err != nil {
+		t.Log(err)
+	}
+	if got, err := run.Result(within(t)); got != 7 || err != nil {
+		t.Errorf("got %d, %v: pauses have failed the step for good", got, err)
+	}
+}

@@ -333,3 +333,27 @@ func TestDeepNames(t *testing.T) {
 		}
 	})
 }
+
+type inner struct{ A int }
+
+type embeds struct{ *inner }
+
+func TestOutputThatNeverDecodes(t *testing.T) {
+	s := openStore(t)
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (embeds, error) { return embeds{&inner{1}}, nil })
+	e := engineOn(t, s, w)
+	running(t, e)
+	run, err := w.Start(within(t), e, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := run.Result(within(t))
+	if !errors.Is(err, durable.ErrNotEncodable) {
+		t.Errorf("got %v, %v: want ErrNotEncodable of the run, or its output", out, err)
+	}
+	in := durable.Define("in", func(c *durable.Ctx, v embeds) (int, error) { return v.A, nil })
+	_, err = in.Start(within(t), e, embeds{&inner{1}})
+	if !errors.Is(err, durable.ErrNotEncodable) {
+		t.Errorf("start: %v", err)
+	}
+}

@@ -74,3 +74,11 @@ func TestClosedStore(t *testing.T) {
 		t.Errorf("attendance at a closed store: %v", err)
 	}
 }
+
+// The server speaks the language of lc_messages; the plan that went with its table is the same.
+func TestCachedPlanInGerman(t *testing.T) {
+	err := &pgconn.PgError{Code: "0A000", Message: "gecachter Plan darf den Ergebnistyp nicht ändern", Routine: "RevalidateCachedQuery"}
+	if !passes(err) {
+		t.Error("a plan that went with its table fails the step for good where the server does not speak English")
+	}
+}

@@ -64,6 +64,7 @@ type tried struct {
 	sealed  *store.StepWrite // the checkpoint, if the attempt committed it itself
 	failure *Failure
 	err     error // ErrSuspended: it was interrupted, and its end says nothing about the step
+	unmade  bool  // Verify says that what its process took with it did not happen
 }
 
 // try calls the user's function within its time. An error is ErrSuspended.
@@ -73,16 +74,10 @@ func (t *task) try() (tried, error) {
 	if t.r.traced {
 		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, Shown(t.name), t.attempt)
 	}
-	limit, timed := t.limit()
-	var got tried
-	if timed && limit <= 0 {
-		got = tried{failure: t.timedOut(limit)}
-	} else if timed {
-		got = t.callWithin(parent, limit)
-	} else if t.s.undo {
-		got = t.callApart(&attemptContext{parent, t})
-	} else {
-		got = t.callHere(&attemptContext{parent, t})
+	got := t.within(parent)
+	if got.unmade {
+		t.unknown = false
+		got = t.within(parent) // as any attempt, with its own bounds
 	}
 	if span != nil {
 		outcome := telemetry.OutcomeCompleted
@@ -98,9 +93,24 @@ func (t *task) try() (tried, error) {
 	// is cancelled, did not fail: the next owner tries again. One that succeeded all the
 	// same is recorded.
 	if got.failure != nil && (t.s.work.Err() != nil || got.failure.Suspended && t.r.gone()) {
-		return tried{}, t.interruption()
+		return tried{failure: got.failure}, t.interruption()
 	}
 	return got, nil
+}
+
+// within calls the function, or what verifies it, for as long as it may take.
+func (t *task) within(parent context.Context) tried {
+	limit, timed := t.limit()
+	switch {
+	case timed && limit <= 0:
+		return tried{failure: t.timedOut(limit)}
+	case timed:
+		return t.callWithin(parent, limit)
+	case t.s.undo:
+		return t.callApart(&attemptContext{parent, t})
+	default:
+		return t.callHere(&attemptContext{parent, t})
+	}
 }
 
 // interruption is why an attempt was ended from outside.
@@ -283,13 +293,8 @@ func (t *task) verify(ctx context.Context) tried {
 		return tried{failure: unknown}
 	case happened:
 		return tried{out: out}
-	case t.spec.TotalTimeout > 0 && t.r.e.clock.now().After(t.first.Add(t.spec.TotalTimeout)):
-		return tried{failure: t.timedOut(0)}
-	case t.spec.Transact != nil:
-		return t.transact(ctx)
 	}
-	out, failure = t.spec.Attempt(ctx)
-	return tried{out: out, failure: failure}
+	return tried{unmade: true}
 }
 
 // inStep reports whether the calling goroutine is inside a step's function.

@@ -2,14 +2,12 @@ package engine
 
 import (
 	"encoding/json/v2"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -88,7 +86,7 @@ func (c *Child) start(q StartRequest) error {
 		w.release(slots, 0)
 	}
 	switch {
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, journal.ErrClosed):
+	case away(err):
 		r.logger().Error("a child could not be started; the run leaves this process", telemetry.KeyStep, Shown(c.name), telemetry.KeyError, err)
 		r.lose()
 		return ErrSuspended
@@ -135,6 +133,9 @@ func (c *Child) wait() (Result, error) {
 		row, err = r.e.await(c.s.ctx, c.id)
 		r.idle.busy() // before it stops waiting, so that the run does not settle in between
 		r.idle.leave(waiting)
+	}
+	if away(err) {
+		r.lose()
 	}
 	if left := c.s.left(); left != nil {
 		return Result{}, left

@@ -143,7 +143,9 @@ func (w *worker) awaitSlots(ctx context.Context) (ahead int) {
 // awaitWork waits for a hint, for the next due time, or for the poll.
 func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Time) {
 	if !next.IsZero() {
-		poll = min(poll, w.e.clock.until(next)+time.Millisecond)
+		if left := w.e.clock.until(next); left < poll-time.Millisecond { // it may be the longest there is
+			poll = left + time.Millisecond
+		}
 	}
 	t := time.NewTimer(poll)
 	defer t.Stop()

@@ -1,6 +1,11 @@
 package engine
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/store"
+)
 
 // The conditions that the root package shows under the same names.
 var (
@@ -25,3 +30,9 @@ var (
 	ErrPaused    = errors.New("durable: the run is paused")
 	errEnded     = errors.New("durable: the workflow function has returned")
 )
+
+// away reports whether a write failed because nothing can be written here any more, or for now:
+// the run leaves, and its function is not to take that for a failure of its own.
+func away(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) || errors.Is(err, journal.ErrClosed)
+}

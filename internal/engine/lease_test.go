@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -38,6 +40,48 @@ func TestRenewal(t *testing.T) {
 			}
 		}
 		synctest.Wait()
+		c.ends(t)
+	})
+}
+
+// locking is a store in which another transaction holds a run's row for some tries.
+type locking struct {
+	*slate
+	left int
+}
+
+func (s *locking) Commit(ctx context.Context, b *store.Batch) error {
+	if s.left > 0 {
+		s.left--
+		for _, w := range b.Runs {
+			w.Outcome = store.Locked
+		}
+		return nil
+	}
+	return s.slate.Commit(ctx, b)
+}
+
+// A run that was parked too early once stays away for ParkAfter, however often its write has to be made again.
+func TestLockedRowDoublesDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t)
+		l := &locking{slate: c.slate, left: 6}
+		c.w.e.journal = journal.New(l.Commit, nil, 0)
+		old := c.run("first")
+		c.w.e.cfg.ParkAfter = time.Second
+		old.mu.Lock()
+		old.refusals.early = true
+		old.mu.Unlock()
+		old.suspend(suspension{cause: ErrParked, status: store.Waiting})
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		for _, w := range c.ended() {
+			if w.ID == old.row.ID {
+				if away := w.WakeAt.Sub(w.Now); away > time.Second {
+					t.Errorf("parked too early for the first time, it stays away for %v; counted %d times", away, c.w.early[old.row.ID])
+				}
+			}
+		}
 		c.ends(t)
 	})
 }

@@ -2,11 +2,9 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -117,7 +115,7 @@ func (w *receiving) look() (*store.Step, error) {
 	}
 	err := unlocked(r.durable, func() (store.Outcome, error) { err := r.e.journal.Receive(r.durable, rec); return rec.Outcome, err })
 	switch {
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, journal.ErrClosed):
+	case away(err):
 		r.logger().Error("a receive could not be recorded; the run leaves this process", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
 		r.lose()
 		return nil, ErrSuspended
@@ -143,7 +141,7 @@ func (w *receiving) timeIsOver(row *store.Step) error {
 	case TimeoutEscalates:
 		id := w.r.row.ID.String() + ":" + unique(w.name)
 		err := w.spec.Escalate(w.r.durable, w.r.e, id)
-		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, journal.ErrClosed) {
+		if away(err) {
 			w.r.logger().Error("a wait could not be escalated; the run leaves this process, and another execution does it", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
 			w.r.lose()
 			return ErrSuspended

@@ -19,6 +19,7 @@ import (
 
 const (
 	mostHasty = 10_000 // runs that a worker remembers as parked too early
+	mostStuck = 1      // times that one whose function does not return, and keeps its slot, comes back for that
 	mostDelay = 10     // doublings of the time until such a run comes back
 )
 
@@ -52,10 +53,14 @@ func (r *run) hasty(s *suspension) (away time.Duration, early bool) {
 		return 0, false
 	}
 	r.mu.Lock()
-	early = r.refusals.early || !r.joined
+	stuck := !r.joined
+	early = r.refusals.early || stuck
 	r.mu.Unlock()
 	times := r.w.parkedEarly(r.row.ID, early)
-	return min(r.e.cfg.ParkAfter, time.Hour) << min(times, mostDelay), early
+	if stuck && times >= mostStuck {
+		return 0, false
+	}
+	return max(settle, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, mostDelay), early
 }
 
 // parkedEarly remembers that the run was parked too early, or was not, and answers how often that

@@ -301,10 +301,11 @@ func (r *run) part(ctx context.Context, s *suspension) {
 		outcome = telemetry.OutcomeParked
 	}
 	var w *store.RunWrite
+	away, early := r.hasty(s) // once, however often the row is held by others
 	err := unlocked(ctx, func() (store.Outcome, error) {
 		r.w.hearing.RLock()
 		defer r.w.hearing.RUnlock()
-		w = r.parting(s)
+		w = r.parting(s, away, early)
 		if err := r.e.journal.Run(ctx, w); err != nil {
 			return 0, err // the journal may have the write still
 		}
@@ -322,10 +323,10 @@ func (r *run) part(ctx context.Context, s *suspension) {
 }
 
 // parting is what becomes of a run that leaves.
-func (r *run) parting(s *suspension) *store.RunWrite {
+func (r *run) parting(s *suspension, away time.Duration, early bool) *store.RunWrite {
 	now := r.e.clock.now()
 	w := &store.RunWrite{ID: r.row.ID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}
-	if away, early := r.hasty(s); early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {
+	if early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {
 		w.WakeAt = now.Add(away)
 	}
 	switch limit := r.row.Deadline; {

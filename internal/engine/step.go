@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -176,7 +175,7 @@ func (t *task) once() (Result, time.Time, error) {
 		err = merr
 	}
 	if err != nil {
-		t.interrupted()
+		t.interrupted(got.failure != nil && got.failure.Suspended)
 		return Result{}, time.Time{}, err
 	}
 	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.spec.Name, t.attempt, time.Since(began), got.failure.ErrorType())
@@ -198,10 +197,10 @@ func (t *task) once() (Result, time.Time, error) {
 }
 
 // interrupted takes back the started marker of an attempt that this process ended
-// because it shuts down: the attempt did not die, so it does not use up a policy's last
-// one. What an at-most-once step did stays unknown.
-func (t *task) interrupted() {
-	if !t.exists || t.spec.AtMostOnce || !errors.Is(context.Cause(t.r.hard), ErrShutdown) {
+// because it shuts down, or that met the run's suspension: the attempt did not die, so it does
+// not use up a policy's last one. What an at-most-once step did stays unknown.
+func (t *task) interrupted(suspended bool) {
+	if !t.exists || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.hard), ErrShutdown) {
 		return
 	}
 	w := t.row(store.StepBackoff, nil, nil)
@@ -273,7 +272,7 @@ func (t *task) write(w *store.StepWrite) (Result, time.Time, error) {
 			return t.write(t.row(store.StepFailed, nil, &Failure{
 				Message: fmt.Sprintf("the database refused the output: %v", err), Codes: []string{CodeRefused}, Attempts: t.attempt, Permanent: true,
 			}))
-		case errors.Is(err, store.ErrUnavailable), errors.Is(err, journal.ErrClosed):
+		case away(err):
 			t.r.logger().Error("a checkpoint could not be written; the run leaves this process", telemetry.KeyStep, Shown(t.name), telemetry.KeyError, err)
 			t.r.lose()
 			return Result{}, time.Time{}, ErrSuspended

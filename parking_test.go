@@ -73,7 +73,7 @@ func TestWorkBesideAWait(t *testing.T) {
 		_, err = work.Wait()
 		return got, err
 	})
-	e = engineOn(t, s, w)
+	e = engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: 300 * time.Millisecond})
 	running(t, e)
 	run, err := w.Start(within(t), e, 0, durable.ID("a"))
 	if err != nil {
@@ -100,7 +100,7 @@ func TestWorkBesideAWaitPlain(t *testing.T) {
 		}
 		return c.Step("save", func(context.Context) (int, error) { return 1, nil })
 	})
-	e := engineOn(t, s, w)
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: 300 * time.Millisecond})
 	running(t, e)
 	run, err := w.Start(within(t), e, 0, durable.ID("a"))
 	if err != nil {

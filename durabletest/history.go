@@ -8,19 +8,40 @@ import (
 )
 
 // Ran fails the test unless each of the named steps of the run, or other durable calls,
-// has completed. Names are as in Stub; a pattern stands for one or more.
+// has completed. Names are as in Stub; a name stands for the step that is called so in full,
+// or else for all that it matches.
 func (e *Engine) Ran(id string, names ...string) {
 	e.t.Helper()
 	history := e.history(id)
 	for _, name := range names {
-		i := slices.IndexFunc(history, func(c durable.Checkpoint) bool { return matches(name, c.Name) })
-		switch {
-		case i < 0:
+		found := meant(history, name)
+		if len(found) == 0 {
 			e.t.Errorf("durabletest: run %q has no %q in its history, which holds %q", id, name, called(history))
-		case history[i].Status != "completed":
-			e.t.Errorf("durabletest: %s %q of run %q is %s, not completed%s", history[i].Kind, history[i].Name, id, history[i].Status, because(&history[i]))
+		}
+		for _, c := range found {
+			if c.Status != "completed" {
+				e.t.Errorf("durabletest: %s %q of run %q is %s, not completed%s", c.Kind, c.Name, id, c.Status, because(&c))
+			}
 		}
 	}
+}
+
+// meant are the checkpoints that a name stands for.
+func meant(history []durable.Checkpoint, name string) (found []durable.Checkpoint) {
+	for _, means := range []func(string) bool{
+		func(full string) bool { return full == name },
+		func(full string) bool { return matches(name, full) },
+	} {
+		for _, c := range history {
+			if means(c.Name) {
+				found = append(found, c)
+			}
+		}
+		if len(found) > 0 {
+			return found
+		}
+	}
+	return nil
 }
 
 // RanOnly is Ran, and fails the test if the history of the run holds anything else.
@@ -44,19 +65,20 @@ func (e *Engine) NotRan(id string, names ...string) {
 	}
 }
 
-// Failed fails the test unless the named step of the run has finally failed, and answers
-// its error.
+// Failed fails the test unless the named step of the run, or one that the name stands for as
+// in Ran, has finally failed, and answers its error.
 func (e *Engine) Failed(id, name string) *durable.StepError {
 	e.t.Helper()
 	history := e.history(id)
-	i := slices.IndexFunc(history, func(c durable.Checkpoint) bool { return matches(name, c.Name) })
-	switch {
-	case i < 0:
+	found := meant(history, name)
+	if len(found) == 0 {
 		e.t.Fatalf("durabletest: run %q has no %q in its history, which holds %q", id, name, called(history))
-	case history[i].Status != "failed":
-		e.t.Fatalf("durabletest: %s %q of run %q is %s, not failed", history[i].Kind, history[i].Name, id, history[i].Status)
 	}
-	return history[i].Err
+	i := slices.IndexFunc(found, func(c durable.Checkpoint) bool { return c.Status == "failed" })
+	if i < 0 {
+		e.t.Fatalf("durabletest: %s %q of run %q is %s, not failed", found[0].Kind, found[0].Name, id, found[0].Status)
+	}
+	return found[i].Err
 }
 
 // Attempts is how often, in this test, the functions of steps with that name were called,

@@ -44,6 +44,9 @@ func newSettings(t testing.TB, of string, opts []Option) *settings {
 	for _, o := range opts {
 		o.apply(s)
 	}
+	if of == "Replay" && len(s.replacers) > 0 {
+		t.Fatal("durabletest: Replay calls no step's function, so that a replacement does nothing: leave it out")
+	}
 	for _, l := range s.limited {
 		if l.to != of {
 			t.Fatalf("durabletest: %s is an option of %s, and %s does nothing with it: leave it out", l.option, l.to, of)

@@ -82,8 +82,16 @@ func transact(ctx context.Context, s durable.Store, w *store.StepWrite, work fun
 	var before error
 	doubts := 0
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
-		err := own.transactOnce(ctx, w, work, before)
-		if err == nil || !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+		its := false // the error is the function's own, whatever it wraps
+		err := own.transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
+			err := work(ctx, tx)
+			if err != nil && undone(ctx, tx, err) {
+				return fmt.Errorf("postgres: transaction: %w: %w", store.ErrUnavailable, err)
+			}
+			its = err != nil
+			return err
+		}, before)
+		if err == nil || its || !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
 			return err
 		}
 		if recurs(err) {
@@ -113,15 +121,11 @@ func rest(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// broke tells whether work failed because the database undid its transaction, or was
-// lost under it; any other error is the function's own.
-func (s *Store) broke(ctx context.Context, tx pgx.Tx, err error) error {
+// undone reports whether work failed because the database undid its transaction, or was lost under
+// it; any other error is the function's own.
+func undone(ctx context.Context, tx pgx.Tx, err error) bool {
 	var pg *pgconn.PgError
-	undone := errors.As(err, &pg) && passes(pg)
-	if undone || (ctx.Err() == nil && tx.Conn().IsClosed()) {
-		return fmt.Errorf("postgres: transaction: %w: %w", store.ErrUnavailable, err)
-	}
-	return err
+	return errors.As(err, &pg) && passes(pg) || ctx.Err() == nil && tx.Conn().IsClosed()
 }
 
 // passes reports whether what a statement of the user's met may have passed when the transaction is
@@ -185,7 +189,7 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 		}
 	}
 	if err := work(ctx, tx); err != nil {
-		return s.broke(ctx, tx, err)
+		return err
 	}
 	if err := s.checkpoint(ctx, tx, w); err != nil {
 		if misuse := misused(err); misuse != nil {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -355,5 +356,21 @@ func TestTxThatAlwaysTimesOut(t *testing.T) {
 	var failed *durable.RunError
 	if !errors.As(err, &failed) || failed.Step != "slow" || calls != doubtful {
 		t.Errorf("got %v after %d transactions, want a failure of the step after %d", err, calls, doubtful)
+	}
+}
+
+// An error of the step's own function is the step's failure, whatever it wraps.
+func TestTxOwnUnavailable(t *testing.T) {
+	calls := 0
+	_, err := execute(t, shop(t), func(c *durable.Ctx, _ int) (int, error) {
+		return Tx(c, "pay", func(context.Context, pgx.Tx) (int, error) {
+			if calls++; calls > 3 {
+				return 7, nil // it would go on for ever
+			}
+			return 0, fmt.Errorf("the other shop: %w", durable.ErrUnavailable)
+		})
+	})
+	if !errors.Is(err, durable.ErrUnavailable) || calls != 1 {
+		t.Errorf("got %v after %d calls, want the function's own error after one", err, calls)
 	}
 }

@@ -35,6 +35,12 @@ func locate(path string) (string, error) {
 	info, err := os.Stat(abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if target, err := os.Readlink(abs); err == nil { // SQLite creates what the link names
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(filepath.Dir(abs), target)
+			}
+			return locate(target)
+		}
 		folder, err := filepath.EvalSymlinks(filepath.Dir(abs))
 		if err != nil {
 			return refuse("its folder cannot be used", "create the folder first", err)

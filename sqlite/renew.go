@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -68,7 +69,8 @@ func (s *Store) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQu
 				return err
 			}
 		}
-		return nil
+		_, err := x.exec(qWorkerForget, micros(now().Add(-time.Hour)))
+		return err
 	})
 	if err != nil {
 		return 0, err

@@ -19,6 +19,8 @@ const (
 	qBegin
 	qCommit
 	qRollback
+	qWhole
+	qWholeEnd
 	qStepInsert
 	qStepUpdate
 	qStepByName
@@ -75,6 +77,7 @@ const (
 	qTree
 	qCounts
 	qWorkers
+	qWorkerForget
 	qDataVersion
 	qEncoding
 	qJournalWAL
@@ -91,6 +94,8 @@ func fileOf(q query) string {
 		qBegin:            "begin.sql",
 		qCommit:           "commit.sql",
 		qRollback:         "rollback.sql",
+		qWhole:            "whole.sql",
+		qWholeEnd:         "whole_end.sql",
 		qStepInsert:       "step_insert.sql",
 		qStepUpdate:       "step_update.sql",
 		qStepByName:       "step_by_name.sql",
@@ -140,6 +145,7 @@ func fileOf(q query) string {
 		qLeaseExpire:      "lease_expire.sql",
 		qWorkerUpsert:     "worker_upsert.sql",
 		qWorkerDelete:     "worker_delete.sql",
+		qWorkerForget:     "worker_forget.sql",
 		qListName:         "list_name.sql",
 		qListKey:          "list_key.sql",
 		qTree:             "tree.sql",

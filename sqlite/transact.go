@@ -70,8 +70,12 @@ func transact(ctx context.Context, s durable.Store, w *store.StepWrite, work fun
 		return err
 	}
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := own.transactOnce(ctx, w, work)
-		if err == nil || !errors.Is(err, store.ErrUnavailable) {
+		var its error // the function's own, whatever it wraps
+		err := own.transactOnce(ctx, w, func(ctx context.Context, tx *sql.Tx) error {
+			its = work(ctx, tx)
+			return its
+		})
+		if err == nil || its != nil || !errors.Is(err, store.ErrUnavailable) {
 			return err
 		}
 		t := time.NewTimer(wait)
@@ -99,8 +103,18 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 		w.Outcome, w.Recorded = store.Adopted, &row
 		return nil
 	}
+	if _, err := tx.ExecContext(ctx, s.texts[qWhole]); err != nil {
+		return s.wrap("begin", err)
+	}
 	if err := work(ctx, tx); err != nil {
 		return err
+	}
+	// SQLite undoes all of a transaction when one of its writes is interrupted, by OR ROLLBACK, and where
+	// the disk is full; what follows would be committed alone. The savepoint is gone then.
+	if _, err := tx.ExecContext(ctx, s.texts[qWholeEnd]); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: the transaction of a Tx step was ended before its function returned: leave Commit and Rollback to the step, and return the error of a statement that undid it: %w", durable.ErrInvalidConfig, err)
+	} else if err != nil {
+		return s.wrap("checkpoint", err)
 	}
 	if err := s.checkpoint(ctx, tx, w); err != nil || w.Outcome != store.Written {
 		return err

@@ -95,18 +95,21 @@ func TestLeaveWaitsForItsSteps(t *testing.T) {
 		for e.Stats().Queued == 0 { // until its leave waits for a flush
 		}
 		var crowd sync.WaitGroup
-		for range 100 { // enough for a second flush beside the first
+		beside := make(chan struct{}, 100)
+		for range cap(beside) { // enough for a second flush beside the first; the last of them may wait for that
 			crowd.Go(func() {
 				if _, err := w.Start(within(t), e, 0, durable.Delay(time.Hour)); err != nil {
 					t.Error(err)
 				}
+				beside <- struct{}{}
 			})
 		}
-		crowd.Wait()
+		<-beside // the leave, which came before all of them, would have been in that flush
 		if info, err := other.Get(within(t), "run"); err != nil || info.Status != durable.StatusRunning {
 			t.Errorf("while its step is being recorded the run is %+v, %v", info, err)
 		}
 		close(slow.open)
+		crowd.Wait()
 		if err := <-stray; err != nil {
 			t.Errorf("the step: %v", err)
 		}

@@ -297,16 +297,26 @@ func TestBranchesWorkWhileOneSleeps(t *testing.T) {
 
 func awaitStatus(t testing.TB, e *durable.Engine, id string, want durable.Status) {
 	t.Helper()
-	for ctx := within(t); ctx.Err() == nil; {
-		info, err := e.Get(ctx, id)
+	if !becomes(t, e, id, want, 15*time.Second) {
+		t.Fatalf("run %q is not %s", id, want)
+	}
+}
+
+// becomes reports whether the run has the status within that time.
+func becomes(t testing.TB, e *durable.Engine, id string, want durable.Status, d time.Duration) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	for ctx.Err() == nil {
+		info, err := e.Get(context.Background(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if info.Status == want {
-			return
+			return true
 		}
 	}
-	t.Fatalf("run %q is not %s", id, want)
+	return false
 }
 
 // G

@@ -13,27 +13,6 @@ import (
 )
 
 // becomes polls until the run has the status, or d is over.
-func becomes(t *testing.T, e *durable.Engine, id string, want durable.Status, d time.Duration) bool {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		info, err := e.Get(context.Background(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Status == want {
-			return true
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
 
 // H
 func TestParksAfterAShortWait(t *testing.T) {

@@ -145,8 +145,7 @@ type spy struct {
 func (s *spy) Errorf(format string, args ...any) {
 	s.errors = append(s.errors, fmt.Sprintf(format, args...))
 }
-func (s *spy) Log(...any)        {}
-func (s *spy) Fatal(args ...any) { s.Fatalf("%s", fmt.Sprint(args...)) }
+func (s *spy) Log(...any) {}
 func (s *spy) Fatalf(format string, args ...any) {
 	s.Errorf(format, args...)
 	runtime.Goexit()

@@ -1,6 +1,8 @@
 package durabletest
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,8 +29,11 @@ type settings struct {
 	limited   []limited // options that were given
 }
 
-// limited is an option that only one function knows.
-type limited struct{ option, to string }
+// limited is an option that only some functions know.
+type limited struct {
+	option string
+	to     []string
+}
 
 type signal struct {
 	after   time.Duration
@@ -44,18 +49,17 @@ func newSettings(t testing.TB, of string, opts []Option) *settings {
 	for _, o := range opts {
 		o.apply(s)
 	}
-	if of == "Replay" && len(s.replacers) > 0 {
-		t.Fatal("durabletest: Replay calls no step's function, so that a replacement does nothing: leave it out")
-	}
 	for _, l := range s.limited {
-		if l.to != of {
-			t.Fatalf("durabletest: %s is an option of %s, and %s does nothing with it: leave it out", l.option, l.to, of)
+		if !slices.Contains(l.to, of) {
+			t.Fatalf("durabletest: %s is an option of %s, and %s does nothing with it: leave it out", l.option, strings.Join(l.to, " and "), of)
 		}
 	}
 	return s
 }
 
-func (s *settings) limit(option, to string) { s.limited = append(s.limited, limited{option, to}) }
+func (s *settings) limit(option string, to ...string) {
+	s.limited = append(s.limited, limited{option, to})
+}
 
 // On uses this database, such as Postgres(t), in place of a temporary file. NewWith only.
 func On(s durable.Store) Option {

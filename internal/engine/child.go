@@ -78,15 +78,12 @@ func (c *Child) start(q StartRequest) error {
 	}
 	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: 1, first: start.Run.CreatedAt}
 	step := t.row(store.StepStarted, out, nil)
-	err = unlocked(r.durable, func() (store.Outcome, error) {
-		err := r.e.journal.Child(r.durable, start, step)
-		return start.Outcome, err
-	})
+	err = unlocked(r.durable, func() (*store.Outcome, error) { return &start.Outcome, r.e.journal.Child(r.durable, start, step) })
 	if !own || err != nil || start.Outcome != store.Written || step.Outcome != store.Written {
 		w.release(slots, 0)
 	}
 	switch {
-	case away(err):
+	case unwritable(err):
 		r.logger().Error("a child could not be started; the run leaves this process", telemetry.KeyStep, Shown(c.name), telemetry.KeyError, err)
 		r.lose()
 		return ErrSuspended
@@ -134,7 +131,7 @@ func (c *Child) wait() (Result, error) {
 		r.idle.busy() // before it stops waiting, so that the run does not settle in between
 		r.idle.leave(waiting)
 	}
-	if away(err) {
+	if unwritable(err) {
 		r.lose()
 	}
 	if left := c.s.left(); left != nil {

@@ -31,8 +31,8 @@ var (
 	errEnded     = errors.New("durable: the workflow function has returned")
 )
 
-// away reports whether a write failed because nothing can be written here any more, or for now:
+// unwritable reports whether a write failed because nothing can be written here any more, or for now:
 // the run leaves, and its function is not to take that for a failure of its own.
-func away(err error) bool {
+func unwritable(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) || errors.Is(err, journal.ErrClosed)
 }

@@ -113,9 +113,9 @@ func (w *receiving) look() (*store.Step, error) {
 			return nil, err
 		}
 	}
-	err := unlocked(r.durable, func() (store.Outcome, error) { err := r.e.journal.Receive(r.durable, rec); return rec.Outcome, err })
+	err := unlocked(r.durable, func() (*store.Outcome, error) { return &rec.Outcome, r.e.journal.Receive(r.durable, rec) })
 	switch {
-	case away(err):
+	case unwritable(err):
 		r.logger().Error("a receive could not be recorded; the run leaves this process", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
 		r.lose()
 		return nil, ErrSuspended
@@ -141,7 +141,7 @@ func (w *receiving) timeIsOver(row *store.Step) error {
 	case TimeoutEscalates:
 		id := w.r.row.ID.String() + ":" + unique(w.name)
 		err := w.spec.Escalate(w.r.durable, w.r.e, id)
-		if away(err) {
+		if unwritable(err) {
 			w.r.logger().Error("a wait could not be escalated; the run leaves this process, and another execution does it", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
 			w.r.lose()
 			return ErrSuspended

@@ -242,7 +242,7 @@ func (r *run) finish(status store.Status, output []byte, failure *Failure) (aske
 	if failure != nil {
 		w.Output, w.Error = nil, failure.Encode()
 	}
-	err := unlocked(r.durable, func() (store.Outcome, error) { err := r.e.journal.Run(r.durable, w); return w.Outcome, err })
+	err := unlocked(r.durable, func() (*store.Outcome, error) { return &w.Outcome, r.e.journal.Run(r.durable, w) })
 	if errors.Is(err, store.ErrBadData) && failure == nil {
 		return r.finish(store.Failed, nil, &Failure{Message: fmt.Sprintf("the database refused the workflow's output: %v", err), Codes: []string{CodeRefused}})
 	}
@@ -277,10 +277,10 @@ var outcomes = map[store.Status]string{
 // unlocked writes until no row is in the way that another transaction holds: one of a
 // user's that signals the run, say. It is not the journal that waits, since others would
 // wait with it.
-func unlocked(ctx context.Context, write func() (store.Outcome, error)) error {
+func unlocked(ctx context.Context, write func() (*store.Outcome, error)) error {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		outcome, err := write()
-		if err != nil || outcome != store.Locked {
+		if err != nil || *outcome != store.Locked { // after an error the journal may have the write still
 			return err
 		}
 		if !pause(ctx, wait/2+rand.N(wait)) {
@@ -302,14 +302,11 @@ func (r *run) part(ctx context.Context, s *suspension) {
 	}
 	var w *store.RunWrite
 	away, early := r.hasty(s) // once, however often the row is held by others
-	err := unlocked(ctx, func() (store.Outcome, error) {
+	err := unlocked(ctx, func() (*store.Outcome, error) {
 		r.w.hearing.RLock()
 		defer r.w.hearing.RUnlock()
 		w = r.parting(s, away, early)
-		if err := r.e.journal.Run(ctx, w); err != nil {
-			return 0, err // the journal may have the write still
-		}
-		return w.Outcome, nil
+		return &w.Outcome, r.e.journal.Run(ctx, w)
 	})
 	if err != nil {
 		r.logger().Warn("a lease could not be given back; it expires by itself", telemetry.KeyError, err)

@@ -26,12 +26,7 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 	}
 	s.Run = row.ID
 	e.Stamp(s)
-	err = unlocked(ctx, func() (store.Outcome, error) {
-		if err := e.journal.Signal(ctx, s); err != nil {
-			return 0, err // the journal may have the signal still
-		}
-		return s.Outcome, nil
-	})
+	err = unlocked(ctx, func() (*store.Outcome, error) { return &s.Outcome, e.journal.Signal(ctx, s) })
 	if err != nil {
 		return fmt.Errorf("signal run %q: %w", ref, err)
 	}

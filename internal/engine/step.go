@@ -272,7 +272,7 @@ func (t *task) write(w *store.StepWrite) (Result, time.Time, error) {
 			return t.write(t.row(store.StepFailed, nil, &Failure{
 				Message: fmt.Sprintf("the database refused the output: %v", err), Codes: []string{CodeRefused}, Attempts: t.attempt, Permanent: true,
 			}))
-		case away(err):
+		case unwritable(err):
 			t.r.logger().Error("a checkpoint could not be written; the run leaves this process", telemetry.KeyStep, Shown(t.name), telemetry.KeyError, err)
 			t.r.lose()
 			return Result{}, time.Time{}, ErrSuspended

@@ -34,7 +34,7 @@ bench-plot: ## draw docs/bench.svg from bench.json
 model: ## random operations on both stores against a model in memory, longer than make test does (CHECKS=2000)
 	go test -count=1 -timeout 3h -v ./internal/store/model -rapid.checks $(or $(CHECKS),2000)
 
-mutants: ## break durable in seven ways, one at a time, and show which test notices
+mutants: ## take the guards of durable out, one at a time, and show which test notices
 	@go run ./mutants
 
 soak: compiler ## workers under kill -9, SIGSTOP and a server that is stopped, then the checker of I1 to I12 (SECONDS=60 SEED=1)

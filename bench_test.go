@@ -94,7 +94,7 @@ func (s endless) Claim(_ context.Context, q store.ClaimQuery) (store.Claims, err
 	}
 	id, name := store.NewRootID("")
 	return store.Claims{Runs: []store.Claimed{{History: s.history, Run: store.Run{
-		ID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: 2, Input: []byte("1"),
+		ID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: store.Epoch{Count: 2}, Input: []byte("1"),
 		Owner: uuid.NullUUID{UUID: q.Worker, Valid: true}, CreatedAt: q.Now, StartedAt: q.Now, WakeAt: q.LeaseUntil,
 	}}}}, nil
 }
@@ -107,7 +107,7 @@ func BenchmarkReplay(b *testing.B) {
 	names := make([]string, steps)
 	for i := range steps {
 		names[i] = fmt.Sprintf("step-%05d", i)
-		s.history[i] = store.Step{Name: names[i], Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: 1, Output: []byte("1")}
+		s.history[i] = store.Step{Name: names[i], Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: store.Epoch{Count: 1}, Output: []byte("1")}
 	}
 	ended := make(chan int)
 	flow := durable.Define("flow", func(ctx *durable.Ctx, _ int) (int, error) {

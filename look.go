@@ -119,7 +119,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 func runInfo(r *store.Run) *RunInfo {
 	info := &RunInfo{
 		ID: r.Name, RunID: r.ID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version,
-		Status: Status(r.Status.String()), Reason: r.Reason, Epoch: int(r.Epoch), Crashes: int(r.Crashes),
+		Status: Status(r.Status.String()), Reason: r.Reason, Epoch: int(r.Epoch.Count), Crashes: int(r.Crashes),
 		Input: r.Input, Output: r.Output,
 		Detached: r.Detached, Actor: r.PausedBy,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, PausedAt: r.PausedAt, WakeAt: r.WakeAt, Deadline: r.Deadline,

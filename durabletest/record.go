@@ -26,7 +26,7 @@ type record struct {
 // execution is one execution of a run: what it called, in order.
 type execution struct {
 	run        store.ID
-	epoch      int32
+	epoch      store.Epoch
 	calls      []engine.Call
 	goroutine  string
 	concurrent bool // not all calls were made in one goroutine

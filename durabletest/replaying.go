@@ -127,7 +127,7 @@ func (p *replay) load(ctx context.Context, s store.Store, x *durable.Exported) (
 	owner := store.Owned(store.NewID(0))
 	start := &store.Start{Run: store.Run{
 		ID: p.run, Name: x.Run.ID, Workflow: x.Run.Workflow, Queue: x.Run.Queue, Version: x.Run.Version,
-		Status: store.Running, Epoch: 1, Owner: owner, Input: compact(x.Run.Input),
+		Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: owner, Input: compact(x.Run.Input),
 		CreatedAt: x.Run.CreatedAt, StartedAt: x.Run.CreatedAt, WakeAt: x.Run.CreatedAt.Add(lease),
 	}}
 	steps := &store.Batch{}
@@ -138,7 +138,7 @@ func (p *replay) load(ctx context.Context, s store.Store, x *durable.Exported) (
 			return at, fmt.Errorf("checkpoint %q is a %s that is %s, which this code does not know: export the run again", engine.Shown(h.Name), h.Kind, h.Status)
 		}
 		row := store.Step{
-			RunID: p.run, Name: h.Name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: 1,
+			RunID: p.run, Name: h.Name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: store.Epoch{Count: 1},
 			Output: compact(h.Output), Error: compact(h.Error), StartedAt: h.StartedAt, EndedAt: h.EndedAt, NextAt: h.NextAt,
 		}
 		later(h.StartedAt)
@@ -150,7 +150,7 @@ func (p *replay) load(ctx context.Context, s store.Store, x *durable.Exported) (
 		steps.Steps = append(steps.Steps, &store.StepWrite{Step: row})
 	}
 	batches := []*store.Batch{{Starts: []*store.Start{start}}, steps, {Runs: []*store.RunWrite{{
-		ID: p.run, Epoch: 1, Status: store.Pending, WakeAt: at, Now: at,
+		ID: p.run, Epoch: store.Epoch{Count: 1}, Status: store.Pending, WakeAt: at, Now: at,
 	}}}}
 	for _, b := range batches {
 		if b.Len() == 0 {

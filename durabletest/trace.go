@@ -219,7 +219,7 @@ func (r *traced) strays(got *traced) string {
 		for i, c := range x.calls[:min(len(x.calls), len(longest))] {
 			if want := longest[i]; c.Name != want.Name || c.Kind != want.Kind {
 				return fmt.Sprintf("execution %d called %s %q where the first run called %s %q (call %d)",
-					x.epoch, c.Kind, engine.Shown(c.Name), want.Kind, engine.Shown(want.Name), i+1)
+					x.epoch.Count, c.Kind, engine.Shown(c.Name), want.Kind, engine.Shown(want.Name), i+1)
 			}
 		}
 	}

@@ -307,7 +307,7 @@ func oneOwnerAtATime(t *testing.T, db database, l ledger) (inFlight int) {
 	schema := pgx.Identifier{db.Schema}.Sanitize()
 	epochs := make(map[string]int32)
 	latest, seconds := make(map[string]int32), 0
-	for _, row := range sql(t, session(t, db.Where), "SELECT r.name, s.name, s.epoch FROM "+schema+".step s JOIN "+schema+".run r ON r.id = s.run_id ORDER BY 1, 2") {
+	for _, row := range sql(t, session(t, db.Where), "SELECT r.name, s.name, (s.epoch >> 32)::integer FROM "+schema+".step s JOIN "+schema+".run r ON r.id = s.run_id ORDER BY 1, 2") {
 		run, step, epoch := row[0].(string), row[1].(string), row[2].(int32)
 		if epoch < latest[run] {
 			t.Errorf("%s of %s was written by epoch %d, after %d", step, run, epoch, latest[run])

@@ -58,16 +58,16 @@ var mutants = []mutant{
 		{
 			"postgres/step_insert.sql",
 			test{"./postgres", "TestConformanceOfMany/^step$/an_older_epoch"},
-			[]change{{"AND r.epoch = ($7::integer[])[i] AND r.status = 2", "AND r.status = 2"}},
+			[]change{{"AND r.epoch = ($7::bigint[])[i] AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
 			"postgres/step_insert_one.sql", postgres("/^step$/an_older_epoch"),
-			[]change{{"AND r.epoch = ($7::integer[])[1] AND r.status = 2", "AND r.status = 2"}},
+			[]change{{"AND r.epoch = ($7::bigint[])[1] AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
 			"postgres/step_insert_again.sql",
 			test{"./postgres", "TestAFlushThatMeetsARow"},
-			[]change{{"AND r.epoch = ($7::integer[])[i] AND r.status = 2", "AND r.status = 2"}},
+			[]change{{"AND r.epoch = ($7::bigint[])[i] AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
 			"postgres/step_update.sql", postgres("/^step$/an_older_epoch"),
@@ -77,6 +77,81 @@ var mutants = []mutant{
 			"postgres/in_flight.sql",
 			test{"./postgres", "^TestTakeoverWaitsForWritesUnderWay$/^cache_statement$"},
 			[]change{{"AND l.mode = 'RowExclusiveLock'", "AND l.mode = 'ExclusiveLock'"}},
+		},
+	}},
+	{"a fence without its nonce", []place{
+		{
+			"sqlite/step_insert.sql", sqlite("/^nonce$/a_step_at_another"),
+			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
+		},
+		{
+			"sqlite/step_update.sql", sqlite("/^nonce$/a_step_at_another"),
+			[]change{{"AND epoch = ?3 AND status = 2", "AND epoch >> 32 = ?3 >> 32 AND status = 2"}},
+		},
+		{
+			"sqlite/run_finish.sql", sqlite("/^nonce$/the_end_at_another"),
+			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
+		},
+		{
+			"sqlite/lease_extend.sql", sqlite("/^nonce$/a_lease_of_another"),
+			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
+		},
+		{
+			"sqlite/run_insert_child.sql", sqlite("/^nonce$/a_child_of_a_parent"),
+			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
+		},
+		{
+			"sqlite/claim_take.sql", sqlite("/^nonce$/a_claim's_epoch"),
+			[]change{{"((epoch >> 32) + 1) << 32 | ?", "((epoch >> 32) + 1) << 32 | (0 & ?)"}},
+		},
+		{
+			"postgres/step_insert.sql",
+			test{"./postgres", "TestConformanceOfMany/^nonce$/a_step_at_another"},
+			[]change{{"AND r.epoch = ($7::bigint[])[i] AND", "AND r.epoch >> 32 = ($7::bigint[])[i] >> 32 AND"}},
+		},
+		{
+			"postgres/step_insert_one.sql", postgres("/^nonce$/a_step_at_another"),
+			[]change{{"AND r.epoch = ($7::bigint[])[1] AND", "AND r.epoch >> 32 = ($7::bigint[])[1] >> 32 AND"}},
+		},
+		{
+			"postgres/step_update.sql", postgres("/^nonce$/a_step_at_another"),
+			[]change{{"AND r.epoch = item.epoch AND", "AND r.epoch >> 32 = item.epoch >> 32 AND"}},
+		},
+		{
+			"postgres/run_finish.sql", postgres("/^nonce$/the_end_at_another"),
+			[]change{{"AND r.epoch = ($3::bigint[])[i] AND", "AND r.epoch >> 32 = ($3::bigint[])[i] >> 32 AND"}},
+		},
+		{
+			"postgres/run_leave.sql", postgres("/^nonce$/the_end_at_another"),
+			[]change{{"AND r.epoch = item.epoch AND", "AND r.epoch >> 32 = item.epoch >> 32 AND"}},
+		},
+		{
+			"postgres/lease.sql", postgres("/^nonce$/a_lease_of_another"),
+			[]change{{"AND r.epoch = held.epoch AND", "AND r.epoch >> 32 = held.epoch >> 32 AND"}},
+		},
+		{
+			"postgres/start_any.sql", postgres("/^nonce$/a_child_of_a_parent"),
+			[]change{{"AND p.epoch = item.parent_epoch AND", "AND p.epoch >> 32 = item.parent_epoch >> 32 AND"}},
+		},
+		{
+			"postgres/receive.sql", postgres("/^nonce$/a_receive_at_another"),
+			[]change{{"AND r.epoch = $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
+		},
+		{
+			"postgres/checkpoint.sql", test{"./postgres", "^TestCheckpointInTx$"},
+			[]change{{"AND r.epoch = $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
+		},
+		{
+			"postgres/claim.sql", postgres("/^nonce$/a_claim's_epoch"),
+			[]change{{"<< 32 | $9::bigint", "<< 32 | (0 & $9::bigint)"}},
+		},
+		{
+			"internal/store/batch.go", postgres("/^nonce$/an_end_that_another"),
+			[]change{{"return row.Epoch == w.Epoch && row.Status", "return row.Epoch.Count == w.Epoch.Count && row.Status"}},
+		},
+		{
+			"internal/store/batch.go", sqlite("/^nonce$/a_step_that_another"),
+			[]change{{"return row.Epoch == want.Epoch && row.Attempt", "return row.Epoch.Count == want.Epoch.Count && row.Attempt"}},
 		},
 	}},
 	{"no write token", []place{
@@ -132,11 +207,11 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/run_finish.sql", postgres("/^run$/an_older_epoch"),
-			[]change{{"AND r.epoch = ($3::integer[])[i] AND r.status = 2", "AND r.epoch >= ($3::integer[])[i] AND r.status = 2"}},
+			[]change{{"AND r.epoch = ($3::bigint[])[i] AND r.status = 2", "AND r.epoch >= ($3::bigint[])[i] AND r.status = 2"}},
 		},
 		{
 			"postgres/run_finish.sql", postgres("/^run$/the_first_end"),
-			[]change{{"AND r.epoch = ($3::integer[])[i] AND r.status = 2", "AND r.epoch = ($3::integer[])[i]"}},
+			[]change{{"AND r.epoch = ($3::bigint[])[i] AND r.status = 2", "AND r.epoch = ($3::bigint[])[i]"}},
 		},
 		{
 			"postgres/run_leave.sql", postgres("/^run$/an_older_epoch"),

@@ -23,8 +23,8 @@ func TestEveryMutantApplies(t *testing.T) {
 			}
 		}
 	}
-	if len(mutants) != 7 {
-		t.Errorf("%d mutants, want 7", len(mutants))
+	if len(mutants) != 8 {
+		t.Errorf("%d mutants, want 8", len(mutants))
 	}
 }
 

@@ -13,6 +13,9 @@
 -- One that is paused (control 1, 2), and whose owner died before it left, is set aside in
 -- the same way, which is no crash of its own. Lost leases and pauses are recorded.
 --
+-- An epoch is its count, which rises by one here, in the upper 32 bits, and the nonce of the
+-- claim ($9) in the lower ones.
+--
 -- A run that has, or would now have, two crashes is a suspect. Of the $4 taken at most $8, none or
 -- one, are that, so that each is executed alone and the next death counts against
 -- the right one. A small index finds them.
@@ -66,7 +69,7 @@ WITH suspect AS MATERIALIZED (
 ), taken AS (
     UPDATE durable.run AS r
     SET status = CASE WHEN judged.hopeless OR judged.halted THEN 4 ELSE 2 END,
-        epoch = CASE WHEN judged.hopeless OR judged.halted THEN r.epoch ELSE r.epoch + 1 END,
+        epoch = CASE WHEN judged.hopeless OR judged.halted THEN r.epoch ELSE ((r.epoch >> 32) + 1) << 32 | $9::bigint END,
         owner = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $5::uuid END,
         wake_at = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $6::timestamptz END,
         woken = false,
@@ -91,7 +94,7 @@ WITH suspect AS MATERIALIZED (
     UNION ALL
     SELECT $3::timestamptz, judged.shard, 4, judged.id FROM judged WHERE judged.hopeless OR judged.halted
 ), passed AS MATERIALIZED ( -- once, and not for each row
-    SELECT set_config('durable_claim.ids', coalesce(string_agg(id::text, ',') FILTER (WHERE epoch > 1 AND NOT overtaken), ''), true) AS ids
+    SELECT set_config('durable_claim.ids', coalesce(string_agg(id::text, ',') FILTER (WHERE epoch >> 32 > 1 AND NOT overtaken), ''), true) AS ids
     FROM taken
     WHERE status = 2
 )

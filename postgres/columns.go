@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // A column is one array parameter of a plural statement: n values, read out of the
@@ -42,6 +44,10 @@ type (
 		n  int
 		at func(int) int32
 	}
+	epochs struct {
+		n  int
+		at func(int) store.Epoch
+	}
 	bools struct {
 		n  int
 		at func(int) bool
@@ -60,6 +66,7 @@ func registerColumns(m *pgtype.Map) {
 	m.RegisterDefaultPgType(times{}, "_timestamptz")
 	m.RegisterDefaultPgType(int2s{}, "_int2")
 	m.RegisterDefaultPgType(int4s{}, "_int4")
+	m.RegisterDefaultPgType(epochs{}, "_int8")
 	m.RegisterDefaultPgType(bools{}, "_bool")
 }
 
@@ -70,25 +77,28 @@ func dimensions(n int) []pgtype.ArrayDimension {
 	return []pgtype.ArrayDimension{{Length: int32(n), LowerBound: 1}}
 }
 
-func (c uuids) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
-func (c texts) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
-func (c blobs) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
-func (c times) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
-func (c int2s) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
-func (c int4s) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
-func (c bools) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
+func (c uuids) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c texts) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c blobs) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c times) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c int2s) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c int4s) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c epochs) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
+func (c bools) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
 
-func (uuids) IndexType() any { return (*uuidValue)(nil) }
-func (texts) IndexType() any { return (*textValue)(nil) }
-func (blobs) IndexType() any { return (*blobValue)(nil) }
-func (times) IndexType() any { return (*timeValue)(nil) }
-func (int2s) IndexType() any { return int16(0) }
-func (int4s) IndexType() any { return int32(0) }
-func (bools) IndexType() any { return false }
+func (uuids) IndexType() any  { return (*uuidValue)(nil) }
+func (texts) IndexType() any  { return (*textValue)(nil) }
+func (blobs) IndexType() any  { return (*blobValue)(nil) }
+func (times) IndexType() any  { return (*timeValue)(nil) }
+func (int2s) IndexType() any  { return int16(0) }
+func (int4s) IndexType() any  { return int32(0) }
+func (epochs) IndexType() any { return int64(0) }
+func (bools) IndexType() any  { return false }
 
-func (c int2s) Index(i int) any { return c.at(i) }
-func (c int4s) Index(i int) any { return c.at(i) }
-func (c bools) Index(i int) any { return c.at(i) }
+func (c int2s) Index(i int) any  { return c.at(i) }
+func (c int4s) Index(i int) any  { return c.at(i) }
+func (c epochs) Index(i int) any { return c.at(i).Number() }
+func (c bools) Index(i int) any  { return c.at(i) }
 
 func (c uuids) Index(i int) any {
 	if v := c.at(i); v != nil {
@@ -154,8 +164,8 @@ func (c blobs) encode(b []byte) []byte {
 	return b
 }
 
-// epoch is the server's time zero, in microseconds of Unix time.
-const epoch = 946_684_800_000_000
+// timeZero is the server's, in microseconds of Unix time.
+const timeZero = 946_684_800_000_000
 
 func (c times) encode(b []byte) []byte {
 	b = arrayHeader(b, pgtype.TimestamptzOID, c.n)
@@ -164,7 +174,7 @@ func (c times) encode(b []byte) []byte {
 			b = arrayNull(b)
 		} else {
 			b = binary.BigEndian.AppendUint32(b, 8)
-			b = binary.BigEndian.AppendUint64(b, uint64(v.UnixMicro()-epoch))
+			b = binary.BigEndian.AppendUint64(b, uint64(v.UnixMicro()-timeZero))
 		}
 	}
 	return b
@@ -188,6 +198,15 @@ func (c int4s) encode(b []byte) []byte {
 	return b
 }
 
+func (c epochs) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.Int8OID, c.n)
+	for i := range c.n {
+		b = binary.BigEndian.AppendUint32(b, 8)
+		b = binary.BigEndian.AppendUint64(b, uint64(c.at(i).Number()))
+	}
+	return b
+}
+
 func (c bools) encode(b []byte) []byte {
 	b = arrayHeader(b, pgtype.BoolOID, c.n)
 	for i := range c.n {
@@ -207,6 +226,8 @@ type (
 	textValue string
 	blobValue []byte
 	timeValue time.Time
+
+	epochValue store.Epoch
 )
 
 func (v *uuidValue) UUIDValue() (pgtype.UUID, error) {
@@ -234,6 +255,12 @@ func (v *timeValue) ScanTimestamptz(t pgtype.Timestamptz) error {
 	if t.Valid {
 		*v = timeValue(t.Time.UTC())
 	}
+	return nil
+}
+
+// ScanInt64 reads NULL as the zero epoch.
+func (v *epochValue) ScanInt64(n pgtype.Int8) error {
+	*v = epochValue(store.EpochOf(n.Int64))
 	return nil
 }
 

@@ -312,7 +312,7 @@ func TestAFlushThatMeetsARow(t *testing.T) {
 	other := done(one.ID, "there", at)
 	other.Step.Output = []byte(`"another value"`)
 	replay, fresh, old := done(one.ID, "there", at), done(two.ID, "new", at), done(two.ID, "old", at)
-	old.Step.Epoch = 0
+	old.Step.Epoch = store.Epoch{}
 	third := running(uuid.New(), at)
 	commit(t, s, &store.Batch{
 		Starts: []*store.Start{{Run: third}},

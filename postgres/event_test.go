@@ -60,7 +60,7 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), "SELECT pg_current_xact_id()"); err != nil {
 			t.Fatal(err)
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: all[2].ID, Epoch: 1, Status: store.Failed, EndedAt: at}}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: all[2].ID, Epoch: epochAt(1), Status: store.Failed, EndedAt: at}}})
 		if early, err := s.Events(t.Context(), first[1].Cursor, 10); err != nil || len(early) != 0 {
 			t.Errorf("while a transaction is open: %v, %v", early, err)
 		}
@@ -71,7 +71,7 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 		if second[0].Run != all[2].ID || second[0].Type != store.EventFailed {
 			t.Errorf("the second are %v", second)
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: all[3].ID, Epoch: 1, Status: store.Cancelled, EndedAt: at}}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: all[3].ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: at}}})
 		third := settled(second[0].Cursor, 1)
 		if third[0].Type != store.EventCancelled {
 			t.Errorf("the third are %v", third)
@@ -104,7 +104,7 @@ func TestClaimSetsAside(t *testing.T) {
 			}
 		}
 		got := row(t, s, paused.ID)
-		if got.Status != store.Paused || got.Reason != "mine" || got.Crashes != 0 || got.Epoch != 1 || got.Owner.Valid || !got.WakeAt.IsZero() {
+		if got.Status != store.Paused || got.Reason != "mine" || got.Crashes != 0 || got.Epoch != epochAt(1) || got.Owner.Valid || !got.WakeAt.IsZero() {
 			t.Errorf("the paused run is %+v", got)
 		}
 		claims, err = s.Claim(t.Context(), q)
@@ -159,7 +159,7 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: last.Run.ID, Epoch: 1, Status: store.Waiting, Now: at}}})
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: last.Run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
 	if got := row(t, s, last.Run.ID).Status; got != store.Paused {
 		t.Fatalf("the last run is %v", got)
 	}

@@ -107,7 +107,7 @@ func commit(t testing.TB, s *Store, b *store.Batch) {
 func running(owner uuid.UUID, now time.Time) store.Run {
 	id, name := store.NewRootID("")
 	return store.Run{
-		ID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: 1,
+		ID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: epochAt(1),
 		Owner: uuid.NullUUID{UUID: owner, Valid: true}, Input: []byte("{}"),
 		CreatedAt: now, StartedAt: now, WakeAt: now.Add(time.Minute),
 	}
@@ -126,7 +126,7 @@ func pending(now time.Time) store.Run {
 func childOf(parent uuid.UUID, name string, now time.Time) *store.Start {
 	run := running(uuid.New(), now)
 	run.ID, run.Name, run.Parent = store.NewChildID(parent), name, uuid.NullUUID{UUID: parent, Valid: true}
-	return &store.Start{Run: run, ParentEpoch: 1}
+	return &store.Start{Run: run, ParentEpoch: epochAt(1)}
 }
 
 // begin starts runs of which each is written.
@@ -164,7 +164,7 @@ func row(t testing.TB, s *Store, id uuid.UUID) *store.Run {
 // receive waits for a signal in a step of a run at epoch 1.
 func receive(run uuid.UUID, name, signal string, now time.Time) *store.Receive {
 	return &store.Receive{Signal: signal, Step: store.Step{
-		RunID: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: 1,
+		RunID: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: epochAt(1),
 		StartedAt: now, NextAt: now.Add(time.Hour),
 	}}
 }
@@ -176,12 +176,15 @@ func signal(run uuid.UUID, name, payload string, now time.Time) *store.Signal {
 // done is a completed step of a run at epoch 1.
 func done(run uuid.UUID, name string, now time.Time) *store.StepWrite {
 	return &store.StepWrite{Step: store.Step{
-		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: 1,
+		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epochAt(1),
 		Output: []byte(`{"ok":true}`), StartedAt: now, EndedAt: now,
 	}}
 }
 
 // finish completes a run at epoch 1.
 func finish(run uuid.UUID, now time.Time) *store.RunWrite {
-	return &store.RunWrite{ID: run, Epoch: 1, Status: store.Completed, Output: []byte("1"), EndedAt: now}
+	return &store.RunWrite{ID: run, Epoch: epochAt(1), Status: store.Completed, Output: []byte("1"), EndedAt: now}
 }
+
+// epochAt is the epoch with that count, and no nonce: none of the claims here draws one.
+func epochAt(count int32) store.Epoch { return store.Epoch{Count: count} }

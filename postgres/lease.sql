@@ -4,7 +4,7 @@
 -- Nobody can claim the run as long as that lock is held. It answers those it has extended.
 WITH free AS MATERIALIZED (
     SELECT held.shard, held.id
-    FROM unnest($1::smallint[], $2::uuid[], $3::integer[]) AS held(shard, id, epoch)
+    FROM unnest($1::smallint[], $2::uuid[], $3::bigint[]) AS held(shard, id, epoch)
     CROSS JOIN LATERAL (
         SELECT FROM durable.run AS r
         WHERE r.shard = held.shard AND r.id = held.id AND r.epoch = held.epoch AND r.status = 2 AND r.owner = $4::uuid

@@ -21,7 +21,7 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 		return each(res, func(rows pgx.Rows) error {
 			var asked store.Asked
 			var woken bool
-			if err := rows.Scan((*uuidValue)(&asked.Run), &asked.Epoch, (*int16)(&asked.Control), &woken); err != nil {
+			if err := rows.Scan((*uuidValue)(&asked.Run), (*epochValue)(&asked.Epoch), (*int16)(&asked.Control), &woken); err != nil {
 				return err
 			}
 			if asked.Control != 0 {

@@ -3,7 +3,7 @@
 -- the same, and again the next time: only then is the mark taken off.
 WITH told AS MATERIALIZED (
     SELECT held.shard, held.id, held.epoch, run.control, run.woken, free.id AS free
-    FROM unnest($1::smallint[], $2::uuid[], $3::integer[]) AS held(shard, id, epoch)
+    FROM unnest($1::smallint[], $2::uuid[], $3::bigint[]) AS held(shard, id, epoch)
     CROSS JOIN LATERAL (
         SELECT r.control, r.woken FROM durable.run AS r
         WHERE r.shard = held.shard AND r.id = held.id AND r.epoch = held.epoch AND r.status = 2 AND r.owner = $4::uuid

@@ -97,7 +97,7 @@ func (s *Store) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
 func scanNode(rows pgx.Rows) (store.Node, error) {
 	var n store.Node
 	var parent, owner pgtype.UUID
-	err := rows.Scan((*uuidValue)(&n.ID), &parent, (*int16)(&n.Status), &n.Epoch, (*int16)(&n.Control), &owner, &n.Detached, &n.Begun)
+	err := rows.Scan((*uuidValue)(&n.ID), &parent, (*int16)(&n.Status), (*epochValue)(&n.Epoch), (*int16)(&n.Control), &owner, &n.Detached, &n.Begun)
 	n.Parent = uuid.NullUUID{UUID: parent.Bytes, Valid: parent.Valid}
 	n.Owner = uuid.NullUUID{UUID: owner.Bytes, Valid: owner.Valid}
 	return n, err
@@ -110,7 +110,7 @@ func changeColumns(items []store.Change) []any {
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Was.ID) }},
 		uuids{n, func(i int) *uuid.UUID { return &items[i].Was.ID }},
 		int2s{n, func(i int) int16 { return int16(items[i].Was.Status) }},
-		int4s{n, func(i int) int32 { return items[i].Was.Epoch }},
+		epochs{n, func(i int) store.Epoch { return items[i].Was.Epoch }},
 		int2s{n, func(i int) int16 { return int16(items[i].Was.Control) }},
 		int2s{n, func(i int) int16 { return int16(items[i].Status) }},
 		int2s{n, func(i int) int16 { return int16(items[i].Control) }},

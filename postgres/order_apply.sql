@@ -20,7 +20,7 @@ WITH changed AS (
         cancelled_by = CASE WHEN item.note = 3 THEN $12::text ELSE r.cancelled_by END,
         cancelled_at = CASE WHEN item.note = 3 THEN $10::timestamptz ELSE r.cancelled_at END
     FROM unnest(
-        $1::smallint[], $2::uuid[], $3::smallint[], $4::integer[], $5::smallint[],
+        $1::smallint[], $2::uuid[], $3::smallint[], $4::bigint[], $5::smallint[],
         $6::smallint[], $7::smallint[], $8::smallint[], $9::smallint[]
     ) AS item(
         shard, id, was_status, was_epoch, was_control,

@@ -25,13 +25,13 @@ func TestOrder(t *testing.T) {
 		runs, waits, begun := childOf(root.ID, "runs", at), childOf(root.ID, "waits", at), childOf(root.ID, "begun", at)
 		begin(t, s, runs, waits, begun)
 		below := childOf(waits.Run.ID, "below", at)
-		below.Run.Status, below.Run.Epoch, below.Run.Owner, below.Run.WakeAt = store.Pending, 0, uuid.NullUUID{}, at
+		below.Run.Status, below.Run.Epoch, below.Run.Owner, below.Run.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, at
 		begin(t, s, below)
 		commit(t, s, &store.Batch{
 			Steps: []*store.StepWrite{done(begun.Run.ID, "a", at)},
 			Runs: []*store.RunWrite{
-				{ID: waits.Run.ID, Epoch: 1, Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)},
-				{ID: begun.Run.ID, Epoch: 1, Status: store.Waiting, Now: at},
+				{ID: waits.Run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)},
+				{ID: begun.Run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at},
 			},
 		})
 		status := func(want ...store.Status) {
@@ -58,7 +58,7 @@ func TestOrder(t *testing.T) {
 		if late.Outcome != store.Fenced || late.State.Control != store.PausedItself {
 			t.Errorf("a child of a paused run: outcome %d, %+v", late.Outcome, late.State)
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: root.ID, Epoch: 1, Status: store.Waiting, Now: at, WakeAt: at}}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: root.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at}}})
 		if got := row(t, s, root.ID); got.Status != store.Paused || got.Reason != "all" || !got.WakeAt.IsZero() {
 			t.Errorf("the parked root is %+v", got)
 		}
@@ -97,7 +97,7 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 		end := finish(run.ID, at)
 		commit(t, s, &store.Batch{Steps: []*store.StepWrite{step}})
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end}})
-		want := store.RunState{Found: true, Status: store.Running, Epoch: 1, Control: store.CancelAsked}
+		want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelAsked}
 		if step.Outcome != store.Written || step.State != want {
 			t.Errorf("a step: outcome %d, %+v", step.Outcome, step.State)
 		}
@@ -113,7 +113,7 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 		if history, err := s.History(t.Context(), run.ID); err != nil || len(history) != 2 {
 			t.Errorf("the history is %v, %v", history, err)
 		}
-		park := &store.RunWrite{ID: run.ID, Epoch: 1, Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
+		park := &store.RunWrite{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
 		final := done(run.ID, "in the same flush", at)
 		for range 2 { // the second is a replay
 			commit(t, s, &store.Batch{Steps: []*store.StepWrite{final}, Runs: []*store.RunWrite{park}})
@@ -143,7 +143,7 @@ func TestFreeze(t *testing.T) {
 		commit(t, s, &store.Batch{
 			Steps:    []*store.StepWrite{sleep("over", at.Add(time.Minute)), sleep("ahead", at.Add(time.Hour))},
 			Receives: []*store.Receive{wait},
-			Runs:     []*store.RunWrite{{ID: run.ID, Epoch: 1, Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}},
+			Runs:     []*store.RunWrite{{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}},
 		})
 		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at.Add(10 * time.Minute)})
 		for range 2 { // the second is a replay
@@ -295,7 +295,7 @@ func TestFreezeOverSummerTime(t *testing.T) {
 	sleep := done(run.ID, "nap", paused)
 	sleep.Step.Kind, sleep.Step.NextAt = store.KindSleep, due
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{sleep}})
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: 1, Status: store.Waiting, Now: paused, WakeAt: due}}})
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: paused, WakeAt: due}}})
 	order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: paused})
 	const pause = 72 * time.Hour
 	order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}, Now: paused.Add(pause), Freeze: true})

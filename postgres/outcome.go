@@ -46,7 +46,7 @@ func (s *Store) settleStarts(ask asker, items []*store.Start) (left []*store.Sta
 		var ordinal int64
 		err := each(res, func(rows pgx.Rows) error {
 			state := store.RunState{Found: true}
-			err := rows.Scan(&ordinal, (*int16)(&state.Status), &state.Epoch, (*int16)(&state.Control))
+			err := rows.Scan(&ordinal, (*int16)(&state.Status), (*epochValue)(&state.Epoch), (*int16)(&state.Control))
 			parents[ordinal-1] = state
 			return err
 		})
@@ -91,7 +91,7 @@ func errGone(item *store.Start) error {
 }
 
 // owned reports whether the run is still running at the writer's epoch.
-func owned(run store.RunState, epoch int32) bool {
+func owned(run store.RunState, epoch store.Epoch) bool {
 	return run.Found && run.Epoch == epoch && run.Status == store.Running
 }
 
@@ -170,7 +170,7 @@ func judge(item *store.StepWrite, f *found) store.Outcome {
 // behind reports whether a state that is not terminal comes late: the same epoch has
 // written a later one. The same rule as in step_update.sql.
 func behind(want, have *store.Step) bool {
-	if want.Status.Terminal() || have.Epoch < want.Epoch {
+	if want.Status.Terminal() || have.Epoch != want.Epoch {
 		return false
 	}
 	return have.Attempt > want.Attempt || (have.Attempt == want.Attempt && have.Status > want.Status)
@@ -184,20 +184,21 @@ func (s *Store) readSteps(ask asker, items []*store.StepWrite) ([]found, error) 
 		return each(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var status, control, kind, stepStatus pgtype.Int2
-			var epoch, attempt, stepEpoch pgtype.Int4
+			var attempt pgtype.Int4
+			var epoch, stepEpoch store.Epoch
 			var step store.Step
-			err := rows.Scan(&ordinal, &status, &epoch, &control, &kind, &stepStatus, &attempt, &stepEpoch, &step.Output, &step.Error,
+			err := rows.Scan(&ordinal, &status, (*epochValue)(&epoch), &control, &kind, &stepStatus, &attempt, (*epochValue)(&stepEpoch), &step.Output, &step.Error,
 				(*timeValue)(&step.StartedAt), (*timeValue)(&step.EndedAt), (*timeValue)(&step.NextAt))
 			if err != nil {
 				return err
 			}
 			f := &states[ordinal-1]
-			f.state = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch.Int32, Control: store.Bits(control.Int16)}
+			f.state = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.Bits(control.Int16)}
 			if stepStatus.Valid {
 				item := &items[ordinal-1].Step
 				step.RunID, step.Name = item.RunID, item.Name
 				step.Kind, step.Status = store.Kind(kind.Int16), store.StepStatus(stepStatus.Int16)
-				step.Attempt, step.Epoch = attempt.Int32, stepEpoch.Int32
+				step.Attempt, step.Epoch = attempt.Int32, stepEpoch
 				f.step = &step
 			}
 			return nil
@@ -218,7 +219,7 @@ func (s *Store) settleRuns(ask asker, items []*store.RunWrite) error {
 		return each(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var row store.Run
-			if err := rows.Scan(&ordinal, (*int16)(&row.Status), &row.Epoch, (*int16)(&row.Control), &row.Output, &row.Error); err != nil {
+			if err := rows.Scan(&ordinal, (*int16)(&row.Status), (*epochValue)(&row.Epoch), (*int16)(&row.Control), &row.Output, &row.Error); err != nil {
 				return err
 			}
 			item := items[ordinal-1]

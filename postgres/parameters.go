@@ -19,7 +19,7 @@ func startColumns(items []*store.Start) []any {
 		texts{n, func(i int) *string { return &items[i].Run.Version }},
 		texts{n, func(i int) *string { return &items[i].Run.Queue }},
 		int2s{n, func(i int) int16 { return int16(items[i].Run.Status) }},
-		int4s{n, func(i int) int32 { return items[i].Run.Epoch }},
+		epochs{n, func(i int) store.Epoch { return items[i].Run.Epoch }},
 		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Owner) }},
 		blobs{n, func(i int) *[]byte { return &items[i].Run.Input }},
 		texts{n, func(i int) *string { return &items[i].Run.Trace }},
@@ -36,7 +36,7 @@ func startAnyColumns(items []*store.Start, tags []tagging) []any {
 	n := len(items)
 	return append(append(startColumns(items),
 		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
-		int4s{n, func(i int) int32 { return items[i].ParentEpoch }},
+		epochs{n, func(i int) store.Epoch { return items[i].ParentEpoch }},
 	), tagColumns(tags)...)
 }
 
@@ -67,7 +67,7 @@ func stepColumns(items []*store.StepWrite, anyway func(*store.StepWrite) bool) [
 		int2s{n, func(i int) int16 { return int16(items[i].Step.Kind) }},
 		int2s{n, func(i int) int16 { return int16(items[i].Step.Status) }},
 		int4s{n, func(i int) int32 { return items[i].Step.Attempt }},
-		int4s{n, func(i int) int32 { return items[i].Step.Epoch }},
+		epochs{n, func(i int) store.Epoch { return items[i].Step.Epoch }},
 		blobs{n, func(i int) *[]byte { return &items[i].Step.Output }},
 		blobs{n, func(i int) *[]byte { return &items[i].Step.Error }},
 		times{n, func(i int) *time.Time { return &items[i].Step.StartedAt }},
@@ -90,7 +90,7 @@ func stepKeys(items []*store.StepWrite) []any {
 // oneStep are the parameters of checkpoint.sql.
 func oneStep(w *store.Step) []any {
 	return []any{
-		store.ShardOf(w.RunID), one(w.RunID), w.Name, int16(w.Kind), int16(w.Status), w.Attempt, w.Epoch,
+		store.ShardOf(w.RunID), one(w.RunID), w.Name, int16(w.Kind), int16(w.Status), w.Attempt, w.Epoch.Number(),
 		w.Output, w.Error, instant(w.StartedAt), instant(w.EndedAt), instant(w.NextAt),
 	}
 }
@@ -99,7 +99,7 @@ func oneStep(w *store.Step) []any {
 func finishColumns(items []*store.RunWrite) []any {
 	n := len(items)
 	return append(runKeys(items),
-		int4s{n, func(i int) int32 { return items[i].Epoch }},
+		epochs{n, func(i int) store.Epoch { return items[i].Epoch }},
 		int2s{n, func(i int) int16 { return int16(items[i].Status) }},
 		blobs{n, func(i int) *[]byte { return &items[i].Output }},
 		blobs{n, func(i int) *[]byte { return &items[i].Error }},
@@ -144,7 +144,7 @@ func leaseColumns(items []store.Lease, owner uuid.UUID) []any {
 	return []any{
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
 		uuids{n, func(i int) *uuid.UUID { return &items[i].Run }},
-		int4s{n, func(i int) int32 { return items[i].Epoch }},
+		epochs{n, func(i int) store.Epoch { return items[i].Epoch }},
 		one(owner),
 	}
 }

@@ -102,7 +102,7 @@ func scanRun(rows pgx.Rows, first ...any) (*store.Run, error) {
 	var parent, owner pgtype.UUID
 	var reason, pausedBy, cancelledBy, cancelReason pgtype.Text
 	err := rows.Scan(append(first,
-		(*uuidValue)(&r.ID), &parent, &r.Name, &r.Workflow, &r.Version, &r.Queue, (*int16)(&r.Status), &r.Epoch, &owner,
+		(*uuidValue)(&r.ID), &parent, &r.Name, &r.Workflow, &r.Version, &r.Queue, (*int16)(&r.Status), (*epochValue)(&r.Epoch), &owner,
 		&r.Crashes, &r.Input, &r.Output, &r.Error, &reason, &r.Trace,
 		(*timeValue)(&r.CreatedAt), (*timeValue)(&r.StartedAt), (*timeValue)(&r.EndedAt), (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline),
 		&r.Detached, (*int16)(&r.Control), &pausedBy, &cancelledBy, &cancelReason, (*timeValue)(&r.PausedAt), (*timeValue)(&r.CancelledAt))...)
@@ -116,7 +116,7 @@ func scanRun(rows pgx.Rows, first ...any) (*store.Run, error) {
 func scanStep(rows pgx.Rows, first ...any) (store.Step, error) {
 	var p store.Step
 	err := rows.Scan(append(first,
-		(*uuidValue)(&p.RunID), &p.Name, (*int16)(&p.Kind), (*int16)(&p.Status), &p.Attempt, &p.Epoch, &p.Output, &p.Error,
+		(*uuidValue)(&p.RunID), &p.Name, (*int16)(&p.Kind), (*int16)(&p.Status), &p.Attempt, (*epochValue)(&p.Epoch), &p.Output, &p.Error,
 		(*timeValue)(&p.StartedAt), (*timeValue)(&p.EndedAt), (*timeValue)(&p.NextAt))...)
 	return p, err
 }

@@ -8,7 +8,7 @@
 -- of the same attempt keeps when it began to wait, and until when it does.
 WITH fence AS MATERIALIZED (
     SELECT r.control FROM durable.run AS r
-    WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.epoch = $7::integer AND r.status = 2
+    WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.epoch = $7::bigint AND r.status = 2
 ), waiting AS MATERIALIZED (
     SELECT s.id, s.payload, s.created_at
     FROM durable.signal AS s
@@ -20,7 +20,7 @@ WITH fence AS MATERIALIZED (
         shard, run_id, name, kind, status, attempt, epoch, output, error, started_at, ended_at, next_at
     )
     SELECT $1::smallint, $2::uuid, $3::text, $4::smallint,
-           CASE WHEN waiting.id IS NULL THEN $5::smallint ELSE 3 END, $6::integer, $7::integer,
+           CASE WHEN waiting.id IS NULL THEN $5::smallint ELSE 3 END, $6::integer, $7::bigint,
            CASE WHEN waiting.id IS NULL THEN $8::bytea ELSE waiting.payload END,
            CASE WHEN waiting.id IS NULL THEN $9::bytea END,
            $10::timestamptz,

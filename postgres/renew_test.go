@@ -24,7 +24,7 @@ func TestRenewOfALockedRun(t *testing.T) {
 	}
 	until := at.Add(10 * time.Minute)
 	pulse, err := s.Renew(t.Context(), store.Heartbeat{
-		Worker: store.Worker{ID: worker, Name: "w", StartedAt: at}, Leases: []store.Lease{{Run: run.ID, Epoch: 1}}, LeaseUntil: until,
+		Worker: store.Worker{ID: worker, Name: "w", StartedAt: at}, Leases: []store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, LeaseUntil: until,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ WITH ended AS (
         owner = NULL, woken = false, ended_at = ($9::timestamptz[])[i],
         output = item.output, error = ($6::bytea[])[i], trace = coalesce(($8::text[])[i], r.trace)
     FROM unnest($1::smallint[], $5::bytea[]) WITH ORDINALITY AS item(shard, output, i)
-    WHERE r.shard = item.shard AND r.id = ($2::uuid[])[i] AND r.epoch = ($3::integer[])[i] AND r.status = 2
+    WHERE r.shard = item.shard AND r.id = ($2::uuid[])[i] AND r.epoch = ($3::bigint[])[i] AND r.status = 2
       AND (r.control & 4 = 0 OR ($4::smallint[])[i] = 7)
     RETURNING r.shard, r.id, r.status, r.ended_at
 )

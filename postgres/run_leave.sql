@@ -30,7 +30,7 @@ WITH ended AS (
         owner = NULL, woken = false, ended_at = item.ended_at,
         output = item.output, error = item.error, trace = coalesce(item.trace, r.trace)
     FROM unnest(
-        $1::smallint[], $2::uuid[], $3::integer[], $4::smallint[],
+        $1::smallint[], $2::uuid[], $3::bigint[], $4::smallint[],
         $5::bytea[], $6::bytea[], $7::text[], $8::text[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[]
     ) AS item(
         shard, id, epoch, status,

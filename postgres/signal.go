@@ -62,18 +62,18 @@ func (s *Store) settleSignals(ask asker, items []*store.Signal) error {
 func settleSignal(rows pgx.Rows, items []*store.Signal) error {
 	var ordinal int64
 	var status, control pgtype.Int2
-	var epoch pgtype.Int4
+	var epoch store.Epoch
 	var own bool
 	var id pgtype.UUID
 	var name pgtype.Text
 	var used store.Signal
-	err := rows.Scan(&ordinal, &status, &epoch, &control, &own, &id, &name, &used.Payload, (*timeValue)(&used.CreatedAt))
+	err := rows.Scan(&ordinal, &status, (*epochValue)(&epoch), &control, &own, &id, &name, &used.Payload, (*timeValue)(&used.CreatedAt))
 	if err != nil {
 		return err
 	}
 	item := items[ordinal-1]
 	item.Outcome, item.Existing = 0, nil
-	item.State = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch.Int32, Control: store.Bits(control.Int16)}
+	item.State = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.Bits(control.Int16)}
 	switch {
 	case own:
 		item.Outcome = store.Written

@@ -52,9 +52,9 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 			t.Errorf("%d signals are left, %v", left, err)
 		}
 		stale := receive(run.ID, "a", "go", at)
-		stale.Step.Epoch = 0
+		stale.Step.Epoch = store.Epoch{}
 		commit(t, s, &store.Batch{Receives: []*store.Receive{stale}, Runs: []*store.RunWrite{finish(run.ID, at)}})
-		if stale.Outcome != store.Fenced || stale.State.Epoch != 1 {
+		if stale.Outcome != store.Fenced || stale.State.Epoch != epochAt(1) {
 			t.Errorf("an older epoch: outcome %d, %+v", stale.Outcome, stale.State)
 		}
 		late := signal(run.ID, "go", "6", at)
@@ -97,12 +97,12 @@ func TestEveryWakeIsFound(t *testing.T) {
 		begin(t, s, &store.Start{Run: parent})
 		one, two := childOf(parent.ID, "one", at), childOf(parent.ID, "two", at)
 		begin(t, s, one, two)
-		end := func(child *store.Start, epoch int32) *store.RunWrite {
+		end := func(child *store.Start, epoch store.Epoch) *store.RunWrite {
 			w := finish(child.Run.ID, at)
 			w.Parent, w.Now, w.Epoch = child.Run.Parent, at, epoch
 			return w
 		}
-		held := []store.Lease{{Run: parent.ID, Epoch: 1}}
+		held := []store.Lease{{Run: parent.ID, Epoch: epochAt(1)}}
 		woken := func(want int) {
 			t.Helper()
 			news, err := s.News(t.Context(), worker, held)
@@ -110,13 +110,13 @@ func TestEveryWakeIsFound(t *testing.T) {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end(one, 7)}}) // by a stranger
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end(one, epochAt(7))}}) // by a stranger
 		woken(0)
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end(one, 1)}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end(one, epochAt(1))}})
 		woken(1)
 		woken(0)
 		sent := signal(parent.ID, "go", "1", at)
-		park := &store.RunWrite{ID: parent.ID, Epoch: 1, Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
+		park := &store.RunWrite{ID: parent.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
 		commit(t, s, &store.Batch{Signals: []*store.Signal{sent}})
 		for range 2 { // the second is a replay
 			commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
@@ -128,12 +128,12 @@ func TestEveryWakeIsFound(t *testing.T) {
 		if claims, err := s.Claim(t.Context(), q); err != nil || len(claims.Runs) != 1 || claims.Runs[0].Run.ID != parent.ID {
 			t.Fatalf("the claims are %v, %v", claims, err)
 		}
-		park.Epoch = 2
+		park.Epoch = epochAt(2)
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
 		if got := row(t, s, parent.ID); !got.WakeAt.Equal(park.WakeAt) {
 			t.Errorf("parked in peace: %+v", got)
 		}
-		late := end(two, 1)
+		late := end(two, epochAt(1))
 		late.Now = at.Add(time.Minute)
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{late}})
 		if got := row(t, s, parent.ID); got.Status != store.Waiting || !got.WakeAt.Equal(late.Now) {
@@ -157,15 +157,15 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			a.hinted(t, store.HintNews)
 			order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}})
 			a.hinted(t, store.HintNews)
-			news, err := s.News(t.Context(), worker, []store.Lease{{Run: run.ID, Epoch: 1}, {Run: idle.ID, Epoch: 1}})
-			if err != nil || len(news.Asked) != 1 || news.Asked[0] != (store.Asked{Run: run.ID, Epoch: 1, Control: store.PausedItself}) {
+			news, err := s.News(t.Context(), worker, []store.Lease{{Run: run.ID, Epoch: epochAt(1)}, {Run: idle.ID, Epoch: epochAt(1)}})
+			if err != nil || len(news.Asked) != 1 || news.Asked[0] != (store.Asked{Run: run.ID, Epoch: epochAt(1), Control: store.PausedItself}) {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
-			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: idle.ID, Epoch: 1, Status: store.Waiting, Now: at}}})
+			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: idle.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
 			commit(t, s, &store.Batch{Signals: []*store.Signal{signal(idle.ID, "go", "1", at)}})
 			a.hinted(t, store.HintClaim)
 			other.hinted(t, store.HintClaim)
-			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: 1, Status: store.Paused, Now: at}}})
+			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: epochAt(1), Status: store.Paused, Now: at}}})
 			order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}})
 			other.hinted(t, store.HintClaim)
 			select {
@@ -187,7 +187,7 @@ func TestNewsPassALockedRow(t *testing.T) {
 	commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.ID, "go", "1", at)}})
 	look := func(want int) {
 		t.Helper()
-		news, err := s.News(t.Context(), worker, []store.Lease{{Run: run.ID, Epoch: 1}})
+		news, err := s.News(t.Context(), worker, []store.Lease{{Run: run.ID, Epoch: epochAt(1)}})
 		if err != nil || len(news.Woken) != want {
 			t.Errorf("the news is %+v, %v", news, err)
 		}
@@ -210,7 +210,7 @@ func TestSignalInTx(t *testing.T) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: run})
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: 1, Status: store.Waiting, Now: at}}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
 		for _, keep := range []bool{false, true} {
 			sent, lost := signal(uuid.Nil, "go", "1", at), signal(uuid.Nil, "go", "1", at)
 			tx, err := s.user.Begin(t.Context())
@@ -266,7 +266,7 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 		t.Errorf("both: the error is %v", err)
 	}
 	child, third := childOf(run.ID, "child", at), signal(run.ID, "go", "3", at)
-	park := &store.RunWrite{ID: run.ID, Epoch: 1, Status: store.Waiting, Now: at}
+	park := &store.RunWrite{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at}
 	for name, c := range map[string]struct {
 		batch   *store.Batch
 		outcome *store.Outcome

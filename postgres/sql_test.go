@@ -208,9 +208,9 @@ func TestTablesDistribute(t *testing.T) {
 	tag := store.Tag{Key: "k", Value: "v"}
 	wait := receive(run.ID, "wait", "go", at)
 	sent := []*store.Signal{signal(run.ID, "go", "1", at)}
-	change := store.Change{Was: store.Node{ID: run.ID, Status: store.Running, Epoch: 1}, Status: store.Cancelled, Note: store.NoteCancel}
+	change := store.Change{Was: store.Node{ID: run.ID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Note: store.NoteCancel}
 	key := []any{store.ShardOf(run.ID), one(run.ID)}
-	lease := leaseColumns([]store.Lease{{Run: run.ID, Epoch: 1}}, owner)
+	lease := leaseColumns([]store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, owner)
 	for _, c := range []struct {
 		name string
 		args []any

@@ -16,9 +16,9 @@ WITH made AS (
         item.input, item.trace, item.created_at, item.started_at, item.wake_at, item.deadline_at, item.detached
     FROM unnest(
         $1::smallint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[],
-        $7::smallint[], $8::integer[], $9::uuid[], $10::bytea[], $11::text[],
+        $7::smallint[], $8::bigint[], $9::uuid[], $10::bytea[], $11::text[],
         $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::timestamptz[], $16::boolean[],
-        $17::uuid[], $18::integer[]
+        $17::uuid[], $18::bigint[]
     ) AS item(
         shard, id, name, workflow, version, queue,
         status, epoch, owner, input, trace,

@@ -10,7 +10,7 @@ INSERT INTO durable.run (
 )
 SELECT
     ($1::smallint[])[i], ($2::uuid[])[i], item.name, item.workflow, item.version, item.queue,
-    ($7::smallint[])[i], ($8::integer[])[i], ($9::uuid[])[i],
+    ($7::smallint[])[i], ($8::bigint[])[i], ($9::uuid[])[i],
     item.input, item.trace,
     ($12::timestamptz[])[i], ($13::timestamptz[])[i], ($14::timestamptz[])[i], ($15::timestamptz[])[i], ($16::boolean[])[i]
 FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $10::bytea[], $11::text[]) WITH ORDINALITY

@@ -7,7 +7,7 @@
 -- changes nothing.
 WITH item AS MATERIALIZED (
     SELECT * FROM unnest(
-        $1::smallint[], $2::uuid[], $3::text[], $4::smallint[], $5::smallint[], $6::integer[], $7::integer[],
+        $1::smallint[], $2::uuid[], $3::text[], $4::smallint[], $5::smallint[], $6::integer[], $7::bigint[],
         $8::bytea[], $9::bytea[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[]
     ) AS item(
         shard, run_id, name, kind, status, attempt, epoch,
@@ -26,7 +26,7 @@ WITH item AS MATERIALIZED (
         SELECT FROM durable.step AS s
         WHERE s.shard = item.shard AND s.run_id = item.run_id AND s.name = item.name
           AND s.status < 3
-          AND (item.status >= 3 OR s.epoch < item.epoch OR s.attempt < item.attempt
+          AND (item.status >= 3 OR s.epoch <> item.epoch OR s.attempt < item.attempt
                OR (s.attempt = item.attempt AND s.status <= item.status))
         FOR UPDATE SKIP LOCKED
     ) AS free

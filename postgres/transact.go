@@ -184,7 +184,7 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 	if hasState(before, "40001") {
 		// At REPEATABLE READ and above, a renewal of the lease since the first statement undoes each
 		// try of a long function. With the run locked from its first statement on, there is none.
-		if _, err := tx.Exec(ctx, s.sql.checkpointHold, store.ShardOf(w.Step.RunID), one(w.Step.RunID), w.Step.Epoch); err != nil {
+		if _, err := tx.Exec(ctx, s.sql.checkpointHold, store.ShardOf(w.Step.RunID), one(w.Step.RunID), w.Step.Epoch.Number()); err != nil {
 			return s.wrap(ctx, "hold the run", err)
 		}
 	}

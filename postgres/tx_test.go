@@ -30,7 +30,9 @@ func TestCheckpointInTx(t *testing.T) {
 			other := done(run.ID, "first", at)
 			other.Step.Attempt, other.Step.Output = 2, []byte("2")
 			stale := done(run.ID, "stale", at)
-			stale.Step.Epoch = 0
+			stale.Step.Epoch = store.Epoch{}
+			nonce := done(run.ID, "nonce", at)
+			nonce.Step.Epoch.Nonce++
 			known := done(run.ID, "marked", at)
 			known.Exists = true
 			err := pgx.BeginFunc(t.Context(), s.userPool(), func(tx pgx.Tx) error {
@@ -43,6 +45,7 @@ func TestCheckpointInTx(t *testing.T) {
 					{done(run.ID, "first", at), store.Adopted}, // a replay must not repeat the user's writes
 					{other, store.Adopted},
 					{stale, store.Fenced},
+					{nonce, store.Fenced},
 				} {
 					if err := s.checkpoint(t.Context(), tx, c.w); err != nil {
 						return err
@@ -57,7 +60,7 @@ func TestCheckpointInTx(t *testing.T) {
 					t.Errorf("a claim during the transaction: %v, %v", claims, err)
 				}
 				pulse, err := s.Renew(t.Context(), store.Heartbeat{
-					Worker: store.Worker{ID: owner, StartedAt: at}, Leases: []store.Lease{{Run: run.ID, Epoch: 1}}, LeaseUntil: at,
+					Worker: store.Worker{ID: owner, StartedAt: at}, Leases: []store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, LeaseUntil: at,
 				})
 				if err != nil || len(pulse.Lost) != 0 {
 					t.Errorf("a renewal during the transaction: %v, %v", pulse, err)

@@ -36,7 +36,7 @@ func (s *watched) Commit(ctx context.Context, b *store.Batch) error {
 func writes(b *store.Batch) (all []write) {
 	step := func(s *store.Step, o store.Outcome) {
 		all = append(all, write{
-			Run: s.RunID.String(), Epoch: s.Epoch, What: fmt.Sprintf("%s %v %d", engine.Shown(s.Name), s.Status, s.Attempt), Outcome: outcomes[o],
+			Run: s.RunID.String(), Epoch: s.Epoch.Count, What: fmt.Sprintf("%s %v %d", engine.Shown(s.Name), s.Status, s.Attempt), Outcome: outcomes[o],
 		})
 	}
 	for _, w := range b.Steps {
@@ -46,7 +46,7 @@ func writes(b *store.Batch) (all []write) {
 		step(&w.Step, w.Outcome)
 	}
 	for _, w := range b.Runs {
-		all = append(all, write{Run: w.ID.String(), Epoch: w.Epoch, What: w.Status.String(), Outcome: outcomes[w.Outcome]})
+		all = append(all, write{Run: w.ID.String(), Epoch: w.Epoch.Count, What: w.Status.String(), Outcome: outcomes[w.Outcome]})
 	}
 	return all
 }
@@ -66,7 +66,7 @@ func (s *watched) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, 
 	}
 	e := entry{Kind: kClaim}
 	for _, r := range c.Runs {
-		e.Writes = append(e.Writes, write{Run: r.Run.ID.String(), Epoch: r.Run.Epoch})
+		e.Writes = append(e.Writes, write{Run: r.Run.ID.String(), Epoch: r.Run.Epoch.Count})
 	}
 	s.book.add(e)
 	return c, nil

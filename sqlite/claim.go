@@ -150,7 +150,7 @@ func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 	}
 	// One that is still running lost its lease: whoever had it crashed, or hung.
 	lost := row.Status == store.Running
-	fresh := row.Epoch == 0 // never executed: no history to read
+	fresh := row.Epoch.Count == 0 // never executed: no history to read
 	crashes, progress := int64(row.Crashes), row.progress
 	halted := lost && row.Control&store.PausedAnyhow != 0
 	if lost && !halted {
@@ -192,13 +192,13 @@ func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 // takeClaimed gives the run to the worker.
 func takeClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64) error {
 	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, stored(q.LeaseUntil)
-	run.Epoch++
+	run.Epoch = run.Epoch.Next(q.Nonce)
 	run.Reason = ""
 	if run.StartedAt.IsZero() {
 		run.StartedAt = stored(q.Now)
 	}
 	n, err := x.exec(
-		qClaimTake, key(q.Worker), micros(q.LeaseUntil), micros(q.Now), int64(run.Crashes), progress,
+		qClaimTake, int64(q.Nonce), key(q.Worker), micros(q.LeaseUntil), micros(q.Now), int64(run.Crashes), progress,
 		shardOf(run.ID), key(run.ID), micros(q.Now),
 	)
 	return changed("claiming run", run.ID, n, err)

@@ -49,7 +49,7 @@ func TestClaimOrder(t *testing.T) {
 		for _, c := range claims.Runs {
 			order += c.Run.Name
 			got, err := s.Get(t.Context(), []store.Ref{{Text: c.Run.ID.String()}})
-			if err != nil || got[0].Epoch != 1 || got[0].Owner != c.Run.Owner || !got[0].WakeAt.Equal(c.Run.WakeAt) ||
+			if err != nil || got[0].Epoch != epochAt(1) || got[0].Owner != c.Run.Owner || !got[0].WakeAt.Equal(c.Run.WakeAt) ||
 				!got[0].StartedAt.Equal(c.Run.StartedAt) || got[0].Status != c.Run.Status {
 				t.Fatalf("claimed %+v, stored %+v, %v", c.Run, got[0], err)
 			}
@@ -80,7 +80,7 @@ func TestCrashesPause(t *testing.T) {
 		return last
 	}
 	for death := 1; death <= 3; death++ {
-		if c := step(); c.Run.Crashes != int16(death) || c.Run.Epoch != int32(death+1) || c.Run.Status != store.Running {
+		if c := step(); c.Run.Crashes != int16(death) || c.Run.Epoch != epochAt(int32(death+1)) || c.Run.Status != store.Running {
 			t.Fatalf("%+v", c.Run)
 		}
 	}
@@ -138,9 +138,9 @@ func TestRenewAndExpire(t *testing.T) {
 	beat := store.Heartbeat{
 		Worker: store.Worker{ID: q.Worker, Name: "host/1", Version: "v1", Capacity: 10, Active: 1, StartedAt: at},
 		Leases: []store.Lease{
-			{Run: run.ID, Epoch: 1},
-			{Run: run.ID, Epoch: 2},
-			{Run: store.NewID(1), Epoch: 1},
+			{Run: run.ID, Epoch: epochAt(1)},
+			{Run: run.ID, Epoch: epochAt(2)},
+			{Run: store.NewID(1), Epoch: epochAt(1)},
 		},
 		LeaseUntil: at.Add(time.Hour),
 	}
@@ -168,7 +168,7 @@ func TestRenewAndExpire(t *testing.T) {
 		t.Fatal(workers, err)
 	}
 	claims := claimAt(t, s, at.Add(time.Minute))
-	if len(claims.Runs) != 1 || claims.Runs[0].Run.ID != run.ID || claims.Runs[0].Run.Crashes != 1 || claims.Runs[0].Run.Epoch != 2 {
+	if len(claims.Runs) != 1 || claims.Runs[0].Run.ID != run.ID || claims.Runs[0].Run.Crashes != 1 || claims.Runs[0].Run.Epoch != epochAt(2) {
 		t.Fatal(claims)
 	}
 }

@@ -52,7 +52,7 @@ func TestStepRules(t *testing.T) {
 	run := startTestRuns(t, s, 1)[0]
 	state := func(status store.StepStatus, attempt, epoch int32, exists bool) *store.StepWrite {
 		w := newStep(run, "send")
-		w.Step.Status, w.Step.Attempt, w.Step.Epoch, w.Exists = status, attempt, epoch, exists
+		w.Step.Status, w.Step.Attempt, w.Step.Epoch, w.Exists = status, attempt, epochAt(epoch), exists
 		if !status.Terminal() {
 			w.Step.Output = nil
 		}
@@ -81,7 +81,7 @@ func TestStepRules(t *testing.T) {
 		if c.want == store.Adopted && c.write.Recorded == nil {
 			t.Fatalf("case %d: nothing recorded", i)
 		}
-		if c.want == store.Fenced && (!c.write.State.Found || c.write.State.Epoch != 1 || c.write.State.Status != store.Running) {
+		if c.want == store.Fenced && (!c.write.State.Found || c.write.State.Epoch != epochAt(1) || c.write.State.Status != store.Running) {
 			t.Fatalf("case %d: state %+v", i, c.write.State)
 		}
 	}
@@ -111,15 +111,15 @@ func TestStepRules(t *testing.T) {
 func TestRunWriteRules(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
-	finish := func(status store.Status, epoch int32) *store.RunWrite {
+	finish := func(status store.Status, epoch store.Epoch) *store.RunWrite {
 		w := &store.RunWrite{ID: run, Epoch: epoch, Status: status, EndedAt: time.Now(), Output: []byte{}}
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{w}})
 		return w
 	}
-	if w := finish(store.Completed, 2); w.Outcome != store.Fenced || w.State.Epoch != 1 {
+	if w := finish(store.Completed, epochAt(2)); w.Outcome != store.Fenced || w.State.Epoch != epochAt(1) {
 		t.Fatalf("%+v", w)
 	}
-	done := finish(store.Completed, 1)
+	done := finish(store.Completed, epochAt(1))
 	if done.Outcome != store.Written {
 		t.Fatalf("%+v", done)
 	}
@@ -127,7 +127,7 @@ func TestRunWriteRules(t *testing.T) {
 	if done.Outcome != store.Written {
 		t.Fatal("a replay is answered", done.Outcome)
 	}
-	if w := finish(store.Failed, 1); w.Outcome != store.Fenced || w.State.Status != store.Completed {
+	if w := finish(store.Failed, epochAt(1)); w.Outcome != store.Fenced || w.State.Status != store.Completed {
 		t.Fatalf("%+v", w)
 	}
 	late := newStep(run, "late")

@@ -27,7 +27,7 @@ func writeRun(x *writing, w *store.RunWrite) error {
 		return settleRun(x, w)
 	}
 	if w.Status == store.Paused { // nobody has asked for it
-		if n, err := x.exec(qRunSetAside, micros(at(w)), shardOf(w.ID), key(w.ID), int64(w.Epoch)); err != nil || n != 1 {
+		if n, err := x.exec(qRunSetAside, micros(at(w)), shardOf(w.ID), key(w.ID), w.Epoch.Number()); err != nil || n != 1 {
 			return changed("setting aside run", w.ID, n, err)
 		}
 	}
@@ -38,7 +38,7 @@ func writeRun(x *writing, w *store.RunWrite) error {
 func finish(x session, w *store.RunWrite, asked, woken int64) (int64, error) {
 	return x.exec(
 		qRunFinish, int64(w.Status), blob(w.Output), blob(w.Error), textOrNull(w.Reason), textOrNull(w.Trace),
-		micros(w.WakeAt), micros(w.EndedAt), shardOf(w.ID), key(w.ID), int64(w.Epoch), asked, woken,
+		micros(w.WakeAt), micros(w.EndedAt), shardOf(w.ID), key(w.ID), w.Epoch.Number(), asked, woken,
 	)
 }
 

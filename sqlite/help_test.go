@@ -45,7 +45,7 @@ func newStart(name string) *store.Start {
 	at := time.Now()
 	id, name := store.NewRootID(name)
 	return &store.Start{Run: store.Run{
-		ID: id, Name: name, Workflow: "test", Queue: "default", Status: store.Running, Epoch: 1,
+		ID: id, Name: name, Workflow: "test", Queue: "default", Status: store.Running, Epoch: epochAt(1),
 		Owner: uuid.NullUUID{UUID: uuid.New(), Valid: true}, Input: []byte("{}"),
 		CreatedAt: at, StartedAt: at, WakeAt: at.Add(time.Minute),
 	}}
@@ -54,7 +54,7 @@ func newStart(name string) *store.Start {
 // newPending is a run that anyone may claim.
 func newPending(name string) *store.Start {
 	w := newStart(name)
-	w.Run.Status, w.Run.Epoch, w.Run.Owner = store.Pending, 0, uuid.NullUUID{}
+	w.Run.Status, w.Run.Epoch, w.Run.Owner = store.Pending, store.Epoch{}, uuid.NullUUID{}
 	w.Run.StartedAt, w.Run.WakeAt = time.Time{}, w.Run.CreatedAt
 	return w
 }
@@ -62,7 +62,7 @@ func newPending(name string) *store.Start {
 func newStep(run uuid.UUID, name string) *store.StepWrite {
 	at := time.Now()
 	return &store.StepWrite{Step: store.Step{
-		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: 1,
+		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epochAt(1),
 		Output: []byte("1"), StartedAt: at, EndedAt: at,
 	}}
 }
@@ -90,7 +90,7 @@ func samePayload(l, r []byte) bool { return (l == nil) == (r == nil) && bytes.Eq
 // newChild is a run that anyone may claim, beneath parent at its first epoch.
 func newChild(parent uuid.UUID, name string) *store.Start {
 	w := newPending(name)
-	w.Run.ID, w.Run.Parent, w.ParentEpoch = store.NewChildID(parent), uuid.NullUUID{UUID: parent, Valid: true}, 1
+	w.Run.ID, w.Run.Parent, w.ParentEpoch = store.NewChildID(parent), uuid.NullUUID{UUID: parent, Valid: true}, epochAt(1)
 	return w
 }
 
@@ -100,7 +100,7 @@ func newSignal(run uuid.UUID, name string, at time.Time) *store.Signal {
 
 func newReceive(run uuid.UUID, name, signal string) *store.Receive {
 	return &store.Receive{Signal: signal, Step: store.Step{
-		RunID: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: 1, StartedAt: now(),
+		RunID: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: epochAt(1), StartedAt: now(),
 	}}
 }
 
@@ -137,3 +137,6 @@ func eventTypes(t testing.TB, s *Store, run uuid.UUID) (types []store.EventType)
 	}
 	return types
 }
+
+// epochAt is the epoch with that count, and no nonce: none of the claims here draws one.
+func epochAt(count int32) store.Epoch { return store.Epoch{Count: count} }

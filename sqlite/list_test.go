@@ -104,7 +104,7 @@ func TestTreeAndCounts(t *testing.T) {
 	s := openTest(t)
 	root := startTestRuns(t, s, 1)[0]
 	one, two := newChild(root, "one"), newChild(root, "two")
-	one.Run.Status, one.Run.Epoch = store.Running, 1
+	one.Run.Status, one.Run.Epoch = store.Running, epochAt(1)
 	commit(t, s, &store.Batch{Starts: []*store.Start{one, two}})
 	below := newChild(one.Run.ID, "below")
 	commit(t, s, &store.Batch{Starts: []*store.Start{below}})
@@ -176,7 +176,7 @@ func TestTag(t *testing.T) {
 func TestEventCursors(t *testing.T) {
 	s := openTest(t)
 	for _, run := range startTestRuns(t, s, 5) {
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: 1, Status: store.Completed, EndedAt: now()}}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
 	}
 	seen := 0
 	for cursor := ""; ; {

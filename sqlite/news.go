@@ -15,7 +15,7 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 	if len(held) == 0 {
 		return store.News{}, nil
 	}
-	epochs := make(map[uuid.UUID]int32, len(held))
+	epochs := make(map[uuid.UUID]store.Epoch, len(held))
 	for _, l := range held {
 		epochs[l.Run] = l.Epoch
 	}
@@ -24,7 +24,7 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 	err := s.read(ctx, "news", func(x session) error {
 		return x.each(qNews, func(v []driver.Value) error {
 			c := columns{values: v}
-			a := store.Asked{Run: c.id(), Epoch: int32(c.int()), Control: store.Bits(c.int())}
+			a := store.Asked{Run: c.id(), Epoch: store.EpochOf(c.int()), Control: store.Bits(c.int())}
 			stirred := c.int() != 0
 			// A run that its worker does not know of yet, being claimed just now, keeps its mark.
 			if epoch, ok := epochs[a.Run]; !ok || epoch != a.Epoch {
@@ -47,7 +47,7 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 			if i%checkEvery == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			n, err := x.exec(qNewsClear, shardOf(l.Run), key(l.Run), int64(l.Epoch), key(worker))
+			n, err := x.exec(qNewsClear, shardOf(l.Run), key(l.Run), l.Epoch.Number(), key(worker))
 			if err != nil {
 				return err
 			}

@@ -48,7 +48,7 @@ func concerned(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.
 		return x.each(q, func(v []driver.Value) error {
 			c := columns{values: v}
 			n := store.Node{
-				ID: c.id(), Parent: c.nullID(), Status: store.Status(c.int()), Epoch: int32(c.int()), Control: store.Bits(c.int()),
+				ID: c.id(), Parent: c.nullID(), Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.Bits(c.int()),
 				Owner: c.nullID(), Detached: c.int() != 0, Begun: c.int() != 0,
 			}
 			since := c.time()
@@ -93,7 +93,7 @@ func makeChange(x *writing, o *store.Order, c *store.Change, since time.Time) er
 	}
 	n, err := x.exec(
 		qOrderChange, micros(o.Now), textOrNull(o.Reason), textOrNull(o.Actor), shardOf(run), key(run),
-		int64(c.Was.Status), int64(c.Was.Epoch), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.Note),
+		int64(c.Was.Status), c.Was.Epoch.Number(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.Note),
 		blob(o.Error), int64(c.Was.Control),
 	)
 	if err != nil || n != 1 {

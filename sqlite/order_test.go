@@ -28,7 +28,7 @@ func TestPauseAndResume(t *testing.T) {
 	if got.Status != store.Paused || got.Control != store.PausedAbove || got.Reason != "because" || got.PausedBy != "me" || !got.WakeAt.IsZero() {
 		t.Fatalf("%+v", got)
 	}
-	want := store.RunState{Found: true, Status: store.Running, Epoch: 1, Control: store.PausedItself}
+	want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.PausedItself}
 	step := newStep(run, "charge")
 	if got := commitStep(t, s, step); got != store.Written || step.State != want {
 		t.Fatal(got, step.State)
@@ -42,7 +42,7 @@ func TestPauseAndResume(t *testing.T) {
 	if late.Outcome != store.Fenced || late.State != want || again.Outcome != store.Adopted || again.Existing.ID != child.Run.ID {
 		t.Fatalf("%+v %+v", late, again)
 	}
-	park := &store.RunWrite{ID: run, Epoch: 1, Status: store.Waiting, WakeAt: now().Add(time.Hour), Now: now()}
+	park := &store.RunWrite{ID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: now().Add(time.Hour), Now: now()}
 	for range 2 { // the second time its answer was lost
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
 		if got := row(t, s, run); park.Outcome != store.Written || got.Status != store.Paused || got.Reason != "because" || !got.WakeAt.IsZero() || got.Owner.Valid {
@@ -76,7 +76,7 @@ func TestCancelIsNotOutrun(t *testing.T) {
 		}
 	}
 	write := func(w store.RunWrite) *store.RunWrite {
-		w.Epoch, w.Now = 1, now()
+		w.Epoch, w.Now = epochAt(1), now()
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{&w}})
 		return &w
 	}
@@ -106,7 +106,7 @@ func TestCancelEndsWhatHasNotBegun(t *testing.T) {
 	parent := startTestRuns(t, s, 1)[0]
 	child := newChild(parent, "child")
 	commit(t, s, &store.Batch{Starts: []*store.Start{child}})
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: parent, Epoch: 1, Status: store.Waiting}}})
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: parent, Epoch: epochAt(1), Status: store.Waiting}}})
 	if a := order(t, s, store.VerbCancel, child.Run.ID); a.Changed != 1 || a.Asked != 0 {
 		t.Fatalf("%+v", a)
 	}
@@ -135,7 +135,7 @@ func TestPausedRunIsNotTaken(t *testing.T) {
 		t.Fatalf("%+v", claims)
 	}
 	got := row(t, s, run)
-	if got.Status != store.Paused || got.Crashes != 0 || got.Epoch != 1 || got.Owner.Valid || !got.WakeAt.IsZero() || got.Reason != "because" {
+	if got.Status != store.Paused || got.Crashes != 0 || got.Epoch != epochAt(1) || got.Owner.Valid || !got.WakeAt.IsZero() || got.Reason != "because" {
 		t.Fatalf("%+v", got)
 	}
 	if types := eventTypes(t, s, run); !slices.Equal(types, []store.EventType{store.EventLeaseLost, store.EventPaused}) {
@@ -147,7 +147,7 @@ func TestPausedRunIsNotTaken(t *testing.T) {
 func TestSetAsideIsResumed(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
-	w := &store.RunWrite{ID: run, Epoch: 1, Status: store.Paused, Reason: "broken", Now: now()}
+	w := &store.RunWrite{ID: run, Epoch: epochAt(1), Status: store.Paused, Reason: "broken", Now: now()}
 	for range 2 { // the second time its answer was lost
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{w}})
 		if got := row(t, s, run); w.Outcome != store.Written || got.Control != store.PausedItself || got.Reason != "broken" || !got.PausedAt.Equal(w.Now) {
@@ -178,7 +178,7 @@ func TestFreeze(t *testing.T) {
 	step("backoff", store.KindStep, store.StepBackoff, at.Add(time.Minute))
 	step("ended", store.KindReceive, store.StepCompleted, at.Add(time.Minute))
 	step("slept", store.KindSleep, store.StepCompleted, at.Add(-time.Minute))
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: 1, Status: store.Waiting, WakeAt: at.Add(time.Minute)}}})
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: at.Add(time.Minute)}}})
 	for _, o := range []*store.Order{
 		{Verb: store.VerbPause, Runs: []uuid.UUID{run}, Now: at},
 		{Verb: store.VerbResume, Runs: []uuid.UUID{run}, Now: at.Add(24 * time.Hour), Freeze: true},

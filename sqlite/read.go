@@ -129,7 +129,7 @@ func oneRun(x session, q query, args ...driver.Value) (row found, ok bool, err e
 func runState(x session, id uuid.UUID) (state store.RunState, err error) {
 	err = x.each(qRunState, func(v []driver.Value) error {
 		c := columns{values: v}
-		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: int32(c.int()), Control: store.Bits(c.int())}
+		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.Bits(c.int())}
 		return c.err
 	}, shardOf(id), key(id))
 	return state, err

@@ -32,7 +32,7 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 			if i%checkEvery == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			n, err := x.exec(qLeaseExtend, micros(h.LeaseUntil), shardOf(l.Run), key(l.Run), int64(l.Epoch), key(w.ID))
+			n, err := x.exec(qLeaseExtend, micros(h.LeaseUntil), shardOf(l.Run), key(l.Run), l.Epoch.Number(), key(w.ID))
 			if err != nil {
 				return err
 			}

@@ -31,7 +31,7 @@ func TestSignalRules(t *testing.T) {
 	if first.Outcome != store.Written || second.Outcome != store.Adopted || second.Existing.ID != first.ID || second.Existing.Name != "paid" {
 		t.Fatalf("%+v %+v", first, second)
 	}
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: 1, Status: store.Completed, EndedAt: now()}}})
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
 	late, nobody := newSignal(run, "late", now()), newSignal(store.NewID(1), "late", now())
 	sendSignals(t, s, first, late, nobody)
 	if first.Outcome != store.Written {
@@ -83,8 +83,8 @@ func TestReceiveRules(t *testing.T) {
 	}
 	sendSignals(t, s, newSignal(run, "kept", at))
 	old := newReceive(run, "e", "kept")
-	old.Step.Epoch = 0
-	if receive(t, s, old); old.Outcome != store.Fenced || old.State.Epoch != 1 {
+	old.Step.Epoch = store.Epoch{}
+	if receive(t, s, old); old.Outcome != store.Fenced || old.State.Epoch != epochAt(1) {
 		t.Fatalf("%+v", old)
 	}
 	if w := receive(t, s, newReceive(run, "e", "kept")); w.Recorded.Status != store.StepCompleted {
@@ -109,11 +109,11 @@ func TestWaking(t *testing.T) {
 		held   []store.Lease
 		woken  int
 	}{
-		{uuid.New(), []store.Lease{{Run: run, Epoch: 1}}, 0},
+		{uuid.New(), []store.Lease{{Run: run, Epoch: epochAt(1)}}, 0},
 		{worker, nil, 0},
-		{worker, []store.Lease{{Run: run, Epoch: 2}}, 0},
-		{worker, []store.Lease{{Run: run, Epoch: 1}}, 1},
-		{worker, []store.Lease{{Run: run, Epoch: 1}}, 0}, // told once
+		{worker, []store.Lease{{Run: run, Epoch: epochAt(2)}}, 0},
+		{worker, []store.Lease{{Run: run, Epoch: epochAt(1)}}, 1},
+		{worker, []store.Lease{{Run: run, Epoch: epochAt(1)}}, 0}, // told once
 	} {
 		news, err := s.News(t.Context(), c.worker, c.held)
 		if err != nil || len(news.Woken) != c.woken || len(news.Asked) > 0 {
@@ -121,7 +121,7 @@ func TestWaking(t *testing.T) {
 		}
 	}
 	sendSignals(t, s, newSignal(run, "b", at))
-	park := &store.RunWrite{ID: run, Epoch: 1, Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
+	park := &store.RunWrite{ID: run, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
 	commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
 	if got := row(t, s, run); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
 		t.Fatalf("%+v %+v", park, got)
@@ -133,13 +133,13 @@ func TestWaking(t *testing.T) {
 	owner := claims.Runs[0].Run.Owner.UUID
 	order(t, s, store.VerbPause, run)
 	for range 2 { // told again until it leaves
-		news, err := s.News(t.Context(), owner, []store.Lease{{Run: run, Epoch: 2}})
-		if err != nil || len(news.Woken) > 0 || !slices.Equal(news.Asked, []store.Asked{{Run: run, Epoch: 2, Control: store.PausedItself}}) {
+		news, err := s.News(t.Context(), owner, []store.Lease{{Run: run, Epoch: epochAt(2)}})
+		if err != nil || len(news.Woken) > 0 || !slices.Equal(news.Asked, []store.Asked{{Run: run, Epoch: epochAt(2), Control: store.PausedItself}}) {
 			t.Fatalf("%+v %v", news, err)
 		}
 	}
 	order(t, s, store.VerbResume, run)
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: 2, Status: store.Waiting, WakeAt: at.Add(time.Hour)}}})
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: epochAt(2), Status: store.Waiting, WakeAt: at.Add(time.Hour)}}})
 	await(t, claimHints)
 	sendSignals(t, s, newSignal(run, "c", at))
 	await(t, claimHints)
@@ -155,10 +155,10 @@ func TestChildWakesParent(t *testing.T) {
 	parents := startTestRuns(t, s, 2)
 	for i, parent := range parents {
 		child := newChild(parent, "child")
-		child.Run.Status, child.Run.Epoch = store.Running, 1
+		child.Run.Status, child.Run.Epoch = store.Running, epochAt(1)
 		commit(t, s, &store.Batch{Starts: []*store.Start{child}})
-		end := &store.RunWrite{ID: child.Run.ID, Parent: child.Run.Parent, Epoch: 1, Status: store.Failed, Now: at, EndedAt: at}
-		park := &store.RunWrite{ID: parent, Epoch: 1, Status: store.Waiting, Now: at}
+		end := &store.RunWrite{ID: child.Run.ID, Parent: child.Run.Parent, Epoch: epochAt(1), Status: store.Failed, Now: at, EndedAt: at}
+		park := &store.RunWrite{ID: parent, Epoch: epochAt(1), Status: store.Waiting, Now: at}
 		if i == 0 {
 			commit(t, s, &store.Batch{Runs: []*store.RunWrite{end, park}})
 		} else {

@@ -30,7 +30,7 @@ func insertRun(x session, w *store.Start) (int64, error) {
 	if !r.Parent.Valid {
 		return x.exec(
 			qRunInsert, shardOf(r.ID), key(r.ID), r.Name, r.Workflow, r.Version, r.Queue,
-			int64(r.Status), int64(r.Epoch), keyOrNull(r.Owner), blob(r.Input), r.Trace, flag(r.Detached),
+			int64(r.Status), r.Epoch.Number(), keyOrNull(r.Owner), blob(r.Input), r.Trace, flag(r.Detached),
 			micros(r.CreatedAt), micros(r.StartedAt), micros(r.WakeAt), micros(r.Deadline),
 		)
 	}
@@ -39,9 +39,9 @@ func insertRun(x session, w *store.Start) (int64, error) {
 	}
 	return x.exec(
 		qRunInsertChild, key(r.ID), r.Name, r.Workflow, r.Version, r.Queue,
-		int64(r.Status), int64(r.Epoch), keyOrNull(r.Owner), blob(r.Input), r.Trace, flag(r.Detached),
+		int64(r.Status), r.Epoch.Number(), keyOrNull(r.Owner), blob(r.Input), r.Trace, flag(r.Detached),
 		micros(r.CreatedAt), micros(r.StartedAt), micros(r.WakeAt), micros(r.Deadline),
-		shardOf(r.Parent.UUID), key(r.Parent.UUID), int64(w.ParentEpoch),
+		shardOf(r.Parent.UUID), key(r.Parent.UUID), w.ParentEpoch.Number(),
 	)
 }
 

@@ -60,7 +60,7 @@ func settleStep(x session, w *store.StepWrite) error {
 func putStep(x session, p *store.Step, exists bool, bits int64) (int64, error) {
 	if exists {
 		return x.exec(
-			qStepUpdate, int64(p.Status), int64(p.Attempt), int64(p.Epoch),
+			qStepUpdate, int64(p.Status), int64(p.Attempt), p.Epoch.Number(),
 			micros(p.StartedAt), micros(p.EndedAt), micros(p.NextAt), blob(p.Output), blob(p.Error),
 			shardOf(p.RunID), key(p.RunID), p.Name, bits,
 		)
@@ -68,7 +68,7 @@ func putStep(x session, p *store.Step, exists bool, bits int64) (int64, error) {
 	return x.exec(
 		qStepInsert, p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt),
 		micros(p.StartedAt), micros(p.EndedAt), micros(p.NextAt), blob(p.Output), blob(p.Error),
-		shardOf(p.RunID), key(p.RunID), int64(p.Epoch), bits,
+		shardOf(p.RunID), key(p.RunID), p.Epoch.Number(), bits,
 	)
 }
 
@@ -82,6 +82,6 @@ func stepByName(x session, p *store.Step) (row store.Step, ok bool, err error) {
 }
 
 // runsAt reports whether the run is still running in that ownership.
-func runsAt(state store.RunState, epoch int32) bool {
+func runsAt(state store.RunState, epoch store.Epoch) bool {
 	return state.Found && state.Status == store.Running && state.Epoch == epoch
 }

@@ -45,7 +45,11 @@ func TestCheckpointInTransaction(t *testing.T) {
 			t.Fatal(again, err)
 		}
 		fenced := newStep(run, "other")
-		fenced.Step.Epoch = 2
+		fenced.Step.Epoch = epochAt(2)
+		if err := s.checkpoint(t.Context(), tx, fenced); err != nil || fenced.Outcome != store.Fenced {
+			t.Fatal(fenced, err)
+		}
+		fenced.Step.Epoch = store.Epoch{Count: 1, Nonce: 1}
 		if err := s.checkpoint(t.Context(), tx, fenced); err != nil || fenced.Outcome != store.Fenced {
 			t.Fatal(fenced, err)
 		}

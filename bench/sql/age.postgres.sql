@@ -11,10 +11,10 @@ WITH made AS (
     ) AS of_this
 ), run AS (
     INSERT INTO durable.run (shard, id, name, workflow, queue, status, epoch, input, output, created_at, started_at, ended_at)
-    SELECT shard, id, id::text, 'bench', 'default', 5, 1, '1', '1', at, at, at + interval '2 ms'
+    SELECT shard, id, id::text, 'bench', 'default', 5, 1::bigint << 32 | n, '1', '1', at, at, at + interval '2 ms'
     FROM made
 )
 INSERT INTO durable.step (shard, run_id, name, kind, status, attempt, epoch, output, started_at, ended_at)
-SELECT shard, id, 'step-' || step, 1, 3, 1, 1, $4::bytea, at, at + interval '1 ms'
+SELECT shard, id, 'step-' || step, 1, 3, 1, 1::bigint << 32 | n, $4::bytea, at, at + interval '1 ms'
 FROM made
 CROSS JOIN generate_series(0, 1) AS step;

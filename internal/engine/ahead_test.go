@@ -93,7 +93,7 @@ func newCrew(t *testing.T) *crew {
 }
 
 func (c *crew) enter(name string, ahead bool) {
-	c.w.enter(store.Run{ID: store.NewID(0), Name: name, Workflow: "w", Status: store.Running, Epoch: 1}, nil, 0, ahead)
+	c.w.enter(store.Run{ID: store.NewID(0), Name: name, Workflow: "w", Status: store.Running, Epoch: store.Epoch{Count: 1}}, nil, 0, ahead)
 }
 
 func (c *crew) run(name string) *run {
@@ -243,7 +243,7 @@ func TestReplacedRunIsToldOfItsLease(t *testing.T) {
 		c := newCrew(t)
 		old := c.run("first")
 		row := old.row
-		row.Epoch++ // its lease has expired, and this process has claimed it again
+		row.Epoch = row.Epoch.Next(store.NewNonce()) // its lease has expired, and this process has claimed it again
 		c.w.takePlaces(1)
 		c.w.enter(row, nil, 0, true)
 		synctest.Wait()

@@ -110,7 +110,7 @@ func (w *worker) take(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 // late is the schedule latency of a claim: how long ago its run was made claimable,
 // as far as the row still tells.
 func (w *worker) late(r *store.Run, now time.Time) time.Duration {
-	if r.Epoch > 1 {
+	if r.Epoch.Count > 1 {
 		return 0
 	}
 	return max(0, now.Sub(r.CreatedAt))

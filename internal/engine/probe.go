@@ -49,7 +49,7 @@ type Call struct {
 	Run      uuid.UUID
 	RunName  string
 	Workflow string
-	Epoch    int32
+	Epoch    store.Epoch
 	Name     string // with its scope; see Shown
 	Kind     store.Kind
 	Attempt  int32 // zero in Probe.Called

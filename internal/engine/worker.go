@@ -172,7 +172,7 @@ func (w *worker) hint() {
 
 // own makes the run this worker's from its very start.
 func (w *worker) own(r *store.Run, now time.Time) {
-	r.Status, r.Epoch = store.Running, 1
+	r.Status, r.Epoch = store.Running, store.Epoch{}.Next(store.NewNonce())
 	r.Owner = uuid.NullUUID{UUID: w.id, Valid: true}
 	r.StartedAt, r.WakeAt = now, now.Add(w.e.cfg.Lease)
 }
@@ -299,7 +299,7 @@ func (w *worker) leave() error {
 func (w *worker) query() store.ClaimQuery {
 	now := w.e.clock.now()
 	return store.ClaimQuery{
-		Worker: w.id, Pairs: w.pairs, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.MaxCrashes,
+		Worker: w.id, Nonce: store.NewNonce(), Pairs: w.pairs, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.MaxCrashes,
 	}
 }
 

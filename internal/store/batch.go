@@ -39,14 +39,14 @@ const (
 	Locked  Outcome = 4 // a row is locked by another transaction, perhaps of a user's; try again
 )
 
-// Start creates a run: owned by its creator (Owner valid, status Running, epoch 1,
-// WakeAt the lease's expiry) or claimable (status Pending, epoch 0, WakeAt when it
-// may start).
+// Start creates a run: owned by its creator (Owner valid, status Running, an epoch of count 1
+// with a nonce of its own, WakeAt the lease's expiry) or claimable (status Pending, the zero
+// epoch, WakeAt when it may start).
 type Start struct {
 	Run Run // ID, Parent, Name, Workflow, Version, Queue, Status, Epoch, Owner, Input, Trace, Detached, CreatedAt, StartedAt, WakeAt, Deadline
 	// ParentEpoch is the writer's epoch of a child's parent: the child is created only if
 	// the parent is still Running at it, and nothing was asked of it (Control).
-	ParentEpoch int32
+	ParentEpoch Epoch
 	Tags        []Tag // set if the run is created; keys differ
 
 	// Outcome is Written, Adopted if (Name, Parent) exists, or, for a child, Fenced
@@ -132,7 +132,7 @@ type RunWrite struct {
 	ID      uuid.UUID
 	Parent  uuid.NullUUID // of a child that ends: whom to wake
 	Now     time.Time
-	Epoch   int32
+	Epoch   Epoch
 	Status  Status
 	Output  []byte
 	Error   []byte
@@ -151,13 +151,14 @@ type RunWrite struct {
 type RunState struct {
 	Found   bool
 	Status  Status
-	Epoch   int32
+	Epoch   Epoch
 	Control Bits
 }
 
 // ClaimQuery asks for due runs.
 type ClaimQuery struct {
 	Worker uuid.UUID
+	Nonce  uint32 // of the epochs of the runs that it takes; drawn for this claim alone
 	Pairs  []Pair // what this worker may execute; a claim walks over nothing else
 	Limit  int    // of runs
 	// Suspects is how many of them may have SuspectAfter or more crashes then: 0 or 1, which
@@ -203,7 +204,7 @@ type Heartbeat struct {
 // Lease names a run held, and the epoch it is held with.
 type Lease struct {
 	Run   uuid.UUID
-	Epoch int32
+	Epoch Epoch
 }
 
 // Pulse is the answer to a Heartbeat.

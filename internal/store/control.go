@@ -59,7 +59,7 @@ type Node struct {
 	ID       uuid.UUID
 	Parent   uuid.NullUUID
 	Status   Status
-	Epoch    int32
+	Epoch    Epoch
 	Control  Bits
 	Owner    uuid.NullUUID
 	Detached bool
@@ -238,7 +238,7 @@ func (p *planner) cancel(n *planned) {
 			}
 		}
 	case NotStarted:
-		if n.Epoch == 0 {
+		if n.Epoch.Count == 0 {
 			p.cancelOne(n)
 		}
 		p.beneath(n, func(child *planned) bool { return true })
@@ -256,7 +256,7 @@ func (p *planner) beneath(n *planned, chosen func(*planned) bool) {
 		if !chosen(child) {
 			continue
 		}
-		if p.order.Scope != NotStarted || child.Epoch == 0 {
+		if p.order.Scope != NotStarted || child.Epoch.Count == 0 {
 			p.cancelOne(child)
 		}
 		p.beneath(child, chosen)

@@ -27,7 +27,7 @@ func newLife(t *testing.T, seed uint64) *life {
 			parent := &l.nodes[l.IntN(int(i))]
 			n.Parent = uuid.NullUUID{UUID: parent.ID, Valid: true}
 			n.Detached = l.IntN(4) == 0
-			parent.Epoch, parent.Begun = 1, true // it has started a child
+			parent.Epoch, parent.Begun = store.Epoch{Count: 1}, true // it has started a child
 		}
 		l.nodes = append(l.nodes, n)
 	}
@@ -35,9 +35,9 @@ func newLife(t *testing.T, seed uint64) *life {
 		n := &l.nodes[i]
 		states := []store.Status{store.Pending, store.Running, store.Waiting, store.Completed, store.Failed}
 		if n.Status = states[l.IntN(len(states))]; n.Status != store.Pending {
-			n.Epoch = 1
+			n.Epoch = store.Epoch{Count: 1}
 		}
-		n.Begun = n.Begun || n.Epoch > 0 && l.IntN(2) == 0
+		n.Begun = n.Begun || n.Epoch.Count > 0 && l.IntN(2) == 0
 		l.note("%c<%c %s begun:%v", n.ID[10], max(n.Parent.UUID[10], '-'), n.Status, n.Begun)
 	}
 	return l
@@ -153,7 +153,7 @@ func (l *life) move(paused bool) {
 	was := n.Status
 	switch {
 	case n.Status == store.Pending, n.Status == store.Waiting:
-		n.Status, n.Epoch = store.Running, n.Epoch+1
+		n.Status, n.Epoch = store.Running, n.Epoch.Next(l.Uint32())
 	case n.Status != store.Running:
 		return
 	case n.Control&store.CancelAsked != 0:

@@ -44,15 +44,15 @@ func grow(n *store.Node, trait string) bool {
 	switch trait {
 	case "", "pending":
 	case "running":
-		n.Status, n.Epoch, n.Owner = store.Running, max(n.Epoch, 1), uuid.NullUUID{UUID: uuid.UUID{15: 1}, Valid: true}
+		n.Status, n.Epoch, n.Owner = store.Running, store.Epoch{Count: 1}, uuid.NullUUID{UUID: uuid.UUID{15: 1}, Valid: true}
 	case "waiting":
-		n.Status, n.Epoch = store.Waiting, 1
+		n.Status, n.Epoch = store.Waiting, store.Epoch{Count: 1}
 	case "paused":
 		n.Status = store.Paused
 	case "completed":
-		n.Status, n.Epoch = store.Completed, 1
+		n.Status, n.Epoch = store.Completed, store.Epoch{Count: 1}
 	case "failed":
-		n.Status, n.Epoch = store.Failed, 1
+		n.Status, n.Epoch = store.Failed, store.Epoch{Count: 1}
 	case "cancelled":
 		n.Status = store.Cancelled
 	case "itself":
@@ -62,9 +62,9 @@ func grow(n *store.Node, trait string) bool {
 	case "asked":
 		n.Control |= store.CancelAsked
 	case "begun":
-		n.Begun, n.Epoch = true, max(n.Epoch, 1)
+		n.Begun, n.Epoch = true, store.Epoch{Count: 1}
 	case "ran":
-		n.Epoch = max(n.Epoch, 1)
+		n.Epoch = store.Epoch{Count: 1}
 	case "detached":
 		n.Detached = true
 	default:
@@ -318,7 +318,7 @@ func TestPlanOrder(t *testing.T) {
 	for range 100 {
 		id, _ := store.NewRootID("")
 		child := store.Node{ID: store.NewChildID(id), Parent: uuid.NullUUID{UUID: id, Valid: true}, Status: store.Pending}
-		nodes = append(nodes, store.Node{ID: id, Status: store.Waiting, Epoch: 1}, child)
+		nodes = append(nodes, store.Node{ID: id, Status: store.Waiting, Epoch: store.Epoch{Count: 1}}, child)
 		o.Runs = append(o.Runs, child.ID)
 	}
 	changes, wake := o.Plan(nodes)
@@ -376,11 +376,11 @@ func TestPlanStopsAtDetachedRuns(t *testing.T) {
 		ids[i] = store.NewID(7)
 	}
 	beneath := func(i, parent int, detached bool) store.Node {
-		return store.Node{ID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: 1, Detached: detached}
+		return store.Node{ID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: store.Epoch{Count: 1}, Detached: detached}
 	}
 	o := &store.Order{Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids[:1]}
 	changes, _ := o.Plan([]store.Node{
-		{ID: ids[0], Status: store.Running, Epoch: 1}, beneath(1, 0, false), beneath(2, 1, true), beneath(3, 2, false), beneath(4, 0, true),
+		{ID: ids[0], Status: store.Running, Epoch: store.Epoch{Count: 1}}, beneath(1, 0, false), beneath(2, 1, true), beneath(3, 2, false), beneath(4, 0, true),
 	})
 	if len(changes) != 1 || changes[0].Was.ID != ids[1] {
 		t.Errorf("got %v, want the child that is not detached alone", changes)

@@ -72,6 +72,6 @@ type News struct {
 // Asked is a run of which something is asked, in the ownership that Epoch numbers.
 type Asked struct {
 	Run     uuid.UUID
-	Epoch   int32
+	Epoch   Epoch
 	Control Bits
 }

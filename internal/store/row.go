@@ -102,7 +102,7 @@ type Run struct {
 	Version  string // of the code that started it; informative
 	Queue    string
 	Status   Status
-	Epoch    int32 // +1 at every claim; 1 for a run started where it runs
+	Epoch    Epoch // its count is 1 for a run started where it runs
 	Owner    uuid.NullUUID
 	Crashes  int16 // claims after a lost lease since the last new checkpoint
 	Input    []byte
@@ -148,7 +148,7 @@ type Step struct {
 	Kind      Kind
 	Status    StepStatus
 	Attempt   int32 // the number of the latest attempt that began, from 1
-	Epoch     int32 // who wrote it
+	Epoch     Epoch // who wrote it
 	Output    []byte
 	Error     []byte
 	StartedAt time.Time // of the first attempt

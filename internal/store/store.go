@@ -11,8 +11,8 @@
 //     returns nil, or none of it happened.
 //   - Each transition is one guarded statement whose row count is checked;
 //     a short count is read back and becomes an Outcome, never silence.
-//   - A write carries the epoch it was claimed with. A write of an older epoch
-//     changes nothing and is answered Fenced.
+//   - A write carries the epoch of its claim, count and nonce. A write of any other epoch than
+//     the run has changes nothing and is answered Fenced.
 //   - The first writer of a step wins. A later one is answered Adopted, with
 //     the recorded row.
 //   - Replaying a call whose answer was lost is safe: a row found in exactly the

@@ -21,7 +21,7 @@ CREATE TABLE durable.run (
     ended_at    timestamptz,
     wake_at     timestamptz,            -- the one column that makes a run claimable
     deadline_at timestamptz,
-    epoch       integer  NOT NULL,      -- fences writes; +1 at every claim
+    epoch       bigint   NOT NULL,      -- fences writes; upper 32 bits: +1 at every claim, lower: its nonce
     progress    integer  NOT NULL DEFAULT 0, -- checkpoints seen at the last claim after a crash
     shard       smallint NOT NULL,
     status      smallint NOT NULL,      -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled
@@ -53,7 +53,7 @@ CREATE TABLE durable.step (
     started_at timestamptz NOT NULL,
     ended_at   timestamptz,
     next_at    timestamptz,
-    epoch      integer  NOT NULL,
+    epoch      bigint   NOT NULL,      -- the writer's
     attempt    integer  NOT NULL,
     shard      smallint NOT NULL,
     kind       smallint NOT NULL,       -- 1 step 2 tx 3 sleep 4 choice
@@ -80,7 +80,7 @@ CREATE TABLE durable.worker (
 CREATE VIEW durable.runs AS
 SELECT id, name, parent_id, workflow, queue,
        (ARRAY['pending','running','waiting','paused','completed','failed','cancelled'])[status] AS status,
-       epoch, crashes, owner, reason, version,
+       (epoch >> 32)::integer AS epoch, crashes, owner, reason, version,
        convert_from(input, 'UTF8')::json AS input,
        convert_from(output, 'UTF8')::json AS output,
        convert_from(error, 'UTF8')::json AS error,
@@ -91,7 +91,7 @@ CREATE VIEW durable.steps AS
 SELECT run_id, name,
        (ARRAY['step','tx','sleep','choice'])[kind] AS kind,
        (ARRAY['started','backoff','completed','failed'])[status] AS status,
-       attempt, epoch,
+       attempt, (epoch >> 32)::integer AS epoch,
        convert_from(output, 'UTF8')::json AS output,
        convert_from(error, 'UTF8')::json AS error,
        started_at, ended_at, next_at, shard

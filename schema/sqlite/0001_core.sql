@@ -15,7 +15,7 @@ CREATE TABLE durable_run (
     workflow    TEXT    NOT NULL,
     queue       TEXT    NOT NULL,
     status      INTEGER NOT NULL,       -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled
-    epoch       INTEGER NOT NULL,       -- fences writes; +1 at every claim
+    epoch       INTEGER NOT NULL,       -- fences writes; upper 32 bits: +1 at every claim, lower: its nonce
     crashes     INTEGER NOT NULL DEFAULT 0, -- claims after a lost lease since the last new checkpoint
     progress    INTEGER NOT NULL DEFAULT 0, -- checkpoints seen at the last claim after a crash
     owner       BLOB,
@@ -50,7 +50,7 @@ CREATE TABLE durable_step (
     kind       INTEGER NOT NULL,        -- 1 step 2 tx 3 sleep 4 choice
     status     INTEGER NOT NULL,        -- 1 started 2 backoff 3 completed 4 failed
     attempt    INTEGER NOT NULL,
-    epoch      INTEGER NOT NULL,
+    epoch      INTEGER NOT NULL,        -- the writer's
     started_at INTEGER NOT NULL,
     ended_at   INTEGER,
     next_at    INTEGER,
@@ -74,7 +74,7 @@ CREATE VIEW durable_runs AS
 SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
        CASE status WHEN 1 THEN 'pending' WHEN 2 THEN 'running' WHEN 3 THEN 'waiting' WHEN 4 THEN 'paused'
                    WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' END AS status,
-       epoch, crashes, hex(owner) AS owner, reason, version,
+       epoch >> 32 AS epoch, crashes, hex(owner) AS owner, reason, version,
        CAST(input AS TEXT) AS input, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
        strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at,
@@ -85,7 +85,7 @@ CREATE VIEW durable_steps AS
 SELECT hex(run_id) AS run_id, name,
        CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' WHEN 3 THEN 'sleep' WHEN 4 THEN 'choice' END AS kind,
        CASE status WHEN 1 THEN 'started' WHEN 2 THEN 'backoff' WHEN 3 THEN 'completed' WHEN 4 THEN 'failed' END AS status,
-       attempt, epoch, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
+       attempt, epoch >> 32 AS epoch, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
        strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1e6, 'unixepoch') AS started_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at, shard
 FROM durable_step;

@@ -46,7 +46,7 @@ func begun(t *testing.T, s store.Store) uuid.UUID {
 	t.Helper()
 	id := store.NewID(store.ShardOfName("parent"))
 	mustCommit(t, s, &store.Batch{Starts: []*store.Start{{Run: store.Run{
-		ID: id, Name: "parent", Workflow: "f", Queue: "q", Status: store.Running, Epoch: 1, Owner: uuid.NullUUID{UUID: workers[0], Valid: true},
+		ID: id, Name: "parent", Workflow: "f", Queue: "q", Status: store.Running, Epoch: firstEpoch, Owner: uuid.NullUUID{UUID: workers[0], Valid: true},
 		CreatedAt: base, StartedAt: base, WakeAt: base.Add(time.Hour),
 	}}}})
 	return id
@@ -69,9 +69,9 @@ func family(t *testing.T, s store.Store, children int) []uuid.UUID {
 	for i := range children {
 		kid := beneath(id, fmt.Sprint(i))
 		ids = append(ids, kid.ID)
-		b.Starts = append(b.Starts, &store.Start{ParentEpoch: 1, Run: kid})
+		b.Starts = append(b.Starts, &store.Start{ParentEpoch: firstEpoch, Run: kid})
 	}
-	b.Runs = []*store.RunWrite{{ID: id, Now: base, Epoch: 1, Status: store.Waiting}}
+	b.Runs = []*store.RunWrite{{ID: id, Now: base, Epoch: firstEpoch, Status: store.Waiting}}
 	mustCommit(t, s, b)
 	return ids
 }
@@ -182,7 +182,7 @@ func TestNewNamesAreSorted(t *testing.T) {
 			[]any{store.ShardOf(run), run.String()},
 			func(batch *store.Batch, name string) {
 				batch.Steps = append(batch.Steps, &store.StepWrite{Step: store.Step{
-					RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: 1, StartedAt: base, EndedAt: base,
+					RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: firstEpoch, StartedAt: base, EndedAt: base,
 				}})
 			},
 		},
@@ -245,7 +245,7 @@ func TestAStartWaitsForWhatIsAskedOfItsParent(t *testing.T) {
 				t.Fatal(err)
 			}
 			parent := begun(t, b.handles[0])
-			start := &store.Start{Run: beneath(parent, "kid"), ParentEpoch: 1, Tags: tags}
+			start := &store.Start{Run: beneath(parent, "kid"), ParentEpoch: firstEpoch, Tags: tags}
 			if err := b.third.hold(t.Context(), parent, asked); err != nil {
 				t.Fatal(err)
 			}
@@ -302,7 +302,7 @@ func orphans(t *testing.T, b *bed, round int) {
 	gate := make(chan struct{})
 	var all sync.WaitGroup
 	for i := range starts {
-		starts[i] = &store.Start{ParentEpoch: 1, Run: beneath(id, fmt.Sprint(i))}
+		starts[i] = &store.Start{ParentEpoch: firstEpoch, Run: beneath(id, fmt.Sprint(i))}
 		all.Go(func() {
 			<-gate
 			if err := b.handles[i%2].Commit(t.Context(), &store.Batch{Starts: starts[i : i+1]}); err != nil {
@@ -334,3 +334,6 @@ func orphans(t *testing.T, b *bed, round int) {
 		}
 	}
 }
+
+// firstEpoch is that of every run that its creator owns.
+var firstEpoch = store.Epoch{Count: 1, Nonce: 7}

@@ -119,7 +119,7 @@ func (m *Model) take(r *Run, q *store.ClaimQuery, got *store.Run) store.Claimed 
 		return store.Claimed{Run: r.Run}
 	}
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil
-	r.Epoch++
+	r.Epoch = r.Epoch.Next(q.Nonce)
 	r.Reason = ""
 	if r.StartedAt.IsZero() {
 		r.StartedAt = q.Now

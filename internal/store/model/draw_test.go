@@ -55,7 +55,7 @@ func number(id uuid.UUID) uint32 { return binary.BigEndian.Uint32(id[9:13]) }
 func (c *check) run() *model.Run {
 	ids := c.now().Some()
 	if len(ids) == 0 || c.dice("stranger", 25) == 0 {
-		return &model.Run{Run: store.Run{ID: uuid.UUID{6: 0x70, 8: 0x80, 12: 9, 15: 3}, Epoch: 1}}
+		return &model.Run{Run: store.Run{ID: uuid.UUID{6: 0x70, 8: 0x80, 12: 9, 15: 3}, Epoch: store.Epoch{Count: 1}}}
 	}
 	return c.now().Runs[pick(c, "run", ids)]
 }
@@ -71,15 +71,21 @@ func (c *check) running() *model.Run {
 }
 
 // epoch is mostly the run's own.
-func (c *check) epoch(r *model.Run) int32 {
+func (c *check) epoch(r *model.Run) store.Epoch {
+	epoch := r.Epoch
 	switch c.dice("epoch", 12) {
 	case 0:
-		return max(r.Epoch-1, 1)
+		epoch.Count--
 	case 1:
-		return r.Epoch + 1
+		epoch.Count++
+	case 2:
+		epoch.Nonce = c.nonce()
 	}
-	return max(r.Epoch, 1)
+	epoch.Count = max(epoch.Count, 1)
+	return epoch
 }
+
+func (c *check) nonce() uint32 { return pick(c, "nonce", []uint32{1, 2, 1<<32 - 1}) }
 
 func (c *check) tags() (tags []store.Tag) {
 	for _, key := range []string{"t.a", "t.b"} {
@@ -102,7 +108,7 @@ func (c *check) newRun(id uuid.UUID, name string) store.Run {
 		r.Deadline = c.at("deadline at")
 	}
 	if c.dice("owned", 3) > 0 {
-		r.Status, r.Epoch, r.Owner = store.Running, 1, uuid.NullUUID{UUID: pick(c, "worker", workers), Valid: true}
+		r.Status, r.Epoch, r.Owner = store.Running, store.Epoch{Count: 1, Nonce: c.nonce()}, uuid.NullUUID{UUID: pick(c, "worker", workers), Valid: true}
 		r.StartedAt, r.WakeAt = r.CreatedAt, c.later(r.CreatedAt)
 	}
 	return r

@@ -148,7 +148,7 @@ func (m *Model) State(id uuid.UUID) store.RunState {
 }
 
 // owns reports whether the run is still running in that ownership.
-func owns(s store.RunState, epoch int32) bool {
+func owns(s store.RunState, epoch store.Epoch) bool {
 	return s.Found && s.Status == store.Running && s.Epoch == epoch
 }
 

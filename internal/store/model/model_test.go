@@ -133,7 +133,7 @@ func (c *check) leases(worker uuid.UUID) (leases []store.Lease) {
 }
 
 func (c *check) lease() *op {
-	q := store.ClaimQuery{Worker: pick(c, "worker", workers), Now: c.at("now"), Limit: c.dice("limit", 4), Suspects: c.dice("suspects", 2), MaxCrashes: c.dice("crashes", 5)}
+	q := store.ClaimQuery{Worker: pick(c, "worker", workers), Nonce: c.nonce(), Now: c.at("now"), Limit: c.dice("limit", 4), Suspects: c.dice("suspects", 2), MaxCrashes: c.dice("crashes", 5)}
 	for _, p := range pairs {
 		if c.dice("pair", 4) > 0 {
 			q.Pairs = append(q.Pairs, p)

@@ -18,10 +18,10 @@ var batches = []test{
 // Starts come before Steps, and Steps before Runs.
 func batchLife(b *bed) {
 	r := b.running("")
-	finish := b.finish(r.ID, 1)
+	finish := b.finish(r.ID, epochAt(1))
 	batch := &store.Batch{
 		Starts: []*store.Start{{Run: r}},
-		Steps:  []*store.StepWrite{{Step: b.completed(r.ID, 1, "a")}, {Step: b.completed(r.ID, 1, "b")}},
+		Steps:  []*store.StepWrite{{Step: b.completed(r.ID, epochAt(1), "a")}, {Step: b.completed(r.ID, epochAt(1), "b")}},
 		Runs:   []*store.RunWrite{&finish},
 	}
 	for _, when := range []string{"first", "replayed"} {
@@ -39,22 +39,22 @@ func batchLife(b *bed) {
 
 func batchOutcomes(b *bed) {
 	had, gone, going := b.started("had"), b.started("gone"), b.started("going")
-	recorded := b.completed(going.ID, 1, "recorded")
+	recorded := b.completed(going.ID, epochAt(1), "recorded")
 	b.commitStep(recorded, false)
-	b.commitRun(b.finish(gone.ID, 1))
+	b.commitRun(b.finish(gone.ID, epochAt(1)))
 	second := recorded
 	second.Attempt = 2
 	fresh, newcomer := b.running("had"), b.running("new")
-	late, mine := b.finish(gone.ID, 1), b.finish(had.ID, 1)
+	late, mine := b.finish(gone.ID, epochAt(1)), b.finish(had.ID, epochAt(1))
 	late.Status = store.Failed
 	batch := &store.Batch{
 		Starts: []*store.Start{{Run: fresh}, {Run: newcomer}},
 		Steps: []*store.StepWrite{
 			{Step: second},
-			{Step: b.completed(had.ID, 1, "new")},
-			{Step: b.completed(gone.ID, 1, "late")},
-			{Step: b.completed(uuid.New(), 1, "nowhere")},
-			{Step: b.completed(newcomer.ID, 1, "first")},
+			{Step: b.completed(had.ID, epochAt(1), "new")},
+			{Step: b.completed(gone.ID, epochAt(1), "late")},
+			{Step: b.completed(uuid.New(), epochAt(1), "nowhere")},
+			{Step: b.completed(newcomer.ID, epochAt(1), "first")},
 		},
 		Runs: []*store.RunWrite{&late, &mine},
 	}
@@ -105,10 +105,10 @@ func (b *bed) neighbours(had store.Run) *store.Batch {
 	pending.Name = "pending " + pending.Name
 	batch := &store.Batch{
 		Starts: []*store.Start{{Run: b.running("")}, {Run: pending}, {Run: b.running("")}},
-		Runs:   []*store.RunWrite{{ID: paused.ID, Now: b.now, Epoch: 1, Status: store.Paused, Reason: "by hand"}},
+		Runs:   []*store.RunWrite{{ID: paused.ID, Now: b.now, Epoch: epochAt(1), Status: store.Paused, Reason: "by hand"}},
 	}
 	for range 3 {
-		batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(had.ID, 1, uuid.NewString())})
+		batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(had.ID, epochAt(1), uuid.NewString())})
 	}
 	return batch
 }

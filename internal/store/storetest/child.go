@@ -34,7 +34,7 @@ func (b *bed) child(parent store.Run, name string) store.Run {
 }
 
 // commitChild starts a child by its parent's owner at an epoch.
-func (b *bed) commitChild(r store.Run, epoch int32) *store.Start {
+func (b *bed) commitChild(r store.Run, epoch store.Epoch) *store.Start {
 	b.Helper()
 	w := &store.Start{Run: r, ParentEpoch: epoch}
 	b.commit(&store.Batch{Starts: []*store.Start{w}})
@@ -46,7 +46,7 @@ func (b *bed) begotten(parent store.Run, name string) store.Run {
 	b.Helper()
 	r := b.running(name)
 	r.ID, r.Parent, r.Name = store.NewChildID(parent.ID), owner(parent.ID), name
-	wantOutcome(b, "start of child "+name, b.commitChild(r, 1).Outcome, store.Written)
+	wantOutcome(b, "start of child "+name, b.commitChild(r, epochAt(1)).Outcome, store.Written)
 	return r
 }
 
@@ -54,7 +54,7 @@ func (b *bed) begotten(parent store.Run, name string) store.Run {
 func (b *bed) left(parent store.Run, name string) store.Run {
 	b.Helper()
 	r := b.child(parent, name)
-	wantOutcome(b, "start of child "+name, b.commitChild(r, 1).Outcome, store.Written)
+	wantOutcome(b, "start of child "+name, b.commitChild(r, epochAt(1)).Outcome, store.Written)
 	return r
 }
 
@@ -82,7 +82,7 @@ func childWhole(b *bed) {
 	for _, detached := range []bool{false, true} {
 		child := b.child(parent, fmt.Sprint("charge, detached: ", detached))
 		child.Detached, child.Version, child.Deadline = detached, "v1", b.in(time.Hour)
-		start, row := &store.Start{Run: child, ParentEpoch: 1}, &store.StepWrite{Step: b.awaited(parent, child)}
+		start, row := &store.Start{Run: child, ParentEpoch: epochAt(1)}, &store.StepWrite{Step: b.awaited(parent, child)}
 		for _, when := range []string{"first", "replayed"} {
 			b.commit(&store.Batch{Starts: []*store.Start{start}, Steps: []*store.StepWrite{row}})
 			wantOutcome(b, "the child, "+when, start.Outcome, store.Written)
@@ -91,7 +91,7 @@ func childWhole(b *bed) {
 		wantRun(b, "the child", b.row(child.ID), child)
 		q := b.query(b.now)
 		got := b.claimOne(q, child.ID).Run
-		child.Status, child.Epoch, child.Owner, child.WakeAt, child.StartedAt = store.Running, 1, owner(q.Worker), q.LeaseUntil, b.now
+		child.Status, child.Epoch, child.Owner, child.WakeAt, child.StartedAt = store.Running, epochAt(1), owner(q.Worker), q.LeaseUntil, b.now
 		wantRun(b, "the child claimed", got, child)
 	}
 	wantRun(b, "the parent", b.row(parent.ID), parent)
@@ -99,7 +99,7 @@ func childWhole(b *bed) {
 
 func childGuarded(b *bed) {
 	missing, _ := store.NewRootID("")
-	refuse := func(what string, parent store.Run, epoch int32, want store.RunState) {
+	refuse := func(what string, parent store.Run, epoch store.Epoch, want store.RunState) {
 		b.Helper()
 		child := b.child(parent, "charge")
 		for tagged, tags := range map[string][]store.Tag{"": nil, ", tagged": {{Key: "team", Value: "red"}}} {
@@ -114,27 +114,27 @@ func childGuarded(b *bed) {
 			}
 		}
 	}
-	refuse("no parent", store.Run{ID: missing}, 1, store.RunState{})
+	refuse("no parent", store.Run{ID: missing}, epochAt(1), store.RunState{})
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
 		r := b.started("")
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status, EndedAt: b.now})
-		refuse("a parent that is "+status.String(), r, 1, leftState(status))
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		refuse("a parent that is "+status.String(), r, epochAt(1), leftState(status))
 	}
 	r := b.queued("", b.now)
 	b.claimOne(b.query(b.now), r.ID)
 	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
-	for _, epoch := range []int32{0, 1, 3} {
-		refuse(fmt.Sprintf("epoch %d of a parent at 2", epoch), r, epoch, store.RunState{Found: true, Status: store.Running, Epoch: 2})
+	for _, epoch := range []store.Epoch{{}, epochAt(1), epochAt(3)} {
+		refuse(fmt.Sprintf("epoch %s of a parent at 2", epoch), r, epoch, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 	}
 	for verb, bit := range map[store.Verb]store.Bits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelAsked} {
 		r := b.started("")
 		b.ordered(verb, r.ID)
-		refuse(fmt.Sprintf("a parent asked by verb %d", verb), r, 1, store.RunState{Found: true, Status: store.Running, Epoch: 1, Control: bit})
+		refuse(fmt.Sprintf("a parent asked by verb %d", verb), r, epochAt(1), store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: bit})
 	}
 	paused := b.started("")
 	b.ordered(store.VerbPause, paused.ID)
 	b.ordered(store.VerbResume, paused.ID)
-	wantOutcome(b, "a parent that was resumed", b.commitChild(b.child(paused, "charge"), 1).Outcome, store.Written)
+	wantOutcome(b, "a parent that was resumed", b.commitChild(b.child(paused, "charge"), epochAt(1)).Outcome, store.Written)
 }
 
 // What is asked of a run keeps no checkpoint out but this one.
@@ -144,10 +144,10 @@ func childKeptOut(b *bed) {
 		before := b.left(parent, "before")
 		noted := b.commitStep(b.awaited(parent, before), false)
 		b.ordered(verb, parent.ID)
-		want := store.RunState{Found: true, Status: store.Running, Epoch: 1, Control: bit}
+		want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: bit}
 		child := b.child(parent, "charge")
-		start, row := &store.Start{Run: child, ParentEpoch: 1}, &store.StepWrite{Step: b.awaited(parent, child)}
-		step := &store.StepWrite{Step: b.completed(parent.ID, 1, "step")}
+		start, row := &store.Start{Run: child, ParentEpoch: epochAt(1)}, &store.StepWrite{Step: b.awaited(parent, child)}
+		step := &store.StepWrite{Step: b.completed(parent.ID, epochAt(1), "step")}
 		b.commit(&store.Batch{Starts: []*store.Start{start}, Steps: []*store.StepWrite{step, row}})
 		wantOutcome(b, "the child", start.Outcome, store.Fenced)
 		wantState(b, "the child", start.State, want)
@@ -167,24 +167,24 @@ func childAdopts(b *bed) {
 	b.claimOne(b.query(b.now), parent.ID)
 	first := b.child(parent, "charge")
 	first.WakeAt = b.in(100 * time.Hour)
-	wantOutcome(b, "the first", b.commitChild(first, 1).Outcome, store.Written)
+	wantOutcome(b, "the first", b.commitChild(first, epochAt(1)).Outcome, store.Written)
 	b.claimOne(b.query(b.in(2*time.Hour)), parent.ID)
-	again := b.commitChild(b.child(parent, "charge"), 2)
+	again := b.commitChild(b.child(parent, "charge"), epochAt(2))
 	wantOutcome(b, "the next owner's", again.Outcome, store.Adopted)
 	if again.Existing == nil {
 		b.Fatal("the next owner's: no row is attached")
 	}
 	wantRun(b, "the row attached", *again.Existing, first)
-	wantOutcome(b, "the superseded owner's", b.commitChild(b.child(parent, "charge"), 1).Outcome, store.Fenced)
+	wantOutcome(b, "the superseded owner's", b.commitChild(b.child(parent, "charge"), epochAt(1)).Outcome, store.Fenced)
 }
 
 func childReplay(b *bed) {
 	parent := b.queued("parent", b.now)
 	b.claimOne(b.query(b.now), parent.ID)
-	parent.Epoch = 1
+	parent.Epoch = epochAt(1)
 	child := b.running("charge")
 	child.ID, child.Parent = store.NewChildID(parent.ID), owner(parent.ID)
-	start := &store.Start{Run: child, ParentEpoch: 1}
+	start := &store.Start{Run: child, ParentEpoch: epochAt(1)}
 	again := func(when string) {
 		b.Helper()
 		start.Outcome, start.Existing, start.State = store.Fenced, &store.Run{}, store.RunState{Found: true} // answers of an earlier try
@@ -203,7 +203,7 @@ func childReplay(b *bed) {
 	again("replayed after the child's end")
 	b.claimOne(b.query(b.in(2*time.Hour)), parent.ID)
 	again("replayed in the next epoch")
-	b.commitRun(b.finish(parent.ID, 2))
+	b.commitRun(b.finish(parent.ID, epochAt(2)))
 	again("replayed after its parent's end")
 }
 
@@ -217,14 +217,14 @@ func childWakes(b *bed) {
 				b.Fatalf("before its end: claimed %v, want the child alone, whose lease is over", ids(got.Runs))
 			}
 			end := b.childEnd(child)
-			end.Epoch, end.Status, end.Output, end.Now = 2, status, nil, b.in(4*time.Hour)
+			end.Epoch, end.Status, end.Output, end.Now = epochAt(2), status, nil, b.in(4*time.Hour)
 			wantOutcome(b, "the end", b.commitRun(end).Outcome, store.Written)
 			if got := b.row(parent.ID); !got.WakeAt.Equal(end.Now) {
 				b.Errorf("a child has %s: its parent, waiting until %s, is %s and wakes at %s, want %s",
 					status, show(wakeAt), got.Status, show(got.WakeAt), show(end.Now))
 			}
 			b.claimOne(b.query(end.Now), parent.ID)
-			b.commitRun(b.finish(parent.ID, 2))
+			b.commitRun(b.finish(parent.ID, epochAt(2)))
 		}
 	}
 }
@@ -244,7 +244,7 @@ func childMarks(b *bed) {
 			}
 		}
 		b.claimOne(b.query(park.Now), parent.ID)
-		parent.Epoch = 2
+		parent.Epoch = epochAt(2)
 		b.commitRun(b.park(parent, wakeAt))
 		if got := b.row(parent.ID); !got.WakeAt.Equal(wakeAt) {
 			b.Errorf("parked again: wakes at %s, want %s: it was woken before", show(got.WakeAt), show(wakeAt))
@@ -258,7 +258,7 @@ func childSeveral(b *bed) {
 	b.commitRun(b.park(parent, time.Time{}))
 	b.commitRun(b.childEnd(one))
 	b.claimOne(b.query(b.in(time.Minute)), parent.ID)
-	parent.Epoch = 2
+	parent.Epoch = epochAt(2)
 	b.commitRun(b.park(parent, time.Time{}))
 	second, third := b.childEnd(two), b.childEnd(three)
 	b.commit(&store.Batch{Runs: []*store.RunWrite{&second, &third}})
@@ -280,10 +280,10 @@ func childOneBatch(b *bed) {
 		wantOutcome(b, "the end", end.Outcome, store.Written)
 		wantOutcome(b, "the park", park.Outcome, store.Written)
 		b.claimOne(b.query(b.in(time.Minute)), parent.ID)
-		b.commitRun(b.finish(parent.ID, 2))
+		b.commitRun(b.finish(parent.ID, epochAt(2)))
 	}
 	parent := b.started("")
-	last, all := b.childEnd(b.begotten(parent, "charge")), b.finish(parent.ID, 1)
+	last, all := b.childEnd(b.begotten(parent, "charge")), b.finish(parent.ID, epochAt(1))
 	b.commit(&store.Batch{Runs: []*store.RunWrite{&all, &last}})
 	wantOutcome(b, "both end: the child", last.Outcome, store.Written)
 	wantOutcome(b, "both end: the parent", all.Outcome, store.Written)
@@ -296,7 +296,7 @@ func childClaimForgets(b *bed) {
 	parent := b.started("parent")
 	b.commitRun(b.childEnd(b.begotten(parent, "charge")))
 	b.claimOne(b.query(b.in(2*time.Hour)), parent.ID) // its lease is over; the history says that the child has ended
-	parent.Epoch = 2
+	parent.Epoch = epochAt(2)
 	b.commitRun(b.park(parent, b.in(50*time.Hour)))
 	if got := b.row(parent.ID); !got.WakeAt.Equal(b.in(50 * time.Hour)) {
 		b.Errorf("parked: wakes at %s, want as given: what woke it came before the claim", show(got.WakeAt))
@@ -306,9 +306,9 @@ func childClaimForgets(b *bed) {
 func childLeaves(b *bed) {
 	for what, leave := range map[string]func(parent store.Run){
 		"paused":    func(p store.Run) { b.commitRun(b.park(p, time.Time{})); b.ordered(store.VerbPause, p.ID) },
-		"completed": func(p store.Run) { b.commitRun(b.finish(p.ID, 1)) },
+		"completed": func(p store.Run) { b.commitRun(b.finish(p.ID, epochAt(1))) },
 		"pending": func(p store.Run) {
-			b.commitRun(store.RunWrite{ID: p.ID, Epoch: 1, Status: store.Pending, WakeAt: b.in(90 * time.Hour)})
+			b.commitRun(store.RunWrite{ID: p.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(90 * time.Hour)})
 		},
 	} {
 		parent := b.started("")
@@ -331,7 +331,7 @@ func childFenced(b *bed) {
 	b.commitRun(b.park(parent, time.Time{}))
 	before := b.row(parent.ID)
 	b.claimOne(b.query(b.in(2*time.Hour)), child.ID)
-	child.Epoch = 1
+	child.Epoch = epochAt(1)
 	wantOutcome(b, "the end by a superseded owner", b.commitRun(b.childEnd(child)).Outcome, store.Fenced)
 	wantRun(b, "the parent", b.row(parent.ID), before)
 }
@@ -353,6 +353,6 @@ func raceChildEnd(b *bed, s store.Store) {
 		wantOutcome(b, "the park", park.Outcome, store.Written)
 		wantOutcome(b, "the end", end.Outcome, store.Written)
 		b.claimOne(b.query(b.in(time.Minute)), parent.ID)
-		b.commitRun(b.finish(parent.ID, 2))
+		b.commitRun(b.finish(parent.ID, epochAt(2)))
 	}
 }

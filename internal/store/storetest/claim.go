@@ -30,22 +30,22 @@ func claimWhole(b *bed) {
 	b.commitStart(r)
 	var history []store.Step
 	for _, name := range []string{"é", "b", "a b", "a", "B", "a0", "A"} {
-		s := b.completed(r.ID, 1, name)
+		s := b.completed(r.ID, epochAt(1), name)
 		if len(history)%3 == 1 {
-			s = b.backoff(r.ID, 1, 1, name)
+			s = b.backoff(r.ID, epochAt(1), 1, name)
 		}
 		history = append(history, s)
 		b.commitStep(s, false)
 	}
-	b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Waiting, WakeAt: b.in(time.Minute)})
+	b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(time.Minute)})
 	q := b.query(b.in(time.Minute))
 	got := b.claimOne(q, r.ID)
-	r.Status, r.Epoch, r.Owner, r.WakeAt = store.Running, 2, owner(q.Worker), q.LeaseUntil
+	r.Status, r.Epoch, r.Owner, r.WakeAt = store.Running, epochAt(2), owner(q.Worker), q.LeaseUntil
 	wantRun(b, "the run claimed", got.Run, r)
 	wantRun(b, "its row", b.row(r.ID), r)
 	slices.SortFunc(history, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
 	wantSteps(b, "the history with it", got.History, history...)
-	wantOutcome(b, "a step of the new owner", b.commitStep(b.completed(r.ID, 2, "next"), false).Outcome, store.Written)
+	wantOutcome(b, "a step of the new owner", b.commitStep(b.completed(r.ID, epochAt(2), "next"), false).Outcome, store.Written)
 }
 
 func claimDue(b *bed) {
@@ -53,7 +53,7 @@ func claimDue(b *bed) {
 	first := b.queued("now", b.now)
 	q := b.query(b.now)
 	got := b.claimOne(q, first.ID)
-	first.Status, first.Epoch, first.Owner, first.WakeAt, first.StartedAt = store.Running, 1, owner(q.Worker), q.LeaseUntil, b.now
+	first.Status, first.Epoch, first.Owner, first.WakeAt, first.StartedAt = store.Running, epochAt(1), owner(q.Worker), q.LeaseUntil, b.now
 	wantRun(b, "the run claimed, started at its first claim", got.Run, first)
 	wantSteps(b, "its history", got.History)
 	if again := b.claim(b.query(b.now)); len(again.Runs) != 0 {
@@ -133,18 +133,18 @@ func claimExpired(b *bed) {
 	r := b.queued("", b.now)
 	first := b.query(b.now)
 	b.claimOne(first, r.ID)
-	b.commitStep(b.completed(r.ID, 1, "charge"), false)
+	b.commitStep(b.completed(r.ID, epochAt(1), "charge"), false)
 	at := first.LeaseUntil
 	if early := b.claim(b.query(at.Add(-time.Microsecond))); len(early.Runs) != 0 {
 		b.Errorf("claimed a microsecond before the lease ended: %v", ids(early.Runs))
 	}
 	second := b.query(at)
 	got := b.claimOne(second, r.ID)
-	r.Status, r.Epoch, r.Owner, r.WakeAt, r.StartedAt, r.Crashes = store.Running, 2, owner(second.Worker), second.LeaseUntil, b.now, 1
+	r.Status, r.Epoch, r.Owner, r.WakeAt, r.StartedAt, r.Crashes = store.Running, epochAt(2), owner(second.Worker), second.LeaseUntil, b.now, 1
 	wantRun(b, "the run taken over", got.Run, r)
-	wantSteps(b, "its history", got.History, b.completed(r.ID, 1, "charge"))
-	wantOutcome(b, "a step of the old owner", b.commitStep(b.completed(r.ID, 1, "late"), false).Outcome, store.Fenced)
-	wantOutcome(b, "a finish of the old owner", b.commitRun(b.finish(r.ID, 1)).Outcome, store.Fenced)
+	wantSteps(b, "its history", got.History, b.completed(r.ID, epochAt(1), "charge"))
+	wantOutcome(b, "a step of the old owner", b.commitStep(b.completed(r.ID, epochAt(1), "late"), false).Outcome, store.Fenced)
+	wantOutcome(b, "a finish of the old owner", b.commitRun(b.finish(r.ID, epochAt(1))).Outcome, store.Fenced)
 }
 
 func claimNext(b *bed) {
@@ -183,12 +183,12 @@ func claimHistories(b *bed) {
 	for i := range 20 {
 		r := b.started("")
 		for j := range i {
-			s := b.completed(r.ID, 1, fmt.Sprintf("step-%02d", j))
+			s := b.completed(r.ID, epochAt(1), fmt.Sprintf("step-%02d", j))
 			s.Output = []byte(r.ID.String())
 			want[r.ID] = append(want[r.ID], s)
 			b.commitStep(s, false)
 		}
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Pending, WakeAt: b.now})
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 	}
 	got := b.claim(b.query(b.now))
 	if len(got.Runs) != 20 {
@@ -216,7 +216,7 @@ func claimNothing(b *bed) {
 
 func claimReason(b *bed) {
 	r := b.started("")
-	b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Pending, Reason: "put off", WakeAt: b.now})
+	b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Pending, Reason: "put off", WakeAt: b.now})
 	if got := b.row(r.ID).Reason; got != "put off" {
 		b.Errorf("reason given back with: got %q, want %q", got, "put off")
 	}

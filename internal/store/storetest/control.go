@@ -32,17 +32,17 @@ var asked = map[store.Verb]store.Bits{store.VerbPause: store.PausedItself, store
 func controlStep(b *bed) {
 	for verb, bit := range asked {
 		r := b.started("")
-		b.commitStep(b.began(r.ID, 1, 1, "begun"), false)
-		recorded := b.completed(r.ID, 1, "recorded")
+		b.commitStep(b.began(r.ID, epochAt(1), 1, "begun"), false)
+		recorded := b.completed(r.ID, epochAt(1), "recorded")
 		wantState(b, "nothing asked", b.commitStep(recorded, false).State, store.RunState{})
 		b.ordered(verb, r.ID)
 		for i, s := range []store.Step{
-			b.completed(r.ID, 1, "begun"), b.completed(r.ID, 1, "new"), b.began(r.ID, 1, 1, "marker"), b.backoff(r.ID, 1, 1, "backoff"),
+			b.completed(r.ID, epochAt(1), "begun"), b.completed(r.ID, epochAt(1), "new"), b.began(r.ID, epochAt(1), 1, "marker"), b.backoff(r.ID, epochAt(1), 1, "backoff"),
 		} {
 			what := fmt.Sprintf("verb %d, %s", verb, s.Name)
 			w := b.commitStep(s, i == 0)
 			wantOutcome(b, what, w.Outcome, store.Written)
-			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: 1, Control: bit})
+			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: bit})
 			b.wantRow(what, s)
 		}
 		second := recorded
@@ -50,12 +50,12 @@ func controlStep(b *bed) {
 		w := b.commitStep(second, false)
 		wantOutcome(b, "a second writer", w.Outcome, store.Adopted)
 		wantRecorded(b, "a second writer", w.Recorded, recorded)
-		wantOutcome(b, "another epoch", b.commitStep(b.completed(r.ID, 2, "late"), false).Outcome, store.Fenced)
+		wantOutcome(b, "another epoch", b.commitStep(b.completed(r.ID, epochAt(2), "late"), false).Outcome, store.Fenced)
 		batch := &store.Batch{}
 		bystander := b.started("")
 		for i := range 20 {
 			of := []uuid.UUID{r.ID, bystander.ID}[i%2]
-			batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(of, 1, fmt.Sprint("many-", i))})
+			batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(of, epochAt(1), fmt.Sprint("many-", i))})
 		}
 		b.commit(batch)
 		for _, w := range batch.Steps {
@@ -72,15 +72,15 @@ func controlFinish(b *bed) {
 	b.ordered(store.VerbCancel, r.ID)
 	before := b.row(r.ID)
 	for _, status := range []store.Status{store.Completed, store.Failed} {
-		w := b.finish(r.ID, 1)
+		w := b.finish(r.ID, epochAt(1))
 		w.Status = status
 		got := b.commitRun(w)
 		wantOutcome(b, status.String(), got.Outcome, store.Fenced)
-		wantState(b, status.String(), got.State, store.RunState{Found: true, Status: store.Running, Epoch: 1, Control: store.CancelAsked})
+		wantState(b, status.String(), got.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelAsked})
 	}
 	wantRun(b, "the run, which stays as it was", b.row(r.ID), before)
-	wantOutcome(b, "a compensation", b.commitStep(b.completed(r.ID, 1, "undo"), false).Outcome, store.Written)
-	end := store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Cancelled, Error: []byte(`"stop"`), EndedAt: b.now}
+	wantOutcome(b, "a compensation", b.commitStep(b.completed(r.ID, epochAt(1), "undo"), false).Outcome, store.Written)
+	end := store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, Error: []byte(`"stop"`), EndedAt: b.now}
 	for _, when := range []string{"first", "replayed"} {
 		wantOutcome(b, "cancelled, "+when, b.commitRun(end).Outcome, store.Written)
 	}
@@ -91,7 +91,7 @@ func controlFinish(b *bed) {
 	wantRun(b, "the run, cancelled", got, want)
 	child := b.begotten(b.started(""), "charge")
 	parent := child.Parent.UUID
-	b.commitRun(b.park(store.Run{ID: parent, Epoch: 1}, time.Time{}))
+	b.commitRun(b.park(store.Run{ID: parent, Epoch: epochAt(1)}, time.Time{}))
 	b.ordered(store.VerbCancel, child.ID)
 	wantOutcome(b, "a child's end", b.commitRun(b.childEnd(child)).Outcome, store.Fenced)
 	if got := b.row(parent); got.Status != store.Waiting || !got.WakeAt.IsZero() {
@@ -103,7 +103,7 @@ func controlPausedEnd(b *bed) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
 		r := b.started("")
 		b.ordered(store.VerbPause, r.ID)
-		w := b.finish(r.ID, 1)
+		w := b.finish(r.ID, epochAt(1))
 		w.Status = status
 		for _, when := range []string{"first", "replayed"} {
 			wantOutcome(b, status.String()+", "+when, b.commitRun(w).Outcome, store.Written)
@@ -124,7 +124,7 @@ func controlPark(b *bed) {
 		b.sent(r.ID, "paid", 0) // what wakes it does not undo the pause
 		for id, bits := range map[uuid.UUID]store.Bits{r.ID: store.PausedItself, child.ID: store.PausedAbove} {
 			want := b.row(id)
-			w.ID, w.Epoch = id, 1
+			w.ID, w.Epoch = id, epochAt(1)
 			wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
 			want.Status, want.Control, want.Owner, want.WakeAt = store.Paused, bits, uuid.NullUUID{}, time.Time{}
 			wantRun(b, w.Status.String()+" when asked to pause", b.row(id), want)
@@ -145,7 +145,7 @@ func controlCancelledPark(b *bed) {
 				b.ordered(store.VerbPause, r.ID)
 			}
 			b.ordered(store.VerbCancel, r.ID)
-			w.ID, w.Epoch, w.Now = r.ID, 1, b.in(time.Second)
+			w.ID, w.Epoch, w.Now = r.ID, epochAt(1), b.in(time.Second)
 			wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
 			got := b.row(r.ID)
 			if got.Status != store.Pending || got.Control != store.CancelAsked || got.Owner.Valid || !got.WakeAt.Equal(w.Now) {
@@ -155,10 +155,10 @@ func controlCancelledPark(b *bed) {
 			b.commitRun(w) // whatever the replay is told
 			wantRun(b, w.Status.String()+", replayed", b.row(r.ID), got)
 			claimed := b.claimOne(b.query(w.Now), r.ID).Run
-			if claimed.Control != store.CancelAsked || claimed.Epoch != 2 {
-				b.Errorf("claimed with %d at epoch %d, want %d at 2", claimed.Control, claimed.Epoch, store.CancelAsked)
+			if claimed.Control != store.CancelAsked || claimed.Epoch != epochAt(2) {
+				b.Errorf("claimed with %d at epoch %s, want %d at 2", claimed.Control, claimed.Epoch, store.CancelAsked)
 			}
-			wantOutcome(b, "its end", b.commitRun(store.RunWrite{ID: r.ID, Epoch: 2, Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Written)
+			wantOutcome(b, "its end", b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(2), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Written)
 		}
 	}
 }
@@ -176,16 +176,16 @@ func controlResumedPark(b *bed) {
 
 func controlClaim(b *bed) {
 	r := b.started("")
-	b.commitStep(b.completed(r.ID, 1, "charge"), false)
+	b.commitStep(b.completed(r.ID, epochAt(1), "charge"), false)
 	b.commitRun(b.park(r, time.Time{}))
 	o := b.ordered(store.VerbCancel, r.ID)
 	q := b.query(o.Now)
 	got := b.claimOne(q, r.ID)
-	r.Status, r.Epoch, r.Owner, r.WakeAt = store.Running, 2, owner(q.Worker), q.LeaseUntil
+	r.Status, r.Epoch, r.Owner, r.WakeAt = store.Running, epochAt(2), owner(q.Worker), q.LeaseUntil
 	r.Control, r.CancelReason, r.CancelledBy, r.CancelledAt = store.CancelAsked, o.Reason, o.Actor, o.Now
 	wantRun(b, "the run claimed", got.Run, r)
 	wantRun(b, "its row", b.row(r.ID), r)
-	wantSteps(b, "its history", got.History, b.completed(r.ID, 1, "charge"))
+	wantSteps(b, "its history", got.History, b.completed(r.ID, epochAt(1), "charge"))
 }
 
 // wantSetAside is a run that a claim found asked to pause, and its owner gone.
@@ -203,8 +203,8 @@ func (b *bed) wantSetAside(q store.ClaimQuery, before store.Run) {
 		b.Errorf("claimed when it was paused: %v", ids(got.Runs))
 	}
 	b.ordered(store.VerbResume, before.ID)
-	if got := b.claimOne(b.query(b.in(time.Minute)), before.ID).Run; got.Status != store.Running || got.Epoch != before.Epoch+1 {
-		b.Errorf("resumed and claimed: %s at epoch %d, want running at %d", got.Status, got.Epoch, before.Epoch+1)
+	if got := b.claimOne(b.query(b.in(time.Minute)), before.ID).Run; got.Status != store.Running || got.Epoch != before.Epoch.Next(nonce) {
+		b.Errorf("resumed and claimed: %s at epoch %s, want running at %s", got.Status, got.Epoch, before.Epoch.Next(nonce))
 	}
 }
 
@@ -274,8 +274,8 @@ func controlCrash(b *bed) {
 	wantRun(b, "resumed", b.row(r.ID), want)
 	q := b.query(o.Now)
 	q.MaxCrashes = 1
-	if got := b.claimOne(q, r.ID).Run; got.Status != store.Running || got.Crashes != 0 || got.Epoch != 2 {
-		b.Errorf("resumed and claimed: %s with %d crashes at epoch %d, want running with none at 2", got.Status, got.Crashes, got.Epoch)
+	if got := b.claimOne(q, r.ID).Run; got.Status != store.Running || got.Crashes != 0 || got.Epoch != epochAt(2) {
+		b.Errorf("resumed and claimed: %s with %d crashes at epoch %s, want running with none at 2", got.Status, got.Crashes, got.Epoch)
 	}
 }
 
@@ -295,7 +295,7 @@ func controlCrashCancelled(b *bed) {
 
 func controlSetAside(b *bed) {
 	r := b.started("")
-	wantOutcome(b, "set aside", b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Paused, Reason: "broken"}).Outcome, store.Written)
+	wantOutcome(b, "set aside", b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"}).Outcome, store.Written)
 	b.ordered(store.VerbResume, r.ID)
 	if got := b.row(r.ID); got.Status != store.Pending || got.Control != 0 || got.Reason != "" {
 		b.Errorf("resumed: %s with %d, reason %q, want pending without", got.Status, got.Control, got.Reason)
@@ -308,7 +308,7 @@ func controlRenew(b *bed) {
 		r := b.started("")
 		b.ordered(verb, r.ID)
 		want := b.row(r.ID)
-		h := b.heartbeat(store.Lease{Run: r.ID, Epoch: 1})
+		h := b.heartbeat(store.Lease{Run: r.ID, Epoch: epochAt(1)})
 		wantIDs(b, "lost", b.renew(h).Lost, nil)
 		want.WakeAt = h.LeaseUntil
 		wantRun(b, "the run renewed", b.row(r.ID), want)

@@ -74,9 +74,9 @@ func raceOrphans(b *bed, s store.Store) {
 				child := b.running("")
 				child.ID, child.Parent, child.Name = store.NewChildID(parent.ID), owner(parent.ID), fmt.Sprint("started-", k)
 				if k%2 == 0 {
-					child.Status, child.Epoch, child.Owner, child.WakeAt = store.Pending, 0, uuid.NullUUID{}, b.in(1000*time.Hour)
+					child.Status, child.Epoch, child.Owner, child.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, b.in(1000*time.Hour)
 				}
-				w := &store.Start{Run: child, ParentEpoch: 1}
+				w := &store.Start{Run: child, ParentEpoch: epochAt(1)}
 				if err := other.deliver(&store.Batch{Starts: []*store.Start{w}}); err != nil {
 					return err
 				}
@@ -103,7 +103,7 @@ func raceCancelFinish(b *bed, s store.Store) {
 	other := b.through(s)
 	for round := range 100 {
 		r := b.started("")
-		end, o := b.finish(r.ID, 1), b.newOrder(store.VerbCancel, r.ID)
+		end, o := b.finish(r.ID, epochAt(1)), b.newOrder(store.VerbCancel, r.ID)
 		b.together(2, func(i int) error {
 			if i == 0 {
 				return b.s.Order(b.ctx, o)
@@ -120,7 +120,7 @@ func raceCancelFinish(b *bed, s store.Store) {
 			if got.Status != store.Running || got.Control != store.CancelAsked || answer.Asked != 1 || end.State.Control != store.CancelAsked {
 				b.Errorf("round %d: it was cancelled: the row is %s with %d, the cancel was answered %+v, the end %+v", round, got.Status, got.Control, answer, end.State)
 			}
-			stop := store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Cancelled, EndedAt: b.now}
+			stop := store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}
 			wantOutcome(b, "the cancelled end", b.commitRun(stop).Outcome, store.Written)
 			wantOutcome(b, "the end once more", b.commitRun(end).Outcome, store.Fenced)
 		default:
@@ -160,8 +160,8 @@ func raceCancelClaim(b *bed, s store.Store) {
 			b.Errorf("round %d: it was claimed, and is %s with %d; the cancel was answered %+v", round, got.Status, got.Control, o.Answers[0])
 		}
 		news := b.news(q.Worker, r.ID)
-		b.wantNews("its owner's", news, []store.Asked{{Run: r.ID, Epoch: 1, Control: store.CancelAsked}})
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Cancelled, EndedAt: b.now})
+		b.wantNews("its owner's", news, []store.Asked{{Run: r.ID, Epoch: epochAt(1), Control: store.CancelAsked}})
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now})
 	}
 }
 
@@ -182,7 +182,7 @@ func racePausePark(b *bed, s store.Store) {
 		b.wantBits(fmt.Sprint("paused, round ", round), r.ID, store.Paused, store.PausedItself)
 		b.ordered(store.VerbResume, r.ID)
 		b.claimOne(b.query(b.in(time.Minute)), r.ID)
-		b.commitRun(b.finish(r.ID, 2))
+		b.commitRun(b.finish(r.ID, epochAt(2)))
 	}
 }
 
@@ -209,7 +209,7 @@ func raceOverlap(b *bed, s store.Store) {
 				case i < 6:
 					child := on.child(r, fmt.Sprint("child ", i, k))
 					child.WakeAt = b.in(1000 * time.Hour)
-					if err := on.deliver(&store.Batch{Starts: []*store.Start{{Run: child, ParentEpoch: 1}}}); err != nil {
+					if err := on.deliver(&store.Batch{Starts: []*store.Start{{Run: child, ParentEpoch: epochAt(1)}}}); err != nil {
 						return fmt.Errorf("start: %w", err)
 					}
 				default:

@@ -25,14 +25,14 @@ func crashBound(b *bed) {
 			b.Fatalf("claim %d: got %s with %d crashes, want running with %d", crash, got.Run.Status, got.Run.Crashes, crash)
 		}
 		if crash == 0 {
-			b.commitStep(b.began(r.ID, 1, 1, "deadly"), false)
+			b.commitStep(b.began(r.ID, epochAt(1), 1, "deadly"), false)
 		}
 		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 	}
 	got := b.claimOne(q, r.ID)
 	run := got.Run
-	if run.Status != store.Paused || run.Crashes != 3 || run.Reason == "" || run.Owner.Valid || !run.WakeAt.IsZero() || run.Epoch != 3 {
-		b.Errorf("the claim after the third crash: got %s, %d crashes, reason %q, owner %s, wake %s, epoch %d;"+
+	if run.Status != store.Paused || run.Crashes != 3 || run.Reason == "" || run.Owner.Valid || !run.WakeAt.IsZero() || run.Epoch != epochAt(3) {
+		b.Errorf("the claim after the third crash: got %s, %d crashes, reason %q, owner %s, wake %s, epoch %s;"+
 			" want paused, 3, a reason, NULL, no time, 3", run.Status, run.Crashes, run.Reason, show(run.Owner), show(run.WakeAt), run.Epoch)
 	}
 	wantSteps(b, "a paused run's history", got.History)
@@ -41,7 +41,7 @@ func crashBound(b *bed) {
 	if again := b.claim(q); len(again.Runs) != 0 {
 		b.Errorf("claimed after it was paused: %v", ids(again.Runs))
 	}
-	wantOutcome(b, "a late finish of the last owner", b.commitRun(b.finish(r.ID, 3)).Outcome, store.Fenced)
+	wantOutcome(b, "a late finish of the last owner", b.commitRun(b.finish(r.ID, epochAt(3))).Outcome, store.Fenced)
 }
 
 func crashProgress(b *bed) {
@@ -112,7 +112,7 @@ func crashOne(b *bed) {
 	q.MaxCrashes = 1
 	b.claimOne(q, r.ID)
 	q.Now = q.LeaseUntil
-	if got := b.claimOne(q, r.ID); got.Run.Status != store.Paused || got.Run.Epoch != 1 {
-		b.Errorf("after one crash: got %s at epoch %d, want paused at 1", got.Run.Status, got.Run.Epoch)
+	if got := b.claimOne(q, r.ID); got.Run.Status != store.Paused || got.Run.Epoch != epochAt(1) {
+		b.Errorf("after one crash: got %s at epoch %s, want paused at 1", got.Run.Status, got.Run.Epoch)
 	}
 }

@@ -62,7 +62,7 @@ func (b *bed) tail(last uuid.UUID, limit int) (all []store.Event) {
 func (b *bed) wantEvents(want ...string) {
 	b.Helper()
 	last := b.started("the last run")
-	b.commitRun(b.finish(last.ID, 1))
+	b.commitRun(b.finish(last.ID, epochAt(1)))
 	var got []string
 	for _, e := range b.tail(last.ID, 3) {
 		if e.Cursor == "" || e.At.IsZero() || e.Workflow != "flow" {
@@ -86,7 +86,7 @@ func eventNone(b *bed) {
 		b.Errorf("an empty database has %d events", len(got))
 	}
 	r := b.started("r")
-	b.commitStep(b.completed(r.ID, 1, "charge"), false)
+	b.commitStep(b.completed(r.ID, epochAt(1), "charge"), false)
 	b.sent(r.ID, "paid", 0)
 	b.commitRun(b.park(r, b.now))
 	b.claimOne(b.query(b.in(time.Minute)), r.ID)
@@ -99,7 +99,7 @@ func eventNone(b *bed) {
 func eventTypes(b *bed) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
 		r := b.started("end " + status.String())
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status, EndedAt: b.now})
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 	}
 	paused := b.started("park")
 	b.ordered(store.VerbPause, paused.ID)
@@ -109,13 +109,13 @@ func eventTypes(b *bed) {
 	b.claimOne(q, lost.ID)
 	b.claimOne(b.query(q.LeaseUntil), lost.ID)
 	aside := b.started("aside")
-	b.commitRun(store.RunWrite{ID: aside.ID, Epoch: 1, Status: store.Paused, Reason: "broken"})
+	b.commitRun(store.RunWrite{ID: aside.ID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"})
 	b.wantEvents("end completed completed", "end failed failed", "end cancelled cancelled", "park paused", "claim lease lost", "aside paused")
 }
 
 func eventOnce(b *bed) {
 	r := b.started("r")
-	end := b.finish(r.ID, 1)
+	end := b.finish(r.ID, epochAt(1))
 	for range 3 {
 		b.commitRun(end)
 	}
@@ -154,14 +154,14 @@ func eventCursor(b *bed) {
 		batch := &store.Batch{}
 		for range 5 {
 			r := b.started("")
-			end := b.finish(r.ID, 1)
+			end := b.finish(r.ID, epochAt(1))
 			batch.Runs = append(batch.Runs, &end)
 			want = append(want, r.ID)
 		}
 		b.commit(batch)
 	}
 	last := b.started("")
-	b.commitRun(b.finish(last.ID, 1))
+	b.commitRun(b.finish(last.ID, epochAt(1)))
 	all := b.tail(last.ID, 100)
 	var got []uuid.UUID
 	for _, e := range all[:len(all)-1] {
@@ -186,7 +186,7 @@ func eventCursor(b *bed) {
 
 func eventBadCursor(b *bed) {
 	r := b.started("")
-	b.commitRun(b.finish(r.ID, 1))
+	b.commitRun(b.finish(r.ID, epochAt(1)))
 	good := b.tail(r.ID, 10)[0].Cursor
 	for _, text := range []string{"x", "-1", " ", "1.5", "9999999999999999999999", good + "x", " " + good, "'; DROP TABLE event;", "\x00", "\xff", "NULL"} {
 		if got, err := b.s.Events(b.ctx, text, 10); !errors.Is(err, store.ErrBadData) {
@@ -200,7 +200,7 @@ func eventBadCursor(b *bed) {
 
 func eventFailed(b *bed) {
 	r := b.started("r")
-	end := b.finish(r.ID, 1)
+	end := b.finish(r.ID, epochAt(1))
 	bad := &store.Start{Run: b.running("\x00")}
 	if err := b.s.Commit(b.ctx, &store.Batch{Starts: []*store.Start{bad}, Runs: []*store.RunWrite{&end}}); err == nil {
 		return // it can hold such a name
@@ -228,7 +228,7 @@ func raceEvents(b *bed, s store.Store) {
 			return nil
 		}
 		for _, r := range runs[i] {
-			end := b.finish(r.ID, 1)
+			end := b.finish(r.ID, epochAt(1))
 			if err := handles[i%2].deliver(&store.Batch{Runs: []*store.RunWrite{&end}}); err != nil {
 				return err
 			}
@@ -236,7 +236,7 @@ func raceEvents(b *bed, s store.Store) {
 		if ended.Add(1) < writers {
 			return nil
 		}
-		end := b.finish(last.ID, 1)
+		end := b.finish(last.ID, epochAt(1))
 		return b.deliver(&store.Batch{Runs: []*store.RunWrite{&end}})
 	})
 	var got, want []uuid.UUID

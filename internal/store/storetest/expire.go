@@ -38,9 +38,9 @@ func expireDead(b *bed) {
 	dead, alive := uuid.New(), uuid.New()
 	kept := b.owned(alive, "alive's")
 	waiting := b.owned(dead, "dead's, waiting")
-	b.commitRun(store.RunWrite{ID: waiting.ID, Epoch: 1, Status: store.Waiting, WakeAt: b.in(20 * time.Minute)})
+	b.commitRun(store.RunWrite{ID: waiting.ID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(20 * time.Minute)})
 	finished := b.owned(dead, "dead's, finished")
-	b.commitRun(b.finish(finished.ID, 1))
+	b.commitRun(b.finish(finished.ID, epochAt(1)))
 	one, two := b.owned(dead, "one"), b.owned(dead, "two")
 	q := b.query(b.now)
 	if n := b.expire(q, dead, uuid.New()); n != 2 {
@@ -50,13 +50,13 @@ func expireDead(b *bed) {
 	var claimed []uuid.UUID
 	for _, c := range got.Runs {
 		claimed = append(claimed, c.Run.ID)
-		if c.Run.Epoch != 2 || c.Run.Owner != owner(q.Worker) {
-			b.Errorf("%s: epoch %d, owner %s, want 2 and %s", c.Run.Name, c.Run.Epoch, show(c.Run.Owner), q.Worker)
+		if c.Run.Epoch != epochAt(2) || c.Run.Owner != owner(q.Worker) {
+			b.Errorf("%s: epoch %s, owner %s, want 2 and %s", c.Run.Name, c.Run.Epoch, show(c.Run.Owner), q.Worker)
 		}
 	}
 	wantIDs(b, "claimed after the expiry", claimed, []uuid.UUID{one.ID, two.ID})
 	wantRun(b, "the living worker's run", b.row(kept.ID), kept)
-	wantOutcome(b, "a step of the dead worker", b.commitStep(b.completed(one.ID, 1, "late"), false).Outcome, store.Fenced)
+	wantOutcome(b, "a step of the dead worker", b.commitStep(b.completed(one.ID, epochAt(1), "late"), false).Outcome, store.Fenced)
 	if n := b.expire(q, dead); n != 0 {
 		b.Errorf("a second expiry freed %d runs, want 0", n)
 	}

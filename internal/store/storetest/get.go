@@ -73,9 +73,9 @@ func getCanonical(b *bed) {
 func getHistory(b *bed) {
 	one, two := b.started("one"), b.started("two")
 	wantSteps(b, "a run without steps", b.history(one.ID))
-	b.commitStep(b.completed(two.ID, 1, "two's"), false)
+	b.commitStep(b.completed(two.ID, epochAt(1), "two's"), false)
 	wantSteps(b, "still without", b.history(one.ID))
-	wantSteps(b, "two's", b.history(two.ID), b.completed(two.ID, 1, "two's"))
+	wantSteps(b, "two's", b.history(two.ID), b.completed(two.ID, epochAt(1), "two's"))
 	wantSteps(b, "no run", b.history(uuid.New()))
 }
 
@@ -83,7 +83,7 @@ func getChild(b *bed) {
 	parent := b.started("parent")
 	child := b.running("")
 	child.ID, child.Parent, child.Name = store.NewID(store.ShardOf(parent.ID)), owner(parent.ID), "charge"
-	b.commitChild(child, 1)
+	b.commitChild(child, epochAt(1))
 	wantRun(b, "by its ID", b.row(child.ID), child)
 	if rows := b.get("charge"); rows[0] != nil {
 		b.Errorf("by its name: got %s, want nothing", rows[0].ID)

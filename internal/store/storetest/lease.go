@@ -25,8 +25,8 @@ func (b *bed) heartbeat(leases ...store.Lease) store.Heartbeat {
 
 func leaseRenew(b *bed) {
 	held, finished, parked := b.started("held"), b.started("finished"), b.started("parked")
-	b.commitRun(b.finish(finished.ID, 1))
-	b.commitRun(store.RunWrite{ID: parked.ID, Epoch: 1, Status: store.Waiting, WakeAt: b.in(2 * time.Hour)})
+	b.commitRun(b.finish(finished.ID, epochAt(1)))
+	b.commitRun(store.RunWrite{ID: parked.ID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(2 * time.Hour)})
 	stolen := b.running("stolen")
 	stolen.WakeAt = b.now
 	b.commitStart(stolen)
@@ -37,9 +37,9 @@ func leaseRenew(b *bed) {
 	before := []store.Run{b.row(finished.ID), b.row(parked.ID), b.row(stolen.ID), b.row(foreign.ID)}
 	lost := []uuid.UUID{finished.ID, parked.ID, stolen.ID, foreign.ID, uuid.New()}
 
-	h := b.heartbeat(store.Lease{Run: held.ID, Epoch: 1})
+	h := b.heartbeat(store.Lease{Run: held.ID, Epoch: epochAt(1)})
 	for _, id := range lost {
-		h.Leases = append(h.Leases, store.Lease{Run: id, Epoch: 1})
+		h.Leases = append(h.Leases, store.Lease{Run: id, Epoch: epochAt(1)})
 	}
 	pulse := b.renew(h)
 	wantIDs(b, "lost", pulse.Lost, lost)
@@ -48,7 +48,7 @@ func leaseRenew(b *bed) {
 	for _, r := range before {
 		wantRun(b, "the run lost, "+r.Name, b.row(r.ID), r)
 	}
-	if got := b.renew(b.heartbeat(store.Lease{Run: held.ID, Epoch: 2})); !slices.Equal(got.Lost, []uuid.UUID{held.ID}) {
+	if got := b.renew(b.heartbeat(store.Lease{Run: held.ID, Epoch: epochAt(2)})); !slices.Equal(got.Lost, []uuid.UUID{held.ID}) {
 		b.Errorf("a lease of an epoch that is not there yet: lost %v, want it lost", got.Lost)
 	}
 }
@@ -62,9 +62,9 @@ func leaseMany(b *bed) {
 	h := b.heartbeat()
 	var lost []uuid.UUID
 	for i, w := range batch.Starts {
-		lease := store.Lease{Run: w.Run.ID, Epoch: 1}
+		lease := store.Lease{Run: w.Run.ID, Epoch: epochAt(1)}
 		if i%3 == 0 {
-			lease.Epoch, lost = 2, append(lost, w.Run.ID)
+			lease.Epoch, lost = epochAt(2), append(lost, w.Run.ID)
 		}
 		h.Leases = append(h.Leases, lease)
 	}

@@ -48,7 +48,7 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			return b.s.Order(ctx, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
 		},
 		"News": func(ctx context.Context) error {
-			_, err := b.s.News(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: 1}})
+			_, err := b.s.News(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}})
 			return err
 		},
 		"Outline": func(ctx context.Context) error {
@@ -122,7 +122,7 @@ func contextRace(b *bed) {
 	for i := range 50 {
 		batch := &store.Batch{}
 		for range 100 {
-			batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(r.ID, 1, uuid.NewString())})
+			batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(r.ID, epochAt(1), uuid.NewString())})
 		}
 		ctx, cancel := context.WithCancel(b.ctx)
 		done := make(chan error, 1)

@@ -121,7 +121,7 @@ func (b *bed) listed() (all []store.Run) {
 			b.commitRun(b.park(all[i], time.Time{}))
 			all[i].Status = store.Waiting
 		case 2:
-			b.commitRun(b.finish(all[i].ID, 1))
+			b.commitRun(b.finish(all[i].ID, epochAt(1)))
 			all[i].Status = store.Completed
 		}
 	}
@@ -279,12 +279,12 @@ func listRows(b *bed) {
 	b.ordered(store.VerbPause, r.ID)
 	child := b.running("charge")
 	failed := b.started("failed")
-	b.commitRun(store.RunWrite{ID: failed.ID, Epoch: 1, Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now})
+	b.commitRun(store.RunWrite{ID: failed.ID, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now})
 	completed := b.started("completed")
-	b.commitRun(b.finish(completed.ID, 1))
+	b.commitRun(b.finish(completed.ID, epochAt(1)))
 	parent := b.started("parent")
 	child.ID, child.Parent, child.Detached = store.NewChildID(parent.ID), owner(parent.ID), true
-	b.commitChild(child, 1)
+	b.commitChild(child, epochAt(1))
 	for _, id := range []uuid.UUID{r.ID, failed.ID, completed.ID, child.ID} {
 		want := b.row(id)
 		want.Input, want.Output = nil, nil

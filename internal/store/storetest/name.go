@@ -34,7 +34,7 @@ func nameSteps(b *bed) {
 	batch := &store.Batch{}
 	var want []store.Step
 	for _, name := range oddNames() {
-		s := b.completed(r.ID, 1, name)
+		s := b.completed(r.ID, epochAt(1), name)
 		s.Output = []byte("the step " + name)
 		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
 		want = append(want, s)

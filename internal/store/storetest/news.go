@@ -24,7 +24,7 @@ func (b *bed) news(worker uuid.UUID, held ...uuid.UUID) store.News {
 	b.Helper()
 	var leases []store.Lease
 	for _, id := range held {
-		leases = append(leases, store.Lease{Run: id, Epoch: 1})
+		leases = append(leases, store.Lease{Run: id, Epoch: epochAt(1)})
 	}
 	got, err := b.s.News(b.ctx, worker, leases)
 	if err != nil {
@@ -58,10 +58,10 @@ func newsAsked(b *bed) {
 	b.ordered(store.VerbPause, paused.ID, parent.ID)
 	b.ordered(store.VerbCancel, cancelled.ID)
 	want := []store.Asked{
-		{Run: paused.ID, Epoch: 1, Control: store.PausedItself},
-		{Run: cancelled.ID, Epoch: 1, Control: store.CancelAsked},
-		{Run: parent.ID, Epoch: 1, Control: store.PausedItself},
-		{Run: child.ID, Epoch: 1, Control: store.PausedAbove},
+		{Run: paused.ID, Epoch: epochAt(1), Control: store.PausedItself},
+		{Run: cancelled.ID, Epoch: epochAt(1), Control: store.CancelAsked},
+		{Run: parent.ID, Epoch: epochAt(1), Control: store.PausedItself},
+		{Run: child.ID, Epoch: epochAt(1), Control: store.PausedAbove},
 	}
 	for _, when := range []string{"first", "again"} {
 		b.wantNews(when, b.news(b.worker, held...), slices.Clone(want))
@@ -70,7 +70,7 @@ func newsAsked(b *bed) {
 	want[0].Control = store.CancelAsked
 	b.wantNews("asked for more", b.news(b.worker, held...), slices.Clone(want))
 	b.commitRun(b.park(parent, time.Time{}))
-	b.commitRun(b.finish(child.ID, 1))
+	b.commitRun(b.finish(child.ID, epochAt(1)))
 	b.wantNews("two have left", b.news(b.worker, held...), slices.Clone(want[:2]))
 }
 
@@ -98,7 +98,7 @@ func newsWoken(b *bed) {
 	}
 	b.ordered(store.VerbPause, signalled.ID)
 	b.sent(signalled.ID, "paid", 0)
-	both := []store.Asked{{Run: signalled.ID, Epoch: 1, Control: store.PausedItself}}
+	both := []store.Asked{{Run: signalled.ID, Epoch: epochAt(1), Control: store.PausedItself}}
 	b.wantNews("both", b.news(b.worker, held...), both, signalled.ID)
 	b.wantNews("both, once more", b.news(b.worker, held...), both)
 }
@@ -120,26 +120,26 @@ func newsOwn(b *bed) {
 	b.ordered(store.VerbPause, theirs.ID)
 	b.wantNews("another's run", b.news(b.worker), nil)
 	b.wantNews("another's run, thought to be held", b.news(b.worker, theirs.ID), nil)
-	b.wantNews("its owner's", b.news(stranger, theirs.ID), []store.Asked{{Run: theirs.ID, Epoch: 1, Control: store.PausedItself}}, theirs.ID)
+	b.wantNews("its owner's", b.news(stranger, theirs.ID), []store.Asked{{Run: theirs.ID, Epoch: epochAt(1), Control: store.PausedItself}}, theirs.ID)
 
 	lost := b.queued("lost", b.now)
 	first := b.query(b.now)
 	b.claimOne(first, lost.ID)
 	second := b.query(first.LeaseUntil)
 	for _, c := range b.claim(second).Runs {
-		if c.Run.ID == lost.ID && c.Run.Epoch != 2 {
-			b.Fatalf("claimed again at epoch %d, want 2", c.Run.Epoch)
+		if c.Run.ID == lost.ID && c.Run.Epoch != epochAt(2) {
+			b.Fatalf("claimed again at epoch %s, want 2", c.Run.Epoch)
 		}
 	}
 	b.ordered(store.VerbCancel, lost.ID)
 	b.sent(lost.ID, "paid", 0)
 	b.wantNews("a run that was lost", b.news(first.Worker, lost.ID), nil)
 	b.wantNews("its new owner's, as it once held it", b.news(second.Worker, lost.ID), nil)
-	got, err := b.s.News(b.ctx, second.Worker, []store.Lease{{Run: lost.ID, Epoch: 2}})
+	got, err := b.s.News(b.ctx, second.Worker, []store.Lease{{Run: lost.ID, Epoch: epochAt(2)}})
 	if err != nil {
 		b.Fatalf("News: %v", err)
 	}
-	b.wantNews("its new owner's", got, []store.Asked{{Run: lost.ID, Epoch: 2, Control: store.CancelAsked}}, lost.ID)
+	b.wantNews("its new owner's", got, []store.Asked{{Run: lost.ID, Epoch: epochAt(2), Control: store.CancelAsked}}, lost.ID)
 }
 
 func newsMany(b *bed) {
@@ -157,7 +157,7 @@ func newsMany(b *bed) {
 		}
 		if i%5 == 0 {
 			paused = append(paused, r.ID)
-			asked = append(asked, store.Asked{Run: r.ID, Epoch: 1, Control: store.PausedItself})
+			asked = append(asked, store.Asked{Run: r.ID, Epoch: epochAt(1), Control: store.PausedItself})
 		}
 	}
 	b.commit(&store.Batch{Starts: batch.Starts})

@@ -138,7 +138,7 @@ func orderBegun(b *bed) {
 	} {
 		for _, status := range []store.StepStatus{store.StepStarted, store.StepBackoff, store.StepCompleted, store.StepFailed} {
 			r := b.started("")
-			s := b.began(r.ID, 1, 1, "done")
+			s := b.began(r.ID, epochAt(1), 1, "done")
 			s.Kind, s.Status = kind, status
 			b.commitStep(s, false)
 			b.commitRun(b.park(r, b.in(1000*time.Hour)))
@@ -245,7 +245,7 @@ func orderScopes(b *bed) {
 		child := b.begotten(root, "child")
 		detached := b.child(root, "detached")
 		detached.Detached = true
-		b.commitChild(detached, 1)
+		b.commitChild(detached, epochAt(1))
 		all := map[string]store.Run{
 			"root": root, "child": child, "new": b.left(root, "new"), "detached": detached, "grandchild": b.left(child, "grandchild"),
 		}
@@ -268,7 +268,7 @@ func orderEndedMiddle(b *bed) {
 	middle := b.begotten(root, "middle")
 	leaf := b.child(middle, "leaf")
 	leaf.Detached = true
-	b.commitChild(leaf, 1)
+	b.commitChild(leaf, epochAt(1))
 	b.commitRun(b.childEnd(middle))
 	ended := b.row(middle.ID)
 	b.ordered(store.VerbPause, root.ID)
@@ -322,7 +322,7 @@ func orderReplay(b *bed) {
 func orderUnknown(b *bed) {
 	for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel} {
 		ended, live := b.started(""), b.started("")
-		b.commitRun(b.finish(ended.ID, 1))
+		b.commitRun(b.finish(ended.ID, epochAt(1)))
 		before := b.row(ended.ID)
 		o := b.newOrder(verb, uuid.New(), ended.ID, live.ID, uuid.New())
 		got := b.order(o)
@@ -363,7 +363,7 @@ func orderLarge(b *bed) {
 	root := b.started("root")
 	batch := &store.Batch{}
 	for i := range 400 {
-		batch.Starts = append(batch.Starts, &store.Start{Run: b.child(root, fmt.Sprint("item-", i)), ParentEpoch: 1})
+		batch.Starts = append(batch.Starts, &store.Start{Run: b.child(root, fmt.Sprint("item-", i)), ParentEpoch: epochAt(1)})
 	}
 	b.commit(batch)
 	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, root.ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 400, Asked: 1})

@@ -12,11 +12,11 @@ func (b *bed) sleeping() (r store.Run, want []store.Step) {
 	r = b.running("")
 	r.Deadline = b.in(2 * time.Hour)
 	b.commitStart(r)
-	sleep := b.completed(r.ID, 1, "asleep")
+	sleep := b.completed(r.ID, epochAt(1), "asleep")
 	sleep.Kind, sleep.Output, sleep.NextAt = store.KindSleep, nil, b.in(time.Hour)
-	wait, back := b.receive(r, "wait", "paid"), b.backoff(r.ID, 1, 1, "retry")
+	wait, back := b.receive(r, "wait", "paid"), b.backoff(r.ID, epochAt(1), 1, "retry")
 	back.NextAt = b.in(time.Hour)
-	want = []store.Step{sleep, b.completed(r.ID, 1, "done"), back, wait.Step}
+	want = []store.Step{sleep, b.completed(r.ID, epochAt(1), "done"), back, wait.Step}
 	b.commitReceive(wait)
 	for _, s := range want[:3] {
 		b.commitStep(s, false)

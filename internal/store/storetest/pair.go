@@ -59,7 +59,7 @@ func pairReads(b *bed, s store.Store) {
 	other := b.through(s)
 	r := b.started("order-42")
 	wantRun(b, "read through the other", other.row(r.ID), r)
-	done := b.completed(r.ID, 1, "charge")
+	done := b.completed(r.ID, epochAt(1), "charge")
 	wantOutcome(b, "a step through the other", other.commitStep(done, false).Outcome, store.Written)
 	wantSteps(b, "read back through the first", b.history(r.ID), done)
 	second := done
@@ -73,12 +73,12 @@ func pairTakeover(b *bed, s store.Store) {
 	other := b.through(s)
 	r := b.queued("", b.now)
 	b.claimOne(b.query(b.now), r.ID)
-	b.commitStep(b.completed(r.ID, 1, "charge"), false)
+	b.commitStep(b.completed(r.ID, epochAt(1), "charge"), false)
 	got := other.claimOne(b.query(b.in(2*time.Hour)), r.ID)
-	wantSteps(b, "the history that crossed over", got.History, b.completed(r.ID, 1, "charge"))
-	wantOutcome(b, "a step of the superseded", b.commitStep(b.completed(r.ID, 1, "late"), false).Outcome, store.Fenced)
-	wantOutcome(b, "a finish of the superseded", b.commitRun(b.finish(r.ID, 1)).Outcome, store.Fenced)
-	wantOutcome(b, "a finish of the owner", other.commitRun(b.finish(r.ID, 2)).Outcome, store.Written)
+	wantSteps(b, "the history that crossed over", got.History, b.completed(r.ID, epochAt(1), "charge"))
+	wantOutcome(b, "a step of the superseded", b.commitStep(b.completed(r.ID, epochAt(1), "late"), false).Outcome, store.Fenced)
+	wantOutcome(b, "a finish of the superseded", b.commitRun(b.finish(r.ID, epochAt(1))).Outcome, store.Fenced)
+	wantOutcome(b, "a finish of the owner", other.commitRun(b.finish(r.ID, epochAt(2))).Outcome, store.Written)
 }
 
 // attendance is a call of Attend in the background.
@@ -174,7 +174,7 @@ func pairHint(b *bed, s store.Store) {
 			other.queued("", b.now)
 		case 3, 4: // a run that goes back is claimable too
 			r := other.started("")
-			other.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Pending, WakeAt: b.now})
+			other.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 		}
 		b.wantHint(a, fmt.Sprint("what another handle made claimable, round ", round))
 	}

@@ -33,7 +33,7 @@ func oddPayloads() map[string][]byte {
 func payloadSteps(b *bed) {
 	r := b.started("")
 	for name, payload := range oddPayloads() {
-		done, failed := b.completed(r.ID, 1, name), b.completed(r.ID, 1, name+" error")
+		done, failed := b.completed(r.ID, epochAt(1), name), b.completed(r.ID, epochAt(1), name+" error")
 		done.Output = payload
 		failed.Status, failed.Output, failed.Error = store.StepFailed, nil, payload
 		for _, when := range []string{"first", "replayed"} {
@@ -67,7 +67,7 @@ func payloadRuns(b *bed) {
 			r.Input = payload
 			wantOutcome(b, name, b.commitStart(r).Outcome, store.Written)
 			wantRun(b, name+" as input", b.row(r.ID), r)
-			w := store.RunWrite{ID: r.ID, Epoch: 1, Status: status, EndedAt: b.now}
+			w := store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now}
 			if status == store.Completed {
 				w.Output = payload
 			} else {

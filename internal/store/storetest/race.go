@@ -49,11 +49,11 @@ func raceStep(b *bed) {
 		name := fmt.Sprint("charge-", round)
 		begun := round%2 == 1
 		if begun {
-			b.commitStep(b.began(r.ID, 1, 1, name), false)
+			b.commitStep(b.began(r.ID, epochAt(1), 1, name), false)
 		}
 		writes := make([]*store.StepWrite, 16)
 		b.together(len(writes), func(i int) error {
-			s := b.completed(r.ID, 1, name)
+			s := b.completed(r.ID, epochAt(1), name)
 			s.Attempt, s.Output = int32(i+1), []byte(fmt.Sprint(i))
 			writes[i] = &store.StepWrite{Step: s, Exists: begun && i%2 == 0}
 			return b.settle(&store.Batch{Steps: writes[i : i+1]})
@@ -182,7 +182,7 @@ func raceFinish(b *bed) {
 	r := b.started("")
 	writes := make([]*store.RunWrite, 16)
 	b.together(len(writes), func(i int) error {
-		w := b.finish(r.ID, 1)
+		w := b.finish(r.ID, epochAt(1))
 		w.Output = []byte(fmt.Sprint(i))
 		writes[i] = &w
 		return b.s.Commit(b.ctx, &store.Batch{Runs: writes[i : i+1]})
@@ -228,8 +228,8 @@ func raceClaim(b *bed) {
 	})
 	for _, w := range batch.Starts {
 		got := b.row(w.Run.ID)
-		if got.Epoch != 1 || got.Owner != owner(owners[got.ID]) {
-			b.Errorf("run %s: epoch %d, owner %s, want 1 and %s", got.ID, got.Epoch, show(got.Owner), owners[got.ID])
+		if got.Epoch != epochAt(1) || got.Owner != owner(owners[got.ID]) {
+			b.Errorf("run %s: epoch %s, owner %s, want 1 and %s", got.ID, got.Epoch, show(got.Owner), owners[got.ID])
 		}
 	}
 }
@@ -242,8 +242,8 @@ func raceTakeover(b *bed) {
 		r := b.running("")
 		r.WakeAt = b.now
 		b.commitStart(r)
-		end := b.finish(r.ID, 1)
-		step := &store.StepWrite{Step: b.completed(r.ID, 1, "last")}
+		end := b.finish(r.ID, epochAt(1))
+		step := &store.StepWrite{Step: b.completed(r.ID, epochAt(1), "last")}
 		var claimed []store.Claimed
 		b.together(2, func(i int) error {
 			if i == 0 {
@@ -256,12 +256,12 @@ func raceTakeover(b *bed) {
 		row, history := b.row(r.ID), b.history(r.ID)
 		switch end.Outcome {
 		case store.Written:
-			if len(claimed) != 0 || row.Status != store.Completed || row.Epoch != 1 {
-				b.Errorf("the end was written: claimed %v, the row is %s at epoch %d", ids(claimed), row.Status, row.Epoch)
+			if len(claimed) != 0 || row.Status != store.Completed || row.Epoch != epochAt(1) {
+				b.Errorf("the end was written: claimed %v, the row is %s at epoch %s", ids(claimed), row.Status, row.Epoch)
 			}
 		case store.Fenced:
-			if row.Status != store.Running || row.Epoch != 2 {
-				b.Errorf("the end was fenced: the row is %s at epoch %d, want running at 2", row.Status, row.Epoch)
+			if row.Status != store.Running || row.Epoch != epochAt(2) {
+				b.Errorf("the end was fenced: the row is %s at epoch %s, want running at 2", row.Status, row.Epoch)
 			}
 			b.commitRun(b.finish(r.ID, row.Epoch)) // so that the next turn claims its own
 		default:
@@ -314,7 +314,7 @@ func raceBatches(b *bed) {
 				h := b.heartbeat()
 				h.LeaseUntil = b.in(time.Duration(round) * time.Hour)
 				for _, at := range rand.Perm(len(all)) {
-					h.Leases = append(h.Leases, store.Lease{Run: all[at], Epoch: 1})
+					h.Leases = append(h.Leases, store.Lease{Run: all[at], Epoch: epochAt(1)})
 				}
 				if _, err := b.s.Renew(b.ctx, h); err != nil {
 					return fmt.Errorf("renew: %w", err)
@@ -351,12 +351,12 @@ func raceBatches(b *bed) {
 func (b *bed) randomBatch(all, doomed []uuid.UUID, names int, attempt int32, by string) *store.Batch {
 	batch := &store.Batch{}
 	for _, at := range rand.Perm(len(all) * names)[:20] {
-		s := b.completed(all[at/names], 1, fmt.Sprint("step-", at%names))
+		s := b.completed(all[at/names], epochAt(1), fmt.Sprint("step-", at%names))
 		s.Attempt, s.Output = attempt, []byte(by)
 		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s, Exists: rand.IntN(4) == 0})
 	}
 	for _, at := range rand.Perm(len(doomed))[:2] {
-		w := b.finish(doomed[at], 1)
+		w := b.finish(doomed[at], epochAt(1))
 		w.Output = []byte(by)
 		batch.Runs = append(batch.Runs, &w)
 	}
@@ -378,7 +378,7 @@ func raceOrders(b *bed) {
 					k = items - 1 - k
 				}
 				if i < 2 {
-					s := b.completed(r.ID, 1, fmt.Sprint(round, "-", k))
+					s := b.completed(r.ID, epochAt(1), fmt.Sprint(round, "-", k))
 					batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
 				} else {
 					root := b.pending(fmt.Sprint(r.ID, "-", round, "-", k), b.now)

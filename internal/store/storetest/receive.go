@@ -123,10 +123,10 @@ func receiveOwn(b *bed) {
 func receiveTakenOver(b *bed) {
 	r := b.queued("", b.now)
 	b.claimOne(b.query(b.now), r.ID)
-	r.Epoch = 1
+	r.Epoch = epochAt(1)
 	first := b.commitReceive(b.receive(r, "wait", "paid"))
 	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
-	r.Epoch = 2
+	r.Epoch = epochAt(2)
 	second := b.receive(r, "wait", "paid")
 	second.Step.StartedAt, second.Step.NextAt = b.in(2*time.Hour), b.in(9*time.Hour)
 	b.commitReceive(second)
@@ -225,30 +225,30 @@ func receiveReplay(b *bed) {
 
 func receiveFenced(b *bed) {
 	id, _ := store.NewRootID("")
-	w := b.commitReceive(b.receive(store.Run{ID: id, Epoch: 1}, "wait", "paid"))
+	w := b.commitReceive(b.receive(store.Run{ID: id, Epoch: epochAt(1)}, "wait", "paid"))
 	wantOutcome(b, "no run", w.Outcome, store.Fenced)
 	wantState(b, "no run", w.State, store.RunState{})
 	r := b.queued("", b.now)
 	b.claimOne(b.query(b.now), r.ID)
 	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
 	message := b.sent(r.ID, "paid", 0)
-	for _, r.Epoch = range []int32{1, 3} {
+	for _, r.Epoch = range []store.Epoch{epochAt(1), epochAt(3)} {
 		for _, w := range []*store.Receive{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
-			what := fmt.Sprintf("epoch %d of a run at 2, %s", r.Epoch, w.Step.Status)
+			what := fmt.Sprintf("epoch %s of a run at 2, %s", r.Epoch, w.Step.Status)
 			wantOutcome(b, what, b.commitReceive(w).Outcome, store.Fenced)
-			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: 2})
+			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 		}
 	}
 	wantSteps(b, "history", b.history(r.ID))
-	r.Epoch = 2
+	r.Epoch = epochAt(2)
 	taken := b.commitReceive(b.receive(r, "wait", "paid"))
 	b.wantTaken("the owner's", taken, message.Payload)
-	r.Epoch = 1
+	r.Epoch = epochAt(1)
 	wantOutcome(b, "a superseded one's of what was taken", b.commitReceive(b.receive(r, "wait", "paid")).Outcome, store.Fenced)
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
 		r := b.started("")
 		b.sent(r.ID, "paid", 0)
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status, EndedAt: b.now})
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		w := b.commitReceive(b.receive(r, "wait", "paid"))
 		wantOutcome(b, "a run that is "+status.String(), w.Outcome, store.Fenced)
 		wantState(b, status.String(), w.State, leftState(status))

@@ -30,8 +30,8 @@ func runEnds(b *bed) {
 		{Status: store.Paused, Reason: "it's 100 % broken"},
 	} {
 		r := b.started("")
-		w.ID, w.Epoch = r.ID, 1
-		b.commitStep(b.completed(r.ID, 1, "charge"), false)
+		w.ID, w.Epoch = r.ID, epochAt(1)
+		b.commitStep(b.completed(r.ID, epochAt(1), "charge"), false)
 		wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
 		r.Status, r.Output, r.Error, r.Reason, r.WakeAt, r.EndedAt, r.Owner = w.Status, w.Output, w.Error, w.Reason, w.WakeAt, w.EndedAt, uuid.NullUUID{}
 		got := b.row(r.ID)
@@ -39,7 +39,7 @@ func runEnds(b *bed) {
 			r.Control, r.PausedAt = store.PausedItself, got.PausedAt
 		}
 		wantRun(b, w.Status.String(), got, r)
-		wantSteps(b, w.Status.String(), b.history(r.ID), b.completed(r.ID, 1, "charge"))
+		wantSteps(b, w.Status.String(), b.history(r.ID), b.completed(r.ID, epochAt(1), "charge"))
 	}
 }
 
@@ -48,7 +48,7 @@ func runTrace(b *bed) {
 		r := b.running("")
 		r.Trace = "first"
 		b.commitStart(r)
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: store.Waiting, Trace: given})
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Waiting, Trace: given})
 		if got := b.row(r.ID).Trace; got != want {
 			b.Errorf("trace %q over \"first\": got %q, want %q", given, got, want)
 		}
@@ -60,31 +60,31 @@ func runOldEpoch(b *bed) {
 	b.claimOne(b.query(b.now), r.ID)
 	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
 	before := b.row(r.ID)
-	for _, epoch := range []int32{0, 1, 3} {
+	for _, epoch := range []store.Epoch{{}, epochAt(1), epochAt(3)} {
 		for what, w := range map[string]store.RunWrite{
 			"a finish": b.finish(r.ID, epoch),
 			"a park":   {ID: r.ID, Epoch: epoch, Status: store.Waiting, WakeAt: b.in(time.Hour), Now: b.now},
 		} {
-			what = fmt.Sprintf("%s at epoch %d of a run at 2", what, epoch)
+			what = fmt.Sprintf("%s at epoch %s of a run at 2", what, epoch)
 			w := b.commitRun(w)
 			wantOutcome(b, what, w.Outcome, store.Fenced)
-			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: 2})
+			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 		}
 	}
 	wantRun(b, "the run", b.row(r.ID), before)
-	wantOutcome(b, "the owner's finish", b.commitRun(b.finish(r.ID, 2)).Outcome, store.Written)
+	wantOutcome(b, "the owner's finish", b.commitRun(b.finish(r.ID, epochAt(2))).Outcome, store.Written)
 }
 
 func runNotRunning(b *bed) {
 	id, _ := store.NewRootID("")
-	w := b.commitRun(b.finish(id, 1))
+	w := b.commitRun(b.finish(id, epochAt(1)))
 	wantOutcome(b, "no run", w.Outcome, store.Fenced)
 	wantState(b, "no run", w.State, store.RunState{})
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Failed, store.Cancelled} {
 		r := b.started("")
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status})
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status})
 		before := b.row(r.ID)
-		w := b.commitRun(b.finish(r.ID, 1))
+		w := b.commitRun(b.finish(r.ID, epochAt(1)))
 		wantOutcome(b, status.String(), w.Outcome, store.Fenced)
 		wantState(b, status.String(), w.State, leftState(status))
 		wantRun(b, "the run, "+status.String(), b.row(r.ID), before)
@@ -93,7 +93,7 @@ func runNotRunning(b *bed) {
 
 // leftState is what a run is found to be that left at epoch 1 with a status.
 func leftState(status store.Status) store.RunState {
-	state := store.RunState{Found: true, Status: status, Epoch: 1}
+	state := store.RunState{Found: true, Status: status, Epoch: epochAt(1)}
 	if status == store.Paused {
 		state.Control = store.PausedItself
 	}
@@ -108,7 +108,7 @@ func runReplay(b *bed) {
 		{Status: store.Paused, Reason: "by hand"},
 	} {
 		r := b.started("")
-		w.ID, w.Epoch, w.Now = r.ID, 1, b.now
+		w.ID, w.Epoch, w.Now = r.ID, epochAt(1), b.now
 		for _, when := range []string{"first", "replayed"} {
 			w.Outcome, w.State = store.Fenced, store.RunState{Found: true} // answers of an earlier try
 			b.commit(&store.Batch{Runs: []*store.RunWrite{w}})
@@ -116,29 +116,29 @@ func runReplay(b *bed) {
 		}
 	}
 	parked := b.started("")
-	park := store.RunWrite{ID: parked.ID, Epoch: 1, Status: store.Waiting, WakeAt: b.in(time.Minute)}
+	park := store.RunWrite{ID: parked.ID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(time.Minute)}
 	b.commitRun(park)
 	b.claimOne(b.query(b.in(time.Minute)), parked.ID)
 	w := b.commitRun(park)
 	wantOutcome(b, "a park replayed after the next claim", w.Outcome, store.Fenced)
-	wantState(b, "a park replayed after the next claim", w.State, store.RunState{Found: true, Status: store.Running, Epoch: 2})
+	wantState(b, "a park replayed after the next claim", w.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 }
 
 func runFirstEnd(b *bed) {
 	r := b.started("")
-	b.commitRun(b.finish(r.ID, 1))
+	b.commitRun(b.finish(r.ID, epochAt(1)))
 	first := b.row(r.ID)
-	second := b.finish(r.ID, 1)
+	second := b.finish(r.ID, epochAt(1))
 	second.Output = []byte(`"other"`)
 	for _, w := range []store.RunWrite{
 		second,
-		{ID: r.ID, Epoch: 1, Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now},
-		{ID: r.ID, Epoch: 1, Status: store.Pending, WakeAt: b.now},
-		{ID: r.ID, Epoch: 1, Status: store.Cancelled, EndedAt: b.now},
+		{ID: r.ID, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now},
+		{ID: r.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now},
+		{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now},
 	} {
 		got := b.commitRun(w)
 		wantOutcome(b, w.Status.String()+" after completed", got.Outcome, store.Fenced)
-		wantState(b, w.Status.String()+" after completed", got.State, store.RunState{Found: true, Status: store.Completed, Epoch: 1})
+		wantState(b, w.Status.String()+" after completed", got.State, store.RunState{Found: true, Status: store.Completed, Epoch: epochAt(1)})
 	}
 	wantRun(b, "the run", b.row(r.ID), first)
 }
@@ -146,7 +146,7 @@ func runFirstEnd(b *bed) {
 func runNeverDue(b *bed) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Paused, store.Waiting} {
 		r := b.started("")
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status})
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status})
 	}
 	got := b.claim(b.query(b.in(1000 * time.Hour)))
 	if len(got.Runs) != 0 || !got.Next.IsZero() {

@@ -172,26 +172,26 @@ func signalReplay(b *bed) {
 	b.wantTaken("the second receive", b.commitReceive(b.receive(r, "two", "paid")), keyed.Payload)
 	again("replayed when both were")
 	b.wantWaiting("a third receive", b.commitReceive(b.receive(r, "three", "paid")))
-	b.commitRun(b.finish(r.ID, 1))
+	b.commitRun(b.finish(r.ID, epochAt(1)))
 	again("replayed after the run's end")
 }
 
 func signalEnded(b *bed) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
 		r := b.started("")
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status, EndedAt: b.now})
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		before := b.row(r.ID)
 		for _, key := range []string{"", "payment-1"} {
 			w := b.message(r.ID, "paid", 0)
 			w.Key = key
 			got := b.commitSignal(w)
 			wantOutcome(b, "a signal to a run that is "+status.String(), got.Outcome, store.Fenced)
-			wantState(b, status.String(), got.State, store.RunState{Found: true, Status: status, Epoch: 1})
+			wantState(b, status.String(), got.State, store.RunState{Found: true, Status: status, Epoch: epochAt(1)})
 		}
 		wantRun(b, "the run, "+status.String(), b.row(r.ID), before)
 	}
 	r := b.started("")
-	last, end := b.message(r.ID, "paid", 0), b.finish(r.ID, 1)
+	last, end := b.message(r.ID, "paid", 0), b.finish(r.ID, epochAt(1))
 	b.commit(&store.Batch{Signals: []*store.Signal{&last}, Runs: []*store.RunWrite{&end}})
 	wantOutcome(b, "a signal with the end", last.Outcome, store.Written)
 	wantOutcome(b, "the end with a signal", end.Outcome, store.Written)
@@ -214,9 +214,9 @@ func signalWakes(b *bed) {
 		}
 		w := b.sent(r.ID, "paid", 0)
 		b.claimOne(b.query(b.in(time.Minute)), r.ID)
-		r.Epoch = 2
+		r.Epoch = epochAt(2)
 		b.wantTaken("the receive", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
-		b.commitRun(b.finish(r.ID, 2))
+		b.commitRun(b.finish(r.ID, epochAt(2)))
 	}
 	child := b.begotten(b.started(""), "charge")
 	b.commitRun(b.park(child, time.Time{}))
@@ -233,7 +233,7 @@ func signalMarks(b *bed) {
 			b.Errorf("parked after a signal: %s, wakes at %s, want waiting, at once", got.Status, show(got.WakeAt))
 		}
 		b.claimOne(b.query(b.in(time.Minute)), r.ID)
-		r.Epoch = 2
+		r.Epoch = epochAt(2)
 		b.commitRun(b.park(r, wakeAt))
 		if got := b.row(r.ID); !got.WakeAt.Equal(wakeAt) {
 			b.Errorf("parked again: wakes at %s, want %s", show(got.WakeAt), show(wakeAt))
@@ -258,7 +258,7 @@ func signalLeaves(b *bed) {
 	}
 	b.ordered(store.VerbResume, paused.ID)
 	b.claimOne(b.query(b.in(time.Minute)), paused.ID)
-	paused.Epoch = 2
+	paused.Epoch = epochAt(2)
 	if rec := b.commitReceive(b.receive(paused, "wait", "paid")); rec.Recorded == nil || rec.Recorded.Status != store.StepCompleted {
 		b.Error("what was sent to a paused run is not received when it was resumed")
 	}
@@ -312,7 +312,7 @@ func signalMany(b *bed) {
 		case 1:
 			b.commitRun(b.park(r, time.Time{}))
 		case 2:
-			b.commitRun(b.finish(r.ID, 1))
+			b.commitRun(b.finish(r.ID, epochAt(1)))
 		}
 	}
 	rand.Shuffle(len(batch.Signals), func(i, j int) { batch.Signals[i], batch.Signals[j] = batch.Signals[j], batch.Signals[i] })

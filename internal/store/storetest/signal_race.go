@@ -77,9 +77,9 @@ func raceWake(b *bed, s store.Store) {
 			return b.deliver(&store.Batch{Runs: []*store.RunWrite{&park}})
 		})
 		wantOutcome(b, "the signal", w.Outcome, store.Written)
-		if r.Epoch = 1; rec.Recorded.Status != store.StepCompleted {
+		if r.Epoch = epochAt(1); rec.Recorded.Status != store.StepCompleted {
 			b.claimOne(b.query(b.in(time.Minute)), r.ID)
-			r.Epoch = 2
+			r.Epoch = epochAt(2)
 			b.wantTaken("when woken", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
 		}
 		b.commitRun(b.finish(r.ID, r.Epoch))

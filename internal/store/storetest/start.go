@@ -36,14 +36,14 @@ func startPending(b *bed) {
 	r := b.queued("order-42", b.in(time.Minute))
 	wantRun(b, "the run started", b.row(r.ID), r)
 	got := b.claimOne(b.query(b.in(time.Minute)), r.ID)
-	if got.Run.Epoch != 1 {
-		b.Errorf("epoch after the first claim: got %d, want 1", got.Run.Epoch)
+	if got.Run.Epoch != epochAt(1) {
+		b.Errorf("epoch after the first claim: got %s, want 1", got.Run.Epoch)
 	}
 }
 
 func startAdopts(b *bed) {
 	first := b.started("order-42")
-	finish := b.finish(first.ID, 1)
+	finish := b.finish(first.ID, epochAt(1))
 	for _, state := range []string{"running", "completed"} {
 		second := b.running("order-42")
 		second.Input, second.Workflow = []byte(`"other"`), "other"
@@ -92,8 +92,8 @@ func startReplay(b *bed) {
 			b.claimOne(b.query(b.now), pending.Run.ID)
 		}
 	}
-	if got := b.row(pending.Run.ID); got.Epoch != 1 || got.Status != store.Running {
-		b.Errorf("a replay changed the run that was claimed meanwhile: %s at epoch %d, want running at 1", got.Status, got.Epoch)
+	if got := b.row(pending.Run.ID); got.Epoch != epochAt(1) || got.Status != store.Running {
+		b.Errorf("a replay changed the run that was claimed meanwhile: %s at epoch %s, want running at 1", got.Status, got.Epoch)
 	}
 }
 
@@ -106,11 +106,11 @@ func startParents(b *bed) {
 		return r
 	}
 	his, hers := child(father), child(mother)
-	wantOutcome(b, "his charge", b.commitChild(his, 1).Outcome, store.Written)
-	wantOutcome(b, "her charge", b.commitChild(hers, 1).Outcome, store.Written)
+	wantOutcome(b, "his charge", b.commitChild(his, epochAt(1)).Outcome, store.Written)
+	wantOutcome(b, "her charge", b.commitChild(hers, epochAt(1)).Outcome, store.Written)
 	wantRun(b, "his charge", b.row(his.ID), his)
 	wantRun(b, "her charge", b.row(hers.ID), hers)
-	again := b.commitChild(child(father), 1)
+	again := b.commitChild(child(father), epochAt(1))
 	wantOutcome(b, "his second charge", again.Outcome, store.Adopted)
 	if again.Existing == nil {
 		b.Fatal("his second charge: no row is attached")
@@ -156,9 +156,9 @@ func startMany(b *bed) {
 func startNanoseconds(b *bed) {
 	r := b.running("order-42")
 	r.CreatedAt = b.now.Add(1499 * time.Nanosecond)
-	s := b.completed(r.ID, 1, "charge")
+	s := b.completed(r.ID, epochAt(1), "charge")
 	s.StartedAt, s.EndedAt = b.now.Add(501*time.Nanosecond), b.now.Add(999*time.Nanosecond)
-	f := b.finish(r.ID, 1)
+	f := b.finish(r.ID, epochAt(1))
 	f.EndedAt = b.now.Add(2501 * time.Nanosecond)
 	start, step, run := &store.Start{Run: r}, &store.StepWrite{Step: s}, &f
 	for _, when := range []string{"first", "replayed"} {

@@ -28,7 +28,7 @@ func stepWhole(b *bed) {
 	var want []store.Step
 	for i, kind := range []store.Kind{store.KindStep, store.KindTx} {
 		for j, status := range []store.StepStatus{store.StepStarted, store.StepBackoff, store.StepCompleted, store.StepFailed} {
-			s := store.Step{RunID: r.ID, Name: fmt.Sprint(i, j), Kind: kind, Status: status, Attempt: int32(3 + j), Epoch: 1, StartedAt: b.in(time.Duration(j))}
+			s := store.Step{RunID: r.ID, Name: fmt.Sprint(i, j), Kind: kind, Status: status, Attempt: int32(3 + j), Epoch: epochAt(1), StartedAt: b.in(time.Duration(j))}
 			s.StartedAt = b.in(time.Duration(j) * time.Microsecond)
 			switch status {
 			case store.StepBackoff:
@@ -48,8 +48,8 @@ func stepWhole(b *bed) {
 
 func stepReplay(b *bed) {
 	r := b.started("")
-	marker, done := b.began(r.ID, 1, 1, "marker"), b.completed(r.ID, 1, "done")
-	failed := b.completed(r.ID, 1, "failed")
+	marker, done := b.began(r.ID, epochAt(1), 1, "marker"), b.completed(r.ID, epochAt(1), "done")
+	failed := b.completed(r.ID, epochAt(1), "failed")
 	failed.Status, failed.Output, failed.Error = store.StepFailed, nil, []byte(`"no"`)
 	batch := &store.Batch{Steps: []*store.StepWrite{{Step: marker}, {Step: done}, {Step: failed}}}
 	for _, when := range []string{"first", "replayed", "replayed after the end"} {
@@ -65,17 +65,17 @@ func stepReplay(b *bed) {
 		}
 		wantSteps(b, when, b.history(r.ID), done, failed, marker)
 		if when == "replayed" {
-			wantOutcome(b, "finish", b.commitRun(b.finish(r.ID, 1)).Outcome, store.Written)
+			wantOutcome(b, "finish", b.commitRun(b.finish(r.ID, epochAt(1))).Outcome, store.Written)
 		}
 	}
 }
 
 func stepAdopts(b *bed) {
 	r := b.started("")
-	first := b.completed(r.ID, 1, "charge")
+	first := b.completed(r.ID, epochAt(1), "charge")
 	b.commitStep(first, false)
 	for _, exists := range []bool{false, true} {
-		second := b.completed(r.ID, 1, "charge")
+		second := b.completed(r.ID, epochAt(1), "charge")
 		second.Attempt, second.Output = 2, []byte(`"second"`)
 		w := b.commitStep(second, exists)
 		what := fmt.Sprintf("the second writer (exists %v)", exists)
@@ -89,7 +89,7 @@ func stepAdopts(b *bed) {
 // goes on with its own.
 func stepExactly(b *bed) {
 	r := b.started("")
-	first := b.completed(r.ID, 1, "charge")
+	first := b.completed(r.ID, epochAt(1), "charge")
 	b.commitStep(first, false)
 	for name, change := range map[string]func(*store.Step){
 		"another output": func(s *store.Step) { s.Output = []byte(`"other"`) },
@@ -110,12 +110,12 @@ func stepTerminal(b *bed) {
 	for _, status := range []store.StepStatus{store.StepCompleted, store.StepFailed} {
 		r := b.queued("", b.now)
 		b.claimOne(b.query(b.now), r.ID)
-		first := b.completed(r.ID, 1, "charge")
+		first := b.completed(r.ID, epochAt(1), "charge")
 		first.Status = status
 		b.commitStep(first, false)
 		b.claimOne(b.query(b.in(2*time.Hour)), r.ID) // its lease ran out
 		for _, second := range []store.Step{
-			b.began(r.ID, 2, 2, "charge"), b.backoff(r.ID, 2, 2, "charge"), b.completed(r.ID, 2, "charge"),
+			b.began(r.ID, epochAt(2), 2, "charge"), b.backoff(r.ID, epochAt(2), 2, "charge"), b.completed(r.ID, epochAt(2), "charge"),
 		} {
 			what := fmt.Sprintf("%s over %s", second.Status, status)
 			w := b.commitStep(second, true)
@@ -123,23 +123,23 @@ func stepTerminal(b *bed) {
 			wantRecorded(b, what, w.Recorded, first)
 		}
 		wantSteps(b, "history", b.history(r.ID), first)
-		b.commitRun(b.finish(r.ID, 2)) // so that the next turn claims its own
+		b.commitRun(b.finish(r.ID, epochAt(2))) // so that the next turn claims its own
 	}
 }
 
 func stepOldEpoch(b *bed) {
 	r := b.queued("", b.now)
 	b.claimOne(b.query(b.now), r.ID)
-	marker := b.began(r.ID, 1, 1, "marked")
+	marker := b.began(r.ID, epochAt(1), 1, "marked")
 	b.commitStep(marker, false)
 	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
-	recorded := b.completed(r.ID, 2, "recorded")
+	recorded := b.completed(r.ID, epochAt(2), "recorded")
 	b.commitStep(recorded, false)
-	want := store.RunState{Found: true, Status: store.Running, Epoch: 2}
-	for _, epoch := range []int32{1, 3} {
+	want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)}
+	for _, epoch := range []store.Epoch{epochAt(1), epochAt(3)} {
 		for _, name := range []string{"new", "marked", "recorded"} {
 			s := b.completed(r.ID, epoch, name)
-			what := fmt.Sprintf("%s step at epoch %d of a run at 2", name, epoch)
+			what := fmt.Sprintf("%s step at epoch %s of a run at 2", name, epoch)
 			w := b.commitStep(s, name == "marked")
 			wantOutcome(b, what, w.Outcome, store.Fenced)
 			wantState(b, what, w.State, want)
@@ -151,11 +151,11 @@ func stepOldEpoch(b *bed) {
 func stepNotRunning(b *bed) {
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
 		r := b.started("")
-		marker := b.began(r.ID, 1, 1, "begun")
+		marker := b.began(r.ID, epochAt(1), 1, "begun")
 		b.commitStep(marker, false)
-		wantOutcome(b, status.String(), b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status}).Outcome, store.Written)
+		wantOutcome(b, status.String(), b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status}).Outcome, store.Written)
 		for _, name := range []string{"new", "begun"} {
-			w := b.commitStep(b.completed(r.ID, 1, name), name == "begun")
+			w := b.commitStep(b.completed(r.ID, epochAt(1), name), name == "begun")
 			wantOutcome(b, "a "+name+" step of a run that is "+status.String(), w.Outcome, store.Fenced)
 			wantState(b, status.String(), w.State, leftState(status))
 		}
@@ -166,7 +166,7 @@ func stepNotRunning(b *bed) {
 func stepMissing(b *bed) {
 	id, _ := store.NewRootID("")
 	for _, exists := range []bool{false, true} {
-		w := b.commitStep(b.completed(id, 1, "charge"), exists)
+		w := b.commitStep(b.completed(id, epochAt(1), "charge"), exists)
 		wantOutcome(b, "a step of no run", w.Outcome, store.Fenced)
 		wantState(b, "a step of no run", w.State, store.RunState{})
 	}
@@ -179,13 +179,13 @@ func stepMany(b *bed) {
 	for range 10 {
 		r := b.started("")
 		for i := range 60 {
-			s := b.completed(r.ID, 1, fmt.Sprint("step-", i))
+			s := b.completed(r.ID, epochAt(1), fmt.Sprint("step-", i))
 			s.Output = []byte(fmt.Sprintf(`"%s of %s"`, s.Name, r.ID))
 			batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
 			want[r.ID.String()] = append(want[r.ID.String()], s)
 		}
 	}
-	fenced := b.completed(batch.Steps[0].Step.RunID, 7, "fenced")
+	fenced := b.completed(batch.Steps[0].Step.RunID, epochAt(7), "fenced")
 	batch.Steps = append(batch.Steps, &store.StepWrite{Step: fenced})
 	rand.Shuffle(len(batch.Steps), func(i, j int) { batch.Steps[i], batch.Steps[j] = batch.Steps[j], batch.Steps[i] })
 	b.commit(batch)
@@ -204,7 +204,7 @@ func stepMany(b *bed) {
 
 func stepTwoRuns(b *bed) {
 	one, two := b.started("one"), b.started("two")
-	first, second := b.completed(one.ID, 1, "charge"), b.completed(two.ID, 1, "charge")
+	first, second := b.completed(one.ID, epochAt(1), "charge"), b.completed(two.ID, epochAt(1), "charge")
 	second.Output = []byte(`"two's"`)
 	b.commit(&store.Batch{Steps: []*store.StepWrite{{Step: first}, {Step: second}}})
 	wantSteps(b, "one", b.history(one.ID), first)

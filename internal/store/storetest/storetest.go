@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"crash", crashes},
 		{"suspect", suspects},
 		{"lease", leases},
+		{"nonce", nonces},
 		{"expire", expiries},
 		{"get", gets},
 		{"child", children},
@@ -137,11 +138,17 @@ func (b *bed) commitRun(w store.RunWrite) *store.RunWrite {
 	return &w
 }
 
+// nonce is that of every claim and start of a case, unless it is about nonces.
+const nonce = 0xfade_cafe
+
+// epochAt is the epoch with that count.
+func epochAt(count int32) store.Epoch { return store.Epoch{Count: count, Nonce: nonce} }
+
 // running is a run that this case's worker owns from its start.
 func (b *bed) running(name string) store.Run {
 	id, name := store.NewRootID(name)
 	return store.Run{
-		ID: id, Name: name, Workflow: "flow", Queue: "queue", Status: store.Running, Epoch: 1,
+		ID: id, Name: name, Workflow: "flow", Queue: "queue", Status: store.Running, Epoch: epochAt(1),
 		Owner: owner(b.worker), Input: []byte("{}"),
 		CreatedAt: b.now, StartedAt: b.now, WakeAt: b.in(time.Hour),
 	}
@@ -150,7 +157,7 @@ func (b *bed) running(name string) store.Run {
 // pending is a run that anybody may claim from wakeAt on.
 func (b *bed) pending(name string, wakeAt time.Time) store.Run {
 	r := b.running(name)
-	r.Status, r.Epoch, r.Owner, r.StartedAt, r.WakeAt = store.Pending, 0, uuid.NullUUID{}, time.Time{}, wakeAt
+	r.Status, r.Epoch, r.Owner, r.StartedAt, r.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, wakeAt
 	return r
 }
 
@@ -171,7 +178,7 @@ func (b *bed) queued(name string, wakeAt time.Time) store.Run {
 }
 
 // completed is a step's success at its first attempt.
-func (b *bed) completed(run uuid.UUID, epoch int32, name string) store.Step {
+func (b *bed) completed(run uuid.UUID, epoch store.Epoch, name string) store.Step {
 	return store.Step{
 		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epoch,
 		Output: []byte(`"done"`), StartedAt: b.now, EndedAt: b.in(time.Second),
@@ -179,21 +186,21 @@ func (b *bed) completed(run uuid.UUID, epoch int32, name string) store.Step {
 }
 
 // began is a step's started marker.
-func (b *bed) began(run uuid.UUID, epoch, attempt int32, name string) store.Step {
+func (b *bed) began(run uuid.UUID, epoch store.Epoch, attempt int32, name string) store.Step {
 	return store.Step{
 		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepStarted, Attempt: attempt, Epoch: epoch, StartedAt: b.now,
 	}
 }
 
 // backoff is a step's failed attempt with another one due.
-func (b *bed) backoff(run uuid.UUID, epoch, attempt int32, name string) store.Step {
+func (b *bed) backoff(run uuid.UUID, epoch store.Epoch, attempt int32, name string) store.Step {
 	s := b.began(run, epoch, attempt, name)
 	s.Status, s.Error, s.EndedAt, s.NextAt = store.StepBackoff, []byte(`"try"`), b.in(time.Second), b.in(time.Minute)
 	return s
 }
 
 // finish completes a run.
-func (b *bed) finish(run uuid.UUID, epoch int32) store.RunWrite {
+func (b *bed) finish(run uuid.UUID, epoch store.Epoch) store.RunWrite {
 	return store.RunWrite{
 		ID: run, Now: b.in(2 * time.Second), Epoch: epoch, Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(2 * time.Second),
 	}
@@ -202,7 +209,7 @@ func (b *bed) finish(run uuid.UUID, epoch int32) store.RunWrite {
 // query claims for another worker, at a time, with leases of an hour.
 func (b *bed) query(at time.Time) store.ClaimQuery {
 	return store.ClaimQuery{
-		Worker: uuid.New(), Pairs: []store.Pair{{Queue: "queue", Workflow: "flow"}}, Limit: 100, Suspects: 1,
+		Worker: uuid.New(), Nonce: nonce, Pairs: []store.Pair{{Queue: "queue", Workflow: "flow"}}, Limit: 100, Suspects: 1,
 		Now: at, LeaseUntil: at.Add(time.Hour),
 	}
 }

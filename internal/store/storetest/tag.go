@@ -66,7 +66,7 @@ func tagStart(b *bed) {
 	wantOutcome(b, "a second start", second.Outcome, store.Adopted)
 	b.wantTags("a second start", first.Run.ID, red...)
 	parent := b.started("parent")
-	child := &store.Start{Run: b.child(parent, "charge"), ParentEpoch: 1, Tags: blue}
+	child := &store.Start{Run: b.child(parent, "charge"), ParentEpoch: epochAt(1), Tags: blue}
 	none := &store.Start{Run: b.running("none")}
 	many := &store.Start{Run: b.running("many"), Tags: red}
 	b.commit(&store.Batch{Starts: []*store.Start{many, child, none}})
@@ -81,7 +81,7 @@ func tagReplay(b *bed) {
 	parent := b.started("parent")
 	for _, w := range []*store.Start{
 		{Run: b.running("root"), Tags: red},
-		{Run: b.child(parent, "child"), ParentEpoch: 1, Tags: red},
+		{Run: b.child(parent, "child"), ParentEpoch: epochAt(1), Tags: red},
 	} {
 		b.commit(&store.Batch{Starts: []*store.Start{w}})
 		b.tag(w.Run.ID, store.Tag{Key: "size"}, blue)
@@ -103,7 +103,7 @@ func tagMissing(b *bed) {
 
 func tagEnded(b *bed) {
 	r := b.started("")
-	b.commitRun(b.finish(r.ID, 1))
+	b.commitRun(b.finish(r.ID, epochAt(1)))
 	b.tag(r.ID, store.Tag{Key: "checked", Value: "yes"})
 	b.wantTags("ended", r.ID, store.Tag{Key: "checked", Value: "yes"})
 }

@@ -1,0 +1,213 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// After a failover to a standby that was behind, or a restore, two owners of a run can have the
+// same count, and one worker can own a run twice at it. Only the nonces tell them apart.
+var nonces = []test{
+	{"a claim's epoch has the claim's nonce", nonceClaimed},
+	{"a start's epoch has the start's nonce", nonceStarted},
+	{"a step at another nonce is fenced", nonceStep},
+	{"a step that another nonce wrote is not its own", nonceStepWritten},
+	{"the end at another nonce is fenced", nonceEnd},
+	{"an end that another nonce wrote is not its own", nonceEndWritten},
+	{"a lease of another nonce is lost", nonceLease},
+	{"a child of a parent at another nonce is fenced", nonceChild},
+	{"a receive at another nonce takes no signal", nonceReceive},
+	{"news of another nonce are not told", nonceNews},
+}
+
+// others are epochs of the same count as epochAt's.
+func others(count int32) []store.Epoch {
+	return []store.Epoch{{Count: count}, {Count: count, Nonce: nonce + 1}, {Count: count, Nonce: nonce - 1<<31}, {Count: count, Nonce: 1<<32 - 1}}
+}
+
+// twice is a run that this case's worker owned at its start, and has claimed since.
+func (b *bed) twice() store.Run {
+	b.Helper()
+	r := b.started("")
+	q := b.query(b.in(2 * time.Hour))
+	q.Worker = b.worker
+	return b.claimOne(q, r.ID).Run
+}
+
+func nonceClaimed(b *bed) {
+	r := b.queued("", b.now)
+	for i, nonce := range []uint32{nonce, 0, 1, 1<<32 - 1, 1 << 31} {
+		q := b.query(b.in(2 * time.Hour * time.Duration(i)))
+		q.Nonce = nonce
+		want := store.Epoch{Count: int32(i + 1), Nonce: nonce}
+		if got := b.claimOne(q, r.ID).Run.Epoch; got != want {
+			b.Errorf("claimed: epoch %s, want %s", got, want)
+		}
+		if got := b.row(r.ID).Epoch; got != want {
+			b.Errorf("its row: epoch %s, want %s", got, want)
+		}
+		s := b.completed(r.ID, want, want.String())
+		wantOutcome(b, "a step at epoch "+want.String(), b.commitStep(s, false).Outcome, store.Written)
+		b.wantRow("its epoch", s)
+	}
+}
+
+func nonceStarted(b *bed) {
+	first := b.started("a name")
+	again := first
+	again.Epoch.Nonce++
+	wantOutcome(b, "the same start", b.commitStart(again).Outcome, store.Written) // a lost answer; what follows is fenced
+	wantRun(b, "the run", b.row(first.ID), first)
+	wantOutcome(b, "a step of the second start", b.commitStep(b.completed(first.ID, again.Epoch, "second"), false).Outcome, store.Fenced)
+	wantOutcome(b, "a step of the first start", b.commitStep(b.completed(first.ID, first.Epoch, "first"), false).Outcome, store.Written)
+}
+
+func nonceStep(b *bed) {
+	r := b.twice()
+	marker, recorded := b.began(r.ID, r.Epoch, 1, "marked"), b.completed(r.ID, r.Epoch, "recorded")
+	b.commitStep(marker, false)
+	b.commitStep(recorded, false)
+	want := store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch}
+	for _, epoch := range others(2) {
+		batch := &store.Batch{}
+		for _, name := range []string{"new", "marked", "recorded", "another"} {
+			w := &store.StepWrite{Step: b.completed(r.ID, epoch, name), Exists: name == "marked"}
+			what := "the step " + name + " at epoch " + epoch.String()
+			b.commit(&store.Batch{Steps: []*store.StepWrite{w}})
+			wantOutcome(b, what, w.Outcome, store.Fenced)
+			wantState(b, what, w.State, want)
+			if !w.Exists {
+				again := *w
+				batch.Steps = append(batch.Steps, &again)
+			}
+		}
+		b.commit(batch)
+		for _, w := range batch.Steps {
+			wantOutcome(b, "with others, the step "+w.Step.Name+" at epoch "+epoch.String(), w.Outcome, store.Fenced)
+		}
+	}
+	wantSteps(b, "history", b.history(r.ID), marker, recorded)
+}
+
+func nonceStepWritten(b *bed) {
+	r := b.twice()
+	late := b.completed(r.ID, r.Epoch, "late")
+	b.commitStep(late, false)
+	b.commitRun(b.finish(r.ID, r.Epoch))
+	for _, epoch := range append(others(2), r.Epoch) {
+		late.Epoch = epoch
+		want := store.Fenced
+		if epoch == r.Epoch { // its answer was lost
+			want = store.Written
+		}
+		wantOutcome(b, "the step again at epoch "+epoch.String(), b.commitStep(late, false).Outcome, want)
+	}
+}
+
+func nonceEnd(b *bed) {
+	r := b.twice()
+	before := b.row(r.ID)
+	for _, epoch := range others(2) {
+		for what, w := range map[string]store.RunWrite{
+			"a finish":  b.finish(r.ID, epoch),
+			"a park":    {ID: r.ID, Epoch: epoch, Status: store.Waiting, WakeAt: b.in(time.Hour)},
+			"giving it": {ID: r.ID, Epoch: epoch, Status: store.Pending, WakeAt: b.now},
+			"a pause":   {ID: r.ID, Epoch: epoch, Status: store.Paused, Reason: "broken"},
+		} {
+			what += " at epoch " + epoch.String()
+			w := b.commitRun(w)
+			wantOutcome(b, what, w.Outcome, store.Fenced)
+			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch})
+		}
+	}
+	wantRun(b, "the run", b.row(r.ID), before)
+}
+
+func nonceEndWritten(b *bed) {
+	finished, paused := b.twice(), b.started("")
+	b.commitRun(b.finish(finished.ID, finished.Epoch))
+	b.ordered(store.VerbPause, paused.ID)
+	b.commitRun(store.RunWrite{ID: paused.ID, Epoch: paused.Epoch, Status: store.Pending, WakeAt: b.now})
+	for _, epoch := range append(others(2), finished.Epoch) {
+		want := store.Fenced
+		if epoch == finished.Epoch { // its answer was lost
+			want = store.Written
+		}
+		wantOutcome(b, "the same end at epoch "+epoch.String(), b.commitRun(b.finish(finished.ID, epoch)).Outcome, want)
+		epoch.Count = 1
+		left := store.RunWrite{ID: paused.ID, Epoch: epoch, Status: store.Pending, WakeAt: b.now}
+		wantOutcome(b, "leaving what was paused at epoch "+epoch.String(), b.commitRun(left).Outcome, want)
+	}
+}
+
+func nonceLease(b *bed) {
+	r := b.twice()
+	before := b.row(r.ID)
+	for _, epoch := range others(2) {
+		if got := b.renew(b.heartbeat(store.Lease{Run: r.ID, Epoch: epoch})); !slices.Equal(got.Lost, []uuid.UUID{r.ID}) {
+			b.Errorf("a lease of epoch %s: lost %v, want it lost", epoch, got.Lost)
+		}
+	}
+	wantRun(b, "the run", b.row(r.ID), before)
+	if got := b.renew(b.heartbeat(store.Lease{Run: r.ID, Epoch: r.Epoch})); len(got.Lost) != 0 {
+		b.Errorf("the lease of the run's epoch is lost")
+	}
+}
+
+func nonceChild(b *bed) {
+	parent := b.twice()
+	want := store.RunState{Found: true, Status: store.Running, Epoch: parent.Epoch}
+	adopted := b.child(parent, "adopted")
+	b.commitChild(adopted, parent.Epoch)
+	for _, epoch := range others(2) {
+		child := b.child(parent, "charge")
+		w := b.commitChild(child, epoch)
+		wantOutcome(b, "a child at epoch "+epoch.String(), w.Outcome, store.Fenced)
+		wantState(b, "a child at epoch "+epoch.String(), w.State, want)
+		if rows := b.get(child.ID.String()); rows[0] != nil {
+			b.Errorf("the child at epoch %s is there", epoch)
+		}
+		second := b.child(parent, "adopted")
+		wantOutcome(b, "a child that is there, at epoch "+epoch.String(), b.commitChild(second, epoch).Outcome, store.Fenced)
+	}
+}
+
+func nonceReceive(b *bed) {
+	r := b.twice()
+	owned := r.Epoch
+	message := b.sent(r.ID, "paid", 0)
+	for _, r.Epoch = range others(2) {
+		for _, w := range []*store.Receive{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
+			what := "a receive at epoch " + r.Epoch.String()
+			wantOutcome(b, what, b.commitReceive(w).Outcome, store.Fenced)
+			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: owned})
+		}
+	}
+	wantSteps(b, "history", b.history(r.ID))
+	r.Epoch = owned
+	b.wantTaken("the owner's", b.commitReceive(b.receive(r, "wait", "paid")), message.Payload)
+	for _, r.Epoch = range others(2) {
+		wantOutcome(b, "what was received, at epoch "+r.Epoch.String(), b.commitReceive(b.receive(r, "wait", "paid")).Outcome, store.Fenced)
+	}
+}
+
+func nonceNews(b *bed) {
+	r := b.twice()
+	b.ordered(store.VerbPause, r.ID)
+	b.sent(r.ID, "paid", 0)
+	told := func(epoch store.Epoch) store.News {
+		got, err := b.s.News(b.ctx, b.worker, []store.Lease{{Run: r.ID, Epoch: epoch}})
+		if err != nil {
+			b.Fatalf("News: %v", err)
+		}
+		return got
+	}
+	for _, epoch := range others(2) {
+		b.wantNews("at epoch "+epoch.String(), told(epoch), nil)
+	}
+	b.wantNews("the owner's", told(r.Epoch), []store.Asked{{Run: r.ID, Epoch: r.Epoch, Control: store.PausedItself}}, r.ID)
+}

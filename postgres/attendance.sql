@@ -1,6 +1,7 @@
 -- Settings of the session that listens and holds the presence lock. The server probes
 -- for a dead client: the lock of a machine that lost its power would be kept for hours
 -- otherwise. It is idle for ever by design.
+SET search_path = pg_catalog, pg_temp;
 SET tcp_keepalives_idle = 15;
 SET tcp_keepalives_interval = 5;
 SET tcp_keepalives_count = 3;

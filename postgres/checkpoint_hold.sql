@@ -1,5 +1,7 @@
 -- Takes the lock of checkpoint.sql's fence at the beginning of a transaction. No row: the
 -- run is not the writer's any more, which checkpoint.sql will find.
+--
+-- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT FROM durable.run AS r
-WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.epoch = $3::bigint AND r.status = 2
+WHERE r.shard OPERATOR(pg_catalog.=) $1::smallint AND r.id OPERATOR(pg_catalog.=) $2::pg_catalog.uuid AND r.epoch OPERATOR(pg_catalog.=) $3::bigint AND r.status OPERATOR(pg_catalog.=) 2
 FOR SHARE;

@@ -8,14 +8,16 @@
 -- A user's transaction may hold one of them, and for long: whoever waits here keeps a
 -- whole batch waiting, so patience is short, up to the end of this transaction; but not
 -- ($3) in a user's own, whose patience is the user's.
+--
+-- Every name is qualified: this runs under a search_path that may be anybody's.
 WITH patience AS MATERIALIZED (
-    SELECT set_config('lock_timeout', CASE WHEN $3::boolean THEN '100ms' ELSE current_setting('lock_timeout') END, true)
+    SELECT pg_catalog.set_config('lock_timeout', CASE WHEN $3::boolean THEN '100ms' ELSE pg_catalog.current_setting('lock_timeout') END, true)
 )
-SELECT count(*)
+SELECT pg_catalog.count(*)
 FROM patience
-CROSS JOIN unnest($1::smallint[], $2::uuid[]) AS item(shard, id)
+CROSS JOIN unnest($1::smallint[], $2::pg_catalog.uuid[]) AS item(shard, id)
 CROSS JOIN LATERAL (
     SELECT FROM durable.run AS r
-    WHERE r.shard = item.shard AND r.id = item.id
+    WHERE r.shard OPERATOR(pg_catalog.=) item.shard AND r.id OPERATOR(pg_catalog.=) item.id
     FOR NO KEY UPDATE
 ) AS run;

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/schema"
 )
@@ -34,11 +35,11 @@ func (s *Store) prepare(ctx context.Context, migrate bool) error {
 
 // version reads what is there, without locks.
 func (s *Store) version(ctx context.Context) (int, error) {
-	server, recorded := 0, false
+	server, encoding, recorded := 0, "", false
 	err := s.once(ctx, s.engine, "look at the schema", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.migrationFound, s.schema, s.table("migration"))
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error { return rows.Scan(&server, nil, &recorded) })
+		return each(res, func(rows pgx.Rows) error { return rows.Scan(&server, &encoding, nil, &recorded) })
 	})
 	if err != nil {
 		return 0, err
@@ -46,8 +47,11 @@ func (s *Store) version(ctx context.Context) (int, error) {
 	if server < oldest {
 		return 0, fmt.Errorf("postgres: the server is PostgreSQL %d.%d, durable needs 15 or newer: upgrade the server", server/10000, server%10000)
 	}
-	if !recorded {
-		return 0, nil
+	if encoding != "UTF8" {
+		return 0, fmt.Errorf("postgres: %w: the database keeps text in the encoding %s, and names must be kept byte for byte: make one with CREATE DATABASE ... TEMPLATE template0 ENCODING 'UTF8'", durable.ErrInvalidConfig, encoding)
+	}
+	if err := s.checkOwners(s.onEngine(ctx)); err != nil || !recorded {
+		return 0, err
 	}
 	have := 0
 	err = s.once(ctx, s.engine, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.sql.migrationVersionOf) },
@@ -70,7 +74,10 @@ func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
 		return s.wrap(ctx, "migrate", err)
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to undo
-	if err := s.apply(ctx, tx, all); err != nil {
+	if err := s.apply(ctx, conn.Conn(), tx, all); err != nil {
+		if stranger := new(OwnerError); errors.As(err, &stranger) {
+			return err
+		}
 		if hasState(err, "42501") {
 			return fmt.Errorf("postgres: migrate schema %q: %w: grant the role CREATE on the database, or have a DBA apply the migrations and open the store with WithoutMigrations", s.schema, err)
 		}
@@ -79,7 +86,13 @@ func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
 	return s.wrap(ctx, "migrate", tx.Commit(ctx))
 }
 
-func (s *Store) apply(ctx context.Context, tx pgx.Tx, all []schema.Migration) error {
+func (s *Store) apply(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []schema.Migration) error {
+	ask := s.inTx(ctx, tx)
+	if sessionOf(conn) == nil { // before anything else: what is made keeps what its names meant now
+		if err := ask("migrate", s.queueSettings, func(res results) error { return tally(res, 1, nil) }); err != nil {
+			return err
+		}
+	}
 	// The wait is for another migrator; ctx bounds it. Local, so gone with the transaction.
 	if _, err := tx.Exec(ctx, s.sql.migrationPatience); err != nil {
 		return err
@@ -89,7 +102,10 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, all []schema.Migration) er
 	}
 	var exists, recorded bool
 	have := 0
-	if err := tx.QueryRow(ctx, s.sql.migrationFound, s.schema, s.table("migration")).Scan(nil, &exists, &recorded); err != nil {
+	if err := tx.QueryRow(ctx, s.sql.migrationFound, s.schema, s.table("migration")).Scan(nil, nil, &exists, &recorded); err != nil {
+		return err
+	}
+	if err := s.checkOwners(ask); err != nil { // again, now that nobody else makes it
 		return err
 	}
 	if recorded {
@@ -103,8 +119,8 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, all []schema.Migration) er
 	}
 	for _, m := range pending {
 		text := m.SQL
-		if exists { // even IF NOT EXISTS needs the right to create one
-			text = strings.Replace(text, "CREATE SCHEMA IF NOT EXISTS durable;", "", 1)
+		if exists {
+			text = strings.Replace(text, "CREATE SCHEMA durable;", "", 1)
 		}
 		if _, err := tx.Conn().PgConn().Exec(ctx, qualify(text, s.schema)).ReadAll(); err != nil {
 			return fmt.Errorf("%s: %w", m.Name, err)

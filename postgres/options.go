@@ -14,6 +14,8 @@ type Option func(*options) error
 type options struct {
 	schema  string
 	migrate bool
+	async   bool
+	owners  []string
 }
 
 // schemaName keeps a name short enough for a channel to be named after it, and free
@@ -37,6 +39,29 @@ func Schema(name string) Option {
 func WithoutMigrations() Option {
 	return func(o *options) error {
 		o.migrate = false
+		return nil
+	}
+}
+
+// AllowAsyncCommit leaves synchronous_commit as the role, the database or the connection string
+// sets it, also where that is off. Then a crash of the server loses what it acknowledged in its
+// last moments, up to three times wal_writer_delay: steps run again, and runs and signals
+// are gone. Without this option, transactions that would not wait for the disk are made to; values
+// stronger than that are kept in any case.
+func AllowAsyncCommit() Option {
+	return func(o *options) error {
+		o.async = true
+		return nil
+	}
+}
+
+// OwnedBy names roles that may own the schema and its tables, beside the connecting role, the owner
+// of the database and superusers. Whoever owns a table can have code of theirs run with the
+// rights of those who use it, so a schema of anybody else's is refused with an
+// [*OwnerError]. Name only roles that you trust as you trust the program's own.
+func OwnedBy(roles ...string) Option {
+	return func(o *options) error {
+		o.owners = append(o.owners, roles...)
 		return nil
 	}
 }

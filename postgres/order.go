@@ -139,9 +139,7 @@ func (s *Store) within(ctx context.Context, what string, work func(asker) error)
 	}()
 	ask := s.inTx(ctx, tx)
 	if sessionOf(conn.Conn()) == nil {
-		err := ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.session, true, int32(0)) },
-			func(res results) error { return tally(res, 1, nil) })
-		if err != nil {
+		if err := ask(what, s.queueSettings, func(res results) error { return tally(res, 1, nil) }); err != nil {
 			return err
 		}
 	}

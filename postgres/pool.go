@@ -81,7 +81,7 @@ func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	// Unnamed, since it is not known yet whether prepared statements last here.
-	tag, err := conn.Exec(ctx, s.sql.session, pgx.QueryExecModeExec, false, int32(conn.PgConn().PID()))
+	tag, err := conn.Exec(ctx, s.sql.session, pgx.QueryExecModeExec, false, int32(conn.PgConn().PID()), !s.async)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,8 @@ type Store struct {
 	sql     statements
 	user    *pgxpool.Pool // transactional steps, StartTx and SignalTx only
 	owned   bool          // user was made by Open, so Close closes it
+	async   bool          // see AllowAsyncCommit
+	owners  []string      // see OwnedBy
 	engine  *pgxpool.Pool
 	pulse   *pgxpool.Pool
 	connect func(context.Context) (*pgx.Conn, error) // for Attend
@@ -44,8 +46,9 @@ var _ store.Store = (*Store)(nil)
 // Open connects to the database at url, a PostgreSQL URL or key=value string, applies
 // the migrations that are missing, and answers the store. Close closes everything.
 //
-// It answers an error if the server is older than PostgreSQL 15, or the schema is newer
-// than this code.
+// It returns an error if the server is older than PostgreSQL 15, or the schema is newer
+// than this code; an [*OwnerError] if a stranger owns the schema; and one that is
+// durable.ErrInvalidConfig if the database keeps text in another encoding than UTF-8.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	o, err := newOptions(opts)
 	if err != nil {
@@ -56,6 +59,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 		// Not wrapped: the text of what cannot be parsed may hold a password anywhere.
 		return nil, errors.New("postgres: the connection string cannot be parsed: write it as postgres://user@host:5432/database, and percent-encode special characters")
 	}
+	cfg.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // pgx knows no other
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make a pool: %w", err)
@@ -88,7 +92,7 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 
 func newStore(ctx context.Context, user *pgxpool.Pool, o options) (*Store, error) {
 	s := &Store{
-		schema: o.schema, sql: load(o.schema), user: user,
+		schema: o.schema, sql: load(o.schema), user: user, async: o.async, owners: o.owners,
 		presence: make(map[uuid.UUID]time.Time),
 	}
 	s.scratch.New = func() any { return new(sorted) }

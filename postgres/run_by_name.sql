@@ -2,17 +2,19 @@
 -- Two branches, because "parent_id IS NOT DISTINCT FROM" cannot use an index: a
 -- child's name, such as "charge", may be that of millions. For IN (shard, shard) see
 -- get.sql.
+--
+-- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT item.ordinal,
        run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner,
        run.crashes, run.input, run.output, run.error, run.reason, run.trace,
        run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
        run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at
-FROM unnest($1::smallint[], $2::uuid[], $3::text[]) WITH ORDINALITY AS item(shard, parent_id, name, ordinal)
+FROM unnest($1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.text[]) WITH ORDINALITY AS item(shard, parent_id, name, ordinal)
 CROSS JOIN LATERAL (
     SELECT r.* FROM durable.run AS r
-    WHERE item.parent_id IS NULL AND r.parent_id IS NULL AND r.name = item.name AND r.shard IN (item.shard, item.shard)
+    WHERE item.parent_id IS NULL AND r.parent_id IS NULL AND r.name OPERATOR(pg_catalog.=) item.name AND r.shard OPERATOR(pg_catalog.=) ANY (ARRAY[item.shard, item.shard])
     UNION ALL
     SELECT r.* FROM durable.run AS r
-    WHERE r.parent_id = item.parent_id AND r.name = item.name AND r.shard IN (item.shard, item.shard)
+    WHERE r.parent_id OPERATOR(pg_catalog.=) item.parent_id AND r.name OPERATOR(pg_catalog.=) item.name AND r.shard OPERATOR(pg_catalog.=) ANY (ARRAY[item.shard, item.shard])
     OFFSET 0
 ) AS run;

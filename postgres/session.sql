@@ -2,7 +2,7 @@
 --
 -- On a direct connection they are set once for the session ($1 false, $2 the
 -- process ID that the server announced when the session began). A pooler announces
--- an ID of its own, so there this sets nothing and answers no row. Then, and in
+-- an ID of its own, so there this sets nothing and returns no row. Then, and in
 -- every mode made for poolers, they are set for one transaction at a time ($1 true,
 -- $2 zero), since a pooler would hand session settings on to strangers.
 --
@@ -10,8 +10,17 @@
 -- may be empty today and huge tomorrow. What they must do is always the same, one
 -- index probe per item, so everything else is taken from the planner's table.
 -- The timeouts: what the database or the role defaults to is made for users.
-SELECT set_config(setting.name, setting.value, $1::boolean)
+-- search_path: nothing that another role has created, in public or elsewhere, is taken for
+-- an operator, function or type of PostgreSQL. synchronous_commit: where it is off, it is
+-- turned on ($3 true); stronger values are kept.
+-- A setting that this server does not have is left out.
+--
+-- Every name is qualified: this runs under a search_path that may be anybody's.
+SELECT pg_catalog.set_config(setting.name, setting.value, $1::boolean)
 FROM (VALUES
+    ('search_path', 'pg_catalog, pg_temp'),
+    ('synchronous_commit', CASE WHEN $3::boolean AND pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' THEN 'on'
+                                ELSE pg_catalog.current_setting('synchronous_commit') END),
     ('plan_cache_mode', 'force_generic_plan'),
     ('enable_seqscan', 'off'),
     ('enable_bitmapscan', 'off'),
@@ -29,8 +38,13 @@ FROM (VALUES
     ('lock_timeout', '1s'),
     ('idle_in_transaction_session_timeout', '60s'),
     ('idle_session_timeout', '0'),
+    ('transaction_timeout', '0'),
+    ('client_encoding', 'UTF8'),
+    ('standard_conforming_strings', 'on'),
     ('DateStyle', 'ISO, YMD'),
+    ('IntervalStyle', 'postgres'),
     ('TimeZone', 'UTC'), -- a day is 24 hours: order_freeze.sql adds intervals
     ('bytea_output', 'hex')
 ) AS setting(name, value)
-WHERE $2::integer = 0 OR $2::integer = pg_backend_pid();
+WHERE ($2::integer OPERATOR(pg_catalog.=) 0 OR $2::integer OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid())
+  AND pg_catalog.current_setting(setting.name, true) IS NOT NULL;

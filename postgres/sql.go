@@ -36,6 +36,7 @@ type statements struct {
 	attendance, listen, presenceTake, presenceNote, presenceDead         string
 	checkpoint, checkpointHold                                           string
 	migrationLock, migrationFound, migrationVersionOf, migrationPatience string
+	strangers, durably, encoding                                         string
 }
 
 func load(schema string) statements {
@@ -100,6 +101,9 @@ func load(schema string) statements {
 		migrationPatience:  text("migration_patience.sql"),
 		migrationFound:     text("migration_found.sql"),
 		migrationVersionOf: text("migration_version.sql"),
+		strangers:          text("strangers.sql"),
+		durably:            text("durably.sql"),
+		encoding:           text("encoding.sql"),
 	}
 }
 
@@ -126,7 +130,7 @@ func qualify(text, schema string) string {
 	quoted := pgx.Identifier{schema}.Sanitize()
 	return strings.NewReplacer(
 		"durable.", quoted+".",
-		"SCHEMA IF NOT EXISTS durable;", "SCHEMA IF NOT EXISTS "+quoted+";",
+		"SCHEMA durable", "SCHEMA "+quoted,
 		`"durable_wake"`, pgx.Identifier{channel(schema)}.Sanitize(),
 	).Replace(text)
 }

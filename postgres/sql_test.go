@@ -269,7 +269,7 @@ func ours(t *testing.T, s *Store) *pgx.Conn {
 	}
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
 	registerColumns(conn.TypeMap())
-	if _, err := conn.Exec(t.Context(), s.sql.session, pgx.QueryExecModeExec, false, int32(0)); err != nil {
+	if _, err := conn.Exec(t.Context(), s.sql.session, pgx.QueryExecModeExec, false, int32(0), true); err != nil {
 		t.Fatal(err)
 	}
 	return conn

@@ -6,6 +6,8 @@
 -- A run that was there gets no tags: whoever lost the answer and starts it again must not
 -- bring back what was removed since. IS TRUE keeps the IN a look into a hash of the new IDs. As
 -- a join it would be a nested loop over two lists, with the planner's settings of session.sql.
+--
+-- Every name is qualified: this runs under a search_path that may be anybody's.
 WITH made AS (
     INSERT INTO durable.run (
         shard, id, parent_id, name, workflow, version, queue, status, epoch, owner,
@@ -15,10 +17,10 @@ WITH made AS (
         item.shard, item.id, item.parent_id, item.name, item.workflow, item.version, item.queue, item.status, item.epoch, item.owner,
         item.input, item.trace, item.created_at, item.started_at, item.wake_at, item.deadline_at, item.detached
     FROM unnest(
-        $1::smallint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[],
-        $7::smallint[], $8::bigint[], $9::uuid[], $10::bytea[], $11::text[],
-        $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::timestamptz[], $16::boolean[],
-        $17::uuid[], $18::bigint[]
+        $1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.text[], $4::pg_catalog.text[], $5::pg_catalog.text[], $6::pg_catalog.text[],
+        $7::smallint[], $8::bigint[], $9::pg_catalog.uuid[], $10::pg_catalog.bytea[], $11::pg_catalog.text[],
+        $12::pg_catalog.timestamptz[], $13::pg_catalog.timestamptz[], $14::pg_catalog.timestamptz[], $15::pg_catalog.timestamptz[], $16::boolean[],
+        $17::pg_catalog.uuid[], $18::bigint[]
     ) AS item(
         shard, id, name, workflow, version, queue,
         status, epoch, owner, input, trace,
@@ -27,8 +29,8 @@ WITH made AS (
     )
     WHERE item.parent_id IS NULL OR EXISTS (
         SELECT FROM durable.run AS p
-        WHERE p.shard = item.shard AND p.id = item.parent_id
-          AND p.epoch = item.parent_epoch AND p.status = 2 AND p.control = 0
+        WHERE p.shard OPERATOR(pg_catalog.=) item.shard AND p.id OPERATOR(pg_catalog.=) item.parent_id
+          AND p.epoch OPERATOR(pg_catalog.=) item.parent_epoch AND p.status OPERATOR(pg_catalog.=) 2 AND p.control OPERATOR(pg_catalog.=) 0
         OFFSET 0
     )
     ON CONFLICT (name, parent_id, shard) DO NOTHING
@@ -36,8 +38,8 @@ WITH made AS (
 ), tagged AS (
     INSERT INTO durable.tag (shard, run_id, key, value)
     SELECT item.shard, item.run_id, item.key, item.value
-    FROM unnest($19::smallint[], $20::uuid[], $21::text[], $22::text[]) AS item(shard, run_id, key, value)
-    WHERE (item.run_id IN (SELECT made.id FROM made)) IS TRUE
+    FROM unnest($19::smallint[], $20::pg_catalog.uuid[], $21::pg_catalog.text[], $22::pg_catalog.text[]) AS item(shard, run_id, key, value)
+    WHERE (item.run_id OPERATOR(pg_catalog.=) ANY (SELECT made.id FROM made)) IS TRUE
     ON CONFLICT (shard, run_id, key) DO NOTHING
 )
 SELECT FROM made;

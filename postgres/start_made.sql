@@ -9,9 +9,9 @@ INSERT INTO durable.run (
     input, trace, created_at, started_at, wake_at, deadline_at, detached
 )
 SELECT
-    ($1::smallint[])[i], ($2::uuid[])[i], item.name, item.workflow, item.version, item.queue,
-    ($7::smallint[])[i], ($8::bigint[])[i], ($9::uuid[])[i],
+    ($1::smallint[])[i], ($2::pg_catalog.uuid[])[i], item.name, item.workflow, item.version, item.queue,
+    ($7::smallint[])[i], ($8::bigint[])[i], ($9::pg_catalog.uuid[])[i],
     item.input, item.trace,
-    ($12::timestamptz[])[i], ($13::timestamptz[])[i], ($14::timestamptz[])[i], ($15::timestamptz[])[i], ($16::boolean[])[i]
-FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $10::bytea[], $11::text[]) WITH ORDINALITY
+    ($12::pg_catalog.timestamptz[])[i], ($13::pg_catalog.timestamptz[])[i], ($14::pg_catalog.timestamptz[])[i], ($15::pg_catalog.timestamptz[])[i], ($16::boolean[])[i]
+FROM unnest($3::pg_catalog.text[], $4::pg_catalog.text[], $5::pg_catalog.text[], $6::pg_catalog.text[], $10::pg_catalog.bytea[], $11::pg_catalog.text[]) WITH ORDINALITY
     AS item(name, workflow, version, queue, input, trace, i);

@@ -1,17 +1,19 @@
 -- Reads what stood in the way of step writes: the run's epoch, status and control, and the
 -- step's row, either of which may be missing. It runs after the write, as a statement
 -- of its own, because the write's snapshot cannot see what got in between.
+--
+-- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT item.ordinal, run.status, run.epoch, run.control,
        step.kind, step.status, step.attempt, step.epoch, step.output, step.error,
        step.started_at, step.ended_at, step.next_at
-FROM unnest($1::smallint[], $2::uuid[], $3::text[]) WITH ORDINALITY AS item(shard, run_id, name, ordinal)
+FROM unnest($1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.text[]) WITH ORDINALITY AS item(shard, run_id, name, ordinal)
 LEFT JOIN LATERAL (
     SELECT r.status, r.epoch, r.control FROM durable.run AS r
-    WHERE r.shard = item.shard AND r.id = item.run_id
+    WHERE r.shard OPERATOR(pg_catalog.=) item.shard AND r.id OPERATOR(pg_catalog.=) item.run_id
     OFFSET 0
 ) AS run ON true
 LEFT JOIN LATERAL (
     SELECT s.* FROM durable.step AS s
-    WHERE s.shard = item.shard AND s.run_id = item.run_id AND s.name = item.name
+    WHERE s.shard OPERATOR(pg_catalog.=) item.shard AND s.run_id OPERATOR(pg_catalog.=) item.run_id AND s.name OPERATOR(pg_catalog.=) item.name
     OFFSET 0
 ) AS step ON true;

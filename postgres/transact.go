@@ -172,7 +172,8 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 			return nil
 		}
 	}
-	tx, err := s.userPool().Begin(ctx)
+	// Read-write by name, since a role or database may default to the other. The level is the user's.
+	tx, err := s.userPool().BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadWrite})
 	if err != nil {
 		return s.wrap(ctx, "begin", err)
 	}

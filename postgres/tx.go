@@ -12,10 +12,9 @@ import (
 // with what else that transaction does. The outcome is in w, and holds if and when
 // the transaction commits. The run cannot be claimed by another until then.
 func (s *Store) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite) error {
-	ask := s.inTx(ctx, tx)
-	registerColumns(tx.Conn().TypeMap())
+	ask := s.inUsers(ctx, tx)
 	took := int64(0)
-	err := ask("checkpoint", func(batch *pgx.Batch) { batch.Queue(s.sql.checkpoint, oneStep(&w.Step)...) },
+	err := s.writing(ask)("checkpoint", func(batch *pgx.Batch) { batch.Queue(s.sql.checkpoint, oneStep(&w.Step)...) },
 		func(res results) error {
 			tag, err := res.Exec()
 			took = tag.RowsAffected()
@@ -51,10 +50,9 @@ func (s *Store) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) e
 	}
 	w := &sorted{met: true, users: true} // an error would end the caller's transaction
 	w.fill(&store.Batch{Starts: starts})
-	registerColumns(tx.Conn().TypeMap())
-	ask := s.inTx(ctx, tx)
+	ask := s.inUsers(ctx, tx)
 	var took counts
-	err := ask("start", func(batch *pgx.Batch) { s.queue(batch, w) },
+	err := s.writing(ask)("start", func(batch *pgx.Batch) { s.queue(batch, w) },
 		func(res results) error { return w.count(res, &took) })
 	if err != nil {
 		return err
@@ -76,8 +74,7 @@ func (s *Store) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) e
 // woken, and others are notified, if and when that commits. The run's row is locked until
 // then. The outcome is in the signal, and holds from then on.
 func (s *Store) signalIn(ctx context.Context, tx pgx.Tx, ref store.Ref, signal *store.Signal) error {
-	registerColumns(tx.Conn().TypeMap())
-	ask := s.inTx(ctx, tx)
+	ask := s.inUsers(ctx, tx)
 	runs, err := s.get(ask, []store.Ref{ref})
 	if err != nil {
 		return err
@@ -90,7 +87,7 @@ func (s *Store) signalIn(ctx context.Context, tx pgx.Tx, ref store.Ref, signal *
 	w := &sorted{users: true}
 	w.fill(&store.Batch{Signals: []*store.Signal{signal}})
 	var took counts
-	err = ask("signal", func(batch *pgx.Batch) { s.queue(batch, w) },
+	err = s.writing(ask)("signal", func(batch *pgx.Batch) { s.queue(batch, w) },
 		func(res results) error { return w.count(res, &took) })
 	if err != nil {
 		return err

@@ -5,27 +5,29 @@
 -- Who has to hear of it is told in the same statement, and only if somebody has to: all
 -- transactions that notify take a lock at their commit. An empty text says that a run is
 -- claimable, a worker's ID that it has news. The server itself tells each text once.
+--
+-- Every name is qualified: this runs under a search_path that may be anybody's.
 WITH due AS MATERIALIZED (
     SELECT item.shard, item.id, item.at
-    FROM unnest($1::smallint[], $2::uuid[], $3::uuid[], $4::uuid[], $5::timestamptz[]) AS item(shard, id, child, signal, at)
+    FROM unnest($1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.uuid[], $4::pg_catalog.uuid[], $5::pg_catalog.timestamptz[]) AS item(shard, id, child, signal, at)
     WHERE (item.child IS NULL AND item.signal IS NULL)
        OR EXISTS (
            SELECT FROM durable.run AS c
-           WHERE c.shard = item.shard AND c.id = item.child AND c.status >= 5
+           WHERE c.shard OPERATOR(pg_catalog.=) item.shard AND c.id OPERATOR(pg_catalog.=) item.child AND c.status OPERATOR(pg_catalog.>=) 5
            OFFSET 0
        )
        OR EXISTS (
            SELECT FROM durable.signal AS s
-           WHERE s.shard = item.shard AND s.run_id = item.id AND s.id = item.signal
+           WHERE s.shard OPERATOR(pg_catalog.=) item.shard AND s.run_id OPERATOR(pg_catalog.=) item.id AND s.id OPERATOR(pg_catalog.=) item.signal
            OFFSET 0
        )
 ), woken AS (
     UPDATE durable.run AS r
-    SET wake_at = CASE WHEN r.status = 3 THEN least(r.wake_at, due.at) ELSE r.wake_at END,
-        woken = r.status = 2
+    SET wake_at = CASE WHEN r.status OPERATOR(pg_catalog.=) 3 THEN least(r.wake_at, due.at) ELSE r.wake_at END,
+        woken = r.status OPERATOR(pg_catalog.=) 2
     FROM due
-    WHERE r.shard = due.shard AND r.id = due.id AND r.status IN (2, 3)
+    WHERE r.shard OPERATOR(pg_catalog.=) due.shard AND r.id OPERATOR(pg_catalog.=) due.id AND r.status OPERATOR(pg_catalog.=) ANY ('{2,3}'::integer[])
     RETURNING r.status, r.owner
 )
-SELECT pg_notify($6::text, CASE WHEN woken.status = 3 THEN '' ELSE coalesce(woken.owner::text, '') END)
+SELECT pg_catalog.pg_notify($6::pg_catalog.text, CASE WHEN woken.status OPERATOR(pg_catalog.=) 3 THEN '' ELSE coalesce(woken.owner::pg_catalog.text, '') END)
 FROM woken;

@@ -4,7 +4,11 @@
 -- tables can be distributed by it unchanged. All times come from the database's
 -- clock. Columns stand widest first, which saves padding in every row.
 
-CREATE SCHEMA IF NOT EXISTS durable;
+-- What names mean in views is settled here, so nothing that another role has created may be found.
+-- It lasts for this transaction: apply each file in one, as psql --single-transaction does.
+SET LOCAL search_path = pg_catalog, pg_temp;
+
+CREATE SCHEMA durable;
 
 -- Each migration records itself here, in the transaction that applies it, whoever runs it.
 CREATE TABLE durable.migration (

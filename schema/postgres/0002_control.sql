@@ -1,5 +1,8 @@
 -- Pause, resume and cancel; signals; children that wake their parents; tags; the outbox.
 
+-- As in 0001_core.sql.
+SET LOCAL search_path = pg_catalog, pg_temp;
+
 ALTER TABLE durable.run
     ADD COLUMN control      smallint NOT NULL DEFAULT 0, -- bits: 1 paused itself, 2 paused with an ancestor, 4 to be cancelled
     ADD COLUMN woken        boolean  NOT NULL DEFAULT false, -- a signal or a child's end came while it was running
@@ -57,7 +60,9 @@ CREATE TABLE durable.event (
     PRIMARY KEY (shard, txid, run_id, type)
 );
 
-CREATE OR REPLACE VIEW durable.runs AS
+DROP VIEW durable.runs;
+
+CREATE VIEW durable.runs AS
 SELECT id, name, parent_id, workflow, queue,
        (ARRAY['pending','running','waiting','paused','completed','failed','cancelled'])[status] AS status,
        (epoch >> 32)::integer AS epoch, crashes, owner, reason, version,
@@ -65,11 +70,15 @@ SELECT id, name, parent_id, workflow, queue,
        convert_from(output, 'UTF8')::json AS output,
        convert_from(error, 'UTF8')::json AS error,
        created_at, started_at, ended_at, wake_at, deadline_at, shard,
-       control & 1 <> 0 AS paused, control & 2 <> 0 AS paused_with_parent, control & 4 <> 0 AS cancel_requested,
+       (control OPERATOR(pg_catalog.&) 1) OPERATOR(pg_catalog.<>) 0 AS paused,
+       (control OPERATOR(pg_catalog.&) 2) OPERATOR(pg_catalog.<>) 0 AS paused_with_parent,
+       (control OPERATOR(pg_catalog.&) 4) OPERATOR(pg_catalog.<>) 0 AS cancel_requested,
        paused_at, paused_by, cancelled_at, cancelled_by, cancel_reason, detached
 FROM durable.run;
 
-CREATE OR REPLACE VIEW durable.steps AS
+DROP VIEW durable.steps;
+
+CREATE VIEW durable.steps AS
 SELECT run_id, name,
        (ARRAY['step','tx','sleep','choice','receive','child','map','compensation'])[kind] AS kind,
        (ARRAY['started','backoff','completed','failed'])[status] AS status,

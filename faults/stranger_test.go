@@ -232,7 +232,7 @@ func everything(t *testing.T, s durable.Store, pool *pgxpool.Pool) {
 // inTransaction commits what fn does.
 func inTransaction(t *testing.T, pool *pgxpool.Pool, fn func(pgx.Tx) error) {
 	t.Helper()
-	if err := pgx.BeginFunc(bounded(t), pool, fn); err != nil {
+	if err := pgx.BeginTxFunc(bounded(t), pool, pgx.TxOptions{AccessMode: pgx.ReadWrite}, fn); err != nil {
 		t.Error(fmt.Errorf("in a transaction of the user's: %w", err))
 	}
 }

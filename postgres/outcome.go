@@ -31,51 +31,6 @@ func (s *Store) inTx(ctx context.Context, tx pgx.Tx) asker {
 	}
 }
 
-// inUsers asks in a transaction of the user's. Text is sent as UTF-8 there too, whatever
-// encoding the role or the database defaults to; the user's own statements keep it.
-func (s *Store) inUsers(ctx context.Context, tx pgx.Tx) asker {
-	registerColumns(tx.Conn().TypeMap())
-	ask := s.inTx(ctx, tx)
-	theirs := tx.Conn().PgConn().ParameterStatus("client_encoding")
-	if theirs == "UTF8" || theirs == "" { // a pooler may not tell
-		return ask
-	}
-	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
-		return ask(what, func(batch *pgx.Batch) {
-			batch.Queue(s.sql.encoding, "UTF8")
-			fill(batch)
-			batch.Queue(s.sql.encoding, theirs)
-		}, func(res results) error {
-			if err := tally(res, 1, nil); err != nil {
-				return err
-			}
-			if err := read(res); err != nil {
-				return err
-			}
-			return tally(res, 1, nil)
-		})
-	}
-}
-
-// writing asks as ask does, for the first statements of a user's transaction that have to survive: its commit
-// waits for the disk.
-func (s *Store) writing(ask asker) asker {
-	if s.async {
-		return ask
-	}
-	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
-		return ask(what, func(batch *pgx.Batch) {
-			batch.Queue(s.sql.durably)
-			fill(batch)
-		}, func(res results) error {
-			if err := tally(res, 1, nil); err != nil {
-				return err
-			}
-			return read(res)
-		})
-	}
-}
-
 // settleStarts answers starts of which some found their name taken, or their parent left.
 // Left over are those in whose way there is nothing any more: a parent was resumed since, or
 // the run with the name was removed.

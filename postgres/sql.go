@@ -36,7 +36,7 @@ type statements struct {
 	attendance, listen, presenceTake, presenceNote, presenceDead         string
 	checkpoint, checkpointHold                                           string
 	migrationLock, migrationFound, migrationVersionOf, migrationPatience string
-	strangers, durably, encoding                                         string
+	strangers, durably, enter, leave                                     string
 }
 
 func load(schema string) statements {
@@ -103,7 +103,8 @@ func load(schema string) statements {
 		migrationVersionOf: text("migration_version.sql"),
 		strangers:          text("strangers.sql"),
 		durably:            text("durably.sql"),
-		encoding:           text("encoding.sql"),
+		enter:              text("enter.sql"),
+		leave:              text("leave.sql"),
 	}
 }
 

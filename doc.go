@@ -98,6 +98,7 @@
 //	no such run                                       ErrNotFound
 //	its state does not allow what was asked           *StateError, ErrState     the state is in it
 //	a cursor of nowhere                               ErrInvalidCursor          begin with an empty one
+//	a token that was forged, altered, or is another's ErrInvalidToken           refuse what came with it
 //	Call without the workflow in Config               ErrNotRegistered          register it, or use Start
 //	a name that cannot be one                         ErrInvalidName
 //	options or a Config that cannot work              ErrInvalidConfig

@@ -34,6 +34,9 @@ var (
 	// ErrInvalidName: a text that cannot be a name (see MaxName).
 	ErrInvalidName = engine.ErrInvalidName
 
+	// ErrInvalidToken: a text that is not, or not unaltered, a token of this database's.
+	ErrInvalidToken = engine.ErrInvalidToken
+
 	// ErrIDConflict: the ID exists with another workflow or input.
 	ErrIDConflict = engine.ErrIDConflict
 	// ErrNotFound: no run has that ID.

@@ -28,11 +28,12 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 
 // Complete posts the value that an Awaitable with this token waits for, from whatever
 // process. The first value holds: the same one again is accepted, another one is
-// ErrIDConflict. Further errors as for Signal; ErrInvalidName for a text that is no token.
+// ErrIDConflict. Further errors as for Signal; ErrInvalidToken for a text that is no token, or that
+// was altered or made by somebody else.
 func (e *Engine) Complete(ctx context.Context, token string, value any) error {
-	run, signal, err := engine.ParseToken(token)
+	run, signal, err := e.inner.OpenToken(ctx, token)
 	if err != nil {
-		return err
+		return fmt.Errorf("complete a token: %w", err)
 	}
 	b, err := encode(value, e.cfg.MaxPayload)
 	if err != nil {
@@ -102,7 +103,8 @@ func (c *Ctx) Awaitable[T any](name string) *Awaitable[T] {
 }
 
 // Token is a text that any process can give to Engine.Complete, once or more often. It
-// stays the same in every execution. Who has it can complete the wait.
+// stays the same in every execution. Who has it can complete the wait, and nobody can make it
+// without a key that is kept in the database.
 func (a *Awaitable[T]) Token() string { return a.c.scope.Token(a.name) }
 
 // Wait answers the value that the token was completed with, before or after; otherwise it

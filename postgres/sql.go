@@ -36,7 +36,7 @@ type statements struct {
 	attendance, listen, presenceTake, presenceNote, presenceDead         string
 	checkpoint, checkpointHold                                           string
 	migrationLock, migrationFound, migrationVersionOf, migrationPatience string
-	strangers, durably, enter, leave                                     string
+	strangers, durably, enter, leave, tokenKey, tokenKeyInsert           string
 }
 
 func load(schema string) statements {
@@ -104,6 +104,8 @@ func load(schema string) statements {
 		strangers:          text("strangers.sql"),
 		durably:            text("durably.sql"),
 		enter:              text("enter.sql"),
+		tokenKey:           text("token_key.sql"),
+		tokenKeyInsert:     text("token_key_insert.sql"),
 		leave:              text("leave.sql"),
 	}
 }

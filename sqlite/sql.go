@@ -68,6 +68,8 @@ const (
 	qListKeyCount
 	qLeaseExtend
 	qLeaseExpire
+	qTokenKey
+	qTokenKeyInsert
 	qWorkerUpsert
 	qWorkerDelete
 
@@ -143,6 +145,8 @@ func fileOf(q query) string {
 		qListKeyCount:     "list_key_count.sql",
 		qLeaseExtend:      "lease_extend.sql",
 		qLeaseExpire:      "lease_expire.sql",
+		qTokenKey:         "token_key.sql",
+		qTokenKeyInsert:   "token_key_insert.sql",
 		qWorkerUpsert:     "worker_upsert.sql",
 		qWorkerDelete:     "worker_delete.sql",
 		qWorkerForget:     "worker_forget.sql",

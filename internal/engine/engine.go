@@ -68,18 +68,19 @@ type Definition struct {
 
 // Engine is one process's access to one store.
 type Engine struct {
-	cfg     Config
-	store   store.Store
-	journal *journal.Journal
-	clock   clock
-	tel     *telemetry.Telemetry
-	defs    map[string]*Definition
-	waiters waiters
-	stamps  stamps
-	probe   Probe        // of a test, else nil
-	beneath store.Store  // store, or what a probed one stands before
-	awaited atomic.Int32 // callers of Await
-	counts  counts
+	cfg      Config
+	store    store.Store
+	journal  *journal.Journal
+	clock    clock
+	tel      *telemetry.Telemetry
+	defs     map[string]*Definition
+	waiters  waiters
+	stamps   stamps
+	tokenKey atomic.Pointer[[]byte] // nil: not read yet
+	probe    Probe                  // of a test, else nil
+	beneath  store.Store            // store, or what a probed one stands before
+	awaited  atomic.Int32           // callers of Await
+	counts   counts
 
 	mu      sync.Mutex
 	session *session // nil while nobody needs a worker

@@ -15,6 +15,7 @@ var (
 	ErrIDConflict    = errors.New("durable: the ID belongs to another start")
 	ErrNotFound      = errors.New("durable: no such run")
 	ErrInvalidName   = errors.New("durable: invalid name")
+	ErrInvalidToken  = errors.New("durable: invalid token")
 	ErrNestedStep    = errors.New("durable: a step was called inside a step")
 	ErrStepLocked    = errors.New("durable: the step is locked by another transaction")
 	ErrCancelled     = errors.New("durable: cancelled")

@@ -3,9 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -91,27 +89,4 @@ func (w *worker) wake(id uuid.UUID) {
 		return
 	}
 	w.hint()
-}
-
-// tokenPrefix begins every token, so that another text is told from one.
-const tokenPrefix = "durable-"
-
-// TokenSignal is the name of the signal that completes the wait called name. No user can
-// send it otherwise.
-func (s *Scope) TokenSignal(name string) string { return separator + s.prefix + name }
-
-// Token names the run and the wait.
-func (s *Scope) Token(name string) string {
-	b := append(s.r.row.ID[:len(s.r.row.ID):len(s.r.row.ID)], s.TokenSignal(name)...)
-	return tokenPrefix + base64.RawURLEncoding.EncodeToString(b)
-}
-
-// ParseToken answers the run and the signal that a token stands for, or ErrInvalidName.
-func ParseToken(token string) (run, signal string, err error) {
-	text, ok := strings.CutPrefix(token, tokenPrefix)
-	b, err := base64.RawURLEncoding.DecodeString(text)
-	if !ok || err != nil || len(b) < len(uuid.UUID{})+2 || b[len(uuid.UUID{})] != separator[0] {
-		return "", "", fmt.Errorf("%w: %.40q is no token: give what Awaitable.Token answered", ErrInvalidName, token)
-	}
-	return uuid.UUID(b[:16]).String(), string(b[16:]), nil
 }

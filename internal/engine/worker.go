@@ -110,6 +110,9 @@ func (w *worker) register(ctx context.Context) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := w.e.clock.ensure(ctx, w.e.store)
 		if err == nil {
+			_, err = w.e.readTokenKey(ctx, false)
+		}
+		if err == nil {
 			w.started = w.e.clock.now()
 			if _, err = w.renew(ctx, nil); err == nil {
 				return nil

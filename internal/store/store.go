@@ -107,6 +107,10 @@ type Store interface {
 	// Workers lists the registry, oldest first.
 	Workers(ctx context.Context) ([]Worker, error)
 
+	// TokenKey returns the secret that the tokens of awaitables are signed with: 32 random bytes
+	// that are kept in the database, the same for every process. It is made at the first use.
+	TokenKey(ctx context.Context) ([]byte, error)
+
 	// Now reads the database's clock.
 	Now(ctx context.Context) (time.Time, error)
 

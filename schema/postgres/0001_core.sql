@@ -19,6 +19,15 @@ CREATE TABLE durable.migration (
 
 INSERT INTO durable.migration (version, name) VALUES (1, '0001_core.sql');
 
+-- What must be kept from those who may read everything else: the key that signs tokens. Both
+-- functions draw on the server's source of strong randomness.
+CREATE TABLE durable.secret (
+    name  text COLLATE "C" NOT NULL PRIMARY KEY,
+    value bytea            NOT NULL
+);
+
+INSERT INTO durable.secret (name, value) VALUES ('token', uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
+
 CREATE TABLE durable.run (
     created_at  timestamptz NOT NULL,
     started_at  timestamptz,

@@ -7,6 +7,12 @@
 -- worked on shares a few pages at the end, where 64 shards would have an end each. For the same
 -- reason steps lie in the order in which they came, with an index over them, and not run by run.
 
+-- The key that signs tokens; made at its first use.
+CREATE TABLE durable_secret (
+    name  TEXT NOT NULL PRIMARY KEY,
+    value BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE durable_run (
     id          BLOB    NOT NULL,
     shard       INTEGER NOT NULL,

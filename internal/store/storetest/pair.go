@@ -39,6 +39,7 @@ func RunPair(t *testing.T, open func(t *testing.T) (a, b store.Store)) {
 		{"a pause against a park and a resume", racePausePark},
 		{"orders of overlapping trees", raceOverlap},
 		{"events while both commit", raceEvents},
+		{"both have one key for tokens", func(b *bed, other store.Store) { tokenKeys(b, b.s, other) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -59,6 +59,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"list", lists},
 		{"tree", trees},
 		{"tag", tags},
+		{"token", tokens},
 		{"event", events},
 		{"outline", outlines},
 		{"context", contexts},

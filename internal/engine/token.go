@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// A token is the run's UUID, the name of the signal that completes the wait, and a MAC of both. The
+// key is in the database, out of reach of those who may only read runs: all else in a token
+// can be known, from an idempotency key for example, which outside systems get.
+
+// tokenPrefix begins every token, so that another text is told from one.
+const tokenPrefix = "durable-"
+
+// macSize is how many bytes of the HMAC-SHA256 a token carries.
+const macSize = 16
+
+// TokenSignal is the name of the signal that completes the wait called name. No user can
+// send it otherwise.
+func (s *Scope) TokenSignal(name string) string { return separator + s.prefix + name }
+
+// Token returns the token of the wait called name. A worker reads the key before it executes anything.
+func (s *Scope) Token(name string) string {
+	return sealToken(*s.Engine().tokenKey.Load(), s.r.row.ID, s.TokenSignal(name))
+}
+
+func sealToken(key []byte, run uuid.UUID, signal string) string {
+	b := append(run[:len(run):len(run)], signal...)
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(append(b, macOf(key, b)...))
+}
+
+// macOf is what nobody without the key can make for the rest of a token.
+func macOf(key, text []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("durable token 1\x00"))
+	mac.Write(text)
+	return mac.Sum(nil)[:macSize]
+}
+
+// OpenToken returns the run and the signal that a token stands for, or ErrInvalidToken.
+func (e *Engine) OpenToken(ctx context.Context, token string) (run, signal string, err error) {
+	key, err := e.readTokenKey(ctx, false)
+	if err != nil {
+		return "", "", err
+	}
+	run, signal, err = openToken(key, token)
+	if err == nil {
+		return run, signal, nil
+	}
+	// The database may have been restored since, and its key is another.
+	now, failed := e.readTokenKey(ctx, true)
+	if failed != nil || bytes.Equal(now, key) {
+		return "", "", err
+	}
+	return openToken(now, token)
+}
+
+// openToken returns what a token signed with the key stands for.
+func openToken(key []byte, token string) (run, signal string, err error) {
+	text, ok := strings.CutPrefix(token, tokenPrefix)
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	id := len(uuid.UUID{})
+	if !ok || err != nil || len(b) < id+2+macSize || b[id] != separator[0] || base64.RawURLEncoding.EncodeToString(b) != text {
+		return "", "", fmt.Errorf("%w: %.40q is no token: give what Awaitable.Token returned", ErrInvalidToken, token)
+	}
+	b, mac := b[:len(b)-macSize], b[len(b)-macSize:]
+	if !hmac.Equal(mac, macOf(key, b)) {
+		return "", "", fmt.Errorf("%w: %.40q was altered, forged, or made with another database: give what Awaitable.Token returned", ErrInvalidToken, token)
+	}
+	return uuid.UUID(b[:id]).String(), string(b[id:]), nil
+}
+
+// readTokenKey returns the key that tokens are signed with, from the database if it is not known yet or
+// anew is true.
+func (e *Engine) readTokenKey(ctx context.Context, anew bool) ([]byte, error) {
+	if known := e.tokenKey.Load(); known != nil && !anew {
+		return *known, nil
+	}
+	key, err := e.store.TokenKey(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the key of tokens: %w", err)
+	}
+	e.tokenKey.Store(&key)
+	return key, nil
+}

@@ -1,0 +1,35 @@
+package storetest
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var tokens = []test{
+	{"the key is one, however many ask for it first", tokenKeyIsOne},
+}
+
+// tokenKeyIsOne asks for the key from many sides at once, for the first time.
+func tokenKeyIsOne(b *bed) { tokenKeys(b, b.s) }
+
+// tokenKeys asks each of the handles on one database for its key, several times at once.
+func tokenKeys(b *bed, handles ...store.Store) {
+	keys := make([][]byte, 8*len(handles))
+	var all sync.WaitGroup
+	for i := range keys {
+		all.Go(func() {
+			var err error
+			if keys[i], err = handles[i%len(handles)].TokenKey(b.ctx); err != nil {
+				b.Errorf("TokenKey: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	for _, key := range keys {
+		if len(key) != 32 || !bytes.Equal(key, keys[0]) || bytes.Equal(key, make([]byte, 32)) {
+			b.Fatalf("TokenKey returned %x and %x", keys[0], key)
+		}
+	}
+}

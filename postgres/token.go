@@ -1,0 +1,40 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// tokenKeySize is in bytes.
+const tokenKeySize = 32
+
+// TokenKey implements store.Store.
+func (s *Store) TokenKey(ctx context.Context) ([]byte, error) {
+	const what = "read the key of tokens"
+	key, err := s.tokenKey(ctx, what)
+	if err == nil && key == nil {
+		fresh := make([]byte, tokenKeySize)
+		_, _ = rand.Read(fresh) // it never fails
+		err = s.once(ctx, s.engine, "keep a key for tokens", func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKeyInsert, fresh) },
+			func(res results) error { return tally(res, 1, nil) })
+		if err == nil {
+			key, err = s.tokenKey(ctx, what)
+		}
+	}
+	if hasState(err, "42501") {
+		return nil, fmt.Errorf("%w: grant the role what schema.Grants lists for a worker or an operator", err)
+	}
+	return key, err
+}
+
+// tokenKey reads the key, nil if there is none.
+func (s *Store) tokenKey(ctx context.Context, what string) (key []byte, err error) {
+	err = s.once(ctx, s.engine, what, func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKey) },
+		func(res results) error {
+			return each(res, func(rows pgx.Rows) error { return rows.Scan(&key) })
+		})
+	return key, err
+}

@@ -1,0 +1,34 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql/driver"
+)
+
+// tokenKeySize is in bytes.
+const tokenKeySize = 32
+
+// TokenKey implements store.Store.
+func (s *Store) TokenKey(ctx context.Context) (key []byte, err error) {
+	const what = "read the key of tokens"
+	read := func(x session) error {
+		return x.each(qTokenKey, func(v []driver.Value) error {
+			c := columns{values: v}
+			key = c.bytes()
+			return c.err
+		})
+	}
+	if err = s.read(ctx, what, read); err != nil || key != nil {
+		return key, err
+	}
+	fresh := make([]byte, tokenKeySize)
+	_, _ = rand.Read(fresh) // it never fails
+	err = s.write(ctx, what, func(x session) error {
+		if _, err := x.exec(qTokenKeyInsert, fresh); err != nil {
+			return err
+		}
+		return read(x) // another process may have been faster
+	})
+	return key, err
+}

@@ -1,0 +1,88 @@
+package durable_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// A token is known to nobody who was not given it: neither from the idempotency key of a step, nor from
+// another token, nor from another database. It is the same in every execution and process.
+func TestTokensCannotBeForged(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		tokens, keys := make(chan string, 10), make(chan string, 10)
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+			approval := c.Awaitable[string]("approval")
+			tokens <- approval.Token() // in each execution
+			err := c.Do("mail", func(ctx context.Context) error { keys <- durable.IdempotencyKey(ctx); return nil })
+			if err != nil {
+				return "", err
+			}
+			if _, err := c.Receive[string]("first"); err != nil {
+				return "", err
+			}
+			return approval.Wait()
+		})
+		e, client := engineOn(t, s, w), engineOn(t, s)
+		running(t, e)
+		run, err := w.Start(within(t), e, 0, durable.ID("order-42"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, key := <-tokens, <-keys
+		info, err := client.Get(within(t), "order-42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _, _ := strings.Cut(key, ":")
+		if id != info.RunID {
+			t.Fatalf("the idempotency key %q does not begin with the run's UUID %q any more", key, info.RunID)
+		}
+		forge := func(tail string) string {
+			return "durable-" + base64.RawURLEncoding.EncodeToString(append(uuidBytes(t, id), "\x1fapproval"+tail...))
+		}
+		forged := []string{"", "durable-", "order-42", token + "A", token[:len(token)-1], token + "\n", forge(""), forge(strings.Repeat("\x00", 16)), forge(strings.Repeat("\x00", 32))}
+		plain, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(token, "durable-"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range plain {
+			altered := slices.Clone(plain)
+			altered[i] ^= 1
+			forged = append(forged, "durable-"+base64.RawURLEncoding.EncodeToString(altered))
+		}
+		for _, text := range forged {
+			if err := client.Complete(within(t), text, "forged"); !errors.Is(err, durable.ErrInvalidToken) {
+				t.Errorf("the text %q: %v", text, err)
+			}
+		}
+		awaitStatus(t, e, run.ID(), durable.StatusWaiting)
+		signal(t, client, run.ID(), "first", "on")
+		if again := <-tokens; again != token {
+			t.Errorf("the token is %q in one execution and %q in another", token, again)
+		}
+		if err := client.Complete(within(t), token, "yes"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := run.Result(within(t)); got != "yes" || err != nil {
+			t.Errorf("the run returned %q, %v", got, err)
+		}
+	})
+}
+
+// uuidBytes are the sixteen bytes of a UUID.
+func uuidBytes(t *testing.T, text string) []byte {
+	t.Helper()
+	id, err := uuid.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id[:]
+}

@@ -86,8 +86,8 @@ func TestSignalRefusals(t *testing.T) {
 			"an empty key":          {e.Signal(within(t), "run", "go", 1, durable.SignalKey("")), durable.ErrInvalidName},
 			"a key, other payload":  {e.Signal(within(t), "run", "go", 2, durable.SignalKey("k")), durable.ErrIDConflict},
 			"a key, other name":     {e.Signal(within(t), "run", "stop", 1, durable.SignalKey("k")), durable.ErrIDConflict},
-			"a text that no token":  {e.Complete(within(t), "abc", 1), durable.ErrInvalidName},
-			"a token of another":    {e.Complete(within(t), "durable-AAAA", 1), durable.ErrInvalidName},
+			"a text that no token":  {e.Complete(within(t), "abc", 1), durable.ErrInvalidToken},
+			"a token of another":    {e.Complete(within(t), "durable-AAAA", 1), durable.ErrInvalidToken},
 			"the same key and text": {e.Signal(within(t), "run", "go", 1, durable.SignalKey("k")), nil},
 		} {
 			if !errors.Is(c.err, c.want) {

@@ -23,14 +23,14 @@ func lend(t *testing.T) {
 	}
 }
 
+// The suite has a worker's rights, and no others.
 func TestConformance(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			storetest.Run(t, func(t *testing.T) store.Store {
 				lend(t)
-				schema := pgtest.Schema(t)
-				return openAt(t, with(pgtest.ServerURL(t), "default_query_exec_mode="+mode), Schema(schema))
+				return openAsWorker(t, mode, pgtest.Schema(t))
 			})
 		})
 	}
@@ -40,7 +40,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceOfMany(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store {
 		lend(t)
-		s := openAt(t, with(pgtest.ServerURL(t), "default_query_exec_mode=cache_statement"), Schema(pgtest.Schema(t)))
+		s := openAsWorker(t, "cache_statement", pgtest.Schema(t))
 		s.sql.stepInsertOne = s.sql.stepInsert
 		return s
 	})
@@ -52,8 +52,8 @@ func TestConformancePair(t *testing.T) {
 			t.Parallel()
 			storetest.RunPair(t, func(t *testing.T) (a, b store.Store) {
 				lend(t)
-				schema, url := pgtest.Schema(t), with(pgtest.ServerURL(t), "default_query_exec_mode="+mode)
-				return openAt(t, url, Schema(schema)), openAt(t, url, Schema(schema))
+				schema := pgtest.Schema(t)
+				return openAsWorker(t, mode, schema), openAsWorker(t, mode, schema)
 			})
 		})
 	}

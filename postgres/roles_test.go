@@ -1,0 +1,251 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/schema"
+)
+
+// rights are those of each role, by table: Select, Insert, Update, Delete. A table that is new has to be
+// given to those who need it, here and in package schema.
+var rights = map[schema.Role]map[string]string{
+	schema.Worker: {
+		"migration": "S", "secret": "S", "run": "SIU", "step": "SIU", "signal": "SIU", "worker": "SIUD", "tag": "SIUD", "event": "SI",
+	},
+	schema.Operator: {
+		"migration": "S", "secret": "S", "worker": "S", "run": "SU", "step": "SU", "signal": "SI", "event": "SI", "tag": "SIUD",
+		"runs": "S", "steps": "S", "signals": "S", "events": "S",
+	},
+	schema.Starter: {"migration": "S", "run": "SI", "tag": "SI"},
+	schema.Reader: {
+		"migration": "S", "run": "S", "step": "S", "signal": "S", "tag": "S", "event": "S", "worker": "S",
+		"runs": "S", "steps": "S", "signals": "S", "events": "S",
+	},
+}
+
+// granted makes a role with the rights of role, and returns a URL that works as it.
+func granted(t *testing.T, url, in string, role schema.Role) (name, as string) {
+	t.Helper()
+	conn := connectTo(t, url)
+	name = fmt.Sprintf("durable_%s_%s", role, strings.ToLower(strings.TrimPrefix(conn.Config().Database, "pgtest_")))
+	execAll(t, conn, "CREATE ROLE "+name)
+	t.Cleanup(func() {
+		for _, sql := range []string{"DROP OWNED BY " + name + " CASCADE", "DROP ROLE " + name} {
+			if _, err := conn.Exec(context.Background(), sql); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	grant(t, conn, role, in, name)
+	return name, with(url, "options=-c%20role%3D"+name)
+}
+
+func grant(t *testing.T, conn *pgx.Conn, role schema.Role, in, name string) {
+	t.Helper()
+	text, err := schema.Grants(role, in, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	execAll(t, conn, text)
+}
+
+func connectTo(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func execAll(t *testing.T, conn *pgx.Conn, text string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), text, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(text, err)
+	}
+}
+
+// TestRolesHaveTheirRightsOnly reads what each role may do with each table and view.
+func TestRolesHaveTheirRightsOnly(t *testing.T) {
+	url := pgtest.URL(t)
+	openAt(t, url, Schema("flows"))
+	conn := connectTo(t, url)
+	for role, want := range rights {
+		name, _ := granted(t, url, "flows", role)
+		rows, err := conn.Query(t.Context(), `
+			SELECT c.relname::text, string_agg(left(p, 1), '' ORDER BY array_position('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[], p))
+			FROM pg_class AS c, unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS p
+			WHERE c.relnamespace = 'flows'::regnamespace AND c.relkind IN ('r', 'v', 'S', 'm', 'p') AND has_table_privilege($1::text, c.oid, p)
+			GROUP BY 1`, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[string]string)
+		var table, may string
+		if _, err := pgx.ForEachRow(rows, []any{&table, &may}, func() error { got[table] = may; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("a %s may %v, want %v", role, got, want)
+		}
+		var creates bool
+		if err := conn.QueryRow(t.Context(), "SELECT has_schema_privilege($1::text, 'flows', 'CREATE')", name).Scan(&creates); err != nil || creates {
+			t.Errorf("a %s may create in the schema: %v, %v", role, creates, err)
+		}
+	}
+}
+
+// TestRolesDoTheirWork: each role does what it is for, and is refused what it is not for.
+func TestRolesDoTheirWork(t *testing.T) {
+	url := pgtest.URL(t)
+	owner, asOwner := granted(t, url, "flows", schema.Owner) // it has no right to create in the database
+	openAt(t, asOwner, Schema("flows"))
+	tokens := make(chan string, 4)
+	w := durable.Define("w", func(c *durable.Ctx, in string) (string, error) {
+		wait := c.Awaitable[string]("approval")
+		if err := c.Do("mail", func(context.Context) error { tokens <- wait.Token(); return nil }); err != nil {
+			return "", err
+		}
+		return wait.Wait(durable.Within(time.Hour))
+	})
+	as := func(role schema.Role, workflows ...durable.Definition) *durable.Engine {
+		t.Helper()
+		_, url := granted(t, url, "flows", role)
+		e, err := durable.New(openAt(t, url, Schema("flows"), OwnedBy(owner)), durable.Config{Workflows: workflows})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	worker, operator, starter, reader := as(schema.Worker, w), as(schema.Operator), as(schema.Starter), as(schema.Reader)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	run, err := w.Start(t.Context(), starter, "in", durable.ID("a"), durable.WithTag("shop.kind", "book"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := <-tokens
+	other, err := w.Start(t.Context(), starter, "in", durable.ID("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-tokens
+	does := func(role schema.Role, what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("a %s cannot %s: %v", role, what, err)
+		}
+	}
+	_, err = operator.Pause(t.Context(), "a")
+	does(schema.Operator, "pause", err)
+	_, err = operator.Resume(t.Context(), "a", durable.FreezeTimers())
+	does(schema.Operator, "resume", err)
+	does(schema.Operator, "complete a token", operator.Complete(t.Context(), token, "yes"))
+	does(schema.Operator, "signal", operator.Signal(t.Context(), "b", "go", 1))
+	does(schema.Operator, "tag", operator.SetTags(t.Context(), "a", map[string]string{"shop.kind": "", "shop.size": "big"}))
+	_, err = operator.Cancel(t.Context(), "b")
+	does(schema.Operator, "cancel", err)
+	if got, err := run.Result(t.Context()); got != "yes" || err != nil {
+		t.Errorf("the starter reads %q, %v", got, err)
+	}
+	if _, err := other.Result(t.Context()); !errors.Is(err, durable.ErrCancelled) {
+		t.Errorf("the starter reads %v of a run that was cancelled", err)
+	}
+	for role, e := range map[schema.Role]*durable.Engine{schema.Operator: operator, schema.Reader: reader} {
+		_, err = e.List(t.Context(), durable.Filter{Tag: "shop.size"}, durable.Page{})
+		does(role, "list", err)
+		_, err = e.History(t.Context(), "a")
+		does(role, "read a history", err)
+		_, err = e.Get(t.Context(), "a")
+		does(role, "look at a run", err)
+		_, err = e.Workers(t.Context())
+		does(role, "list workers", err)
+		events, err := e.Events(t.Context(), "", 10)
+		does(role, "read events", err)
+		if len(events) == 0 {
+			t.Errorf("a %s reads no events", role)
+		}
+	}
+	refused := func(role schema.Role, what string, err error) {
+		t.Helper()
+		if !hasState(err, "42501") {
+			t.Errorf("a %s may %s: %v", role, what, err)
+		}
+	}
+	_, err = w.Start(t.Context(), reader, "in")
+	refused(schema.Reader, "start", err)
+	_, err = w.Start(t.Context(), operator, "in")
+	refused(schema.Operator, "start", err)
+	for role, e := range map[schema.Role]*durable.Engine{schema.Reader: reader, schema.Starter: starter} {
+		_, err = e.Cancel(t.Context(), "a")
+		refused(role, "cancel", err)
+		refused(role, "signal", e.Signal(t.Context(), "a", "go", 1))
+		refused(role, "complete a token", e.Complete(t.Context(), token, "yes"))
+		refused(role, "tag", e.SetTags(t.Context(), "a", map[string]string{"shop.kind": "x"}))
+	}
+	_, err = starter.History(t.Context(), "a")
+	refused(schema.Starter, "read a history", err)
+}
+
+func TestGrantsAreForNamesAsTheyAre(t *testing.T) {
+	text, err := schema.Grants(schema.Reader, `a"b`, `c"; DROP SCHEMA durable; --`)
+	if err != nil || strings.Contains(strings.ReplaceAll(text, `""`, ""), `c";`) || !strings.Contains(text, `"a""b".run`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	for _, c := range [][2]string{{"", "r"}, {"s", ""}, {"s", "\x00"}} {
+		if _, err := schema.Grants(schema.Reader, c[0], c[1]); err == nil {
+			t.Errorf("the names %q were accepted", c)
+		}
+	}
+	if _, err := schema.Grants("boss", "s", "r"); err == nil {
+		t.Error("an unknown role was accepted")
+	}
+}
+
+// suiteWorker is a worker's role in the database of the suite.
+const suiteWorker = "durable_suite_worker"
+
+var makeSuiteWorker sync.Once
+
+// openAsWorker opens a store with the rights of a worker, in a schema of its own unless it is there.
+func openAsWorker(t *testing.T, mode, in string) *Store {
+	t.Helper()
+	url := with(pgtest.ServerURL(t), "default_query_exec_mode="+mode)
+	migrated, err := Open(t.Context(), url, Schema(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer migrated.Close()
+	conn, err := migrated.user.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	makeSuiteWorker.Do(func() {
+		_, err := conn.Exec(t.Context(), "CREATE ROLE "+suiteWorker)
+		if err != nil && !hasState(err, "42710", "23505") { // of another run of the tests on this server
+			t.Error(err)
+		}
+	})
+	grant(t, conn.Conn(), schema.Worker, in, suiteWorker)
+	return openAt(t, with(url, "options=-c%20role%3D"+suiteWorker), Schema(in), WithoutMigrations())
+}

@@ -1,0 +1,6 @@
+-- A worker executes runs. It can do whatever an Engine can, but apply migrations.
+GRANT USAGE ON SCHEMA durable TO durable_worker;
+GRANT SELECT ON durable.migration, durable.secret TO durable_worker;
+GRANT SELECT, INSERT, UPDATE ON durable.run, durable.step, durable.signal TO durable_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON durable.worker, durable.tag TO durable_worker;
+GRANT SELECT, INSERT ON durable.event TO durable_worker;

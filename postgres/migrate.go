@@ -35,6 +35,10 @@ func (s *Store) prepare(ctx context.Context, migrate bool) error {
 
 // version reads what is there, without locks.
 func (s *Store) version(ctx context.Context) (int, error) {
+	// First of all: a schema may be out of sight because it is a stranger's.
+	if err := s.checkOwners(s.onEngine(ctx)); err != nil {
+		return 0, err
+	}
 	server, encoding, recorded := 0, "", false
 	err := s.once(ctx, s.engine, "look at the schema", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.migrationFound, s.schema, s.table("migration"))
@@ -47,11 +51,11 @@ func (s *Store) version(ctx context.Context) (int, error) {
 	if server < oldest {
 		return 0, fmt.Errorf("postgres: the server is PostgreSQL %d.%d, durable needs 15 or newer: upgrade the server", server/10000, server%10000)
 	}
-	if encoding != "UTF8" {
-		return 0, fmt.Errorf("postgres: %w: the database keeps text in the encoding %s, and names must be kept byte for byte: make one with CREATE DATABASE ... TEMPLATE template0 ENCODING 'UTF8'", durable.ErrInvalidConfig, encoding)
+	if encoding != "UTF8" && encoding != "SQL_ASCII" { // the latter converts nothing
+		return 0, fmt.Errorf("postgres: %w: the database keeps text in the encoding %s, and names must be kept byte for byte: create another one with TEMPLATE template0 ENCODING 'UTF8'", durable.ErrInvalidConfig, encoding)
 	}
-	if err := s.checkOwners(s.onEngine(ctx)); err != nil || !recorded {
-		return 0, err
+	if !recorded {
+		return 0, nil
 	}
 	have := 0
 	err = s.once(ctx, s.engine, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.sql.migrationVersionOf) },
@@ -100,12 +104,12 @@ func (s *Store) apply(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []sche
 	if _, err := tx.Exec(ctx, s.sql.migrationLock, s.schema); err != nil {
 		return err
 	}
+	if err := s.checkOwners(ask); err != nil { // again, now that nobody else makes it
+		return err
+	}
 	var exists, recorded bool
 	have := 0
 	if err := tx.QueryRow(ctx, s.sql.migrationFound, s.schema, s.table("migration")).Scan(nil, nil, &exists, &recorded); err != nil {
-		return err
-	}
-	if err := s.checkOwners(ask); err != nil { // again, now that nobody else makes it
 		return err
 	}
 	if recorded {

@@ -302,33 +302,6 @@ func TestNoDriverInTheRoot(t *testing.T) {
 	}
 }
 
-// Every statement on PostgreSQL names its schema, so that it can be read in psql and
-// moved to another.
-func TestStatementsNameTheirSchema(t *testing.T) {
-	unqualified := regexp.MustCompile(`(?i)\b(FROM|JOIN|INTO|UPDATE)\s+(run|step|worker|migration)\b`)
-	if !unqualified.MatchString("SELECT a FROM run") {
-		t.Error("the rule does not find its fault")
-	}
-	for _, pattern := range []string{"../../postgres/*.sql", "../../schema/postgres/*.sql"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil || len(found) == 0 {
-			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
-		}
-		for _, name := range found {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, line := range strings.Split(string(text), "\n") {
-				code, _, _ := strings.Cut(line, "--")
-				if unqualified.MatchString(code) {
-					t.Errorf("%s:%d: %s: write durable. before the table", name, i+1, strings.TrimSpace(line))
-				}
-			}
-		}
-	}
-}
-
 func load(t *testing.T) (files []*file) {
 	t.Helper()
 	const root = "../.."

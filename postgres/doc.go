@@ -22,6 +22,14 @@
 // still one round trip. Which of the two it is shows when a connection is made: a
 // pooler announces a process ID that is not the server's.
 //
+// # Sessions
+//
+// The store's own sessions search pg_catalog only, so that nothing another role has created is
+// taken for an operator, a function or a type of PostgreSQL; session.sql has all that they set.
+// A transaction of the user's keeps its settings: the statements that durable executes in it qualify every
+// name, see inUsers. Package lint tells the two kinds apart by the head of the file, and a
+// test by what is executed. A schema that a stranger owns is refused, see OwnerError.
+//
 // # SQL
 //
 // Every statement is in a .sql file of this folder, with what it does and why it has

@@ -6,7 +6,9 @@
 // the row that records it, so that a process killed in the middle leaves the
 // database at the version before. The stores apply them when they open a
 // database; a DBA who wants to run them by hand prints them with Postgres or
-// SQLite and opens the store without migrations.
+// SQLite and opens the store without migrations. Each of PostgreSQL's has to be
+// applied in one transaction: its first statement sets the search_path for that long.
+// Grants returns the rights of the roles that then work with the tables.
 package schema
 
 import (

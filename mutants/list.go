@@ -131,15 +131,16 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/start_any.sql", postgres("/^nonce$/a_child_of_a_parent"),
-			[]change{{"AND p.epoch = item.parent_epoch AND", "AND p.epoch >> 32 = item.parent_epoch >> 32 AND"}},
+			[]change{{"AND p.epoch OPERATOR(pg_catalog.=) item.parent_epoch AND", "AND p.epoch >> 32 = item.parent_epoch >> 32 AND"}},
 		},
 		{
 			"postgres/receive.sql", postgres("/^nonce$/a_receive_at_another"),
 			[]change{{"AND r.epoch = $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
 		},
 		{
-			"postgres/checkpoint.sql", test{"./postgres", "^TestCheckpointInTx$"},
-			[]change{{"AND r.epoch = $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
+			"postgres/checkpoint.sql",
+			test{"./postgres", "^TestCheckpointInTx$"},
+			[]change{{"AND r.epoch OPERATOR(pg_catalog.=) $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
 		},
 		{
 			"postgres/claim.sql", postgres("/^nonce$/a_claim's_epoch"),
@@ -225,7 +226,7 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/start_any.sql", postgres("/^child$/only_while"),
-			[]change{{"AND p.epoch = item.parent_epoch AND p.status = 2 AND p.control = 0", ""}},
+			[]change{{"AND p.epoch OPERATOR(pg_catalog.=) item.parent_epoch AND p.status OPERATOR(pg_catalog.=) 2 AND p.control OPERATOR(pg_catalog.=) 0", ""}},
 		},
 		{
 			"postgres/commit.go", modelled("TestAStartWaitsForWhatIsAskedOfItsParent"),

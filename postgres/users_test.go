@@ -81,7 +81,7 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 		}
 	}
 	fenced := done(owned.ID, "another", at)
-	fenced.Step.Epoch = 7
+	fenced.Step.Epoch = store.Epoch{Count: 7}
 	if err := s.transactOnce(ctx, fenced, func(context.Context, pgx.Tx) error { return nil }, nil); err != nil || fenced.Outcome != store.Fenced {
 		t.Errorf("outcome %d, %v", fenced.Outcome, err)
 	}

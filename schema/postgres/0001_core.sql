@@ -93,7 +93,7 @@ CREATE TABLE durable.worker (
 CREATE VIEW durable.runs AS
 SELECT id, name, parent_id, workflow, queue,
        (ARRAY['pending','running','waiting','paused','completed','failed','cancelled'])[status] AS status,
-       (epoch >> 32)::integer AS epoch, crashes, owner, reason, version,
+       (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch, crashes, owner, reason, version,
        convert_from(input, 'UTF8')::json AS input,
        convert_from(output, 'UTF8')::json AS output,
        convert_from(error, 'UTF8')::json AS error,
@@ -104,7 +104,7 @@ CREATE VIEW durable.steps AS
 SELECT run_id, name,
        (ARRAY['step','tx','sleep','choice'])[kind] AS kind,
        (ARRAY['started','backoff','completed','failed'])[status] AS status,
-       attempt, (epoch >> 32)::integer AS epoch,
+       attempt, (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch,
        convert_from(output, 'UTF8')::json AS output,
        convert_from(error, 'UTF8')::json AS error,
        started_at, ended_at, next_at, shard

@@ -59,8 +59,8 @@ type Config struct {
 	// its caller gets ErrUnavailable. Zero: one minute.
 	Patience time.Duration
 
-	// Logger gets the engine's lines. Nil: none are written. An idle engine writes
-	// nothing at Info.
+	// Logger gets the engine's lines: failures at Warn, cancels and a worker's life at Info. Nil: none
+	// are written. An idle engine writes nothing at Info.
 	Logger *slog.Logger
 	// TracerProvider and MeterProvider: nil means OpenTelemetry's global ones.
 	TracerProvider trace.TracerProvider

@@ -303,20 +303,6 @@ func TestLoggerDropsReplayedLines(t *testing.T) {
 	}
 }
 
-// An idle engine writes nothing at Info.
-func TestIdleEngineIsSilent(t *testing.T) {
-	log := new(lines)
-	e := engineWith(t, openStore(t), durable.Config{Workflows: []durable.Definition{durable.Define("w", double)}, Logger: slog.New(slog.NewTextHandler(log, nil)), Lease: 300 * time.Millisecond})
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	if err := e.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if log.String() != "" {
-		t.Errorf("an idle engine wrote:\n%s", log)
-	}
-}
-
 // lines is a log to look at.
 type lines struct {
 	mu sync.Mutex

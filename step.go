@@ -75,6 +75,9 @@ func (k *call[T]) configure(opts []StepOption) error {
 			return fmt.Errorf("%w: step %q has both AtMostOnce and a retry policy: at most one attempt is made, so leave one of them out", ErrInvalidConfig, k.spec.Name)
 		}
 		k.spec.Retry = o.retry.next
+		if o.retry.Attempts != Unlimited {
+			k.spec.MaxAttempts = o.retry.Attempts
+		}
 	}
 	k.spec.AttemptTimeout, k.spec.TotalTimeout, k.spec.AtMostOnce = o.attempt, o.total, o.atMostOnce
 	if o.verify == nil {

@@ -86,8 +86,7 @@ func (w *worker) claim(slots, ahead int) (taken int, more bool, next time.Time, 
 	for i := range claims.Runs {
 		c := &claims.Runs[i]
 		if c.Run.Status == store.Paused {
-			w.log.Warn("a run was paused", telemetry.KeyRun, c.Run.ID, telemetry.KeyName, c.Run.Name,
-				telemetry.KeyWorkflow, c.Run.Workflow, telemetry.KeyReason, c.Run.Reason)
+			w.reportPause(&c.Run)
 			continue
 		}
 		w.enter(c.Run, c.History, w.late(&c.Run, q.Now), taken >= slots)

@@ -76,10 +76,8 @@ func (r *run) compensate() bool {
 					return false
 				}
 				res.Failure = &Failure{Message: err.Error()}
+				r.logger().Error("a compensation failed", telemetry.KeyStep, Shown(u.name), telemetry.KeyError, err)
 			}
-		}
-		if res.Failure != nil {
-			r.logger().Error("a compensation failed", telemetry.KeyStep, Shown(u.name), telemetry.KeyError, res.Failure.Message)
 		}
 		r.mu.Lock()
 		if res.Failure != nil {

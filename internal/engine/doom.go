@@ -141,6 +141,7 @@ func (r *run) closeChildren() bool {
 		r.lose()
 		return false
 	}
+	r.e.reportCancel(o)
 	r.w.news.poke()
 	return true
 }

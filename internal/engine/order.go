@@ -51,6 +51,7 @@ func (e *Engine) Order(ctx context.Context, o *store.Order) error {
 	if err := e.store.Order(ctx, o); err != nil {
 		return err
 	}
+	e.reportCancel(o)
 	if w := e.worker(); w != nil {
 		w.news.poke()
 		w.hint()

@@ -127,6 +127,7 @@ func (w *receiving) look() (*store.Step, error) {
 	}
 	r.proven()
 	r.asked(rec.State.Control)
+	w.reportTimeout(rec)
 	if rec.Recorded.Kind != store.KindReceive {
 		return nil, divergedKind(&r.row, w.name, rec.Recorded.Kind, store.KindReceive)
 	}

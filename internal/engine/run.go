@@ -258,6 +258,7 @@ func (r *run) finish(status store.Status, output []byte, failure *Failure) (aske
 	}
 	r.report(outcome, failure.ErrorType(), w.EndedAt.Sub(r.row.CreatedAt))
 	if outcome != telemetry.OutcomeLost {
+		r.reportEnd(status, failure)
 		ended := r.row
 		ended.Status, ended.Output, ended.Error, ended.EndedAt = w.Status, w.Output, w.Error, w.EndedAt
 		ended.WakeAt, ended.Owner.Valid = time.Time{}, false

@@ -20,6 +20,8 @@ type Spec struct {
 	// Retry answers how long to wait after the given attempt has failed, or false for
 	// no more. Nil means no retry.
 	Retry func(attempt int32) (time.Duration, bool)
+	// MaxAttempts is the most attempts that Retry allows. Zero: no bound, or no Retry.
+	MaxAttempts int
 
 	AttemptTimeout time.Duration // of one attempt; zero: none
 	TotalTimeout   time.Duration // from the first attempt's start; zero: none
@@ -221,8 +223,8 @@ func (t *task) failed(f *Failure) (Result, time.Time, error) {
 		if err != nil || w.Outcome == store.Adopted {
 			return res, time.Time{}, err
 		}
-		t.r.logger().Debug("an attempt failed; the step will be tried again", telemetry.KeyStep, Shown(t.name),
-			telemetry.KeyAttempt, t.attempt, telemetry.KeyError, f.Message, telemetry.KeyNextAt, next)
+		t.r.logger().Debug("an attempt failed; the step will be tried again",
+			append(t.attempts(), telemetry.KeyError, f.Message, telemetry.KeyNextAt, next)...)
 		return Result{}, next, nil
 	}
 	return t.write(t.row(store.StepFailed, nil, f))
@@ -293,6 +295,7 @@ func (t *task) settled(w *store.StepWrite) (Result, time.Time, error) {
 	switch w.Outcome {
 	case store.Written:
 		t.exists = true
+		t.reportFailure(w)
 		t.r.proven()
 		t.r.asked(w.State.Control)
 		return resultOf(&w.Step), time.Time{}, nil

@@ -85,6 +85,7 @@ func (w *worker) serve(ctx context.Context) error {
 	w.mu.Lock()
 	w.open = true
 	w.mu.Unlock()
+	w.reportStart()
 
 	// The loops that take work end with ctx; those that keep it end after the drain.
 	keeping, stopKeeping := context.WithCancel(w.ctx)
@@ -98,11 +99,14 @@ func (w *worker) serve(ctx context.Context) error {
 
 	<-ctx.Done()
 	w.close()
+	w.log.Info("the worker is draining", telemetry.KeyCount, w.active())
 	taking.Wait()
 	w.drain()
 	stopKeeping()
 	kept.Wait()
-	return w.leave()
+	err := w.leave()
+	w.log.Info("the worker has stopped", telemetry.KeyCount, w.active())
+	return err
 }
 
 // register tells the database of the worker, and waits for a database that is away.

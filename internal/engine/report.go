@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// What an operator reads in the log: what failed (Warn), and what was cancelled and how a worker
+// lives (Info). Each line is written by the process whose write made it true, so a replay writes
+// none of them again. Payloads are in no line.
+
+// reportFailure writes the line of a step whose failure is recorded for good. A child's failure is
+// the line of its own run.
+func (t *task) reportFailure(w *store.StepWrite) {
+	if w.Step.Status != store.StepFailed || w.Step.Kind == store.KindChild {
+		return
+	}
+	level, text := slog.LevelWarn, "a step failed"
+	if w.Step.Kind == store.KindUndo {
+		level, text = slog.LevelError, "a compensation failed"
+	}
+	log := t.r.logger()
+	if !log.Enabled(t.r.durable, level) {
+		return
+	}
+	f := DecodeFailure(w.Step.Error)
+	log.Log(t.r.durable, level, text, append(t.attempts(), telemetry.KeyError, f.Message, telemetry.KeyErrorType, f.ErrorType())...)
+}
+
+// attempts are the step's name, the attempt, and the most that its policy makes, unless it sets no
+// bound.
+func (t *task) attempts() []any {
+	attrs := []any{telemetry.KeyStep, Shown(t.name), telemetry.KeyAttempt, t.attempt}
+	if t.spec.Retry == nil || t.spec.MaxAttempts > 0 {
+		attrs = append(attrs, telemetry.KeyMaxAttempts, max(t.spec.MaxAttempts, 1))
+	}
+	return attrs
+}
+
+// reportTimeout writes the line of a receive that has failed because its time is over.
+func (w *receiving) reportTimeout(rec *store.Receive) {
+	if rec.Outcome != store.Written || rec.Recorded.Status != store.StepFailed || w.spec.Otherwise != TimeoutFails {
+		return
+	}
+	w.r.logger().Warn("a receive timed out", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, DecodeFailure(rec.Recorded.Error).Message)
+}
+
+// reportEnd writes the line of a run that did not complete.
+func (r *run) reportEnd(status store.Status, f *Failure) {
+	switch {
+	case f == nil || status == store.Completed:
+	case status == store.Cancelled:
+		r.logger().Info("a run was cancelled", telemetry.KeyReason, f.Message)
+	default:
+		attrs := []any{telemetry.KeyError, f.Message, telemetry.KeyErrorType, f.ErrorType()}
+		if f.Step != "" {
+			attrs = append(attrs, telemetry.KeyStep, f.Step)
+		}
+		r.logger().Warn("a run failed", attrs...)
+	}
+}
+
+// reportPause writes the line of a run that a claim has paused instead of giving it to the worker.
+func (w *worker) reportPause(r *store.Run) {
+	w.log.Warn("a run was paused", telemetry.KeyRun, r.ID, telemetry.KeyName, r.Name, telemetry.KeyWorkflow, r.Workflow,
+		telemetry.KeyReason, r.Reason, telemetry.KeyCrashes, r.Crashes, telemetry.KeyMaxCrashes, w.e.cfg.MaxCrashes)
+}
+
+// reportCancel writes a line for each run with which a cancel has ended some at once. Those that
+// are executed somewhere have a line of their own when they end.
+func (e *Engine) reportCancel(o *store.Order) {
+	if o.Verb != store.VerbCancel || !e.tel.Log.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
+	for i, a := range o.Answers {
+		if a.Changed > 0 {
+			e.tel.Log.Info("runs that were not executing were cancelled", telemetry.KeyRun, o.Runs[i],
+				telemetry.KeyCount, a.Changed, telemetry.KeyReason, o.Reason, telemetry.KeyActor, o.Actor)
+		}
+	}
+}
+
+// reportStart writes the line of a worker that begins to take runs.
+func (w *worker) reportStart() {
+	workflows, queues := make([]string, len(w.pairs)), make([]string, len(w.pairs))
+	for i, p := range w.pairs {
+		workflows[i], queues[i] = p.Workflow, p.Queue
+	}
+	slices.Sort(workflows)
+	slices.Sort(queues)
+	w.log.Info("the worker has started", telemetry.KeyName, w.e.cfg.Name, telemetry.KeyVersion, w.e.cfg.Version,
+		telemetry.KeyWorkflows, workflows, telemetry.KeyQueues, slices.Compact(queues), telemetry.KeyStore, w.e.store.Name())
+}

@@ -1,0 +1,240 @@
+package durable_test
+
+import (
+	"context"
+	"encoding/json/v2"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// logged is an engine's log at Info, and a reading of it.
+func logged(cfg durable.Config) (durable.Config, *lines) {
+	log := new(lines)
+	cfg.Logger = slog.New(slog.NewJSONHandler(log, nil))
+	return cfg, log
+}
+
+// only is the one line with the message, which a test wants to be there once.
+func (l *lines) only(t *testing.T, message string) map[string]any {
+	t.Helper()
+	var found []map[string]any
+	for line := range strings.Lines(l.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		if fields["msg"] == message {
+			found = append(found, fields)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d lines %q, want one, in:\n%s", len(found), message, l)
+	}
+	return found[0]
+}
+
+// await waits for the message.
+func (l *lines) await(t *testing.T, message string) {
+	t.Helper()
+	ctx, look := within(t), time.Tick(time.Millisecond)
+	for !strings.Contains(l.String(), message) {
+		select {
+		case <-look:
+		case <-ctx.Done():
+			t.Fatalf("no line %q in:\n%s", message, l)
+		}
+	}
+}
+
+// has checks a line's level and some of its fields.
+func has(t *testing.T, line map[string]any, level string, fields map[string]any) {
+	t.Helper()
+	if line["level"] != level {
+		t.Errorf("%q is written at %s, want %s", line["msg"], line["level"], level)
+	}
+	for key, want := range fields {
+		if line[key] != want {
+			t.Errorf("%q has %s=%v, want %v", line["msg"], key, line[key], want)
+		}
+	}
+}
+
+// A step that failed for good and the run that it failed have a line each, with the attempts, and
+// an execution after that writes none of them again. What the run works with is in no line.
+func TestFailuresAreLoggedOnce(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		held := newGate()
+		w := durable.Define("pay", func(c *durable.Ctx, card string) (string, error) {
+			_, err := c.Step("charge", func(context.Context) (string, error) { return card, errDeclined },
+				durable.Retry(durable.Fixed(0, 3)))
+			if herr := c.Do("hold", held.pass); herr != nil {
+				return "", herr
+			}
+			return card, err
+		})
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{w}, Grace: -1})
+		stop := running(t, engineWith(t, s, cfg))
+		if _, err := w.Start(within(t), engineWith(t, s, durable.Config{}), "4111-1111", durable.ID("order-42")); err != nil {
+			t.Fatal(err)
+		}
+		<-held.entered
+		stop()
+		close(held.open)
+		if _, err := w.Call(within(t), engineWith(t, s, cfg), "4111-1111", durable.ID("order-42")); err == nil {
+			t.Fatal("it did not fail")
+		}
+		has(t, log.only(t, "a step failed"), "WARN", map[string]any{
+			"step": "charge", "attempt": 3.0, "max_attempts": 3.0, "error": "card declined", "error_type": "test.declined", "name": "order-42", "workflow": "pay",
+		})
+		has(t, log.only(t, "a run failed"), "WARN", map[string]any{"name": "order-42", "workflow": "pay", "step": "charge", "error_type": "test.declined"})
+		if strings.Contains(log.String(), "4111") {
+			t.Errorf("a payload is in the log:\n%s", log)
+		}
+	})
+}
+
+// A receive that fails by its time has a line; one that goes on with something else has none.
+func TestTimedOutReceivesAreLogged(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			if _, err := c.Receive[int]("maybe", durable.Within(time.Millisecond), durable.Else(1)); err != nil {
+				return 0, err
+			}
+			_, err := c.Receive[int]("surely", durable.Within(time.Millisecond))
+			return 0, err
+		})
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{w}})
+		if _, err := w.Call(within(t), engineWith(t, s, cfg), 0); err == nil {
+			t.Fatal("it did not fail")
+		}
+		has(t, log.only(t, "a receive timed out"), "WARN", map[string]any{"step": "surely"})
+	})
+}
+
+// A compensation that failed has a line in the execution that made it, and in no other.
+func TestFailedCompensationsAreLoggedOnce(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		held := newGate()
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			if err := c.Compensate("second", held.pass); err != nil {
+				return 0, err
+			}
+			if err := c.Compensate("first", func(context.Context) error { return errDeclined }); err != nil {
+				return 0, err
+			}
+			return 0, errDeclined
+		})
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{w}, Grace: -1})
+		e := engineWith(t, s, cfg)
+		stop := running(t, e)
+		if _, err := w.Start(within(t), e, 0, durable.ID("a")); err != nil {
+			t.Fatal(err)
+		}
+		<-held.entered
+		stop()
+		close(held.open)
+		if _, err := w.Call(within(t), engineWith(t, s, cfg), 0, durable.ID("a")); err == nil {
+			t.Fatal("it did not fail")
+		}
+		has(t, log.only(t, "a compensation failed"), "ERROR", map[string]any{"step": "first", "attempt": 1.0, "max_attempts": 1.0})
+	})
+}
+
+// A cancel has a line where it takes effect: in the run's process, or in the one that asked for it.
+func TestCancelsAreLogged(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		held := newGate()
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return 0, c.Do("hold", held.pass) })
+		client, asked := logged(durable.Config{})
+		e := engineWith(t, s, client)
+		if _, err := w.Start(within(t), e, 0, durable.ID("waits")); err != nil {
+			t.Fatal(err)
+		}
+		must(t)(e.Cancel(within(t), "waits", durable.Reason("no stock"), durable.Actor("ada")))
+		has(t, asked.only(t, "runs that were not executing were cancelled"), "INFO", map[string]any{"count": 1.0, "reason": "no stock", "actor": "ada"})
+
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{w}})
+		running(t, engineWith(t, s, cfg))
+		run, err := w.Start(within(t), e, 0, durable.ID("works"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-held.entered
+		must(t)(e.Cancel(within(t), "works", durable.Reason("no stock"), durable.Actor("ada")))
+		if _, err := run.Result(within(t)); err == nil {
+			t.Fatal("it was not cancelled")
+		}
+		log.await(t, "a run was cancelled")
+		has(t, log.only(t, "a run was cancelled"), "INFO", map[string]any{"name": "works", "reason": "cancelled by ada: no stock"})
+		asked.only(t, "runs that were not executing were cancelled")
+	})
+}
+
+// A run that killed its processes until it was paused has a line that says how often.
+func TestCrashLoopsAreLogged(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		now, err := s.Now(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(-time.Hour)
+		id, name := store.RootIDAt("killer", now)
+		owner := uuid.New()
+		err = s.Commit(within(t), &store.Batch{Starts: []*store.Start{{Run: store.Run{ // a process that died with the run
+			ID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.Owned(owner),
+			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now,
+		}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{durable.Define("w", double)}, MaxCrashes: 1})
+		e := engineWith(t, s, cfg)
+		running(t, e)
+		if !becomes(t, e, "killer", durable.StatusPaused, 5*time.Second) {
+			t.Fatal("it was not paused")
+		}
+		log.await(t, "a run was paused")
+		has(t, log.only(t, "a run was paused"), "WARN", map[string]any{"name": "killer", "workflow": "w", "crashes": 1.0, "max_crashes": 1.0})
+	})
+}
+
+// A worker says who it is and what it executes, that it drains, and that it has stopped. In between
+// an idle one says nothing.
+func TestWorkersLifeIsLogged(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		cfg, log := logged(durable.Config{
+			Name: "shop-1", Version: "v1.2.3", Lease: 300 * time.Millisecond,
+			Workflows: []durable.Definition{durable.Define("b", double), durable.Define("a", double), durable.Define("c", double, durable.Queue("slow"))},
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if err := engineWith(t, s, cfg).Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		started := log.only(t, "the worker has started")
+		has(t, started, "INFO", map[string]any{"name": "shop-1", "version": "v1.2.3", "store": s.Name()})
+		for key, want := range map[string][]any{"workflows": {"a", "b", "c"}, "queues": {durable.DefaultQueue, "slow"}} {
+			got, ok := started[key].([]any)
+			if !ok || len(got) != len(want) {
+				t.Fatalf("%s are %v, want %v", key, started[key], want)
+			}
+			for i := range want {
+				if got[i] != want[i] {
+					t.Errorf("%s are %v, want %v", key, got, want)
+				}
+			}
+		}
+		has(t, log.only(t, "the worker is draining"), "INFO", map[string]any{"count": 0.0, "worker": started["worker"]})
+		has(t, log.only(t, "the worker has stopped"), "INFO", map[string]any{"count": 0.0, "worker": started["worker"]})
+		if n := strings.Count(log.String(), "\n"); n != 3 {
+			t.Errorf("an idle worker wrote %d lines, want 3:\n%s", n, log)
+		}
+	})
+}

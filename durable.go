@@ -65,6 +65,10 @@ type Config struct {
 	// TracerProvider and MeterProvider: nil means OpenTelemetry's global ones.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
+	// MetricStepNames is how many step names of each workflow are told apart in metrics, by the
+	// attribute durable.step.name; the steps that come after those are counted as _OTHER. Items of a Map
+	// are counted under the Map's name. Zero: 100. Negative: the attribute is left out.
+	MetricStepNames int
 }
 
 // mostPayload is the most that Config.MaxPayload can be.
@@ -88,6 +92,7 @@ func (c *Config) defaults() error {
 	c.ParkAfter = or(c.ParkAfter, 5*time.Second)
 	c.MaxCrashes = or(c.MaxCrashes, 5)
 	c.MaxPayload = or(c.MaxPayload, 4<<20)
+	c.MetricStepNames = or(c.MetricStepNames, telemetry.MetricStepNames)
 	var errs []error
 	refuse := func(bad bool, format string, args ...any) {
 		if bad {
@@ -146,7 +151,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 		names[d.Name] = true
 		defs = append(defs, d)
 	}
-	tel, err := telemetry.New(cfg.Logger, cfg.TracerProvider, cfg.MeterProvider)
+	tel, err := telemetry.New(cfg.Logger, cfg.TracerProvider, cfg.MeterProvider, cfg.MetricStepNames)
 	if err != nil {
 		return nil, err
 	}

@@ -125,14 +125,14 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int64{
-		"durable.workflows.started": 3, "durable.workflows.completed": 3, "durable.workflows.active": 0, "durable.step.retries": 3,
+		"durable.run.started": 3, "durable.run.ended": 3, "durable.run.active": 0, "durable.step.retries": 3,
 	} {
 		if sums[name] != want {
 			t.Errorf("%s is %d, want %d", name, sums[name], want)
 		}
 	}
 	for name, want := range map[string]uint64{
-		"durable.workflow.duration": 3, "durable.workflow.schedule_latency": 3, "durable.step.duration": 6,
+		"durable.run.duration": 3, "durable.run.schedule_latency": 3, "durable.step.duration": 6,
 	} {
 		if counts[name] != want {
 			t.Errorf("%s has %d measurements, want %d", name, counts[name], want)

@@ -60,11 +60,13 @@ func StartIn[I, O any](ctx context.Context, e *Engine, w *Workflow[I, O], in I, 
 	if err := e.inner.Ready(ctx); err != nil {
 		return nil, err
 	}
-	starts := e.inner.Prepare(ctx, []engine.StartRequest{request})
+	starts, spans := e.inner.Prepare(ctx, []engine.StartRequest{request})
 	if err := insert(ctx, e.inner.Store(), starts); err != nil {
+		spans.Refused(err)
 		return nil, err
 	}
-	answer := e.inner.Answer(ctx, starts)[0]
+	spans.Open = true
+	answer := e.inner.Answer(ctx, starts, &spans)[0]
 	if answer.Err != nil {
 		return nil, answer.Err
 	}

@@ -59,7 +59,7 @@ type crew struct {
 
 func newCrew(t *testing.T) *crew {
 	t.Helper()
-	tel, err := telemetry.New(slog.New(slog.DiscardHandler), nil, nil)
+	tel, err := telemetry.New(slog.New(slog.DiscardHandler), nil, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

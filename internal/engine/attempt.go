@@ -72,7 +72,7 @@ func (t *task) try() (tried, error) {
 	parent := t.s.work
 	var span trace.Span
 	if t.r.traced {
-		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, Shown(t.name), t.attempt)
+		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, t.label(), Shown(t.name), t.attempt)
 	}
 	got := t.within(parent)
 	if got.unmade {

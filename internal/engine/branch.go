@@ -41,7 +41,7 @@ func (s *Scope) Counted(name string, site uintptr, total int) (*Scope, func(), e
 	if s.r.idle.nested() {
 		return nil, nil, nestedError(s.r, full)
 	}
-	sub := &Scope{r: s.r, prefix: full + separator, ctx: s.ctx, work: s.work, undo: s.undo}
+	sub := &Scope{r: s.r, prefix: full + separator, label: name, ctx: s.ctx, work: s.work, undo: s.undo}
 	if recorded != nil || total == 0 {
 		return sub, func() {}, nil
 	}

@@ -64,7 +64,8 @@ func (c *Child) start(q StartRequest) error {
 	r.idle.busy()
 	defer r.idle.done()
 	w, slots := r.e.reserve([]StartRequest{q})
-	start := r.e.Prepare(r.work, []StartRequest{q})[0]
+	starts, spans := r.e.Prepare(r.work, []StartRequest{q})
+	start := starts[0]
 	c.id = store.ChildIDAt(r.row.ID, start.Run.CreatedAt)
 	start.Run.ID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
 	start.Run.Parent = uuid.NullUUID{UUID: r.row.ID, Valid: true}
@@ -81,6 +82,11 @@ func (c *Child) start(q StartRequest) error {
 	err = unlocked(r.durable, func() (*store.Outcome, error) { return &start.Outcome, r.e.journal.Child(r.durable, start, step) })
 	if !own || err != nil || start.Outcome != store.Written || step.Outcome != store.Written {
 		w.release(slots, 0)
+	}
+	if err != nil {
+		spans.Refused(err)
+	} else {
+		spans.answered(0, start, nil)
 	}
 	switch {
 	case unwritable(err):

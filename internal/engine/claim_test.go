@@ -27,7 +27,7 @@ func (due) Claim(_ context.Context, q store.ClaimQuery) (c store.Claims, err err
 // empty when there is none.
 func TestTheOnlySlotIsUsed(t *testing.T) {
 	t.Parallel()
-	tel, err := telemetry.New(slog.New(slog.DiscardHandler), nil, nil)
+	tel, err := telemetry.New(slog.New(slog.DiscardHandler), nil, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

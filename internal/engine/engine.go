@@ -134,7 +134,7 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 		return nil, err
 	}
 	w, slots := e.reserve(requests)
-	starts := e.Prepare(ctx, requests)
+	starts, spans := e.Prepare(ctx, requests)
 	local := make([]*store.Start, 0, slots)
 	now := starts[0].Run.CreatedAt
 	for _, s := range starts {
@@ -145,6 +145,7 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 	}
 	if err := e.journal.Start(ctx, starts); err != nil {
 		w.release(slots, 0)
+		spans.Refused(err)
 		return nil, err
 	}
 	used := 0
@@ -158,11 +159,13 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 	if len(local) < len(starts) {
 		w.hint()
 	}
-	return e.Answer(ctx, starts), nil
+	return e.Answer(ctx, starts, &spans), nil
 }
 
-// Prepare makes the rows of the requests, claimable now.
-func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) []*store.Start {
+// Prepare makes the rows of the requests, claimable now. The caller hands the spans to Answer, or ends
+// them.
+func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) ([]*store.Start, StartSpans) {
+	var spans StartSpans
 	now := e.clock.now()
 	starts := make([]*store.Start, len(requests))
 	rows := make([]store.Start, len(requests))
@@ -170,7 +173,8 @@ func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) []*store.
 		// By the database's clock, each a little later than the one before: lists are in the
 		// order of IDs.
 		id, name := store.RootIDAt(q.Name, now.Add(time.Duration(i)*time.Microsecond))
-		trace := e.tel.StartSpan(ctx, q.Workflow, q.Queue, id, name)
+		span, trace := e.tel.StartSpan(ctx, q.Workflow, q.Queue)
+		spans.keep(i, len(requests), span)
 		rows[i].Run = store.Run{
 			ID: id, Name: name, Workflow: q.Workflow, Version: e.cfg.Version, Queue: q.Queue, Status: store.Pending,
 			Input: q.Input, Trace: trace, Detached: q.Detached, CreatedAt: now, WakeAt: now.Add(max(0, q.Delay)),
@@ -184,22 +188,23 @@ func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) []*store.
 		rows[i].Tags = q.Tags
 		starts[i] = &rows[i]
 	}
-	return starts
+	return starts, spans
 }
 
 // Ready makes sure that the database's clock is known, for callers of Prepare.
 func (e *Engine) Ready(ctx context.Context) error { return e.clock.ensure(ctx, e.store) }
 
-// Answer says what each committed start meant.
-func (e *Engine) Answer(ctx context.Context, starts []*store.Start) []Started {
+// Answer says what each committed start meant, and ends its span.
+func (e *Engine) Answer(ctx context.Context, starts []*store.Start, spans *StartSpans) []Started {
 	answers := make([]Started, len(starts))
 	for i, s := range starts {
 		if s.Outcome == store.Written {
 			e.tel.Started(ctx, s.Run.Workflow, s.Run.Queue)
 			answers[i] = Started{Run: s.Run, Created: true}
-			continue
+		} else {
+			answers[i] = Started{Run: *s.Existing, Err: conflict(&s.Run, s.Existing)}
 		}
-		answers[i] = Started{Run: *s.Existing, Err: conflict(&s.Run, s.Existing)}
+		spans.answered(i, s, answers[i].Err)
 	}
 	return answers
 }

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json/v2"
 	"fmt"
 	"strings"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
 // Codes that the library itself gives to failures. The root package maps them, and
@@ -73,7 +75,7 @@ func (f *Failure) ErrorType() string {
 	if len(f.Codes) > 0 {
 		return f.Codes[0]
 	}
-	return f.Type
+	return cmp.Or(f.Type, telemetry.Other)
 }
 
 func tidy(s string) string {

@@ -31,6 +31,7 @@ const maxFull = 2400
 type Scope struct {
 	r      *run
 	prefix string
+	label  string          // of a Map: what metrics and spans call its items' steps; empty: each by its name
 	ctx    context.Context // ends when its calls can do nothing new
 	work   context.Context // the parent of its steps' contexts
 	undo   bool            // of compensations, which run when the function has returned

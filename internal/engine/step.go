@@ -100,6 +100,15 @@ func (s *Scope) execute(spec *Spec, name string, recorded *store.Step) (Result, 
 	return t.execute()
 }
 
+// label is the step's name in metrics and spans: without the scopes around it, and the Map's name for
+// its items, since those may be keys.
+func (t *task) label() string {
+	if t.s.label != "" {
+		return t.s.label
+	}
+	return t.spec.Name
+}
+
 func resultOf(s *store.Step) Result {
 	if s.Status == store.StepFailed {
 		return Result{Failure: DecodeFailure(s.Error)}
@@ -180,7 +189,7 @@ func (t *task) once() (Result, time.Time, error) {
 		t.interrupted(got.failure != nil && got.failure.Suspended)
 		return Result{}, time.Time{}, err
 	}
-	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.spec.Name, t.attempt, time.Since(began), got.failure.ErrorType())
+	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.label(), t.attempt, time.Since(began), got.failure.ErrorType())
 	if got.failure != nil {
 		return t.failed(got.failure)
 	}

@@ -46,6 +46,14 @@ const (
 	AttrEpoch   = "durable.epoch"
 )
 
+// Outcomes of a start.
+const (
+	StartCreated       = "created"
+	StartExisting      = "existing" // the same start was made before
+	StartInTransaction = "in_transaction"
+	StartRefused       = "refused"
+)
+
 // Outcomes of a run's segment in one process.
 const (
 	OutcomeCompleted = "completed"

@@ -15,16 +15,21 @@ import (
 // of the span that started the run, and of its latest segment in some process.
 const between = " "
 
-// StartSpan is the short producer span of a start. It ends at once; what it answers
-// goes into the run's row, and is empty if nobody records.
-func (t *Telemetry) StartSpan(ctx context.Context, workflow, queue string, id uuid.UUID, name string) string {
-	ctx, span := t.Tracer.Start(ctx, "start "+workflow, trace.WithSpanKind(trace.SpanKindProducer))
-	defer span.End()
-	if span.IsRecording() {
-		span.SetAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrQueue, queue),
-			attribute.String(AttrRunID, id.String()), attribute.String(AttrRunName, name))
+// StartSpan is the short producer span of one start, and the traceparent for the run's row, which is
+// empty if nobody records. It lasts until EndStart says what became of the start.
+func (t *Telemetry) StartSpan(ctx context.Context, workflow, queue string) (trace.Span, string) {
+	ctx, span := t.Tracer.Start(ctx, "start "+workflow, trace.WithSpanKind(trace.SpanKindProducer),
+		trace.WithAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrQueue, queue)))
+	return span, parent(ctx)
+}
+
+// EndStart ends the span of a start. id and name are of the run that was created or found; zero if
+// none is known to exist.
+func EndStart(span trace.Span, outcome string, id uuid.UUID, name, errorType string) {
+	if id != uuid.Nil && span.IsRecording() {
+		span.SetAttributes(attribute.String(AttrRunID, id.String()), attribute.String(AttrRunName, name))
 	}
-	return parent(ctx)
+	EndSpan(span, outcome, errorType)
 }
 
 // SegmentSpan is the consumer span of one process's part of a run: a child of the
@@ -48,9 +53,10 @@ func (t *Telemetry) SegmentSpan(ctx context.Context, workflow, queue string, id 
 	return ctx, span, start + between + parent(ctx)
 }
 
-// StepSpan is the span of one attempt of a step.
-func (t *Telemetry) StepSpan(ctx context.Context, workflow, step string, attempt int32) (context.Context, trace.Span) {
-	return t.Tracer.Start(ctx, "step "+step, trace.WithAttributes(attribute.String(AttrWorkflow, workflow),
+// StepSpan is the span of one attempt of a step. The label names it, as names of spans have few
+// values; step is the whole name.
+func (t *Telemetry) StepSpan(ctx context.Context, workflow, label, step string, attempt int32) (context.Context, trace.Span) {
+	return t.Tracer.Start(ctx, "step "+label, trace.WithAttributes(attribute.String(AttrWorkflow, workflow),
 		attribute.String(AttrStep, step), attribute.Int(AttrAttempt, int(attempt))))
 }
 

@@ -21,7 +21,7 @@ type Telemetry struct {
 	Tracer trace.Tracer
 
 	started    metric.Int64Counter
-	completed  metric.Int64Counter
+	ended      metric.Int64Counter
 	recovered  metric.Int64Counter
 	active     metric.Int64UpDownCounter
 	leasesLost metric.Int64Counter
@@ -32,11 +32,13 @@ type Telemetry struct {
 	flush      metric.Float64Histogram
 	batch      metric.Int64Histogram
 	payload    metric.Int64Histogram
+	labels     stepLabels
 }
 
 // New makes the instruments. Nil arguments mean a silent log and the global
-// providers of OpenTelemetry.
-func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider) (*Telemetry, error) {
+// providers of OpenTelemetry. stepNames is how many steps of each workflow metrics tell apart; with
+// none they have no durable.step.name.
+func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider, stepNames int) (*Telemetry, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -46,20 +48,20 @@ func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider) (*T
 	if mp == nil {
 		mp = otel.GetMeterProvider()
 	}
-	t := &Telemetry{Log: log, Tracer: tp.Tracer(scope)}
+	t := &Telemetry{Log: log, Tracer: tp.Tracer(scope), labels: stepLabels{limit: stepNames}}
 	m := instruments{meter: mp.Meter(scope)}
-	t.started = m.counter("durable.workflows.started", "{run}", "Runs created by this process.")
-	t.completed = m.counter("durable.workflows.completed", "{run}", "Runs ended by this process, by outcome.")
-	t.recovered = m.counter("durable.workflows.recovered", "{run}", "Runs taken over after a lost lease.")
-	t.leasesLost = m.counter("durable.leases.lost", "{lease}", "Leases that ended before their run did.")
+	t.started = m.counter("durable.run.started", "{run}", "Runs created by this process.")
+	t.ended = m.counter("durable.run.ended", "{run}", "Runs ended by this process, by outcome.")
+	t.recovered = m.counter("durable.run.recovered", "{run}", "Runs taken over after a lost lease.")
+	t.leasesLost = m.counter("durable.lease.lost", "{lease}", "Leases that ended before their run did.")
 	t.retries = m.counter("durable.step.retries", "{attempt}", "Attempts after the first.")
-	t.active = m.upDown("durable.workflows.active", "{run}", "Runs executing in this process.")
-	t.duration = m.seconds("durable.workflow.duration", "From a run's start to its end.")
-	t.latency = m.seconds("durable.workflow.schedule_latency", "From the time a run was due to its execution.")
-	t.step = m.seconds("durable.step.duration", "One attempt of a step.")
-	t.flush = m.seconds("durable.journal.flush.duration", "One flush of the journal.")
-	t.batch = m.sizes("durable.journal.batch.size", "{item}", "Items of one flush.")
-	t.payload = m.sizes("durable.payload.size", "By", "Encoded outputs of steps and runs.")
+	t.active = m.upDown("durable.run.active", "{run}", "Runs executing in this process.")
+	t.duration = m.seconds("durable.run.duration", "From a run's start to its end.", runSeconds)
+	t.latency = m.seconds("durable.run.schedule_latency", "From the time a run was due to its execution.", latencySeconds)
+	t.step = m.seconds("durable.step.duration", "One attempt of a step.", stepSeconds)
+	t.flush = m.seconds("durable.journal.flush.duration", "One flush of the journal.", flushSeconds)
+	t.batch = m.sizes("durable.journal.flush.items", "{item}", "Items of one flush.", flushItems)
+	t.payload = m.sizes("durable.journal.flush.size", "By", "Encoded outputs of steps and runs in one flush.", flushBytes)
 	if m.err != nil {
 		return nil, fmt.Errorf("create the metrics of durable: %w", m.err)
 	}
@@ -104,16 +106,20 @@ func (t *Telemetry) Left(ctx context.Context, workflow, queue, outcome, errorTyp
 	if errorType != "" {
 		base = append(base, attribute.String(AttrErrorType, errorType))
 	}
-	t.completed.Add(ctx, 1, metric.WithAttributes(base...))
+	t.ended.Add(ctx, 1, metric.WithAttributes(base...))
 	t.duration.Record(ctx, lifetime.Seconds(), metric.WithAttributes(base...))
 }
 
-// Attempted records one attempt of a step.
-func (t *Telemetry) Attempted(ctx context.Context, workflow, step string, attempt int32, took time.Duration, errorType string) {
+// Attempted records one attempt of a step. The label is the step's name without keys, as far as they
+// are known.
+func (t *Telemetry) Attempted(ctx context.Context, workflow, label string, attempt int32, took time.Duration, errorType string) {
 	if !t.step.Enabled(ctx) {
 		return
 	}
-	set := []attribute.KeyValue{attribute.String(AttrWorkflow, workflow), attribute.String(AttrStep, step)}
+	set := append(make([]attribute.KeyValue, 0, 3), attribute.String(AttrWorkflow, workflow))
+	if step, ok := t.labels.of(workflow, label); ok {
+		set = append(set, attribute.String(AttrStep, step))
+	}
 	if attempt > 1 {
 		t.retries.Add(ctx, 1, metric.WithAttributes(set...))
 	}
@@ -158,14 +164,14 @@ func (m *instruments) upDown(name, unit, what string) metric.Int64UpDownCounter 
 	return c
 }
 
-func (m *instruments) seconds(name, what string) metric.Float64Histogram {
-	h, err := m.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(what))
+func (m *instruments) seconds(name, what string, bounds []float64) metric.Float64Histogram {
+	h, err := m.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(what), metric.WithExplicitBucketBoundaries(bounds...))
 	m.keep(err)
 	return h
 }
 
-func (m *instruments) sizes(name, unit, what string) metric.Int64Histogram {
-	h, err := m.meter.Int64Histogram(name, metric.WithUnit(unit), metric.WithDescription(what))
+func (m *instruments) sizes(name, unit, what string, bounds []float64) metric.Int64Histogram {
+	h, err := m.meter.Int64Histogram(name, metric.WithUnit(unit), metric.WithDescription(what), metric.WithExplicitBucketBoundaries(bounds...))
 	m.keep(err)
 	return h
 }

@@ -176,7 +176,7 @@ func TotalTimeout(d time.Duration) StepOption {
 
 // AtMostOnce records that the function begins before it does, so that it runs zero
 // times or once. If its process dies meanwhile, the step fails with ErrOutcomeUnknown,
-// or asks Verify.
+// or asks Verify. A pause lets the function finish, and records what it returns.
 func AtMostOnce() StepOption { return func(o *stepOptions) { o.atMostOnce = true } }
 
 // Verify is AtMostOnce with a way out: after a crash fn is asked whether the step took

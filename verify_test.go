@@ -69,3 +69,61 @@ func TestVerifyTooLate(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A pause lets a step that runs at most once finish, and what it returned is recorded: also where that is
+// ErrSuspended, which it met while it waited for a branch of its run. Nothing about it is unknown.
+func TestAtMostOnceMeetsAPause(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		for name, c := range map[string]struct {
+			opts []durable.StepOption
+			want string // of its error; empty: none
+		}{
+			"finishes": {[]durable.StepOption{durable.AtMostOnce()}, ""},
+			"bounded":  {[]durable.StepOption{durable.AtMostOnce(), durable.AttemptTimeout(time.Minute)}, ""},
+			"waits":    {[]durable.StepOption{durable.AtMostOnce()}, "suspended"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				held := newGate()
+				var calls atomic.Int32
+				opts := c.opts
+				w := durable.Define(name, func(c *durable.Ctx, _ int) (int, error) {
+					f := c.Go("b", func(c *durable.Ctx) (int, error) { return c.Receive[int]("go") })
+					return c.Step("pay", func(ctx context.Context) (int, error) {
+						calls.Add(1)
+						if name == "waits" {
+							held.entered <- struct{}{}
+							return f.Wait()
+						}
+						return 7, held.pass(ctx)
+					}, opts...)
+				})
+				e := engineOn(t, s, w)
+				defer running(t, e)()
+				run, err := w.Start(within(t), e, 0, durable.ID(name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-held.entered
+				must(t)(e.Pause(within(t), name))
+				close(held.open)
+				if !becomes(t, e, name, durable.StatusPaused, 5*time.Second) {
+					t.Fatal("it was not paused")
+				}
+				must(t)(e.Resume(within(t), name))
+				if err := e.Signal(within(t), name, "go", 7); err != nil {
+					t.Fatal(err)
+				}
+				got, err := run.Result(within(t))
+				switch {
+				case c.want == "" && (got != 7 || err != nil):
+					t.Errorf("got %d, %v", got, err)
+				case c.want != "" && (err == nil || errors.Is(err, durable.ErrOutcomeUnknown) || !strings.Contains(err.Error(), c.want)):
+					t.Errorf("got %v, want an error that says %q, and nothing of an unknown outcome", err, c.want)
+				}
+				if n := calls.Load(); n != 1 {
+					t.Errorf("it ran %d times", n)
+				}
+			})
+		}
+	})
+}

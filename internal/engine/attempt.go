@@ -91,8 +91,10 @@ func (t *task) try() (tried, error) {
 	}
 	// A function that failed because its process or its lease ended, or because the run
 	// is cancelled, did not fail: the next owner tries again. One that succeeded all the
-	// same is recorded.
-	if got.failure != nil && (t.s.work.Err() != nil || got.failure.Suspended && t.r.gone()) {
+	// same is recorded. So is the error of one that may not be called again and was let finish: that
+	// it met the suspension leaves nothing unknown.
+	met := got.failure != nil && got.failure.Suspended && t.r.gone() && (!t.spec.AtMostOnce || t.spec.Verify != nil)
+	if got.failure != nil && (t.s.work.Err() != nil || met) {
 		return tried{failure: got.failure}, t.interruption()
 	}
 	return got, nil

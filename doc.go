@@ -93,6 +93,7 @@
 //	the run leaves this process                       ErrSuspended              return it
 //	one name twice in a scope                         ErrDuplicateStep          add the item's key, or use Map
 //	a durable call inside a step                      ErrNestedStep             call it from the workflow
+//	an engine call inside a Tx step (SQLite)          ErrInsideTx               use StartTx or SignalTx
 //	history does not fit the code                     ErrDiverged               bring back the type, or rename
 //	the ID is another start's                         ErrIDConflict             use another ID, or the same input
 //	no such run                                       ErrNotFound

@@ -27,6 +27,9 @@ var (
 	ErrDuplicateStep = engine.ErrDuplicateStep
 	// ErrNestedStep: a durable call was made inside a step's function.
 	ErrNestedStep = engine.ErrNestedStep
+	// ErrInsideTx: an engine that works on SQLite was called inside a Tx step's function, for which it
+	// would wait.
+	ErrInsideTx = engine.ErrInsideTx
 	// ErrDiverged: the code asks for something else than history holds.
 	ErrDiverged = engine.ErrDiverged
 	// ErrStepLocked: another transaction holds the step's row for longer than the lease.
@@ -203,6 +206,7 @@ func init() {
 		{"durable.payload_too_large", ErrPayloadTooLarge},
 		{"durable.duplicate_step", ErrDuplicateStep},
 		{"durable.nested_step", ErrNestedStep},
+		{"durable.inside_tx", ErrInsideTx},
 		{"durable.invalid_name", ErrInvalidName},
 		{"durable.id_conflict", ErrIDConflict},
 		{"durable.not_found", ErrNotFound},

@@ -134,6 +134,9 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string)
 		}
 		list = append(list, store.Tag{Key: key, Value: value})
 	}
+	if err := e.inner.Outside(ctx, "a change of tags"); err != nil {
+		return err
+	}
 	row, err := e.inner.Get(ctx, id)
 	if err != nil {
 		return err

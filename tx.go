@@ -39,7 +39,7 @@ func TxStep[T, X any](c *Ctx, name string, in Transactor[X], fn func(context.Con
 		switch {
 		case unfit != nil:
 			return nil, unfit
-		case errors.Is(err, ErrInvalidConfig): // such as the other store's Tx
+		case errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrInsideTx): // such as the other store's Tx
 			return nil, permanently(err)
 		case err != nil:
 			return nil, failureOf(err)

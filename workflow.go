@@ -237,6 +237,9 @@ func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...Star
 	if !e.inner.Executes(w.name) {
 		return zero, fmt.Errorf("%w: %q: add it to Config.Workflows of this engine, or use Start and let another process execute it", ErrNotRegistered, w.name)
 	}
+	if err := e.inner.Outside(ctx, "a call"); err != nil {
+		return zero, fmt.Errorf("call workflow %q: %w", w.name, err)
+	}
 	ended, detach := e.inner.Attach()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

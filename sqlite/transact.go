@@ -14,7 +14,9 @@ import (
 // Tx is a step whose writes commit together with its checkpoint, exactly once: fn's
 // statements on tx, and the record that the step is done, are one transaction of the
 // file that the engine works on. fn must not commit or roll back itself. While it runs,
-// nobody else writes to the file, so it should be short and touch nothing but tx.
+// nobody else writes to the file, so it should be short and touch nothing but tx. Calls of the engine
+// in it that write or wait for a result return durable.ErrInsideTx: use StartTx and SignalTx with tx,
+// or call the engine after the step.
 //
 // It answers as durable.Ctx.Step does; durable.ErrInvalidConfig if the engine does not
 // work on SQLite.

@@ -270,6 +270,8 @@ func (t *task) goexit() *Failure {
 // transact runs an attempt that commits its own checkpoint.
 func (t *task) transact(ctx context.Context) tried {
 	w := t.row(store.StepCompleted, nil, nil)
+	ctx, leave := t.entered(ctx)
+	defer leave()
 	value, f := t.spec.Transact(ctx, w, func(output []byte) {
 		w.Step.Output, w.Step.EndedAt = output, t.r.e.clock.now()
 	})

@@ -45,6 +45,9 @@ func (w *waiters) init(e *Engine) {
 // Await waits until the run has ended, and answers it. It answers ErrNotFound for a run
 // that does not exist, or no longer does.
 func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
+	if err := e.Outside(ctx, "a wait for a result"); err != nil {
+		return nil, err
+	}
 	e.awaited.Add(1)
 	defer e.awaited.Add(-1)
 	return e.await(ctx, id)

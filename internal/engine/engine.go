@@ -130,6 +130,9 @@ type Started struct {
 // workflow is executed here, and for which a slot is free, begins at once without a
 // claim. The answers are in the order of the requests.
 func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started, error) {
+	if err := e.Outside(ctx, "a start"); err != nil {
+		return nil, err
+	}
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return nil, err
 	}

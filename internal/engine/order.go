@@ -41,6 +41,9 @@ func (e *StateError) State() string {
 // Order carries out an order on runs whose IDs are known; its time and the error of
 // cancelled runs are filled in here.
 func (e *Engine) Order(ctx context.Context, o *store.Order) error {
+	if err := e.Outside(ctx, "a pause, resume or cancel"); err != nil {
+		return err
+	}
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return err
 	}

@@ -15,6 +15,9 @@ import (
 // Signal sends the signal, of which Name, Key and Payload are given, to the run that ref
 // names.
 func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error {
+	if err := e.Outside(ctx, "a signal"); err != nil {
+		return err
+	}
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package durabletest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/seed8ec063be/durable"
@@ -75,5 +76,65 @@ func TestReplayWithAStub(t *testing.T) {
 	<-done
 	if len(s.errors) == 0 {
 		t.Error("the stub is taken, and does nothing")
+	}
+}
+
+// The export of a run that waits for a child replays as one that waits, not as one whose child is lost.
+func TestReplayOfARunThatWaitsForAChild(t *testing.T) {
+	t.Parallel()
+	child := durable.Define("child", func(c *durable.Ctx, n int) (int, error) { return n, c.Sleep("nap", 10*day) })
+	parent := func(after string) *durable.Workflow[int, int] {
+		return durable.Define("parent", func(c *durable.Ctx, n int) (int, error) {
+			early := c.Go("branch", func(c *durable.Ctx) (int, error) { return c.Child("kid", child, n) })
+			_, err := c.Child("kid", child, n+1)
+			if err != nil {
+				return step(c, "refund", n)
+			}
+			if _, err := step(c, after, n); err != nil {
+				return 0, err
+			}
+			return early.Wait()
+		})
+	}
+	w := parent("thanks")
+	e := durabletest.New(t, w, child)
+	if _, err := w.Start(quickly(t), e.Engine, 1, durable.ID("o")); err != nil {
+		t.Fatal(err)
+	}
+	e.Advance(day)
+	waiting := exported(t, e, "o")
+	e.Advance(10 * day)
+	ended := exported(t, e, "o")
+	for name, c := range map[string]struct {
+		exported []byte
+		code     *durable.Workflow[int, int]
+		want     string
+	}{
+		"waiting":                          {waiting, w, ""},
+		"waiting, renamed after the child": {waiting, parent("cheers"), ""},
+		"ended":                            {ended, w, ""},
+		"ended, renamed after the child":   {ended, parent("cheers"), `at "cheers": history does not hold it, and holds "thanks"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := durabletest.Replay(t, c.code, c.exported)
+			if v.Diverges != (c.want != "") || !strings.Contains(v.String(), c.want) || c.want == "" && len(v.New)+len(v.Unasked) > 0 {
+				t.Errorf("%v, want %q (%+v)", v, c.want, v)
+			}
+		})
+	}
+}
+
+// A workflow that has moved to another queue replays what was exported before.
+func TestReplayOfAMovedWorkflow(t *testing.T) {
+	t.Parallel()
+	body := func(c *durable.Ctx, n int) (int, error) { return step(c, "one", n) }
+	w := durable.Define("w", body)
+	e := durabletest.New(t, w)
+	if _, err := w.Call(quickly(t), e.Engine, 1, durable.ID("o")); err != nil {
+		t.Fatal(err)
+	}
+	if v := durabletest.Replay(t, durable.Define("w", body, durable.Queue("slow")), exported(t, e, "o")); v.Diverges {
+		t.Error(v)
 	}
 }

@@ -3,6 +3,7 @@ package durabletest
 import (
 	"context"
 	"encoding/json/jsontext"
+	"encoding/json/v2"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,7 +80,7 @@ func replayed(t testing.TB, w durable.Definition, x *durable.Exported, opts []Op
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	p := &replay{history: make(map[string]*store.Step), asked: make(map[string]bool), last: time.Now()}
-	at, err := p.load(t.Context(), s, x)
+	rows, at, err := p.rows(x)
 	if err != nil {
 		return v, err
 	}
@@ -88,6 +89,14 @@ func replayed(t testing.TB, w durable.Definition, x *durable.Exported, opts []Op
 	pace.freeze(true)
 	e := open(t, s, pace, &record{replay: p}, nil, set, []durable.Definition{w})
 	defer e.Stop()
+	// The run waits where today's code looks for it: the workflow may have moved to another queue.
+	rows[0].Starts[0].Run.Queue = e.node.inner.Load().Queue(w.Name())
+	for _, b := range rows {
+		if err := s.Commit(t.Context(), b); err != nil { // no engine has the run, so no journal
+			return v, err
+		}
+	}
+	e.node.inner.Load().Stir()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var info *durable.RunInfo
@@ -111,12 +120,15 @@ func replayed(t testing.TB, w durable.Definition, x *durable.Exported, opts []Op
 	}
 }
 
-// load writes the run and its history into the database, claimable, and answers when it was
-// there last.
-func (p *replay) load(ctx context.Context, s store.Store, x *durable.Exported) (at time.Time, err error) {
+// theirs is the epoch of the worker that holds the run until it is written whole.
+var theirs = store.Epoch{Count: 1}
+
+// rows makes what is written into the database: the run, held by a worker that is none; its history;
+// and that it is claimable. It also returns when the run was there last.
+func (p *replay) rows(x *durable.Exported) (rows []*store.Batch, at time.Time, err error) {
 	var ok bool
 	if p.run, ok = store.ParseID(x.Run.RunID); !ok {
-		return at, fmt.Errorf("its run_id %q is no UUID in canonical form", x.Run.RunID)
+		return nil, at, fmt.Errorf("its run_id %q is no UUID in canonical form", x.Run.RunID)
 	}
 	at = x.Run.CreatedAt
 	later := func(t time.Time) {
@@ -124,43 +136,56 @@ func (p *replay) load(ctx context.Context, s store.Store, x *durable.Exported) (
 			at = t
 		}
 	}
-	owner := store.Owned(store.NewID(0))
 	start := &store.Start{Run: store.Run{
-		ID: p.run, Name: x.Run.ID, Workflow: x.Run.Workflow, Queue: x.Run.Queue, Version: x.Run.Version,
-		Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: owner, Input: compact(x.Run.Input),
+		ID: p.run, Name: x.Run.ID, Workflow: x.Run.Workflow, Version: x.Run.Version,
+		Status: store.Running, Epoch: theirs, Owner: store.Owned(store.NewID(0)), Input: compact(x.Run.Input),
 		CreatedAt: x.Run.CreatedAt, StartedAt: x.Run.CreatedAt, WakeAt: x.Run.CreatedAt.Add(lease),
 	}}
-	steps := &store.Batch{}
+	history := &store.Batch{}
 	for _, h := range x.History {
 		kind, ok := worded(store.KindStep, h.Kind)
 		status, known := worded(store.StepStarted, h.Status)
 		if !ok || !known {
-			return at, fmt.Errorf("checkpoint %q is a %s that is %s, which this code does not know: export the run again", engine.Shown(h.Name), h.Kind, h.Status)
+			return nil, at, fmt.Errorf("checkpoint %q is a %s that is %s, which this code does not know: export the run again", engine.Shown(h.Name), h.Kind, h.Status)
 		}
 		row := store.Step{
-			RunID: p.run, Name: h.Name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: store.Epoch{Count: 1},
+			RunID: p.run, Name: h.Name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: theirs,
 			Output: compact(h.Output), Error: compact(h.Error), StartedAt: h.StartedAt, EndedAt: h.EndedAt, NextAt: h.NextAt,
 		}
 		later(h.StartedAt)
 		later(h.EndedAt)
 		if status.Terminal() {
 			later(h.NextAt)
+		} else if kind == store.KindChild {
+			if child := p.child(&row); child != nil {
+				history.Starts = append(history.Starts, child)
+			}
 		}
 		p.history[h.Name] = &row
-		steps.Steps = append(steps.Steps, &store.StepWrite{Step: row})
+		history.Steps = append(history.Steps, &store.StepWrite{Step: row})
 	}
-	batches := []*store.Batch{{Starts: []*store.Start{start}}, steps, {Runs: []*store.RunWrite{{
-		ID: p.run, Epoch: store.Epoch{Count: 1}, Status: store.Pending, WakeAt: at, Now: at,
-	}}}}
-	for _, b := range batches {
-		if b.Len() == 0 {
-			continue
-		}
-		if err := s.Commit(ctx, b); err != nil { // there is no engine yet, so no journal
-			return at, err
-		}
+	rows = []*store.Batch{{Starts: []*store.Start{start}}}
+	if history.Len() > 0 {
+		rows = append(rows, history)
 	}
-	return at, nil
+	return append(rows, &store.Batch{Runs: []*store.RunWrite{{ID: p.run, Epoch: theirs, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
+}
+
+// child stands for a child whose end the run had not seen. An export does not hold it, so it is of a
+// workflow that nobody executes: the run waits for it as it did.
+func (p *replay) child(row *store.Step) *store.Start {
+	var text string
+	if json.Unmarshal(row.Output, &text) != nil {
+		return nil
+	}
+	id, ok := store.ParseID(text)
+	if !ok {
+		return nil
+	}
+	return &store.Start{ParentEpoch: theirs, Run: store.Run{
+		ID: id, Name: row.Name, Parent: store.Owned(p.run), Workflow: "durabletest.child", Queue: "durabletest.child",
+		Status: store.Pending, Input: []byte("null"), CreatedAt: row.StartedAt, WakeAt: row.StartedAt.Add(lease),
+	}}
 }
 
 // verdict compares what was executed with what is recorded.

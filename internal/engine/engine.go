@@ -107,6 +107,14 @@ func (e *Engine) Store() store.Store { return e.beneath }
 // Executes reports whether this engine was made to execute the workflow.
 func (e *Engine) Executes(workflow string) bool { return e.defs[workflow] != nil }
 
+// Queue is where the workflow's runs wait, if this engine was made to execute it.
+func (e *Engine) Queue(workflow string) string {
+	if d := e.defs[workflow]; d != nil {
+		return d.Queue
+	}
+	return ""
+}
+
 // StartRequest asks for one run.
 type StartRequest struct {
 	Name     string // the caller's ID; empty for a made one

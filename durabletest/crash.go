@@ -27,6 +27,7 @@ const shown = 5
 //
 //   - the run ends as the first one did, with the same output or error,
 //   - its history, and that of its children, has the same names, kinds, outputs and errors,
+//   - its children have the same inputs,
 //   - the functions of the same steps were executed, and none of a step whose checkpoint was
 //     committed was executed again.
 //

@@ -61,6 +61,9 @@ func (n *node) Attempt(ctx context.Context, c engine.Call, next func() (engine.O
 	return out, failure
 }
 
+// Sealing implements engine.Probe.
+func (n *node) Sealing(c engine.Call, output []byte) []byte { return n.log.sealing(c, output) }
+
 // rest is what happens here now. Busy is empty if nothing does before a time comes, or
 // somebody does something.
 func (n *node) rest() engine.Rest {

@@ -19,8 +19,9 @@ type record struct {
 	attempts   []engine.Call
 	reruns     []engine.Call
 	replacers  []*Replacement
-	fixed      map[string][]byte // outputs by place: what steps answer in any case
-	replay     *replay           // nil: new steps are executed
+	fixed      map[place][]byte    // what steps return in any case
+	paths      map[store.ID]string // of the runs that were seen
+	replay     *replay             // nil: new steps are executed
 }
 
 // execution is one execution of a run: what it called, in order.
@@ -36,6 +37,7 @@ func (r *record) called(c engine.Call) {
 	self := goroutine()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.follow(c)
 	var x *execution
 	for i := len(r.executions) - 1; i >= 0; i-- {
 		if e := r.executions[i]; e.run == c.Run && e.epoch == c.Epoch {
@@ -83,14 +85,48 @@ func (r *record) replaced(ctx context.Context, c engine.Call, next func() (engin
 	}
 	r.mu.Unlock()
 	out, failure := next()
-	if fixed, ok := r.fixed[place(c.Workflow, c.RunName, c.Name)]; ok && failure == nil {
+	if failure != nil {
+		return out, failure
+	}
+	if fixed, ok := r.settled(c); ok {
 		out = engine.Output{Bytes: fixed}
 	}
-	return out, failure
+	return out, nil
 }
 
+// sealing is what a transaction records in place of its output.
+func (r *record) sealing(c engine.Call, output []byte) []byte {
+	if fixed, ok := r.settled(c); ok {
+		return fixed
+	}
+	return output
+}
+
+// settled is what the step returned in the first run, if it is one of those that vary.
+func (r *record) settled(c engine.Call) ([]byte, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fixed, ok := r.fixed[place{r.paths[c.Run], c.Name}]
+	return fixed, ok
+}
+
+// follow notes where in the tree the call's run is. A parent was seen before its children. r.mu is held.
+func (r *record) follow(c engine.Call) {
+	if _, known := r.paths[c.Run]; known {
+		return
+	}
+	if r.paths == nil {
+		r.paths = make(map[store.ID]string)
+	}
+	r.paths[c.Run] = pathOf(r.paths[c.Parent.UUID], c.RunName, c.Workflow)
+}
+
+// pathOf is the path of a run beneath the one with the path above: the same in all databases of one
+// CrashEverywhere, and of no other run. Names have no control characters but those of scopes.
+func pathOf(above, name, workflow string) string { return above + "\x00" + name + "\x00" + workflow }
+
 // place names a step in all databases of one CrashEverywhere.
-func place(workflow, run, step string) string { return workflow + "\x00" + run + "\x00" + step }
+type place struct{ path, step string }
 
 // matches reports whether a pattern means the step: by its name, by its name with its
 // scope, or as path.Match has it.

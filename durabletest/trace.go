@@ -18,12 +18,13 @@ type trace struct {
 	runs    []*traced
 	reruns  []string
 	unknown bool // a step of it ended as ErrOutcomeUnknown
-	fixed   map[string][]byte
+	fixed   map[place][]byte
 }
 
 // traced is one run of a trace.
 type traced struct {
-	path       string // names, from the root on
+	path       string // see pathOf
+	shown      string // names, from the root on
 	row        *store.Run
 	steps      map[string]*store.Step
 	executed   map[string]bool // steps whose functions were
@@ -56,16 +57,18 @@ func (h *harness) trace(ctx context.Context, s store.Store, log *record, f *faul
 	if err != nil {
 		return nil, err
 	}
-	got := &trace{place: f.place, fixed: make(map[string][]byte)}
+	got := &trace{place: f.place, fixed: make(map[place][]byte)}
 	byID := make(map[store.ID]*traced)
 	var names []string // pairs for a strings.Replacer: IDs differ from database to database
 	for _, row := range rows {
-		r := &traced{path: engine.Shown(row.Name), row: row, steps: make(map[string]*store.Step), executed: make(map[string]bool), varied: make(map[string]bool)}
+		r := &traced{shown: engine.Shown(row.Name), row: row, steps: make(map[string]*store.Step), executed: make(map[string]bool), varied: make(map[string]bool)}
+		above := ""
 		if parent := byID[row.Parent.UUID]; row.Parent.Valid && parent != nil {
-			r.path = parent.path + " > " + r.path
+			above, r.shown = parent.path, parent.shown+" > "+r.shown
 		}
+		r.path = pathOf(above, row.Name, row.Workflow)
 		byID[row.ID] = r
-		names = append(names, row.ID.String(), "<"+r.path+">")
+		names = append(names, row.ID.String(), "<"+r.shown+">")
 		got.runs = append(got.runs, r)
 	}
 	same := strings.NewReplacer(names...)
@@ -76,7 +79,7 @@ func (h *harness) trace(ctx context.Context, s store.Store, log *record, f *faul
 		return []byte(same.Replace(string(b)))
 	}
 	for _, r := range got.runs {
-		r.row.Output, r.row.Error = neutral(r.row.Output), neutral(r.row.Error)
+		r.row.Input, r.row.Output, r.row.Error = neutral(r.row.Input), neutral(r.row.Output), neutral(r.row.Error)
 		steps, err := s.History(ctx, r.row.ID)
 		if err != nil {
 			return nil, err
@@ -85,7 +88,7 @@ func (h *harness) trace(ctx context.Context, s store.Store, log *record, f *faul
 			r.steps[step.Name] = &step
 			if slices.ContainsFunc(h.set.varies, func(name string) bool { return matches(name, step.Name) }) {
 				r.varied[step.Name] = true
-				got.fixed[place(r.row.Workflow, r.row.Name, step.Name)] = step.Output
+				got.fixed[place{r.path, step.Name}] = step.Output
 			}
 			step.Output, step.Error = neutral(step.Output), neutral(step.Error)
 			got.unknown = got.unknown || step.Status == store.StepFailed &&
@@ -128,20 +131,20 @@ func (r *traced) noted(name string) {
 // compare answers the first difference between two traces, in words; empty: there is none.
 func compare(first, got *trace) string {
 	for _, r := range first.runs {
-		i := slices.IndexFunc(got.runs, func(o *traced) bool { return o.path == r.path && o.row.Workflow == r.row.Workflow })
+		i := slices.IndexFunc(got.runs, func(o *traced) bool { return o.path == r.path })
 		if i < 0 {
-			return fmt.Sprintf("run %q of workflow %q was not started", r.path, r.row.Workflow)
+			return fmt.Sprintf("run %q of workflow %q was not started", r.shown, r.row.Workflow)
 		}
 		if diff := r.differs(got.runs[i]); diff != "" {
 			if len(first.runs) > 1 {
-				diff = fmt.Sprintf("in run %q: %s", r.path, diff)
+				diff = fmt.Sprintf("in run %q: %s", r.shown, diff)
 			}
 			return diff
 		}
 	}
 	for _, r := range got.runs {
 		if !slices.ContainsFunc(first.runs, func(o *traced) bool { return o.path == r.path }) {
-			return fmt.Sprintf("run %q of workflow %q was started, which the first run did not do", r.path, r.row.Workflow)
+			return fmt.Sprintf("run %q of workflow %q was started, which the first run did not do", r.shown, r.row.Workflow)
 		}
 	}
 	return ""
@@ -149,6 +152,9 @@ func compare(first, got *trace) string {
 
 // differs answers the first difference between two runs.
 func (r *traced) differs(got *traced) string {
+	if !bytes.Equal(r.row.Input, got.row.Input) {
+		return fmt.Sprintf("the run's input is %s, and was %s at first: what its parent gave it differs", brief(got.row.Input), brief(r.row.Input))
+	}
 	if diff := r.strays(got); diff != "" {
 		return diff
 	}

@@ -94,3 +94,6 @@ func (silent) Called(engine.Call) {}
 func (silent) Attempt(_ context.Context, _ engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
 	return next()
 }
+
+// Sealing implements engine.Probe.
+func (silent) Sealing(_ engine.Call, output []byte) []byte { return output }

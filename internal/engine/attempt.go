@@ -272,11 +272,16 @@ func (t *task) transact(ctx context.Context) tried {
 	w := t.row(store.StepCompleted, nil, nil)
 	ctx, leave := t.entered(ctx)
 	defer leave()
+	own := true
 	value, f := t.spec.Transact(ctx, w, func(output []byte) {
-		w.Step.Output, w.Step.EndedAt = output, t.r.e.clock.now()
+		w.Step.Output, own = t.sealing(output)
+		w.Step.EndedAt = t.r.e.clock.now()
 	})
 	if f != nil {
 		return tried{failure: f}
+	}
+	if !own {
+		value = nil // it is decoded from the record
 	}
 	return tried{sealed: w, out: Output{Bytes: w.Step.Output, Value: value}}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -21,6 +22,9 @@ type Probe interface {
 	Called(c Call)
 	// Attempt makes one attempt by calling next, or does something else instead.
 	Attempt(ctx context.Context, c Call, next func() (Output, *Failure)) (Output, *Failure)
+	// Sealing returns the output that an attempt which commits its own checkpoint is to record, given
+	// the one that its function made.
+	Sealing(c Call, output []byte) []byte
 }
 
 // Probed is a store with a probe. Beneath is the store that it stands before: what
@@ -47,6 +51,7 @@ type Timer interface{ Stop() bool }
 // Call is one durable call of an execution.
 type Call struct {
 	Run      uuid.UUID
+	Parent   uuid.NullUUID
 	RunName  string
 	Workflow string
 	Epoch    store.Epoch
@@ -81,7 +86,7 @@ func (r *run) seen(name string, kind store.Kind, recorded *store.Step) {
 
 func (r *run) sight(name string, kind store.Kind, recorded bool) Call {
 	return Call{
-		Run: r.row.ID, RunName: r.row.Name, Workflow: r.row.Workflow, Epoch: r.row.Epoch,
+		Run: r.row.ID, Parent: r.row.Parent, RunName: r.row.Name, Workflow: r.row.Workflow, Epoch: r.row.Epoch,
 		Name: name, Kind: kind, Recorded: recorded,
 	}
 }
@@ -92,6 +97,16 @@ func (t *task) perform(ctx *attemptContext) (got tried) {
 		return t.act(ctx)
 	}
 	return t.performProbed(ctx)
+}
+
+// sealing is the output to record, by way of the probe if there is one, and whether that is the
+// function's own.
+func (t *task) sealing(output []byte) (record []byte, own bool) {
+	if t.r.e.probe == nil {
+		return output, true
+	}
+	record = t.r.e.probe.Sealing(t.r.sight(t.name, t.spec.Kind, false), output)
+	return record, bytes.Equal(record, output)
 }
 
 func (t *task) performProbed(ctx *attemptContext) (got tried) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +38,8 @@ const shown = 5
 // condition holds.
 //
 // Steps are executed for real, many times: Stub those that should not. The workflow gets
-// its signals by SignalAfter, and its children's workflows by With. Time passes as in New.
+// its signals by SignalAfter, and its children's workflows by With. Time passes as in New. The
+// databases are temporary SQLite files, or what OnEach opens.
 func CrashEverywhere[I, O any](t testing.TB, w *durable.Workflow[I, O], in I, opts ...Option) {
 	t.Helper()
 	h := &harness{t: t, set: newSettings(t, "CrashEverywhere", opts), workflows: []durable.Definition{w}}
@@ -147,7 +149,7 @@ func (h *harness) report() {
 func (h *harness) run(at int, when moment) (*trace, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	s, remove, err := h.empty.open()
+	s, remove, err := h.database()
 	if err != nil {
 		return &trace{}, err
 	}
@@ -175,6 +177,40 @@ func (h *harness) run(at int, when moment) (*trace, error) {
 		return &trace{place: f.place}, err
 	}
 	return got, nil
+}
+
+// database opens a fresh database. The function returned removes it.
+func (h *harness) database() (s store.Store, remove func() error, err error) {
+	if h.set.each == nil {
+		return h.empty.open()
+	}
+	own := &span{TB: h.t}
+	defer func() {
+		if s == nil { // it has failed the test
+			own.end()
+		}
+	}()
+	if s = h.set.each(own); s == nil {
+		return nil, nil, errors.New("durabletest: the function given to OnEach returned no store: return what it opened")
+	}
+	return s, func() error { own.end(); return nil }, nil
+}
+
+// span is a part of a test, with an end of its own.
+type span struct {
+	testing.TB
+	cleanups []func()
+}
+
+// Cleanup registers what is to be called at the span's end.
+func (s *span) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
+
+// end calls what Cleanup registered, the last one first.
+func (s *span) end() {
+	for _, f := range slices.Backward(s.cleanups) {
+		f()
+	}
+	s.cleanups = nil
 }
 
 // execute is the life of one process: it starts the run, or finds it, and waits for its
@@ -250,15 +286,20 @@ func (h *harness) bury(ctx context.Context, s store.Store, next *fault, now time
 	if err != nil {
 		return err
 	}
-	for _, w := range workers {
-		q := store.ClaimQuery{Now: now, LeaseUntil: now.Add(2 * lease)}
-		if _, err := s.Expire(ctx, []store.ID{w.ID}, q); err != nil {
-			return err
-		}
-	}
 	runs, err := tree(ctx, s)
 	if err != nil {
 		return err
+	}
+	q := store.ClaimQuery{Now: now, LeaseUntil: now.Add(2 * lease)}
+	for _, r := range runs {
+		if p := (store.Pair{Queue: r.Queue, Workflow: r.Workflow}); !slices.Contains(q.Pairs, p) {
+			q.Pairs = append(q.Pairs, p)
+		}
+	}
+	for _, w := range workers {
+		if _, err := s.Expire(ctx, []store.ID{w.ID}, q); err != nil {
+			return err
+		}
 	}
 	return next.known(ctx, s, runs)
 }

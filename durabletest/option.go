@@ -19,6 +19,7 @@ func (o option) apply(s *settings) { o(s) }
 
 type settings struct {
 	store     store.Store
+	each      func(testing.TB) durable.Store // nil: temporary files
 	start     time.Time
 	real      bool
 	changes   []func(*durable.Config)
@@ -66,6 +67,18 @@ func On(s durable.Store) Option {
 	return option(func(set *settings) {
 		set.store = s
 		set.limit("On", "NewWith")
+	})
+}
+
+// OnEach has CrashEverywhere open a database for each execution of the workflow, in place of a temporary
+// file. It is empty but for what open puts there, such as the tables that a Tx step writes to. What
+// open registers with Cleanup is called when the execution has ended.
+//
+//	durabletest.CrashEverywhere(t, w, in, durabletest.OnEach(durabletest.Postgres))
+func OnEach(open func(t testing.TB) durable.Store) Option {
+	return option(func(set *settings) {
+		set.each = open
+		set.limit("OnEach", "CrashEverywhere")
 	})
 }
 

@@ -20,16 +20,22 @@ func Main(m *testing.M) int {
 	return pgtest.Main(m)
 }
 
-// Postgres is a store on a PostgreSQL database of its own, empty, which is dropped at the
-// test's end: for On. DATABASE_URL, if set, names a server in which it may be made;
-// otherwise one is started, of the PostgreSQL (15 or later) that is installed, without
-// fsync. The package's TestMain calls Main.
-func Postgres(t testing.TB) durable.Store {
+// PostgresURL is the URL of a PostgreSQL database of its own, empty, which is dropped at the test's
+// end: for a store with options, or for tables and a pool of the test's. DATABASE_URL, if set, names
+// a server in which it may be made; otherwise one is started, of the PostgreSQL (15 or later) that is
+// installed, without fsync. The package's TestMain calls Main.
+func PostgresURL(t testing.TB) string {
 	t.Helper()
 	if !mainRuns.Load() {
 		t.Fatal("durabletest: nothing would stop the PostgreSQL server: add func TestMain(m *testing.M) { os.Exit(durabletest.Main(m)) } to this package")
 	}
-	s, err := postgres.Open(t.Context(), pgtest.URL(t))
+	return pgtest.URL(t)
+}
+
+// Postgres is a store on a database of its own, as PostgresURL makes it: for On and OnEach.
+func Postgres(t testing.TB) durable.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), PostgresURL(t))
 	if err != nil {
 		t.Fatal(err)
 	}

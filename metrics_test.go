@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/sqlite"
 )
 
 // collected is what a reader has, by the instruments' names.
@@ -247,6 +249,34 @@ func TestStartSpansNameRunsThatExist(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A start in a transaction of the caller's that is rolled back leaves a span, which names no run.
+func TestStartSpansOfTransactions(t *testing.T) {
+	s, err := sqlite.Open(filepath.Join(t.TempDir(), "durable.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	spans := tracetest.NewSpanRecorder()
+	e := engineWith(t, s, durable.Config{TracerProvider: trace.NewTracerProvider(trace.WithSpanProcessor(spans))})
+	tx, err := s.Writer().BeginTx(within(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.StartTx(within(t), tx, e, kid, 1, durable.ID("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if got := started(spans); !slices.Equal(got, []string{"in_transaction"}) {
+		t.Errorf("%q", got)
+	}
 }
 
 var kid = durable.Define("kid", func(*durable.Ctx, int) (int, error) { return 1, nil })

@@ -42,9 +42,6 @@ func TestCrashEverywhereOnPostgres(t *testing.T) {
 	t.Parallel()
 	child := durable.Define("child", func(c *durable.Ctx, n int) (int, error) { return step(c, "double", 2*n) })
 	w := durable.Define("w", func(c *durable.Ctx, n int) (string, error) {
-		if err := c.Sleep("a month", 30*day); err != nil {
-			return "", err
-		}
 		paid, err := postgres.Tx(c, "pay", func(ctx context.Context, tx pgx.Tx) (n int, err error) {
 			if _, err := tx.Exec(ctx, "INSERT INTO payment VALUES (1999)"); err != nil {
 				return 0, err

@@ -18,8 +18,10 @@ const between = " "
 // StartSpan is the short producer span of one start, and the traceparent for the run's row, which is
 // empty if nobody records. It lasts until EndStart says what became of the start.
 func (t *Telemetry) StartSpan(ctx context.Context, workflow, queue string) (trace.Span, string) {
-	ctx, span := t.Tracer.Start(ctx, "start "+workflow, trace.WithSpanKind(trace.SpanKindProducer),
-		trace.WithAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrQueue, queue)))
+	ctx, span := t.Tracer.Start(ctx, "start "+workflow, trace.WithSpanKind(trace.SpanKindProducer))
+	if span.IsRecording() { // the attributes are not made for nobody
+		span.SetAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrQueue, queue))
+	}
 	return span, parent(ctx)
 }
 

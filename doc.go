@@ -107,7 +107,8 @@
 //	a value over Config.MaxPayload                    ErrPayloadTooLarge        keep it elsewhere, pass its key
 //	runtime.Goexit, or t.FailNow, in a function       ErrGoexit                 return an error instead
 //	the database would not take a value               ErrRefused                change the value
-//	another transaction holds the step's row          ErrStepLocked             end that transaction
+//	another transaction holds a row or a name         ErrLocked, *WriteError    end that transaction, call again
+//	the database rejects a statement                  ErrRejected, *WriteError  mend the database, call again
 //	Run while it runs already                         ErrRunning                one Run, or a second engine
 //	the database is away for longer than Patience     ErrUnavailable            call again
 //	the store was closed                              ErrClosed

@@ -16,12 +16,15 @@ var (
 	// ErrSuspended is what every durable call answers once its run leaves this
 	// process: return it. What the workflow function returns then is ignored.
 	ErrSuspended = engine.ErrSuspended
-	// ErrShutdown, ErrLeaseLost, ErrParked and ErrPaused are the causes (context.Cause) of a
+	// ErrShutdown, ErrLeaseLost, ErrParked, ErrPaused and ErrHeld are the causes (context.Cause) of a
 	// suspended run's Ctx.
 	ErrShutdown  = engine.ErrShutdown
 	ErrLeaseLost = engine.ErrLeaseLost
 	ErrParked    = engine.ErrParked
 	ErrPaused    = engine.ErrPaused
+	// ErrHeld is a further one: the database has rejected what the run records for longer than
+	// Config.Patience. The run is released, and comes back after 1 s to 5 min.
+	ErrHeld = engine.ErrHeld
 
 	// ErrDuplicateStep: one name was used twice in one scope of one run.
 	ErrDuplicateStep = engine.ErrDuplicateStep
@@ -32,8 +35,6 @@ var (
 	ErrInsideTx = engine.ErrInsideTx
 	// ErrDiverged: the code asks for something else than history holds.
 	ErrDiverged = engine.ErrDiverged
-	// ErrStepLocked: another transaction holds the step's row for longer than the lease.
-	ErrStepLocked = engine.ErrStepLocked
 	// ErrInvalidName: a text that cannot be a name (see MaxName).
 	ErrInvalidName = engine.ErrInvalidName
 
@@ -76,9 +77,16 @@ var (
 	// ErrGoexit: a step or a workflow ended its goroutine by runtime.Goexit.
 	ErrGoexit = errors.New("durable: the function left by runtime.Goexit")
 
-	// ErrUnavailable: the database could not be reached for longer than the journal
-	// waits. The same call may be made again.
+	// ErrUnavailable: the database could not be reached for longer than Config.Patience.
+	// The same call may be made again; see WriteError.
 	ErrUnavailable = store.ErrUnavailable
+	// ErrRejected: the database rejected a statement for longer than Config.Patience, and no
+	// value is the cause: a privilege is missing, a table was renamed, an index is damaged. The
+	// database's own error is beneath it.
+	ErrRejected = store.ErrRejected
+	// ErrLocked: another transaction, perhaps one with StartTx or SignalTx, has held a row or
+	// a name that the call needs for longer than Config.Patience, or than the call's context.
+	ErrLocked = store.ErrLocked
 	// ErrClosed: the store was closed before, or meanwhile.
 	ErrClosed = store.ErrClosed
 	// ErrSchema: the database's schema is newer or older than this code's.
@@ -142,6 +150,16 @@ func (e *RunError) Unwrap() []error {
 	}
 	return sentinels(e.codes)
 }
+
+// WriteError is in every error of a start, a signal, a pause, resume or cancel that was sent
+// to the database and not acknowledged. It tells whether the call may have taken effect:
+//
+//	var failed *durable.WriteError
+//	if errors.As(err, &failed) && failed.MayHaveCommitted { /* make the same call again */ }
+//
+// Err, beneath it, is ErrUnavailable, ErrRejected, ErrLocked, ErrSchema, or the end of the
+// call's context, with the last of those if there was one.
+type WriteError = engine.WriteError
 
 // Permanent marks an error of a step as not worth another attempt: the step fails at
 // once, whatever its retry policy. Nil stays nil.
@@ -217,7 +235,8 @@ func init() {
 		{"durable.schema", ErrSchema},
 		{"durable.running", ErrRunning},
 		{"durable.invalid_config", ErrInvalidConfig},
-		{"durable.step_locked", ErrStepLocked},
+		{"durable.locked", ErrLocked},
+		{"durable.rejected", ErrRejected},
 		{"context.canceled", context.Canceled},
 		{"context.deadline_exceeded", context.DeadlineExceeded},
 	} {

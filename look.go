@@ -35,7 +35,7 @@ type RunInfo struct {
 	Parent    string        // the parent's UUID; empty for a root
 	Detached  bool          // a child that goes on when its parent ends
 	Asked     string        // "pause" or "cancel" while that is on its way, else empty
-	Reason    string        // why it is paused
+	Reason    string        // why it is paused; or why it was held (see ErrHeld), until it parks, ends or has lost a lease after new checkpoints
 	Actor     string        // who paused it
 	Cancel    *Cancellation // nil unless a cancel was asked for
 	Owner     string        // the worker's ID while it is executed

@@ -21,6 +21,10 @@ type Stats struct {
 	Parked   int64 // executions that left memory to wait: for a time, a signal or a child
 	Released int64 // executions that were given back, by a shutdown, or set aside by a pause
 	Lost     int64 // executions whose end was not written here: another process has the run, or the database was away
+	Held     int64 // executions that were released since the database rejected what they recorded; see RunInfo.Reason
+
+	Retrying    int64 // calls whose writes the database has rejected, or another transaction held up, for a second or more, now
+	AloneWrites int64 // transactions with the writes of one such call
 
 	Claims        int64 // looks for due runs, also those that found none
 	Claimed       int64 // runs that they took
@@ -45,6 +49,7 @@ func (e *Engine) Stats() Stats {
 		Flushes: j.Flushes, Writes: j.Items, WrittenBytes: j.Bytes, LargestFlush: j.Largest,
 		FlushTime: j.Took, RecentFlushTime: j.Recent, RefusedFlushes: j.Refused, ReplayedFlushes: j.Replays, Queued: j.Waiting,
 		Active: s.Active, Entered: s.Entered, Ended: s.Ended, Parked: s.Parked, Released: s.Released, Lost: s.Lost,
+		Held: s.Held, Retrying: s.Retrying, AloneWrites: j.Alone,
 		Claims: s.Claims, Claimed: s.Claimed, Heartbeats: s.Renewals, LeasesRenewed: s.Leases,
 	}
 }

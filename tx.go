@@ -12,12 +12,14 @@ import (
 // has filled in, in the same transaction, and commits. w.Outcome says what came of it;
 // anything but Written means that it was rolled back because another recorded the step
 // or owns the run. An error, work's own or the database's, also means that nothing
-// was committed.
+// was committed. If it is work's own, it is returned, or wrapped.
 type Transactor[X any] func(ctx context.Context, s Store, w *store.StepWrite, work func(ctx context.Context, tx X) error) error
 
 // TxStep is what the Tx functions of the stores are made of; call those. It is Step for
 // a function whose writes, in the transaction that it gets, commit together with the
-// checkpoint: exactly once.
+// checkpoint: exactly once. If the database does not take the checkpoint, or the commit, for
+// another reason than a value, the function is called again as part of the same attempt, until
+// Config.Patience is over; then the run is held.
 func TxStep[T, X any](c *Ctx, name string, in Transactor[X], fn func(context.Context, X) (T, error), opts ...StepOption) (T, error) {
 	call := newCall[T](c, name, store.KindTx, opts)
 	call.spec.Site = site(1)
@@ -28,7 +30,7 @@ func TxStep[T, X any](c *Ctx, name string, in Transactor[X], fn func(context.Con
 		err := in(ctx, c.scope.Engine().Store(), w, func(ctx context.Context, tx X) error {
 			v, err := fn(ctx, tx)
 			if err != nil {
-				return err
+				return &workError{err}
 			}
 			if out, unfit = call.record(v, nil); unfit != nil {
 				return ErrNotEncodable
@@ -36,18 +38,32 @@ func TxStep[T, X any](c *Ctx, name string, in Transactor[X], fn func(context.Con
 			seal(out.Bytes)
 			return nil
 		})
+		its, failed := errors.AsType[*workError](err)
+		if err == error(its) && failed {
+			err = its.error
+		}
 		switch {
 		case unfit != nil:
 			return nil, unfit
 		case errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrInsideTx): // such as the other store's Tx
 			return nil, permanently(err)
 		case err != nil:
-			return nil, failureOf(err)
+			f := failureOf(err)
+			if !failed && engine.MayPass(err) {
+				f.Held = err
+			}
+			return nil, f
 		}
 		return out.Value, nil
 	}
 	return call.do()
 }
+
+// workError is what the function of a Tx step returned, and not the database.
+type workError struct{ error }
+
+// Unwrap is the function's error.
+func (e *workError) Unwrap() error { return e.error }
 
 // StartIn is what the StartTx functions of the stores are made of; call those. It
 // prepares the start of a run, lets insert write it in the caller's own transaction,

@@ -80,7 +80,8 @@ WITH suspect AS MATERIALIZED (
         crashes = judged.crashes,
         reason = CASE WHEN judged.halted THEN r.reason WHEN judged.hopeless THEN format(
             'its process died, or lost it, %s times in a row without a new checkpoint; resume it when the cause is mended',
-            judged.crashes) END
+            judged.crashes)
+            WHEN judged.crashes > judged.lost::integer THEN r.reason END -- why it was held: nothing new was recorded since
     FROM judged
     WHERE r.shard = judged.shard AND r.id = judged.id
     RETURNING judged.lost AND NOT (judged.hopeless OR judged.halted) AS overtaken,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -23,23 +22,31 @@ type sorted struct {
 	receives     []*store.Receive // in the caller's order
 	signals      []*store.Signal
 	runs         []*store.RunWrite
+	holds        []*store.RunWrite // those of the batch's runs that are held
 	wakes        []wake
 	locks        []uuid.UUID // runs that are locked first, each once
 	again        bool        // steps are written whatever was asked of their runs
 	met          bool        // some of what is new may be there after all
-	users        bool        // it is written in a transaction of the user's
 	hints        bool        // a start becomes claimable soon, perhaps by others
 	plain        bool        // the starts are roots without tags
 	made         bool        // and none was named by its caller
 	finish       bool        // the runs all end for good, at a time that is known
+	brief        bool        // locks are hardly waited for
 }
 
 func (w *sorted) fill(b *store.Batch) {
-	w.plain, w.finish = len(b.Starts) > 0, len(b.Runs) > 0
+	w.plain = len(b.Starts) > 0
 	w.starts = append(w.starts, b.Starts...)
 	w.receives = append(w.receives, b.Receives...)
 	w.signals = append(w.signals, b.Signals...)
-	w.runs = append(w.runs, b.Runs...)
+	w.brief = b.Brief
+	for _, item := range b.Runs {
+		if item.Held {
+			w.holds = append(w.holds, item)
+		} else {
+			w.runs = append(w.runs, item)
+		}
+	}
 	for _, item := range b.Steps {
 		if item.Exists {
 			w.known = append(w.known, item)
@@ -58,6 +65,7 @@ func (w *sorted) fill(b *store.Batch) {
 	}
 	w.plain = w.plain && len(w.tags) == 0
 	w.made = w.plain && !slices.ContainsFunc(w.starts, func(item *store.Start) bool { return !store.NamedByID(&item.Run) })
+	w.finish = len(w.runs) > 0
 	for _, item := range w.runs {
 		w.finish = w.finish && item.Status.Terminal() && !item.EndedAt.IsZero()
 	}
@@ -81,7 +89,7 @@ func (w *sorted) lock() {
 	if len(w.locks) == 0 {
 		return
 	}
-	for _, item := range w.runs {
+	for _, item := range slices.Concat(w.runs, w.holds) {
 		w.locks = append(w.locks, item.ID)
 	}
 	slices.SortFunc(w.locks, byID)
@@ -97,7 +105,7 @@ func (w *sorted) anyway(item *store.StepWrite) bool {
 	}
 	leaves := func() bool {
 		_, found := slices.BinarySearchFunc(w.runs, item.Step.RunID, func(r *store.RunWrite, id uuid.UUID) int { return byID(r.ID, id) })
-		return found
+		return found || slices.ContainsFunc(w.holds, func(r *store.RunWrite) bool { return r.ID == item.Step.RunID })
 	}
 	return w.again || leaves()
 }
@@ -116,6 +124,8 @@ func (w *sorted) empty() {
 	clear(w.receives)
 	clear(w.signals)
 	clear(w.runs)
+	clear(w.holds)
+	w.holds = w.holds[:0]
 	w.starts, w.fresh, w.known, w.runs = w.starts[:0], w.fresh[:0], w.known[:0], w.runs[:0]
 	w.tags, w.receives, w.signals = w.tags[:0], w.receives[:0], w.signals[:0]
 	w.wakes, w.locks, w.again, w.met, w.hints = w.wakes[:0], w.locks[:0], false, false, false
@@ -215,8 +225,11 @@ func (s *Store) commit(ctx context.Context, b *store.Batch) (left []*store.Start
 
 // queue puts the statements of the sections that are not empty into the pipeline.
 func (s *Store) queue(batch *pgx.Batch, w *sorted) {
+	if w.brief {
+		batch.Queue(s.sql.lockWait, briefly)
+	}
 	if len(w.locks) > 0 {
-		batch.Queue(s.sql.lock, append(lockColumns(w.locks), !w.users)...)
+		batch.Queue(s.sql.lock, lockColumns(w.locks)...)
 	}
 	switch {
 	case w.made && !w.met:
@@ -249,6 +262,9 @@ func (s *Store) queue(batch *pgx.Batch, w *sorted) {
 	case len(w.runs) > 0:
 		batch.Queue(s.sql.runLeave, append(leaveColumns(w.runs), channel(s.schema))...)
 	}
+	for _, item := range w.holds {
+		batch.Queue(s.sql.runHold, store.ShardOf(item.ID), one(item.ID), item.Epoch.Number(), instant(*moment(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
+	}
 	if len(w.wakes) > 0 {
 		batch.Queue(s.sql.wake, append(wakeColumns(w.wakes), channel(s.schema))...)
 	}
@@ -259,6 +275,11 @@ func (s *Store) queue(batch *pgx.Batch, w *sorted) {
 
 // count takes the results of queue.
 func (w *sorted) count(res results, took *counts) error {
+	if w.brief {
+		if err := tally(res, 1, nil); err != nil {
+			return err
+		}
+	}
 	for _, section := range []struct {
 		items int
 		took  *int64 // nil: whatever it took
@@ -289,6 +310,11 @@ func (w *sorted) count(res results, took *counts) error {
 			return err
 		}
 	}
+	for _, item := range w.holds {
+		if err := wasHeld(res, item); err != nil {
+			return err
+		}
+	}
 	if err := tally(res, len(w.wakes), nil); err != nil {
 		return err
 	}
@@ -308,38 +334,6 @@ func tally(res results, items int, took *int64) error {
 		*took = tag.RowsAffected()
 	}
 	return err
-}
-
-// refused answers for a batch that was rolled back. A wait that was too long must not
-// be one for everybody: a journal splits the batch, and what is alone then gets the
-// answer that fits it.
-func (s *Store) refused(b *store.Batch, err error) error {
-	switch {
-	case !held(err):
-		return err
-	case b.Len() == 1 && len(b.Steps) == 1:
-		b.Steps[0].Outcome = store.Locked
-		return nil
-	case b.Len() == 1 && len(b.Starts) == 1 && !b.Starts[0].Run.Parent.Valid:
-		return fmt.Errorf("postgres: start %q: %w", shown(b.Starts[0].Run.Name), errHeld)
-	case b.Len() == 1 && len(b.Signals) == 1:
-		b.Signals[0].Outcome = store.Locked
-		return nil
-	case b.Len() == 1 && len(b.Receives) == 1:
-		b.Receives[0].Outcome = store.Locked
-		return nil
-	case b.Len() == 1 && len(b.Runs) == 1:
-		b.Runs[0].Outcome = store.Locked
-		return nil
-	case b.Len() == 2 && len(b.Starts) == 1 && len(b.Steps) == 1 && b.Starts[0].Run.Parent.Valid: // a child and its mark
-		b.Starts[0].Outcome, b.Steps[0].Outcome = store.Locked, store.Locked
-		return nil
-	case b.Len() == 1: // a child without one
-		b.Starts[0].Outcome = store.Locked
-		return nil
-	default:
-		return fmt.Errorf("postgres: commit: %w", errHeld)
-	}
 }
 
 // answer answers every item of a committed batch, but for the starts that are left over.
@@ -378,20 +372,21 @@ func (s *Store) answer(ctx context.Context, w *sorted, took counts) (left []*sto
 	} else if err := s.settleSignals(ask, w.signals); err != nil {
 		return nil, err
 	}
+	var missed []*store.RunWrite
 	if took.runs < int64(len(w.runs)) {
-		return left, s.settleRuns(ask, w.runs)
+		missed = append(missed, w.runs...)
+	} else {
+		for _, item := range w.runs {
+			item.Outcome, item.State = store.Written, store.RunState{}
+		}
 	}
-	for _, item := range w.runs {
-		item.Outcome, item.State = store.Written, store.RunState{}
+	for _, item := range w.holds {
+		if item.Outcome == 0 {
+			missed = append(missed, item)
+		}
+	}
+	if len(missed) > 0 {
+		return left, s.settleRuns(ask, missed)
 	}
 	return left, nil
-}
-
-// shown keeps a name of any length and content fit for an error.
-func shown(name string) string {
-	const most = 100
-	if len(name) > most {
-		return name[:most] + "..."
-	}
-	return name
 }

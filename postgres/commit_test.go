@@ -242,7 +242,7 @@ func TestHeldNameSetsNeighboursFree(t *testing.T) {
 	again.ID = store.NewID(store.ShardOf(taken.ID))
 	b := &store.Batch{Starts: []*store.Start{{Run: again}, {Run: pending(at)}}}
 	err = s.Commit(t.Context(), b)
-	if !errors.Is(err, errHeld) || errors.Is(err, store.ErrUnavailable) {
+	if !errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("the error is %v", err)
 	}
 	if err := tx.Commit(t.Context()); err != nil {

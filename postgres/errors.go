@@ -13,11 +13,6 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// errHeld says that a flush waited too long for a row or a key of another transaction. It
-// is no kind of the seam's on purpose: a journal splits a batch that failed so, which
-// sets the neighbours free.
-var errHeld = errors.New("another transaction holds a row or a name that this one needs, and did not end in time")
-
 // wrap gives an error its kind. A context that ended speaks for itself.
 func (s *Store) wrap(ctx context.Context, what string, err error) error {
 	if err == nil {
@@ -30,7 +25,7 @@ func (s *Store) wrap(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("postgres: %s: %w", what, store.ErrClosed)
 	}
 	if hasState(err, "42P05") {
-		return fmt.Errorf("postgres: %s: %w: a pooler in transaction mode seems to stand between; add default_query_exec_mode=cache_describe to the URL", what, err)
+		return fmt.Errorf("postgres: %s: %w: %w: a pooler in transaction mode seems to stand between; add default_query_exec_mode=cache_describe to the URL", what, store.ErrRejected, err)
 	}
 	if kind := kindOf(err); kind != nil {
 		return fmt.Errorf("postgres: %s: %w: %w", what, kind, err)
@@ -38,10 +33,10 @@ func (s *Store) wrap(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
 
-// kindOf answers which of the seam's kinds an error of pgx or the server is, nil if it
-// is final.
+// kindOf returns which of the seam's kinds an error of pgx or the server is, nil if it
+// has one already.
 func kindOf(err error) error {
-	for _, known := range []error{store.ErrUnavailable, store.ErrBadData, store.ErrSchema, store.ErrClosed} {
+	for _, known := range []error{store.ErrUnavailable, store.ErrBadData, store.ErrRejected, store.ErrLocked, store.ErrSchema, store.ErrClosed} {
 		if errors.Is(err, known) {
 			return nil // it has its kind
 		}
@@ -51,7 +46,11 @@ func kindOf(err error) error {
 		return store.ErrUnavailable
 	}
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	switch {
+	case !errors.As(err, &pg):
+	case pg.Code == "0A000" && !replanned(pg):
+		return store.ErrRejected
+	default:
 		return kindOfState(pg.Code)
 	}
 	var queued pgx.ErrPreprocessingBatch
@@ -64,36 +63,44 @@ func kindOf(err error) error {
 	return store.ErrUnavailable // the connection: reset, closed, cut off, timed out
 }
 
-// kindOfState sorts by SQLSTATE, see the manual's appendix A.
+// kindOfState sorts by SQLSTATE, see the manual's appendix A. Only what no other value could have
+// caused is the value's; what is not known here is rejected, which fails nothing.
 func kindOfState(code string) error {
 	switch code {
+	case "22001", "22003", "22007", "22008", // too long, out of range, no time, no interval
+		"22021", "22P02", "22P03", "22P05": // not in the encoding, not of the type, not in the other encoding
+		return store.ErrBadData
 	case "23505":
 		// Names and steps that exist are no error here; what is left is the same start
 		// replayed while its first copy, whose answer was lost, still commits.
 		return store.ErrUnavailable
+	case "55P03":
+		return store.ErrLocked
 	case "3D000", // a database that is just being restored
 		"25006",                   // read only: a standby that is just being promoted
 		"25P02", "25P03", "25P04", // the transaction was ended for us
 		"26000", "0A000": // a prepared statement went with its session, or its plan with the table
 		return store.ErrUnavailable
+	case "53200", "53400": // out of memory, or over a limit that is configured: perhaps by one statement
+		return store.ErrRejected
 	case "42P01", "42703", "42883", "42P10", "3F000":
 		return store.ErrSchema
 	}
 	if len(code) < 2 {
-		return nil
+		return store.ErrRejected
 	}
 	switch code[:2] {
 	case "08", // connection
 		"40", // serialization failure, deadlock, outcome unknown
-		"53", // disk full, out of memory, too many connections
-		"55", // a lock was not to be had
+		"53", // disk full, too many connections
+		"55", // an object that is not ready
 		"57", // shutdown, a timeout, a cancel
 		"58": // input and output
 		return store.ErrUnavailable
-	case "22", "23", "54": // a bad value, a constraint, too large for a row or an index
-		return store.ErrBadData
+	case "54": // too large for a row or an index, too complex
+		return store.ErrLimit
 	}
-	return nil
+	return store.ErrRejected
 }
 
 // broken reports whether the error is that of a connection rather than of a value.
@@ -107,6 +114,11 @@ func held(err error) bool { return hasState(err, "55P03") }
 
 // stale reports whether a prepared statement went with its session, or its plan with the table.
 func stale(err error) bool { return hasState(err, "26000", "0A000") }
+
+// replanned reports whether a plan went with its table. The message is in the language of lc_messages.
+func replanned(err *pgconn.PgError) bool {
+	return err.Routine == "RevalidateCachedQuery" || strings.Contains(err.Message, "cached plan")
+}
 
 // taken reports whether a key was there already.
 func taken(err error) bool { return hasState(err, "23505") }

@@ -26,17 +26,21 @@ func TestKindsOfErrors(t *testing.T) {
 		{&pgconn.PgError{Code: "08006"}, store.ErrUnavailable},
 		{&pgconn.PgError{Code: "53100"}, store.ErrUnavailable},
 		{&pgconn.PgError{Code: "53300"}, store.ErrUnavailable},
-		{&pgconn.PgError{Code: "55P03"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "55P03"}, store.ErrLocked},
 		{&pgconn.PgError{Code: "57014"}, store.ErrUnavailable},
 		{&pgconn.PgError{Code: "57P01"}, store.ErrUnavailable},
 		{&pgconn.PgError{Code: "25006"}, store.ErrUnavailable},
 		{&pgconn.PgError{Code: "23505"}, store.ErrUnavailable},
 		{&pgconn.PgError{Code: "22021"}, store.ErrBadData},
-		{&pgconn.PgError{Code: "23502"}, store.ErrBadData},
-		{&pgconn.PgError{Code: "54000"}, store.ErrBadData},
+		{&pgconn.PgError{Code: "23502"}, store.ErrRejected},
+		{&pgconn.PgError{Code: "54000"}, store.ErrRejected},
+		{&pgconn.PgError{Code: "53200"}, store.ErrRejected},
+		{&pgconn.PgError{Code: "22012"}, store.ErrRejected},
+		{&pgconn.PgError{Code: "P0001"}, store.ErrRejected},
+		{&pgconn.PgError{Code: "XX001"}, store.ErrRejected},
 		{&pgconn.PgError{Code: "42P01"}, store.ErrSchema},
 		{&pgconn.PgError{Code: "42703"}, store.ErrSchema},
-		{&pgconn.PgError{Code: "42501"}, nil},
+		{&pgconn.PgError{Code: "42501"}, store.ErrRejected},
 		{fmt.Errorf("failed to encode args[0]: no"), store.ErrBadData},
 		{errors.New("message body too large"), store.ErrBadData},
 		{io.ErrUnexpectedEOF, store.ErrUnavailable},
@@ -47,7 +51,7 @@ func TestKindsOfErrors(t *testing.T) {
 		if !errors.Is(got, c.err) {
 			t.Errorf("%v lost what is beneath", got)
 		}
-		for _, kind := range []error{store.ErrUnavailable, store.ErrBadData, store.ErrSchema, store.ErrClosed} {
+		for _, kind := range []error{store.ErrUnavailable, store.ErrBadData, store.ErrRejected, store.ErrLocked, store.ErrSchema, store.ErrClosed} {
 			if errors.Is(got, kind) != (kind == c.want) {
 				t.Errorf("%v: want %v", got, c.want)
 			}

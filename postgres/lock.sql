@@ -6,16 +6,12 @@
 -- batches cannot deadlock. NO KEY: a lock that keeps off updates is enough.
 --
 -- A user's transaction may hold one of them, and for long: whoever waits here keeps a
--- whole batch waiting, so patience is short, up to the end of this transaction; but not
--- ($3) in a user's own, whose patience is the user's.
+-- whole batch waiting, so patience is short (session.sql); in a user's own transaction it is
+-- the user's.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
-WITH patience AS MATERIALIZED (
-    SELECT pg_catalog.set_config('lock_timeout', CASE WHEN $3::boolean THEN '100ms' ELSE pg_catalog.current_setting('lock_timeout') END, true)
-)
 SELECT pg_catalog.count(*)
-FROM patience
-CROSS JOIN unnest($1::smallint[], $2::pg_catalog.uuid[]) AS item(shard, id)
+FROM unnest($1::smallint[], $2::pg_catalog.uuid[]) AS item(shard, id)
 CROSS JOIN LATERAL (
     SELECT FROM durable.run AS r
     WHERE r.shard OPERATOR(pg_catalog.=) item.shard AND r.id OPERATOR(pg_catalog.=) item.id

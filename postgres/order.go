@@ -13,8 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// orderTries is how often an order is tried that the database undoes, or that finds a row
-// held by a transaction of a user's.
+// orderTries is how often an order is tried that the database undoes.
 const orderTries = 10
 
 // Order implements store.Store.
@@ -142,6 +141,11 @@ func (s *Store) within(ctx context.Context, what string, work func(asker) error)
 		if err := ask(what, s.queueSettings, func(res results) error { return tally(res, 1, nil) }); err != nil {
 			return err
 		}
+	}
+	err = ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.lockWait, orderly) },
+		func(res results) error { return tally(res, 1, nil) })
+	if err != nil {
+		return err
 	}
 	if err := work(ask); err != nil {
 		return err

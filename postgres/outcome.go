@@ -252,5 +252,5 @@ func overruled(w *store.RunWrite, row *store.Run) bool {
 		return false
 	}
 	return row.Status == store.Pending && row.Control&store.CancelAsked != 0 ||
-		row.Status == store.Paused && row.Control&store.PausedAnyhow != 0
+		row.Status == store.Paused && (row.Control&store.PausedAnyhow != 0 || w.Held)
 }

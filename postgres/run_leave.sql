@@ -24,7 +24,9 @@ WITH ended AS (
                        WHEN item.status = 3 AND r.woken THEN item.at
                        ELSE item.wake_at END,
         reason = CASE WHEN item.status < 5 AND r.control & 4 = 0 AND r.control & 3 <> 0
-                      THEN coalesce(r.reason, item.reason) ELSE item.reason END,
+                      THEN coalesce(r.reason, item.reason)
+                      WHEN item.status = 1 OR (item.status < 5 AND r.control & 4 <> 0)
+                      THEN coalesce(item.reason, r.reason) ELSE item.reason END,
         control = CASE WHEN item.status = 4 AND r.control = 0 THEN 1 ELSE r.control END,
         paused_at = CASE WHEN item.status = 4 AND r.control = 0 THEN item.at ELSE r.paused_at END,
         owner = NULL, woken = false, ended_at = item.ended_at,

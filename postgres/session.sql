@@ -35,7 +35,7 @@ FROM (VALUES
     ('default_transaction_read_only', 'off'),
     ('default_transaction_deferrable', 'off'),
     ('statement_timeout', '30s'),
-    ('lock_timeout', '1s'),
+    ('lock_timeout', '100ms'), -- a flush keeps others waiting; what may wait longer says so by lock_wait.sql
     ('idle_in_transaction_session_timeout', '60s'),
     ('idle_session_timeout', '0'),
     ('transaction_timeout', '0'),

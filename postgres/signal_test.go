@@ -262,7 +262,7 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 	mark := done(run.ID, "child", at)
 	mark.Step.Kind = store.KindChild
 	both := &store.Batch{Receives: []*store.Receive{waits}, Signals: []*store.Signal{neighbour}}
-	if err := s.Commit(t.Context(), both); !errors.Is(err, errHeld) || errors.Is(err, store.ErrUnavailable) {
+	if err := s.Commit(t.Context(), both); !errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("both: the error is %v", err)
 	}
 	child, third := childOf(run.ID, "child", at), signal(run.ID, "go", "3", at)

@@ -25,7 +25,7 @@ type statements struct {
 	lock, start, startMade, startAny, runByName, parentState             string
 	stepInsert, stepInsertOne, stepInsertAgain, stepUpdate, stepState    string
 	receive, signal, signalState                                         string
-	runFinish, runLeave, runState, wake, notify                          string
+	runFinish, runLeave, runHold, runState, wake, notify, lockWait       string
 	treeLock, freeze, orderApply                                         string
 	claim, historyClaimed, next, inFlight                                string
 	workerBeat, lease, leaseLost                                         string
@@ -75,6 +75,8 @@ func load(schema string) statements {
 		stepState:          text("step_state.sql"),
 		runFinish:          text("run_finish.sql"),
 		runLeave:           text("run_leave.sql"),
+		runHold:            text("run_hold.sql"),
+		lockWait:           text("lock_wait.sql"),
 		runState:           text("run_state.sql"),
 		notify:             text("notify.sql"),
 		claim:              text("claim.sql"),

@@ -74,6 +74,7 @@ func TestBothInsertsAreOne(t *testing.T) {
 // the indexes that they may use.
 var plans = map[string][]string{
 	"lock.sql":              {"run_pkey"},
+	"run_hold.sql":          {"run_pkey", "step_pkey"},
 	"start.sql":             nil,
 	"start_made.sql":        nil,
 	"start_any.sql":         {"run_pkey"},
@@ -215,7 +216,7 @@ func TestTablesDistribute(t *testing.T) {
 		name string
 		args []any
 	}{
-		{"lock.sql", append(lockColumns([]uuid.UUID{run.ID}), true)},
+		{"lock.sql", lockColumns([]uuid.UUID{run.ID})},
 		{"start.sql", startColumns([]*store.Start{{Run: pending(at)}})},
 		{"start_made.sql", startColumns([]*store.Start{{Run: pending(at)}})},
 		{"start_any.sql", startAnyColumns(child, []tagging{{child[0].Run.ID, &tag}})},
@@ -247,6 +248,7 @@ func TestTablesDistribute(t *testing.T) {
 		{"run_state.sql", runKeys(end)},
 		{"run_finish.sql", finishColumns(end)},
 		{"run_leave.sql", append(leaveColumns(end), "channel")},
+		{"run_hold.sql", append(key, epochAt(1).Number(), instant(at), "reason", int32(3), nil)},
 		{"get.sql", []any{
 			int2s{1, func(int) int16 { return store.ShardOf(run.ID) }},
 			ids([]uuid.UUID{run.ID}),

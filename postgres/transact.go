@@ -91,7 +91,7 @@ func transact(ctx context.Context, s durable.Store, w *store.StepWrite, work fun
 			its = err != nil
 			return err
 		}, before)
-		if err == nil || its || !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+		if err == nil || its || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) || ctx.Err() != nil {
 			return err
 		}
 		if recurs(err) {
@@ -136,8 +136,8 @@ func passes(err *pgconn.PgError) bool {
 	case "23505", aborted:
 		return false
 	case "0A000": // a plan that went with its table; other things are never supported
-		return err.Routine == "RevalidateCachedQuery" || strings.Contains(err.Message, "cached plan") // the message is in the language of lc_messages
-	case "55P03":
+		return replanned(err)
+	case "55P03", "53200", "53400":
 		return true
 	}
 	return kindOfState(err.Code) == store.ErrUnavailable && !strings.HasPrefix(err.Code, "55")
@@ -202,7 +202,7 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 		return nil
 	}
 	err = tx.Commit(ctx)
-	if taken(err) { // a deferred constraint of the user's
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && !passes(pg) { // a deferred constraint or trigger of the user's
 		return fmt.Errorf("postgres: commit: %w: %w", store.ErrBadData, err)
 	}
 	return s.wrap(ctx, "commit", err)

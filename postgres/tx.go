@@ -48,7 +48,7 @@ func (s *Store) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) e
 	if len(starts) == 0 {
 		return nil
 	}
-	w := &sorted{met: true, users: true} // an error would end the caller's transaction
+	w := &sorted{met: true} // an error would end the caller's transaction
 	w.fill(&store.Batch{Starts: starts})
 	ask := s.inUsers(ctx, tx)
 	var took counts
@@ -84,7 +84,7 @@ func (s *Store) signalIn(ctx context.Context, tx pgx.Tx, ref store.Ref, signal *
 		return nil
 	}
 	signal.Run = runs[0].ID
-	w := &sorted{users: true}
+	w := &sorted{}
 	w.fill(&store.Batch{Signals: []*store.Signal{signal}})
 	var took counts
 	err = s.writing(ask)("signal", func(batch *pgx.Batch) { s.queue(batch, w) },

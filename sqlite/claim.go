@@ -171,7 +171,7 @@ func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 	case lost && q.MaxCrashes > 0 && crashes >= int64(q.MaxCrashes):
 		err = pauseClaimed(x, q, &run, progress)
 	default:
-		err = takeClaimed(x, q, &run, progress)
+		err = takeClaimed(x, q, &run, progress, lost)
 	}
 	if err == nil && lost {
 		err = writeEvent(x, id, store.EventLeaseLost, q.Now)
@@ -190,15 +190,18 @@ func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 }
 
 // takeClaimed gives the run to the worker.
-func takeClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64) error {
+func takeClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64, lost bool) error {
 	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, stored(q.LeaseUntil)
 	run.Epoch = run.Epoch.Next(q.Nonce)
-	run.Reason = ""
+	keep := run.Crashes > 1 || !lost && run.Crashes > 0 // why it was held: nothing new was recorded since
+	if !keep {
+		run.Reason = ""
+	}
 	if run.StartedAt.IsZero() {
 		run.StartedAt = stored(q.Now)
 	}
 	n, err := x.exec(
-		qClaimTake, int64(q.Nonce), key(q.Worker), micros(q.LeaseUntil), micros(q.Now), int64(run.Crashes), progress,
+		qClaimTake, int64(q.Nonce), key(q.Worker), micros(q.LeaseUntil), micros(q.Now), flag(keep), int64(run.Crashes), progress,
 		shardOf(run.ID), key(run.ID), micros(q.Now),
 	)
 	return changed("claiming run", run.ID, n, err)

@@ -186,13 +186,13 @@ func TestBytesAreKept(t *testing.T) {
 
 // A step without a start time breaks a constraint; its neighbours are not written
 // either, and the writer stays usable.
-func TestBadDataUndoesTheBatch(t *testing.T) {
+func TestRejectedRowUndoesTheBatch(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
 	bad := newStep(run, "bad")
 	bad.Step.StartedAt = time.Time{}
 	err := s.Commit(t.Context(), &store.Batch{Steps: []*store.StepWrite{newStep(run, "a"), bad, newStep(run, "c")}})
-	if !errors.Is(err, store.ErrBadData) {
+	if !errors.Is(err, store.ErrRejected) {
 		t.Fatal(err)
 	}
 	if history, err := s.History(t.Context(), run); err != nil || len(history) > 0 {

@@ -74,7 +74,7 @@ func (s *Store) wrap(what string, err error) error {
 		return err
 	case s.closed.Load():
 		return fmt.Errorf("sqlite: %s: %w", what, store.ErrClosed)
-	case errors.Is(err, store.ErrBadData):
+	case errors.Is(err, store.ErrBadData), errors.Is(err, store.ErrRejected):
 		return fmt.Errorf("sqlite: %s: %w", what, err)
 	}
 	return classify(s.path, what, err)
@@ -95,20 +95,23 @@ func classify(path, what string, err error) error {
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL,
 		sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_ABORT:
 		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrUnavailable, err)
-	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
+	case sqlite3.SQLITE_TOOBIG: // constraints say nothing of a value: no value that gets here can break one of ours
 		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrBadData, err)
 	case sqlite3.SQLITE_READONLY:
 		if c == sqlite3.SQLITE_READONLY_DBMOVED {
-			return fmt.Errorf("sqlite: %s: the file %q was moved or deleted while it was open: put it back and restart this process: %w", what, path, err)
+			return fmt.Errorf("sqlite: %s: the file %q was moved or deleted while it was open: put it back and restart this process: %w: %w", what, path, store.ErrRejected, err)
 		}
-		return fmt.Errorf("sqlite: %s: the file %q cannot be written: give this process write permission on the file and on its folder: %w", what, path, err)
+		return fmt.Errorf("sqlite: %s: the file %q cannot be written: give this process write permission on the file and on its folder: %w: %w", what, path, store.ErrRejected, err)
 	case sqlite3.SQLITE_NOTADB:
-		return fmt.Errorf("sqlite: %s: the file %q is not an SQLite database: name another file: %w", what, path, err)
+		return fmt.Errorf("sqlite: %s: the file %q is not an SQLite database: name another file: %w: %w", what, path, store.ErrRejected, err)
 	case sqlite3.SQLITE_CORRUPT:
-		return fmt.Errorf("sqlite: %s: the file %q is damaged: stop every process that uses it and restore a backup, or try the .recover command of the sqlite3 shell: %w", what, path, err)
+		return fmt.Errorf("sqlite: %s: the file %q is damaged: stop every process that uses it and restore a backup, or try the .recover command of the sqlite3 shell: %w: %w", what, path, store.ErrRejected, err)
 	}
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrUnavailable, err)
 	}
-	return fmt.Errorf("sqlite: %s: %w", what, err)
+	if text := err.Error(); code(err) != 0 && (strings.Contains(text, "no such table") || strings.Contains(text, "no such column")) {
+		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrSchema, err)
+	}
+	return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrRejected, err)
 }

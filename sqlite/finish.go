@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,6 +11,9 @@ import (
 
 func writeRun(x *writing, w *store.RunWrite) error {
 	w.Outcome, w.State = store.Written, store.RunState{}
+	if w.Held {
+		return holdRun(x, w)
+	}
 	asked, woken := anyBits, noBits
 	switch w.Status {
 	case store.Completed, store.Failed:
@@ -37,7 +41,7 @@ func writeRun(x *writing, w *store.RunWrite) error {
 // finish ends the ownership, unless one of the bits is set on the run, or woken is.
 func finish(x session, w *store.RunWrite, asked, woken int64) (int64, error) {
 	return x.exec(
-		qRunFinish, int64(w.Status), blob(w.Output), blob(w.Error), textOrNull(w.Reason), textOrNull(w.Trace),
+		qRunFinish, int64(w.Status), blob(w.Output), blob(w.Error), textOrNull(w.Reason), int64(w.Status), textOrNull(w.Trace),
 		micros(w.WakeAt), micros(w.EndedAt), shardOf(w.ID), key(w.ID), w.Epoch.Number(), asked, woken,
 	)
 }
@@ -82,6 +86,55 @@ func settleRun(x *writing, w *store.RunWrite) error {
 	return finished(x, &now, now.Status)
 }
 
+// holdRun releases a run, or pauses it, since the database does not take what it has to write.
+func holdRun(x *writing, w *store.RunWrite) error {
+	row, ok, err := runByID(x, w.ID)
+	if err != nil {
+		return err
+	}
+	state := store.RunState{Found: ok, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
+	if !runsAt(state, w.Epoch) {
+		if !ok || !w.Made(&row.Run) && !overruled(w, &row.Run) {
+			w.Outcome, w.State = store.Fenced, state
+		}
+		return nil
+	}
+	status, control, reason := store.Pending, row.Control, w.Reason
+	crashes, progress := row.Crashes, row.progress
+	var wake, paused time.Time
+	if row.Control&store.PausedAnyhow != 0 {
+		status = store.Paused
+		if row.Reason != "" {
+			reason = row.Reason // of the pause
+		}
+	} else {
+		reached, err := terminalSteps(x, w.ID)
+		if err != nil {
+			return err
+		}
+		if reached > progress {
+			crashes = 0
+		}
+		crashes, progress = min(crashes, math.MaxInt16-1)+1, reached
+		wake = at(w).Add(store.HeldFor(crashes))
+		if w.MaxCrashes > 0 && int(crashes) >= w.MaxCrashes {
+			status, control, wake, paused = store.Paused, control|store.PausedItself, time.Time{}, at(w)
+			reason = store.HeldTooOften(reason, crashes)
+		}
+	}
+	n, err := x.exec(
+		qRunHold, int64(status), int64(control), micros(wake), reason, micros(paused),
+		int64(crashes), progress, textOrNull(w.Trace), shardOf(w.ID), key(w.ID), w.Epoch.Number(),
+	)
+	if err != nil || n != 1 {
+		return changed("holding run", w.ID, n, err)
+	}
+	w.State = store.RunState{Found: true, Status: status, Epoch: w.Epoch, Control: control}
+	now := *w
+	now.WakeAt = wake
+	return finished(x, &now, status)
+}
+
 // barred reports whether a run that is to be cancelled must not end so.
 func barred(w *store.RunWrite, asked store.Bits) bool {
 	return asked&store.CancelAsked != 0 && (w.Status == store.Completed || w.Status == store.Failed)
@@ -94,7 +147,7 @@ func overruled(w *store.RunWrite, row *store.Run) bool {
 		return false
 	}
 	return row.Status == store.Pending && row.Control&store.CancelAsked != 0 ||
-		row.Status == store.Paused && row.Control&store.PausedAnyhow != 0
+		row.Status == store.Paused && (row.Control&store.PausedAnyhow != 0 || w.Held)
 }
 
 // finished does what else the end of an ownership means.

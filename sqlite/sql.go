@@ -33,6 +33,7 @@ const (
 	qRunInsertChild
 	qRunFinish
 	qRunSetAside
+	qRunHold
 	qRunWake
 	qRunByID
 	qRunByName
@@ -110,6 +111,7 @@ func fileOf(q query) string {
 		qRunInsertChild:   "run_insert_child.sql",
 		qRunFinish:        "run_finish.sql",
 		qRunSetAside:      "run_set_aside.sql",
+		qRunHold:          "run_hold.sql",
 		qRunWake:          "run_wake.sql",
 		qRunByID:          "run_by_id.sql",
 		qRunByName:        "run_by_name.sql",

@@ -267,23 +267,39 @@ func (t *task) goexit() *Failure {
 	}
 }
 
-// transact runs an attempt that commits its own checkpoint.
-func (t *task) transact(ctx context.Context) tried {
-	w := t.row(store.StepCompleted, nil, nil)
+// transact runs an attempt that commits its own checkpoint. If the database does not take that,
+// the function is called again, for as long as other writes are retried.
+func (t *task) transact(ctx context.Context) (got tried) {
 	ctx, leave := t.entered(ctx)
 	defer leave()
-	own := true
-	value, f := t.spec.Transact(ctx, w, func(output []byte) {
-		w.Step.Output, own = t.sealing(output)
-		w.Step.EndedAt = t.r.e.clock.now()
+	err := t.r.e.patiently(ctx, t.r.hard.Done(), func() error {
+		w := t.row(store.StepCompleted, nil, nil)
+		own := true
+		value, f := t.spec.Transact(ctx, w, func(output []byte) {
+			w.Step.Output, own = t.sealing(output)
+			w.Step.EndedAt = t.r.e.clock.now()
+		})
+		switch {
+		case f == nil:
+			if !own {
+				value = nil // it is decoded from the record
+			}
+			got = tried{sealed: w, out: Output{Bytes: w.Step.Output, Value: value}}
+		case f.Held == nil:
+			got = tried{failure: f}
+		default:
+			got = tried{failure: f}
+			return f.Held
+		}
+		return nil
 	})
-	if f != nil {
-		return tried{failure: f}
+	// When the run is to end, try says what that means. But the end of the attempt's time is not
+	// the function's fault.
+	if err != nil && t.s.work.Err() == nil && !errors.Is(err, store.ErrBadData) {
+		t.r.hold("commit step", t.name, got.failure.Held)
+		return tried{err: ErrSuspended}
 	}
-	if !own {
-		value = nil // it is decoded from the record
-	}
-	return tried{sealed: w, out: Output{Bytes: w.Step.Output, Value: value}}
+	return got
 }
 
 // verify asks what became of an attempt whose process died.

@@ -2,14 +2,15 @@ package engine
 
 import (
 	"encoding/json/v2"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
-	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
 // Child is a child run, as its parent's function holds it.
@@ -79,7 +80,11 @@ func (c *Child) start(q StartRequest) error {
 	}
 	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: 1, first: start.Run.CreatedAt}
 	step := t.row(store.StepStarted, out, nil)
-	err = unlocked(r.durable, func() (*store.Outcome, error) { return &start.Outcome, r.e.journal.Child(r.durable, start, step) })
+	err = r.e.persist(r.durable, r.hard.Done(), func() {
+		w.release(slots, 0) // others need not wait for them
+		slots, own = 0, false
+		disown(&start.Run)
+	}, func(j journal.Writer) (*store.Outcome, error) { return &start.Outcome, j.Child(r.durable, start, step) })
 	if !own || err != nil || start.Outcome != store.Written || step.Outcome != store.Written {
 		w.release(slots, 0)
 	}
@@ -89,9 +94,8 @@ func (c *Child) start(q StartRequest) error {
 		spans.answered(0, start, nil)
 	}
 	switch {
-	case unwritable(err):
-		r.logger().Error("a child could not be started; the run leaves this process", telemetry.KeyStep, Shown(c.name), telemetry.KeyError, err)
-		r.lose()
+	case err != nil && !errors.Is(err, store.ErrBadData):
+		r.unwritten("start child", c.name, err)
 		return ErrSuspended
 	case err != nil:
 		return fmt.Errorf("start child %q of run %q: %w", Shown(c.name), r.row.Name, err)
@@ -165,11 +169,14 @@ func (c *Child) ended() (*store.Run, error) {
 	if c.here {
 		return nil, nil
 	}
-	rows, err := c.s.r.e.store.Get(c.s.ctx, []store.Ref{{Text: c.id.String()}})
+	var rows []*store.Run
+	err := c.s.r.e.patiently(c.s.ctx, nil, func() (err error) {
+		rows, err = c.s.r.e.store.Get(c.s.ctx, []store.Ref{{Text: c.id.String()}})
+		return err
+	})
 	switch {
 	case err != nil && c.s.left() == nil:
-		c.s.r.logger().Error("a child could not be looked for; the run leaves this process", telemetry.KeyStep, Shown(c.name), telemetry.KeyError, err)
-		c.s.r.lose()
+		c.s.r.unwritten("look for child", c.name, err)
 		return nil, err
 	case err != nil:
 		return nil, err

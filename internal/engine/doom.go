@@ -136,9 +136,8 @@ func (r *run) closeChildren() bool {
 		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.ID), Now: r.e.clock.now(),
 		Reason: reason, Error: CancelFailure(reason, "").Encode(),
 	}
-	if err := r.e.store.Order(r.durable, o); err != nil {
-		r.logger().Error("the children of a run that ends could not be cancelled; another execution will come to it again", telemetry.KeyError, err)
-		r.lose()
+	if err := r.e.patiently(r.durable, r.hard.Done(), func() error { return r.e.store.Order(r.durable, o) }); err != nil {
+		r.unwritten("cancel the children of the run, which ends", "", err)
 		return false
 	}
 	r.e.reportCancel(o)

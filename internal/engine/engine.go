@@ -154,7 +154,16 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 			local = append(local, s)
 		}
 	}
-	if err := e.journal.Start(ctx, starts); err != nil {
+	outcome := store.Written // a name that is held is an error
+	err := e.persist(ctx, nil, func() {
+		w.release(slots, 0) // others need not wait for them
+		slots = 0
+		for _, s := range local {
+			disown(&s.Run)
+		}
+		local = nil
+	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.Start(ctx, starts) })
+	if err != nil {
 		w.release(slots, 0)
 		spans.Refused(err)
 		return nil, err

@@ -17,7 +17,6 @@ var (
 	ErrInvalidName   = errors.New("durable: invalid name")
 	ErrInvalidToken  = errors.New("durable: invalid token")
 	ErrNestedStep    = errors.New("durable: a step was called inside a step")
-	ErrStepLocked    = errors.New("durable: the step is locked by another transaction")
 	ErrCancelled     = errors.New("durable: cancelled")
 	ErrTimeout       = errors.New("durable: timed out")
 	ErrRunning       = errors.New("durable: the engine is already running: call Run once, or make a second engine")
@@ -29,6 +28,7 @@ var (
 	ErrLeaseLost = errors.New("durable: the run's lease was lost")
 	ErrParked    = errors.New("durable: the run waits and has left memory")
 	ErrPaused    = errors.New("durable: the run is paused")
+	ErrHeld      = errors.New("durable: the run is held, since the database does not take what it records")
 	errEnded     = errors.New("durable: the workflow function has returned")
 )
 

@@ -34,7 +34,8 @@ type Failure struct {
 	Stack     string   `json:"stack,omitempty"` // of a panic
 	Permanent bool     `json:"permanent,omitzero"`
 
-	Suspended bool `json:"-"` // it is ErrSuspended, which a step's function met in a call of its run
+	Suspended bool  `json:"-"` // it is ErrSuspended, which a step's function met in a call of its run
+	Held      error `json:"-"` // of a transaction whose function did not fail: why the database did not take it
 
 	// Of a child that did not complete.
 	Run      string `json:"run,omitempty"` // its UUID

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -51,8 +52,11 @@ func (e *Engine) Order(ctx context.Context, o *store.Order) error {
 	if o.Verb == store.VerbCancel && o.Error == nil {
 		o.Error = CancelFailure(o.Reason, o.Actor).Encode()
 	}
-	if err := e.store.Order(ctx, o); err != nil {
-		return err
+	if err := e.patiently(ctx, nil, func() error { return e.store.Order(ctx, o) }); err != nil {
+		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) {
+			return err
+		}
+		return &WriteError{MayHaveCommitted: !MayPass(err), Err: err}
 	}
 	e.reportCancel(o)
 	if w := e.worker(); w != nil {

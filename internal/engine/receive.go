@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -113,11 +115,10 @@ func (w *receiving) look() (*store.Step, error) {
 			return nil, err
 		}
 	}
-	err := unlocked(r.durable, func() (*store.Outcome, error) { return &rec.Outcome, r.e.journal.Receive(r.durable, rec) })
+	err := r.e.persist(r.durable, r.hard.Done(), nil, func(j journal.Writer) (*store.Outcome, error) { return &rec.Outcome, j.Receive(r.durable, rec) })
 	switch {
-	case unwritable(err):
-		r.logger().Error("a receive could not be recorded; the run leaves this process", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
-		r.lose()
+	case err != nil && !errors.Is(err, store.ErrBadData):
+		r.unwritten("record receive", w.name, err)
 		return nil, ErrSuspended
 	case err != nil:
 		return nil, fmt.Errorf("receive %q in run %q: %w", Shown(w.name), r.row.Name, err)
@@ -175,8 +176,7 @@ func (w *receiving) answer(recorded *store.Step) (Result, error) {
 		}
 		o := &store.Order{Verb: store.VerbCancel, Runs: ids(w.r.row.ID), Reason: res.Failure.Message + " for " + Shown(w.name), Actor: "durable"}
 		if err := w.r.e.Order(w.r.durable, o); err != nil {
-			w.r.logger().Error("a run whose wait is over could not be cancelled; another execution will come to it again", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
-			w.r.lose()
+			w.r.unwritten("cancel the run, whose time to wait is over, at", w.name, err)
 		} else {
 			w.r.doom(cancelled())
 		}

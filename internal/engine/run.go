@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -74,6 +74,7 @@ type suspension struct {
 	cause  error
 	status store.Status
 	wakeAt time.Time
+	reason string // of ErrHeld
 }
 
 func newRun(w *worker, row store.Run, history []store.Step) *run {
@@ -242,12 +243,16 @@ func (r *run) finish(status store.Status, output []byte, failure *Failure) (aske
 	if failure != nil {
 		w.Output, w.Error = nil, failure.Encode()
 	}
-	err := unlocked(r.durable, func() (*store.Outcome, error) { return &w.Outcome, r.e.journal.Run(r.durable, w) })
+	err := r.e.persist(r.durable, r.hard.Done(), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Run(r.durable, w) })
 	if errors.Is(err, store.ErrBadData) && failure == nil {
 		return r.finish(store.Failed, nil, &Failure{Message: fmt.Sprintf("the database refused the workflow's output: %v", err), Codes: []string{CodeRefused}})
 	}
 	outcome := outcomes[status]
 	switch {
+	case err != nil && !unwritable(err):
+		r.ending.Store(false)
+		r.hold("write the end of the run", "", err)
+		return 0
 	case err != nil:
 		r.logger().Error("a run's result could not be written; another execution will come to it again", telemetry.KeyError, err)
 		outcome = telemetry.OutcomeLost
@@ -275,21 +280,6 @@ var outcomes = map[store.Status]string{
 	store.Completed: telemetry.OutcomeCompleted, store.Failed: telemetry.OutcomeFailed, store.Cancelled: telemetry.OutcomeCancelled,
 }
 
-// unlocked writes until no row is in the way that another transaction holds: one of a
-// user's that signals the run, say. It is not the journal that waits, since others would
-// wait with it.
-func unlocked(ctx context.Context, write func() (*store.Outcome, error)) error {
-	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		outcome, err := write()
-		if err != nil || *outcome != store.Locked { // after an error the journal may have the write still
-			return err
-		}
-		if !pause(ctx, wait/2+rand.N(wait)) {
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // part writes what a suspension asks for. If that fails, the lease expires by itself.
 func (r *run) part(ctx context.Context, s *suspension) {
 	outcome := telemetry.OutcomeReleased
@@ -298,21 +288,25 @@ func (r *run) part(ctx context.Context, s *suspension) {
 		outcome = telemetry.OutcomeLost
 	case s.cause == ErrPaused:
 		outcome = telemetry.OutcomePaused
+	case s.cause == ErrHeld:
+		outcome = telemetry.OutcomeHeld
 	case s.status == store.Waiting:
 		outcome = telemetry.OutcomeParked
 	}
 	var w *store.RunWrite
 	away, early := r.hasty(s) // once, however often the row is held by others
-	err := unlocked(ctx, func() (*store.Outcome, error) {
+	err := r.e.persist(ctx, nil, nil, func(j journal.Writer) (*store.Outcome, error) {
 		r.w.hearing.RLock()
 		defer r.w.hearing.RUnlock()
 		w = r.parting(s, away, early)
-		return &w.Outcome, r.e.journal.Run(ctx, w)
+		return &w.Outcome, j.Run(ctx, w)
 	})
 	if err != nil {
-		r.logger().Warn("a lease could not be given back; it expires by itself", telemetry.KeyError, err)
+		r.logger().Warn("a lease could not be given back; it expires by itself", telemetry.KeyReason, s.reason, telemetry.KeyError, err)
 	} else if w.Outcome == store.Fenced {
 		outcome = telemetry.OutcomeLost
+	} else if w.Held {
+		r.released(s, w)
 	}
 	r.report(outcome, "", 0)
 	if s.status == store.Waiting {
@@ -328,6 +322,8 @@ func (r *run) parting(s *suspension, away time.Duration, early bool) *store.RunW
 		w.WakeAt = now.Add(away)
 	}
 	switch limit := r.row.Deadline; {
+	case s.cause == ErrHeld:
+		w.Held, w.Reason, w.MaxCrashes = true, s.reason, r.e.cfg.MaxCrashes
 	case s.status == store.Pending:
 		w.WakeAt = now
 	case s.status == store.Waiting && r.stirred.Load():

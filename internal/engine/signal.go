@@ -3,12 +3,14 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -21,13 +23,22 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return err
 	}
-	row, err := e.Get(ctx, ref)
-	if err != nil {
+	var row *store.Run
+	err := e.patiently(ctx, nil, func() (err error) {
+		if row, err = e.Get(ctx, ref); errors.Is(err, ErrNotFound) {
+			return nil
+		}
 		return err
+	})
+	switch {
+	case err != nil:
+		return &WriteError{Err: err}
+	case row == nil:
+		return notFound(ref)
 	}
 	s.Run = row.ID
 	e.Stamp(s)
-	err = unlocked(ctx, func() (*store.Outcome, error) { return &s.Outcome, e.journal.Signal(ctx, s) })
+	err = e.persist(ctx, nil, nil, func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.Signal(ctx, s) })
 	if err != nil {
 		return fmt.Errorf("signal run %q: %w", ref, err)
 	}

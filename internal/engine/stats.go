@@ -17,6 +17,8 @@ type Stats struct {
 	Parked   int64 // ... that left memory to wait
 	Released int64 // ... that were given back or set aside
 	Lost     int64 // ... whose end was no longer this process's to write
+	Held     int64 // ... that were released since the database did not take what they recorded
+	Retrying int64 // writes that have been retried alone for a second or more, now
 
 	Claims   int64 // looks for due runs that were answered
 	Claimed  int64 // runs that they took
@@ -28,6 +30,7 @@ type Stats struct {
 type counts struct {
 	entered, ended, parked, released, lost atomic.Int64
 	claims, claimed, renewals, leases      atomic.Int64
+	held, retrying                         atomic.Int64
 }
 
 // left counts an execution by how it left.
@@ -37,6 +40,8 @@ func (c *counts) left(outcome string) {
 		c.parked.Add(1)
 	case telemetry.OutcomeLost:
 		c.lost.Add(1)
+	case telemetry.OutcomeHeld:
+		c.held.Add(1)
 	case telemetry.OutcomeReleased, telemetry.OutcomePaused:
 		c.released.Add(1)
 	default:
@@ -51,6 +56,7 @@ func (e *Engine) Stats() Stats {
 		Journal: e.journal.Stats(),
 		Entered: c.entered.Load(), Ended: c.ended.Load(), Parked: c.parked.Load(), Released: c.released.Load(), Lost: c.lost.Load(),
 		Claims: c.claims.Load(), Claimed: c.claimed.Load(), Renewals: c.renewals.Load(), Leases: c.leases.Load(),
+		Held: c.held.Load(), Retrying: c.retrying.Load(),
 	}
 	if w := e.worker(); w != nil {
 		s.Active = w.active()

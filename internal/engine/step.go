@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -272,31 +272,27 @@ func (t *task) row(status store.StepStatus, output []byte, f *Failure) *store.St
 	return w
 }
 
-// write commits the row and answers what the step's outcome now is.
+// write commits the row and answers what the step's outcome now is. A result that has arrived
+// is offered even if the run is leaving: the fence decides.
 func (t *task) write(w *store.StepWrite) (Result, time.Time, error) {
-	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		// A result that has arrived is offered even if the run is leaving: the fence
-		// decides, and the journal's patience bounds the wait.
-		err := t.r.e.journal.Step(t.r.durable, w)
-		switch {
-		case errors.Is(err, store.ErrBadData) && w.Step.Status == store.StepCompleted:
-			return t.write(t.row(store.StepFailed, nil, &Failure{
-				Message: fmt.Sprintf("the database refused the output: %v", err), Codes: []string{CodeRefused}, Attempts: t.attempt, Permanent: true,
-			}))
-		case unwritable(err):
-			t.r.logger().Error("a checkpoint could not be written; the run leaves this process", telemetry.KeyStep, Shown(t.name), telemetry.KeyError, err)
-			t.r.lose()
-			return Result{}, time.Time{}, ErrSuspended
-		case err != nil:
-			return Result{}, time.Time{}, fmt.Errorf("write the checkpoint of step %q in run %q: %w", Shown(t.name), t.r.row.Name, err)
-		case w.Outcome != store.Locked:
-			return t.settled(w)
-		case !pause(t.r.hard, wait/2+rand.N(wait)):
-			return Result{}, time.Time{}, ErrSuspended
-		case t.r.e.clock.now().After(t.r.lease()):
-			return Result{}, time.Time{}, fmt.Errorf("%w: step %q in run %q: end the transaction that holds its row", ErrStepLocked, Shown(t.name), t.r.row.Name)
-		}
+	r := t.r
+	err := r.e.journal.Step(r.durable, w)
+	if err == nil && w.Outcome == store.Locked {
+		err = errRowLocked
 	}
+	if MayPass(err) {
+		err = r.e.persistAlone(r.durable, r.hard.Done(), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Step(r.durable, w) }, err)
+	}
+	switch {
+	case err == nil:
+		return t.settled(w)
+	case errors.Is(err, store.ErrBadData) && w.Step.Status == store.StepCompleted:
+		return t.write(t.row(store.StepFailed, nil, &Failure{
+			Message: fmt.Sprintf("the database refused the output: %v", err), Codes: []string{CodeRefused}, Attempts: t.attempt, Permanent: true,
+		}))
+	}
+	r.unwritten("write the checkpoint of step", t.name, err)
+	return Result{}, time.Time{}, ErrSuspended
 }
 
 // settled turns the answer to a committed write into the step's outcome.

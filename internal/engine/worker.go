@@ -184,6 +184,13 @@ func (w *worker) own(r *store.Run, now time.Time) {
 	r.StartedAt, r.WakeAt = now, now.Add(w.e.cfg.Lease)
 }
 
+// disown undoes own: any worker may take the run.
+func disown(r *store.Run) {
+	if r.Owner.Valid {
+		r.Status, r.Epoch, r.Owner, r.StartedAt, r.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, r.CreatedAt
+	}
+}
+
 // enter executes a run that this worker owns: in a slot that was acquired for it, or, ahead of
 // one, in the place that was taken for it.
 func (w *worker) enter(row store.Run, history []store.Step, late time.Duration, ahead bool) {

@@ -19,6 +19,8 @@ type Entry struct {
 	items   int
 	bytes   int
 	done    chan error // holds the one answer, so that nobody need wait for it
+
+	doubtful bool // a transaction with it may have been committed although it failed
 }
 
 // overhead is the rough size of a row beside its payloads.
@@ -78,55 +80,52 @@ func (e *Entry) records() (run uuid.UUID, ok bool) {
 	return uuid.UUID{}, false
 }
 
-// Start commits new runs, all of them in one transaction, and waits. The outcomes
-// are in the items. If ctx ends first, the starts may or may not become durable.
-func (j *Journal) Start(ctx context.Context, starts []*store.Start) error {
-	e := j.newEntry()
-	e.starts = starts
-	e.items = len(starts)
-	e.bytes = 0
-	for _, s := range starts {
-		e.bytes += overhead + len(s.Run.Input)
-	}
-	return j.await(ctx, e)
+// Writer commits what one caller writes, all of it in one transaction, and waits. The
+// outcomes are in the items. If ctx ends first, the items may or may not become durable, and
+// the caller must not touch them again. Every error but ErrClosed is a *WriteError.
+type Writer interface {
+	// Start commits new runs.
+	Start(ctx context.Context, starts []*store.Start) error
+	// Step commits one state of a step.
+	Step(ctx context.Context, w *store.StepWrite) error
+	// Child commits the start of a child together with its parent's step.
+	Child(ctx context.Context, s *store.Start, w *store.StepWrite) error
+	// Receive commits what a receive comes to.
+	Receive(ctx context.Context, r *store.Receive) error
+	// Signal commits a signal.
+	Signal(ctx context.Context, s *store.Signal) error
+	// Run commits the end of one ownership of a run.
+	Run(ctx context.Context, w *store.RunWrite) error
 }
 
-// Step commits one state of a step and waits for it.
+// Start implements Writer, as the following methods do: together with what others write.
+func (j *Journal) Start(ctx context.Context, starts []*store.Start) error {
+	return j.await(ctx, j.startEntry(starts))
+}
+
+// Step is described at Writer.
 func (j *Journal) Step(ctx context.Context, w *store.StepWrite) error {
 	return j.await(ctx, j.stepEntry(w))
 }
 
-// Child commits the start of a child together with its parent's step, and waits.
+// Child is described at Writer.
 func (j *Journal) Child(ctx context.Context, s *store.Start, w *store.StepWrite) error {
-	e := j.stepEntry(w)
-	e.starts = []*store.Start{s}
-	e.items++
-	e.bytes += overhead + len(s.Run.Input)
-	return j.await(ctx, e)
+	return j.await(ctx, j.childEntry(s, w))
 }
 
-// Receive commits what a receive comes to and waits for it.
+// Receive is described at Writer.
 func (j *Journal) Receive(ctx context.Context, r *store.Receive) error {
-	e := j.newEntry()
-	e.receive = r
-	e.bytes += len(r.Step.Output) + len(r.Step.Error)
-	return j.await(ctx, e)
+	return j.await(ctx, j.receiveEntry(r))
 }
 
-// Signal commits a signal and waits for it.
+// Signal is described at Writer.
 func (j *Journal) Signal(ctx context.Context, s *store.Signal) error {
-	e := j.newEntry()
-	e.signal = s
-	e.bytes += len(s.Payload)
-	return j.await(ctx, e)
+	return j.await(ctx, j.signalEntry(s))
 }
 
-// Run commits the end of one ownership of a run and waits for it.
+// Run is described at Writer.
 func (j *Journal) Run(ctx context.Context, w *store.RunWrite) error {
-	e := j.newEntry()
-	e.run = w
-	e.bytes += len(w.Output) + len(w.Error)
-	return j.await(ctx, e)
+	return j.await(ctx, j.runEntry(w))
 }
 
 // Mark appends a started marker without waiting. The caller must Settle it before it
@@ -153,10 +152,50 @@ func (j *Journal) Settle(e *Entry) (committed bool, err error) {
 	return err == nil, err
 }
 
+func (j *Journal) startEntry(starts []*store.Start) *Entry {
+	e := j.newEntry()
+	e.starts = starts
+	e.items = len(starts)
+	e.bytes = 0
+	for _, s := range starts {
+		e.bytes += overhead + len(s.Run.Input)
+	}
+	return e
+}
+
 func (j *Journal) stepEntry(w *store.StepWrite) *Entry {
 	e := j.newEntry()
 	e.step = w
 	e.bytes += len(w.Step.Output) + len(w.Step.Error)
+	return e
+}
+
+func (j *Journal) childEntry(s *store.Start, w *store.StepWrite) *Entry {
+	e := j.stepEntry(w)
+	e.starts = []*store.Start{s}
+	e.items++
+	e.bytes += overhead + len(s.Run.Input)
+	return e
+}
+
+func (j *Journal) receiveEntry(r *store.Receive) *Entry {
+	e := j.newEntry()
+	e.receive = r
+	e.bytes += len(r.Step.Output) + len(r.Step.Error)
+	return e
+}
+
+func (j *Journal) signalEntry(s *store.Signal) *Entry {
+	e := j.newEntry()
+	e.signal = s
+	e.bytes += len(s.Payload)
+	return e
+}
+
+func (j *Journal) runEntry(w *store.RunWrite) *Entry {
+	e := j.newEntry()
+	e.run = w
+	e.bytes += len(w.Output) + len(w.Error)
 	return e
 }
 
@@ -174,10 +213,12 @@ func (j *Journal) await(ctx context.Context, e *Entry) error {
 	}
 	select {
 	case err := <-e.done:
+		if err != nil {
+			err = written(err, e.doubtful)
+		}
 		j.reuse(e)
 		return err
 	case <-ctx.Done():
-		j.withdraw(e)
-		return context.Cause(ctx)
+		return &WriteError{MayHaveCommitted: !j.withdraw(e), Err: context.Cause(ctx)}
 	}
 }

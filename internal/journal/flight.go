@@ -58,10 +58,13 @@ func (j *Journal) enlist() *flight {
 func (j *Journal) leave(own *flight) {
 	own.taken = false
 	j.writers--
-	if j.closed && j.writers == 0 {
+	if j.closed && j.resting() {
 		close(j.idle)
 	}
 }
+
+// resting reports whether no transaction is under way. j.mu is held.
+func (j *Journal) resting() bool { return j.writers == 0 && len(j.loners) == 0 }
 
 // other is the flight of the other writer, if there is one. j.mu is held.
 func (j *Journal) other(own *flight) *flight {

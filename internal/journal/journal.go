@@ -20,8 +20,13 @@
 //   - The database is away, or undid the transaction: the same batch is replayed,
 //     with backoff. An answer lost after the commit is found by that replay, since
 //     stores answer Written for a row that is already as it was wanted.
-//   - A value was refused: the batch is bisected, so that one bad row never fails
-//     its neighbours; the row alone gets the error.
+//   - A value was refused, or the database rejected a statement: the batch is bisected, so
+//     that one bad row never fails its neighbours; the row alone gets the error.
+//   - A row or a name was locked by another transaction: what waits for no locks is flushed at
+//     once, and each other caller gets ErrLocked. It then writes by Alone, in transactions
+//     for which nobody else waits. See alone.go.
+//
+// The journal does not retry what was rejected or locked: the caller does, by Alone.
 //
 // The journal is the only caller of Store.Commit. It is not the history: that is
 // the record of one run, in the store.
@@ -81,10 +86,14 @@ type Journal struct {
 	alone  bool      // no second writer joins
 	free   sync.Pool // of entries
 
+	lone chan struct{} // bounds the transactions of Alone that are under way
+
 	mu      sync.Mutex
 	pending []*Entry
 	writers int
 	flights [2]flight
+	apart   map[string]int // what entries that are written alone wait for, and how many of them
+	loners  []*flight      // of transactions of Alone that are under way
 	closed  bool
 	idle    chan struct{} // closed when the last writer leaves after Close
 	back    float64       // the part of the callers answered by a flush that were back for the next, lately
@@ -103,6 +112,7 @@ func New(commit Commit, observe func(Flush), patience time.Duration) *Journal {
 	return &Journal{
 		commit: commit, observe: observe, patience: patience,
 		ctx: ctx, cancel: cancel, idle: make(chan struct{}),
+		lone: make(chan struct{}, lonely), apart: make(map[string]int),
 	}
 }
 
@@ -124,6 +134,11 @@ func (j *Journal) append(e *Entry, offers bool) (own *flight, err error) {
 	if j.closed {
 		j.mu.Unlock()
 		return nil, ErrClosed
+	}
+	if len(j.apart) > 0 && j.stuck(e) {
+		j.mu.Unlock()
+		e.done <- errApart
+		return nil, nil
 	}
 	j.pending = append(j.pending, e)
 	first := j.writers == 0
@@ -162,7 +177,7 @@ func (j *Journal) write(own *flight, answered int) {
 		if len(entries) == 0 {
 			return
 		}
-		j.flush(entries, &batch)
+		j.flush(entries, &batch, false)
 		answered = len(entries)
 		clear(entries)
 	}
@@ -177,7 +192,7 @@ func (j *Journal) writeOnce(own *flight) {
 	if len(entries) == 0 {
 		return // a second writer has taken all, and this one is signed off
 	}
-	j.flush(entries, &batch)
+	j.flush(entries, &batch, false)
 	j.mu.Lock()
 	own.land()
 	more := len(j.pending) > 0
@@ -248,7 +263,7 @@ func (j *Journal) take(entries []*Entry, own *flight) []*Entry {
 			rest = append(rest, j.pending[i:]...)
 			break
 		}
-		if other.bars(e) {
+		if other.bars(e) || len(j.loners) > 0 && j.lonersBar(e) {
 			rest = append(rest, e)
 			continue
 		}
@@ -265,10 +280,10 @@ func (j *Journal) take(entries []*Entry, own *flight) []*Entry {
 	return entries
 }
 
-// flush commits the entries and answers each of them.
-func (j *Journal) flush(entries []*Entry, batch *store.Batch) {
+// flush commits the entries and answers each of them. With brief, locks are hardly waited for.
+func (j *Journal) flush(entries []*Entry, batch *store.Batch, brief bool) {
 	batch.Starts, batch.Steps, batch.Runs = batch.Starts[:0], batch.Steps[:0], batch.Runs[:0]
-	batch.Receives, batch.Signals = batch.Receives[:0], batch.Signals[:0]
+	batch.Receives, batch.Signals, batch.Brief = batch.Receives[:0], batch.Signals[:0], brief
 	bytes := 0
 	for _, e := range entries {
 		e.join(batch)
@@ -279,15 +294,28 @@ func (j *Journal) flush(entries []*Entry, batch *store.Batch) {
 	took := time.Since(began)
 	j.counters.flushed(batch.Len(), bytes, took, retries, err)
 	j.observe(Flush{Items: batch.Len(), Bytes: bytes, Took: took, Retries: retries})
-	if err != nil && len(entries) > 1 && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrClosed) {
-		half := len(entries) / 2
-		j.flush(entries[:half], batch)
-		j.flush(entries[half:], batch)
+	if err == nil || len(entries) == 1 || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
+		for _, e := range entries {
+			e.doubtful = e.doubtful || retries > 0
+			e.done <- err
+		}
 		return
 	}
 	for _, e := range entries {
-		e.done <- err
+		e.doubtful = e.doubtful || retries > 0
 	}
+	if errors.Is(err, store.ErrLocked) {
+		brief = true
+		if free := j.dismiss(entries, err); free < len(entries) {
+			if free > 0 {
+				j.flush(entries[:free], batch, brief)
+			}
+			return
+		}
+	}
+	half := len(entries) / 2
+	j.flush(entries[:half], batch, brief)
+	j.flush(entries[half:], batch, brief)
 }
 
 // persist commits the batch, replaying it while the database is away.
@@ -295,15 +323,8 @@ func (j *Journal) persist(batch *store.Batch) (retries int, err error) {
 	var until time.Time
 	wait := firstRetry
 	for {
-		ctx, cancel := context.WithTimeout(j.ctx, flushTimeout)
-		err = j.commit(ctx, batch)
-		late := ctx.Err() != nil && j.ctx.Err() == nil
-		cancel()
-		if err == nil {
+		if err = j.once(j.ctx, batch); err == nil {
 			return retries, nil
-		}
-		if late {
-			err = errors.Join(store.ErrUnavailable, err)
 		}
 		if !errors.Is(err, store.ErrUnavailable) || j.ctx.Err() != nil {
 			return retries, err
@@ -326,13 +347,24 @@ func (j *Journal) persist(batch *store.Batch) (retries int, err error) {
 	}
 }
 
+// once makes one transaction. One that takes too long counts as a database that is away.
+func (j *Journal) once(parent context.Context, batch *store.Batch) error {
+	ctx, cancel := context.WithTimeout(parent, flushTimeout)
+	defer cancel()
+	err := j.commit(ctx, batch)
+	if err != nil && ctx.Err() != nil && parent.Err() == nil {
+		err = errors.Join(store.ErrUnavailable, err)
+	}
+	return err
+}
+
 // Close refuses further entries and waits until the pending ones are answered, or
 // until ctx ends; then the flush in flight is given up.
 func (j *Journal) Close(ctx context.Context) error {
 	j.mu.Lock()
 	if !j.closed {
 		j.closed = true
-		if j.writers == 0 {
+		if j.resting() {
 			close(j.idle)
 		}
 	}

@@ -15,13 +15,14 @@ type Stats struct {
 	Recent  time.Duration // of one, lately: an average in which the last sixteen or so count
 	Refused int64         // flushes that the database would not take; most were split and tried again
 	Replays int64         // of flushes, while the database was away
+	Alone   int64         // transactions of one caller's items, after those were rejected or held up
 	Waiting int           // entries that wait for a flush to begin
 }
 
 // counters are added to by the writers alone, once a flush. Nobody who appends meets
 // them.
 type counters struct {
-	flushes, items, bytes, largest, took, recent, refused, replays atomic.Int64
+	flushes, items, bytes, largest, took, recent, refused, replays, alone atomic.Int64
 }
 
 // recentOf is how many flushes weigh in Stats.Recent, roughly.
@@ -62,6 +63,6 @@ func (j *Journal) Stats() Stats {
 	return Stats{
 		Flushes: c.flushes.Load(), Items: c.items.Load(), Bytes: c.bytes.Load(), Largest: c.largest.Load(),
 		Took: time.Duration(c.took.Load()), Recent: time.Duration(c.recent.Load()),
-		Refused: c.refused.Load(), Replays: c.replays.Load(), Waiting: j.Depth(),
+		Refused: c.refused.Load(), Replays: c.replays.Load(), Alone: c.alone.Load(), Waiting: j.Depth(),
 	}
 }

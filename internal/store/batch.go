@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,6 +22,10 @@ type Batch struct {
 	Receives []*Receive
 	Signals  []*Signal
 	Runs     []*RunWrite
+
+	// Brief waits for rows that others hold for a much shorter time than usual: the caller
+	// will try again.
+	Brief bool
 }
 
 // Len is the number of items.
@@ -128,6 +133,14 @@ type Signal struct {
 //
 // The end of a child wakes its parent: if that is Waiting it becomes claimable at Now,
 // if it is Running it is marked as woken.
+//
+// With Held the run leaves because the database does not take what it has to write. Status
+// is Pending. That counts as a crash: as the first one, if the run has more terminal
+// checkpoints than at its last crash. The run becomes claimable at Now plus HeldFor, also
+// if it is to be cancelled. If that was crash number MaxCrashes, and MaxCrashes is not zero,
+// it becomes Paused, as a claim does it. A run that is to be paused becomes Paused without
+// a crash. Reason is kept until the run parks or ends, is resumed, or is claimed after a
+// further lost lease with new checkpoints. State tells what the run became.
 type RunWrite struct {
 	ID      uuid.UUID
 	Parent  uuid.NullUUID // of a child that ends: whom to wake
@@ -141,9 +154,28 @@ type RunWrite struct {
 	WakeAt  time.Time
 	EndedAt time.Time
 
+	Held       bool
+	MaxCrashes int // with Held; see ClaimQuery
+
 	// Outcome is Written, Fenced (see State), or Locked (the run's row is, or its parent's).
 	Outcome Outcome
 	State   RunState
+}
+
+// HeldFor is how long a run that leaves with RunWrite.Held stays away: one second after its
+// first crash, four times as long after each further one, and five minutes at most.
+// The same rule is in run_hold.sql.
+func HeldFor(crashes int16) time.Duration {
+	const most = 5 * time.Minute
+	if crashes > 5 {
+		return most
+	}
+	return min(time.Second<<(2*max(crashes-1, 0)), most)
+}
+
+// HeldTooOften is the reason of a run that RunWrite.Held has paused.
+func HeldTooOften(reason string, crashes int16) string {
+	return fmt.Sprintf("%s; it left so, or lost its process, %d times in a row without a new checkpoint: resume it when the cause is mended", reason, crashes)
 }
 
 // RunState says what a run was found to be when a write did not take, or took only the

@@ -1,6 +1,9 @@
 package store
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Kinds of error a store answers with; it wraps the driver's error beneath.
 var (
@@ -9,9 +12,22 @@ var (
 	// found by calling again.
 	ErrUnavailable = errors.New("durable: the database is not available")
 
-	// ErrBadData: the database refused a value. The same call will fail again; a
-	// smaller batch tells which item it was.
+	// ErrBadData: the database refused a value, and the value is certainly the cause. The
+	// same call will fail again; a smaller batch tells which item it was.
 	ErrBadData = errors.New("the database refused a value")
+
+	// ErrRejected: the database rejected a statement, and neither its absence nor a value is
+	// the cause: a privilege or a table is missing, say. Nothing was written. The same call
+	// succeeds once somebody has mended that; until then a smaller batch may spare others.
+	ErrRejected = errors.New("durable: the database rejected a statement")
+
+	// ErrLimit: a statement exceeded a limit of the database. The cause may be one value, or
+	// what else happened at that time. It is an ErrRejected.
+	ErrLimit = fmt.Errorf("%w: a limit of the database was exceeded", ErrRejected)
+
+	// ErrLocked: another transaction holds a row or a name that the call needs, and did not
+	// end in time. Nothing was written. A smaller batch spares others the wait.
+	ErrLocked = errors.New("durable: another transaction holds a row or a name that this call needs")
 
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("durable: the store is closed")

@@ -36,8 +36,10 @@ import (
 //
 // Errors: ErrUnavailable wraps anything worth another try with the same
 // arguments (connection loss, serialization failure, deadlock, a busy file, an
-// ambiguous commit), ErrBadData wraps what the database refused because of a
-// value and will refuse again, and everything else is final.
+// ambiguous commit). ErrBadData wraps what the database refused because of a value and
+// will refuse again. ErrLocked and ErrRejected wrap what wrote nothing and may succeed
+// later: the items that are not concerned should be written without the others. ErrSchema
+// and ErrClosed say what they say.
 type Store interface {
 	// Commit applies a batch in one transaction and fills in each item's answer.
 	// The caller owns the batch again, and may read the answers, once Commit has

@@ -63,4 +63,5 @@ const (
 	OutcomePaused    = "paused"
 	OutcomeReleased  = "released"
 	OutcomeLost      = "lost"
+	OutcomeHeld      = "held"
 )

@@ -120,7 +120,9 @@ func (m *Model) take(r *Run, q *store.ClaimQuery, got *store.Run) store.Claimed 
 	}
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil
 	r.Epoch = r.Epoch.Next(q.Nonce)
-	r.Reason = ""
+	if r.Crashes == 0 || lost && r.Crashes == 1 { // else it says why the run was held, and nothing new was recorded since
+		r.Reason = ""
+	}
 	if r.StartedAt.IsZero() {
 		r.StartedAt = q.Now
 	}

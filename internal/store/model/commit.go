@@ -222,7 +222,7 @@ func (m *Model) run(w *store.RunWrite) bool {
 	if !owns(state, w.Epoch) {
 		// What was asked of it may have made another state of what was wanted.
 		overruled := r != nil && !w.Status.Terminal() && r.Epoch == w.Epoch &&
-			(cancel && r.Status == store.Pending || pause && r.Status == store.Paused)
+			(cancel && r.Status == store.Pending || (pause || w.Held) && r.Status == store.Paused)
 		if r == nil || !w.Made(&r.Run) && !overruled {
 			w.Outcome, w.State = store.Fenced, state
 		}
@@ -231,6 +231,10 @@ func (m *Model) run(w *store.RunWrite) bool {
 	}
 	if cancel && (w.Status == store.Completed || w.Status == store.Failed) {
 		w.Outcome, w.State = store.Fenced, state
+		return false
+	}
+	if w.Held {
+		m.hold(r, w)
 		return false
 	}
 	reason := r.Reason
@@ -256,10 +260,41 @@ func (m *Model) run(w *store.RunWrite) bool {
 		// Set aside, it is paused itself, so that it can be resumed.
 		r.Control, r.PausedAt = r.Control|store.PausedItself, w.Now
 	}
+	if r.Status == store.Pending && r.Reason == "" {
+		r.Reason = reason // why it was held before
+	}
 	if r.Status >= store.Paused {
 		m.tell(r, store.EventType(r.Status), w.Now)
 	}
 	return w.Parent.Valid && w.Status.Terminal()
+}
+
+// hold is what a run becomes whose writes are rejected.
+func (m *Model) hold(r *Run, w *store.RunWrite) {
+	r.Status, r.WakeAt, r.Owner, r.Woken = store.Pending, time.Time{}, uuid.NullUUID{}, false
+	if w.Trace != "" {
+		r.Trace = w.Trace
+	}
+	if r.Control&store.PausedAnyhow != 0 { // it was to leave, and that is no crash
+		r.Status = store.Paused
+		if r.Reason == "" {
+			r.Reason = w.Reason
+		}
+	} else {
+		if reached := r.terminal(); reached > r.Progress {
+			r.Crashes, r.Progress = 0, reached
+		}
+		r.Crashes++
+		r.Reason = w.Reason
+		if r.WakeAt = w.Now.Add(store.HeldFor(r.Crashes)); w.MaxCrashes > 0 && int(r.Crashes) >= w.MaxCrashes {
+			r.Status, r.Control, r.WakeAt, r.PausedAt = store.Paused, r.Control|store.PausedItself, time.Time{}, w.Now
+			r.Reason = store.HeldTooOften(w.Reason, r.Crashes)
+		}
+	}
+	w.State = store.RunState{Found: true, Status: r.Status, Epoch: r.Epoch, Control: r.Control}
+	if r.Status == store.Paused {
+		m.tell(r, store.EventPaused, w.Now)
+	}
 }
 
 // Tag is store.Store.Tag.

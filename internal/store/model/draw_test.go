@@ -216,7 +216,11 @@ func (c *check) end() *store.RunWrite {
 	}
 	switch w.Status {
 	case store.Pending:
-		w.WakeAt = c.at("wake")
+		if w.Held = c.dice("held", 2) == 0; w.Held {
+			w.Reason, w.MaxCrashes = "rejected", c.dice("crashes", 5)
+		} else {
+			w.WakeAt = c.at("wake")
+		}
 	case store.Waiting:
 		if c.dice("timer", 2) == 0 {
 			w.WakeAt = c.at("wake")

@@ -83,7 +83,10 @@ func raceStep(b *bed) {
 // settle commits a batch until no step of it is answered Locked.
 func (b *bed) settle(batch *store.Batch) error {
 	for {
-		if err := b.s.Commit(b.ctx, batch); err != nil {
+		switch err := b.s.Commit(b.ctx, batch); {
+		case errors.Is(err, store.ErrLocked):
+			continue
+		case err != nil:
 			return err
 		}
 		locked := &store.Batch{}

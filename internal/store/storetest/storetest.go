@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"batch", batches},
 		{"claim", claims},
 		{"crash", crashes},
+		{"hold", holds},
 		{"suspect", suspects},
 		{"lease", leases},
 		{"nonce", nonces},

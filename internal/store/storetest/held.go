@@ -1,0 +1,172 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var holds = []test{
+	{"a held run comes back later each time, and is paused at the bound", holdBound},
+	{"a new checkpoint starts the count of holds again", holdProgress},
+	{"holds and lost leases are counted together", holdAndLoss},
+	{"the reason is kept until something new is recorded", holdReason},
+	{"a held run that is to be paused is paused, and that is no crash", holdPaused},
+	{"a held run that is to be cancelled stays away", holdCancelled},
+	{"a hold is fenced, and may be replayed", holdFenced},
+	{"steps may be recorded with the hold of their run", holdWithStep},
+}
+
+const rejected = "write the checkpoint of step \"a\": permission denied"
+
+// hold gives the run back as one whose writes are rejected.
+func (b *bed) hold(run uuid.UUID, epoch store.Epoch, at time.Time, most int) *store.RunWrite {
+	b.Helper()
+	return b.commitRun(store.RunWrite{ID: run, Epoch: epoch, Status: store.Pending, Now: at, Held: true, Reason: rejected, MaxCrashes: most})
+}
+
+func holdBound(b *bed) {
+	const most = 7
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	q.MaxCrashes = most
+	for i, away := range []time.Duration{1, 4, 16, 64, 256, 300} {
+		got := b.claimOne(q, r.ID)
+		if got.Run.Status != store.Running || int(got.Run.Crashes) != i {
+			b.Fatalf("claim %d: got %s with %d crashes, want running with %d", i, got.Run.Status, got.Run.Crashes, i)
+		}
+		w := b.hold(r.ID, got.Run.Epoch, q.Now, most)
+		wantOutcome(b, "the hold", w.Outcome, store.Written)
+		row := b.row(r.ID)
+		if row.Status != store.Pending || int(row.Crashes) != i+1 || row.Owner.Valid || row.Reason != rejected || w.State.Status != store.Pending {
+			b.Fatalf("after hold %d: got %s, %d crashes, owner %s, reason %q, state %+v", i+1, row.Status, row.Crashes, show(row.Owner), row.Reason, w.State)
+		}
+		if want := q.Now.Add(away * time.Second); !row.WakeAt.Equal(want) {
+			b.Fatalf("after hold %d: it comes back %v later, want %v s", i+1, row.WakeAt.Sub(q.Now), int(away))
+		}
+		if early := b.claim(q); len(early.Runs) != 0 {
+			b.Fatalf("it was claimed at once after hold %d", i+1)
+		}
+		q.Now = row.WakeAt
+		q.LeaseUntil = q.Now.Add(time.Hour)
+	}
+	got := b.claimOne(q, r.ID)
+	w := b.hold(r.ID, got.Run.Epoch, q.Now, most)
+	row := b.row(r.ID)
+	if row.Status != store.Paused || row.Crashes != most || !row.WakeAt.IsZero() || row.Control != store.PausedItself || !row.PausedAt.Equal(q.Now) ||
+		row.Reason != store.HeldTooOften(rejected, most) || w.State.Status != store.Paused {
+		b.Errorf("after the last hold: %+v, state %+v", row, w.State)
+	}
+}
+
+func holdProgress(b *bed) {
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	for i, name := range []string{"a", "b", "c"} {
+		got := b.claimOne(q, r.ID)
+		b.commitStep(b.completed(r.ID, got.Run.Epoch, name), false)
+		b.hold(r.ID, got.Run.Epoch, q.Now, 2)
+		row := b.row(r.ID)
+		if row.Status != store.Pending || row.Crashes != 1 {
+			b.Fatalf("hold %d: got %s with %d crashes, want pending with 1", i, row.Status, row.Crashes)
+		}
+		q.Now = row.WakeAt
+		q.LeaseUntil = q.Now.Add(time.Hour)
+	}
+}
+
+func holdAndLoss(b *bed) {
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	q.MaxCrashes = 3
+	b.hold(r.ID, b.claimOne(q, r.ID).Run.Epoch, q.Now, 3)
+	q.Now = b.row(r.ID).WakeAt
+	q.LeaseUntil = q.Now.Add(time.Hour)
+	b.claimOne(q, r.ID)
+	q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
+	got := b.claimOne(q, r.ID).Run
+	if got.Crashes != 2 || got.Status != store.Running {
+		b.Fatalf("after a hold and a lost lease: %s with %d crashes, want running with 2", got.Status, got.Crashes)
+	}
+	b.hold(r.ID, got.Epoch, q.Now, 3)
+	if row := b.row(r.ID); row.Status != store.Paused {
+		b.Errorf("after another hold: %s, want paused", row.Status)
+	}
+}
+
+func holdReason(b *bed) {
+	r := b.queued("", b.now)
+	q := b.query(b.now)
+	b.hold(r.ID, b.claimOne(q, r.ID).Run.Epoch, q.Now, 0)
+	again := func() store.Run {
+		q.Now = b.row(r.ID).WakeAt
+		q.LeaseUntil = q.Now.Add(time.Hour)
+		return b.claimOne(q, r.ID).Run
+	}
+	got := again()
+	if row := b.row(r.ID); got.Reason != rejected || row.Reason != rejected {
+		b.Errorf("claimed again, its reason is %q, and %q in the row", got.Reason, row.Reason)
+	}
+	b.commitRun(store.RunWrite{ID: r.ID, Epoch: got.Epoch, Status: store.Pending, Now: q.Now, WakeAt: q.Now})
+	if row := b.row(r.ID); row.Reason != rejected {
+		b.Errorf("given back, its reason is %q", row.Reason)
+	}
+	got = again()
+	b.commitStep(b.completed(r.ID, got.Epoch, "a"), false)
+	if got = again(); got.Reason != "" { // the lease was lost, after a new checkpoint
+		b.Errorf("after a new checkpoint its reason is %q", got.Reason)
+	}
+	b.hold(r.ID, got.Epoch, q.Now, 0)
+	got = again()
+	b.commitRun(store.RunWrite{ID: r.ID, Epoch: got.Epoch, Status: store.Waiting, Now: q.Now})
+	if row := b.row(r.ID); row.Reason != "" {
+		b.Errorf("parked, its reason is %q", row.Reason)
+	}
+}
+
+func holdPaused(b *bed) {
+	r := b.started("")
+	b.ordered(store.VerbPause, r.ID)
+	before := b.row(r.ID).Reason
+	w := b.hold(r.ID, epochAt(1), b.now, 1)
+	want := before
+	if want == "" {
+		want = rejected
+	}
+	if row := b.row(r.ID); row.Status != store.Paused || row.Crashes != 0 || !row.WakeAt.IsZero() || row.Reason != want || w.State.Status != store.Paused {
+		b.Errorf("got %s, %d crashes, wake %s, reason %q, state %+v", row.Status, row.Crashes, show(row.WakeAt), row.Reason, w.State)
+	}
+}
+
+func holdCancelled(b *bed) {
+	r := b.started("")
+	b.commitStep(b.completed(r.ID, epochAt(1), "a"), false)
+	b.ordered(store.VerbCancel, r.ID)
+	b.hold(r.ID, epochAt(1), b.now, 0)
+	if row := b.row(r.ID); row.Status != store.Pending || row.Control&store.CancelAsked == 0 || !row.WakeAt.Equal(b.now.Add(time.Second)) {
+		b.Errorf("got %s, control %d, wake %s", row.Status, row.Control, show(row.WakeAt))
+	}
+}
+
+func holdFenced(b *bed) {
+	r := b.started("")
+	wantOutcome(b, "another epoch's hold", b.hold(r.ID, epochAt(2), b.now, 0).Outcome, store.Fenced)
+	for range 2 {
+		wantOutcome(b, "the hold, and its replay", b.hold(r.ID, epochAt(1), b.now, 1).Outcome, store.Written)
+	}
+	if row := b.row(r.ID); row.Status != store.Paused || row.Crashes != 1 {
+		b.Errorf("got %s with %d crashes, want paused with 1", row.Status, row.Crashes)
+	}
+}
+
+func holdWithStep(b *bed) {
+	r := b.started("")
+	step := &store.StepWrite{Step: b.completed(r.ID, epochAt(1), "a")}
+	hold := &store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Pending, Now: b.now, Held: true, Reason: rejected}
+	b.commit(&store.Batch{Steps: []*store.StepWrite{step}, Runs: []*store.RunWrite{hold}})
+	wantOutcome(b, "the step", step.Outcome, store.Written)
+	wantOutcome(b, "the hold", hold.Outcome, store.Written)
+	wantSteps(b, "its history", b.history(r.ID), step.Step)
+}

@@ -50,13 +50,14 @@ type Config struct {
 	// ParkAfter: a run that has nothing to do for longer than this leaves memory until
 	// then. Its function has twice this to return, or is reported with its stack. Zero: 5 s.
 	ParkAfter time.Duration
-	// MaxCrashes is how many times in a row the process of a run may die without a new
-	// checkpoint before the run is paused, with the reason. Zero: 5.
+	// MaxCrashes is how many times in a row the process of a run may die, or the run be held
+	// (see ErrHeld), without a new checkpoint before the run is paused, with the reason. Zero: 5.
 	MaxCrashes int
 	// MaxPayload bounds each encoded input and output, in bytes. Zero: 4 MiB.
 	MaxPayload int
-	// Patience is how long a write is tried again while the database is away, before
-	// its caller gets ErrUnavailable. Zero: one minute.
+	// Patience is how long a write is retried while the database is away, rejects it, or has
+	// it wait for another transaction. Then its caller gets a WriteError with ErrUnavailable,
+	// ErrRejected or ErrLocked, and a run leaves memory (see ErrHeld). Zero: one minute.
 	Patience time.Duration
 
 	// Logger gets the engine's lines: failures at Warn, cancels and a worker's life at Info. Nil: none

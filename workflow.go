@@ -161,9 +161,9 @@ func (w *Workflow[I, O]) request(limit int, in I, opts []StartOption) (engine.St
 // Start makes a run durable and answers its handle. If e executes the workflow and has
 // a free slot, the run begins here at once; otherwise any worker takes it. Starting an
 // ID again answers the existing run, or ErrIDConflict if the workflow or the input is
-// another. Other errors: ErrInvalidName, ErrNotEncodable, ErrPayloadTooLarge,
-// ErrUnavailable. If ctx ends first, the start may or may not have happened: start the
-// same ID again to know.
+// another. Other errors: ErrInvalidName, ErrNotEncodable, ErrPayloadTooLarge, and a
+// *WriteError with ErrUnavailable, ErrRejected or ErrLocked after Config.Patience, or with the
+// end of ctx. If its MayHaveCommitted is true, start the same ID again to know.
 func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...StartOption) (*Run[O], error) {
 	request, err := w.request(e.cfg.MaxPayload, in, opts)
 	if err != nil {

@@ -193,7 +193,7 @@ var mutants = []mutant{
 			test{"./internal/journal", "TestPatienceEnds|TestBadRowFailsAlone"},
 			[]change{
 				{"	began := time.Now()\n	retries, err := j.persist(batch)\n", "	for _, e := range entries {\n		e.done <- nil\n	}\n	began := time.Now()\n	retries, err := j.persist(batch)\n"},
-				{"	for _, e := range entries {\n		e.done <- err\n	}\n", ""},
+				{"			e.done <- err\n", ""},
 			},
 		},
 	}},

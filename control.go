@@ -12,16 +12,42 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Effect says what a Pause, Resume or Cancel did.
+// Effect says what a Pause, Resume, Cancel or Terminate did.
 type Effect struct {
 	Matched int // runs that were addressed
-	Done    int // runs, of these and beneath them, that are now as was asked
-	Asked   int // runs that are executed, or will be, to leave or end as was asked
+	// Done counts the runs, of these and their descendants, that the call brought into the state.
+	Done int
+	// Requested counts runs that reach the state when their current step (pause) or their
+	// compensations (cancel) finish.
+	Requested int
+	// DoneIDs and RequestedIDs are the UUIDs of these runs, up to MaxEffectIDs of each.
+	DoneIDs, RequestedIDs []string
+}
+
+// MaxEffectIDs bounds Effect.DoneIDs and Effect.RequestedIDs, so that a call on a huge tree
+// does not return all of it. The counts are always exact.
+const MaxEffectIDs = store.MaxOrderIDs
+
+// add counts what an order did.
+func (f *Effect) add(o *store.Order) {
+	for _, a := range o.Answers {
+		f.Done += a.Changed
+		f.Requested += a.Requested
+	}
+	f.DoneIDs = addIDs(f.DoneIDs, o.Done)
+	f.RequestedIDs = addIDs(f.RequestedIDs, o.Requested)
+}
+
+func addIDs(to []string, ids []uuid.UUID) []string {
+	for _, id := range ids[:min(len(ids), MaxEffectIDs-len(to))] {
+		to = append(to, id.String())
+	}
+	return to
 }
 
 // Pause stops the run with the caller's ID, or the UUID, and everything beneath it:
 // nothing new starts. A step that is running is let finish and is recorded; such a run is
-// among Effect.Asked, and leaves memory then. A run that is paused already stays so.
+// counted in Effect.Requested, and leaves memory then. A run that is paused already stays so.
 //
 // Errors: ErrNotFound; *StateError if the run has ended or is being cancelled.
 func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
@@ -38,16 +64,45 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 	return e.order(ctx, store.VerbResume, id, opts)
 }
 
-// Cancel ends the run and everything beneath it; OnlyUnstarted and OnlyItself reach less
-// far. A run that has done nothing yet is cancelled at once. Any other is among
-// Effect.Asked: its running steps see their contexts end, with ErrCancelled as the cause,
-// results that arrive all the same are recorded, its compensations run, and then it is
-// cancelled; it cannot complete any more. The first reason and actor are kept, and
-// cancelling again is no error.
+// Cancel ends the run and all its descendants, detached ones included; OnlyUnstarted and
+// OnlyItself reach less far. A run that has done nothing yet is cancelled at once. Any other is
+// counted in Effect.Requested: its running steps see their contexts end, with ErrCancelled as the
+// cause, results that arrive all the same are recorded, its compensations run, and then it is
+// cancelled; it cannot complete any more. The first reason and actor are kept. To cancel
+// again what is being cancelled, or is cancelled, is no error.
 //
-// Errors: ErrNotFound; *StateError if the run has ended.
+// Errors: ErrNotFound; *StateError if the run has ended in another way.
 func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
 	return e.order(ctx, store.VerbCancel, id, opts)
+}
+
+// Terminate ends the run and all its descendants at once, detached ones included, whatever
+// they are doing: running, waiting, paused or being cancelled. Compensations do not run. It needs no
+// worker that has the workflow, so it also ends what no process can execute any more;
+// prefer Cancel, which undoes what was done.
+//
+// The runs are cancelled, and their errors are ErrCancelled and [ErrTerminated]. Where one
+// of them is executed, its Ctx and its running steps' contexts end with ErrTerminated as the
+// cause, and nothing that it returns is recorded any more. Parents that wait for a terminated
+// child go on with its error. To terminate again what is terminated, or cancelled, is no error.
+//
+// Options: Reason and Actor. Errors: ErrNotFound; *StateError if the run has ended in another way.
+func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
+	return e.order(ctx, store.VerbTerminate, id, opts)
+}
+
+// SetTimeout has the run expire d from now, by the database's clock, in place of the [Timeout]
+// that it was started with; zero removes it. A process that executes the run learns of it; the Ctx's
+// Deadline follows. A run whose Delay is longer expires when it is due. FreezeTimers
+// moves the deadline by the whole pause, also if it was set during the pause.
+//
+// Errors: ErrNotFound; ErrInvalidConfig for a negative d; *StateError if the run has ended, is
+// being cancelled, or its time was over already.
+func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("%w: SetTimeout of %v for run %q: it must be positive, or zero for none", ErrInvalidConfig, d, id)
+	}
+	return stated(e.inner.SetTimeout(ctx, id, d))
 }
 
 // PauseAll pauses every run that the filter chooses, page by page, as Pause does. Runs that
@@ -68,7 +123,12 @@ func (e *Engine) CancelAll(ctx context.Context, f Filter, opts ...ControlOption)
 	return e.orderAll(ctx, store.VerbCancel, f, opts)
 }
 
-// ControlOption changes one Pause, Resume or Cancel.
+// TerminateAll is PauseAll for Terminate.
+func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
+	return e.orderAll(ctx, store.VerbTerminate, f, opts)
+}
+
+// ControlOption changes one Pause, Resume, Cancel or Terminate.
 type ControlOption func(*controlOptions)
 
 type controlOptions struct {
@@ -84,28 +144,28 @@ func Reason(text string) ControlOption { return func(o *controlOptions) { o.reas
 // Actor says who, for people. It is kept with the run.
 func Actor(name string) ControlOption { return func(o *controlOptions) { o.actor = name } }
 
-// OnlyUnstarted has Cancel end, of the run and what is beneath it, what has never been
-// executed, and leave the rest.
+// OnlyUnstarted has Cancel end the run itself and, of its descendants, those that have never
+// been executed. The others run to their ends: the run's own children among them become Detached.
 func OnlyUnstarted() ControlOption {
 	return func(o *controlOptions) { o.scope = store.NotStarted }
 }
 
-// OnlyItself has Cancel leave the runs beneath the run. They are cancelled all the same when
-// it ends, unless they are Detached.
+// OnlyItself has Cancel leave the run's descendants alone. They run to their ends: its children
+// become Detached, so that its own end does not cancel them.
 func OnlyItself() ControlOption { return func(o *controlOptions) { o.scope = store.RunItself } }
 
 // FreezeTimers has Resume move the timers, backoffs, wait times and timeouts of what it
 // resumes by the time that it was paused.
 func FreezeTimers() ControlOption { return func(o *controlOptions) { o.freeze = true } }
 
-// DryRun has PauseAll, ResumeAll and CancelAll change nothing, and count in
+// DryRun has PauseAll, ResumeAll, CancelAll and TerminateAll change nothing, and count in
 // Effect.Matched what the filter chooses.
 func DryRun() ControlOption { return func(o *controlOptions) { o.dry = true } }
 
-// StateError says that a run is in no state for what was asked. It is ErrState.
+// StateError is returned when a run's state does not allow the operation. It is ErrState.
 type StateError struct {
 	ID     string
-	Verb   string // "pause", "resume", "cancel" or "signal"
+	Verb   string // "pause", "resume", "cancel", "terminate", "signal" or "set the timeout of"
 	Status Status
 	Detail string // the state in words, with what was asked of the run before
 }
@@ -127,7 +187,7 @@ func stated(err error) error {
 	return err
 }
 
-var verbs = map[store.Verb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel"}
+var verbs = map[store.Verb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel", store.VerbTerminate: "terminate"}
 
 func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptions, error) {
 	var o controlOptions
@@ -150,7 +210,7 @@ func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptio
 func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (Effect, error) {
 	o, options, err := newOrder(verb, opts)
 	if err == nil && options.dry {
-		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll and CancelAll", ErrInvalidConfig)
+		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll, CancelAll and TerminateAll", ErrInvalidConfig)
 	}
 	if err != nil {
 		return Effect{}, err
@@ -168,6 +228,9 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 	switch verb {
 	case store.VerbPause:
 		refused = refused || a.Control&store.CancelAsked != 0
+	case store.VerbCancel, store.VerbTerminate:
+		// Descendants may live on when a run has ended, and are ended then.
+		refused = refused && a.Status != store.Cancelled && a.Changed+a.Requested == 0
 	case store.VerbResume:
 		// What was paused with a run is resumed also if that has ended meanwhile.
 		refused = (refused || a.Control&store.PausedItself == 0) && a.Changed == 0
@@ -178,7 +241,9 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 	case refused:
 		return Effect{}, stated(&engine.StateError{ID: id, Verb: verbs[verb], Status: a.Status, Control: a.Control})
 	}
-	return Effect{Matched: 1, Done: a.Changed, Asked: a.Asked}, nil
+	effect := Effect{Matched: 1}
+	effect.add(o)
+	return effect, nil
 }
 
 // orderPage is how many runs, each with what is beneath it, are changed in one transaction.
@@ -221,10 +286,7 @@ func (e *Engine) orderAll(ctx context.Context, verb store.Verb, f Filter, opts [
 		if err := e.inner.Order(ctx, &o); err != nil {
 			return effect, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
 		}
-		for _, a := range o.Answers {
-			effect.Done += a.Changed
-			effect.Asked += a.Asked
-		}
+		effect.add(&o)
 	}
 }
 

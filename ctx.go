@@ -4,14 +4,15 @@ import (
 	"context"
 	"log/slog"
 	"runtime"
+	"time"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
 // Ctx is what a workflow function works with: the durable calls, and a
 // context.Context. Its Done closes when the run leaves this process or must end, and
-// context.Cause says why: ErrShutdown, ErrLeaseLost, ErrParked or ErrPaused, ErrCancelled
-// or ErrTimeout.
+// context.Cause says why: ErrShutdown, ErrLeaseLost, ErrParked or ErrPaused, ErrCancelled,
+// ErrTerminated or ErrTimeout.
 //
 // It is good for one execution of one run, in any of its goroutines.
 type Ctx struct {
@@ -19,6 +20,11 @@ type Ctx struct {
 	scope      *engine.Scope
 	maxPayload int
 }
+
+// Deadline returns when the run's [Timeout] is over, by this process's clock, or the earlier
+// deadline of the context that the Ctx is made from. It follows [Engine.SetTimeout]; a context that
+// was derived before keeps the deadline that it saw.
+func (c *Ctx) Deadline() (time.Time, bool) { return c.scope.Deadline() }
 
 // ID is the caller's ID of the run; a run started without one has its UUID.
 func (c *Ctx) ID() string { return c.scope.Name() }

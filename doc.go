@@ -24,14 +24,14 @@
 //
 // # States of a run
 //
-//	pending ─► running ─► completed | failed | cancelled
+//	pending ─► running ─► completed | failed | cancelled | expired
 //	   ▲          │
 //	   ├──────────┤ drained, or its process died
 //	   ├─ waiting ┤ for a time, a signal or a child: in no memory until it comes
 //	   └─ paused ─┘ by Pause, or because its process died again and again; until Resume
 //
-// Completed, failed and cancelled absorb: nothing changes them. Pause, Resume and Cancel
-// reach a run and everything beneath it, from any process.
+// Completed, failed, cancelled and expired absorb: nothing changes them. Pause, Resume,
+// Cancel and Terminate reach a run and all its descendants, from any process.
 //
 // # Ending early
 //
@@ -40,7 +40,8 @@
 // error; the function returns. Then what Compensate registered is executed, the last one
 // first. Then the run has ended, and the children that it left are cancelled, unless they
 // are Detached. A run that is in no memory is executed again for this, up to where it
-// was. Compensations also run when the function returns an error.
+// was. Compensations also run when the function returns an error. A run whose time was over has
+// expired then, unless it was cancelled meanwhile. Terminate ends a run at once, without all this.
 //
 // # What a step promises
 //
@@ -87,6 +88,7 @@
 //	no signal came in time                            *StepError, ErrTimeout    decide, or choose Else...
 //	a child failed or was cancelled                   *RunError                 decide, or return it
 //	the run is cancelled, or its branch is            ErrCancelled              return it
+//	  ... by Terminate                                ErrTerminated as well
 //	  ... and nobody knows if it took effect          ErrOutcomeUnknown         look outside, or use Verify
 //	the run failed                                    *RunError                 the cause is in it
 //	  ... and could not undo everything               ErrCompensation           look outside

@@ -61,6 +61,8 @@ var (
 	ErrTimeout = engine.ErrTimeout
 	// ErrCancelled: the run, or the branch, was cancelled. Return it.
 	ErrCancelled = engine.ErrCancelled
+	// ErrTerminated: the run was ended by Terminate. Such a run is ErrCancelled as well.
+	ErrTerminated = engine.ErrTerminated
 	// ErrCompensation: a compensation of the run finally failed.
 	ErrCompensation = errors.New("durable: a compensation failed")
 	// ErrState: a run is in no state for what was asked; it is in every *StateError.
@@ -125,11 +127,11 @@ func (e *StepError) Unwrap() []error {
 	return sentinels(e.codes)
 }
 
-// RunError is the recorded failure, or cancellation, of a run.
+// RunError is the recorded failure, cancellation or expiry of a run.
 type RunError struct {
 	ID       string // the caller's ID, or the run's UUID
 	Workflow string
-	Status   Status // StatusFailed or StatusCancelled
+	Status   Status // StatusFailed, StatusCancelled or StatusExpired
 	Message  string // the text of the error that the workflow function returned
 	Type     string
 	Step     string // the step whose failure it returned, if it was one
@@ -217,6 +219,7 @@ func init() {
 		{engine.CodeOutcomeUnknown, ErrOutcomeUnknown},
 		{engine.CodeRefused, ErrRefused},
 		{engine.CodeDiverged, ErrDiverged},
+		{engine.CodeTerminated, ErrTerminated},
 		{engine.CodeCancelled, ErrCancelled},
 		{engine.CodeCompensation, ErrCompensation},
 		{"durable.state", ErrState},

@@ -136,7 +136,7 @@ func ExampleEngine_Cancel() {
 		log.Fatal(err)
 	}
 	effect, err := client.Cancel(ctx, "run-1", durable.Reason("not needed"), durable.Actor("ann"))
-	fmt.Println(effect.Done, effect.Asked, err)
+	fmt.Println(effect.Done, effect.Requested, err)
 	_, err = run.Result(ctx)
 	fmt.Println(err, errors.Is(err, durable.ErrCancelled))
 	_, err = client.Resume(ctx, "run-1")

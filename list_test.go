@@ -117,7 +117,7 @@ func TestControlByFilter(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := durable.Filter{Workflow: "w"}
-		if got := must(t)(client.PauseAll(within(t), f, durable.DryRun())); got != (durable.Effect{Matched: n}) {
+		if got := must(t)(client.PauseAll(within(t), f, durable.DryRun())); !counts(got, n, 0, 0) {
 			t.Errorf("dry run: %+v", got)
 		}
 		if got := must(t)(client.PauseAll(within(t), f, durable.Reason("outage"))); got.Done != n {

@@ -13,7 +13,7 @@ import (
 // Status is the state of a run, as a word.
 type Status string
 
-// The states of a run. Completed, failed and cancelled absorb.
+// The states of a run. Completed, failed, cancelled and expired are final.
 const (
 	StatusPending   Status = "pending"
 	StatusRunning   Status = "running"
@@ -22,6 +22,7 @@ const (
 	StatusCompleted Status = "completed"
 	StatusFailed    Status = "failed"
 	StatusCancelled Status = "cancelled"
+	StatusExpired   Status = "expired" // its Timeout was over, or a wait with ElseExpire
 )
 
 // RunInfo is what the database knows of a run. Zero times have not come yet.
@@ -34,7 +35,7 @@ type RunInfo struct {
 	Status    Status
 	Parent    string        // the parent's UUID; empty for a root
 	Detached  bool          // a child that goes on when its parent ends
-	Asked     string        // "pause" or "cancel" while that is on its way, else empty
+	Requested string        // "pause" or "cancel" while that is on its way, else empty
 	Reason    string        // why it is paused; or why it was held (see ErrHeld), until it parks, ends or has lost a lease after new checkpoints
 	Actor     string        // who paused it
 	Cancel    *Cancellation // nil unless a cancel was asked for
@@ -43,7 +44,7 @@ type RunInfo struct {
 	Crashes   int           // claims after a lost lease since the last new checkpoint
 	Input     jsontext.Value
 	Output    jsontext.Value // nil unless completed
-	Err       *RunError      // nil unless failed or cancelled
+	Err       *RunError      // nil unless failed, cancelled or expired
 	CreatedAt time.Time
 	StartedAt time.Time
 	EndedAt   time.Time
@@ -130,9 +131,9 @@ func runInfo(r *store.Run) *RunInfo {
 	switch {
 	case r.Status.Terminal() || r.Status == store.Paused:
 	case r.Control&store.CancelAsked != 0:
-		info.Asked = "cancel"
+		info.Requested = "cancel"
 	case r.Control&store.PausedAnyhow != 0:
-		info.Asked = "pause"
+		info.Requested = "pause"
 	}
 	if !r.CancelledAt.IsZero() {
 		info.Cancel = &Cancellation{Reason: r.CancelReason, Actor: r.CancelledBy, At: r.CancelledAt}
@@ -140,7 +141,7 @@ func runInfo(r *store.Run) *RunInfo {
 	if r.Owner.Valid {
 		info.Owner = r.Owner.UUID.String()
 	}
-	if r.Status == store.Failed || r.Status == store.Cancelled {
+	if r.Status.Terminal() && r.Status != store.Completed {
 		info.Err = runError(r)
 	}
 	return info

@@ -143,3 +143,19 @@ func historyOf(t testing.TB, e *durable.Engine, id string) []durable.Checkpoint 
 	}
 	return history
 }
+
+// read is what must be answered: read(e.Get(ctx, id))(t).
+func read[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func dbNow(t testing.TB, s durable.Store) time.Time {
+	t.Helper()
+	return read(s.Now(within(t)))(t)
+}

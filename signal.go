@@ -203,7 +203,7 @@ func ElseCancel() ReceiveOption {
 }
 
 // ElseExpire ends the run when the time is over, as its own Timeout does: compensations
-// run, and it has failed with ErrTimeout.
+// run, and then it has expired, with ErrTimeout.
 func ElseExpire() ReceiveOption {
 	return func(o *receiveOptions) { o.otherwise = engine.TimeoutExpires }
 }

@@ -20,12 +20,13 @@ const (
 	EventCompleted EventType = "completed"
 	EventFailed    EventType = "failed"
 	EventCancelled EventType = "cancelled"
+	EventExpired   EventType = "expired"
 	EventLeaseLost EventType = "lease_lost" // another worker took the run over
 )
 
 var eventTypes = map[store.EventType]EventType{
 	store.EventPaused: EventPaused, store.EventCompleted: EventCompleted, store.EventFailed: EventFailed,
-	store.EventCancelled: EventCancelled, store.EventLeaseLost: EventLeaseLost,
+	store.EventCancelled: EventCancelled, store.EventExpired: EventExpired, store.EventLeaseLost: EventLeaseLost,
 }
 
 // Event is something that happened to a run. It was written in the transaction that made

@@ -110,10 +110,11 @@ func (o *startOptions) fail(err error) {
 	}
 }
 
-// Timeout bounds the run, from when it is created, a Delay included, by the database's
-// clock, also while nobody executes it; a paused run is held to it when it is resumed. When it is over, the run's
-// context ends with ErrTimeout as the cause, its compensations run, and it has failed
-// with ErrTimeout.
+// Timeout bounds the run, from when it is due (after its [Delay]), by the database's clock,
+// also while nobody executes it; a paused run is held to it when it is resumed. It is the Ctx's
+// Deadline. When it is over, the run's context ends with ErrTimeout as the cause, its compensations
+// run, and it ends as [StatusExpired] with ErrTimeout. A function that was never called is not
+// called then. [Engine.SetTimeout] changes it.
 func Timeout(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.timeout = d

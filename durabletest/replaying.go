@@ -6,7 +6,6 @@ import (
 	"encoding/json/v2"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -112,7 +111,7 @@ func replayed(t testing.TB, w durable.Definition, x *durable.Exported, opts []Op
 			tick.Stop()
 			return v, err
 		}
-		ended := info.Status == durable.StatusCompleted || info.Status == durable.StatusFailed
+		ended := info.Status == durable.StatusCompleted || info.Status == durable.StatusFailed || info.Status == durable.StatusExpired
 		if ended || came {
 			tick.Stop()
 			return p.verdict(x, info), nil
@@ -205,7 +204,7 @@ func (p *replay) verdict(x *durable.Exported, info *durable.RunInfo) Verdict {
 		v.Diverges, v.Where, v.Why = true, engine.Shown(where), fmt.Sprintf(format, args...)
 		return v
 	}
-	over := x.Run.Status == durable.StatusCompleted || x.Run.Status == durable.StatusFailed && !timedOut(x.Run.Error)
+	over := x.Run.Status == durable.StatusCompleted || x.Run.Status == durable.StatusFailed
 	switch {
 	case p.wrong != nil:
 		return diverges(p.wrong.Name, "it is recorded as a %s, and the code calls a %s: give the new call another name", p.history[p.wrong.Name].Kind, p.wrong.Kind)
@@ -252,8 +251,4 @@ func message(info *durable.RunInfo) string {
 		return ""
 	}
 	return " (" + info.Err.Message + ")"
-}
-
-func timedOut(failure []byte) bool {
-	return len(failure) > 0 && slices.Contains(engine.DecodeFailure(failure).Codes, engine.CodeTimeout)
 }

@@ -192,7 +192,7 @@ func TestRow29_CancelAgainstChildCreation(t *testing.T) {
 					}
 					mu.Lock()
 					defer mu.Unlock()
-					alive += effect.Done + effect.Asked
+					alive += effect.Done + effect.Requested
 				})
 			}
 			if batch%2 == 1 {
@@ -287,7 +287,7 @@ func TestRow29_KilledWhileItUndoes(t *testing.T) {
 		j := job{Scenario: "control", DB: db, Ledger: l, Lease: 700 * time.Millisecond}
 		p := spawn(t, j)
 		await(t, "the wait", func() bool { return info(t, client, "undone").Status == durable.StatusWaiting })
-		if effect, err := client.Cancel(bounded(t), "undone"); err != nil || effect.Asked != 1 {
+		if effect, err := client.Cancel(bounded(t), "undone"); err != nil || effect.Requested != 1 {
 			t.Fatal(effect, err)
 		}
 		for i := range 2 {

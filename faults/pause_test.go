@@ -192,7 +192,7 @@ func TestRow30_NothingStartsWhilePaused(t *testing.T) {
 				await(t, how+" to be paused", func() bool { return allPaused(how) })
 			}
 		}
-		if i := info(t, client, "stuck"); i.Status != durable.StatusRunning || i.Asked != "pause" {
+		if i := info(t, client, "stuck"); i.Status != durable.StatusRunning || i.Requested != "pause" {
 			t.Errorf("while its step runs it is %+v", i)
 		}
 		// The process in whose memory a step still runs dies, the other one takes over; then

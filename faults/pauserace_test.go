@@ -105,7 +105,7 @@ func TestRow30_PausesAndResumesRace(t *testing.T) {
 					}
 				}
 				now := "resume"
-				if i := info(t, client, target); i.Status == durable.StatusPaused || i.Asked == "pause" {
+				if i := info(t, client, target); i.Status == durable.StatusPaused || i.Requested == "pause" {
 					now = "pause"
 				}
 				if !can[now] {

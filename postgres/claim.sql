@@ -91,9 +91,9 @@ WITH suspect AS MATERIALIZED (
               r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
 ), told AS (
     INSERT INTO durable.event (at, shard, type, run_id)
-    SELECT $3::timestamptz, judged.shard, 8, judged.id FROM judged WHERE judged.lost
+    SELECT $3::timestamptz, judged.shard, 1, judged.id FROM judged WHERE judged.lost
     UNION ALL
-    SELECT $3::timestamptz, judged.shard, 4, judged.id FROM judged WHERE judged.hopeless OR judged.halted
+    SELECT $3::timestamptz, judged.shard, 104, judged.id FROM judged WHERE judged.hopeless OR judged.halted
 ), passed AS MATERIALIZED ( -- once, and not for each row
     SELECT set_config('durable_claim.ids', coalesce(string_agg(id::text, ',') FILTER (WHERE epoch >> 32 > 1 AND NOT overtaken), ''), true) AS ids
     FROM taken

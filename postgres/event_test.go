@@ -115,13 +115,13 @@ func TestClaimSetsAside(t *testing.T) {
 		if a[0].Changed != 1 || a[1].Changed != 1 || row(t, s, doomed.ID).Crashes != 0 {
 			t.Errorf("the resume answered %+v", a)
 		}
-		var n [9]int
+		n := make(map[store.EventType]int)
 		for deadline := time.Now().Add(20 * time.Second); n[store.EventLeaseLost] != 3 || n[store.EventPaused] != 2; {
 			events, err := s.Events(t.Context(), "", 100)
 			if err != nil || time.Now().After(deadline) {
 				t.Fatalf("the events are %v, %v", types(events), err)
 			}
-			clear(n[:])
+			clear(n)
 			for _, e := range events {
 				n[e.Type]++
 			}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -15,14 +16,29 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 	if len(held) == 0 {
 		return news, nil
 	}
+	known := make(map[uuid.UUID]time.Time, len(held))
+	for _, l := range held {
+		known[l.Run] = l.Deadline
+	}
 	err := s.once(ctx, s.engine, "look for news", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.news, leaseColumns(held, worker)...)
+		batch.Queue(s.sql.news, heldColumns(held, worker)...)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			var asked store.Asked
+			var status store.Status
 			var woken bool
-			if err := rows.Scan((*uuidValue)(&asked.Run), (*epochValue)(&asked.Epoch), (*int16)(&asked.Control), &woken); err != nil {
+			var deadline time.Time
+			err := rows.Scan((*uuidValue)(&asked.Run), (*epochValue)(&asked.Epoch), (*int16)(&status), (*int16)(&asked.Control), &woken, (*timeValue)(&deadline))
+			if err != nil {
 				return err
+			}
+			lease := store.Lease{Run: asked.Run, Epoch: asked.Epoch, Deadline: deadline}
+			if status.Terminal() {
+				news.Ended = append(news.Ended, lease)
+				return nil
+			}
+			if !deadline.Equal(known[asked.Run]) {
+				news.Deadlines = append(news.Deadlines, lease)
 			}
 			if asked.Control != 0 {
 				news.Asked = append(news.Asked, asked)

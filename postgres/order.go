@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -54,7 +55,9 @@ func (s *Store) order(ask asker, o *store.Order) error {
 			batch.Queue(s.sql.freeze, append(lockColumns(frozen), instant(o.Now))...)
 		}
 		batch.Queue(s.sql.orderApply, append(changeColumns(changes),
-			instant(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema))...)
+			instant(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema),
+			uuids{len(changes), func(i int) *uuid.UUID { return nullUUID(&changes[i].Was.Owner) }},
+			bools{len(changes), func(i int) bool { return changes[i].Detached }})...)
 		if len(wakes) > 0 {
 			batch.Queue(s.sql.wake, append(wakeColumns(wakes), channel(s.schema))...)
 		}
@@ -76,20 +79,27 @@ func (s *Store) order(ask asker, o *store.Order) error {
 
 // lockTree locks all that an order may be about, and answers it as it then is.
 func (s *Store) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
-	for found := -1; ; {
-		var nodes []store.Node
-		err := ask("lock a tree", func(batch *pgx.Batch) { batch.Queue(s.sql.treeLock, lockColumns(runs)...) },
-			func(res results) error {
-				return each(res, func(rows pgx.Rows) error {
-					node, err := scanNode(rows)
-					nodes = append(nodes, node)
-					return err
-				})
+	var nodes []store.Node
+	for {
+		locked := 0
+		err := ask("lock a tree", func(batch *pgx.Batch) {
+			batch.Queue(s.sql.treeLock, lockColumns(runs)...)
+			batch.Queue(s.sql.treeNodes, lockColumns(runs)...)
+		}, func(res results) error {
+			err := each(res, func(rows pgx.Rows) error { return rows.Scan(&locked) })
+			if err != nil {
+				return err
+			}
+			nodes = slices.Grow(nodes[:0], locked)
+			return each(res, func(rows pgx.Rows) error {
+				node, err := scanNode(rows)
+				nodes = append(nodes, node)
+				return err
 			})
-		if err != nil || len(nodes) == 0 || len(nodes) == found {
+		})
+		if err != nil || len(nodes) == locked { // what is locked stays, so as many are the same ones
 			return nodes, err
 		}
-		found = len(nodes) // what is locked stays, so as many are the same ones
 	}
 }
 
@@ -105,7 +115,7 @@ func scanNode(rows pgx.Rows) (store.Node, error) {
 // changeColumns are the first parameters of order_apply.sql.
 func changeColumns(items []store.Change) []any {
 	n := len(items)
-	return append(make([]any, 0, 14),
+	return append(make([]any, 0, 16),
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Was.ID) }},
 		uuids{n, func(i int) *uuid.UUID { return &items[i].Was.ID }},
 		int2s{n, func(i int) int16 { return int16(items[i].Was.Status) }},

@@ -4,11 +4,12 @@
 --
 -- A run that ends loses its owner and gets the error; what it notes is in the numbers
 -- of store.Note: 1 a pause, 2 a resume, 3 a cancel. Others are told: an empty text says that
--- a run is claimable, a worker's ID that something was asked of a run of its.
+-- a run is claimable, a worker's ID that something was asked of a run of its, or that it was ended.
 WITH changed AS (
     UPDATE durable.run AS r
-    SET status = item.status, control = item.control,
+    SET status = item.status, control = item.control, detached = item.detached,
         wake_at = CASE item.wake WHEN 1 THEN NULL WHEN 2 THEN $10::timestamptz ELSE r.wake_at END,
+        woken = r.woken AND item.status < 5,
         owner = CASE WHEN item.status >= 5 THEN NULL ELSE r.owner END,
         ended_at = CASE WHEN item.status >= 5 THEN $10::timestamptz ELSE r.ended_at END,
         error = CASE WHEN item.status >= 5 THEN $13::bytea ELSE r.error END,
@@ -21,22 +22,23 @@ WITH changed AS (
         cancelled_at = CASE WHEN item.note = 3 THEN $10::timestamptz ELSE r.cancelled_at END
     FROM unnest(
         $1::smallint[], $2::uuid[], $3::smallint[], $4::bigint[], $5::smallint[],
-        $6::smallint[], $7::smallint[], $8::smallint[], $9::smallint[]
+        $6::smallint[], $7::smallint[], $8::smallint[], $9::smallint[], $15::uuid[], $16::boolean[]
     ) AS item(
         shard, id, was_status, was_epoch, was_control,
-        status, control, wake, note
+        status, control, wake, note, was_owner, detached
     )
     WHERE r.shard = item.shard AND r.id = item.id
       AND r.status = item.was_status AND r.epoch = item.was_epoch AND r.control = item.was_control
-    RETURNING r.shard, r.id, r.status, r.owner, item.was_status
+    RETURNING r.shard, r.id, r.status, item.was_status, item.was_owner, r.control <> item.was_control AS asked
 ), told AS (
     INSERT INTO durable.event (at, txid, shard, type, run_id)
     SELECT $10::timestamptz, greatest(pg_current_xact_id(), (pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1)::text::xid8),
-           changed.shard, changed.status, changed.id
+           changed.shard, changed.status + 100, changed.id
     FROM changed
     WHERE changed.status >= 4 AND changed.status <> changed.was_status
 )
 SELECT count(*),
-       count(pg_notify($14::text, CASE changed.status WHEN 1 THEN '' ELSE coalesce(changed.owner::text, '') END))
-           FILTER (WHERE changed.status IN (1, 2))
+       count(pg_notify($14::text, CASE changed.status WHEN 1 THEN '' ELSE coalesce(changed.was_owner::text, '') END))
+           FILTER (WHERE (changed.status = 1 AND (changed.asked OR changed.was_status <> 1))
+                      OR (changed.was_status = 2 AND (changed.asked OR changed.status <> 2)))
 FROM changed;

@@ -67,7 +67,7 @@ func TestOrder(t *testing.T) {
 		order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{waits.Run.ID}})
 		status(store.Pending, store.Running, store.Pending, store.Pending, store.Pending)
 		a = order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID, uuid.New()}, Reason: "enough", Actor: "me", Error: []byte(`{"message":"cancelled"}`)})
-		if a[0].Changed != 3 || a[0].Asked != 2 || a[1].Found {
+		if a[0].Changed != 3 || a[0].Requested != 2 || a[1].Found {
 			t.Errorf("the cancel answered %+v", a)
 		}
 		status(store.Cancelled, store.Running, store.Cancelled, store.Pending, store.Cancelled)

@@ -227,7 +227,7 @@ func (s *Store) settleRuns(ask asker, items []*store.RunWrite) error {
 			switch {
 			case item.Made(&row), overruled(item, &row):
 				item.Outcome = store.Written
-			case owned(item.State, item.Epoch) && !barred(item, row.Control):
+			case owned(item.State, item.Epoch) && !item.CancelForbids(row.Control):
 				undecided = int(ordinal - 1)
 			}
 			return nil
@@ -238,11 +238,6 @@ func (s *Store) settleRuns(ask asker, items []*store.RunWrite) error {
 		err = fmt.Errorf("postgres: finish run %s: %w: it was changed at the same time", items[undecided].ID, store.ErrUnavailable)
 	}
 	return err
-}
-
-// barred reports whether a run that is to be cancelled must not end so.
-func barred(w *store.RunWrite, asked store.Bits) bool {
-	return asked&store.CancelAsked != 0 && (w.Status == store.Completed || w.Status == store.Failed)
 }
 
 // overruled reports whether the row is what this write became by what was asked of the

@@ -1,6 +1,6 @@
 -- Finishes runs: each that is still running (2) at the writer's epoch ends as completed (5),
--- failed (6) or cancelled (7), and that it did is recorded. One that is to be cancelled
--- (control 4) cannot complete or fail. The count is of those that were taken; run_state.sql reads
+-- failed (6), cancelled (7) or expired (9), and that it did is recorded. One that is to be
+-- cancelled (control 4) ends only as cancelled. The count is of those that were taken; run_state.sql reads
 -- the others.
 --
 -- Where some of the runs only leave, run_leave.sql takes them all, in one order. For how
@@ -16,5 +16,5 @@ WITH ended AS (
     RETURNING r.shard, r.id, r.status, r.ended_at
 )
 INSERT INTO durable.event (at, shard, type, run_id)
-SELECT ended.ended_at, ended.shard, ended.status, ended.id
+SELECT ended.ended_at, ended.shard, ended.status + 100, ended.id
 FROM ended;

@@ -45,7 +45,7 @@ WITH own AS MATERIALIZED (
     RETURNING r.shard, r.id, r.status, r.epoch, r.control
 ), told AS (
     INSERT INTO durable.event (at, shard, type, run_id)
-    SELECT $4::timestamptz, held.shard, 4, held.id FROM held WHERE held.status = 4
+    SELECT $4::timestamptz, held.shard, 104, held.id FROM held WHERE held.status = 4
 )
 SELECT held.status, held.epoch, held.control
 FROM held;

@@ -2,8 +2,8 @@
 -- parks, goes back or is set aside, and what happened to it is recorded. What was
 -- asked of it meanwhile goes first:
 --
---   to be cancelled (control 4)  it cannot complete or fail (5, 6): no row is taken. Not
---                                ended, it is pending (1) now: it has to undo things
+--   to be cancelled (control 4)  it ends only as cancelled (7): no row is taken for another
+--                                end. Not ended, it is pending (1) now: it has to undo things
 --   paused (control 1, 2)        not ended, it is paused (4), with the pause's reason
 --   woken                        it parks (3) so that it is claimable at once
 --
@@ -39,11 +39,11 @@ WITH ended AS (
         output, error, reason, trace, ended_at, wake_at, at
     )
     WHERE r.shard = item.shard AND r.id = item.id AND r.epoch = item.epoch AND r.status = 2
-      AND (r.control & 4 = 0 OR item.status NOT IN (5, 6))
+      AND (r.control & 4 = 0 OR item.status < 5 OR item.status = 7)
     RETURNING r.shard, r.id, r.status, item.at, r.status = 1 OR (r.status = 3 AND r.wake_at <= item.at) AS claimable
 ), told AS (
     INSERT INTO durable.event (at, shard, type, run_id)
-    SELECT ended.at, ended.shard, ended.status, ended.id
+    SELECT ended.at, ended.shard, ended.status + 100, ended.id
     FROM ended
     WHERE ended.status >= 4
 )

@@ -26,7 +26,7 @@ type statements struct {
 	stepInsert, stepInsertOne, stepInsertAgain, stepUpdate, stepState    string
 	receive, signal, signalState                                         string
 	runFinish, runLeave, runHold, runState, wake, notify, lockWait       string
-	treeLock, freeze, orderApply                                         string
+	treeLock, treeNodes, freeze, orderApply, deadline                    string
 	claim, historyClaimed, next, inFlight                                string
 	workerBeat, lease, leaseLost                                         string
 	expire, workerRemove, workers                                        string
@@ -53,8 +53,10 @@ func load(schema string) statements {
 		signalState:        text("signal_state.sql"),
 		wake:               text("wake.sql"),
 		treeLock:           text("tree_lock.sql"),
+		treeNodes:          text("tree_nodes.sql"),
 		freeze:             text("order_freeze.sql"),
 		orderApply:         text("order_apply.sql"),
+		deadline:           text("deadline.sql"),
 		news:               text("news.sql"),
 		openSteps:          text("open_steps.sql"),
 		maps:               text("maps.sql"),

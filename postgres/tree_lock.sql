@@ -1,18 +1,20 @@
--- Locks the given runs, all beneath them, and all above them, in the order of (shard, id),
--- and answers them as they are then. A child that is started meanwhile is not among
--- them; so it is asked again, with a snapshot that began after the locks were there,
--- until nothing new is found: no child is started without the lock on its parent.
+-- Locks the given runs, all beneath them, and all above them, in the order of (shard, id), and
+-- answers how many they are. A child that is started meanwhile is not among them; so
+-- tree_nodes.sql, the next statement, counts them again with a snapshot that began after the locks
+-- were there, until nothing new is found: no child is started without the lock on its parent.
+-- A run that nobody has executed (epoch 0) has no children, so none are looked for.
 WITH RECURSIVE tree AS (
-    SELECT item.shard, item.id
+    SELECT item.shard, item.id, true AS executed
     FROM unnest($1::smallint[], $2::uuid[]) AS item(shard, id)
     UNION
-    SELECT child.shard, child.id
+    SELECT child.shard, child.id, child.executed
     FROM tree
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id FROM durable.run AS r
+        SELECT r.shard, r.id, r.epoch > 0 AS executed FROM durable.run AS r
         WHERE r.parent_id = tree.id AND r.shard = tree.shard
         OFFSET 0
     ) AS child
+    WHERE tree.executed
 ), above AS (
     SELECT item.shard, item.id
     FROM unnest($1::smallint[], $2::uuid[]) AS item(shard, id)
@@ -21,25 +23,20 @@ WITH RECURSIVE tree AS (
     FROM above
     CROSS JOIN LATERAL (
         SELECT r.parent_id FROM durable.run AS r
-        WHERE r.shard = above.shard AND r.id = above.id AND r.parent_id IS NOT NULL
+        WHERE r.shard = above.shard AND r.id = above.id
         OFFSET 0
     ) AS own
+    WHERE own.parent_id IS NOT NULL -- not above, where it would choose run_child on a young table
 ), place AS MATERIALIZED (
     SELECT tree.shard, tree.id FROM tree
     UNION
     SELECT above.shard, above.id FROM above
     ORDER BY shard, id
 )
-SELECT run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached,
-       EXISTS (
-           SELECT FROM durable.step AS s
-           WHERE s.shard = run.shard AND s.run_id = run.id AND s.kind IN (1, 2, 6, 8)
-           OFFSET 0
-       ) AS begun
+SELECT count(*)
 FROM place
 CROSS JOIN LATERAL (
-    SELECT r.shard, r.id, r.parent_id, r.status, r.epoch, r.control, r.owner, r.detached
-    FROM durable.run AS r
+    SELECT FROM durable.run AS r
     WHERE r.shard = place.shard AND r.id = place.id
     FOR NO KEY UPDATE
 ) AS run;

@@ -83,6 +83,8 @@ func (e *evidence) plans(f *findings) {
 			e.completed(f, k)
 		case durable.StatusFailed:
 			e.failed(f, k)
+		case durable.StatusExpired:
+			f.wrong("run %s has expired, and none of the soak's runs has a timeout", k.RunID)
 		case durable.StatusCancelled:
 			if !k.mayEndEarly() {
 				f.wrong("run %s is cancelled, which nobody asked for", k.RunID)

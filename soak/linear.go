@@ -52,7 +52,7 @@ type state durable.Status
 func (s state) is(some ...durable.Status) bool { return slices.Contains(some, durable.Status(s)) }
 
 func (s state) ended() bool {
-	return s.is(durable.StatusCompleted, durable.StatusFailed, durable.StatusCancelled)
+	return s.is(durable.StatusCompleted, durable.StatusFailed, durable.StatusCancelled, durable.StatusExpired)
 }
 
 // run is what a talk is, as its clients may know it. It ends by itself, at a moment that

@@ -93,7 +93,7 @@ func (l *load) settle(ctx context.Context) error {
 		if wait(ctx, 50*time.Millisecond) != nil {
 			var stuck []error
 			for _, r := range page.Runs {
-				stuck = append(stuck, fmt.Errorf("I7: run %s (%s) is still %s (%s, %d crashes), asked to %q, wakes at %v", r.ID, r.RunID, r.Status, r.Reason, r.Crashes, r.Asked, r.WakeAt))
+				stuck = append(stuck, fmt.Errorf("I7: run %s (%s) is still %s (%s, %d crashes), asked to %q, wakes at %v", r.ID, r.RunID, r.Status, r.Reason, r.Crashes, r.Requested, r.WakeAt))
 			}
 			return errors.Join(stuck...)
 		}

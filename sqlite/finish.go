@@ -16,7 +16,7 @@ func writeRun(x *writing, w *store.RunWrite) error {
 	}
 	asked, woken := anyBits, noBits
 	switch w.Status {
-	case store.Completed, store.Failed:
+	case store.Completed, store.Failed, store.Expired:
 		asked = int64(store.CancelAsked)
 	case store.Cancelled:
 		asked = noBits
@@ -60,7 +60,7 @@ func settleRun(x *writing, w *store.RunWrite) error {
 			w.Outcome, w.State = store.Fenced, state
 		}
 		return nil
-	case barred(w, row.Control):
+	case w.CancelForbids(row.Control):
 		w.Outcome, w.State = store.Fenced, state
 		return nil
 	}
@@ -135,11 +135,6 @@ func holdRun(x *writing, w *store.RunWrite) error {
 	return finished(x, &now, status)
 }
 
-// barred reports whether a run that is to be cancelled must not end so.
-func barred(w *store.RunWrite, asked store.Bits) bool {
-	return asked&store.CancelAsked != 0 && (w.Status == store.Completed || w.Status == store.Failed)
-}
-
 // overruled reports whether the row is what this write became by what was asked of the
 // run: it was committed before, and its answer was lost.
 func overruled(w *store.RunWrite, row *store.Run) bool {
@@ -156,7 +151,7 @@ func finished(x *writing, w *store.RunWrite, status store.Status) error {
 		x.tell(store.HintClaim)
 	}
 	if status >= store.Paused {
-		if err := writeEvent(x, w.ID, store.EventType(status), at(w)); err != nil {
+		if err := writeEvent(x, w.ID, store.EventOf(status), at(w)); err != nil {
 			return err
 		}
 	}

@@ -15,26 +15,29 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 	if len(held) == 0 {
 		return store.News{}, nil
 	}
-	epochs := make(map[uuid.UUID]store.Epoch, len(held))
+	known := make(map[uuid.UUID]store.Lease, len(held))
 	for _, l := range held {
-		epochs[l.Run] = l.Epoch
+		known[l.Run] = l
 	}
 	var news store.News
 	var woken []store.Lease
 	err := s.read(ctx, "news", func(x session) error {
+		if err := newsEnded(ctx, x, worker, held, &news); err != nil {
+			return err
+		}
 		return x.each(qNews, func(v []driver.Value) error {
 			c := columns{values: v}
 			a := store.Asked{Run: c.id(), Epoch: store.EpochOf(c.int()), Control: store.Bits(c.int())}
 			stirred := c.int() != 0
 			// A run that its worker does not know of yet, being claimed just now, keeps its mark.
-			if epoch, ok := epochs[a.Run]; !ok || epoch != a.Epoch {
+			if l, ok := known[a.Run]; !ok || l.Epoch != a.Epoch {
 				return c.err
 			}
 			if a.Control != 0 {
 				news.Asked = append(news.Asked, a)
 			}
 			if stirred {
-				woken = append(woken, store.Lease{Run: a.Run, Epoch: a.Epoch})
+				woken = append(woken, known[a.Run])
 			}
 			return c.err
 		}, key(worker))
@@ -47,12 +50,17 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 			if i%checkEvery == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			n, err := x.exec(qNewsClear, shardOf(l.Run), key(l.Run), l.Epoch.Number(), key(worker))
+			err := x.each(qNewsClear, func(v []driver.Value) error { // no row: it left meanwhile
+				c := columns{values: v}
+				news.Woken = append(news.Woken, l.Run)
+				if deadline := c.time(); !deadline.Equal(l.Deadline) {
+					l.Deadline = deadline
+					news.Deadlines = append(news.Deadlines, l)
+				}
+				return c.err
+			}, shardOf(l.Run), key(l.Run), l.Epoch.Number(), key(worker))
 			if err != nil {
 				return err
-			}
-			if n == 1 { // else it left meanwhile
-				news.Woken = append(news.Woken, l.Run)
 			}
 		}
 		return nil
@@ -61,4 +69,31 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 		return store.News{}, err
 	}
 	return news, nil
+}
+
+// newsEnded finds the runs that were ended under their owner. It looks at each only if the
+// worker owns fewer than it holds.
+func newsEnded(ctx context.Context, x session, worker uuid.UUID, held []store.Lease, news *store.News) error {
+	owned := 0
+	err := x.each(qNewsHeld, func(v []driver.Value) error {
+		c := columns{values: v}
+		owned = int(c.int())
+		return c.err
+	}, key(worker))
+	if err != nil || owned >= len(held) {
+		return err
+	}
+	for i, l := range held {
+		if i%checkEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		err := x.each(qNewsEnded, func([]driver.Value) error {
+			news.Ended = append(news.Ended, l)
+			return nil
+		}, shardOf(l.Run), key(l.Run), l.Epoch.Number())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -94,19 +94,19 @@ func makeChange(x *writing, o *store.Order, c *store.Change, since time.Time) er
 	n, err := x.exec(
 		qOrderChange, micros(o.Now), textOrNull(o.Reason), textOrNull(o.Actor), shardOf(run), key(run),
 		int64(c.Was.Status), c.Was.Epoch.Number(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.Note),
-		blob(o.Error), int64(c.Was.Control),
+		blob(o.Error), int64(c.Was.Control), flag(c.Detached),
 	)
 	if err != nil || n != 1 {
 		return changed("an order for run", run, n, err)
 	}
-	switch c.Status {
-	case store.Pending:
-		x.tell(store.HintClaim)
-	case store.Running:
+	switch {
+	case c.Was.Status == store.Running:
 		x.tell(store.HintNews)
+	case c.Status == store.Pending:
+		x.tell(store.HintClaim)
 	}
 	if c.Status >= store.Paused && c.Status != c.Was.Status {
-		return writeEvent(x, run, store.EventType(c.Status), o.Now)
+		return writeEvent(x, run, store.EventOf(c.Status), o.Now)
 	}
 	return nil
 }

@@ -4,7 +4,9 @@
 UPDATE durable_run
 SET status = ?8,
     control = ?9,
+    detached = ?14,
     wake_at = CASE ?10 WHEN 1 THEN NULL WHEN 2 THEN ?1 ELSE wake_at END,
+    woken = CASE WHEN ?8 >= 5 THEN 0 ELSE woken END,
     owner = CASE WHEN ?8 >= 5 THEN NULL ELSE owner END,
     ended_at = CASE WHEN ?8 >= 5 THEN ?1 ELSE ended_at END,
     error = CASE WHEN ?8 >= 5 THEN CAST(?12 AS BLOB) ELSE error END,

@@ -21,7 +21,7 @@ func TestPauseAndResume(t *testing.T) {
 	if child.Outcome != store.Written {
 		t.Fatal(child.Outcome)
 	}
-	if a := order(t, s, store.VerbPause, run); a.Changed != 1 || a.Asked != 1 || a.Status != store.Running {
+	if a := order(t, s, store.VerbPause, run); a.Changed != 1 || a.Requested != 1 || a.Status != store.Running {
 		t.Fatalf("%+v", a)
 	}
 	got := row(t, s, child.Run.ID)
@@ -71,7 +71,7 @@ func TestCancelIsNotOutrun(t *testing.T) {
 	s := openTest(t)
 	runs := startTestRuns(t, s, 3)
 	for _, run := range runs {
-		if a := order(t, s, store.VerbCancel, run); a.Asked != 1 {
+		if a := order(t, s, store.VerbCancel, run); a.Requested != 1 {
 			t.Fatalf("%+v", a)
 		}
 	}
@@ -107,7 +107,7 @@ func TestCancelEndsWhatHasNotBegun(t *testing.T) {
 	child := newChild(parent, "child")
 	commit(t, s, &store.Batch{Starts: []*store.Start{child}})
 	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: parent, Epoch: epochAt(1), Status: store.Waiting}}})
-	if a := order(t, s, store.VerbCancel, child.Run.ID); a.Changed != 1 || a.Asked != 0 {
+	if a := order(t, s, store.VerbCancel, child.Run.ID); a.Changed != 1 || a.Requested != 0 {
 		t.Fatalf("%+v", a)
 	}
 	got := row(t, s, child.Run.ID)

@@ -63,6 +63,9 @@ const (
 	qOrderFreezeSteps
 	qNews
 	qNewsClear
+	qNewsHeld
+	qNewsEnded
+	qDeadline
 	qList
 	qListTag
 	qListNameCount
@@ -141,6 +144,9 @@ func fileOf(q query) string {
 		qOrderFreezeSteps: "order_freeze_steps.sql",
 		qNews:             "news.sql",
 		qNewsClear:        "news_clear.sql",
+		qNewsHeld:         "news_held.sql",
+		qNewsEnded:        "news_ended.sql",
+		qDeadline:         "deadline.sql",
 		qList:             "list.sql",
 		qListTag:          "list_tag.sql",
 		qListNameCount:    "list_name_count.sql",

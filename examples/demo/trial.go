@@ -126,7 +126,7 @@ func judge(run *durable.RunInfo) (ended bool, err error) {
 	switch run.Status {
 	case durable.StatusCompleted:
 		return true, nil
-	case durable.StatusFailed, durable.StatusCancelled:
+	case durable.StatusFailed, durable.StatusCancelled, durable.StatusExpired:
 		return true, run.Err
 	case durable.StatusPaused:
 		return true, fmt.Errorf("the run was paused: %s", run.Reason)

@@ -35,7 +35,7 @@ func (f *follower) follow(ctx context.Context) error {
 		switch event.Type {
 		case durable.EventLeaseLost:
 			f.lost[event.RunID]++
-		case durable.EventCompleted, durable.EventFailed, durable.EventCancelled:
+		case durable.EventCompleted, durable.EventFailed, durable.EventCancelled, durable.EventExpired:
 			f.ended[event.RunID] = event.Type
 			if event.Workflow != "checkout" {
 				continue

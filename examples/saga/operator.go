@@ -116,7 +116,7 @@ func (o *operator) frozen(ctx context.Context) ([]durable.RunInfo, error) {
 		for _, run := range live {
 			if run.Status == durable.StatusPaused {
 				paused = append(paused, run)
-			} else if run.Asked != "cancel" {
+			} else if run.Requested != "cancel" {
 				busy++
 			}
 		}

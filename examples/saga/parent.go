@@ -175,7 +175,7 @@ func (s *session) end(ctx context.Context, o *order) (e end, err error) {
 		return e, err
 	}
 	switch e.run.Status {
-	case durable.StatusCompleted, durable.StatusFailed, durable.StatusCancelled:
+	case durable.StatusCompleted, durable.StatusFailed, durable.StatusCancelled, durable.StatusExpired:
 		handle, err := s.checkout.Handle(ctx, s.engine, o.ID)
 		if err != nil {
 			return e, err
@@ -201,7 +201,7 @@ func (s *session) state(ctx context.Context, id string) string {
 	if err != nil {
 		return ""
 	}
-	text := fmt.Sprintf(" (%s, asked %q, epoch %d, crashes %d, wake at %v", run.Status, run.Asked, run.Epoch, run.Crashes, run.WakeAt)
+	text := fmt.Sprintf(" (%s, asked %q, epoch %d, crashes %d, wake at %v", run.Status, run.Requested, run.Epoch, run.Crashes, run.WakeAt)
 	for _, w := range run.Waits {
 		text += fmt.Sprintf(", %s %s attempt %d", w.Kind, w.Name, w.Attempts)
 	}

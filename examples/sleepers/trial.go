@@ -182,7 +182,7 @@ func (t *trial) bed(ctx context.Context, n int, until func(i int) time.Time, kee
 // awakened are the states of runs that do not sleep.
 var awakened = []durable.Status{
 	durable.StatusPending, durable.StatusRunning, durable.StatusPaused,
-	durable.StatusCompleted, durable.StatusFailed, durable.StatusCancelled,
+	durable.StatusCompleted, durable.StatusFailed, durable.StatusCancelled, durable.StatusExpired,
 }
 
 // quiet waits until all runs sleep, by what the database says.

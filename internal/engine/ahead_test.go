@@ -257,3 +257,8 @@ func TestReplacedRunIsToldOfItsLease(t *testing.T) {
 	})
 	_ = store.Pending
 }
+
+// News knows of none.
+func (*slate) News(context.Context, store.ID, []store.Lease) (store.News, error) {
+	return store.News{}, nil
+}

@@ -103,7 +103,7 @@ func (c *Child) start(q StartRequest) error {
 		r.asked(start.State.Control)
 		return c.s.left()
 	case start.Outcome != store.Written || step.Outcome != store.Written:
-		r.lose()
+		r.fenced(start.State)
 		return ErrSuspended
 	}
 	r.e.tel.Started(r.ctx, q.Workflow, q.Queue)

@@ -92,11 +92,16 @@ func (c *clock) ensure(ctx context.Context, s store.Store) error {
 // until is how long it is to t, zero if it has passed for certain: a timer is rather late than
 // early.
 func (c *clock) until(t time.Time) time.Duration {
-	doubt := time.Duration(0)
-	if r := c.last.Load(); r != nil {
-		doubt = r.doubt(time.Now())
-	}
+	doubt := c.doubt()
 	return max(0, min(t.Sub(c.now()), math.MaxInt64-doubt)+doubt) // Sub stops at 292 years
+}
+
+// doubt is how wrong now may be.
+func (c *clock) doubt() time.Duration {
+	if r := c.last.Load(); r != nil {
+		return r.doubt(time.Now())
+	}
+	return 0
 }
 
 // at calls f, which does not block, once t has come.

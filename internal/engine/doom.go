@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -19,13 +17,6 @@ type doom struct {
 }
 
 func cancelled() doom { return doom{cause: ErrCancelled, status: store.Cancelled} }
-
-// expire dooms a run whose timeout is over.
-func (r *run) expire() {
-	r.doom(doom{cause: ErrTimeout, status: store.Failed, failure: &Failure{
-		Message: fmt.Sprintf("the run's timeout of %v is over", r.row.Deadline.Sub(r.row.CreatedAt)), Type: "timeout", Codes: []string{CodeTimeout},
-	}})
-}
 
 // doom lets the run end. A cancel goes before a timeout.
 func (r *run) doom(d doom) {
@@ -111,7 +102,15 @@ func (r *run) cancelFailure() *Failure {
 
 // CancelFailure is the error of a cancelled run.
 func CancelFailure(reason, actor string) *Failure {
-	f := &Failure{Message: "cancelled", Type: "cancelled", Codes: []string{CodeCancelled}}
+	return endedBy(&Failure{Message: "cancelled", Type: "cancelled", Codes: []string{CodeCancelled}}, reason, actor)
+}
+
+// TerminateFailure is the error of a run that was ended by a termination.
+func TerminateFailure(reason, actor string) *Failure {
+	return endedBy(&Failure{Message: "terminated", Type: "terminated", Codes: []string{CodeTerminated, CodeCancelled}}, reason, actor)
+}
+
+func endedBy(f *Failure, reason, actor string) *Failure {
 	if actor != "" {
 		f.Message += " by " + actor
 	}

@@ -121,7 +121,7 @@ type StartRequest struct {
 	Workflow string
 	Queue    string
 	Input    []byte
-	Timeout  time.Duration // zero: none
+	Timeout  time.Duration // from when it may begin; zero: none
 	Delay    time.Duration // until it may begin
 	Detached bool          // a child that goes on when its parent ends
 	Tags     []store.Tag
@@ -200,10 +200,7 @@ func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) ([]*store
 			Input: q.Input, Trace: trace, Detached: q.Detached, CreatedAt: now, WakeAt: now.Add(max(0, q.Delay)),
 		}
 		if q.Timeout > 0 {
-			rows[i].Run.Deadline = now.Add(q.Timeout)
-			if rows[i].Run.Deadline.Before(rows[i].Run.WakeAt) {
-				rows[i].Run.WakeAt = rows[i].Run.Deadline // to be ended then
-			}
+			rows[i].Run.Deadline = rows[i].Run.WakeAt.Add(q.Timeout)
 		}
 		rows[i].Tags = q.Tags
 		starts[i] = &rows[i]

@@ -18,6 +18,7 @@ var (
 	ErrInvalidToken  = errors.New("durable: invalid token")
 	ErrNestedStep    = errors.New("durable: a step was called inside a step")
 	ErrCancelled     = errors.New("durable: cancelled")
+	ErrTerminated    = errors.New("durable: terminated")
 	ErrTimeout       = errors.New("durable: timed out")
 	ErrRunning       = errors.New("durable: the engine is already running: call Run once, or make a second engine")
 )

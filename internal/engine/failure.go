@@ -20,6 +20,7 @@ const (
 	CodeRefused        = "durable.refused_by_database"
 	CodeDiverged       = "durable.diverged"
 	CodeCancelled      = "durable.cancelled"
+	CodeTerminated     = "durable.terminated"
 	CodeCompensation   = "durable.compensation_failed"
 )
 

@@ -85,16 +85,18 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	w.e.counts.renewals.Add(1)
 	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Busy)))
 	w.e.clock.set(pulse.Now, asked)
+	var lost []*run
 	for _, r := range kept {
 		switch id := r.row.ID; {
 		case slices.Contains(pulse.Lost, id):
-			r.lose()
+			lost = append(lost, r)
 		case !slices.Contains(pulse.Busy, id):
 			r.extend(until)
 		case r.lease().Before(soon): // nobody can claim it as long as its row is held
 			r.extend(soon)
 		}
 	}
+	w.lost(ctx, lost)
 	return len(pulse.Busy) > 0, nil
 }
 

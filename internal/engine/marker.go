@@ -62,7 +62,7 @@ func (m *marker) settle() error {
 	case store.Written:
 		m.t.exists = true
 	case store.Fenced:
-		m.t.r.lose()
+		m.t.r.fenced(w.State)
 		return ErrSuspended
 	}
 	return nil

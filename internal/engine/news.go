@@ -62,8 +62,10 @@ func (w *worker) hear(ctx context.Context, runs []*run) error {
 	defer cancel()
 	held := make([]store.Lease, len(runs))
 	here := make(map[uuid.UUID]*run, len(runs))
+	due := make([]bool, len(runs))
 	for i, r := range runs {
-		held[i] = store.Lease{Run: r.row.ID, Epoch: r.row.Epoch}
+		due[i] = r.deadlineCame.Load()
+		held[i] = store.Lease{Run: r.row.ID, Epoch: r.row.Epoch, Deadline: r.expiry()}
 		here[r.row.ID] = r
 	}
 	news, err := w.e.store.News(ctx, w.id, held)
@@ -72,6 +74,21 @@ func (w *worker) hear(ctx context.Context, runs []*run) error {
 			r.wake()
 		}
 		return err
+	}
+	for _, l := range news.Ended {
+		if r := here[l.Run]; r != nil && r.row.Epoch == l.Epoch {
+			r.terminate()
+		}
+	}
+	for _, l := range news.Deadlines {
+		if r := here[l.Run]; r != nil && r.row.Epoch == l.Epoch {
+			r.setDeadline(l.Deadline)
+		}
+	}
+	for i, r := range runs {
+		if due[i] {
+			r.expire()
+		}
 	}
 	for _, a := range news.Asked {
 		if r := here[a.Run]; r != nil && r.row.Epoch == a.Epoch {

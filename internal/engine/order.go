@@ -16,6 +16,8 @@ type StateError struct {
 	Verb    string
 	Status  store.Status
 	Control store.Bits
+	// Expiring says that a live run which nothing else hinders has come to its deadline.
+	Expiring bool
 }
 
 // Error names the run and the state.
@@ -26,6 +28,8 @@ func (e *StateError) Error() string {
 // State is the run's state in words.
 func (e *StateError) State() string {
 	switch {
+	case e.Expiring && !e.Status.Terminal() && e.Control&store.CancelAsked == 0:
+		return e.Status.String() + ", and its time is over"
 	case e.Status.Terminal() || e.Control == 0:
 		return e.Status.String()
 	case e.Control&store.CancelAsked != 0:
@@ -49,8 +53,12 @@ func (e *Engine) Order(ctx context.Context, o *store.Order) error {
 		return err
 	}
 	o.Now = e.clock.now()
-	if o.Verb == store.VerbCancel && o.Error == nil {
+	switch {
+	case o.Error != nil:
+	case o.Verb == store.VerbCancel:
 		o.Error = CancelFailure(o.Reason, o.Actor).Encode()
+	case o.Verb == store.VerbTerminate:
+		o.Error = TerminateFailure(o.Reason, o.Actor).Encode()
 	}
 	if err := e.patiently(ctx, nil, func() error { return e.store.Order(ctx, o) }); err != nil {
 		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) {

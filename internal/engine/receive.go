@@ -19,7 +19,7 @@ const (
 	TimeoutFails     Timeout = iota // the receive fails with CodeTimeout
 	TimeoutGoesOn                   // it answers ReceiveSpec.Value
 	TimeoutCancels                  // the run's tree is cancelled
-	TimeoutExpires                  // the run has failed, as when its own timeout is over
+	TimeoutExpires                  // the run expires, as when its own timeout is over
 	TimeoutEscalates                // Escalate is called, once, and the wait goes on
 )
 
@@ -123,7 +123,7 @@ func (w *receiving) look() (*store.Step, error) {
 	case err != nil:
 		return nil, fmt.Errorf("receive %q in run %q: %w", Shown(w.name), r.row.Name, err)
 	case rec.Outcome == store.Fenced:
-		r.lose()
+		r.fenced(rec.State)
 		return nil, ErrSuspended
 	}
 	r.proven()
@@ -184,7 +184,7 @@ func (w *receiving) answer(recorded *store.Step) (Result, error) {
 	case TimeoutExpires:
 		f := *res.Failure
 		f.Step = Shown(w.name)
-		w.r.doom(doom{cause: ErrTimeout, status: store.Failed, failure: &f})
+		w.r.doom(doom{cause: ErrTimeout, status: store.Expired, failure: &f})
 		return Result{}, w.s.left()
 	}
 	return res, nil

@@ -66,7 +66,11 @@ type run struct {
 	idle      idle
 	refusals  refusals
 	overdue   *time.Timer // of the function's return
-	deadline  Timer
+
+	deadline      atomic.Pointer[deadline] // nil: none
+	deadlineCame  atomic.Bool              // its deadline has come; the next look at the news decides
+	deadlineMu    sync.Mutex
+	deadlineTimer Timer // guarded by deadlineMu
 }
 
 // suspension says why a run left, and what its row becomes, if it is still this one's.
@@ -105,9 +109,10 @@ func newRun(w *worker, row store.Run, history []store.Step) *run {
 	switch left := w.e.clock.until(row.Deadline); {
 	case row.Deadline.IsZero():
 	case left == 0:
+		r.deadline.Store(&deadline{at: row.Deadline, local: time.Now()})
 		r.expire() // at once: nothing new may begin
 	default:
-		r.deadline = w.e.clock.at(row.Deadline, r.expire)
+		r.setDeadline(row.Deadline)
 	}
 	return r
 }
@@ -131,7 +136,7 @@ func (r *run) exec(late time.Duration) {
 	}
 	r.e.counts.entered.Add(1)
 	r.e.tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.seated() {
+	if !r.seated() || r.unbegun() && r.expired() {
 		r.conclude(nil, nil)
 		return
 	}
@@ -177,9 +182,7 @@ func (r *run) conclude(output []byte, failure *Failure) {
 	}
 	s := r.leaving()
 	r.idle.stop()
-	if r.deadline != nil {
-		r.deadline.Stop()
-	}
+	r.stopDeadline()
 	if s != nil && r.ending.CompareAndSwap(false, true) { // else it was abandoned, or has ended
 		r.part(r.durable, s)
 	}
@@ -278,6 +281,7 @@ func (r *run) finish(status store.Status, output []byte, failure *Failure) (aske
 // outcomes are the words of telemetry for the ends of a run.
 var outcomes = map[store.Status]string{
 	store.Completed: telemetry.OutcomeCompleted, store.Failed: telemetry.OutcomeFailed, store.Cancelled: telemetry.OutcomeCancelled,
+	store.Expired: telemetry.OutcomeExpired,
 }
 
 // part writes what a suspension asks for. If that fails, the lease expires by itself.
@@ -286,6 +290,9 @@ func (r *run) part(ctx context.Context, s *suspension) {
 	switch {
 	case s.cause == ErrLeaseLost:
 		outcome = telemetry.OutcomeLost
+	case s.cause == ErrTerminated: // the database has it, whoever did it
+		r.report(telemetry.OutcomeCancelled, CodeTerminated, 0)
+		return
 	case s.cause == ErrPaused:
 		outcome = telemetry.OutcomePaused
 	case s.cause == ErrHeld:
@@ -321,7 +328,7 @@ func (r *run) parting(s *suspension, away time.Duration, early bool) *store.RunW
 	if early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {
 		w.WakeAt = now.Add(away)
 	}
-	switch limit := r.row.Deadline; {
+	switch limit := r.expiry(); {
 	case s.cause == ErrHeld:
 		w.Held, w.Reason, w.MaxCrashes = true, s.reason, r.e.cfg.MaxCrashes
 	case s.status == store.Pending:

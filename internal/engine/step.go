@@ -310,7 +310,7 @@ func (t *task) settled(w *store.StepWrite) (Result, time.Time, error) {
 		}
 		return resultOf(w.Recorded), time.Time{}, nil
 	default:
-		t.r.lose()
+		t.r.fenced(w.State)
 		return Result{}, time.Time{}, ErrSuspended
 	}
 }

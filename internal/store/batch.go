@@ -122,12 +122,12 @@ type Signal struct {
 }
 
 // RunWrite ends one ownership of a run, if it is still Running at Epoch: it
-// finishes (Completed, Failed, Cancelled), parks (Waiting), goes back (Pending) or is
+// finishes (Completed, Failed, Cancelled, Expired), parks (Waiting), goes back (Pending) or is
 // set aside (Paused). Owner becomes NULL and WakeAt is stored as given: zero, so
 // NULL, for all but Waiting with a timer and Pending.
 //
 // What was asked of the run meanwhile (Control) goes first. A run to be cancelled
-// cannot complete or fail: that is Fenced, with State telling so, and the run stays as it
+// cannot end but as Cancelled: any other end is Fenced, with State telling so, and the run stays as it
 // was. Parked or given back, it becomes Pending at Now, so that its compensations are
 // run; a paused one becomes Paused, without WakeAt; and one that was woken parks with WakeAt = Now.
 //
@@ -235,8 +235,9 @@ type Heartbeat struct {
 
 // Lease names a run held, and the epoch it is held with.
 type Lease struct {
-	Run   uuid.UUID
-	Epoch Epoch
+	Run      uuid.UUID
+	Epoch    Epoch
+	Deadline time.Time // of the run, as its holder knows it; only News looks at it
 }
 
 // Pulse is the answer to a Heartbeat.
@@ -252,6 +253,12 @@ func (w *StepWrite) Made(row *Step) bool {
 	want := &w.Step
 	return row.Epoch == want.Epoch && row.Attempt == want.Attempt && row.Status == want.Status &&
 		samePayload(row.Output, want.Output) && samePayload(row.Error, want.Error)
+}
+
+// CancelForbids reports whether a run of which these bits are set cannot end as the write
+// wants: only Cancelled ends a run that is to be cancelled.
+func (w *RunWrite) CancelForbids(asked Bits) bool {
+	return asked&CancelAsked != 0 && w.Status.Terminal() && w.Status != Cancelled
 }
 
 // Made reports whether the row is what this write wanted; see StepWrite.Made.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Order is one pause, resume or cancel, of one or more runs and what is beneath them.
+// Order is one pause, resume, cancel or termination, of one or more runs and their descendants.
 type Order struct {
 	Verb   Verb
 	Scope  Scope // of a cancel
@@ -17,12 +17,18 @@ type Order struct {
 	Now    time.Time
 	Reason string
 	Actor  string
-	Error  []byte // of runs that a cancel ends at once
+	Error  []byte // of runs that the order ends at once
 	Freeze bool   // a resume moves timers and deadlines by the time that the run was paused
 
 	// Answers, one for each of Runs, are filled in by Plan.
 	Answers []OrderAnswer
+	// Done and Requested are the runs that the answers count in Changed and Requested, ancestors
+	// first, up to MaxOrderIDs of each. Plan fills them in.
+	Done, Requested []uuid.UUID
 }
+
+// MaxOrderIDs bounds Order.Done and Order.Requested.
+const MaxOrderIDs = 1000
 
 // Verb is what is ordered.
 type Verb uint8
@@ -32,6 +38,8 @@ const (
 	VerbPause  Verb = 1
 	VerbResume Verb = 2
 	VerbCancel Verb = 3
+	// VerbTerminate ends the tree at once, whatever its runs are doing. Their owners' writes are fenced.
+	VerbTerminate Verb = 4
 )
 
 // Scope is how far a cancel reaches.
@@ -40,7 +48,7 @@ type Scope uint8
 // The scopes. The zero value is the whole tree.
 const (
 	WholeTree    Scope = 0
-	NotStarted   Scope = 1 // of the tree, what has never been executed
+	NotStarted   Scope = 1 // the run, and of its descendants those that were never executed
 	RunItself    Scope = 2
 	ChildrenOnly Scope = 3 // what is beneath, but for detached children, at each level: their parent ends
 )
@@ -51,7 +59,8 @@ type OrderAnswer struct {
 	Status  Status // of the run itself, before the order
 	Control Bits   // before the order
 	Changed int    // runs, itself included, that are now as ordered
-	Asked   int    // runs that are executed somewhere, or will be, to end or leave as ordered
+	// Requested counts runs that are executed somewhere, or will be, to end or leave as ordered.
+	Requested int
 }
 
 // Node is one run of a tree, as Plan sees it.
@@ -63,7 +72,9 @@ type Node struct {
 	Control  Bits
 	Owner    uuid.NullUUID
 	Detached bool
-	Begun    bool // it has a checkpoint of a step, a transaction, a child or a compensation: something may have to be undone
+	// Begun says, of a live run that nobody executes, that it has a checkpoint of a step, a
+	// transaction, a child or a compensation: something may have to be undone.
+	Begun bool
 }
 
 // WakeMode is what becomes of wake_at.
@@ -95,6 +106,9 @@ type Change struct {
 	Control Bits
 	Wake    WakeMode
 	Note    Note
+	// Detached is the new value of the column: a cancel that leaves a child alone detaches
+	// it, so that its parent's end does not cancel it either.
+	Detached bool
 }
 
 // Ends reports whether the run is ended by this change: it gets EndedAt and the order's
@@ -120,6 +134,7 @@ func (o *Order) Plan(nodes []Node) (changes []Change, wake []uuid.UUID) {
 		}
 	}
 	o.Answers = make([]OrderAnswer, len(o.Runs))
+	o.Done, o.Requested = nil, nil
 	for i, id := range o.Runs {
 		n := p.now[id]
 		if n == nil {
@@ -135,6 +150,8 @@ func (o *Order) Plan(nodes []Node) (changes []Change, wake []uuid.UUID) {
 			p.resume(n, PausedItself)
 		case VerbCancel:
 			p.cancel(n)
+		case VerbTerminate:
+			p.terminate(n)
 		}
 	}
 	return p.result()
@@ -154,27 +171,42 @@ type planner struct {
 	below  map[uuid.UUID][]*planned
 }
 
+// done counts a run that is as ordered by this order.
+func (p *planner) done(n *planned) {
+	p.answer.Changed++
+	if len(p.order.Done) < MaxOrderIDs {
+		p.order.Done = append(p.order.Done, n.ID)
+	}
+}
+
+// requested counts a run that will be as ordered.
+func (p *planner) requested(n *planned) {
+	p.answer.Requested++
+	if len(p.order.Requested) < MaxOrderIDs {
+		p.order.Requested = append(p.order.Requested, n.ID)
+	}
+}
+
 // pause sets the bit on n, and the inherited one on everything beneath. A run that is to
-// be cancelled is left to it, and so is what is beneath it.
+// be cancelled is left to it; what its cancel has spared beneath it is paused.
 func (p *planner) pause(n *planned, bit Bits) {
-	if !n.Status.Terminal() {
-		if n.Control&CancelAsked != 0 {
-			return
-		}
+	switch {
+	case bit == PausedItself && (n.Status.Terminal() || n.Control&CancelAsked != 0):
+		return // the caller is told, nothing is done
+	case n.Status.Terminal() || n.Control&CancelAsked != 0:
+	default:
 		if n.Control&bit == 0 {
 			if bit == PausedItself || n.Control&PausedItself == 0 {
 				n.note = NotePause // its own reason goes before an ancestor's
 			}
 			if n.Status == Running {
-				p.answer.Asked++
+				p.requested(n)
 			} else {
 				n.Status, n.wake = Paused, WakeNever
-				p.answer.Changed++
+				p.done(n)
 			}
 			n.Control |= bit
 		}
-	} else if bit == PausedItself {
-		return // an ended root of the order: the caller is told, nothing is done
 	}
 	for _, child := range p.below[n.ID] {
 		p.pause(child, PausedAbove)
@@ -207,7 +239,7 @@ func (p *planner) resume(n *planned, bit Bits) {
 		if n.Status == Paused {
 			n.Status, n.wake = Pending, WakeNow
 		}
-		p.answer.Changed++
+		p.done(n)
 	}
 	for _, child := range p.below[n.ID] {
 		p.resume(child, PausedAbove)
@@ -229,19 +261,20 @@ func (p *planner) pausedAbove(n *planned) bool {
 
 func (p *planner) cancel(n *planned) {
 	switch p.order.Scope {
-	case RunItself:
-		alone := n.Control&PausedAnyhow == PausedItself
+	case RunItself, NotStarted:
+		alone := !n.Status.Terminal() && n.Control&PausedAnyhow == PausedItself
 		p.cancelOne(n)
-		if alone { // what is beneath was paused with it, and with nothing else
-			for _, child := range p.below[n.ID] {
+		if p.order.Scope == NotStarted {
+			p.beneath(n, func(child *planned) bool { return true })
+		}
+		for _, child := range p.below[n.ID] {
+			if !child.Status.Terminal() && child.Control&CancelAsked == 0 {
+				child.Detached = true
+			}
+			if alone { // what is beneath was paused with it, and with nothing else
 				p.resume(child, PausedAbove)
 			}
 		}
-	case NotStarted:
-		if n.Epoch.Count == 0 {
-			p.cancelOne(n)
-		}
-		p.beneath(n, func(child *planned) bool { return true })
 	case ChildrenOnly:
 		p.beneath(n, func(child *planned) bool { return !child.Detached })
 	default:
@@ -270,20 +303,35 @@ func (p *planner) cancelOne(n *planned) {
 		return
 	}
 	if n.Control&CancelAsked != 0 {
-		p.answer.Asked++
+		p.requested(n)
 		return
 	}
 	n.Control = CancelAsked
 	n.note = NoteCancel
 	switch {
 	case n.Status == Running:
-		p.answer.Asked++
+		p.requested(n)
 	case n.Begun:
 		n.Status, n.wake = Pending, WakeNow
-		p.answer.Asked++
+		p.requested(n)
 	default:
 		n.Status, n.wake = Cancelled, WakeNever
-		p.answer.Changed++
+		p.done(n)
+	}
+}
+
+// terminate ends n and all its descendants at once, also those that are executed and those
+// whose cancel was requested before, whose first reason is kept.
+func (p *planner) terminate(n *planned) {
+	if !n.Status.Terminal() {
+		if n.Control&CancelAsked == 0 {
+			n.note = NoteCancel
+		}
+		n.Status, n.Control, n.wake = Cancelled, CancelAsked, WakeNever
+		p.done(n)
+	}
+	for _, child := range p.below[n.ID] {
+		p.terminate(child)
 	}
 }
 
@@ -291,10 +339,10 @@ func (p *planner) result() (changes []Change, wake []uuid.UUID) {
 	woken := make(map[uuid.UUID]bool)
 	for id, n := range p.now {
 		was := p.was[id]
-		if was.Status == n.Status && was.Control == n.Control {
+		if was.Status == n.Status && was.Control == n.Control && was.Detached == n.Detached {
 			continue
 		}
-		changes = append(changes, Change{Was: *was, Status: n.Status, Control: n.Control, Wake: n.wake, Note: n.note})
+		changes = append(changes, Change{Was: *was, Status: n.Status, Control: n.Control, Wake: n.wake, Note: n.note, Detached: n.Detached})
 		if n.Status.Terminal() && n.Parent.Valid {
 			if parent := p.now[n.Parent.UUID]; parent == nil || !parent.Status.Terminal() {
 				woken[n.Parent.UUID] = true

@@ -79,7 +79,7 @@ func (nodes tree) apply(changes []store.Change) tree {
 	for i := range after {
 		for _, c := range changes {
 			if c.Was.ID == after[i].ID {
-				after[i].Status, after[i].Control = c.Status, c.Control
+				after[i].Status, after[i].Control, after[i].Detached = c.Status, c.Control, c.Detached
 				if c.Ends() {
 					after[i].Owner = uuid.NullUUID{}
 				}
@@ -118,6 +118,9 @@ func describe(changes []store.Change) string {
 		if control := bits(c.Control); control != "" {
 			words[i] += "," + control
 		}
+		if c.Detached && !c.Was.Detached {
+			words[i] += ",detached"
+		}
 	}
 	return strings.Join(words, " ")
 }
@@ -151,9 +154,10 @@ type plan struct {
 }
 
 const (
-	pause  = store.VerbPause
-	resume = store.VerbResume
-	cancel = store.VerbCancel
+	pause     = store.VerbPause
+	resume    = store.VerbResume
+	cancel    = store.VerbCancel
+	terminate = store.VerbTerminate
 )
 
 var plans = []plan{
@@ -167,7 +171,7 @@ var plans = []plan{
 	{"a pause below a run that was cancelled", "a b<a:cancelled,asked c<b:detached", pause, 0, "a", "a:paused,itself c:paused,above", ""},
 	{"a pause of an ended run", "a:completed b<a:running", pause, 0, "a", "", ""},
 	{"a pause of what is to be cancelled", "a:running,asked b<a:running", pause, 0, "a", "", ""},
-	{"a pause above what is to be cancelled", "a b<a:pending,asked,begun c<b:running", pause, 0, "a", "a:paused,itself", ""},
+	{"a pause above what is to be cancelled", "a b<a:pending,asked,begun c<b:running", pause, 0, "a", "a:paused,itself c:running,above", ""},
 	{"a pause is not repeated", "a:paused,itself b<a:running,above", pause, 0, "a", "", ""},
 	{"a pause of a replayed tree with a newcomer", "a:paused,itself b<a", pause, 0, "a", "b:paused,above", ""},
 
@@ -198,13 +202,22 @@ var plans = []plan{
 	{"a cancel wakes no ended parent", "a:failed b<a", cancel, 0, "b", "b:cancelled,asked", ""},
 	{"a cancel wakes nobody before the end", "a:waiting b<a:running c<a:waiting,begun", cancel, 0, "bc", "b:running,asked c:pending,asked", ""},
 
-	{"not started: only what was never executed", "a:waiting b<a c<a:waiting d<a:paused,above,itself e<c f<a:running", cancel, store.NotStarted, "a", "b:cancelled,asked d:cancelled,asked e:cancelled,asked", "ac"},
+	{"not started: only what was never executed", "a:waiting b<a c<a:waiting d<a:paused,above,itself e<c f<a:running", cancel, store.NotStarted, "a", "a:cancelled,asked b:cancelled,asked c:waiting,detached d:cancelled,asked e:cancelled,asked f:running,detached", "c"},
+	{"not started: a begun root is to end, and what was paused with it goes on", "a:paused,itself,begun b<a:paused,above c<a:paused,above,ran d<c:paused,above", cancel, store.NotStarted, "a", "a:pending,asked b:cancelled,asked c:pending,detached d:cancelled,asked", "ac"},
 	{"not started: the root itself", "a", cancel, store.NotStarted, "a", "a:cancelled,asked", ""},
-	{"itself: what is beneath goes on", "a:running b<a c<a:running", cancel, store.RunItself, "a", "a:running,asked", ""},
-	{"itself: in the middle", "a:waiting b<a c<b:running", cancel, store.RunItself, "b", "b:cancelled,asked", "a"},
+	{"itself: what is beneath goes on", "a:running b<a c<a:running", cancel, store.RunItself, "a", "a:running,asked b:pending,detached c:running,detached", ""},
+	{"itself: in the middle", "a:waiting b<a c<b:running", cancel, store.RunItself, "b", "b:cancelled,asked c:running,detached", "a"},
+	{"itself: then the tree", "a:running,asked b<a:running,detached c<a:detached", cancel, 0, "a", "b:running,asked c:cancelled,asked", "a"},
+	{"itself: what is cancelled already goes with it", "a:running,asked b<a:running,asked", cancel, store.RunItself, "a", "", ""},
 	{"children: all but the run and its detached ones", "a:running b<a c<b:running d<a:detached e<d:running f<a:running", cancel, store.ChildrenOnly, "a", "b:cancelled,asked c:running,asked f:running,asked", "a"},
 	{"children: of an ended run", "a:completed b<a:waiting,begun c<a:detached", cancel, store.ChildrenOnly, "a", "b:pending,asked", ""},
 	{"children: of a run without", "a:running", cancel, store.ChildrenOnly, "a", "", ""},
+
+	{
+		"terminate: in any state", "a:running b<a:waiting,begun c<a:paused,itself,begun d<a:pending,asked,begun e<a:completed f<e:running,detached g<a", terminate, 0, "a",
+		"a:cancelled,asked b:cancelled,asked c:cancelled,asked d:cancelled,asked f:cancelled,asked g:cancelled,asked", "",
+	},
+	{"terminate: the parent goes on", "a:running b<a:running", terminate, 0, "b", "b:cancelled,asked", "a"},
 
 	{"a run named twice", "a b<a", pause, 0, "aa", "a:paused,itself b:paused,above", ""},
 	{"an ancestor, then what is beneath it", "a b<a c<b", pause, 0, "ab", "a:paused,itself b:paused,above,itself c:paused,above", ""},

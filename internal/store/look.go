@@ -31,18 +31,23 @@ type MapProgress struct {
 	Done int
 }
 
-// EventType says what happened to a run. The numbers are stored; those of a state are
-// the state's.
+// EventType says what happened to a run. The numbers are stored, and no status has one of
+// them: an event of a run that reached a status is 100 more than the status.
 type EventType int16
 
 // The events.
 const (
-	EventPaused    EventType = EventType(Paused)
-	EventCompleted EventType = EventType(Completed)
-	EventFailed    EventType = EventType(Failed)
-	EventCancelled EventType = EventType(Cancelled)
-	EventLeaseLost EventType = 8
+	EventLeaseLost EventType = 1
+	EventPaused    EventType = 104
+	EventCompleted EventType = 105
+	EventFailed    EventType = 106
+	EventCancelled EventType = 107
+	EventExpired   EventType = 109
 )
+
+// EventOf is the event of a run that reached the status, which is Paused or terminal. The
+// statements in SQL add the same 100.
+func EventOf(s Status) EventType { return EventType(s) + 100 }
 
 // Event is one row of the outbox.
 type Event struct {
@@ -67,6 +72,12 @@ const (
 type News struct {
 	Asked []Asked     // something is asked of these; told again until they leave
 	Woken []uuid.UUID // a signal or a child's end came for these since the last News
+	// Deadlines are those of the runs whose deadline is another than the caller has said that it knows;
+	// told again until it does.
+	Deadlines []Lease
+	// Ended are runs that were ended as Cancelled under their epoch, by a termination or by the
+	// caller itself; told again as long as the caller asks for them.
+	Ended []Lease
 }
 
 // Asked is a run of which something is asked, in the ownership that Epoch numbers.

@@ -18,16 +18,18 @@ const (
 	Completed Status = 5
 	Failed    Status = 6
 	Cancelled Status = 7
+	// 8 is no state. It stays free, as it was an event's number once.
+	Expired Status = 9 // its time was over
 )
 
 // Terminal reports whether the state absorbs: nothing ever leaves it.
 func (s Status) Terminal() bool { return s >= Completed }
 
-var statusWords = [...]string{"unknown", "pending", "running", "waiting", "paused", "completed", "failed", "cancelled"}
+var statusWords = [...]string{"unknown", "pending", "running", "waiting", "paused", "completed", "failed", "cancelled", 8: "", 9: "expired"}
 
 // String is the word that views, logs and errors use.
 func (s Status) String() string {
-	if s < 0 || int(s) >= len(statusWords) {
+	if s < 0 || int(s) >= len(statusWords) || statusWords[s] == "" {
 		return statusWords[0]
 	}
 	return statusWords[s]
@@ -36,7 +38,7 @@ func (s Status) String() string {
 // ParseStatus is the state with that word.
 func ParseStatus(word string) (Status, bool) {
 	for i, w := range statusWords {
-		if w == word && i > 0 {
+		if w == word && w != "" && i > 0 {
 			return Status(i), true
 		}
 	}
@@ -107,7 +109,7 @@ type Run struct {
 	Crashes  int16 // claims after a lost lease since the last new checkpoint
 	Input    []byte
 	Output   []byte // nil unless Completed
-	Error    []byte // nil unless Failed or Cancelled; engine's encoding
+	Error    []byte // nil unless Failed, Cancelled or Expired; engine's encoding
 	Reason   string // why it is paused
 	Trace    string // W3C traceparent of the span that started it, or of its last segment
 	Detached bool   // a child that goes on when its parent ends

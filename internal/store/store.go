@@ -64,13 +64,16 @@ type Store interface {
 	// for workers that Dead has named twice, and for the caller itself when it leaves.
 	Expire(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
 
-	// Order carries out a pause, resume or cancel in one transaction, by Order.Plan: it
+	// Order carries out a pause, resume, cancel or termination in one transaction, by Order.Plan: it
 	// locks everything at and beneath the runs, and above them, in the order of (shard, id);
 	// looks again until no child has come meanwhile; makes the changes, the
 	// events and the wakes; and fills in the answers. It tries again by itself when the
 	// database undoes the transaction (40001, 40P01). An order that was carried out already
 	// changes nothing.
 	Order(ctx context.Context, o *Order) error
+
+	// SetDeadline sets or removes when one run expires; see Deadline.
+	SetDeadline(ctx context.Context, d *Deadline) error
 
 	// News answers what the worker has to know of the runs that it holds. A run's being
 	// woken is told once: the caller looks at all that its run waits for. If the answer is

@@ -59,6 +59,7 @@ const (
 	OutcomeCompleted = "completed"
 	OutcomeFailed    = "failed"
 	OutcomeCancelled = "cancelled"
+	OutcomeExpired   = "expired"
 	OutcomeParked    = "parked"
 	OutcomePaused    = "paused"
 	OutcomeReleased  = "released"

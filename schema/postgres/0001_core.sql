@@ -37,7 +37,7 @@ CREATE TABLE durable.run (
     epoch       bigint   NOT NULL,      -- fences writes; upper 32 bits: +1 at every claim, lower: its nonce
     progress    integer  NOT NULL DEFAULT 0, -- checkpoints seen at the last claim after a crash
     shard       smallint NOT NULL,
-    status      smallint NOT NULL,      -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled
+    status      smallint NOT NULL,      -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled 9 expired
     crashes     smallint NOT NULL DEFAULT 0, -- claims after a lost lease since the last new checkpoint
     id          uuid     NOT NULL,
     parent_id   uuid,
@@ -92,7 +92,7 @@ CREATE TABLE durable.worker (
 -- For people in psql: states in words, payloads as JSON.
 CREATE VIEW durable.runs AS
 SELECT id, name, parent_id, workflow, queue,
-       (ARRAY['pending','running','waiting','paused','completed','failed','cancelled'])[status] AS status,
+       (ARRAY['pending','running','waiting','paused','completed','failed','cancelled',NULL,'expired'])[status] AS status,
        (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch, crashes, owner, reason, version,
        convert_from(input, 'UTF8')::json AS input,
        convert_from(output, 'UTF8')::json AS output,

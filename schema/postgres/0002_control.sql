@@ -55,7 +55,7 @@ CREATE TABLE durable.event (
     at     timestamptz NOT NULL,
     txid   xid8     NOT NULL DEFAULT pg_current_xact_id(),
     shard  smallint NOT NULL,
-    type   smallint NOT NULL,            -- 4 paused 5 completed 6 failed 7 cancelled 8 lease lost
+    type   smallint NOT NULL,            -- 1 lease lost 104 paused 105 completed 106 failed 107 cancelled 109 expired
     run_id uuid     NOT NULL,
     PRIMARY KEY (shard, txid, run_id, type)
 );
@@ -64,7 +64,7 @@ DROP VIEW durable.runs;
 
 CREATE VIEW durable.runs AS
 SELECT id, name, parent_id, workflow, queue,
-       (ARRAY['pending','running','waiting','paused','completed','failed','cancelled'])[status] AS status,
+       (ARRAY['pending','running','waiting','paused','completed','failed','cancelled',NULL,'expired'])[status] AS status,
        (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch, crashes, owner, reason, version,
        convert_from(input, 'UTF8')::json AS input,
        convert_from(output, 'UTF8')::json AS output,
@@ -94,7 +94,8 @@ FROM durable.signal;
 
 CREATE VIEW durable.events AS
 SELECT at, run_id,
-       CASE type WHEN 4 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 8 THEN 'lease lost' END AS type,
+       CASE type WHEN 1 THEN 'lease lost' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed' WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled'
+                 WHEN 109 THEN 'expired' END AS type,
        txid, shard
 FROM durable.event;
 

@@ -20,7 +20,7 @@ CREATE TABLE durable_run (
     name        TEXT    NOT NULL,       -- a root's: the caller's ID; a child's: its step name
     workflow    TEXT    NOT NULL,
     queue       TEXT    NOT NULL,
-    status      INTEGER NOT NULL,       -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled
+    status      INTEGER NOT NULL,       -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled 9 expired
     epoch       INTEGER NOT NULL,       -- fences writes; upper 32 bits: +1 at every claim, lower: its nonce
     crashes     INTEGER NOT NULL DEFAULT 0, -- claims after a lost lease since the last new checkpoint
     progress    INTEGER NOT NULL DEFAULT 0, -- checkpoints seen at the last claim after a crash
@@ -79,7 +79,7 @@ CREATE TABLE durable_worker (
 CREATE VIEW durable_runs AS
 SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
        CASE status WHEN 1 THEN 'pending' WHEN 2 THEN 'running' WHEN 3 THEN 'waiting' WHEN 4 THEN 'paused'
-                   WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' END AS status,
+                   WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 9 THEN 'expired' END AS status,
        epoch >> 32 AS epoch, crashes, hex(owner) AS owner, reason, version,
        CAST(input AS TEXT) AS input, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
        strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,

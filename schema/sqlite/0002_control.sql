@@ -51,7 +51,7 @@ CREATE INDEX durable_tag_value ON durable_tag (key, value, shard, run_id);
 CREATE TABLE durable_event (
     id     INTEGER PRIMARY KEY AUTOINCREMENT,
     run_id BLOB    NOT NULL,
-    type   INTEGER NOT NULL,            -- 4 paused 5 completed 6 failed 7 cancelled 8 lease lost
+    type   INTEGER NOT NULL,            -- 1 lease lost 104 paused 105 completed 106 failed 107 cancelled 109 expired
     at     INTEGER NOT NULL
 ) STRICT;
 
@@ -60,7 +60,7 @@ DROP VIEW durable_runs;
 CREATE VIEW durable_runs AS
 SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
        CASE status WHEN 1 THEN 'pending' WHEN 2 THEN 'running' WHEN 3 THEN 'waiting' WHEN 4 THEN 'paused'
-                   WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' END AS status,
+                   WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 9 THEN 'expired' END AS status,
        epoch >> 32 AS epoch, crashes, hex(owner) AS owner, reason, version,
        CAST(input AS TEXT) AS input, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
        strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
@@ -89,5 +89,6 @@ FROM durable_signal;
 
 CREATE VIEW durable_events AS
 SELECT id, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS at, hex(run_id) AS run_id,
-       CASE type WHEN 4 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed' WHEN 7 THEN 'cancelled' WHEN 8 THEN 'lease lost' END AS type
+       CASE type WHEN 1 THEN 'lease lost' WHEN 104 THEN 'paused' WHEN 105 THEN 'completed' WHEN 106 THEN 'failed' WHEN 107 THEN 'cancelled'
+                 WHEN 109 THEN 'expired' END AS type
 FROM durable_event;

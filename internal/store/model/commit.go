@@ -229,7 +229,7 @@ func (m *Model) run(w *store.RunWrite) bool {
 		// Its child has ended, be it by this write or not: to wake twice is to wake.
 		return r != nil && w.Parent.Valid && w.Status.Terminal() && r.Status.Terminal() && m.may()
 	}
-	if cancel && (w.Status == store.Completed || w.Status == store.Failed) {
+	if cancel && w.Status.Terminal() && w.Status != store.Cancelled {
 		w.Outcome, w.State = store.Fenced, state
 		return false
 	}
@@ -264,7 +264,7 @@ func (m *Model) run(w *store.RunWrite) bool {
 		r.Reason = reason // why it was held before
 	}
 	if r.Status >= store.Paused {
-		m.tell(r, store.EventType(r.Status), w.Now)
+		m.tell(r, store.EventOf(r.Status), w.Now)
 	}
 	return w.Parent.Valid && w.Status.Terminal()
 }
@@ -355,7 +355,7 @@ func (m *Model) change(o *store.Order, c *store.Change) {
 	if o.Freeze && c.Note == store.NoteResume && c.Was.Status == store.Paused && !r.PausedAt.IsZero() {
 		r.freeze(r.PausedAt, o.Now)
 	}
-	r.Status, r.Control = c.Status, c.Control
+	r.Status, r.Control, r.Detached = c.Status, c.Control, c.Detached
 	switch c.Wake {
 	case store.WakeNever:
 		r.WakeAt = time.Time{}
@@ -375,10 +375,31 @@ func (m *Model) change(o *store.Order, c *store.Change) {
 		r.Reason, r.PausedBy, r.PausedAt = "", "", time.Time{}
 	}
 	if c.Ends() {
-		r.EndedAt, r.Error, r.Owner = o.Now, o.Error, uuid.NullUUID{}
+		r.EndedAt, r.Error, r.Owner, r.Woken = o.Now, o.Error, uuid.NullUUID{}, false
 	}
 	if c.Status >= store.Paused && c.Status != c.Was.Status {
-		m.tell(r, store.EventType(c.Status), o.Now)
+		m.tell(r, store.EventOf(c.Status), o.Now)
+	}
+}
+
+// SetDeadline is store.Store.SetDeadline.
+func (m *Model) SetDeadline(d *store.Deadline) {
+	d.Outcome, d.State = store.Fenced, m.State(d.Run)
+	r := m.Runs[d.Run]
+	if r == nil || r.Status.Terminal() || r.Control&store.CancelAsked != 0 {
+		return
+	}
+	ahead := r.Deadline.IsZero() || r.Deadline.After(d.Now)
+	if !ahead && (r.Status != store.Paused || r.PausedAt.IsZero() || !r.Deadline.After(r.PausedAt)) {
+		return
+	}
+	d.Outcome, d.State = store.Written, store.RunState{}
+	r.Deadline = d.At
+	switch {
+	case r.Status == store.Running:
+		r.Woken = true
+	case r.Status == store.Waiting && !d.At.IsZero() && (r.WakeAt.IsZero() || d.At.Before(r.WakeAt)):
+		r.WakeAt = d.At
 	}
 }
 

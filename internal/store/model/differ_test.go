@@ -159,6 +159,7 @@ func settledState(o store.Outcome, s store.RunState, epoch store.Epoch, leaves b
 
 func settledNews(n store.News) store.News {
 	n.Asked, n.Woken = slices.Clone(n.Asked), slices.Clone(n.Woken)
+	n.Deadlines, n.Ended = nil, nil // of these a store may tell again, or later: see storetest
 	slices.SortFunc(n.Asked, func(l, r store.Asked) int { return cmp.Or(bytes.Compare(l.Run[:], r.Run[:])) })
 	sortIDs(n.Woken)
 	return n

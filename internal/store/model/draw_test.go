@@ -211,7 +211,7 @@ func (c *check) end() *store.RunWrite {
 	w := &store.RunWrite{
 		ID: r.ID, Parent: r.Parent, Now: c.at("now"), Epoch: c.epoch(r), Trace: pick(c, "trace", []string{"", "t2"}),
 		Status: pick(c, "status", []store.Status{
-			store.Pending, store.Waiting, store.Waiting, store.Waiting, store.Paused, store.Completed, store.Completed, store.Failed, store.Cancelled,
+			store.Pending, store.Waiting, store.Waiting, store.Waiting, store.Paused, store.Completed, store.Completed, store.Failed, store.Cancelled, store.Expired,
 		}),
 	}
 	switch w.Status {

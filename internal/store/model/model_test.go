@@ -157,9 +157,16 @@ func (c *check) lease() *op {
 
 func (c *check) order() *op {
 	o := store.Order{
-		Verb: pick(c, "verb", []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel}), Scope: store.Scope(c.dice("scope", 4)),
+		Verb: pick(c, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbCancel, store.VerbTerminate}), Scope: store.Scope(c.dice("scope", 4)),
 		Now: c.at("now"), Reason: pick(c, "reason", []string{"", "r1", "r2"}), Actor: pick(c, "actor", []string{"", "me"}), Error: []byte("cancelled"),
 		Freeze: c.dice("freeze", 2) == 0,
+	}
+	if c.dice("deadline", 4) == 0 {
+		d := store.Deadline{Run: c.run().ID, Now: o.Now}
+		if c.dice("none", 4) > 0 {
+			d.At = c.later(d.Now)
+		}
+		return deadlineOp(d)
 	}
 	for range 1 + c.dice("more", 2) {
 		if id := c.run().ID; !slices.Contains(o.Runs, id) || c.dice("twice", 2) == 0 {

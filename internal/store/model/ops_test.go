@@ -199,7 +199,7 @@ func expireOp(workers []uuid.UUID, q store.ClaimQuery) *op {
 }
 
 func orderOp(o store.Order) *op {
-	verbs := map[store.Verb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel"}
+	verbs := map[store.Verb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel", store.VerbTerminate: "terminate"}
 	return answering(fmt.Sprintf("%s (scope %d, freeze %v) %s at %s", verbs[o.Verb], o.Scope, o.Freeze, showIDs(o.Runs), offset(o.Now)),
 		func(ctx context.Context, s store.Store) ([]store.OrderAnswer, error) {
 			mine := o
@@ -210,6 +210,20 @@ func orderOp(o store.Order) *op {
 			mine := o
 			m.Order(&mine)
 			return mine.Answers
+		})
+}
+
+func deadlineOp(d store.Deadline) *op {
+	return answering(fmt.Sprintf("deadline of %s to %s at %s", shorten(d.Run), offset(d.At), offset(d.Now)),
+		func(ctx context.Context, s store.Store) (store.Deadline, error) {
+			mine := d
+			err := s.SetDeadline(ctx, &mine)
+			return mine, err
+		},
+		func(m *model.Model, _ bool) store.Deadline {
+			mine := d
+			m.SetDeadline(&mine)
+			return mine
 		})
 }
 

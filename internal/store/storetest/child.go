@@ -115,7 +115,7 @@ func childGuarded(b *bed) {
 		}
 	}
 	refuse("no parent", store.Run{ID: missing}, epochAt(1), store.RunState{})
-	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
+	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
 		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		refuse("a parent that is "+status.String(), r, epochAt(1), leftState(status))
@@ -208,7 +208,7 @@ func childReplay(b *bed) {
 }
 
 func childWakes(b *bed) {
-	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		for _, wakeAt := range []time.Time{{}, b.in(5 * time.Hour)} {
 			parent := b.started("")
 			child := b.begotten(parent, "charge")

@@ -71,7 +71,7 @@ func controlFinish(b *bed) {
 	r := b.started("")
 	b.ordered(store.VerbCancel, r.ID)
 	before := b.row(r.ID)
-	for _, status := range []store.Status{store.Completed, store.Failed} {
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Expired} {
 		w := b.finish(r.ID, epochAt(1))
 		w.Status = status
 		got := b.commitRun(w)
@@ -100,7 +100,7 @@ func controlFinish(b *bed) {
 }
 
 func controlPausedEnd(b *bed) {
-	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
 		b.ordered(store.VerbPause, r.ID)
 		w := b.finish(r.ID, epochAt(1))

@@ -113,11 +113,11 @@ func raceCancelFinish(b *bed, s store.Store) {
 		got, answer := b.row(r.ID), o.Answers[0]
 		switch end.Outcome {
 		case store.Written:
-			if got.Status != store.Completed || got.Control&store.CancelAsked != 0 || answer.Status != store.Completed || answer.Asked+answer.Changed != 0 {
+			if got.Status != store.Completed || got.Control&store.CancelAsked != 0 || answer.Status != store.Completed || answer.Requested+answer.Changed != 0 {
 				b.Errorf("round %d: it completed: the row is %s with %d, the cancel was answered %+v", round, got.Status, got.Control, answer)
 			}
 		case store.Fenced:
-			if got.Status != store.Running || got.Control != store.CancelAsked || answer.Asked != 1 || end.State.Control != store.CancelAsked {
+			if got.Status != store.Running || got.Control != store.CancelAsked || answer.Requested != 1 || end.State.Control != store.CancelAsked {
 				b.Errorf("round %d: it was cancelled: the row is %s with %d, the cancel was answered %+v, the end %+v", round, got.Status, got.Control, answer, end.State)
 			}
 			stop := store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}
@@ -156,7 +156,7 @@ func raceCancelClaim(b *bed, s store.Store) {
 			}
 			continue
 		}
-		if got.Status != store.Running || got.Control != store.CancelAsked || o.Answers[0].Asked != 1 {
+		if got.Status != store.Running || got.Control != store.CancelAsked || o.Answers[0].Requested != 1 {
 			b.Errorf("round %d: it was claimed, and is %s with %d; the cancel was answered %+v", round, got.Status, got.Control, o.Answers[0])
 		}
 		news := b.news(q.Worker, r.ID)

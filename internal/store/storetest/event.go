@@ -78,7 +78,7 @@ func (b *bed) wantEvents(want ...string) {
 }
 
 var eventWords = map[store.EventType]string{
-	store.EventPaused: "paused", store.EventCompleted: "completed", store.EventFailed: "failed", store.EventCancelled: "cancelled", store.EventLeaseLost: "lease lost",
+	store.EventPaused: "paused", store.EventCompleted: "completed", store.EventFailed: "failed", store.EventCancelled: "cancelled", store.EventExpired: "expired", store.EventLeaseLost: "lease lost",
 }
 
 func eventNone(b *bed) {
@@ -97,7 +97,7 @@ func eventNone(b *bed) {
 }
 
 func eventTypes(b *bed) {
-	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("end " + status.String())
 		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 	}
@@ -110,7 +110,7 @@ func eventTypes(b *bed) {
 	b.claimOne(b.query(q.LeaseUntil), lost.ID)
 	aside := b.started("aside")
 	b.commitRun(store.RunWrite{ID: aside.ID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"})
-	b.wantEvents("end completed completed", "end failed failed", "end cancelled cancelled", "park paused", "claim lease lost", "aside paused")
+	b.wantEvents("end completed completed", "end failed failed", "end cancelled cancelled", "end expired expired", "park paused", "claim lease lost", "aside paused")
 }
 
 func eventOnce(b *bed) {

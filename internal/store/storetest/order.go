@@ -86,7 +86,7 @@ func orderPause(b *bed) {
 		o := b.newOrder(store.VerbPause, before.ID)
 		want := store.OrderAnswer{Found: true, Status: before.Status, Changed: 1}
 		if before.Status == store.Running {
-			want.Changed, want.Asked = 0, 1
+			want.Changed, want.Requested = 0, 1
 		}
 		b.wantAnswers("pause of "+name, b.order(o), want)
 		paused := before
@@ -149,14 +149,14 @@ func orderBegun(b *bed) {
 				b.wantBits(what, r.ID, store.Cancelled, store.CancelAsked)
 				continue
 			}
-			b.wantAnswers(what, b.order(o), store.OrderAnswer{Found: true, Status: store.Waiting, Asked: 1})
+			b.wantAnswers(what, b.order(o), store.OrderAnswer{Found: true, Status: store.Waiting, Requested: 1})
 			b.wantBits(what, r.ID, store.Pending, store.CancelAsked)
 			b.claimOne(b.query(o.Now), r.ID)
 		}
 	}
 	running := b.started("")
 	o := b.ordered(store.VerbCancel, running.ID)
-	b.wantAnswers("a running one", o.Answers, store.OrderAnswer{Found: true, Status: store.Running, Asked: 1})
+	b.wantAnswers("a running one", o.Answers, store.OrderAnswer{Found: true, Status: store.Running, Requested: 1})
 	running.Control, running.CancelReason, running.CancelledBy, running.CancelledAt = store.CancelAsked, o.Reason, o.Actor, o.Now
 	wantRun(b, "a running one", b.row(running.ID), running)
 }
@@ -178,7 +178,7 @@ func orderTree(b *bed) {
 		leaves = append(leaves, b.left(r, "leaf"))
 	}
 	bystander := b.started("bystander")
-	b.wantAnswers("the pause", b.order(b.newOrder(store.VerbPause, tree[0].ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 5, Asked: 6})
+	b.wantAnswers("the pause", b.order(b.newOrder(store.VerbPause, tree[0].ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 5, Requested: 6})
 	for i, r := range tree {
 		bits := store.PausedAbove
 		if i == 0 {
@@ -196,7 +196,7 @@ func orderTree(b *bed) {
 	for _, r := range leaves {
 		b.wantBits("resumed", r.ID, store.Pending, 0)
 	}
-	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, tree[1].ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 4, Asked: 5})
+	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, tree[1].ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 4, Requested: 5})
 	for _, r := range tree[1:] {
 		b.wantBits("cancelled", r.ID, store.Running, store.CancelAsked)
 	}
@@ -237,7 +237,7 @@ func orderScopes(b *bed) {
 	type want map[string]store.Status // of what is cancelled at once, or (Running) asked
 	for scope, expected := range map[store.Scope]want{
 		store.WholeTree:    {"root": store.Running, "child": store.Running, "new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
-		store.NotStarted:   {"new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
+		store.NotStarted:   {"root": store.Running, "new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
 		store.RunItself:    {"root": store.Running},
 		store.ChildrenOnly: {"child": store.Running, "new": store.Cancelled, "grandchild": store.Cancelled},
 	} {
@@ -258,6 +258,11 @@ func orderScopes(b *bed) {
 				b.wantBits(what, r.ID, status, store.CancelAsked)
 			} else {
 				b.wantBits(what, r.ID, r.Status, 0)
+			}
+			// What goes on although its parent ends is detached, so that the end does not take it along.
+			spared := name == "detached" || scope == store.RunItself && name != "root" && name != "grandchild" || scope == store.NotStarted && name == "child"
+			if got := b.row(r.ID).Detached; got != spared {
+				b.Errorf("%s: detached %v, want %v", what, got, spared)
 			}
 		}
 	}
@@ -366,7 +371,7 @@ func orderLarge(b *bed) {
 		batch.Starts = append(batch.Starts, &store.Start{Run: b.child(root, fmt.Sprint("item-", i)), ParentEpoch: epochAt(1)})
 	}
 	b.commit(batch)
-	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, root.ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 400, Asked: 1})
+	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, root.ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 400, Requested: 1})
 	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 0 {
 		b.Errorf("claimed %d of the cancelled children", len(got.Runs))
 	}

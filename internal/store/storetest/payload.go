@@ -62,7 +62,7 @@ func payloadSteps(b *bed) {
 
 func payloadRuns(b *bed) {
 	for name, payload := range oddPayloads() {
-		for _, status := range []store.Status{store.Completed, store.Failed} {
+		for _, status := range []store.Status{store.Completed, store.Failed, store.Expired} {
 			r := b.running("")
 			r.Input = payload
 			wantOutcome(b, name, b.commitStart(r).Outcome, store.Written)

@@ -245,7 +245,7 @@ func receiveFenced(b *bed) {
 	b.wantTaken("the owner's", taken, message.Payload)
 	r.Epoch = epochAt(1)
 	wantOutcome(b, "a superseded one's of what was taken", b.commitReceive(b.receive(r, "wait", "paid")).Outcome, store.Fenced)
-	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
+	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
 		b.sent(r.ID, "paid", 0)
 		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})

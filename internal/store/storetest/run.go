@@ -144,7 +144,7 @@ func runFirstEnd(b *bed) {
 }
 
 func runNeverDue(b *bed) {
-	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Paused, store.Waiting} {
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired, store.Paused, store.Waiting} {
 		r := b.started("")
 		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status})
 	}

@@ -177,7 +177,7 @@ func signalReplay(b *bed) {
 }
 
 func signalEnded(b *bed) {
-	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
 		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		before := b.row(r.ID)

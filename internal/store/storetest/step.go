@@ -149,7 +149,7 @@ func stepOldEpoch(b *bed) {
 }
 
 func stepNotRunning(b *bed) {
-	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
+	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
 		marker := b.began(r.ID, epochAt(1), 1, "begun")
 		b.commitStep(marker, false)

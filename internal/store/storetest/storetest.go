@@ -56,6 +56,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"receive", receives},
 		{"control", controls},
 		{"order", orders},
+		{"terminate", terminations},
+		{"deadline", deadlines},
 		{"news", tidings},
 		{"list", lists},
 		{"tree", trees},

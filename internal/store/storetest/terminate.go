@@ -1,0 +1,107 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var terminations = []test{
+	{"a tree in any states ends at once", terminateTree},
+	{"its owners' writes are fenced", terminateFences},
+	{"its owners hear of it", terminateNews},
+	{"the parent is woken", terminateWakes},
+	{"it is recorded once", terminateOnce},
+}
+
+func terminateTree(b *bed) {
+	root := b.started("root")
+	waiting, paused, asked, done, gone := b.begotten(root, "waiting"), b.left(root, "paused"), b.begotten(root, "asked"), b.begotten(root, "done"), b.child(root, "gone")
+	beneath := b.begotten(done, "beneath")
+	gone.Detached = true
+	b.commitChild(gone, epochAt(1))
+	b.commitStep(b.completed(waiting.ID, epochAt(1), "charge"), false)
+	b.commitRun(b.park(waiting, b.in(time.Hour)))
+	b.ordered(store.VerbPause, paused.ID)
+	b.ordered(store.VerbCancel, asked.ID)
+	b.commitRun(b.childEnd(done))
+	first, ended := b.row(asked.ID), b.row(done.ID)
+	o := b.newOrder(store.VerbTerminate, root.ID)
+	o.Reason, o.Actor = "no code", "ann"
+	b.wantAnswers("the termination", b.order(o), store.OrderAnswer{Found: true, Status: store.Running, Changed: 6})
+	for _, r := range []store.Run{root, waiting, paused, asked, gone, beneath} {
+		got := b.row(r.ID)
+		if got.Status != store.Cancelled || got.Owner.Valid || !got.WakeAt.IsZero() || !got.EndedAt.Equal(o.Now) || string(got.Error) != string(o.Error) {
+			b.Errorf("%s: %+v", short(r.Name), got)
+		}
+		want := [2]string{o.Reason, o.Actor}
+		if r.ID == asked.ID {
+			want = [2]string{first.CancelReason, first.CancelledBy}
+		}
+		if want != [2]string{got.CancelReason, got.CancelledBy} {
+			b.Errorf("%s: cancelled by %q for %q, want %q", short(r.Name), got.CancelledBy, got.CancelReason, want)
+		}
+	}
+	wantRun(b, "what had ended", b.row(done.ID), ended)
+	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 || !got.Next.IsZero() {
+		b.Errorf("terminated: claimed %v, next %s", ids(got.Runs), show(got.Next))
+	}
+}
+
+func terminateFences(b *bed) {
+	r := b.started("r")
+	b.ordered(store.VerbTerminate, r.ID)
+	want := b.row(r.ID)
+	step := b.commitStep(b.completed(r.ID, epochAt(1), "late"), false)
+	wantOutcome(b, "a step", step.Outcome, store.Fenced)
+	if step.State.Status != store.Cancelled || step.State.Epoch != epochAt(1) {
+		b.Errorf("a step is told %+v", step.State)
+	}
+	wantOutcome(b, "an end", b.commitRun(b.finish(r.ID, epochAt(1))).Outcome, store.Fenced)
+	wantOutcome(b, "an end as cancelled", b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Fenced)
+	wantOutcome(b, "a park", b.commitRun(b.park(r, time.Time{})).Outcome, store.Fenced)
+	wantOutcome(b, "a child", b.commitChild(b.child(r, "kid"), epochAt(1)).Outcome, store.Fenced)
+	signal := &store.Signal{Run: r.ID, ID: store.NewChildID(r.ID), Name: "paid", CreatedAt: b.now}
+	b.commit(&store.Batch{Signals: []*store.Signal{signal}})
+	wantOutcome(b, "a signal", signal.Outcome, store.Fenced)
+	wantRun(b, "after all that", b.row(r.ID), want)
+}
+
+func terminateNews(b *bed) {
+	r, other, foreign := b.started("r"), b.started("other"), b.started("foreign")
+	b.ordered(store.VerbTerminate, r.ID, foreign.ID)
+	held := []store.Lease{{Run: r.ID, Epoch: epochAt(1)}, {Run: other.ID, Epoch: epochAt(1)}, {Run: foreign.ID, Epoch: epochAt(2)}}
+	for range 2 { // until nobody asks for it
+		got, err := b.s.News(b.ctx, b.worker, held)
+		if err != nil || !slices.EqualFunc(got.Ended, held[:1], sameLease) || len(got.Asked) != 0 {
+			b.Errorf("told %+v, %v, want %+v ended", got, err, held[0])
+		}
+	}
+}
+
+func terminateWakes(b *bed) {
+	parent := b.started("parent")
+	child := b.begotten(parent, "child")
+	b.commitRun(b.park(parent, time.Time{}))
+	o := b.newOrder(store.VerbTerminate, child.ID)
+	b.order(o)
+	b.claimOne(b.query(o.Now), parent.ID)
+}
+
+func terminateOnce(b *bed) {
+	r := b.started("r")
+	first := b.newOrder(store.VerbTerminate, r.ID)
+	b.wantAnswers("once", b.order(first), store.OrderAnswer{Found: true, Status: store.Running, Changed: 1})
+	if !slices.Equal(first.Done, []uuid.UUID{r.ID}) || len(first.Requested) != 0 {
+		b.Errorf("once: done %v, requested %v", first.Done, first.Requested)
+	}
+	want := b.row(r.ID)
+	again := b.newOrder(store.VerbTerminate, r.ID)
+	again.Reason, again.Error = "another", []byte(`"other"`)
+	b.wantAnswers("again", b.order(again), store.OrderAnswer{Found: true, Status: store.Cancelled, Control: store.CancelAsked})
+	wantRun(b, "again", b.row(r.ID), want)
+	b.wantEvents("r cancelled")
+}

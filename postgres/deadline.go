@@ -1,0 +1,54 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// SetDeadline implements store.Store. It tries again as Order does.
+func (s *Store) SetDeadline(ctx context.Context, d *store.Deadline) error {
+	wait := firstAgain
+	for try := 1; ; try++ {
+		err := s.setDeadline(ctx, d)
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == orderTries || !rest(ctx, wait) {
+			return err
+		}
+		wait = min(2*wait, longAgain)
+	}
+}
+
+func (s *Store) setDeadline(ctx context.Context, d *store.Deadline) error {
+	d.Outcome, d.State = 0, store.RunState{}
+	err := s.once(ctx, s.engine, "set a deadline", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.deadline, store.ShardOf(d.Run), one(d.Run), instant(d.At), instant(d.Now), channel(s.schema))
+	}, func(res results) error {
+		return each(res, func(rows pgx.Rows) error {
+			d.Outcome = store.Written
+			return rows.Scan(nil, nil)
+		})
+	})
+	if err != nil || d.Outcome == store.Written {
+		return err
+	}
+	d.Outcome = store.Fenced
+	keys := []*store.RunWrite{{ID: d.Run}}
+	return s.once(ctx, s.engine, "read back a run", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.runState, runKeys(keys)...)
+	}, func(res results) error {
+		return each(res, func(rows pgx.Rows) error {
+			d.State.Found = true
+			return rows.Scan(nil, (*int16)(&d.State.Status), (*epochValue)(&d.State.Epoch), (*int16)(&d.State.Control), nil, nil)
+		})
+	})
+}
+
+// heldColumns are the parameters of news.sql.
+func heldColumns(items []store.Lease, owner uuid.UUID) []any {
+	return append(leaseColumns(items, owner), times{len(items), func(i int) *time.Time { return &items[i].Deadline }})
+}

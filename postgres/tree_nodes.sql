@@ -1,0 +1,49 @@
+-- Reads the given runs, all beneath them, and all above them, as an order has to see them, with
+-- the locks of tree_lock.sql. What was done by a step, a transaction, a child or a compensation
+-- (kinds 1, 2, 6, 8) may have to be undone; that is asked only of live runs that nobody executes
+-- and somebody has.
+WITH RECURSIVE tree AS (
+    SELECT run.shard, run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached
+    FROM unnest($1::smallint[], $2::uuid[]) AS item(shard, id)
+    CROSS JOIN LATERAL (
+        SELECT r.shard, r.id, r.parent_id, r.status, r.epoch, r.control, r.owner, r.detached
+        FROM durable.run AS r
+        WHERE r.shard = item.shard AND r.id = item.id
+        OFFSET 0
+    ) AS run
+    UNION
+    SELECT child.shard, child.id, child.parent_id, child.status, child.epoch, child.control, child.owner, child.detached
+    FROM tree
+    CROSS JOIN LATERAL (
+        SELECT r.shard, r.id, r.parent_id, r.status, r.epoch, r.control, r.owner, r.detached
+        FROM durable.run AS r
+        WHERE r.parent_id = tree.id AND r.shard = tree.shard
+        OFFSET 0
+    ) AS child
+    WHERE tree.epoch > 0 -- else it has no children
+), above AS (
+    SELECT run.shard, run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached
+    FROM unnest($1::smallint[], $2::uuid[]) AS item(shard, id)
+    CROSS JOIN LATERAL (
+        SELECT r.shard, r.id, r.parent_id, r.status, r.epoch, r.control, r.owner, r.detached
+        FROM durable.run AS r
+        WHERE r.shard = item.shard AND r.id = item.id
+        OFFSET 0
+    ) AS run
+    UNION
+    SELECT own.shard, own.id, own.parent_id, own.status, own.epoch, own.control, own.owner, own.detached
+    FROM above
+    CROSS JOIN LATERAL (
+        SELECT r.shard, r.id, r.parent_id, r.status, r.epoch, r.control, r.owner, r.detached
+        FROM durable.run AS r
+        WHERE r.shard = above.shard AND r.id = above.parent_id
+        OFFSET 0
+    ) AS own
+)
+SELECT run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached,
+       run.epoch > 0 AND run.status <> 2 AND run.status < 5 AND EXISTS (
+           SELECT FROM durable.step AS s
+           WHERE s.shard = run.shard AND s.run_id = run.id AND s.kind IN (1, 2, 6, 8)
+           OFFSET 0
+       ) AS begun
+FROM (SELECT * FROM tree UNION SELECT * FROM above) AS run;

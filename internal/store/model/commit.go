@@ -1,7 +1,6 @@
 package model
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -311,111 +310,4 @@ func (m *Model) Tag(run uuid.UUID, tags []store.Tag) bool {
 		}
 	}
 	return true
-}
-
-// Order is store.Store.Order: it fills in the answers.
-func (m *Model) Order(o *store.Order) {
-	concerned := make(map[uuid.UUID]bool)
-	for _, id := range o.Runs {
-		r := m.Runs[id]
-		if r == nil {
-			continue
-		}
-		for _, below := range m.tree(id) {
-			concerned[below.ID] = true
-		}
-		for above := m.Runs[r.Parent.UUID]; above != nil; above = m.Runs[above.Parent.UUID] {
-			concerned[above.ID] = true
-		}
-	}
-	var nodes []store.Node
-	for id := range maps.Keys(concerned) {
-		r := m.Runs[id]
-		n := store.Node{ID: id, Parent: r.Parent, Status: r.Status, Epoch: r.Epoch, Control: r.Control, Owner: r.Owner, Detached: r.Detached}
-		for _, s := range r.Steps {
-			switch s.Kind {
-			case store.KindStep, store.KindTx, store.KindChild, store.KindUndo:
-				n.Begun = true
-			}
-		}
-		nodes = append(nodes, n)
-	}
-	changes, wake := o.Plan(nodes)
-	for i := range changes {
-		m.change(o, &changes[i])
-	}
-	for _, id := range wake {
-		m.wake(id, o.Now)
-	}
-	m.commit()
-}
-
-func (m *Model) change(o *store.Order, c *store.Change) {
-	r := m.Runs[c.Was.ID]
-	if o.Freeze && c.Note == store.NoteResume && c.Was.Status == store.Paused && !r.PausedAt.IsZero() {
-		r.freeze(r.PausedAt, o.Now)
-	}
-	r.Status, r.Control, r.Detached = c.Status, c.Control, c.Detached
-	switch c.Wake {
-	case store.WakeNever:
-		r.WakeAt = time.Time{}
-	case store.WakeNow:
-		r.WakeAt = o.Now
-	}
-	switch c.Note {
-	case store.NotePause:
-		r.Reason, r.PausedBy = o.Reason, o.Actor
-		if r.PausedAt.IsZero() { // else it goes on being paused
-			r.PausedAt = o.Now
-		}
-	case store.NoteResume:
-		r.Reason, r.PausedBy, r.PausedAt, r.Crashes = "", "", time.Time{}, 0
-	case store.NoteCancel:
-		r.CancelReason, r.CancelledBy, r.CancelledAt = o.Reason, o.Actor, o.Now
-		r.Reason, r.PausedBy, r.PausedAt = "", "", time.Time{}
-	}
-	if c.Ends() {
-		r.EndedAt, r.Error, r.Owner, r.Woken = o.Now, o.Error, uuid.NullUUID{}, false
-	}
-	if c.Status >= store.Paused && c.Status != c.Was.Status {
-		m.tell(r, store.EventOf(c.Status), o.Now)
-	}
-}
-
-// SetDeadline is store.Store.SetDeadline.
-func (m *Model) SetDeadline(d *store.Deadline) {
-	d.Outcome, d.State = store.Fenced, m.State(d.Run)
-	r := m.Runs[d.Run]
-	if r == nil || r.Status.Terminal() || r.Control&store.CancelAsked != 0 {
-		return
-	}
-	ahead := r.Deadline.IsZero() || r.Deadline.After(d.Now)
-	if !ahead && (r.Status != store.Paused || r.PausedAt.IsZero() || !r.Deadline.After(r.PausedAt)) {
-		return
-	}
-	d.Outcome, d.State = store.Written, store.RunState{}
-	r.Deadline = d.At
-	switch {
-	case r.Status == store.Running:
-		r.Woken = true
-	case r.Status == store.Waiting && !d.At.IsZero() && (r.WakeAt.IsZero() || d.At.Before(r.WakeAt)):
-		r.WakeAt = d.At
-	}
-}
-
-// freeze moves what was still ahead when the run was paused.
-func (r *Run) freeze(since, until time.Time) {
-	pause := until.Sub(since)
-	if pause <= 0 {
-		return
-	}
-	if r.Deadline.After(since) {
-		r.Deadline = r.Deadline.Add(pause)
-	}
-	for name, s := range r.Steps {
-		if s.NextAt.After(since) && (!s.Status.Terminal() || s.Kind == store.KindSleep) {
-			s.NextAt = s.NextAt.Add(pause)
-			r.Steps[name] = s
-		}
-	}
 }

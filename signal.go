@@ -184,9 +184,11 @@ func OnSignal(name string) ReceiveOption {
 	}
 }
 
-// Within bounds the wait, from its first execution, by the database's clock. A signal
-// that was committed before the end of the wait is wins, however late it is noticed. Zero
-// and less: the wait is over at its first look.
+// Within bounds the wait, from its first execution, by the database's clock. A signal that
+// arrives in time is received, however late the run looks for it, and one that arrives later is not, even
+// if the run looks later still: it is kept for another Receive of its name. The database stamps the
+// arrival while it writes the signal. A pause does not stop the time, unless the run is resumed with
+// FreezeTimers. Zero and less: the wait receives what is there already, or is over.
 func Within(d time.Duration) ReceiveOption {
 	return func(o *receiveOptions) { o.within, o.bounded = d, true }
 }

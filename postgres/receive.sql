@@ -6,13 +6,20 @@
 -- A step that goes on waiting has no end yet, whatever is given for the case that it has.
 -- The row of a step that has ended (3, 4) is left alone, and then nothing is taken. A row
 -- of the same attempt keeps when it began to wait, and until when it does.
+--
+-- A wait that has a time takes no signal that arrived after it: that one goes on waiting for
+-- another receive. A wait that begins here takes whatever is there.
 WITH fence AS MATERIALIZED (
     SELECT r.control FROM durable.run AS r
     WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.epoch = $7::bigint AND r.status = 2
+), bound AS MATERIALIZED (
+    SELECT s.next_at FROM durable.step AS s
+    WHERE s.shard = $1::smallint AND s.run_id = $2::uuid AND s.name = $3::text AND s.attempt >= $6::integer
 ), waiting AS MATERIALIZED (
     SELECT s.id, s.payload, s.created_at
     FROM durable.signal AS s
     WHERE s.shard = $1::smallint AND s.run_id = $2::uuid AND s.name = $13::text AND s.step IS NULL
+      AND s.arrived_at <= coalesce((SELECT bound.next_at FROM bound), 'infinity'::timestamptz)
     ORDER BY s.created_at, s.id
     LIMIT 1
 ), noted AS (

@@ -20,6 +20,7 @@ func signalColumns(items []*store.Signal) []any {
 		texts{n, func(i int) *string { return nullText(&items[i].Key) }},
 		blobs{n, func(i int) *[]byte { return &items[i].Payload }},
 		times{n, func(i int) *time.Time { return &items[i].CreatedAt }},
+		times{n, func(i int) *time.Time { return &items[i].ArrivedAt }},
 	)
 }
 
@@ -34,7 +35,7 @@ func signalKeys(items []*store.Signal) []any {
 
 func signalRuns(items []*store.Signal) []any {
 	n := len(items)
-	return append(make([]any, 0, 7),
+	return append(make([]any, 0, 8),
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
 		uuids{n, func(i int) *uuid.UUID { return &items[i].Run }},
 	)

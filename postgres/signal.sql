@@ -3,11 +3,16 @@
 -- new; if not, signal_state.sql reads what is there.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
-INSERT INTO durable.signal (shard, run_id, id, name, key, payload, created_at)
-SELECT item.shard, item.run_id, item.id, item.name, item.key, item.payload, item.created_at
+--
+-- arrived_at is read off the clock here, with the run locked: a receive that looked before, and
+-- found the time over, has an earlier time. Only a test gives another one.
+INSERT INTO durable.signal (shard, run_id, id, name, key, payload, created_at, arrived_at)
+SELECT item.shard, item.run_id, item.id, item.name, item.key, item.payload, item.created_at,
+       coalesce(item.arrived_at, pg_catalog.clock_timestamp())
 FROM unnest(
-    $1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.uuid[], $4::pg_catalog.text[], $5::pg_catalog.text[], $6::pg_catalog.bytea[], $7::pg_catalog.timestamptz[]
-) AS item(shard, run_id, id, name, key, payload, created_at)
+    $1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.uuid[], $4::pg_catalog.text[], $5::pg_catalog.text[], $6::pg_catalog.bytea[], $7::pg_catalog.timestamptz[],
+    $8::pg_catalog.timestamptz[]
+) AS item(shard, run_id, id, name, key, payload, created_at, arrived_at)
 CROSS JOIN LATERAL (
     SELECT FROM durable.run AS r
     WHERE r.shard OPERATOR(pg_catalog.=) item.shard AND r.id OPERATOR(pg_catalog.=) item.run_id AND r.status OPERATOR(pg_catalog.<) 5

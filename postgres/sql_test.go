@@ -79,7 +79,7 @@ var plans = map[string][]string{
 	"start_made.sql":        nil,
 	"start_any.sql":         {"run_pkey"},
 	"parent_state.sql":      {"run_pkey"},
-	"receive.sql":           {"run_pkey", "signal_pkey", "signal_queue"},
+	"receive.sql":           {"run_pkey", "signal_pkey", "signal_queue", "step_pkey"},
 	"signal.sql":            {"run_pkey"},
 	"signal_state.sql":      {"run_pkey", "signal_key", "signal_pkey"},
 	"wake.sql":              {"run_pkey", "signal_pkey"},
@@ -149,8 +149,8 @@ func TestPlans(t *testing.T) {
 		 SELECT now(), 1, 1, shard, 1, 3, id, 'step-' || n FROM durable.run, generate_series(1, 3) AS n WHERE $1::integer > 0`,
 		`INSERT INTO durable.run (created_at, epoch, shard, status, id, parent_id, name, workflow, queue)
 		 SELECT now(), 1, shard, 5, gen_random_uuid(), id, 'child', 'flow', 'default' FROM durable.run LIMIT $1::integer / 2`,
-		`INSERT INTO durable.signal (created_at, shard, id, run_id, name, key, payload)
-		 SELECT now(), shard, gen_random_uuid(), id, 'signal', 'key', '1' FROM durable.run LIMIT $1::integer / 2`,
+		`INSERT INTO durable.signal (created_at, arrived_at, shard, id, run_id, name, key, payload)
+		 SELECT now(), now(), shard, gen_random_uuid(), id, 'signal', 'key', '1' FROM durable.run LIMIT $1::integer / 2`,
 		`INSERT INTO durable.event (at, shard, type, run_id) SELECT now(), shard, 5, id FROM durable.run LIMIT $1::integer / 2`,
 	} {
 		if _, err := conn.Exec(t.Context(), fill, rows); err != nil {

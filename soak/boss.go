@@ -19,12 +19,16 @@ type boss struct {
 	order *durable.Workflow[plan, []string]
 
 	mu    sync.Mutex
-	sent  map[string]string // what was acknowledged as sent: payloads by run and step
-	wrong []error           // answers that no call may have
+	sent  map[string]sending // what was sent, by run and step
+	wrong []error            // answers that no call may have
 
 	stop   context.CancelFunc
 	posted sync.WaitGroup
 }
+
+// sending is one signal: when its sender first began to send it, and when that was first
+// acknowledged.
+type sending struct{ asked, acked time.Time }
 
 func newBoss(ctx context.Context, p place, book *ledger) (*boss, error) {
 	s, _, err := p.open(ctx)
@@ -35,7 +39,7 @@ func newBoss(ctx context.Context, p place, book *ledger) (*boss, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	b := &boss{Engine: e, store: s, book: book, sent: make(map[string]string), order: newPlayer(book, p.Folder).order}
+	b := &boss{Engine: e, store: s, book: book, sent: make(map[string]sending), order: newPlayer(book, p.Folder).order}
 	t, err := book.tail()
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -99,8 +103,8 @@ func (b *boss) complain(what string, err error) {
 	b.wrong = append(b.wrong, fmt.Errorf("%s: %w", what, err))
 }
 
-// post reads the ledger, and sends every run what it waits for, in a while. Half of those
-// who wait only for some time are sent nothing.
+// post reads the ledger, and sends every run what it waits for, in a while. Of those who wait only
+// for some time, a third are sent nothing, and a third around the end of it.
 func (b *boss) post(ctx context.Context, t *tail) {
 	defer t.close()
 	known := make(map[string]bool)
@@ -117,20 +121,33 @@ func (b *boss) post(ctx context.Context, t *tail) {
 				continue
 			}
 			known[key] = true
-			if pause := time.Duration(r.IntN(300)) * time.Millisecond; e.Do != doWithin || r.IntN(2) == 0 {
-				b.posted.Go(func() {
-					if wait(ctx, pause) == nil {
-						b.send(ctx, e)
-					}
-				})
+			pause := time.Duration(r.IntN(300)) * time.Millisecond
+			if e.Do == doWithin {
+				switch r.IntN(3) {
+				case 0:
+					continue
+				case 1:
+					within, _ := time.ParseDuration(e.Value) // written by play
+					pause = max(0, within-20*time.Millisecond+time.Duration(r.IntN(40))*time.Millisecond)
+				}
 			}
+			b.posted.Go(func() {
+				if wait(ctx, pause) == nil {
+					b.send(ctx, e)
+				}
+			})
 		}
 	}
 }
 
 // send sends a run what one of its steps waits for.
 func (b *boss) send(ctx context.Context, e entry) {
-	payload := payloadFor(e.Run, e.Step)
+	payload, key := payloadFor(e.Run, e.Step), e.Run+"/"+e.Step
+	b.mu.Lock()
+	if b.sent[key].asked.IsZero() {
+		b.sent[key] = sending{asked: time.Now()}
+	}
+	b.mu.Unlock()
 	_, err := b.retry(ctx, func() error {
 		if e.Do == doAwait {
 			return b.Complete(ctx, e.Value, payload)
@@ -140,7 +157,9 @@ func (b *boss) send(ctx context.Context, e entry) {
 	switch {
 	case err == nil:
 		b.mu.Lock()
-		b.sent[e.Run+"/"+e.Step] = payload
+		if s := b.sent[key]; s.acked.IsZero() { // the same signal again is none
+			b.sent[key] = sending{s.asked, time.Now()}
+		}
 		b.mu.Unlock()
 	case errors.Is(err, durable.ErrState), ctx.Err() != nil: // it has ended
 	default:

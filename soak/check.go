@@ -71,6 +71,7 @@ func check(ctx context.Context, b *boss, l *load, t *talks, s *strikes, broken e
 	e.ends(f)
 	e.plans(f)
 	e.transactions(f)
+	e.deadlines(f)
 	e.bounds(f)
 	f.left(ctx, s.place, e)
 

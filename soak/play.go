@@ -96,7 +96,7 @@ func (x *execution) do(a act) (string, error) {
 		v, err := x.c.Receive[string](a.Name)
 		return x.ack(a, a.Name, v, err)
 	case doWithin:
-		x.book.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do})
+		x.book.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do, Value: a.time().String()})
 		v, err := x.c.Receive[string](a.Name, durable.Within(a.time()), durable.Else(nothing))
 		return x.ack(a, a.Name, v, err)
 	case doAwait:

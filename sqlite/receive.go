@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"database/sql/driver"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -17,7 +18,11 @@ func writeReceive(x *writing, w *store.Receive) error {
 	if recorded && had.Status.Terminal() {
 		return adoptReceive(x, w, &had)
 	}
-	signal, waits, err := oneSignal(x, w.Step.RunID, qSignalNext, w.Signal)
+	var bound driver.Value // a wait that begins here takes whatever is there
+	if recorded && had.Attempt >= w.Step.Attempt {
+		bound = micros(had.NextAt)
+	}
+	signal, waits, err := oneSignal(x, w.Step.RunID, qSignalNext, w.Signal, bound)
 	if err != nil {
 		return err
 	}

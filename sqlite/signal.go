@@ -11,8 +11,12 @@ import (
 
 func writeSignal(x *writing, w *store.Signal) error {
 	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
+	arrived := w.ArrivedAt
+	if arrived.IsZero() {
+		arrived = now() // nobody else writes meanwhile, so it is after all that was written before
+	}
 	n, err := x.exec(
-		qSignalInsert, key(w.ID), w.Name, textOrNull(w.Key), blob(w.Payload), micros(w.CreatedAt),
+		qSignalInsert, key(w.ID), w.Name, textOrNull(w.Key), blob(w.Payload), micros(w.CreatedAt), micros(arrived),
 		shardOf(w.Run), key(w.Run),
 	)
 	if err != nil {
@@ -53,12 +57,12 @@ func settleSignal(x session, w *store.Signal) error {
 }
 
 // oneSignal reads one signal of a run, if there is one.
-func oneSignal(x session, run uuid.UUID, q query, which driver.Value) (row store.Signal, ok bool, err error) {
+func oneSignal(x session, run uuid.UUID, q query, which ...driver.Value) (row store.Signal, ok bool, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
 		row = store.Signal{Run: run, ID: c.id(), Name: c.text(), Key: c.text(), Payload: c.bytes(), CreatedAt: c.time()}
 		ok = true
 		return c.err
-	}, shardOf(run), key(run), which)
+	}, append([]driver.Value{shardOf(run), key(run)}, which...)...)
 	return row, ok, err
 }

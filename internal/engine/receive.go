@@ -101,20 +101,32 @@ func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
 	}
 }
 
-// look asks the database once. Whether the time is over is decided before: a signal that
-// is committed by then is found.
+// look asks the database once. Whether the time is over is decided before; a signal that arrived
+// in time goes before the end all the same, see [store.Receive].
 func (w *receiving) look() (*store.Step, error) {
 	r := w.r
 	r.idle.busy()
 	defer r.idle.done()
-	now := r.e.clock.now()
-	rec := &store.Receive{Step: w.row, Signal: w.spec.Signal}
-	rec.Step.Status, rec.Step.EndedAt = store.StepStarted, now
-	if late := !w.row.NextAt.IsZero() && r.e.clock.until(w.row.NextAt) == 0; late {
-		if err := w.timeIsOver(&rec.Step); err != nil {
-			return nil, err
+	row := w.row
+	row.Status, row.EndedAt = store.StepStarted, r.e.clock.now()
+	if late := !w.row.NextAt.IsZero() && r.e.clock.until(w.row.NextAt) == 0; !late {
+		return w.record(&row)
+	}
+	if w.spec.Otherwise == TimeoutEscalates { // nobody is told of a wait that a signal has ended in time
+		if found, err := w.record(&row); err != nil || found.Status.Terminal() {
+			return found, err
 		}
 	}
+	if err := w.timeIsOver(&row); err != nil {
+		return nil, err
+	}
+	return w.record(&row)
+}
+
+// record commits the row, or the step's end by a signal, and answers what is recorded then.
+func (w *receiving) record(row *store.Step) (*store.Step, error) {
+	r := w.r
+	rec := &store.Receive{Step: *row, Signal: w.spec.Signal}
 	err := r.e.persist(r.durable, r.hard.Done(), nil, func(j journal.Writer) (*store.Outcome, error) { return &rec.Outcome, j.Receive(r.durable, rec) })
 	switch {
 	case err != nil && !errors.Is(err, store.ErrBadData):

@@ -55,6 +55,9 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 // if the database's clock was read better since: one sender's signals keep their order.
 func (e *Engine) Stamp(s *store.Signal) {
 	s.CreatedAt = e.stamps.next(e.clock.now())
+	if e.clock.test != nil {
+		s.ArrivedAt = e.clock.now()
+	}
 	s.ID = store.IDAt(0, s.CreatedAt)
 }
 

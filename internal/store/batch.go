@@ -92,6 +92,10 @@ type StepWrite struct {
 // NextAt, or its end when the time is over. A row of the same attempt keeps its
 // StartedAt and NextAt; a terminal row is Adopted, and takes no signal.
 //
+// A row of the same attempt, or a later one, takes only a signal that arrived by its NextAt
+// (see Signal.ArrivedAt); the others stay there for other receives. Where there is no such row,
+// or it has no NextAt, any signal is taken.
+//
 // That something was asked of the run (Control) does not keep the write out.
 type Receive struct {
 	Step   Step
@@ -112,12 +116,16 @@ type Signal struct {
 	Key       string // not empty: one signal with it is kept for the run
 	Payload   []byte
 	CreatedAt time.Time // signals of one name are received in the order of (CreatedAt, ID)
+	// ArrivedAt is what the end of a wait is compared with. Zero, which it is but in tests with a
+	// clock of their own: the store reads the database's clock in the transaction that writes the
+	// signal, with the run locked, so that a receive which found the time over was before.
+	ArrivedAt time.Time
 
 	// Outcome is Written, Adopted (the key was used: see Existing), or Fenced (the run
 	// has ended, or there is none: see State), or Locked (the run's row is). A replay
 	// finds ID itself, and is Written.
 	Outcome  Outcome
-	Existing *Signal // Run, ID, Name, Key, Payload, CreatedAt
+	Existing *Signal // Run, ID, Name, Key, Payload, CreatedAt; no ArrivedAt
 	State    RunState
 }
 

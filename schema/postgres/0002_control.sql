@@ -22,6 +22,7 @@ CREATE INDEX run_child ON durable.run (shard, parent_id) WHERE parent_id IS NOT 
 
 CREATE TABLE durable.signal (
     created_at timestamptz NOT NULL,
+    arrived_at timestamptz NOT NULL,     -- by this database's clock, with the run's row locked: what a deadline is compared with
     shard      smallint NOT NULL,
     id         uuid     NOT NULL,
     run_id     uuid     NOT NULL,
@@ -89,7 +90,7 @@ SELECT run_id, name,
 FROM durable.step;
 
 CREATE VIEW durable.signals AS
-SELECT run_id, name, key, convert_from(payload, 'UTF8')::json AS payload, created_at, step AS received_by, id, shard
+SELECT run_id, name, key, convert_from(payload, 'UTF8')::json AS payload, created_at, arrived_at, step AS received_by, id, shard
 FROM durable.signal;
 
 CREATE VIEW durable.events AS

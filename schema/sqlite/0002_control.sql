@@ -28,6 +28,7 @@ CREATE TABLE durable_signal (
     step       TEXT,                    -- the receive that took it; NULL: it waits
     payload    BLOB,
     created_at INTEGER NOT NULL,
+    arrived_at INTEGER NOT NULL,        -- by this machine's clock, in the transaction that writes it: what a deadline is compared with
     PRIMARY KEY (shard, run_id, id)
 ) STRICT, WITHOUT ROWID;
 

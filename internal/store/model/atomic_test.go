@@ -115,7 +115,7 @@ func TestLocksAreSorted(t *testing.T) {
 		}
 		batch := new(store.Batch)
 		for _, id := range want {
-			batch.Signals = append(batch.Signals, &store.Signal{Run: uuid.MustParse(id), ID: uuid.Must(uuid.NewV7()), Name: "go", CreatedAt: base})
+			batch.Signals = append(batch.Signals, &store.Signal{Run: uuid.MustParse(id), ID: uuid.Must(uuid.NewV7()), Name: "go", CreatedAt: base, ArrivedAt: base})
 		}
 		if order == "in reverse" {
 			slices.Reverse(batch.Signals)

@@ -154,7 +154,11 @@ func (m *Model) receive(w *store.Receive, leaves bool) {
 	if recorded && row.Attempt == now.Attempt {
 		now.StartedAt, now.NextAt = row.StartedAt, row.NextAt
 	}
-	s := r.oldest(w.Signal)
+	var bound time.Time
+	if recorded && row.Attempt >= now.Attempt {
+		bound = row.NextAt
+	}
+	s := r.oldest(w.Signal, bound)
 	if s == nil && recorded && behind(&now, &row) && m.may() {
 		w.Recorded = &row // a look that comes late, as a marker may
 		return
@@ -170,11 +174,12 @@ func (m *Model) receive(w *store.Receive, leaves bool) {
 	w.Recorded = &now
 }
 
-// oldest is the signal of that name that has waited longest, nil if none waits.
-func (r *Run) oldest(name string) (first *Signal) {
+// oldest is the signal of that name that has waited longest, of those that arrived by the
+// bound, if there is one; nil if none waits.
+func (r *Run) oldest(name string, bound time.Time) (first *Signal) {
 	for i := range r.Signals {
 		s := &r.Signals[i]
-		if s.Name != name || s.Taken {
+		if s.Name != name || s.Taken || !bound.IsZero() && s.ArrivedAt.After(bound) {
 			continue
 		}
 		if first == nil || s.CreatedAt.Before(first.CreatedAt) || s.CreatedAt.Equal(first.CreatedAt) && less(s.ID, first.ID) {
@@ -197,6 +202,7 @@ func (m *Model) signal(w *store.Signal) bool {
 		for _, s := range r.Signals {
 			if w.Key != "" && s.Key == w.Key {
 				had := s.Signal
+				had.ArrivedAt = time.Time{}
 				w.Outcome, w.Existing = store.Adopted, &had
 				return false
 			}
@@ -207,7 +213,7 @@ func (m *Model) signal(w *store.Signal) bool {
 		return false
 	}
 	r.Signals = append(r.Signals, Signal{Signal: store.Signal{
-		Run: w.Run, ID: w.ID, Name: w.Name, Key: w.Key, Payload: w.Payload, CreatedAt: w.CreatedAt,
+		Run: w.Run, ID: w.ID, Name: w.Name, Key: w.Key, Payload: w.Payload, CreatedAt: w.CreatedAt, ArrivedAt: w.ArrivedAt,
 	}})
 	return true
 }

@@ -202,7 +202,7 @@ func (c *check) signal() *store.Signal {
 	r := c.run()
 	return &store.Signal{
 		Run: r.ID, ID: c.newID(store.ShardOf(r.ID)), Name: pick(c, "signal", []string{"go", "stop"}), Key: pick(c, "key", []string{"", "", "k1", "k2"}),
-		Payload: pick(c, "payload", payloads), CreatedAt: c.at("sent"),
+		Payload: pick(c, "payload", payloads), CreatedAt: c.at("sent"), ArrivedAt: c.at("arrived"),
 	}
 }
 

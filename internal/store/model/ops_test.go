@@ -312,7 +312,7 @@ func show(b *store.Batch) string {
 		words = append(words, fmt.Sprintf("receive %q in %s", w.Signal, showStep(&w.Step)))
 	}
 	for _, w := range b.Signals {
-		words = append(words, fmt.Sprintf("signal #%d %q key %q to %s at %s", number(w.ID), w.Name, w.Key, shorten(w.Run), offset(w.CreatedAt)))
+		words = append(words, fmt.Sprintf("signal #%d %q key %q to %s at %s arrives %s", number(w.ID), w.Name, w.Key, shorten(w.Run), offset(w.CreatedAt), offset(w.ArrivedAt)))
 	}
 	for _, w := range b.Runs {
 		words = append(words, fmt.Sprintf("end %s@%d as %s at %s wakes %s", shorten(w.ID), w.Epoch, w.Status, offset(w.Now), offset(w.WakeAt)))

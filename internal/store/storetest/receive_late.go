@@ -1,0 +1,98 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// arrived commits a signal that must be new, and that arrives at a time of this case's choice.
+func (b *bed) arrived(r store.Run, name string, at time.Time) store.Signal {
+	b.Helper()
+	w := b.message(r.ID, name, 0)
+	w.ArrivedAt = at
+	wantOutcome(b, "signal "+name, b.commitSignal(w).Outcome, store.Written)
+	return w
+}
+
+// waiting is a run whose receive waits until a time.
+func (b *bed) waiting(until time.Time) (store.Run, *store.Receive) {
+	b.Helper()
+	r := b.started("")
+	w := b.receive(r, "wait", "paid")
+	w.Step.NextAt = until
+	b.wantWaiting("the wait", b.commitReceive(w))
+	return r, w
+}
+
+func receiveLate(b *bed) {
+	r, wait := b.waiting(b.in(time.Hour))
+	late := b.arrived(r, "paid", b.in(time.Hour+time.Microsecond))
+	b.wantWaiting("a look after the time", b.commitReceive(wait))
+	end := b.timeout(r, "wait", "paid")
+	b.wantWaiting("the end", b.commitReceive(end))
+	b.wantTaken("another receive", b.commitReceive(b.receive(r, "next", "paid")), late.Payload)
+
+	r, _ = b.waiting(b.in(time.Hour))
+	late = b.arrived(r, "paid", b.in(2*time.Hour)) // the sender's time is before the other one's
+	last := b.arrived(r, "paid", b.in(time.Hour))
+	b.wantTaken("the end of the wait, by one that came at the very last moment", b.commitReceive(b.timeout(r, "wait", "paid")), last.Payload)
+	b.wantTaken("another receive", b.commitReceive(b.receive(r, "next", "paid")), late.Payload)
+
+	r, _ = b.waiting(b.in(time.Hour))
+	late = b.arrived(r, "paid", b.in(2*time.Hour))
+	next := b.receive(r, "wait", "paid")
+	next.Step.Attempt, next.Step.NextAt = 2, time.Time{}
+	b.wantTaken("the next attempt, without a time", b.commitReceive(next), late.Payload)
+}
+
+func receiveStamped(b *bed) {
+	r, wait := b.waiting(b.in(-time.Second))
+	w := b.message(r.ID, "paid", -3600) // a sender whose time is an hour behind
+	b.commitSignal(w)
+	b.wantWaiting("a wait that was over a second ago", b.commitReceive(wait))
+	end := b.timeout(r, "wait", "paid")
+	end.Step.NextAt = wait.Step.NextAt
+	b.wantWaiting("its end", b.commitReceive(end))
+
+	r, _ = b.waiting(b.in(time.Hour))
+	w = b.message(r.ID, "paid", 7200) // and one whose time is ahead
+	b.commitSignal(w)
+	b.wantTaken("a wait that is over in an hour", b.commitReceive(b.timeout(r, "wait", "paid")), w.Payload)
+}
+
+func receiveBegins(b *bed) {
+	r := b.started("")
+	w := b.arrived(r, "paid", b.in(time.Hour))
+	over := b.timeout(r, "wait", "paid")
+	over.Step.NextAt = b.in(-time.Hour)
+	b.wantTaken("a wait that is over at its first look", b.commitReceive(over), w.Payload)
+}
+
+// pausedWait is a wait until an hour from now, of a run that is paused in twenty minutes for five
+// hours, and gets a signal in the second of them. It answers the next owner's look.
+func (b *bed) pausedWait(freeze bool) (*store.Receive, store.Signal) {
+	b.Helper()
+	r, _ := b.waiting(b.in(time.Hour))
+	b.commitRun(b.park(r, b.in(time.Hour)))
+	pause, resume := b.newOrder(store.VerbPause, r.ID), b.newOrder(store.VerbResume, r.ID)
+	pause.Now, resume.Now, resume.Freeze = b.in(20*time.Minute), b.in(20*time.Minute+5*time.Hour), freeze
+	b.order(pause)
+	w := b.arrived(r, "paid", b.in(2*time.Hour))
+	b.order(resume)
+	b.claimOne(b.query(resume.Now), r.ID)
+	r.Epoch = r.Epoch.Next(r.Epoch.Nonce + 1)
+	return b.commitReceive(b.timeout(r, "wait", "paid")), w
+}
+
+func receivePaused(b *bed) {
+	w, signal := b.pausedWait(false)
+	b.wantWaiting("the end of the wait", w)
+	r := store.Run{ID: w.Step.RunID, Epoch: w.Step.Epoch}
+	b.wantTaken("another receive", b.commitReceive(b.receive(r, "next", "paid")), signal.Payload)
+}
+
+func receiveFrozen(b *bed) {
+	w, signal := b.pausedWait(true)
+	b.wantTaken("the end of the wait", w, signal.Payload)
+}

@@ -1,0 +1,195 @@
+package durable_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/postgres"
+)
+
+// listener is a workflow that waits for an answer in one of the ways there are, and, if none came in
+// time, for the same signal once more, without a bound.
+func listener(within time.Duration, tokens chan string) *durable.Workflow[string, string] {
+	return durable.Define("listener", func(c *durable.Ctx, how string) (string, error) {
+		bound := []durable.ReceiveOption{durable.Within(within), durable.Else("nobody")}
+		wait := func(c *durable.Ctx) (string, error) { return c.Receive[string]("answer", bound...) }
+		again := func() (string, error) { return c.Receive[string]("again", durable.OnSignal("answer")) }
+		switch how {
+		case "awaitable":
+			wait = func(c *durable.Ctx) (string, error) {
+				a := c.Awaitable[string]("answer")
+				tokens <- a.Token()
+				return a.Wait(bound...)
+			}
+			again = func() (string, error) { return "unseen", nil } // nobody else can receive it
+		case "branch":
+			inner := wait
+			wait = func(c *durable.Ctx) (string, error) { return c.Go("branch", inner).Wait() }
+		}
+		got, err := wait(c)
+		if err != nil || got != "nobody" {
+			return got, err
+		}
+		late, err := again()
+		return got + ", then " + late, err
+	})
+}
+
+// over waits until the time that the run's receive has is over by the database's clock.
+func over(t *testing.T, s durable.Store, e *durable.Engine, id string) {
+	t.Helper()
+	info, err := e.Get(within(t), id)
+	if err != nil || len(info.Waits) != 1 || info.Waits[0].Until.IsZero() {
+		t.Fatalf("the run waits for %+v, %v", info, err)
+	}
+	for {
+		now, err := s.Now(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now.After(info.Waits[0].Until) {
+			return
+		}
+		<-time.After(info.Waits[0].Until.Sub(now))
+	}
+}
+
+// A signal that arrives when the time of a wait is over does not end that wait, also if nobody has
+// executed the run meanwhile: it is there for the next receive.
+func TestALateSignalDoesNotBeatAWaitThatIsOver(t *testing.T) {
+	for _, how := range []string{"receive", "awaitable", "branch"} {
+		t.Run(how, func(t *testing.T) {
+			onStores(t, func(t *testing.T, s durable.Store) {
+				tokens := make(chan string, 10)
+				w := listener(300*time.Millisecond, tokens)
+				client := engineOn(t, s)
+				first := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
+				stop := running(t, first)
+				run, err := w.Start(within(t), first, how, durable.ID("run"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				awaitStatus(t, client, "run", durable.StatusWaiting)
+				stop()
+				over(t, s, client, "run")
+				want := "nobody, then late"
+				if how == "awaitable" {
+					want = "nobody, then unseen"
+					if err := client.Complete(within(t), <-tokens, "late"); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					signal(t, client, "run", "answer", "late")
+				}
+				running(t, engineOn(t, s, w))
+				if got, err := run.Result(within(t)); err != nil || got != want {
+					t.Errorf("got %q, %v, want %q", got, err, want)
+				}
+			})
+		})
+	}
+}
+
+// A signal that arrives in time is received, however late the run looks for it; and nobody is told
+// that the wait takes long.
+func TestASignalInTimeWinsHoweverLateItIsNoticed(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var told atomic.Int32
+		helper := durable.Define("helper", func(*durable.Ctx, int) (int, error) { told.Add(1); return 0, nil })
+		w := durable.Define("w", func(c *durable.Ctx, _ int) ([2]string, error) {
+			one := c.Go("one", func(c *durable.Ctx) (string, error) {
+				return c.Receive[string]("plain", durable.Within(time.Second), durable.Else("nobody"))
+			})
+			two := c.Go("two", func(c *durable.Ctx) (string, error) {
+				return c.Receive[string]("escalates", durable.Within(time.Second), durable.ElseStart(helper, 0))
+			})
+			l, err := one.Wait()
+			if err != nil {
+				return [2]string{}, err
+			}
+			r, err := two.Wait()
+			return [2]string{l, r}, err
+		})
+		client := engineOn(t, s)
+		first := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
+		stop := running(t, first)
+		run, err := w.Start(within(t), first, 0, durable.ID("run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitStatus(t, client, "run", durable.StatusWaiting)
+		stop()
+		signal(t, client, "run", "plain", "in time")
+		signal(t, client, "run", "escalates", "in time")
+		info, err := client.Get(within(t), "run")
+		if err != nil || len(info.Waits) != 2 {
+			t.Fatal(info, err)
+		}
+		now, err := s.Now(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now.After(info.Waits[0].Until) || now.After(info.Waits[1].Until) {
+			t.Fatal("the machine was too slow for the signals to be in time")
+		}
+		<-time.After(time.Until(info.Waits[0].Until.Add(info.Waits[1].Until.Sub(info.Waits[0].Until).Abs() + 10*time.Millisecond)))
+		running(t, engineOn(t, s, w, helper))
+		if got, err := run.Result(within(t)); err != nil || got != [2]string{"in time", "in time"} {
+			t.Errorf("got %q, %v", got, err)
+		}
+		if n := told.Load(); n != 0 {
+			t.Errorf("the wait that a signal had ended was escalated %d times", n)
+		}
+	})
+}
+
+// A signal of a user's transaction arrives when that writes it, under the run's lock, and not when it
+// commits: the receive waits for it.
+func TestASignalTxThatWroteInTimeWins(t *testing.T) {
+	schema := pgtest.Schema(t)
+	pool, err := pgxpool.New(within(t), pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	s, err := postgres.New(pool, postgres.Schema(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w := listener(time.Second, nil)
+	e := engineOn(t, s, w)
+	defer running(t, e)()
+	run, err := w.Start(within(t), e, "receive", durable.ID("run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for { // until the wait is recorded
+		info, err := e.Get(within(t), "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(info.Waits) == 1 {
+			break
+		}
+	}
+	tx, err := pool.Begin(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.SignalTx(within(t), tx, e, "run", "answer", "written in time"); err != nil {
+		t.Fatal(err)
+	}
+	over(t, s, e, "run")
+	if err := tx.Commit(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := run.Result(within(t)); err != nil || got != "written in time" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}

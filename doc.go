@@ -113,6 +113,7 @@
 //	the database rejects a statement                  ErrRejected, *WriteError  mend the database, call again
 //	Run while it runs already                         ErrRunning                one Run, or a second engine
 //	the database is away for longer than Patience     ErrUnavailable            call again
+//	the SQLite file was deleted, moved or replaced    ErrMoved               put it back, and restart
 //	the store was closed                              ErrClosed
 //	the schema is newer or older than the code        ErrSchema                 update, or migrate
 //

@@ -166,6 +166,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 // Run executes runs of Config.Workflows until ctx ends: those started here, those
 // started elsewhere, and those of processes that died. Then it drains: nothing new
 // begins, running steps get Config.Grace to finish and are checkpointed, leases are
-// given back at once, and it returns nil. An error says why it could not begin:
-// ErrRunning, ErrSchema, or the database's.
+// given back at once, and it returns nil. An error says why it could not begin (ErrRunning,
+// ErrSchema, or the database's), or that it had to stop since the database's file was moved away
+// under it (ErrMoved).
 func (e *Engine) Run(ctx context.Context) error { return e.inner.Run(ctx) }

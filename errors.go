@@ -91,6 +91,9 @@ var (
 	ErrLocked = store.ErrLocked
 	// ErrClosed: the store was closed before, or meanwhile.
 	ErrClosed = store.ErrClosed
+	// ErrMoved: the file of an SQLite database, or its write-ahead log, was deleted, moved or
+	// replaced under this process. The store is of no more use, and [Engine.Run] returns the error.
+	ErrMoved = store.ErrMoved
 	// ErrSchema: the database's schema is newer or older than this code's.
 	ErrSchema = store.ErrSchema
 )
@@ -235,6 +238,7 @@ func init() {
 		{"durable.invalid_cursor", ErrInvalidCursor},
 		{"durable.unavailable", ErrUnavailable},
 		{"durable.closed", ErrClosed},
+		{"durable.moved", ErrMoved},
 		{"durable.schema", ErrSchema},
 		{"durable.running", ErrRunning},
 		{"durable.invalid_config", ErrInvalidConfig},

@@ -48,6 +48,10 @@ func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hear func(store.Hi
 	}
 	for ctx.Err() == nil {
 		s.watch(ctx, hear) // returns early if its connection breaks
+		if err := s.files.stopped(); err != nil {
+			hearAll(hear, store.HintClaim|store.HintNews)
+			return s.wrap("attend", err)
+		}
 		if !s.pause(ctx) {
 			break
 		}
@@ -68,6 +72,9 @@ func (s *Store) watch(ctx context.Context, hear func(store.Hint)) {
 		}
 		hearAll(hear, store.HintClaim|store.HintNews) // whatever was committed before this connection looked
 		for s.pause(ctx) {
+			if err := s.files.check(allFiles); err != nil {
+				return err
+			}
 			version, err := number(c, qDataVersion)
 			if err != nil {
 				return err

@@ -61,6 +61,7 @@ type rawStmt interface {
 type conn struct {
 	rawConn
 	texts    *texts
+	files    *openFiles
 	patience time.Duration // how long to wait for the write lock
 	stmts    [queries]rawStmt
 	args     [maxArgs]driver.NamedValue
@@ -71,15 +72,16 @@ type conn struct {
 type connector struct {
 	driver.Connector
 	texts    *texts
+	files    *openFiles
 	patience time.Duration
 }
 
-func newConnector(dsn string, t *texts, patience time.Duration) (*connector, error) {
+func newConnector(dsn string, t *texts, f *openFiles, patience time.Duration) (*connector, error) {
 	c, err := sqlite.NewConnector(dsn)
 	if err != nil {
 		return nil, err
 	}
-	return &connector{Connector: c, texts: t, patience: patience}, nil
+	return &connector{Connector: c, texts: t, files: f, patience: patience}, nil
 }
 
 // Connect implements driver.Connector.
@@ -92,11 +94,14 @@ func (k *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := k.files.check(allFiles); err != nil { // it may be of another file
+		return nil, errors.Join(err, keepLog(opened), opened.Close())
+	}
 	raw, ok := opened.(rawConn)
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the driver's connection %T lacks a method that durable needs", opened), opened.Close())
 	}
-	c := &conn{rawConn: raw, texts: k.texts, patience: k.patience}
+	c := &conn{rawConn: raw, texts: k.texts, files: k.files, patience: k.patience}
 	for i := range c.args {
 		c.args[i].Ordinal = i + 1
 	}
@@ -113,7 +118,23 @@ func (c *conn) Close() error {
 			c.stmts[q] = nil
 		}
 	}
+	if c.files.stopped() != nil {
+		errs = append(errs, keepLog(c.rawConn))
+	}
 	return errors.Join(append(errs, c.rawConn.Close())...)
+}
+
+// keepLog has SQLite leave the log where it is when the connection is closed: it would delete
+// whatever has that name, which may be in use by others.
+func keepLog(c driver.Conn) error {
+	control, ok := c.(interface {
+		FileControlPersistWAL(db string, mode int) (int, error)
+	})
+	if !ok {
+		return nil
+	}
+	_, err := control.FileControlPersistWAL("main", 1)
+	return err
 }
 
 // BeginTx implements driver.ConnBeginTx for the user's transactions on the writer:
@@ -124,7 +145,25 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 		tx, err = c.rawConn.BeginTx(context.Background(), opts) // never waits: busy_timeout is 0
 		return err
 	})
-	return tx, err
+	if err != nil {
+		return nil, err
+	}
+	return &checkedTx{tx, c.files}, nil
+}
+
+// checkedTx is a transaction of database/sql, whose commit is acknowledged only into the
+// file that is there.
+type checkedTx struct {
+	driver.Tx
+	files *openFiles
+}
+
+// Commit implements driver.Tx.
+func (t *checkedTx) Commit() error {
+	if err := t.Tx.Commit(); err != nil {
+		return err
+	}
+	return t.files.check(written)
 }
 
 // begin starts a transaction that holds the write lock.

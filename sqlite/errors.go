@@ -63,9 +63,12 @@ func isNoTransaction(err error) bool {
 // store names. The context's own errors pass as they are.
 func (s *Store) wrap(what string, err error) error {
 	var refused *OpenError
+	var moved *MovedError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &moved):
+		return err
 	case errors.As(err, &refused):
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -76,6 +79,9 @@ func (s *Store) wrap(what string, err error) error {
 		return fmt.Errorf("sqlite: %s: %w", what, store.ErrClosed)
 	case errors.Is(err, store.ErrBadData), errors.Is(err, store.ErrRejected):
 		return fmt.Errorf("sqlite: %s: %w", what, err)
+	}
+	if moved := s.files.check(allFiles); moved != nil { // which explains whatever went wrong
+		return fmt.Errorf("%w (%s: %w)", moved, what, err)
 	}
 	return classify(s.path, what, err)
 }

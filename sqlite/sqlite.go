@@ -55,9 +55,11 @@ var _ store.Store = (*Store)(nil)
 type Store struct {
 	path     string // absolute, without links
 	texts    *texts
+	files    *openFiles
 	writerDB *sql.DB // one connection, never closed for idleness
 	readers  *sql.DB
-	watchers *sql.DB // one connection for each Attend
+	watchers *sql.DB   // one connection for each Attend
+	anchor   *sql.Conn // open as long as the store is: the last connection of all would delete the log
 	presence presence
 
 	closed atomic.Bool
@@ -86,17 +88,17 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := loadTexts()
-	write, err := newConnector(dsn(located, writerSettings(o)), t, o.patience)
+	t, f := loadTexts(), newOpenFiles(located)
+	write, err := newConnector(dsn(located, writerSettings(o)), t, f, o.patience)
 	if err != nil {
 		return nil, &OpenError{Path: path, Problem: "the driver refuses the path", Fix: "use another path", Err: err}
 	}
-	read, err := newConnector(dsn(located, readerSettings(o)), t, o.patience)
+	read, err := newConnector(dsn(located, readerSettings(o)), t, f, o.patience)
 	if err != nil {
 		return nil, &OpenError{Path: path, Problem: "the driver refuses the path", Fix: "use another path", Err: err}
 	}
 	s := &Store{
-		path: located, texts: t, presence: newPresence(located),
+		path: located, texts: t, files: f, presence: newPresence(located),
 		writerDB: pool(write, 1), readers: pool(read, readers), watchers: pool(read, 0),
 		done: make(chan struct{}), hints: make(map[*func(store.Hint)]struct{}),
 	}
@@ -105,7 +107,28 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if err := s.prepare(ctx, o.migrate); err != nil {
 		return nil, errors.Join(explain(path, err), s.Close())
 	}
+	if err := s.hold(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return s, nil
+}
+
+// hold opens the connection that stays, and notes which files are open.
+func (s *Store) hold(ctx context.Context) (err error) {
+	if s.anchor, err = s.watchers.Conn(ctx); err != nil {
+		return s.wrap("open", err)
+	}
+	err = s.anchor.Raw(func(raw any) error {
+		c := raw.(*conn)
+		return retryBusy(ctx, c.patience, func() error {
+			_, err := number(c, qMigrationExists) // opens the log
+			return err
+		})
+	})
+	if err != nil {
+		return s.wrap("open", err)
+	}
+	return s.files.note()
 }
 
 // explain gives the errors that a wrong file causes at Open their fix.
@@ -157,8 +180,12 @@ func (s *Store) Close() error {
 	}
 	close(s.done)
 	s.attending.Wait()
+	var held error
+	if s.anchor != nil {
+		held = s.anchor.Close()
+	}
 	// The writer last: the last connection of all folds the log into the file.
-	return errors.Join(s.watchers.Close(), s.readers.Close(), s.writerDB.Close())
+	return errors.Join(held, s.watchers.Close(), s.readers.Close(), s.writerDB.Close())
 }
 
 // hint tells every Attend of this store, directly after a commit, what that may have

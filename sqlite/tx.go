@@ -11,6 +11,9 @@ import (
 
 // on lends fn a connection of db, waiting for one until ctx ends.
 func (s *Store) on(ctx context.Context, db *sql.DB, what string, fn func(*conn) error) error {
+	if err := s.files.stopped(); err != nil {
+		return s.wrap(what, err)
+	}
 	lent, err := db.Conn(ctx)
 	if err != nil {
 		return s.wrap(what, err)
@@ -32,7 +35,12 @@ func (s *Store) on(ctx context.Context, db *sql.DB, what string, fn func(*conn) 
 
 // read runs fn on a reader. Each statement sees the newest commit.
 func (s *Store) read(ctx context.Context, what string, fn func(session) error) error {
-	return s.on(ctx, s.readers, what, func(c *conn) error { return fn(c) })
+	return s.on(ctx, s.readers, what, func(c *conn) error {
+		if err := s.files.recently(); err != nil {
+			return err
+		}
+		return fn(c)
+	})
 }
 
 // write runs fn in one IMMEDIATE transaction on the writer: all of it is durable
@@ -50,7 +58,7 @@ func (s *Store) write(ctx context.Context, what string, fn func(session) error) 
 		}
 		if err == nil {
 			if _, err = c.exec(qCommit); err == nil {
-				return nil
+				return s.files.check(written) // if they were there after the commit, it is in them
 			}
 		}
 		return c.rollback(err)

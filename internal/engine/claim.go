@@ -48,6 +48,7 @@ func (w *worker) claimLoop(ctx context.Context) {
 		busy = more
 		switch {
 		case err != nil:
+			w.stopFor(err)
 			w.log.Warn("could not claim runs; trying again", telemetry.KeyError, err)
 			if !pause(ctx, failed/2+rand.N(failed)) {
 				return

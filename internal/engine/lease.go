@@ -39,6 +39,7 @@ func (w *worker) renewLoop(ctx context.Context) {
 		wait = every
 		w.news.poke()
 		if err != nil {
+			w.stopFor(err)
 			w.log.Warn("could not renew leases; trying again", telemetry.KeyError, err)
 		}
 		if err != nil || busy {

@@ -10,13 +10,13 @@ type session struct {
 	w      *worker
 	cancel context.CancelFunc
 	done   chan struct{} // closed after the drain
-	err    error         // why it could not begin; read after done
+	err    error         // why it could not begin, or had to stop; read after done
 	users  int
 	run    bool // Run is among the users
 }
 
 // Run executes runs until ctx ends, then drains and returns. It returns an error only
-// if it could not begin. While others still wait for runs executed here (see Attach),
+// if it could not begin, or if the database is lost for good. While others still wait for runs executed here (see Attach),
 // it returns after them.
 func (e *Engine) Run(ctx context.Context) error {
 	s := e.join(true)
@@ -66,7 +66,7 @@ func (e *Engine) join(run bool) *session {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			if e.session == s {
-				e.session = nil // it could not begin
+				e.session = nil // it could not begin, or had to stop
 			}
 		}()
 	}

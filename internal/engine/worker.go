@@ -40,6 +40,7 @@ type worker struct {
 	mu      sync.Mutex
 	suspect *run // see suspect.go
 	runs    map[uuid.UUID]*run
+	broken  chan error        // why the worker cannot go on; see stopFor
 	early   map[uuid.UUID]int // how often runs were parked too early; see refused.go
 	slots   int               // taken: by runs, and by starts and claims under way
 	queued  []*run            // claimed ahead, and wait for a slot; see ahead.go
@@ -55,7 +56,7 @@ func newWorker(e *Engine) *worker {
 	w := &worker{
 		e: e, id: store.NewID(0), ctx: ctx, kill: kill,
 		hints: newBell(), freed: newBell(), news: newBell(),
-		runs: make(map[uuid.UUID]*run), early: make(map[uuid.UUID]int), empty: make(chan struct{}),
+		runs: make(map[uuid.UUID]*run), early: make(map[uuid.UUID]int), empty: make(chan struct{}), broken: make(chan error, 1),
 	}
 	for _, d := range e.defs {
 		w.pairs = append(w.pairs, store.Pair{Queue: d.Queue, Workflow: d.Name})
@@ -64,8 +65,9 @@ func newWorker(e *Engine) *worker {
 	return w
 }
 
-// serve registers the worker, runs its loops until ctx ends, and drains.
-func (w *worker) serve(ctx context.Context) error {
+// serve registers the worker, runs its loops until ctx ends, and drains. It answers why it could
+// not begin, or go on.
+func (w *worker) serve(ctx context.Context) (err error) {
 	defer w.kill(ErrShutdown)
 	if len(w.pairs) == 0 { // a client: it executes nothing, and is no worker
 		<-ctx.Done()
@@ -90,23 +92,44 @@ func (w *worker) serve(ctx context.Context) error {
 	// The loops that take work end with ctx; those that keep it end after the drain.
 	keeping, stopKeeping := context.WithCancel(w.ctx)
 	defer stopKeeping()
+	begun, stopTaking := context.WithCancel(ctx)
+	defer stopTaking()
 	var taking, kept sync.WaitGroup
-	taking.Go(func() { w.claimLoop(ctx) })
-	taking.Go(func() { w.takeoverLoop(ctx) })
+	taking.Go(func() { w.claimLoop(begun) })
+	taking.Go(func() { w.takeoverLoop(begun) })
 	kept.Go(func() { w.renewLoop(keeping) })
 	kept.Go(func() { w.attendLoop(keeping) })
 	kept.Go(func() { w.newsLoop(keeping) })
 
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case err = <-w.broken:
+		w.log.Error("the database is of no more use; this worker stops", telemetry.KeyError, err)
+		for _, r := range w.snapshot() {
+			r.lose() // none of their steps can be recorded
+		}
+	}
 	w.close()
 	w.log.Info("the worker is draining", telemetry.KeyCount, w.active())
+	stopTaking()
 	taking.Wait()
 	w.drain()
 	stopKeeping()
 	kept.Wait()
-	err := w.leave()
+	err = errors.Join(err, w.leave())
 	w.log.Info("the worker has stopped", telemetry.KeyCount, w.active())
 	return err
+}
+
+// stopFor has serve stop for an error of the store, if it is one after which that will never
+// work again.
+func (w *worker) stopFor(err error) {
+	if errors.Is(err, store.ErrMoved) {
+		select {
+		case w.broken <- err:
+		default: // it stops already
+		}
+	}
 }
 
 // register tells the database of the worker, and waits for a database that is away.
@@ -327,6 +350,7 @@ func (w *worker) attendLoop(ctx context.Context) {
 		}
 	}
 	if err := w.e.store.Attend(ctx, w.id, hear); err != nil && ctx.Err() == nil {
+		w.stopFor(err)
 		w.log.Warn("no hints and no fast takeover; polling and lease expiry do the work", telemetry.KeyError, err)
 	}
 }

@@ -32,6 +32,9 @@ var (
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("durable: the store is closed")
 
+	// ErrMoved: the database is no longer where it was opened. The store has stopped for good.
+	ErrMoved = errors.New("durable: the database was deleted, moved or replaced while it was open")
+
 	// ErrSchema: the schema in the database is not the one this code needs.
 	ErrSchema = errors.New("durable: the database's schema does not fit this version of durable")
 )

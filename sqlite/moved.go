@@ -1,0 +1,123 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// MovedError says that the file, or one that SQLite keeps beside it, is no longer the one that this
+// store has open: it was deleted, moved or replaced. What is written to the open one is lost with the
+// process, so the store writes nothing any more, and nothing is acknowledged; Engine.Run returns
+// this error. errors.Is finds durable.ErrMoved in it, and durable.ErrClosed.
+type MovedError struct {
+	Path    string // of the file, of its -wal or of its -shm
+	Problem string // "was deleted or moved away" or "was replaced by another file"
+}
+
+// Error implements error.
+func (e *MovedError) Error() string {
+	return fmt.Sprintf("sqlite: %q %s while it was open: what is written now would be lost, so this store has stopped: "+
+		"stop every process that uses the database, put the file and its -wal back together, or restore a backup, and start them again", e.Path, e.Problem)
+}
+
+// Unwrap implements the convention of package errors.
+func (e *MovedError) Unwrap() []error { return []error{store.ErrMoved, store.ErrClosed} }
+
+// The files of a database, the most telling ones first.
+const (
+	mainFile = iota
+	walFile
+	shmFile
+	allFiles
+	written = walFile + 1 // how many hold what is written
+)
+
+// openFiles knows which files the store has open, and whether their paths still lead to them.
+// SQLite itself does not look: it writes to what it has open, whatever has become of the path.
+type openFiles struct {
+	paths  [allFiles]string
+	opened [allFiles]identity // zero: it was not there
+	known  atomic.Bool        // opened is filled in, and changes no more
+	moved  atomic.Pointer[MovedError]
+	looked atomic.Int64 // when, in nanoseconds since the process began; see recently
+}
+
+func newOpenFiles(path string) *openFiles {
+	f := &openFiles{paths: [allFiles]string{path, path + "-wal", path + "-shm"}}
+	f.opened[mainFile], _ = identify(path) // it may not be there yet
+	return f
+}
+
+// note takes what the paths lead to now for what is open. It is called when a connection has
+// opened all of them; from then on one is open until the store is closed, so SQLite replaces none.
+func (f *openFiles) note() error {
+	for i, path := range f.paths {
+		id, err := identify(path)
+		if before := f.opened[i]; before != (identity{}) && (err != nil || before != id) {
+			return f.stop(i, err)
+		}
+		f.opened[i] = id
+	}
+	f.known.Store(true)
+	return nil
+}
+
+// check answers a *MovedError if one of the first n paths leads elsewhere, or did once: what has
+// been put back may lack what others wrote meanwhile.
+func (f *openFiles) check(n int) error {
+	if err := f.stopped(); err != nil || !f.known.Load() {
+		return err
+	}
+	for i, path := range f.paths[:n] {
+		if f.opened[i] == (identity{}) {
+			continue
+		}
+		if id, err := identify(path); err != nil && gone(err) || err == nil && id != f.opened[i] {
+			return f.stop(i, err)
+		}
+	}
+	return nil
+}
+
+// stopped is the error once there is one.
+func (f *openFiles) stopped() error {
+	if moved := f.moved.Load(); moved != nil {
+		return moved
+	}
+	return nil
+}
+
+func (f *openFiles) stop(which int, err error) error {
+	e := &MovedError{Path: f.paths[which], Problem: "was replaced by another file"}
+	if err != nil {
+		e.Problem = "was deleted or moved away"
+	}
+	f.moved.CompareAndSwap(nil, e)
+	return f.stopped()
+}
+
+// checkEveryRead is how long a look at the files is good for readers, whose answers lose nothing.
+const checkEveryRead = 50 * time.Millisecond
+
+var processBegan = time.Now()
+
+// recently is check, at most once in a while.
+func (f *openFiles) recently() error {
+	now := int64(time.Since(processBegan))
+	last := f.looked.Load()
+	if now-last < int64(checkEveryRead) && last != 0 || !f.looked.CompareAndSwap(last, now) {
+		return f.stopped()
+	}
+	return f.check(allFiles)
+}
+
+// gone reports whether a path leads nowhere. Any other error says nothing about the file.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}

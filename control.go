@@ -215,7 +215,7 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 	if err != nil {
 		return Effect{}, err
 	}
-	row, err := e.inner.Get(ctx, id)
+	row, err := e.inner.Find(ctx, id)
 	if err != nil {
 		return Effect{}, err
 	}

@@ -70,7 +70,7 @@ type Node struct {
 // Tree answers the run with the caller's ID, or the UUID, and everything beneath it, or
 // ErrNotFound.
 func (e *Engine) Tree(ctx context.Context, id string) (*Node, error) {
-	root, err := e.inner.Get(ctx, id)
+	root, err := e.inner.Find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (e *Engine) Tree(ctx context.Context, id string) (*Node, error) {
 
 // Counts answers how many runs of the tree are in each state, or ErrNotFound.
 func (e *Engine) Counts(ctx context.Context, id string) (map[Status]int, error) {
-	root, err := e.inner.Get(ctx, id)
+	root, err := e.inner.Find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string)
 	if err := e.inner.Outside(ctx, "a change of tags"); err != nil {
 		return err
 	}
-	row, err := e.inner.Get(ctx, id)
+	row, err := e.inner.Find(ctx, id)
 	if err != nil {
 		return err
 	}

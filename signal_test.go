@@ -329,11 +329,11 @@ type flakyGet struct {
 	fail atomic.Bool
 }
 
-func (s *flakyGet) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
+func (s *flakyGet) Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
 	if len(refs) == 1 && refs[0].Text == "boss" && s.fail.Swap(false) {
 		return nil, store.ErrUnavailable
 	}
-	return s.Store.Get(ctx, refs)
+	return s.Store.Find(ctx, refs, with)
 }
 
 func TestEscalationIsLost(t *testing.T) {

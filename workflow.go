@@ -270,7 +270,7 @@ func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...Star
 // caller's ID or its UUID. ErrNotFound if there is none, ErrIDConflict if it is of
 // another workflow.
 func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run[O], error) {
-	row, err := e.inner.Get(ctx, id)
+	row, err := e.inner.Find(ctx, id)
 	if err != nil {
 		return nil, err
 	}

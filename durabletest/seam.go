@@ -128,6 +128,24 @@ func (s *seam) Get(ctx context.Context, refs []store.Ref) (runs []*store.Run, er
 	return runs, err
 }
 
+// Find implements store.Store.
+func (s *seam) Find(ctx context.Context, refs []store.Ref, with store.Payloads) (runs []*store.Run, err error) {
+	err = s.call(func() error {
+		runs, err = s.Store.Find(ctx, refs, with)
+		return err
+	})
+	return runs, err
+}
+
+// Statuses implements store.Store.
+func (s *seam) Statuses(ctx context.Context, runs []store.ID) (statuses []store.Status, err error) {
+	err = s.call(func() error {
+		statuses, err = s.Store.Statuses(ctx, runs)
+		return err
+	})
+	return statuses, err
+}
+
 // History implements store.Store.
 func (s *seam) History(ctx context.Context, run store.ID) (steps []store.Step, err error) {
 	err = s.call(func() error {

@@ -6,9 +6,15 @@
 -- of a shard through the primary key to find one name.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
+--
+-- Payloads are left out unless they are wanted: $4 is for the input, $5 for what became of it.
 SELECT item.ordinal,
        run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner,
-       run.crashes, run.input, run.output, run.error, run.reason, run.trace,
+       run.crashes,
+       CASE WHEN $4::boolean THEN run.input END,
+       CASE WHEN $5::boolean THEN run.output END,
+       CASE WHEN $5::boolean THEN run.error END,
+       run.reason, run.trace,
        run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
        run.detached, run.control, run.paused_by, run.cancelled_by, run.cancel_reason, run.paused_at, run.cancelled_at
 FROM unnest($1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.text[]) WITH ORDINALITY AS item(shard, id, name, ordinal)

@@ -12,13 +12,44 @@ import (
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
+	return s.Find(ctx, refs, store.AllPayloads)
+}
+
+// Find implements store.Store.
+func (s *Store) Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	return s.get(s.onEngine(ctx), refs)
+	return s.find(s.onEngine(ctx), refs, with)
 }
 
-func (s *Store) get(ask asker, refs []store.Ref) ([]*store.Run, error) {
+// Statuses implements store.Store.
+func (s *Store) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status, error) {
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	statuses := make([]store.Status, len(runs))
+	err := s.onEngine(ctx)("read statuses", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.statuses, lockColumns(runs)...)
+	}, func(res results) error {
+		clear(statuses) // of a try that failed
+		return each(res, func(rows pgx.Rows) error {
+			var ordinal int64
+			var status int16
+			err := rows.Scan(&ordinal, &status)
+			if err == nil {
+				statuses[ordinal-1] = store.Status(status)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return statuses, nil
+}
+
+func (s *Store) find(ask asker, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
 	n := len(refs)
 	runs := make([]*store.Run, n)
 	known := make([]uuid.NullUUID, n)
@@ -29,7 +60,8 @@ func (s *Store) get(ask asker, refs []store.Ref) ([]*store.Run, error) {
 		batch.Queue(s.sql.get,
 			int2s{n, func(i int) int16 { return refs[i].Shard() }},
 			uuids{n, func(i int) *uuid.UUID { return nullUUID(&known[i]) }},
-			texts{n, func(i int) *string { return &refs[i].Text }})
+			texts{n, func(i int) *string { return &refs[i].Text }},
+			with&store.WithInput != 0, with&store.WithOutcome != 0)
 	}, func(res results) error {
 		var ordinal int64
 		return each(res, func(rows pgx.Rows) error {

@@ -30,7 +30,7 @@ type statements struct {
 	claim, historyClaimed, next, inFlight                                string
 	workerBeat, lease, leaseLost                                         string
 	expire, workerRemove, workers                                        string
-	get, history, now, news                                              string
+	get, statuses, history, now, news                                    string
 	openSteps, maps, tags, tag                                           string
 	list, listTag, listKey, listName, tree, counts, events               string
 	attendance, listen, presenceTake, presenceNote, presenceDead         string
@@ -92,6 +92,7 @@ func load(schema string) statements {
 		workerRemove:       text("worker_remove.sql"),
 		workers:            text("workers.sql"),
 		get:                text("get.sql"),
+		statuses:           text("statuses.sql"),
 		history:            text("history.sql"),
 		now:                text("now.sql"),
 		listen:             text("listen.sql"),

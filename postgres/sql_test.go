@@ -116,6 +116,7 @@ var plans = map[string][]string{
 	"lease_lost.sql":        {"run_pkey"},
 	"expire.sql":            {"run_pkey", "run_wake"},
 	"get.sql":               {"run_name", "run_pkey"},
+	"statuses.sql":          {"run_pkey"},
 	"history.sql":           {"step_pkey"},
 	"checkpoint.sql":        {"run_pkey"},
 }
@@ -258,7 +259,9 @@ func TestTablesDistribute(t *testing.T) {
 			int2s{1, func(int) int16 { return store.ShardOf(run.ID) }},
 			ids([]uuid.UUID{run.ID}),
 			texts{1, func(int) *string { return &run.Name }},
+			true, true,
 		}},
+		{"statuses.sql", lockColumns([]uuid.UUID{run.ID})},
 	} {
 		touched := partitions(t, conn, c.name, c.args)
 		if len(touched) > 0 {

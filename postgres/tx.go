@@ -75,7 +75,7 @@ func (s *Store) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) e
 // then. The outcome is in the signal, and holds from then on.
 func (s *Store) signalIn(ctx context.Context, tx pgx.Tx, ref store.Ref, signal *store.Signal) error {
 	ask := s.inUsers(ctx, tx)
-	runs, err := s.get(ask, []store.Ref{ref})
+	runs, err := s.find(ask, []store.Ref{ref}, store.NoPayloads)
 	if err != nil {
 		return err
 	}

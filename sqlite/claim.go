@@ -144,7 +144,7 @@ func candidates(x session, q *store.ClaimQuery, kind query, limit int) ([]candid
 // claimOne takes one due run, or sets it aside. It answers false for a run that is
 // no longer due: a pair named twice shows a run twice.
 func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool, error) {
-	row, ok, err := runByID(x, id)
+	row, ok, err := runByID(x, id, store.AllPayloads)
 	if err != nil || !ok || row.WakeAt.IsZero() || row.WakeAt.After(q.Now) {
 		return store.Claimed{}, false, err
 	}

@@ -49,7 +49,7 @@ func finish(x session, w *store.RunWrite, asked, woken int64) (int64, error) {
 // settleRun says why the end of an ownership took no row; or it finds that something was
 // asked of the run, or that it was woken, and ends it as that demands.
 func settleRun(x *writing, w *store.RunWrite) error {
-	row, ok, err := runByID(x, w.ID)
+	row, ok, err := runByID(x, w.ID, store.AllPayloads)
 	if err != nil {
 		return err
 	}

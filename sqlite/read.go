@@ -12,13 +12,18 @@ import (
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
+	return s.Find(ctx, refs, store.AllPayloads)
+}
+
+// Find implements store.Store.
+func (s *Store) Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
 	answer := make([]*store.Run, len(refs))
 	err := s.read(ctx, "get", func(x session) error {
 		for i, ref := range refs {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			row, ok, err := resolve(x, ref)
+			row, ok, err := resolve(x, ref, with)
 			if err != nil {
 				return err
 			}
@@ -34,14 +39,36 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error)
 	return answer, nil
 }
 
+// Statuses implements store.Store.
+func (s *Store) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status, error) {
+	statuses := make([]store.Status, len(runs))
+	err := s.read(ctx, "read statuses", func(x session) error {
+		for i, id := range runs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			state, err := runState(x, id)
+			if err != nil {
+				return err
+			}
+			statuses[i] = state.Status
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return statuses, nil
+}
+
 // resolve prefers the ID: a root's name may have the form of another run's ID.
-func resolve(x session, ref store.Ref) (found, bool, error) {
+func resolve(x session, ref store.Ref, with store.Payloads) (found, bool, error) {
 	if id, ok := ref.ID(); ok {
-		if row, ok, err := runByID(x, id); ok || err != nil {
+		if row, ok, err := runByID(x, id, with); ok || err != nil {
 			return row, ok, err
 		}
 	}
-	return runByName(x, ref.Text, uuid.NullUUID{}, ref.Shard())
+	return runByName(x, ref.Text, uuid.NullUUID{}, ref.Shard(), with)
 }
 
 // History implements store.Store.
@@ -108,12 +135,12 @@ func steps(x session, q query, args ...driver.Value) (rows []store.Step, err err
 	return rows, err
 }
 
-func runByID(x session, id uuid.UUID) (found, bool, error) {
-	return oneRun(x, qRunByID, shardOf(id), key(id))
+func runByID(x session, id uuid.UUID, with store.Payloads) (found, bool, error) {
+	return oneRun(x, qRunByID, int64(with), shardOf(id), key(id))
 }
 
-func runByName(x session, name string, parent uuid.NullUUID, shard int16) (found, bool, error) {
-	return oneRun(x, qRunByName, name, keyOrNull(parent), int64(shard))
+func runByName(x session, name string, parent uuid.NullUUID, shard int16, with store.Payloads) (found, bool, error) {
+	return oneRun(x, qRunByName, int64(with), name, keyOrNull(parent), int64(shard))
 }
 
 func oneRun(x session, q query, args ...driver.Value) (row found, ok bool, err error) {

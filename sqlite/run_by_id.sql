@@ -1,6 +1,7 @@
--- One run by its UUID.
-SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner, crashes, input, output, error,
+-- One run by its UUID, with the payloads that are wanted: 1 the input, 2 what became of it.
+SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner, crashes,
+       CASE WHEN ?1 & 1 THEN input END, CASE WHEN ?1 & 2 THEN output END, CASE WHEN ?1 & 2 THEN error END,
        reason, trace, created_at, started_at, ended_at, wake_at, deadline_at,
        detached, control, paused_by, cancelled_by, cancel_reason, paused_at, cancelled_at, woken, progress
 FROM durable_run
-WHERE shard = ? AND id = ?;
+WHERE shard = ?2 AND id = ?3;

@@ -62,7 +62,7 @@ func setTags(x session, w *store.Start) error {
 // or a child's parent has been left, or is to be. A superseded writer adopts nothing.
 func settleStart(x session, w *store.Start) error {
 	r := &w.Run
-	had, ok, err := runByName(x, r.Name, r.Parent, store.ShardOf(r.ID))
+	had, ok, err := runByName(x, r.Name, r.Parent, store.ShardOf(r.ID), store.AllPayloads)
 	if err != nil || ok && had.ID == r.ID {
 		return err
 	}

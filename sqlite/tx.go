@@ -93,7 +93,7 @@ func (s *Store) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Start) 
 // fills in its outcome.
 func (s *Store) signalIn(ctx context.Context, tx *sql.Tx, ref store.Ref, w *store.Signal) error {
 	x := s.inTx(ctx, tx)
-	row, ok, err := resolve(x, ref)
+	row, ok, err := resolve(x, ref, store.NoPayloads)
 	if err != nil {
 		return s.wrap("signal", err)
 	}

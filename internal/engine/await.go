@@ -16,8 +16,10 @@ import (
 const (
 	firstLook = 2 * time.Millisecond
 	longLook  = 500 * time.Millisecond
-	lookAtOne = 1000             // references in one Get
-	oneLook   = 10 * time.Second // bounds one Get
+	lookAtOne = 1000             // runs in one look
+	oneLook   = 10 * time.Second // bounds one look
+
+	resultsAtOnce = 16 // runs whose outputs are read together
 )
 
 // end is what became of a run that is waited for: nothing, if it does not exist.
@@ -177,24 +179,52 @@ func (w *waiters) remote() (ids []uuid.UUID, anybody bool) {
 // ask looks once at some runs. A database that is away is asked again later: how long
 // to wait is for the callers' contexts to say.
 func (w *waiters) ask(ids []uuid.UUID) {
-	refs := make([]store.Ref, len(ids))
-	for i, id := range ids {
-		refs[i] = store.Ref{Text: id.String()}
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), oneLook)
 	defer cancel()
-	runs, err := w.e.store.Get(ctx, refs)
+	ended, err := w.e.ended(ctx, ids)
 	if errors.Is(err, store.ErrClosed) { // for good
 		for _, id := range ids {
 			w.tell(id, end{err: err})
 		}
 	}
-	if err != nil {
-		return
+	for _, it := range ended { // of those that were read before an error, too
+		w.tell(it.id, end{run: it.run})
 	}
-	for i, run := range runs {
-		if run == nil || run.Status.Terminal() {
-			w.tell(ids[i], end{run: run})
+}
+
+// gone is a run that has ended, without its input; nil: it does not exist.
+type gone struct {
+	id  uuid.UUID
+	run *store.Run
+}
+
+// ended looks which of the runs have ended. It asks for their statuses, and then for what became
+// of those that have: however large a run is, that is read once for each who waits, at its end.
+func (e *Engine) ended(ctx context.Context, ids []uuid.UUID) (all []gone, err error) {
+	statuses, err := e.store.Statuses(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	var refs []store.Ref
+	for i, status := range statuses {
+		switch {
+		case status == 0:
+			all = append(all, gone{id: ids[i]})
+		case status.Terminal():
+			refs = append(refs, store.Ref{Text: ids[i].String()})
 		}
 	}
+	for len(refs) > 0 {
+		some := refs[:min(len(refs), resultsAtOnce)]
+		refs = refs[len(some):]
+		runs, err := e.store.Find(ctx, some, store.WithOutcome)
+		if err != nil {
+			return all, err
+		}
+		for i, run := range runs {
+			id, _ := some[i].ID()
+			all = append(all, gone{id, run})
+		}
+	}
+	return all, nil
 }

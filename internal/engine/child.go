@@ -169,9 +169,9 @@ func (c *Child) ended() (*store.Run, error) {
 	if c.here {
 		return nil, nil
 	}
-	var rows []*store.Run
+	var ended []gone
 	err := c.s.r.e.patiently(c.s.ctx, nil, func() (err error) {
-		rows, err = c.s.r.e.store.Get(c.s.ctx, []store.Ref{{Text: c.id.String()}})
+		ended, err = c.s.r.e.ended(c.s.ctx, []uuid.UUID{c.id})
 		return err
 	})
 	switch {
@@ -180,10 +180,10 @@ func (c *Child) ended() (*store.Run, error) {
 		return nil, err
 	case err != nil:
 		return nil, err
-	case rows[0] == nil:
+	case len(ended) == 1 && ended[0].run == nil:
 		return nil, notFound(c.id.String())
-	case rows[0].Status.Terminal():
-		return rows[0], nil
+	case len(ended) == 1:
+		return ended[0].run, nil
 	}
 	return nil, nil
 }

@@ -92,7 +92,7 @@ func (r *run) verdict(failure *Failure) (store.Status, *Failure) {
 
 // cancelFailure is the record of a cancel, with the reason and the actor in the row.
 func (r *run) cancelFailure() *Failure {
-	rows, err := r.e.store.Get(r.durable, []store.Ref{{Text: r.row.ID.String()}})
+	rows, err := r.e.store.Find(r.durable, []store.Ref{{Text: r.row.ID.String()}}, store.NoPayloads)
 	if err != nil || rows[0] == nil {
 		r.logger().Warn("why a run was cancelled could not be read; the columns of its row say it", telemetry.KeyError, err)
 		return CancelFailure("", "")

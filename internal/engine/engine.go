@@ -262,12 +262,21 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	return e.clock.now(), nil
 }
 
-// Get answers the run that ref names, or ErrNotFound.
+// Get answers the run that ref names, with its payloads, or ErrNotFound.
 func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
+	return e.find(ctx, ref, store.AllPayloads)
+}
+
+// Find is Get without the payloads: for all that has to know which run it is, and no more.
+func (e *Engine) Find(ctx context.Context, ref string) (*store.Run, error) {
+	return e.find(ctx, ref, store.NoPayloads)
+}
+
+func (e *Engine) find(ctx context.Context, ref string, with store.Payloads) (*store.Run, error) {
 	if err := CheckRef(ref); err != nil {
 		return nil, err
 	}
-	found, err := e.store.Get(ctx, []store.Ref{{Text: ref}})
+	found, err := e.store.Find(ctx, []store.Ref{{Text: ref}}, with)
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", ref, err)
 	}
@@ -279,7 +288,7 @@ func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
 
 // History answers the run's checkpoints, ordered by name.
 func (e *Engine) History(ctx context.Context, ref string) ([]store.Step, error) {
-	run, err := e.Get(ctx, ref)
+	run, err := e.Find(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

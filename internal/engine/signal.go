@@ -25,7 +25,7 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 	}
 	var row *store.Run
 	err := e.patiently(ctx, nil, func() (err error) {
-		if row, err = e.Get(ctx, ref); errors.Is(err, ErrNotFound) {
+		if row, err = e.Find(ctx, ref); errors.Is(err, ErrNotFound) {
 			return nil
 		}
 		return err

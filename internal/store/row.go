@@ -128,6 +128,17 @@ type Run struct {
 	CancelledAt time.Time // when it was first asked for
 }
 
+// Payloads says which of a run's payloads are read with it. Those that are not are nil.
+type Payloads uint8
+
+// The payloads. An error is read with the output.
+const (
+	NoPayloads  Payloads = 0
+	WithInput   Payloads = 1
+	WithOutcome Payloads = 2
+	AllPayloads          = WithInput | WithOutcome
+)
+
 // Bits is what was asked of a run and goes on to hold. The numbers are stored.
 type Bits int16
 

@@ -80,8 +80,16 @@ type Store interface {
 	// lost, so may that be; then the caller must look in any case.
 	News(ctx context.Context, worker uuid.UUID, held []Lease) (News, error)
 
-	// Get answers one row per reference, nil where there is none.
+	// Get answers one row per reference, nil where there is none. It reads all payloads, so it is
+	// not for polling, nor to resolve a reference.
 	Get(ctx context.Context, refs []Ref) ([]*Run, error)
+
+	// Find answers as Get does, with those payloads only.
+	Find(ctx context.Context, refs []Ref, with Payloads) ([]*Run, error)
+
+	// Statuses answers the status of each run, zero where there is none. It reads nothing else,
+	// whatever the runs hold: this is what is polled.
+	Statuses(ctx context.Context, runs []uuid.UUID) ([]Status, error)
 
 	// History answers the checkpoints of one run, ordered by name.
 	History(ctx context.Context, run uuid.UUID) ([]Step, error)

@@ -32,6 +32,29 @@ func (m *Model) Get(refs []store.Ref) []*store.Run {
 	return rows
 }
 
+// Find is store.Store.Find.
+func (m *Model) Find(refs []store.Ref, with store.Payloads) []*store.Run {
+	rows := m.Get(refs)
+	for _, row := range rows {
+		if row != nil && with&store.WithInput == 0 {
+			row.Input = nil
+		}
+		if row != nil && with&store.WithOutcome == 0 {
+			row.Output, row.Error = nil, nil
+		}
+	}
+	return rows
+}
+
+// Statuses is store.Store.Statuses.
+func (m *Model) Statuses(runs []uuid.UUID) []store.Status {
+	statuses := make([]store.Status, len(runs))
+	for i, id := range runs {
+		statuses[i] = m.State(id).Status
+	}
+	return statuses
+}
+
 // History is store.Store.History.
 func (m *Model) History(run uuid.UUID) []store.Step {
 	if r := m.Runs[run]; r != nil {

@@ -180,7 +180,14 @@ func (c *check) look() *op {
 	r := c.run()
 	switch c.dice("look", 7) {
 	case 0:
-		return getOp([]store.Ref{{Text: pick(c, "name", append(rootNames, "kid"))}, {Text: r.ID.String()}, {Text: r.Name}})
+		refs := []store.Ref{{Text: pick(c, "name", append(rootNames, "kid"))}, {Text: r.ID.String()}, {Text: r.Name}}
+		switch c.dice("how", 3) {
+		case 0:
+			return findOp(refs, pick(c, "payloads", []store.Payloads{store.NoPayloads, store.WithInput, store.WithOutcome}))
+		case 1:
+			return statusesOp([]uuid.UUID{r.ID, c.newID(0), r.ID})
+		}
+		return getOp(refs)
 	case 1, 2:
 		f := store.Filter{
 			Workflow: pick(c, "workflow", []string{"", "", "f"}), Queue: pick(c, "queue", []string{"", "", "q"}),

@@ -248,6 +248,18 @@ func getOp(refs []store.Ref) *op {
 		func(m *model.Model, _ bool) []*store.Run { return m.Get(refs) })
 }
 
+func findOp(refs []store.Ref, with store.Payloads) *op {
+	return answering(fmt.Sprintf("find %q with %d", refs, with),
+		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.Find(ctx, refs, with) },
+		func(m *model.Model, _ bool) []*store.Run { return m.Find(refs, with) })
+}
+
+func statusesOp(runs []uuid.UUID) *op {
+	return answering("statuses of "+showIDs(runs),
+		func(ctx context.Context, s store.Store) ([]store.Status, error) { return s.Statuses(ctx, runs) },
+		func(m *model.Model, _ bool) []store.Status { return m.Statuses(runs) })
+}
+
 func listOp(f store.Filter, before uuid.UUID, limit int) *op {
 	return answering(fmt.Sprintf("list %+v below %s, %d", f, shorten(before), limit),
 		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.List(ctx, f, before, limit) },

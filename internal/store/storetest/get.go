@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -17,6 +18,8 @@ var gets = []test{
 	{"a history is its run's alone", getHistory},
 	{"a child by its ID only", getChild},
 	{"none", func(b *bed) { b.get() }},
+	{"with the payloads that are wanted", getPayloads},
+	{"statuses", getStatuses},
 }
 
 func getMany(b *bed) {
@@ -87,5 +90,53 @@ func getChild(b *bed) {
 	wantRun(b, "by its ID", b.row(child.ID), child)
 	if rows := b.get("charge"); rows[0] != nil {
 		b.Errorf("by its name: got %s, want nothing", rows[0].ID)
+	}
+}
+
+func getPayloads(b *bed) {
+	done, failed := b.started("done"), b.started("failed")
+	b.commitRun(b.finish(done.ID, 1))
+	end := b.finish(failed.ID, 1)
+	end.Status, end.Output, end.Error = store.Failed, nil, []byte(`{"message":"no"}`)
+	b.commitRun(end)
+	whole := b.get("done", "failed")
+	for _, with := range []store.Payloads{store.NoPayloads, store.WithInput, store.WithOutcome, store.AllPayloads} {
+		refs := []store.Ref{{Text: "done"}, {Text: failed.ID.String()}, {Text: "nobody"}}
+		rows, err := b.s.Find(b.ctx, refs, with)
+		if err != nil || len(rows) != 3 || rows[0] == nil || rows[1] == nil || rows[2] != nil {
+			b.Fatalf("Find with %d: got %v, %v", with, rows, err)
+		}
+		for i, row := range rows[:2] {
+			want := *whole[i]
+			if with&store.WithInput == 0 {
+				want.Input = nil
+			}
+			if with&store.WithOutcome == 0 {
+				want.Output, want.Error = nil, nil
+			}
+			wantRun(b, fmt.Sprintf("%s with %d", want.Name, with), *row, want)
+		}
+	}
+	if rows, err := b.s.Find(b.ctx, nil, store.AllPayloads); len(rows) != 0 || err != nil {
+		b.Errorf("Find of none: got %v, %v", rows, err)
+	}
+}
+
+func getStatuses(b *bed) {
+	var ids []uuid.UUID
+	var want []store.Status
+	for i, status := range []store.Status{store.Running, store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
+		r := b.started(fmt.Sprint(i))
+		if status != store.Running {
+			b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status, EndedAt: b.now})
+		}
+		ids, want = append(ids, r.ID, uuid.New(), r.ID), append(want, status, 0, status)
+	}
+	got, err := b.s.Statuses(b.ctx, ids)
+	if err != nil || !slices.Equal(got, want) {
+		b.Errorf("Statuses: got %v, %v, want %v", got, err, want)
+	}
+	if got, err := b.s.Statuses(b.ctx, nil); len(got) != 0 || err != nil {
+		b.Errorf("Statuses of none: got %v, %v", got, err)
 	}
 }

@@ -1,0 +1,163 @@
+package durable_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/postgres"
+)
+
+// reads counts what an engine reads of runs.
+type reads struct {
+	durable.Store
+	looks  atomic.Int64 // for statuses
+	inputs atomic.Int64 // runs that were read with their inputs
+	whole  atomic.Int64 // and with what became of them
+}
+
+func (s *reads) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status, error) {
+	s.looks.Add(1)
+	return s.Store.Statuses(ctx, runs)
+}
+
+func (s *reads) Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
+	if with&store.WithInput != 0 {
+		s.inputs.Add(int64(len(refs)))
+	}
+	if with&store.WithOutcome != 0 {
+		s.whole.Add(int64(len(refs)))
+	}
+	return s.Store.Find(ctx, refs, with)
+}
+
+func (s *reads) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
+	s.inputs.Add(int64(len(refs)))
+	s.whole.Add(int64(len(refs)))
+	return s.Store.Get(ctx, refs)
+}
+
+// Waiting for a run reads its status and nothing else, until it has ended; then what became of it
+// is read once. Verbs read no payload either.
+func TestWaitingForARunReadsItsStatusOnly(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		const n = 5
+		w := durable.Define("w", func(c *durable.Ctx, in string) (int, error) { return len(in), nil })
+		counted := &reads{Store: s}
+		client := engineOn(t, counted)
+		var waiting sync.WaitGroup
+		runs := make([]*durable.Run[int], n)
+		for i := range n {
+			run, err := w.Start(within(t), client, strings.Repeat("x", 1<<20), durable.Delay(time.Hour), durable.ID(strings.Repeat("r", i+1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs[i] = run
+			waiting.Go(func() { _, _ = run.Result(within(t)) })
+		}
+		for counted.looks.Load() < 20 && within(t).Err() == nil {
+			<-time.After(5 * time.Millisecond)
+		}
+		for _, run := range runs {
+			must(t)(client.Pause(within(t), run.ID()))
+			must(t)(client.Resume(within(t), run.ID()))
+			signal(t, client, run.ID(), "s", 1)
+			if err := client.SetTags(within(t), run.ID(), map[string]string{"a.b": "c"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.Counts(within(t), run.ID()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Handle(within(t), client, run.ID()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if whole := counted.whole.Load(); whole != 0 {
+			t.Errorf("%d outcomes were read before any run had ended", whole)
+		}
+		for _, run := range runs {
+			must(t)(client.Cancel(within(t), run.ID()))
+		}
+		waiting.Wait()
+		if whole := counted.whole.Load(); whole != n {
+			t.Errorf("%d outcomes were read of %d runs", whole, n)
+		}
+		if inputs := counted.inputs.Load(); inputs != 0 {
+			t.Errorf("%d inputs were read", inputs)
+		}
+		t.Logf("%d looks for statuses", counted.looks.Load())
+	})
+}
+
+// bytesRead counts what comes over its connections.
+type bytesRead struct {
+	net.Conn
+	n *atomic.Int64
+}
+
+func (c bytesRead) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// The same in bytes on the wire.
+func TestWaitingForLargeRunsReadsLittle(t *testing.T) {
+	cfg, err := pgxpool.ParseConfig(pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read atomic.Int64
+	dial := cfg.ConnConfig.DialFunc
+	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return bytesRead{c, &read}, nil
+	}
+	pool, err := pgxpool.NewWithConfig(within(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	s, err := postgres.New(pool, postgres.Schema(pgtest.Schema(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const n, looks = 20, 25
+	w := durable.Define("w", func(c *durable.Ctx, in string) (int, error) { return len(in), nil })
+	counted := &reads{Store: s}
+	client := engineOn(t, counted)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	for range n {
+		run, err := w.Start(ctx, client, strings.Repeat("x", 1<<20), durable.Delay(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting.Go(func() { _, _ = run.Result(ctx) })
+	}
+	before, first := read.Load(), counted.looks.Load()
+	for counted.looks.Load() < first+looks && ctx.Err() == nil {
+		<-time.After(5 * time.Millisecond)
+	}
+	got := read.Load() - before
+	t.Logf("%d bytes in %d looks at %d runs of 1 MiB", got, counted.looks.Load()-first, n)
+	if got == 0 || got > looks*n*200 {
+		t.Errorf("%d bytes were read in %d looks at %d runs", got, looks, n)
+	}
+}

@@ -63,7 +63,7 @@ func (h *Child[O]) Wait() (O, error) {
 	case err != nil:
 		return zero, err
 	case res.Failure != nil:
-		return zero, childError(res.Failure)
+		return zero, childError(h.inner.Name(), res.Failure)
 	}
 	out, err := decode[O](res.Output)
 	if err != nil {
@@ -73,8 +73,8 @@ func (h *Child[O]) Wait() (O, error) {
 	return out, nil
 }
 
-func childError(f *engine.Failure) *RunError {
+func childError(name string, f *engine.Failure) *RunError {
 	return &RunError{
-		ID: f.Run, Workflow: f.Workflow, Status: Status(f.Status), Message: f.Message, Type: f.Type, Step: f.Step, Stack: f.Stack, codes: f.Codes,
+		ID: f.Run, Name: name, Workflow: f.Workflow, Status: Status(f.Status), Message: f.Message, Type: f.Type, Step: f.Step, Stack: f.Stack, codes: f.Codes,
 	}
 }

@@ -93,7 +93,7 @@ func TestChildFailures(t *testing.T) {
 			t.Errorf("got %q, %v", got, err)
 		}
 		info, err := e.Get(within(t), inner.Load().(string))
-		if err != nil || info.Parent != run.RunID() || info.ID != "child" {
+		if err != nil || info.Parent != run.RunID() || info.ID != info.RunID || info.Name != "child" {
 			t.Errorf("the child's ID leads to %+v, %v", info, err)
 		}
 

@@ -297,7 +297,7 @@ type Filter struct {
 	Status        []Status
 	Tag           string        // a tag's key
 	TagValue      string        // with Tag: its value; empty: any
-	IDPrefix      string        // of the caller's ID
+	IDPrefix      string        // of the caller's ID, which only roots have: it chooses no children
 	OlderThan     time.Duration // since it was started, by the database's clock
 	CreatedAfter  time.Time
 	CreatedBefore time.Time
@@ -307,7 +307,7 @@ type Filter struct {
 // filter checks a filter.
 func (e *Engine) filter(ctx context.Context, f Filter) (store.Filter, error) {
 	g := store.Filter{
-		Workflow: f.Workflow, Queue: f.Queue, NamePrefix: f.IDPrefix, Roots: f.Roots,
+		Workflow: f.Workflow, Queue: f.Queue, NamePrefix: f.IDPrefix, Roots: f.Roots || f.IDPrefix != "",
 		Tag: store.Tag{Key: f.Tag, Value: f.TagValue}, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,
 	}
 	for _, s := range f.Status {

@@ -26,8 +26,9 @@ type Ctx struct {
 // was derived before keeps the deadline that it saw.
 func (c *Ctx) Deadline() (time.Time, bool) { return c.scope.Deadline() }
 
-// ID is the caller's ID of the run; a run started without one has its UUID.
-func (c *Ctx) ID() string { return c.scope.Name() }
+// ID is what the run is addressed by: the caller's ID of a root run; the UUID of a child, and of a
+// root that was started without an ID.
+func (c *Ctx) ID() string { return c.scope.ID() }
 
 // RunID is the run's UUID in text form.
 func (c *Ctx) RunID() string { return c.scope.RunID().String() }

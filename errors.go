@@ -132,7 +132,8 @@ func (e *StepError) Unwrap() []error {
 
 // RunError is the recorded failure, cancellation or expiry of a run.
 type RunError struct {
-	ID       string // the caller's ID, or the run's UUID
+	ID       string // a root's: the caller's ID; a child's: its UUID
+	Name     string // a child's: of the call that started it, with its scope; empty for a root
 	Workflow string
 	Status   Status // StatusFailed, StatusCancelled or StatusExpired
 	Message  string // the text of the error that the workflow function returned
@@ -144,6 +145,9 @@ type RunError struct {
 
 // Error tells the run, its workflow and the message.
 func (e *RunError) Error() string {
+	if e.Name != "" {
+		return fmt.Sprintf("child %q (run %s) of workflow %q %s: %s", e.Name, e.ID, e.Workflow, e.Status, e.Message)
+	}
 	return fmt.Sprintf("run %q of workflow %q %s: %s", e.ID, e.Workflow, e.Status, e.Message)
 }
 
@@ -305,7 +309,7 @@ func runError(r *store.Run) *RunError {
 		f = engine.DecodeFailure(r.Error)
 	}
 	return &RunError{
-		ID: r.Name, Workflow: r.Workflow, Status: Status(r.Status.String()), Message: f.Message,
+		ID: r.Address(), Name: childName(r), Workflow: r.Workflow, Status: Status(r.Status.String()), Message: f.Message,
 		Type: f.Type, Step: f.Step, Stack: f.Stack, codes: f.Codes,
 	}
 }

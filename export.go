@@ -13,7 +13,7 @@ import (
 
 // ExportFormat is the number of the format that Export writes. It changes when a reader of
 // the format before would be misled; fields may be added without that.
-const ExportFormat = 1
+const ExportFormat = 2
 
 // Exported is what Export writes, as JSON with these names. Times are RFC 3339; those that
 // have not come are left out, and so are outputs and errors that there are not.
@@ -27,8 +27,9 @@ type Exported struct {
 
 // ExportedRun is the run of an export.
 type ExportedRun struct {
-	ID        string         `json:"id"`     // the caller's, or the UUID
-	RunID     string         `json:"run_id"` // the UUID
+	ID        string         `json:"id"`            // a root's: the caller's; a child's: the UUID
+	RunID     string         `json:"run_id"`        // the UUID
+	Name      string         `json:"name,omitzero"` // a child's: of the call that started it, with its scope
 	Parent    string         `json:"parent,omitzero"`
 	Workflow  string         `json:"workflow"`
 	Queue     string         `json:"queue"`
@@ -45,7 +46,7 @@ type ExportedRun struct {
 
 // ExportedStep is one checkpoint of an export.
 type ExportedStep struct {
-	Name      string         `json:"name"` // scopes end with U+001F: "orders\u001f7" is step 7 of the Map orders
+	Name      string         `json:"name"` // with its scope: "orders/7" is item 7 of the Map orders; in names, "/" is "%2F" and "%" is "%25"
 	Kind      string         `json:"kind"`
 	Status    string         `json:"status"`
 	Attempts  int            `json:"attempts"`
@@ -73,7 +74,7 @@ func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 	out := Exported{Format: ExportFormat, Run: exportedRun(r), History: make([]ExportedStep, len(steps))}
 	for i, s := range steps {
 		out.History[i] = ExportedStep{
-			Name: s.Name, Kind: s.Kind.String(), Status: s.Status.String(), Attempts: int(s.Attempt),
+			Name: engine.Shown(s.Name), Kind: s.Kind.String(), Status: s.Status.String(), Attempts: int(s.Attempt),
 			Output: s.Output, Error: s.Error, StartedAt: s.StartedAt, EndedAt: s.EndedAt, NextAt: s.NextAt,
 		}
 	}
@@ -86,7 +87,7 @@ func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 
 func exportedRun(r *store.Run) ExportedRun {
 	out := ExportedRun{
-		ID: r.Name, RunID: r.ID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version, Status: Status(r.Status.String()),
+		ID: r.Address(), Name: childName(r), RunID: r.ID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version, Status: Status(r.Status.String()),
 		Input: r.Input, Output: r.Output, Error: r.Error,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, Deadline: r.Deadline,
 	}

@@ -27,8 +27,9 @@ const (
 
 // RunInfo is what the database knows of a run. Zero times have not come yet.
 type RunInfo struct {
-	ID        string // the caller's, or the UUID
+	ID        string // what it is addressed by: the caller's ID of a root, the UUID of a child
 	RunID     string // the UUID
+	Name      string // a child's: of the call that started it, with its scope, as in "branch/kid"; empty for a root
 	Workflow  string
 	Queue     string
 	Version   string // of the program that started it
@@ -119,7 +120,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 // runInfo is what the run's own row tells.
 func runInfo(r *store.Run) *RunInfo {
 	info := &RunInfo{
-		ID: r.Name, RunID: r.ID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version,
+		ID: r.Address(), Name: childName(r), RunID: r.ID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version,
 		Status: Status(r.Status.String()), Reason: r.Reason, Epoch: int(r.Epoch.Count), Crashes: int(r.Crashes),
 		Input: r.Input, Output: r.Output,
 		Detached: r.Detached, Actor: r.PausedBy,
@@ -147,9 +148,17 @@ func runInfo(r *store.Run) *RunInfo {
 	return info
 }
 
+// childName is the name of the call that started a child; empty for a root.
+func childName(r *store.Run) string {
+	if r.Parent.Valid {
+		return engine.Shown(r.Name)
+	}
+	return ""
+}
+
 // Checkpoint is one row of a run's history.
 type Checkpoint struct {
-	Name      string // with its scope
+	Name      string // with its scope, as in "branch/step"; a slash of the name's own is shown as "%2F", and "%" as "%25"
 	Kind      string // "step", "tx", "sleep", "choice", "receive", "child", "map" or "compensation"
 	Status    string // "started", "backoff", "completed" or "failed"
 	Attempts  int    // that have begun, as far as is recorded

@@ -158,7 +158,7 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 	v, err := decode[T](res.Output)
 	if err != nil {
 		return zero, fmt.Errorf("%w: the signal %q in run %q of workflow %q (%d bytes) does not decode into %v: %w: send what is received, or bring back the old type",
-			ErrDiverged, engine.Shown(o.signal), c.ID(), c.scope.Workflow(), len(res.Output), reflect.TypeFor[T](), err)
+			ErrDiverged, engine.ShownSignal(o.signal), c.ID(), c.scope.Workflow(), len(res.Output), reflect.TypeFor[T](), err)
 	}
 	return v, nil
 }

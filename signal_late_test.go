@@ -101,46 +101,45 @@ func TestASignalInTimeWinsHoweverLateItIsNoticed(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var told atomic.Int32
 		helper := durable.Define("helper", func(*durable.Ctx, int) (int, error) { told.Add(1); return 0, nil })
-		w := durable.Define("w", func(c *durable.Ctx, _ int) ([2]string, error) {
-			one := c.Go("one", func(c *durable.Ctx) (string, error) {
-				return c.Receive[string]("plain", durable.Within(time.Second), durable.Else("nobody"))
-			})
-			two := c.Go("two", func(c *durable.Ctx) (string, error) {
-				return c.Receive[string]("escalates", durable.Within(time.Second), durable.ElseStart(helper, 0))
-			})
-			l, err := one.Wait()
-			if err != nil {
-				return [2]string{}, err
+		w := durable.Define("w", func(c *durable.Ctx, escalates bool) (string, error) {
+			if escalates {
+				return c.Receive[string]("answer", durable.Within(2*time.Second), durable.ElseStart(helper, 0))
 			}
-			r, err := two.Wait()
-			return [2]string{l, r}, err
+			return c.Receive[string]("answer", durable.Within(2*time.Second), durable.Else("nobody"))
 		})
 		client := engineOn(t, s)
 		first := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
 		stop := running(t, first)
-		run, err := w.Start(within(t), first, 0, durable.ID("run"))
-		if err != nil {
-			t.Fatal(err)
+		runs := make(map[string]*durable.Run[string])
+		for id, escalates := range map[string]bool{"plain": false, "escalates": true} {
+			run, err := w.Start(within(t), first, escalates, durable.ID(id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs[id] = run
+			awaitStatus(t, client, id, durable.StatusWaiting)
 		}
-		awaitStatus(t, client, "run", durable.StatusWaiting)
 		stop()
-		signal(t, client, "run", "plain", "in time")
-		signal(t, client, "run", "escalates", "in time")
-		info, err := client.Get(within(t), "run")
-		if err != nil || len(info.Waits) != 2 {
-			t.Fatal(info, err)
+		for id := range runs {
+			signal(t, client, id, "answer", "in time")
 		}
-		now, err := s.Now(within(t))
-		if err != nil {
-			t.Fatal(err)
+		for id := range runs {
+			info, err := client.Get(within(t), id)
+			if err != nil || len(info.Waits) != 1 {
+				t.Fatal(info, err)
+			}
+			if now, err := s.Now(within(t)); err != nil || now.After(info.Waits[0].Until) {
+				t.Fatalf("the machine was too slow for the signals to be in time, %v", err)
+			}
 		}
-		if now.After(info.Waits[0].Until) || now.After(info.Waits[1].Until) {
-			t.Fatal("the machine was too slow for the signals to be in time")
+		for id := range runs {
+			over(t, s, client, id)
 		}
-		<-time.After(time.Until(info.Waits[0].Until.Add(info.Waits[1].Until.Sub(info.Waits[0].Until).Abs() + 10*time.Millisecond)))
 		running(t, engineOn(t, s, w, helper))
-		if got, err := run.Result(within(t)); err != nil || got != [2]string{"in time", "in time"} {
-			t.Errorf("got %q, %v", got, err)
+		for id, run := range runs {
+			if got, err := run.Result(within(t)); err != nil || got != "in time" {
+				t.Errorf("%s: got %q, %v", id, got, err)
+			}
 		}
 		if n := told.Load(); n != 0 {
 			t.Errorf("the wait that a signal had ended was escalated %d times", n)

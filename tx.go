@@ -76,6 +76,13 @@ func StartIn[I, O any](ctx context.Context, e *Engine, w *Workflow[I, O], in I, 
 	if err := e.inner.Ready(ctx); err != nil {
 		return nil, err
 	}
+	wrong, err := e.inner.Usurped(ctx, []engine.StartRequest{request})
+	if err == nil {
+		err = wrong[0]
+	}
+	if err != nil {
+		return nil, err
+	}
 	starts, spans := e.inner.Prepare(ctx, []engine.StartRequest{request})
 	if err := insert(ctx, e.inner.Store(), starts); err != nil {
 		spans.Refused(err)

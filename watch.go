@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -35,8 +36,9 @@ type Event struct {
 	Cursor   string // give it to Events or Watch to go on after this event
 	Type     EventType
 	At       time.Time
-	ID       string // the run's: the caller's, or the UUID
+	ID       string // the run's: the caller's ID of a root, the UUID of a child
 	RunID    string // the run's UUID
+	Name     string // of a child: of the call that started it, with its scope
 	Workflow string
 }
 
@@ -60,7 +62,10 @@ func (e *Engine) Events(ctx context.Context, after string, limit int) ([]Event, 
 	}
 	events := make([]Event, len(rows))
 	for i, r := range rows {
-		events[i] = Event{Cursor: r.Cursor, Type: eventTypes[r.Type], At: r.At, ID: r.Name, RunID: r.Run.String(), Workflow: r.Workflow}
+		events[i] = Event{Cursor: r.Cursor, Type: eventTypes[r.Type], At: r.At, ID: r.Address(), RunID: r.Run.String(), Workflow: r.Workflow}
+		if r.Child {
+			events[i].Name = engine.Shown(r.Name)
+		}
 	}
 	return events, nil
 }

@@ -78,7 +78,7 @@ func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) 
 		in, err := decode[I](input)
 		if err != nil {
 			return nil, failureOf(fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",
-				ErrDiverged, s.Name(), w.name, len(input), err))
+				ErrDiverged, s.ID(), w.name, len(input), err))
 		}
 		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload}, in)
 		if err != nil {
@@ -129,8 +129,8 @@ func Delay(d time.Duration) StartOption { return func(o *startOptions) { o.delay
 
 // ID names the run: the same ID with the same workflow and input is the same run, however
 // often and from wherever it is started. It is any text of 1 to 512 bytes without
-// control characters. Without it a UUIDv7 is made. Where a text is both the ID of one run and
-// the UUID of another, verbs take it for the UUID: do not name runs by others' UUIDs.
+// control characters. Without it a UUIDv7 is made. The UUID of another run is refused as an ID, with
+// ErrIDConflict: the text would name both.
 func ID(id string) StartOption {
 	return func(o *startOptions) {
 		o.id = id
@@ -288,10 +288,11 @@ type Run[O any] struct {
 }
 
 func newRun[O any](e *Engine, row *store.Run) *Run[O] {
-	return &Run[O]{e: e, id: row.ID, name: row.Name, workflow: row.Workflow}
+	return &Run[O]{e: e, id: row.ID, name: row.Address(), workflow: row.Workflow}
 }
 
-// ID is the caller's ID of the run; a run started without one has its UUID.
+// ID is what the run is addressed by: the caller's ID of a root run; the UUID of a child, and of a
+// root that was started without an ID.
 func (r *Run[O]) ID() string { return r.name }
 
 // RunID is the run's UUID in text form.
@@ -311,7 +312,7 @@ func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	}
 	out, err := decode[O](row.Output)
 	if err != nil {
-		return zero, fmt.Errorf("%w: the output of run %q of workflow %q: %w", ErrDiverged, row.Name, row.Workflow, err)
+		return zero, fmt.Errorf("%w: the output of run %q of workflow %q: %w", ErrDiverged, row.Address(), row.Workflow, err)
 	}
 	return out, nil
 }

@@ -155,7 +155,7 @@ func (f *fault) known(ctx context.Context, s store.Store, runs []*store.Run) err
 func describe(b *store.Batch) string {
 	var parts []string
 	for _, w := range b.Starts {
-		parts = append(parts, "the start of "+engine.Shown(w.Run.Name))
+		parts = append(parts, "the start of "+engine.ShownRun(&w.Run))
 	}
 	for _, w := range b.Steps {
 		parts = append(parts, fmt.Sprintf("%s %s (%s)", w.Step.Kind, engine.Shown(w.Step.Name), w.Step.Status))
@@ -164,7 +164,7 @@ func describe(b *store.Batch) string {
 		parts = append(parts, "receive "+engine.Shown(w.Step.Name))
 	}
 	for _, w := range b.Signals {
-		parts = append(parts, "signal "+engine.Shown(w.Name))
+		parts = append(parts, "signal "+engine.ShownSignal(w.Name))
 	}
 	for _, w := range b.Runs {
 		parts = append(parts, "the run becoming "+w.Status.String())

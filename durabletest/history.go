@@ -30,7 +30,7 @@ func (e *Engine) Ran(id string, names ...string) {
 func meant(history []durable.Checkpoint, name string) (found []durable.Checkpoint) {
 	for _, means := range []func(string) bool{
 		func(full string) bool { return full == name },
-		func(full string) bool { return matches(name, full) },
+		func(full string) bool { return means(name, full) },
 	} {
 		for _, c := range history {
 			if means(c.Name) {
@@ -49,7 +49,7 @@ func (e *Engine) RanOnly(id string, names ...string) {
 	e.t.Helper()
 	e.Ran(id, names...)
 	for _, c := range e.history(id) {
-		if !slices.ContainsFunc(names, func(name string) bool { return matches(name, c.Name) }) {
+		if !slices.ContainsFunc(names, func(name string) bool { return means(name, c.Name) }) {
 			e.t.Errorf("durabletest: run %q has a %s %q in its history, beside %q", id, c.Kind, c.Name, names)
 		}
 	}
@@ -59,7 +59,7 @@ func (e *Engine) RanOnly(id string, names ...string) {
 func (e *Engine) NotRan(id string, names ...string) {
 	e.t.Helper()
 	for _, c := range e.history(id) {
-		if slices.ContainsFunc(names, func(name string) bool { return matches(name, c.Name) }) {
+		if slices.ContainsFunc(names, func(name string) bool { return means(name, c.Name) }) {
 			e.t.Errorf("durabletest: run %q has a %s %q in its history (%s)", id, c.Kind, c.Name, c.Status)
 		}
 	}

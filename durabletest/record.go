@@ -130,9 +130,12 @@ type place struct{ path, step string }
 
 // matches reports whether a pattern means the step: by its name, by its name with its
 // scope, or as path.Match has it.
-func matches(pattern, name string) bool {
-	shown := engine.Shown(name)
-	if pattern == shown || pattern == shown[strings.LastIndexByte(shown, '/')+1:] {
+func matches(pattern, name string) bool { return means(pattern, engine.Shown(name)) }
+
+// means is matches for a name as people see it. The step's own name may also stand as the code has it.
+func means(pattern, shown string) bool {
+	last := shown[strings.LastIndexByte(shown, '/')+1:]
+	if pattern == shown || pattern == last || pattern == engine.Unshown(last) {
 		return true
 	}
 	ok, err := path.Match(pattern, shown)

@@ -59,14 +59,14 @@ func TestExport(t *testing.T) {
 	if err := json.Unmarshal(exported(t, e, "o-1"), &x); err != nil {
 		t.Fatal(err)
 	}
-	if x.Format != 1 || x.Run.ID != "o-1" || x.Run.Workflow != "shop" || x.Run.Status != durable.StatusCompleted || string(x.Run.Output) != "6" {
+	if x.Format != durable.ExportFormat || x.Run.ID != "o-1" || x.Run.Workflow != "shop" || x.Run.Status != durable.StatusCompleted || string(x.Run.Output) != "6" {
 		t.Errorf("%+v", x.Run)
 	}
 	var names []string
 	for _, h := range x.History {
 		names = append(names, h.Name+":"+h.Kind)
 	}
-	if want := []string{"cool down:sleep", "items:map", "items\x1f0:step", "items\x1f1:step", "pay:step", "shipped:receive"}; !slices.Equal(names, want) {
+	if want := []string{"cool down:sleep", "items:map", "items/0:step", "items/1:step", "pay:step", "shipped:receive"}; !slices.Equal(names, want) {
 		t.Errorf("%q", names)
 	}
 	if _, err := e.Export(t.Context(), "nobody"); !errors.Is(err, durable.ErrNotFound) {

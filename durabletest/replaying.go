@@ -142,13 +142,14 @@ func (p *replay) rows(x *durable.Exported) (rows []*store.Batch, at time.Time, e
 	}}
 	history := &store.Batch{}
 	for _, h := range x.History {
+		name := engine.Unshown(h.Name)
 		kind, ok := worded(store.KindStep, h.Kind)
 		status, known := worded(store.StepStarted, h.Status)
 		if !ok || !known {
-			return nil, at, fmt.Errorf("checkpoint %q is a %s that is %s, which this code does not know: export the run again", engine.Shown(h.Name), h.Kind, h.Status)
+			return nil, at, fmt.Errorf("checkpoint %q is a %s that is %s, which this code does not know: export the run again", h.Name, h.Kind, h.Status)
 		}
 		row := store.Step{
-			RunID: p.run, Name: h.Name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: theirs,
+			RunID: p.run, Name: name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: theirs,
 			Output: compact(h.Output), Error: compact(h.Error), StartedAt: h.StartedAt, EndedAt: h.EndedAt, NextAt: h.NextAt,
 		}
 		later(h.StartedAt)
@@ -160,7 +161,7 @@ func (p *replay) rows(x *durable.Exported) (rows []*store.Batch, at time.Time, e
 				history.Starts = append(history.Starts, child)
 			}
 		}
-		p.history[h.Name] = &row
+		p.history[name] = &row
 		history.Steps = append(history.Steps, &store.StepWrite{Step: row})
 	}
 	rows = []*store.Batch{{Starts: []*store.Start{start}}}
@@ -193,8 +194,9 @@ func (p *replay) verdict(x *durable.Exported, info *durable.RunInfo) Verdict {
 	defer p.mu.Unlock()
 	v := Verdict{ID: x.Run.ID}
 	for _, h := range x.History {
-		if row := p.history[h.Name]; !p.asked[h.Name] && row.Status.Terminal() && row.Kind != store.KindUndo {
-			v.Unasked = append(v.Unasked, engine.Shown(h.Name))
+		name := engine.Unshown(h.Name)
+		if row := p.history[name]; !p.asked[name] && row.Status.Terminal() && row.Kind != store.KindUndo {
+			v.Unasked = append(v.Unasked, h.Name)
 		}
 	}
 	for _, c := range p.fresh {

@@ -61,7 +61,7 @@ func (h *harness) trace(ctx context.Context, s store.Store, log *record, f *faul
 	byID := make(map[store.ID]*traced)
 	var names []string // pairs for a strings.Replacer: IDs differ from database to database
 	for _, row := range rows {
-		r := &traced{shown: engine.Shown(row.Name), row: row, steps: make(map[string]*store.Step), executed: make(map[string]bool), varied: make(map[string]bool)}
+		r := &traced{shown: engine.ShownRun(row), row: row, steps: make(map[string]*store.Step), executed: make(map[string]bool), varied: make(map[string]bool)}
 		above := ""
 		if parent := byID[row.Parent.UUID]; row.Parent.Valid && parent != nil {
 			above, r.shown = parent.path, parent.shown+" > "+r.shown

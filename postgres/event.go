@@ -52,7 +52,7 @@ func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Ev
 		return each(res, func(rows pgx.Rows) error {
 			var txid string
 			var e store.Event
-			err := rows.Scan(&txid, (*uuidValue)(&e.Run), (*int16)(&e.Type), (*timeValue)(&e.At), &e.Name, &e.Workflow)
+			err := rows.Scan(&txid, (*uuidValue)(&e.Run), (*int16)(&e.Type), (*timeValue)(&e.At), &e.Name, &e.Workflow, &e.Child)
 			if err != nil {
 				return err
 			}

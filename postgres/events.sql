@@ -1,7 +1,8 @@
 -- The outbox from a cursor on: one range of the primary key per shard, merged. Only what
 -- transactions wrote that are below the oldest one still open: what they added is all
 -- there, and nothing can be added before it any more.
-SELECT event.txid::text, event.run_id, event.type, event.at, coalesce(run.name, ''), coalesce(run.workflow, '')
+SELECT event.txid::text, event.run_id, event.type, event.at, coalesce(run.name, ''), coalesce(run.workflow, ''),
+       run.parent_id IS NOT NULL
 FROM (
     SELECT e.shard, e.txid, e.run_id, e.type, e.at
     FROM generate_series(0, 63) AS place(shard)
@@ -17,7 +18,7 @@ FROM (
     LIMIT $4::integer
 ) AS event
 LEFT JOIN LATERAL (
-    SELECT r.name, r.workflow FROM durable.run AS r
+    SELECT r.name, r.workflow, r.parent_id FROM durable.run AS r
     WHERE r.shard = event.shard AND r.id = event.run_id
     OFFSET 0
 ) AS run ON true

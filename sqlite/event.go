@@ -58,7 +58,7 @@ func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Ev
 func label(x session, e *store.Event) error {
 	return x.each(qRunLabel, func(v []driver.Value) error {
 		c := columns{values: v}
-		e.Name, e.Workflow = c.text(), c.text()
+		e.Name, e.Workflow, e.Child = c.text(), c.text(), c.int() != 0
 		return c.err
 	}, shardOf(e.Run), key(e.Run))
 }

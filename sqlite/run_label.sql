@@ -1,4 +1,4 @@
 -- What people call a run.
-SELECT name, workflow
+SELECT name, workflow, parent_id <> x''
 FROM durable_run
 WHERE shard = ? AND id = ?;

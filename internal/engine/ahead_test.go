@@ -38,7 +38,7 @@ func (s *slate) Commit(_ context.Context, b *store.Batch) error {
 	return nil
 }
 
-func (*slate) Get(context.Context, []store.Ref) ([]*store.Run, error) {
+func (*slate) Find(context.Context, []store.Ref, store.Payloads) ([]*store.Run, error) {
 	return nil, store.ErrUnavailable // nobody tells who has cancelled a run
 }
 
@@ -67,7 +67,7 @@ func newCrew(t *testing.T) *crew {
 	e := New(c.slate, Config{
 		Lease: time.Minute, Concurrency: 1, ParkAfter: time.Second, Grace: time.Second, Telemetry: tel,
 		Definitions: []*Definition{{Name: "w", Run: func(s *Scope, _ []byte) ([]byte, *Failure) {
-			c.began <- s.Name()
+			c.began <- s.ID()
 			select {
 			case <-c.free:
 			case <-s.Context().Done():

@@ -46,7 +46,7 @@ func IdempotencyKey(ctx context.Context) string {
 	if !ok {
 		return ""
 	}
-	return t.r.row.ID.String() + ":" + unique(t.name)
+	return t.r.row.ID.String() + ":" + Shown(t.name)
 }
 
 // Attempt is the number of the attempt, from 1; zero outside a step.

@@ -26,6 +26,9 @@ type Child struct {
 	err    error
 }
 
+// Name is the call's name, with its scope, as people see it.
+func (c *Child) Name() string { return Shown(c.name) }
+
 // StartChild makes a run whose parent is this one and whose name is the call's. Its start,
 // and the row of this call, which is completed when the parent has waited for it, are
 // one transaction. It is refused while anything is asked of the parent.
@@ -45,7 +48,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 		}
 		var text string
 		if err := json.Unmarshal(recorded.Output, &text); err != nil || uuid.Validate(text) != nil {
-			return nil, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, Shown(full), r.row.Name)
+			return nil, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, Shown(full), r.row.Address())
 		}
 		c.id = uuid.MustParse(text)
 		return c, nil
@@ -98,7 +101,7 @@ func (c *Child) start(q StartRequest) error {
 		r.unwritten("start child", c.name, err)
 		return ErrSuspended
 	case err != nil:
-		return fmt.Errorf("start child %q of run %q: %w", Shown(c.name), r.row.Name, err)
+		return fmt.Errorf("start child %q of run %q: %w", Shown(c.name), r.row.Address(), err)
 	case start.Outcome == store.Fenced && start.State.Epoch == r.row.Epoch && start.State.Control != 0:
 		r.asked(start.State.Control)
 		return c.s.left()
@@ -148,7 +151,7 @@ func (c *Child) wait() (Result, error) {
 		return Result{}, left
 	}
 	if err != nil {
-		return Result{}, fmt.Errorf("wait for child %q of run %q: %w", Shown(c.name), r.row.Name, err)
+		return Result{}, fmt.Errorf("wait for child %q of run %q: %w", Shown(c.name), r.row.Address(), err)
 	}
 	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, first: c.row.StartedAt, exists: true}
 	w := t.row(store.StepCompleted, row.Output, nil)

@@ -144,6 +144,37 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return nil, err
 	}
+	wrong, err := e.Usurped(ctx, requests)
+	if err != nil {
+		return nil, err
+	}
+	if len(wrong) == 0 {
+		return e.start(ctx, requests)
+	}
+	return e.startOthers(ctx, requests, wrong)
+}
+
+// startOthers starts those of the requests with which nothing is wrong.
+func (e *Engine) startOthers(ctx context.Context, requests []StartRequest, wrong map[int]error) ([]Started, error) {
+	answers := make([]Started, len(requests))
+	var fit []StartRequest
+	var places []int
+	for i, q := range requests {
+		if answers[i].Err = wrong[i]; wrong[i] == nil {
+			fit, places = append(fit, q), append(places, i)
+		}
+	}
+	if len(fit) == 0 {
+		return answers, nil
+	}
+	started, err := e.start(ctx, fit)
+	for i, s := range started {
+		answers[places[i]] = s
+	}
+	return answers, err
+}
+
+func (e *Engine) start(ctx context.Context, requests []StartRequest) ([]Started, error) {
 	w, slots := e.reserve(requests)
 	starts, spans := e.Prepare(ctx, requests)
 	local := make([]*store.Start, 0, slots)

@@ -64,7 +64,12 @@ func FuzzNames(f *testing.F) {
 		if (err == nil) != fit || err != nil && !errors.Is(err, ErrInvalidName) {
 			t.Errorf("the name %q: %v", name, err)
 		}
-		if err == nil && (Shown(name) != name || strings.Contains(name, separator)) {
+		for _, full := range []string{name, name + separator + value, value + separator + name} {
+			if back := Unshown(Shown(full)); back != full || strings.Contains(Shown(full), separator) {
+				t.Errorf("the name %q is shown as %q, and read as %q", full, Shown(full), back)
+			}
+		}
+		if err == nil && (strings.Contains(name, separator) || ShownSignal(name) != name || strings.ContainsRune(Shown(name), '/')) {
 			t.Errorf("the name %q is shown as %q", name, Shown(name))
 		}
 		if err != nil && !utf8.ValidString(err.Error()) {

@@ -133,7 +133,7 @@ func (w *receiving) record(row *store.Step) (*store.Step, error) {
 		r.unwritten("record receive", w.name, err)
 		return nil, ErrSuspended
 	case err != nil:
-		return nil, fmt.Errorf("receive %q in run %q: %w", Shown(w.name), r.row.Name, err)
+		return nil, fmt.Errorf("receive %q in run %q: %w", Shown(w.name), r.row.Address(), err)
 	case rec.Outcome == store.Fenced:
 		r.fenced(rec.State)
 		return nil, ErrSuspended
@@ -153,7 +153,7 @@ func (w *receiving) timeIsOver(row *store.Step) error {
 	case TimeoutGoesOn:
 		row.Status, row.Output = store.StepCompleted, w.spec.Value
 	case TimeoutEscalates:
-		id := w.r.row.ID.String() + ":" + unique(w.name)
+		id := w.r.row.ID.String() + ":" + Shown(w.name)
 		err := w.spec.Escalate(w.r.durable, w.r.e, id)
 		if unwritable(err) {
 			w.r.logger().Error("a wait could not be escalated; the run leaves this process, and another execution does it", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
@@ -168,7 +168,7 @@ func (w *receiving) timeIsOver(row *store.Step) error {
 	default:
 		row.Status = store.StepFailed
 		f := &Failure{
-			Message: fmt.Sprintf("no signal %q came in time", Shown(w.spec.Signal)), Type: "timeout", Codes: []string{CodeTimeout}, Attempts: 1,
+			Message: fmt.Sprintf("no signal %q came in time", ShownSignal(w.spec.Signal)), Type: "timeout", Codes: []string{CodeTimeout}, Attempts: 1,
 		}
 		row.Error = f.Encode()
 	}

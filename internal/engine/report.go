@@ -66,7 +66,7 @@ func (r *run) reportEnd(status store.Status, f *Failure) {
 
 // reportPause writes the line of a run that a claim has paused instead of giving it to the worker.
 func (w *worker) reportPause(r *store.Run) {
-	w.log.Warn("a run was paused", telemetry.KeyRun, r.ID, telemetry.KeyName, r.Name, telemetry.KeyWorkflow, r.Workflow,
+	w.log.Warn("a run was paused", telemetry.KeyRun, r.ID, telemetry.KeyName, ShownRun(r), telemetry.KeyWorkflow, r.Workflow,
 		telemetry.KeyReason, r.Reason, telemetry.KeyCrashes, r.Crashes, telemetry.KeyMaxCrashes, w.e.cfg.MaxCrashes)
 }
 

@@ -23,7 +23,7 @@ func (e *Engine) Rest() Rest {
 	}
 	for _, r := range w.snapshot() {
 		if !r.resting() {
-			rest.Busy = r.row.Name
+			rest.Busy = r.row.Address()
 		}
 		r.idle.mu.Lock()
 		rest.Active += r.idle.active

@@ -84,7 +84,7 @@ type suspension struct {
 func newRun(w *worker, row store.Run, history []store.Step) *run {
 	r := &run{w: w, e: w.e, row: row, used: make(map[string]uintptr, 16)}
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
-	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.ID, row.Name, row.Epoch.Count, row.Trace)
+	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.ID, ShownRun(&row), row.Epoch.Count, row.Trace)
 	r.span, r.trace, r.traced = span, column, span.IsRecording()
 	r.hard, r.endHard = context.WithCancelCause(ctx)
 	r.work, r.endWork = context.WithCancelCause(r.hard)
@@ -119,7 +119,7 @@ func newRun(w *worker, row store.Run, history []store.Step) *run {
 
 // logger makes the run's own logger when somebody asks for it.
 func (r *run) logger() *slog.Logger {
-	return r.e.tel.Log.With(telemetry.KeyRun, r.row.ID, telemetry.KeyName, r.row.Name,
+	return r.e.tel.Log.With(telemetry.KeyRun, r.row.ID, telemetry.KeyName, ShownRun(&r.row),
 		telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyEpoch, r.row.Epoch.Count)
 }
 

@@ -69,11 +69,11 @@ func (s *Scope) out() error {
 // Engine is the one that executes the run.
 func (s *Scope) Engine() *Engine { return s.r.e }
 
-// RunID is the run's UUID, and Name the caller's ID, or the step name of a child.
+// RunID is the run's UUID.
 func (s *Scope) RunID() uuid.UUID { return s.r.row.ID }
 
-// Name is described at RunID.
-func (s *Scope) Name() string { return s.r.row.Name }
+// ID is what the run is addressed by: the caller's ID of a root, the UUID of a child.
+func (s *Scope) ID() string { return s.r.row.Address() }
 
 // Workflow is the name of the run's workflow.
 func (s *Scope) Workflow() string { return s.r.row.Workflow }
@@ -84,16 +84,38 @@ func (s *Scope) Replaying() bool { return !s.r.live.Load() }
 // Logger is the engine's logger with the run's names on each line.
 func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
 
-// Shown is a name as people see it.
-func Shown(name string) string { return strings.ReplaceAll(name, separator, "/") }
+// Shown is the name of a step, a wait or a child as people see it: with a slash after each scope, and
+// its own slashes escaped, as in "branch/50%25 off%2Feach". No two names are shown as the same.
+func Shown(name string) string { return shown.Replace(name) }
+
+// Unshown is the name that is shown so.
+func Unshown(text string) string { return unshown.Replace(text) }
+
+var (
+	shown   = strings.NewReplacer("%", "%25", "/", "%2F", separator, "/")
+	unshown = strings.NewReplacer("%25", "%", "%2F", "/", "/", separator)
+)
+
+// ShownSignal is the name of a signal as people see it: as it was given, but for the one that
+// completes an Awaitable, which is named by its wait.
+func ShownSignal(name string) string {
+	if wait, ok := strings.CutPrefix(name, separator); ok {
+		return Shown(wait)
+	}
+	return name
+}
+
+// ShownRun is how a run is called by people: a root by the caller's ID, a child by the name of the
+// call that started it, which is no address.
+func ShownRun(r *store.Run) string {
+	if r.Parent.Valid {
+		return Shown(r.Name)
+	}
+	return r.Name
+}
 
 // Full is the name, in this scope, as people see it.
 func (s *Scope) Full(name string) string { return Shown(s.prefix + name) }
-
-// unique is a name as a text that no other has: a slash of the user's own is told from a scope's.
-func unique(name string) string { return uniquely.Replace(name) }
-
-var uniquely = strings.NewReplacer("%", "%25", "/", "%2F", separator, "/")
 
 // CheckName answers ErrInvalidName unless the text can be a name: valid UTF-8
 // without control characters, not empty, at most MaxName bytes.
@@ -184,7 +206,7 @@ func (r *run) use(full string, site uintptr) error {
 	}
 	if first, twice := r.used[full]; twice {
 		return fmt.Errorf("%w: %q in run %q (%s and %s): names are keys; use Map, or add the item's key to the name in a loop",
-			ErrDuplicateStep, Shown(full), r.row.Name, position(first), position(site))
+			ErrDuplicateStep, Shown(full), r.row.Address(), position(first), position(site))
 	}
 	r.used[full] = site
 	return nil

@@ -85,7 +85,7 @@ func (e *Engine) Signalled(ref string, s *store.Signal) error {
 	case s.Outcome == store.Adopted:
 		if had := s.Existing; had.Name != s.Name || !bytes.Equal(had.Payload, s.Payload) {
 			return fmt.Errorf("%w: signal %q with key %q was sent to run %q before with another name or payload: use another key, or the same signal",
-				ErrIDConflict, Shown(s.Name), Shown(s.Key), ref)
+				ErrIDConflict, ShownSignal(s.Name), ShownSignal(s.Key), ref)
 		}
 		return nil
 	case !s.State.Found:

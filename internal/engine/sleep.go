@@ -53,5 +53,5 @@ func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.
 
 func nestedError(r *run, full string) error {
 	return fmt.Errorf("%w: %q in run %q: return from the outer step first, and call this one from the workflow function",
-		ErrNestedStep, Shown(full), r.row.Name)
+		ErrNestedStep, Shown(full), r.row.Address())
 }

@@ -305,7 +305,7 @@ func (w *worker) drain() {
 	defer cancel()
 	for _, r := range w.snapshot() {
 		w.log.Error("a workflow function did not return after its context ended; the run is given to others",
-			telemetry.KeyRun, r.row.ID, telemetry.KeyName, r.row.Name, telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stackOf(r))
+			telemetry.KeyRun, r.row.ID, telemetry.KeyName, ShownRun(&r.row), telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stackOf(r))
 		r.abandon(ctx)
 	}
 }

@@ -89,6 +89,21 @@ func NamedByID(r *Run) bool {
 	return is && id == r.ID
 }
 
+// Address is the text that a run is known and addressed by: the caller's ID of a root, the UUID
+// of a child. A child's name is the key of a call in its parent, and no address: a root may have
+// it as its ID.
+func (r *Run) Address() string { return address(r.ID, r.Parent.Valid, r.Name) }
+
+// Address is that of the event's run; see Run.Address.
+func (e *Event) Address() string { return address(e.Run, e.Child || e.Name == "", e.Name) }
+
+func address(id uuid.UUID, child bool, name string) string {
+	if child {
+		return id.String()
+	}
+	return name
+}
+
 // Ref addresses a run: by its UUID or, for a root, by the caller's name.
 type Ref struct{ Text string }
 

@@ -56,6 +56,7 @@ type Event struct {
 	At       time.Time
 	Run      uuid.UUID
 	Name     string // of the run; empty if the run was removed since
+	Child    bool   // the run has a parent
 	Workflow string
 }
 

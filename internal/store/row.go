@@ -99,7 +99,7 @@ func (s StepStatus) String() string {
 type Run struct {
 	ID       uuid.UUID
 	Parent   uuid.NullUUID // not valid for a root
-	Name     string        // a root's: the caller's ID
+	Name     string        // a root's: the caller's ID; a child's: its step name, with the scope; see Address
 	Workflow string
 	Version  string // of the code that started it; informative
 	Queue    string

@@ -74,13 +74,15 @@ SELECT id, name, parent_id, workflow, queue,
        (control OPERATOR(pg_catalog.&) 1) OPERATOR(pg_catalog.<>) 0 AS paused,
        (control OPERATOR(pg_catalog.&) 2) OPERATOR(pg_catalog.<>) 0 AS paused_with_parent,
        (control OPERATOR(pg_catalog.&) 4) OPERATOR(pg_catalog.<>) 0 AS cancel_requested,
-       paused_at, paused_by, cancelled_at, cancelled_by, cancel_reason, detached
+       paused_at, paused_by, cancelled_at, cancelled_by, cancel_reason, detached,
+       -- of a child: the call that started it, with its scope. Column name has it as it is stored, and is no address
+       CASE WHEN parent_id IS NOT NULL THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), chr(31), '/') END AS step
 FROM durable.run;
 
 DROP VIEW durable.steps;
 
 CREATE VIEW durable.steps AS
-SELECT run_id, name,
+SELECT run_id, replace(replace(replace(name, '%', '%25'), '/', '%2F'), chr(31), '/') AS name,
        (ARRAY['step','tx','sleep','choice','receive','child','map','compensation'])[kind] AS kind,
        (ARRAY['started','backoff','completed','failed'])[status] AS status,
        attempt, (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch,

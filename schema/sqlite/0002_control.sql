@@ -68,13 +68,15 @@ SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
        strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', wake_at / 1e6, 'unixepoch') AS wake_at, shard,
        (control & 1) <> 0 AS paused, (control & 2) <> 0 AS paused_with_parent, (control & 4) <> 0 AS cancel_requested,
-       paused_by, cancelled_by, cancel_reason, detached
+       paused_by, cancelled_by, cancel_reason, detached,
+       -- of a child: the call that started it, with its scope. Column name has it as it is stored, and is no address
+       CASE WHEN parent_id <> x'' THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') END AS step
 FROM durable_run;
 
 DROP VIEW durable_steps;
 
 CREATE VIEW durable_steps AS
-SELECT hex(run_id) AS run_id, name,
+SELECT hex(run_id) AS run_id, replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') AS name,
        CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' WHEN 3 THEN 'sleep' WHEN 4 THEN 'choice' WHEN 5 THEN 'receive'
                  WHEN 6 THEN 'child' WHEN 7 THEN 'map' WHEN 8 THEN 'compensation' END AS kind,
        CASE status WHEN 1 THEN 'started' WHEN 2 THEN 'backoff' WHEN 3 THEN 'completed' WHEN 4 THEN 'failed' END AS status,

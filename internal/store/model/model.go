@@ -177,7 +177,7 @@ func (m *Model) wake(id uuid.UUID, at time.Time) {
 
 // tell notes an event of the transaction under way.
 func (m *Model) tell(r *Run, what store.EventType, at time.Time) {
-	m.tx = append(m.tx, store.Event{Type: what, At: at, Run: r.ID, Name: r.Name, Workflow: r.Workflow})
+	m.tx = append(m.tx, store.Event{Type: what, At: at, Run: r.ID, Name: r.Name, Child: r.Parent.Valid, Workflow: r.Workflow})
 }
 
 // commit ends the transaction under way.

@@ -95,8 +95,8 @@ func getChild(b *bed) {
 
 func getPayloads(b *bed) {
 	done, failed := b.started("done"), b.started("failed")
-	b.commitRun(b.finish(done.ID, 1))
-	end := b.finish(failed.ID, 1)
+	b.commitRun(b.finish(done.ID, epochAt(1)))
+	end := b.finish(failed.ID, epochAt(1))
 	end.Status, end.Output, end.Error = store.Failed, nil, []byte(`{"message":"no"}`)
 	b.commitRun(end)
 	whole := b.get("done", "failed")
@@ -128,7 +128,7 @@ func getStatuses(b *bed) {
 	for i, status := range []store.Status{store.Running, store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
 		r := b.started(fmt.Sprint(i))
 		if status != store.Running {
-			b.commitRun(store.RunWrite{ID: r.ID, Epoch: 1, Status: status, EndedAt: b.now})
+			b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		}
 		ids, want = append(ids, r.ID, uuid.New(), r.ID), append(want, status, 0, status)
 	}

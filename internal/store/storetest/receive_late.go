@@ -81,7 +81,7 @@ func (b *bed) pausedWait(freeze bool) (*store.Receive, store.Signal) {
 	w := b.arrived(r, "paid", b.in(2*time.Hour))
 	b.order(resume)
 	b.claimOne(b.query(resume.Now), r.ID)
-	r.Epoch = r.Epoch.Next(r.Epoch.Nonce + 1)
+	r.Epoch = epochAt(2)
 	return b.commitReceive(b.timeout(r, "wait", "paid")), w
 }
 

@@ -88,7 +88,7 @@ func settleRun(x *writing, w *store.RunWrite) error {
 
 // holdRun releases a run, or pauses it, since the database does not take what it has to write.
 func holdRun(x *writing, w *store.RunWrite) error {
-	row, ok, err := runByID(x, w.ID)
+	row, ok, err := runByID(x, w.ID, store.AllPayloads)
 	if err != nil {
 		return err
 	}

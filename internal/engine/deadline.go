@@ -115,7 +115,7 @@ func (r *run) expired() bool {
 // SetTimeout has a run expire d from now, or, with zero, not at all. It answers a *StateError for
 // a run that has ended, is being cancelled, or is expiring.
 func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) error {
-	row, err := e.Get(ctx, ref)
+	row, err := e.Find(ctx, ref)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where ui
 		return nil, fmt.Errorf("%w: child %q has the option ID: a child is named by its call, leave the option out", ErrInvalidConfig, name)
 	}
 	request.Name = name
-	inner, err := c.scope.StartChild(request, where)
+	inner, err := c.calls().StartChild(request, where)
 	if err != nil {
 		return nil, err
 	}

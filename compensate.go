@@ -25,5 +25,5 @@ func (c *Ctx) Compensate(name string, fn func(context.Context) error, opts ...St
 	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
 		return call.record(struct{}{}, fn(ctx))
 	}
-	return c.scope.Compensate(&call.spec)
+	return c.calls().Compensate(&call.spec)
 }

@@ -26,6 +26,9 @@ type Ctx struct {
 // was derived before keeps the deadline that it saw.
 func (c *Ctx) Deadline() (time.Time, bool) { return c.scope.Deadline() }
 
+// calls is where durable calls are made.
+func (c *Ctx) calls() *engine.Scope { return c.scope.With(c.Context) }
+
 // ID is what the run is addressed by: the caller's ID of a root run; the UUID of a child, and of a
 // root that was started without an ID.
 func (c *Ctx) ID() string { return c.scope.ID() }

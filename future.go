@@ -1,25 +1,26 @@
 package durable
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/seed8ec063be/durable/internal/engine"
-	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // Future is the result of a branch that was started by Go. It is safe for concurrent
 // use.
 type Future[T any] struct {
-	done  chan struct{} // closed when value and err hold
-	stop  func()        // cancels the branch
-	value T
-	err   error
+	done   chan struct{}  // closed when value and err hold
+	branch *engine.Branch // nil: it could not begin
+	value  T
+	err    error
 
 	mu       sync.Mutex
+	closed   bool  // by a choice: what the branch returns counts for nobody
+	verdict  error // of a closed one, once the choice is recorded
+	returned bool
 	watchers []func()
 }
 
@@ -29,27 +30,65 @@ type Future[T any] struct {
 // leads it to the same result in a replay. The workflow function's end waits for its
 // branches.
 func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
-	f := &Future[T]{done: make(chan struct{}), stop: func() {}}
+	f := &Future[T]{done: make(chan struct{})}
 	var zero T
 	if fn == nil {
 		f.end(zero, fmt.Errorf("%w: branch %q has no function", ErrInvalidConfig, name))
 		return f
 	}
-	scope, err := c.scope.Sub(name, site(0))
+	branch, err := c.calls().Branch(name, site(0))
 	if err != nil {
 		f.end(zero, err)
 		return f
 	}
-	f.stop = scope.Cancellable()
-	branch := &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload}
-	scope.Go(func() { f.end(fn(branch)) }, func(failure *engine.Failure) { f.end(zero, stepError(c.scope.Full(name), failure)) })
+	f.branch = branch
+	if branch.Ended() { // by a choice, in the execution before: it only comes to where it was
+		f.close()
+		f.tell(ErrCancelled)
+	}
+	scope := branch.Scope()
+	sub := &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload}
+	err = scope.Go(func() { f.end(fn(sub)) }, func(failure *engine.Failure) { f.end(zero, stepError(c.scope.Full(name), failure)) })
+	if err != nil {
+		f.end(zero, err)
+	}
 	return f
 }
 
-// end is called once, with the result.
+// end is called once, with what the branch returned.
 func (f *Future[T]) end(value T, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.returned = true
+	switch {
+	case !f.closed:
+		f.set(value, err)
+	case f.verdict != nil:
+		f.set(*new(T), f.verdict)
+	}
+}
+
+// close decides that a choice has ended the branch. It reports whether the branch had returned
+// before, which then holds. After false, tell follows.
+func (f *Future[T]) close() (returned bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = f.closed || !f.returned
+	return !f.closed
+}
+
+// tell gives the result of a branch that was closed.
+func (f *Future[T]) tell(verdict error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.verdict = verdict
+	if f.returned {
+		f.set(*new(T), verdict)
+	}
+}
+
+// set is called once, with f.mu held.
+func (f *Future[T]) set(value T, err error) {
 	f.value, f.err = value, err
 	close(f.done) // its contexts stay: a handle of a child that it has started may be waited by
 	for _, tell := range f.watchers {
@@ -70,8 +109,9 @@ func (f *Future[T]) watch(tell func()) {
 	}
 }
 
-// Wait answers what the branch returned, once it has. It always comes back: a branch of a
-// run that leaves this process ends with ErrSuspended.
+// Wait returns what the branch returned, once it has. For a branch that a choice ended before it
+// had returned, that is ErrCancelled, whatever it returned then, in every replay too. Wait always
+// returns: a branch of a run that leaves this process ends with ErrSuspended.
 func (f *Future[T]) Wait() (T, error) {
 	<-f.done
 	return f.value, f.err
@@ -105,14 +145,22 @@ type Rest uint8
 const (
 	// KeepRest lets the other branches go on unheeded.
 	KeepRest Rest = iota
-	// CancelRest ends the others: their running steps see their contexts end, and their
-	// further calls answer ErrCancelled.
+	// CancelRest ends the others. The choice records who was ended, so that a replay ends them
+	// before they do anything that is not recorded:
+	//
+	//   - Wait of a branch that had not returned returns ErrCancelled from now on.
+	//   - Its calls that are not recorded return ErrCancelled. It starts no child and receives no signal any
+	//     more; its running steps see their contexts end. A step that succeeds all the same is
+	//     recorded, and its value goes to the branch only.
+	//   - The children that it started, and those of branches in it, are cancelled, unless they are
+	//     Detached. This is also so for a branch that had returned.
+	//   - What it registered with Compensate stays registered.
 	CancelRest
 )
 
-// Any waits until one of the branches has succeeded, records which as the choice called
-// name, and answers its place and value: a replay goes on with the same one. What becomes
-// of the others, rest says. If all fail, the error joins theirs.
+// Any waits until one of the branches has succeeded, records which one as the choice called
+// name, and returns its place and value: a replay goes on with the same one. rest decides what
+// happens to the others. If all fail, the error joins theirs.
 func Any[T any](c *Ctx, name string, rest Rest, futures ...*Future[T]) (int, T, error) {
 	var zero T
 	winners, err := quorum(c, name, 1, rest, futures)
@@ -124,8 +172,8 @@ func Any[T any](c *Ctx, name string, rest Rest, futures ...*Future[T]) (int, T, 
 }
 
 // Quorum waits until k of the branches have succeeded, records which as the choice
-// called name, and answers their places, in the order in which they succeeded: a replay goes on
-// with the same ones. What becomes of the others, rest says. If too many fail, the error
+// called name, and returns their places, in the order in which they succeeded: a replay goes on
+// with the same ones. rest decides what happens to the others. If too many fail, the error
 // joins theirs.
 func Quorum[T any](c *Ctx, name string, k int, rest Rest, futures ...*Future[T]) ([]int, error) {
 	return quorum(c, name, k, rest, futures)
@@ -135,20 +183,28 @@ func quorum[T any](c *Ctx, name string, k int, rest Rest, futures []*Future[T]) 
 	if k < 1 || k > len(futures) {
 		return nil, fmt.Errorf("%w: choice %q wants %d of %d branches", ErrInvalidConfig, name, k, len(futures))
 	}
-	var winners []int
-	var err error
+	spec := engine.ChoiceSpec{Name: name, Site: site(1)}
+	if rest == CancelRest {
+		spec.Losers = func(won []int) []engine.Loser { return losers(won, futures) }
+	}
 	if !c.scope.Recorded(name) {
-		// Not within the step that records it: to wait for a branch is nothing that keeps
+		// Not within the call that records it: to wait for a branch is nothing that keeps
 		// a run in memory.
-		if winners, err = firstOf(k, futures); err != nil {
+		var err error
+		if spec.Won, err = firstOf(k, futures); err != nil {
 			return nil, err
 		}
 	}
-	call := newCall[[]int](c, name, store.KindChoice, nil)
-	call.spec.Site = site(1)
-	call.spec.Attempt = func(context.Context) (engine.Output, *engine.Failure) { return call.record(winners, nil) }
-	if winners, err = call.do(); err != nil {
+	res, err := c.calls().Choose(&spec)
+	switch {
+	case err != nil:
 		return nil, err
+	case res.Failure != nil:
+		return nil, stepError(c.scope.Full(name), res.Failure)
+	}
+	winners, err := engine.Winners(res.Output)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the record of choice %q in run %q (%d bytes) does not decode: %w", ErrDiverged, name, c.ID(), len(res.Output), err)
 	}
 	for _, i := range winners { // in a replay they may still be on their way
 		if i < 0 || i >= len(futures) {
@@ -158,14 +214,18 @@ func quorum[T any](c *Ctx, name string, k int, rest Rest, futures []*Future[T]) 
 			return nil, ErrSuspended
 		}
 	}
-	if rest == CancelRest {
-		for i, f := range futures {
-			if !slices.Contains(winners, i) {
-				f.stop()
-			}
+	return winners, nil
+}
+
+// losers are the branches that have not won.
+func losers[T any](won []int, futures []*Future[T]) (all []engine.Loser) {
+	for i, f := range futures {
+		same := func(w int) bool { return w == i || w >= 0 && w < len(futures) && futures[w] == f }
+		if !slices.ContainsFunc(won, same) {
+			all = append(all, engine.Loser{Branch: f.branch, Close: f.close, Tell: f.tell})
 		}
 	}
-	return winners, nil
+	return all
 }
 
 // firstOf waits for the first k successes.

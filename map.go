@@ -20,7 +20,8 @@ const defaultParallel = 16
 // place, from "0", or by what Key answers; use Key where the items' order may change.
 //
 // Unless Collect is given, the first failure stops it: items that have begun are let
-// finish, no more begin, and that *StepError is the error. With Collect every item is
+// finish, no more begin, also when the run goes on in another process, and that *StepError is
+// the error. With Collect every item is
 // tried, and the error joins all failures; results of failed items are zero.
 func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context, In) (Out, error), opts ...MapOption) ([]Out, error) {
 	o := mapOptions{parallel: defaultParallel}
@@ -38,7 +39,7 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 	if err != nil {
 		return nil, err
 	}
-	scope, counted, err := c.scope.Counted(name, where, len(items))
+	scope, counted, err := c.calls().Counted(name, where, len(items))
 	if err != nil {
 		return nil, err
 	}
@@ -60,22 +61,28 @@ type mapping[In, Out any] struct {
 	o       mapOptions
 	results []Out
 	errs    []error
+	begun   []bool // which of them have a row in history; nil: none
 	next    atomic.Int64
 	stop    atomic.Bool
 }
 
 // run works the items off with a few goroutines of the run's.
 func (m *mapping[In, Out]) run() ([]Out, error) {
+	var failed bool
+	m.begun, failed = m.c.scope.Begun(m.names)
+	m.stop.Store(failed && !m.o.collect)
 	var working sync.WaitGroup
 	for range min(m.o.parallel, len(m.items)) {
 		i := 0
 		working.Add(1)
-		m.c.scope.Go(func() {
-			for !m.stop.Load() {
+		err := m.c.scope.Go(func() {
+			for {
 				if i = int(m.next.Add(1)) - 1; i >= len(m.items) {
 					break
 				}
-				m.do(i)
+				if !m.stop.Load() || m.begun != nil && m.begun[i] {
+					m.do(i)
+				}
 			}
 			working.Done()
 		}, func(f *engine.Failure) { // what fn does wrong is its step's; a record's decoding may panic
@@ -83,6 +90,10 @@ func (m *mapping[In, Out]) run() ([]Out, error) {
 			m.stop.Store(true)
 			working.Done()
 		})
+		if err != nil {
+			working.Done()
+			m.errs[0] = err
+		}
 	}
 	working.Wait()
 	for _, err := range m.errs {

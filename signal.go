@@ -148,7 +148,7 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 	if o.err != nil {
 		return zero, fmt.Errorf("receive %q: %w", name, o.err)
 	}
-	res, err := c.scope.Receive(&spec)
+	res, err := c.calls().Receive(&spec)
 	switch {
 	case err != nil:
 		return zero, err

@@ -119,7 +119,7 @@ func (k *call[T]) do() (T, error) {
 	if k.err != nil {
 		return zero, k.err
 	}
-	res, err := k.c.scope.Step(&k.spec)
+	res, err := k.c.calls().Step(&k.spec)
 	switch {
 	case err != nil:
 		return zero, err

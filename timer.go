@@ -10,7 +10,7 @@ import (
 // only waits, for longer than Config.ParkAfter, leaves memory. Zero and less answer at
 // once, and are recorded too. Errors as for Step.
 func (c *Ctx) Sleep(name string, d time.Duration) error {
-	return c.scope.Sleep(name, site(0), func(now time.Time) time.Time { return now.Add(d) })
+	return c.calls().Sleep(name, site(0), func(now time.Time) time.Time { return now.Add(d) })
 }
 
 // SleepUntil waits until t on the database's clock; otherwise it is as Sleep. A time that
@@ -19,5 +19,5 @@ func (c *Ctx) SleepUntil(name string, t time.Time) error {
 	if y := t.UTC().Year(); t.IsZero() || y < 1 || y > 9999 {
 		return fmt.Errorf("%w: sleep %q until %v: give it a time in the years 1 to 9999, and not the zero time", ErrInvalidConfig, name, t)
 	}
-	return c.scope.Sleep(name, site(0), func(time.Time) time.Time { return t.UTC() })
+	return c.calls().Sleep(name, site(0), func(time.Time) time.Time { return t.UTC() })
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -320,19 +318,4 @@ func (t *task) verify(ctx context.Context) tried {
 		return tried{out: out}
 	}
 	return tried{unmade: true}
-}
-
-// inStep reports whether the calling goroutine is inside a step's function.
-func inStep() bool {
-	var pcs [128]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	for {
-		frame, more := frames.Next()
-		if strings.HasSuffix(frame.Function, "engine.(*task).call") {
-			return true
-		}
-		if !more {
-			return false
-		}
-	}
 }

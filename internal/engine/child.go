@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json/v2"
 	"errors"
 	"fmt"
@@ -46,20 +47,30 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 			c.once.Do(func() { c.result = resultOf(recorded) })
 			return c, nil
 		}
-		var text string
-		if err := json.Unmarshal(recorded.Output, &text); err != nil || uuid.Validate(text) != nil {
+		if c.id, err = childID(recorded); err != nil {
 			return nil, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, Shown(full), r.row.Address())
 		}
-		c.id = uuid.MustParse(text)
 		return c, nil
 	}
 	if err := CheckName("child", q.Name); err != nil {
 		return nil, err
 	}
-	if r.idle.nested() {
+	if s.nested() {
 		return nil, nestedError(r, full)
 	}
 	return c, c.start(q)
+}
+
+// childID is the run that the row of a child's start names.
+func childID(started *store.Step) (id uuid.UUID, err error) {
+	var text string
+	if err := json.Unmarshal(started.Output, &text); err != nil {
+		return id, err
+	}
+	if err := uuid.Validate(text); err != nil {
+		return id, err
+	}
+	return uuid.Parse(text)
 }
 
 // start commits the child. It begins here at once if there is a slot.
@@ -83,20 +94,40 @@ func (c *Child) start(q StartRequest) error {
 	}
 	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: 1, first: start.Run.CreatedAt}
 	step := t.row(store.StepStarted, out, nil)
+	var left error // the branch was ended
+	failed := false
 	err = r.e.persist(r.durable, r.hard.Done(), func() {
 		w.release(slots, 0) // others need not wait for them
 		slots, own = 0, false
 		disown(&start.Run)
-	}, func(j journal.Writer) (*store.Outcome, error) { return &start.Outcome, j.Child(r.durable, start, step) })
+	}, func(j journal.Writer) (*store.Outcome, error) {
+		c.s.branch.hold() // a choice that ends the branch cancels this child, or comes first
+		defer c.s.branch.release()
+		if left = c.s.branchLeft(); left != nil {
+			fenced := store.Fenced
+			return &fenced, nil
+		}
+		err := j.Child(r.durable, start, step)
+		failed = failed || err != nil
+		if err == nil && start.Outcome == store.Written && step.Outcome == store.Written {
+			r.child(c.name, c.id)
+		}
+		return &start.Outcome, err
+	})
 	if !own || err != nil || start.Outcome != store.Written || step.Outcome != store.Written {
 		w.release(slots, 0)
 	}
-	if err != nil {
+	if err := cmp.Or(err, left); err != nil {
 		spans.Refused(err)
 	} else {
 		spans.answered(0, start, nil)
 	}
 	switch {
+	case left != nil && failed: // it may have been started: another execution finds out
+		r.lose()
+		return ErrSuspended
+	case left != nil:
+		return left
 	case err != nil && !errors.Is(err, store.ErrBadData):
 		r.unwritten("start child", c.name, err)
 		return ErrSuspended
@@ -111,7 +142,6 @@ func (c *Child) start(q StartRequest) error {
 	}
 	r.e.tel.Started(r.ctx, q.Workflow, q.Queue)
 	c.row, c.here = step.Step, true
-	r.child(c.name)
 	r.proven()
 	if own {
 		w.enter(start.Run, nil, 0, false)
@@ -127,12 +157,18 @@ func (c *Child) ID() uuid.UUID { return c.id }
 // Wait answers the child's result, once it has ended, wherever it is executed. The parent
 // may leave memory meanwhile; the child's end wakes it.
 func (c *Child) Wait() (Result, error) {
+	if c.s.nested() {
+		return Result{}, nestedError(c.s.r, c.name)
+	}
 	c.once.Do(func() { c.result, c.err = c.wait() })
 	return c.result, c.err
 }
 
 func (c *Child) wait() (Result, error) {
 	r := c.s.r
+	if left := c.s.left(); left != nil {
+		return Result{}, left // to look for its end would be a call that is new
+	}
 	r.live.Store(true)
 	r.idle.busy()
 	defer r.idle.done()

@@ -26,12 +26,12 @@ func (s *Scope) Compensate(spec *Spec) error {
 	}
 	r := s.r
 	name := s.prefix + spec.Name
-	if r.idle.nested() {
+	if s.nested() {
 		return nestedError(r, name)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.use(name, spec.Site); err != nil {
+	if err := s.use(name, spec.Site); err != nil {
 		return err
 	}
 	if recorded := r.history[name]; recorded != nil && recorded.Kind != store.KindUndo {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -30,6 +32,19 @@ func (r *run) doom(d doom) {
 		r.endCtx(d.cause)
 		r.endWork(d.cause)
 	}
+}
+
+// goesOn returns why the run can do nothing new, nil if it can.
+func (r *run) goesOn() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.suspended != nil:
+		return ErrSuspended
+	case r.doomed != nil:
+		return r.doomed.cause
+	}
+	return nil
 }
 
 // isDoomed reports whether the run must end.
@@ -144,14 +159,14 @@ func (r *run) closeChildren() bool {
 	return true
 }
 
-// child notes a child that may still run, ended that it does not.
-func (r *run) child(name string) {
+// child notes a child that may still run, childEnded that it does not.
+func (r *run) child(name string, id uuid.UUID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.children == nil {
-		r.children = make(map[string]struct{})
+		r.children = make(map[string]uuid.UUID)
 	}
-	r.children[name] = struct{}{}
+	r.children[name] = id
 }
 
 func (r *run) childEnded(name string) {

@@ -147,10 +147,6 @@ func (i *idle) stop() {
 	i.mu.Unlock()
 }
 
-// nested reports whether this durable call is made from inside another one's
-// function. Only when something executes is the stack worth a look.
-func (i *idle) nested() bool { return i.executing() && inStep() }
-
 // executing reports whether a durable call executes or writes.
 func (i *idle) executing() bool {
 	i.mu.Lock()

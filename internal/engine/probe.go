@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/json/v2"
 	"time"
 
 	"github.com/google/uuid"
@@ -107,6 +108,26 @@ func (t *task) sealing(output []byte) (record []byte, own bool) {
 	}
 	record = t.r.e.probe.Sealing(t.r.sight(t.name, t.spec.Kind, false), output)
 	return record, bytes.Equal(record, output)
+}
+
+// probeChoice returns which branches a choice goes on with.
+func (t *task) probeChoice(won []int) ([]int, error) {
+	if t.r.e.probe == nil {
+		return won, nil
+	}
+	c := t.r.sight(t.name, store.KindChoice, false)
+	c.Attempt = t.attempt
+	out, failure := t.r.e.probe.Attempt(t.s.work, c, func() (Output, *Failure) {
+		record, err := json.Marshal(&choice{Won: won})
+		if err != nil {
+			return Output{}, &Failure{Message: err.Error()}
+		}
+		return Output{Bytes: record}, nil
+	})
+	if failure != nil {
+		return nil, t.interruption()
+	}
+	return Winners(out.Bytes)
 }
 
 func (t *task) performProbed(ctx *attemptContext) (got tried) {

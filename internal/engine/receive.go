@@ -62,7 +62,7 @@ func (s *Scope) Receive(spec *ReceiveSpec) (Result, error) {
 		if err := CheckName("receive", spec.Name); err != nil {
 			return Result{}, err
 		}
-		if r.idle.nested() {
+		if s.nested() {
 			return Result{}, nestedError(r, full)
 		}
 	}
@@ -127,8 +127,25 @@ func (w *receiving) look() (*store.Step, error) {
 func (w *receiving) record(row *store.Step) (*store.Step, error) {
 	r := w.r
 	rec := &store.Receive{Step: *row, Signal: w.spec.Signal}
-	err := r.e.persist(r.durable, r.hard.Done(), nil, func(j journal.Writer) (*store.Outcome, error) { return &rec.Outcome, j.Receive(r.durable, rec) })
+	var left error // the branch was ended
+	failed := false
+	err := r.e.persist(r.durable, r.hard.Done(), nil, func(j journal.Writer) (*store.Outcome, error) {
+		w.s.branch.hold()
+		defer w.s.branch.release()
+		if left = w.s.branchLeft(); left != nil {
+			fenced := store.Fenced
+			return &fenced, nil
+		}
+		err := j.Receive(r.durable, rec)
+		failed = failed || err != nil
+		return &rec.Outcome, err
+	})
 	switch {
+	case left != nil && failed: // it may be recorded: another execution finds out
+		r.lose()
+		return nil, ErrSuspended
+	case left != nil:
+		return nil, left
 	case err != nil && !errors.Is(err, store.ErrBadData):
 		r.unwritten("record receive", w.name, err)
 		return nil, ErrSuspended
@@ -183,7 +200,7 @@ func (w *receiving) answer(recorded *store.Step) (Result, error) {
 	}
 	switch w.spec.Otherwise {
 	case TimeoutCancels:
-		if err := w.s.left(); err != nil {
+		if err := w.r.goesOn(); err != nil { // of the run: that the branch was ended came after the row
 			return Result{}, err
 		}
 		o := &store.Order{Verb: store.VerbCancel, Runs: ids(w.r.row.ID), Reason: res.Failure.Message + " for " + Shown(w.name), Actor: "durable"}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed8ec063be/durable/internal/journal"
@@ -42,30 +43,33 @@ type run struct {
 	ending   atomic.Bool   // somebody writes the one end of this ownership
 	vacated  sync.Once     // the one return of the slot
 	seat     chan struct{} // closed when the run has a slot; nil: it came with one
-	branches sync.WaitGroup
 
 	suspected atomic.Bool
 	stirred   atomic.Bool // it was woken here; its waits may not have looked yet
 
-	mu        sync.Mutex
-	history   map[string]*store.Step
-	used      map[string]uintptr // names called in this execution, and where
-	replayed  int                // checkpoints answered from history
-	recorded  int                // terminal checkpoints in history
-	live      atomic.Bool        // something new was executed: no longer replaying
-	suspended *suspension
-	doomed    *doom
-	returned  bool                    // the workflow function has returned
-	joined    bool                    // and so have its branches
-	exited    *Failure                // a step left by runtime.Goexit: the run cannot go on
-	undos     []undo                  // registered compensations, in order, that were not executed yet
-	endUndo   context.CancelCauseFunc // of what they are called with, a child of hard; nil: none was yet
-	undone    []string                // those that failed, in words
-	children  map[string]struct{}     // names of children that may still run
-	told      chan struct{}           // closed at the next news; nil: nobody waits for any
-	idle      idle
-	refusals  refusals
-	overdue   *time.Timer // of the function's return
+	mu         sync.Mutex
+	history    map[string]*store.Step
+	used       map[string]uintptr // names called in this execution, and where
+	replayed   int                // checkpoints answered from history
+	recorded   int                // terminal checkpoints in history
+	live       atomic.Bool        // something new was executed: no longer replaying
+	suspended  *suspension
+	doomed     *doom
+	returned   bool                    // the workflow function has returned
+	joined     bool                    // and so have its branches
+	branches   int                     // goroutines of its own that have not returned
+	lastBranch chan struct{}           // closed when the last of them returns; nil: nobody waits for that
+	ended      map[string]*branchEnd   // branches that choices have ended, by their prefixes
+	slept      time.Time               // until when the longest sleep in a branch was that is over
+	exited     *Failure                // a step left by runtime.Goexit: the run cannot go on
+	undos      []undo                  // registered compensations, in order, that were not executed yet
+	endUndo    context.CancelCauseFunc // of what they are called with, a child of hard; nil: none was yet
+	undone     []string                // those that failed, in words
+	children   map[string]uuid.UUID    // that may still run, by their names
+	told       chan struct{}           // closed at the next news; nil: nobody waits for any
+	idle       idle
+	refusals   refusals
+	overdue    *time.Timer // of the function's return
 
 	deadline      atomic.Pointer[deadline] // nil: none
 	deadlineCame  atomic.Bool              // its deadline has come; the next look at the news decides
@@ -96,10 +100,11 @@ func newRun(w *worker, row store.Run, history []store.Step) *run {
 			r.history[history[i].Name] = &history[i]
 			if history[i].Status.Terminal() {
 				r.recorded++
-			} else if history[i].Kind == store.KindChild {
-				r.child(history[i].Name)
+			} else if id, err := childID(&history[i]); history[i].Kind == store.KindChild && err == nil {
+				r.child(history[i].Name, id)
 			}
 		}
+		r.losersOf(history)
 	}
 	r.live.Store(r.recorded == 0)
 	r.idle.r = r
@@ -136,7 +141,7 @@ func (r *run) exec(late time.Duration) {
 	}
 	r.e.counts.entered.Add(1)
 	r.e.tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.seated() || r.unbegun() && r.expired() {
+	if !r.seated() || r.unbegun() && r.expired() || !r.cancelLosersChildren(true) {
 		r.conclude(nil, nil)
 		return
 	}
@@ -170,13 +175,7 @@ func (r *run) conclude(output []byte, failure *Failure) {
 	}
 	r.mu.Unlock()
 	r.endCtx(errEnded)
-	r.branches.Wait() // their calls answer ErrSuspended; steps that run are let finish
-	r.mu.Lock()
-	r.joined = true
-	if r.overdue != nil {
-		r.overdue.Stop()
-	}
-	r.mu.Unlock()
+	r.join() // their new calls answer ErrSuspended; steps that run are let finish
 	if r.leaving() == nil {
 		r.end(output, failure)
 	}

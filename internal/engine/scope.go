@@ -35,7 +35,27 @@ type Scope struct {
 	ctx    context.Context // ends when its calls can do nothing new
 	work   context.Context // the parent of its steps' contexts
 	undo   bool            // of compensations, which run when the function has returned
+	branch *Branch         // that it is in; nil: the workflow function itself
+	inside bool            // its calls are made with the context of a step's function
 }
+
+// With is the scope for a call that is made with the given context: one of a step's function is told
+// from the workflow's by it, in whatever goroutine the call is made.
+func (s *Scope) With(ctx context.Context) *Scope {
+	if ctx == s.ctx || ctx == nil {
+		return s
+	}
+	if _, attempt := ctx.Value(attemptKey{}).(*task); !attempt {
+		return s
+	}
+	inside := *s
+	inside.inside = true
+	return &inside
+}
+
+// nested reports whether a durable call is made from inside another one's function. Only when
+// something executes is the stack worth a look.
+func (s *Scope) nested() bool { return s.inside || s.r.idle.executing() && inStep() }
 
 // Context is the workflow function's context: it ends when the run leaves or is doomed,
 // and a branch's also when the branch is cancelled.
@@ -45,24 +65,37 @@ func (s *Scope) Context() context.Context { return s.ctx }
 func (s *Scope) left() error {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	err := s.out()
+	err := s.refuse()
 	if err == ErrSuspended {
 		s.r.tell()
 	}
 	return err
 }
 
-// out is left with r.mu held.
+// refuse is left with r.mu held.
+func (s *Scope) refuse() error {
+	err := s.out()
+	if err == ErrCancelled && s.branch != nil {
+		s.branch.stop() // in a replay its contexts may be those of its history still
+	}
+	return err
+}
+
+// out is refuse for those who only want to know. r.mu is held.
 func (s *Scope) out() error {
 	switch r := s.r; {
-	case r.suspended != nil, r.returned && !s.undo:
+	case r.suspended != nil:
 		return ErrSuspended
 	case s.undo:
 		return nil
+	case !s.branch.endedAt().IsZero():
+		return ErrCancelled // also when the run itself must end now: it was so at first
 	case r.doomed != nil:
 		return r.doomed.cause
+	case r.returned:
+		return ErrSuspended
 	default:
-		return context.Cause(s.ctx) // of a branch
+		return context.Cause(s.ctx)
 	}
 }
 
@@ -162,12 +195,22 @@ func CheckTag(key, value string) error {
 
 // claimName marks the name as used in this execution and answers what history holds
 // for it. The site is where the user's code made the call. With nothing terminal there, it
-// answers an error if the scope can do nothing new.
+// answers an error if the scope can do nothing new. A child that was started is all that history can
+// hold of its start.
 func (s *Scope) claimName(full string, kind store.Kind, site uintptr) (*store.Step, error) {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	recorded, err := s.claim(full, kind, site)
+	if err != nil || recorded != nil && (recorded.Status.Terminal() || kind == store.KindChild) {
+		return recorded, err
+	}
+	return recorded, s.refuse()
+}
+
+// claim is claimName without a look at what the scope can do. r.mu is held.
+func (s *Scope) claim(full string, kind store.Kind, site uintptr) (*store.Step, error) {
 	r := s.r
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.use(full, site); err != nil {
+	if err := s.use(full, site); err != nil {
 		return nil, err
 	}
 	recorded := r.history[full]
@@ -177,30 +220,27 @@ func (s *Scope) claimName(full string, kind store.Kind, site uintptr) (*store.St
 	}
 	if recorded == nil || !recorded.Status.Terminal() {
 		r.live.Store(true)
-		return recorded, s.out()
+		return recorded, nil
 	}
 	if r.replayed++; r.replayed == r.recorded {
 		r.live.Store(true)
 	}
+	s.branch.replayed()
 	return recorded, nil
 }
 
-// useName marks a name that leaves no row as used in this execution.
-func (r *run) useName(full string, site uintptr) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.use(full, site)
-}
-
-// use marks the name. r.mu is held.
-func (r *run) use(full string, site uintptr) error {
+// use marks the name. When the function has returned its branches still come to the end of their
+// history: compensations may be registered on the way. r.mu is held.
+func (s *Scope) use(full string, site uintptr) error {
+	r := s.r
 	if len(full) > maxFull {
 		return fmt.Errorf("%w: %.40q… has %d bytes with the scopes around it, at most %d are kept: shorten the names", ErrInvalidName, Shown(full), len(full), maxFull)
 	}
-	if r.suspended == nil && r.returned && inStep() {
+	over := r.joined || r.returned && s.branch == nil
+	if r.suspended == nil && over && inStep() {
 		return nestedError(r, full) // inside a compensation
 	}
-	if r.suspended != nil || r.returned {
+	if r.suspended != nil || over {
 		r.refused()
 		return ErrSuspended
 	}

@@ -21,18 +21,58 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 		if err := CheckName("sleep", name); err != nil {
 			return err
 		}
-		if r.idle.nested() {
+		if s.nested() {
 			return nestedError(r, full)
 		}
 		if recorded, err = s.recordSleep(full, due); err != nil {
 			return err
 		}
 	}
-	if r.e.clock.until(recorded.NextAt) <= 0 {
+	if !s.ended() && r.e.clock.until(recorded.NextAt) > 0 {
+		r.live.Store(true) // what follows was not executed before
+		if err := r.idle.until(s, recorded.NextAt, nil); err != nil && !s.ended() {
+			return err
+		}
+	}
+	return s.awake(recorded.NextAt)
+}
+
+// ended reports whether a choice has ended the branch that the scope is in, or one around it.
+func (s *Scope) ended() bool {
+	if s.branch == nil {
+		return false
+	}
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	return !s.branch.endedAt().IsZero()
+}
+
+// branchLeft is left for a branch that a choice has ended, and nil otherwise.
+func (s *Scope) branchLeft() error {
+	if !s.ended() {
 		return nil
 	}
-	r.live.Store(true) // what follows was not executed before
-	return r.idle.until(s, recorded.NextAt, nil)
+	return s.left()
+}
+
+// awake is how a sleep has ended: by itself, or by a choice that ended the branch before. Its time
+// will be over in every later replay too, so the time of the choice decides.
+func (s *Scope) awake(due time.Time) error {
+	if s.branch == nil {
+		return nil
+	}
+	s.branch.hold()
+	defer s.branch.release()
+	r := s.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at := s.branch.endedAt(); !at.IsZero() && due.After(at) {
+		return s.refuse()
+	}
+	if due.After(r.slept) {
+		r.slept = due
+	}
+	return nil
 }
 
 func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.Step, error) {

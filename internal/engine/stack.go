@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 )
@@ -23,4 +24,27 @@ func stackOf(r *run) string {
 		}
 	}
 	return strings.Join(stuck, "\n\n")
+}
+
+// stepFrame is the function that every function of a step is called by.
+var stepFrame = runtime.FuncForPC(reflect.ValueOf((*task).call).Pointer()).Name()
+
+// inStep reports whether the calling goroutine is inside a step's function, however deep.
+func inStep() bool {
+	var some [128]uintptr
+	pcs := some[:]
+	n := runtime.Callers(2, pcs)
+	for n == len(pcs) {
+		pcs = make([]uintptr, 4*len(pcs))
+		n = runtime.Callers(2, pcs)
+	}
+	for frames := runtime.CallersFrames(pcs[:n]); ; {
+		frame, more := frames.Next()
+		if frame.Function == stepFrame {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }

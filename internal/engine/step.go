@@ -87,7 +87,7 @@ func (s *Scope) Step(spec *Spec) (Result, error) {
 			return Result{}, err
 		}
 	}
-	if r.idle.nested() {
+	if s.nested() {
 		return Result{}, nestedError(r, name)
 	}
 	return s.execute(spec, name, recorded)

@@ -51,6 +51,7 @@ const (
 	NotStarted   Scope = 1 // the run, and of its descendants those that were never executed
 	RunItself    Scope = 2
 	ChildrenOnly Scope = 3 // what is beneath, but for detached children, at each level: their parent ends
+	Attached     Scope = 4 // the tree, but for detached runs, at each level, the run itself too: its parent's branch ends
 )
 
 // OrderAnswer says what an order did for one of its runs.
@@ -277,6 +278,11 @@ func (p *planner) cancel(n *planned) {
 		}
 	case ChildrenOnly:
 		p.beneath(n, func(child *planned) bool { return !child.Detached })
+	case Attached:
+		if !n.Detached {
+			p.cancelOne(n)
+			p.beneath(n, func(child *planned) bool { return !child.Detached })
+		}
 	default:
 		p.cancelOne(n)
 		p.beneath(n, func(child *planned) bool { return true })

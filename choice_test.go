@@ -1,0 +1,389 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// soon is a branch that returns at once.
+func soon(c *durable.Ctx) (string, error) {
+	return c.Step("done", func(context.Context) (string, error) { return "quick", nil })
+}
+
+// approvals counts what losers do, over all executions of a run.
+type approvals struct{ begun, after atomic.Int32 }
+
+// approve goes on with a branch that is quick, and waits for a signal then. What it knew of the other
+// branch before the wait and knows after it is its result.
+func (a *approvals) approve(name string, slow func(*durable.Ctx) (string, error)) *durable.Workflow[int, string] {
+	return durable.Define(name, func(c *durable.Ctx, _ int) (string, error) {
+		loser, winner := c.Go("slow", slow), c.Go("quick", func(c *durable.Ctx) (string, error) {
+			if err := c.Sleep("let the other begin", 30*time.Millisecond); err != nil {
+				return "", err
+			}
+			return soon(c)
+		})
+		if _, _, err := durable.Any(c, "first", durable.CancelRest, loser, winner); err != nil {
+			return "", err
+		}
+		_, before := loser.Wait()
+		got, err := c.Receive[string]("approval")
+		if err != nil {
+			return "", err
+		}
+		_, after := loser.Wait()
+		return fmt.Sprint(got, " ", errors.Is(before, durable.ErrCancelled), errors.Is(after, durable.ErrCancelled)), nil
+	})
+}
+
+// A loser's wait was cut short when the choice was recorded, and stays so when the time it waited for
+// has come. Nothing that follows in it is ever executed.
+func TestEndedBranchStaysEnded(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var a approvals
+		w := a.approve("w", func(c *durable.Ctx) (string, error) {
+			if err := c.Sleep("nap", 200*time.Millisecond); err != nil {
+				return "", err
+			}
+			a.after.Add(1)
+			return "slow", nil
+		})
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
+		running(t, e)
+		const n = 10
+		var runs []*durable.Run[string]
+		for i := range n {
+			run, err := w.Start(within(t), e, 0, durable.ID(fmt.Sprint("run-", i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs = append(runs, run)
+		}
+		for i, run := range runs {
+			id := fmt.Sprint("run-", i)
+			awaitCheckpoint(t, e, id, "first", "completed")
+			awaitStatus(t, e, id, durable.StatusWaiting)
+			for ctx := within(t); ; { // until the nap would be over
+				history, err := e.History(ctx, id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				nap := slices.IndexFunc(history, func(c durable.Checkpoint) bool { return strings.HasSuffix(c.Name, "nap") })
+				if nap < 0 || time.Now().After(history[nap].NextAt.Add(20*time.Millisecond)) {
+					break
+				}
+			}
+			signal(t, e, id, "approval", "yes")
+			if got, err := run.Result(within(t)); got != "yes true true" || err != nil {
+				t.Errorf("got %q, %v; want the loser to be cancelled before and after", got, err)
+			}
+		}
+		if a.after.Load() != 0 {
+			t.Errorf("%d losers went on when their sleep was over", a.after.Load())
+		}
+	})
+}
+
+// A signal that is sent after the choice is not taken by a branch which the choice has ended, and no step
+// of such a branch is executed again.
+func TestEndedBranchDoesNothingInAReplay(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var a approvals
+		w := a.approve("w", func(c *durable.Ctx) (string, error) {
+			step := c.Go("step", func(c *durable.Ctx) (int, error) {
+				return 0, c.Do("hang", func(ctx context.Context) error {
+					a.begun.Add(1)
+					<-ctx.Done()
+					return context.Cause(ctx)
+				})
+			})
+			got, err := c.Receive[string]("approval")
+			if err == nil {
+				a.after.Add(1)
+			}
+			_, _ = step.Wait()
+			return got, err
+		})
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
+		running(t, e)
+		const n = 30
+		for i := range n {
+			if _, err := w.Start(within(t), e, 0, durable.ID(fmt.Sprint("run-", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range n {
+			id := fmt.Sprint("run-", i)
+			awaitCheckpoint(t, e, id, "first", "completed")
+			awaitStatus(t, e, id, durable.StatusWaiting)
+			signal(t, e, id, "approval", "yes")
+		}
+		for i := range n {
+			run, err := w.Handle(within(t), e, fmt.Sprint("run-", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := run.Result(within(t)); got != "yes true true" || err != nil {
+				t.Errorf("got %q, %v; want the approval", got, err)
+			}
+		}
+		if a.begun.Load() != n || a.after.Load() != 0 {
+			t.Errorf("the losers' steps were executed %d times in %d runs, and took %d signals", a.begun.Load(), n, a.after.Load())
+		}
+	})
+}
+
+// kids are the children that a run has started and not waited for, by the last part of their names.
+func kids(t testing.TB, e *durable.Engine, id string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	for _, c := range historyOf(t, e, id) {
+		if c.Kind == "child" && c.Status == "started" {
+			all[c.Name[strings.LastIndexAny(c.Name, "/\x1f")+1:]] = strings.Trim(string(c.Output), `"`)
+		}
+	}
+	return all
+}
+
+// The children of an ended branch end with it: those that run, those that have not begun, those of
+// branches in it, those of children. Detached ones go on.
+func TestChildrenOfAnEndedBranch(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		leaf := durable.Define("leaf", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })
+		grand := make(chan struct{}, 10)
+		middle := durable.Define("middle", func(c *durable.Ctx, _ int) (int, error) {
+			h, err := c.StartChild("grandchild", leaf, 0)
+			if err != nil {
+				return 0, err
+			}
+			grand <- struct{}{}
+			return h.Wait()
+		})
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+			begun := make(chan struct{}, 2)
+			slow := c.Go("slow", func(c *durable.Ctx) (string, error) {
+				running, err := c.StartChild("runs", middle, 0)
+				if err != nil {
+					return "", err
+				}
+				select {
+				case <-grand:
+				case <-c.Done():
+				}
+				if _, err := c.StartChild("has not begun", leaf, 0, durable.Delay(time.Hour)); err != nil {
+					return "", err
+				}
+				if _, err := c.StartChild("goes on", leaf, 0, durable.Detached()); err != nil {
+					return "", err
+				}
+				inner := c.Go("inner", func(c *durable.Ctx) (int, error) {
+					h, err := c.StartChild("within", leaf, 0)
+					if err != nil {
+						return 0, err
+					}
+					begun <- struct{}{}
+					return h.Wait()
+				})
+				if _, err := running.Wait(); err != nil {
+					return "", err
+				}
+				_, err = inner.Wait()
+				return "", err
+			})
+			handed := c.Go("handed", func(c *durable.Ctx) (string, error) {
+				_, err := c.StartChild("of a branch that has returned", leaf, 0)
+				begun <- struct{}{}
+				return "", errors.Join(err, errDeclined)
+			})
+			quick := c.Go("quick", func(c *durable.Ctx) (string, error) {
+				for range 2 {
+					select {
+					case <-begun:
+					case <-c.Done():
+						return "", durable.ErrSuspended
+					}
+				}
+				_, _ = handed.Wait()
+				return soon(c)
+			})
+			if _, _, err := durable.Any(c, "first", durable.CancelRest, slow, quick, handed); err != nil {
+				return "", err
+			}
+			return c.Receive[string]("end")
+		})
+		e := engineOn(t, s, w, middle, leaf)
+		running(t, e)
+		run, err := w.Start(within(t), e, 0, durable.ID("p"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitCheckpoint(t, e, "p", "first", "completed")
+		want := map[string]durable.Status{
+			"runs": durable.StatusCancelled, "grandchild": durable.StatusCancelled, "has not begun": durable.StatusCancelled, "goes on": durable.StatusWaiting,
+			"within": durable.StatusCancelled, "of a branch that has returned": durable.StatusCancelled,
+		}
+		ids := kids(t, e, "p")
+		for name, id := range kids(t, e, ids["runs"]) {
+			ids[name] = id
+		}
+		if len(ids) != len(want) {
+			t.Fatalf("got %v", ids)
+		}
+		for name, status := range want {
+			if !becomes(t, e, ids[name], status, 10*time.Second) {
+				t.Errorf("child %q is not %s", name, status)
+			}
+		}
+		awaitStatus(t, e, "p", durable.StatusWaiting)
+		info, err := e.Get(within(t), ids["runs"])
+		if err != nil || !strings.Contains(info.Err.Message, `its branch was ended by the choice "first" of its parent`) {
+			t.Errorf("the child's error is %+v, %v", info.Err, err)
+		}
+		signal(t, e, ids["goes on"], "go", 1)
+		awaitStatus(t, e, ids["goes on"], durable.StatusCompleted)
+		signal(t, e, "p", "end", "end")
+		if got, err := run.Result(within(t)); got != "end" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+	})
+}
+
+// lateOrders is a store that refuses orders until it is told otherwise: a process that dies after a choice.
+type lateOrders struct {
+	durable.Store
+	refused atomic.Int32
+	open    atomic.Bool
+}
+
+func (s *lateOrders) Order(ctx context.Context, o *store.Order) error {
+	if !s.open.Load() {
+		s.refused.Add(1)
+		return store.ErrUnavailable
+	}
+	return s.Store.Order(ctx, o)
+}
+
+// Where the process ends between the choice and the cancel of the losers' children, the next execution
+// cancels them, also if it never comes to the branch.
+func TestReloadCancelsLosersChildren(t *testing.T) {
+	onStores(t, func(t *testing.T, inner durable.Store) {
+		s := &lateOrders{Store: inner}
+		leaf := durable.Define("leaf", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+			begun := make(chan struct{})
+			slow := c.Go("slow", func(c *durable.Ctx) (string, error) {
+				h, err := c.StartChild("kid", leaf, 0)
+				close(begun)
+				if err != nil {
+					return "", err
+				}
+				_, err = h.Wait()
+				return "", err
+			})
+			quick := c.Go("quick", func(c *durable.Ctx) (string, error) {
+				select {
+				case <-begun:
+				case <-c.Done():
+				}
+				return soon(c)
+			})
+			_, got, err := durable.Any(c, "first", durable.CancelRest, slow, quick)
+			if err != nil {
+				return "", err
+			}
+			_, err = c.Receive[int]("end")
+			return got, err
+		})
+		e := engineOn(t, s, w, leaf)
+		running(t, e)
+		if _, err := w.Start(within(t), e, 0, durable.ID("p")); err != nil {
+			t.Fatal(err)
+		}
+		awaitCheckpoint(t, e, "p", "first", "completed")
+		for ctx := within(t); s.refused.Load() < 3 && ctx.Err() == nil; {
+			if _, err := e.Get(ctx, "p"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.open.Store(true)
+		awaitStatus(t, e, kids(t, e, "p")["kid"], durable.StatusCancelled)
+		awaitStatus(t, e, "p", durable.StatusWaiting)
+	})
+}
+
+// heldChild is a store that keeps the start of a child from being committed.
+type heldChild struct {
+	durable.Store
+	entered, open chan struct{}
+	mu            sync.Mutex
+	order         []string
+}
+
+func (s *heldChild) Commit(ctx context.Context, b *store.Batch) error {
+	for _, x := range b.Starts {
+		if x.Run.Parent.Valid {
+			s.entered <- struct{}{}
+			<-s.open
+		}
+	}
+	err := s.Store.Commit(ctx, b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range b.Steps {
+		if w.Step.Kind == store.KindChild || w.Step.Kind == store.KindChoice {
+			s.order = append(s.order, w.Step.Kind.String())
+		}
+	}
+	return err
+}
+
+// A choice waits for a child that a loser is just starting, and cancels it.
+func TestChoiceAgainstStartOfAChild(t *testing.T) {
+	onStores(t, func(t *testing.T, inner durable.Store) {
+		s := &heldChild{Store: inner, entered: make(chan struct{}, 10), open: make(chan struct{})}
+		leaf := durable.Define("leaf", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })
+		chosen := make(chan struct{}, 10)
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+			slow := c.Go("slow", func(c *durable.Ctx) (string, error) {
+				_, err := c.Child("kid", leaf, 0)
+				return "", err
+			})
+			quick := c.Go("quick", func(c *durable.Ctx) (string, error) {
+				select {
+				case <-s.entered:
+				case <-c.Done():
+				}
+				chosen <- struct{}{}
+				return "quick", nil
+			})
+			if _, _, err := durable.Any(c, "first", durable.CancelRest, slow, quick); err != nil {
+				return "", err
+			}
+			return c.Receive[string]("end")
+		})
+		e := engineOn(t, s, w, leaf)
+		running(t, e)
+		if _, err := w.Start(within(t), e, 0, durable.ID("p")); err != nil {
+			t.Fatal(err)
+		}
+		<-chosen
+		close(s.open)
+		awaitCheckpoint(t, e, "p", "first", "completed")
+		awaitStatus(t, e, kids(t, e, "p")["kid"], durable.StatusCancelled)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if got := fmt.Sprint(s.order); got != "[child choice]" {
+			t.Errorf("committed in the order %s, want the child before the choice", got)
+		}
+	})
+}

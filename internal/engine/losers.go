@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// cancelLosersChildren cancels the children that were started in branches which a choice has ended, and
+// what is beneath them, unless they are detached. It reports false if the run was suspended over it:
+// whoever executes the run next does it again. With look, which is for a replay, children that know
+// of it already are left alone.
+func (r *run) cancelLosersChildren(look bool) bool {
+	r.mu.Lock()
+	open := make(map[string][]uuid.UUID) // by the choice
+	if len(r.ended) > 0 {
+		for name, id := range r.children {
+			for prefix := range scopes(name) {
+				if end := r.ended[prefix]; end != nil {
+					open[end.choice] = append(open[end.choice], id)
+					break
+				}
+			}
+		}
+	}
+	r.mu.Unlock()
+	for choice, children := range open {
+		if err := r.cancelChildrenOf(choice, children, look); err != nil {
+			r.logger().Error("the children of branches that a choice ended could not be cancelled; another execution will do it",
+				telemetry.KeyStep, Shown(choice), telemetry.KeyError, err)
+			r.lose()
+			return false
+		}
+	}
+	return true
+}
+
+func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) error {
+	if look {
+		refs := make([]store.Ref, len(children))
+		for i, id := range children {
+			refs[i] = store.Ref{Text: id.String()}
+		}
+		rows, err := r.e.store.Get(r.durable, refs)
+		if err != nil {
+			return err
+		}
+		children = children[:0]
+		for _, row := range rows {
+			if row != nil && !row.Detached && !row.Status.Terminal() && row.Control&store.CancelAsked == 0 {
+				children = append(children, row.ID)
+			}
+		}
+	}
+	if len(children) == 0 {
+		return nil
+	}
+	return r.e.Order(r.durable, &store.Order{
+		Verb: store.VerbCancel, Scope: store.Attached, Runs: children,
+		Reason: fmt.Sprintf("its branch was ended by the choice %q of its parent", Shown(choice)),
+	})
+}

@@ -33,6 +33,16 @@
 // Completed, failed, cancelled and expired absorb: nothing changes them. Pause, Resume,
 // Cancel and Terminate reach a run and all its descendants, from any process.
 //
+// # Branches that end early
+//
+// Any and Quorum with CancelRest end the branches that have not won, and record whom they ended. From then
+// on such a branch does nothing new: its calls that are not recorded return ErrCancelled, its Wait returns
+// ErrCancelled, and the children that it started are cancelled, unless they are Detached. This is the
+// same in every replay, also when what the branch waited for has come meanwhile. A step that
+// succeeds although its context has ended is recorded, as with any cancel, and only the branch sees its value. What the
+// branch registered with Compensate stays registered. Calls that a branch makes by another Ctx than its own are
+// not the branch's.
+//
 // # Ending early
 //
 // A run that is cancelled, or whose Timeout is over, ends in three steps. Its Ctx ends, with
@@ -60,6 +70,11 @@
 // may change under a live run: a new step is executed, a removed one is no longer asked
 // for; a call whose kind has changed, or whose recorded bytes no longer decode, is answered
 // ErrDiverged.
+//
+// A step's function gets a context of its own, and makes no durable calls: they return ErrNestedStep, however
+// deep in the function they are made. Do not hand the workflow's Ctx to goroutines that a step's function starts:
+// a durable call that such a goroutine makes with the Ctx cannot be told from one of the workflow's, and is
+// executed, but a replay, in which the step's function does not run, does not make it again.
 //
 // # Values
 //

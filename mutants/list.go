@@ -44,6 +44,7 @@ const (
 func sqlite(name string) test   { return test{"./sqlite", inSQLite + name} }
 func postgres(name string) test { return test{"./postgres", inPostgres + name} }
 func modelled(name string) test { return test{"./internal/store/model", name} }
+func root(name string) test     { return test{".", name} }
 
 var mutants = []mutant{
 	{"no epoch fence", []place{
@@ -265,6 +266,24 @@ var mutants = []mutant{
 		changes = changes[1:]
 	}
 `}},
+		},
+	}},
+	{"a choice without losers", []place{
+		{
+			"internal/engine/choice.go", root("^TestEndedBranchStaysEnded$/^sqlite$"),
+			[]change{{"made.Ended = append(made.Ended, name)\n", "_ = name\n"}},
+		},
+		{
+			"internal/engine/choice.go", root("^TestChoiceAgainstStartOfAChild$/^sqlite$"),
+			[]change{{"		l.Branch.commit.Lock()\n", "		_ = l\n"}, {"			l.Branch.commit.Unlock()\n", "			_ = l\n"}},
+		},
+		{
+			"internal/engine/run.go", root("^TestReloadCancelsLosersChildren$/^sqlite$"),
+			[]change{{" || !r.cancelLosersChildren(true)", ""}},
+		},
+		{
+			"map.go", root("^TestFailedMapBeginsNothingMore$/^sqlite$"),
+			[]change{{"	m.stop.Store(failed && !m.o.collect)\n", "	_ = failed\n"}},
 		},
 	}},
 }

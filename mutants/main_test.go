@@ -13,7 +13,12 @@ func TestEveryMutantApplies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	known := make(map[string]bool)
 	for _, m := range mutants {
+		if known[m.name] {
+			t.Errorf("%s: two mutants have this name", m.name)
+		}
+		known[m.name] = true
 		if len(m.places) == 0 {
 			t.Errorf("%s: it changes nothing", m.name)
 		}
@@ -22,9 +27,6 @@ func TestEveryMutantApplies(t *testing.T) {
 				t.Errorf("%s: %v", m.name, err)
 			}
 		}
-	}
-	if len(mutants) != 8 {
-		t.Errorf("%d mutants, want 8", len(mutants))
 	}
 }
 

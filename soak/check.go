@@ -47,6 +47,7 @@ type known struct {
 	parent  *known
 	plan    *plan  // of an order, or of a child of one
 	root    *order // nil unless the run is an order's, or beneath one
+	lost    bool   // it is the child of a branch that a choice has ended
 }
 
 // check compares what was planned, what was seen and what the database says.
@@ -148,8 +149,11 @@ func (e *evidence) gatherRuns(ctx context.Context) error {
 		k.root = k.parent.root
 		name := e.childName(k)
 		k.parent.plan.walk(func(a act) {
-			if a.Name == name {
+			switch {
+			case a.Name == name:
 				k.plan = a.Plan
+			case a.Do == doRace && strings.HasPrefix(name, a.Name+"-loser-"):
+				k.plan, k.lost = a.Plan, true
 			}
 		})
 		if k.plan == nil {

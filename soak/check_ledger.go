@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed8ec063be/durable"
@@ -78,6 +79,12 @@ func (r *reading) begun(f *findings, x entry, place string) {
 		f.wrong("I2: %s (%s) was executed again, attempt %d, after it had answered %q %s", place, x.Do, x.Attempt, ack.Value, ack.Err)
 	case known:
 		f.report.superseded++
+	}
+	if branch, _, in := strings.Cut(x.Step, "/"); in {
+		choice, _, loser := strings.Cut(branch, "-loser-")
+		if ack, made := r.acks[x.Run+"/"+choice]; loser && made && ack.Exec != x.Exec && r.current[x.Run] == x.Exec {
+			f.wrong("I3: %s was executed in a branch that the choice %s had ended", place, choice)
+		}
 	}
 	if x.Do == doOnce {
 		if r.once[place]++; r.once[place] > 1 {

@@ -91,11 +91,29 @@ func (e *evidence) plans(f *findings) {
 			}
 		}
 		e.undone(f, k)
+		if k.lost {
+			e.lost(f, k)
+		}
+	}
+}
+
+// lost checks the child of a branch that a choice has ended: the choice has cancelled it, unless
+// something else did before.
+func (e *evidence) lost(f *findings, k *known) {
+	f.report.lost++
+	switch {
+	case k.Status != durable.StatusCancelled:
+		f.wrong("run %s, whose branch a choice has ended, is %s", k.RunID, k.Status)
+	case k.parent.Status == durable.StatusCompleted && !strings.Contains(k.Err.Error(), "its branch was ended by the choice"):
+		f.wrong("run %s, whose branch a choice has ended, is cancelled for another reason: %v", k.RunID, k.Err)
 	}
 }
 
 // mayEndEarly reports whether something from above or outside may have ended the run.
 func (k *known) mayEndEarly() bool {
+	if k.lost {
+		return true
+	}
 	if k.parent == nil {
 		return k.root.asked || k.root.timeout > 0
 	}
@@ -155,6 +173,8 @@ func (e *evidence) fits(a act, v string, k *known) bool {
 		return v == payloadFor(k.RunID, a.Name)
 	case doWithin:
 		return v == nothing || v == payloadFor(k.RunID, a.Name)
+	case doRace:
+		return strings.HasPrefix(v, "0 ") && strings.HasSuffix(v, " "+payloadFor(k.RunID, a.Name+"-signal"))
 	case doMap:
 		return !failed && strings.Count(v, ",") == a.N-1
 	case doChild:

@@ -55,6 +55,8 @@ const (
 	doUndo     deed = "undo"     // registers a compensation
 	doNaN      deed = "nan"      // a step's value that cannot be encoded
 	doChanged  deed = "changed"  // is another kind of call when it is executed again
+	doRace     deed = "race"     // a branch against N others that wait, with children; the choice ends these
+	doStay     deed = "stay"     // waits for what never comes: a loser's child
 )
 
 // odds are how often each deed is drawn.
@@ -77,6 +79,7 @@ var odds = []struct {
 	{doAny, 3},
 	{doQuorum, 2},
 	{doChild, 6},
+	{doRace, 3},
 	{doLeave, 1},
 	{doUndo, 5},
 	{doNaN, 1},
@@ -126,6 +129,9 @@ func drawAct(r *rand.Rand, place, depth int) act {
 		a.Ms = 50 + r.IntN(400)
 	case doMap, doBranches, doAny, doQuorum:
 		a.N = 2 + r.IntN(4)
+	case doRace:
+		a.N, a.Ms = 1+r.IntN(2), 20+r.IntN(100)
+		a.Plan = &plan{End: endsWell, Acts: []act{{Do: doUndo, Name: "a0"}, {Do: doStep, Name: "a1"}, {Do: doStay, Name: "a2"}}}
 	case doChild, doLeave:
 		if depth == 0 {
 			a.Do = doStep

@@ -136,6 +136,11 @@ func (x *execution) several(a act) (string, error) {
 			}
 		}
 		return strings.Join(out, ","), err
+	case doRace:
+		return x.race(a)
+	case doStay:
+		v, err := x.c.Receive[string](a.Name)
+		return x.ack(a, a.Name, v, err)
 	case doBranches:
 		out, err := durable.All(x.branches(a)...)
 		return strings.Join(out, ","), err
@@ -173,6 +178,51 @@ func (x *execution) branches(a act) (all []*durable.Future[string]) {
 		}))
 	}
 	return all
+}
+
+// race goes on with a branch that takes its time. The others have begun and started a child each, and wait
+// for the signal that the function waits for itself afterwards: the choice ends them.
+func (x *execution) race(a act) (string, error) {
+	all := []*durable.Future[string]{x.c.Go(a.Name+"-quick", func(c *durable.Ctx) (string, error) {
+		return x.step(c, act{Do: doStep, Name: "one", Ms: a.Ms}, a.Name+"-quick/one")
+	})}
+	for i := range a.N {
+		branch := fmt.Sprint(a.Name, "-loser-", i)
+		all = append(all, x.c.Go(branch, func(c *durable.Ctx) (string, error) {
+			if _, err := x.step(c, act{Do: doStep, Name: "one", Ms: 20 * i}, branch+"/one"); err != nil {
+				return "", err
+			}
+			kid, err := c.StartChild("kid", x.order, *a.Plan)
+			if err != nil {
+				return "", err
+			}
+			hangs := c.Go("hangs", func(c *durable.Ctx) (string, error) {
+				return x.step(c, act{Do: doStep, Name: "long", Ms: int(time.Hour / time.Millisecond)}, branch+"/hangs/long")
+			})
+			if v, err := c.Receive[string](a.Name + "-signal"); err == nil {
+				return v, nil
+			}
+			_, _ = hangs.Wait()
+			_, err = kid.Wait()
+			return "", err
+		}))
+	}
+	i, v, err := durable.Any(x.c, a.Name, durable.CancelRest, all...)
+	if v, err = x.ack(a, a.Name, fmt.Sprint(i, " ", v), err); err != nil {
+		return "", err
+	}
+	signal := a.Name + "-signal"
+	x.book.add(entry{Kind: kToken, Run: x.run, Step: signal, Do: doReceive})
+	got, err := x.c.Receive[string](signal)
+	if got, err = x.ack(act{Do: doReceive, Name: signal}, signal, got, err); err != nil {
+		return "", err
+	}
+	for _, f := range all[1:] {
+		if _, err := f.Wait(); !errors.Is(err, durable.ErrCancelled) {
+			return "!a loser returned " + fmt.Sprint(err), x.c.Err()
+		}
+	}
+	return v + " " + got, nil
 }
 
 // step is one Step; place is its name with the scope.

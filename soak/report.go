@@ -8,7 +8,7 @@ import (
 type report struct {
 	acked, terminal                               int // roots
 	runs, executions, steps, transactions, undone int
-	superseded, diverged, operations              int
+	superseded, diverged, operations, lost        int
 	kill9, sigstop, immediate, terminated, killer int
 	fenced                                        int
 	deadlines, close                              int // signals to bounded waits, and those around the deadline
@@ -32,8 +32,8 @@ func (r *report) tell(set settings) error {
 	for _, line := range r.stories {
 		fmt.Println("story:", line)
 	}
-	fmt.Printf("soak: store=%s seconds=%d runs=%d executions=%d steps=%d transactions=%d undone=%d operations=%d deadlines=%d around_deadlines=%d connections_ended=%d killer_kills=%d superseded_calls=%d diverged=%d\n",
-		set.store, set.seconds, r.runs, r.executions, r.steps, r.transactions, r.undone, r.operations, r.deadlines, r.close, r.terminated, r.killer, r.superseded, r.diverged)
+	fmt.Printf("soak: store=%s seconds=%d runs=%d executions=%d steps=%d transactions=%d undone=%d operations=%d deadlines=%d around_deadlines=%d connections_ended=%d killer_kills=%d superseded_calls=%d diverged=%d losers_children=%d\n",
+		set.store, set.seconds, r.runs, r.executions, r.steps, r.transactions, r.undone, r.operations, r.deadlines, r.close, r.terminated, r.killer, r.superseded, r.diverged, r.lost)
 	fmt.Printf("soak: seed=%d acked=%d terminal=%d kill9=%d pg_immediate=%d sigstop=%d fenced_writes=%d porcupine=%s violations=%d\n",
 		set.seed, r.acked, r.terminal, r.kill9, r.immediate, r.sigstop, r.fenced, r.linear, len(r.violations))
 	if len(r.violations) > 0 {
@@ -50,6 +50,7 @@ func (r *report) tell(set settings) error {
 		{"transaction", r.transactions},
 		{"compensation", r.undone},
 		{"signal around a deadline", r.close},
+		{"child of a loser", r.lost},
 	}
 	if set.store == "postgres" {
 		counts = append(counts, struct {

@@ -211,7 +211,7 @@ func TestPlanNobodyStaysPaused(t *testing.T) {
 				l.move(true)
 				continue
 			}
-			l.order(&store.Order{Verb: l.verb(), Scope: store.Scope(l.IntN(4)), Runs: l.somebody()})
+			l.order(&store.Order{Verb: l.verb(), Scope: store.Scope(l.IntN(5)), Runs: l.somebody()})
 		}
 		for _, n := range l.nodes {
 			l.order(&store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{n.ID}})

@@ -211,6 +211,9 @@ var plans = []plan{
 	{"itself: what is cancelled already goes with it", "a:running,asked b<a:running,asked", cancel, store.RunItself, "a", "", ""},
 	{"children: all but the run and its detached ones", "a:running b<a c<b:running d<a:detached e<d:running f<a:running", cancel, store.ChildrenOnly, "a", "b:cancelled,asked c:running,asked f:running,asked", "a"},
 	{"children: of an ended run", "a:completed b<a:waiting,begun c<a:detached", cancel, store.ChildrenOnly, "a", "b:pending,asked", ""},
+	{"attached: the run and all but detached ones", "a:running b<a c<b:running d<b:detached e<d:running f<a:running", cancel, store.Attached, "b", "b:cancelled,asked c:running,asked", "a"},
+	{"attached: several, one of them detached", "a:running b<a c<a:detached d<c e<a:waiting,begun", cancel, store.Attached, "bce", "b:cancelled,asked e:pending,asked", "a"},
+	{"attached: beneath an ended run", "a:running b<a:completed c<b:waiting d<b:detached", cancel, store.Attached, "b", "c:cancelled,asked", ""},
 	{"children: of a run without", "a:running", cancel, store.ChildrenOnly, "a", "", ""},
 
 	{

@@ -157,7 +157,7 @@ func (c *check) lease() *op {
 
 func (c *check) order() *op {
 	o := store.Order{
-		Verb: pick(c, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbCancel, store.VerbTerminate}), Scope: store.Scope(c.dice("scope", 4)),
+		Verb: pick(c, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbCancel, store.VerbTerminate}), Scope: store.Scope(c.dice("scope", 5)),
 		Now: c.at("now"), Reason: pick(c, "reason", []string{"", "r1", "r2"}), Actor: pick(c, "actor", []string{"", "me"}), Error: []byte("cancelled"),
 		Freeze: c.dice("freeze", 2) == 0,
 	}

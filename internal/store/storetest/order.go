@@ -240,6 +240,7 @@ func orderScopes(b *bed) {
 		store.NotStarted:   {"root": store.Running, "new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
 		store.RunItself:    {"root": store.Running},
 		store.ChildrenOnly: {"child": store.Running, "new": store.Cancelled, "grandchild": store.Cancelled},
+		store.Attached:     {"root": store.Running, "child": store.Running, "new": store.Cancelled, "grandchild": store.Cancelled},
 	} {
 		root := b.started("")
 		child := b.begotten(root, "child")

@@ -50,7 +50,7 @@ fuzz: ## fuzz every target of the repository for SECONDS=20 each, up to the firs
 	done
 
 stress: compiler ## repeat the concurrency tests COUNT=100 times under the race detector, up to the first failure
-	$(STRESS) -run '^Test(CancelAgainst|CancelOfBranches|ConcurrentSteps|ControlWhile|ManySenders|ManyStarters|SignalAgainst|PauseWhile|ResumeBefore|AnyReplays|Awaitable|EndedBranch|ChildrenOfAnEnded|ReloadCancels|ChoiceAgainst|CompensationsOf|FailedMap)' .
+	$(STRESS) -run '^Test(CancelAgainst|CancelOfBranches|ConcurrentSteps|ControlWhile|ManySenders|ManyStarters|SignalAgainst|PauseWhile|ResumeBefore|AnyReplays|Awaitable|EndedBranch|ChildrenOfAnEnded|ReloadCancels|ChoiceAgainst|NoChildStarts|CompensationsOf|FailedMap)' .
 	$(STRESS) ./internal/journal ./internal/engine
 	$(STRESS) -run '^Test(ConformancePair|NoChildEscapes|OpposingOrders|OrderIsTried|NewsPass|TxAnswer)/^(cache_statement)?$$' ./postgres
 	$(STRESS) -run '^Test(ConformancePair|ConcurrentCalls|OpenersRace|CancelIsNotOutrun)' ./sqlite

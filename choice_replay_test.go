@@ -134,6 +134,9 @@ func TestFailedMapBeginsNothingMore(t *testing.T) {
 			for i := range items {
 				items[i] = i
 			}
+			if again.Load() { // those that have not begun come first now
+				slices.Reverse(items)
+			}
 			return c.Map("m", items, func(ctx context.Context, i int) (int, error) {
 				mu.Lock()
 				began[i]++
@@ -151,7 +154,7 @@ func TestFailedMapBeginsNothingMore(t *testing.T) {
 					return 0, context.Cause(ctx)
 				}
 				return i, nil
-			}, durable.Parallel(4))
+			}, durable.Parallel(4), durable.Key(func(i int) string { return fmt.Sprint(i) }))
 		})
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Grace: -1})
 		stop := running(t, e)

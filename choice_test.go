@@ -394,3 +394,54 @@ func TestChoiceAgainstStartOfAChild(t *testing.T) {
 		}
 	})
 }
+
+// heldChoice is a store that keeps a choice from being committed.
+type heldChoice struct {
+	durable.Store
+	entered, open chan struct{}
+}
+
+func (s *heldChoice) Commit(ctx context.Context, b *store.Batch) error {
+	for _, w := range b.Steps {
+		if w.Step.Kind == store.KindChoice {
+			close(s.entered)
+			<-s.open
+		}
+	}
+	return s.Store.Commit(ctx, b)
+}
+
+// A loser that comes to start a child while the choice is being committed waits for it, and starts none.
+func TestNoChildStartsBesideAChoice(t *testing.T) {
+	s := &heldChoice{Store: openStore(t), entered: make(chan struct{}), open: make(chan struct{})}
+	leaf := durable.Define("leaf", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })
+	about := make(chan struct{})
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+		slow := c.Go("slow", func(c *durable.Ctx) (string, error) {
+			<-s.entered
+			close(about)
+			_, err := c.StartChild("kid", leaf, 0)
+			return "", err
+		})
+		_, got, err := durable.Any(c, "first", durable.CancelRest, slow, c.Go("quick", soon))
+		if err != nil {
+			return "", err
+		}
+		_, err = slow.Wait()
+		return fmt.Sprint(got, " ", errors.Is(err, durable.ErrCancelled)), nil
+	})
+	e := engineOn(t, s, w, leaf)
+	go func() {
+		<-about
+		for began := time.Now(); time.Since(began) < 100*time.Millisecond; {
+			runtime.Gosched() // the child's start would be on its way now
+		}
+		close(s.open)
+	}()
+	if got, err := w.Call(within(t), e, 0, durable.ID("run")); got != "quick true" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if all := kids(t, e, "run"); len(all) != 0 {
+		t.Errorf("the loser has started %v", all)
+	}
+}

@@ -274,7 +274,7 @@ var mutants = []mutant{
 			[]change{{"made.Ended = append(made.Ended, name)\n", "_ = name\n"}},
 		},
 		{
-			"internal/engine/choice.go", root("^TestChoiceAgainstStartOfAChild$/^sqlite$"),
+			"internal/engine/choice.go", root("^TestNoChildStartsBesideAChoice$"),
 			[]change{{"		l.Branch.commit.Lock()\n", "		_ = l\n"}, {"			l.Branch.commit.Unlock()\n", "			_ = l\n"}},
 		},
 		{

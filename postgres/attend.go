@@ -150,6 +150,12 @@ func (s *Store) listen(ctx context.Context, conn *pgx.Conn, heard func(payload s
 	}
 }
 
+// presence is a lock that shows that a worker lives.
+type presence struct {
+	since  time.Time
+	server time.Time // when the server started that keeps the lock
+}
+
 // takePresence takes the lock, and lets it be known. A lock timeout means that the
 // server still keeps a session of ours that is dead; another try follows.
 func (s *Store) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid.UUID) error {
@@ -158,48 +164,48 @@ func (s *Store) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid.UU
 	if _, err := conn.Exec(ctx, s.sql.attendance, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}
-	var since time.Time
-	err := conn.QueryRow(ctx, s.sql.presenceTake, pgx.QueryExecModeExec, one(worker)).Scan(nil, (*timeValue)(&since))
+	var held presence
+	err := conn.QueryRow(ctx, s.sql.presenceTake, pgx.QueryExecModeExec, one(worker)).Scan(nil, (*timeValue)(&held.since), (*timeValue)(&held.server))
 	if err != nil {
 		return err
 	}
-	s.setPresence(worker, since)
-	return s.notePresence(ctx, worker, since)
+	s.setPresence(worker, held)
+	return s.notePresence(ctx, worker, held)
 }
 
 // dropPresence is called when the session is gone. If the worker goes on, others must
 // not take it for dead while it makes another; if it leaves, they may.
 func (s *Store) dropPresence(ctx context.Context, worker uuid.UUID) {
-	s.setPresence(worker, time.Time{})
+	s.setPresence(worker, presence{})
 	if ctx.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	_ = s.notePresence(ctx, worker, time.Time{}) // the next heartbeat says it again
+	_ = s.notePresence(ctx, worker, presence{}) // the next heartbeat says it again
 }
 
-func (s *Store) notePresence(ctx context.Context, worker uuid.UUID, since time.Time) error {
+func (s *Store) notePresence(ctx context.Context, worker uuid.UUID, held presence) error {
 	return s.once(ctx, s.engine, "note presence",
-		func(batch *pgx.Batch) { batch.Queue(s.sql.presenceNote, one(worker), instant(since)) },
+		func(batch *pgx.Batch) { batch.Queue(s.sql.presenceNote, one(worker), instant(held.since), instant(held.server)) },
 		func(res results) error {
 			_, err := res.Exec()
 			return err
 		})
 }
 
-func (s *Store) setPresence(worker uuid.UUID, since time.Time) {
+func (s *Store) setPresence(worker uuid.UUID, held presence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if since.IsZero() {
+	if held.since.IsZero() {
 		delete(s.presence, worker)
 	} else {
-		s.presence[worker] = since
+		s.presence[worker] = held
 	}
 }
 
-// presentSince is when the worker took its lock, zero if it does not hold it.
-func (s *Store) presentSince(worker uuid.UUID) time.Time {
+// presenceOf is the worker's lock, zero if it does not hold it.
+func (s *Store) presenceOf(worker uuid.UUID) presence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.presence[worker]

@@ -148,6 +148,38 @@ func TestReturnerCallsNobodyDead(t *testing.T) {
 	}
 }
 
+// TestAPromotedStandbyCallsNobodyDead: the standby's server started long before the workers took
+// their locks, which another server kept. Of that, only the start time in their rows tells.
+func TestAPromotedStandbyCallsNobodyDead(t *testing.T) {
+	s := open(t, "cache_statement")
+	living, gone := uuid.New(), uuid.New()
+	attend(t, s, living)
+	a := attend(t, s, gone)
+	a.stop()
+	<-a.done
+	kept := func(worker uuid.UUID, server string) {
+		t.Helper()
+		tag, err := s.user.Exec(t.Context(), "UPDATE durable.worker SET server_started_at = "+server+" WHERE id = $1 AND attended_at > pg_postmaster_start_time()", worker)
+		if err != nil || tag.RowsAffected() != 1 {
+			t.Fatal(tag, err)
+		}
+	}
+	kept(living, "server_started_at") // a beat has noted it
+	for _, server := range []string{"pg_postmaster_start_time() - interval '1 hour'", "pg_postmaster_start_time() + interval '1 microsecond'", "NULL"} {
+		kept(gone, server)
+		if dead(t, s, uuid.New(), gone) {
+			t.Errorf("a worker whose lock another server kept (%s) was called dead", server)
+		}
+	}
+	kept(gone, "pg_postmaster_start_time()")
+	if !dead(t, s, uuid.New(), gone) {
+		t.Error("a worker whose lock this server kept, and that is gone, was not called dead")
+	}
+	if dead(t, s, uuid.New(), living) {
+		t.Error("a worker that lives was called dead")
+	}
+}
+
 func TestCloseEndsAttend(t *testing.T) {
 	s := open(t, "cache_statement")
 	a := attend(t, s, uuid.New())

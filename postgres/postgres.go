@@ -38,7 +38,7 @@ type Store struct {
 	mu        sync.Mutex
 	closed    bool
 	attending sync.WaitGroup          // calls of Attend; added to under mu while not closed
-	presence  map[uuid.UUID]time.Time // since when workers of this process hold their lock
+	presence  map[uuid.UUID]presence // the locks that workers of this process hold
 }
 
 var _ store.Store = (*Store)(nil)
@@ -93,7 +93,7 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 func newStore(ctx context.Context, user *pgxpool.Pool, o options) (*Store, error) {
 	s := &Store{
 		schema: o.schema, sql: load(o.schema), user: user, async: o.async, owners: o.owners,
-		presence: make(map[uuid.UUID]time.Time),
+		presence: make(map[uuid.UUID]presence),
 	}
 	s.scratch.New = func() any { return new(sorted) }
 	s.life, s.kill = context.WithCancel(context.Background())

@@ -1,6 +1,7 @@
 -- Workers that are seen to be gone: they took their presence lock, and nobody holds it.
--- Left out are those who took it before the server last started, which freed all
--- locks; and everybody, while the asking worker itself has only just come back to its
+-- Left out are those who took it from another server than this one, or before this one last
+-- started, since the lock was not kept: a standby that is promoted started long before, so only
+-- the very start time of the server that gave the lock tells. Left out is also everybody, while the asking worker itself has only just come back to its
 -- own: after a failover all do at about the same time, and none is dead. A worker that
 -- has only just started says nothing about that, and may look at once.
 -- The lock that a probe takes ends with its transaction, that is at once.
@@ -8,7 +9,7 @@ WITH candidate AS MATERIALIZED (
     SELECT w.id
     FROM durable.worker AS w
     WHERE w.id <> $1::uuid
-      AND w.attended_at > pg_postmaster_start_time()
+      AND w.server_started_at = pg_postmaster_start_time()
       AND NOT EXISTS (
           SELECT FROM durable.worker AS me
           WHERE me.id = $1::uuid AND me.attended_at > clock_timestamp() - interval '2 seconds'

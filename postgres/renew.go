@@ -16,8 +16,9 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 	var pulse store.Pulse
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
 	w := &h.Worker
+	held := s.presenceOf(w.ID)
 	err := s.once(ctx, s.pulse, "renew", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.workerBeat, one(w.ID), w.Name, w.Version, w.Capacity, w.Active, instant(w.StartedAt), instant(s.presentSince(w.ID)))
+		batch.Queue(s.sql.workerBeat, one(w.ID), w.Name, w.Version, w.Capacity, w.Active, instant(w.StartedAt), instant(held.since), instant(held.server))
 		if len(h.Leases) > 0 {
 			batch.Queue(s.sql.lease, append(leaseColumns(h.Leases, w.ID), instant(h.LeaseUntil))...)
 		}

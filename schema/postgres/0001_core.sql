@@ -82,6 +82,7 @@ CREATE TABLE durable.worker (
     started_at   timestamptz NOT NULL,
     heartbeat_at timestamptz NOT NULL,
     attended_at  timestamptz,           -- since when it holds its presence lock; NULL: it does not
+    server_started_at timestamptz,      -- of the server that keeps the lock
     capacity     integer NOT NULL,
     active       integer NOT NULL,
     id           uuid    NOT NULL PRIMARY KEY,

@@ -26,7 +26,8 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 	var overtaken []int
 	err := s.once(ctx, s.engine, "claim", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.claim, append(pairColumns(pairs),
-			instant(q.Now), int32(q.Limit), one(q.Worker), instant(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)), int64(q.Nonce))...)
+			instant(q.Now), int32(q.Limit), one(q.Worker), instant(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)), int64(q.Nonce),
+			instant(q.OutageFrom), instant(q.OutageUntil))...)
 		batch.Queue(s.sql.historyClaimed)
 		batch.Queue(s.sql.next, append(pairColumns(pairs), instant(q.Now))...)
 	}, func(res results) error {
@@ -65,6 +66,28 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 		return store.Claims{}, err
 	}
 	return claims, nil
+}
+
+// HeldBy implements store.Store.
+func (s *Store) HeldBy(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
+	if len(q.Pairs) == 0 {
+		return nil, nil
+	}
+	err = s.once(ctx, s.engine, "read back a claim", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.heldBy, append(pairColumns(q.Pairs), instant(q.LeaseUntil), one(q.Worker), int64(q.Nonce))...)
+	}, func(res results) error {
+		leases = nil // of a try that failed
+		return each(res, func(rows pgx.Rows) error {
+			var l store.Lease
+			err := rows.Scan((*uuidValue)(&l.Run), (*epochValue)(&l.Epoch))
+			leases = append(leases, l)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return leases, nil
 }
 
 // inFlight bounds how long a takeover waits for transactions under way. They take milliseconds;

@@ -10,6 +10,9 @@
 -- checkpoints than at the last one (progress). At $7 of them the run is paused (4)
 -- instead, so that what kills its process cannot do so for ever. Zero is no bound.
 --
+-- A lease that ended after $10 and not after $11 is no crash either: the claimer could not renew
+-- its own then, and perhaps the owner could not.
+--
 -- One that is paused (control 1, 2), and whose owner died before it left, is set aside in
 -- the same way, which is no crash of its own. Lost leases and pauses are recorded.
 --
@@ -25,10 +28,10 @@
 -- than its locks. Left out are those of runs that nobody has executed before, which have no history,
 -- and those whose owner lost its lease: its last write may be under way, so theirs are read later.
 WITH suspect AS MATERIALIZED (
-    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
+    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
     FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
+        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
         FROM durable.run AS r
         WHERE r.queue = pair.queue AND r.workflow = pair.workflow AND r.wake_at <= $3::timestamptz
           AND r.crashes > 0 AND r.crashes + (r.status = 2)::integer >= 2
@@ -38,10 +41,10 @@ WITH suspect AS MATERIALIZED (
     ) AS r
     LIMIT $8::integer
 ), due AS MATERIALIZED (
-    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
+    SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
     FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
     CROSS JOIN LATERAL (
-        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress
+        SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
         FROM durable.run AS r
         WHERE r.queue = pair.queue AND r.workflow = pair.workflow AND r.wake_at <= $3::timestamptz
           AND r.crashes + (r.status = 2)::integer < 2
@@ -52,7 +55,8 @@ WITH suspect AS MATERIALIZED (
     LIMIT $4::integer - (SELECT count(*) FROM suspect)
 ), counted AS MATERIALIZED (
     SELECT due.shard, due.id, due.crashes, due.progress, due.control & 3 <> 0 AS halted, due.status = 2 AS lost,
-           CASE WHEN due.status = 2 AND due.control & 3 = 0 THEN (
+           CASE WHEN due.status = 2 AND due.control & 3 = 0
+                 AND (due.wake_at > $10::timestamptz AND due.wake_at <= $11::timestamptz) IS NOT TRUE THEN (
                SELECT count(*)::integer FROM durable.step AS s
                WHERE s.shard = due.shard AND s.run_id = due.id AND s.status >= 3
            ) END AS reached -- NULL: no crash

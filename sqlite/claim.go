@@ -87,6 +87,22 @@ func earlier(l, r time.Time) time.Time {
 	return l
 }
 
+// HeldBy implements store.Store.
+func (s *Store) HeldBy(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
+	err = s.read(ctx, "read back a claim", func(x session) error {
+		leases = nil // of a try that failed
+		return x.each(qHeldBy, func(v []driver.Value) error {
+			c := columns{values: v}
+			l := store.Lease{Run: c.id(), Epoch: store.EpochOf(c.int())}
+			if slices.Contains(q.Pairs, store.Pair{Queue: c.text(), Workflow: c.text()}) {
+				leases = append(leases, l)
+			}
+			return c.err
+		}, key(q.Worker), micros(q.LeaseUntil), int64(q.Nonce))
+	})
+	return leases, err
+}
+
 // candidate is a due run as the wake index has it.
 type candidate struct {
 	id     uuid.UUID
@@ -153,7 +169,8 @@ func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 	fresh := row.Epoch.Count == 0 // never executed: no history to read
 	crashes, progress := int64(row.Crashes), row.progress
 	halted := lost && row.Control&store.PausedAnyhow != 0
-	if lost && !halted {
+	excused := lost && q.Excuses(row.WakeAt)
+	if lost && !halted && !excused {
 		reached, err := terminalSteps(x, id)
 		if err != nil {
 			return store.Claimed{}, false, err
@@ -168,7 +185,7 @@ func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 	switch {
 	case halted:
 		err = haltClaimed(x, q, &run)
-	case lost && q.MaxCrashes > 0 && crashes >= int64(q.MaxCrashes):
+	case lost && !excused && q.MaxCrashes > 0 && crashes >= int64(q.MaxCrashes):
 		err = pauseClaimed(x, q, &run, progress)
 	default:
 		err = takeClaimed(x, q, &run, progress, lost)

@@ -56,6 +56,7 @@ const (
 	qClaimTake
 	qClaimPause
 	qClaimHalt
+	qHeldBy
 	qOrderTree
 	qOrderParent
 	qOrderChange
@@ -135,6 +136,7 @@ func fileOf(q query) string {
 		qClaimDue:         "claim_due.sql",
 		qClaimSuspect:     "claim_suspect.sql",
 		qClaimTake:        "claim_take.sql",
+		qHeldBy:           "held_by.sql",
 		qClaimPause:       "claim_pause.sql",
 		qClaimHalt:        "claim_halt.sql",
 		qOrderTree:        "order_tree.sql",

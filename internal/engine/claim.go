@@ -81,6 +81,7 @@ func (w *worker) claim(slots, ahead int) (taken int, more bool, next time.Time, 
 	}
 	claims, err := w.take(ctx, q)
 	if err != nil {
+		w.unanswer(q)
 		w.release(slots, ahead)
 		return 0, false, time.Time{}, err
 	}

@@ -81,8 +81,10 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 		Leases: due, LeaseUntil: until,
 	})
 	if err != nil {
+		w.outage.fail()
 		return false, err
 	}
+	w.outage.beat(now, w.e.clock.now(), cfg.Lease)
 	w.e.counts.renewals.Add(1)
 	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Busy)))
 	w.e.clock.set(pulse.Now, asked)
@@ -133,6 +135,9 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 		}
 		q := w.query()
 		q.LeaseUntil = q.Now.Add(max(w.e.cfg.Lease, longestLease)) // theirs may be longer
+		if q.OutageFrom.Before(q.Now) && q.Excuses(q.Now) {
+			q.Now = q.OutageFrom // so that a death that was seen counts although it was in an outage
+		}
 		freed, err := w.e.store.Expire(ctx, sure, q)
 		if err != nil {
 			w.log.Warn("could not take over the runs of dead workers; trying again", telemetry.KeyError, err)

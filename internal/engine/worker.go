@@ -31,22 +31,26 @@ type worker struct {
 	ctx  context.Context
 	kill context.CancelCauseFunc
 
-	hints bell // a run may be claimable
-	freed bell // a slot was given back
-	news  bell // something may be asked of a run in memory, or have come for it
+	hints  bell // a run may be claimable
+	freed  bell // a slot was given back
+	news   bell // something may be asked of a run in memory, or have come for it
+	failed bell // a claim has failed
+
+	outage outage
 
 	hearing sync.RWMutex // news are asked for; parks hold the reading side
 
-	mu      sync.Mutex
-	suspect *run // see suspect.go
-	runs    map[uuid.UUID]*run
-	broken  chan error        // why the worker cannot go on; see stopFor
-	early   map[uuid.UUID]int // how often runs were parked too early; see refused.go
-	slots   int               // taken: by runs, and by starts and claims under way
-	queued  []*run            // claimed ahead, and wait for a slot; see ahead.go
-	ahead   int               // places ahead that are taken: by those, by claims under way, and by runs that leave
-	open    bool              // new runs are taken
-	empty   chan struct{}
+	mu         sync.Mutex
+	suspect    *run // see suspect.go
+	runs       map[uuid.UUID]*run
+	unanswered []store.ClaimQuery // claims that failed; see unanswered.go
+	broken     chan error         // why the worker cannot go on; see stopFor
+	early      map[uuid.UUID]int  // how often runs were parked too early; see refused.go
+	slots      int                // taken: by runs, and by starts and claims under way
+	queued     []*run             // claimed ahead, and wait for a slot; see ahead.go
+	ahead      int                // places ahead that are taken: by those, by claims under way, and by runs that leave
+	open       bool               // new runs are taken
+	empty      chan struct{}
 
 	turnover turnover
 }
@@ -55,7 +59,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewID(0), ctx: ctx, kill: kill,
-		hints: newBell(), freed: newBell(), news: newBell(),
+		hints: newBell(), freed: newBell(), news: newBell(), failed: newBell(),
 		runs: make(map[uuid.UUID]*run), early: make(map[uuid.UUID]int), empty: make(chan struct{}), broken: make(chan error, 1),
 	}
 	for _, d := range e.defs {
@@ -100,6 +104,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	kept.Go(func() { w.renewLoop(keeping) })
 	kept.Go(func() { w.attendLoop(keeping) })
 	kept.Go(func() { w.newsLoop(keeping) })
+	kept.Go(func() { w.giveBackLoop(keeping) })
 
 	select {
 	case <-ctx.Done():
@@ -326,6 +331,7 @@ func (w *worker) emptied(within time.Duration) bool {
 func (w *worker) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), w.e.cfg.Lease)
 	defer cancel()
+	w.giveBack(ctx)
 	if _, err := w.e.store.Expire(ctx, []uuid.UUID{w.id}, w.query()); err != nil {
 		w.log.Warn("could not sign off; the leases expire by themselves", telemetry.KeyError, err)
 	}
@@ -335,9 +341,11 @@ func (w *worker) leave() error {
 // query is a claim of nothing yet: who asks, for what, and when.
 func (w *worker) query() store.ClaimQuery {
 	now := w.e.clock.now()
-	return store.ClaimQuery{
+	q := store.ClaimQuery{
 		Worker: w.id, Nonce: store.NewNonce(), Pairs: w.pairs, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.MaxCrashes,
 	}
+	w.outage.excuse(&q, w.e.cfg.Lease)
+	return q
 }
 
 // attendLoop keeps the worker visible to others, and hears of runs to claim.

@@ -211,6 +211,15 @@ type ClaimQuery struct {
 	// checkpoint. The claim that reaches it pauses the run instead, with a reason. Zero:
 	// no bound.
 	MaxCrashes int
+	// OutageFrom and OutageUntil bound a time in which the worker that claims could not renew its
+	// own leases. A lease that ended after the one and not after the other counts no crash: whoever
+	// held it had perhaps no database either. Zero: there was no such time.
+	OutageFrom, OutageUntil time.Time
+}
+
+// Excuses reports whether a lease that ended then counts no crash.
+func (q *ClaimQuery) Excuses(leaseEnd time.Time) bool {
+	return leaseEnd.After(q.OutageFrom) && !leaseEnd.After(q.OutageUntil)
 }
 
 // SuspectAfter is how many crashes in a row without a new checkpoint make a run a

@@ -52,6 +52,11 @@ type Store interface {
 	// lease with a write under way, Claim waits for that, for as long as such a thing can take.
 	Claim(ctx context.Context, q ClaimQuery) (Claims, error)
 
+	// HeldBy returns the leases that the claim q took, as far as they are still as it left them. A
+	// worker whose claim failed gives those runs back: the claim may have been committed all the
+	// same. It may also be under way still, and then HeldBy returns nothing.
+	HeldBy(ctx context.Context, q ClaimQuery) ([]Lease, error)
+
 	// Renew records the worker's heartbeat, extends its leases, and reads the
 	// database's clock.
 	Renew(ctx context.Context, h Heartbeat) (Pulse, error)

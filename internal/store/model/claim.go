@@ -90,8 +90,9 @@ func (m *Model) ahead(q *store.ClaimQuery) (next time.Time) {
 // take is what a claim does to one run.
 func (m *Model) take(r *Run, q *store.ClaimQuery, got *store.Run) store.Claimed {
 	lost := r.Status == store.Running
+	excused := q.Excuses(r.WakeAt)
 	halted := lost && r.Control&store.PausedAnyhow != 0 // it was to leave, and that is no crash
-	if lost && !halted {
+	if lost && !halted && !excused {
 		reached := r.terminal()
 		if m.Fence != nil && m.Fence.Runs[r.ID] != nil { // what came at the very last moment may count the next time only
 			reached = m.Fence.Runs[r.ID].terminal()
@@ -105,7 +106,7 @@ func (m *Model) take(r *Run, q *store.ClaimQuery, got *store.Run) store.Claimed 
 		m.tell(r, store.EventLeaseLost, q.Now)
 	}
 	r.Woken = false
-	hopeless := lost && !halted && q.MaxCrashes > 0 && int(r.Crashes) >= q.MaxCrashes
+	hopeless := lost && !halted && !excused && q.MaxCrashes > 0 && int(r.Crashes) >= q.MaxCrashes
 	if halted || hopeless {
 		r.Status, r.Owner, r.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 		if hopeless {
@@ -127,6 +128,17 @@ func (m *Model) take(r *Run, q *store.ClaimQuery, got *store.Run) store.Claimed 
 		r.StartedAt = q.Now
 	}
 	return store.Claimed{Run: r.Run, History: r.history()}
+}
+
+// HeldBy is store.Store.HeldBy.
+func (m *Model) HeldBy(q store.ClaimQuery) (leases []store.Lease) {
+	for id, r := range m.Runs {
+		if r.Status == store.Running && r.Owner.UUID == q.Worker && r.Epoch.Nonce == q.Nonce && r.WakeAt.Equal(q.LeaseUntil) &&
+			slices.Contains(q.Pairs, store.Pair{Queue: r.Queue, Workflow: r.Workflow}) {
+			leases = append(leases, store.Lease{Run: id, Epoch: r.Epoch})
+		}
+	}
+	return leases
 }
 
 // Renew is store.Store.Renew. With contention, a lease that is held may be left as it is.

@@ -140,7 +140,11 @@ func (c *check) lease() *op {
 		}
 	}
 	q.LeaseUntil = c.later(q.Now)
-	switch c.dice("lease", 8) {
+	if c.dice("outage", 3) == 0 {
+		q.OutageFrom = c.at("outage")
+		q.OutageUntil = c.later(q.OutageFrom)
+	}
+	switch c.dice("lease", 9) {
 	case 0:
 		h := store.Heartbeat{Worker: store.Worker{ID: q.Worker, Name: "w", StartedAt: base}, LeaseUntil: c.later(q.Now), Leases: c.leases(q.Worker)}
 		return renewOp(h)
@@ -149,6 +153,11 @@ func (c *check) lease() *op {
 		return expireOp(workers[:1+c.dice("workers", 2)], q)
 	case 2, 3:
 		return newsOp(q.Worker, c.leases(q.Worker))
+	case 4:
+		if r := c.running(); r.Owner.Valid {
+			q.Worker, q.Nonce, q.LeaseUntil = r.Owner.UUID, r.Epoch.Nonce, r.WakeAt
+		}
+		return heldByOp(q)
 	default:
 		q.Limit = max(q.Limit, 1)
 		return claimOp(q)

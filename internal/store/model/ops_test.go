@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -164,6 +165,19 @@ func claimOp(q store.ClaimQuery) *op {
 			return objection(got, want)
 		},
 	}
+}
+
+func heldByOp(q store.ClaimQuery) *op {
+	sorted := func(leases []store.Lease) []store.Lease {
+		slices.SortFunc(leases, func(l, r store.Lease) int { return bytes.Compare(l.Run[:], r.Run[:]) })
+		return leases
+	}
+	return answering(fmt.Sprintf("held by nonce %d, %v until %s", q.Nonce, q.Pairs, offset(q.LeaseUntil)),
+		func(ctx context.Context, s store.Store) ([]store.Lease, error) {
+			leases, err := s.HeldBy(ctx, q)
+			return sorted(leases), err
+		},
+		func(m *model.Model, _ bool) []store.Lease { return sorted(m.HeldBy(q)) })
 }
 
 func renewOp(h store.Heartbeat) *op {

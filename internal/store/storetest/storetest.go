@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"suspect", suspects},
 		{"lease", leases},
 		{"nonce", nonces},
+		{"outage", outages},
 		{"expire", expiries},
 		{"get", gets},
 		{"child", children},

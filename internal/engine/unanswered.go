@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// A claim that failed may have been committed all the same: its answer was lost, or waited for a
+// disk or a standby for longer than the claim may take. Its runs would then be owned by this worker,
+// executed by nobody, and taken for a crash's when their leases end. So the worker looks for runs that
+// carry the nonce of such a claim, and gives them back. It looks again until their leases end, since the
+// claim may be under way still. Runs that are owned and not in memory are not given back for that alone:
+// a start commits before its run is entered.
+
+const (
+	firstGiveBack = 10 * time.Millisecond // after a claim failed
+	slowGiveBack  = time.Second
+)
+
+// unanswer notes a claim that failed.
+func (w *worker) unanswer(q store.ClaimQuery) {
+	w.mu.Lock()
+	w.unanswered = append(w.unanswered, q)
+	w.mu.Unlock()
+	w.failed.poke()
+}
+
+// giveBackLoop gives back what failed claims have taken.
+func (w *worker) giveBackLoop(ctx context.Context) {
+	for {
+		select {
+		case <-w.failed:
+		case <-ctx.Done():
+			return
+		}
+		for wait := firstGiveBack; w.giveBack(ctx); wait = min(2*wait, slowGiveBack) {
+			if !pause(ctx, wait) {
+				return
+			}
+		}
+	}
+}
+
+// giveBack looks for what each failed claim has taken, once, and reports whether it has to look again.
+func (w *worker) giveBack(ctx context.Context) (again bool) {
+	w.mu.Lock()
+	claims := slices.Clone(w.unanswered)
+	w.mu.Unlock()
+	for _, q := range claims {
+		over := w.e.clock.now().After(q.LeaseUntil)
+		done, err := w.giveBackClaim(ctx, q)
+		if err != nil && !over {
+			return true // the database is away for the others too
+		}
+		if done || over {
+			w.mu.Lock()
+			w.unanswered = slices.DeleteFunc(w.unanswered, func(u store.ClaimQuery) bool { return u.Nonce == q.Nonce && u.Now.Equal(q.Now) })
+			w.mu.Unlock()
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.unanswered) > 0
+}
+
+// giveBackClaim reports whether the claim was found to have taken runs, which are then given back.
+func (w *worker) giveBackClaim(ctx context.Context, q store.ClaimQuery) (done bool, err error) {
+	looking, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
+	defer cancel()
+	leases, err := w.e.store.HeldBy(looking, q)
+	if err != nil || len(leases) == 0 {
+		return false, err
+	}
+	now := w.e.clock.now()
+	errs := make([]error, len(leases))
+	var writes sync.WaitGroup // at the same time, so that they share flushes
+	for i, l := range leases {
+		writes.Go(func() {
+			end := &store.RunWrite{ID: l.Run, Epoch: l.Epoch, Status: store.Pending, WakeAt: now, Now: now}
+			errs[i] = w.e.persist(ctx, nil, nil, func(j journal.Writer) (*store.Outcome, error) { return &end.Outcome, j.Run(ctx, end) })
+		})
+	}
+	writes.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return false, err
+	}
+	w.log.Info("gave back runs of a claim whose answer was lost", telemetry.KeyCount, len(leases))
+	w.hint()
+	return true, nil
+}

@@ -1,0 +1,141 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// While the database is away, or cannot commit, claims lose their answers and leases end, and no
+// process has died.
+var outages = []test{
+	{"a claim is found by its nonce", outageFound},
+	{"what a claim took and has moved on is not found", outageMoved},
+	{"a lease that ended in the claimer's outage counts no crash", outageExcused},
+	{"an outage never pauses", outageNeverPauses},
+	{"a suspect stays one", outageSuspect},
+}
+
+// heldBy is what a claim is found to hold.
+func (b *bed) heldBy(q store.ClaimQuery) []store.Lease {
+	b.Helper()
+	leases, err := b.s.HeldBy(b.ctx, q)
+	if err != nil {
+		b.Fatalf("HeldBy: %v", err)
+	}
+	slices.SortFunc(leases, func(l, r store.Lease) int { return slices.Compare(l.Run[:], r.Run[:]) })
+	return leases
+}
+
+func outageFound(b *bed) {
+	q := b.query(b.now)
+	if got := b.heldBy(q); len(got) != 0 {
+		b.Errorf("before the claim: %v", got)
+	}
+	var want []store.Lease
+	for range 3 {
+		want = append(want, store.Lease{Run: b.queued("", b.now).ID, Epoch: epochAt(1)})
+	}
+	slices.SortFunc(want, func(l, r store.Lease) int { return slices.Compare(l.Run[:], r.Run[:]) })
+	started := b.running("started by the worker")
+	started.Owner, started.WakeAt = owner(q.Worker), q.LeaseUntil
+	started.Epoch.Nonce++
+	b.commitStart(started)
+	b.claim(q)
+	if got := b.heldBy(q); !slices.Equal(got, want) {
+		b.Errorf("after the claim: got %v, want %v", got, want)
+	}
+	for what, change := range map[string]func(q *store.ClaimQuery){
+		"another worker":   func(q *store.ClaimQuery) { q.Worker = uuid.New() },
+		"another nonce":    func(q *store.ClaimQuery) { q.Nonce -= 1 << 31 },
+		"another workflow": func(q *store.ClaimQuery) { q.Pairs = []store.Pair{{Queue: "queue", Workflow: "another"}} },
+		"no pairs":         func(q *store.ClaimQuery) { q.Pairs = nil },
+	} {
+		other := q
+		change(&other)
+		if got := b.heldBy(other); len(got) != 0 {
+			b.Errorf("%s: got %v, want none", what, got)
+		}
+	}
+}
+
+func outageMoved(b *bed) {
+	q := b.query(b.now)
+	q.Worker = b.worker
+	kept, renewed, ended, left := b.queued("", b.now), b.queued("", b.now), b.queued("", b.now), b.queued("", b.now)
+	b.claim(q)
+	b.renew(b.heartbeat(store.Lease{Run: renewed.ID, Epoch: epochAt(1)}))
+	b.commitRun(b.finish(ended.ID, epochAt(1)))
+	b.commitRun(store.RunWrite{ID: left.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(50 * time.Minute)})
+	if got := b.heldBy(q); !slices.Equal(got, []store.Lease{{Run: kept.ID, Epoch: epochAt(1)}}) {
+		b.Errorf("got %v, want the run that is as the claim left it", got)
+	}
+	b.commitRun(store.RunWrite{ID: kept.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(time.Minute)})
+	if got := b.claimOne(b.query(b.in(30*time.Minute)), kept.ID).Run; got.Crashes != 0 {
+		b.Errorf("given back and claimed: %d crashes, want none", got.Crashes)
+	}
+}
+
+func outageExcused(b *bed) {
+	from, until := b.in(time.Hour), b.in(2*time.Hour)
+	for what, c := range map[string]struct {
+		end     time.Time
+		crashes int16
+	}{
+		"before the outage":    {from, 1},
+		"as it began":          {from.Add(time.Microsecond), 0},
+		"as it ended":          {until, 0},
+		"after the outage":     {until.Add(time.Microsecond), 1},
+		"long before, and due": {b.now, 1},
+	} {
+		r := b.running(what)
+		r.WakeAt = c.end
+		b.commitStart(r)
+		q := b.query(b.in(3 * time.Hour))
+		q.OutageFrom, q.OutageUntil, q.MaxCrashes = from, until, 2
+		if got := b.claimOne(q, r.ID).Run; got.Crashes != c.crashes || got.Status != store.Running {
+			b.Errorf("%s: %s with %d crashes, want running with %d", what, got.Status, got.Crashes, c.crashes)
+		}
+		if got := b.row(r.ID).Crashes; got != c.crashes {
+			b.Errorf("%s: %d crashes in its row, want %d", what, got, c.crashes)
+		}
+		b.commitRun(b.finish(r.ID, epochAt(2)))
+	}
+}
+
+func outageNeverPauses(b *bed) {
+	r := b.started("")
+	for i := range 5 {
+		q := b.query(b.in(time.Hour * time.Duration(2*i+2)))
+		q.MaxCrashes, q.OutageFrom, q.OutageUntil = 1, b.now, q.Now
+		if got := b.claimOne(q, r.ID).Run; got.Status != store.Running || got.Crashes != 0 {
+			b.Fatalf("claim %d in the outage: %s with %d crashes, want running with none", i, got.Status, got.Crashes)
+		}
+	}
+	q := b.query(b.in(100 * time.Hour))
+	q.MaxCrashes = 1
+	if got := b.claimOne(q, r.ID).Run; got.Status != store.Paused {
+		b.Errorf("a claim without an outage: %s, want paused", got.Status)
+	}
+}
+
+func outageSuspect(b *bed) {
+	r := b.started("")
+	for i, crashes := range []int16{1, 2} {
+		if got := b.claimOne(b.query(b.in(time.Hour*time.Duration(2*i+2))), r.ID).Run.Crashes; got != crashes {
+			b.Fatalf("%d crashes, want %d", got, crashes)
+		}
+	}
+	q := b.query(b.in(6 * time.Hour))
+	q.OutageFrom, q.OutageUntil, q.Suspects = b.now, q.Now, 0
+	if got := b.claim(q); len(got.Runs) != 0 {
+		b.Errorf("a suspect was claimed as none: %v", ids(got.Runs))
+	}
+	q.Suspects = 1
+	if got := b.claimOne(q, r.ID).Run.Crashes; got != 2 {
+		b.Errorf("%d crashes after the outage, want the 2 of before", got)
+	}
+}

@@ -29,6 +29,7 @@ type proxy struct {
 	needle  []byte
 	cuts    int
 	weather weather
+	clear   time.Time // until when the way is taken, by its rate
 	through figures
 	pit     []byte // the needle of the hole
 	open    bool   // the hole is
@@ -39,6 +40,7 @@ type proxy struct {
 type weather struct {
 	Delay time.Duration // before it goes on
 	Slice int           // how many bytes go in one segment
+	Rate  int           // bytes a second, of all connections together
 	Reset int           // of so many chunks one is cut in half, and its connection reset
 }
 
@@ -167,6 +169,20 @@ func (p *proxy) enter() (w weather, reset bool) {
 		p.through.Resets++
 	}
 	return w, reset
+}
+
+// queue is how long bytes take, behind those that came before.
+func (p *proxy) queue(w weather, n int) time.Duration {
+	if w.Rate == 0 {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); p.clear.Before(now) {
+		p.clear = now
+	}
+	p.clear = p.clear.Add(time.Duration(n) * time.Second / time.Duration(w.Rate))
+	return time.Until(p.clear)
 }
 
 // link is one connection through the proxy.
@@ -327,6 +343,7 @@ func (k *link) fall() {
 // pass writes a chunk in the weather that is. It answers false if the link is over.
 func (k *link) pass(to net.Conn, chunk []byte) bool {
 	w, reset := k.p.enter()
+	w.Delay += k.p.queue(w, len(chunk))
 	if w.Delay > 0 {
 		wait := time.NewTimer(w.Delay)
 		defer wait.Stop()

@@ -187,7 +187,9 @@ func (s *Store) dropPresence(ctx context.Context, worker uuid.UUID) {
 
 func (s *Store) notePresence(ctx context.Context, worker uuid.UUID, held presence) error {
 	return s.once(ctx, s.engine, "note presence",
-		func(batch *pgx.Batch) { batch.Queue(s.sql.presenceNote, one(worker), instant(held.since), instant(held.server)) },
+		func(batch *pgx.Batch) {
+			batch.Queue(s.sql.presenceNote, one(worker), instant(held.since), instant(held.server))
+		},
 		func(res results) error {
 			_, err := res.Exec()
 			return err

@@ -12,6 +12,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
+// Histories come with a claim up to so many bytes, and so many for each run that it may take: what
+// is longer would keep its answer for longer than the claim may take where the way to the database is
+// slow. A worker whose claim failed asks for fewer runs.
+const (
+	claimBytes = 4 << 20
+	runBytes   = 128 << 10
+)
+
+func historyBytes(q *store.ClaimQuery) int { return min(claimBytes, runBytes*q.Limit) }
+
 // Claim implements store.Store: the claim, the histories of what it took, and the look
 // ahead are three statements of one transaction and one round trip. Runs whose owner lost its
 // lease get their histories after that, see takeOver.
@@ -28,7 +38,7 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 		batch.Queue(s.sql.claim, append(pairColumns(pairs),
 			instant(q.Now), int32(q.Limit), one(q.Worker), instant(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)), int64(q.Nonce),
 			instant(q.OutageFrom), instant(q.OutageUntil))...)
-		batch.Queue(s.sql.historyClaimed)
+		batch.Queue(s.sql.historyClaimed, int64(historyBytes(&q)))
 		batch.Queue(s.sql.next, append(pairColumns(pairs), instant(q.Now))...)
 	}, func(res results) error {
 		err := each(res, func(rows pgx.Rows) error {
@@ -47,10 +57,10 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 			return err
 		}
 		err = each(res, func(rows pgx.Rows) error {
-			step, err := scanStep(rows)
+			var rest bool
+			step, err := scanStep(rows, &rest)
 			if err == nil {
-				c := &claims.Runs[place[step.RunID]]
-				c.History = append(c.History, step)
+				addStep(&claims.Runs[place[step.RunID]], step, rest)
 			}
 			return err
 		})
@@ -60,7 +70,7 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 		return each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&claims.Next)) })
 	})
 	if err == nil && len(overtaken) > 0 {
-		err = s.takeOver(ctx, claims.Runs, overtaken)
+		err = s.takeOver(ctx, claims.Runs, overtaken, historyBytes(&q)/len(overtaken))
 	}
 	if err != nil {
 		return store.Claims{}, err
@@ -97,11 +107,11 @@ const inFlight = 5 * time.Second
 // takeOver reads the histories of claimed runs whose owner lost its lease. That owner may be
 // alive, with a write under way whose statement has seen its own epoch still. All later ones see
 // the new epoch, and are fenced; this one is waited for, so that its step is not executed again.
-func (s *Store) takeOver(ctx context.Context, runs []store.Claimed, overtaken []int) error {
+func (s *Store) takeOver(ctx context.Context, runs []store.Claimed, overtaken []int, bytes int) error {
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
 		err := s.land(ctx)
 		if err == nil {
-			err = s.histories(ctx, runs, overtaken)
+			err = s.parts(ctx, runs, overtaken, "", bytes)
 		}
 		// The runs are this worker's: what fails here would keep them until their leases end.
 		if err == nil || !errors.Is(err, store.ErrUnavailable) || !rest(ctx, wait) {

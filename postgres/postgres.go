@@ -37,7 +37,7 @@ type Store struct {
 
 	mu        sync.Mutex
 	closed    bool
-	attending sync.WaitGroup          // calls of Attend; added to under mu while not closed
+	attending sync.WaitGroup         // calls of Attend; added to under mu while not closed
 	presence  map[uuid.UUID]presence // the locks that workers of this process hold
 }
 

@@ -109,6 +109,47 @@ func (s *Store) histories(ctx context.Context, runs []store.Claimed, which []int
 	})
 }
 
+// HistoryFrom implements store.Store.
+func (s *Store) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.Rest, error) {
+	part := []store.Claimed{{Run: store.Run{ID: run}}}
+	if err := s.parts(ctx, part, []int{0}, from, max(bytes, 1)); err != nil {
+		return nil, store.Rest{}, err
+	}
+	return part[0].History, part[0].Rest, nil
+}
+
+// parts reads a part of the history of each of those runs, in one round trip.
+func (s *Store) parts(ctx context.Context, runs []store.Claimed, which []int, from string, bytes int) error {
+	return s.once(ctx, s.engine, "read histories", func(batch *pgx.Batch) {
+		for _, i := range which {
+			batch.Queue(s.sql.historyPart, store.ShardOf(runs[i].Run.ID), one(runs[i].Run.ID), from, int64(bytes))
+		}
+	}, func(res results) error {
+		for _, i := range which {
+			runs[i].History, runs[i].Rest = nil, store.Rest{} // of a try that failed
+			err := each(res, func(rows pgx.Rows) error {
+				var rest bool
+				step, err := scanStep(rows, &rest)
+				addStep(&runs[i], step, rest)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// addStep adds a checkpoint to what was read of the history, or notes it as the first of the rest.
+func addStep(c *store.Claimed, step store.Step, rest bool) {
+	if rest {
+		c.Rest = store.Rest{More: true, From: step.Name}
+	} else {
+		c.History = append(c.History, step)
+	}
+}
+
 // Workers implements store.Store.
 func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
 	var workers []store.Worker

@@ -27,7 +27,7 @@ type statements struct {
 	receive, signal, signalState                                         string
 	runFinish, runLeave, runHold, runState, wake, notify, lockWait       string
 	treeLock, treeNodes, freeze, orderApply, deadline                    string
-	claim, historyClaimed, next, inFlight, heldBy                        string
+	claim, historyClaimed, historyPart, next, inFlight, heldBy           string
 	workerBeat, lease, leaseLost                                         string
 	expire, workerRemove, workers                                        string
 	get, statuses, history, now, news                                    string
@@ -83,6 +83,7 @@ func load(schema string) statements {
 		notify:             text("notify.sql"),
 		claim:              text("claim.sql"),
 		historyClaimed:     text("history_claimed.sql"),
+		historyPart:        text("history_part.sql"),
 		heldBy:             text("held_by.sql"),
 		next:               text("next.sql"),
 		inFlight:           text("in_flight.sql"),

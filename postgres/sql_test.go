@@ -111,6 +111,8 @@ var plans = map[string][]string{
 	"run_state.sql":         {"run_pkey"},
 	"claim.sql":             {"run_pkey", "run_suspect", "run_wake", "step_pkey"},
 	"history_claimed.sql":   {"step_pkey"},
+	"history_part.sql":      {"step_pkey"},
+	"held_by.sql":           {"run_wake"},
 	"next.sql":              {"run_wake"},
 	"lease.sql":             {"run_pkey"},
 	"lease_lost.sql":        {"run_pkey"},

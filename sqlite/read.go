@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -79,6 +80,34 @@ func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error
 		return err
 	})
 	return rows, err
+}
+
+// errEnough ends a query whose further rows nobody needs.
+var errEnough = errors.New("enough")
+
+// HistoryFrom implements store.Store.
+func (s *Store) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) (steps []store.Step, rest store.Rest, err error) {
+	err = s.read(ctx, "history", func(x session) error {
+		size := 0
+		steps, rest = nil, store.Rest{}
+		err := x.each(qStepsFrom, func(v []driver.Value) error {
+			p, err := scanStep(v)
+			if err != nil {
+				return err
+			}
+			if size += 100 + len(p.Name) + len(p.Output) + len(p.Error); size > bytes && len(steps) > 0 {
+				rest = store.Rest{More: true, From: p.Name}
+				return errEnough
+			}
+			steps = append(steps, p)
+			return nil
+		}, shardOf(run), key(run), from)
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	})
+	return steps, rest, err
 }
 
 // Workers implements store.Store.

@@ -25,6 +25,7 @@ const (
 	qStepUpdate
 	qStepByName
 	qStepsOfRun
+	qStepsFrom
 	qStepsTerminal
 	qStepsOpen
 	qStepsMap
@@ -136,6 +137,7 @@ func fileOf(q query) string {
 		qClaimDue:         "claim_due.sql",
 		qClaimSuspect:     "claim_suspect.sql",
 		qClaimTake:        "claim_take.sql",
+		qStepsFrom:        "steps_from.sql",
 		qHeldBy:           "held_by.sql",
 		qClaimPause:       "claim_pause.sql",
 		qClaimHalt:        "claim_halt.sql",

@@ -93,7 +93,7 @@ func newCrew(t *testing.T) *crew {
 }
 
 func (c *crew) enter(name string, ahead bool) {
-	c.w.enter(store.Run{ID: store.NewID(0), Name: name, Workflow: "w", Status: store.Running, Epoch: store.Epoch{Count: 1}}, nil, 0, ahead)
+	c.w.enter(&store.Claimed{Run: store.Run{ID: store.NewID(0), Name: name, Workflow: "w", Status: store.Running, Epoch: store.Epoch{Count: 1}}}, 0, ahead)
 }
 
 func (c *crew) run(name string) *run {
@@ -245,7 +245,7 @@ func TestReplacedRunIsToldOfItsLease(t *testing.T) {
 		row := old.row
 		row.Epoch = row.Epoch.Next(store.NewNonce()) // its lease has expired, and this process has claimed it again
 		c.w.takePlaces(1)
-		c.w.enter(row, nil, 0, true)
+		c.w.enter(&store.Claimed{Run: row}, 0, true)
 		synctest.Wait()
 		<-time.After(time.Hour) // any number of renewals
 		if old.hard.Err() == nil {

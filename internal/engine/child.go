@@ -144,7 +144,7 @@ func (c *Child) start(q StartRequest) error {
 	c.row, c.here = step.Step, true
 	r.proven()
 	if own {
-		w.enter(start.Run, nil, 0, false)
+		w.enter(&store.Claimed{Run: start.Run}, 0, false)
 	} else {
 		r.w.hint()
 	}

@@ -71,10 +71,9 @@ func (e *branchEnd) caughtUp() {
 	}
 }
 
-// losersOf reads from history which branches were ended.
-func (r *run) losersOf(history []store.Step) {
-	for i := range history {
-		row := &history[i]
+// losersOf reads from the history, once it is complete, which branches were ended.
+func (r *run) losersOf() {
+	for _, row := range r.history {
 		if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
 			continue
 		}
@@ -88,8 +87,8 @@ func (r *run) losersOf(history []store.Step) {
 	if len(r.ended) == 0 {
 		return
 	}
-	for i := range history {
-		if row := &history[i]; row.Status.Terminal() && row.Kind != store.KindUndo {
+	for _, row := range r.history {
+		if row.Status.Terminal() && row.Kind != store.KindUndo {
 			for prefix := range scopes(row.Name) {
 				if e := r.ended[prefix]; e != nil {
 					e.unasked++

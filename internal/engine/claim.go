@@ -27,7 +27,7 @@ const (
 // it leaves some to starts of this process, which would otherwise have to wait for a claim.
 func (w *worker) claimLoop(ctx context.Context) {
 	busy := false // all slots are taken, or the last claim filled all that it had
-	poll, failed := basePoll, firstWait
+	poll, failed, most := basePoll, firstWait, maxClaim
 	// The first hint says that others see this worker; one that claimed before and died
 	// would be missed only when its leases expire.
 	w.awaitWork(ctx, presence, time.Time{})
@@ -38,8 +38,8 @@ func (w *worker) claimLoop(ctx context.Context) {
 		} else if ahead = w.awaitSlots(ctx); ctx.Err() != nil {
 			return
 		}
-		slots := w.acquire(maxClaim, leave)
-		ahead = w.takePlaces(min(ahead, maxClaim-slots))
+		slots := w.acquire(most, leave)
+		ahead = w.takePlaces(min(ahead, most-slots))
 		if slots+ahead == 0 {
 			busy = true
 			continue
@@ -54,9 +54,13 @@ func (w *worker) claimLoop(ctx context.Context) {
 				return
 			}
 			failed = min(2*failed, longWait)
+			most = max(1, min(most, slots+ahead)/2) // what was to come may have been too much for the time
+			continue
 		case more:
+			most = min(2*most, maxClaim)
 			poll, failed = basePoll, firstWait
 		default:
+			most = min(2*most, maxClaim)
 			failed = firstWait
 			if taken > 0 {
 				poll = basePoll
@@ -91,7 +95,7 @@ func (w *worker) claim(slots, ahead int) (taken int, more bool, next time.Time, 
 			w.reportPause(&c.Run)
 			continue
 		}
-		w.enter(c.Run, c.History, w.late(&c.Run, q.Now), taken >= slots)
+		w.enter(c, w.late(&c.Run, q.Now), taken >= slots)
 		taken++
 	}
 	w.release(max(slots-taken, 0), min(slots+ahead-taken, ahead))

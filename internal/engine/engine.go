@@ -202,7 +202,7 @@ func (e *Engine) start(ctx context.Context, requests []StartRequest) ([]Started,
 	used := 0
 	for _, s := range local {
 		if s.Outcome == store.Written {
-			w.enter(s.Run, nil, 0, false)
+			w.enter(&store.Claimed{Run: s.Run}, 0, false)
 			used++
 		}
 	}

@@ -49,6 +49,7 @@ type run struct {
 
 	mu         sync.Mutex
 	history    map[string]*store.Step
+	rest       store.Rest         // of the history, until it is read
 	used       map[string]uintptr // names called in this execution, and where
 	replayed   int                // checkpoints answered from history
 	recorded   int                // terminal checkpoints in history
@@ -85,8 +86,9 @@ type suspension struct {
 	reason string // of ErrHeld
 }
 
-func newRun(w *worker, row store.Run, history []store.Step) *run {
-	r := &run{w: w, e: w.e, row: row, used: make(map[string]uintptr, 16)}
+func newRun(w *worker, c *store.Claimed) *run {
+	row := c.Run
+	r := &run{w: w, e: w.e, row: row, rest: c.Rest, used: make(map[string]uintptr, 16)}
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
 	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.ID, ShownRun(&row), row.Epoch.Count, row.Trace)
 	r.span, r.trace, r.traced = span, column, span.IsRecording()
@@ -94,19 +96,11 @@ func newRun(w *worker, row store.Run, history []store.Step) *run {
 	r.work, r.endWork = context.WithCancelCause(r.hard)
 	r.ctx, r.endCtx = context.WithCancelCause(r.work)
 	r.durable = context.WithoutCancel(ctx)
-	if len(history) > 0 {
-		r.history = make(map[string]*store.Step, len(history))
-		for i := range history {
-			r.history[history[i].Name] = &history[i]
-			if history[i].Status.Terminal() {
-				r.recorded++
-			} else if id, err := childID(&history[i]); history[i].Kind == store.KindChild && err == nil {
-				r.child(history[i].Name, id)
-			}
-		}
-		r.losersOf(history)
+	r.remember(c.History)
+	if !r.rest.More {
+		r.losersOf()
 	}
-	r.live.Store(r.recorded == 0)
+	r.live.Store(r.recorded == 0 && !r.rest.More)
 	r.idle.r = r
 	if row.Control&store.CancelAsked != 0 {
 		r.doom(cancelled())
@@ -120,6 +114,21 @@ func newRun(w *worker, row store.Run, history []store.Step) *run {
 		r.setDeadline(row.Deadline)
 	}
 	return r
+}
+
+// remember adds checkpoints to the history, which is complete before the run's function is called.
+func (r *run) remember(history []store.Step) {
+	if r.history == nil && len(history) > 0 {
+		r.history = make(map[string]*store.Step, len(history))
+	}
+	for i := range history {
+		r.history[history[i].Name] = &history[i]
+		if history[i].Status.Terminal() {
+			r.recorded++
+		} else if id, err := childID(&history[i]); history[i].Kind == store.KindChild && err == nil {
+			r.child(history[i].Name, id)
+		}
+	}
 }
 
 // logger makes the run's own logger when somebody asks for it.
@@ -141,7 +150,7 @@ func (r *run) exec(late time.Duration) {
 	}
 	r.e.counts.entered.Add(1)
 	r.e.tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.seated() || r.unbegun() && r.expired() || !r.cancelLosersChildren(true) {
+	if !r.seated() || r.rest.More && !r.readRest() || r.unbegun() && r.expired() || !r.cancelLosersChildren(true) {
 		r.conclude(nil, nil)
 		return
 	}

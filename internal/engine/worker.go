@@ -37,6 +37,7 @@ type worker struct {
 	failed bell // a claim has failed
 
 	outage outage
+	rests  chan struct{} // a place in it for each long history that is being read
 
 	hearing sync.RWMutex // news are asked for; parks hold the reading side
 
@@ -59,7 +60,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewID(0), ctx: ctx, kill: kill,
-		hints: newBell(), freed: newBell(), news: newBell(), failed: newBell(),
+		hints: newBell(), freed: newBell(), news: newBell(), failed: newBell(), rests: make(chan struct{}, restsAtOnce),
 		runs: make(map[uuid.UUID]*run), early: make(map[uuid.UUID]int), empty: make(chan struct{}), broken: make(chan error, 1),
 	}
 	for _, d := range e.defs {
@@ -221,8 +222,9 @@ func disown(r *store.Run) {
 
 // enter executes a run that this worker owns: in a slot that was acquired for it, or, ahead of
 // one, in the place that was taken for it.
-func (w *worker) enter(row store.Run, history []store.Step, late time.Duration, ahead bool) {
-	r := newRun(w, row, history)
+func (w *worker) enter(c *store.Claimed, late time.Duration, ahead bool) {
+	row := &c.Run
+	r := newRun(w, c)
 	w.mu.Lock()
 	before := w.runs[row.ID]
 	r.idle.longer = w.patience(row.ID)

@@ -241,6 +241,13 @@ type Claims struct {
 type Claimed struct {
 	Run     Run
 	History []Step // ordered by name
+	Rest    Rest   // of the history, which is to be read by HistoryFrom
+}
+
+// Rest says whether, and with which name, a history goes on beyond what was read.
+type Rest struct {
+	More bool
+	From string
 }
 
 // Heartbeat is what a worker tells the database a few times a lease.

@@ -47,8 +47,9 @@ type Store interface {
 	// be committed again. Only internal/journal calls it.
 	Commit(ctx context.Context, b *Batch) error
 
-	// Claim takes up to q.Limit due runs for q.Worker and loads each one's history in the
-	// same round trip. A history has all that former owners have written: where one lost its
+	// Claim takes up to q.Limit due runs for q.Worker and loads their histories in the same
+	// round trip, as far as they are small: of a long one it may leave out the rest, see
+	// Claimed.Rest. A history, with its rest, has all that former owners have written: where one lost its
 	// lease with a write under way, Claim waits for that, for as long as such a thing can take.
 	Claim(ctx context.Context, q ClaimQuery) (Claims, error)
 
@@ -98,6 +99,10 @@ type Store interface {
 
 	// History answers the checkpoints of one run, ordered by name.
 	History(ctx context.Context, run uuid.UUID) ([]Step, error)
+
+	// HistoryFrom returns the checkpoints of one run that have this name or a later one, ordered by
+	// name: so many that they take about that many bytes, and at least one if there is one.
+	HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]Step, Rest, error)
 
 	// Outline answers what the run waits for at now, how far its Maps are, and its tags.
 	Outline(ctx context.Context, run uuid.UUID, now time.Time) (Outline, error)

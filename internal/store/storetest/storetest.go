@@ -50,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"lease", leases},
 		{"nonce", nonces},
 		{"outage", outages},
+		{"history", histories},
 		{"expire", expiries},
 		{"get", gets},
 		{"child", children},

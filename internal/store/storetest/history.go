@@ -1,0 +1,161 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var histories = []test{
+	{"parts are the whole", historyParts},
+	{"a part takes what it may", historyBounded},
+	{"of no run, and of one without checkpoints", historyNone},
+	{"long ones are claimed with a rest", historyClaimed},
+	{"long ones are taken over with a rest", historyTakenOver},
+}
+
+// long commits a run with checkpoints of that many bytes, and answers its history.
+func (b *bed) long(name string, sizes ...int) (r store.Run, history []store.Step) {
+	b.Helper()
+	r = b.started(name)
+	batch := &store.Batch{}
+	for i, size := range sizes {
+		s := b.completed(r.ID, r.Epoch, fmt.Sprintf("s%03d", i))
+		s.Output = bytes.Repeat([]byte("x"), size)
+		if i%5 == 4 {
+			s.Status, s.Output, s.Error = store.StepFailed, nil, s.Output
+		}
+		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
+		history = append(history, s)
+	}
+	b.commit(batch)
+	return r, history
+}
+
+// rest reads what was left out of a history, in parts.
+func (b *bed) rest(c store.Claimed, most int) (steps []store.Step, parts int) {
+	b.Helper()
+	steps = c.History
+	for rest := c.Rest; rest.More; parts++ {
+		got, next, err := b.s.HistoryFrom(b.ctx, c.Run.ID, rest.From, most)
+		if err != nil {
+			b.Fatalf("HistoryFrom: %v", err)
+		}
+		if len(got) == 0 || got[0].Name != rest.From {
+			b.Fatalf("HistoryFrom %q: got %d checkpoints, want those from there", rest.From, len(got))
+		}
+		steps, rest = append(steps, got...), next
+	}
+	return steps, parts
+}
+
+func historyParts(b *bed) {
+	r := b.started("")
+	var want []store.Step
+	batch := &store.Batch{}
+	for i, name := range oddNames() {
+		s := b.completed(r.ID, r.Epoch, name)
+		s.Output = []byte(strings.Repeat("y", 37*i))
+		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
+		want = append(want, s)
+	}
+	b.commit(batch)
+	slices.SortFunc(want, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
+	for _, most := range []int{1, 100, 200, 1000, 5000, 1 << 20} {
+		all := store.Claimed{Run: r, Rest: store.Rest{More: true}}
+		got, parts := b.rest(all, most)
+		wantSteps(b, fmt.Sprintf("parts of %d bytes", most), got, want...)
+		if most == 1 && parts != len(want) || most == 1<<20 && parts != 1 {
+			b.Errorf("%d checkpoints were read in %d parts of %d bytes", len(want), parts, most)
+		}
+	}
+}
+
+func historyBounded(b *bed) {
+	r, want := b.long("", 2000, 3000, 1000, 900_000, 10, 10)
+	for _, c := range []struct {
+		from    int
+		most, n int
+	}{
+		{0, 1, 1},
+		{0, 5000, 1},
+		{0, 5300, 2},
+		{0, 6500, 3},
+		{0, 800_000, 3},
+		{0, 1_000_000, 6},
+		{3, 1, 1},
+		{3, 10_000, 1},
+		{4, 10_000, 2},
+		{2, 10_000, 1},
+		{5, 1, 1},
+	} {
+		got, rest, err := b.s.HistoryFrom(b.ctx, r.ID, want[c.from].Name, c.most)
+		if err != nil {
+			b.Fatalf("HistoryFrom: %v", err)
+		}
+		wantSteps(b, fmt.Sprintf("from %d, %d bytes", c.from, c.most), got, want[c.from:c.from+c.n]...)
+		next := store.Rest{}
+		if end := c.from + c.n; end < len(want) {
+			next = store.Rest{More: true, From: want[end].Name}
+		}
+		if rest != next {
+			b.Errorf("from %d, %d bytes: the rest is %+v, want %+v", c.from, c.most, rest, next)
+		}
+	}
+}
+
+func historyNone(b *bed) {
+	id, _ := store.NewRootID("")
+	for _, id := range []store.ID{id, b.started("").ID} {
+		if got, rest, err := b.s.HistoryFrom(b.ctx, id, "", 1000); err != nil || len(got) != 0 || rest.More {
+			b.Errorf("got %v, %+v, %v, want nothing", got, rest, err)
+		}
+	}
+}
+
+// wantWhole compares claimed histories, with their rests, with what was recorded. What is short
+// must come with the claim.
+func (b *bed) wantWhole(claims store.Claims, want map[store.ID][]store.Step, short ...store.ID) {
+	b.Helper()
+	if len(claims.Runs) != len(want) {
+		b.Fatalf("%d runs were claimed, want %d", len(claims.Runs), len(want))
+	}
+	for _, c := range claims.Runs {
+		if c.Rest.More && slices.Contains(short, c.Run.ID) {
+			b.Errorf("a short history has a rest: %+v", c.Rest)
+		}
+		got, _ := b.rest(c, 1<<20)
+		wantSteps(b, "the history of "+c.Run.Name, got, want[c.Run.ID]...)
+	}
+}
+
+func historyClaimed(b *bed) {
+	want := make(map[store.ID][]store.Step)
+	var short []store.ID
+	for i, sizes := range [][]int{{10, 10}, {5_000_000}, {}, {10, 10, 2_000_000, 10}, {300_000, 300_000, 300_000, 300_000, 300_000, 300_000}, {100_000}} {
+		r, history := b.long(fmt.Sprint("r", i), sizes...)
+		want[r.ID] = history
+		if len(sizes) == 0 || sizes[len(sizes)-1] == 10 && len(sizes) == 2 || sizes[0] == 100_000 {
+			short = append(short, r.ID)
+		}
+		b.commitRun(store.RunWrite{ID: r.ID, Epoch: r.Epoch, Status: store.Pending, WakeAt: b.now})
+	}
+	b.wantWhole(b.claim(b.query(b.now)), want, short...)
+}
+
+func historyTakenOver(b *bed) {
+	want := make(map[store.ID][]store.Step)
+	var short []store.ID
+	for i, sizes := range [][]int{{10, 10}, {3_000_000, 3_000_000}, {}} {
+		r, history := b.long(fmt.Sprint("r", i), sizes...)
+		want[r.ID] = history
+		if len(sizes) != 2 || sizes[0] == 10 {
+			short = append(short, r.ID)
+		}
+	}
+	b.wantWhole(b.claim(b.query(b.in(2*time.Hour))), want, short...)
+}

@@ -204,7 +204,7 @@ func TestRow08_SameProcessClaimsAgain(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, lease := range h.Leases {
-				renewed[fmt.Sprint(lease.Epoch)]++
+				renewed[fmt.Sprint(lease.Epoch.Count)]++
 			}
 			if cut {
 				return fmt.Errorf("test: no renewal: %w", durable.ErrUnavailable)

@@ -315,7 +315,7 @@ func showIDs(ids []uuid.UUID) string {
 func showLeases(leases []store.Lease) string {
 	words := make([]string, len(leases))
 	for i, l := range leases {
-		words[i] = fmt.Sprintf("%s@%d", shorten(l.Run), l.Epoch)
+		words[i] = fmt.Sprintf("%s@%s", shorten(l.Run), l.Epoch)
 	}
 	return "[" + strings.Join(words, " ") + "]"
 }
@@ -327,7 +327,7 @@ func show(b *store.Batch) string {
 		r := &w.Run
 		under := ""
 		if r.Parent.Valid {
-			under = fmt.Sprintf(" under %s@%d", shorten(r.Parent.UUID), w.ParentEpoch)
+			under = fmt.Sprintf(" under %s@%s", shorten(r.Parent.UUID), w.ParentEpoch)
 		}
 		words = append(words, fmt.Sprintf("start %s %q%s %s wakes %s tags %v", shorten(r.ID), r.Name, under, r.Status, offset(r.WakeAt), w.Tags))
 	}
@@ -341,11 +341,11 @@ func show(b *store.Batch) string {
 		words = append(words, fmt.Sprintf("signal #%d %q key %q to %s at %s arrives %s", number(w.ID), w.Name, w.Key, shorten(w.Run), offset(w.CreatedAt), offset(w.ArrivedAt)))
 	}
 	for _, w := range b.Runs {
-		words = append(words, fmt.Sprintf("end %s@%d as %s at %s wakes %s", shorten(w.ID), w.Epoch, w.Status, offset(w.Now), offset(w.WakeAt)))
+		words = append(words, fmt.Sprintf("end %s@%s as %s at %s wakes %s", shorten(w.ID), w.Epoch, w.Status, offset(w.Now), offset(w.WakeAt)))
 	}
 	return strings.Join(words, "; ")
 }
 
 func showStep(s *store.Step) string {
-	return fmt.Sprintf("%s %q of %s@%d %s %d output %s", s.Kind, s.Name, shorten(s.RunID), s.Epoch, s.Status, s.Attempt, payload(s.Output))
+	return fmt.Sprintf("%s %q of %s@%s %s %d output %s", s.Kind, s.Name, shorten(s.RunID), s.Epoch, s.Status, s.Attempt, payload(s.Output))
 }

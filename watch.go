@@ -48,13 +48,17 @@ const longestEvents = 1000
 // Events answers up to limit events after the cursor, the first ones if that is empty, in
 // the order in which they became true. Nothing is ever added before an event that was
 // answered; on PostgreSQL this means that an open transaction which writes delays the events after it.
-// Errors: ErrInvalidCursor, ErrInvalidConfig for a limit that is not from 1 to 1000.
+// Events that were deleted from the oldest on leave cursors valid. A cursor whose event is gone while older ones
+// are there is refused: the database was restored, or a standby that was behind was promoted, and events
+// may have been lost. Errors: ErrInvalidCursor, ErrInvalidConfig for a limit that is not from 1 to 1000.
 func (e *Engine) Events(ctx context.Context, after string, limit int) ([]Event, error) {
 	if limit < 1 || limit > longestEvents {
 		return nil, fmt.Errorf("%w: %d events: ask for 1 to %d", ErrInvalidConfig, limit, longestEvents)
 	}
 	rows, err := e.inner.Store().Events(ctx, after, limit)
 	switch {
+	case errors.Is(err, store.ErrRestored):
+		return nil, fmt.Errorf("%w: %.60q: its event is not in the database any more, and older ones are: a standby that was behind was promoted, or the database was restored to an earlier state; go on from an earlier cursor, or from an empty one", ErrInvalidCursor, after)
 	case errors.Is(err, store.ErrBadData):
 		return nil, fmt.Errorf("%w: %.40q: give Event.Cursor of an event of this database", ErrInvalidCursor, after)
 	case err != nil:

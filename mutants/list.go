@@ -198,6 +198,23 @@ var mutants = []mutant{
 			},
 		},
 	}},
+	{"a read-back without a commit", []place{
+		{
+			"postgres/confirm.sql",
+			test{"./postgres", "^TestWhatIsReadBackWaitsForTheStandby$"},
+			[]change{{"pg_logical_emit_message(true,", "pg_logical_emit_message(false,"}},
+		},
+		{
+			"postgres/outcome.go",
+			test{"./postgres", "^TestWhatIsReadBackWaitsForTheStandby$/^step$"},
+			[]change{{`err := s.readBack(ask, "read back steps",`, `err := ask("read back steps",`}},
+		},
+		{
+			"postgres/transact.go",
+			test{"./postgres", "^TestWhatIsReadBackWaitsForTheStandby$/^blind_transaction$"},
+			[]change{{"		return s.confirm(ctx)\n", "		return nil\n"}},
+		},
+	}},
 	{"an unguarded finish", []place{
 		{
 			"sqlite/run_finish.sql", sqlite("/^run$/an_older_epoch"),

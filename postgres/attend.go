@@ -82,13 +82,18 @@ func (s *Store) attend(ctx context.Context, worker uuid.UUID, hear func(store.Hi
 		defer cancel()
 		_ = conn.Close(bye) // the socket is closed in any case
 	}()
+	outer := ctx
+	ctx, leave := s.timeline.within(ctx)
+	defer leave()
+	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn), true)
+	defer landed()
 	if err := s.listen(ctx, conn, heard); err != nil {
 		return err
 	}
 	if err := s.takePresence(ctx, conn, worker); err != nil {
 		return err
 	}
-	defer s.dropPresence(ctx, worker)
+	defer s.dropPresence(outer, worker)
 	hear(store.HintClaim) // what was notified before is lost
 	hear(store.HintNews)
 	for {

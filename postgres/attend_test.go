@@ -105,7 +105,7 @@ func TestAttendComesBack(t *testing.T) {
 	for range 3 {
 		var ended int
 		err := s.user.QueryRow(t.Context(), `
-			SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND granted
+			SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted
 			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&ended)
 		if err != nil || ended != 1 {
 			t.Fatalf("%d sessions were ended, %v", ended, err)

@@ -31,6 +31,7 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 		return claims, nil
 	}
 	pairs := rotated(q.Pairs)
+	era := s.timeline.eras.Load()
 	claims.Runs = make([]store.Claimed, 0, 8)
 	place := make(map[uuid.UUID]int)
 	var overtaken []int
@@ -72,6 +73,9 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 	if err == nil && len(overtaken) > 0 {
 		err = s.takeOver(ctx, claims.Runs, overtaken, historyBytes(&q)/len(overtaken))
 	}
+	if err == nil {
+		err = s.timeline.claimed(era, claims.Runs)
+	}
 	if err != nil {
 		return store.Claims{}, err
 	}
@@ -111,7 +115,8 @@ func (s *Store) takeOver(ctx context.Context, runs []store.Claimed, overtaken []
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
 		err := s.land(ctx)
 		if err == nil {
-			err = s.parts(ctx, runs, overtaken, "", bytes)
+			// What the former owner wrote after this claim, its commit has not waited for.
+			err = s.parts(s.confirmed(ctx), runs, overtaken, "", bytes)
 		}
 		// The runs are this worker's: what fails here would keep them until their leases end.
 		if err == nil || !errors.Is(err, store.ErrUnavailable) || !rest(ctx, wait) {

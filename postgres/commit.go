@@ -170,14 +170,20 @@ const startTries = 5
 // Commit implements store.Store. When nothing is in the way it is one round trip, and
 // the row counts of the command tags say so; what fell short is read back with a
 // fresh snapshot in another.
-func (s *Store) Commit(ctx context.Context, b *store.Batch) error {
+func (s *Store) Commit(ctx context.Context, b *store.Batch) (err error) {
 	if b.Len() == 0 {
 		return nil
 	}
+	ctx, done := s.hosts.patient(ctx)
+	defer func() { done(&err) }()
+	whole, era := b, s.timeline.eras.Load()
 	for try := 1; ; try++ {
 		left, err := s.commit(ctx, b)
-		if err != nil || len(left) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(left) == 0 {
+			return s.timeline.acknowledge(era, whole)
 		}
 		if try == startTries {
 			return errGone(left[0])

@@ -13,13 +13,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// wrap gives an error its kind. A context that ended speaks for itself.
+// wrap gives an error its kind. A context that ended has none; what the call was waiting for then
+// is told, but not wrapped.
 func (s *Store) wrap(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if ended := ctx.Err(); ended != nil {
+		return fmt.Errorf("postgres: %s: %w%s", what, ended, s.because(ctx, err))
 	}
 	if s.isClosed() {
 		return fmt.Errorf("postgres: %s: %w", what, store.ErrClosed)
@@ -31,6 +32,21 @@ func (s *Store) wrap(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("postgres: %s: %w: %w", what, kind, err)
 	}
 	return fmt.Errorf("postgres: %s: %w", what, err)
+}
+
+// because is what is known of a call beyond that its context ended: the context's cause, the call's
+// own error, and why no host is connected to.
+func (s *Store) because(ctx context.Context, err error) (text string) {
+	if cause := context.Cause(ctx); cause != ctx.Err() { //nolint:errorlint // the very same one
+		text += ": " + cause.Error()
+	}
+	if err != ctx.Err() { //nolint:errorlint // the very same one
+		text += ": " + err.Error()
+	}
+	if trouble := s.hosts.trouble(); trouble != "" {
+		text += ": " + trouble
+	}
+	return strings.ReplaceAll(text, "\n", " ")
 }
 
 // kindOf returns which of the seam's kinds an error of pgx or the server is, nil if it
@@ -112,8 +128,12 @@ func broken(err error) bool {
 // held reports whether a lock timeout ended the statement.
 func held(err error) bool { return hasState(err, "55P03") }
 
-// stale reports whether a prepared statement went with its session, or its plan with the table.
-func stale(err error) bool { return hasState(err, "26000", "0A000") }
+// readOnly is the SQLSTATE of a write that a standby refuses.
+const readOnly = "25006"
+
+// stale reports whether a prepared statement went with its session, its plan with the table, or
+// the right to write with the server's role. Another connection may do.
+func stale(err error) bool { return hasState(err, "26000", "0A000", readOnly) }
 
 // replanned reports whether a plan went with its table. The message is in the language of lc_messages.
 func replanned(err *pgconn.PgError) bool {

@@ -59,7 +59,7 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Now(ended); err != context.Canceled {
+	if _, err := s.Now(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that ended: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -13,14 +14,18 @@ import (
 )
 
 // cursor is the place of an event in the outbox: what its key is made of, but for the
-// shard, which is in the run's ID.
+// shard, which is in the run's ID; and its time, since keys are given anew after a restore.
 type cursor struct {
 	txid uint64
 	run  uuid.UUID
 	kind int16
+	at   int64 // microseconds since 1970
 }
 
-func (c cursor) String() string { return fmt.Sprintf("%d-%s-%d", c.txid, c.run, c.kind) }
+func (c cursor) String() string { return fmt.Sprintf("%d-%s-%d-%d", c.txid, c.run, c.kind, c.at) }
+
+// uuidText is the length of a UUID as text.
+const uuidText = 36
 
 // parseCursor reads what String has written; an empty text is before all events.
 func parseCursor(text string) (c cursor, err error) {
@@ -28,11 +33,13 @@ func parseCursor(text string) (c cursor, err error) {
 		return c, nil
 	}
 	txid, rest, _ := strings.Cut(text, "-")
-	end := max(strings.LastIndexByte(rest, '-'), 0)
-	kind, _ := strconv.ParseInt(strings.TrimPrefix(rest[end:], "-"), 10, 16)
+	end := min(len(rest), uuidText)
+	number, at, _ := strings.Cut(strings.TrimPrefix(rest[end:], "-"), "-")
+	kind, _ := strconv.ParseInt(number, 10, 16)
 	c.txid, _ = strconv.ParseUint(txid, 10, 64)
 	c.run, _ = uuid.Parse(rest[:end])
 	c.kind = int16(kind)
+	c.at, _ = strconv.ParseInt(at, 10, 64)
 	if c.String() != text {
 		return c, fmt.Errorf("postgres: events after %q: %w: that is no cursor of an event", shown(text), store.ErrBadData)
 	}
@@ -46,9 +53,18 @@ func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Ev
 		return nil, err
 	}
 	var events []store.Event
+	leads := true
 	err = s.once(ctx, s.engine, "read events", func(batch *pgx.Batch) {
+		if after != "" {
+			batch.Queue(s.sql.eventFound, store.ShardOf(from.run), strconv.FormatUint(from.txid, 10), one(from.run), from.kind, instant(time.UnixMicro(from.at)))
+		}
 		batch.Queue(s.sql.events, strconv.FormatUint(from.txid, 10), one(from.run), from.kind, int32(min(limit, 1<<30)))
 	}, func(res results) error {
+		if after != "" {
+			if err := each(res, func(rows pgx.Rows) error { return rows.Scan(&leads) }); err != nil {
+				return err
+			}
+		}
 		return each(res, func(rows pgx.Rows) error {
 			var txid string
 			var e store.Event
@@ -56,7 +72,7 @@ func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Ev
 			if err != nil {
 				return err
 			}
-			at := cursor{run: e.Run, kind: int16(e.Type)}
+			at := cursor{run: e.Run, kind: int16(e.Type), at: e.At.UnixMicro()}
 			if at.txid, err = strconv.ParseUint(txid, 10, 64); err != nil {
 				return err
 			}
@@ -67,6 +83,9 @@ func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Ev
 	})
 	if err != nil {
 		return nil, err
+	}
+	if !leads {
+		return nil, fmt.Errorf("postgres: events after %q: %w: %w", after, store.ErrBadData, store.ErrRestored)
 	}
 	return events, nil
 }

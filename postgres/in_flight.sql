@@ -1,9 +1,23 @@
--- Transactions that write steps at this moment, or those of $1, unless it is empty, that still do.
--- A statement that writes locks its table before it takes its snapshot, until its transaction
+-- Transactions of workers that write steps at this moment, or those of $1, unless it is empty, that
+-- still do. A statement that writes locks its table before it takes its snapshot, until its transaction
 -- ends. So what is not named here has committed, or sees all that was committed before this.
+--
+-- Whoever writes steps as a worker holds the mark of writer.sql or writer_local.sql; others, such as
+-- a DELETE of old rows or a user's transaction with a Tx step, whose own locks fence it, are not
+-- waited for. Where this transaction does not see its own mark, the database does not show such locks:
+-- then all are waited for; and so are prepared transactions, which have no session.
+WITH lock AS MATERIALIZED (
+    SELECT l.locktype, l.pid, l.virtualtransaction
+    FROM pg_locks AS l
+    WHERE l.granted AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+      AND (l.locktype = 'relation' AND l.relation = 'durable.step'::regclass AND l.mode = 'RowExclusiveLock'
+           OR l.locktype = 'advisory' AND l.classid = 7081 AND l.objid = 1 AND l.objsubid = 2)
+), writer AS MATERIALIZED (
+    SELECT lock.pid FROM lock WHERE lock.locktype = 'advisory'
+)
 SELECT DISTINCT l.virtualtransaction
-FROM pg_locks AS l
-WHERE l.locktype = 'relation' AND l.relation = 'durable.step'::regclass
-  AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-  AND l.mode = 'RowExclusiveLock' AND l.granted
+FROM lock AS l
+WHERE l.locktype = 'relation'
+  AND (l.pid IS NULL OR l.pid IN (SELECT writer.pid FROM writer)
+       OR NOT EXISTS (SELECT FROM writer WHERE writer.pid = pg_backend_pid()))
   AND (cardinality($1::text[]) = 0 OR l.virtualtransaction = ANY ($1::text[]));

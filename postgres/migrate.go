@@ -20,6 +20,8 @@ const oldest = 150000
 // prepare brings the schema to this code's version, or checks that it is there.
 func (s *Store) prepare(ctx context.Context, migrate bool) error {
 	all := schema.Postgres()
+	s.tryMark(ctx)
+	s.tryTimeline(ctx)
 	have, err := s.version(ctx)
 	if err != nil {
 		return err

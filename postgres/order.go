@@ -37,7 +37,7 @@ func (s *Store) order(ask asker, o *store.Order) error {
 	}
 	changes, parents := o.Plan(nodes)
 	if len(changes) == 0 && len(parents) == 0 {
-		return nil
+		return nil // the locks alone make the commit one that waits; see confirm.go
 	}
 	var frozen []uuid.UUID
 	for _, c := range changes {
@@ -130,12 +130,19 @@ func changeColumns(items []store.Change) []any {
 
 // within runs work in one transaction of several round trips, with the settings that
 // every transaction of the engine has.
-func (s *Store) within(ctx context.Context, what string, work func(asker) error) error {
-	conn, err := s.engine.Acquire(ctx)
+func (s *Store) within(ctx context.Context, what string, work func(asker) error) (err error) {
+	conn, err := s.acquire(ctx, s.engine)
 	if err != nil {
 		return s.wrap(ctx, what, err)
 	}
 	defer conn.Release()
+	outer := ctx
+	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn.Conn()), false)
+	defer func() {
+		if landed() && err != nil {
+			err = s.wrap(outer, what, moved(err))
+		}
+	}()
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
 	if err != nil {
 		return s.wrap(ctx, what, err)
@@ -160,5 +167,12 @@ func (s *Store) within(ctx context.Context, what string, work func(asker) error)
 	if err := work(ask); err != nil {
 		return err
 	}
-	return s.wrap(ctx, what, tx.Commit(ctx))
+	err = tx.Commit(ctx)
+	if err == nil && unreplicated(conn.Conn().PgConn()) {
+		err = errAlone
+	}
+	if err == nil && !s.present(conn.Conn()) {
+		err = errRewound
+	}
+	return s.wrap(ctx, what, err)
 }

@@ -39,7 +39,7 @@ func (s *Store) settleStarts(ask asker, items []*store.Start) (left []*store.Sta
 		item.Outcome, item.Existing, item.State = 0, nil, store.RunState{}
 	}
 	parents := make([]store.RunState, len(items))
-	err = ask("read back starts", func(batch *pgx.Batch) {
+	err = s.readBack(ask, "read back starts", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.parentState, parentKeys(items)...) // first: what came by name since is found all the same
 		batch.Queue(s.sql.runByName, startKeys(items)...)
 	}, func(res results) error {
@@ -178,7 +178,7 @@ func behind(want, have *store.Step) bool {
 
 func (s *Store) readSteps(ask asker, items []*store.StepWrite) ([]found, error) {
 	states := make([]found, len(items))
-	err := ask("read back steps", func(batch *pgx.Batch) {
+	err := s.readBack(ask, "read back steps", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.stepState, stepKeys(items)...)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
@@ -213,7 +213,7 @@ func (s *Store) settleRuns(ask asker, items []*store.RunWrite) error {
 		item.Outcome, item.State = store.Fenced, store.RunState{}
 	}
 	undecided := -1
-	err := ask("read back runs", func(batch *pgx.Batch) {
+	err := s.readBack(ask, "read back runs", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runState, runKeys(items)...)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {

@@ -10,6 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// errAlone is a commit that an operator kept from waiting for its standbys.
+var errAlone = errors.New("the commit's wait for a synchronous standby was cancelled")
+
 // errPartial is a pipeline whose COMMIT answered that it was rolled back.
 var errPartial = errors.New("the server rolled the transaction back")
 
@@ -17,11 +20,13 @@ var errPartial = errors.New("the server rolled the transaction back")
 // transaction, and lets read take their results in order. All of it is durable when
 // once returns nil. An error of read ends the reading, not the transaction.
 func (s *Store) once(ctx context.Context, pool *pgxpool.Pool, what string, fill func(*pgx.Batch), read func(results) error) error {
-	conn, err := pool.Acquire(ctx)
+	conn, err := s.acquire(ctx, pool)
 	if err != nil {
 		return s.wrap(ctx, what, err)
 	}
 	defer conn.Release()
+	outer := ctx
+	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn.Conn()), false)
 	var batch pgx.Batch
 	fill(&batch)
 	if own := sessionOf(conn.Conn()); own != nil {
@@ -34,14 +39,48 @@ func (s *Store) once(ctx context.Context, pool *pgxpool.Pool, what string, fill 
 		var framing pgx.Batch
 		framing.Queue(beginSQL)
 		s.queueSettings(&framing)
+		first := 2 + s.queueMark(&framing)
 		framing.QueuedQueries = append(framing.QueuedQueries, batch.QueuedQueries...)
 		framing.Queue(commitSQL)
-		err = take(conn.SendBatch(ctx, &framing), framed(read))
+		err = take(conn.SendBatch(ctx, &framing), framed(first, read))
+	}
+	if unreplicated(conn.Conn().PgConn()) && err == nil {
+		err = errAlone
 	}
 	if pg := conn.Conn().PgConn(); err != nil && !pg.IsClosed() && pg.TxStatus() != 'I' {
 		_, _ = conn.Exec(ctx, rollbackSQL) // if it fails, the pool drops the connection
 	}
-	return s.wrap(ctx, what, err)
+	if hasState(err, readOnly) {
+		_ = conn.Conn().Close(ctx) // of no use any more, also where a pooler stands between
+	}
+	if err == nil && !s.present(conn.Conn()) {
+		err = errRewound
+	}
+	if landed() && err != nil {
+		err = moved(err)
+	}
+	return s.wrap(outer, what, err)
+}
+
+// acquire takes a connection of the pool. One that stands idle on a host that says nothing any more is
+// not waited for longer than another host needs to be found.
+func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	for {
+		waiting, over := s.hosts.track(ctx, "", false)
+		conn, err := pool.Acquire(waiting)
+		again := over()
+		if err != nil && (!again || ctx.Err() != nil) {
+			return nil, err
+		}
+		if err != nil {
+			continue
+		}
+		if s.present(conn.Conn()) {
+			return conn, nil
+		}
+		_ = conn.Conn().Close(waiting) // of a server that was superseded; waiting has ended, so at once
+		conn.Release()
+	}
 }
 
 // queueSettings makes the engine's settings for the transaction under way, where a session keeps none.
@@ -84,7 +123,14 @@ func (s *Store) inSteps(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, r
 	}
 	var settings pgx.Batch
 	s.queueSettings(&settings)
-	if err := take(conn.SendBatch(ctx, &settings), func(res results) error { return tally(res, 1, nil) }); err != nil {
+	marks := s.queueMark(&settings)
+	err := take(conn.SendBatch(ctx, &settings), func(res results) error {
+		if err := tally(res, 1, nil); err != nil {
+			return err
+		}
+		return tally(res, marks, nil)
+	})
+	if err != nil {
 		return err
 	}
 	if err := take(conn.SendBatch(ctx, batch), read); err != nil {
@@ -134,10 +180,11 @@ func take(res ending, read func(results) error) error {
 	return err
 }
 
-// framed reads what is between the beginning and the commit of a transaction.
-func framed(read func(results) error) func(results) error {
+// framed reads what is between the beginning of a transaction, which has so many results, and
+// its commit.
+func framed(first int, read func(results) error) func(results) error {
 	return func(res results) error {
-		for range 2 { // begin, session
+		for range first {
 			if _, err := res.Exec(); err != nil {
 				return err
 			}

@@ -27,7 +27,7 @@ func (s *Store) openPools(ctx context.Context) error {
 		s.engine.Close()
 		return err
 	}
-	cfg := s.user.Config()
+	cfg := s.ownConfig()
 	s.connect = func(ctx context.Context) (*pgx.Conn, error) {
 		one := cfg.ConnConfig.Copy()
 		if cfg.BeforeConnect != nil { // credentials that rotate come from here
@@ -45,8 +45,25 @@ func (s *Store) openPools(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
+// ownConfig is the configuration of the store's own connections, after the user's.
+func (s *Store) ownConfig() *pgxpool.Config {
 	cfg := s.user.Config()
+	if !s.owned { // else its connections are chosen so already
+		s.hosts.join(cfg)
+	}
+	if timeless(cfg.ConnConfig) {
+		cfg.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	return cfg
+}
+
+// timeless reports whether nobody has said how long a connection may take to be made.
+func timeless(cfg *pgx.ConnConfig) bool {
+	return cfg.ConnectTimeout <= 0 || cfg.ConnectTimeout == unsetTimeout
+}
+
+func (s *Store) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
+	cfg := s.ownConfig()
 	cfg.MaxConns = conns
 	cfg.MinConns = 0
 	cfg.MinIdleConns = 0
@@ -54,6 +71,7 @@ func (s *Store) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, error)
 	cfg.PrepareConn = nil
 	cfg.BeforeAcquire = nil //lint:ignore SA1019 deprecated, but still called if it is set
 	cfg.AfterRelease = nil
+	heedNotices(&cfg.ConnConfig.Config)
 	if params := cfg.ConnConfig.RuntimeParams; params["application_name"] == "" {
 		params["application_name"] = "durable"
 	}
@@ -86,7 +104,15 @@ func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	if tag.RowsAffected() > 0 {
-		conn.PgConn().CustomData()[sessionKey] = &session{traced: conn.Config().Tracer != nil, prepared: make(map[string]*prepared)}
+		s.timeline.direct.Store(true)
+		if err := s.markSession(ctx, conn); err != nil {
+			return err
+		}
+		era, err := s.admit(ctx, conn)
+		if err != nil {
+			return err
+		}
+		conn.PgConn().CustomData()[sessionKey] = &session{era: era, traced: conn.Config().Tracer != nil, prepared: make(map[string]*prepared)}
 	}
 	return nil
 }
@@ -94,7 +120,7 @@ func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
 // keepAlive makes a silent connection notice within half a minute that the other side
 // is gone. Unix sockets and proxies' own connections have nothing to set.
 func keepAlive(c net.Conn) {
-	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+	for wrapped, ok := c.(interface{ NetConn() net.Conn }); ok; wrapped, ok = c.(interface{ NetConn() net.Conn }) { // TLS
 		c = wrapped.NetConn()
 	}
 	if tcp, ok := c.(*net.TCPConn); ok {

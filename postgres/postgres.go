@@ -29,15 +29,18 @@ type Store struct {
 	engine  *pgxpool.Pool
 	pulse   *pgxpool.Pool
 	connect func(context.Context) (*pgx.Conn, error) // for Attend
+	hosts   *hosts                                   // nil if the URL names one
 
-	scratch sync.Pool // of *sorted
+	scratch  sync.Pool // of *sorted
+	unmarked bool      // transactions cannot take the mark of writer_local.sql; set when the store is opened
 
 	life context.Context // ends with Close
 	kill context.CancelFunc
 
 	mu        sync.Mutex
 	closed    bool
-	attending sync.WaitGroup         // calls of Attend; added to under mu while not closed
+	attending sync.WaitGroup // calls of Attend; added to under mu while not closed
+	timeline  timeline
 	presence  map[uuid.UUID]presence // the locks that workers of this process hold
 }
 
@@ -60,16 +63,18 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 		return nil, errors.New("postgres: the connection string cannot be parsed: write it as postgres://user@host:5432/database, and percent-encode special characters")
 	}
 	cfg.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // pgx knows no other
+	heedNotices(&cfg.ConnConfig.Config)
+	several := newHosts(cfg)
+	several.join(cfg)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make a pool: %w", err)
 	}
-	s, err := newStore(ctx, pool, o)
+	s, err := newStore(ctx, pool, several, true, o)
 	if err != nil {
 		pool.Close()
 		return nil, err
 	}
-	s.owned = true
 	return s, nil
 }
 
@@ -87,16 +92,19 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	return newStore(ctx, pool, o)
+	return newStore(ctx, pool, newHosts(pool.Config()), false, o)
 }
 
-func newStore(ctx context.Context, user *pgxpool.Pool, o options) (*Store, error) {
+// newStore makes the store over the user's pool, which is its own to close if it is owned.
+func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned bool, o options) (*Store, error) {
 	s := &Store{
-		schema: o.schema, sql: load(o.schema), user: user, async: o.async, owners: o.owners,
+		schema: o.schema, sql: load(o.schema), user: user, owned: owned, hosts: several, async: o.async, owners: o.owners,
 		presence: make(map[uuid.UUID]presence),
 	}
 	s.scratch.New = func() any { return new(sorted) }
 	s.life, s.kill = context.WithCancel(context.Background())
+	s.timeline.init()
+	several.begin(s.life, s.reconnect)
 	if err := s.openPools(ctx); err != nil {
 		s.kill()
 		return nil, err
@@ -128,7 +136,17 @@ func (s *Store) Close() error {
 	if s.owned {
 		s.user.Close()
 	}
+	s.hosts.close()
 	return nil
+}
+
+// reconnect drops the connections that nothing is under way on, and the others once nothing is.
+func (s *Store) reconnect() {
+	s.engine.Reset()
+	s.pulse.Reset()
+	if s.owned {
+		s.user.Reset()
+	}
 }
 
 func (s *Store) isClosed() bool {

@@ -79,48 +79,40 @@ func (s *Store) find(ask asker, refs []store.Ref, with store.Payloads) ([]*store
 }
 
 // History implements store.Store.
-func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
-	found := []store.Claimed{{Run: store.Run{ID: run}}}
-	if err := s.histories(ctx, found, []int{0}); err != nil {
+func (s *Store) History(ctx context.Context, run uuid.UUID) (history []store.Step, err error) {
+	err = s.once(ctx, s.engine, "read a history", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.history, store.ShardOf(run), one(run))
+	}, func(res results) error {
+		history = nil // of a try that failed
+		return each(res, func(rows pgx.Rows) error {
+			step, err := scanStep(rows)
+			history = append(history, step)
+			return err
+		})
+	})
+	if err != nil {
 		return nil, err
 	}
-	return found[0].History, nil
-}
-
-// histories reads the checkpoints of those of the runs, in one round trip.
-func (s *Store) histories(ctx context.Context, runs []store.Claimed, which []int) error {
-	return s.once(ctx, s.engine, "read histories", func(batch *pgx.Batch) {
-		for _, i := range which {
-			batch.Queue(s.sql.history, store.ShardOf(runs[i].Run.ID), one(runs[i].Run.ID))
-		}
-	}, func(res results) error {
-		for _, i := range which {
-			runs[i].History = nil // of a try that failed
-			err := each(res, func(rows pgx.Rows) error {
-				step, err := scanStep(rows)
-				runs[i].History = append(runs[i].History, step)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return history, nil
 }
 
 // HistoryFrom implements store.Store.
 func (s *Store) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.Rest, error) {
+	era := s.timeline.eras.Load()
 	part := []store.Claimed{{Run: store.Run{ID: run}}}
-	if err := s.parts(ctx, part, []int{0}, from, max(bytes, 1)); err != nil {
+	err := s.parts(s.onEngine(ctx), part, []int{0}, from, max(bytes, 1))
+	if err == nil {
+		err = s.timeline.readOn(era, &part[0])
+	}
+	if err != nil {
 		return nil, store.Rest{}, err
 	}
 	return part[0].History, part[0].Rest, nil
 }
 
 // parts reads a part of the history of each of those runs, in one round trip.
-func (s *Store) parts(ctx context.Context, runs []store.Claimed, which []int, from string, bytes int) error {
-	return s.once(ctx, s.engine, "read histories", func(batch *pgx.Batch) {
+func (s *Store) parts(ask asker, runs []store.Claimed, which []int, from string, bytes int) error {
+	return ask("read histories", func(batch *pgx.Batch) {
 		for _, i := range which {
 			batch.Queue(s.sql.historyPart, store.ShardOf(runs[i].Run.ID), one(runs[i].Run.ID), from, int64(bytes))
 		}

@@ -17,10 +17,15 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
 	w := &h.Worker
 	held := s.presenceOf(w.ID)
+	var at place
+	floor := s.timeline.floor()
 	err := s.once(ctx, s.pulse, "renew", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.workerBeat, one(w.ID), w.Name, w.Version, w.Capacity, w.Active, instant(w.StartedAt), instant(held.since), instant(held.server))
 		if len(h.Leases) > 0 {
 			batch.Queue(s.sql.lease, append(leaseColumns(h.Leases, w.ID), instant(h.LeaseUntil))...)
+		}
+		if !s.timeline.off {
+			batch.Queue(s.sql.timeline)
 		}
 		batch.Queue(s.sql.now)
 	}, func(res results) error {
@@ -38,23 +43,46 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 				return err
 			}
 		}
+		if !s.timeline.off {
+			err := each(res, func(rows pgx.Rows) (err error) {
+				at, err = scanPlace(rows)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
 		return each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&pulse.Now)) })
 	})
 	if err != nil {
 		return store.Pulse{}, err
 	}
+	if s.timeline.direct.Load() {
+		s.timeline.advance(at)
+	} else if err := s.arrive(ctx, at, floor, s.onPulse(ctx)); err != nil { // a pooler may lead elsewhere by now
+		return store.Pulse{}, err
+	}
+	pulse.Rewinds = s.timeline.told()
 	if len(extended) == len(h.Leases) {
 		return pulse, nil
 	}
 	if pulse.Lost, err = s.lost(ctx, h); err != nil {
 		return store.Pulse{}, err
 	}
+	s.timeline.lost(h.Leases, pulse.Lost)
 	for _, lease := range h.Leases {
 		if !extended[lease.Run] && !slices.Contains(pulse.Lost, lease.Run) {
 			pulse.Busy = append(pulse.Busy, lease.Run)
 		}
 	}
 	return pulse, nil
+}
+
+// onPulse asks in a transaction of its own, on a connection for heartbeats.
+func (s *Store) onPulse(ctx context.Context) asker {
+	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+		return s.once(ctx, s.pulse, what, fill, read)
+	}
 }
 
 // lost asks which leases are gone, with a snapshot of its own.

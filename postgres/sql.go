@@ -28,13 +28,14 @@ type statements struct {
 	runFinish, runLeave, runHold, runState, wake, notify, lockWait       string
 	treeLock, treeNodes, freeze, orderApply, deadline                    string
 	claim, historyClaimed, historyPart, next, inFlight, heldBy           string
+	writer, writerLocal, timeline, heldFound                             string
 	workerBeat, lease, leaseLost                                         string
 	expire, workerRemove, workers                                        string
 	get, statuses, history, now, news                                    string
 	openSteps, maps, tags, tag                                           string
-	list, listTag, listKey, listName, tree, counts, events               string
+	list, listTag, listKey, listName, tree, counts, events, eventFound   string
 	attendance, listen, presenceTake, presenceNote, presenceDead         string
-	checkpoint, checkpointHold                                           string
+	checkpoint, checkpointHold, confirm                                  string
 	migrationLock, migrationFound, migrationVersionOf, migrationPatience string
 	strangers, durably, enter, leave, tokenKey, tokenKeyInsert           string
 }
@@ -69,6 +70,7 @@ func load(schema string) statements {
 		tree:               text("tree.sql"),
 		counts:             text("counts.sql"),
 		events:             text("events.sql"),
+		eventFound:         text("event_found.sql"),
 		runByName:          text("run_by_name.sql"),
 		stepInsert:         text("step_insert.sql"),
 		stepInsertOne:      text("step_insert_one.sql"),
@@ -87,6 +89,10 @@ func load(schema string) statements {
 		heldBy:             text("held_by.sql"),
 		next:               text("next.sql"),
 		inFlight:           text("in_flight.sql"),
+		writer:             text("writer.sql"),
+		timeline:           text("timeline.sql"),
+		heldFound:          text("held_found.sql"),
+		writerLocal:        text("writer_local.sql"),
 		workerBeat:         text("worker_beat.sql"),
 		lease:              text("lease.sql"),
 		leaseLost:          text("lease_lost.sql"),
@@ -104,6 +110,7 @@ func load(schema string) statements {
 		presenceDead:       text("presence_dead.sql"),
 		checkpoint:         text("checkpoint.sql"),
 		checkpointHold:     text("checkpoint_hold.sql"),
+		confirm:            text("confirm.sql"),
 		migrationLock:      text("migration_lock.sql"),
 		migrationPatience:  text("migration_patience.sql"),
 		migrationFound:     text("migration_found.sql"),

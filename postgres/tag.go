@@ -54,7 +54,8 @@ func (s *Store) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag) (bool,
 		values[i] = last[key]
 	}
 	n := len(keys)
-	err := s.once(ctx, s.engine, "tag", func(batch *pgx.Batch) {
+	// Confirmed: what is removed already is not removed again.
+	err := s.readBack(s.onEngine(ctx), "tag", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.tag, store.ShardOf(run), one(run),
 			texts{n, func(i int) *string { return &keys[i] }},
 			texts{n, func(i int) *string { return &values[i] }})

@@ -82,6 +82,7 @@ func transact(ctx context.Context, s durable.Store, w *store.StepWrite, work fun
 	var before error
 	doubts := 0
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
+		era := own.timeline.eras.Load()
 		its := false // the error is the function's own, whatever it wraps
 		err := own.transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
 			err := work(ctx, tx)
@@ -91,6 +92,9 @@ func transact(ctx context.Context, s durable.Store, w *store.StepWrite, work fun
 			its = err != nil
 			return err
 		}, before)
+		if err == nil {
+			err = own.timeline.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
+		}
 		if err == nil || its || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) || ctx.Err() != nil {
 			return err
 		}
@@ -125,7 +129,7 @@ func rest(ctx context.Context, wait time.Duration) bool {
 // it; any other error is the function's own.
 func undone(ctx context.Context, tx pgx.Tx, err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && passes(pg) || ctx.Err() == nil && tx.Conn().IsClosed()
+	return errors.As(err, &pg) && passes(pg) || ctx.Err() == nil && tx.Conn().IsClosed() || errors.Is(context.Cause(ctx), errMoved)
 }
 
 // passes reports whether what a statement of the user's met may have passed when the transaction is
@@ -161,7 +165,7 @@ const aborted = "25P02"
 // transactOnce makes one transaction. After one that ended with an error it first looks whether
 // that one's commit, whose answer may have been lost, took effect after all. One that is
 // still on its way then holds the checkpoint's key, and ours waits for it.
-func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) error {
+func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) (err error) {
 	if before != nil {
 		states, err := s.readSteps(s.onEngine(ctx), []*store.StepWrite{w})
 		if err != nil {
@@ -172,8 +176,20 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 			return nil
 		}
 	}
+	conn, err := s.acquireUsers(ctx)
+	if err != nil {
+		return s.wrap(ctx, "begin", err)
+	}
+	defer conn.Release()
+	outer := ctx
+	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn.Conn()), true)
+	defer func() {
+		if landed() && err != nil && !errors.Is(err, store.ErrUnavailable) {
+			err = s.wrap(outer, "transaction", moved(err))
+		}
+	}()
 	// Read-write by name, since a role or database may default to the other. The level is the user's.
-	tx, err := s.userPool().BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadWrite})
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadWrite})
 	if err != nil {
 		return s.wrap(ctx, "begin", err)
 	}
@@ -198,10 +214,16 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 		}
 		return err
 	}
+	if w.Outcome == store.Adopted {
+		return s.confirm(ctx)
+	}
 	if w.Outcome != store.Written {
 		return nil
 	}
 	err = tx.Commit(ctx)
+	if err == nil && unreplicated(tx.Conn().PgConn()) {
+		err = errAlone
+	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && !passes(pg) { // a deferred constraint or trigger of the user's
 		return fmt.Errorf("postgres: commit: %w: %w", store.ErrBadData, err)
 	}

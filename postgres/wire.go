@@ -17,7 +17,8 @@ import (
 // together. pgx would make these anew for every pipeline, from nothing, by doubling: they were
 // half of all the bytes that a busy process allocated.
 type session struct {
-	traced   bool // pgx tells a tracer of its own batches only, so these are used
+	era      uint64 // of the database; see timeline.go
+	traced   bool   // pgx tells a tracer of its own batches only, so these are used
 	prepared map[string]*prepared
 	args     []byte // the arguments of one statement
 	values   [][]byte

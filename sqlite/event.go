@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,7 +21,7 @@ func writeEvent(x session, run uuid.UUID, what store.EventType, at time.Time) er
 // Events implements store.Store. A file has one writer at a time, so that the events'
 // numbers are the order of their commits, and there are no gaps that fill later.
 func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Event, error) {
-	from, err := parseCursor(after)
+	from, at, err := parseCursor(after)
 	if err != nil {
 		return nil, s.wrap("events", err)
 	}
@@ -29,11 +30,17 @@ func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Ev
 	}
 	var events []store.Event
 	err = s.read(ctx, "events", func(x session) error {
+		if after != "" {
+			if err := leads(x, from, at); err != nil {
+				return err
+			}
+		}
 		err := x.each(qEvents, func(v []driver.Value) error {
 			c := columns{values: v}
-			events = append(events, store.Event{
-				Cursor: strconv.FormatInt(c.int(), 10), Run: c.id(), Type: store.EventType(c.int()), At: c.time(),
-			})
+			id := c.int()
+			e := store.Event{Run: c.id(), Type: store.EventType(c.int()), At: c.time()}
+			e.Cursor = cursor(id, e.At.UnixMicro())
+			events = append(events, e)
 			return c.err
 		}, from, int64(limit))
 		for i := range events {
@@ -53,6 +60,23 @@ func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Ev
 	return events, nil
 }
 
+// leads checks that a cursor leads on: its event is there, or, like everything that is older, was
+// swept. If it is gone and older ones are there, the file is in an earlier state than the cursor is of.
+func leads(x session, id, at int64) error {
+	found, older := false, false
+	err := x.each(qEventFound, func(v []driver.Value) error {
+		c := columns{values: v}
+		n, when := c.int(), c.int()
+		found = found || n == id && when == at
+		older = older || when < at
+		return c.err
+	}, id)
+	if err == nil && older && !found {
+		err = fmt.Errorf("after %s: %w: %w", cursor(id, at), store.ErrBadData, store.ErrRestored)
+	}
+	return err
+}
+
 // label adds what people call the run, if it is still there. The shard is in the run's
 // ID, where SQL does not get at it.
 func label(x session, e *store.Event) error {
@@ -63,14 +87,20 @@ func label(x session, e *store.Event) error {
 	}, shardOf(e.Run), key(e.Run))
 }
 
-// parseCursor reads the number of an event; an empty text is before the first.
-func parseCursor(text string) (int64, error) {
+// cursor is the place of an event: its number, and its time, since numbers are given anew after a
+// file is restored.
+func cursor(id, at int64) string { return fmt.Sprintf("%d-%d", id, at) }
+
+// parseCursor reads what cursor has written; an empty text is before the first event.
+func parseCursor(text string) (id, at int64, err error) {
 	if text == "" {
-		return 0, nil
+		return 0, 0, nil
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || strconv.FormatInt(n, 10) != text {
-		return 0, fmt.Errorf("%w: %.40q is no cursor of an event", store.ErrBadData, text)
+	number, rest, _ := strings.Cut(text, "-")
+	id, _ = strconv.ParseInt(number, 10, 64)
+	at, _ = strconv.ParseInt(rest, 10, 64)
+	if id < 0 || cursor(id, at) != text {
+		return 0, 0, fmt.Errorf("%w: %.40q is no cursor of an event", store.ErrBadData, text)
 	}
-	return n, nil
+	return id, at, nil
 }

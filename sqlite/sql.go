@@ -47,6 +47,7 @@ const (
 	qSignalTake
 	qEventInsert
 	qEvents
+	qEventFound
 	qTagSet
 	qTagDelete
 	qTagsOfRun
@@ -129,6 +130,7 @@ func fileOf(q query) string {
 		qSignalTake:       "signal_take.sql",
 		qEventInsert:      "event_insert.sql",
 		qEvents:           "events.sql",
+		qEventFound:       "event_found.sql",
 		qTagSet:           "tag_set.sql",
 		qTagDelete:        "tag_delete.sql",
 		qTagsOfRun:        "tags_of_run.sql",

@@ -88,6 +88,9 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	w.e.counts.renewals.Add(1)
 	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Busy)))
 	w.e.clock.set(pulse.Now, asked)
+	for i := range pulse.Rewinds {
+		w.rewound(&pulse.Rewinds[i])
+	}
 	var lost []*run
 	for _, r := range kept {
 		switch id := r.row.ID; {
@@ -101,6 +104,31 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	}
 	w.lost(ctx, lost)
 	return len(pulse.Busy) > 0, nil
+}
+
+// mostLost is how many runs are named of which a database lacks what was acknowledged.
+const mostLost = 100
+
+// rewound tells that the database went on from another point of its history, and what was lost by that.
+func (w *worker) rewound(r *store.Rewind) {
+	w.log.Warn("the database goes on from another point of its history: a standby was promoted, or it was restored",
+		telemetry.KeyReason, "was at "+r.From+", is at "+r.To, telemetry.KeyCount, r.Held)
+	for i, run := range r.Lost {
+		if i == mostLost {
+			w.log.Error("the database lacks what was acknowledged of more runs; they were released as well", telemetry.KeyCount, len(r.Lost)-i)
+			break
+		}
+		if run.Gone {
+			w.log.Error("the database lacks a run whose start was acknowledged", telemetry.KeyRun, run.ID, telemetry.KeyName, run.Name)
+			continue
+		}
+		names := make([]string, len(run.Steps))
+		for j, name := range run.Steps {
+			names[j] = Shown(name)
+		}
+		w.log.Error("the database lacks checkpoints that were acknowledged; the run was released, and is replayed without them",
+			telemetry.KeyRun, run.ID, telemetry.KeyName, run.Name, telemetry.KeyCount, len(names), telemetry.KeyStep, names)
+	}
 }
 
 // takeoverLoop looks for workers whose process is seen to be gone, and makes their

@@ -126,6 +126,9 @@ func (s *Server) Stop(mode Mode) error {
 }
 
 func (s *Server) stop(mode Mode) error {
+	if err := s.thaw(); err != nil {
+		return err
+	}
 	sig, ok := stopSignals[mode]
 	if !ok {
 		return fmt.Errorf("pgtest: stop mode %q is not one of smart, fast, immediate", mode)
@@ -152,8 +155,15 @@ func (s *Server) Kill9() error {
 	if !s.running() {
 		return errDown
 	}
+	var orphans []int
+	if s.frozen { // they could not notice
+		orphans = children(s.proc.cmd.Process.Pid)
+	}
 	s.proc.kill()
-	s.proc = nil
+	for _, pid := range orphans {
+		_ = killProcess(pid) // one that has ended is what is wanted
+	}
+	s.proc, s.frozen = nil, false
 	return nil
 }
 

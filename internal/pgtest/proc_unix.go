@@ -5,8 +5,10 @@ package pgtest
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -62,4 +64,27 @@ func lockFile(f *os.File, wait bool) error {
 func ownedByUs(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
+}
+
+func stopProcess(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
+
+func killProcess(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
+
+func continueProcess(pid int) error { return syscall.Kill(pid, syscall.SIGCONT) }
+
+// children are the processes that pid has started and that run still.
+func children(pid int) (all []int) {
+	out, err := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		if len(fields) == 2 && fields[1] == strconv.Itoa(pid) {
+			if child, err := strconv.Atoi(fields[0]); err == nil {
+				all = append(all, child)
+			}
+		}
+	}
+	return all
 }

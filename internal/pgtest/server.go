@@ -52,11 +52,15 @@ type Server struct {
 	bin      string
 	account  *account
 	folder   *folder
+	base     string // where folders are made
+	name     string // of a standby
+	options  Options
 	password string
 	port     int // kept over restarts, so that clients can reconnect
 
-	mu   sync.Mutex // held while starting and stopping
-	proc *process   // nil once stopped
+	mu     sync.Mutex // held while starting and stopping
+	proc   *process   // nil once stopped
+	frozen bool
 }
 
 // Start makes a cluster and runs it until Close, or until this process dies.
@@ -73,7 +77,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
-	s := &Server{bin: bin, account: account, folder: folder, password: rand.Text()}
+	s := &Server{bin: bin, account: account, folder: folder, base: o.Dir, options: o, password: rand.Text()}
 	if err := s.create(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("pgtest: %w", err), s.Close())
 	}
@@ -84,6 +88,11 @@ func (s *Server) create(ctx context.Context, o Options) error {
 	if err := s.initdb(ctx); err != nil {
 		return err
 	}
+	return s.settleOn(ctx, o)
+}
+
+// settleOn writes the settings and starts the server on a free port.
+func (s *Server) settleOn(ctx context.Context, o Options) error {
 	// A free port may be taken between finding and using it; then another is tried.
 	for try := 1; ; try++ {
 		port, err := freePort(ctx)

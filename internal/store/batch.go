@@ -269,6 +269,8 @@ type Pulse struct {
 	Now  time.Time   // the database's clock
 	Lost []uuid.UUID // leases not extended: another owns the run, or it no longer runs
 	Busy []uuid.UUID // leases not extended since another transaction holds the run's row
+	// Rewinds are what the database lacks of what was acknowledged, each told once.
+	Rewinds []Rewind
 }
 
 // Made reports whether the row is what this write wanted, by the same hand: the write

@@ -29,6 +29,9 @@ var (
 	// end in time. Nothing was written. A smaller batch spares others the wait.
 	ErrLocked = errors.New("durable: another transaction holds a row or a name that this call needs")
 
+	// ErrRestored: a cursor is of a later state of the database than the one that it is in now.
+	ErrRestored = errors.New("the database was restored to an earlier state")
+
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("durable: the store is closed")
 

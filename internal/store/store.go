@@ -124,7 +124,8 @@ type Store interface {
 
 	// Events answers up to limit events after the cursor (empty: from the first one) in the
 	// order in which they were committed; none is ever added before one that was
-	// answered. ErrBadData: the text is no cursor of this store.
+	// answered. ErrBadData: the text is no cursor of this store; with ErrRestored: its event is gone,
+	// although older ones are there, so that it cannot be told what came after it.
 	Events(ctx context.Context, after string, limit int) ([]Event, error)
 
 	// Workers lists the registry, oldest first.

@@ -1,0 +1,79 @@
+package faults
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/pgtest"
+)
+
+// Row 37: the synchronous standby is away for longer than a flush and a lease may take, then the primary is
+// killed and the standby promoted. Nothing was acknowledged that the standby does not have; work
+// goes on by itself.
+func TestRow37_SynchronousStandbyAway(t *testing.T) {
+	t.Parallel()
+	const runs, steps = 6, 45
+	primary := ownServer(t)
+	standby := standbyOf(t, primary, "second")
+	must(t, "wait for the standby", primary.Synchronous(bounded(t), "second"))
+	db := database{Kind: "postgres", Where: pgtest.Hosts(primary, standby), Schema: "s"}
+	l, logged := newLedger(t), &journalled{}
+	w := drawn("drawn", l, steps, 5*time.Millisecond)
+	e := engineOn(t, db.openIn(t), durable.Config{Lease: 1500 * time.Millisecond, Logger: logged.logger()}, w)
+	runEngine(t, e)
+	for i := range runs {
+		start(t, e, w, i, durable.ID(fmt.Sprint("r", i)))
+	}
+	await(t, "steps", func() bool { return acknowledged(t, l) > 4*runs })
+
+	must(t, "stop the standby", standby.Stop(pgtest.Fast))
+	look := session(t, primary.URL())
+	await(t, "commits to wait", func() bool {
+		return sql(t, look, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")[0][0].(int64) > 0
+	})
+	still := acknowledged(t, l)
+	// Flushes are cancelled after 1, 2, 4 seconds, with what they wrote visible.
+	began := time.Now()
+	await(t, "flushes to be made again", func() bool { return time.Since(began) > 4500*time.Millisecond })
+	if now := acknowledged(t, l); now > still {
+		t.Errorf("%d steps were acknowledged while the standby was away", now-still)
+	}
+	alone := sql(t, look, "SELECT count(*) FROM s.step")[0][0].(int64)
+	must(t, "kill the primary", primary.Kill9())
+	must(t, "start the standby", standby.Restart(bounded(t)))
+	must(t, "promote", standby.Promote(bounded(t)))
+	promoted := time.Now()
+	kept := sql(t, session(t, standby.URL()), "SELECT count(*) FROM s.step")[0][0].(int64)
+	if alone <= kept {
+		t.Errorf("the primary had %d checkpoints, the standby %d: nothing was written that nobody had waited for", alone, kept)
+	}
+	for i := range runs {
+		id := fmt.Sprint("r", i)
+		if _, err := result(t, e, w, id); err != nil {
+			t.Error(err)
+			continue
+		}
+		oneHistory(t, e, id, steps)
+		if at := info(t, e, id); at.Crashes > 0 {
+			t.Logf("run %s counts %d crashes", id, at.Crashes)
+		}
+	}
+	took := time.Since(promoted)
+	values := make(map[string]string)
+	for _, x := range l.read(t) {
+		if !strings.HasPrefix(x.Step, "ack ") {
+			continue
+		}
+		if before, again := values[x.Run+x.Step]; again && before != x.Key {
+			t.Errorf("%s of run %s was acknowledged as %q, and then as %q", x.Step, x.Run, before, x.Key)
+		}
+		values[x.Run+x.Step] = x.Key
+	}
+	if lost := logged.with("lacks"); len(lost) > 0 {
+		t.Errorf("what was acknowledged was lost: %q", lost)
+	}
+	t.Logf("acknowledged=%d unreplicated=%d ended_after=%v", len(values), alone-kept, took.Round(time.Millisecond))
+}

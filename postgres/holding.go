@@ -1,0 +1,238 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// holding is a run that this process owns, with its acknowledged checkpoints.
+type holding struct {
+	name  string
+	epoch store.Epoch
+	steps []checkpoint
+}
+
+// checkpoint is one that was acknowledged. One of the same name that another has recorded is another one.
+type checkpoint struct {
+	name  string
+	epoch store.Epoch // of who recorded it
+}
+
+// mostFound bounds how many checkpoints one statement of a search reads.
+const mostFound = 20_000
+
+// hold notes the ownership of a run. l.mu is held.
+func (l *timeline) hold(run *store.Run) *holding {
+	h := l.held[run.ID]
+	if h == nil {
+		h = &holding{steps: make([]checkpoint, 0, 8)}
+		l.held[run.ID] = h
+	}
+	h.name, h.epoch, h.steps = run.Name, run.Epoch, h.steps[:0]
+	return h
+}
+
+// recorded notes that a checkpoint was acknowledged. l.mu is held.
+func (l *timeline) recorded(step, found *store.Step) {
+	h := l.held[step.RunID]
+	if h == nil || h.epoch != step.Epoch {
+		return
+	}
+	if found == nil {
+		found = step
+	}
+	h.steps = append(h.steps, checkpoint{step.Name, found.Epoch})
+}
+
+// dropped notes the end of an ownership. l.mu is held.
+func (l *timeline) dropped(run uuid.UUID, epoch store.Epoch) {
+	if h := l.held[run]; h != nil && h.epoch == epoch {
+		delete(l.held, run)
+	}
+}
+
+// acknowledge notes what a batch that was begun in that era has come to. After it its items are acknowledged.
+func (l *timeline) acknowledge(era uint64, b *store.Batch) error {
+	if !l.known.Load() {
+		return nil
+	}
+	l.alive()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if era != l.eras.Load() {
+		return fmt.Errorf("postgres: commit: %w: %w", store.ErrUnavailable, errRewound)
+	}
+	for _, item := range b.Starts {
+		if item.Outcome == store.Written && item.Run.Status == store.Running && item.Run.Owner.Valid {
+			l.hold(&item.Run)
+		}
+	}
+	for _, item := range b.Steps {
+		if item.Outcome == store.Adopted || item.Outcome == store.Written && item.Step.Status.Terminal() {
+			l.recorded(&item.Step, item.Recorded)
+		}
+	}
+	for _, item := range b.Receives {
+		if item.Recorded != nil && item.Recorded.Status.Terminal() && (item.Outcome == store.Adopted || item.Outcome == store.Written) {
+			l.recorded(&item.Step, item.Recorded)
+		}
+	}
+	for _, item := range b.Runs {
+		if item.Outcome == store.Written || item.Outcome == store.Fenced && !owned(item.State, item.Epoch) {
+			l.dropped(item.ID, item.Epoch)
+		}
+	}
+	return nil
+}
+
+// claimed notes what a claim that was begun in that era has taken.
+func (l *timeline) claimed(era uint64, runs []store.Claimed) error {
+	if !l.known.Load() {
+		return nil
+	}
+	l.alive()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if era != l.eras.Load() {
+		return fmt.Errorf("postgres: claim: %w: %w", store.ErrUnavailable, errRewound)
+	}
+	for i := range runs {
+		if runs[i].Run.Status != store.Running {
+			continue
+		}
+		l.hold(&runs[i].Run).read(runs[i].History)
+	}
+	return nil
+}
+
+// readOn notes a further part of the history of a run that was claimed, which was read in that era.
+func (l *timeline) readOn(era uint64, part *store.Claimed) error {
+	if !l.known.Load() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if era != l.eras.Load() {
+		return fmt.Errorf("postgres: read a history: %w: %w", store.ErrUnavailable, errRewound)
+	}
+	if h := l.held[part.Run.ID]; h != nil {
+		h.read(part.History)
+	}
+	return nil
+}
+
+// read notes the checkpoints of a history.
+func (h *holding) read(history []store.Step) {
+	for i := range history {
+		if step := &history[i]; step.Status.Terminal() {
+			h.steps = append(h.steps, checkpoint{step.Name, step.Epoch})
+		}
+	}
+}
+
+// lost notes leases that are not held any more.
+func (l *timeline) lost(leases []store.Lease, gone []uuid.UUID) {
+	if len(gone) == 0 || !l.known.Load() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, lease := range leases {
+		if slices.Contains(gone, lease.Run) {
+			l.dropped(lease.Run, lease.Epoch)
+		}
+	}
+}
+
+// search looks for the acknowledged checkpoints of all runs that are held, and releases the runs that lack
+// one, so that they are replayed. Their old executions are fenced from then on. It returns what is lost.
+// s.timeline.mu is held.
+func (s *Store) search(ctx context.Context, ask asker) (lost []store.LostRun, err error) {
+	var portion []uuid.UUID
+	size := 0
+	for id, h := range s.timeline.held {
+		portion = append(portion, id)
+		if size += len(h.steps); size < mostFound {
+			continue
+		}
+		some, err := s.searchSome(ctx, ask, portion)
+		if err != nil {
+			return nil, err
+		}
+		lost, portion, size = append(lost, some...), nil, 0
+	}
+	some, err := s.searchSome(ctx, ask, portion)
+	if err != nil {
+		return nil, err
+	}
+	return append(lost, some...), nil
+}
+
+func (s *Store) searchSome(ctx context.Context, ask asker, runs []uuid.UUID) (lost []store.LostRun, err error) {
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	states := make([]store.RunState, len(runs))
+	found := make([]map[checkpoint]bool, len(runs))
+	var now time.Time
+	err = ask("look for what was acknowledged", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.now)
+		batch.Queue(s.sql.heldFound, lockColumns(runs)...)
+	}, func(res results) error {
+		if err := each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) }); err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			var ordinal int64
+			var run, step pgtype.Text
+			var status pgtype.Int2
+			var epoch, by store.Epoch
+			if err := rows.Scan(&ordinal, &run, &status, (*epochValue)(&epoch), &step, (*epochValue)(&by)); err != nil {
+				return err
+			}
+			i := ordinal - 1
+			states[i] = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch}
+			if found[i] == nil {
+				found[i] = make(map[checkpoint]bool)
+			}
+			found[i][checkpoint{step.String, by}] = step.Valid
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	var release []*store.RunWrite
+	for i, id := range runs {
+		h := s.timeline.held[id]
+		one := store.LostRun{ID: id, Name: h.name, Gone: !states[i].Found}
+		for _, step := range h.steps {
+			if !found[i][step] {
+				one.Steps = append(one.Steps, step.name)
+			}
+		}
+		if !one.Gone && len(one.Steps) == 0 {
+			continue
+		}
+		lost = append(lost, one)
+		if owned(states[i], h.epoch) {
+			release = append(release, &store.RunWrite{ID: id, Epoch: h.epoch, Status: store.Pending, Now: now, WakeAt: now})
+		}
+	}
+	if len(release) == 0 {
+		return lost, nil
+	}
+	return lost, ask("release what lacks something", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.runLeave, append(leaveColumns(release), channel(s.schema))...)
+	}, func(res results) error {
+		return each(res, func(rows pgx.Rows) error { return rows.Scan(nil, nil) })
+	})
+}

@@ -1,0 +1,390 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A URL may name several hosts: a primary and its standbys. pgx tries them one after the other, and a
+// machine that stands still accepts connections and never says a word. So where several are named:
+//
+//   - all are tried at the same time, again and again, and the first that takes writes is connected to;
+//   - a call without an answer for a second has the hosts looked at. If another one takes writes
+//     than the call's, all that is under way on others is cancelled, and made again there.
+const (
+	connectTimeout = 5 * time.Second        // unless the URL says otherwise
+	unsetTimeout   = 2 * time.Minute        // what pgxpool gives connections that have no timeout
+	searchFor      = 5 * time.Second        // then whoever needs a host is told why there is none
+	stagger        = 25 * time.Millisecond  // between the hosts' first tries: the order of the URL is a preference
+	firstSearch    = 50 * time.Millisecond  // between two tries of a host
+	slowSearch     = 200 * time.Millisecond // below what a failover may take
+	foundHolds     = 200 * time.Millisecond // connections made so soon after a search need none
+	goodbye        = 250 * time.Millisecond // for what is said to a host at the end of a connection
+)
+
+// hosts are the several hosts of a URL. A nil one is a single host.
+type hosts struct {
+	life  context.Context
+	wg    sync.WaitGroup // searches; Close of the store waits for them
+	moved func()         // called when another host takes writes
+
+	mu      sync.Mutex
+	config  *pgx.ConnConfig // of the last connection that was made: credentials may rotate
+	search  *search         // under way, or the last one
+	flights map[*call]struct{}
+	waits   time.Duration // of a flush for its answer; zero: silentFor
+	current string        // where the host is that was found last
+	name    string        // and what the URL calls it
+	closed  bool
+}
+
+// search is one look for the host that takes writes.
+type search struct {
+	done  chan struct{}
+	over  time.Time // the rest is read after done
+	host  []*pgconn.FallbackConfig
+	where string
+	err   error
+}
+
+// newHosts returns the hosts of a configuration that names several.
+func newHosts(cfg *pgxpool.Config) *hosts {
+	if len(hostsOf(cfg.ConnConfig)) < 2 {
+		return nil
+	}
+	return &hosts{flights: make(map[*call]struct{})}
+}
+
+// begin lets searches begin, until life ends.
+func (h *hosts) begin(life context.Context, moved func()) {
+	if h != nil {
+		h.life, h.moved = life, moved
+	}
+}
+
+// join has the connections of a pool lead to the host that takes writes.
+func (h *hosts) join(cfg *pgxpool.Config) {
+	if h == nil {
+		return
+	}
+	users, bye := cfg.BeforeConnect, cfg.BeforeClose
+	cfg.BeforeConnect = func(ctx context.Context, one *pgx.ConnConfig) error {
+		if users != nil { // credentials that rotate come from here
+			if err := users(ctx, one); err != nil {
+				return err
+			}
+		}
+		return h.choose(ctx, one)
+	}
+	cfg.BeforeClose = func(conn *pgx.Conn) {
+		if bye != nil {
+			bye(conn)
+		}
+		_ = conn.PgConn().Conn().SetDeadline(time.Now().Add(goodbye)) // closed in any case
+	}
+	if timeless(cfg.ConnConfig) {
+		cfg.ConnConfig.ConnectTimeout = connectTimeout
+	}
+}
+
+// hostsOf groups the places of a configuration by host: one host has several if its TLS is optional.
+func hostsOf(cfg *pgx.ConnConfig) (groups [][]*pgconn.FallbackConfig) {
+	all := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
+	place := make(map[string]int)
+	for _, one := range all {
+		key := one.Host + " " + strconv.Itoa(int(one.Port))
+		i, known := place[key]
+		if !known {
+			i = len(groups)
+			place[key] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], one)
+	}
+	return groups
+}
+
+// nameOf is how errors name a host.
+func nameOf(group []*pgconn.FallbackConfig) string {
+	return net.JoinHostPort(group[0].Host, strconv.Itoa(int(group[0].Port)))
+}
+
+// whereIs is where a connection leads; empty if there are no several hosts.
+func (h *hosts) whereIs(conn *pgx.Conn) string {
+	if h == nil {
+		return ""
+	}
+	return whereIs(conn.PgConn(), conn.Config().Host, conn.Config().Port)
+}
+
+// whereIs is where a connection leads.
+func whereIs(conn *pgconn.PgConn, host string, port uint16) string {
+	addr := conn.Conn().RemoteAddr()
+	if addr.Network() == "unix" { // its address is relative
+		return net.JoinHostPort(host, strconv.Itoa(int(port)))
+	}
+	return addr.String()
+}
+
+// only makes the configuration that of one host.
+func only(cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) {
+	cfg.Host, cfg.Port, cfg.TLSConfig, cfg.Fallbacks = group[0].Host, group[0].Port, group[0].TLSConfig, group[1:]
+	if cfg.ValidateConnect == nil { // durable writes
+		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+}
+
+// choose points the configuration of a new connection to the host that takes writes.
+func (h *hosts) choose(ctx context.Context, cfg *pgx.ConnConfig) error {
+	found := h.look(cfg, "")
+	select {
+	case <-found.done:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %s", ctx.Err(), h.trouble())
+	}
+	if found.err != nil {
+		return found.err
+	}
+	only(cfg, found.host)
+	hasten(cfg)
+	return nil
+}
+
+// look joins the search that is under way, or begins one: with the host at that address, if it is
+// known, a little before the others.
+func (h *hosts) look(cfg *pgx.ConnConfig, first string) *search {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if cfg != nil {
+		h.config = cfg.Copy()
+	}
+	if s := h.search; s != nil {
+		select {
+		case <-s.done:
+			if s.err == nil && first == "" && time.Since(s.over) < foundHolds {
+				return s
+			}
+		default:
+			return s
+		}
+	}
+	s := &search{done: make(chan struct{})}
+	if h.closed || h.config == nil {
+		s.err = errors.New("the store is closed")
+		close(s.done)
+		return s
+	}
+	h.search = s
+	config, known := h.config, ""
+	if first != "" && first == h.current {
+		known = h.name
+	}
+	h.wg.Go(func() { h.find(s, config, known) })
+	return s
+}
+
+// find is a search.
+func (h *hosts) find(s *search, cfg *pgx.ConnConfig, first string) {
+	ctx, cancel := context.WithTimeout(h.life, searchFor)
+	defer cancel()
+	groups := hostsOf(cfg)
+	type answer struct {
+		group int
+		where string
+		err   error
+	}
+	answers := make(chan answer)
+	var tries sync.WaitGroup
+	for i, group := range groups {
+		head := time.Duration(i) * stagger
+		if first != "" && nameOf(group) != first { // it is busy, perhaps, and not gone
+			head += 2 * stagger
+		}
+		tries.Go(func() {
+			for wait, pause := firstSearch, head; sleep(ctx, pause); wait = min(2*wait, slowSearch) {
+				pause = wait
+				where, err := try(ctx, cfg, group)
+				select {
+				case answers <- answer{i, where, err}:
+				case <-ctx.Done():
+					return
+				}
+				if err == nil || hopeless(err) {
+					return
+				}
+			}
+		})
+	}
+	go func() {
+		tries.Wait()
+		close(answers)
+	}()
+	causes := make([]error, len(groups))
+	for a := range answers {
+		if a.err == nil && s.host == nil {
+			s.host, s.where = groups[a.group], a.where
+			cancel()
+		}
+		causes[a.group] = a.err
+		h.note(s, groups, causes)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.over = time.Now()
+	if s.host == nil {
+		s.err = hostless(groups, causes)
+	}
+	close(s.done)
+	if s.err != nil {
+		return
+	}
+	left := h.current != "" && h.current != s.where
+	h.current, h.name = s.where, nameOf(s.host)
+	for c := range h.flights {
+		if c.where != s.where && (c.where != "" || c.silent) {
+			left = left || c.where != ""
+			c.moved.Store(true)
+			c.cancel(errMoved)
+		}
+	}
+	if left {
+		h.wg.Go(h.moved)
+	}
+}
+
+// note keeps what a search under way has met.
+func (h *hosts) note(s *search, groups [][]*pgconn.FallbackConfig, causes []error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.err = nil
+	if s.host == nil {
+		s.err = hostless(groups, causes)
+	}
+}
+
+// hostless says why no host was found.
+func hostless(groups [][]*pgconn.FallbackConfig, causes []error) error {
+	err := errors.New("no host takes writes")
+	for i, group := range groups {
+		if causes[i] == nil {
+			err = fmt.Errorf("%w; %s does not answer", err, nameOf(group))
+		} else {
+			err = fmt.Errorf("%w; %s: %w", err, nameOf(group), causes[i])
+		}
+	}
+	return err
+}
+
+// trouble says why there is no host, empty if there is one.
+func (h *hosts) trouble() string {
+	if h == nil {
+		return ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.search == nil || h.search.err == nil {
+		return ""
+	}
+	return strings.ReplaceAll(h.search.err.Error(), "\n", " ")
+}
+
+// hopeless reports whether another try at once would end in the same way.
+func hopeless(err error) bool { return hasState(err, "28P01", "28000", "3D000", "42501") }
+
+// try makes a connection to one host, to see whether it takes writes.
+func try(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) (where string, err error) {
+	one := cfg.Copy()
+	only(one, group)
+	hasten(one)
+	if one.ConnectTimeout <= 0 {
+		one.ConnectTimeout = connectTimeout
+	}
+	conn, err := pgconn.ConnectConfig(ctx, &one.Config)
+	if err != nil {
+		return "", err
+	}
+	where = whereIs(conn, one.Host, one.Port)
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	_ = conn.Close(bye) // the socket is closed in any case
+	return where, nil
+}
+
+// brief is a socket whose end is short. pgx sets deadlines in the past, to end a call, and one of 15
+// seconds when it gives a connection up, in which it waits for the host's last words.
+type brief struct{ net.Conn }
+
+// SetDeadline implements net.Conn.
+func (c brief) SetDeadline(t time.Time) error {
+	if soon := time.Now().Add(goodbye); t.After(soon) {
+		t = soon
+	}
+	return c.Conn.SetDeadline(t)
+}
+
+// NetConn is the socket beneath.
+func (c brief) NetConn() net.Conn { return c.Conn }
+
+// hasten keeps a connection's end short, whose host may stand still: pgx asks it to cancel what is
+// under way, and would wait for the answer.
+func hasten(cfg *pgx.ConnConfig) {
+	dial, after := cfg.DialFunc, cfg.AfterConnect
+	var made atomic.Bool
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if !made.Load() {
+			conn, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return brief{conn}, nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, goodbye)
+		defer cancel()
+		conn, err := dial(ctx, network, addr)
+		if err == nil {
+			err = conn.SetDeadline(time.Now().Add(goodbye))
+		}
+		return conn, err
+	}
+	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		made.Store(true)
+		if after != nil {
+			return after(ctx, conn)
+		}
+		return nil
+	}
+}
+
+// close ends the searches. No call is under way any more.
+func (h *hosts) close() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.wg.Wait()
+}
+
+// sleep waits for d, and reports whether ctx has not ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,126 @@
+package postgres
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// goneBack has the store find that its database is at another place.
+func goneBack(t *testing.T, s *Store, move func(place) place) error {
+	t.Helper()
+	s.timeline.mu.Lock()
+	was := s.timeline.now
+	s.timeline.mu.Unlock()
+	if was.timeline == 0 || was.position == 0 {
+		t.Fatalf("the database is at %v", was)
+	}
+	return s.arrive(t.Context(), move(was), was, s.onPulse(t.Context()))
+}
+
+func earlier(p place) place { return place{p.timeline, p.position - 1} }
+
+func promoted(p place) place { return place{p.timeline + 1, p.position + 1} }
+
+// heartbeat is what the next one tells of rewinds.
+func heartbeat(t *testing.T, s *Store) []store.Rewind {
+	t.Helper()
+	pulse, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New(), StartedAt: time.Now()}, LeaseUntil: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pulse.Rewinds
+}
+
+// A database that has gone back is searched for what was acknowledged. A run that lacks a checkpoint
+// is released, so that it is replayed, and its old execution is fenced; all others go on.
+func TestWhatLacksACheckpointIsReleased(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	whole, lacking, ended := running(uuid.New(), at), running(uuid.New(), at), running(uuid.New(), at)
+	lacking.Name = "lacking"
+	begin(t, s, &store.Start{Run: whole}, &store.Start{Run: lacking}, &store.Start{Run: ended})
+	for _, name := range []string{"a", "b", "c"} {
+		commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(whole.ID, name, at), done(lacking.ID, name, at), done(ended.ID, name, at)}})
+	}
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(ended.ID, at)}})
+	if _, err := s.user.Exec(t.Context(), "DELETE FROM durable.step WHERE name >= 'b' AND run_id = ANY($1)", []uuid.UUID{lacking.ID, ended.ID}); err != nil {
+		t.Fatal(err)
+	}
+	era := s.timeline.eras.Load()
+	if err := goneBack(t, s, earlier); err != nil {
+		t.Fatal(err)
+	}
+	told := heartbeat(t, s)
+	if len(told) != 1 || told[0].Held != 2 || len(told[0].Lost) != 1 {
+		t.Fatalf("told: %+v", told)
+	}
+	lost := told[0].Lost[0]
+	slices.Sort(lost.Steps)
+	if lost.ID != lacking.ID || lost.Name != "lacking" || !slices.Equal(lost.Steps, []string{"b", "c"}) {
+		t.Errorf("lost: %+v", lost)
+	}
+	if again := heartbeat(t, s); len(again) != 0 {
+		t.Errorf("it was told again: %+v", again)
+	}
+	if got := row(t, s, lacking.ID); got.Status != store.Pending || got.WakeAt.IsZero() {
+		t.Errorf("the run that lacks checkpoints: %+v", got)
+	}
+	if got := row(t, s, whole.ID); got.Status != store.Running {
+		t.Errorf("the run that lacks nothing: %+v", got)
+	}
+	old, fine := done(lacking.ID, "d", at), done(whole.ID, "d", at)
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{old, fine}})
+	if old.Outcome != store.Fenced || fine.Outcome != store.Written {
+		t.Errorf("outcomes %d and %d", old.Outcome, fine.Outcome)
+	}
+	late := &store.Batch{Steps: []*store.StepWrite{fine}} // its answer came from before
+	if err := s.timeline.acknowledge(era, late); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
+		t.Errorf("an answer from before was taken: %v", err)
+	}
+}
+
+// A claimed history counts as acknowledged, and a run that is gone altogether is told.
+func TestAClaimedHistoryIsLookedFor(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	r := running(uuid.New(), at)
+	r.WakeAt = at
+	begin(t, s, &store.Start{Run: r})
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(r.ID, "a", at)}})
+	claims, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)})
+	if err != nil || len(claims.Runs) != 1 {
+		t.Fatal(claims, err)
+	}
+	if _, err := s.user.Exec(t.Context(), "DELETE FROM durable.run"); err != nil {
+		t.Fatal(err)
+	}
+	if err := goneBack(t, s, earlier); err != nil {
+		t.Fatal(err)
+	}
+	told := heartbeat(t, s)
+	if len(told) != 1 || len(told[0].Lost) != 1 || !told[0].Lost[0].Gone || told[0].Lost[0].ID != r.ID {
+		t.Errorf("told: %+v", told)
+	}
+}
+
+// A server that was superseded by a promotion is not connected to as long as the new one is heard of.
+func TestAnOldPrimaryIsRefused(t *testing.T) {
+	s := open(t, "cache_statement")
+	if err := goneBack(t, s, promoted); err != nil {
+		t.Fatal(err)
+	}
+	old := func(p place) place { return place{p.timeline - 1, p.position + 1000} }
+	if err := goneBack(t, s, old); !errors.Is(err, errSuperseded) || !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("got %v, want %v", err, errSuperseded)
+	}
+	s.timeline.used.Store(time.Now().Add(-2 * stillUsed).UnixNano())
+	if err := goneBack(t, s, old); err != nil { // it is all there is
+		t.Error(err)
+	}
+}

@@ -128,6 +128,58 @@ func All[T any](futures ...*Future[T]) ([]T, error) {
 	return values, suspendedOr(errs)
 }
 
+// AllOrCancel waits for every branch and returns their values in order, as [All] does, but stops at the first
+// failure: it records as the choice called name which branch has failed, ends the others as [CancelRest] does, and
+// returns the error of the one that failed. A replay ends the same branches, and returns the same error. If no branch fails,
+// nothing is recorded.
+func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error) {
+	spec := engine.ChoiceSpec{Name: name, Site: site(0), Failing: true}
+	spec.Losers = func(failed []int) []engine.Loser { return losers(failed, futures) }
+	if !c.scope.Recorded(name) {
+		failed, err := firstFailure(futures)
+		if err != nil {
+			return nil, err
+		}
+		if failed < 0 {
+			if err := c.calls().UseName("choice", name, spec.Site); err != nil {
+				return nil, err
+			}
+			return All(futures...)
+		}
+		spec.Won = []int{failed}
+	}
+	deciders, err := choose(c, &spec, futures)
+	if err != nil {
+		return nil, err
+	}
+	if len(deciders) != 1 {
+		return nil, fmt.Errorf("%w: choice %q in run %q recorded %d branches that decided it, and AllOrCancel has one: give the new call another name",
+			ErrDiverged, name, c.ID(), len(deciders))
+	}
+	if _, err = futures[deciders[0]].Wait(); err == nil {
+		return nil, fmt.Errorf("%w: choice %q in run %q recorded that branch %d failed, and now it did not", ErrDiverged, name, c.ID(), deciders[0])
+	}
+	return nil, err
+}
+
+// firstFailure waits until a branch has failed, and returns its place, or until all have succeeded: -1.
+func firstFailure[T any](futures []*Future[T]) (int, error) {
+	ends := make(chan int, len(futures))
+	for i, f := range futures {
+		f.watch(func() { ends <- i })
+	}
+	for range futures {
+		i := <-ends
+		switch _, err := futures[i].Wait(); {
+		case errors.Is(err, ErrSuspended):
+			return -1, ErrSuspended
+		case err != nil:
+			return i, nil
+		}
+	}
+	return -1, nil
+}
+
 // suspendedOr answers ErrSuspended alone if a branch met it: then nothing else counts.
 func suspendedOr(errs []error) error {
 	for _, err := range errs {
@@ -195,14 +247,21 @@ func quorum[T any](c *Ctx, name string, k int, rest Rest, futures []*Future[T]) 
 			return nil, err
 		}
 	}
-	res, err := c.calls().Choose(&spec)
+	return choose(c, &spec, futures)
+}
+
+// choose records the choice, or reads its record, and returns the places of the branches that decided it
+// once these have returned.
+func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int, error) {
+	name := spec.Name
+	res, err := c.calls().Choose(spec)
 	switch {
 	case err != nil:
 		return nil, err
 	case res.Failure != nil:
 		return nil, stepError(c.scope.Full(name), res.Failure)
 	}
-	winners, err := engine.Winners(res.Output)
+	winners, err := engine.Deciders(res.Output)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the record of choice %q in run %q (%d bytes) does not decode: %w", ErrDiverged, name, c.ID(), len(res.Output), err)
 	}

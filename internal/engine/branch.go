@@ -56,6 +56,20 @@ func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	return b, nil
 }
 
+// UseName uses up a name in the scope for a call that leaves no row. what is the kind of the call.
+func (s *Scope) UseName(what, name string, site uintptr) error {
+	if err := CheckName(what, name); err != nil {
+		return err
+	}
+	full := s.prefix + name
+	if s.nested() {
+		return nestedError(s.r, full)
+	}
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	return s.use(full, site)
+}
+
 // Scope is where the branch makes its calls.
 func (b *Branch) Scope() *Scope { return b.scope }
 

@@ -29,7 +29,8 @@ import (
 
 // choice is the record of a choice.
 type choice struct {
-	Won      []int    `json:"won"`                // places of the branches that it went on with, in the order in which they succeeded
+	Won      []int    `json:"won,omitempty"`      // places of the branches that it went on with, in the order in which they succeeded
+	Failed   []int    `json:"failed,omitempty"`   // instead of winners: places of the branches whose failure decided
 	Ended    []string `json:"ended,omitempty"`    // branches that had not returned
 	Returned []string `json:"returned,omitempty"` // branches that had; their results hold, and their children are cancelled
 
@@ -45,10 +46,19 @@ func decodeChoice(b []byte) (c choice, err error) {
 	return c, json.Unmarshal(b, &c)
 }
 
-// Winners returns the places that a recorded choice went on with.
-func Winners(record []byte) ([]int, error) {
+// Deciders returns the places of the branches that decided a recorded choice: those that it went on with,
+// or the one that failed.
+func Deciders(record []byte) ([]int, error) {
 	c, err := decodeChoice(record)
-	return c.Won, err
+	return slices.Concat(c.Won, c.Failed), err
+}
+
+// choice is the record of what decided, without the losers.
+func (spec *ChoiceSpec) choice(deciders []int) choice {
+	if spec.Failing {
+		return choice{Failed: deciders}
+	}
+	return choice{Won: deciders}
 }
 
 // branchEnd is what is known of a branch that a choice has ended.
@@ -137,11 +147,13 @@ type Loser struct {
 type ChoiceSpec struct {
 	Name   string
 	Site   uintptr
-	Won    []int                   // unless history holds the choice
+	Won    []int                   // the deciders, unless history holds the choice
 	Losers func(won []int) []Loser // nil: the others go on
+
+	Failing bool // it is decided by failures
 }
 
-// Choose returns the record of a choice, see Winners, and ends the losers.
+// Choose returns the record of a choice, see Deciders, and ends the losers.
 func (s *Scope) Choose(spec *ChoiceSpec) (Result, error) {
 	r := s.r
 	full := s.prefix + spec.Name
@@ -179,7 +191,7 @@ func (s *Scope) chosen(spec *ChoiceSpec, row *store.Step) (Result, error) {
 		losers := ownLosers(r, spec.Losers(c.Won))
 		t := &task{r: r, s: s, name: row.Name}
 		unlock := lockAll(losers)
-		_, closed := closeAll(losers)
+		_, _, closed := closeAll(losers)
 		if !t.end(losers, closed, row.EndedAt, unlock) {
 			return Result{}, ErrSuspended
 		}
@@ -199,7 +211,7 @@ func (s *Scope) chosen(spec *ChoiceSpec, row *store.Step) (Result, error) {
 // choose ends the losers and records the choice.
 func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 	r := t.r
-	won, err := t.probeChoice(spec.Won)
+	won, err := t.probeChoice(spec)
 	if err != nil {
 		return Result{}, err
 	}
@@ -208,8 +220,9 @@ func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 		losers = ownLosers(r, spec.Losers(won))
 	}
 	unlock := lockAll(losers)
-	made, closed := closeAll(losers)
-	made.Won = won
+	made := spec.choice(won)
+	var closed []Loser
+	made.Ended, made.Returned, closed = closeAll(losers)
 	record, err := json.Marshal(&made)
 	if err != nil { // it is numbers and valid text
 		unlock()
@@ -297,21 +310,22 @@ func lockAll(losers []Loser) (unlock func()) {
 	}
 }
 
-// closeAll closes the losers. closed are those that had not returned.
-func closeAll(losers []Loser) (made choice, closed []Loser) {
+// closeAll closes the losers. It returns the names of those that had not returned, and of those that had,
+// and the former as closed.
+func closeAll(losers []Loser) (ended, returned []string, closed []Loser) {
 	for _, l := range losers {
 		if l.Branch.ended() {
 			continue // by another choice, which has recorded it
 		}
 		name := Shown(strings.TrimSuffix(l.Branch.scope.prefix, separator))
 		if l.Close() {
-			made.Returned = append(made.Returned, name)
+			returned = append(returned, name)
 		} else {
-			made.Ended = append(made.Ended, name)
+			ended = append(ended, name)
 			closed = append(closed, l)
 		}
 	}
-	return made, closed
+	return ended, returned, closed
 }
 
 // ended reports whether a choice has ended this very branch.

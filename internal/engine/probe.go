@@ -110,15 +110,16 @@ func (t *task) sealing(output []byte) (record []byte, own bool) {
 	return record, bytes.Equal(record, output)
 }
 
-// probeChoice returns which branches a choice goes on with.
-func (t *task) probeChoice(won []int) ([]int, error) {
+// probeChoice returns which branches decide a choice.
+func (t *task) probeChoice(spec *ChoiceSpec) ([]int, error) {
 	if t.r.e.probe == nil {
-		return won, nil
+		return spec.Won, nil
 	}
 	c := t.r.sight(t.name, store.KindChoice, false)
 	c.Attempt = t.attempt
 	out, failure := t.r.e.probe.Attempt(t.s.work, c, func() (Output, *Failure) {
-		record, err := json.Marshal(&choice{Won: won})
+		made := spec.choice(spec.Won)
+		record, err := json.Marshal(&made)
 		if err != nil {
 			return Output{}, &Failure{Message: err.Error()}
 		}
@@ -127,7 +128,7 @@ func (t *task) probeChoice(won []int) ([]int, error) {
 	if failure != nil {
 		return nil, t.interruption()
 	}
-	return Winners(out.Bytes)
+	return Deciders(out.Bytes)
 }
 
 func (t *task) performProbed(ctx *attemptContext) (got tried) {

@@ -1,10 +1,12 @@
 package durable
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // Detached lets a child go on when its parent ends. Without it the end of a parent cancels
@@ -53,6 +55,36 @@ func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where ui
 		return nil, err
 	}
 	return &Child[O]{c: c, name: name, inner: inner}, nil
+}
+
+// ID is the child's UUID in text form: what every verb of [Engine] takes. It is the same in every replay.
+func (h *Child[O]) ID() string { return h.inner.ID().String() }
+
+// Signal sends a named message to the child, once, and records that under name in the scope that has
+// started the child; see [Ctx.Signal]. A child that has ended receives nothing: that is a *StepError with a
+// *StateError.
+func (h *Child[O]) Signal(name, signalName string, payload any, opts ...SignalOption) error {
+	return signalRun(h.c, name, h.ID(), signalName, payload, opts, site(0))
+}
+
+// Cancel cancels the child as [Engine.Cancel] does, whose options it takes, and records that under name in
+// the scope that has started the child. That the child has ended is no error. It does not wait for
+// the child's end: Wait returns that, a *RunError with [StatusCancelled] unless the child ended otherwise
+// first.
+func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
+	order, o, err := newOrder(store.VerbCancel, opts)
+	if err == nil && o.dry {
+		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll, CancelAll and TerminateAll", ErrInvalidConfig)
+	}
+	if err != nil {
+		return fmt.Errorf("cancel call %q: %w", name, err)
+	}
+	if order.Reason == "" {
+		order.Reason = "its parent has cancelled it"
+	}
+	return effect(h.c, name, store.KindCancel, site(0), func(ctx context.Context) error {
+		return h.c.scope.CancelRun(ctx, h.inner.ID(), order)
+	})
 }
 
 // Wait answers the child's result, once it has ended; see Ctx.Child.

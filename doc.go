@@ -35,13 +35,28 @@
 //
 // # Branches that end early
 //
-// Any and Quorum with CancelRest end the branches that have not won, and record whom they ended. From then
+// Any and Quorum with CancelRest end the branches that have not won, and record whom they ended; AllOrCancel does so with
+// the others when one has failed. From then
 // on such a branch does nothing new: its calls that are not recorded return ErrCancelled, its Wait returns
 // ErrCancelled, and the children that it started are cancelled, unless they are Detached. This is the
 // same in every replay, also when what the branch waited for has come meanwhile. A step that
 // succeeds although its context has ended is recorded, as with any cancel, and only the branch sees its value. What the
 // branch registered with Compensate stays registered. Calls that a branch makes by another Ctx than its own are
 // not the branch's.
+//
+// # Other runs, time, identities
+//
+// A workflow function calls no Engine: what it would do by one has a durable call of its own. Ctx.Signal sends a signal to
+// another run, Ctx.Start starts a run that is no child, Ctx.SetTags labels its own run, Ctx.Now and Ctx.UUID return a time
+// and an identity that every replay returns again. A child's handle has its ID, Signal and Cancel.
+//
+// Each of them takes effect once. The effect is written before the record of the call, under an identity that follows from
+// the call: a signal's key, a run's ID. A process that dies between both leaves the effect to be found by the next one, also if the
+// other run has ended meanwhile. What such a call could not do is a *StepError, the same in every replay. Where a run is
+// cancelled, a call that is not recorded does nothing, unless it was under way.
+//
+// A run keeps the signals that it accepted and did not receive, when it ends too: RunInfo.Unreceived counts them, and the log
+// tells of them. One that is sent later is refused.
 //
 // # Ending early
 //
@@ -102,6 +117,8 @@
 //	  ... by timeout, by panic                        ErrTimeout, ErrPanic
 //	no signal came in time                            *StepError, ErrTimeout    decide, or choose Else...
 //	a child failed or was cancelled                   *RunError                 decide, or return it
+//	a call could not reach another run                *StepError, and one of    decide, or return it
+//	                                                  ErrNotFound, *StateError, ErrIDConflict
 //	the run is cancelled, or its branch is            ErrCancelled              return it
 //	  ... by Terminate                                ErrTerminated as well
 //	  ... and nobody knows if it took effect          ErrOutcomeUnknown         look outside, or use Verify

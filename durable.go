@@ -37,6 +37,11 @@ type Config struct {
 	// many as end in 30 ms wait in memory for the next free places; one that has waited for 0.5 s is
 	// given back.
 	Concurrency int
+	// StepConcurrency is how many functions of steps, Tx steps and compensations this process executes at once,
+	// over all runs. The others wait in the order in which they came, until a cancel, a pause or a shutdown; the wait
+	// counts for no timeout of the step. A step whose function waits for the result of a run (Run.Result, Call) with its
+	// own context lends its place meanwhile. A function that ignores its timeout no longer counts. Zero: no bound.
+	StepConcurrency int
 	// Lease is how long the runs of a worker stay its own when nothing is heard of it.
 	// Each lease is renewed three times in this. Zero: 10 s; at least 300 ms.
 	Lease time.Duration
@@ -101,6 +106,7 @@ func (c *Config) defaults() error {
 		}
 	}
 	refuse(c.Concurrency < 0, "Concurrency is %d: it must be positive", c.Concurrency)
+	refuse(c.StepConcurrency < 0, "StepConcurrency is %d: it must be positive, or zero for no bound", c.StepConcurrency)
 	refuse(c.Lease < 300*time.Millisecond, "Lease is %v: it must be at least 300ms, or renewals come too late", c.Lease)
 	refuse(c.Poll < 0, "Poll is %v: it must be positive", c.Poll)
 	refuse(c.ParkAfter < 0, "ParkAfter is %v: it must be positive", c.ParkAfter)
@@ -157,7 +163,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	return &Engine{cfg: cfg, inner: engine.New(s, engine.Config{
-		Definitions: defs, Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency,
+		Definitions: defs, Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency, StepsAtOnce: cfg.StepConcurrency,
 		Lease: cfg.Lease, Poll: cfg.Poll, Grace: cfg.Grace, ParkAfter: cfg.ParkAfter, MaxCrashes: cfg.MaxCrashes,
 		MarkAfter: markAfter, Patience: cfg.Patience, Telemetry: tel,
 	})}, nil

@@ -111,6 +111,7 @@ type StepError struct {
 	Type     string // its Go type, for people
 	Stack    string // of a panic
 	codes    []string
+	state    *StateError // that the recorded error was
 }
 
 // Error tells the step, the attempts and the last message.
@@ -121,13 +122,17 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("step %q failed after %d attempts: %s", e.Step, e.Attempts, e.Message)
 }
 
-// Unwrap answers the registered sentinels that the recorded error matched; none of nil, as
-// Checkpoint.Err is where nothing has failed.
+// Unwrap returns the registered sentinels that the recorded error matched, and the *StateError that it
+// was, if it was one; none of nil, as Checkpoint.Err is where nothing has failed.
 func (e *StepError) Unwrap() []error {
 	if e == nil {
 		return nil
 	}
-	return sentinels(e.codes)
+	all := sentinels(e.codes)
+	if e.state != nil {
+		all = append(all, e.state)
+	}
+	return all
 }
 
 // RunError is the recorded failure, cancellation or expiry of a run.
@@ -277,6 +282,10 @@ func failureOf(err error) *engine.Failure {
 	if errors.As(err, &step) {
 		f.Step, f.Stack = step.Step, step.Stack
 	}
+	var state *StateError
+	if errors.As(err, &state) {
+		f.State = &engine.FailedState{Run: state.ID, Verb: state.Verb, Status: string(state.Status), Detail: state.Detail}
+	}
 	registry.RLock()
 	defer registry.RUnlock()
 	for _, code := range registry.codes {
@@ -298,9 +307,13 @@ func permanently(err error) *engine.Failure {
 }
 
 func stepError(name string, f *engine.Failure) *StepError {
-	return &StepError{
+	err := &StepError{
 		Step: name, Attempts: int(max(f.Attempts, 1)), Message: f.Message, Type: f.Type, Stack: f.Stack, codes: f.Codes,
 	}
+	if s := f.State; s != nil {
+		err.state = &StateError{ID: s.Run, Verb: s.Verb, Status: Status(s.Status), Detail: s.Detail}
+	}
+	return err
 }
 
 func runError(r *store.Run) *RunError {

@@ -3,6 +3,8 @@ package durable
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -127,12 +129,9 @@ func WithTag(key, value string) StartOption {
 // SetTags sets tags of a run, whatever its state; an empty value removes one. Keys are
 // namespaced by a dot, such as team.owner. Errors: ErrNotFound, ErrInvalidName.
 func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	list := make([]store.Tag, 0, len(tags))
-	for key, value := range tags {
-		if err := engine.CheckTag(key, or(value, "-")); err != nil {
-			return err
-		}
-		list = append(list, store.Tag{Key: key, Value: value})
+	list, err := tagList(tags)
+	if err != nil {
+		return err
 	}
 	if err := e.inner.Outside(ctx, "a change of tags"); err != nil {
 		return err
@@ -141,7 +140,7 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string)
 	if err != nil {
 		return err
 	}
-	there, err := e.inner.Store().Tag(ctx, row.ID, list)
+	there, err := e.inner.Store().Tag(ctx, row.ID, list, store.Epoch{})
 	switch {
 	case err != nil:
 		return fmt.Errorf("tag run %q: %w", id, err)
@@ -149,4 +148,16 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string)
 		return fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
 	}
 	return nil
+}
+
+// tagList checks tags that are to be set, and returns them in the order of their keys.
+func tagList(tags map[string]string) ([]store.Tag, error) {
+	list := make([]store.Tag, 0, len(tags))
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		if err := engine.CheckTag(key, or(tags[key], "-")); err != nil {
+			return nil, err
+		}
+		list = append(list, store.Tag{Key: key, Value: tags[key]})
+	}
+	return list, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -56,6 +58,10 @@ type RunInfo struct {
 	Tags     map[string]string
 	Waits    []Wait     // what it waits for or works at, by name
 	Progress []Progress // of its Maps
+
+	// Unreceived is how many signals the run has accepted and not received, by name. They stay when the
+	// run ends; a signal that is sent after that is refused.
+	Unreceived map[string]int
 }
 
 // Cancellation says who asked for a cancel first, when and why.
@@ -68,7 +74,7 @@ type Cancellation struct {
 // Wait is a durable call that has no outcome yet.
 type Wait struct {
 	Name     string // with its scope
-	Kind     string // "step", "tx", "sleep", "receive", "child" or "compensation"
+	Kind     string // "step", "tx", "sleep", "receive", "child", "compensation", or of a call such as Ctx.Signal
 	Attempts int
 	Since    time.Time
 	Until    time.Time // of a sleep, a backoff or a bounded receive; else zero
@@ -95,7 +101,17 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
+	unreceived, err := e.inner.Store().Unreceived(ctx, []uuid.UUID{r.ID})
+	if err != nil {
+		return nil, fmt.Errorf("get run %q: %w", id, err)
+	}
 	info := runInfo(r)
+	if len(unreceived) > 0 {
+		info.Unreceived = make(map[string]int, len(unreceived))
+	}
+	for _, s := range unreceived {
+		info.Unreceived[engine.ShownSignal(s.Name)] += s.N
+	}
 	info.Tags = make(map[string]string, len(outline.Tags))
 	for _, t := range outline.Tags {
 		info.Tags[t.Key] = t.Value
@@ -159,7 +175,7 @@ func childName(r *store.Run) string {
 // Checkpoint is one row of a run's history.
 type Checkpoint struct {
 	Name      string // with its scope, as in "branch/step"; a slash of the name's own is shown as "%2F", and "%" as "%25"
-	Kind      string // "step", "tx", "sleep", "choice", "receive", "child", "map" or "compensation"
+	Kind      string // "step", "tx", "sleep", "choice", "receive", "child", "map", "compensation", "signal", "start", "tags", "cancel", "now" or "uuid"
 	Status    string // "started", "backoff", "completed" or "failed"
 	Attempts  int    // that have begun, as far as is recorded
 	Output    jsontext.Value

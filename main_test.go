@@ -159,3 +159,17 @@ func dbNow(t testing.TB, s durable.Store) time.Time {
 	t.Helper()
 	return read(s.Now(within(t)))(t)
 }
+
+// waitFor waits for what another goroutine brings about.
+func waitFor(t testing.TB, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for ctx := within(t); !done(); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("it did not come")
+		}
+	}
+}

@@ -61,6 +61,11 @@ func SignalKey(key string) SignalOption {
 }
 
 func (e *Engine) signal(name string, payload any, opts []SignalOption) (*store.Signal, error) {
+	return newSignal(e.cfg.MaxPayload, name, payload, opts)
+}
+
+// newSignal checks and encodes one signal.
+func newSignal(limit int, name string, payload any, opts []SignalOption) (*store.Signal, error) {
 	var o signalOptions
 	for _, opt := range opts {
 		opt(&o)
@@ -71,7 +76,7 @@ func (e *Engine) signal(name string, payload any, opts []SignalOption) (*store.S
 	if o.err != nil {
 		return nil, fmt.Errorf("signal %q: %w", name, o.err)
 	}
-	b, err := encode(payload, e.cfg.MaxPayload)
+	b, err := encode(payload, limit)
 	if err != nil {
 		return nil, fmt.Errorf("signal %q: %w", name, err)
 	}

@@ -15,6 +15,8 @@ type Stats struct {
 	ReplayedFlushes int64         // tries again while the database was away
 	Queued          int           // calls that wait now for a flush to begin
 
+	StepsWaiting int // steps that wait now, since Config.StepConcurrency others are executed
+
 	Active   int   // runs in this process's memory now
 	Entered  int64 // executions of runs that began here
 	Ended    int64 // executions that ended in a result, an error or a cancel, and committed it
@@ -48,7 +50,7 @@ func (e *Engine) Stats() Stats {
 	return Stats{
 		Flushes: j.Flushes, Writes: j.Items, WrittenBytes: j.Bytes, LargestFlush: j.Largest,
 		FlushTime: j.Took, RecentFlushTime: j.Recent, RefusedFlushes: j.Refused, ReplayedFlushes: j.Replays, Queued: j.Waiting,
-		Active: s.Active, Entered: s.Entered, Ended: s.Ended, Parked: s.Parked, Released: s.Released, Lost: s.Lost,
+		StepsWaiting: s.Waiting, Active: s.Active, Entered: s.Entered, Ended: s.Ended, Parked: s.Parked, Released: s.Released, Lost: s.Lost,
 		Held: s.Held, Retrying: s.Retrying, AloneWrites: j.Alone,
 		Claims: s.Claims, Claimed: s.Claimed, Heartbeats: s.Renewals, LeasesRenewed: s.Leases,
 	}

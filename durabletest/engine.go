@@ -76,6 +76,9 @@ func open(t testing.TB, s store.Store, p *pace, log *record, f *fault, set *sett
 	for _, change := range set.changes {
 		change(&cfg)
 	}
+	if log.replay != nil {
+		cfg.StepConcurrency = 0 // its steps last until the end
+	}
 	made, err := durable.New(n, cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -62,6 +62,15 @@ func (s *seam) Commit(ctx context.Context, b *store.Batch) error {
 	})
 }
 
+// Tag implements store.Store.
+func (s *seam) Tag(ctx context.Context, run store.ID, tags []store.Tag, epoch store.Epoch) (found bool, err error) {
+	err = s.change("tags", func() error {
+		found, err = s.Store.Tag(ctx, run, tags, epoch)
+		return err
+	})
+	return found, err
+}
+
 // Order implements store.Store.
 func (s *seam) Order(ctx context.Context, o *store.Order) error {
 	return s.change("an order", func() error { return s.Store.Order(ctx, o) })

@@ -86,7 +86,8 @@ func (h *harness) trace(ctx context.Context, s store.Store, log *record, f *faul
 		}
 		for _, step := range steps {
 			r.steps[step.Name] = &step
-			if slices.ContainsFunc(h.set.varies, func(name string) bool { return matches(name, step.Name) }) {
+			made := step.Kind == store.KindNow || step.Kind == store.KindUUID
+			if made || slices.ContainsFunc(h.set.varies, func(name string) bool { return matches(name, step.Name) }) {
 				r.varied[step.Name] = true
 				got.fixed[place{r.path, step.Name}] = step.Output
 			}

@@ -103,10 +103,10 @@ func TestOutline(t *testing.T) {
 			step("mapp\x1f0", store.KindStep, store.StepCompleted, time.Time{}),
 		}
 		commit(t, s, &store.Batch{Steps: all})
-		if found, err := s.Tag(t.Context(), run.ID, []store.Tag{{Key: "z"}, {Key: "b", Value: "3"}, {Key: "a", Value: "4"}}); err != nil || !found {
+		if found, err := s.Tag(t.Context(), run.ID, []store.Tag{{Key: "z"}, {Key: "b", Value: "3"}, {Key: "a", Value: "4"}}, store.Epoch{}); err != nil || !found {
 			t.Errorf("a tag: %v, %v", found, err)
 		}
-		if found, err := s.Tag(t.Context(), uuid.New(), []store.Tag{{Key: "b", Value: "3"}}); err != nil || found {
+		if found, err := s.Tag(t.Context(), uuid.New(), []store.Tag{{Key: "b", Value: "3"}}, store.Epoch{}); err != nil || found {
 			t.Errorf("a tag of nobody: %v, %v", found, err)
 		}
 		o, err := s.Outline(t.Context(), run.ID, at)

@@ -24,7 +24,7 @@ type statements struct {
 	session                                                              string
 	lock, start, startMade, startAny, runByName, parentState             string
 	stepInsert, stepInsertOne, stepInsertAgain, stepUpdate, stepState    string
-	receive, signal, signalState                                         string
+	receive, signal, signalState, unreceived                             string
 	runFinish, runLeave, runHold, runState, wake, notify, lockWait       string
 	treeLock, treeNodes, freeze, orderApply, deadline                    string
 	claim, historyClaimed, historyPart, next, inFlight, heldBy           string
@@ -52,6 +52,7 @@ func load(schema string) statements {
 		receive:            text("receive.sql"),
 		signal:             text("signal.sql"),
 		signalState:        text("signal_state.sql"),
+		unreceived:         text("unreceived.sql"),
 		wake:               text("wake.sql"),
 		treeLock:           text("tree_lock.sql"),
 		treeNodes:          text("tree_nodes.sql"),

@@ -38,7 +38,7 @@ func tagColumns(items []tagging) []any {
 }
 
 // Tag implements store.Store.
-func (s *Store) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag) (bool, error) {
+func (s *Store) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
 	found := false
 	last := make(map[string]string, len(tags))
 	for _, tag := range tags {
@@ -58,7 +58,7 @@ func (s *Store) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag) (bool,
 	err := s.readBack(s.onEngine(ctx), "tag", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.tag, store.ShardOf(run), one(run),
 			texts{n, func(i int) *string { return &keys[i] }},
-			texts{n, func(i int) *string { return &values[i] }})
+			texts{n, func(i int) *string { return &values[i] }}, epoch.Number())
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error { return rows.Scan(&found) })
 	})

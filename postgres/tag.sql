@@ -1,7 +1,9 @@
--- Sets tags of one run; an empty value removes one. It answers whether the run is there.
+-- Sets tags of one run; an empty value removes one. It returns whether the run is there and,
+-- unless $5 is zero, running (2) at that epoch.
 WITH target AS MATERIALIZED (
     SELECT FROM durable.run AS r
     WHERE r.shard = $1::smallint AND r.id = $2::uuid
+      AND ($5::bigint = 0 OR (r.epoch = $5::bigint AND r.status = 2))
 ), item AS MATERIALIZED (
     SELECT * FROM unnest($3::text[], $4::text[]) AS item(key, value)
 ), kept AS (
@@ -12,7 +14,7 @@ WITH target AS MATERIALIZED (
     ON CONFLICT (shard, run_id, key) DO UPDATE SET value = excluded.value
 ), removed AS (
     DELETE FROM durable.tag AS t
-    WHERE t.shard = $1::smallint AND t.run_id = $2::uuid
+    WHERE t.shard = $1::smallint AND t.run_id = $2::uuid AND EXISTS (SELECT FROM target)
       AND t.key = ANY (ARRAY(SELECT item.key FROM item WHERE item.value = ''))
 )
 SELECT EXISTS (SELECT FROM target);

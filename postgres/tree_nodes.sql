@@ -43,7 +43,7 @@ WITH RECURSIVE tree AS (
 SELECT run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached,
        run.epoch > 0 AND run.status <> 2 AND run.status < 5 AND EXISTS (
            SELECT FROM durable.step AS s
-           WHERE s.shard = run.shard AND s.run_id = run.id AND s.kind IN (1, 2, 6, 8)
+           WHERE s.shard = run.shard AND s.run_id = run.id AND s.kind IN (1, 2, 6, 8, 9, 10, 11, 12)
            OFFSET 0
        ) AS begun
 FROM (SELECT * FROM tree UNION SELECT * FROM above) AS run;

@@ -157,14 +157,14 @@ func TestOutline(t *testing.T) {
 func TestTag(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
-	if ok, err := s.Tag(t.Context(), store.NewID(1), []store.Tag{{Key: "k", Value: "v"}}); ok || err != nil {
+	if ok, err := s.Tag(t.Context(), store.NewID(1), []store.Tag{{Key: "k", Value: "v"}}, store.Epoch{}); ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	for _, c := range []struct{ set, want []store.Tag }{
 		{[]store.Tag{{Key: "b", Value: "2"}, {Key: "a", Value: "1"}}, []store.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}},
 		{[]store.Tag{{Key: "b", Value: "3"}, {Key: "a"}, {Key: "c"}}, []store.Tag{{Key: "b", Value: "3"}}},
 	} {
-		if ok, err := s.Tag(t.Context(), run, c.set); !ok || err != nil {
+		if ok, err := s.Tag(t.Context(), run, c.set, store.Epoch{}); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		if o, err := s.Outline(t.Context(), run, now()); err != nil || !slices.Equal(o.Tags, c.want) {

@@ -45,6 +45,7 @@ const (
 	qSignalByKey
 	qSignalNext
 	qSignalTake
+	qUnreceived
 	qEventInsert
 	qEvents
 	qEventFound
@@ -128,6 +129,7 @@ func fileOf(q query) string {
 		qSignalByKey:      "signal_by_key.sql",
 		qSignalNext:       "signal_next.sql",
 		qSignalTake:       "signal_take.sql",
+		qUnreceived:       "signals_unreceived.sql",
 		qEventInsert:      "event_insert.sql",
 		qEvents:           "events.sql",
 		qEventFound:       "event_found.sql",

@@ -9,11 +9,11 @@ import (
 )
 
 // Tag implements store.Store.
-func (s *Store) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag) (bool, error) {
+func (s *Store) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
 	found := false
 	err := s.write(ctx, "tag", func(x session) error {
 		state, err := runState(x, run)
-		if err != nil || !state.Found {
+		if err != nil || !state.Found || epoch != (store.Epoch{}) && (state.Epoch != epoch || state.Status != store.Running) {
 			return err
 		}
 		found = true

@@ -92,7 +92,7 @@ func (t *task) try() (tried, error) {
 	// same is recorded. So is the error of one that may not be called again and was let finish: that
 	// it met the suspension leaves nothing unknown.
 	met := got.failure != nil && got.failure.Suspended && t.r.gone() && (!t.spec.AtMostOnce || t.spec.Verify != nil)
-	if got.failure != nil && (t.s.work.Err() != nil || met) {
+	if got.failure != nil && (t.s.work.Err() != nil || met || got.failure.Left) {
 		return tried{failure: got.failure}, t.interruption()
 	}
 	return got, nil

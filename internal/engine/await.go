@@ -52,6 +52,7 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	}
 	e.awaited.Add(1)
 	defer e.awaited.Add(-1)
+	defer lent(ctx)()
 	return e.await(ctx, id)
 }
 

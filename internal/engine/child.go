@@ -44,6 +44,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	if recorded != nil {
 		c.row = *recorded
 		if recorded.Status.Terminal() {
+			c.id = store.ChildID(r.row.ID, full, recorded.StartedAt)
 			c.once.Do(func() { c.result = resultOf(recorded) })
 			return c, nil
 		}
@@ -81,7 +82,7 @@ func (c *Child) start(q StartRequest) error {
 	w, slots := r.e.reserve([]StartRequest{q})
 	starts, spans := r.e.Prepare(r.work, []StartRequest{q})
 	start := starts[0]
-	c.id = store.ChildIDAt(r.row.ID, start.Run.CreatedAt)
+	c.id = store.ChildID(r.row.ID, c.name, start.Run.CreatedAt)
 	start.Run.ID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
 	start.Run.Parent = uuid.NullUUID{UUID: r.row.ID, Valid: true}
 	if slots > 0 && start.Run.WakeAt.Equal(start.Run.CreatedAt) {
@@ -151,7 +152,7 @@ func (c *Child) start(q StartRequest) error {
 	return nil
 }
 
-// ID is the child's UUID. It is zero when the child's end is in history.
+// ID is the child's UUID, in every execution.
 func (c *Child) ID() uuid.UUID { return c.id }
 
 // Wait answers the child's result, once it has ended, wherever it is executed. The parent

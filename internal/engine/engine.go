@@ -47,6 +47,7 @@ type Config struct {
 	Name        string        // of the worker
 	Version     string        // of the program
 	Concurrency int           // runs executed at once
+	StepsAtOnce int           // functions of steps executed at once; zero: no bound
 	Lease       time.Duration // how long a silent worker keeps its runs
 	Poll        time.Duration // the longest pause between two claims
 	Grace       time.Duration // how long running steps may go on after the end of Run's context
@@ -81,6 +82,7 @@ type Engine struct {
 	beneath  store.Store            // store, or what a probed one stands before
 	awaited  atomic.Int32           // callers of Await
 	counts   counts
+	steps    *stepSlots // nil: no bound
 
 	mu      sync.Mutex
 	session *session // nil while nobody needs a worker
@@ -88,7 +90,7 @@ type Engine struct {
 
 // New makes an engine. It touches no database.
 func New(s store.Store, cfg Config) *Engine {
-	e := &Engine{cfg: cfg, store: s, beneath: s, tel: cfg.Telemetry, defs: make(map[string]*Definition, len(cfg.Definitions))}
+	e := &Engine{cfg: cfg, store: s, beneath: s, tel: cfg.Telemetry, steps: newStepSlots(cfg.StepsAtOnce), defs: make(map[string]*Definition, len(cfg.Definitions))}
 	for _, d := range cfg.Definitions {
 		e.defs[d.Name] = d
 	}
@@ -144,18 +146,23 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return nil, err
 	}
+	return e.startUnlessUsurped(ctx, nil, asIs, requests)
+}
+
+// startUnlessUsurped starts the runs whose IDs mean no other run.
+func (e *Engine) startUnlessUsurped(ctx context.Context, over <-chan struct{}, around func(writeFunc) writeFunc, requests []StartRequest) ([]Started, error) {
 	wrong, err := e.Usurped(ctx, requests)
 	if err != nil {
 		return nil, err
 	}
 	if len(wrong) == 0 {
-		return e.start(ctx, requests)
+		return e.start(ctx, over, around, requests)
 	}
-	return e.startOthers(ctx, requests, wrong)
+	return e.startOthers(ctx, over, around, requests, wrong)
 }
 
 // startOthers starts those of the requests with which nothing is wrong.
-func (e *Engine) startOthers(ctx context.Context, requests []StartRequest, wrong map[int]error) ([]Started, error) {
+func (e *Engine) startOthers(ctx context.Context, over <-chan struct{}, around func(writeFunc) writeFunc, requests []StartRequest, wrong map[int]error) ([]Started, error) {
 	answers := make([]Started, len(requests))
 	var fit []StartRequest
 	var places []int
@@ -167,14 +174,15 @@ func (e *Engine) startOthers(ctx context.Context, requests []StartRequest, wrong
 	if len(fit) == 0 {
 		return answers, nil
 	}
-	started, err := e.start(ctx, fit)
+	started, err := e.start(ctx, over, around, fit)
 	for i, s := range started {
 		answers[places[i]] = s
 	}
 	return answers, err
 }
 
-func (e *Engine) start(ctx context.Context, requests []StartRequest) ([]Started, error) {
+// start starts the runs. The write is not retried any more when over is closed; around wraps it.
+func (e *Engine) start(ctx context.Context, over <-chan struct{}, around func(writeFunc) writeFunc, requests []StartRequest) ([]Started, error) {
 	w, slots := e.reserve(requests)
 	starts, spans := e.Prepare(ctx, requests)
 	local := make([]*store.Start, 0, slots)
@@ -186,14 +194,14 @@ func (e *Engine) start(ctx context.Context, requests []StartRequest) ([]Started,
 		}
 	}
 	outcome := store.Written // a name that is held is an error
-	err := e.persist(ctx, nil, func() {
+	err := e.persist(ctx, over, func() {
 		w.release(slots, 0) // others need not wait for them
 		slots = 0
 		for _, s := range local {
 			disown(&s.Run)
 		}
 		local = nil
-	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.Start(ctx, starts) })
+	}, around(func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.Start(ctx, starts) }))
 	if err != nil {
 		w.release(slots, 0)
 		spans.Refused(err)

@@ -35,6 +35,9 @@ type Failure struct {
 	Stack     string   `json:"stack,omitempty"` // of a panic
 	Permanent bool     `json:"permanent,omitzero"`
 
+	State *FailedState `json:"state,omitempty"` // of a *StateError
+
+	Left      bool  `json:"-"` // the call can do nothing any more; see ErrLeft
 	Suspended bool  `json:"-"` // it is ErrSuspended, which a step's function met in a call of its run
 	Held      error `json:"-"` // of a transaction whose function did not fail: why the database did not take it
 
@@ -42,6 +45,14 @@ type Failure struct {
 	Run      string `json:"run,omitempty"` // its UUID
 	Workflow string `json:"workflow,omitempty"`
 	Status   string `json:"status,omitempty"`
+}
+
+// FailedState is the state of a run that did not go with what was asked of it.
+type FailedState struct {
+	Run    string `json:"run"` // as it was addressed
+	Verb   string `json:"verb"`
+	Status string `json:"status"`
+	Detail string `json:"detail"`
 }
 
 // maxText bounds what an error may add to a row: the text tells what happened, and

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -52,6 +53,11 @@ func (e *Engine) Order(ctx context.Context, o *store.Order) error {
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return err
 	}
+	return e.order(ctx, nil, asIs, o)
+}
+
+// order carries out the order. It is not retried any more when over is closed; around wraps it.
+func (e *Engine) order(ctx context.Context, over <-chan struct{}, around func(writeFunc) writeFunc, o *store.Order) error {
 	o.Now = e.clock.now()
 	switch {
 	case o.Error != nil:
@@ -60,7 +66,10 @@ func (e *Engine) Order(ctx context.Context, o *store.Order) error {
 	case o.Verb == store.VerbTerminate:
 		o.Error = TerminateFailure(o.Reason, o.Actor).Encode()
 	}
-	if err := e.patiently(ctx, nil, func() error { return e.store.Order(ctx, o) }); err != nil {
+	if err := e.patiently(ctx, over, func() error {
+		_, err := around(func(journal.Writer) (*store.Outcome, error) { return nil, e.store.Order(ctx, o) })(nil)
+		return err
+	}); err != nil {
 		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) {
 			return err
 		}

@@ -37,7 +37,7 @@ func MayPass(err error) bool {
 	if err == nil || unwritable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	return !errors.Is(err, store.ErrBadData)
+	return !errors.Is(err, store.ErrBadData) && !errors.Is(err, ErrLeft)
 }
 
 // writeFunc makes a write by the writer that it is given.

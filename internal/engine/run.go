@@ -62,6 +62,7 @@ type run struct {
 	lastBranch chan struct{}           // closed when the last of them returns; nil: nobody waits for that
 	ended      map[string]*branchEnd   // branches that choices have ended, by their prefixes
 	slept      time.Time               // until when the longest sleep in a branch was that is over
+	sent       time.Time               // when the latest signal was sent by the run
 	exited     *Failure                // a step left by runtime.Goexit: the run cannot go on
 	undos      []undo                  // registered compensations, in order, that were not executed yet
 	endUndo    context.CancelCauseFunc // of what they are called with, a child of hard; nil: none was yet
@@ -125,6 +126,9 @@ func (r *run) remember(history []store.Step) {
 		r.history[history[i].Name] = &history[i]
 		if history[i].Status.Terminal() {
 			r.recorded++
+			if history[i].Kind == store.KindSignal && history[i].EndedAt.After(r.sent) {
+				r.sent = history[i].EndedAt
+			}
 		} else if id, err := childID(&history[i]); history[i].Kind == store.KindChild && err == nil {
 			r.child(history[i].Name, id)
 		}
@@ -275,6 +279,7 @@ func (r *run) finish(status store.Status, output []byte, failure *Failure) (aske
 	r.report(outcome, failure.ErrorType(), w.EndedAt.Sub(r.row.CreatedAt))
 	if outcome != telemetry.OutcomeLost {
 		r.reportEnd(status, failure)
+		r.w.ends.add(r)
 		ended := r.row
 		ended.Status, ended.Output, ended.Error, ended.EndedAt = w.Status, w.Output, w.Error, w.EndedAt
 		ended.WakeAt, ended.Owner.Valid = time.Time{}, false

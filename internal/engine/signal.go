@@ -23,8 +23,17 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return err
 	}
+	return e.signal(ctx, nil, asIs, ref, s, time.Time{})
+}
+
+// asIs wraps a write that nothing stands around.
+func asIs(write writeFunc) writeFunc { return write }
+
+// signal sends the signal, with a time after the given one. The write is not retried any more when over is
+// closed; around wraps it.
+func (e *Engine) signal(ctx context.Context, over <-chan struct{}, around func(writeFunc) writeFunc, ref string, s *store.Signal, after time.Time) error {
 	var row *store.Run
-	err := e.patiently(ctx, nil, func() (err error) {
+	err := e.patiently(ctx, over, func() (err error) {
 		if row, err = e.Find(ctx, ref); errors.Is(err, ErrNotFound) {
 			return nil
 		}
@@ -37,8 +46,8 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 		return notFound(ref)
 	}
 	s.Run = row.ID
-	e.Stamp(s)
-	err = e.persist(ctx, nil, nil, func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.Signal(ctx, s) })
+	e.stamp(s, after)
+	err = e.persist(ctx, over, nil, around(func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.Signal(ctx, s) }))
 	if err != nil {
 		return fmt.Errorf("signal run %q: %w", ref, err)
 	}
@@ -53,8 +62,12 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 
 // Stamp gives a signal its ID and its time, which is after that of the signal before, even
 // if the database's clock was read better since: one sender's signals keep their order.
-func (e *Engine) Stamp(s *store.Signal) {
-	s.CreatedAt = e.stamps.next(e.clock.now())
+func (e *Engine) Stamp(s *store.Signal) { e.stamp(s, time.Time{}) }
+
+// stamp is Stamp with a time after the given one: a run's signals keep their order also when it goes on in another
+// process, whose measure of the database's clock is behind.
+func (e *Engine) stamp(s *store.Signal, after time.Time) {
+	s.CreatedAt = e.stamps.next(e.clock.now(), after)
 	if e.clock.test != nil {
 		s.ArrivedAt = e.clock.now()
 	}
@@ -67,9 +80,12 @@ type stamps struct {
 	last time.Time
 }
 
-func (s *stamps) next(now time.Time) time.Time {
+func (s *stamps) next(now, after time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if after.After(s.last) {
+		s.last = after
+	}
 	if !now.After(s.last) {
 		now = s.last.Add(time.Microsecond)
 	}

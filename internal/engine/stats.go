@@ -11,6 +11,7 @@ import (
 type Stats struct {
 	Journal journal.Stats
 	Active  int // runs in memory
+	Waiting int // steps that wait for a slot
 
 	Entered  int64 // executions of a run that began here
 	Ended    int64 // ... that ended in a result, an error or a cancel
@@ -53,7 +54,7 @@ func (c *counts) left(outcome string) {
 func (e *Engine) Stats() Stats {
 	c := &e.counts
 	s := Stats{
-		Journal: e.journal.Stats(),
+		Journal: e.journal.Stats(), Waiting: e.steps.waiting(),
 		Entered: c.entered.Load(), Ended: c.ended.Load(), Parked: c.parked.Load(), Released: c.released.Load(), Lost: c.lost.Load(),
 		Claims: c.claims.Load(), Claimed: c.claimed.Load(), Renewals: c.renewals.Load(), Leases: c.leases.Load(),
 		Held: c.held.Load(), Retrying: c.retrying.Load(),

@@ -58,15 +58,17 @@ type Result struct {
 
 // task is one step being executed.
 type task struct {
-	r        *run
-	s        *Scope
-	spec     *Spec
-	name     string      // with its scope
-	recorded *store.Step // a row that is not terminal, or nil
-	attempt  int32       // the number of the attempt
-	first    time.Time   // when the first attempt began
-	unknown  bool        // an attempt of an AtMostOnce step began and its end is not known
-	exists   bool        // a row is in the database
+	r         *run
+	s         *Scope
+	spec      *Spec
+	name      string      // with its scope
+	recorded  *store.Step // a row that is not terminal, or nil
+	attempt   int32       // the number of the attempt
+	first     time.Time   // when the first attempt began
+	unknown   bool        // an attempt of an AtMostOnce step began and its end is not known
+	exists    bool        // a row is in the database
+	endsAfter time.Time   // what the checkpoint's EndedAt is not before
+	slot      *stepSlot   // of the attempt; nil: it needs none
 }
 
 // Step answers the step's recorded outcome, executing it first if there is none. An
@@ -172,6 +174,11 @@ func (t *task) rest(due time.Time) error {
 // once does one attempt and records what came of it. A time answered is when the next
 // attempt is due.
 func (t *task) once() (Result, time.Time, error) {
+	leave, err := t.enter()
+	if err != nil {
+		return Result{}, time.Time{}, err
+	}
+	defer leave() // also after a Goexit
 	m := &marker{t: t}
 	if t.spec.AtMostOnce && !t.unknown {
 		if res, done, err := t.announce(); done || err != nil {
@@ -182,6 +189,7 @@ func (t *task) once() (Result, time.Time, error) {
 	}
 	began := time.Now()
 	got, err := t.try()
+	leave()
 	if merr := m.settle(); merr != nil && err == nil {
 		err = merr
 	}
@@ -268,6 +276,9 @@ func (t *task) row(status store.StepStatus, output []byte, f *Failure) *store.St
 	}
 	if status != store.StepStarted {
 		w.Step.EndedAt = t.r.e.clock.now()
+		if t.endsAfter.After(w.Step.EndedAt) {
+			w.Step.EndedAt = t.endsAfter
+		}
 	}
 	return w
 }

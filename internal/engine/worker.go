@@ -54,6 +54,7 @@ type worker struct {
 	empty      chan struct{}
 
 	turnover turnover
+	ends     endings
 }
 
 func newWorker(e *Engine) *worker {
@@ -106,6 +107,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	kept.Go(func() { w.attendLoop(keeping) })
 	kept.Go(func() { w.newsLoop(keeping) })
 	kept.Go(func() { w.giveBackLoop(keeping) })
+	kept.Go(func() { w.unreceivedLoop(keeping) })
 
 	select {
 	case <-ctx.Done():
@@ -122,6 +124,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	w.drain()
 	stopKeeping()
 	kept.Wait()
+	w.reportLastUnreceived()
 	err = errors.Join(err, w.leave())
 	w.log.Info("the worker has stopped", telemetry.KeyCount, w.active())
 	return err

@@ -31,6 +31,13 @@ type MapProgress struct {
 	Done int
 }
 
+// SignalCount is how many signals with one name wait for a run.
+type SignalCount struct {
+	Run  uuid.UUID
+	Name string
+	N    int
+}
+
 // EventType says what happened to a run. The numbers are stored, and no status has one of
 // them: an event of a run that reached a status is 100 more than the status.
 type EventType int16

@@ -59,9 +59,19 @@ const (
 	KindChild   Kind = 6 // started while the child runs; Output is the child's UUID until then
 	KindMap     Kind = 7 // how many items a Map has, as a number in Output
 	KindUndo    Kind = 8 // a compensation
+
+	KindSignal Kind = 9  // a signal was sent to a run
+	KindStart  Kind = 10 // a root run was started; Output is its ID
+	KindTags   Kind = 11 // tags of the run were set
+	KindCancel Kind = 12 // a child was cancelled
+	KindNow    Kind = 13 // the database's time
+	KindUUID   Kind = 14 // a UUID that was made
 )
 
-var kindWords = [...]string{"unknown", "step", "tx", "sleep", "choice", "receive", "child", "map", "compensation"}
+var kindWords = [...]string{
+	"unknown", "step", "tx", "sleep", "choice", "receive", "child", "map", "compensation",
+	"signal", "start", "tags", "cancel", "now", "uuid",
+}
 
 // String is the word that views, logs and errors use.
 func (k Kind) String() string {

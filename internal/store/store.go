@@ -118,9 +118,13 @@ type Store interface {
 	// Counts answers how many runs of the tree are in each status.
 	Counts(ctx context.Context, run uuid.UUID) (map[Status]int, error)
 
-	// Tag sets tags of a run; an empty value removes one. It answers false if the run is
-	// not there.
-	Tag(ctx context.Context, run uuid.UUID, tags []Tag) (bool, error)
+	// Tag sets tags of a run; an empty value removes one. It returns false if the run is
+	// not there or, unless the epoch is zero, is not running at this epoch.
+	Tag(ctx context.Context, run uuid.UUID, tags []Tag, epoch Epoch) (bool, error)
+
+	// Unreceived returns how many signals wait for each of the runs, by name; nothing for those for
+	// which none waits. It is ordered by the place of the run in the call, then by name.
+	Unreceived(ctx context.Context, runs []uuid.UUID) ([]SignalCount, error)
 
 	// Events answers up to limit events after the cursor (empty: from the first one) in the
 	// order in which they were committed; none is ever added before one that was

@@ -29,6 +29,7 @@ const (
 	KeyStack       = "stack"
 	KeyCount       = "count"
 	KeyNextAt      = "next_at"
+	KeySignals     = "signals"
 )
 
 // Attributes of spans and metrics.

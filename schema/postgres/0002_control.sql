@@ -83,7 +83,8 @@ DROP VIEW durable.steps;
 
 CREATE VIEW durable.steps AS
 SELECT run_id, replace(replace(replace(name, '%', '%25'), '/', '%2F'), chr(31), '/') AS name,
-       (ARRAY['step','tx','sleep','choice','receive','child','map','compensation'])[kind] AS kind,
+       (ARRAY['step','tx','sleep','choice','receive','child','map','compensation',
+              'signal','start','tags','cancel','now','uuid'])[kind] AS kind,
        (ARRAY['started','backoff','completed','failed'])[status] AS status,
        attempt, (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch,
        convert_from(output, 'UTF8')::json AS output,

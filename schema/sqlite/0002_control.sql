@@ -78,7 +78,8 @@ DROP VIEW durable_steps;
 CREATE VIEW durable_steps AS
 SELECT hex(run_id) AS run_id, replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') AS name,
        CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' WHEN 3 THEN 'sleep' WHEN 4 THEN 'choice' WHEN 5 THEN 'receive'
-                 WHEN 6 THEN 'child' WHEN 7 THEN 'map' WHEN 8 THEN 'compensation' END AS kind,
+                 WHEN 6 THEN 'child' WHEN 7 THEN 'map' WHEN 8 THEN 'compensation' WHEN 9 THEN 'signal' WHEN 10 THEN 'start'
+                 WHEN 11 THEN 'tags' WHEN 12 THEN 'cancel' WHEN 13 THEN 'now' WHEN 14 THEN 'uuid' END AS kind,
        CASE status WHEN 1 THEN 'started' WHEN 2 THEN 'backoff' WHEN 3 THEN 'completed' WHEN 4 THEN 'failed' END AS status,
        attempt, epoch >> 32 AS epoch, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
        strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1e6, 'unixepoch') AS started_at,

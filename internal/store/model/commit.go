@@ -303,9 +303,9 @@ func (m *Model) hold(r *Run, w *store.RunWrite) {
 }
 
 // Tag is store.Store.Tag.
-func (m *Model) Tag(run uuid.UUID, tags []store.Tag) bool {
+func (m *Model) Tag(run uuid.UUID, tags []store.Tag, epoch store.Epoch) bool {
 	r := m.Runs[run]
-	if r == nil {
+	if r == nil || epoch != (store.Epoch{}) && (r.Epoch != epoch || r.Status != store.Running) {
 		return false
 	}
 	for _, tag := range tags {

@@ -30,7 +30,8 @@ func (m *Model) Order(o *store.Order) {
 		n := store.Node{ID: id, Parent: r.Parent, Status: r.Status, Epoch: r.Epoch, Control: r.Control, Owner: r.Owner, Detached: r.Detached}
 		for _, s := range r.Steps {
 			switch s.Kind {
-			case store.KindStep, store.KindTx, store.KindChild, store.KindUndo:
+			case store.KindStep, store.KindTx, store.KindChild, store.KindUndo,
+				store.KindSignal, store.KindStart, store.KindTags, store.KindCancel:
 				n.Begun = true
 			}
 		}

@@ -19,9 +19,9 @@ var (
 	pairs     = []store.Pair{{Queue: "q", Workflow: "f"}, {Queue: "q", Workflow: "g"}, {Queue: "p", Workflow: "f"}}
 	kinds     = map[string]store.Kind{
 		"step": store.KindStep, "tx": store.KindTx, "nap": store.KindSleep, "one": store.KindChoice, "map": store.KindMap, "undo": store.KindUndo,
-		"map\x1f1": store.KindStep, "map\x1f2": store.KindStep, "map\x1f2\x1fin": store.KindStep, "kid": store.KindChild,
+		"map\x1f1": store.KindStep, "map\x1f2": store.KindStep, "map\x1f2\x1fin": store.KindStep, "kid": store.KindChild, "told": store.KindSignal, "when": store.KindNow,
 	}
-	stepNames = []string{"step", "step", "step", "tx", "nap", "one", "map", "map\x1f1", "map\x1f2", "map\x1f2\x1fin", "undo", "kid"}
+	stepNames = []string{"step", "step", "step", "tx", "nap", "one", "map", "map\x1f1", "map\x1f2", "map\x1f2\x1fin", "undo", "kid", "told", "when"}
 	payloads  = [][]byte{nil, {}, []byte("1"), []byte("2")}
 )
 

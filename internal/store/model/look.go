@@ -95,6 +95,26 @@ func (r *Run) done(name string) (n int) {
 	return n
 }
 
+// Unreceived is store.Store.Unreceived.
+func (m *Model) Unreceived(runs []uuid.UUID) (counts []store.SignalCount) {
+	for _, id := range runs {
+		r := m.Runs[id]
+		if r == nil {
+			continue
+		}
+		waiting := make(map[string]int)
+		for _, s := range r.Signals {
+			if !s.Taken {
+				waiting[s.Name]++
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(waiting)) {
+			counts = append(counts, store.SignalCount{Run: id, Name: name, N: waiting[name]})
+		}
+	}
+	return counts
+}
+
 // List is store.Store.List.
 func (m *Model) List(f store.Filter, before uuid.UUID, limit int) (runs []*store.Run) {
 	ids := m.sorted()

@@ -187,7 +187,7 @@ func (c *check) order() *op {
 
 func (c *check) look() *op {
 	r := c.run()
-	switch c.dice("look", 7) {
+	switch c.dice("look", 8) {
 	case 0:
 		refs := []store.Ref{{Text: pick(c, "name", append(rootNames, "kid"))}, {Text: r.ID.String()}, {Text: r.Name}}
 		switch c.dice("how", 3) {
@@ -223,7 +223,10 @@ func (c *check) look() *op {
 		return countsOp(r.ID)
 	case 5:
 		return eventsOp(c.told, c.dice("from", len(c.told)+1), c.dice("limit", 4))
+	case 6:
+		return unreceivedOp([]uuid.UUID{r.ID, c.run().ID, {6: 0x70}})
 	default:
-		return tagOp(r.ID, []store.Tag{{Key: "t.a", Value: pick(c, "value", []string{"", "1", "2"})}, {Key: "t.b", Value: pick(c, "value", []string{"", "2"})}}[:1+c.dice("tags", 2)])
+		epoch := pick(c, "as", []store.Epoch{{}, {}, r.Epoch, r.Epoch.Next(7)})
+		return tagOp(r.ID, []store.Tag{{Key: "t.a", Value: pick(c, "value", []string{"", "1", "2"})}, {Key: "t.b", Value: pick(c, "value", []string{"", "2"})}}[:1+c.dice("tags", 2)], epoch)
 	}
 }

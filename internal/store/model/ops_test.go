@@ -250,10 +250,16 @@ func newsOp(worker uuid.UUID, held []store.Lease) *op {
 		func(m *model.Model, contended bool) store.News { return settledNews(m.News(worker, held, contended)) })
 }
 
-func tagOp(run uuid.UUID, tags []store.Tag) *op {
-	return answering(fmt.Sprintf("tag %s %v", shorten(run), tags),
-		func(ctx context.Context, s store.Store) (bool, error) { return s.Tag(ctx, run, tags) },
-		func(m *model.Model, _ bool) bool { return m.Tag(run, tags) })
+func tagOp(run uuid.UUID, tags []store.Tag, epoch store.Epoch) *op {
+	return answering(fmt.Sprintf("tag %s %v at %v", shorten(run), tags, epoch),
+		func(ctx context.Context, s store.Store) (bool, error) { return s.Tag(ctx, run, tags, epoch) },
+		func(m *model.Model, _ bool) bool { return m.Tag(run, tags, epoch) })
+}
+
+func unreceivedOp(runs []uuid.UUID) *op {
+	return answering(fmt.Sprintf("unreceived signals of %v", runs),
+		func(ctx context.Context, s store.Store) ([]store.SignalCount, error) { return s.Unreceived(ctx, runs) },
+		func(m *model.Model, _ bool) []store.SignalCount { return m.Unreceived(runs) })
 }
 
 func getOp(refs []store.Ref) *op {

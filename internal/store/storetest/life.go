@@ -68,7 +68,7 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Tag": func(ctx context.Context) error {
-			_, err := b.s.Tag(ctx, uuid.New(), []store.Tag{{Key: "team", Value: "red"}})
+			_, err := b.s.Tag(ctx, uuid.New(), []store.Tag{{Key: "team", Value: "red"}}, store.Epoch{})
 			return err
 		},
 		"Events": func(ctx context.Context) error {

@@ -130,10 +130,13 @@ func orderCancel(b *bed) {
 	}
 }
 
-// What may have to be undone are steps, transactions and children; a compensation undoes them.
+// What may have to be undone are steps, transactions, children, and what a run did to others or to its tags; a
+// compensation undoes them.
 func orderBegun(b *bed) {
 	for kind, begun := range map[store.Kind]bool{
 		store.KindStep: true, store.KindTx: true, store.KindChild: true, store.KindUndo: true,
+		store.KindSignal: true, store.KindStart: true, store.KindTags: true, store.KindCancel: true,
+		store.KindNow: false, store.KindUUID: false,
 		store.KindSleep: false, store.KindReceive: false, store.KindChoice: false, store.KindMap: false,
 	} {
 		for _, status := range []store.StepStatus{store.StepStarted, store.StepBackoff, store.StepCompleted, store.StepFailed} {

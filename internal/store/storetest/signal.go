@@ -23,6 +23,8 @@ var signals = []test{
 	{"it wakes a waiting run", signalWakes},
 	{"it is kept for a running one", signalMarks},
 	{"a new or paused run does not start for it", signalLeaves},
+	{"what nobody has received is counted, also when the run has ended", signalUnreceived},
+	{"a key that was used is found when the run has ended", signalKeyEnded},
 	{"every payload is kept bytewise", signalPayloads},
 	{"every name and key is kept bytewise", signalNames},
 	{"a large batch in any order", signalMany},

@@ -3,6 +3,7 @@ package storetest
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -15,13 +16,14 @@ var tags = []test{
 	{"a replayed start brings none back", tagReplay},
 	{"no run", tagMissing},
 	{"an ended run", tagEnded},
+	{"by a run that is not running at the epoch any more", tagFenced},
 	{"every key and value is kept bytewise", tagNames},
 }
 
 // tag sets tags of a run that must be there.
 func (b *bed) tag(run uuid.UUID, tags ...store.Tag) {
 	b.Helper()
-	if found, err := b.s.Tag(b.ctx, run, tags); err != nil || !found {
+	if found, err := b.s.Tag(b.ctx, run, tags, store.Epoch{}); err != nil || !found {
 		b.Fatalf("Tag: %v, %v, want the run to be found", found, err)
 	}
 }
@@ -95,7 +97,7 @@ func tagReplay(b *bed) {
 
 func tagMissing(b *bed) {
 	for _, tags := range [][]store.Tag{{{Key: "team", Value: "red"}}, {{Key: "team"}}, nil} {
-		if found, err := b.s.Tag(b.ctx, uuid.New(), tags); found || err != nil {
+		if found, err := b.s.Tag(b.ctx, uuid.New(), tags, store.Epoch{}); found || err != nil {
 			b.Errorf("tags %q of no run: got %v, %v, want not found", tags, found, err)
 		}
 	}
@@ -125,4 +127,23 @@ func tagNames(b *bed) {
 			b.Errorf("the run is found by the tag %s: %d times, want once", short(tag.Key), len(got))
 		}
 	}
+}
+
+func tagFenced(b *bed) {
+	r := b.started("r")
+	red, blue, none := store.Tag{Key: "team", Value: "red"}, store.Tag{Key: "team", Value: "blue"}, store.Tag{Key: "team"}
+	set := func(tag store.Tag, epoch store.Epoch, want bool) {
+		b.Helper()
+		if found, err := b.s.Tag(b.ctx, r.ID, []store.Tag{tag}, epoch); found != want || err != nil {
+			b.Errorf("Tag %v at epoch %v: %v, %v, want %v", tag, epoch, found, err, want)
+		}
+	}
+	set(red, r.Epoch, true)
+	set(blue, r.Epoch.Next(1), false)
+	set(none, store.Epoch{Count: r.Epoch.Count, Nonce: r.Epoch.Nonce + 1}, false)
+	b.wantTags("at another epoch", r.ID, red)
+	b.commitRun(b.park(r, b.in(time.Hour)))
+	set(blue, r.Epoch, false)
+	set(none, r.Epoch, false)
+	b.wantTags("while it waits", r.ID, red)
 }

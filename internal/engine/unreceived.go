@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// A signal that a run accepted and never received is kept with the run, where Get counts it, and the
+// worker that has ended the run tells the log. It looks for such signals after the end, for many runs
+// together, so that no end waits for it.
+
+const (
+	mostEnds     = 1 << 16 // runs that wait for the look; of those beyond it only Get tells
+	endsAtOnce   = 1000    // runs in one look
+	mostSignals  = 10      // names in one line
+	lastEndsLook = 2 * time.Second
+)
+
+// endings are the runs that this worker has ended and not looked at yet.
+type endings struct {
+	mu   sync.Mutex
+	runs []ending
+}
+
+type ending struct {
+	id             uuid.UUID
+	name, workflow string
+}
+
+func (e *endings) add(r *run) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.runs) < mostEnds {
+		e.runs = append(e.runs, ending{r.row.ID, r.row.Name, r.row.Workflow})
+	}
+}
+
+func (e *endings) take() []ending {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	runs := e.runs
+	e.runs = nil
+	return runs
+}
+
+// unreceivedLoop looks at the runs that have ended since it looked last.
+func (w *worker) unreceivedLoop(ctx context.Context) {
+	for pause(ctx, w.e.cfg.Lease/3) {
+		w.reportUnreceived(ctx)
+	}
+}
+
+// reportUnreceived writes a line for each run that has ended with signals which nobody received.
+func (w *worker) reportUnreceived(ctx context.Context) {
+	runs := w.ends.take()
+	for len(runs) > 0 {
+		some := runs[:min(len(runs), endsAtOnce)]
+		runs = runs[len(some):]
+		all := make([]uuid.UUID, len(some))
+		by := make(map[uuid.UUID]*ending, len(some))
+		for i := range some {
+			all[i] = some[i].id
+			by[some[i].id] = &some[i]
+		}
+		counts, err := w.e.store.Unreceived(ctx, all)
+		if err != nil {
+			if ctx.Err() == nil {
+				w.log.Warn("could not look for signals that nobody received; Get tells of them", telemetry.KeyCount, len(some), telemetry.KeyError, err)
+			}
+			continue
+		}
+		for len(counts) > 0 {
+			run := by[counts[0].Run]
+			total := 0
+			var names []string
+			for len(counts) > 0 && counts[0].Run == run.id {
+				total += counts[0].N
+				if len(names) < mostSignals {
+					names = append(names, fmt.Sprintf("%s (%d)", ShownSignal(counts[0].Name), counts[0].N))
+				}
+				counts = counts[1:]
+			}
+			w.log.Warn("a run has ended with signals that nobody received", telemetry.KeyRun, run.id, telemetry.KeyName, run.name,
+				telemetry.KeyWorkflow, run.workflow, telemetry.KeyCount, total, telemetry.KeySignals, names)
+		}
+	}
+}
+
+// reportLastUnreceived is reportUnreceived of a worker that stops.
+func (w *worker) reportLastUnreceived() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastEndsLook)
+	defer cancel()
+	w.reportUnreceived(ctx)
+}

@@ -1,0 +1,52 @@
+package storetest
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+func (b *bed) wantUnreceived(what string, runs []uuid.UUID, want ...store.SignalCount) {
+	b.Helper()
+	got, err := b.s.Unreceived(b.ctx, runs)
+	if err != nil || !slices.Equal(got, want) {
+		b.Errorf("%s: %v signals wait (%v), want %v", what, got, err, want)
+	}
+}
+
+func signalUnreceived(b *bed) {
+	one, two, none := b.started("one"), b.started("two"), b.started("none")
+	all := []uuid.UUID{two.ID, none.ID, uuid.New(), one.ID}
+	b.wantUnreceived("before any", all)
+	b.wantUnreceived("of no run", nil)
+	b.sent(one.ID, "paid", 1)
+	b.sent(one.ID, "paid", 2)
+	b.sent(one.ID, "changed", 3)
+	b.sent(two.ID, "paid", 1)
+	b.wantUnreceived("sent", all, store.SignalCount{Run: two.ID, Name: "paid", N: 1},
+		store.SignalCount{Run: one.ID, Name: "changed", N: 1}, store.SignalCount{Run: one.ID, Name: "paid", N: 2})
+	b.commitReceive(b.receive(one, "wait", "paid"))
+	b.commitReceive(b.receive(two, "wait", "paid"))
+	b.commitRun(b.finish(one.ID, one.Epoch))
+	b.wantUnreceived("received", all, store.SignalCount{Run: one.ID, Name: "changed", N: 1}, store.SignalCount{Run: one.ID, Name: "paid", N: 1})
+}
+
+// A run sends with a key of its own, and perhaps again after a crash: the receiver may have ended meanwhile.
+func signalKeyEnded(b *bed) {
+	r := b.started("r")
+	first := b.message(r.ID, "paid", 1)
+	first.Key = "once"
+	wantOutcome(b, "signal", b.commitSignal(first).Outcome, store.Written)
+	b.commitReceive(b.receive(r, "wait", "paid"))
+	b.commitRun(b.finish(r.ID, r.Epoch))
+	again := b.message(r.ID, "paid", 2)
+	again.Key = "once"
+	got := b.commitSignal(again)
+	wantOutcome(b, "signal again", got.Outcome, store.Adopted)
+	wantExisting(b, "signal again", got.Existing, first)
+	other := b.message(r.ID, "paid", 3)
+	other.Key = "another"
+	wantOutcome(b, "another signal", b.commitSignal(other).Outcome, store.Fenced)
+}

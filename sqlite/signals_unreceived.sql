@@ -1,0 +1,6 @@
+-- How many signals nobody has received (step) wait for a run, by name.
+SELECT name, count(*)
+FROM durable_signal
+WHERE shard = ? AND run_id = ? AND step IS NULL
+GROUP BY name
+ORDER BY name;

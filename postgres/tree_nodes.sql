@@ -1,6 +1,6 @@
 -- Reads the given runs, all beneath them, and all above them, as an order has to see them, with
 -- the locks of tree_lock.sql. What was done by a step, a transaction, a child or a compensation
--- (kinds 1, 2, 6, 8) may have to be undone; that is asked only of live runs that nobody executes
+-- (kinds 1, 2, 6, 8), or by the run to others or to its tags (9 to 12), may have to be undone; that is asked only of live runs that nobody executes
 -- and somebody has.
 WITH RECURSIVE tree AS (
     SELECT run.shard, run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached

@@ -111,7 +111,9 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.Signal)
 	if own && w.Outcome == store.Adopted {
 		w.CreatedAt, err = w.Existing.CreatedAt, nil // this call has sent it: what it sent holds
 	}
-	t.endsAfter = s.r.lastSent(w.CreatedAt)
+	if last := s.r.lastSent(w.CreatedAt); !last.IsZero() {
+		t.endsAfter = last.UnixMicro()
+	}
 	return t.settleEffect("send signal", err)
 }
 

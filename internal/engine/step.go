@@ -67,7 +67,7 @@ type task struct {
 	first     time.Time   // when the first attempt began
 	unknown   bool        // an attempt of an AtMostOnce step began and its end is not known
 	exists    bool        // a row is in the database
-	endsAfter time.Time   // what the checkpoint's EndedAt is not before
+	endsAfter int64       // microseconds since 1970: the checkpoint has not ended before; zero: whenever
 	slot      *stepSlot   // of the attempt; nil: it needs none
 }
 
@@ -276,8 +276,8 @@ func (t *task) row(status store.StepStatus, output []byte, f *Failure) *store.St
 	}
 	if status != store.StepStarted {
 		w.Step.EndedAt = t.r.e.clock.now()
-		if t.endsAfter.After(w.Step.EndedAt) {
-			w.Step.EndedAt = t.endsAfter
+		if after := t.endsAfter; after > w.Step.EndedAt.UnixMicro() {
+			w.Step.EndedAt = time.UnixMicro(after).UTC()
 		}
 	}
 	return w

@@ -21,6 +21,7 @@ func ExampleCtx_Signal() {
 	})
 	engine := newEngine(store, shelf, deliver)
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	done := make(chan struct{})
 	go func() { defer close(done); _ = engine.Run(ctx) }()
 	run, err := shelf.Start(ctx, engine, "", durable.ID("shelf-7"))

@@ -195,17 +195,17 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		{"tag", func(l *lonely) func(context.Context) error {
 			r := l.run()
 			return func(ctx context.Context) error {
-				_, err := l.s.Tag(ctx, r.ID, []store.Tag{{Key: "team", Value: "a"}})
+				_, err := l.s.Tag(ctx, r.ID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{})
 				return err
 			}
 		}},
 		{"tag removed", func(l *lonely) func(context.Context) error {
 			r := l.run()
-			if _, err := l.s.Tag(l.Context(), r.ID, []store.Tag{{Key: "team", Value: "a"}}); err != nil {
+			if _, err := l.s.Tag(l.Context(), r.ID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}); err != nil {
 				l.Fatal(err)
 			}
 			return func(ctx context.Context) error {
-				_, err := l.s.Tag(ctx, r.ID, []store.Tag{{Key: "team"}})
+				_, err := l.s.Tag(ctx, r.ID, []store.Tag{{Key: "team"}}, store.Epoch{})
 				return err
 			}
 		}},

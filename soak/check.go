@@ -147,7 +147,7 @@ func (e *evidence) gatherRuns(ctx context.Context) error {
 			continue
 		}
 		k.root = k.parent.root
-		name := e.childName(k)
+		name := k.Name
 		k.parent.plan.walk(func(a act) {
 			switch {
 			case a.Name == name:
@@ -161,16 +161,6 @@ func (e *evidence) gatherRuns(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// childName is the act of the parent that started the run.
-func (e *evidence) childName(k *known) string {
-	for name, c := range k.parent.history {
-		if c.Kind == "child" && strings.Contains(string(c.Output), k.RunID) {
-			return name
-		}
-	}
-	return k.ID
 }
 
 // left checks I12: no goroutine and no connection of a worker is left.

@@ -52,7 +52,7 @@ func TestChildren(t *testing.T) {
 			t.Errorf("%d leaves ran", leaves.Load())
 		}
 		counts, err := a.Counts(within(t), "root")
-		if err != nil || counts[durable.StatusCompleted] != 31+16 || len(counts) != 1 {
+		if err != nil || counts.Statuses[durable.StatusCompleted] != 31+16 || len(counts.Statuses) != 1 {
 			t.Errorf("counts %v, %v", counts, err)
 		}
 		root, err := a.Tree(within(t), "root")
@@ -183,7 +183,7 @@ func TestControlOfATree(t *testing.T) {
 				if err != nil {
 					t.Fatalf("the tree of %s: %v, want %v, last %v", id, err, want, got)
 				}
-				if fmt.Sprint(got) == fmt.Sprint(want) {
+				if fmt.Sprint(got.Statuses) == fmt.Sprint(want) {
 					return
 				}
 			}

@@ -155,7 +155,7 @@ func kids(t testing.TB, e *durable.Engine, id string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
 	for _, c := range historyOf(t, e, id) {
-		if c.Kind == "child" && c.Status == "started" {
+		if c.Kind == "child" && (c.Status == "started" || c.Status == "cancelled") {
 			all[c.Name[strings.LastIndexAny(c.Name, "/\x1f")+1:]] = strings.Trim(string(c.Output), `"`)
 		}
 	}

@@ -58,6 +58,13 @@ type Config struct {
 	// MaxCrashes is how many times in a row the process of a run may die, or the run be held
 	// (see ErrHeld), without a new checkpoint before the run is paused, with the reason. Zero: 5.
 	MaxCrashes int
+	// FailAtMaxCrashes has such a run fail instead, with [ErrCrashLoop]. Its compensations are not executed, since
+	// that takes the workflow function, which may be what kills the process; its children are cancelled.
+	// Set it alike in all processes: each run is judged by the worker that claims it.
+	FailAtMaxCrashes bool
+	// ClaimLimit is how many runs one look for due runs takes at most. Fewer are spread more evenly over
+	// workers, and take more transactions. Zero: 256; at most 10000.
+	ClaimLimit int
 	// MaxPayload bounds each encoded input and output, in bytes. Zero: 4 MiB.
 	MaxPayload int
 	// Patience is how long a write is retried while the database is away, rejects it, or has
@@ -111,6 +118,7 @@ func (c *Config) defaults() error {
 	refuse(c.Poll < 0, "Poll is %v: it must be positive", c.Poll)
 	refuse(c.ParkAfter < 0, "ParkAfter is %v: it must be positive", c.ParkAfter)
 	refuse(c.MaxCrashes < 0 || c.MaxCrashes > 1000, "MaxCrashes is %d: it must be from 1 to 1000", c.MaxCrashes)
+	refuse(c.ClaimLimit < 0 || c.ClaimLimit > 10_000, "ClaimLimit is %d: it must be from 1 to 10000", c.ClaimLimit)
 	refuse(c.MaxPayload < 0 || c.MaxPayload > mostPayload, "MaxPayload is %d bytes: it must be positive and at most 512 MiB", c.MaxPayload)
 	refuse(c.Patience < 0, "Patience is %v: it must be positive", c.Patience)
 	errs = append(errs, engine.CheckText("worker's name", c.Name), engine.CheckText("program's version", c.Version))
@@ -164,7 +172,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 	}
 	return &Engine{cfg: cfg, inner: engine.New(s, engine.Config{
 		Definitions: defs, Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency, StepsAtOnce: cfg.StepConcurrency,
-		Lease: cfg.Lease, Poll: cfg.Poll, Grace: cfg.Grace, ParkAfter: cfg.ParkAfter, MaxCrashes: cfg.MaxCrashes,
+		Lease: cfg.Lease, Poll: cfg.Poll, Grace: cfg.Grace, ParkAfter: cfg.ParkAfter, MaxCrashes: cfg.MaxCrashes, FailCrashed: cfg.FailAtMaxCrashes, ClaimLimit: cfg.ClaimLimit,
 		MarkAfter: markAfter, Patience: cfg.Patience, Telemetry: tel,
 	})}, nil
 }

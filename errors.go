@@ -63,6 +63,9 @@ var (
 	ErrCancelled = engine.ErrCancelled
 	// ErrTerminated: the run was ended by Terminate. Such a run is ErrCancelled as well.
 	ErrTerminated = engine.ErrTerminated
+	// ErrCrashLoop: the run's process died, or the run was held, Config.MaxCrashes times in a row without a new
+	// checkpoint, and Config.FailAtMaxCrashes is set.
+	ErrCrashLoop = errors.New("durable: the run crashed too often without a new checkpoint")
 	// ErrCompensation: a compensation of the run finally failed.
 	ErrCompensation = errors.New("durable: a compensation failed")
 	// ErrState: a run is in no state for what was asked; it is in every *StateError.
@@ -234,6 +237,7 @@ func init() {
 		{engine.CodeTerminated, ErrTerminated},
 		{engine.CodeCancelled, ErrCancelled},
 		{engine.CodeCompensation, ErrCompensation},
+		{engine.CodeCrashLoop, ErrCrashLoop},
 		{"durable.state", ErrState},
 		{"durable.not_encodable", ErrNotEncodable},
 		{"durable.payload_too_large", ErrPayloadTooLarge},

@@ -13,14 +13,17 @@ import (
 
 // ExportFormat is the number of the format that Export writes. It changes when a reader of
 // the format before would be misled; fields may be added without that.
-const ExportFormat = 2
+//
+// Format 2 had no order and no failed attempts, and told what a row held instead of what the call was doing: a sleep
+// under way was "completed". durabletest.Replay reads both. Format 1, with other names of scopes, it refuses.
+const ExportFormat = 3
 
 // Exported is what Export writes, as JSON with these names. Times are RFC 3339; those that
 // have not come are left out, and so are outputs and errors that there are not.
 type Exported struct {
 	Format int         `json:"format"` // ExportFormat
 	Run    ExportedRun `json:"run"`
-	// History holds the run's own checkpoints, ordered by name; those of its children are in
+	// History holds the run's own checkpoints, in the order in which their calls began; those of its children are in
 	// the children's exports.
 	History []ExportedStep `json:"history"`
 }
@@ -46,15 +49,30 @@ type ExportedRun struct {
 
 // ExportedStep is one checkpoint of an export.
 type ExportedStep struct {
+	Seq       int            `json:"seq"`  // see Checkpoint.Seq
 	Name      string         `json:"name"` // with its scope: "orders/7" is item 7 of the Map orders; in names, "/" is "%2F" and "%" is "%25"
 	Kind      string         `json:"kind"`
-	Status    string         `json:"status"`
+	Status    string         `json:"status"` // see Checkpoint.Status
 	Attempts  int            `json:"attempts"`
 	Output    jsontext.Value `json:"output,omitzero"`
 	Error     jsontext.Value `json:"error,omitzero"` // as that of a run
 	StartedAt time.Time      `json:"started_at"`
 	EndedAt   time.Time      `json:"ended_at,omitzero"`
 	NextAt    time.Time      `json:"next_at,omitzero"`
+
+	FirstFailure *ExportedAttempt `json:"first_failure,omitzero"`
+	LastFailure  *ExportedAttempt `json:"last_failure,omitzero"` // the first one again if it was the only one
+}
+
+// ExportedAttempt is an attempt that failed or was interrupted; see FailedAttempt.
+type ExportedAttempt struct {
+	Attempt     int            `json:"attempt"`
+	Worker      string         `json:"worker,omitzero"`
+	WorkerID    string         `json:"worker_id,omitzero"`
+	Interrupted bool           `json:"interrupted,omitzero"`
+	Error       jsontext.Value `json:"error,omitzero"` // as that of a run
+	StartedAt   time.Time      `json:"started_at,omitzero"`
+	EndedAt     time.Time      `json:"ended_at,omitzero"`
 }
 
 // Export answers the run with the caller's ID, or the UUID, and its history, as the JSON of
@@ -63,19 +81,19 @@ type ExportedStep struct {
 // run that is executed meanwhile the history may be a little newer than the rest. Errors:
 // ErrNotFound.
 func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
-	r, err := e.inner.Get(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	steps, err := e.inner.History(ctx, r.ID.String())
+	r, steps, sight, err := e.recorded(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	out := Exported{Format: ExportFormat, Run: exportedRun(r), History: make([]ExportedStep, len(steps))}
-	for i, s := range steps {
+	for i := range steps {
+		s := &steps[i]
+		status, ended := sight.Of(s)
+		failures := engine.FailuresOf(s)
 		out.History[i] = ExportedStep{
-			Name: engine.Shown(s.Name), Kind: s.Kind.String(), Status: s.Status.String(), Attempts: int(s.Attempt),
-			Output: s.Output, Error: s.Error, StartedAt: s.StartedAt, EndedAt: s.EndedAt, NextAt: s.NextAt,
+			Seq: int(s.Seq), Name: engine.Shown(s.Name), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
+			Output: s.Output, Error: s.Error, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
+			FirstFailure: exportedAttempt(failures.First), LastFailure: exportedAttempt(failures.Latest()),
 		}
 	}
 	b, err := json.Marshal(out, asJSON, jsontext.WithIndent("  "))
@@ -83,6 +101,19 @@ func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 		return nil, fmt.Errorf("export run %q: %w", id, err)
 	}
 	return append(b, '\n'), nil
+}
+
+func exportedAttempt(a *engine.FailedAttempt) *ExportedAttempt {
+	if a == nil {
+		return nil
+	}
+	x := &ExportedAttempt{
+		Attempt: int(a.Attempt), Worker: a.Worker, WorkerID: a.WorkerID, Interrupted: a.Interrupted, StartedAt: a.StartedAt, EndedAt: a.EndedAt,
+	}
+	if a.Error != nil {
+		x.Error = a.Error.Encode()
+	}
+	return x
 }
 
 func exportedRun(r *store.Run) ExportedRun {

@@ -94,19 +94,36 @@ func (e *Engine) Tree(ctx context.Context, id string) (*Node, error) {
 	return nodes[root.ID], nil
 }
 
-// Counts answers how many runs of the tree are in each state, or ErrNotFound.
-func (e *Engine) Counts(ctx context.Context, id string) (map[Status]int, error) {
+// Counts tells of the runs of a tree.
+type Counts struct {
+	Statuses map[Status]int // how many runs are in each status; those that are in none are left out
+	// Delayed is how many of the pending runs are not to begin yet, by their [Delay].
+	Delayed int
+	// Waits is how many calls the live runs wait for or work at, by [Wait.Kind]: "sleep", "receive" and so on. A "step"
+	// runs, or waits for its next attempt. Calls of branches that a choice has ended are counted until their run ends.
+	Waits map[string]int
+}
+
+// Counts counts the run and everything beneath it, or returns [ErrNotFound].
+func (e *Engine) Counts(ctx context.Context, id string) (Counts, error) {
 	root, err := e.inner.Find(ctx, id)
 	if err != nil {
-		return nil, err
+		return Counts{}, err
 	}
-	rows, err := e.inner.Store().Counts(ctx, root.ID)
+	now, err := e.inner.Now(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("count the tree of run %q: %w", id, err)
+		return Counts{}, err
 	}
-	counts := make(map[Status]int, len(rows))
-	for status, n := range rows {
-		counts[Status(status.String())] = n
+	rows, err := e.inner.Store().Counts(ctx, root.ID, now)
+	if err != nil {
+		return Counts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
+	}
+	counts := Counts{Statuses: make(map[Status]int, len(rows.Runs)), Delayed: rows.Delayed, Waits: make(map[string]int, len(rows.Open))}
+	for status, n := range rows.Runs {
+		counts.Statuses[Status(status.String())] = n
+	}
+	for kind, n := range rows.Open {
+		counts.Waits[kind.String()] = n
 	}
 	return counts, nil
 }

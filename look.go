@@ -44,7 +44,8 @@ type RunInfo struct {
 	Cancel    *Cancellation // nil unless a cancel was asked for
 	Owner     string        // the worker's ID while it is executed
 	Epoch     int           // how often it was claimed
-	Crashes   int           // claims after a lost lease since the last new checkpoint
+	Crashes   int           // how often its process died or lost it, or it was held, since the last new checkpoint
+	Loss      *Loss         // the last time that its process died or lost it; nil in lists, and if there was none
 	Input     jsontext.Value
 	Output    jsontext.Value // nil unless completed
 	Err       *RunError      // nil unless failed, cancelled or expired
@@ -56,8 +57,10 @@ type RunInfo struct {
 	Deadline  time.Time // when its Timeout is over
 
 	Tags     map[string]string
-	Waits    []Wait     // what it waits for or works at, by name
+	Waits    []Wait     // what it waits for or works at, in the order in which the calls began
 	Progress []Progress // of its Maps
+	// LastFailure is, among Waits, the last attempt that failed or was interrupted; nil if none was, and in lists.
+	LastFailure *FailedAttempt
 
 	// Unreceived is how many signals the run has accepted and not received, by name. They stay when the
 	// run ends; a signal that is sent after that is refused.
@@ -71,6 +74,12 @@ type Cancellation struct {
 	At     time.Time
 }
 
+// Loss is the end of a lease before the run was finished or released: its worker died, hung or had no database.
+type Loss struct {
+	At     time.Time // when another worker took the run over, or found it paused
+	Worker string    // the ID of the worker that had the run
+}
+
 // Wait is a durable call that has no outcome yet.
 type Wait struct {
 	Name     string // with its scope
@@ -78,6 +87,8 @@ type Wait struct {
 	Attempts int
 	Since    time.Time
 	Until    time.Time // of a sleep, a backoff or a bounded receive; else zero
+	// LastFailure is the last attempt that failed or was interrupted; nil if none was.
+	LastFailure *FailedAttempt
 }
 
 // Progress is how far a Map is.
@@ -116,12 +127,14 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	for _, t := range outline.Tags {
 		info.Tags[t.Key] = t.Value
 	}
-	for _, s := range outline.Open {
-		if !r.Status.Terminal() {
-			info.Waits = append(info.Waits, Wait{
-				Name: engine.Shown(s.Name), Kind: s.Kind.String(), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt,
-			})
+	sight := engine.NewSight(r, outline.Choices, now)
+	for i := range outline.Open {
+		if s := &outline.Open[i]; sight.Waits(s) {
+			info.wait(s)
 		}
+	}
+	if !outline.Lost.At.IsZero() {
+		info.Loss = &Loss{At: outline.Lost.At, Worker: outline.Lost.Worker.String()}
 	}
 	for _, m := range outline.Maps {
 		total, err := decode[int](m.Step.Output)
@@ -131,6 +144,17 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 		info.Progress = append(info.Progress, Progress{Name: engine.Shown(m.Step.Name), Done: m.Done, Total: total})
 	}
 	return info, nil
+}
+
+// wait notes what the run waits for or works at.
+func (info *RunInfo) wait(s *store.Step) {
+	w := Wait{Name: engine.Shown(s.Name), Kind: s.Kind.String(), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
+	failures := engine.FailuresOf(s)
+	w.LastFailure = failedAttempt(w.Name, failures.Latest())
+	info.Waits = append(info.Waits, w)
+	if f := w.LastFailure; f != nil && (info.LastFailure == nil || f.began().After(info.LastFailure.began())) {
+		info.LastFailure = f
+	}
 }
 
 // runInfo is what the run's own row tells.
@@ -172,37 +196,14 @@ func childName(r *store.Run) string {
 	return ""
 }
 
-// Checkpoint is one row of a run's history.
-type Checkpoint struct {
-	Name      string // with its scope, as in "branch/step"; a slash of the name's own is shown as "%2F", and "%" as "%25"
-	Kind      string // "step", "tx", "sleep", "choice", "receive", "child", "map", "compensation", "signal", "start", "tags", "cancel", "now" or "uuid"
-	Status    string // "started", "backoff", "completed" or "failed"
-	Attempts  int    // that have begun, as far as is recorded
-	Output    jsontext.Value
-	Err       *StepError // of the last failed attempt
-	StartedAt time.Time  // of the first attempt
-	EndedAt   time.Time  // of the last
-	NextAt    time.Time  // when the next attempt is due, a sleep is over, or a receive's time is
-}
+// WorkerState is what a worker is doing, as a word.
+type WorkerState string
 
-// History answers what is recorded of the run's steps, ordered by name, or ErrNotFound.
-func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
-	steps, err := e.inner.History(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	history := make([]Checkpoint, len(steps))
-	for i, s := range steps {
-		history[i] = Checkpoint{
-			Name: engine.Shown(s.Name), Kind: s.Kind.String(), Status: s.Status.String(), Attempts: int(s.Attempt),
-			Output: s.Output, StartedAt: s.StartedAt, EndedAt: s.EndedAt, NextAt: s.NextAt,
-		}
-		if len(s.Error) > 0 {
-			history[i].Err = stepError(history[i].Name, engine.DecodeFailure(s.Error))
-		}
-	}
-	return history, nil
-}
+// The states of a worker.
+const (
+	WorkerRunning  WorkerState = "running"
+	WorkerDraining WorkerState = "draining" // its Run is to return: it takes no new runs, and lets those that it has come to a stop
+)
 
 // Worker is one process in the registry.
 type Worker struct {
@@ -211,6 +212,7 @@ type Worker struct {
 	Version     string
 	Capacity    int // runs that it executes at once
 	Active      int // runs that it executed at its last heartbeat
+	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time
 }
@@ -223,9 +225,10 @@ func (e *Engine) Workers(ctx context.Context) ([]Worker, error) {
 		return nil, fmt.Errorf("list the workers: %w", err)
 	}
 	workers := make([]Worker, len(rows))
+	states := map[store.WorkerState]WorkerState{store.WorkerRunning: WorkerRunning, store.WorkerDraining: WorkerDraining}
 	for i, r := range rows {
 		workers[i] = Worker{
-			ID: r.ID.String(), Name: r.Name, Version: r.Version, Capacity: int(r.Capacity), Active: int(r.Active),
+			ID: r.ID.String(), Name: r.Name, Version: r.Version, Capacity: int(r.Capacity), Active: int(r.Active), State: states[r.State],
 			StartedAt: r.StartedAt, HeartbeatAt: r.HeartbeatAt,
 		}
 	}

@@ -1,6 +1,10 @@
 package durable
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+)
 
 // Stats is what an engine has done since New, and what it holds now. Counters only grow:
 // the difference of two Stats is what happened between them.
@@ -28,10 +32,21 @@ type Stats struct {
 	Retrying    int64 // calls whose writes the database has rejected, or another transaction held up, for a second or more, now
 	AloneWrites int64 // transactions with the writes of one such call
 
+	TimedOut TimedOut // waits for signals whose time was over
+
 	Claims        int64 // looks for due runs, also those that found none
 	Claimed       int64 // runs that they took
 	Heartbeats    int64 // of this process's worker
 	LeasesRenewed int64 // by those heartbeats
+}
+
+// TimedOut counts waits for signals whose time, by [Within], was over, by what followed.
+type TimedOut struct {
+	Failed    int64 // the receive failed with ErrTimeout
+	WentOn    int64 // it returned the value of Else
+	Cancelled int64 // the run was cancelled
+	Expired   int64 // the run expired
+	Escalated int64 // somebody was told, and the wait went on
 }
 
 // MeanFlush is how many writes shared one transaction, on average; zero if there was none.
@@ -52,6 +67,10 @@ func (e *Engine) Stats() Stats {
 		FlushTime: j.Took, RecentFlushTime: j.Recent, RefusedFlushes: j.Refused, ReplayedFlushes: j.Replays, Queued: j.Waiting,
 		StepsWaiting: s.Waiting, Active: s.Active, Entered: s.Entered, Ended: s.Ended, Parked: s.Parked, Released: s.Released, Lost: s.Lost,
 		Held: s.Held, Retrying: s.Retrying, AloneWrites: j.Alone,
+		TimedOut: TimedOut{
+			Failed: s.TimedOut[engine.TimeoutFails], WentOn: s.TimedOut[engine.TimeoutGoesOn], Cancelled: s.TimedOut[engine.TimeoutCancels],
+			Expired: s.TimedOut[engine.TimeoutExpires], Escalated: s.TimedOut[engine.TimeoutEscalates],
+		},
 		Claims: s.Claims, Claimed: s.Claimed, Heartbeats: s.Renewals, LeasesRenewed: s.Leases,
 	}
 }

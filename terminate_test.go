@@ -54,7 +54,7 @@ func TestTerminateEndsWhatNobodyExecutes(t *testing.T) {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 		counted := read(client.Counts(within(t), "run"))(t)
-		if counted[durable.StatusCancelled] != 2 || undone.Load() != 0 {
+		if counted.Statuses[durable.StatusCancelled] != 2 || undone.Load() != 0 {
 			t.Errorf("counts %v, undone %d times", counted, undone.Load())
 		}
 	})

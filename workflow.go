@@ -302,11 +302,31 @@ func (r *Run[O]) RunID() string { return r.id.String() }
 // A run that failed or was cancelled is a *RunError; an output that no longer decodes is
 // ErrDiverged. If ctx ends first, its cause is answered and the run goes on.
 func (r *Run[O]) Result(ctx context.Context) (O, error) {
-	var zero O
 	row, err := r.e.inner.Await(ctx, r.id)
 	if err != nil {
+		var zero O
 		return zero, fmt.Errorf("wait for run %q of workflow %q: %w", r.name, r.workflow, err)
 	}
+	return resultOf[O](row)
+}
+
+// TryResult is Result without the wait: ended is false, and err is nil, if the run has not ended yet. It reads
+// the database once. ErrNotFound is returned if the run was removed.
+func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
+	row, err := r.e.inner.Get(ctx, r.id.String())
+	switch {
+	case err != nil:
+		return out, false, fmt.Errorf("look for the result of run %q of workflow %q: %w", r.name, r.workflow, err)
+	case !row.Status.Terminal():
+		return out, false, nil
+	}
+	out, err = resultOf[O](row)
+	return out, true, err
+}
+
+// resultOf is what a run that has ended came to.
+func resultOf[O any](row *store.Run) (O, error) {
+	var zero O
 	if row.Status != store.Completed {
 		return zero, runError(row)
 	}

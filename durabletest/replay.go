@@ -29,6 +29,9 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("run %q diverges at %q: %s", v.ID, v.Where, v.Why)
 }
 
+// oldFormat is the oldest export that Replay reads; see durable.ExportFormat.
+const oldFormat = 2
+
 // Replay executes today's code of a workflow on the history of a run that Engine.Export
 // wrote, in a throwaway database, and answers whether it would diverge, where and why. No
 // step's function is called: the code is executed up to what history does not hold.
@@ -45,8 +48,8 @@ func Replay(t testing.TB, w durable.Definition, exported []byte, opts ...Option)
 	if err := json.Unmarshal(exported, &x); err != nil {
 		t.Fatalf("durabletest: the export cannot be read: %v: give what Engine.Export answered", err)
 	}
-	if x.Format != durable.ExportFormat {
-		t.Fatalf("durabletest: the export is of format %d, and this code reads %d: export the run again", x.Format, durable.ExportFormat)
+	if x.Format != durable.ExportFormat && x.Format != oldFormat {
+		t.Fatalf("durabletest: the export is of format %d, and this code reads %d and %d: export the run again", x.Format, oldFormat, durable.ExportFormat)
 	}
 	if x.Run.Workflow != w.Name() {
 		t.Fatalf("durabletest: the export is of a run of workflow %q, not %q: give that one", x.Run.Workflow, w.Name())

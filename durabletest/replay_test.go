@@ -66,7 +66,7 @@ func TestExport(t *testing.T) {
 	for _, h := range x.History {
 		names = append(names, h.Name+":"+h.Kind)
 	}
-	if want := []string{"cool down:sleep", "items:map", "items/0:step", "items/1:step", "pay:step", "shipped:receive"}; !slices.Equal(names, want) {
+	if want := []string{"items:map", "items/0:step", "items/1:step", "cool down:sleep", "pay:step", "shipped:receive"}; !slices.Equal(names, want) {
 		t.Errorf("%q", names)
 	}
 	if _, err := e.Export(t.Context(), "nobody"); !errors.Is(err, durable.ErrNotFound) {

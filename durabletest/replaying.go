@@ -144,16 +144,16 @@ func (p *replay) rows(x *durable.Exported) (rows []*store.Batch, at time.Time, e
 	for _, h := range x.History {
 		name := engine.Unshown(h.Name)
 		kind, ok := worded(store.KindStep, h.Kind)
-		status, known := worded(store.StepStarted, h.Status)
+		status, ended, known := rowOf(kind, &h)
 		if !ok || !known {
 			return nil, at, fmt.Errorf("checkpoint %q is a %s that is %s, which this code does not know: export the run again", h.Name, h.Kind, h.Status)
 		}
 		row := store.Step{
 			RunID: p.run, Name: name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: theirs,
-			Output: compact(h.Output), Error: compact(h.Error), StartedAt: h.StartedAt, EndedAt: h.EndedAt, NextAt: h.NextAt,
+			Seq: int32(h.Seq), Output: compact(h.Output), Error: compact(h.Error), StartedAt: h.StartedAt, EndedAt: ended, NextAt: h.NextAt,
 		}
 		later(h.StartedAt)
-		later(h.EndedAt)
+		later(ended)
 		if status.Terminal() {
 			later(h.NextAt)
 		} else if kind == store.KindChild {
@@ -169,6 +169,22 @@ func (p *replay) rows(x *durable.Exported) (rows []*store.Batch, at time.Time, e
 		rows = append(rows, history)
 	}
 	return append(rows, &store.Batch{Runs: []*store.RunWrite{{ID: p.run, Epoch: theirs, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
+}
+
+// rowOf is how the row of a checkpoint has it that an export shows: the row of a sleep is complete from its
+// beginning, and nobody comes back to one whose run, or branch, has ended.
+func rowOf(kind store.Kind, h *durable.ExportedStep) (status store.StepStatus, endedAt time.Time, known bool) {
+	status, known = worded(store.StepStarted, h.Status)
+	cancelled := h.Status == engine.StatusCancelled
+	switch {
+	case kind == store.KindSleep && (known || cancelled):
+		return store.StepCompleted, h.StartedAt, true
+	case cancelled && len(h.Error) > 0:
+		return store.StepBackoff, h.StartedAt, true
+	case cancelled:
+		return store.StepStarted, time.Time{}, true
+	}
+	return status, h.EndedAt, known
 }
 
 // child stands for a child whose end the run had not seen. An export does not hold it, so it is of a

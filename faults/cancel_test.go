@@ -316,7 +316,7 @@ func grown(t testing.TB, e *durable.Engine, id string) (live, all int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for status, n := range counts {
+	for status, n := range counts.Statuses {
 		all += n
 		switch status {
 		case durable.StatusPending, durable.StatusRunning, durable.StatusWaiting, durable.StatusPaused:

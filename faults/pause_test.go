@@ -185,7 +185,7 @@ func TestRow30_NothingStartsWhilePaused(t *testing.T) {
 		}
 		allPaused := func(how string) bool {
 			counts, err := client.Counts(bounded(t), how)
-			return err == nil && len(counts) == 1 && counts[durable.StatusPaused] > 0
+			return err == nil && len(counts.Statuses) == 1 && counts.Statuses[durable.StatusPaused] > 0
 		}
 		for _, how := range modes {
 			if how != "stuck" {

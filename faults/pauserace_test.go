@@ -152,9 +152,9 @@ func fits(t *testing.T, client *durable.Engine, l ledger, id, verb string) {
 			t.Fatal(err)
 		}
 		if verb == "pause" {
-			return len(counts) == 1 && counts[durable.StatusPaused] > 0
+			return len(counts.Statuses) == 1 && counts.Statuses[durable.StatusPaused] > 0
 		}
-		return counts[durable.StatusPaused] == 0
+		return counts.Statuses[durable.StatusPaused] == 0
 	})
 	n := len(l.of(t, id, ""))
 	if verb == "resume" {

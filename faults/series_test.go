@@ -53,11 +53,12 @@ func TestRow31_TakeoverInARetrySeries(t *testing.T) {
 			id     string
 			block  int // the attempt that hangs; zero: none, killed in the backoff after the second
 			want   []int
+			kept   int // the last attempt that failed or died
 			failed bool
 		}{
-			{"backoff", 0, []int{1, 2, 3, 4, 5}, false},
-			{"second", 2, []int{1, 2, 3, 4, 5}, false},
-			{"last", 5, []int{1, 2, 3, 4, 5}, true},
+			{"backoff", 0, []int{1, 2, 3, 4, 5}, 4, false},
+			{"second", 2, []int{1, 2, 3, 4, 5}, 4, false},
+			{"last", 5, []int{1, 2, 3, 4, 5}, 5, true},
 		} {
 			t.Run(c.id, func(t *testing.T) {
 				l := newLedger(t)
@@ -87,6 +88,15 @@ func TestRow31_TakeoverInARetrySeries(t *testing.T) {
 					}
 				} else if err != nil || out != 5 {
 					t.Errorf("%d, %v", out, err)
+				}
+				// What is kept of them: the first, of the process that died, and the last.
+				kept := history(t, e, c.id)["try"]
+				first, last := kept.FirstFailure, kept.LastFailure
+				switch {
+				case first == nil || last == nil || first.WorkerID == "" || last.WorkerID == "":
+					t.Errorf("kept of the attempts: %+v and %+v", first, last)
+				case first.Attempt != 1 || first.Interrupted || last.Attempt != c.kept || last.Interrupted != c.failed || (last.WorkerID == first.WorkerID) != c.failed:
+					t.Errorf("kept of the attempts: %+v and %+v", first, last)
 				}
 				if c.block == 0 && len(did) > 2 && did[2].At.Add(reading).Before(at.NextAt) {
 					t.Errorf("attempt 3 at %v, due at %v", did[2].At, at.NextAt)

@@ -46,6 +46,13 @@ func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hear func(store.Hi
 	defer context.AfterFunc(s.life, cancel)()
 
 	for wait := firstReturn; ; {
+		if s.deaf {
+			<-ctx.Done()
+			if outer.Err() == nil {
+				return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
+			}
+			return nil
+		}
 		began := time.Now()
 		err := s.attend(ctx, worker, hear)
 		switch {

@@ -190,3 +190,29 @@ func TestCloseEndsAttend(t *testing.T) {
 		t.Errorf("attendance ended with %v", err)
 	}
 }
+
+// WithoutListen has no session of its own: it waits until it is told to leave, and nobody is told of anything.
+func TestAttendWithoutListen(t *testing.T) {
+	s := open(t, "cache_statement", WithoutListen())
+	conn := ours(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	worker := uuid.New()
+	go func() { done <- s.Attend(ctx, worker, func(h store.Hint) { t.Errorf("it was hinted %d", h) }) }()
+	beat(t, s, worker)
+	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}}) // tells those who listen
+	var listening int
+	err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%'").Scan(&listening)
+	if err != nil || listening != 0 {
+		t.Errorf("%d sessions listen, %v", listening, err)
+	}
+	select {
+	case err := <-done:
+		t.Errorf("it returned too early: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -44,13 +44,14 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 	}, func(res results) error {
 		err := each(res, func(rows pgx.Rows) error {
 			var passed, lost bool
-			run, err := scanRun(rows, &passed, &lost)
+			var progress int32
+			run, err := scanRun(rows, &passed, &lost, &progress)
 			if err == nil {
 				place[run.ID] = len(claims.Runs)
 				if lost {
 					overtaken = append(overtaken, len(claims.Runs))
 				}
-				claims.Runs = append(claims.Runs, store.Claimed{Run: *run})
+				claims.Runs = append(claims.Runs, store.Claimed{Run: *run, Progress: int(progress)})
 			}
 			return err
 		})

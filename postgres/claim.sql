@@ -77,6 +77,8 @@ WITH suspect AS MATERIALIZED (
         owner = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $5::uuid END,
         wake_at = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $6::timestamptz END,
         woken = false,
+        lost_at = CASE WHEN judged.lost THEN $3::timestamptz ELSE r.lost_at END,
+        lost_by = CASE WHEN judged.lost THEN r.owner ELSE r.lost_by END,
         control = CASE WHEN judged.hopeless THEN r.control | 1 ELSE r.control END,
         paused_at = CASE WHEN judged.hopeless THEN $3::timestamptz ELSE r.paused_at END,
         started_at = coalesce(r.started_at, $3::timestamptz),
@@ -88,7 +90,7 @@ WITH suspect AS MATERIALIZED (
             WHEN judged.crashes > judged.lost::integer THEN r.reason END -- why it was held: nothing new was recorded since
     FROM judged
     WHERE r.shard = judged.shard AND r.id = judged.id
-    RETURNING judged.lost AND NOT (judged.hopeless OR judged.halted) AS overtaken,
+    RETURNING judged.lost AND NOT (judged.hopeless OR judged.halted) AS overtaken, r.progress,
               r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.status, r.epoch, r.owner,
               r.crashes, r.input, r.output, r.error, r.reason, r.trace,
               r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,

@@ -54,6 +54,26 @@ type (
 	}
 )
 
+// orNull is the column, or NULL as a whole if each of its values is: then the server has no array to
+// walk over. It is for columns that few rows have.
+func (c blobs) orNull() any {
+	for i := range c.n {
+		if *c.at(i) != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+func (c times) orNull() any {
+	for i := range c.n {
+		if !c.at(i).IsZero() {
+			return c
+		}
+	}
+	return nil
+}
+
 // registerColumns names the columns' types for modes in which the server has not told
 // pgx the types of the parameters.
 func registerColumns(m *pgtype.Map) {

@@ -5,12 +5,18 @@
 -- key. Without it, on tables without statistics, the two indexes tie, and it reads all
 -- of a shard through the primary key to find one name.
 --
+-- Crashes count since the last new checkpoint: with more terminal checkpoints than at the last
+-- crash (progress) there are none. The row itself is brought up to date by the next claim that counts.
+--
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 --
 -- Payloads are left out unless they are wanted: $4 is for the input, $5 for what became of it.
 SELECT item.ordinal,
        run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner,
-       run.crashes,
+       CASE WHEN run.crashes OPERATOR(pg_catalog.>) 0 AND (
+                SELECT pg_catalog.count(*) FROM durable.step AS s
+                WHERE s.shard OPERATOR(pg_catalog.=) run.shard AND s.run_id OPERATOR(pg_catalog.=) run.id AND s.status OPERATOR(pg_catalog.>=) 3
+            ) OPERATOR(pg_catalog.>) run.progress THEN 0::smallint ELSE run.crashes END AS crashes,
        CASE WHEN $4::boolean THEN run.input END,
        CASE WHEN $5::boolean THEN run.output END,
        CASE WHEN $5::boolean THEN run.error END,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -75,22 +76,32 @@ func (s *Store) readRuns(ctx context.Context, what, sql string, args ...any) ([]
 	return runs, nil
 }
 
-// Counts implements store.Store.
-func (s *Store) Counts(ctx context.Context, run uuid.UUID) (map[store.Status]int, error) {
-	counts := make(map[store.Status]int)
+// Counts implements store.Store: two reads in one round trip.
+func (s *Store) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.Counts, error) {
+	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
+	shard, id := store.ShardOf(run), one(run)
 	err := s.once(ctx, s.engine, "count a tree", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.counts, store.ShardOf(run), one(run))
+		batch.Queue(s.sql.counts, shard, id, instant(now))
+		batch.Queue(s.sql.countsOpen, shard, id, instant(now))
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		err := each(res, func(rows pgx.Rows) error {
 			var status store.Status
+			var n, delayed int64
+			err := rows.Scan((*int16)(&status), &n, &delayed)
+			counts.Runs[status] = int(n)
+			counts.Delayed += int(delayed)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			var kind store.Kind
 			var n int64
-			err := rows.Scan((*int16)(&status), &n)
-			counts[status] = int(n)
+			err := rows.Scan((*int16)(&kind), &n)
+			counts.Open[kind] = int(n)
 			return err
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return counts, nil
+	return counts, err
 }

@@ -1,6 +1,7 @@
 -- Lists runs with a tag of any value, newest first. All that have it are looked at.
 SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.status, r.epoch, r.owner,
-       r.crashes, NULL::bytea AS input, NULL::bytea AS output, r.error, r.reason, r.trace,
+       CASE WHEN r.crashes > 0 AND (SELECT count(*) FROM durable.step AS s WHERE s.shard = r.shard AND s.run_id = r.id AND s.status >= 3) > r.progress
+            THEN 0::smallint ELSE r.crashes END AS crashes, NULL::bytea AS input, NULL::bytea AS output, r.error, r.reason, r.trace,
        r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
        r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
 FROM durable.tag AS t

@@ -15,6 +15,7 @@ type options struct {
 	schema  string
 	migrate bool
 	async   bool
+	deaf    bool
 	owners  []string
 }
 
@@ -51,6 +52,17 @@ func WithoutMigrations() Option {
 func AllowAsyncCommit() Option {
 	return func(o *options) error {
 		o.async = true
+		return nil
+	}
+}
+
+// WithoutListen does without the connection on which each worker listens for notifications, and holds the
+// lock that shows that it lives: for databases without LISTEN, and where each connection counts. Then due runs are
+// found by polling (see durable.Config.Poll), what is asked of a run that is executed is found when its lease
+// is renewed, and the runs of a worker that died go to others when their leases end.
+func WithoutListen() Option {
+	return func(o *options) error {
+		o.deaf = true
 		return nil
 	}
 }

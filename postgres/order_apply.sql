@@ -1,5 +1,6 @@
 -- Makes the changes that an order leads to, each guarded by what the run was found to be,
--- and records what is reached by them: a pause (4), an end (5 and above). The runs are
+-- and records what is reached by them: a pause (4), an end (5 and above), a lease that an end takes from
+-- its owner. The runs are
 -- locked, so all are as they were found; the count says so.
 --
 -- A run that ends loses its owner and gets the error; what it notes is in the numbers
@@ -36,6 +37,11 @@ WITH changed AS (
            changed.shard, changed.status + 100, changed.id
     FROM changed
     WHERE changed.status >= 4 AND changed.status <> changed.was_status
+    UNION ALL -- its owner lost the lease
+    SELECT $10::timestamptz, greatest(pg_current_xact_id(), (pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1)::text::xid8),
+           changed.shard, 1, changed.id
+    FROM changed
+    WHERE changed.status >= 5 AND changed.was_status = 2
 )
 SELECT count(*),
        count(pg_notify($14::text, CASE changed.status WHEN 1 THEN '' ELSE coalesce(changed.was_owner::text, '') END))

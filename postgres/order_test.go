@@ -74,8 +74,8 @@ func TestOrder(t *testing.T) {
 		if got := row(t, s, below.Run.ID); string(got.Error) != `{"message":"cancelled"}` || got.CancelReason != "enough" || got.CancelledBy != "me" || got.EndedAt.IsZero() || !got.WakeAt.IsZero() {
 			t.Errorf("the cancelled run is %+v", got)
 		}
-		counts, err := s.Counts(t.Context(), root.ID)
-		if err != nil || counts[store.Cancelled] != 3 || counts[store.Running] != 1 || counts[store.Pending] != 1 {
+		counts, err := s.Counts(t.Context(), root.ID, time.Now())
+		if err != nil || counts.Runs[store.Cancelled] != 3 || counts.Runs[store.Running] != 1 || counts.Runs[store.Pending] != 1 {
 			t.Errorf("the counts are %v, %v", counts, err)
 		}
 		tree, err := s.Tree(t.Context(), root.ID)

@@ -184,11 +184,11 @@ func (s *Store) readSteps(ask asker, items []*store.StepWrite) ([]found, error) 
 		return each(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var status, control, kind, stepStatus pgtype.Int2
-			var attempt pgtype.Int4
+			var attempt, seq pgtype.Int4
 			var epoch, stepEpoch store.Epoch
 			var step store.Step
 			err := rows.Scan(&ordinal, &status, (*epochValue)(&epoch), &control, &kind, &stepStatus, &attempt, (*epochValue)(&stepEpoch), &step.Output, &step.Error,
-				(*timeValue)(&step.StartedAt), (*timeValue)(&step.EndedAt), (*timeValue)(&step.NextAt))
+				(*timeValue)(&step.StartedAt), (*timeValue)(&step.EndedAt), (*timeValue)(&step.NextAt), &seq, &step.Failures)
 			if err != nil {
 				return err
 			}
@@ -198,7 +198,7 @@ func (s *Store) readSteps(ask asker, items []*store.StepWrite) ([]found, error) 
 				item := &items[ordinal-1].Step
 				step.RunID, step.Name = item.RunID, item.Name
 				step.Kind, step.Status = store.Kind(kind.Int16), store.StepStatus(stepStatus.Int16)
-				step.Attempt, step.Epoch = attempt.Int32, stepEpoch
+				step.Attempt, step.Epoch, step.Seq = attempt.Int32, stepEpoch, seq.Int32
 				f.step = &step
 			}
 			return nil

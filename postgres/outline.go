@@ -6,22 +6,37 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Outline implements store.Store: three reads in one round trip.
+// Outline implements store.Store: five reads in one round trip.
 func (s *Store) Outline(ctx context.Context, run uuid.UUID, now time.Time) (store.Outline, error) {
 	var o store.Outline
 	shard, id := store.ShardOf(run), one(run)
 	err := s.once(ctx, s.engine, "read an outline", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.openSteps, shard, id, instant(now))
+		batch.Queue(s.sql.choices, shard, id)
+		batch.Queue(s.sql.runLost, shard, id)
 		batch.Queue(s.sql.maps, shard, id)
 		batch.Queue(s.sql.tags, shard, id)
 	}, func(res results) error {
+		o = store.Outline{} // of a try that failed
+		for _, list := range []*[]store.Step{&o.Open, &o.Choices} {
+			err := each(res, func(rows pgx.Rows) error {
+				step, err := scanStep(rows)
+				*list = append(*list, step)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
 		err := each(res, func(rows pgx.Rows) error {
-			step, err := scanStep(rows)
-			o.Open = append(o.Open, step)
+			var worker pgtype.UUID
+			err := rows.Scan((*timeValue)(&o.Lost.At), &worker)
+			o.Lost.Worker = worker.Bytes
 			return err
 		})
 		if err != nil {

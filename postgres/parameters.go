@@ -69,29 +69,31 @@ func stepColumns(items []*store.StepWrite, anyway func(*store.StepWrite) bool) [
 		int4s{n, func(i int) int32 { return items[i].Step.Attempt }},
 		epochs{n, func(i int) store.Epoch { return items[i].Step.Epoch }},
 		blobs{n, func(i int) *[]byte { return &items[i].Step.Output }},
-		blobs{n, func(i int) *[]byte { return &items[i].Step.Error }},
+		blobs{n, func(i int) *[]byte { return &items[i].Step.Error }}.orNull(),
 		times{n, func(i int) *time.Time { return &items[i].Step.StartedAt }},
 		times{n, func(i int) *time.Time { return &items[i].Step.EndedAt }},
-		times{n, func(i int) *time.Time { return &items[i].Step.NextAt }},
+		times{n, func(i int) *time.Time { return &items[i].Step.NextAt }}.orNull(),
 		bools{n, func(i int) bool { return anyway(items[i]) }},
+		int4s{n, func(i int) int32 { return items[i].Step.Seq }},
+		blobs{n, func(i int) *[]byte { return &items[i].Step.Failures }}.orNull(),
 	)
 }
 
 // stepKeys are the parameters of step_state.sql.
 func stepKeys(items []*store.StepWrite) []any {
 	n := len(items)
-	return append(make([]any, 0, 13),
+	return append(make([]any, 0, 15),
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Step.RunID) }},
 		uuids{n, func(i int) *uuid.UUID { return &items[i].Step.RunID }},
 		texts{n, func(i int) *string { return &items[i].Step.Name }},
 	)
 }
 
-// oneStep are the parameters of checkpoint.sql.
+// oneStep are the first parameters of checkpoint.sql and receive.sql.
 func oneStep(w *store.Step) []any {
 	return []any{
 		store.ShardOf(w.RunID), one(w.RunID), w.Name, int16(w.Kind), int16(w.Status), w.Attempt, w.Epoch.Number(),
-		w.Output, w.Error, instant(w.StartedAt), instant(w.EndedAt), instant(w.NextAt),
+		w.Output, w.Error, instant(w.StartedAt), instant(w.EndedAt), instant(w.NextAt), w.Seq,
 	}
 }
 

@@ -25,6 +25,7 @@ type Store struct {
 	user    *pgxpool.Pool // transactional steps, StartTx and SignalTx only
 	owned   bool          // user was made by Open, so Close closes it
 	async   bool          // see AllowAsyncCommit
+	deaf    bool          // see WithoutListen
 	owners  []string      // see OwnedBy
 	engine  *pgxpool.Pool
 	pulse   *pgxpool.Pool
@@ -98,7 +99,7 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 // newStore makes the store over the user's pool, which is its own to close if it is owned.
 func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned bool, o options) (*Store, error) {
 	s := &Store{
-		schema: o.schema, sql: load(o.schema), user: user, owned: owned, hosts: several, async: o.async, owners: o.owners,
+		schema: o.schema, sql: load(o.schema), user: user, owned: owned, hosts: several, async: o.async, deaf: o.deaf, owners: o.owners,
 		presence: make(map[uuid.UUID]presence),
 	}
 	s.scratch.New = func() any { return new(sorted) }

@@ -93,6 +93,7 @@ func (s *Store) History(ctx context.Context, run uuid.UUID) (history []store.Ste
 	if err != nil {
 		return nil, err
 	}
+	store.InOrder(history)
 	return history, nil
 }
 
@@ -149,7 +150,7 @@ func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
 		func(res results) error {
 			return each(res, func(rows pgx.Rows) error {
 				var w store.Worker
-				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.Active,
+				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.Active, (*int16)(&w.State),
 					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt))
 				workers = append(workers, w)
 				return err
@@ -182,6 +183,6 @@ func scanStep(rows pgx.Rows, first ...any) (store.Step, error) {
 	var p store.Step
 	err := rows.Scan(append(first,
 		(*uuidValue)(&p.RunID), &p.Name, (*int16)(&p.Kind), (*int16)(&p.Status), &p.Attempt, (*epochValue)(&p.Epoch), &p.Output, &p.Error,
-		(*timeValue)(&p.StartedAt), (*timeValue)(&p.EndedAt), (*timeValue)(&p.NextAt))...)
+		(*timeValue)(&p.StartedAt), (*timeValue)(&p.EndedAt), (*timeValue)(&p.NextAt), &p.Seq, &p.Failures)...)
 	return p, err
 }

@@ -18,13 +18,13 @@ WITH fence AS MATERIALIZED (
 ), waiting AS MATERIALIZED (
     SELECT s.id, s.payload, s.created_at
     FROM durable.signal AS s
-    WHERE s.shard = $1::smallint AND s.run_id = $2::uuid AND s.name = $13::text AND s.step IS NULL
+    WHERE s.shard = $1::smallint AND s.run_id = $2::uuid AND s.name = $14::text AND s.step IS NULL
       AND s.arrived_at <= coalesce((SELECT bound.next_at FROM bound), 'infinity'::timestamptz)
     ORDER BY s.created_at, s.id
     LIMIT 1
 ), noted AS (
     INSERT INTO durable.step AS s (
-        shard, run_id, name, kind, status, attempt, epoch, output, error, started_at, ended_at, next_at
+        shard, run_id, name, kind, status, attempt, epoch, output, error, started_at, ended_at, next_at, seq
     )
     SELECT $1::smallint, $2::uuid, $3::text, $4::smallint,
            CASE WHEN waiting.id IS NULL THEN $5::smallint ELSE 3 END, $6::integer, $7::bigint,
@@ -33,7 +33,7 @@ WITH fence AS MATERIALIZED (
            $10::timestamptz,
            CASE WHEN waiting.id IS NULL THEN CASE WHEN $5::smallint >= 3 THEN $11::timestamptz END
                 ELSE coalesce($11::timestamptz, greatest(waiting.created_at, $10::timestamptz)) END,
-           $12::timestamptz
+           $12::timestamptz, $13::integer
     FROM fence
     LEFT JOIN waiting ON true
     ON CONFLICT (shard, run_id, name) DO UPDATE
@@ -42,7 +42,7 @@ WITH fence AS MATERIALIZED (
         started_at = CASE WHEN s.attempt = excluded.attempt THEN s.started_at ELSE excluded.started_at END,
         next_at = CASE WHEN s.attempt = excluded.attempt THEN s.next_at ELSE excluded.next_at END
     WHERE s.status < 3
-    RETURNING s.run_id, s.name, s.kind, s.status, s.attempt, s.epoch, s.output, s.error, s.started_at, s.ended_at, s.next_at
+    RETURNING s.run_id, s.name, s.kind, s.status, s.attempt, s.epoch, s.output, s.error, s.started_at, s.ended_at, s.next_at, s.seq, s.failures
 ), taken AS (
     UPDATE durable.signal AS s
     SET step = $3::text

@@ -32,7 +32,7 @@ type statements struct {
 	workerBeat, lease, leaseLost                                         string
 	expire, workerRemove, workers                                        string
 	get, statuses, history, now, news                                    string
-	openSteps, maps, tags, tag                                           string
+	openSteps, choices, runLost, maps, tags, tag, countsOpen             string
 	list, listTag, listKey, listName, tree, counts, events, eventFound   string
 	attendance, listen, presenceTake, presenceNote, presenceDead         string
 	checkpoint, checkpointHold, confirm                                  string
@@ -61,6 +61,9 @@ func load(schema string) statements {
 		deadline:           text("deadline.sql"),
 		news:               text("news.sql"),
 		openSteps:          text("open_steps.sql"),
+		choices:            text("choices.sql"),
+		runLost:            text("run_lost.sql"),
+		countsOpen:         text("counts_open.sql"),
 		maps:               text("maps.sql"),
 		tags:               text("tags.sql"),
 		tag:                text("tag.sql"),

@@ -11,11 +11,12 @@
 -- Columns of a fixed width are read out of their arrays at place i, which is one look; only
 -- texts are unnested, since each array that is costs a store of its rows. See docs/decisions.md.
 INSERT INTO durable.step (
-    shard, run_id, name, kind, status, attempt, epoch, output, error, started_at, ended_at, next_at
+    shard, run_id, name, kind, status, attempt, epoch, output, error, started_at, ended_at, next_at, seq, failures
 )
 SELECT
     run.shard, run.id, item.name, ($4::smallint[])[i], ($5::smallint[])[i], ($6::integer[])[i], ($7::bigint[])[i],
-    item.output, ($9::bytea[])[i], ($10::timestamptz[])[i], ($11::timestamptz[])[i], ($12::timestamptz[])[i]
+    item.output, ($9::bytea[])[i], ($10::timestamptz[])[i], ($11::timestamptz[])[i], ($12::timestamptz[])[i],
+    ($14::integer[])[i], ($15::bytea[])[i]
 FROM unnest($3::text[], $8::bytea[]) WITH ORDINALITY AS item(name, output, i)
 CROSS JOIN LATERAL (
     SELECT r.shard, r.id

@@ -5,7 +5,7 @@
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT item.ordinal, run.status, run.epoch, run.control,
        step.kind, step.status, step.attempt, step.epoch, step.output, step.error,
-       step.started_at, step.ended_at, step.next_at
+       step.started_at, step.ended_at, step.next_at, step.seq, step.failures
 FROM unnest($1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.text[]) WITH ORDINALITY AS item(shard, run_id, name, ordinal)
 LEFT JOIN LATERAL (
     SELECT r.status, r.epoch, r.control FROM durable.run AS r

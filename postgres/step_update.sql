@@ -4,14 +4,15 @@
 --
 -- A terminal state (3, 4) always takes. A started marker (1) or a backoff (2) takes
 -- only if it is not behind what this epoch wrote already: a marker that comes late
--- changes nothing.
+-- changes nothing. A row keeps its place in the run's order (seq).
 WITH item AS MATERIALIZED (
     SELECT * FROM unnest(
         $1::smallint[], $2::uuid[], $3::text[], $4::smallint[], $5::smallint[], $6::integer[], $7::bigint[],
-        $8::bytea[], $9::bytea[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[]
+        $8::bytea[], $9::bytea[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[],
+        $14::integer[], $15::bytea[]
     ) AS item(
         shard, run_id, name, kind, status, attempt, epoch,
-        output, error, started_at, ended_at, next_at, anyway
+        output, error, started_at, ended_at, next_at, anyway, seq, failures
     )
 ), locked AS MATERIALIZED (
     SELECT item.*
@@ -33,7 +34,7 @@ WITH item AS MATERIALIZED (
 )
 UPDATE durable.step AS s
 SET status = locked.status, attempt = locked.attempt, epoch = locked.epoch,
-    output = locked.output, error = locked.error,
+    output = locked.output, error = locked.error, failures = locked.failures,
     started_at = coalesce(locked.started_at, s.started_at), ended_at = locked.ended_at, next_at = locked.next_at
 FROM locked
 WHERE s.shard = locked.shard AND s.run_id = locked.run_id AND s.name = locked.name;

@@ -14,7 +14,7 @@ import (
 func (s *Store) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite) error {
 	ask := s.inUsers(ctx, tx)
 	took := int64(0)
-	err := s.writing(ask)("checkpoint", func(batch *pgx.Batch) { batch.Queue(s.sql.checkpoint, oneStep(&w.Step)...) },
+	err := s.writing(ask)("checkpoint", func(batch *pgx.Batch) { batch.Queue(s.sql.checkpoint, append(oneStep(&w.Step), w.Step.Failures)...) },
 		func(res results) error {
 			tag, err := res.Exec()
 			took = tag.RowsAffected()

@@ -199,7 +199,7 @@ func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 	if err != nil {
 		return store.Claimed{}, false, err
 	}
-	claimed := store.Claimed{Run: run}
+	claimed := store.Claimed{Run: run, Progress: int(progress)}
 	if run.Status == store.Running && !fresh {
 		claimed.History, err = history(x, id)
 	}
@@ -217,8 +217,12 @@ func takeClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64,
 	if run.StartedAt.IsZero() {
 		run.StartedAt = stored(q.Now)
 	}
+	var lostAt driver.Value
+	if lost {
+		lostAt = micros(q.Now)
+	}
 	n, err := x.exec(
-		qClaimTake, int64(q.Nonce), key(q.Worker), micros(q.LeaseUntil), micros(q.Now), flag(keep), int64(run.Crashes), progress,
+		qClaimTake, int64(q.Nonce), key(q.Worker), micros(q.LeaseUntil), micros(q.Now), flag(keep), int64(run.Crashes), progress, lostAt,
 		shardOf(run.ID), key(run.ID), micros(q.Now),
 	)
 	return changed("claiming run", run.ID, n, err)
@@ -230,7 +234,7 @@ func pauseClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64
 	run.Control, run.PausedAt = run.Control|store.PausedItself, stored(q.Now)
 	run.Reason = crashReason(int64(run.Crashes))
 	n, err := x.exec(
-		qClaimPause, run.Reason, micros(q.Now), int64(run.Crashes), progress,
+		qClaimPause, run.Reason, micros(q.Now), int64(run.Crashes), progress, micros(q.Now),
 		shardOf(run.ID), key(run.ID), micros(q.Now),
 	)
 	return changed("pausing run", run.ID, n, err)
@@ -239,7 +243,7 @@ func pauseClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64
 // haltClaimed sets a run aside that was paused before its lease was lost.
 func haltClaimed(x session, q *store.ClaimQuery, run *store.Run) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
-	n, err := x.exec(qClaimHalt, shardOf(run.ID), key(run.ID), micros(q.Now))
+	n, err := x.exec(qClaimHalt, micros(q.Now), shardOf(run.ID), key(run.ID), micros(q.Now))
 	return changed("setting aside run", run.ID, n, err)
 }
 

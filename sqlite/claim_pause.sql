@@ -1,5 +1,6 @@
 -- Sets a due run aside (4) that keeps killing the process that runs it. It counts as
 -- paused itself (1), so that a resume brings it back.
 UPDATE durable_run
-SET status = 4, control = control | 1, owner = NULL, wake_at = NULL, woken = 0, reason = ?, paused_at = ?, crashes = ?, progress = ?
+SET status = 4, control = control | 1, owner = NULL, wake_at = NULL, woken = 0, reason = ?, paused_at = ?, crashes = ?, progress = ?,
+    lost_at = ?, lost_by = CASE WHEN status = 2 THEN owner ELSE lost_by END
 WHERE shard = ? AND id = ? AND wake_at <= ?;

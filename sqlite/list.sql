@@ -2,7 +2,9 @@
 -- walked over. The plus signs keep the walk on the primary key. Every text is less than
 -- a blob. In all files: LIMIT ? + 0, since SQLite looks at the value of a bare parameter
 -- there when it plans, and so plans anew at each call.
-SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner, crashes, NULL, NULL, error,
+SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner,
+       CASE WHEN durable_run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = durable_run.id AND s.status >= 3) > durable_run.progress THEN 0 ELSE durable_run.crashes END,
+       NULL, NULL, error,
        reason, trace, created_at, started_at, ended_at, wake_at, deadline_at,
        detached, control, paused_by, cancelled_by, cancel_reason, paused_at, cancelled_at, woken, progress
 FROM durable_run

@@ -1,6 +1,8 @@
 -- The newest runs below an ID whose names begin with a text, without payloads, for when
 -- few do: all of those are looked at. All shards at once, so that ?1 is not used.
-SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner, crashes, NULL, NULL, error,
+SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner,
+       CASE WHEN durable_run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = durable_run.id AND s.status >= 3) > durable_run.progress THEN 0 ELSE durable_run.crashes END,
+       NULL, NULL, error,
        reason, trace, created_at, started_at, ended_at, wake_at, deadline_at,
        detached, control, paused_by, cancelled_by, cancel_reason, paused_at, cancelled_at, woken, progress
 FROM durable_run

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -116,8 +117,8 @@ func TestTreeAndCounts(t *testing.T) {
 	if want := []uuid.UUID{root, one.Run.ID, two.Run.ID, below.Run.ID}; err != nil || !slices.Equal(got, want) {
 		t.Fatal(got, want, err)
 	}
-	counts, err := s.Counts(t.Context(), root)
-	if err != nil || len(counts) != 2 || counts[store.Running] != 2 || counts[store.Pending] != 2 {
+	counts, err := s.Counts(t.Context(), root, time.Now())
+	if err != nil || len(counts.Runs) != 2 || counts.Runs[store.Running] != 2 || counts.Runs[store.Pending] != 2 {
 		t.Fatal(counts, err)
 	}
 	if runs, err := s.Tree(t.Context(), store.NewID(1)); err != nil || len(runs) > 0 {

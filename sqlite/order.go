@@ -105,6 +105,11 @@ func makeChange(x *writing, o *store.Order, c *store.Change, since time.Time) er
 	case c.Status == store.Pending:
 		x.tell(store.HintClaim)
 	}
+	if c.Ends() && c.Was.Status == store.Running { // its owner lost the lease
+		if err := writeEvent(x, run, store.EventLeaseLost, o.Now); err != nil {
+			return err
+		}
+	}
 	if c.Status >= store.Paused && c.Status != c.Was.Status {
 		return writeEvent(x, run, store.EventOf(c.Status), o.Now)
 	}

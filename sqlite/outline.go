@@ -21,6 +21,17 @@ func (s *Store) Outline(ctx context.Context, run uuid.UUID, now time.Time) (stor
 		if o.Open, err = steps(x, qStepsOpen, shardOf(run), key(run), micros(now)); err != nil {
 			return err
 		}
+		if o.Choices, err = steps(x, qStepsChosen, shardOf(run), key(run)); err != nil {
+			return err
+		}
+		err = x.each(qRunLost, func(v []driver.Value) error {
+			c := columns{values: v}
+			o.Lost = store.Loss{At: c.time(), Worker: c.id()}
+			return c.err
+		}, shardOf(run), key(run))
+		if err != nil {
+			return err
+		}
 		maps, err := steps(x, qStepsMap, shardOf(run), key(run))
 		if err != nil {
 			return err

@@ -29,6 +29,9 @@ func (s *Store) Find(ctx context.Context, refs []store.Ref, with store.Payloads)
 				return err
 			}
 			if ok {
+				if row.Run.Crashes, err = crashesNow(x, &row); err != nil {
+					return err
+				}
 				answer[i] = &row.Run
 			}
 		}
@@ -72,11 +75,24 @@ func resolve(x session, ref store.Ref, with store.Payloads) (found, bool, error)
 	return runByName(x, ref.Text, uuid.NullUUID{}, ref.Shard(), with)
 }
 
+// crashesNow counts since the last new checkpoint. The row itself is brought up to date by the next
+// claim that counts.
+func crashesNow(x session, row *found) (int16, error) {
+	if row.Crashes == 0 {
+		return 0, nil
+	}
+	if reached, err := terminalSteps(x, row.ID); err != nil || reached > row.progress {
+		return 0, err
+	}
+	return row.Crashes, nil
+}
+
 // History implements store.Store.
 func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
 	var rows []store.Step
 	err := s.read(ctx, "history", func(x session) (err error) {
 		rows, err = history(x, run)
+		store.InOrder(rows)
 		return err
 	})
 	return rows, err
@@ -118,7 +134,7 @@ func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
 			c := columns{values: v}
 			workers = append(workers, store.Worker{
 				ID: c.id(), Name: c.text(), Version: c.text(),
-				Capacity: int32(c.int()), Active: int32(c.int()),
+				Capacity: int32(c.int()), Active: int32(c.int()), State: store.WorkerState(c.int()),
 				StartedAt: c.time(), HeartbeatAt: c.time(),
 			})
 			return c.err

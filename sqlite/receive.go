@@ -30,6 +30,9 @@ func writeReceive(x *writing, w *store.Receive) error {
 	if !waits && !step.Status.Terminal() {
 		step.EndedAt = time.Time{} // it goes on
 	}
+	if recorded {
+		step.Failures = had.Failures
+	}
 	if recorded && had.Attempt == step.Attempt {
 		step.StartedAt, step.NextAt = had.StartedAt, had.NextAt // it goes on waiting, for no longer than it did
 	}

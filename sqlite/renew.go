@@ -21,7 +21,7 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 			started = pulse.Now
 		}
 		if _, err := x.exec(
-			qWorkerUpsert, key(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active),
+			qWorkerUpsert, key(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
 			micros(started), micros(pulse.Now),
 		); err != nil {
 			return err

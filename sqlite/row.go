@@ -225,5 +225,7 @@ func scanStep(values []driver.Value) (store.Step, error) {
 	p.StartedAt = c.time()
 	p.EndedAt = c.time()
 	p.NextAt = c.time()
+	p.Seq = int32(c.int())
+	p.Failures = c.bytes()
 	return p, c.err
 }

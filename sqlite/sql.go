@@ -28,6 +28,8 @@ const (
 	qStepsFrom
 	qStepsTerminal
 	qStepsOpen
+	qStepsChosen
+	qRunLost
 	qStepsMap
 	qStepsMapDone
 	qRunInsert
@@ -86,6 +88,7 @@ const (
 	qListKey
 	qTree
 	qCounts
+	qCountsOpen
 	qWorkers
 	qWorkerForget
 	qDataVersion
@@ -112,6 +115,8 @@ func fileOf(q query) string {
 		qStepsOfRun:       "steps_of_run.sql",
 		qStepsTerminal:    "steps_terminal.sql",
 		qStepsOpen:        "steps_open.sql",
+		qStepsChosen:      "steps_chosen.sql",
+		qRunLost:          "run_lost.sql",
 		qStepsMap:         "steps_map.sql",
 		qStepsMapDone:     "steps_map_done.sql",
 		qRunInsert:        "run_insert.sql",
@@ -170,6 +175,7 @@ func fileOf(q query) string {
 		qListKey:          "list_key.sql",
 		qTree:             "tree.sql",
 		qCounts:           "counts.sql",
+		qCountsOpen:       "counts_open.sql",
 		qWorkers:          "workers.sql",
 		qDataVersion:      "data_version.sql",
 		qEncoding:         "encoding.sql",

@@ -62,12 +62,12 @@ func putStep(x session, p *store.Step, exists bool, bits int64) (int64, error) {
 		return x.exec(
 			qStepUpdate, int64(p.Status), int64(p.Attempt), p.Epoch.Number(),
 			micros(p.StartedAt), micros(p.EndedAt), micros(p.NextAt), blob(p.Output), blob(p.Error),
-			shardOf(p.RunID), key(p.RunID), p.Name, bits,
+			shardOf(p.RunID), key(p.RunID), p.Name, bits, blob(p.Failures),
 		)
 	}
 	return x.exec(
 		qStepInsert, p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt),
-		micros(p.StartedAt), micros(p.EndedAt), micros(p.NextAt), blob(p.Output), blob(p.Error),
+		micros(p.StartedAt), micros(p.EndedAt), micros(p.NextAt), blob(p.Output), blob(p.Error), int64(p.Seq), blob(p.Failures),
 		shardOf(p.RunID), key(p.RunID), p.Epoch.Number(), bits,
 	)
 }

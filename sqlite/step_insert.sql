@@ -5,7 +5,7 @@
 -- write out: all at the first try, none once the writer is told of them.
 -- Placeholders are anonymous because naming them costs the driver one lookup each.
 -- CAST: the driver binds an empty blob as NULL, so empty ones come as text.
-INSERT INTO durable_step (shard, run_id, epoch, name, kind, status, attempt, started_at, ended_at, next_at, output, error)
+INSERT INTO durable_step (shard, run_id, epoch, name, kind, status, attempt, started_at, ended_at, next_at, output, error, seq, failures)
 SELECT shard, id, epoch,
        ?, -- name
        ?, -- kind
@@ -15,7 +15,9 @@ SELECT shard, id, epoch,
        ?, -- ended_at
        ?, -- next_at
        CAST(? AS BLOB), -- output
-       CAST(? AS BLOB)  -- error
+       CAST(? AS BLOB), -- error
+       ?, -- seq
+       CAST(? AS BLOB)  -- failures
 FROM durable_run
 WHERE shard = ? AND id = ? AND epoch = ? AND status = 2 AND (control & ?) = 0
 ON CONFLICT DO NOTHING;

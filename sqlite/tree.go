@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -25,18 +26,25 @@ func (s *Store) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, err
 }
 
 // Counts implements store.Store.
-func (s *Store) Counts(ctx context.Context, run uuid.UUID) (map[store.Status]int, error) {
-	counts := make(map[store.Status]int)
+func (s *Store) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.Counts, error) {
+	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	err := s.read(ctx, "counts", func(x session) error {
-		return x.each(qCounts, func(v []driver.Value) error {
+		err := x.each(qCounts, func(v []driver.Value) error {
 			c := columns{values: v}
 			status := store.Status(c.int())
-			counts[status] = int(c.int())
+			counts.Runs[status] = int(c.int())
+			counts.Delayed += int(c.int())
 			return c.err
-		}, shardOf(run), key(run))
+		}, shardOf(run), key(run), micros(now))
+		if err != nil {
+			return err
+		}
+		return x.each(qCountsOpen, func(v []driver.Value) error {
+			c := columns{values: v}
+			kind := store.Kind(c.int())
+			counts.Open[kind] = int(c.int())
+			return c.err
+		}, shardOf(run), key(run), micros(now))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return counts, nil
+	return counts, err
 }

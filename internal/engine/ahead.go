@@ -60,7 +60,7 @@ func (w *worker) vacancies() (free, room int) {
 // room is how many runs may be claimed ahead: none, or so many that it is worth a claim. w.mu is
 // held.
 func (w *worker) room(at time.Time) int {
-	most := min(maxClaim, w.turnover.rate(at))
+	most := min(w.e.cfg.ClaimLimit, w.turnover.rate(at))
 	if room := most - w.ahead; room > 0 && 2*room >= most {
 		return room
 	}

@@ -209,7 +209,7 @@ func TestClaimedAhead(t *testing.T) {
 
 // No more is claimed ahead than slots came free lately, and nothing where few places are empty.
 func TestRoomAhead(t *testing.T) {
-	w := new(worker)
+	w := &worker{e: &Engine{cfg: Config{ClaimLimit: maxClaim}}}
 	at := time.Now()
 	for _, c := range []struct {
 		freed, ahead, want int

@@ -190,7 +190,7 @@ func (c *Child) wait() (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("wait for child %q of run %q: %w", Shown(c.name), r.row.Address(), err)
 	}
-	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, first: c.row.StartedAt, exists: true}
+	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, first: c.row.StartedAt, exists: true, seq: c.row.Seq}
 	w := t.row(store.StepCompleted, row.Output, nil)
 	if row.Status != store.Completed {
 		w = t.row(store.StepFailed, nil, childFailure(row))

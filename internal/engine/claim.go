@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxClaim  = 256                    // runs taken by one claim
+	maxClaim  = 256                    // runs taken by one claim, unless Config.ClaimLimit says otherwise
 	basePoll  = 20 * time.Millisecond  // the shortest pause between two claims that found nothing
 	gather    = 2 * time.Millisecond   // slots that come free within are filled by one claim,
 	gathered  = 4                      // unless one in so many is free before
@@ -27,7 +27,7 @@ const (
 // it leaves some to starts of this process, which would otherwise have to wait for a claim.
 func (w *worker) claimLoop(ctx context.Context) {
 	busy := false // all slots are taken, or the last claim filled all that it had
-	poll, failed, most := basePoll, firstWait, maxClaim
+	poll, failed, most := basePoll, firstWait, w.e.cfg.ClaimLimit
 	// The first hint says that others see this worker; one that claimed before and died
 	// would be missed only when its leases expire.
 	w.awaitWork(ctx, presence, time.Time{})
@@ -57,10 +57,10 @@ func (w *worker) claimLoop(ctx context.Context) {
 			most = max(1, min(most, slots+ahead)/2) // what was to come may have been too much for the time
 			continue
 		case more:
-			most = min(2*most, maxClaim)
+			most = min(2*most, w.e.cfg.ClaimLimit)
 			poll, failed = basePoll, firstWait
 		default:
-			most = min(2*most, maxClaim)
+			most = min(2*most, w.e.cfg.ClaimLimit)
 			failed = firstWait
 			if taken > 0 {
 				poll = basePoll

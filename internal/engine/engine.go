@@ -30,6 +30,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -53,6 +54,8 @@ type Config struct {
 	Grace       time.Duration // how long running steps may go on after the end of Run's context
 	ParkAfter   time.Duration // waits longer than this leave memory
 	MaxCrashes  int           // deaths in a row without a checkpoint that pause a run
+	FailCrashed bool          // they fail it instead
+	ClaimLimit  int           // runs that one claim takes at most
 	MarkAfter   time.Duration // an attempt longer than this leaves a started marker
 	Patience    time.Duration // how long a flush is replayed while the database is away
 	Telemetry   *telemetry.Telemetry
@@ -90,6 +93,7 @@ type Engine struct {
 
 // New makes an engine. It touches no database.
 func New(s store.Store, cfg Config) *Engine {
+	cfg.ClaimLimit = cmp.Or(cfg.ClaimLimit, maxClaim)
 	e := &Engine{cfg: cfg, store: s, beneath: s, tel: cfg.Telemetry, steps: newStepSlots(cfg.StepsAtOnce), defs: make(map[string]*Definition, len(cfg.Definitions))}
 	for _, d := range cfg.Definitions {
 		e.defs[d.Name] = d
@@ -325,7 +329,7 @@ func (e *Engine) find(ctx context.Context, ref string, with store.Payloads) (*st
 	return found[0], nil
 }
 
-// History answers the run's checkpoints, ordered by name.
+// History returns the run's checkpoints in the order in which their calls began.
 func (e *Engine) History(ctx context.Context, ref string) ([]store.Step, error) {
 	run, err := e.Find(ctx, ref)
 	if err != nil {

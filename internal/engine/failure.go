@@ -22,6 +22,7 @@ const (
 	CodeCancelled      = "durable.cancelled"
 	CodeTerminated     = "durable.terminated"
 	CodeCompensation   = "durable.compensation_failed"
+	CodeCrashLoop      = "durable.crash_loop"
 )
 
 // Failure is an error as it is recorded: what the first execution and every replay

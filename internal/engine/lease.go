@@ -76,7 +76,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	pulse, err := w.e.store.Renew(ctx, store.Heartbeat{
 		Worker: store.Worker{
 			ID: w.id, Name: cfg.Name, Version: cfg.Version,
-			Capacity: int32(cfg.Concurrency), Active: int32(len(held)), StartedAt: w.started,
+			Capacity: int32(cfg.Concurrency), Active: int32(w.active()), State: w.state(), StartedAt: w.started,
 		},
 		Leases: due, LeaseUntil: until,
 	})

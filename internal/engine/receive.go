@@ -21,6 +21,7 @@ const (
 	TimeoutCancels                  // the run's tree is cancelled
 	TimeoutExpires                  // the run expires, as when its own timeout is over
 	TimeoutEscalates                // Escalate is called, once, and the wait goes on
+	timeouts                        // how many there are
 )
 
 // Escalation tells somebody that a wait takes long. It is idempotent by the id, which
@@ -79,6 +80,11 @@ func (s *Scope) Receive(spec *ReceiveSpec) (Result, error) {
 func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
 	now := w.r.e.clock.now()
 	w.row = store.Step{RunID: w.r.row.ID, Name: w.name, Kind: store.KindReceive, Attempt: 1, StartedAt: now}
+	if recorded == nil {
+		w.row.Seq = w.r.nextSeq()
+	} else {
+		w.row.Seq = recorded.Seq
+	}
 	if recorded != nil {
 		w.row.Attempt, w.row.StartedAt, w.row.NextAt = recorded.Attempt, recorded.StartedAt, recorded.NextAt
 	} else if w.spec.Bounded {
@@ -110,21 +116,22 @@ func (w *receiving) look() (*store.Step, error) {
 	row := w.row
 	row.Status, row.EndedAt = store.StepStarted, r.e.clock.now()
 	if late := !w.row.NextAt.IsZero() && r.e.clock.until(w.row.NextAt) == 0; !late {
-		return w.record(&row)
+		return w.record(&row, false)
 	}
 	if w.spec.Otherwise == TimeoutEscalates { // nobody is told of a wait that a signal has ended in time
-		if found, err := w.record(&row); err != nil || found.Status.Terminal() {
+		if found, err := w.record(&row, false); err != nil || found.Status.Terminal() {
 			return found, err
 		}
 	}
 	if err := w.timeIsOver(&row); err != nil {
 		return nil, err
 	}
-	return w.record(&row)
+	return w.record(&row, true)
 }
 
-// record commits the row, or the step's end by a signal, and answers what is recorded then.
-func (w *receiving) record(row *store.Step) (*store.Step, error) {
+// record commits the row, or the step's end by a signal, and answers what is recorded then. With late, the row is
+// what follows when the time is over.
+func (w *receiving) record(row *store.Step, late bool) (*store.Step, error) {
 	r := w.r
 	rec := &store.Receive{Step: *row, Signal: w.spec.Signal}
 	var left error // the branch was ended
@@ -157,7 +164,7 @@ func (w *receiving) record(row *store.Step) (*store.Step, error) {
 	}
 	r.proven()
 	r.asked(rec.State.Control)
-	w.reportTimeout(rec)
+	w.reportTimeout(rec, late)
 	if rec.Recorded.Kind != store.KindReceive {
 		return nil, divergedKind(&r.row, w.name, rec.Recorded.Kind, store.KindReceive)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"slices"
@@ -41,8 +42,22 @@ func (t *task) attempts() []any {
 	return attrs
 }
 
-// reportTimeout writes the line of a receive that has failed because its time is over.
-func (w *receiving) reportTimeout(rec *store.Receive) {
+// followed are the words of telemetry for what follows when the time of a receive is over.
+var followed = [...]string{
+	TimeoutFails: telemetry.FollowedByError, TimeoutGoesOn: telemetry.FollowedByValue, TimeoutCancels: telemetry.FollowedByCancel,
+	TimeoutExpires: telemetry.FollowedByExpiry, TimeoutEscalates: telemetry.FollowedByEscalation,
+}
+
+// reportTimeout counts a receive whose time is over, and writes the line of one that has failed over it. Whether
+// its write came first is known from its outcome, and whether a signal did from the row.
+func (w *receiving) reportTimeout(rec *store.Receive, late bool) {
+	got, want := rec.Recorded, &rec.Step
+	asWanted := got.Status == want.Status && bytes.Equal(got.Output, want.Output) && bytes.Equal(got.Error, want.Error)
+	if !late || rec.Outcome != store.Written || got.Attempt != want.Attempt || !asWanted && w.spec.Otherwise != TimeoutEscalates {
+		return
+	}
+	w.r.e.counts.timedOut[w.spec.Otherwise].Add(1)
+	w.r.e.tel.TimedOut(w.r.ctx, w.r.row.Workflow, followed[w.spec.Otherwise])
 	if rec.Outcome != store.Written || rec.Recorded.Status != store.StepFailed || w.spec.Otherwise != TimeoutFails {
 		return
 	}

@@ -53,6 +53,8 @@ type run struct {
 	used       map[string]uintptr // names called in this execution, and where
 	replayed   int                // checkpoints answered from history
 	recorded   int                // terminal checkpoints in history
+	progress   int                // terminal checkpoints when its crashes were last counted; see crashloop.go
+	seq        atomic.Int32       // the highest place that a call of the run has in their order
 	live       atomic.Bool        // something new was executed: no longer replaying
 	suspended  *suspension
 	doomed     *doom
@@ -89,7 +91,7 @@ type suspension struct {
 
 func newRun(w *worker, c *store.Claimed) *run {
 	row := c.Run
-	r := &run{w: w, e: w.e, row: row, rest: c.Rest, used: make(map[string]uintptr, 16)}
+	r := &run{w: w, e: w.e, row: row, rest: c.Rest, progress: c.Progress, used: make(map[string]uintptr, 16)}
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
 	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.ID, ShownRun(&row), row.Epoch.Count, row.Trace)
 	r.span, r.trace, r.traced = span, column, span.IsRecording()
@@ -117,24 +119,6 @@ func newRun(w *worker, c *store.Claimed) *run {
 	return r
 }
 
-// remember adds checkpoints to the history, which is complete before the run's function is called.
-func (r *run) remember(history []store.Step) {
-	if r.history == nil && len(history) > 0 {
-		r.history = make(map[string]*store.Step, len(history))
-	}
-	for i := range history {
-		r.history[history[i].Name] = &history[i]
-		if history[i].Status.Terminal() {
-			r.recorded++
-			if history[i].Kind == store.KindSignal && history[i].EndedAt.After(r.sent) {
-				r.sent = history[i].EndedAt
-			}
-		} else if id, err := childID(&history[i]); history[i].Kind == store.KindChild && err == nil {
-			r.child(history[i].Name, id)
-		}
-	}
-}
-
 // logger makes the run's own logger when somebody asks for it.
 func (r *run) logger() *slog.Logger {
 	return r.e.tel.Log.With(telemetry.KeyRun, r.row.ID, telemetry.KeyName, ShownRun(&r.row),
@@ -156,6 +140,11 @@ func (r *run) exec(late time.Duration) {
 	r.e.tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
 	if !r.seated() || r.rest.More && !r.readRest() || r.unbegun() && r.expired() || !r.cancelLosersChildren(true) {
 		r.conclude(nil, nil)
+		return
+	}
+
+	if r.isCrashLoop() {
+		r.conclude(nil, r.crashFailure())
 		return
 	}
 
@@ -343,7 +332,7 @@ func (r *run) parting(s *suspension, away time.Duration, early bool) *store.RunW
 	}
 	switch limit := r.expiry(); {
 	case s.cause == ErrHeld:
-		w.Held, w.Reason, w.MaxCrashes = true, s.reason, r.e.cfg.MaxCrashes
+		w.Held, w.Reason, w.MaxCrashes = true, s.reason, r.e.cfg.pauseAt()
 	case s.status == store.Pending:
 		w.WakeAt = now
 	case s.status == store.Waiting && r.stirred.Load():

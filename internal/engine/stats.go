@@ -21,6 +21,8 @@ type Stats struct {
 	Held     int64 // ... that were released since the database did not take what they recorded
 	Retrying int64 // writes that have been retried alone for a second or more, now
 
+	TimedOut [timeouts]int64 // receives whose time was over, by what followed
+
 	Claims   int64 // looks for due runs that were answered
 	Claimed  int64 // runs that they took
 	Renewals int64 // heartbeats that were answered
@@ -32,6 +34,7 @@ type counts struct {
 	entered, ended, parked, released, lost atomic.Int64
 	claims, claimed, renewals, leases      atomic.Int64
 	held, retrying                         atomic.Int64
+	timedOut                               [timeouts]atomic.Int64
 }
 
 // left counts an execution by how it left.
@@ -58,6 +61,9 @@ func (e *Engine) Stats() Stats {
 		Entered: c.entered.Load(), Ended: c.ended.Load(), Parked: c.parked.Load(), Released: c.released.Load(), Lost: c.lost.Load(),
 		Claims: c.claims.Load(), Claimed: c.claimed.Load(), Renewals: c.renewals.Load(), Leases: c.leases.Load(),
 		Held: c.held.Load(), Retrying: c.retrying.Load(),
+	}
+	for i := range s.TimedOut {
+		s.TimedOut[i] = c.timedOut[i].Load()
 	}
 	if w := e.worker(); w != nil {
 		s.Active = w.active()

@@ -41,6 +41,9 @@ type Spec struct {
 	Transact func(ctx context.Context, w *store.StepWrite, seal func(output []byte)) (value any, f *Failure)
 }
 
+// retried reports whether the call is made of attempts.
+func (s *Spec) retried() bool { return s.Attempt != nil || s.Transact != nil }
+
 // Output is what an attempt made: the bytes to record, and the value that they decode
 // into, so that the caller need not decode them again. The value stays with its attempt,
 // since one that was left behind may still make another.
@@ -69,6 +72,9 @@ type task struct {
 	exists    bool        // a row is in the database
 	endsAfter int64       // microseconds since 1970: the checkpoint has not ended before; zero: whenever
 	slot      *stepSlot   // of the attempt; nil: it needs none
+	seq       int32       // its place in the order in which the run's calls began
+	began     time.Time   // when the attempt under way began
+	failures  *Failures   // of attempts before; nil: none
 }
 
 // Step answers the step's recorded outcome, executing it first if there is none. An
@@ -121,8 +127,10 @@ func resultOf(s *store.Step) Result {
 // execute runs attempts until the step has its outcome.
 func (t *task) execute() (Result, error) {
 	t.attempt, t.first = 1, t.r.e.clock.now()
-	if row := t.recorded; row != nil {
-		t.attempt, t.first, t.exists = row.Attempt+1, row.StartedAt, true
+	if row := t.recorded; row == nil {
+		t.seq = t.r.nextSeq()
+	} else {
+		t.resume(row)
 		t.unknown = row.Status == store.StepStarted && t.spec.AtMostOnce
 		if row.Status == store.StepStarted && t.spec.Retry != nil {
 			if _, more := t.spec.Retry(row.Attempt); !more {
@@ -180,6 +188,9 @@ func (t *task) once() (Result, time.Time, error) {
 	}
 	defer leave() // also after a Goexit
 	m := &marker{t: t}
+	if t.began = t.first; t.recorded != nil || t.attempt > 1 {
+		t.began = t.r.e.clock.now()
+	}
 	if t.spec.AtMostOnce && !t.unknown {
 		if res, done, err := t.announce(); done || err != nil {
 			return res, time.Time{}, err
@@ -222,6 +233,7 @@ func (t *task) interrupted(suspended bool) {
 	if !t.exists || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.hard), ErrShutdown) {
 		return
 	}
+	t.failedAt(t.r.e.clock.now(), nil)
 	w := t.row(store.StepBackoff, nil, nil)
 	w.Step.NextAt = w.Step.EndedAt
 	if err := t.r.e.journal.Step(t.r.durable, w); err != nil {
@@ -233,7 +245,9 @@ func (t *task) interrupted(suspended bool) {
 func (t *task) failed(f *Failure) (Result, time.Time, error) {
 	f.Attempts = t.attempt
 	now := t.r.e.clock.now()
-	if next, ok := t.next(f, now); ok {
+	next, again := t.next(f, now)
+	t.failedAt(now, f)
+	if again {
 		w := t.row(store.StepBackoff, nil, f)
 		w.Step.NextAt = next
 		res, _, err := t.write(w)
@@ -267,8 +281,11 @@ func (t *task) next(f *Failure, now time.Time) (time.Time, bool) {
 
 // row makes the checkpoint of the current attempt.
 func (t *task) row(status store.StepStatus, output []byte, f *Failure) *store.StepWrite {
+	if t.seq == 0 {
+		t.seq = t.r.nextSeq()
+	}
 	w := &store.StepWrite{Exists: t.exists, Step: store.Step{
-		RunID: t.r.row.ID, Name: t.name, Kind: t.spec.Kind, Status: status, Attempt: t.attempt, Epoch: t.r.row.Epoch,
+		RunID: t.r.row.ID, Seq: t.seq, Name: t.name, Kind: t.spec.Kind, Status: status, Attempt: t.attempt, Epoch: t.r.row.Epoch,
 		Output: output, StartedAt: t.first,
 	}}
 	if f != nil {
@@ -279,6 +296,9 @@ func (t *task) row(status store.StepStatus, output []byte, f *Failure) *store.St
 		if after := t.endsAfter; after > w.Step.EndedAt.UnixMicro() {
 			w.Step.EndedAt = time.UnixMicro(after).UTC()
 		}
+	}
+	if open := status == store.StepStarted && t.spec.retried(); open || t.failures != nil {
+		w.Step.Failures = t.encodeFailures(open, f != nil)
 	}
 	return w
 }

@@ -51,6 +51,7 @@ type worker struct {
 	queued     []*run             // claimed ahead, and wait for a slot; see ahead.go
 	ahead      int                // places ahead that are taken: by those, by claims under way, and by runs that leave
 	open       bool               // new runs are taken
+	draining   bool               // none are any more
 	empty      chan struct{}
 
 	turnover turnover
@@ -120,6 +121,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	w.close()
 	w.log.Info("the worker is draining", telemetry.KeyCount, w.active())
 	stopTaking()
+	w.tellDraining()
 	taking.Wait()
 	w.drain()
 	stopKeeping()
@@ -293,7 +295,7 @@ func (w *worker) snapshot() []*run {
 func (w *worker) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.open = false
+	w.open, w.draining = false, true
 	w.vacated()
 }
 
@@ -331,6 +333,23 @@ func (w *worker) emptied(within time.Duration) bool {
 	}
 }
 
+// tellDraining has the registry show at once that the worker drains. If that fails, the next heartbeat does it.
+func (w *worker) tellDraining() {
+	if _, err := w.renew(w.ctx, nil); err != nil {
+		w.log.Debug("could not tell that the worker is draining", telemetry.KeyError, err)
+	}
+}
+
+// state is what the registry shows.
+func (w *worker) state() store.WorkerState {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.draining {
+		return store.WorkerDraining
+	}
+	return store.WorkerRunning
+}
+
 // leave takes the worker off the registry, and frees what it may still own: the
 // answer to a claim can have been lost.
 func (w *worker) leave() error {
@@ -347,7 +366,7 @@ func (w *worker) leave() error {
 func (w *worker) query() store.ClaimQuery {
 	now := w.e.clock.now()
 	q := store.ClaimQuery{
-		Worker: w.id, Nonce: store.NewNonce(), Pairs: w.pairs, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.MaxCrashes,
+		Worker: w.id, Nonce: store.NewNonce(), Pairs: w.pairs, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.pauseAt(),
 	}
 	w.outage.excuse(&q, w.e.cfg.Lease)
 	return q

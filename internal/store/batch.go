@@ -242,6 +242,9 @@ type Claimed struct {
 	Run     Run
 	History []Step // ordered by name
 	Rest    Rest   // of the history, which is to be read by HistoryFrom
+	// Progress is how many terminal checkpoints the run had when its crashes were last counted: with more
+	// than that now, they were followed by a new checkpoint.
+	Progress int
 }
 
 // Rest says whether, and with which name, a history goes on beyond what was read.

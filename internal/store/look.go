@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,11 +20,31 @@ type Filter struct {
 	Roots         bool      // no children
 }
 
+// InOrder sorts checkpoints of one run in the order in which their calls began.
+func InOrder(steps []Step) {
+	slices.SortFunc(steps, func(a, b Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
+}
+
 // Outline is what a run that has not ended waits for, and how far it got.
 type Outline struct {
-	Open []Step // not terminal, or sleeping beyond now; ordered by name
-	Maps []MapProgress
-	Tags []Tag // ordered by key
+	Open    []Step // not terminal, or sleeping beyond now; ordered as by InOrder
+	Choices []Step // recorded choices, ordered by name: they say which of Open nobody waits for any more
+	Lost    Loss
+	Maps    []MapProgress
+	Tags    []Tag // ordered by key
+}
+
+// Loss is the last claim of a run whose lease had ended. The zero value: there was none.
+type Loss struct {
+	At     time.Time // of the claim
+	Worker uuid.UUID // who had the lease
+}
+
+// Counts is how many runs of a tree are in which state.
+type Counts struct {
+	Runs    map[Status]int
+	Delayed int          // Pending ones that have never been executed and are to begin later than now
+	Open    map[Kind]int // checkpoints of live runs that are not terminal, or asleep beyond now
 }
 
 // MapProgress is how many of a Map's items have their outcome.

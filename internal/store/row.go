@@ -172,12 +172,23 @@ type Step struct {
 	Status    StepStatus
 	Attempt   int32 // the number of the latest attempt that began, from 1
 	Epoch     Epoch // who wrote it
+	Seq       int32 // the order in which a run's calls began; a row that is there keeps its own
 	Output    []byte
 	Error     []byte
+	Failures  []byte    // of attempts that failed or were interrupted, in the engine's encoding; nil: none was
 	StartedAt time.Time // of the first attempt
 	EndedAt   time.Time // of the latest attempt; zero while it runs
 	NextAt    time.Time // when the next attempt is due (StepBackoff), or a sleep is over; else zero
 }
+
+// WorkerState is what a worker is doing. The numbers are stored.
+type WorkerState int16
+
+// The states of a worker.
+const (
+	WorkerRunning  WorkerState = 1
+	WorkerDraining WorkerState = 2 // it takes no new runs, and lets those that it has come to a stop
+)
 
 // Worker is one row of the registry.
 type Worker struct {
@@ -186,6 +197,7 @@ type Worker struct {
 	Version     string
 	Capacity    int32 // runs that it executes at once
 	Active      int32 // runs that it executed at its last heartbeat
+	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time
 }

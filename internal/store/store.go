@@ -97,7 +97,7 @@ type Store interface {
 	// whatever the runs hold: this is what is polled.
 	Statuses(ctx context.Context, runs []uuid.UUID) ([]Status, error)
 
-	// History answers the checkpoints of one run, ordered by name.
+	// History returns the checkpoints of one run, ordered as by InOrder.
 	History(ctx context.Context, run uuid.UUID) ([]Step, error)
 
 	// HistoryFrom returns the checkpoints of one run that have this name or a later one, ordered by
@@ -115,8 +115,8 @@ type Store interface {
 	// by ID. Input and Output are left out. Nothing is answered for a run that is not there.
 	Tree(ctx context.Context, run uuid.UUID) ([]*Run, error)
 
-	// Counts answers how many runs of the tree are in each status.
-	Counts(ctx context.Context, run uuid.UUID) (map[Status]int, error)
+	// Counts counts the runs of the tree, and what they wait for, at now.
+	Counts(ctx context.Context, run uuid.UUID, now time.Time) (Counts, error)
 
 	// Tag sets tags of a run; an empty value removes one. It returns false if the run is
 	// not there or, unless the epoch is zero, is not running at this epoch.

@@ -39,6 +39,7 @@ const (
 	AttrQueue     = "durable.queue.name"
 	AttrOutcome   = "durable.outcome"
 	AttrErrorType = "error.type"
+	AttrFollowed  = "durable.wait.followed_by"
 
 	// On spans only.
 	AttrRunID   = "durable.run.id"
@@ -53,6 +54,15 @@ const (
 	StartExisting      = "existing" // the same start was made before
 	StartInTransaction = "in_transaction"
 	StartRefused       = "refused"
+)
+
+// What follows a wait whose time was over.
+const (
+	FollowedByError      = "error" // the receive fails
+	FollowedByValue      = "value" // it goes on with one
+	FollowedByCancel     = "cancel"
+	FollowedByExpiry     = "expiry"
+	FollowedByEscalation = "escalation" // and the wait goes on
 )
 
 // Outcomes of a run's segment in one process.

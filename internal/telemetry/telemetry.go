@@ -26,6 +26,7 @@ type Telemetry struct {
 	active     metric.Int64UpDownCounter
 	leasesLost metric.Int64Counter
 	retries    metric.Int64Counter
+	timedOut   metric.Int64Counter
 	duration   metric.Float64Histogram
 	latency    metric.Float64Histogram
 	step       metric.Float64Histogram
@@ -55,6 +56,7 @@ func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider, ste
 	t.recovered = m.counter("durable.run.recovered", "{run}", "Runs taken over after a lost lease.")
 	t.leasesLost = m.counter("durable.lease.lost", "{lease}", "Leases that ended before their run did.")
 	t.retries = m.counter("durable.step.retries", "{attempt}", "Attempts after the first.")
+	t.timedOut = m.counter("durable.wait.timed_out", "{wait}", "Waits for a signal whose time was over, by what followed.")
 	t.active = m.upDown("durable.run.active", "{run}", "Runs executing in this process.")
 	t.duration = m.seconds("durable.run.duration", "From a run's start to its end.", runSeconds)
 	t.latency = m.seconds("durable.run.schedule_latency", "From the time a run was due to its execution.", latencySeconds)
@@ -127,6 +129,13 @@ func (t *Telemetry) Attempted(ctx context.Context, workflow, label string, attem
 		set = append(set, attribute.String(AttrErrorType, errorType))
 	}
 	t.step.Record(ctx, took.Seconds(), metric.WithAttributes(set...))
+}
+
+// TimedOut counts a wait for a signal whose time was over.
+func (t *Telemetry) TimedOut(ctx context.Context, workflow, followed string) {
+	if t.timedOut.Enabled(ctx) {
+		t.timedOut.Add(ctx, 1, metric.WithAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrFollowed, followed)))
+	}
 }
 
 // Flushed records one flush of the journal.

@@ -32,6 +32,7 @@ CREATE TABLE durable.run (
     created_at  timestamptz NOT NULL,
     started_at  timestamptz,
     ended_at    timestamptz,
+    lost_at     timestamptz,            -- when it was last claimed after its lease had ended
     wake_at     timestamptz,            -- the one column that makes a run claimable
     deadline_at timestamptz,
     epoch       bigint   NOT NULL,      -- fences writes; upper 32 bits: +1 at every claim, lower: its nonce
@@ -42,6 +43,7 @@ CREATE TABLE durable.run (
     id          uuid     NOT NULL,
     parent_id   uuid,
     owner       uuid,
+    lost_by     uuid,                   -- the worker that had that lease
     name        text COLLATE "C" NOT NULL,   -- a root's: the caller's ID; a child's: its step name
     workflow    text COLLATE "C" NOT NULL,
     queue       text COLLATE "C" NOT NULL,
@@ -68,6 +70,7 @@ CREATE TABLE durable.step (
     next_at    timestamptz,
     epoch      bigint   NOT NULL,      -- the writer's
     attempt    integer  NOT NULL,
+    seq        integer  NOT NULL DEFAULT 0, -- the order in which the calls of a run began
     shard      smallint NOT NULL,
     kind       smallint NOT NULL,       -- 1 step 2 tx 3 sleep 4 choice
     status     smallint NOT NULL,       -- 1 started 2 backoff 3 completed 4 failed
@@ -75,6 +78,7 @@ CREATE TABLE durable.step (
     name       text COLLATE "C" NOT NULL,
     output     bytea,
     error      bytea,
+    failures   bytea,                  -- the first and the last attempt that failed or was interrupted; NULL: none
     PRIMARY KEY (shard, run_id, name)
 );
 
@@ -85,6 +89,7 @@ CREATE TABLE durable.worker (
     server_started_at timestamptz,      -- of the server that keeps the lock
     capacity     integer NOT NULL,
     active       integer NOT NULL,
+    state        smallint NOT NULL DEFAULT 1, -- 1 running 2 draining
     id           uuid    NOT NULL PRIMARY KEY,
     name         text    NOT NULL,
     version      text    NOT NULL
@@ -102,7 +107,7 @@ SELECT id, name, parent_id, workflow, queue,
 FROM durable.run;
 
 CREATE VIEW durable.steps AS
-SELECT run_id, name,
+SELECT run_id, seq, name,
        (ARRAY['step','tx','sleep','choice'])[kind] AS kind,
        (ARRAY['started','backoff','completed','failed'])[status] AS status,
        attempt, (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch,

@@ -74,23 +74,37 @@ SELECT id, name, parent_id, workflow, queue,
        (control OPERATOR(pg_catalog.&) 1) OPERATOR(pg_catalog.<>) 0 AS paused,
        (control OPERATOR(pg_catalog.&) 2) OPERATOR(pg_catalog.<>) 0 AS paused_with_parent,
        (control OPERATOR(pg_catalog.&) 4) OPERATOR(pg_catalog.<>) 0 AS cancel_requested,
-       paused_at, paused_by, cancelled_at, cancelled_by, cancel_reason, detached,
+       paused_at, paused_by, cancelled_at, cancelled_by, cancel_reason, detached, lost_at, lost_by,
        -- of a child: the call that started it, with its scope. Column name has it as it is stored, and is no address
        CASE WHEN parent_id IS NOT NULL THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), chr(31), '/') END AS step
 FROM durable.run;
 
 DROP VIEW durable.steps;
 
+-- A call without an outcome whose run has ended is cancelled, and so is a sleep that was not over then; a sleep
+-- goes on until it is over, though its row is complete from the beginning. ORDER BY run_id, seq is the order in
+-- which the calls of a run began; the view has none, so that nobody who counts or picks rows pays for a sort.
 CREATE VIEW durable.steps AS
-SELECT run_id, replace(replace(replace(name, '%', '%25'), '/', '%2F'), chr(31), '/') AS name,
+SELECT s.run_id, s.seq, replace(replace(replace(s.name, '%', '%25'), '/', '%2F'), chr(31), '/') AS name,
        (ARRAY['step','tx','sleep','choice','receive','child','map','compensation',
-              'signal','start','tags','cancel','now','uuid'])[kind] AS kind,
-       (ARRAY['started','backoff','completed','failed'])[status] AS status,
-       attempt, (epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch,
-       convert_from(output, 'UTF8')::json AS output,
-       convert_from(error, 'UTF8')::json AS error,
-       started_at, ended_at, next_at, shard
-FROM durable.step;
+              'signal','start','tags','cancel','now','uuid'])[s.kind] AS kind,
+       CASE WHEN r.ended_at OPERATOR(pg_catalog.<) s.next_at AND s.kind OPERATOR(pg_catalog.=) 3 THEN 'cancelled'
+            WHEN r.ended_at IS NOT NULL AND s.status OPERATOR(pg_catalog.<) 3 THEN 'cancelled'
+            WHEN s.kind OPERATOR(pg_catalog.=) 3 AND s.next_at OPERATOR(pg_catalog.>) pg_catalog.now() THEN 'started'
+            ELSE (ARRAY['started','backoff','completed','failed'])[s.status] END AS status,
+       s.attempt, (s.epoch OPERATOR(pg_catalog.>>) 32)::integer AS epoch,
+       convert_from(s.output, 'UTF8')::json AS output,
+       convert_from(s.error, 'UTF8')::json AS error,
+       convert_from(s.failures, 'UTF8')::json AS failures,
+       s.started_at,
+       CASE WHEN r.ended_at OPERATOR(pg_catalog.<) s.next_at AND s.kind OPERATOR(pg_catalog.=) 3 THEN r.ended_at
+            WHEN r.ended_at IS NOT NULL AND s.status OPERATOR(pg_catalog.<) 3 THEN r.ended_at
+            WHEN s.kind OPERATOR(pg_catalog.<>) 3 THEN s.ended_at
+            WHEN s.next_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN s.next_at END AS ended_at,
+       s.next_at, s.shard
+FROM durable.step AS s
+LEFT JOIN durable.run AS r ON r.shard OPERATOR(pg_catalog.=) s.shard AND r.id OPERATOR(pg_catalog.=) s.run_id
+    AND (s.status OPERATOR(pg_catalog.<) 3 OR s.kind OPERATOR(pg_catalog.=) 3);
 
 CREATE VIEW durable.signals AS
 SELECT run_id, name, key, convert_from(payload, 'UTF8')::json AS payload, created_at, arrived_at, step AS received_by, id, shard

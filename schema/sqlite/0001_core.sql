@@ -25,6 +25,8 @@ CREATE TABLE durable_run (
     crashes     INTEGER NOT NULL DEFAULT 0, -- claims after a lost lease since the last new checkpoint
     progress    INTEGER NOT NULL DEFAULT 0, -- checkpoints seen at the last claim after a crash
     owner       BLOB,
+    lost_by     BLOB,                   -- the worker that had the lease of lost_at
+    lost_at     INTEGER,                -- when it was last claimed after its lease had ended
     wake_at     INTEGER,                -- the one column that makes a run claimable
     deadline_at INTEGER,
     created_at  INTEGER NOT NULL,
@@ -56,12 +58,14 @@ CREATE TABLE durable_step (
     kind       INTEGER NOT NULL,        -- 1 step 2 tx 3 sleep 4 choice
     status     INTEGER NOT NULL,        -- 1 started 2 backoff 3 completed 4 failed
     attempt    INTEGER NOT NULL,
+    seq        INTEGER NOT NULL DEFAULT 0, -- the order in which the calls of a run began
     epoch      INTEGER NOT NULL,        -- the writer's
     started_at INTEGER NOT NULL,
     ended_at   INTEGER,
     next_at    INTEGER,
     output     BLOB,
     error      BLOB,
+    failures   BLOB,                    -- the first and the last attempt that failed or was interrupted; NULL: none
     PRIMARY KEY (run_id, name)
 ) STRICT;
 
@@ -71,6 +75,7 @@ CREATE TABLE durable_worker (
     version      TEXT    NOT NULL,
     capacity     INTEGER NOT NULL,
     active       INTEGER NOT NULL,
+    state        INTEGER NOT NULL DEFAULT 1, -- 1 running 2 draining
     started_at   INTEGER NOT NULL,
     heartbeat_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -88,7 +93,7 @@ SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
 FROM durable_run;
 
 CREATE VIEW durable_steps AS
-SELECT hex(run_id) AS run_id, name,
+SELECT hex(run_id) AS run_id, seq, name,
        CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' WHEN 3 THEN 'sleep' WHEN 4 THEN 'choice' END AS kind,
        CASE status WHEN 1 THEN 'started' WHEN 2 THEN 'backoff' WHEN 3 THEN 'completed' WHEN 4 THEN 'failed' END AS status,
        attempt, epoch >> 32 AS epoch, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,

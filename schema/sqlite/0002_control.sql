@@ -69,22 +69,35 @@ SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
        strftime('%Y-%m-%dT%H:%M:%fZ', wake_at / 1e6, 'unixepoch') AS wake_at, shard,
        (control & 1) <> 0 AS paused, (control & 2) <> 0 AS paused_with_parent, (control & 4) <> 0 AS cancel_requested,
        paused_by, cancelled_by, cancel_reason, detached,
+       strftime('%Y-%m-%dT%H:%M:%fZ', lost_at / 1e6, 'unixepoch') AS lost_at, hex(lost_by) AS lost_by,
        -- of a child: the call that started it, with its scope. Column name has it as it is stored, and is no address
        CASE WHEN parent_id <> x'' THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') END AS step
 FROM durable_run;
 
 DROP VIEW durable_steps;
 
+-- A call without an outcome whose run has ended is cancelled, and so is a sleep that was not over then; a sleep
+-- goes on until it is over, though its row is complete from the beginning. ORDER BY run_id, seq is the order in
+-- which the calls of a run began.
 CREATE VIEW durable_steps AS
-SELECT hex(run_id) AS run_id, replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') AS name,
+SELECT hex(run_id) AS run_id, seq, replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') AS name,
        CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' WHEN 3 THEN 'sleep' WHEN 4 THEN 'choice' WHEN 5 THEN 'receive'
                  WHEN 6 THEN 'child' WHEN 7 THEN 'map' WHEN 8 THEN 'compensation' WHEN 9 THEN 'signal' WHEN 10 THEN 'start'
                  WHEN 11 THEN 'tags' WHEN 12 THEN 'cancel' WHEN 13 THEN 'now' WHEN 14 THEN 'uuid' END AS kind,
-       CASE status WHEN 1 THEN 'started' WHEN 2 THEN 'backoff' WHEN 3 THEN 'completed' WHEN 4 THEN 'failed' END AS status,
-       attempt, epoch >> 32 AS epoch, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error,
+       CASE WHEN cancelled THEN 'cancelled' WHEN asleep THEN 'started'
+            WHEN status = 1 THEN 'started' WHEN status = 2 THEN 'backoff' WHEN status = 3 THEN 'completed' WHEN status = 4 THEN 'failed' END AS status,
+       attempt, epoch >> 32 AS epoch, CAST(output AS TEXT) AS output, CAST(error AS TEXT) AS error, CAST(failures AS TEXT) AS failures,
        strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1e6, 'unixepoch') AS started_at,
-       strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') AS ended_at, shard
-FROM durable_step;
+       strftime('%Y-%m-%dT%H:%M:%fZ', CASE WHEN cancelled THEN run_ended_at WHEN kind <> 3 THEN ended_at WHEN NOT asleep THEN next_at END / 1e6,
+                'unixepoch') AS ended_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', next_at / 1e6, 'unixepoch') AS next_at, shard
+FROM (
+    SELECT step.*, run.ended_at AS run_ended_at,
+           run.ended_at IS NOT NULL AND (step.status < 3 OR step.kind = 3 AND run.ended_at < step.next_at) AS cancelled,
+           step.kind = 3 AND step.next_at > (julianday('now') - 2440587.5) * 86400e6 AS asleep
+    FROM durable_step AS step
+    LEFT JOIN durable_run AS run ON run.id = step.run_id AND (step.status < 3 OR step.kind = 3)
+);
 
 CREATE VIEW durable_signals AS
 SELECT hex(run_id) AS run_id, name, key, CAST(payload AS TEXT) AS payload,

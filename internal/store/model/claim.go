@@ -103,6 +103,7 @@ func (m *Model) take(r *Run, q *store.ClaimQuery, got *store.Run) store.Claimed 
 		r.Crashes++
 	}
 	if lost {
+		r.Lost = store.Loss{At: q.Now, Worker: r.Owner.UUID}
 		m.tell(r, store.EventLeaseLost, q.Now)
 	}
 	r.Woken = false
@@ -117,7 +118,7 @@ func (m *Model) take(r *Run, q *store.ClaimQuery, got *store.Run) store.Claimed 
 			}
 		}
 		m.tell(r, store.EventPaused, q.Now)
-		return store.Claimed{Run: r.Run}
+		return store.Claimed{Run: r.Run, Progress: r.Progress}
 	}
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil
 	r.Epoch = r.Epoch.Next(q.Nonce)
@@ -127,7 +128,7 @@ func (m *Model) take(r *Run, q *store.ClaimQuery, got *store.Run) store.Claimed 
 	if r.StartedAt.IsZero() {
 		r.StartedAt = q.Now
 	}
-	return store.Claimed{Run: r.Run, History: r.history()}
+	return store.Claimed{Run: r.Run, History: r.history(), Progress: r.Progress}
 }
 
 // HeldBy is store.Store.HeldBy.

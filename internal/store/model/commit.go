@@ -109,7 +109,7 @@ func (m *Model) step(w *store.StepWrite, leaves bool) {
 	default:
 		now := w.Step
 		if recorded {
-			now.Kind = row.Kind
+			now.Kind, now.Seq = row.Kind, row.Seq
 		}
 		m.Runs[now.RunID].Steps[now.Name] = now
 	}
@@ -148,8 +148,9 @@ func (m *Model) receive(w *store.Receive, leaves bool) {
 		return
 	}
 	now := w.Step
+	now.Failures = nil
 	if recorded {
-		now.Kind = row.Kind
+		now.Kind, now.Seq, now.Failures = row.Kind, row.Seq, row.Failures
 	}
 	if recorded && row.Attempt == now.Attempt {
 		now.StartedAt, now.NextAt = row.StartedAt, row.NextAt

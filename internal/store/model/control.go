@@ -74,6 +74,9 @@ func (m *Model) change(o *store.Order, c *store.Change) {
 	if c.Ends() {
 		r.EndedAt, r.Error, r.Owner, r.Woken = o.Now, o.Error, uuid.NullUUID{}, false
 	}
+	if c.Ends() && c.Was.Status == store.Running { // its owner lost the lease
+		m.tell(r, store.EventLeaseLost, o.Now)
+	}
 	if c.Status >= store.Paused && c.Status != c.Was.Status {
 		m.tell(r, store.EventOf(c.Status), o.Now)
 	}

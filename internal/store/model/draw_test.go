@@ -171,6 +171,8 @@ func (c *check) step() *store.StepWrite {
 	if s.Status != store.StepStarted {
 		s.EndedAt = c.later(s.StartedAt)
 	}
+	s.Seq = int32(c.dice("seq", 4))
+	s.Failures = pick(c, "failures", payloads)
 	knows := exists && !had.Status.Terminal()
 	return &store.StepWrite{Step: s, Exists: knows != (c.dice("mistaken", 8) == 0)}
 }
@@ -182,6 +184,7 @@ func (c *check) receive() *store.Receive {
 		RunID: r.ID, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: c.epoch(r),
 		StartedAt: c.at("began"), NextAt: c.at("until"),
 	}
+	s.Seq = int32(c.dice("seq", 4))
 	had, exists := r.Steps[name]
 	if exists {
 		s.Attempt, s.StartedAt, s.NextAt = had.Attempt, had.StartedAt, had.NextAt

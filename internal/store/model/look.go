@@ -26,6 +26,7 @@ func (m *Model) Get(refs []store.Ref) []*store.Run {
 		}
 		if r != nil {
 			row := r.Run
+			row.Crashes = r.crashesNow()
 			rows[i] = &row
 		}
 	}
@@ -58,7 +59,9 @@ func (m *Model) Statuses(runs []uuid.UUID) []store.Status {
 // History is store.Store.History.
 func (m *Model) History(run uuid.UUID) []store.Step {
 	if r := m.Runs[run]; r != nil {
-		return r.history()
+		steps := r.history()
+		store.InOrder(steps)
+		return steps
 	}
 	return nil
 }
@@ -69,7 +72,11 @@ func (m *Model) Outline(run uuid.UUID, now time.Time) (o store.Outline) {
 	if r == nil {
 		return o
 	}
+	o.Lost = r.Lost
 	for _, s := range r.history() {
+		if s.Kind == store.KindChoice && s.Status == store.StepCompleted {
+			o.Choices = append(o.Choices, s)
+		}
 		if !s.Status.Terminal() || s.Kind == store.KindSleep && s.NextAt.After(now) {
 			o.Open = append(o.Open, s)
 		}
@@ -77,6 +84,7 @@ func (m *Model) Outline(run uuid.UUID, now time.Time) (o store.Outline) {
 			o.Maps = append(o.Maps, store.MapProgress{Step: s, Done: r.done(s.Name)})
 		}
 	}
+	store.InOrder(o.Open)
 	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
 		o.Tags = append(o.Tags, store.Tag{Key: key, Value: r.Tags[key]})
 	}
@@ -147,6 +155,7 @@ func (r *Run) fits(f *store.Filter) bool {
 // bare is the row without its payloads.
 func (r *Run) bare() *store.Run {
 	row := r.Run
+	row.Crashes = r.crashesNow()
 	row.Input, row.Output = nil, nil
 	return &row
 }
@@ -180,12 +189,28 @@ func (m *Model) tree(run uuid.UUID) (all []*Run) {
 }
 
 // Counts is store.Store.Counts.
-func (m *Model) Counts(run uuid.UUID) map[store.Status]int {
-	counts := make(map[store.Status]int)
+func (m *Model) Counts(run uuid.UUID, now time.Time) store.Counts {
+	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	for _, r := range m.tree(run) {
-		counts[r.Status]++
+		counts.Runs[r.Status]++
+		if r.Status == store.Pending && r.Epoch == (store.Epoch{}) && r.WakeAt.After(now) {
+			counts.Delayed++
+		}
+		for _, s := range r.Steps {
+			if !r.Status.Terminal() && (!s.Status.Terminal() || s.Kind == store.KindSleep && s.NextAt.After(now)) {
+				counts.Open[s.Kind]++
+			}
+		}
 	}
 	return counts
+}
+
+// crashesNow are those since the last new checkpoint.
+func (r *Run) crashesNow() int16 {
+	if r.terminal() > r.Progress {
+		return 0
+	}
+	return r.Crashes
 }
 
 // Told objects unless these are all events, each transaction's together. If swap is set,

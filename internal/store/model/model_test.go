@@ -220,7 +220,7 @@ func (c *check) look() *op {
 	case 3:
 		return treeOp(r.ID)
 	case 4:
-		return countsOp(r.ID)
+		return countsOp(r.ID, c.at("now"))
 	case 5:
 		return eventsOp(c.told, c.dice("from", len(c.told)+1), c.dice("limit", 4))
 	case 6:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -292,10 +293,10 @@ func treeOp(run uuid.UUID) *op {
 		func(m *model.Model, _ bool) []*store.Run { return m.Tree(run) })
 }
 
-func countsOp(run uuid.UUID) *op {
+func countsOp(run uuid.UUID, now time.Time) *op {
 	return answering("counts of "+shorten(run),
-		func(ctx context.Context, s store.Store) (map[store.Status]int, error) { return s.Counts(ctx, run) },
-		func(m *model.Model, _ bool) map[store.Status]int { return m.Counts(run) })
+		func(ctx context.Context, s store.Store) (store.Counts, error) { return s.Counts(ctx, run, now) },
+		func(m *model.Model, _ bool) store.Counts { return m.Counts(run, now) })
 }
 
 // eventsOp reads from an event that was told before, a few at a time.

@@ -64,7 +64,7 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Counts": func(ctx context.Context) error {
-			_, err := b.s.Counts(ctx, uuid.New())
+			_, err := b.s.Counts(ctx, uuid.New(), time.Now())
 			return err
 		},
 		"Tag": func(ctx context.Context) error {

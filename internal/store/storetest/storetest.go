@@ -67,6 +67,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"token", tokens},
 		{"event", events},
 		{"outline", outlines},
+		{"trace", traces},
 		{"context", contexts},
 		{"race", races},
 		{"control race", controlRaces},

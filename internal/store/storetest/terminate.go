@@ -103,5 +103,5 @@ func terminateOnce(b *bed) {
 	again.Reason, again.Error = "another", []byte(`"other"`)
 	b.wantAnswers("again", b.order(again), store.OrderAnswer{Found: true, Status: store.Cancelled, Control: store.CancelAsked})
 	wantRun(b, "again", b.row(r.ID), want)
-	b.wantEvents("r cancelled")
+	b.wantEvents("r lease lost", "r cancelled")
 }

@@ -102,11 +102,11 @@ func treeNone(b *bed) {
 
 func (b *bed) counts(run uuid.UUID) map[store.Status]int {
 	b.Helper()
-	got, err := b.s.Counts(b.ctx, run)
+	got, err := b.s.Counts(b.ctx, run, b.now)
 	if err != nil {
 		b.Fatalf("Counts: %v", err)
 	}
-	return got
+	return got.Runs
 }
 
 func treeCounts(b *bed) {

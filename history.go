@@ -1,0 +1,108 @@
+package durable
+
+import (
+	"context"
+	"encoding/json/jsontext"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Checkpoint is one row of a run's history.
+type Checkpoint struct {
+	Name string // with its scope, as in "branch/step"; a slash of the name's own is shown as "%2F", and "%" as "%25"
+	Seq  int    // the order in which the run's calls began; it rises, and may leave out numbers
+	Kind string // "step", "tx", "sleep", "choice", "receive", "child", "map", "compensation", "signal", "start", "tags", "cancel", "now" or "uuid"
+	// Status is "started", "backoff", "completed" or "failed"; or "cancelled" if the run, or the branch that
+	// made the call, ended before it had an outcome. A sleep is "started" until it is over.
+	Status    string
+	Attempts  int // that have begun, as far as is recorded
+	Output    jsontext.Value
+	Err       *StepError // of the last failed attempt
+	StartedAt time.Time  // of the first attempt
+	EndedAt   time.Time  // of the last; zero while the call goes on
+	NextAt    time.Time  // when the next attempt is due, a sleep is over, or a receive's time is
+
+	// FirstFailure and LastFailure are the first and the last attempt that failed or was interrupted. They are
+	// the same one if there was only one, and nil if there was none. Those in between are not kept.
+	FirstFailure *FailedAttempt
+	LastFailure  *FailedAttempt
+}
+
+// FailedAttempt is an attempt of a step that failed or was interrupted.
+type FailedAttempt struct {
+	Step     string     // with its scope
+	Attempt  int        // its number, from 1
+	Err      *StepError // nil if it was interrupted
+	Worker   string     // the name of the worker that made it; empty if that is not known
+	WorkerID string
+	// Interrupted is true if the attempt did not fail, but was cut off: its process died, lost the run or was
+	// shut down. Attempts shorter than about 20 ms leave no trace then.
+	Interrupted bool
+	StartedAt   time.Time
+	EndedAt     time.Time // zero if its process died or lost the run
+}
+
+// History returns what is recorded of the run's calls, in the order in which they began, or
+// [ErrNotFound].
+func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
+	_, steps, sight, err := e.recorded(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	history := make([]Checkpoint, len(steps))
+	for i := range steps {
+		s := &steps[i]
+		status, ended := sight.Of(s)
+		c := Checkpoint{
+			Name: engine.Shown(s.Name), Seq: int(s.Seq), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
+			Output: s.Output, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
+		}
+		if len(s.Error) > 0 {
+			c.Err = stepError(c.Name, engine.DecodeFailure(s.Error))
+		}
+		failures := engine.FailuresOf(s)
+		c.FirstFailure, c.LastFailure = failedAttempt(c.Name, failures.First), failedAttempt(c.Name, failures.Latest())
+		history[i] = c
+	}
+	return history, nil
+}
+
+// recorded reads a run and its history, and how that is shown.
+func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps []store.Step, sight engine.Sight, err error) {
+	if r, err = e.inner.Get(ctx, id); err != nil {
+		return nil, nil, sight, err
+	}
+	if steps, err = e.inner.Store().History(ctx, r.ID); err != nil {
+		return nil, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
+	}
+	now, err := e.inner.Now(ctx)
+	if err != nil {
+		return nil, nil, sight, err
+	}
+	return r, steps, engine.NewSight(r, steps, now), nil
+}
+
+// began is when the attempt began, or the least that is known of that.
+func (f *FailedAttempt) began() time.Time {
+	if f.EndedAt.After(f.StartedAt) {
+		return f.EndedAt
+	}
+	return f.StartedAt
+}
+
+func failedAttempt(step string, a *engine.FailedAttempt) *FailedAttempt {
+	if a == nil {
+		return nil
+	}
+	f := &FailedAttempt{
+		Step: step, Attempt: int(a.Attempt), Worker: a.Worker, WorkerID: a.WorkerID, Interrupted: a.Interrupted,
+		StartedAt: a.StartedAt, EndedAt: a.EndedAt,
+	}
+	if a.Error != nil {
+		f.Err = stepError(step, a.Error)
+	}
+	return f
+}

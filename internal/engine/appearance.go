@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// What people see of a checkpoint is not all in its row: a sleep's row is complete before the sleep is over, and
+// nobody comes back to a row whose run, or branch, has ended meanwhile. The rest follows from the run's row, from
+// the choices that it has recorded, and from the time. The views of the database do the same without the choices.
+
+// StatusCancelled is what a call is shown to be that had no outcome when its run, or its branch, ended.
+const StatusCancelled = "cancelled"
+
+// Sight shows the checkpoints of one run.
+type Sight struct {
+	run   *store.Run
+	now   time.Time
+	ended map[string]time.Time // when choices ended the branches with these prefixes
+}
+
+// NewSight takes what is known of the run at now, with at least all choices among the checkpoints.
+func NewSight(run *store.Run, steps []store.Step, now time.Time) Sight {
+	s := Sight{run: run, now: now}
+	for i := range steps {
+		row := &steps[i]
+		if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
+			continue
+		}
+		c, err := decodeChoice(row.Output)
+		if err != nil {
+			continue // its replay tells
+		}
+		for _, name := range c.Ended {
+			prefix := Unshown(name) + separator
+			if at, ok := s.ended[prefix]; ok && !row.EndedAt.Before(at) {
+				continue
+			}
+			if s.ended == nil {
+				s.ended = make(map[string]time.Time)
+			}
+			s.ended[prefix] = row.EndedAt
+		}
+	}
+	return s
+}
+
+// Of returns the status of a checkpoint as it is shown, and when its last attempt ended, or it did. Zero: it goes on.
+func (s *Sight) Of(row *store.Step) (status string, endedAt time.Time) {
+	due := row.EndedAt
+	if row.Kind == store.KindSleep {
+		due = row.NextAt
+	}
+	open := !row.Status.Terminal() || row.Kind == store.KindSleep
+	if at := s.left(row.Name); open && !at.IsZero() && (!row.Status.Terminal() || at.Before(due)) {
+		return StatusCancelled, at
+	}
+	switch {
+	case row.Kind != store.KindSleep || !row.Status.Terminal():
+		return row.Status.String(), row.EndedAt
+	case due.After(s.now):
+		return store.StepStarted.String(), time.Time{}
+	default:
+		return row.Status.String(), due
+	}
+}
+
+// Waits reports whether the run may still wait for a checkpoint that is not terminal, or asleep.
+func (s *Sight) Waits(row *store.Step) bool {
+	status, _ := s.Of(row)
+	return status != StatusCancelled
+}
+
+// left is when the run, or the branch that the name is in, ended; zero: it goes on.
+func (s *Sight) left(name string) (first time.Time) {
+	if s.run.Status.Terminal() {
+		first = s.run.EndedAt
+	}
+	if len(s.ended) == 0 {
+		return first
+	}
+	for i := range len(name) {
+		if name[i] != separator[0] {
+			continue
+		}
+		if at, ok := s.ended[name[:i+1]]; ok && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}

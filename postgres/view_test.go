@@ -1,0 +1,64 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// The view of steps shows what calls are doing, in words: a sleep until it is over, and what an ended run has left.
+func TestViewShowsWhatCallsDo(t *testing.T) {
+	s := open(t, "exec")
+	conn := ours(t, s)
+	at := now(t, s)
+	for name, want := range map[string][]string{
+		"live":  {"first completed", "nap started", "over completed", "wait started", "again backoff"},
+		"ended": {"first completed", "nap cancelled", "over completed", "wait cancelled", "again cancelled"},
+	} {
+		r := running(uuid.New(), at)
+		commit(t, s, &store.Batch{Starts: []*store.Start{{Run: r}}})
+		var b store.Batch
+		for i, step := range []store.Step{
+			{Name: "first", Kind: store.KindStep, Status: store.StepCompleted},
+			{Name: "nap", Kind: store.KindSleep, Status: store.StepCompleted, NextAt: at.Add(time.Hour)},
+			{Name: "over", Kind: store.KindSleep, Status: store.StepCompleted, NextAt: at.Add(-time.Second)},
+			{Name: "wait", Kind: store.KindReceive, Status: store.StepStarted},
+			{Name: "again", Kind: store.KindStep, Status: store.StepBackoff, Failures: []byte(`{"first":{"attempt":1}}`)},
+		} {
+			step.RunID, step.Seq, step.Attempt, step.Epoch, step.StartedAt = r.ID, int32(i+1), 1, r.Epoch, at.Add(-time.Minute)
+			b.Steps = append(b.Steps, &store.StepWrite{Step: step})
+		}
+		commit(t, s, &b)
+		if name == "ended" {
+			commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(r.ID, at)}})
+		}
+		rows, err := conn.Query(t.Context(), `SELECT name, status, ended_at, failures::text FROM durable.steps WHERE run_id = $1 ORDER BY seq`, one(r.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for rows.Next() {
+			var name, status string
+			var ended *time.Time
+			var failures *string
+			if err := rows.Scan(&name, &status, &ended, &failures); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(name, " ", status))
+			if status == "cancelled" && (ended == nil || !ended.Equal(at)) || status == "started" && ended != nil || name == "over" && !ended.Equal(at.Add(-time.Second)) {
+				t.Errorf("%s is %s, and ended at %v", name, status, ended)
+			}
+			if (failures != nil) != (name == "again") {
+				t.Errorf("%s has the failures %v", name, failures)
+			}
+		}
+		if err := rows.Err(); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+}

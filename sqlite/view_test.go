@@ -1,0 +1,67 @@
+package sqlite
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// The view of steps shows what calls are doing, in words: a sleep until it is over, and what an ended run has left.
+func TestViewShowsWhatCallsDo(t *testing.T) {
+	s := openTest(t)
+	at := now()
+	for name, want := range map[string][]string{
+		"live":  {"first completed", "nap started", "over completed", "wait started", "again backoff"},
+		"ended": {"first completed", "nap cancelled", "over completed", "wait cancelled", "again cancelled"},
+	} {
+		r := startTestRuns(t, s, 1)[0]
+		epoch := row(t, s, r).Epoch
+		var b store.Batch
+		for i, step := range []store.Step{
+			{Name: "first", Kind: store.KindStep, Status: store.StepCompleted},
+			{Name: "nap", Kind: store.KindSleep, Status: store.StepCompleted, NextAt: at.Add(time.Hour)},
+			{Name: "over", Kind: store.KindSleep, Status: store.StepCompleted, NextAt: at.Add(-time.Second)},
+			{Name: "wait", Kind: store.KindReceive, Status: store.StepStarted},
+			{Name: "again", Kind: store.KindStep, Status: store.StepBackoff, Failures: []byte(`{"first":{"attempt":1}}`)},
+		} {
+			step.RunID, step.Seq, step.Attempt, step.Epoch, step.StartedAt = r, int32(i+1), 1, epoch, at.Add(-time.Minute)
+			b.Steps = append(b.Steps, &store.StepWrite{Step: step})
+		}
+		if err := s.Commit(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		if name == "ended" {
+			end := &store.RunWrite{ID: r, Now: at, EndedAt: at, Epoch: epoch, Status: store.Completed}
+			if err := s.Commit(t.Context(), &store.Batch{Runs: []*store.RunWrite{end}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rows, err := s.Writer().QueryContext(t.Context(), `SELECT name, status, ended_at, failures FROM durable_steps WHERE run_id = hex(?) ORDER BY seq`, r[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for rows.Next() {
+			var name, status string
+			var ended, failures sql.NullString
+			if err := rows.Scan(&name, &status, &ended, &failures); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(name, " ", status))
+			if ended.Valid != (status == "cancelled" || name == "over") {
+				t.Errorf("%s is %s, and ended at %v", name, status, ended)
+			}
+			if failures.Valid != (name == "again") {
+				t.Errorf("%s has the failures %v", name, failures)
+			}
+		}
+		if err := rows.Err(); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+		_ = rows.Close()
+	}
+}

@@ -84,7 +84,7 @@ func (e *evidence) plans(f *findings) {
 		case durable.StatusFailed:
 			e.failed(f, k)
 		case durable.StatusExpired:
-			f.wrong("run %s has expired, and none of the soak's runs has a timeout", k.RunID)
+			e.expired(f, k)
 		case durable.StatusCancelled:
 			if !k.mayEndEarly() {
 				f.wrong("run %s is cancelled, which nobody asked for", k.RunID)
@@ -135,9 +135,15 @@ func (e *evidence) failed(f *findings, k *known) {
 		if last := k.plan.Acts[len(k.plan.Acts)-1].Name; !strings.Contains(k.Err.Message, last) {
 			f.wrong("I10: the failure of run %s does not name step %q: %s", k.RunID, last, k.Err.Message)
 		}
-	case k.mayEndEarly() && errors.Is(k.Err, durable.ErrTimeout):
 	default:
 		f.wrong("I9: run %s, which %s, has failed: %v", k.RunID, k.plan.End, k.Err)
+	}
+}
+
+// expired checks that a run's time was over.
+func (e *evidence) expired(f *findings, k *known) {
+	if k.parent != nil || k.root.timeout == 0 || !errors.Is(k.Err, durable.ErrTimeout) {
+		f.wrong("run %s, whose timeout is %v, has expired: %v", k.RunID, k.root.timeout, k.Err)
 	}
 }
 

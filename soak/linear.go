@@ -99,6 +99,9 @@ func (r *run) step(q question, a answer) bool {
 	if q.Verb == verbSignal && a.Said == saidYes && r.has(q.Word) {
 		return true // a signal that was kept before is acknowledged again, whatever the run is
 	}
+	if q.Verb == verbCancel && a.Said == saidYes && r.ended.is(durable.StatusCancelled) {
+		return true // a cancel of what is cancelled is acknowledged again
+	}
 	if r.ended != "" {
 		return false // what has ended says so
 	}

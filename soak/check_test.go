@@ -217,7 +217,7 @@ func TestTornLedger(t *testing.T) {
 // A soak in which a fault did not occur proves nothing, and says so.
 func TestFaultsMustOccur(t *testing.T) {
 	t.Parallel()
-	full := report{kill9: 1, sigstop: 1, immediate: 1, terminated: 1, fenced: 1, operations: 1, transactions: 1, undone: 1, lost: 1, linear: "ok"}
+	full := report{kill9: 1, sigstop: 1, immediate: 1, terminated: 1, fenced: 1, operations: 1, transactions: 1, undone: 1, lost: 1, close: 1, linear: "ok"}
 	set := settings{store: "postgres"}
 	if err := full.tell(set); err != nil {
 		t.Error(err)

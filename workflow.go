@@ -270,6 +270,9 @@ func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...Star
 // caller's ID or its UUID. ErrNotFound if there is none, ErrIDConflict if it is of
 // another workflow.
 func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run[O], error) {
+	if err := w.usable(); err != nil {
+		return nil, err
+	}
 	row, err := e.inner.Find(ctx, id)
 	if err != nil {
 		return nil, err
@@ -298,14 +301,19 @@ func (r *Run[O]) ID() string { return r.name }
 // RunID is the run's UUID in text form.
 func (r *Run[O]) RunID() string { return r.id.String() }
 
-// Result waits until the run has ended, wherever it is executed, and answers its output.
-// A run that failed or was cancelled is a *RunError; an output that no longer decodes is
-// ErrDiverged. If ctx ends first, its cause is answered and the run goes on.
+// Result waits until the run has ended, wherever it is executed, and returns its output.
+// A run that did not complete is a [*RunError]; an output that no longer decodes is
+// [ErrDiverged]. If ctx ends first, the error is its cause and tells the run's state, and the
+// run goes on.
 func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	row, err := r.e.inner.Await(ctx, r.id)
 	if err != nil {
 		var zero O
-		return zero, fmt.Errorf("wait for run %q of workflow %q: %w", r.name, r.workflow, err)
+		state := ""
+		if ctx.Err() != nil {
+			state = r.e.inner.StateFor(ctx, r.id)
+		}
+		return zero, fmt.Errorf("wait for run %q of workflow %q%s: %w", r.name, r.workflow, state, err)
 	}
 	return resultOf[O](row)
 }

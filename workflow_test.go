@@ -274,3 +274,31 @@ func TestResultEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
 }
+
+// Who stops waiting is told what the run was doing.
+func TestResultTellsTheStateWhenItsContextEnds(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		w := durable.Define("alone", func(*durable.Ctx, int) (int, error) { return 0, nil })
+		client := engineOn(t, s)
+		run, err := w.Start(within(t), client, 0, durable.ID("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := errors.New("the caller has left")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(gone)
+		_, err = run.Result(ctx)
+		if !errors.Is(err, gone) || !strings.Contains(err.Error(), "which is pending") {
+			t.Errorf("got %v, want the context's cause and the state", err)
+		}
+	})
+}
+
+func TestHandleOfANilWorkflow(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var w *durable.Workflow[int, int]
+		if _, err := w.Handle(t.Context(), engineOn(t, s), "a"); !errors.Is(err, durable.ErrInvalidConfig) {
+			t.Errorf("got %v, want ErrInvalidConfig", err)
+		}
+	})
+}

@@ -130,3 +130,9 @@ func TestEncodingsOfTheDatabase(t *testing.T) {
 		}
 	}
 }
+
+func TestOpenOfAnEmptyURL(t *testing.T) {
+	if _, err := Open(t.Context(), ""); !errors.Is(err, durable.ErrInvalidConfig) {
+		t.Errorf("got %v, want ErrInvalidConfig", err)
+	}
+}

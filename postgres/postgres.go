@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -52,11 +53,14 @@ var _ store.Store = (*Store)(nil)
 //
 // It returns an error if the server is older than PostgreSQL 15, or the schema is newer
 // than this code; an [*OwnerError] if a stranger owns the schema; and one that is
-// durable.ErrInvalidConfig if the database keeps text in another encoding than UTF-8.
+// durable.ErrInvalidConfig if url is empty, or the database keeps text in another encoding than UTF-8.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	o, err := newOptions(opts)
 	if err != nil {
 		return nil, err
+	}
+	if url == "" {
+		return nil, fmt.Errorf("postgres: %w: the connection string is empty: is the environment variable set that it comes from? Write postgres:// to mean the defaults of libpq", durable.ErrInvalidConfig)
 	}
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {

@@ -77,6 +77,7 @@ func newWorker(e *Engine) *worker {
 func (w *worker) serve(ctx context.Context) (err error) {
 	defer w.kill(ErrShutdown)
 	if len(w.pairs) == 0 { // a client: it executes nothing, and is no worker
+		w.log.Warn("Run was called on an engine without workflows, and executes nothing: list them in Config.Workflows, or leave Run out")
 		<-ctx.Done()
 		return nil
 	}
@@ -166,41 +167,6 @@ func (w *worker) register(ctx context.Context) error {
 		if !pause(ctx, wait/2+rand.N(wait)) {
 			return ctx.Err()
 		}
-	}
-}
-
-// acquire takes up to want slots, and at least one of those that are free; of the others it
-// leaves so many.
-func (w *worker) acquire(want, leave int) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.open {
-		return 0
-	}
-	free := w.e.cfg.Concurrency - w.slots
-	n := min(want, max(free-leave, min(free, 1)))
-	w.slots += n
-	return n
-}
-
-// release gives back slots, and places ahead, that no run uses. A nil worker has none.
-func (w *worker) release(slots, ahead int) {
-	if w == nil || slots+ahead == 0 {
-		return
-	}
-	w.mu.Lock()
-	w.slots -= slots
-	w.ahead -= ahead
-	w.fill()
-	w.vacated()
-	w.mu.Unlock()
-	w.freed.poke()
-}
-
-// vacated ends the drain's wait when nothing is left. w.mu is held.
-func (w *worker) vacated() {
-	if !w.open && w.slots == 0 && w.ahead == 0 {
-		close(w.empty)
 	}
 }
 

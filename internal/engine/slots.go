@@ -1,0 +1,36 @@
+package engine
+
+// acquire takes up to want slots, and at least one of those that are free; of the others it
+// leaves so many.
+func (w *worker) acquire(want, leave int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.open {
+		return 0
+	}
+	free := w.e.cfg.Concurrency - w.slots
+	n := min(want, max(free-leave, min(free, 1)))
+	w.slots += n
+	return n
+}
+
+// release gives back slots, and places ahead, that no run uses. A nil worker has none.
+func (w *worker) release(slots, ahead int) {
+	if w == nil || slots+ahead == 0 {
+		return
+	}
+	w.mu.Lock()
+	w.slots -= slots
+	w.ahead -= ahead
+	w.fill()
+	w.vacated()
+	w.mu.Unlock()
+	w.freed.poke()
+}
+
+// vacated ends the drain's wait when nothing is left. w.mu is held.
+func (w *worker) vacated() {
+	if !w.open && w.slots == 0 && w.ahead == 0 {
+		close(w.empty)
+	}
+}

@@ -238,3 +238,48 @@ func TestWorkersLifeIsLogged(t *testing.T) {
 		}
 	})
 }
+
+// A step that was renamed under a live run has run twice: the run's end tells which.
+func TestRecordedStepsThatWereNotCalledAreTold(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		version := func(step string) *durable.Workflow[int, int] {
+			return durable.Define("pay", func(c *durable.Ctx, _ int) (int, error) {
+				if err := c.Do("check", func(context.Context) error { return nil }); err != nil {
+					return 0, err
+				}
+				if err := c.Do(step, func(context.Context) error { return nil }); err != nil {
+					return 0, err
+				}
+				return c.Receive[int]("go")
+			})
+		}
+		old := version("charge")
+		e := engineOn(t, s, old)
+		stop := running(t, e)
+		if _, err := old.Start(within(t), e, 0, durable.ID("a")); err != nil {
+			t.Fatal(err)
+		}
+		if !becomes(t, e, "a", durable.StatusWaiting, 30*time.Second) {
+			stop()
+			t.Fatal("it does not wait")
+		}
+		stop()
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{version("charge card")}})
+		e, err := durable.New(s, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer running(t, e)()
+		if err := e.Signal(within(t), "a", "go", 7); err != nil {
+			t.Fatal(err)
+		}
+		if !becomes(t, e, "a", durable.StatusCompleted, 30*time.Second) {
+			t.Fatal("it does not end")
+		}
+		const line = "a run completed without calling recorded steps: if they were renamed, they ran again under their new names"
+		log.await(t, line)
+		if steps, _ := log.only(t, line)["steps"].([]any); len(steps) != 1 || steps[0] != "charge" {
+			t.Errorf("the line names %v, want charge", steps)
+		}
+	})
+}

@@ -332,7 +332,7 @@ func TestRow19_WrongClocks(t *testing.T) {
 			kinds[e.Type]++
 			check(fmt.Sprint("the event ", e.Type, " of ", e.ID), e.At)
 		}
-		if kinds[durable.EventLeaseLost] != 0 || kinds[durable.EventCompleted] == 0 || kinds[durable.EventFailed] == 0 || kinds[durable.EventPaused] == 0 {
+		if kinds[durable.EventLeaseLost] != 0 || kinds[durable.EventCompleted] == 0 || kinds[durable.EventExpired] == 0 || kinds[durable.EventPaused] == 0 {
 			t.Errorf("events %v", kinds)
 		}
 		page, err := client.List(bounded(t), durable.Filter{}, durable.Page{Limit: 1000})

@@ -27,8 +27,9 @@ const (
 	// What the whole process may grow by, with SQLite's caches, which do not know of the
 	// heap, and with the race detector's shadow of everything.
 	dueResident = 160 << 20
-	// What it may have open: the pools of a store, and what it listens and watches with.
-	dueConnections = 12
+	// What it may have open: the pools of a store, and what it listens and watches with. On SQLite a connection
+	// has two descriptors, and there are seven: a writer, four readers, a watcher, and the one that stays.
+	dueConnections = 16
 	// Longer than a machine stands still: a lease that ends makes a run claimed once more.
 	dueLease = time.Minute
 )

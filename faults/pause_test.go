@@ -165,7 +165,7 @@ func TestRow30_NothingStartsWhilePaused(t *testing.T) {
 			await(t, how+" to be under way", func() bool {
 				switch how {
 				case "wait", "nap":
-					return info(t, client, how).Status == durable.StatusWaiting || history(t, client, how)["nap"].Status == "completed"
+					return info(t, client, how).Status == durable.StatusWaiting || history(t, client, how)["nap"].Status != ""
 				case "tree":
 					return live(t, client, how) == 7 && l.has(t, how, "step")
 				default:

@@ -288,7 +288,7 @@ var mutants = []mutant{
 	{"a choice without losers", []place{
 		{
 			"internal/engine/choice.go", root("^TestEndedBranchStaysEnded$/^sqlite$"),
-			[]change{{"made.Ended = append(made.Ended, name)\n", "_ = name\n"}},
+			[]change{{"			ended = append(ended, name)\n", "			_ = name\n"}},
 		},
 		{
 			"internal/engine/choice.go", root("^TestNoChildStartsBesideAChoice$"),

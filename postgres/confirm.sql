@@ -3,4 +3,4 @@
 -- before; but its own wait for the standbys may have been cancelled. A commit that waits has
 -- also waited for everything before it in the log. A transactional message (true) needs no
 -- privilege; a transaction number alone (pg_current_xact_id) is not waited for.
-SELECT pg_catalog.pg_logical_emit_message(true, 'durable'::text, ''::text);
+SELECT pg_catalog.pg_logical_emit_message(true, 'durable'::pg_catalog.text, ''::pg_catalog.text);

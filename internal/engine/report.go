@@ -64,10 +64,45 @@ func (w *receiving) reportTimeout(rec *store.Receive, late bool) {
 	w.r.logger().Warn("a receive timed out", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, DecodeFailure(rec.Recorded.Error).Message)
 }
 
-// reportEnd writes the line of a run that did not complete.
+// mostUncalled bounds the names in one line.
+const mostUncalled = 10
+
+// reportUncalled writes the line of a run that completed although its code did not call everything that
+// history holds: where a step was renamed, it has run twice. What a choice has ended, and
+// compensations, need not be called.
+func (r *run) reportUncalled() {
+	r.mu.Lock()
+	var names []string
+	for name, row := range r.history {
+		if _, called := r.used[name]; !called && row.Kind != store.KindUndo && !r.inEnded(name) {
+			names = append(names, Shown(name))
+		}
+	}
+	r.mu.Unlock()
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	r.logger().Warn("a run completed without calling recorded steps: if they were renamed, they ran again under their new names",
+		telemetry.KeyCount, len(names), telemetry.KeySteps, names[:min(len(names), mostUncalled)])
+}
+
+// inEnded reports whether the name is in a branch that a choice has ended. r.mu is held.
+func (r *run) inEnded(name string) bool {
+	for prefix := range scopes(name) {
+		if r.ended[prefix] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// reportEnd writes the lines of a run's end.
 func (r *run) reportEnd(status store.Status, f *Failure) {
 	switch {
-	case f == nil || status == store.Completed:
+	case status == store.Completed:
+		r.reportUncalled()
+	case f == nil:
 	case status == store.Cancelled:
 		r.logger().Info("a run was cancelled", telemetry.KeyReason, f.Message)
 	default:

@@ -20,6 +20,7 @@ const (
 	KeyWorker      = "worker"
 	KeyVersion     = "version"
 	KeyWorkflows   = "workflows"
+	KeySteps       = "steps"
 	KeyQueues      = "queues"
 	KeyStore       = "store"
 	KeyReason      = "reason"

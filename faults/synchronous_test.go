@@ -35,13 +35,15 @@ func TestRow37_SynchronousStandbyAway(t *testing.T) {
 		return sql(t, look, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")[0][0].(int64) > 0
 	})
 	still := acknowledged(t, l)
+	checkpoints := func() int64 { return sql(t, look, "SELECT count(*) FROM s.step")[0][0].(int64) }
+	waited := checkpoints()
 	// Flushes are cancelled after 1, 2, 4 seconds, with what they wrote visible.
 	began := time.Now()
-	await(t, "flushes to be made again", func() bool { return time.Since(began) > 4500*time.Millisecond })
+	await(t, "flushes to be made again", func() bool { return time.Since(began) > 4500*time.Millisecond && checkpoints() > waited })
 	if now := acknowledged(t, l); now > still {
 		t.Errorf("%d steps were acknowledged while the standby was away", now-still)
 	}
-	alone := sql(t, look, "SELECT count(*) FROM s.step")[0][0].(int64)
+	alone := checkpoints()
 	must(t, "kill the primary", primary.Kill9())
 	must(t, "start the standby", standby.Restart(bounded(t)))
 	must(t, "promote", standby.Promote(bounded(t)))

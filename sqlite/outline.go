@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,6 +23,7 @@ func (s *Store) Outline(ctx context.Context, run uuid.UUID, now time.Time) (stor
 		if o.Open, err = steps(x, qStepsOpen, shardOf(run), key(run), micros(now)); err != nil {
 			return err
 		}
+		slices.SortStableFunc(o.Open, func(a, b store.Step) int { return cmp.Compare(a.Seq, b.Seq) })
 		if o.Choices, err = steps(x, qStepsChosen, shardOf(run), key(run)); err != nil {
 			return err
 		}

@@ -77,8 +77,8 @@ func (r rejection) turn(t testing.TB, db database, on bool) {
 }
 
 var rejections = []rejection{
-	revoked("INSERT", "step"), revoked("UPDATE", "run"), revoked("SELECT", "run"), revoked("INSERT", "event"), revoked("INSERT, UPDATE", "signal"),
-	renamed("step"), renamed("run"), renamed("event"), renamed("signal"),
+	revoked("INSERT", "step"), revoked("UPDATE", "run"), revoked("SELECT", "run"), revoked("INSERT, UPDATE", "signal"),
+	renamed("step"), renamed("run"), renamed("signal"),
 	triggered("step"),
 	raising("step", "53100"), raising("step", "53200"), raising("step", "53400"), raising("step", "54000"), raising("run", "XX001"), raising("step", "P0001"), raising("signal", "0A000"),
 }

@@ -80,11 +80,8 @@ func (s *Sight) left(name string) (first time.Time) {
 	if len(s.ended) == 0 {
 		return first
 	}
-	for i := range len(name) {
-		if name[i] != separator[0] {
-			continue
-		}
-		if at, ok := s.ended[name[:i+1]]; ok && (first.IsZero() || at.Before(first)) {
+	for prefix := range scopes(name) {
+		if at, ok := s.ended[prefix]; ok && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}

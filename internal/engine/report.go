@@ -58,10 +58,10 @@ func (w *receiving) reportTimeout(rec *store.Receive, late bool) {
 	}
 	w.r.e.counts.timedOut[w.spec.Otherwise].Add(1)
 	w.r.e.tel.TimedOut(w.r.ctx, w.r.row.Workflow, followed[w.spec.Otherwise])
-	if rec.Outcome != store.Written || rec.Recorded.Status != store.StepFailed || w.spec.Otherwise != TimeoutFails {
+	if got.Status != store.StepFailed || w.spec.Otherwise != TimeoutFails {
 		return
 	}
-	w.r.logger().Warn("a receive timed out", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, DecodeFailure(rec.Recorded.Error).Message)
+	w.r.logger().Warn("a receive timed out", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, DecodeFailure(got.Error).Message)
 }
 
 // mostUncalled bounds the names in one line.

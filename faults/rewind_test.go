@@ -108,6 +108,13 @@ func TestRow38_PromotedFromBehind(t *testing.T) {
 
 	old := spawn(t, job{Scenario: "drawn", DB: db, Ledger: l, ID: "old", Workflow: "theirs", Runs: runs, N: steps, Lease: 6 * time.Second})
 	old.expect("started")
+	await(t, "the other process to execute all its runs", func() bool { // before this one could claim them
+		began := make(map[string]bool)
+		for _, x := range l.read(t) {
+			began[x.Run] = true
+		}
+		return len(began) == runs
+	})
 	stop := runEngine(t, e)
 	for i := range runs {
 		start(t, e, mine, i, durable.ID(fmt.Sprint("mine", i)))

@@ -2,11 +2,17 @@ package durable_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/seed8ec063be/durable/internal/pgtest"
@@ -14,8 +20,8 @@ import (
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// fragment is the program that a block which is none stands in.
-const fragment = `package main
+// statement is the program around a block that is a single statement of main.
+const statement = `package main
 
 import (
 	"context"
@@ -37,60 +43,257 @@ func main() {
 }
 `
 
-// Every Go block of the README is compiled and run.
+// fragments is the program around the other blocks: each is the body of a workflow function, or controls a run from
+// outside. It executes the workflows, and prints their histories.
+const fragments = `package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/postgres"
+)
+
+var ship = durable.Define("ship", func(c *durable.Ctx, order string) (string, error) { return order, nil })
+
+func bank(ctx context.Context, order, key string) (string, error) { return "receipt of " + order, nil }
+
+func refund(ctx context.Context, order string) error { return nil }
+
+var workflows = []*durable.Workflow[string, string]{
+	durable.Define("wait", func(c *durable.Ctx, order string) (string, error) {
+		_, err := c.Receive[bool]("approval")
+		return "", err
+	}),
+WORKFLOWS
+}
+
+func control(ctx context.Context, engine *durable.Engine) error {
+	CONTROL
+	return err
+}
+
+func main() {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := pool.Exec(ctx, "CREATE TABLE booking (id text)"); err != nil {
+		log.Fatal(err)
+	}
+	store, err := postgres.New(pool)
+	if err != nil {
+		log.Fatal(err)
+	}
+	definitions := []durable.Definition{ship}
+	for _, w := range workflows {
+		definitions = append(definitions, w)
+	}
+	engine, err := durable.New(store, durable.Config{Workflows: definitions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	stopped := make(chan error)
+	go func() { stopped <- engine.Run(ctx) }()
+	for i, w := range workflows {
+		run, err := w.Start(ctx, engine, "order", durable.ID(fmt.Sprint("order-", 42+i)))
+		if err != nil {
+			log.Fatal(err)
+		}
+		if i == 0 {
+			if err := control(ctx, engine); err != nil {
+				log.Fatal(err)
+			}
+			for {
+				info, err := engine.Get(ctx, run.ID())
+				if err != nil {
+					log.Fatal(err)
+				}
+				if info.Status == durable.StatusPaused {
+					fmt.Println(info.ID, info.Reason, info.Actor)
+					break
+				}
+			}
+			continue
+		}
+		fmt.Println(engine.Signal(ctx, run.ID(), "approval", true))
+		fmt.Println(run.Result(ctx))
+		all, err := engine.History(ctx, run.ID())
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, x := range all {
+			fmt.Println(x.Kind, x.Name, x.Status, string(x.Output))
+		}
+	}
+	stop()
+	if err := <-stopped; err != nil {
+		log.Fatal(err)
+	}
+}
+`
+
+var result = regexp.MustCompile(`^(\w+), err := `)
+
+// program returns the program that executes some blocks.
+func program(blocks []string) string {
+	if len(blocks) == 1 {
+		if strings.HasPrefix(blocks[0], "package") {
+			return blocks[0]
+		}
+		return strings.Replace(statement, "BLOCK", blocks[0], 1)
+	}
+	var bodies strings.Builder
+	control := ""
+	for i, block := range blocks {
+		found := result.FindStringSubmatch(block)
+		switch {
+		case strings.Contains(block, "engine."):
+			control = block
+			continue
+		case strings.Contains(block, "Compensate"):
+			block += `if err == nil { err = fmt.Errorf("the order failed") }`
+		case found != nil:
+			block += "_ = " + found[1]
+		}
+		fmt.Fprintf(&bodies, "durable.Define(\"block%d\", func(c *durable.Ctx, order string) (string, error) {\n%s\nreturn \"\", err\n}),\n", i, block)
+	}
+	return strings.NewReplacer("WORKFLOWS", bodies.String(), "CONTROL", control).Replace(fragments)
+}
+
+// Every Go block of the README is compiled and executed.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	hello, err := os.ReadFile("examples/hello/main.go")
-	if err != nil {
-		t.Fatal(err)
+	if lines := bytes.Count(text, []byte("\n")); lines > 200 {
+		t.Errorf("the README has %d lines, want at most 200", lines)
 	}
-	if lines := bytes.Count(hello, []byte("\n")); lines > 30 {
-		t.Errorf("hello has %d lines, at most 30 are promised", lines)
+	var blocks []string
+	for _, found := range goBlock.FindAllSubmatch(text, -1) {
+		blocks = append(blocks, string(found[1]))
 	}
-	wants := []string{"counted to 5 <nil>", "", "payment of <nil>", "1 completed <nil>", "1999 <nil>"}
-	blocks := goBlock.FindAllSubmatch(text, -1)
-	if len(blocks) != len(wants) {
-		t.Fatalf("%d Go blocks, and %d expectations", len(blocks), len(wants))
+	if len(blocks) != 9 {
+		t.Fatalf("%d Go blocks, want 9", len(blocks))
 	}
-	if !bytes.Equal(blocks[0][1], hello) {
-		t.Error("the hello program is not examples/hello/main.go")
-	}
-	database := pgtest.URL(t)
-	for i, block := range blocks {
-		program := string(block[1])
-		if !strings.HasPrefix(program, "package") {
-			program = strings.Replace(fragment, "BLOCK", strings.TrimSpace(program), 1)
-		}
-		// Below the module, so that its packages are found; with a dot, so that ./... does not.
-		dir, err := os.MkdirTemp(".", ".readme-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		binary := filepath.Join(t.TempDir(), "program")
-		if out, err := exec.Command("go", "build", "-o", binary, "./"+dir).CombinedOutput(); err != nil {
-			t.Errorf("block %d does not compile: %v\n%s", i, err, out)
-			continue
-		}
-		cmd := exec.CommandContext(within(t), binary)
-		cmd.Dir = t.TempDir()
-		cmd.Env = append(os.Environ(), "DATABASE_URL="+database, "TMPDIR="+t.TempDir())
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), wants[i]) {
-			t.Errorf("block %d: %v, it printed %q, want %q", i, err, out, wants[i])
-		}
+	for _, test := range []struct {
+		name   string
+		blocks []string
+		wants  []string
+	}{
+		{"hello", blocks[:1], []string{"counted to 5 <nil>"}},
+		{"postgres", blocks[1:2], nil},
+		{"service", blocks[2:3], []string{"stopped: <nil>"}},
+		{"fragments", blocks[3:], []string{
+			`step charge completed "receipt of order"`,
+			`map send completed`,
+			`child ship completed "order"`,
+			`compensation refund`,
+			`tx book completed 1`,
+			`order-42 stock is counted ann`,
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if file := filepath.Join("examples", test.name, "main.go"); len(test.blocks) == 1 && test.name != "postgres" {
+				example, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if test.blocks[0] != string(example) {
+					t.Errorf("the block is not %s", file)
+				}
+			}
+			text, address := program(test.blocks), ""
+			if test.name == "service" {
+				address = freeAddress(t)
+				text = strings.Replace(text, "localhost:8080", address, 1)
+			}
+			// Below the module, so that its packages are found; with a dot, so that ./... does not.
+			dir, err := os.MkdirTemp(".", ".readme-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			binary := filepath.Join(t.TempDir(), "program")
+			if out, err := exec.Command("go", "build", "-o", binary, "./"+dir).CombinedOutput(); err != nil {
+				t.Fatalf("it does not compile: %v\n%s", err, out)
+			}
+			cmd := exec.CommandContext(within(t), binary)
+			cmd.Dir = t.TempDir()
+			cmd.Env = append(os.Environ(), "DATABASE_URL="+pgtest.URL(t), "TMPDIR="+t.TempDir())
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if address != "" {
+				order(t, cmd, address)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			for _, want := range test.wants {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("it printed %q, want %q", out.String(), want)
+				}
+			}
+		})
 	}
 }
 
-// Every test that the guarantees name exists.
-func TestReadmeNamesTests(t *testing.T) {
-	text, err := os.ReadFile("README.md")
+// order sends an order to a service, and ends it by SIGTERM.
+func order(t *testing.T, cmd *exec.Cmd, address string) {
+	for {
+		req, err := http.NewRequestWithContext(within(t), http.MethodPost, "http://"+address+"/orders/42", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(req)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			continue // it does not listen yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || string(body) != "paid 1999\n" {
+			t.Errorf("the response is %q, %v", body, err)
+		}
+		break
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// freeAddress returns an address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	listener, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// Every test that docs/guarantees.md names exists.
+func TestGuaranteesNameTests(t *testing.T) {
+	text, err := os.ReadFile("docs/guarantees.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +313,11 @@ func TestReadmeNamesTests(t *testing.T) {
 	}
 	names := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(text, -1)
 	if len(names) < 12 {
-		t.Errorf("the README names %d tests, want one a guarantee", len(names))
+		t.Errorf("docs/guarantees.md names %d tests, want at least one for each guarantee", len(names))
 	}
 	for _, name := range names {
 		if !bytes.Contains(all, append([]byte("func "), append(name[1], '(')...)) {
-			t.Errorf("%s is in the README, and is no test", name[1])
+			t.Errorf("docs/guarantees.md names %s, which is not a test", name[1])
 		}
 	}
 }

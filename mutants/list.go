@@ -17,8 +17,8 @@ type place struct {
 
 // valid are the tests that fail if a statement is no SQL any more: then any other does.
 var valid = map[string]test{
-	"sqlite":   {"./sqlite", "TestStatementsPrepare"},
-	"postgres": {"./postgres", "TestEveryFileIsPreparedAsItStands"},
+	"sqlite/sql":   {"./sqlite", "TestStatementsPrepare"},
+	"postgres/sql": {"./postgres", "TestEveryFileIsPreparedAsItStands"},
 }
 
 // valid is the test that the changed file must still pass, if there is one.
@@ -49,102 +49,102 @@ func root(name string) test     { return test{".", name} }
 var mutants = []mutant{
 	{"no epoch fence", []place{
 		{
-			"sqlite/step_insert.sql", sqlite("/^step$/an_older_epoch"),
+			"sqlite/sql/step_insert.sql", sqlite("/^step$/an_older_epoch"),
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >= ? AND status = 2"}},
 		},
 		{
-			"sqlite/step_update.sql", sqlite("/^step$/an_older_epoch"),
+			"sqlite/sql/step_update.sql", sqlite("/^step$/an_older_epoch"),
 			[]change{{"AND epoch = ?3 AND status = 2", "AND status = 2"}},
 		},
 		{
-			"postgres/step_insert.sql",
+			"postgres/sql/step_insert.sql",
 			test{"./postgres", "TestConformanceOfMany/^step$/an_older_epoch"},
 			[]change{{"AND r.epoch = ($7::bigint[])[i] AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
-			"postgres/step_insert_one.sql", postgres("/^step$/an_older_epoch"),
+			"postgres/sql/step_insert_one.sql", postgres("/^step$/an_older_epoch"),
 			[]change{{"AND r.epoch = ($7::bigint[])[1] AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
-			"postgres/step_insert_again.sql",
+			"postgres/sql/step_insert_again.sql",
 			test{"./postgres", "TestAFlushThatMeetsARow"},
 			[]change{{"AND r.epoch = ($7::bigint[])[i] AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
-			"postgres/step_update.sql", postgres("/^step$/an_older_epoch"),
+			"postgres/sql/step_update.sql", postgres("/^step$/an_older_epoch"),
 			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
-			"postgres/in_flight.sql",
+			"postgres/sql/in_flight.sql",
 			test{"./postgres", "^TestTakeoverWaitsForWritesUnderWay$/^cache_statement$"},
 			[]change{{"AND l.mode = 'RowExclusiveLock'", "AND l.mode = 'ExclusiveLock'"}},
 		},
 	}},
 	{"a fence without its nonce", []place{
 		{
-			"sqlite/step_insert.sql", sqlite("/^nonce$/a_step_at_another"),
+			"sqlite/sql/step_insert.sql", sqlite("/^nonce$/a_step_at_another"),
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
 		},
 		{
-			"sqlite/step_update.sql", sqlite("/^nonce$/a_step_at_another"),
+			"sqlite/sql/step_update.sql", sqlite("/^nonce$/a_step_at_another"),
 			[]change{{"AND epoch = ?3 AND status = 2", "AND epoch >> 32 = ?3 >> 32 AND status = 2"}},
 		},
 		{
-			"sqlite/run_finish.sql", sqlite("/^nonce$/the_end_at_another"),
+			"sqlite/sql/run_finish.sql", sqlite("/^nonce$/the_end_at_another"),
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
 		},
 		{
-			"sqlite/lease_extend.sql", sqlite("/^nonce$/a_lease_of_another"),
+			"sqlite/sql/lease_extend.sql", sqlite("/^nonce$/a_lease_of_another"),
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
 		},
 		{
-			"sqlite/run_insert_child.sql", sqlite("/^nonce$/a_child_of_a_parent"),
+			"sqlite/sql/run_insert_child.sql", sqlite("/^nonce$/a_child_of_a_parent"),
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
 		},
 		{
-			"sqlite/claim_take.sql", sqlite("/^nonce$/a_claim's_epoch"),
+			"sqlite/sql/claim_take.sql", sqlite("/^nonce$/a_claim's_epoch"),
 			[]change{{"((epoch >> 32) + 1) << 32 | ?", "((epoch >> 32) + 1) << 32 | (0 & ?)"}},
 		},
 		{
-			"postgres/step_insert.sql",
+			"postgres/sql/step_insert.sql",
 			test{"./postgres", "TestConformanceOfMany/^nonce$/a_step_at_another"},
 			[]change{{"AND r.epoch = ($7::bigint[])[i] AND", "AND r.epoch >> 32 = ($7::bigint[])[i] >> 32 AND"}},
 		},
 		{
-			"postgres/step_insert_one.sql", postgres("/^nonce$/a_step_at_another"),
+			"postgres/sql/step_insert_one.sql", postgres("/^nonce$/a_step_at_another"),
 			[]change{{"AND r.epoch = ($7::bigint[])[1] AND", "AND r.epoch >> 32 = ($7::bigint[])[1] >> 32 AND"}},
 		},
 		{
-			"postgres/step_update.sql", postgres("/^nonce$/a_step_at_another"),
+			"postgres/sql/step_update.sql", postgres("/^nonce$/a_step_at_another"),
 			[]change{{"AND r.epoch = item.epoch AND", "AND r.epoch >> 32 = item.epoch >> 32 AND"}},
 		},
 		{
-			"postgres/run_finish.sql", postgres("/^nonce$/the_end_at_another"),
+			"postgres/sql/run_finish.sql", postgres("/^nonce$/the_end_at_another"),
 			[]change{{"AND r.epoch = ($3::bigint[])[i] AND", "AND r.epoch >> 32 = ($3::bigint[])[i] >> 32 AND"}},
 		},
 		{
-			"postgres/run_leave.sql", postgres("/^nonce$/the_end_at_another"),
+			"postgres/sql/run_leave.sql", postgres("/^nonce$/the_end_at_another"),
 			[]change{{"AND r.epoch = item.epoch AND", "AND r.epoch >> 32 = item.epoch >> 32 AND"}},
 		},
 		{
-			"postgres/lease.sql", postgres("/^nonce$/a_lease_of_another"),
+			"postgres/sql/lease_extend.sql", postgres("/^nonce$/a_lease_of_another"),
 			[]change{{"AND r.epoch = held.epoch AND", "AND r.epoch >> 32 = held.epoch >> 32 AND"}},
 		},
 		{
-			"postgres/start_any.sql", postgres("/^nonce$/a_child_of_a_parent"),
+			"postgres/sql/run_insert_any.sql", postgres("/^nonce$/a_child_of_a_parent"),
 			[]change{{"AND p.epoch OPERATOR(pg_catalog.=) item.parent_epoch AND", "AND p.epoch >> 32 = item.parent_epoch >> 32 AND"}},
 		},
 		{
-			"postgres/receive.sql", postgres("/^nonce$/a_receive_at_another"),
+			"postgres/sql/receive.sql", postgres("/^nonce$/a_receive_at_another"),
 			[]change{{"AND r.epoch = $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
 		},
 		{
-			"postgres/checkpoint.sql",
+			"postgres/sql/checkpoint.sql",
 			test{"./postgres", "^TestCheckpointInTx$"},
 			[]change{{"AND r.epoch OPERATOR(pg_catalog.=) $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
 		},
 		{
-			"postgres/claim.sql", postgres("/^nonce$/a_claim's_epoch"),
+			"postgres/sql/claim.sql", postgres("/^nonce$/a_claim's_epoch"),
 			[]change{{"<< 32 | $9::bigint", "<< 32 | (0 & $9::bigint)"}},
 		},
 		{
@@ -200,7 +200,7 @@ var mutants = []mutant{
 	}},
 	{"a read-back without a commit", []place{
 		{
-			"postgres/confirm.sql",
+			"postgres/sql/confirm.sql",
 			test{"./postgres", "^TestWhatIsReadBackWaitsForTheStandby$"},
 			[]change{{"pg_logical_emit_message(true,", "pg_logical_emit_message(false,"}},
 		},
@@ -217,33 +217,33 @@ var mutants = []mutant{
 	}},
 	{"an unguarded finish", []place{
 		{
-			"sqlite/run_finish.sql", sqlite("/^run$/an_older_epoch"),
+			"sqlite/sql/run_finish.sql", sqlite("/^run$/an_older_epoch"),
 			[]change{{"AND epoch = ? AND status = 2", "AND (epoch = ? OR status = 2)"}},
 		},
 		{
-			"sqlite/run_finish.sql", sqlite("/^run$/the_first_end"),
+			"sqlite/sql/run_finish.sql", sqlite("/^run$/the_first_end"),
 			[]change{{"AND status = 2 AND", "AND"}},
 		},
 		{
-			"postgres/run_finish.sql", postgres("/^run$/an_older_epoch"),
+			"postgres/sql/run_finish.sql", postgres("/^run$/an_older_epoch"),
 			[]change{{"AND r.epoch = ($3::bigint[])[i] AND r.status = 2", "AND r.epoch >= ($3::bigint[])[i] AND r.status = 2"}},
 		},
 		{
-			"postgres/run_finish.sql", postgres("/^run$/the_first_end"),
+			"postgres/sql/run_finish.sql", postgres("/^run$/the_first_end"),
 			[]change{{"AND r.epoch = ($3::bigint[])[i] AND r.status = 2", "AND r.epoch = ($3::bigint[])[i]"}},
 		},
 		{
-			"postgres/run_leave.sql", postgres("/^run$/an_older_epoch"),
+			"postgres/sql/run_leave.sql", postgres("/^run$/an_older_epoch"),
 			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.status = 2"}},
 		},
 	}},
 	{"no parent lock at child creation", []place{
 		{
-			"sqlite/run_insert_child.sql", sqlite("/^child$/only_while"),
+			"sqlite/sql/run_insert_child.sql", sqlite("/^child$/only_while"),
 			[]change{{"AND epoch = ? AND status = 2 AND control = 0", "AND epoch >= ?"}},
 		},
 		{
-			"postgres/start_any.sql", postgres("/^child$/only_while"),
+			"postgres/sql/run_insert_any.sql", postgres("/^child$/only_while"),
 			[]change{{"AND p.epoch OPERATOR(pg_catalog.=) item.parent_epoch AND p.status OPERATOR(pg_catalog.=) 2 AND p.control OPERATOR(pg_catalog.=) 0", ""}},
 		},
 		{

@@ -46,9 +46,9 @@ func TestWhatIsNoMutantIsNotKilled(t *testing.T) {
 	}
 	for what, p := range map[string]place{
 		"no program": {"sqlite/tag.go", sqlite("/^tag$/set"), []change{{"found := false", "found := nothing"}}},
-		"no SQL":     {"sqlite/run_finish.sql", sqlite("/^run$/the_first_end"), []change{{"AND status = 2 AND", "AND status = = 2 AND"}}},
-		"no test":    {"sqlite/run_finish.sql", test{"./sqlite", "TestThatIsNot"}, []change{{"AND status = 2 AND", "AND"}}},
-		"no text":    {"sqlite/run_finish.sql", sqlite("/^run$/the_first_end"), []change{{"a text that is not there", ""}}},
+		"no SQL":     {"sqlite/sql/run_finish.sql", sqlite("/^run$/the_first_end"), []change{{"AND status = 2 AND", "AND status = = 2 AND"}}},
+		"no test":    {"sqlite/sql/run_finish.sql", test{"./sqlite", "TestThatIsNot"}, []change{{"AND status = 2 AND", "AND"}}},
+		"no text":    {"sqlite/sql/run_finish.sql", sqlite("/^run$/the_first_end"), []change{{"a text that is not there", ""}}},
 	} {
 		before, err := os.ReadFile(filepath.Join(tree, p.file))
 		if err != nil {

@@ -48,7 +48,7 @@ func (s *Store) setDeadline(ctx context.Context, d *store.Deadline) error {
 	})
 }
 
-// heldColumns are the parameters of news.sql.
+// heldColumns are the parameters of notifications.sql.
 func heldColumns(items []store.Lease, owner uuid.UUID) []any {
 	return append(leaseColumns(items, owner), times{len(items), func(i int) *time.Time { return &items[i].Deadline }})
 }

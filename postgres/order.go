@@ -112,7 +112,7 @@ func scanNode(rows pgx.Rows) (store.Node, error) {
 	return n, err
 }
 
-// changeColumns are the first parameters of order_apply.sql.
+// changeColumns are the first parameters of control_apply.sql.
 func changeColumns(items []store.Change) []any {
 	n := len(items)
 	return append(make([]any, 0, 16),

@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// startColumns are the parameters of start.sql, and the first of start_any.sql.
+// startColumns are the parameters of run_insert.sql, and the first of run_insert_any.sql.
 func startColumns(items []*store.Start) []any {
 	n := len(items)
 	return append(make([]any, 0, 22),
@@ -31,7 +31,7 @@ func startColumns(items []*store.Start) []any {
 	)
 }
 
-// startAnyColumns are the parameters of start_any.sql.
+// startAnyColumns are the parameters of run_insert_any.sql.
 func startAnyColumns(items []*store.Start, tags []tagging) []any {
 	n := len(items)
 	return append(append(startColumns(items),
@@ -140,7 +140,7 @@ func runKeys(items []*store.RunWrite) []any {
 	)
 }
 
-// leaseColumns are the parameters of lease.sql and lease_lost.sql.
+// leaseColumns are the parameters of lease_extend.sql and lease_lost.sql.
 func leaseColumns(items []store.Lease, owner uuid.UUID) []any {
 	n := len(items)
 	return []any{

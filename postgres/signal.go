@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// signalColumns are the parameters of signal.sql.
+// signalColumns are the parameters of signal_insert.sql.
 func signalColumns(items []*store.Signal) []any {
 	n := len(items)
 	return append(signalRuns(items),

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-//go:embed *.sql
+//go:embed sql/*.sql
 var files embed.FS
 
 // Transaction control around the statements of a pipeline, where the pipeline alone
@@ -45,28 +45,28 @@ func load(schema string) statements {
 	return statements{
 		session:            text("session.sql"),
 		lock:               text("lock.sql"),
-		start:              text("start.sql"),
-		startMade:          text("start_made.sql"),
-		startAny:           text("start_any.sql"),
+		start:              text("run_insert.sql"),
+		startMade:          text("run_inserted.sql"),
+		startAny:           text("run_insert_any.sql"),
 		parentState:        text("parent_state.sql"),
 		receive:            text("receive.sql"),
-		signal:             text("signal.sql"),
+		signal:             text("signal_insert.sql"),
 		signalState:        text("signal_state.sql"),
-		unreceived:         text("unreceived.sql"),
-		wake:               text("wake.sql"),
-		treeLock:           text("tree_lock.sql"),
-		treeNodes:          text("tree_nodes.sql"),
-		freeze:             text("order_freeze.sql"),
-		orderApply:         text("order_apply.sql"),
+		unreceived:         text("signals_unreceived.sql"),
+		wake:               text("run_wake.sql"),
+		treeLock:           text("control_lock.sql"),
+		treeNodes:          text("control_tree.sql"),
+		freeze:             text("control_shift_timers.sql"),
+		orderApply:         text("control_apply.sql"),
 		deadline:           text("deadline.sql"),
-		news:               text("news.sql"),
-		openSteps:          text("open_steps.sql"),
+		news:               text("notifications.sql"),
+		openSteps:          text("steps_open.sql"),
 		choices:            text("choices.sql"),
 		runLost:            text("run_lost.sql"),
 		countsOpen:         text("counts_open.sql"),
 		maps:               text("maps.sql"),
 		tags:               text("tags.sql"),
-		tag:                text("tag.sql"),
+		tag:                text("tag_set.sql"),
 		list:               text("list.sql"),
 		listTag:            text("list_tag.sql"),
 		listKey:            text("list_key.sql"),
@@ -89,21 +89,21 @@ func load(schema string) statements {
 		notify:             text("notify.sql"),
 		claim:              text("claim.sql"),
 		historyClaimed:     text("history_claimed.sql"),
-		historyPart:        text("history_part.sql"),
+		historyPart:        text("history_from.sql"),
 		heldBy:             text("held_by.sql"),
-		next:               text("next.sql"),
+		next:               text("wake_next.sql"),
 		inFlight:           text("in_flight.sql"),
 		writer:             text("writer.sql"),
 		timeline:           text("timeline.sql"),
 		heldFound:          text("held_found.sql"),
 		writerLocal:        text("writer_local.sql"),
-		workerBeat:         text("worker_beat.sql"),
-		lease:              text("lease.sql"),
+		workerBeat:         text("worker_upsert.sql"),
+		lease:              text("lease_extend.sql"),
 		leaseLost:          text("lease_lost.sql"),
-		expire:             text("expire.sql"),
-		workerRemove:       text("worker_remove.sql"),
+		expire:             text("lease_expire.sql"),
+		workerRemove:       text("worker_delete.sql"),
 		workers:            text("workers.sql"),
-		get:                text("get.sql"),
+		get:                text("run_by_id.sql"),
 		statuses:           text("statuses.sql"),
 		history:            text("history.sql"),
 		now:                text("now.sql"),
@@ -117,7 +117,7 @@ func load(schema string) statements {
 		confirm:            text("confirm.sql"),
 		migrationLock:      text("migration_lock.sql"),
 		migrationPatience:  text("migration_patience.sql"),
-		migrationFound:     text("migration_found.sql"),
+		migrationFound:     text("migration_exists.sql"),
 		migrationVersionOf: text("migration_version.sql"),
 		strangers:          text("strangers.sql"),
 		durably:            text("durably.sql"),
@@ -131,7 +131,7 @@ func load(schema string) statements {
 // statement reads one file. Its comments are for people: modes without prepared
 // statements would send them each time.
 func statement(name, schema string) string {
-	text, err := files.ReadFile(name)
+	text, err := files.ReadFile("sql/" + name)
 	if err != nil {
 		panic("postgres: embedded file " + name + " is missing: " + err.Error())
 	}

@@ -23,12 +23,12 @@ var unprepared = []string{"attendance.sql", "listen.sql"}
 func TestEveryFileIsPreparedAsItStands(t *testing.T) {
 	s := open(t, "exec")
 	conn := ours(t, s)
-	entries, err := files.ReadDir(".")
+	entries, err := files.ReadDir("sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		text, err := files.ReadFile(e.Name())
+		text, err := files.ReadFile("sql/" + e.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestEveryFileIsPreparedAsItStands(t *testing.T) {
 }
 
 func TestAnotherSchemaReplacesTheQualifierOnly(t *testing.T) {
-	entries, err := files.ReadDir(".")
+	entries, err := files.ReadDir("sql")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestAnotherSchemaReplacesTheQualifierOnly(t *testing.T) {
 func TestBothInsertsAreOne(t *testing.T) {
 	for _, c := range []struct{ first, again, key string }{
 		{"step_insert.sql", "step_insert_again.sql", "shard, run_id, name"},
-		{"start_made.sql", "start.sql", "name, parent_id, shard"},
+		{"run_inserted.sql", "run_insert.sql", "name, parent_id, shard"},
 	} {
 		if got, want := statement(c.again, DefaultSchema), statement(c.first, DefaultSchema)+"\nON CONFLICT ("+c.key+") DO NOTHING"; got != want {
 			t.Errorf("%s is\n%s\nwant\n%s", c.again, got, want)
@@ -75,28 +75,28 @@ func TestBothInsertsAreOne(t *testing.T) {
 var plans = map[string][]string{
 	"lock.sql":              {"run_pkey"},
 	"run_hold.sql":          {"run_pkey", "step_pkey"},
-	"start.sql":             nil,
-	"start_made.sql":        nil,
-	"start_any.sql":         {"run_pkey"},
+	"run_insert.sql":             nil,
+	"run_inserted.sql":        nil,
+	"run_insert_any.sql":         {"run_pkey"},
 	"parent_state.sql":      {"run_pkey"},
 	"receive.sql":           {"run_pkey", "signal_pkey", "signal_queue", "step_pkey"},
-	"signal.sql":            {"run_pkey"},
+	"signal_insert.sql":            {"run_pkey"},
 	"signal_state.sql":      {"run_pkey", "signal_key", "signal_pkey"},
-	"wake.sql":              {"run_pkey", "signal_pkey"},
-	"tree_lock.sql":         {"run_child", "run_pkey"},
-	"tree_nodes.sql":        {"run_child", "run_pkey", "step_pkey"},
+	"run_wake.sql":              {"run_pkey", "signal_pkey"},
+	"control_lock.sql":         {"run_child", "run_pkey"},
+	"control_tree.sql":        {"run_child", "run_pkey", "step_pkey"},
 	"deadline.sql":          {"run_pkey"},
-	"order_freeze.sql":      {"run_pkey", "step_pkey"},
-	"order_apply.sql":       {"run_pkey"},
-	"news.sql":              {"run_pkey"},
-	"open_steps.sql":        {"step_pkey"},
+	"control_shift_timers.sql":      {"run_pkey", "step_pkey"},
+	"control_apply.sql":       {"run_pkey"},
+	"notifications.sql":              {"run_pkey"},
+	"steps_open.sql":        {"step_pkey"},
 	"choices.sql":           {"step_pkey"},
 	"run_lost.sql":          {"run_pkey"},
 	"counts_open.sql":       {"run_child", "run_pkey", "step_pkey"},
 	"maps.sql":              {"step_pkey"},
 	"tags.sql":              {"tag_pkey"},
-	"tag.sql":               {"run_pkey", "tag_pkey"},
-	"unreceived.sql":        {"signal_queue"},
+	"tag_set.sql":               {"run_pkey", "tag_pkey"},
+	"signals_unreceived.sql":        {"signal_queue"},
 	"list.sql":              {"run_pkey", "step_pkey"},
 	"list_tag.sql":          {"run_pkey", "step_pkey", "tag_value"},
 	"list_key.sql":          {"run_pkey", "step_pkey", "tag_value"},
@@ -115,13 +115,13 @@ var plans = map[string][]string{
 	"run_state.sql":         {"run_pkey"},
 	"claim.sql":             {"run_pkey", "run_suspect", "run_wake", "step_pkey"},
 	"history_claimed.sql":   {"step_pkey"},
-	"history_part.sql":      {"step_pkey"},
+	"history_from.sql":      {"step_pkey"},
 	"held_by.sql":           {"run_wake"},
-	"next.sql":              {"run_wake"},
-	"lease.sql":             {"run_pkey"},
+	"wake_next.sql":              {"run_wake"},
+	"lease_extend.sql":             {"run_pkey"},
 	"lease_lost.sql":        {"run_pkey"},
-	"expire.sql":            {"run_pkey", "run_wake"},
-	"get.sql":               {"run_name", "run_pkey", "step_pkey"},
+	"lease_expire.sql":            {"run_pkey", "run_wake"},
+	"run_by_id.sql":               {"run_name", "run_pkey", "step_pkey"},
 	"statuses.sql":          {"run_pkey"},
 	"history.sql":           {"step_pkey"},
 	"checkpoint.sql":        {"run_pkey"},
@@ -226,29 +226,29 @@ func TestTablesDistribute(t *testing.T) {
 		args []any
 	}{
 		{"lock.sql", lockColumns([]uuid.UUID{run.ID})},
-		{"start.sql", startColumns([]*store.Start{{Run: pending(at)}})},
-		{"start_made.sql", startColumns([]*store.Start{{Run: pending(at)}})},
-		{"start_any.sql", startAnyColumns(child, []tagging{{child[0].Run.ID, &tag}})},
+		{"run_insert.sql", startColumns([]*store.Start{{Run: pending(at)}})},
+		{"run_inserted.sql", startColumns([]*store.Start{{Run: pending(at)}})},
+		{"run_insert_any.sql", startAnyColumns(child, []tagging{{child[0].Run.ID, &tag}})},
 		{"parent_state.sql", parentKeys(child)},
 		{"receive.sql", append(oneStep(&wait.Step), "go")},
-		{"signal.sql", signalColumns(sent)},
+		{"signal_insert.sql", signalColumns(sent)},
 		{"signal_state.sql", signalKeys(sent)},
-		{"wake.sql", append(wakeColumns([]wake{{run: run.ID, at: at}}), "channel")},
-		{"tree_lock.sql", lockColumns([]uuid.UUID{run.ID})},
-		{"tree_nodes.sql", lockColumns([]uuid.UUID{run.ID})},
+		{"run_wake.sql", append(wakeColumns([]wake{{run: run.ID, at: at}}), "channel")},
+		{"control_lock.sql", lockColumns([]uuid.UUID{run.ID})},
+		{"control_tree.sql", lockColumns([]uuid.UUID{run.ID})},
 		{"deadline.sql", append(key[:2:2], instant(at), instant(at), "channel")},
-		{"order_freeze.sql", append(lockColumns([]uuid.UUID{run.ID}), instant(at))},
-		{"order_apply.sql", append(changeColumns([]store.Change{change}), instant(at), nil, nil, nil, "channel",
+		{"control_shift_timers.sql", append(lockColumns([]uuid.UUID{run.ID}), instant(at))},
+		{"control_apply.sql", append(changeColumns([]store.Change{change}), instant(at), nil, nil, nil, "channel",
 			uuids{1, func(int) *uuid.UUID { return &owner }}, bools{1, func(int) bool { return false }})},
-		{"news.sql", heldColumns([]store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, owner)},
-		{"open_steps.sql", append(key, instant(at))},
+		{"notifications.sql", heldColumns([]store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, owner)},
+		{"steps_open.sql", append(key, instant(at))},
 		{"choices.sql", key},
 		{"run_lost.sql", key},
 		{"counts_open.sql", append(key[:2:2], instant(at))},
 		{"maps.sql", key},
 		{"tags.sql", key},
-		{"tag.sql", append(key, texts{1, func(int) *string { return &tag.Key }}, texts{1, func(int) *string { return &tag.Value }}, run.Epoch.Number())},
-		{"unreceived.sql", signalRuns(sent)},
+		{"tag_set.sql", append(key, texts{1, func(int) *string { return &tag.Key }}, texts{1, func(int) *string { return &tag.Value }}, run.Epoch.Number())},
+		{"signals_unreceived.sql", signalRuns(sent)},
 		{"tree.sql", key},
 		{"counts.sql", append(key[:2:2], instant(at))},
 		{"run_by_name.sql", startKeys(start)},
@@ -258,14 +258,14 @@ func TestTablesDistribute(t *testing.T) {
 		{"step_update.sql", stepColumns(step, new(sorted).anyway)},
 		{"step_state.sql", stepKeys(step)},
 		{"checkpoint.sql", append(oneStep(&step[0].Step), step[0].Step.Failures)},
-		{"lease.sql", append(lease, instant(at))},
+		{"lease_extend.sql", append(lease, instant(at))},
 		{"lease_lost.sql", lease},
 		{"history.sql", []any{store.ShardOf(run.ID), one(run.ID)}},
 		{"run_state.sql", runKeys(end)},
 		{"run_finish.sql", finishColumns(end)},
 		{"run_leave.sql", append(leaveColumns(end), "channel")},
 		{"run_hold.sql", append(key, epochAt(1).Number(), instant(at), "reason", int32(3), nil)},
-		{"get.sql", []any{
+		{"run_by_id.sql", []any{
 			int2s{1, func(int) int16 { return store.ShardOf(run.ID) }},
 			ids([]uuid.UUID{run.ID}),
 			texts{1, func(int) *string { return &run.Name }},

@@ -26,7 +26,7 @@ func (w *sorted) tag(start *store.Start) {
 	slices.SortFunc(w.tags[from:], func(a, b tagging) int { return cmp.Compare(a.tag.Key, b.tag.Key) })
 }
 
-// tagColumns are the last parameters of start_any.sql.
+// tagColumns are the last parameters of run_insert_any.sql.
 func tagColumns(items []tagging) []any {
 	n := len(items)
 	return []any{

@@ -86,12 +86,12 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 		t.Errorf("outcome %d, %v", fenced.Outcome, err)
 	}
 
-	entries, err := files.ReadDir(".")
+	entries, err := files.ReadDir("sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		text, err := files.ReadFile(e.Name())
+		text, err := files.ReadFile("sql/" + e.Name())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func (w *sorted) wake() {
 	}
 }
 
-// wakeColumns are the parameters of wake.sql, without the channel.
+// wakeColumns are the parameters of run_wake.sql, without the channel.
 func wakeColumns(items []wake) []any {
 	n := len(items)
 	return append(make([]any, 0, 6),

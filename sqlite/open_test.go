@@ -153,7 +153,7 @@ func TestOldFileIsMigrated(t *testing.T) {
 
 func mustRead(t *testing.T, name string) []byte {
 	t.Helper()
-	text, err := files.ReadFile(name)
+	text, err := files.ReadFile("sql/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// The statements stand in .sql files beside this one, so that each can be read,
+// The statements stand in the folder sql, so that each can be read,
 // and run in the sqlite3 shell, alone. None is built in Go.
 //
-//go:embed *.sql
+//go:embed sql/*.sql
 var files embed.FS
 
 // query names one statement. The zero value is none.
@@ -112,13 +112,13 @@ func fileOf(q query) string {
 		qStepInsert:       "step_insert.sql",
 		qStepUpdate:       "step_update.sql",
 		qStepByName:       "step_by_name.sql",
-		qStepsOfRun:       "steps_of_run.sql",
+		qStepsOfRun:       "history.sql",
 		qStepsTerminal:    "steps_terminal.sql",
 		qStepsOpen:        "steps_open.sql",
-		qStepsChosen:      "steps_chosen.sql",
+		qStepsChosen:      "choices.sql",
 		qRunLost:          "run_lost.sql",
-		qStepsMap:         "steps_map.sql",
-		qStepsMapDone:     "steps_map_done.sql",
+		qStepsMap:         "maps.sql",
+		qStepsMapDone:     "maps_done.sql",
 		qRunInsert:        "run_insert.sql",
 		qRunInsertChild:   "run_insert_child.sql",
 		qRunFinish:        "run_finish.sql",
@@ -140,25 +140,25 @@ func fileOf(q query) string {
 		qEventFound:       "event_found.sql",
 		qTagSet:           "tag_set.sql",
 		qTagDelete:        "tag_delete.sql",
-		qTagsOfRun:        "tags_of_run.sql",
+		qTagsOfRun:        "tags.sql",
 		qWakeFirst:        "wake_first.sql",
 		qWakeNext:         "wake_next.sql",
 		qClaimDue:         "claim_due.sql",
-		qClaimSuspect:     "claim_suspect.sql",
+		qClaimSuspect:     "claim_crashed_twice.sql",
 		qClaimTake:        "claim_take.sql",
-		qStepsFrom:        "steps_from.sql",
+		qStepsFrom:        "history_from.sql",
 		qHeldBy:           "held_by.sql",
 		qClaimPause:       "claim_pause.sql",
-		qClaimHalt:        "claim_halt.sql",
-		qOrderTree:        "order_tree.sql",
-		qOrderParent:      "order_parent.sql",
-		qOrderChange:      "order_change.sql",
-		qOrderFreezeRun:   "order_freeze_run.sql",
-		qOrderFreezeSteps: "order_freeze_steps.sql",
-		qNews:             "news.sql",
-		qNewsClear:        "news_clear.sql",
-		qNewsHeld:         "news_held.sql",
-		qNewsEnded:        "news_ended.sql",
+		qClaimHalt:        "claim_already_paused.sql",
+		qOrderTree:        "control_tree.sql",
+		qOrderParent:      "control_parent.sql",
+		qOrderChange:      "control_apply.sql",
+		qOrderFreezeRun:   "control_shift_run.sql",
+		qOrderFreezeSteps: "control_shift_steps.sql",
+		qNews:             "notifications.sql",
+		qNewsClear:        "notifications_clear.sql",
+		qNewsHeld:         "notifications_held.sql",
+		qNewsEnded:        "notifications_ended.sql",
 		qDeadline:         "deadline.sql",
 		qList:             "list.sql",
 		qListTag:          "list_tag.sql",
@@ -196,7 +196,7 @@ type texts [queries]string
 func loadTexts() *texts {
 	var all texts
 	for q := qBegin; q < queries; q++ {
-		b, err := files.ReadFile(fileOf(q))
+		b, err := files.ReadFile("sql/" + fileOf(q))
 		if err != nil {
 			panic("sqlite: the embedded statement is missing: " + err.Error())
 		}

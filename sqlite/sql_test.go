@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"io/fs"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -37,12 +38,12 @@ func TestStatementsPrepare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := fs.Glob(files, "*.sql")
+	all, err := fs.Glob(files, "sql/*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range all {
-		if !named[name] {
+		if !named[path.Base(name)] {
 			t.Errorf("%s is no query", name)
 		}
 	}

@@ -31,7 +31,7 @@ var sqlRules = map[string]func(name, text string) []string{
 }
 
 func TestSQL(t *testing.T) {
-	for _, pattern := range []string{"postgres/*.sql", "postgres/sql/*.sql", "schema/postgres/*.sql", "schema/grants/*.sql"} {
+	for _, pattern := range []string{"postgres/sql/*.sql", "schema/postgres/*.sql", "schema/grants/*.sql"} {
 		found, err := filepath.Glob("../../" + pattern)
 		if err != nil || len(found) == 0 && pattern == "schema/postgres/*.sql" {
 			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
@@ -63,7 +63,7 @@ func TestSQLRulesFindFaults(t *testing.T) {
 		{"nothing is replaced", "x.sql", "CREATE OR REPLACE VIEW durable.v AS SELECT 1"},
 		{"nothing is replaced", "x.sql", "CREATE TABLE IF NOT EXISTS durable.t ()"},
 		{"migrations set their search_path", "schema/postgres/x.sql", "-- Text.\nCREATE TABLE durable.t ();"},
-		{"sessions set their search_path", "postgres/attendance.sql", "SET a = 1;"},
+		{"sessions set their search_path", "postgres/sql/attendance.sql", "SET a = 1;"},
 		{"sessions set their search_path", "postgres/sql/session.sql", "SELECT pg_catalog.set_config('a', 'b', true)"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT now()"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT count(*) FROM durable.run"},

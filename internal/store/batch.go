@@ -223,7 +223,7 @@ func (q *ClaimQuery) Excuses(leaseEnd time.Time) bool {
 }
 
 // SuspectAfter is how many crashes in a row without a new checkpoint make a run a
-// suspect. The number also stands in claim.sql and claim_suspect.sql.
+// suspect. The number also stands in claim.sql and claim_crashed_twice.sql.
 const SuspectAfter = 2
 
 // Pair is one place a run may wait in.

@@ -1,5 +1,5 @@
 -- Reads the given runs, all beneath them, and all above them, as an order has to see them, with
--- the locks of tree_lock.sql. What was done by a step, a transaction, a child or a compensation
+-- the locks of control_lock.sql. What was done by a step, a transaction, a child or a compensation
 -- (kinds 1, 2, 6, 8), or by the run to others or to its tags (9 to 12), may have to be undone; that is asked only of live runs that nobody executes
 -- and somebody has.
 WITH RECURSIVE tree AS (

@@ -43,7 +43,7 @@ FROM (VALUES
     ('standard_conforming_strings', 'on'),
     ('DateStyle', 'ISO, YMD'),
     ('IntervalStyle', 'postgres'),
-    ('TimeZone', 'UTC'), -- a day is 24 hours: order_freeze.sql adds intervals
+    ('TimeZone', 'UTC'), -- a day is 24 hours: control_shift_timers.sql adds intervals
     ('bytea_output', 'hex')
 ) AS setting(name, value)
 WHERE ($2::integer OPERATOR(pg_catalog.=) 0 OR $2::integer OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid())

@@ -1,5 +1,5 @@
 -- Creates root runs without tags, whose names are the IDs that were made for them, and fails if
--- one is there: then start.sql creates the others. Such a name can only be there if the answer to its own
+-- one is there: then run_insert.sql creates the others. Such a name can only be there if the answer to its own
 -- start was lost. To look for it each time, and to insert so that it could be taken back, costs a
 -- fifth of the statement.
 --

@@ -1,4 +1,4 @@
--- Which of the leases are not held any more. Asked only when lease.sql extended fewer
+-- Which of the leases are not held any more. Asked only when lease_extend.sql extended fewer
 -- rows than it was given; one that is merely locked is not lost.
 SELECT held.id
 FROM unnest($1::smallint[], $2::uuid[], $3::bigint[]) AS held(shard, id, epoch)

@@ -1,7 +1,7 @@
 -- Reads the runs that stood in the way of starts, by name and parent.
 -- Two branches, because "parent_id IS NOT DISTINCT FROM" cannot use an index: a
 -- child's name, such as "charge", may be that of millions. For IN (shard, shard) see
--- get.sql.
+-- run_by_id.sql.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT item.ordinal,

@@ -1,6 +1,6 @@
 -- Locks the given runs, all beneath them, and all above them, in the order of (shard, id), and
 -- answers how many they are. A child that is started meanwhile is not among them; so
--- tree_nodes.sql, the next statement, counts them again with a snapshot that began after the locks
+-- control_tree.sql, the next statement, counts them again with a snapshot that began after the locks
 -- were there, until nothing new is found: no child is started without the lock on its parent.
 -- A run that nobody has executed (epoch 0) has no children, so none are looked for.
 WITH RECURSIVE tree AS (

@@ -3,7 +3,7 @@
 --
 -- All of them together take about $1 bytes, each its part of that, so that the claim is answered in time:
 -- where there is more, the next checkpoint is marked, and comes without its payloads, and
--- history_part.sql reads on from there.
+-- history_from.sql reads on from there.
 SELECT measured.reached > measured.most,
        measured.run_id, measured.name, measured.kind, measured.status, measured.attempt, measured.epoch,
        CASE WHEN measured.reached <= measured.most THEN measured.output END,

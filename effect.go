@@ -23,7 +23,7 @@ func (c *Ctx) Signal(name, id, signalName string, payload any, opts ...SignalOpt
 }
 
 func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOption, where uintptr) error {
-	signal, err := newSignal(c.maxPayload, signalName, payload, opts)
+	signal, _, err := newSignal(c.maxPayload, signalName, payload, opts)
 	if err != nil {
 		return fmt.Errorf("signal call %q: %w", name, err)
 	}

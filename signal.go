@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -19,9 +20,12 @@ import (
 // run with the same Key has another name or payload; ErrInvalidName, ErrNotEncodable,
 // ErrPayloadTooLarge, ErrUnavailable.
 func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts ...SignalOption) error {
-	signal, err := e.signal(name, payload, opts)
+	signal, insert, err := newSignal(e.cfg.MaxPayload, name, payload, opts)
 	if err != nil {
 		return err
+	}
+	if insert != nil {
+		return e.signalIn(ctx, id, signal, insert)
 	}
 	return stated(e.inner.Signal(ctx, id, signal))
 }
@@ -50,8 +54,9 @@ func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 type SignalOption func(*signalOptions)
 
 type signalOptions struct {
-	key string
-	err error
+	key    string
+	insert bridge.InsertSignal // by the SignalTx of a store
+	err    error
 }
 
 // SignalKey makes a signal idempotent: of all that are sent to one run with the same key,
@@ -60,27 +65,23 @@ func SignalKey(key string) SignalOption {
 	return func(o *signalOptions) { o.key, o.err = key, engine.CheckName("signal key", key) }
 }
 
-func (e *Engine) signal(name string, payload any, opts []SignalOption) (*store.Signal, error) {
-	return newSignal(e.cfg.MaxPayload, name, payload, opts)
-}
-
 // newSignal checks and encodes one signal.
-func newSignal(limit int, name string, payload any, opts []SignalOption) (*store.Signal, error) {
+func newSignal(limit int, name string, payload any, opts []SignalOption) (*store.Signal, bridge.InsertSignal, error) {
 	var o signalOptions
 	for _, opt := range opts {
 		opt(&o)
 	}
 	if err := engine.CheckName("signal", name); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if o.err != nil {
-		return nil, fmt.Errorf("signal %q: %w", name, o.err)
+		return nil, nil, fmt.Errorf("signal %q: %w", name, o.err)
 	}
 	b, err := encode(payload, limit)
 	if err != nil {
-		return nil, fmt.Errorf("signal %q: %w", name, err)
+		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
 	}
-	return &store.Signal{Name: name, Key: o.key, Payload: b}, nil
+	return &store.Signal{Name: name, Key: o.key, Payload: b}, o.insert, nil
 }
 
 // Receive answers the payload of the oldest signal called name that nothing has received

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -26,6 +27,10 @@ func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts
 		v, err := fn(ctx)
 		return call.record(v, err)
 	}
+	if call.transact != nil { // called by the Tx of a store
+		call.spec.Site = site(1)
+		call.inTransaction(call.transact, fn)
+	}
 	return call.do()
 }
 
@@ -45,6 +50,8 @@ type call[T any] struct {
 	c    *Ctx
 	spec engine.Spec
 	err  error
+	// transact is set by the option of a transactional step.
+	transact bridge.Transact
 }
 
 func newCall[T any](c *Ctx, name string, kind store.Kind, opts []StepOption) *call[T] {
@@ -78,6 +85,9 @@ func (k *call[T]) configure(opts []StepOption) error {
 		if o.retry.Attempts != Unlimited {
 			k.spec.MaxAttempts = o.retry.Attempts
 		}
+	}
+	if o.transact != nil {
+		k.transact, k.spec.Kind = o.transact, store.KindTx
 	}
 	k.spec.AttemptTimeout, k.spec.TotalTimeout, k.spec.AtMostOnce = o.attempt, o.total, o.atMostOnce
 	if o.verify == nil {
@@ -145,6 +155,7 @@ type stepOptions struct {
 	attempt, total time.Duration
 	atMostOnce     bool
 	verify         any
+	transact       bridge.Transact
 	err            error
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -101,6 +102,7 @@ type startOptions struct {
 	delay    time.Duration
 	detached bool
 	tags     []store.Tag
+	insert   bridge.InsertStarts // by the StartTx of a store
 	err      error
 }
 
@@ -140,10 +142,18 @@ func ID(id string) StartOption {
 
 // request checks and encodes one start.
 func (w *Workflow[I, O]) request(limit int, in I, opts []StartOption) (engine.StartRequest, error) {
-	var o startOptions
+	return w.requestOf(limit, in, optionsOf(opts))
+}
+
+func optionsOf(opts []StartOption) *startOptions {
+	o := new(startOptions)
 	for _, opt := range opts {
-		opt(&o)
+		opt(o)
 	}
+	return o
+}
+
+func (w *Workflow[I, O]) requestOf(limit int, in I, o *startOptions) (engine.StartRequest, error) {
 	if err := w.usable(); err != nil {
 		return engine.StartRequest{}, err
 	}
@@ -166,9 +176,13 @@ func (w *Workflow[I, O]) request(limit int, in I, opts []StartOption) (engine.St
 // *WriteError with ErrUnavailable, ErrRejected or ErrLocked after Config.Patience, or with the
 // end of ctx. If its MayHaveCommitted is true, start the same ID again to know.
 func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...StartOption) (*Run[O], error) {
-	request, err := w.request(e.cfg.MaxPayload, in, opts)
+	o := optionsOf(opts)
+	request, err := w.requestOf(e.cfg.MaxPayload, in, o)
 	if err != nil {
 		return nil, err
+	}
+	if o.insert != nil {
+		return startIn[O](ctx, e, request, o.insert)
 	}
 	started, err := e.inner.Start(ctx, []engine.StartRequest{request})
 	if err != nil {

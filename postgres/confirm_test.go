@@ -213,7 +213,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			w := done(l.run().ID, "pay", l.at)
 			w.Step.Kind = store.KindTx
 			return func(ctx context.Context) error {
-				return transact(ctx, l.s, w, func(context.Context, pgx.Tx) error { return nil })
+				return transact(ctx, l.s, w, func(context.Context) error { return nil })
 			}
 		}},
 		{"blind transaction", func(l *lonely) func(context.Context) error { // that does not look before it begins

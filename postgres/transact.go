@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -31,35 +33,41 @@ import (
 // It answers as durable.Ctx.Step does; durable.ErrInvalidConfig if the engine does not
 // work on PostgreSQL.
 func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pgx.Tx) (T, error), opts ...durable.StepOption) (T, error) {
-	return durable.TxStep(ctx, name, transact, fn, opts...)
+	var step func(context.Context) (T, error)
+	if fn != nil {
+		step = func(ctx context.Context) (T, error) { return fn(ctx, bridge.Transaction(ctx).(pgx.Tx)) }
+	}
+	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(transact).(durable.StepOption))...)
 }
 
 // StartTx starts a run in the caller's own transaction, which must be of the engine's own
 // database: the run exists if and when that commits, and workers hear of it then.
 func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
-	return durable.StartIn(ctx, e, w, in, func(ctx context.Context, s durable.Store, starts []*store.Start) error {
+	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.Start) error {
 		own, err := mine(s)
 		if err != nil {
 			return err
 		}
 		return own.startIn(ctx, tx, starts)
-	}, opts...)
+	})
+	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
 
 // SignalTx sends a signal in the caller's own transaction, which must be of the engine's own
 // database: it is there if and when that commits, and the run is woken then. Until then the
 // run can neither end nor receive, so commit soon. Errors as for durable.Engine.Signal.
 func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
-	return durable.SignalIn(ctx, e, id, name, payload, func(ctx context.Context, s durable.Store, to store.Ref, signal *store.Signal) error {
+	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.Ref, signal *store.Signal) error {
 		own, err := mine(s)
 		if err != nil {
 			return err
 		}
 		return own.signalIn(ctx, tx, to, signal)
-	}, opts...)
+	})
+	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
 }
 
-func mine(s durable.Store) (*Store, error) {
+func mine(s store.Store) (*Store, error) {
 	own, ok := s.(*Store)
 	if !ok {
 		return nil, fmt.Errorf("%w: the engine works on %s, and a transaction of postgres was asked for: use the Tx of that store's package", durable.ErrInvalidConfig, s.Name())
@@ -73,8 +81,8 @@ const (
 	doubtful   = 10 // how often a transaction is made that may end in the same way each time
 )
 
-// transact implements durable.Transactor.
-func transact(ctx context.Context, s durable.Store, w *store.StepWrite, work func(context.Context, pgx.Tx) error) error {
+// transact is the bridge.Transact of this store.
+func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
 	own, err := mine(s)
 	if err != nil {
 		return err
@@ -85,7 +93,7 @@ func transact(ctx context.Context, s durable.Store, w *store.StepWrite, work fun
 		era := own.timeline.eras.Load()
 		its := false // the error is the function's own, whatever it wraps
 		err := own.transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
-			err := work(ctx, tx)
+			err := work(bridge.WithTransaction(ctx, tx))
 			if err != nil && undone(ctx, tx, err) {
 				return fmt.Errorf("postgres: transaction: %w: %w", store.ErrUnavailable, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -135,28 +136,27 @@ func TestTxIsMadeAgain(t *testing.T) {
 func TestTxAnswerLost(t *testing.T) {
 	s := shop(t)
 	calls := 0
-	lost := durable.Transactor[pgx.Tx](func(ctx context.Context, st durable.Store, w *store.StepWrite, work func(context.Context, pgx.Tx) error) error {
-		if err := transact(ctx, st, w, work); err != nil {
-			return err
-		}
-		return st.(*Store).transactOnce(ctx, w, work, store.ErrUnavailable) // as if the answer had not come
-	})
-	blind := durable.Transactor[pgx.Tx](func(ctx context.Context, st durable.Store, w *store.StepWrite, work func(context.Context, pgx.Tx) error) error {
-		if err := transact(ctx, st, w, work); err != nil {
-			return err
-		}
-		return st.(*Store).transactOnce(ctx, w, work, nil) // and without the look that saves the work
-	})
+	// twice makes the transaction of a step twice, the second time after an error.
+	twice := func(after error) durable.StepOption {
+		return bridge.TxStep(func(ctx context.Context, st store.Store, w *store.StepWrite, work func(context.Context) error) error {
+			if err := transact(ctx, st, w, work); err != nil {
+				return err
+			}
+			return st.(*Store).transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error { return work(bridge.WithTransaction(ctx, tx)) }, after)
+		}).(durable.StepOption)
+	}
+	lost := twice(store.ErrUnavailable) // as if the answer had not come
+	blind := twice(nil)                 // and without the look that saves the work
 	got, err := execute(t, s, func(c *durable.Ctx, _ int) (int, error) {
-		fn := func(ctx context.Context, tx pgx.Tx) (int, error) {
+		fn := func(ctx context.Context) (int, error) {
 			calls++
-			return 7, pay(ctx, tx)
+			return 7, pay(ctx, bridge.Transaction(ctx).(pgx.Tx))
 		}
-		a, err := durable.TxStep(c, "a", lost, fn)
+		a, err := c.Step("a", fn, lost)
 		if err != nil {
 			return 0, err
 		}
-		b, err := durable.TxStep(c, "b", blind, fn)
+		b, err := c.Step("b", fn, blind)
 		return a + b, err
 	})
 	if got != 14 || err != nil || calls != 3 {

@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -21,33 +23,39 @@ import (
 // It answers as durable.Ctx.Step does; durable.ErrInvalidConfig if the engine does not
 // work on SQLite.
 func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *sql.Tx) (T, error), opts ...durable.StepOption) (T, error) {
-	return durable.TxStep(ctx, name, transact, fn, opts...)
+	var step func(context.Context) (T, error)
+	if fn != nil {
+		step = func(ctx context.Context) (T, error) { return fn(ctx, bridge.Transaction(ctx).(*sql.Tx)) }
+	}
+	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(transact).(durable.StepOption))...)
 }
 
 // StartTx starts a run in the caller's own transaction: it exists if and when that
 // commits. tx must be of the engine's own file, begun on the handle that Writer
 // answers.
 func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
-	return durable.StartIn(ctx, e, w, in, func(ctx context.Context, s durable.Store, starts []*store.Start) error {
+	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.Start) error {
 		own, err := mine(s)
 		if err != nil {
 			return err
 		}
 		return own.startIn(ctx, tx, starts)
-	}, opts...)
+	})
+	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
 
 // SignalTx sends a signal in the caller's own transaction: it is there, and the run is
 // woken, if and when that commits. tx must be of the engine's own file, begun on the
 // handle that Writer answers. Errors as for durable.Engine.Signal.
 func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
-	return durable.SignalIn(ctx, e, id, name, payload, func(ctx context.Context, s durable.Store, to store.Ref, signal *store.Signal) error {
+	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.Ref, signal *store.Signal) error {
 		own, err := mine(s)
 		if err != nil {
 			return err
 		}
 		return own.signalIn(ctx, tx, to, signal)
-	}, opts...)
+	})
+	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
 }
 
 // Writer is the database handle with the file's one writing connection, for
@@ -55,7 +63,7 @@ func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name strin
 // excludes every other write of this store until it ends.
 func (s *Store) Writer() *sql.DB { return s.writer() }
 
-func mine(s durable.Store) (*Store, error) {
+func mine(s store.Store) (*Store, error) {
 	own, ok := s.(*Store)
 	if !ok {
 		return nil, fmt.Errorf("%w: the engine works on %s, and a transaction of sqlite was asked for: use the Tx of that store's package", durable.ErrInvalidConfig, s.Name())
@@ -63,10 +71,10 @@ func mine(s durable.Store) (*Store, error) {
 	return own, nil
 }
 
-// transact implements durable.Transactor. A transaction that the database undid, or
+// transact is the bridge.Transact of this store. A transaction that the database undid, or
 // whose commit was not answered, is tried again; the second time it looks first
 // whether the step is recorded after all.
-func transact(ctx context.Context, s durable.Store, w *store.StepWrite, work func(context.Context, *sql.Tx) error) error {
+func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
 	own, err := mine(s)
 	if err != nil {
 		return err
@@ -74,7 +82,7 @@ func transact(ctx context.Context, s durable.Store, w *store.StepWrite, work fun
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		var its error // the function's own, whatever it wraps
 		err := own.transactOnce(ctx, w, func(ctx context.Context, tx *sql.Tx) error {
-			its = work(ctx, tx)
+			its = work(bridge.WithTransaction(ctx, tx))
 			return its
 		})
 		if err == nil || its != nil || !errors.Is(err, store.ErrUnavailable) {

@@ -110,13 +110,14 @@ var layers = map[string][]string{
 	"internal/store":           {},
 	"internal/store/storetest": {"internal/store"},
 	"internal/telemetry":       {},
+	"internal/bridge":          {"internal/store"},
 	"internal/journal":         {"internal/store"},
 	"internal/engine":          {"internal/journal", "internal/store", "internal/telemetry"},
 	"internal/pgtest":          {},
 	"schema":                   {"internal/store"},
-	".":                        {"internal/engine", "internal/store", "internal/telemetry"},
-	"postgres":                 {".", "internal/store", "schema"},
-	"sqlite":                   {".", "internal/store", "schema"},
+	".":                        {"internal/bridge", "internal/engine", "internal/store", "internal/telemetry"},
+	"postgres":                 {".", "internal/bridge", "internal/store", "schema"},
+	"sqlite":                   {".", "internal/bridge", "internal/store", "schema"},
 }
 
 func importsPointOneWay(f *file) (faults []string) {

@@ -1,0 +1,43 @@
+// Package bridge lets packages postgres and sqlite reach into the root package: it makes the options with which
+// Ctx.Step, Workflow.Start and Engine.Signal do their work in a transaction. The stores hand these options over in
+// their functions Tx, StartTx and SignalTx; users never see them.
+//
+// The root package sets the three functions when it is initialized, which is before either store can call them.
+package bridge
+
+import (
+	"context"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Transact runs work in one transaction of s, writes the checkpoint w, which work fills in, in the same transaction,
+// and commits. w.Outcome is the outcome; anything but Written means that the transaction was rolled back, because
+// another process recorded the step or owns the run. An error, of work or of the database, also means that nothing was
+// committed. An error of work is returned as it is, or wrapped.
+type Transact func(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error
+
+// InsertStarts writes starts in a transaction of the caller's on s, and sets their outcomes.
+type InsertStarts func(ctx context.Context, s store.Store, starts []*store.Start) error
+
+// InsertSignal writes a signal to the run that to names, in a transaction of the caller's on s, and sets its outcome.
+type InsertSignal func(ctx context.Context, s store.Store, to store.Ref, signal *store.Signal) error
+
+var (
+	// TxStep returns the durable.StepOption that makes a step transactional.
+	TxStep func(Transact) any
+	// StartTx returns the durable.StartOption that makes Workflow.Start use insert.
+	StartTx func(InsertStarts) any
+	// SignalTx returns the durable.SignalOption that makes Engine.Signal use insert.
+	SignalTx func(InsertSignal) any
+)
+
+type transactionKey struct{}
+
+// WithTransaction returns the context in which the function of a transactional step finds its transaction.
+func WithTransaction(ctx context.Context, tx any) context.Context {
+	return context.WithValue(ctx, transactionKey{}, tx)
+}
+
+// Transaction returns the transaction of the step whose function got ctx.
+func Transaction(ctx context.Context) any { return ctx.Value(transactionKey{}) }

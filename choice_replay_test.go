@@ -164,7 +164,7 @@ func TestFailedMapBeginsNothingMore(t *testing.T) {
 		}
 		<-failed
 		for ctx := within(t); ; {
-			states := make(map[string]int)
+			states := make(map[durable.CheckpointStatus]int)
 			for _, c := range historyOf(t, e, "run") {
 				if c.Kind == "step" {
 					states[c.Status]++

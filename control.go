@@ -165,7 +165,7 @@ func DryRun() ControlOption { return func(o *controlOptions) { o.dry = true } }
 // StateError is returned when a run's state does not allow the operation. It is ErrState.
 type StateError struct {
 	ID     string
-	Verb   string // "pause", "resume", "cancel", "terminate", "signal" or "set the timeout of"
+	Verb   Verb
 	Status Status
 	Detail string // the state in words, with what was asked of the run before
 }
@@ -182,12 +182,14 @@ func (e *StateError) Unwrap() error { return ErrState }
 func stated(err error) error {
 	var inner *engine.StateError
 	if errors.As(err, &inner) {
-		return &StateError{ID: inner.ID, Verb: inner.Verb, Status: Status(inner.Status.String()), Detail: inner.State()}
+		return &StateError{ID: inner.ID, Verb: Verb(inner.Verb), Status: Status(inner.Status.String()), Detail: inner.State()}
 	}
 	return err
 }
 
-var verbs = map[store.Verb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel", store.VerbTerminate: "terminate"}
+var verbs = map[store.Verb]Verb{
+	store.VerbPause: VerbPause, store.VerbResume: VerbResume, store.VerbCancel: VerbCancel, store.VerbTerminate: VerbTerminate,
+}
 
 func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptions, error) {
 	var o controlOptions
@@ -239,7 +241,7 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 	case !a.Found:
 		return Effect{}, fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
 	case refused:
-		return Effect{}, stated(&engine.StateError{ID: id, Verb: verbs[verb], Status: a.Status, Control: a.Control})
+		return Effect{}, stated(&engine.StateError{ID: id, Verb: string(verbs[verb]), Status: a.Status, Control: a.Control})
 	}
 	effect := Effect{Matched: 1}
 	effect.add(o)

@@ -60,7 +60,7 @@ func TestPauseLetsTheRunningStepFinish(t *testing.T) {
 		if first.Load() != 1 || second.Load() != 1 {
 			t.Errorf("the steps ran %d and %d times", first.Load(), second.Load())
 		}
-		for verb, call := range map[string]func(context.Context, string, ...durable.ControlOption) (durable.Effect, error){
+		for verb, call := range map[durable.Verb]func(context.Context, string, ...durable.ControlOption) (durable.Effect, error){
 			"pause": e.Pause, "resume": e.Resume, "cancel": e.Cancel,
 		} {
 			var state *durable.StateError
@@ -158,7 +158,7 @@ func TestCancelEndsTheRunningStepAndCompensates(t *testing.T) {
 		history, err := e.History(within(t), "run")
 		kinds := map[string]string{}
 		for _, h := range history {
-			kinds[h.Name] = h.Kind + " " + h.Status
+			kinds[h.Name] = fmt.Sprint(h.Kind, " ", h.Status)
 		}
 		if err != nil || kinds["undo charge"] != "compensation completed" || kinds["undo reserve"] != "compensation completed" {
 			t.Errorf("history %v, %v", kinds, err)

@@ -142,11 +142,11 @@ func TestCallsOfARunTakeEffectOnce(t *testing.T) {
 		if err != nil || !maps.Equal(info.Tags, map[string]string{"team.owner": "red"}) {
 			t.Errorf("tags %v, %v", info.Tags, err)
 		}
-		kinds := make(map[string]string)
+		kinds := make(map[string]durable.Kind)
 		for _, h := range historyOf(t, e, "caller") {
 			kinds[h.Name] = h.Kind
 		}
-		want := map[string]string{
+		want := map[string]durable.Kind{
 			"now": "now", "uuid": "uuid", "tags": "tags", "note it": "signal", "made": "start", "named": "start", "branch/note it": "signal", "go": "receive",
 		}
 		if !maps.Equal(kinds, want) {

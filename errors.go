@@ -288,7 +288,7 @@ func failureOf(err error) *engine.Failure {
 	}
 	var state *StateError
 	if errors.As(err, &state) {
-		f.State = &engine.FailedState{Run: state.ID, Verb: state.Verb, Status: string(state.Status), Detail: state.Detail}
+		f.State = &engine.FailedState{Run: state.ID, Verb: string(state.Verb), Status: string(state.Status), Detail: state.Detail}
 	}
 	registry.RLock()
 	defer registry.RUnlock()
@@ -315,7 +315,7 @@ func stepError(name string, f *engine.Failure) *StepError {
 		Step: name, Attempts: int(max(f.Attempts, 1)), Message: f.Message, Type: f.Type, Stack: f.Stack, codes: f.Codes,
 	}
 	if s := f.State; s != nil {
-		err.state = &StateError{ID: s.Run, Verb: s.Verb, Status: Status(s.Status), Detail: s.Detail}
+		err.state = &StateError{ID: s.Run, Verb: Verb(s.Verb), Status: Status(s.Status), Detail: s.Detail}
 	}
 	return err
 }

@@ -12,13 +12,11 @@ import (
 
 // Checkpoint is one row of a run's history.
 type Checkpoint struct {
-	Name string // with its scope, as in "branch/step"; a slash of the name's own is shown as "%2F", and "%" as "%25"
-	Seq  int    // the order in which the run's calls began; it rises, and may leave out numbers
-	Kind string // "step", "tx", "sleep", "choice", "receive", "child", "map", "compensation", "signal", "start", "tags", "cancel", "now" or "uuid"
-	// Status is "started", "backoff", "completed" or "failed"; or "cancelled" if the run, or the branch that
-	// made the call, ended before it had an outcome. A sleep is "started" until it is over.
-	Status    string
-	Attempts  int // that have begun, as far as is recorded
+	Name      string // with its scope, as in "branch/step"; a slash of the name's own is shown as "%2F", and "%" as "%25"
+	Seq       int    // the order in which the run's calls began; it rises, and may leave out numbers
+	Kind      Kind
+	Status    CheckpointStatus
+	Attempts  int // how many have begun, as far as is recorded
 	Output    jsontext.Value
 	Err       *StepError // of the last failed attempt
 	StartedAt time.Time  // of the first attempt
@@ -57,7 +55,7 @@ func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
 		s := &steps[i]
 		status, ended := sight.Of(s)
 		c := Checkpoint{
-			Name: engine.Shown(s.Name), Seq: int(s.Seq), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
+			Name: engine.Shown(s.Name), Seq: int(s.Seq), Kind: Kind(s.Kind.String()), Status: CheckpointStatus(status), Attempts: int(s.Attempt),
 			Output: s.Output, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
 		}
 		if len(s.Error) > 0 {

@@ -12,10 +12,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Page says which page of a list is wanted.
+// Page selects a page of a list.
 type Page struct {
-	Limit  int    // runs on the page; zero: 100, at most 1000
-	Cursor string // RunPage.Next of the page before; empty: the first page
+	Limit  int    // the most entries of the page; zero: 100, at most 1000
+	Cursor string // where the page begins: RunPage.Next of the page before, or Event.Cursor of the event before; empty: the first page
+}
+
+// limit returns the number of entries of the page.
+func (p *Page) limit() (int, error) {
+	if p.Limit < 0 || p.Limit > longestPage {
+		return 0, fmt.Errorf("%w: a page of %d entries: use 1 to %d, or 0 for %d", ErrInvalidConfig, p.Limit, longestPage, defaultPage)
+	}
+	return or(p.Limit, defaultPage), nil
 }
 
 // RunPage is one page of a list.
@@ -37,10 +45,10 @@ func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	if err != nil {
 		return RunPage{}, err
 	}
-	if p.Limit < 0 || p.Limit > longestPage {
-		return RunPage{}, fmt.Errorf("%w: a page of %d runs: ask for 1 to %d", ErrInvalidConfig, p.Limit, longestPage)
+	limit, err := p.limit()
+	if err != nil {
+		return RunPage{}, err
 	}
-	limit := or(p.Limit, defaultPage)
 	var before uuid.UUID
 	if p.Cursor != "" {
 		if before, err = uuid.Parse(p.Cursor); err != nil || before.String() != p.Cursor {
@@ -99,9 +107,8 @@ type Counts struct {
 	Statuses map[Status]int // how many runs are in each status; those that are in none are left out
 	// Delayed is how many of the pending runs are not to begin yet, by their [Delay].
 	Delayed int
-	// Waits is how many calls the live runs wait for or work at, by [Wait.Kind]: "sleep", "receive" and so on. A "step"
-	// runs, or waits for its next attempt. Calls of branches that a choice has ended are counted until their run ends.
-	Waits map[string]int
+	// Waits is how many calls the live runs wait for or work at. A step is executed, or waits for its next attempt. Calls of branches that a choice has ended are counted until their run ends.
+	Waits map[Kind]int
 }
 
 // Counts counts the run and everything beneath it, or returns [ErrNotFound].
@@ -118,12 +125,12 @@ func (e *Engine) Counts(ctx context.Context, id string) (Counts, error) {
 	if err != nil {
 		return Counts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
 	}
-	counts := Counts{Statuses: make(map[Status]int, len(rows.Runs)), Delayed: rows.Delayed, Waits: make(map[string]int, len(rows.Open))}
+	counts := Counts{Statuses: make(map[Status]int, len(rows.Runs)), Delayed: rows.Delayed, Waits: make(map[Kind]int, len(rows.Open))}
 	for status, n := range rows.Runs {
 		counts.Statuses[Status(status.String())] = n
 	}
 	for kind, n := range rows.Open {
-		counts.Waits[kind.String()] = n
+		counts.Waits[Kind(kind.String())] = n
 	}
 	return counts, nil
 }

@@ -189,14 +189,14 @@ func TestWatch(t *testing.T) {
 		must(t)(e.Resume(within(t), "done"))
 		signal(t, e, "done", "go", 1)
 		next("done", durable.EventCompleted)
-		rest, err := e.Events(within(t), first.Cursor, 2)
+		rest, err := e.Events(within(t), durable.Page{Cursor: first.Cursor, Limit: 2})
 		if err != nil || len(rest) != 2 || rest[0].ID != "cancelled" || rest[1].Type != durable.EventPaused {
 			t.Errorf("events after the first: %+v, %v", rest, err)
 		}
-		if _, err := e.Events(within(t), "no cursor", 1); !errors.Is(err, durable.ErrInvalidCursor) {
+		if _, err := e.Events(within(t), durable.Page{Cursor: "no cursor"}); !errors.Is(err, durable.ErrInvalidCursor) {
 			t.Errorf("a bad cursor: %v", err)
 		}
-		if _, err := e.Events(within(t), "", 0); !errors.Is(err, durable.ErrInvalidConfig) {
+		if _, err := e.Events(within(t), durable.Page{Limit: -1}); !errors.Is(err, durable.ErrInvalidConfig) {
 			t.Errorf("no events asked for: %v", err)
 		}
 		cancel()

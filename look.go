@@ -38,7 +38,7 @@ type RunInfo struct {
 	Status    Status
 	Parent    string        // the parent's UUID; empty for a root
 	Detached  bool          // a child that goes on when its parent ends
-	Requested string        // "pause" or "cancel" while that is on its way, else empty
+	Requested Verb          // VerbPause or VerbCancel while the run executes and that has not taken effect; else empty
 	Reason    string        // why it is paused; or why it was held (see ErrHeld), until it parks, ends or has lost a lease after new checkpoints
 	Actor     string        // who paused it
 	Cancel    *Cancellation // nil unless a cancel was asked for
@@ -83,7 +83,7 @@ type Loss struct {
 // Wait is a durable call that has no outcome yet.
 type Wait struct {
 	Name     string // with its scope
-	Kind     string // "step", "tx", "sleep", "receive", "child", "compensation", or of a call such as Ctx.Signal
+	Kind     Kind
 	Attempts int
 	Since    time.Time
 	Until    time.Time // of a sleep, a backoff or a bounded receive; else zero
@@ -148,7 +148,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 
 // wait notes what the run waits for or works at.
 func (info *RunInfo) wait(s *store.Step) {
-	w := Wait{Name: engine.Shown(s.Name), Kind: s.Kind.String(), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
+	w := Wait{Name: engine.Shown(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
 	failures := engine.FailuresOf(s)
 	w.LastFailure = failedAttempt(w.Name, failures.Latest())
 	info.Waits = append(info.Waits, w)
@@ -172,9 +172,9 @@ func runInfo(r *store.Run) *RunInfo {
 	switch {
 	case r.Status.Terminal() || r.Status == store.Paused:
 	case r.Control&store.CancelAsked != 0:
-		info.Requested = "cancel"
+		info.Requested = VerbCancel
 	case r.Control&store.PausedAnyhow != 0:
-		info.Requested = "pause"
+		info.Requested = VerbPause
 	}
 	if !r.CancelledAt.IsZero() {
 		info.Cancel = &Cancellation{Reason: r.CancelReason, Actor: r.CancelledBy, At: r.CancelledAt}

@@ -352,7 +352,7 @@ func TestAtMostOnceCompletes(t *testing.T) {
 }
 
 // awaitCheckpoint waits until a step is in the given state.
-func awaitCheckpoint(t testing.TB, e *durable.Engine, id, step, status string) {
+func awaitCheckpoint(t testing.TB, e *durable.Engine, id, step string, status durable.CheckpointStatus) {
 	t.Helper()
 	ctx := within(t)
 	for ctx.Err() == nil {

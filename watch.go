@@ -42,19 +42,19 @@ type Event struct {
 	Workflow string
 }
 
-// longestEvents is how many events one call answers at most.
-const longestEvents = 1000
-
-// Events answers up to limit events after the cursor, the first ones if that is empty, in
-// the order in which they became true. Nothing is ever added before an event that was
-// answered; on PostgreSQL this means that an open transaction which writes delays the events after it.
-// Events that were deleted from the oldest on leave cursors valid. A cursor whose event is gone while older ones
-// are there is refused: the database was restored, or a standby that was behind was promoted, and events
-// may have been lost. Errors: ErrInvalidCursor, ErrInvalidConfig for a limit that is not from 1 to 1000.
-func (e *Engine) Events(ctx context.Context, after string, limit int) ([]Event, error) {
-	if limit < 1 || limit > longestEvents {
-		return nil, fmt.Errorf("%w: %d events: ask for 1 to %d", ErrInvalidConfig, limit, longestEvents)
+// Events returns a page of the events after p.Cursor, which is the [Event.Cursor] of an earlier event, in the order in
+// which they became true. An empty cursor starts at the first event. No event is ever added before one that was
+// returned; on PostgreSQL this means that an open transaction which writes delays the events after it.
+//
+// If the oldest events are deleted, cursors stay valid. A cursor whose event is gone while older events exist returns
+// [ErrInvalidCursor]: the database was restored, or a standby that was behind was promoted, and events may have been
+// lost. [ErrInvalidConfig] is returned for a limit that is not from 0 to 1000.
+func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
+	limit, err := p.limit()
+	if err != nil {
+		return nil, err
 	}
+	after := p.Cursor
 	rows, err := e.inner.Store().Events(ctx, after, limit)
 	switch {
 	case errors.Is(err, store.ErrRestored):
@@ -91,7 +91,7 @@ func (e *Engine) Watch(ctx context.Context, after string) iter.Seq2[Event, error
 	return func(yield func(Event, error) bool) {
 		wait := firstWatch
 		for {
-			events, err := e.Events(ctx, after, longestEvents)
+			events, err := e.Events(ctx, Page{Cursor: after, Limit: longestPage})
 			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnavailable) {
 				yield(Event{}, err)
 				return

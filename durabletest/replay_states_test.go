@@ -27,7 +27,7 @@ func TestReplayOfCallsThatHadNotEnded(t *testing.T) {
 	}
 	w := shop(body)
 	e := durabletest.New(t, w)
-	at := func(id, name, status string) func() bool {
+	at := func(id, name string, status durable.CheckpointStatus) func() bool {
 		return func() bool {
 			history, err := e.History(t.Context(), id)
 			if err != nil {

@@ -324,7 +324,7 @@ func TestRow19_WrongClocks(t *testing.T) {
 				t.Errorf("%s is %v off", what, max(after.Sub(at), at.Sub(before)))
 			}
 		}
-		events, err := client.Events(bounded(t), "", 1000)
+		events, err := client.Events(bounded(t), durable.Page{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -179,7 +179,7 @@ func TestRolesDoTheirWork(t *testing.T) {
 		does(role, "look at a run", err)
 		_, err = e.Workers(t.Context())
 		does(role, "list workers", err)
-		events, err := e.Events(t.Context(), "", 10)
+		events, err := e.Events(t.Context(), durable.Page{})
 		does(role, "read events", err)
 		if len(events) == 0 {
 			t.Errorf("a %s reads no events", role)

@@ -97,7 +97,7 @@ func (e *evidence) gather(ctx context.Context, p place) (err error) {
 		return err
 	}
 	for cursor := ""; ; {
-		page, err := e.boss.Events(ctx, cursor, 1000)
+		page, err := e.boss.Events(ctx, durable.Page{Cursor: cursor, Limit: 1000})
 		if err != nil {
 			return err
 		}

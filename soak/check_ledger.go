@@ -108,9 +108,9 @@ func (r *reading) acknowledged(f *findings, x entry, place string, run *known) {
 		return
 	}
 	c, ok := run.history[x.Step]
-	status := "completed"
+	status := durable.CheckpointCompleted
 	if x.Err != "" {
-		status = "failed"
+		status = durable.CheckpointFailed
 	}
 	switch {
 	case !ok || c.Status != status:

@@ -1,0 +1,47 @@
+package durable
+
+// Kind is the kind of a durable call.
+type Kind string
+
+// The kinds of durable calls.
+const (
+	KindStep         Kind = "step"         // [Ctx.Step], [Ctx.Do], an item of [Ctx.Map]
+	KindTx           Kind = "tx"           // the Tx of a store
+	KindSleep        Kind = "sleep"        // [Ctx.Sleep], [Ctx.SleepUntil]
+	KindChoice       Kind = "choice"       // [Any], [Quorum], [AllOrCancel]
+	KindReceive      Kind = "receive"      // [Ctx.Receive], [Awaitable.Wait]
+	KindChild        Kind = "child"        // [Ctx.Child], [Ctx.StartChild]
+	KindMap          Kind = "map"          // [Ctx.Map]: the number of its items
+	KindCompensation Kind = "compensation" // an execution of what [Ctx.Compensate] registered
+	KindSignal       Kind = "signal"       // [Ctx.Signal], [Child.Signal]
+	KindStart        Kind = "start"        // [Ctx.Start]
+	KindTags         Kind = "tags"         // [Ctx.SetTags]
+	KindCancel       Kind = "cancel"       // [Child.Cancel]
+	KindNow          Kind = "now"          // [Ctx.Now]
+	KindUUID         Kind = "uuid"         // [Ctx.UUID]
+)
+
+// CheckpointStatus is the state of a durable call.
+type CheckpointStatus string
+
+// The states of a durable call.
+const (
+	CheckpointStarted   CheckpointStatus = "started"   // an attempt is under way, or the call waits; a sleep is started until it is over
+	CheckpointBackoff   CheckpointStatus = "backoff"   // the last attempt failed, and the next one is due at NextAt
+	CheckpointCompleted CheckpointStatus = "completed" // it has a result
+	CheckpointFailed    CheckpointStatus = "failed"    // it failed for good
+	CheckpointCancelled CheckpointStatus = "cancelled" // its run, or its branch, ended before it had an outcome
+)
+
+// Verb is what was requested of a run.
+type Verb string
+
+// The verbs.
+const (
+	VerbPause      Verb = "pause"
+	VerbResume     Verb = "resume"
+	VerbCancel     Verb = "cancel"
+	VerbTerminate  Verb = "terminate"
+	VerbSignal     Verb = "signal"
+	VerbSetTimeout Verb = "set the timeout of"
+)

@@ -143,6 +143,7 @@
 //	the database would not take a value               ErrRefused                change the value
 //	another transaction holds a row or a name         ErrLocked, *WriteError    end that transaction, call again
 //	the database rejects a statement                  ErrRejected, *WriteError  mend the database, call again
+//	the database refuses a privilege                  ErrPermission             grant it, call again
 //	Run while it runs already                         ErrRunning                one Run, or a second engine
 //	the database is away for longer than Patience     ErrUnavailable            call again
 //	the SQLite file was deleted, moved or replaced    ErrMoved               put it back, and restart

@@ -69,7 +69,8 @@ type Config struct {
 	MaxPayload int
 	// Patience is how long a write is retried while the database is away, rejects it, or has
 	// it wait for another transaction. Then its caller gets a WriteError with ErrUnavailable,
-	// ErrRejected or ErrLocked, and a run leaves memory (see ErrHeld). Zero: one minute.
+	// ErrRejected or ErrLocked, and a run leaves memory (see ErrHeld). Only runs wait for a missing
+	// privilege; other callers get ErrPermission at once. Zero: one minute.
 	Patience time.Duration
 
 	// Logger gets the engine's lines: failures at Warn, cancels and a worker's life at Info. Nil: none

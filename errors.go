@@ -89,6 +89,10 @@ var (
 	// value is the cause: a privilege is missing, a table was renamed, an index is damaged. The
 	// database's own error is beneath it.
 	ErrRejected = store.ErrRejected
+	// ErrPermission: the database refused a privilege. It is an ErrRejected, and callers outside of runs
+	// get it at once: grant the privilege to the database's role, see docs/operations.md, or make the
+	// SQLite file writable, and make the same call again.
+	ErrPermission = store.ErrPermission
 	// ErrLocked: another transaction, perhaps one with StartTx or SignalTx, has held a row or
 	// a name that the call needs for longer than Config.Patience, or than the call's context.
 	ErrLocked = store.ErrLocked
@@ -256,6 +260,7 @@ func init() {
 		{"durable.running", ErrRunning},
 		{"durable.invalid_config", ErrInvalidConfig},
 		{"durable.locked", ErrLocked},
+		{"durable.permission", ErrPermission},
 		{"durable.rejected", ErrRejected},
 		{"context.canceled", context.Canceled},
 		{"context.deadline_exceeded", context.DeadlineExceeded},

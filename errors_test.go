@@ -26,6 +26,7 @@ func TestSentinelsAreRecorded(t *testing.T) {
 		durable.ErrDuplicateStep, durable.ErrNestedStep, durable.ErrDiverged, durable.ErrIDConflict, durable.ErrNotFound, durable.ErrState,
 		durable.ErrInvalidCursor, durable.ErrNotRegistered, durable.ErrInvalidName, durable.ErrInvalidConfig, durable.ErrNotEncodable,
 		durable.ErrPayloadTooLarge, durable.ErrUnavailable, durable.ErrClosed, durable.ErrSchema, durable.ErrRefused, durable.ErrLocked, durable.ErrRejected,
+		durable.ErrPermission,
 		durable.ErrRunning, context.Canceled, context.DeadlineExceeded,
 	} {
 		_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {

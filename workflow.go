@@ -173,8 +173,8 @@ func (w *Workflow[I, O]) requestOf(limit int, in I, o *startOptions) (engine.Sta
 // a free slot, the run begins here at once; otherwise any worker takes it. Starting an
 // ID again answers the existing run, or ErrIDConflict if the workflow or the input is
 // another. Other errors: ErrInvalidName, ErrNotEncodable, ErrPayloadTooLarge, and a
-// *WriteError with ErrUnavailable, ErrRejected or ErrLocked after Config.Patience, or with the
-// end of ctx. If its MayHaveCommitted is true, start the same ID again to know.
+// *WriteError with ErrPermission, with ErrUnavailable, ErrRejected or ErrLocked after
+// Config.Patience, or with the end of ctx. If its MayHaveCommitted is true, start the same ID again to know.
 func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...StartOption) (*Run[O], error) {
 	o := optionsOf(opts)
 	request, err := w.requestOf(e.cfg.MaxPayload, in, o)
@@ -318,7 +318,9 @@ func (r *Run[O]) RunID() string { return r.id.String() }
 // Result waits until the run has ended, wherever it is executed, and returns its output.
 // A run that did not complete is a [*RunError]; an output that no longer decodes is
 // [ErrDiverged]. If ctx ends first, the error is its cause and tells the run's state, and the
-// run goes on.
+// run goes on. While the database is away Result waits. It returns [ErrPermission] if the database
+// refuses the privilege to read the run, and [ErrRejected] or [ErrSchema] if the database has rejected
+// each look for the result for Config.Patience.
 func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	row, err := r.e.inner.Await(ctx, r.id)
 	if err != nil {

@@ -97,6 +97,8 @@ func kindOfState(code string) error {
 		"25P02", "25P03", "25P04", // the transaction was ended for us
 		"26000", "0A000": // a prepared statement went with its session, or its plan with the table
 		return store.ErrUnavailable
+	case "42501":
+		return store.ErrPermission
 	case "53200", "53400": // out of memory, or over a limit that is configured: perhaps by one statement
 		return store.ErrRejected
 	case "42P01", "42703", "42883", "42P10", "3F000":

@@ -40,7 +40,7 @@ func TestKindsOfErrors(t *testing.T) {
 		{&pgconn.PgError{Code: "XX001"}, store.ErrRejected},
 		{&pgconn.PgError{Code: "42P01"}, store.ErrSchema},
 		{&pgconn.PgError{Code: "42703"}, store.ErrSchema},
-		{&pgconn.PgError{Code: "42501"}, store.ErrRejected},
+		{&pgconn.PgError{Code: "42501"}, store.ErrPermission},
 		{fmt.Errorf("failed to encode args[0]: no"), store.ErrBadData},
 		{errors.New("message body too large"), store.ErrBadData},
 		{io.ErrUnexpectedEOF, store.ErrUnavailable},
@@ -48,11 +48,11 @@ func TestKindsOfErrors(t *testing.T) {
 		{context.DeadlineExceeded, store.ErrUnavailable}, // a timeout of pgx's own
 	} {
 		got := s.wrap(t.Context(), "do", c.err)
-		if !errors.Is(got, c.err) {
+		if !errors.Is(got, c.err) || !errors.Is(got, c.want) {
 			t.Errorf("%v lost what is beneath", got)
 		}
 		for _, kind := range []error{store.ErrUnavailable, store.ErrBadData, store.ErrRejected, store.ErrLocked, store.ErrSchema, store.ErrClosed} {
-			if errors.Is(got, kind) != (kind == c.want) {
+			if errors.Is(got, kind) != errors.Is(c.want, kind) {
 				t.Errorf("%v: want %v", got, c.want)
 			}
 		}

@@ -123,7 +123,7 @@ func TestRolesDoTheirWork(t *testing.T) {
 	as := func(role schema.Role, workflows ...durable.Definition) *durable.Engine {
 		t.Helper()
 		_, url := granted(t, url, "flows", role)
-		e, err := durable.New(openAt(t, url, Schema("flows"), OwnedBy(owner)), durable.Config{Workflows: workflows, Patience: 100 * time.Millisecond})
+		e, err := durable.New(openAt(t, url, Schema("flows"), OwnedBy(owner)), durable.Config{Workflows: workflows})
 		if err != nil {
 			t.Fatal(err)
 		}

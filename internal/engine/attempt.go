@@ -270,7 +270,7 @@ func (t *task) goexit() *Failure {
 func (t *task) transact(ctx context.Context) (got tried) {
 	ctx, leave := t.entered(ctx)
 	defer leave()
-	err := t.r.e.patiently(ctx, t.r.hard.Done(), func() error {
+	err := t.r.e.patiently(ctx, until(t.r.hard.Done()), func() error {
 		w := t.row(store.StepCompleted, nil, nil)
 		own := true
 		value, f := t.spec.Transact(ctx, w, func(output []byte) {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
 const (
@@ -18,6 +19,7 @@ const (
 	longLook  = 500 * time.Millisecond
 	lookAtOne = 1000             // runs in one look
 	oneLook   = 10 * time.Second // bounds one look
+	toldAgain = time.Minute      // between two lines of the log about looks that fail
 
 	resultsAtOnce = 16 // runs whose outputs are read together
 )
@@ -25,7 +27,14 @@ const (
 // end is what became of a run that is waited for: nothing, if it does not exist.
 type end struct {
 	run *store.Run
-	err error // the store is closed
+	err error // nobody gets to know
+}
+
+// waiter is one who waits for a run's end.
+type waiter struct {
+	ended    chan end
+	outside  bool      // it is no run: it is told of errors that somebody has to mend
+	rejected time.Time // since when the database has rejected each look; zero: it answers
 }
 
 // waiters holds who waits for which run's end. A run that ends in this process is
@@ -34,18 +43,22 @@ type end struct {
 type waiters struct {
 	e       *Engine
 	mu      sync.Mutex
-	wanted  map[uuid.UUID][]chan end
+	wanted  map[uuid.UUID][]*waiter
 	looking bool
 	looks   uint64
+	denied  bool // some waiters were rejected
 	fresh   bell // somebody waits for what is not executed here: look soon again
+
+	logged time.Time // when the log was told of a look that failed; the goroutine's own
 }
 
 func (w *waiters) init(e *Engine) {
-	w.e, w.wanted, w.fresh = e, make(map[uuid.UUID][]chan end), newBell()
+	w.e, w.wanted, w.fresh = e, make(map[uuid.UUID][]*waiter), newBell()
 }
 
-// Await waits until the run has ended, and answers it. It answers ErrNotFound for a run
-// that does not exist, or no longer does.
+// Await waits until the run has ended, and returns it. It returns ErrNotFound for a run
+// that does not exist, or no longer does. While the database is away it goes on waiting. It returns
+// ErrPermission at once, and ErrRejected and ErrSchema after Config.Patience.
 func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	if err := e.Outside(ctx, "a wait for a result"); err != nil {
 		return nil, err
@@ -53,15 +66,15 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	e.awaited.Add(1)
 	defer e.awaited.Add(-1)
 	defer lent(ctx)()
-	return e.await(ctx, id)
+	return e.await(ctx, id, &waiter{outside: true})
 }
 
-func (e *Engine) await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
-	ended := make(chan end, 1)
-	e.waiters.add(id, ended)
-	defer e.waiters.remove(id, ended)
+func (e *Engine) await(ctx context.Context, id uuid.UUID, who *waiter) (*store.Run, error) {
+	who.ended = make(chan end, 1)
+	e.waiters.add(id, who)
+	defer e.waiters.remove(id, who)
 	select {
-	case it := <-ended:
+	case it := <-who.ended:
 		if it.run == nil && it.err == nil {
 			return nil, fmt.Errorf("%w: there is no run %s in this database", ErrNotFound, id)
 		}
@@ -86,11 +99,11 @@ func (e *Engine) StateFor(ctx context.Context, id uuid.UUID) string {
 	return ", which is " + statuses[0].String()
 }
 
-func (w *waiters) add(id uuid.UUID, ended chan end) {
+func (w *waiters) add(id uuid.UUID, who *waiter) {
 	worker := w.e.worker()
 	here := worker != nil && worker.executing(id)
 	w.mu.Lock()
-	w.wanted[id] = append(w.wanted[id], ended)
+	w.wanted[id] = append(w.wanted[id], who)
 	start := !w.looking
 	w.looking = true
 	w.mu.Unlock()
@@ -112,12 +125,12 @@ func (w *waiters) moved(id uuid.UUID) {
 	}
 }
 
-func (w *waiters) remove(id uuid.UUID, ended chan end) {
+func (w *waiters) remove(id uuid.UUID, who *waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	left := w.wanted[id]
 	for i, c := range left {
-		if c == ended {
+		if c == who {
 			left = append(left[:i], left[i+1:]...)
 			break
 		}
@@ -139,10 +152,14 @@ func (w *waiters) tell(id uuid.UUID, it end) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.wanted[id] {
-		select {
-		case c <- it:
-		default: // told already
-		}
+		c.tell(it)
+	}
+}
+
+func (c *waiter) tell(it end) {
+	select {
+	case c.ended <- it:
+	default: // told already
 	}
 }
 
@@ -192,19 +209,79 @@ func (w *waiters) remote() (ids []uuid.UUID, anybody bool) {
 	return ids, true
 }
 
-// ask looks once at some runs. A database that is away is asked again later: how long
-// to wait is for the callers' contexts to say.
+// ask looks once at some runs.
 func (w *waiters) ask(ids []uuid.UUID) {
 	ctx, cancel := context.WithTimeout(context.Background(), oneLook)
-	defer cancel()
 	ended, err := w.e.ended(ctx, ids)
-	if errors.Is(err, store.ErrClosed) { // for good
+	cancel()
+	for _, it := range ended { // of those that were read before an error, too
+		w.tell(it.id, end{run: it.run})
+	}
+	switch {
+	case err == nil:
+		w.answered(ids)
+	case errors.Is(err, store.ErrClosed): // for good
 		for _, id := range ids {
 			w.tell(id, end{err: err})
 		}
+	case rejected(err) && !errors.Is(err, store.ErrPermission) && !errors.Is(err, store.ErrSchema) && len(ids) > 1:
+		w.ask(ids[:len(ids)/2]) // it may be for one run only
+		w.ask(ids[len(ids)/2:])
+	case w.failed(ids, err):
+		w.log(err)
 	}
-	for _, it := range ended { // of those that were read before an error, too
-		w.tell(it.id, end{run: it.run})
+}
+
+// rejected reports whether the database has answered, and will not answer otherwise until somebody
+// mends it. All else passes by itself, sooner or later: how long to wait is for the callers' contexts
+// to say.
+func rejected(err error) bool {
+	return errors.Is(err, store.ErrRejected) || errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrBadData)
+}
+
+// answered notes that the database does not reject the look at these runs any more.
+func (w *waiters) answered(ids []uuid.UUID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.denied {
+		return
+	}
+	for _, id := range ids {
+		for _, c := range w.wanted[id] {
+			c.rejected = time.Time{}
+		}
+	}
+}
+
+// failed tells the callers that need not wait any longer of the error, and reports whether anybody else
+// waits on. Runs do: they leave memory while they wait, and are held by what they write or read then.
+func (w *waiters) failed(ids []uuid.UUID, err error) (others bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		for _, c := range w.wanted[id] {
+			if !c.outside || !rejected(err) {
+				others = true
+				continue
+			}
+			if w.denied = true; c.rejected.IsZero() {
+				c.rejected = time.Now()
+			}
+			if errors.Is(err, store.ErrPermission) || time.Since(c.rejected) > w.e.patience() {
+				c.tell(end{err: err})
+				continue
+			}
+			others = true
+		}
+	}
+	return others
+}
+
+// log tells the log that the ends of runs cannot be read, once a minute.
+func (w *waiters) log(err error) {
+	if now := time.Now(); w.logged.IsZero() || now.Sub(w.logged) >= toldAgain {
+		w.logged = now
+		w.e.tel.Log.Warn("could not read the results that callers wait for; trying again", telemetry.KeyError, err)
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *Child) start(q StartRequest) error {
 	step := t.row(store.StepStarted, out, nil)
 	var left error // the branch was ended
 	failed := false
-	err = r.e.persist(r.durable, r.hard.Done(), func() {
+	err = r.e.persist(r.durable, until(r.hard.Done()), func() {
 		w.release(slots, 0) // others need not wait for them
 		slots, own = 0, false
 		disown(&start.Run)
@@ -177,7 +177,7 @@ func (c *Child) wait() (Result, error) {
 	if row == nil && err == nil {
 		r.idle.done()
 		waiting := r.idle.enter(time.Time{})
-		row, err = r.e.await(c.s.ctx, c.id)
+		row, err = r.e.await(c.s.ctx, c.id, new(waiter))
 		r.idle.busy() // before it stops waiting, so that the run does not settle in between
 		r.idle.leave(waiting)
 	}
@@ -210,7 +210,7 @@ func (c *Child) ended() (*store.Run, error) {
 		return nil, nil
 	}
 	var ended []gone
-	err := c.s.r.e.patiently(c.s.ctx, nil, func() (err error) {
+	err := c.s.r.e.patiently(c.s.ctx, caller{}, func() (err error) {
 		ended, err = c.s.r.e.ended(c.s.ctx, []uuid.UUID{c.id})
 		return err
 	})

@@ -150,7 +150,7 @@ func (r *run) closeChildren() bool {
 		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.ID), Now: r.e.clock.now(),
 		Reason: reason, Error: CancelFailure(reason, "").Encode(),
 	}
-	if err := r.e.patiently(r.durable, r.hard.Done(), func() error { return r.e.store.Order(r.durable, o) }); err != nil {
+	if err := r.e.patiently(r.durable, until(r.hard.Done()), func() error { return r.e.store.Order(r.durable, o) }); err != nil {
 		r.unwritten("cancel the children of the run, which ends", "", err)
 		return false
 	}

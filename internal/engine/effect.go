@@ -89,8 +89,8 @@ func (t *task) settleEffect(what string, err error) error {
 
 // effectContext is what an effect is written with: each write is let come to its end, so that its outcome
 // is known, and none is retried when the call is to end.
-func (t *task) effectContext(ctx context.Context) (writes context.Context, over <-chan struct{}) {
-	return context.WithoutCancel(ctx), t.s.work.Done()
+func (t *task) effectContext(ctx context.Context) (writes context.Context, by caller) {
+	return context.WithoutCancel(ctx), caller{over: t.s.work.Done(), around: t.s.unended}
 }
 
 // SendSignal sends the signal, of which Name, Key and Payload are given, in an attempt of a call of this
@@ -106,8 +106,8 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.Signal)
 	if own {
 		w.Key = t.identity()
 	}
-	writes, over := t.effectContext(ctx)
-	err = s.r.e.signal(writes, over, s.unended, ref, &w, s.r.lastSent(time.Time{}))
+	writes, by := t.effectContext(ctx)
+	err = s.r.e.signal(writes, by, ref, &w, s.r.lastSent(time.Time{}))
 	if own && w.Outcome == store.Adopted {
 		w.CreatedAt, err = w.Existing.CreatedAt, nil // this call has sent it: what it sent holds
 	}
@@ -138,8 +138,8 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 	if own {
 		q.Name = t.startID()
 	}
-	writes, over := t.effectContext(ctx)
-	started, err := s.r.e.startUnlessUsurped(writes, over, s.unended, []StartRequest{q})
+	writes, by := t.effectContext(ctx)
+	started, err := s.r.e.startUnlessUsurped(writes, by, []StartRequest{q})
 	if err == nil {
 		err = started[0].Err
 		if own && started[0].Run.Workflow == q.Workflow {
@@ -158,8 +158,8 @@ func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.Order) err
 	}
 	own := *o
 	own.Runs = ids(id)
-	writes, over := t.effectContext(ctx)
-	err = s.r.e.order(writes, over, s.unended, &own)
+	writes, by := t.effectContext(ctx)
+	err = s.r.e.order(writes, by, &own)
 	if err == nil && !own.Answers[0].Found {
 		err = notFound(id.String())
 	}
@@ -174,10 +174,10 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 		return err
 	}
 	r := s.r
-	writes, over := t.effectContext(ctx)
+	writes, by := t.effectContext(ctx)
 	fenced := false
-	err = r.e.patiently(writes, over, func() error {
-		_, err := s.unended(func(journal.Writer) (*store.Outcome, error) {
+	err = r.e.patiently(writes, by, func() error {
+		_, err := by.wrap(func(journal.Writer) (*store.Outcome, error) {
 			there, err := r.e.store.Tag(writes, r.row.ID, tags, r.row.Epoch)
 			fenced = err == nil && !there
 			return nil, err

@@ -150,23 +150,23 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return nil, err
 	}
-	return e.startUnlessUsurped(ctx, nil, asIs, requests)
+	return e.startUnlessUsurped(ctx, outsider, requests)
 }
 
 // startUnlessUsurped starts the runs whose IDs mean no other run.
-func (e *Engine) startUnlessUsurped(ctx context.Context, over <-chan struct{}, around func(writeFunc) writeFunc, requests []StartRequest) ([]Started, error) {
+func (e *Engine) startUnlessUsurped(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
 	wrong, err := e.Usurped(ctx, requests)
 	if err != nil {
 		return nil, err
 	}
 	if len(wrong) == 0 {
-		return e.start(ctx, over, around, requests)
+		return e.start(ctx, by, requests)
 	}
-	return e.startOthers(ctx, over, around, requests, wrong)
+	return e.startOthers(ctx, by, requests, wrong)
 }
 
 // startOthers starts those of the requests with which nothing is wrong.
-func (e *Engine) startOthers(ctx context.Context, over <-chan struct{}, around func(writeFunc) writeFunc, requests []StartRequest, wrong map[int]error) ([]Started, error) {
+func (e *Engine) startOthers(ctx context.Context, by caller, requests []StartRequest, wrong map[int]error) ([]Started, error) {
 	answers := make([]Started, len(requests))
 	var fit []StartRequest
 	var places []int
@@ -178,15 +178,15 @@ func (e *Engine) startOthers(ctx context.Context, over <-chan struct{}, around f
 	if len(fit) == 0 {
 		return answers, nil
 	}
-	started, err := e.start(ctx, over, around, fit)
+	started, err := e.start(ctx, by, fit)
 	for i, s := range started {
 		answers[places[i]] = s
 	}
 	return answers, err
 }
 
-// start starts the runs. The write is not retried any more when over is closed; around wraps it.
-func (e *Engine) start(ctx context.Context, over <-chan struct{}, around func(writeFunc) writeFunc, requests []StartRequest) ([]Started, error) {
+// start starts the runs.
+func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
 	w, slots := e.reserve(requests)
 	starts, spans := e.Prepare(ctx, requests)
 	local := make([]*store.Start, 0, slots)
@@ -198,14 +198,14 @@ func (e *Engine) start(ctx context.Context, over <-chan struct{}, around func(wr
 		}
 	}
 	outcome := store.Written // a name that is held is an error
-	err := e.persist(ctx, over, func() {
+	err := e.persist(ctx, by, func() {
 		w.release(slots, 0) // others need not wait for them
 		slots = 0
 		for _, s := range local {
 			disown(&s.Run)
 		}
 		local = nil
-	}, around(func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.Start(ctx, starts) }))
+	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.Start(ctx, starts) })
 	if err != nil {
 		w.release(slots, 0)
 		spans.Refused(err)

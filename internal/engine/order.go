@@ -53,11 +53,11 @@ func (e *Engine) Order(ctx context.Context, o *store.Order) error {
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return err
 	}
-	return e.order(ctx, nil, asIs, o)
+	return e.order(ctx, outsider, o)
 }
 
-// order carries out the order. It is not retried any more when over is closed; around wraps it.
-func (e *Engine) order(ctx context.Context, over <-chan struct{}, around func(writeFunc) writeFunc, o *store.Order) error {
+// order carries out the order.
+func (e *Engine) order(ctx context.Context, by caller, o *store.Order) error {
 	o.Now = e.clock.now()
 	switch {
 	case o.Error != nil:
@@ -66,8 +66,8 @@ func (e *Engine) order(ctx context.Context, over <-chan struct{}, around func(wr
 	case o.Verb == store.VerbTerminate:
 		o.Error = TerminateFailure(o.Reason, o.Actor).Encode()
 	}
-	if err := e.patiently(ctx, over, func() error {
-		_, err := around(func(journal.Writer) (*store.Outcome, error) { return nil, e.store.Order(ctx, o) })(nil)
+	if err := e.patiently(ctx, by, func() error {
+		_, err := by.wrap(func(journal.Writer) (*store.Outcome, error) { return nil, e.store.Order(ctx, o) })(nil)
 		return err
 	}); err != nil {
 		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) {

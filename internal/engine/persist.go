@@ -43,30 +43,57 @@ func MayPass(err error) bool {
 // writeFunc makes a write by the writer that it is given.
 type writeFunc func(j journal.Writer) (*store.Outcome, error)
 
+// caller is the one for whom something is written.
+type caller struct {
+	over    <-chan struct{}           // when it is closed, the write is not retried any more; nil: never
+	around  func(writeFunc) writeFunc // wraps the write; nil: nothing does
+	outside bool                      // it is no run: it is told at once that a privilege is missing
+}
+
+// outsider is a caller of the engine.
+var outsider = caller{outside: true}
+
+// until is a run, or its call, that does not want the write any more when over is closed.
+func until(over <-chan struct{}) caller { return caller{over: over} }
+
+// wrap is the write within what stands around it.
+func (c caller) wrap(write writeFunc) writeFunc {
+	if c.around == nil {
+		return write
+	}
+	return c.around(write)
+}
+
+// retries reports whether the write is to be tried again after the error. A missing privilege keeps a
+// run waiting, since it may be granted and nothing else is lost than time.
+func (c caller) retries(err error) bool {
+	return MayPass(err) && !(c.outside && errors.Is(err, store.ErrPermission))
+}
+
 // persist makes a write of one caller, first together with others, then alone. It returns
-// nil with an outcome other than Locked. The write ends early with ctx, and is not retried any
-// more when over is closed. Before it is first made alone, apart, which may be nil, can change
+// nil with an outcome other than Locked. The write ends early with ctx. Before it is first made alone, apart, which may be nil, can change
 // it; it is not called if the write may have been committed.
-func (e *Engine) persist(ctx context.Context, over <-chan struct{}, apart func(), write writeFunc) error {
+func (e *Engine) persist(ctx context.Context, by caller, apart func(), write writeFunc) error {
+	write = by.wrap(write)
 	outcome, err := write(e.journal)
 	if err == nil && *outcome == store.Locked {
 		err = errRowLocked
 	}
-	if !MayPass(err) {
+	if !by.retries(err) {
 		return err
 	}
-	return e.persistAlone(ctx, over, apart, write, err)
+	return e.persistAlone(ctx, by, apart, write, err)
 }
 
 // persistAlone is persist after the first try, which failed with last.
-func (e *Engine) persistAlone(ctx context.Context, over <-chan struct{}, apart func(), write writeFunc, last error) error {
+func (e *Engine) persistAlone(ctx context.Context, by caller, apart func(), write writeFunc, last error) error {
 	alone := e.journal.Alone()
 	defer alone.Close()
 	doubtful := mayHaveCommitted(last)
 	if apart != nil && !doubtful {
 		apart()
 	}
-	return e.patiently(ctx, over, func() error {
+	return e.patiently(ctx, by, func() error {
 		if err := last; err != nil {
 			last = nil
 			return err
@@ -98,7 +125,7 @@ func mayHaveCommitted(err error) bool {
 
 // patiently calls try until its error is nil or of a kind that does not pass, for
 // Config.Patience. A limit that a lone write exceeds time and again is the value's fault.
-func (e *Engine) patiently(ctx context.Context, over <-chan struct{}, try func() error) error {
+func (e *Engine) patiently(ctx context.Context, by caller, try func() error) error {
 	began := time.Now()
 	told, limits := false, 0
 	var last error
@@ -107,7 +134,7 @@ func (e *Engine) patiently(ctx context.Context, over <-chan struct{}, try func()
 		if err != nil && last != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 			return &WriteError{MayHaveCommitted: mayHaveCommitted(err), Err: fmt.Errorf("%w: %w", context.Cause(ctx), last)}
 		}
-		if !MayPass(err) {
+		if !by.retries(err) {
 			return err
 		}
 		last = cause(err)
@@ -132,7 +159,7 @@ func (e *Engine) patiently(ctx context.Context, over <-chan struct{}, try func()
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
-		case <-over:
+		case <-by.over:
 			t.Stop()
 			return err
 		case <-ctx.Done():

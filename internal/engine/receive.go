@@ -136,7 +136,7 @@ func (w *receiving) record(row *store.Step, late bool) (*store.Step, error) {
 	rec := &store.Receive{Step: *row, Signal: w.spec.Signal}
 	var left error // the branch was ended
 	failed := false
-	err := r.e.persist(r.durable, r.hard.Done(), nil, func(j journal.Writer) (*store.Outcome, error) {
+	err := r.e.persist(r.durable, until(r.hard.Done()), nil, func(j journal.Writer) (*store.Outcome, error) {
 		w.s.branch.hold()
 		defer w.s.branch.release()
 		if left = w.s.branchLeft(); left != nil {

@@ -247,7 +247,7 @@ func (r *run) finish(status store.Status, output []byte, failure *Failure) (aske
 	if failure != nil {
 		w.Output, w.Error = nil, failure.Encode()
 	}
-	err := r.e.persist(r.durable, r.hard.Done(), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Run(r.durable, w) })
+	err := r.e.persist(r.durable, until(r.hard.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Run(r.durable, w) })
 	if errors.Is(err, store.ErrBadData) && failure == nil {
 		return r.finish(store.Failed, nil, &Failure{Message: fmt.Sprintf("the database refused the workflow's output: %v", err), Codes: []string{CodeRefused}})
 	}
@@ -304,7 +304,7 @@ func (r *run) part(ctx context.Context, s *suspension) {
 	}
 	var w *store.RunWrite
 	away, early := r.hasty(s) // once, however often the row is held by others
-	err := r.e.persist(ctx, nil, nil, func(j journal.Writer) (*store.Outcome, error) {
+	err := r.e.persist(ctx, caller{}, nil, func(j journal.Writer) (*store.Outcome, error) {
 		r.w.hearing.RLock()
 		defer r.w.hearing.RUnlock()
 		w = r.parting(s, away, early)

@@ -23,17 +23,13 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return err
 	}
-	return e.signal(ctx, nil, asIs, ref, s, time.Time{})
+	return e.signal(ctx, outsider, ref, s, time.Time{})
 }
 
-// asIs wraps a write that nothing stands around.
-func asIs(write writeFunc) writeFunc { return write }
-
-// signal sends the signal, with a time after the given one. The write is not retried any more when over is
-// closed; around wraps it.
-func (e *Engine) signal(ctx context.Context, over <-chan struct{}, around func(writeFunc) writeFunc, ref string, s *store.Signal, after time.Time) error {
+// signal sends the signal, with a time after the given one.
+func (e *Engine) signal(ctx context.Context, by caller, ref string, s *store.Signal, after time.Time) error {
 	var row *store.Run
-	err := e.patiently(ctx, over, func() (err error) {
+	err := e.patiently(ctx, by, func() (err error) {
 		if row, err = e.Find(ctx, ref); errors.Is(err, ErrNotFound) {
 			return nil
 		}
@@ -47,7 +43,7 @@ func (e *Engine) signal(ctx context.Context, over <-chan struct{}, around func(w
 	}
 	s.Run = row.ID
 	e.stamp(s, after)
-	err = e.persist(ctx, over, nil, around(func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.Signal(ctx, s) }))
+	err = e.persist(ctx, by, nil, func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.Signal(ctx, s) })
 	if err != nil {
 		return fmt.Errorf("signal run %q: %w", ref, err)
 	}

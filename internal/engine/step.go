@@ -312,7 +312,7 @@ func (t *task) write(w *store.StepWrite) (Result, time.Time, error) {
 		err = errRowLocked
 	}
 	if MayPass(err) {
-		err = r.e.persistAlone(r.durable, r.hard.Done(), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Step(r.durable, w) }, err)
+		err = r.e.persistAlone(r.durable, until(r.hard.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Step(r.durable, w) }, err)
 	}
 	switch {
 	case err == nil:

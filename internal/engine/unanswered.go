@@ -84,7 +84,7 @@ func (w *worker) giveBackClaim(ctx context.Context, q store.ClaimQuery) (done bo
 	for i, l := range leases {
 		writes.Go(func() {
 			end := &store.RunWrite{ID: l.Run, Epoch: l.Epoch, Status: store.Pending, WakeAt: now, Now: now}
-			errs[i] = w.e.persist(ctx, nil, nil, func(j journal.Writer) (*store.Outcome, error) { return &end.Outcome, j.Run(ctx, end) })
+			errs[i] = w.e.persist(ctx, caller{}, nil, func(j journal.Writer) (*store.Outcome, error) { return &end.Outcome, j.Run(ctx, end) })
 		})
 	}
 	writes.Wait()

@@ -25,6 +25,9 @@ var (
 	// what else happened at that time. It is an ErrRejected.
 	ErrLimit = fmt.Errorf("%w: a limit of the database was exceeded", ErrRejected)
 
+	// ErrPermission: a privilege is missing. It is an ErrRejected.
+	ErrPermission = fmt.Errorf("%w: a privilege is missing", ErrRejected)
+
 	// ErrLocked: another transaction holds a row or a name that the call needs, and did not
 	// end in time. Nothing was written. A smaller batch spares others the wait.
 	ErrLocked = errors.New("durable: another transaction holds a row or a name that this call needs")

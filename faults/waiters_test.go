@@ -65,7 +65,9 @@ func TestRow40_CallersAreToldOfAMissingPrivilege(t *testing.T) {
 		"pause":                                  func(ctx context.Context) error { return second(client.Pause(ctx, "r")) },
 		"get":                                    func(ctx context.Context) error { return second(client.Get(ctx, "r")) },
 		"list":                                   func(ctx context.Context) error { return second(client.List(ctx, durable.Filter{}, durable.Page{})) },
-		"tag":                                    func(ctx context.Context) error { return client.SetTags(ctx, "r", map[string]string{"shop.kind": "book"}) },
+		"tag": func(ctx context.Context) error {
+			return client.SetTags(ctx, "r", map[string]string{"shop.kind": "book"})
+		},
 	} {
 		err := call(bounded(t))
 		cause, _ := errors.AsType[*pgconn.PgError](err)

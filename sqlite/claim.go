@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -232,7 +231,7 @@ func takeClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64,
 func pauseClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 	run.Control, run.PausedAt = run.Control|store.PausedItself, stored(q.Now)
-	run.Reason = crashReason(int64(run.Crashes))
+	run.Reason = store.CrashedTooOften(run.Crashes)
 	n, err := x.exec(
 		qClaimPause, run.Reason, micros(q.Now), int64(run.Crashes), progress, micros(q.Now),
 		shardOf(run.ID), key(run.ID), micros(q.Now),
@@ -245,11 +244,6 @@ func haltClaimed(x session, q *store.ClaimQuery, run *store.Run) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 	n, err := x.exec(qClaimHalt, micros(q.Now), shardOf(run.ID), key(run.ID), micros(q.Now))
 	return changed("setting aside run", run.ID, n, err)
-}
-
-func crashReason(crashes int64) string {
-	return fmt.Sprintf("it lost its process or its lease %d times in a row without recording a step: "+
-		"find what kills it, then resume it", crashes)
 }
 
 func terminalSteps(x session, run uuid.UUID) (n int64, err error) {

@@ -20,7 +20,7 @@ func (s *Store) SetDeadline(ctx context.Context, d *store.Deadline) error {
 			return err
 		case status == store.Running:
 			x.tell(store.HintNews)
-		case status == store.Waiting:
+		case status == store.Waiting, status == store.Pending:
 			x.tell(store.HintClaim)
 		}
 		return nil

@@ -116,7 +116,7 @@ func holdRun(x *writing, w *store.RunWrite) error {
 			crashes = 0
 		}
 		crashes, progress = min(crashes, math.MaxInt16-1)+1, reached
-		wake = at(w).Add(store.HeldFor(crashes))
+		wake = store.HeldUntil(at(w), crashes, row.Deadline)
 		if w.MaxCrashes > 0 && int(crashes) >= w.MaxCrashes {
 			status, control, wake, paused = store.Paused, control|store.PausedItself, time.Time{}, at(w)
 			reason = store.HeldTooOften(reason, crashes)

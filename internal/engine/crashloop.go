@@ -25,7 +25,7 @@ func (r *run) isCrashLoop() bool {
 // crashFailure is the error of a run that fails for its crashes. If a cancel or a timeout goes first, their error
 // says that nothing was undone.
 func (r *run) crashFailure() *Failure {
-	text := fmt.Sprintf("its process died or lost it, or it was held, %d times in a row without a new checkpoint", r.row.Crashes)
+	text := fmt.Sprintf("its process died or lost its lease, or the run was held, %d times in a row without a new checkpoint", r.row.Crashes)
 	if r.row.Reason != "" {
 		text += " (" + r.row.Reason + ")"
 	}

@@ -144,7 +144,7 @@ type Signal struct {
 //
 // With Held the run leaves because the database does not take what it has to write. Status
 // is Pending. That counts as a crash: as the first one, if the run has more terminal
-// checkpoints than at its last crash. The run becomes claimable at Now plus HeldFor, also
+// checkpoints than at its last crash. The run becomes claimable at HeldUntil, also
 // if it is to be cancelled. If that was crash number MaxCrashes, and MaxCrashes is not zero,
 // it becomes Paused, as a claim does it. A run that is to be paused becomes Paused without
 // a crash. Reason is kept until the run parks or ends, is resumed, or is claimed after a
@@ -172,7 +172,6 @@ type RunWrite struct {
 
 // HeldFor is how long a run that leaves with RunWrite.Held stays away: one second after its
 // first crash, four times as long after each further one, and five minutes at most.
-// The same rule is in run_hold.sql.
 func HeldFor(crashes int16) time.Duration {
 	const most = 5 * time.Minute
 	if crashes > 5 {
@@ -181,9 +180,26 @@ func HeldFor(crashes int16) time.Duration {
 	return min(time.Second<<(2*max(crashes-1, 0)), most)
 }
 
-// HeldTooOften is the reason of a run that RunWrite.Held has paused.
+// HeldUntil is when such a run comes back: after HeldFor, or at its deadline, if that comes before and is
+// ahead. The same rule is in run_hold.sql.
+func HeldUntil(now time.Time, crashes int16, deadline time.Time) time.Time {
+	back := now.Add(HeldFor(crashes))
+	if deadline.After(now) && deadline.Before(back) {
+		return deadline
+	}
+	return back
+}
+
+// HeldTooOften is the reason of a run that RunWrite.Held has paused. The text also stands in
+// run_hold.sql.
 func HeldTooOften(reason string, crashes int16) string {
-	return fmt.Sprintf("%s; it left so, or lost its process, %d times in a row without a new checkpoint: resume it when the cause is mended", reason, crashes)
+	return fmt.Sprintf("%s; the run was held, or its process died or lost its lease, %d times in a row without a new checkpoint: resume it when the cause is mended", reason, crashes)
+}
+
+// CrashedTooOften is the reason of a run that a claim has paused; see ClaimQuery.MaxCrashes. The text
+// also stands in claim.sql.
+func CrashedTooOften(crashes int16) string {
+	return fmt.Sprintf("its process died or lost its lease %d times in a row without a new checkpoint: find the cause, then resume the run", crashes)
 }
 
 // RunState says what a run was found to be when a write did not take, or took only the

@@ -84,9 +84,8 @@ WITH suspect AS MATERIALIZED (
         started_at = coalesce(r.started_at, $3::timestamptz),
         progress = judged.progress,
         crashes = judged.crashes,
-        reason = CASE WHEN judged.halted THEN r.reason WHEN judged.hopeless THEN format(
-            'its process died, or lost it, %s times in a row without a new checkpoint; resume it when the cause is mended',
-            judged.crashes)
+        reason = CASE WHEN judged.halted THEN r.reason WHEN judged.hopeless THEN 'its process died or lost its lease ' || judged.crashes::text
+            || ' times in a row without a new checkpoint: find the cause, then resume the run'
             WHEN judged.crashes > judged.lost::integer THEN r.reason END -- why it was held: nothing new was recorded since
     FROM judged
     WHERE r.shard = judged.shard AND r.id = judged.id

@@ -2,22 +2,23 @@
 -- take what it has to write. That counts as a crash, by the rule of claim.sql: the count starts
 -- again at 1 if the run has more terminal checkpoints than at its last crash (progress). The run
 -- is pending (1) and becomes claimable after one second, four times as long after each further
--- crash, and at most 300 seconds. At $6 crashes it is paused (4) instead, as by claim.sql; zero
+-- crash, and at most 300 seconds; or at its deadline, if that comes before and is ahead. At $6 crashes it is paused (4) instead, as by claim.sql; zero
 -- is no bound. A run that is to be paused (control 1, 2) is paused, which is no crash.
 --
 -- It returns what the run became, or no row. run_state.sql reads those that were not taken.
 WITH own AS MATERIALIZED (
-    SELECT r.shard, r.id, r.control, r.crashes, r.progress
+    SELECT r.shard, r.id, r.control, r.crashes, r.progress,
+           CASE WHEN r.deadline_at > $4::timestamptz THEN r.deadline_at END AS ahead
     FROM durable.run AS r
     WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.epoch = $3::bigint AND r.status = 2
     FOR NO KEY UPDATE
 ), counted AS MATERIALIZED (
-    SELECT own.shard, own.id, own.crashes, own.progress, own.control & 3 <> 0 AS halted,
+    SELECT own.shard, own.id, own.crashes, own.progress, own.ahead, own.control & 3 <> 0 AS halted,
            (SELECT count(*)::integer FROM durable.step AS s
             WHERE s.shard = own.shard AND s.run_id = own.id AND s.status >= 3) AS reached
     FROM own
 ), judged AS MATERIALIZED (
-    SELECT shard, id, halted,
+    SELECT shard, id, ahead, halted,
            CASE WHEN halted THEN progress ELSE reached END AS progress,
            CASE WHEN halted THEN crashes
                 WHEN reached > progress THEN 1
@@ -26,7 +27,7 @@ WITH own AS MATERIALIZED (
 ), decided AS MATERIALIZED (
     SELECT shard, id, halted, progress, crashes,
            NOT halted AND $6::integer > 0 AND crashes >= $6::integer AS hopeless,
-           $4::timestamptz + least(power(4, least(crashes - 1, 9)), 300) * interval '1 second' AS back
+           least(ahead, $4::timestamptz + least(power(4, least(crashes - 1, 9)), 300) * interval '1 second') AS back
     FROM judged
 ), held AS (
     UPDATE durable.run AS r
@@ -35,7 +36,7 @@ WITH own AS MATERIALIZED (
         control = CASE WHEN decided.hopeless THEN r.control | 1 ELSE r.control END,
         paused_at = CASE WHEN decided.hopeless THEN $4::timestamptz ELSE r.paused_at END,
         reason = CASE WHEN decided.halted THEN coalesce(r.reason, $5::text)
-                      WHEN decided.hopeless THEN $5::text || '; it left so, or lost its process, ' || decided.crashes::text
+                      WHEN decided.hopeless THEN $5::text || '; the run was held, or its process died or lost its lease, ' || decided.crashes::text
                           || ' times in a row without a new checkpoint: resume it when the cause is mended'
                       ELSE $5::text END,
         owner = NULL, woken = false, progress = decided.progress, crashes = decided.crashes,

@@ -27,8 +27,7 @@ func (r *Run) due(q *store.ClaimQuery) (due, suspect bool) {
 }
 
 // Claim takes the runs that a store has taken, and objects if it may not have, or, without
-// contention, should have taken others or more. It answers what the store must have answered;
-// the reason of a crash loop's pause is the store's own.
+// contention, should have taken others or more. It answers what the store must have answered.
 func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (store.Claims, error) {
 	var want store.Claims
 	var plain, suspects int
@@ -58,7 +57,7 @@ func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (sto
 		default:
 			tookPlain++
 		}
-		want.Runs = append(want.Runs, m.take(r, &q, &got.Runs[i].Run))
+		want.Runs = append(want.Runs, m.take(r, &q))
 	}
 	if tookPlain+tookSuspects > q.Limit || tookSuspects > q.Suspects {
 		return want, fmt.Errorf("it claims %d runs and %d suspects", tookPlain, tookSuspects)
@@ -88,7 +87,7 @@ func (m *Model) ahead(q *store.ClaimQuery) (next time.Time) {
 }
 
 // take is what a claim does to one run.
-func (m *Model) take(r *Run, q *store.ClaimQuery, got *store.Run) store.Claimed {
+func (m *Model) take(r *Run, q *store.ClaimQuery) store.Claimed {
 	lost := r.Status == store.Running
 	excused := q.Excuses(r.WakeAt)
 	halted := lost && r.Control&store.PausedAnyhow != 0 // it was to leave, and that is no crash
@@ -112,10 +111,7 @@ func (m *Model) take(r *Run, q *store.ClaimQuery, got *store.Run) store.Claimed 
 		r.Status, r.Owner, r.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 		if hopeless {
 			r.Control |= store.PausedItself
-			r.PausedAt, r.Reason = q.Now, "a reason"
-			if got.Reason != "" {
-				r.Reason = got.Reason
-			}
+			r.PausedAt, r.Reason = q.Now, store.CrashedTooOften(r.Crashes)
 		}
 		m.tell(r, store.EventPaused, q.Now)
 		return store.Claimed{Run: r.Run, Progress: r.Progress}

@@ -292,7 +292,7 @@ func (m *Model) hold(r *Run, w *store.RunWrite) {
 		}
 		r.Crashes++
 		r.Reason = w.Reason
-		if r.WakeAt = w.Now.Add(store.HeldFor(r.Crashes)); w.MaxCrashes > 0 && int(r.Crashes) >= w.MaxCrashes {
+		if r.WakeAt = store.HeldUntil(w.Now, r.Crashes, r.Deadline); w.MaxCrashes > 0 && int(r.Crashes) >= w.MaxCrashes {
 			r.Status, r.Control, r.WakeAt, r.PausedAt = store.Paused, r.Control|store.PausedItself, time.Time{}, w.Now
 			r.Reason = store.HeldTooOften(w.Reason, r.Crashes)
 		}

@@ -98,7 +98,7 @@ func (m *Model) SetDeadline(d *store.Deadline) {
 	switch {
 	case r.Status == store.Running:
 		r.Woken = true
-	case r.Status == store.Waiting && !d.At.IsZero() && (r.WakeAt.IsZero() || d.At.Before(r.WakeAt)):
+	case (r.Status == store.Waiting || r.Status == store.Pending && r.Crashes > 0) && !d.At.IsZero() && (r.WakeAt.IsZero() || d.At.Before(r.WakeAt)):
 		r.WakeAt = d.At
 	}
 }

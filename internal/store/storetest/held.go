@@ -17,6 +17,7 @@ var holds = []test{
 	{"a held run that is to be cancelled stays away", holdCancelled},
 	{"a hold is fenced, and may be replayed", holdFenced},
 	{"steps may be recorded with the hold of their run", holdWithStep},
+	{"a held run comes back at its deadline at the latest", holdDeadline},
 }
 
 const rejected = "write the checkpoint of step \"a\": permission denied"
@@ -169,4 +170,31 @@ func holdWithStep(b *bed) {
 	wantOutcome(b, "the step", step.Outcome, store.Written)
 	wantOutcome(b, "the hold", hold.Outcome, store.Written)
 	wantSteps(b, "its history", b.history(r.ID), step.Step)
+}
+
+// A deadline that is over brings nothing back sooner: the run has come to it, and was held then.
+func holdDeadline(b *bed) {
+	for _, c := range []struct {
+		name                   string
+		deadline, then, wanted time.Duration // then: another deadline, set while the run is held
+	}{
+		{"a deadline before the end of the hold", 300 * time.Millisecond, 0, 300 * time.Millisecond},
+		{"a deadline after it", time.Minute, 0, time.Second},
+		{"a deadline that is over", -time.Millisecond, 0, time.Second},
+		{"a deadline that comes while it is held", 0, 300 * time.Millisecond, 300 * time.Millisecond},
+		{"a later one", 300 * time.Millisecond, time.Minute, 300 * time.Millisecond},
+	} {
+		r := b.queued("", b.now)
+		got := b.claimOne(b.query(b.now), r.ID)
+		if c.deadline != 0 {
+			wantOutcome(b, c.name, b.setDeadline(r.ID, b.in(c.deadline)).Outcome, store.Written)
+		}
+		b.hold(r.ID, got.Run.Epoch, b.now, 0)
+		if c.then != 0 {
+			wantOutcome(b, c.name, b.setDeadline(r.ID, b.in(c.then)).Outcome, store.Written)
+		}
+		if row := b.row(r.ID); !row.WakeAt.Equal(b.in(c.wanted)) {
+			b.Errorf("%s: it comes back %v later, want %v", c.name, row.WakeAt.Sub(b.now), c.wanted)
+		}
+	}
 }

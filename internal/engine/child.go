@@ -86,7 +86,7 @@ func (c *Child) start(q StartRequest) error {
 	start.Run.ID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
 	start.Run.Parent = uuid.NullUUID{UUID: r.row.ID, Valid: true}
 	if slots > 0 && start.Run.WakeAt.Equal(start.Run.CreatedAt) {
-		w.own(&start.Run, start.Run.CreatedAt)
+		w.own(&start.Run, start.Run.CreatedAt, store.NewNonce())
 	}
 	own := start.Run.Owner.Valid
 	out, err := json.Marshal(c.id.String())
@@ -96,7 +96,7 @@ func (c *Child) start(q StartRequest) error {
 	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: 1, first: start.Run.CreatedAt}
 	step := t.row(store.StepStarted, out, nil)
 	var left error // the branch was ended
-	failed := false
+	var failed error // the last that a write met
 	err = r.e.persist(r.durable, until(r.hard.Done()), func() {
 		w.release(slots, 0) // others need not wait for them
 		slots, own = 0, false
@@ -109,14 +109,18 @@ func (c *Child) start(q StartRequest) error {
 			return &fenced, nil
 		}
 		err := j.Child(r.durable, start, step)
-		failed = failed || err != nil
+		failed = cmp.Or(err, failed)
 		if err == nil && start.Outcome == store.Written && step.Outcome == store.Written {
 			r.child(c.name, c.id)
 		}
 		return &start.Outcome, err
 	})
-	if !own || err != nil || start.Outcome != store.Written || step.Outcome != store.Written {
+	written := err == nil && left == nil && start.Outcome == store.Written && step.Outcome == store.Written
+	if !own || !written {
 		w.release(slots, 0)
+	}
+	if own && !written && failed != nil {
+		w.unanswerStart(starts, cmp.Or(err, failed))
 	}
 	if err := cmp.Or(err, left); err != nil {
 		spans.Refused(err)
@@ -124,7 +128,7 @@ func (c *Child) start(q StartRequest) error {
 		spans.answered(0, start, nil)
 	}
 	switch {
-	case left != nil && failed: // it may have been started: another execution finds out
+	case left != nil && failed != nil: // it may have been started: another execution finds out
 		r.lose()
 		return ErrSuspended
 	case left != nil:
@@ -137,7 +141,7 @@ func (c *Child) start(q StartRequest) error {
 	case start.Outcome == store.Fenced && start.State.Epoch == r.row.Epoch && start.State.Control != 0:
 		r.asked(start.State.Control)
 		return c.s.left()
-	case start.Outcome != store.Written || step.Outcome != store.Written:
+	case !written:
 		r.fenced(start.State)
 		return ErrSuspended
 	}

@@ -190,10 +190,13 @@ func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) 
 	w, slots := e.reserve(requests)
 	starts, spans := e.Prepare(ctx, requests)
 	local := make([]*store.Start, 0, slots)
-	now := starts[0].Run.CreatedAt
+	now, nonce := starts[0].Run.CreatedAt, uint32(0)
+	if slots > 0 {
+		nonce = store.NewNonce()
+	}
 	for _, s := range starts {
 		if len(local) < slots && e.Executes(s.Run.Workflow) && !s.Run.WakeAt.After(now) {
-			w.own(&s.Run, now)
+			w.own(&s.Run, now, nonce)
 			local = append(local, s)
 		}
 	}
@@ -208,6 +211,7 @@ func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) 
 	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.Start(ctx, starts) })
 	if err != nil {
 		w.release(slots, 0)
+		w.unanswerStart(local, err)
 		spans.Refused(err)
 		return nil, err
 	}

@@ -18,6 +18,9 @@ import (
 // carry the nonce of such a claim, and gives them back. It looks again until their leases end, since the
 // claim may be under way still. Runs that are owned and not in memory are not given back for that alone:
 // a start commits before its run is entered.
+//
+// The same holds for a start that makes its runs this worker's, and that fails without saying that nothing was
+// written. Its runs have one nonce too, so it is looked for as a claim is.
 
 const (
 	firstGiveBack = 10 * time.Millisecond // after a claim failed
@@ -30,6 +33,23 @@ func (w *worker) unanswer(q store.ClaimQuery) {
 	w.unanswered = append(w.unanswered, q)
 	w.mu.Unlock()
 	w.failed.poke()
+}
+
+// unanswerStart notes a start that failed with err, and that may have made these runs this worker's all the
+// same.
+func (w *worker) unanswerStart(own []*store.Start, err error) {
+	if len(own) == 0 || !mayHaveCommitted(err) {
+		return
+	}
+	q := w.query()
+	first := &own[0].Run
+	q.Nonce, q.Now, q.LeaseUntil, q.Pairs = first.Epoch.Nonce, first.StartedAt, first.WakeAt, nil
+	for _, s := range own {
+		if pair := (store.Pair{Queue: s.Run.Queue, Workflow: s.Run.Workflow}); !slices.Contains(q.Pairs, pair) {
+			q.Pairs = append(q.Pairs, pair)
+		}
+	}
+	w.unanswer(q)
 }
 
 // giveBackLoop gives back what failed claims have taken.
@@ -91,7 +111,7 @@ func (w *worker) giveBackClaim(ctx context.Context, q store.ClaimQuery) (done bo
 	if err := errors.Join(errs...); err != nil {
 		return false, err
 	}
-	w.log.Info("gave back runs of a claim whose answer was lost", telemetry.KeyCount, len(leases))
+	w.log.Info("gave back runs of a claim or a start whose answer was lost", telemetry.KeyCount, len(leases))
 	w.hint()
 	return true, nil
 }

@@ -34,7 +34,7 @@ type worker struct {
 	hints  bell // a run may be claimable
 	freed  bell // a slot was given back
 	news   bell // something may be asked of a run in memory, or have come for it
-	failed bell // a claim has failed
+	failed bell // a claim, or a start of own runs, has failed
 
 	outage outage
 	rests  chan struct{} // a place in it for each long history that is being read
@@ -44,7 +44,7 @@ type worker struct {
 	mu         sync.Mutex
 	suspect    *run // see suspect.go
 	runs       map[uuid.UUID]*run
-	unanswered []store.ClaimQuery // claims that failed; see unanswered.go
+	unanswered []store.ClaimQuery // claims, and starts of own runs, that failed; see unanswered.go
 	broken     chan error         // why the worker cannot go on; see stopFor
 	early      map[uuid.UUID]int  // how often runs were parked too early; see refused.go
 	slots      int                // taken: by runs, and by starts and claims under way
@@ -177,9 +177,9 @@ func (w *worker) hint() {
 	}
 }
 
-// own makes the run this worker's from its very start.
-func (w *worker) own(r *store.Run, now time.Time) {
-	r.Status, r.Epoch = store.Running, store.Epoch{}.Next(store.NewNonce())
+// own makes the run this worker's from its very start. The nonce is drawn for that start alone.
+func (w *worker) own(r *store.Run, now time.Time, nonce uint32) {
+	r.Status, r.Epoch = store.Running, store.Epoch{}.Next(nonce)
 	r.Owner = uuid.NullUUID{UUID: w.id, Valid: true}
 	r.StartedAt, r.WakeAt = now, now.Add(w.e.cfg.Lease)
 }

@@ -1,0 +1,123 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// mute is a store that commits a chosen start and does not say so: it returns an error, or nothing until
+// the test says so. Further commits of the same start fail without being made.
+type mute struct {
+	durable.Store
+	chosen func(*store.Start) bool
+	hangs  chan struct{} // if not nil, the answer comes when it is closed
+
+	mu    sync.Mutex
+	lost  bool
+	owned bool // the start made the run its worker's
+	done  chan struct{}
+}
+
+func (s *mute) Commit(ctx context.Context, b *store.Batch) error {
+	for _, start := range b.Starts {
+		if !s.chosen(start) {
+			continue
+		}
+		s.mu.Lock()
+		before := s.lost
+		s.lost, s.owned = true, s.owned || start.Run.Owner.Valid
+		s.mu.Unlock()
+		if before {
+			return store.ErrUnavailable
+		}
+		if err := s.Store.Commit(ctx, b); err != nil {
+			return err
+		}
+		close(s.done)
+		if s.hangs == nil {
+			return store.ErrUnavailable
+		}
+		<-s.hangs
+		return nil
+	}
+	return s.Store.Commit(ctx, b)
+}
+
+// wantNoCrash waits for the run's end, and looks what the database says of it.
+func (s *mute) wantNoCrash(t *testing.T, e *durable.Engine, w *durable.Workflow[int, int], id string, want int) {
+	t.Helper()
+	run := read(w.Handle(within(t), e, id))(t)
+	if v, err := run.Result(within(t)); err != nil || v != want {
+		t.Errorf("got %d, %v", v, err)
+	}
+	info := read(e.Get(within(t), id))(t)
+	if info.Crashes != 0 || info.Loss != nil || info.Epoch != 2 {
+		t.Errorf("%d crashes, loss %+v, epoch %d; want that it was given back and claimed once", info.Crashes, info.Loss, info.Epoch)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.owned {
+		t.Error("the start did not make the run its worker's: the fault did not occur")
+	}
+}
+
+// A run that its own process was to execute, and whose start was committed without an answer, is given back: it is
+// executed long before its lease ends, and no crash is counted.
+func TestStartsWithoutAnAnswerAreGivenBack(t *testing.T) {
+	onStores(t, func(t *testing.T, inner durable.Store) {
+		double := durable.Define("double", func(c *durable.Ctx, n int) (int, error) { return 2 * n, nil })
+		for name, hangs := range map[string]chan struct{}{"the answer is lost": nil, "its caller leaves": make(chan struct{})} {
+			t.Run(name, func(t *testing.T) {
+				id := "r " + name
+				s := &mute{Store: inner, hangs: hangs, done: make(chan struct{}), chosen: func(r *store.Start) bool { return r.Run.Name == id }}
+				e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{double}, Lease: time.Hour, Patience: 50 * time.Millisecond})
+				running(t, e)
+				read(double.Call(within(t), e, 1))(t) // it is open
+				ctx, leave := context.WithCancel(within(t))
+				if hangs != nil {
+					go func() {
+						<-s.done
+						leave()
+					}()
+				}
+				_, err := double.Start(ctx, e, 21, durable.ID(id))
+				leave()
+				if failed, ok := errors.AsType[*durable.WriteError](err); !ok || !failed.MayHaveCommitted {
+					t.Fatalf("got %v, want that it may have been committed", err)
+				}
+				if hangs != nil {
+					close(hangs)
+				}
+				s.wantNoCrash(t, e, double, id, 42)
+			})
+		}
+	})
+}
+
+// The same holds for a child that its parent's process was to execute.
+func TestChildStartsWithoutAnAnswerAreGivenBack(t *testing.T) {
+	onStores(t, func(t *testing.T, inner durable.Store) {
+		child := durable.Define("child", func(c *durable.Ctx, n int) (int, error) { return 2 * n, nil })
+		ids := make(chan string, 10)
+		parent := durable.Define("parent", func(c *durable.Ctx, n int) (int, error) {
+			kid, err := c.StartChild("kid", child, n)
+			if err != nil {
+				return 0, err
+			}
+			ids <- kid.ID()
+			return kid.Wait()
+		})
+		s := &mute{Store: inner, done: make(chan struct{}), chosen: func(r *store.Start) bool { return r.Run.Parent.Valid }}
+		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{parent, child}, Lease: time.Second, Patience: 50 * time.Millisecond})
+		running(t, e)
+		read(child.Call(within(t), e, 1))(t) // it is open
+		read(parent.Start(within(t), e, 21, durable.ID("p")))(t)
+		s.wantNoCrash(t, e, child, <-ids, 42) // the parent comes back when its lease ends
+	})
+}

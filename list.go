@@ -107,7 +107,9 @@ type Counts struct {
 	Statuses map[Status]int // how many runs are in each status; those that are in none are left out
 	// Delayed is how many of the pending runs are not to begin yet, by their [Delay].
 	Delayed int
-	// Waits is how many calls the live runs wait for or work at. A step is executed, or waits for its next attempt. Calls of branches that a choice has ended are counted until their run ends.
+	// Waits is how many calls the live runs wait for or work at. A step is executed, or waits for its next
+	// attempt. Calls of branches that a choice has ended are counted until their run ends; [Engine.Get] leaves
+	// them out of [RunInfo.Waits].
 	Waits map[Kind]int
 }
 

@@ -20,6 +20,9 @@ import (
 //go:embed testdata/stranger.sql
 var strangersTrap string
 
+//go:embed testdata/casts.sql
+var strangersCasts string
+
 // shop is a database with an application's role, and a stranger who may create in public
 // and has laid a trap there.
 type shop struct {
@@ -68,13 +71,24 @@ func (s *shop) asStranger(t *testing.T, text string) {
 // is executed by the application's role, whatever its search_path: not in the store's own
 // sessions, in migrations and views, nor by durable's statements in transactions of the user's.
 func TestRow42_NothingOfAStrangerIsExecuted(t *testing.T) {
+	nothingOfAStranger(t, strangersTrap, "SELECT 1::smallint & 1::integer")
+}
+
+// Row 42: the stranger has types with the names of PostgreSQL's own, and implicit casts from and to those.
+func TestRow42_NoCastOfAStrangerIsExecuted(t *testing.T) {
+	nothingOfAStranger(t, strangersCasts, "SELECT 'a'::pg_catalog.text::public.uuid")
+}
+
+// nothingOfAStranger lets an application work with the database in which a stranger has laid the trap. The sample
+// is a statement of the application's own that falls into it.
+func nothingOfAStranger(t *testing.T, trap, sample string) {
 	t.Parallel()
 	for _, path := range []string{`"$user",public`, "public,pg_catalog"} {
 		for _, mode := range []string{"cache_statement", "cache_describe", "exec"} {
 			t.Run(path+" "+mode, func(t *testing.T) {
 				t.Parallel()
 				s := newShop(t)
-				s.asStranger(t, strangersTrap)
+				s.asStranger(t, trap)
 				cfg, err := pgxpool.ParseConfig(with(s.url, "default_query_exec_mode="+mode))
 				if err != nil {
 					t.Fatal(err)
@@ -86,7 +100,7 @@ func TestRow42_NothingOfAStrangerIsExecuted(t *testing.T) {
 				}
 				defer pool.Close()
 				// The trap is set: a statement of the application's own falls into it.
-				if _, err := pool.Exec(bounded(t), "SELECT 1::smallint & 1::integer -- the application's"); err != nil {
+				if _, err := pool.Exec(bounded(t), sample+" -- the application's"); err != nil {
 					t.Fatal(err)
 				}
 				store, err := postgres.New(pool)

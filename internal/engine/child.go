@@ -95,7 +95,7 @@ func (c *Child) start(q StartRequest) error {
 	}
 	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: 1, first: start.Run.CreatedAt}
 	step := t.row(store.StepStarted, out, nil)
-	var left error // the branch was ended
+	var left error   // the branch was ended
 	var failed error // the last that a write met
 	err = r.e.persist(r.durable, until(r.hard.Done()), func() {
 		w.release(slots, 0) // others need not wait for them

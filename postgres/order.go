@@ -77,11 +77,12 @@ func (s *Store) order(ask asker, o *store.Order) error {
 	return err
 }
 
-// lockTree locks all that an order may be about, and answers it as it then is.
+// lockTree locks all that an order may change, and returns it as it then is, with the ended runs
+// that lead to it.
 func (s *Store) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
 	var nodes []store.Node
 	for {
-		locked := 0
+		locked, live := 0, 0
 		err := ask("lock a tree", func(batch *pgx.Batch) {
 			batch.Queue(s.sql.treeLock, lockColumns(runs)...)
 			batch.Queue(s.sql.treeNodes, lockColumns(runs)...)
@@ -90,14 +91,17 @@ func (s *Store) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
 			if err != nil {
 				return err
 			}
-			nodes = slices.Grow(nodes[:0], locked)
+			nodes, live = slices.Grow(nodes[:0], locked), 0
 			return each(res, func(rows pgx.Rows) error {
 				node, err := scanNode(rows)
 				nodes = append(nodes, node)
+				if !node.Status.Terminal() {
+					live++
+				}
 				return err
 			})
 		})
-		if err != nil || len(nodes) == locked { // what is locked stays, so as many are the same ones
+		if err != nil || live == locked { // what is locked stays, so as many are the same ones
 			return nodes, err
 		}
 	}

@@ -1,5 +1,6 @@
 -- Reads the given runs, all beneath them, and all above them, as an order has to see them, with
--- the locks of control_lock.sql. What was done by a step, a transaction, a child or a compensation
+-- the locks of control_lock.sql. Descendants that have ended (5 and above) without being executed are
+-- left out: no order changes them, and they lead to no others. What was done by a step, a transaction, a child or a compensation
 -- (kinds 1, 2, 6, 8), or by the run to others or to its tags (9 to 12), may have to be undone; that is asked only of live runs that nobody executes
 -- and somebody has.
 WITH RECURSIVE tree AS (
@@ -17,7 +18,7 @@ WITH RECURSIVE tree AS (
     CROSS JOIN LATERAL (
         SELECT r.shard, r.id, r.parent_id, r.status, r.epoch, r.control, r.owner, r.detached
         FROM durable.run AS r
-        WHERE r.parent_id = tree.id AND r.shard = tree.shard
+        WHERE r.parent_id = tree.id AND r.shard = tree.shard AND (r.status < 5 OR r.epoch > 0)
         OFFSET 0
     ) AS child
     WHERE tree.epoch > 0 -- else it has no children

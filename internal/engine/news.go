@@ -106,25 +106,9 @@ func (w *worker) hear(ctx context.Context, runs []*run) error {
 	return nil
 }
 
-// news is closed when something comes for the run that it may wait for. Take it before
-// looking, so that nothing is missed in between.
-func (r *run) news() <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.told == nil {
-		r.told = make(chan struct{})
-	}
-	return r.told
-}
-
 // wake has the run's waits look again. It may leave before they have; then it is
 // claimable at once, since the database has told of this and will not again.
 func (r *run) wake() {
 	r.stirred.Store(true)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.told != nil {
-		close(r.told)
-		r.told = nil
-	}
+	r.inbox.wake()
 }

@@ -47,6 +47,7 @@ type receiving struct {
 	spec *ReceiveSpec
 	name string     // with its scope
 	row  store.Step // as recorded, or to be
+	late bool       // its last look came when its time was over
 }
 
 // Receive answers the payload of the oldest signal that nothing has received, waiting for
@@ -91,17 +92,27 @@ func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
 		w.row.NextAt = now.Add(w.spec.Within).Truncate(time.Microsecond)
 	}
 	w.row.Epoch = w.r.row.Epoch
+	in := &w.r.inbox
+	l := in.join(w.spec.Signal)
+	took := false
+	defer func() { in.leave(l, took) }()
+	waits := recorded != nil && in.await(l)
 	for {
-		news := w.r.news()
-		found, err := w.look()
-		if err != nil {
-			return nil, err
+		if !waits {
+			in.looks(l)
+			found, err := w.look()
+			if err != nil {
+				return nil, err
+			}
+			if found.Status.Terminal() {
+				took = !w.late && found.Status == store.StepCompleted
+				return found, nil
+			}
+			w.row.StartedAt, w.row.NextAt, w.row.Attempt = found.StartedAt, found.NextAt, found.Attempt
+			in.looked(l)
 		}
-		if found.Status.Terminal() {
-			return found, nil
-		}
-		w.row.StartedAt, w.row.NextAt, w.row.Attempt = found.StartedAt, found.NextAt, found.Attempt
-		if err := w.r.idle.until(w.s, found.NextAt, news); err != nil {
+		waits = false
+		if err := w.r.idle.until(w.s, w.row.NextAt, l.call); err != nil {
 			return nil, err
 		}
 	}
@@ -115,7 +126,7 @@ func (w *receiving) look() (*store.Step, error) {
 	defer r.idle.done()
 	row := w.row
 	row.Status, row.EndedAt = store.StepStarted, r.e.clock.now()
-	if late := !w.row.NextAt.IsZero() && r.e.clock.until(w.row.NextAt) == 0; !late {
+	if w.late = !w.row.NextAt.IsZero() && r.e.clock.until(w.row.NextAt) == 0; !w.late {
 		return w.record(&row, false)
 	}
 	if w.spec.Otherwise == TimeoutEscalates { // nobody is told of a wait that a signal has ended in time

@@ -70,8 +70,8 @@ type run struct {
 	endUndo    context.CancelCauseFunc // of what they are called with, a child of hard; nil: none was yet
 	undone     []string                // those that failed, in words
 	children   map[string]uuid.UUID    // that may still run, by their names
-	told       chan struct{}           // closed at the next news; nil: nobody waits for any
 	idle       idle
+	inbox      inbox
 	refusals   refusals
 	overdue    *time.Timer // of the function's return
 
@@ -104,7 +104,7 @@ func newRun(w *worker, c *store.Claimed) *run {
 		r.losersOf()
 	}
 	r.live.Store(r.recorded == 0 && !r.rest.More)
-	r.idle.r = r
+	r.idle.r, r.inbox.r = r, r
 	if row.Control&store.CancelAsked != 0 {
 		r.doom(cancelled())
 	}

@@ -35,6 +35,7 @@ type worker struct {
 	freed  bell // a slot was given back
 	news   bell // something may be asked of a run in memory, or have come for it
 	failed bell // a claim, or a start of own runs, has failed
+	counts bell // signals are to be counted
 
 	outage outage
 	rests  chan struct{} // a place in it for each long history that is being read
@@ -54,6 +55,9 @@ type worker struct {
 	draining   bool               // none are any more
 	empty      chan struct{}
 
+	countMu   sync.Mutex
+	uncounted []*run // those whose signals are to be counted; see count.go
+
 	turnover turnover
 	ends     endings
 }
@@ -62,7 +66,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewID(0), ctx: ctx, kill: kill,
-		hints: newBell(), freed: newBell(), news: newBell(), failed: newBell(), rests: make(chan struct{}, restsAtOnce),
+		hints: newBell(), freed: newBell(), news: newBell(), failed: newBell(), counts: newBell(), rests: make(chan struct{}, restsAtOnce),
 		runs: make(map[uuid.UUID]*run), early: make(map[uuid.UUID]int), empty: make(chan struct{}), broken: make(chan error, 1),
 	}
 	for _, d := range e.defs {
@@ -108,6 +112,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	kept.Go(func() { w.renewLoop(keeping) })
 	kept.Go(func() { w.attendLoop(keeping) })
 	kept.Go(func() { w.newsLoop(keeping) })
+	kept.Go(func() { w.countLoop(keeping) })
 	kept.Go(func() { w.giveBackLoop(keeping) })
 	kept.Go(func() { w.unreceivedLoop(keeping) })
 

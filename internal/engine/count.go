@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// count has the unreceived signals of the run counted, for the receives that wait in it.
+func (w *worker) count(r *run) {
+	w.countMu.Lock()
+	w.uncounted = append(w.uncounted, r)
+	w.countMu.Unlock()
+	w.counts.poke()
+}
+
+// countLoop counts the signals that wait for the runs which requested it, and has the receives look
+// for which there are any.
+func (w *worker) countLoop(ctx context.Context) {
+	for {
+		select {
+		case <-w.counts:
+		case <-ctx.Done():
+			return
+		}
+		w.countMu.Lock()
+		runs := w.uncounted
+		w.uncounted = nil
+		w.countMu.Unlock()
+		if len(runs) > 0 {
+			w.countSignals(ctx, runs)
+		}
+	}
+}
+
+// countSignals makes one count. While the database is away it is retried: nothing can be received
+// then. After any other error all receives look for themselves, and meet that error.
+func (w *worker) countSignals(ctx context.Context, runs []*run) {
+	ids := make([]uuid.UUID, len(runs))
+	for i, r := range runs {
+		ids[i] = r.row.ID
+		r.inbox.begin()
+	}
+	wait := firstDeaf
+	var counts []store.SignalCount
+	for {
+		limited, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
+		var err error
+		counts, err = w.e.store.Unreceived(limited, ids)
+		cancel()
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return // the worker ends: all of its runs have left
+		}
+		w.log.Warn("could not count the signals that wait for the runs here; trying again", telemetry.KeyCount, len(runs), telemetry.KeyError, err)
+		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+			for _, r := range runs {
+				r.inbox.deliver(nil, false)
+			}
+			return
+		}
+		if !pause(ctx, wait) {
+			return
+		}
+		wait = min(2*wait, w.e.cfg.Lease/3)
+	}
+	for _, r := range runs {
+		r.inbox.deliver(countsOf(r.row.ID, &counts), true)
+	}
+}
+
+// countsOf takes the counts of one run, which come in the order of the runs.
+func countsOf(run uuid.UUID, all *[]store.SignalCount) map[string]int {
+	var names map[string]int
+	for len(*all) > 0 && (*all)[0].Run == run {
+		if names == nil {
+			names = make(map[string]int)
+		}
+		names[(*all)[0].Name] += (*all)[0].N
+		*all = (*all)[1:]
+	}
+	return names
+}

@@ -17,48 +17,48 @@ import (
 //go:embed connections.sql
 var connectionsQuery string
 
-// findings are what a check found to be wrong, and what it counted.
+// findings holds the violations that the checker found, and its counts.
 type findings struct {
 	violations []string
 	report     report
 }
 
-// wrong notes a violation.
+// wrong adds a violation.
 func (f *findings) wrong(format string, args ...any) {
 	f.violations = append(f.violations, fmt.Sprintf(format, args...))
 }
 
-// evidence is all that is known of a soak when it is over.
+// evidence holds everything that is known of a soak after its end.
 type evidence struct {
-	boss    *boss
-	load    *load
-	talks   *talks
-	entries []entry
-	runs    map[string]*known // by UUID
-	order   []*known          // as they were started
-	effects []effect
-	events  []durable.Event
+	controller *controller
+	load       *load
+	clients    *clients
+	entries    []entry
+	runs       map[string]*known // by UUID
+	order      []*known          // newest first, as List returns them
+	effects    []effect
+	events     []durable.Event
 }
 
-// known is what the database knows of a run.
+// known is a run as the database holds it.
 type known struct {
 	*durable.RunInfo
-	history map[string]durable.Checkpoint
-	parent  *known
-	plan    *plan  // of an order, or of a child of one
-	root    *order // nil unless the run is an order's, or beneath one
-	lost    bool   // it is the child of a branch that a choice has ended
+	history     map[string]durable.Checkpoint
+	parent      *known
+	plan        *plan  // of an order, or of a descendant of one
+	root        *order // nil unless the run is an order, or a descendant of one
+	losersChild bool   // the run is the child of a branch that a choice ended
 }
 
-// check compares what was planned, what was seen and what the database says.
-func check(ctx context.Context, b *boss, l *load, t *talks, s *strikes, broken error) (*report, error) {
-	b.hangUp()
+// check compares the plans, the ledger and the database. The error broken is a violation too.
+func check(ctx context.Context, c *controller, l *load, t *clients, s *faults, broken error) (*report, error) {
+	c.stopSending()
 	f := &findings{}
-	e := &evidence{boss: b, load: l, talks: t}
+	e := &evidence{controller: c, load: l, clients: t}
 	if err := e.gather(ctx, s.place); err != nil {
 		return nil, fmt.Errorf("gather what to check: %w", err)
 	}
-	for _, err := range append(b.wrong, broken) {
+	for _, err := range append(c.violations, broken) {
 		if err != nil {
 			f.wrong("%v", err)
 		}
@@ -68,36 +68,36 @@ func check(ctx context.Context, b *boss, l *load, t *talks, s *strikes, broken e
 			f.wrong("%v", o.err)
 		}
 	}
-	e.ledger(f)
+	e.checkLedger(f)
 	e.ends(f)
 	e.plans(f)
 	e.transactions(f)
 	e.deadlines(f)
 	e.bounds(f)
-	f.left(ctx, s.place, e)
+	f.leaks(ctx, s.place, e)
 
 	r := &f.report
 	r.kill9, r.sigstop, r.immediate, r.terminated, r.killer = s.kill9, s.sigstop, s.immediate, s.terminated, s.killer.kills
 	var violations []string
 	r.linear, r.operations, violations = t.linearizable(30 * time.Second)
 	r.violations = append(f.violations, violations...)
-	r.stories = e.stories(r.violations)
+	r.traces = e.traces(r.violations)
 	return r, nil
 }
 
 // gather reads the ledger and the database.
 func (e *evidence) gather(ctx context.Context, p place) (err error) {
-	if e.entries, err = e.boss.book.read(); err != nil {
+	if e.entries, err = e.controller.ledger.read(); err != nil {
 		return err
 	}
-	if e.effects, err = p.effects(ctx, e.boss.store); err != nil {
+	if e.effects, err = p.effects(ctx, e.controller.store); err != nil {
 		return err
 	}
 	if err := e.gatherRuns(ctx); err != nil {
 		return err
 	}
 	for cursor := ""; ; {
-		page, err := e.boss.Events(ctx, durable.Page{Cursor: cursor, Limit: 1000})
+		page, err := e.controller.Events(ctx, durable.Page{Cursor: cursor, Limit: 1000})
 		if err != nil {
 			return err
 		}
@@ -111,16 +111,16 @@ func (e *evidence) gather(ctx context.Context, p place) (err error) {
 func (e *evidence) gatherRuns(ctx context.Context) error {
 	e.runs = make(map[string]*known)
 	for page := (durable.Page{Limit: 1000}); ; {
-		list, err := e.boss.List(ctx, durable.Filter{}, page)
+		list, err := e.controller.List(ctx, durable.Filter{}, page)
 		if err != nil {
 			return err
 		}
 		for i := range list.Runs {
 			k := &known{history: make(map[string]durable.Checkpoint)}
-			if k.RunInfo, err = e.boss.Get(ctx, list.Runs[i].RunID); err != nil {
+			if k.RunInfo, err = e.controller.Get(ctx, list.Runs[i].RunID); err != nil {
 				return err
 			}
-			steps, err := e.boss.History(ctx, k.RunID)
+			steps, err := e.controller.History(ctx, k.RunID)
 			if err != nil {
 				return err
 			}
@@ -153,18 +153,18 @@ func (e *evidence) gatherRuns(ctx context.Context) error {
 			case a.Name == name:
 				k.plan = a.Plan
 			case a.Do == doRace && strings.HasPrefix(name, a.Name+"-loser-"):
-				k.plan, k.lost = a.Plan, true
+				k.plan, k.losersChild = a.Plan, true
 			}
 		})
 		if k.plan == nil {
-			return errors.New("run " + k.RunID + " is the child of no act of its parent")
+			return errors.New("run " + k.RunID + " is the child of an act that its parent does not have")
 		}
 	}
 	return nil
 }
 
-// left checks I12: no goroutine and no connection of a worker is left.
-func (f *findings) left(ctx context.Context, p place, e *evidence) {
+// leaks checks I12: no goroutine was left in a worker, and no connection is left at the server.
+func (f *findings) leaks(ctx context.Context, p place, e *evidence) {
 	for _, x := range e.entries {
 		if x.Kind == kLeak {
 			f.wrong("I12: worker %d has leaked goroutines: %s", x.Pid, x.Err)
@@ -173,7 +173,7 @@ func (f *findings) left(ctx context.Context, p place, e *evidence) {
 	if p.server == nil {
 		return
 	}
-	_ = e.boss.store.Close() // the last of this process
+	_ = e.controller.store.Close() // its connections are the last of this process
 	conn, err := pgx.Connect(ctx, p.Address)
 	if err != nil {
 		f.wrong("I12: count the connections: %v", err)
@@ -181,7 +181,7 @@ func (f *findings) left(ctx context.Context, p place, e *evidence) {
 	}
 	defer conn.Close(ctx)
 	left := -1
-	for range 100 { // a backend takes a moment to notice that its client has gone
+	for range 100 { // a backend notices a moment later that its client has disconnected
 		if err := conn.QueryRow(ctx, connectionsQuery).Scan(&left); err != nil || left == 0 {
 			break
 		}

@@ -8,23 +8,23 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// early is how much sooner than its time a timer may seem to end: the workers' measure of the
+// early is how long before its time a timer may seem to end: the workers' measurement of the
 // database's clock is not exact.
 const early = 2 * time.Millisecond
 
-// reading is what the checker remembers while it reads the ledger from its beginning.
+// reading is the state of the checker while it reads the ledger from its beginning.
 type reading struct {
 	current map[string]string           // by run: the execution of the newest epoch that began
 	entered map[string]int32            // by run: that epoch
-	owned   map[string]int32            // by process and run: the epoch that it claimed last; none: the first
-	acks    map[string]entry            // by run and step: the first answer
+	owned   map[string]int32            // by process and run: the epoch of its latest claim; 0: it started the run itself
+	acks    map[string]entry            // by run and step: what the call first returned
 	epoch   map[string]int32            // by run: the newest epoch that was claimed
 	tried   map[string]map[string]int32 // by process and write: the newest epoch of its run when it was first tried
 	once    map[string]int              // by run and step: how often an AtMostOnce function was called
 }
 
-// ledger checks I1, I2, I3, I4 and the bounds of I8 by what was noted, in its order.
-func (e *evidence) ledger(f *findings) {
+// checkLedger checks I1, I2, I3 and I4 on the entries of the ledger, in their order.
+func (e *evidence) checkLedger(f *findings) {
 	r := &reading{
 		current: make(map[string]string), entered: make(map[string]int32), owned: make(map[string]int32), acks: make(map[string]entry), epoch: make(map[string]int32),
 		tried: make(map[string]map[string]int32), once: make(map[string]int),
@@ -61,22 +61,21 @@ func (e *evidence) ledger(f *findings) {
 	f.report.steps = len(r.acks)
 }
 
-// enters notes which execution is a run's newest. A process that is stopped between its claim
-// and the function's call can enter when another has claimed the run, and is at work.
+// enters records which execution of a run is the newest. A process that is stopped between its claim and the call
+// of the function can enter after another process has claimed and entered the run.
 func (r *reading) enters(x entry) {
 	if epoch := r.owned[fmt.Sprint(x.Pid, x.Run)]; epoch >= r.entered[x.Run] {
 		r.current[x.Run], r.entered[x.Run] = x.Exec, epoch
 	}
 }
 
-// begun checks that a step's function is not called by a run's newest execution
-// after its outcome was known. An execution that was superseded can touch the world once more:
-// that is what idempotency keys are for.
+// begun checks that the newest execution of a run does not call the function of a step whose outcome was
+// returned before. A superseded execution can still call it: idempotency keys exist for that.
 func (r *reading) begun(f *findings, x entry, place string) {
 	ack, known := r.acks[place]
 	switch {
 	case known && r.current[x.Run] == x.Exec:
-		f.wrong("I2: %s (%s) was executed again, attempt %d, after it had answered %q %s", place, x.Do, x.Attempt, ack.Value, ack.Err)
+		f.wrong("I2: %s (%s) was executed again, attempt %d, after it had returned %q %s", place, x.Do, x.Attempt, ack.Value, ack.Err)
 	case known:
 		f.report.superseded++
 	}
@@ -93,18 +92,18 @@ func (r *reading) begun(f *findings, x entry, place string) {
 	}
 }
 
-// acknowledged checks that every answer of a step is the same one, and the recorded one.
+// acknowledged checks that a call returns the same in every execution, and that it is what was recorded.
 func (r *reading) acknowledged(f *findings, x entry, place string, run *known) {
 	first, again := r.acks[place]
 	if again {
 		if first.Value != x.Value || first.Err != x.Err {
-			f.wrong("I3: %s has answered %q %s, and then %q %s", place, first.Value, first.Err, x.Value, x.Err)
+			f.wrong("I3: %s has returned %q %s, and then %q %s", place, first.Value, first.Err, x.Value, x.Err)
 		}
 		return
 	}
 	r.acks[place] = x
 	if run == nil {
-		f.wrong("I1: run %s is lost, whose step %s has answered", x.Run, x.Step)
+		f.wrong("I1: run %s is lost, whose step %s has returned", x.Run, x.Step)
 		return
 	}
 	c, ok := run.history[x.Step]
@@ -114,16 +113,16 @@ func (r *reading) acknowledged(f *findings, x entry, place string, run *known) {
 	}
 	switch {
 	case !ok || c.Status != status:
-		f.wrong("I1: %s (%s) has answered %q %s, and its checkpoint is %q", place, x.Do, x.Value, x.Err, c.Status)
+		f.wrong("I1: %s (%s) has returned %q %s, and its checkpoint is %q", place, x.Do, x.Value, x.Err, c.Status)
 	case x.Err == "" && (c.Kind == "step" || c.Kind == "tx" || c.Kind == "receive" && x.Value != nothing) && text(c.Output) != x.Value:
-		f.wrong("I3: %s (%s) has answered %q, and its checkpoint holds %s", place, x.Do, x.Value, c.Output)
+		f.wrong("I3: %s (%s) has returned %q, and its checkpoint holds %s", place, x.Do, x.Value, c.Output)
 	case (x.Do == doSleep || x.Value == nothing) && x.At.Before(c.NextAt.Add(-early)):
 		f.wrong("timer: %s (%s) was over %v too early", place, x.Do, c.NextAt.Sub(x.At))
 	}
 }
 
-// done checks that nothing was written by an epoch after a newer one was known when the
-// write began. A write that is repeated because its answer was lost counts as it was first tried.
+// done checks that no epoch has written although a newer one had been claimed before the write began. A write
+// that is repeated because its result was lost counts from its first try.
 func (r *reading) done(f *findings, x entry) {
 	for _, w := range x.Writes {
 		switch w.Outcome {
@@ -137,7 +136,7 @@ func (r *reading) done(f *findings, x entry) {
 	}
 }
 
-// bounds checks I8: attempts, and executions of what kills its process.
+// bounds checks I8: the number of attempts, and of the deaths of the run that kills its process.
 func (e *evidence) bounds(f *findings) {
 	kills := 0
 	for _, x := range e.entries {
@@ -155,7 +154,7 @@ func (e *evidence) bounds(f *findings) {
 		run.plan.walk(func(a act) {
 			bound := 0
 			switch a.Do {
-			case doDoomed:
+			case doFailing:
 				bound = a.N
 			case doFlaky, doTx:
 				bound = 12
@@ -165,8 +164,8 @@ func (e *evidence) bounds(f *findings) {
 			}
 		})
 	}
-	if kills == 0 || kills > killerCrashes { // fewer if the answer to a claim was lost: that counts as a crash too
-		f.wrong("I8: the run that kills its process did so %d times; it is to be set aside after %d", kills, killerCrashes)
+	if kills == 0 || kills > killerCrashes { // fewer if the result of a claim was lost, which can count as a crash
+		f.wrong("I8: the run that kills its process did so %d times; it must be paused after %d", kills, killerCrashes)
 	}
 	for _, k := range e.order {
 		if k.ID == killerID && k.Status != durable.StatusCancelled {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// ends checks I1, I5, I6 and I7 of the runs: all that was acknowledged is there, has ended,
-// once, and stays as it was seen.
+// ends checks I1, I5, I6 and I7: every run whose start was acknowledged exists, has ended, and is still as its end
+// was first seen.
 func (e *evidence) ends(f *findings) {
 	byID := make(map[string]*known)
 	for _, k := range e.order {
@@ -32,7 +32,7 @@ func (e *evidence) ends(f *findings) {
 	}
 	for _, o := range e.load.orders {
 		if o.runID == "" {
-			continue // its error is told
+			continue // follow has returned its error
 		}
 		k := acked(o.id)
 		if k == nil {
@@ -45,18 +45,18 @@ func (e *evidence) ends(f *findings) {
 			f.wrong("I6: run %s was cancelled, and has completed", o.id)
 		}
 	}
-	for _, to := range e.talks.all {
+	for _, to := range e.clients.all {
 		if to.exists {
 			acked(to.id)
 		}
 	}
-	e.told(f)
+	e.outbox(f)
 }
 
 func ended(s durable.Status) bool { return state(s).ended() }
 
-// told checks that the outbox tells every end, once, and as it was.
-func (e *evidence) told(f *findings) {
+// outbox checks that there is exactly one event of the end of each run, with the right status.
+func (e *evidence) outbox(f *findings) {
 	ends := make(map[string][]string)
 	for _, x := range e.events {
 		if ended(durable.Status(x.Type)) {
@@ -65,14 +65,14 @@ func (e *evidence) told(f *findings) {
 	}
 	for _, k := range e.order {
 		f.report.runs++
-		if told := ends[k.RunID]; ended(k.Status) && !slices.Equal(told, []string{string(k.Status)}) {
-			f.wrong("I5: run %s is %s, and the events tell %v", k.RunID, k.Status, told)
+		if got := ends[k.RunID]; ended(k.Status) && !slices.Equal(got, []string{string(k.Status)}) {
+			f.wrong("I5: run %s is %s, and its events are %v", k.RunID, k.Status, got)
 		}
 	}
 }
 
-// plans checks that every run of a plan has ended as planned: I9 and I10 too, since what is
-// wrong with one run must show there, and nowhere else.
+// plans checks that every run has ended as its plan says. That covers I9 and I10: a fault of one run must show
+// in that run, and in no other.
 func (e *evidence) plans(f *findings) {
 	for _, k := range e.order {
 		if k.plan == nil {
@@ -87,20 +87,20 @@ func (e *evidence) plans(f *findings) {
 			e.expired(f, k)
 		case durable.StatusCancelled:
 			if !k.mayEndEarly() {
-				f.wrong("run %s is cancelled, which nobody asked for", k.RunID)
+				f.wrong("run %s is cancelled, which nobody requested", k.RunID)
 			}
 		}
-		e.undone(f, k)
-		if k.lost {
-			e.lost(f, k)
+		e.compensations(f, k)
+		if k.losersChild {
+			e.losersChild(f, k)
 		}
 	}
 }
 
-// lost checks the child of a branch that a choice has ended: the choice has cancelled it, unless
-// something else did before.
-func (e *evidence) lost(f *findings, k *known) {
-	f.report.lost++
+// losersChild checks that the child of a branch that a choice ended was cancelled by the choice, unless it was
+// cancelled earlier.
+func (e *evidence) losersChild(f *findings, k *known) {
+	f.report.losersChildren++
 	switch {
 	case k.Status != durable.StatusCancelled:
 		f.wrong("run %s, whose branch a choice has ended, is %s", k.RunID, k.Status)
@@ -109,23 +109,23 @@ func (e *evidence) lost(f *findings, k *known) {
 	}
 }
 
-// mayEndEarly reports whether something from above or outside may have ended the run.
+// mayEndEarly reports whether a cancel, a timeout, a choice or the parent may have ended the run.
 func (k *known) mayEndEarly() bool {
-	if k.lost {
+	if k.losersChild {
 		return true
 	}
 	if k.parent == nil {
-		return k.root.asked || k.root.timeout > 0
+		return k.root.requested || k.root.timeout > 0
 	}
 	return k.parent.Status != durable.StatusCompleted || k.parent.mayEndEarly()
 }
 
-func (k *known) has(do deed) (has bool) {
+func (k *known) has(do op) (has bool) {
 	k.plan.walk(func(a act) { has = has || a.Do == do })
 	return has
 }
 
-// failed checks that a run has failed for a reason that it has.
+// failed checks that a run has failed for a reason that its plan contains.
 func (e *evidence) failed(f *findings, k *known) {
 	switch {
 	case k.plan.End == endsFailed && errors.Is(k.Err, errMeant):
@@ -140,14 +140,14 @@ func (e *evidence) failed(f *findings, k *known) {
 	}
 }
 
-// expired checks that a run's time was over.
+// expired checks that a run has expired only if it had a timeout.
 func (e *evidence) expired(f *findings, k *known) {
 	if k.parent != nil || k.root.timeout == 0 || !errors.Is(k.Err, durable.ErrTimeout) {
 		f.wrong("run %s, whose timeout is %v, has expired: %v", k.RunID, k.root.timeout, k.Err)
 	}
 }
 
-// completed checks each part of a run's output.
+// completed checks the output of a run, act by act.
 func (e *evidence) completed(f *findings, k *known) {
 	var out []string
 	if err := json.Unmarshal(k.Output, &out); err != nil || k.plan.End != endsWell || len(out) != len(k.plan.Acts) {
@@ -157,17 +157,17 @@ func (e *evidence) completed(f *findings, k *known) {
 	for i, a := range k.plan.Acts {
 		v, ok := strings.CutPrefix(out[i], a.Name+"=")
 		if !ok || !e.fits(a, v, k) {
-			f.wrong("I9: run %s: act %s (%s) has answered %q", k.RunID, a.Name, a.Do, out[i])
+			f.wrong("I9: run %s: act %s (%s) has returned %q", k.RunID, a.Name, a.Do, out[i])
 		}
 	}
 }
 
-// fits reports whether an act may answer v.
+// fits reports whether an act may return v.
 func (e *evidence) fits(a act, v string, k *known) bool {
 	failed := strings.HasPrefix(v, "!")
 	recorded := text(k.history[a.Name].Output)
 	switch a.Do {
-	case doDoomed:
+	case doFailing:
 		return v == "!meant" || v == "!unknown" // its process died in the last attempt
 	case doNaN:
 		return v == "!encode"
@@ -197,12 +197,12 @@ func (p *plan) diverges() (may bool) {
 	return may
 }
 
-// undone checks that compensations ran if the run failed or was cancelled, all of those that were
-// registered, the last one first, and not otherwise.
-func (e *evidence) undone(f *findings, k *known) {
+// compensations checks that the registered compensations of a run that failed or was cancelled were executed, the
+// last one first, and that no others were.
+func (e *evidence) compensations(f *findings, k *known) {
 	var planned, ran []string
 	k.plan.walk(func(a act) {
-		if a.Do == doUndo {
+		if a.Do == doCompensate {
 			planned = append(planned, a.Name)
 		}
 	})
@@ -216,22 +216,22 @@ func (e *evidence) undone(f *findings, k *known) {
 	whole := k.Status == durable.StatusFailed && (errors.Is(k.Err, errMeant) || errors.Is(k.Err, durable.ErrPanic))
 	switch {
 	case k.Status == durable.StatusCompleted && len(ran) > 0:
-		f.wrong("run %s has completed, and has undone %v", k.RunID, ran)
+		f.wrong("run %s has completed, and has executed the compensations %v", k.RunID, ran)
 	case whole && len(ran) != len(planned):
-		f.wrong("run %s has failed, and of %v only %v were undone", k.RunID, planned, ran)
+		f.wrong("run %s has failed, and of the compensations %v only %v were executed", k.RunID, planned, ran)
 	case len(ran) > 0 && !slices.Equal(ran, planned[len(planned)-len(ran):]):
-		f.wrong("run %s has undone %v, and that is no end of %v", k.RunID, ran, planned)
+		f.wrong("run %s has executed the compensations %v, which are not the last ones of %v", k.RunID, ran, planned)
 	}
 	for i, c := range ends {
-		f.report.undone++
+		f.report.compensations++
 		if c.Status != "completed" || i > 0 && c.StartedAt.Before(ends[i-1].EndedAt) {
-			f.wrong("run %s: compensation %s is %s, from %v, after the one that ended at %v", k.RunID, c.Name, c.Status, c.StartedAt, ends[max(0, i-1)].EndedAt)
+			f.wrong("run %s: compensation %s is %s and began at %v, and the one before it ended at %v", k.RunID, c.Name, c.Status, c.StartedAt, ends[max(0, i-1)].EndedAt)
 		}
 	}
 }
 
-// transactions checks I11: each transactional step has written once if it is recorded, and
-// not at all otherwise.
+// transactions checks I11: each transactional step has written its row exactly once if it is recorded, and never
+// otherwise.
 func (e *evidence) transactions(f *findings) {
 	rows := make(map[string][]string)
 	for _, x := range e.effects {
@@ -243,14 +243,14 @@ func (e *evidence) transactions(f *findings) {
 				continue
 			}
 			f.report.transactions++
-			place := k.RunID + "/" + name
-			if got := rows[place]; len(got) != 1 || got[0] != text(c.Output) {
-				f.wrong("I11: transaction %s is recorded with %s, and has written %v", place, c.Output, got)
+			step := k.RunID + "/" + name
+			if got := rows[step]; len(got) != 1 || got[0] != text(c.Output) {
+				f.wrong("I11: transaction %s is recorded with %s, and has written %v", step, c.Output, got)
 			}
-			delete(rows, place)
+			delete(rows, step)
 		}
 	}
-	for place, values := range rows {
-		f.wrong("I11: transaction %s is not recorded, and has written %v", place, values)
+	for step, values := range rows {
+		f.wrong("I11: transaction %s is not recorded, and has written %v", step, values)
 	}
 }

@@ -18,9 +18,9 @@ import (
 
 var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// good is the evidence of one order in which nothing is wrong, to be spoiled.
+// good returns the evidence of one order without a violation, for tests to add one.
 func good() *evidence {
-	p := &plan{End: endsWell, Acts: []act{{Do: doStep, Name: "a0"}, {Do: doTx, Name: "a1"}, {Do: doSleep, Name: "a2", Ms: 10}, {Do: doOnce, Name: "a3"}, {Do: doUndo, Name: "a4"}}}
+	p := &plan{End: endsWell, Acts: []act{{Do: doStep, Name: "a0"}, {Do: doTx, Name: "a1"}, {Do: doSleep, Name: "a2", Ms: 10}, {Do: doOnce, Name: "a3"}, {Do: doCompensate, Name: "a4"}}}
 	o := &order{id: "order-0", runID: "R", plan: p}
 	k := &known{
 		RunInfo: &durable.RunInfo{ID: o.id, RunID: "R", Status: durable.StatusCompleted, EndedAt: noon, Output: jsontext.Value(`["a0=x","a1=y","a2=","a3=z","a4="]`)},
@@ -36,7 +36,7 @@ func good() *evidence {
 	o.end = &end
 	kill := &known{RunInfo: &durable.RunInfo{ID: killerID, RunID: "K", Status: durable.StatusCancelled}}
 	e := &evidence{
-		load: &load{orders: []*order{o}}, talks: &talks{},
+		load: &load{orders: []*order{o}}, clients: &clients{},
 		runs: map[string]*known{"R": k, "K": kill}, order: []*known{kill, k},
 		effects: []effect{{"R", "a1", "y"}},
 		events:  []durable.Event{{RunID: "R", Type: durable.EventCompleted}, {RunID: "K", Type: durable.EventCancelled}},
@@ -62,7 +62,7 @@ func good() *evidence {
 
 func (e *evidence) judged() *findings {
 	f := &findings{}
-	e.ledger(f)
+	e.checkLedger(f)
 	e.ends(f)
 	e.plans(f)
 	e.transactions(f)
@@ -70,7 +70,7 @@ func (e *evidence) judged() *findings {
 	return f
 }
 
-// The checker finds nothing wrong where nothing is, and each violation where it was planted.
+// The checker finds no violation in good evidence, and finds each violation that is added to it.
 func TestChecker(t *testing.T) {
 	t.Parallel()
 	add := func(some ...entry) func(*evidence) {
@@ -79,7 +79,7 @@ func TestChecker(t *testing.T) {
 	run := func(change func(*known)) func(*evidence) { return func(e *evidence) { change(e.runs["R"]) } }
 	for name, c := range map[string]struct {
 		spoil func(*evidence)
-		want  string // empty: all is well
+		want  string // empty: no violation
 	}{
 		"nothing": {func(*evidence) {}, ""},
 		"a start is lost": {func(e *evidence) {
@@ -95,31 +95,31 @@ func TestChecker(t *testing.T) {
 			entry{Kind: kEnter, Pid: 3, Run: "R", Exec: "3"}, entry{Kind: kEnter, Pid: 2, Run: "R", Exec: "2"},
 			entry{Kind: kBegin, Pid: 2, Run: "R", Exec: "2", Step: "a0"}), ""},
 		"once is twice":         {add(entry{Kind: kEnter, Run: "R", Exec: "2"}, entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a3", Do: doOnce}), "AtMostOnce: R/a3"},
-		"two answers":           {add(entry{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Value: "other"}), "I3: R/a0"},
+		"two values":            {add(entry{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Value: "other"}), "I3: R/a0"},
 		"a value and a failure": {add(entry{Kind: kAck, Run: "R", Exec: "1", Step: "a0", Err: "meant"}), "I3: R/a0"},
 		"another value is recorded": {run(func(k *known) {
 			k.history["a0"] = durable.Checkpoint{Kind: "step", Status: "completed", Output: jsontext.Value(`"w"`)}
 		}), "I3: R/a0"},
-		"an old epoch writes":         {func(e *evidence) { e.entries[0].Writes[0].Epoch = 2 }, "I4: epoch 1 of run R"},
-		"an old epoch is fenced":      {func(e *evidence) { e.entries[0].Writes[0].Epoch, e.entries[4].Writes[0].Outcome = 2, fenced }, ""},
-		"an old write is answered":    {add(entry{Kind: kClaim, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kTry, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1"}}}, entry{Kind: kDid, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1", Outcome: written}}}), ""},
-		"an end changes":              {run(func(k *known) { k.Status = durable.StatusFailed }), "I5: run order-0 was completed"},
-		"an end is told twice":        {func(e *evidence) { e.events = append(e.events, e.events[0]) }, "I5: run R"},
-		"an end is not told":          {func(e *evidence) { e.events = e.events[1:] }, "I5: run R"},
-		"a cancel is forgotten":       {func(e *evidence) { e.load.orders[0].cancelled = true }, "I6: run order-0"},
-		"a run is stuck":              {run(func(k *known) { k.Status = durable.StatusWaiting }), "I7: run order-0"},
-		"an attempt too many":         {add(entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a1", Attempt: 13}), "I8: attempt 13"},
-		"the killer goes on":          {add(entry{Kind: kBegin, Run: "K", Step: "kill"}), "I8: the run that kills"},
-		"the killer never ran":        {func(e *evidence) { e.entries = e.entries[:len(e.entries)-killerCrashes] }, "I8: the run that kills"},
-		"a run fails for no reason":   {run(func(k *known) { k.Status, k.Err = durable.StatusFailed, &durable.RunError{Message: "no luck"} }), "I9: run R"},
-		"an output is wrong":          {run(func(k *known) { k.Output = jsontext.Value(`["a0=w","a1=y","a2=","a3=z","a4="]`) }), "I9: run R"},
-		"an output is short":          {run(func(k *known) { k.Output = jsontext.Value(`["a0=x"]`) }), "run R, which completed with 5 acts"},
-		"a transaction wrote twice":   {func(e *evidence) { e.effects = append(e.effects, e.effects[0]) }, "I11: transaction R/a1"},
-		"a transaction wrote nothing": {func(e *evidence) { e.effects = nil }, "I11: transaction R/a1"},
-		"a stray transaction":         {func(e *evidence) { e.effects = append(e.effects, effect{"R", "a7", "v"}) }, "I11: transaction R/a7"},
-		"a timer is early":            {func(e *evidence) { e.entries[8].At = noon.Add(-time.Second) }, "timer: R/a2"},
-		"undone without a reason":     {run(func(k *known) { k.history["a4"] = durable.Checkpoint{Status: "completed"} }), "run R has completed, and has undone"},
-		"cancelled by nobody":         {run(func(k *known) { k.Status = durable.StatusCancelled }), "which nobody asked for"},
+		"an old epoch writes":             {func(e *evidence) { e.entries[0].Writes[0].Epoch = 2 }, "I4: epoch 1 of run R"},
+		"an old epoch is fenced":          {func(e *evidence) { e.entries[0].Writes[0].Epoch, e.entries[4].Writes[0].Outcome = 2, fenced }, ""},
+		"an old write is repeated":        {add(entry{Kind: kClaim, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kTry, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1"}}}, entry{Kind: kDid, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1", Outcome: written}}}), ""},
+		"an end changes":                  {run(func(k *known) { k.Status = durable.StatusFailed }), "I5: run order-0 was completed"},
+		"two events of an end":            {func(e *evidence) { e.events = append(e.events, e.events[0]) }, "I5: run R"},
+		"no event of an end":              {func(e *evidence) { e.events = e.events[1:] }, "I5: run R"},
+		"a cancel is forgotten":           {func(e *evidence) { e.load.orders[0].cancelled = true }, "I6: run order-0"},
+		"a run is stuck":                  {run(func(k *known) { k.Status = durable.StatusWaiting }), "I7: run order-0"},
+		"an attempt too many":             {add(entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a1", Attempt: 13}), "I8: attempt 13"},
+		"the killer goes on":              {add(entry{Kind: kBegin, Run: "K", Step: "kill"}), "I8: the run that kills"},
+		"the killer never ran":            {func(e *evidence) { e.entries = e.entries[:len(e.entries)-killerCrashes] }, "I8: the run that kills"},
+		"a run fails for no reason":       {run(func(k *known) { k.Status, k.Err = durable.StatusFailed, &durable.RunError{Message: "no luck"} }), "I9: run R"},
+		"an output is wrong":              {run(func(k *known) { k.Output = jsontext.Value(`["a0=w","a1=y","a2=","a3=z","a4="]`) }), "I9: run R"},
+		"an output is short":              {run(func(k *known) { k.Output = jsontext.Value(`["a0=x"]`) }), "run R, which completed with 5 acts"},
+		"a transaction wrote twice":       {func(e *evidence) { e.effects = append(e.effects, e.effects[0]) }, "I11: transaction R/a1"},
+		"a transaction wrote nothing":     {func(e *evidence) { e.effects = nil }, "I11: transaction R/a1"},
+		"a stray transaction":             {func(e *evidence) { e.effects = append(e.effects, effect{"R", "a7", "v"}) }, "I11: transaction R/a7"},
+		"a timer is early":                {func(e *evidence) { e.entries[8].At = noon.Add(-time.Second) }, "timer: R/a2"},
+		"a compensation without a reason": {run(func(k *known) { k.history["a4"] = durable.Checkpoint{Status: "completed"} }), "run R has completed, and has executed the compensations"},
+		"cancelled without a request":     {run(func(k *known) { k.Status = durable.StatusCancelled }), "which nobody requested"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,32 +134,32 @@ func TestChecker(t *testing.T) {
 	}
 }
 
-// A violation is told with what the ledger knows of its run.
-func TestStories(t *testing.T) {
+// A violation is printed with the entries of the ledger for its run.
+func TestTraces(t *testing.T) {
 	t.Parallel()
 	e := good()
-	got := e.stories([]string{"I2: R/a0 (step) was executed again", "I3: R/a1", "there is no run in this"})
+	got := e.traces([]string{"I2: R/a0 (step) was executed again", "I3: R/a1", "there is no run in this"})
 	if len(got) != len(e.entries)-killerCrashes || !strings.Contains(got[0], "claim epoch 1") || !strings.Contains(got[4], "did epoch 1: a0 completed 1 written") {
 		t.Errorf("%d lines of %d entries: %q", len(got), len(e.entries), got)
 	}
 }
 
-// Operations of a talk, in their order, and whether one run can have answered them.
+// The model accepts possible responses of a target, in the order of its operations, and no others.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	type exchange struct {
-		q question
-		a answer
+		q request
+		a response
 	}
-	yes, no := answer{Said: saidYes}, func(s durable.Status) answer { return answer{Said: saidNo, Status: state(s)} }
+	yes, no := response{Result: resultOK}, func(s durable.Status) response { return response{Result: resultRefused, Status: state(s)} }
 	get := func(s durable.Status, words string) exchange {
-		return exchange{question{Verb: verbGet}, answer{Said: saidYes, Status: state(s), Words: words}}
+		return exchange{request{Verb: verbGet}, response{Result: resultOK, Status: state(s), Words: words}}
 	}
-	do := func(v verb) exchange { return exchange{question{Verb: v}, yes} }
-	word := func(w string) exchange { return exchange{question{Verb: verbSignal, Word: w}, yes} }
+	do := func(v verb) exchange { return exchange{request{Verb: v}, yes} }
+	word := func(w string) exchange { return exchange{request{Verb: verbSignal, Word: w}, yes} }
 	begun := []exchange{do(verbStart)}
 	enough := slices.Clone(begun)
-	for i := range heard {
+	for i := range wantedSignals {
 		enough = append(enough, word(fmt.Sprint(i)))
 	}
 	all := "[0 1 2 3 4 5]"
@@ -167,23 +167,23 @@ func TestModel(t *testing.T) {
 		history []exchange
 		legal   bool
 	}{
-		"completes":                        {append(enough[:heard+1:heard+1], get(durable.StatusCompleted, all)), true},
-		"in another order":                 {append(enough[:heard+1:heard+1], get(durable.StatusCompleted, "[1 0 2 3 4 5]")), false},
-		"too soon":                         {append(enough[:heard:heard], get(durable.StatusCompleted, "")), false},
-		"one word twice":                   {append(enough[:heard:heard], word("0"), get(durable.StatusCompleted, "")), false},
-		"absent after a start":             {append(begun[:1:1], exchange{question{Verb: verbGet}, answer{Said: saidAbsent}}), false},
-		"completes though cancelled":       {append(enough[:heard+1:heard+1], do(verbCancel), get(durable.StatusCompleted, all)), false},
+		"completes":                        {append(enough[:wantedSignals+1:wantedSignals+1], get(durable.StatusCompleted, all)), true},
+		"in another order":                 {append(enough[:wantedSignals+1:wantedSignals+1], get(durable.StatusCompleted, "[1 0 2 3 4 5]")), false},
+		"too soon":                         {append(enough[:wantedSignals:wantedSignals], get(durable.StatusCompleted, "")), false},
+		"one word twice":                   {append(enough[:wantedSignals:wantedSignals], word("0"), get(durable.StatusCompleted, "")), false},
+		"absent after a start":             {append(begun[:1:1], exchange{request{Verb: verbGet}, response{Result: resultNotFound}}), false},
+		"completes though cancelled":       {append(enough[:wantedSignals+1:wantedSignals+1], do(verbCancel), get(durable.StatusCompleted, all)), false},
 		"cancelled":                        {append(begun[:1:1], do(verbCancel), get(durable.StatusCancelled, "")), true},
-		"cancelled by nobody":              {append(begun[:1:1], get(durable.StatusCancelled, "")), false},
+		"cancelled without a request":      {append(begun[:1:1], get(durable.StatusCancelled, "")), false},
 		"lives again":                      {append(begun[:1:1], do(verbCancel), get(durable.StatusCancelled, ""), get(durable.StatusWaiting, "")), false},
-		"ends twice":                       {append(enough[:heard+1:heard+1], get(durable.StatusCompleted, all), exchange{question{Verb: verbPause}, no(durable.StatusCancelled)}), false},
+		"ends twice":                       {append(enough[:wantedSignals+1:wantedSignals+1], get(durable.StatusCompleted, all), exchange{request{Verb: verbPause}, no(durable.StatusCancelled)}), false},
 		"waits while paused":               {append(begun[:1:1], do(verbPause), get(durable.StatusWaiting, "")), false},
 		"paused":                           {append(begun[:1:1], do(verbPause), get(durable.StatusPaused, ""), do(verbResume), get(durable.StatusWaiting, "")), true},
 		"paused by nobody":                 {append(begun[:1:1], get(durable.StatusPaused, "")), false},
 		"resumed and still paused":         {append(begun[:1:1], do(verbPause), do(verbResume), get(durable.StatusPaused, "")), false},
 		"resumed though not paused":        {append(begun[:1:1], do(verbResume)), false},
 		"a signal to what has ended":       {append(begun[:1:1], do(verbCancel), get(durable.StatusCancelled, ""), word("late")), false},
-		"a signal sent before, once ended": {append(enough[:heard+1:heard+1], get(durable.StatusCompleted, all), word("1")), true},
+		"a signal sent before, once ended": {append(enough[:wantedSignals+1:wantedSignals+1], get(durable.StatusCompleted, all), word("1")), true},
 	} {
 		var history []porcupine.Operation
 		for i, h := range c.history {
@@ -195,7 +195,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// A line that a kill has torn is passed over, and its neighbours are read.
+// An entry that a kill has torn is skipped, and its neighbours are read.
 func TestTornLedger(t *testing.T) {
 	t.Parallel()
 	l, err := openLedger(filepath.Join(t.TempDir(), "ledger"))
@@ -214,12 +214,12 @@ func TestTornLedger(t *testing.T) {
 	}
 }
 
-// A soak in which a fault did not occur proves nothing, and says so.
+// A soak in which a fault did not occur is an error, since it proves nothing.
 func TestFaultsMustOccur(t *testing.T) {
 	t.Parallel()
-	full := report{kill9: 1, sigstop: 1, immediate: 1, terminated: 1, fenced: 1, operations: 1, transactions: 1, undone: 1, lost: 1, close: 1, linear: "ok"}
+	full := report{kill9: 1, sigstop: 1, immediate: 1, terminated: 1, fenced: 1, operations: 1, transactions: 1, compensations: 1, losersChildren: 1, aroundDeadline: 1, linear: "ok"}
 	set := settings{store: "postgres"}
-	if err := full.tell(set); err != nil {
+	if err := full.print(set); err != nil {
 		t.Error(err)
 	}
 	for name, spoil := range map[string]func(*report){
@@ -228,7 +228,7 @@ func TestFaultsMustOccur(t *testing.T) {
 	} {
 		r := full
 		spoil(&r)
-		if err := r.tell(set); err == nil || !strings.Contains(err.Error(), name) {
+		if err := r.print(set); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

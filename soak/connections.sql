@@ -1,4 +1,4 @@
--- Counts the connections that others hold.
+-- Counts the other connections.
 SELECT count(*)
 FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()

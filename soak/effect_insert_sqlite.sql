@@ -1,2 +1,2 @@
--- The write of one transactional step.
+-- Writes the row of a transactional step.
 INSERT INTO soak_effect (run, step, value) VALUES (?, ?, ?)

@@ -1,5 +1,5 @@
--- What the workload's transactions write. There is no key, so that a transaction which took
--- effect twice is seen.
+-- Holds the rows that the transactions of the workload write. It has no key, so that a transaction that took effect
+-- twice leaves two rows.
 CREATE TABLE soak_effect (
   run   text NOT NULL,
   step  text NOT NULL,

@@ -1,2 +1,2 @@
--- All that transactions wrote.
+-- Returns all rows that transactions wrote.
 SELECT run, step, value FROM soak_effect

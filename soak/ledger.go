@@ -12,29 +12,29 @@ import (
 	"time"
 )
 
-// kind says what an entry tells.
+// kind is the kind of an entry.
 type kind string
 
 const (
 	kEnter kind = "enter" // an execution of a run's function begins
 	kBegin kind = "begin" // a step's function is called
-	kAck   kind = "ack"   // a durable call has answered: Value, or Err
-	kToken kind = "token" // a token to be completed, in Value
+	kAck   kind = "ack"   // a durable call has returned Value, or the failure Err
+	kToken kind = "token" // a run waits for a signal, or for the result of the token Value
 	kClaim kind = "claim" // runs were claimed
 	kTry   kind = "try"   // a batch is about to be committed
-	kDid   kind = "did"   // it was committed, and this came of it
-	kLeak  kind = "leak"  // goroutines that were left at a worker's end
+	kDid   kind = "did"   // the batch was committed, with these outcomes
+	kLeak  kind = "leak"  // a worker has leaked goroutines
 )
 
-// entry is one line of the ledger. Which fields it has, its kind says.
+// entry is one line of the ledger. Its kind determines which fields are set.
 type entry struct {
 	Kind    kind      `json:"k"`
 	Pid     int       `json:"pid"`
 	At      time.Time `json:"at"`
 	Run     string    `json:"run,omitzero"`  // its UUID
-	Exec    string    `json:"exec,omitzero"` // which execution of it
+	Exec    string    `json:"exec,omitzero"` // identifies an execution of the run
 	Step    string    `json:"step,omitzero"`
-	Do      deed      `json:"do,omitzero"`
+	Do      op        `json:"do,omitzero"`
 	Attempt int       `json:"n,omitzero"`
 	Value   string    `json:"v,omitzero"`
 	Err     string    `json:"err,omitzero"`
@@ -52,8 +52,8 @@ type write struct {
 
 // ledger is a file to which processes append. Each entry is one write(2) in append mode: entries
 // of several processes never mix, and their order in the file is that in which they were
-// written. SIGKILL can tear one where it crosses a page; so each begins a line of its own, and
-// a line that is no entry is the last word of a process that was killed.
+// written. SIGKILL can tear an entry where it crosses a page. Each entry therefore begins with a newline, and
+// a line that cannot be decoded is the last entry of a process that was killed.
 type ledger struct {
 	mu   sync.Mutex
 	file *os.File
@@ -67,7 +67,7 @@ func openLedger(path string) (*ledger, error) {
 	return &ledger{file: f}, nil
 }
 
-// add appends an entry. A ledger that cannot be written proves nothing: the process ends.
+// add appends an entry. If the ledger cannot be written, nothing can be checked: the process exits.
 func (l *ledger) add(e entry) {
 	e.Pid, e.At = os.Getpid(), time.Now()
 	line, err := json.Marshal(e)
@@ -88,7 +88,7 @@ func (l *ledger) close() error { return l.file.Close() }
 type tail struct {
 	file *os.File
 	in   *bufio.Reader
-	part []byte // of a line whose end is not written yet
+	part []byte // the beginning of a line whose end is not written yet
 }
 
 func (l *ledger) tail() (*tail, error) {
@@ -99,7 +99,7 @@ func (l *ledger) tail() (*tail, error) {
 	return &tail{file: f, in: bufio.NewReaderSize(f, 1<<20)}, nil
 }
 
-// more answers the entries that have come since the last call.
+// more returns the entries that were added since the last call.
 func (t *tail) more() (all []entry, err error) {
 	for {
 		line, err := t.in.ReadBytes('\n')
@@ -120,7 +120,7 @@ func (t *tail) more() (all []entry, err error) {
 
 func (t *tail) close() error { return t.file.Close() }
 
-// read answers all entries.
+// read returns all entries.
 func (l *ledger) read() ([]entry, error) {
 	t, err := l.tail()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// verb is an operation of a client on a run.
+// verb is the kind of an operation on a run.
 type verb string
 
 const (
@@ -23,30 +23,30 @@ const (
 	verbGet    verb = "get"
 )
 
-// question is what a client asked.
-type question struct {
+// request is one call of a client.
+type request struct {
 	Verb verb
-	Word string // of a signal: its payload and its key
+	Word string // payload and key of a signal
 }
 
-// said is the sort of an answer.
-type said string
+// result is the kind of a response.
+type result string
 
 const (
-	saidYes    said = "yes"
-	saidNo     said = "no" // *StateError
-	saidAbsent said = "absent"
+	resultOK       result = "yes"
+	resultRefused  result = "no" // *StateError
+	resultNotFound result = "absent"
 )
 
-// answer is what a client was answered.
-type answer struct {
-	Said   said
-	Status state  // of Get, and of a refusal
-	Words  string // the output, of Get
-	Again  bool   // it had been asked before, and that was not answered: it may have taken effect twice
+// response is what a call returned.
+type response struct {
+	Result result
+	Status state  // in a result of Get, and in a *StateError
+	Words  string // the output, in a result of Get
+	Again  bool   // an earlier try returned ErrUnavailable: the operation may have taken effect twice
 }
 
-// state is the status of a run as an answer told it; empty if it did not.
+// state is the status of a run in a response, or empty.
 type state durable.Status
 
 func (s state) is(some ...durable.Status) bool { return slices.Contains(some, durable.Status(s)) }
@@ -55,13 +55,13 @@ func (s state) ended() bool {
 	return s.is(durable.StatusCompleted, durable.StatusFailed, durable.StatusCancelled, durable.StatusExpired)
 }
 
-// run is what a talk is, as its clients may know it. It ends by itself, at a moment that
-// nobody is told: ended is set by the first answer that tells of it.
+// run is the model of a target. A target ends by itself, and no operation marks the moment: ended is set by the
+// first response that shows the end.
 type run struct {
 	exists, paused, cancelled bool
-	words                     string // that were sent to it, in order, each once; see fmt.Sprint
+	words                     string // the signals that were sent to it, each once, in order, separated by spaces
 	count                     int
-	first                     string // the words that it receives, once there are enough
+	first                     string // the words that it receives, once they are wantedSignals
 	ended                     state
 }
 
@@ -69,26 +69,26 @@ func (r run) has(word string) bool {
 	return slices.Contains(strings.Fields(r.words), word)
 }
 
-// model says which answers a talk may give: it receives words in the order in which they
-// were sent, completes with them if it is not cancelled first, and what has ended stays so.
+// model defines which responses are possible. A target receives signals in the order in which they were
+// sent, completes with them if it is not cancelled first, and does not change after its end.
 var model = porcupine.Model{
 	Init: func() any { return run{} },
 	Step: func(s, q, a any) (bool, any) {
 		next := s.(run)
-		ok := next.step(q.(question), a.(answer))
+		ok := next.step(q.(request), a.(response))
 		return ok, next
 	},
 	DescribeOperation: func(q, a any) string { return fmt.Sprintf("%+v → %+v", q, a) },
 }
 
-// step reports whether the answer is possible, and makes the run what it is then.
-func (r *run) step(q question, a answer) bool {
-	if a.Said == saidAbsent {
+// step reports whether the response is possible, and updates the run.
+func (r *run) step(q request, a response) bool {
+	if a.Result == resultNotFound {
 		return !r.exists && q.Verb != verbStart
 	}
 	if q.Verb == verbStart {
 		r.exists = true
-		return a.Said == saidYes
+		return a.Result == resultOK
 	}
 	if !r.exists {
 		return false
@@ -96,26 +96,26 @@ func (r *run) step(q question, a answer) bool {
 	if a.Status.ended() {
 		return r.end(a)
 	}
-	if q.Verb == verbSignal && a.Said == saidYes && r.has(q.Word) {
-		return true // a signal that was kept before is acknowledged again, whatever the run is
+	if q.Verb == verbSignal && a.Result == resultOK && r.has(q.Word) {
+		return true // a repeated signal is acknowledged in every state
 	}
-	if q.Verb == verbCancel && a.Said == saidYes && r.ended.is(durable.StatusCancelled) {
-		return true // a cancel of what is cancelled is acknowledged again
+	if q.Verb == verbCancel && a.Result == resultOK && r.ended.is(durable.StatusCancelled) {
+		return true // a repeated cancel is acknowledged
 	}
 	if r.ended != "" {
-		return false // what has ended says so
+		return false // every operation on a run that has ended shows its end
 	}
 	switch q.Verb {
 	case verbSignal:
-		if a.Said == saidYes {
+		if a.Result == resultOK {
 			r.words += q.Word + " "
-			if r.count++; r.count == heard {
+			if r.count++; r.count == wantedSignals {
 				r.first = r.words
 			}
 		}
-		return a.Said == saidYes
+		return a.Result == resultOK
 	case verbPause:
-		if a.Said == saidNo {
+		if a.Result == resultRefused {
 			return r.cancelled
 		}
 		r.paused = true
@@ -123,22 +123,22 @@ func (r *run) step(q question, a answer) bool {
 	case verbResume:
 		was := r.paused
 		r.paused = false
-		return r.cancelled || a.Again || was == (a.Said == saidYes)
+		return r.cancelled || a.Again || was == (a.Result == resultOK)
 	case verbCancel:
 		r.cancelled = true
-		return a.Said == saidYes
+		return a.Result == resultOK
 	}
 	switch {
 	case r.cancelled:
 		return true
-	case r.paused: // while it is executed, it takes a moment to leave
+	case r.paused: // a run that is being executed is suspended a moment later
 		return a.Status.is(durable.StatusPaused, durable.StatusRunning)
 	}
 	return a.Status.is(durable.StatusPending, durable.StatusRunning, durable.StatusWaiting)
 }
 
-// end reports whether the run may have ended as the answer tells.
-func (r *run) end(a answer) bool {
+// end reports whether the run may have ended as the response shows.
+func (r *run) end(a response) bool {
 	if r.ended != "" && r.ended != a.Status {
 		return false
 	}
@@ -147,14 +147,14 @@ func (r *run) end(a answer) bool {
 	case a.Status.is(durable.StatusCancelled):
 		return r.cancelled
 	case a.Status.is(durable.StatusCompleted):
-		return !r.cancelled && r.count >= heard && (a.Words == "" || a.Words == fmt.Sprint(strings.Fields(r.first)))
+		return !r.cancelled && r.count >= wantedSignals && (a.Words == "" || a.Words == fmt.Sprint(strings.Fields(r.first)))
 	}
 	return false
 }
 
-// linearizable reports whether all answers of each talk are those of one run to which
-// one thing happens after the other.
-func (t *talks) linearizable(limit time.Duration) (result string, operations int, violations []string) {
+// linearizable reports whether the responses for each target are possible if its operations
+// took effect one after the other, each between its call and its return.
+func (t *clients) linearizable(limit time.Duration) (result string, operations int, violations []string) {
 	result = "ok"
 	began := time.Now()
 	for _, to := range t.all {
@@ -162,18 +162,18 @@ func (t *talks) linearizable(limit time.Duration) (result string, operations int
 		switch porcupine.CheckOperationsTimeout(model, to.operations, max(time.Second, limit-time.Since(began))) {
 		case porcupine.Illegal:
 			result = "illegal"
-			violations = append(violations, fmt.Sprintf("the answers of %s are not linearizable:%s", to.id, shown(to.operations)))
+			violations = append(violations, fmt.Sprintf("the responses for %s are not linearizable:%s", to.id, shown(to.operations)))
 		case porcupine.Unknown:
 			if result == "ok" {
 				result = "unknown"
 			}
-			violations = append(violations, fmt.Sprintf("whether the answers of %s are linearizable was not found out in time:%s", to.id, shown(to.operations)))
+			violations = append(violations, fmt.Sprintf("porcupine did not decide in time whether the responses for %s are linearizable:%s", to.id, shown(to.operations)))
 		}
 	}
 	return result, operations, violations
 }
 
-// shown lists operations by their beginnings.
+// shown returns a line for each operation, in the order of their calls.
 func shown(all []porcupine.Operation) (text string) {
 	slices.SortFunc(all, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
 	for _, o := range all {

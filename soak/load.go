@@ -11,18 +11,18 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// outstanding is how many orders live at once.
+// outstanding is the number of orders that are live at a time.
 const outstanding = 24
 
-// load starts orders, and sees to them until they end.
+// load starts orders, and follows each until it ends.
 type load struct {
-	boss *boss
-	seed uint64
+	controller *controller
+	seed       uint64
 
-	mu     sync.Mutex
-	orders []*order
-	under  sync.WaitGroup
-	giveUp context.CancelFunc
+	mu       sync.Mutex
+	orders   []*order
+	followed sync.WaitGroup // a goroutine for each order
+	giveUp   context.CancelFunc
 }
 
 // order is one root run with a plan.
@@ -31,15 +31,15 @@ type order struct {
 	plan      *plan
 	runID     string // once the start was acknowledged
 	timeout   time.Duration
-	asked     bool             // to be cancelled
-	cancelled bool             // and that was acknowledged
-	end       *durable.RunInfo // as it was first seen to have ended
-	err       error            // what kept it from being seen to the end
+	requested bool             // its cancel was requested
+	cancelled bool             // its cancel was acknowledged
+	end       *durable.RunInfo // the first that showed its end
+	err       error            // the error that kept it from being followed to its end
 }
 
-func newLoad(b *boss, seed uint64) *load { return &load{boss: b, seed: seed} }
+func newLoad(c *controller, seed uint64) *load { return &load{controller: c, seed: seed} }
 
-// begin starts orders until ctx ends. The function answered waits for the last start.
+// begin starts orders until ctx ends. The function that it returns waits for the last start.
 func (l *load) begin(ctx context.Context) (done func()) {
 	life, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	l.giveUp = giveUp
@@ -58,20 +58,20 @@ func (l *load) begin(ctx context.Context) (done func()) {
 			l.mu.Lock()
 			l.orders = append(l.orders, o)
 			l.mu.Unlock()
-			l.under.Go(func() {
+			l.followed.Go(func() {
 				defer func() { <-free }()
-				o.err = l.see(life, o, r)
+				o.err = l.follow(life, o, r)
 			})
 		}
 	}()
 	return func() { <-ended }
 }
 
-// settle waits until all orders, and their detached children, have ended.
+// settle waits until all orders, and their detached children, have ended. The error names those that have not.
 func (l *load) settle(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
-		l.under.Wait()
+		l.followed.Wait()
 		close(ended)
 	}()
 	select {
@@ -81,8 +81,8 @@ func (l *load) settle(ctx context.Context) error {
 	l.giveUp()
 	<-ended
 	for {
-		page, err := l.boss.List(ctx, durable.Filter{
-			Workflow: l.boss.order.Name(), Status: []durable.Status{durable.StatusPending, durable.StatusRunning, durable.StatusWaiting, durable.StatusPaused},
+		page, err := l.controller.List(ctx, durable.Filter{
+			Workflow: l.controller.order.Name(), Status: []durable.Status{durable.StatusPending, durable.StatusRunning, durable.StatusWaiting, durable.StatusPaused},
 		}, durable.Page{Limit: 5})
 		if err != nil && ctx.Err() == nil && !errors.Is(err, durable.ErrUnavailable) {
 			return err
@@ -93,15 +93,15 @@ func (l *load) settle(ctx context.Context) error {
 		if wait(ctx, 50*time.Millisecond) != nil {
 			var stuck []error
 			for _, r := range page.Runs {
-				stuck = append(stuck, fmt.Errorf("I7: run %s (%s) is still %s (%s, %d crashes), asked to %q, wakes at %v", r.ID, r.RunID, r.Status, r.Reason, r.Crashes, r.Requested, r.WakeAt))
+				stuck = append(stuck, fmt.Errorf("I7: run %s (%s) is still %s (%s, %d crashes), requested %q, wakes at %v", r.ID, r.RunID, r.Status, r.Reason, r.Crashes, r.Requested, r.WakeAt))
 			}
 			return errors.Join(stuck...)
 		}
 	}
 }
 
-// see starts an order, does to it what is drawn, and waits for its end.
-func (l *load) see(ctx context.Context, o *order, r *rand.Rand) error {
+// follow starts an order, sends it the signals and controls that were drawn, and waits for its end.
+func (l *load) follow(ctx context.Context, o *order, r *rand.Rand) error {
 	opts := []durable.StartOption{durable.ID(o.id), durable.WithTag("soak.kind", "order")}
 	if r.IntN(12) == 0 {
 		o.timeout = time.Duration(300+r.IntN(1500)) * time.Millisecond
@@ -111,8 +111,8 @@ func (l *load) see(ctx context.Context, o *order, r *rand.Rand) error {
 		opts = append(opts, durable.Delay(time.Duration(r.IntN(800))*time.Millisecond))
 	}
 	var run *durable.Run[[]string]
-	_, err := l.boss.retry(ctx, func() (err error) {
-		run, err = l.boss.order.Start(ctx, l.boss.Engine, *o.plan, opts...)
+	_, err := l.controller.retry(ctx, func() (err error) {
+		run, err = l.controller.order.Start(ctx, l.controller.Engine, *o.plan, opts...)
 		return err
 	})
 	if err != nil {
@@ -120,7 +120,7 @@ func (l *load) see(ctx context.Context, o *order, r *rand.Rand) error {
 	}
 	o.runID = run.RunID()
 	if r.IntN(3) == 0 {
-		l.early(ctx, o)
+		l.sendEarly(ctx, o)
 	}
 	if r.IntN(6) == 0 {
 		if err := l.interrupt(ctx, o, r); err != nil {
@@ -132,8 +132,8 @@ func (l *load) see(ctx context.Context, o *order, r *rand.Rand) error {
 		var ended *durable.RunError
 		switch {
 		case err == nil || errors.As(err, &ended):
-			_, err := l.boss.retry(ctx, func() (err error) {
-				o.end, err = l.boss.Get(ctx, o.id)
+			_, err := l.controller.retry(ctx, func() (err error) {
+				o.end, err = l.controller.Get(ctx, o.id)
 				return err
 			})
 			return err
@@ -148,29 +148,29 @@ func (l *load) see(ctx context.Context, o *order, r *rand.Rand) error {
 	}
 }
 
-// early sends the order its signals before it waits for them.
-func (l *load) early(ctx context.Context, o *order) {
+// sendEarly sends the order its signals before it waits for them.
+func (l *load) sendEarly(ctx context.Context, o *order) {
 	o.plan.walk(func(a act) {
 		if a.Do == doReceive || a.Do == doWithin {
-			l.boss.send(ctx, entry{Run: o.runID, Step: a.Name, Do: a.Do})
+			l.controller.send(ctx, entry{Run: o.runID, Step: a.Name, Do: a.Do})
 		}
 	})
 }
 
-// interrupt cancels the order in a while, or pauses it for a while.
+// interrupt cancels the order after a random delay, or pauses it and resumes it.
 func (l *load) interrupt(ctx context.Context, o *order, r *rand.Rand) error {
 	first, second := time.Duration(r.IntN(800))*time.Millisecond, time.Duration(r.IntN(600))*time.Millisecond
-	verbs := []func(context.Context, string, ...durable.ControlOption) (durable.Effect, error){l.boss.Pause, l.boss.Resume}
+	verbs := []func(context.Context, string, ...durable.ControlOption) (durable.Effect, error){l.controller.Pause, l.controller.Resume}
 	if r.IntN(2) == 0 {
 		verbs = verbs[:0]
-		verbs, o.asked = append(verbs, l.boss.Cancel), true
+		verbs, o.requested = append(verbs, l.controller.Cancel), true
 	}
 	for i, verb := range verbs {
 		if wait(ctx, []time.Duration{first, second}[i]) != nil {
 			return fmt.Errorf("I7: %s has not ended", o.id)
 		}
-		_, err := l.boss.retry(ctx, func() error {
-			_, err := verb(ctx, o.id, durable.Reason("soak"), durable.Actor("boss"))
+		_, err := l.controller.retry(ctx, func() error {
+			_, err := verb(ctx, o.id, durable.Reason("soak"), durable.Actor("controller"))
 			return err
 		})
 		switch {

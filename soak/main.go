@@ -1,29 +1,32 @@
-// Command soak executes a workload of every feature in several worker processes, does
-// faults to them and to the database all the while, and then looks whether the library has
-// kept its guarantees, I1 to I12.
+// Command soak executes a workload of every feature in several worker processes while it injects
+// faults into them and into the database. It then checks the guarantees I1 to I12.
 //
 //	go run ./soak -seconds 60 -seed 1                  # four workers, a PostgreSQL of its own
 //	go run ./soak -seconds 60 -seed 1 -store sqlite    # two workers on one file
 //
-// # What happens
+// # Workload
 //
-// The parent starts runs whose inputs are plans (see plan.go), drawn by the seed: steps of
+// The parent process, the controller, starts runs whose inputs are plans (plan.go), drawn by the seed: steps of
 // all kinds, transactions, timers, signals, tokens, maps, branches, choices, children,
-// compensations, deadlines, and what a careless user does (NaN, panics, changed code). Beside
-// them, several clients start, signal, pause, resume, cancel and look at a few runs at the
-// same time, and write down when they asked and what they were answered.
+// compensations, deadlines, and common mistakes (NaN, panics, changed code). At the same time
+// several clients start, signal, pause, resume, cancel and read a few runs, and record each call with its times and
+// its result (clients.go).
 //
-// Workers are killed (SIGKILL), stopped for longer than their leases (SIGSTOP), their
+// # Faults
+//
+// Workers are killed (SIGKILL) and stopped for longer than their leases (SIGSTOP), their
 // connections are terminated, and the server is stopped in immediate mode and started again, in an
 // order drawn by the seed. One more worker executes a run that kills its process each time.
 //
-// What steps did, what workflows were answered, and what the workers claimed and wrote,
-// is in a ledger: a file outside of the database to which every process appends (see ledger.go). When
-// the time is over the faults stop, everything is let end, and the checker compares plans, ledger and
-// database (check_*.go). The clients' operations are given to porcupine, a checker of
-// linearizability, for each run by itself (linear.go).
+// # Checks
 //
-// The seed draws plans, operations and faults; how processes interleave it cannot draw.
+// Every process appends to the ledger, a file outside of the database (ledger.go): the
+// functions that steps called, the values that durable calls returned, and what the workers claimed and wrote.
+// After the given time the faults stop, and the controller waits until every run has ended. The checker then compares
+// plans, ledger and database (check_*.go). Porcupine, a checker of linearizability, checks the clients'
+// operations on each run (linear.go).
+//
+// The seed determines plans, operations and faults, but not how the processes interleave.
 package main
 
 import (
@@ -43,9 +46,9 @@ func main() {
 	}
 	s := settings{}
 	flag.StringVar(&s.store, "store", "postgres", "postgres: four workers and a server that is stopped; sqlite: two workers on one file")
-	flag.IntVar(&s.seconds, "seconds", 60, "how long faults happen")
-	flag.Uint64Var(&s.seed, "seed", 1, "draws plans, operations and faults")
-	flag.StringVar(&s.keep, "keep", "", "a folder in which the ledger is left, to look at")
+	flag.IntVar(&s.seconds, "seconds", 60, "for how many seconds faults are injected")
+	flag.Uint64Var(&s.seed, "seed", 1, "the seed of plans, operations and faults")
+	flag.StringVar(&s.keep, "keep", "", "a folder into which the ledger is copied")
 	flag.Parse()
 	if err := s.check(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -59,7 +62,7 @@ func main() {
 	}
 }
 
-// settings are what the user chose.
+// settings holds the values of the flags.
 type settings struct {
 	store   string
 	seconds int
@@ -70,22 +73,22 @@ type settings struct {
 func (s settings) check(rest []string) error {
 	switch {
 	case s.store != "postgres" && s.store != "sqlite":
-		return fmt.Errorf("the store %q is not known: use -store=postgres or -store=sqlite", s.store)
+		return fmt.Errorf("the store %q is unknown: use -store=postgres or -store=sqlite", s.store)
 	case s.seconds < minSeconds:
 		return fmt.Errorf("%d seconds are too few for a fault of each kind: use -seconds=%d or more", s.seconds, minSeconds)
 	case len(rest) > 0:
-		return fmt.Errorf("%q is no flag: see -help", rest)
+		return fmt.Errorf("unexpected arguments %q: see -help", rest)
 	}
 	return nil
 }
 
-// minSeconds is the shortest time in which each kind of fault happens once.
+// minSeconds is the shortest time in which each kind of fault occurs once.
 const minSeconds = 10
 
-// settle is how long everything may take to end once the faults have stopped.
+// settle is how long the runs may take to end after the last fault.
 const settle = 90 * time.Second
 
-// soak is the parent process.
+// soak is the main function of the parent process.
 func soak(ctx context.Context, set settings) (err error) {
 	place, err := provide(ctx, set)
 	if err != nil {
@@ -97,45 +100,45 @@ func soak(ctx context.Context, set settings) (err error) {
 		return err
 	}
 	defer book.close()
-	boss, err := newBoss(ctx, place, book)
+	controller, err := newController(ctx, place, book)
 	if err != nil {
 		return err
 	}
-	defer boss.close()
+	defer controller.close()
 
-	workers := 4
+	count := 4
 	if set.store == "sqlite" {
-		workers = 2
+		count = 2
 	}
-	crew := newCrew(place, workers)
-	defer crew.end()
-	if err := crew.fill(); err != nil {
+	workers := newWorkers(place, count)
+	defer workers.end()
+	if err := workers.startMissing(); err != nil {
 		return err
 	}
-	load := newLoad(boss, set.seed)
-	talks := newTalks(boss, set.seed)
-	strikes := newStrikes(place, crew, set.seed)
+	load := newLoad(controller, set.seed)
+	clients := newClients(controller, set.seed)
+	faults := newFaults(place, workers, set.seed)
 
-	storm, over := context.WithTimeout(ctx, time.Duration(set.seconds)*time.Second)
+	underFaults, over := context.WithTimeout(ctx, time.Duration(set.seconds)*time.Second)
 	defer over()
-	began := load.begin(storm)
-	talking := talks.begin(storm)
-	if err := strikes.run(storm); err != nil {
-		return fmt.Errorf("do a fault: %w", err)
+	started := load.begin(underFaults)
+	operated := clients.begin(underFaults)
+	if err := faults.run(underFaults); err != nil {
+		return fmt.Errorf("inject a fault: %w", err)
 	}
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
-	calm, enough := context.WithTimeout(ctx, settle)
-	defer enough()
-	began()
-	if err := talking(); err != nil {
+	settling, cancel := context.WithTimeout(ctx, settle)
+	defer cancel()
+	started()
+	if err := operated(); err != nil {
 		return err
 	}
-	stuck := errors.Join(load.settle(calm), talks.settle(calm), strikes.killer.settle(calm, boss))
-	faults := crew.stop()
+	stuck := errors.Join(load.settle(settling), clients.settle(settling), faults.killer.settle(settling, controller))
+	failed := workers.stop()
 
-	report, err := check(ctx, boss, load, talks, strikes, errors.Join(stuck, faults))
+	report, err := check(ctx, controller, load, clients, faults, errors.Join(stuck, failed))
 	if err != nil {
 		return err
 	}
@@ -144,5 +147,5 @@ func soak(ctx context.Context, set settings) (err error) {
 			return err
 		}
 	}
-	return report.tell(set)
+	return report.print(set)
 }

@@ -30,19 +30,19 @@ var effectInsertSQLite string
 //go:embed effects.sql
 var effectsQuery string
 
-// place is where a soak happens: a database, and a folder for what is outside of it.
+// place holds the database of a soak, and a folder for files.
 type place struct {
 	Store   string // postgres or sqlite
 	Address string // a URL or a file
 	Folder  string
 
-	server *pgtest.Server // of the parent; nil for SQLite
+	server *pgtest.Server // nil for SQLite, and in workers
 }
 
-// transaction is a Tx step of the store that writes one row.
+// transaction makes a Tx step that writes one row.
 type transaction = func(c *durable.Ctx, name string, value func(context.Context) string) (string, error)
 
-// provide makes a fresh place.
+// provide creates a place.
 func provide(ctx context.Context, set settings) (place, error) {
 	folder, err := os.MkdirTemp("", "durable-soak-")
 	if err != nil {
@@ -62,7 +62,7 @@ func provide(ctx context.Context, set settings) (place, error) {
 	return p, nil
 }
 
-// prepare makes the tables, and the one of the transactions' effects.
+// prepare migrates the database, and creates the table of the transactions' effects.
 func (p place) prepare(ctx context.Context) error {
 	s, _, err := p.open(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (p place) prepare(ctx context.Context) error {
 	return err
 }
 
-// open connects to the database.
+// open connects to the database. It returns the store, and how to make a Tx step on it.
 func (p place) open(ctx context.Context) (durable.Store, transaction, error) {
 	if p.Store == "sqlite" {
 		s, err := sqlite.Open(p.Address)
@@ -104,10 +104,10 @@ func (p place) open(ctx context.Context) (durable.Store, transaction, error) {
 	}, err
 }
 
-// effect is one row of a transaction.
+// effect is one row that a transaction wrote.
 type effect struct{ run, step, value string }
 
-// effects reads all rows of transactions.
+// effects returns all rows that transactions wrote.
 func (p place) effects(ctx context.Context, s durable.Store) (all []effect, err error) {
 	scan := func(row interface{ Scan(...any) error }) error {
 		var e effect
@@ -148,8 +148,8 @@ func (p place) effects(ctx context.Context, s durable.Store) (all []effect, err 
 
 func (p place) ledger() (*ledger, error) { return openLedger(filepath.Join(p.Folder, "ledger.jsonl")) }
 
-// logger writes the engines' warnings to standard error if DURABLE_SOAK_LOG is set: during
-// faults there are many.
+// logger returns a logger of warnings to standard error if DURABLE_SOAK_LOG is set, and nil otherwise: faults
+// cause many warnings.
 func (p place) logger() *slog.Logger {
 	if os.Getenv("DURABLE_SOAK_LOG") == "" {
 		return nil
@@ -157,7 +157,7 @@ func (p place) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// remove ends the server and deletes the folder.
+// remove stops the server and deletes the folder.
 func (p place) remove() error {
 	if p.server != nil {
 		if err := p.server.Close(); err != nil {

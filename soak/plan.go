@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// plan is the input of a run: what it does, one act after the other, and how it ends.
+// plan is the input of a run: the acts that it executes, one after the other, and how it ends.
 type plan struct {
 	Acts []act `json:"acts"`
 	End  end   `json:"end"`
 }
 
-// end is how a plan's function ends, if nothing ends it before.
+// end is how the function of a plan ends, unless the run is ended before.
 type end string
 
 const (
@@ -23,50 +23,50 @@ const (
 
 // act is one durable call, or several that belong together.
 type act struct {
-	Do   deed   `json:"do"`
+	Do   op     `json:"do"`
 	Name string `json:"name"`
-	N    int    `json:"n,omitzero"`    // attempts that fail, items, branches; see deed
-	Ms   int    `json:"ms,omitzero"`   // milliseconds that it takes, or waits
+	N    int    `json:"n,omitzero"`    // attempts that fail, items, or branches; see op
+	Ms   int    `json:"ms,omitzero"`   // how many milliseconds it takes, or waits
 	Plan *plan  `json:"plan,omitzero"` // of a child
 }
 
 func (a act) time() time.Duration { return time.Duration(a.Ms) * time.Millisecond }
 
-// deed says what an act does.
-type deed string
+// op is the durable call of an act.
+type op string
 
 const (
-	doStep     deed = "step"     // that takes Ms
-	doFlaky    deed = "flaky"    // N attempts fail
-	doDoomed   deed = "doomed"   // every one of N attempts fails
-	doOnce     deed = "once"     // AtMostOnce, takes Ms
-	doVerify   deed = "verify"   // AtMostOnce, with Verify
-	doTx       deed = "tx"       // writes a row
-	doSleep    deed = "sleep"    // for Ms
-	doReceive  deed = "receive"  // until the signal is there
-	doWithin   deed = "within"   // until the signal is there, at most Ms
-	doAwait    deed = "await"    // until the token is completed
-	doMap      deed = "map"      // N items
-	doBranches deed = "branches" // N branches, all
-	doAny      deed = "any"      // the first of N branches
-	doQuorum   deed = "quorum"   // all but one of N branches
-	doChild    deed = "child"    // and waits
-	doLeave    deed = "leave"    // a detached child
-	doUndo     deed = "undo"     // registers a compensation
-	doNaN      deed = "nan"      // a step's value that cannot be encoded
-	doChanged  deed = "changed"  // is another kind of call when it is executed again
-	doRace     deed = "race"     // a branch against N others that wait, with children; the choice ends these
-	doStay     deed = "stay"     // waits for what never comes: a loser's child
+	doStep        op = "step"         // a step that takes Ms
+	doFlaky       op = "flaky"        // a step whose first N attempts fail
+	doFailing     op = "failing"      // a step whose N attempts all fail
+	doOnce        op = "once"         // a step with AtMostOnce that takes Ms
+	doVerify      op = "verify"       // a step with Verify
+	doTx          op = "tx"           // a Tx step that writes a row
+	doSleep       op = "sleep"        // a sleep of Ms
+	doReceive     op = "receive"      // a Receive without a deadline
+	doWithin      op = "within"       // a Receive within Ms
+	doAwait       op = "await"        // an Awaitable
+	doMap         op = "map"          // a Map of N items
+	doBranches    op = "branches"     // N branches, and All of them
+	doAny         op = "any"          // Any of N branches
+	doQuorum      op = "quorum"       // a Quorum of N-1 of N branches
+	doChild       op = "child"        // a child that is waited for
+	doDetached    op = "detached"     // a detached child
+	doCompensate  op = "compensate"   // a registered compensation
+	doNaN         op = "nan"          // a step whose value cannot be encoded
+	doChanged     op = "changed"      // a step in the first execution, a sleep in later ones
+	doRace        op = "race"         // Any of a quick branch and N others, which start children and are ended by the choice
+	doWaitForever op = "wait-forever" // a Receive of a signal that is never sent, in the child of a loser
 )
 
-// odds are how often each deed is drawn.
+// odds are the weights by which ops are drawn.
 var odds = []struct {
-	do     deed
+	do     op
 	weight int
 }{
 	{doStep, 30},
 	{doFlaky, 6},
-	{doDoomed, 2},
+	{doFailing, 2},
 	{doOnce, 4},
 	{doVerify, 3},
 	{doTx, 10},
@@ -80,12 +80,12 @@ var odds = []struct {
 	{doQuorum, 2},
 	{doChild, 6},
 	{doRace, 3},
-	{doLeave, 1},
-	{doUndo, 5},
+	{doDetached, 1},
+	{doCompensate, 5},
 	{doNaN, 1},
 }
 
-// draw draws a plan; depth is how deep children may still nest.
+// draw draws a plan whose children are nested at most depth deep.
 func draw(r *rand.Rand, depth int) *plan {
 	p := &plan{End: endsWell}
 	switch r.IntN(12) {
@@ -121,7 +121,7 @@ func drawAct(r *rand.Rand, place, depth int) act {
 		if r.IntN(3) == 0 {
 			a.Ms = 20 + r.IntN(400)
 		}
-	case doFlaky, doDoomed:
+	case doFlaky, doFailing:
 		a.N, a.Ms = 1+r.IntN(3), r.IntN(200)
 	case doSleep:
 		a.Ms = 20 + r.IntN(1500)
@@ -131,8 +131,8 @@ func drawAct(r *rand.Rand, place, depth int) act {
 		a.N = 2 + r.IntN(4)
 	case doRace:
 		a.N, a.Ms = 1+r.IntN(2), 20+r.IntN(100)
-		a.Plan = &plan{End: endsWell, Acts: []act{{Do: doUndo, Name: "a0"}, {Do: doStep, Name: "a1"}, {Do: doStay, Name: "a2"}}}
-	case doChild, doLeave:
+		a.Plan = &plan{End: endsWell, Acts: []act{{Do: doCompensate, Name: "a0"}, {Do: doStep, Name: "a1"}, {Do: doWaitForever, Name: "a2"}}}
+	case doChild, doDetached:
 		if depth == 0 {
 			a.Do = doStep
 			break

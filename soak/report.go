@@ -4,24 +4,26 @@ import (
 	"fmt"
 )
 
-// report is what a soak tells.
+// report holds the figures and violations that a soak prints.
 type report struct {
 	acked, terminal                               int // roots
-	runs, executions, steps, transactions, undone int
-	superseded, diverged, operations, lost        int
+	runs, executions, steps, transactions         int
+	compensations                                 int
+	superseded, diverged, operations              int
+	losersChildren                                int
 	kill9, sigstop, immediate, terminated, killer int
 	fenced                                        int
-	deadlines, close                              int // signals to bounded waits, and those around the deadline
+	deadlines, aroundDeadline                     int // signals to a Receive with a deadline, and those around it
 	linear                                        string
 	violations                                    []string
-	stories                                       []string // of the runs that they name
+	traces                                        []string // entries of the ledger for the runs that the violations name
 }
 
-// shownViolations is how many are told in full.
+// shownViolations is the number of violations that are printed in full.
 const shownViolations = 20
 
-// tell prints the figures. The error says what was violated, or which fault did not occur.
-func (r *report) tell(set settings) error {
+// print prints the figures. The error names the number of violations, or a fault that did not occur.
+func (r *report) print(set settings) error {
 	for i, v := range r.violations {
 		if i == shownViolations {
 			fmt.Printf("violation: and %d more\n", len(r.violations)-i)
@@ -29,11 +31,11 @@ func (r *report) tell(set settings) error {
 		}
 		fmt.Println("violation:", v)
 	}
-	for _, line := range r.stories {
-		fmt.Println("story:", line)
+	for _, line := range r.traces {
+		fmt.Println("trace:", line)
 	}
-	fmt.Printf("soak: store=%s seconds=%d runs=%d executions=%d steps=%d transactions=%d undone=%d operations=%d deadlines=%d around_deadlines=%d connections_ended=%d killer_kills=%d superseded_calls=%d diverged=%d losers_children=%d\n",
-		set.store, set.seconds, r.runs, r.executions, r.steps, r.transactions, r.undone, r.operations, r.deadlines, r.close, r.terminated, r.killer, r.superseded, r.diverged, r.lost)
+	fmt.Printf("soak: store=%s seconds=%d runs=%d executions=%d steps=%d transactions=%d compensations=%d operations=%d deadlines=%d around_deadlines=%d connections_ended=%d killer_kills=%d superseded_calls=%d diverged=%d losers_children=%d\n",
+		set.store, set.seconds, r.runs, r.executions, r.steps, r.transactions, r.compensations, r.operations, r.deadlines, r.aroundDeadline, r.terminated, r.killer, r.superseded, r.diverged, r.losersChildren)
 	fmt.Printf("soak: seed=%d acked=%d terminal=%d kill9=%d pg_immediate=%d sigstop=%d fenced_writes=%d porcupine=%s violations=%d\n",
 		set.seed, r.acked, r.terminal, r.kill9, r.immediate, r.sigstop, r.fenced, r.linear, len(r.violations))
 	if len(r.violations) > 0 {
@@ -48,9 +50,9 @@ func (r *report) tell(set settings) error {
 		{"fenced write", r.fenced},
 		{"operation of a client", r.operations},
 		{"transaction", r.transactions},
-		{"compensation", r.undone},
-		{"signal around a deadline", r.close},
-		{"child of a loser", r.lost},
+		{"compensation", r.compensations},
+		{"signal around a deadline", r.aroundDeadline},
+		{"child of a loser", r.losersChildren},
 	}
 	if set.store == "postgres" {
 		counts = append(counts, struct {
@@ -63,7 +65,7 @@ func (r *report) tell(set settings) error {
 	}
 	for _, c := range counts {
 		if c.n == 0 {
-			return fmt.Errorf("there was no %s: this soak proves nothing", c.name)
+			return fmt.Errorf("there was no %s, so this soak proves nothing: soak for longer, or with another seed", c.name)
 		}
 	}
 	return nil

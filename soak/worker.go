@@ -15,37 +15,37 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// jobVariable makes this program a worker; its value is a job as JSON. It is no argument, which
-// other users could read: an address may hold a password.
+// jobVariable is the environment variable that makes this program a worker; its value is a job as JSON. It is not
+// an argument, which other users could read: an address may hold a password.
 const jobVariable = "DURABLE_SOAK_JOB"
 
-// job is what a worker process is to do.
+// job describes the work of a worker process.
 type job struct {
 	Place  place
-	Killer bool // it executes the run that kills its process, and nothing else
+	Killer bool // execute the run that kills its process, and no other
 }
 
 const (
 	// lease is short, so that stopped processes lose theirs often.
 	lease = 1500 * time.Millisecond
-	// parkAfter is short, so that runs leave memory often.
+	// parkAfter is short, so that runs are unloaded from memory often.
 	parkAfter = 300 * time.Millisecond
-	// crashes is how often a run may lose its process. No plan kills its own, so only the
-	// killer is held to the lower bound.
+	// crashes and killerCrashes are the values of MaxCrashes. No plan kills its process, so only the run
+	// that does has the lower one.
 	crashes       = 50
 	killerCrashes = 3
 )
 
 // work is the main function of a worker: it executes runs until its standard input ends.
 func work(text string) int {
-	if err := employ(text); err != nil {
+	if err := runWorker(text); err != nil {
 		fmt.Fprintln(os.Stderr, "soak: worker:", err)
 		return 1
 	}
 	return 0
 }
 
-func employ(text string) error {
+func runWorker(text string) error {
 	var j job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return err
@@ -58,7 +58,7 @@ func employ(text string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // its end is all there is to learn
+		_, _ = io.Copy(io.Discard, os.Stdin) // its end is the request to shut down
 		stop()
 	}()
 	if err := serve(ctx, &j, book); err != nil {
@@ -77,22 +77,22 @@ func serve(ctx context.Context, j *job, book *ledger) error {
 		base, tx, err = j.Place.open(ctx)
 	}
 	if ctx.Err() != nil && err != nil {
-		return nil // it was asked to end before it had begun
+		return nil // it was drained before it had connected
 	}
 	if err != nil {
 		return err
 	}
 	defer base.Close()
-	p := newPlayer(book, j.Place.Folder)
+	p := newInterpreter(book, j.Place.Folder)
 	p.tx = tx
 	cfg := durable.Config{
-		Workflows: []durable.Definition{p.order, talk}, Concurrency: 64, MaxCrashes: crashes,
+		Workflows: []durable.Definition{p.order, collect}, Concurrency: 64, MaxCrashes: crashes,
 		Lease: lease, ParkAfter: parkAfter, Grace: time.Second, Logger: j.Place.logger(),
 	}
 	if j.Killer {
 		cfg.Workflows, cfg.MaxCrashes = []durable.Definition{killer(book)}, killerCrashes
 	}
-	e, err := durable.New(&watched{Store: base, book: book}, cfg)
+	e, err := durable.New(&recordingStore{Store: base, ledger: book}, cfg)
 	if err != nil {
 		return err
 	}
@@ -102,17 +102,17 @@ func serve(ctx context.Context, j *job, book *ledger) error {
 	return nil
 }
 
-// killer is a run that kills its process.
+// killer is the workflow of the run that kills its process.
 func killer(book *ledger) *durable.Workflow[int, int] {
 	return durable.Define(killerID, func(c *durable.Ctx, _ int) (int, error) {
 		return 0, c.Do("kill", func(ctx context.Context) error {
 			book.add(entry{Kind: kBegin, Run: c.RunID(), Step: "kill", Attempt: durable.Attempt(ctx)})
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			<-ctx.Done() // the signal is on its way
+			<-ctx.Done() // until the signal takes effect
 			return context.Cause(ctx)
 		})
 	})
 }
 
-// killerID is the ID of the killer's run, and its workflow.
+// killerID is the ID of that run, and the name of its workflow.
 const killerID = "killer"

@@ -17,35 +17,35 @@ import (
 
 var (
 	errMeant = durable.RegisterError("soak.meant", errors.New("as planned"))
-	tries    = durable.Fixed(50*time.Millisecond, 12) // of what ends well in the end
+	tries    = durable.Fixed(50*time.Millisecond, 12) // of steps that succeed at last
 )
 
-// player executes plans.
-type player struct {
-	book   *ledger
+// interpreter executes plans.
+type interpreter struct {
+	ledger *ledger
 	folder string // for marks outside of the database
 	// tx writes a row for the step, in a transaction of the store.
 	tx    func(c *durable.Ctx, name string, value func(context.Context) string) (string, error)
 	order *durable.Workflow[plan, []string]
 }
 
-func newPlayer(book *ledger, folder string) *player {
-	p := &player{book: book, folder: folder}
-	p.order = durable.Define("order", p.play)
+func newInterpreter(book *ledger, folder string) *interpreter {
+	p := &interpreter{ledger: book, folder: folder}
+	p.order = durable.Define("order", p.interpret)
 	return p
 }
 
-// execution is one execution of one run.
+// execution is one execution of a run.
 type execution struct {
-	*player
+	*interpreter
 	c   *durable.Ctx
 	run string
 	id  string
 }
 
-func (p *player) play(c *durable.Ctx, in plan) ([]string, error) {
-	x := &execution{player: p, c: c, run: c.RunID(), id: rand.Text()}
-	x.book.add(entry{Kind: kEnter, Run: x.run, Exec: x.id})
+func (p *interpreter) interpret(c *durable.Ctx, in plan) ([]string, error) {
+	x := &execution{interpreter: p, c: c, run: c.RunID(), id: rand.Text()}
+	x.ledger.add(entry{Kind: kEnter, Run: x.run, Exec: x.id})
 	out := make([]string, 0, len(in.Acts))
 	for _, a := range in.Acts {
 		v, err := x.do(a)
@@ -63,15 +63,15 @@ func (p *player) play(c *durable.Ctx, in plan) ([]string, error) {
 	return out, nil
 }
 
-// do executes one act. What the record holds, a failure too, is a value to go on with;
-// an error means that the run leaves, or must end.
+// do executes one act, and returns its recorded value or failure as text. An error means that the run is
+// suspended, or must end.
 func (x *execution) do(a act) (string, error) {
 	switch a.Do {
 	case doStep:
 		return x.step(x.c, a, a.Name)
 	case doFlaky:
 		return x.step(x.c, a, a.Name, durable.Retry(durable.Fixed(a.time(), 12)))
-	case doDoomed:
+	case doFailing:
 		return x.step(x.c, a, a.Name, durable.Retry(durable.Fixed(a.time(), a.N)))
 	case doOnce:
 		return x.step(x.c, a, a.Name, durable.AtMostOnce())
@@ -92,19 +92,19 @@ func (x *execution) do(a act) (string, error) {
 	case doSleep:
 		return x.ack(a, a.Name, "", x.c.Sleep(a.Name, a.time()))
 	case doReceive:
-		x.book.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do})
+		x.ledger.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do})
 		v, err := x.c.Receive[string](a.Name)
 		return x.ack(a, a.Name, v, err)
 	case doWithin:
-		x.book.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do, Value: a.time().String()})
+		x.ledger.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do, Value: a.time().String()})
 		v, err := x.c.Receive[string](a.Name, durable.Within(a.time()), durable.Else(nothing))
 		return x.ack(a, a.Name, v, err)
 	case doAwait:
 		wait := x.c.Awaitable[string](a.Name)
-		x.book.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do, Value: wait.Token()})
+		x.ledger.add(entry{Kind: kToken, Run: x.run, Step: a.Name, Do: a.Do, Value: wait.Token()})
 		v, err := wait.Wait()
 		return x.ack(a, a.Name, v, err)
-	case doUndo:
+	case doCompensate:
 		return "", x.c.Compensate(a.Name, func(ctx context.Context) error {
 			x.begin(ctx, a, a.Name)
 			return nil
@@ -115,7 +115,7 @@ func (x *execution) do(a act) (string, error) {
 	return x.several(a)
 }
 
-// nothing is what goes on in place of a signal that did not come in time.
+// nothing is the value of a Receive whose deadline has passed.
 const nothing = "nothing came"
 
 // several executes an act of several calls.
@@ -138,7 +138,7 @@ func (x *execution) several(a act) (string, error) {
 		return strings.Join(out, ","), err
 	case doRace:
 		return x.race(a)
-	case doStay:
+	case doWaitForever:
 		v, err := x.c.Receive[string](a.Name)
 		return x.ack(a, a.Name, v, err)
 	case doBranches:
@@ -157,14 +157,14 @@ func (x *execution) several(a act) (string, error) {
 	case doChild:
 		out, err := x.c.Child(a.Name, x.order, *a.Plan)
 		return x.ack(a, a.Name, strings.Join(out, ";"), err)
-	case doLeave:
+	case doDetached:
 		_, err := x.c.StartChild(a.Name, x.order, *a.Plan, durable.Detached())
 		return "", err
 	}
-	return "", fmt.Errorf("the deed %q is not known", a.Do)
+	return "", fmt.Errorf("the op %q is unknown", a.Do)
 }
 
-// branches are a.N branches of two steps each.
+// branches starts a.N branches of two steps each.
 func (x *execution) branches(a act) (all []*durable.Future[string]) {
 	for i := range a.N {
 		branch := fmt.Sprintf("%s-%d", a.Name, i)
@@ -180,8 +180,8 @@ func (x *execution) branches(a act) (all []*durable.Future[string]) {
 	return all
 }
 
-// race goes on with a branch that takes its time. The others have begun and started a child each, and wait
-// for the signal that the function waits for itself afterwards: the choice ends them.
+// race calls Any with a branch that takes Ms and with N losers. A loser starts a child, and waits for the signal
+// that the function itself receives after the choice: the choice must end the losers before they receive it.
 func (x *execution) race(a act) (string, error) {
 	all := []*durable.Future[string]{x.c.Go(a.Name+"-quick", func(c *durable.Ctx) (string, error) {
 		return x.step(c, act{Do: doStep, Name: "one", Ms: a.Ms}, a.Name+"-quick/one")
@@ -212,7 +212,7 @@ func (x *execution) race(a act) (string, error) {
 		return "", err
 	}
 	signal := a.Name + "-signal"
-	x.book.add(entry{Kind: kToken, Run: x.run, Step: signal, Do: doReceive})
+	x.ledger.add(entry{Kind: kToken, Run: x.run, Step: signal, Do: doReceive})
 	got, err := x.c.Receive[string](signal)
 	if got, err = x.ack(act{Do: doReceive, Name: signal}, signal, got, err); err != nil {
 		return "", err
@@ -225,11 +225,11 @@ func (x *execution) race(a act) (string, error) {
 	return v + " " + got, nil
 }
 
-// step is one Step; place is its name with the scope.
+// step makes one Step; place is its name with the scope.
 func (x *execution) step(c *durable.Ctx, a act, place string, opts ...durable.StepOption) (string, error) {
 	v, err := c.Step(a.Name, func(ctx context.Context) (string, error) {
 		x.begin(ctx, a, place)
-		if a.Do == doDoomed || a.Do == doFlaky && durable.Attempt(ctx) <= a.N {
+		if a.Do == doFailing || a.Do == doFlaky && durable.Attempt(ctx) <= a.N {
 			return "", errMeant
 		}
 		if a.Ms > 0 && a.Do != doFlaky {
@@ -249,7 +249,7 @@ func (x *execution) step(c *durable.Ctx, a act, place string, opts ...durable.St
 	return x.ack(a, place, v, err)
 }
 
-// changed is a step the first time it comes here, and a sleep from then on.
+// changed makes a step in the first execution of the run, and a sleep in later ones.
 func (x *execution) changed(a act) (string, error) {
 	f, err := os.OpenFile(filepath.Join(x.folder, "changed-"+x.run), os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -263,7 +263,7 @@ func (x *execution) changed(a act) (string, error) {
 	return "", x.c.Sleep(a.Name+"-park", a.time())
 }
 
-// mark writes a value outside of the database, once; marked reads it.
+// mark writes a value to a file, unless another execution has done so, and returns the value in the file.
 func (x *execution) mark(name string) (string, error) {
 	path := filepath.Join(x.folder, "mark-"+x.run+"-"+name)
 	f, err := os.CreateTemp(x.folder, "new-")
@@ -276,7 +276,7 @@ func (x *execution) mark(name string) (string, error) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return "", err
 	}
-	if err := os.Link(f.Name(), path); errors.Is(err, os.ErrExist) { // by a process that was superseded
+	if err := os.Link(f.Name(), path); errors.Is(err, os.ErrExist) { // written by another execution
 		value, _, err = x.marked(name)
 		return value, err
 	} else if err != nil {
@@ -285,6 +285,7 @@ func (x *execution) mark(name string) (string, error) {
 	return value, nil
 }
 
+// marked returns the value that mark wrote, and whether there is one.
 func (x *execution) marked(name string) (string, bool, error) {
 	b, err := os.ReadFile(filepath.Join(x.folder, "mark-"+x.run+"-"+name))
 	if errors.Is(err, os.ErrNotExist) {
@@ -293,13 +294,13 @@ func (x *execution) marked(name string) (string, bool, error) {
 	return string(b), err == nil, err
 }
 
-// begin notes that a step's function was called.
+// begin records that the function of a step was called.
 func (x *execution) begin(ctx context.Context, a act, place string) {
-	x.book.add(entry{Kind: kBegin, Run: x.run, Exec: x.id, Step: place, Do: a.Do, Attempt: durable.Attempt(ctx)})
+	x.ledger.add(entry{Kind: kBegin, Run: x.run, Exec: x.id, Step: place, Do: a.Do, Attempt: durable.Attempt(ctx)})
 }
 
-// ack notes what a durable call has answered, if that is recorded: a value, or a failure,
-// with which the plan goes on.
+// ack records what a durable call has returned, if that is a checkpoint: a value, or a failure, with
+// which the plan continues. Other errors are returned.
 func (x *execution) ack(a act, place, value string, err error) (string, error) {
 	var step *durable.StepError
 	var child *durable.RunError
@@ -310,19 +311,19 @@ func (x *execution) ack(a act, place, value string, err error) (string, error) {
 		return "", err
 	case errors.As(err, &step):
 		e.Value, e.Err = "", reason(err)
-	case errors.As(err, &child): // which may itself have diverged
+	case errors.As(err, &child): // its reason is not compared: the child may have diverged
 		e.Value, e.Err = "", "child "+string(child.Status)
 	default:
 		return "", err
 	}
-	x.book.add(e)
+	x.ledger.add(e)
 	if e.Err != "" {
 		return "!" + e.Err, nil
 	}
 	return value, nil
 }
 
-// reason is the kind of a step's failure.
+// reason returns the kind of the failure of a step.
 func reason(err error) string {
 	for text, kind := range map[string]error{
 		"meant": errMeant, "unknown": durable.ErrOutcomeUnknown, "encode": durable.ErrNotEncodable, "timeout": durable.ErrTimeout,
@@ -334,7 +335,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// text is a value as the history holds it.
+// text returns a recorded value without its JSON quotes.
 func text(b []byte) string {
 	var s string
 	if json.Unmarshal(b, &s) != nil {

@@ -9,30 +9,30 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// watched is a store that notes in the ledger what a worker claims, tries to write, and was
-// answered. It implements engine.Probed, so that Tx finds the store beneath.
-type watched struct {
+// recordingStore is a store that adds to the ledger what a worker claims, what it is about to write,
+// and the outcome. It implements engine.Probed, so that Tx finds the store beneath.
+type recordingStore struct {
 	store.Store
-	book  *ledger
-	batch atomic.Int64
+	ledger *ledger
+	batch  atomic.Int64
 }
 
 // Commit implements store.Store.
-func (s *watched) Commit(ctx context.Context, b *store.Batch) error {
+func (s *recordingStore) Commit(ctx context.Context, b *store.Batch) error {
 	e := entry{Kind: kTry, Batch: s.batch.Add(1), Writes: writes(b)}
-	if len(e.Writes) == 0 { // starts and signals have no owner
+	if len(e.Writes) == 0 { // starts and signals are not guarded by an epoch
 		return s.Store.Commit(ctx, b)
 	}
-	s.book.add(e)
+	s.ledger.add(e)
 	if err := s.Store.Commit(ctx, b); err != nil {
 		return err
 	}
 	e.Kind, e.Writes = kDid, writes(b)
-	s.book.add(e)
+	s.ledger.add(e)
 	return nil
 }
 
-// writes are those of a batch that an epoch guards.
+// writes returns the writes of a batch that an epoch guards.
 func writes(b *store.Batch) (all []write) {
 	step := func(s *store.Step, o store.Outcome) {
 		all = append(all, write{
@@ -59,7 +59,7 @@ const (
 var outcomes = map[store.Outcome]string{store.Written: written, store.Adopted: "adopted", store.Fenced: fenced, store.Locked: "locked"}
 
 // Claim implements store.Store.
-func (s *watched) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+func (s *recordingStore) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
 	c, err := s.Store.Claim(ctx, q)
 	if err != nil || len(c.Runs) == 0 {
 		return c, err
@@ -68,15 +68,15 @@ func (s *watched) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, 
 	for _, r := range c.Runs {
 		e.Writes = append(e.Writes, write{Run: r.Run.ID.String(), Epoch: r.Run.Epoch.Count})
 	}
-	s.book.add(e)
+	s.ledger.add(e)
 	return c, nil
 }
 
 // Probe implements engine.Probed.
-func (s *watched) Probe() engine.Probe { return silent{} }
+func (s *recordingStore) Probe() engine.Probe { return silent{} }
 
 // Beneath implements engine.Probed.
-func (s *watched) Beneath() store.Store { return s.Store }
+func (s *recordingStore) Beneath() store.Store { return s.Store }
 
 // silent is a probe that changes nothing.
 type silent struct{}

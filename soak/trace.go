@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// Stories are told of so many runs that violations name, each with its last entries.
+// Bounds of what is printed of the runs that violations name.
 const (
-	toldRuns    = 3
-	toldEntries = 100
+	tracedRuns    = 3   // runs
+	tracedEntries = 100 // entries of the ledger for each, the last ones
 )
 
-// stories tell what the ledger knows of the runs that the violations name.
-func (e *evidence) stories(violations []string) (lines []string) {
-	told := make(map[string]bool)
+// traces returns the entries of the ledger for the runs that the violations name.
+func (e *evidence) traces(violations []string) (lines []string) {
+	traced := make(map[string]bool)
 	for _, v := range violations {
 		for _, k := range e.order {
-			if !told[k.RunID] && len(told) < toldRuns && strings.Contains(v, k.RunID) {
-				told[k.RunID] = true
-				lines = append(lines, e.story(k.RunID)...)
+			if !traced[k.RunID] && len(traced) < tracedRuns && strings.Contains(v, k.RunID) {
+				traced[k.RunID] = true
+				lines = append(lines, e.trace(k.RunID)...)
 			}
 		}
 	}
 	return lines
 }
 
-// story is what the ledger knows of one run, in its order; times are from the first entry.
-func (e *evidence) story(run string) (lines []string) {
+// trace returns the entries of the ledger for one run, in their order; times count from the first entry.
+func (e *evidence) trace(run string) (lines []string) {
 	var began time.Time
 	for _, x := range e.entries {
 		ours := make([]string, 0, 1)
@@ -50,5 +50,5 @@ func (e *evidence) story(run string) (lines []string) {
 		}
 		lines = append(lines, line)
 	}
-	return lines[max(0, len(lines)-toldEntries):]
+	return lines[max(0, len(lines)-tracedEntries):]
 }

@@ -77,7 +77,10 @@ func check(ctx context.Context, c *controller, l *load, t *clients, s *faults, b
 	f.leaks(ctx, s.place, e)
 
 	r := &f.report
-	r.kill9, r.sigstop, r.immediate, r.terminated, r.killer = s.kill9, s.sigstop, s.immediate, s.terminated, s.killer.kills
+	r.kill9, r.sigstop, r.killer, r.open = s.kill9, s.sigstop, s.killer.kills, t.open
+	if v := s.place.servers; v != nil {
+		r.immediate, r.terminated, r.away, r.blocked, r.failovers = v.immediate, v.terminated, v.away, v.blocked, v.failovers
+	}
 	var violations []string
 	r.linear, r.operations, violations = t.linearizable(30 * time.Second)
 	r.violations = append(f.violations, violations...)
@@ -170,10 +173,11 @@ func (f *findings) leaks(ctx context.Context, p place, e *evidence) {
 			f.wrong("I12: worker %d has leaked goroutines: %s", x.Pid, x.Err)
 		}
 	}
-	if p.server == nil {
+	if p.servers == nil {
 		return
 	}
-	_ = e.controller.store.Close() // its connections are the last of this process
+	_ = e.controller.store.Close() // its connections and those of the pool are the last of this process
+	p.pool.Close()
 	conn, err := pgx.Connect(ctx, p.Address)
 	if err != nil {
 		f.wrong("I12: count the connections: %v", err)

@@ -21,13 +21,14 @@ type reading struct {
 	epoch   map[string]int32            // by run: the newest epoch that was claimed
 	tried   map[string]map[string]int32 // by process and write: the newest epoch of its run when it was first tried
 	once    map[string]int              // by run and step: how often an AtMostOnce function was called
+	nonce   map[string]uint32           // by run and epoch: the nonce of the claim, or of the start, that was first acknowledged
 }
 
 // checkLedger checks I1, I2, I3 and I4 on the entries of the ledger, in their order.
 func (e *evidence) checkLedger(f *findings) {
 	r := &reading{
 		current: make(map[string]string), entered: make(map[string]int32), owned: make(map[string]int32), acks: make(map[string]entry), epoch: make(map[string]int32),
-		tried: make(map[string]map[string]int32), once: make(map[string]int),
+		tried: make(map[string]map[string]int32), once: make(map[string]int), nonce: make(map[string]uint32),
 	}
 	for _, x := range e.entries {
 		place := x.Run + "/" + x.Step
@@ -41,6 +42,7 @@ func (e *evidence) checkLedger(f *findings) {
 			r.acknowledged(f, x, place, e.runs[x.Run])
 		case kClaim:
 			for _, w := range x.Writes {
+				r.owns(f, w)
 				r.epoch[w.Run] = max(r.epoch[w.Run], w.Epoch)
 				r.owned[fmt.Sprint(x.Pid, w.Run)] = w.Epoch
 			}
@@ -59,6 +61,17 @@ func (e *evidence) checkLedger(f *findings) {
 		}
 	}
 	f.report.steps = len(r.acks)
+}
+
+// owns checks that an epoch of a run has one nonce. Two would mean that a failover has lost an acknowledged claim, so that
+// its epoch was given to another owner.
+func (r *reading) owns(f *findings, w write) {
+	key := fmt.Sprint(w.Run, " ", w.Epoch)
+	if first, known := r.nonce[key]; known && first != w.Nonce {
+		f.wrong("I4: epoch %d of run %s has two owners: its nonces are %08x and %08x", w.Epoch, w.Run, first, w.Nonce)
+		return
+	}
+	r.nonce[key] = w.Nonce
 }
 
 // enters records which execution of a run is the newest. A process that is stopped between its claim and the call
@@ -129,6 +142,7 @@ func (r *reading) done(f *findings, x entry) {
 		case fenced:
 			f.report.fenced++
 		case written:
+			r.owns(f, w)
 			if newest := r.tried[w.Run][fmt.Sprint(x.Pid, w.Epoch, w.What)]; newest > w.Epoch {
 				f.wrong("I4: epoch %d of run %s has written %q although epoch %d had been claimed", w.Epoch, w.Run, w.What, newest)
 			}
@@ -138,8 +152,15 @@ func (r *reading) done(f *findings, x entry) {
 
 // bounds checks I8: the number of attempts, and of the deaths of the run that kills its process.
 func (e *evidence) bounds(f *findings) {
-	kills := 0
+	kills, excused := 0, 0
+	crashes := int32(-1) // of the run that kills its process, at its latest claim
 	for _, x := range e.entries {
+		if w := e.claimOfKiller(x); w != nil {
+			if w.Crashes == crashes && x.Outage {
+				excused++
+			}
+			crashes = w.Crashes
+		}
 		if x.Kind != kBegin {
 			continue
 		}
@@ -164,12 +185,23 @@ func (e *evidence) bounds(f *findings) {
 			}
 		})
 	}
-	if kills == 0 || kills > killerCrashes { // fewer if the result of a claim was lost, which can count as a crash
-		f.wrong("I8: the run that kills its process did so %d times; it must be paused after %d", kills, killerCrashes)
+	// A lease that ends while the claimer has no database counts no crash.
+	if kills == 0 || kills > killerCrashes+excused { // fewer if the result of a claim was lost, which can count as a crash
+		f.wrong("I8: the run that kills its process did so %d times; it must be paused after %d, and %d claims counted no crash since they followed an outage", kills, killerCrashes, excused)
 	}
 	for _, k := range e.order {
 		if k.ID == killerID && k.Status != durable.StatusCancelled {
 			f.wrong("I8: the run that kills its process is %s", k.Status)
 		}
 	}
+}
+
+// claimOfKiller returns the claim of the run that kills its process in an entry, or nil.
+func (e *evidence) claimOfKiller(x entry) *write {
+	for i, w := range x.Writes {
+		if k := e.runs[w.Run]; x.Kind == kClaim && k != nil && k.ID == killerID {
+			return &x.Writes[i]
+		}
+	}
+	return nil
 }

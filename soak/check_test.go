@@ -101,6 +101,7 @@ func TestChecker(t *testing.T) {
 			k.history["a0"] = durable.Checkpoint{Kind: "step", Status: "completed", Output: jsontext.Value(`"w"`)}
 		}), "I3: R/a0"},
 		"an old epoch writes":             {func(e *evidence) { e.entries[0].Writes[0].Epoch = 2 }, "I4: epoch 1 of run R"},
+		"a second owner of an epoch":      {add(entry{Kind: kClaim, Writes: []write{{Run: "R", Epoch: 1, Nonce: 7}}}), "I4: epoch 1 of run R has two owners"},
 		"an old epoch is fenced":          {func(e *evidence) { e.entries[0].Writes[0].Epoch, e.entries[4].Writes[0].Outcome = 2, fenced }, ""},
 		"an old write is repeated":        {add(entry{Kind: kClaim, Writes: []write{{Run: "R", Epoch: 2}}}, entry{Kind: kTry, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1"}}}, entry{Kind: kDid, Pid: 1, Writes: []write{{Run: "R", Epoch: 1, What: "a0 completed 1", Outcome: written}}}), ""},
 		"an end changes":                  {run(func(k *known) { k.Status = durable.StatusFailed }), "I5: run order-0 was completed"},
@@ -110,6 +111,8 @@ func TestChecker(t *testing.T) {
 		"a run is stuck":                  {run(func(k *known) { k.Status = durable.StatusWaiting }), "I7: run order-0"},
 		"an attempt too many":             {add(entry{Kind: kBegin, Run: "R", Exec: "1", Step: "a1", Attempt: 13}), "I8: attempt 13"},
 		"the killer goes on":              {add(entry{Kind: kBegin, Run: "K", Step: "kill"}), "I8: the run that kills"},
+		"an excused claim counted":        {add(entry{Kind: kClaim, Outage: true, Writes: []write{{Run: "K", Epoch: 1, Crashes: 1}}}, entry{Kind: kBegin, Run: "K", Step: "kill"}), "I8: the run that kills"},
+		"the killer was excused":          {add(entry{Kind: kClaim, Writes: []write{{Run: "K", Epoch: 1}}}, entry{Kind: kClaim, Outage: true, Writes: []write{{Run: "K", Epoch: 2}}}, entry{Kind: kBegin, Run: "K", Step: "kill"}), ""},
 		"the killer never ran":            {func(e *evidence) { e.entries = e.entries[:len(e.entries)-killerCrashes] }, "I8: the run that kills"},
 		"a run fails for no reason":       {run(func(k *known) { k.Status, k.Err = durable.StatusFailed, &durable.RunError{Message: "no luck"} }), "I9: run R"},
 		"an output is wrong":              {run(func(k *known) { k.Output = jsontext.Value(`["a0=w","a1=y","a2=","a3=z","a4="]`) }), "I9: run R"},
@@ -217,14 +220,14 @@ func TestTornLedger(t *testing.T) {
 // A soak in which a fault did not occur is an error, since it proves nothing.
 func TestFaultsMustOccur(t *testing.T) {
 	t.Parallel()
-	full := report{kill9: 1, sigstop: 1, immediate: 1, terminated: 1, fenced: 1, operations: 1, transactions: 1, compensations: 1, losersChildren: 1, aroundDeadline: 1, linear: "ok"}
+	full := report{failovers: 1, away: 1, open: 1, kill9: 1, sigstop: 1, immediate: 1, terminated: 1, fenced: 1, operations: 1, transactions: 1, compensations: 1, losersChildren: 1, aroundDeadline: 1, linear: "ok"}
 	set := settings{store: "postgres"}
 	if err := full.print(set); err != nil {
 		t.Error(err)
 	}
 	for name, spoil := range map[string]func(*report){
 		"kill -9": func(r *report) { r.kill9 = 0 }, "SIGSTOP": func(r *report) { r.sigstop = 0 }, "immediate": func(r *report) { r.immediate = 0 },
-		"fenced": func(r *report) { r.fenced = 0 }, "1 violations": func(r *report) { r.violations = []string{"x"} },
+		"fenced": func(r *report) { r.fenced = 0 }, "failover": func(r *report) { r.failovers = 0 }, "absence": func(r *report) { r.away = 0 }, "open transaction": func(r *report) { r.open = 0 }, "1 violations": func(r *report) { r.violations = []string{"x"} },
 	} {
 		r := full
 		spoil(&r)

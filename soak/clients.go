@@ -45,6 +45,7 @@ type clients struct {
 	mu     sync.Mutex
 	live   []*target
 	all    []*target
+	open   int // transactions that were held open; see holdOpen
 	atWork sync.WaitGroup
 }
 
@@ -68,7 +69,7 @@ func (t *clients) begin(ctx context.Context) (done func() error) {
 	for range targetCount {
 		t.replace(nil)
 	}
-	errs := make([]error, clientCount)
+	errs := make([]error, clientCount+1)
 	life := context.WithoutCancel(ctx)
 	for i := range clientCount {
 		t.atWork.Go(func() {
@@ -78,6 +79,7 @@ func (t *clients) begin(ctx context.Context) (done func() error) {
 			}
 		})
 	}
+	t.atWork.Go(func() { errs[clientCount] = t.holdOpen(ctx) })
 	return func() error {
 		t.atWork.Wait()
 		return errors.Join(errs...)
@@ -103,9 +105,7 @@ func (t *clients) replace(old *target) {
 
 // operate makes one operation, drawn by r, on one of the live targets.
 func (t *clients) operate(ctx context.Context, client int, r *rand.Rand) error {
-	t.mu.Lock()
-	to := t.live[r.IntN(len(t.live))]
-	t.mu.Unlock()
+	to := t.draw(r)
 	var q request
 	switch n := r.IntN(100); {
 	case n < 10:
@@ -141,6 +141,13 @@ func (t *clients) operate(ctx context.Context, client int, r *rand.Rand) error {
 	return nil
 }
 
+// draw returns one of the live targets.
+func (t *clients) draw(r *rand.Rand) *target {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.live[r.IntN(len(t.live))]
+}
+
 // signal returns the payload of a signal, which is also its key: mostly a new one, sometimes an earlier one.
 func (t *target) signal(r *rand.Rand) string {
 	t.mu.Lock()
@@ -152,9 +159,14 @@ func (t *target) signal(r *rand.Rand) string {
 	return fmt.Sprintf("w%d", t.words-1)
 }
 
-// call makes an operation until its error is not ErrUnavailable, and records it with its result.
+// call makes an operation until the database is available, and records it with its result.
 func (t *clients) call(ctx context.Context, to *target, client int, q request) (response, error) {
-	called := time.Since(t.began)
+	return t.callSince(ctx, to, client, q, time.Now(), false)
+}
+
+// callSince is call of an operation that was first tried at the given time; again says that this try may have taken
+// effect.
+func (t *clients) callSince(ctx context.Context, to *target, client int, q request, called time.Time, again bool) (response, error) {
 	var a response
 	tries, err := t.controller.retry(ctx, func() (err error) {
 		a, err = t.do(ctx, to.id, q)
@@ -163,17 +175,22 @@ func (t *clients) call(ctx context.Context, to *target, client int, q request) (
 	if err != nil {
 		return a, fmt.Errorf("%s %s: %w", q.Verb, to.id, err)
 	}
-	a.Again = tries > 1
+	a.Again = again || tries > 1
+	t.record(to, client, q, a, called)
+	return a, nil
+}
+
+// record adds an operation that was called at that time and returns now.
+func (t *clients) record(to *target, client int, q request, a response, called time.Time) {
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	to.operations = append(to.operations, porcupine.Operation{
-		ClientId: client, Input: q, Call: int64(called), Output: a, Return: int64(time.Since(t.began)),
+		ClientId: client, Input: q, Call: int64(called.Sub(t.began)), Output: a, Return: int64(time.Since(t.began)),
 	})
 	to.exists = to.exists || a.Result == resultOK
 	if a.Status.ended() {
 		to.ended++
 	}
-	return a, nil
 }
 
 // do makes an operation once.
@@ -191,7 +208,7 @@ func (t *clients) do(ctx context.Context, id string, q request) (a response, err
 		_, err = t.controller.Cancel(ctx, id)
 	case verbGet:
 		var info *durable.RunInfo
-		if info, err = t.controller.Get(ctx, id); err == nil {
+		if info, err = t.controller.getReplicated(ctx, id); err == nil {
 			a.Status = state(info.Status)
 			if info.Status == durable.StatusCompleted {
 				var out []string

@@ -14,6 +14,7 @@ import (
 // controller is the client engine of the parent process. It executes no runs.
 type controller struct {
 	*durable.Engine
+	place  place
 	store  durable.Store
 	ledger *ledger
 	order  *durable.Workflow[plan, []string]
@@ -39,7 +40,7 @@ func newController(ctx context.Context, p place, book *ledger) (*controller, err
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	c := &controller{Engine: e, store: s, ledger: book, sent: make(map[string]sending), order: newInterpreter(book, p.Folder).order}
+	c := &controller{Engine: e, place: p, store: s, ledger: book, sent: make(map[string]sending), order: newInterpreter(book, p.Folder).order}
 	t, err := book.tail()
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -63,17 +64,26 @@ func (c *controller) close() {
 	_ = c.store.Close() // the checker has read everything
 }
 
-// retry calls do until its error is not ErrUnavailable, and returns the number of calls.
+// retry calls do until its error is neither ErrUnavailable nor ErrLocked, and returns the number of calls.
 func (c *controller) retry(ctx context.Context, do func() error) (tries int, err error) {
 	for tries = 1; ; tries++ {
 		err = do()
-		if !errors.Is(err, durable.ErrUnavailable) || ctx.Err() != nil {
+		if !errors.Is(err, durable.ErrUnavailable) && !errors.Is(err, durable.ErrLocked) || ctx.Err() != nil {
 			return tries, err
 		}
 		if wait(ctx, 20*time.Millisecond) != nil {
 			return tries, err
 		}
 	}
+}
+
+// getReplicated is Get of a state that no failover takes back.
+func (c *controller) getReplicated(ctx context.Context, id string) (info *durable.RunInfo, err error) {
+	err = c.place.replicated(ctx, func() (err error) {
+		info, err = c.Get(ctx, id)
+		return err
+	})
+	return info, err
 }
 
 // await waits until holds returns true for the run.

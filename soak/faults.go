@@ -8,72 +8,60 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-
-	_ "embed"
-
-	"github.com/seed8ec063be/durable/internal/pgtest"
 )
 
-//go:embed terminate.sql
-var terminateQuery string
-
-// faults injects faults, one kind after the other, as the seed draws them.
+// faults injects faults into the workers, one kind after the other, as the seed draws them, and has the servers inject
+// theirs.
 type faults struct {
 	place   place
 	workers *workers
 	rand    *rand.Rand
 	killer  *killerRun
-	kinds   []func(context.Context) error
+	kinds   []func(context.Context)
 
-	mu         sync.Mutex
-	busy       []bool // whether a fault is under way, by worker
-	kill9      int
-	sigstop    int
-	immediate  int
-	terminated int
-	errs       []error
-	running    sync.WaitGroup // a goroutine for each fault that is under way
+	mu      sync.Mutex
+	busy    []bool // whether a fault is under way, by worker
+	kill9   int
+	sigstop int
+	errs    []error
+	running sync.WaitGroup // a goroutine for each fault that is under way
 }
 
 func newFaults(p place, w *workers, seed uint64) *faults {
 	f := &faults{place: p, workers: w, rand: rand.New(rand.NewPCG(seed, 1)), busy: make([]bool, len(w.processes)), killer: &killerRun{place: p}}
-	f.kinds = []func(context.Context) error{f.kill, f.stop}
-	if p.server != nil {
-		f.kinds = append(f.kinds, f.terminate, f.immediately)
-	}
+	f.kinds = []func(context.Context){f.kill, f.stop}
 	return f
 }
 
-// run injects faults until ctx ends, each kind at least once. All workers and the server are up again when it
+// run injects faults until ctx ends, each kind at least once. All workers and the servers are up again when it
 // returns.
 func (f *faults) run(ctx context.Context) error {
-	killing := f.killer.begin(ctx)
+	killed := f.killer.begin(ctx)
+	if f.place.servers != nil {
+		f.running.Go(func() {
+			if err := f.place.servers.run(ctx); err != nil {
+				f.fail(fmt.Errorf("the servers: %w", err))
+			}
+		})
+	}
 	order := f.rand.Perm(len(f.kinds))
-	for n := 0; ; n++ {
-		if wait(ctx, time.Duration(400+f.rand.IntN(800))*time.Millisecond) != nil {
-			break
-		}
-		kind := f.rand.IntN(10)
-		switch {
-		case n < len(order):
+	for n := 0; wait(ctx, time.Duration(600+f.rand.IntN(1000))*time.Millisecond) == nil; n++ {
+		kind := f.rand.IntN(len(f.kinds))
+		if n < len(order) {
 			kind = order[n]
-		case kind < 4:
-			kind = 0
-		case kind < 8:
-			kind = 1
-		default:
-			kind = f.rand.IntN(len(f.kinds))
 		}
-		if err := f.kinds[kind](ctx); err != nil {
-			f.errs = append(f.errs, err)
-			break
-		}
+		f.kinds[kind](ctx)
 	}
 	f.running.Wait()
-	killing()
+	killed()
 	return errors.Join(append(f.errs, f.workers.startMissing())...)
+}
+
+// fail records the error of a fault that could not be injected.
+func (f *faults) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.errs = append(f.errs, err)
 }
 
 // pick returns a worker to which no other fault is under way, or -1 if there is none.
@@ -103,10 +91,10 @@ func (f *faults) during(i int, do func() error) {
 }
 
 // kill kills a worker, and starts another less than 400 ms later.
-func (f *faults) kill(ctx context.Context) error {
+func (f *faults) kill(ctx context.Context) {
 	i, delay := f.pick(), time.Duration(f.rand.IntN(400))*time.Millisecond
 	if i < 0 {
-		return nil
+		return
 	}
 	f.kill9++
 	f.during(i, func() error {
@@ -114,14 +102,13 @@ func (f *faults) kill(ctx context.Context) error {
 		_ = wait(ctx, delay) // ctx may end first
 		return f.workers.start(i)
 	})
-	return nil
 }
 
 // stop stops a worker (SIGSTOP) for longer than its leases last, and continues it.
-func (f *faults) stop(ctx context.Context) error {
+func (f *faults) stop(ctx context.Context) {
 	i, delay := f.pick(), lease*time.Duration(120+f.rand.IntN(100))/100
 	if i < 0 {
-		return nil
+		return
 	}
 	f.sigstop++
 	p := f.workers.worker(i)
@@ -132,40 +119,6 @@ func (f *faults) stop(ctx context.Context) error {
 		_ = wait(context.WithoutCancel(ctx), delay) // a shorter time would be no fault
 		return p.signal(syscall.SIGCONT)
 	})
-	return nil
-}
-
-// terminate ends the connections of all workers and of the controller.
-func (f *faults) terminate(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, f.place.Address)
-	if err != nil {
-		return unlessEnded(ctx, err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	var n int
-	if err := conn.QueryRow(ctx, terminateQuery).Scan(&n); err != nil {
-		return unlessEnded(ctx, err)
-	}
-	f.terminated += n
-	return nil
-}
-
-// immediately stops the server in immediate mode, and starts it again.
-func (f *faults) immediately(ctx context.Context) error {
-	if err := f.place.server.Stop(pgtest.Immediate); err != nil {
-		return err
-	}
-	f.immediate++
-	_ = wait(ctx, time.Duration(50+f.rand.IntN(500))*time.Millisecond)
-	return f.place.server.Restart(context.WithoutCancel(ctx))
-}
-
-// unlessEnded returns nil if ctx has ended, and err otherwise.
-func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // wait waits for d. It returns the error of ctx if that ends first.

@@ -40,14 +40,17 @@ type entry struct {
 	Err     string    `json:"err,omitzero"`
 	Batch   int64     `json:"batch,omitzero"` // its number in the process
 	Writes  []write   `json:"w,omitzero"`
+	Outage  bool      `json:"outage,omitzero"` // of a claim: the worker had no database, or has not had it lately
 }
 
 // write is one guarded write of a run's owner, or, in a claim, the run and its new epoch.
 type write struct {
 	Run     string `json:"r"`
 	Epoch   int32  `json:"e"`
+	Nonce   uint32 `json:"n"`          // of the epoch
 	What    string `json:"s,omitzero"` // the step with its state and attempt, or the run's new state
 	Outcome string `json:"o,omitzero"`
+	Crashes int32  `json:"c,omitzero"` // of the run, in a claim
 }
 
 // ledger is a file to which processes append. Each entry is one write(2) in append mode: entries

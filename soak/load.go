@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -133,7 +134,7 @@ func (l *load) follow(ctx context.Context, o *order, r *rand.Rand) error {
 		switch {
 		case err == nil || errors.As(err, &ended):
 			_, err := l.controller.retry(ctx, func() (err error) {
-				o.end, err = l.controller.Get(ctx, o.id)
+				o.end, err = l.controller.getReplicated(ctx, o.id)
 				return err
 			})
 			return err
@@ -169,13 +170,15 @@ func (l *load) interrupt(ctx context.Context, o *order, r *rand.Rand) error {
 		if wait(ctx, []time.Duration{first, second}[i]) != nil {
 			return fmt.Errorf("I7: %s has not ended", o.id)
 		}
-		_, err := l.controller.retry(ctx, func() error {
-			_, err := verb(ctx, o.id, durable.Reason("soak"), durable.Actor("controller"))
+		var effect durable.Effect
+		_, err := l.controller.retry(ctx, func() (err error) {
+			effect, err = verb(ctx, o.id, durable.Reason("soak"), durable.Actor("controller"))
 			return err
 		})
 		switch {
 		case err == nil:
-			o.cancelled = len(verbs) == 1
+			// A cancel of an order that has ended is no error if it cancels a detached child that is live.
+			o.cancelled = len(verbs) == 1 && slices.Contains(slices.Concat(effect.DoneIDs, effect.RequestedIDs), o.runID)
 		case !errors.Is(err, durable.ErrState):
 			return fmt.Errorf("interrupt %s: %w", o.id, err)
 		}

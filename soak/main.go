@@ -83,7 +83,7 @@ func (s settings) check(rest []string) error {
 }
 
 // minSeconds is the shortest time in which each kind of fault occurs once.
-const minSeconds = 10
+const minSeconds = 20
 
 // settle is how long the runs may take to end after the last fault.
 const settle = 90 * time.Second

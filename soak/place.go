@@ -5,15 +5,14 @@ import (
 	"database/sql"
 	_ "embed"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/postgres"
 	"github.com/seed8ec063be/durable/sqlite"
 )
@@ -36,7 +35,8 @@ type place struct {
 	Address string // a URL or a file
 	Folder  string
 
-	server *pgtest.Server // nil for SQLite, and in workers
+	servers *servers      // nil for SQLite, and in workers
+	pool    *pgxpool.Pool // of the controller, likewise
 }
 
 // transaction makes a Tx step that writes one row.
@@ -50,11 +50,14 @@ func provide(ctx context.Context, set settings) (place, error) {
 	}
 	p := place{Store: set.store, Folder: folder, Address: filepath.Join(folder, "durable.db")}
 	if set.store == "postgres" {
-		p.server, err = pgtest.Start(ctx, pgtest.Options{})
-		if err != nil {
-			return place{}, errors.Join(fmt.Errorf("start a server: %w", err), p.remove())
+		p.servers, err = startServers(ctx, set.seed)
+		if err == nil {
+			p.Address = p.servers.address
+			p.pool, err = pgxpool.New(ctx, p.Address)
 		}
-		p.Address = p.server.URL()
+		if err != nil {
+			return place{}, errors.Join(err, p.remove())
+		}
 	}
 	if err := p.prepare(ctx); err != nil {
 		return place{}, errors.Join(err, p.remove())
@@ -148,6 +151,18 @@ func (p place) effects(ctx context.Context, s durable.Store) (all []effect, err 
 
 func (p place) ledger() (*ledger, error) { return openLedger(filepath.Join(p.Folder, "ledger.jsonl")) }
 
+// replicated calls read until what it has read is wherever acknowledged writes are.
+func (p place) replicated(ctx context.Context, read func() error) error {
+	for {
+		if p.servers == nil {
+			return read()
+		}
+		if done, err := p.servers.replicated(ctx, p.pool, read); done || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
 // logger returns a logger of warnings to standard error if DURABLE_SOAK_LOG is set, and nil otherwise: faults
 // cause many warnings.
 func (p place) logger() *slog.Logger {
@@ -157,12 +172,14 @@ func (p place) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// remove stops the server and deletes the folder.
+// remove stops the servers and deletes the folder.
 func (p place) remove() error {
-	if p.server != nil {
-		if err := p.server.Close(); err != nil {
-			return err
-		}
+	var err error
+	if p.pool != nil {
+		p.pool.Close()
 	}
-	return os.RemoveAll(p.Folder)
+	if p.servers != nil {
+		err = p.servers.close()
+	}
+	return errors.Join(err, os.RemoveAll(p.Folder))
 }

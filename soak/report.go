@@ -12,6 +12,8 @@ type report struct {
 	superseded, diverged, operations              int
 	losersChildren                                int
 	kill9, sigstop, immediate, terminated, killer int
+	failovers, away, blocked                      int // promotions; absences of the standby, and those in which commits waited
+	open                                          int // transactions that users held open
 	fenced                                        int
 	deadlines, aroundDeadline                     int // signals to a Receive with a deadline, and those around it
 	linear                                        string
@@ -34,10 +36,10 @@ func (r *report) print(set settings) error {
 	for _, line := range r.traces {
 		fmt.Println("trace:", line)
 	}
-	fmt.Printf("soak: store=%s seconds=%d runs=%d executions=%d steps=%d transactions=%d compensations=%d operations=%d deadlines=%d around_deadlines=%d connections_ended=%d killer_kills=%d superseded_calls=%d diverged=%d losers_children=%d\n",
-		set.store, set.seconds, r.runs, r.executions, r.steps, r.transactions, r.compensations, r.operations, r.deadlines, r.aroundDeadline, r.terminated, r.killer, r.superseded, r.diverged, r.losersChildren)
-	fmt.Printf("soak: seed=%d acked=%d terminal=%d kill9=%d pg_immediate=%d sigstop=%d fenced_writes=%d porcupine=%s violations=%d\n",
-		set.seed, r.acked, r.terminal, r.kill9, r.immediate, r.sigstop, r.fenced, r.linear, len(r.violations))
+	fmt.Printf("soak: store=%s seconds=%d runs=%d executions=%d steps=%d transactions=%d compensations=%d operations=%d deadlines=%d around_deadlines=%d connections_ended=%d killer_kills=%d superseded_calls=%d diverged=%d losers_children=%d standby_away=%d commits_blocked=%d\n",
+		set.store, set.seconds, r.runs, r.executions, r.steps, r.transactions, r.compensations, r.operations, r.deadlines, r.aroundDeadline, r.terminated, r.killer, r.superseded, r.diverged, r.losersChildren, r.away, r.blocked)
+	fmt.Printf("soak: seed=%d acked=%d terminal=%d kill9=%d pg_immediate=%d sigstop=%d failovers=%d open_transactions=%d fenced_writes=%d porcupine=%s violations=%d\n",
+		set.seed, r.acked, r.terminal, r.kill9, r.immediate, r.sigstop, r.failovers, r.open, r.fenced, r.linear, len(r.violations))
 	if len(r.violations) > 0 {
 		return fmt.Errorf("%d violations; repeat with -store %s -seconds %d -seed %d", len(r.violations), set.store, set.seconds, set.seed)
 	}
@@ -53,6 +55,7 @@ func (r *report) print(set settings) error {
 		{"compensation", r.compensations},
 		{"signal around a deadline", r.aroundDeadline},
 		{"child of a loser", r.losersChildren},
+		{"open transaction of a user", r.open},
 	}
 	if set.store == "postgres" {
 		counts = append(counts, struct {
@@ -61,7 +64,13 @@ func (r *report) print(set settings) error {
 		}{"immediate stop of the server", r.immediate}, struct {
 			name string
 			n    int
-		}{"ended connection", r.terminated})
+		}{"ended connection", r.terminated}, struct {
+			name string
+			n    int
+		}{"failover", r.failovers}, struct {
+			name string
+			n    int
+		}{"absence of the standby", r.away})
 	}
 	for _, c := range counts {
 		if c.n == 0 {

@@ -17,7 +17,7 @@ func (e *evidence) traces(violations []string) (lines []string) {
 	traced := make(map[string]bool)
 	for _, v := range violations {
 		for _, k := range e.order {
-			if !traced[k.RunID] && len(traced) < tracedRuns && strings.Contains(v, k.RunID) {
+			if !traced[k.RunID] && len(traced) < tracedRuns && (strings.Contains(v, k.RunID) || strings.Contains(v, "run "+k.ID+" ")) {
 				traced[k.RunID] = true
 				lines = append(lines, e.trace(k.RunID)...)
 			}

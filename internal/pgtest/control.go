@@ -49,10 +49,11 @@ func (s *Server) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	// After Kill9 the orphans of the old postmaster hold its shared memory until each
-	// notices; the new one refuses to start before that.
+	// notices; the new one refuses to start before that. While the server was down, another process may
+	// have been given its port for a moment.
 	for {
 		err := s.run(ctx)
-		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "shared memory block") {
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "shared memory block") && !(s.ran && strings.Contains(err.Error(), "could not bind")) {
 			return err
 		}
 		if err := pause(ctx, nil); err != nil {
@@ -87,7 +88,7 @@ func (s *Server) run(ctx context.Context) error {
 		text, _ := os.ReadFile(s.logName()) // an error leaves the text empty
 		return fmt.Errorf("pgtest: postgres did not start: %w\n%s", err, tail(text[min(int(from.Size()), len(text)):]))
 	}
-	s.proc = p
+	s.proc, s.ran = p, true
 	return nil
 }
 

@@ -60,6 +60,7 @@ type Server struct {
 
 	mu     sync.Mutex // held while starting and stopping
 	proc   *process   // nil once stopped
+	ran    bool       // it has run on its port
 	frozen bool
 }
 

@@ -21,15 +21,45 @@ func (s *Server) Standby(ctx context.Context, name string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
-	standby := &Server{bin: s.bin, account: s.account, folder: folder, base: s.base, password: s.password, name: name, options: s.options}
-	if err := standby.follow(ctx, s); err != nil {
+	standby := &Server{bin: s.bin, account: s.account, folder: folder, base: s.base, password: s.password, options: s.options}
+	err = standby.copyOf(ctx, s)
+	if err == nil {
+		standby.name = name
+		err = standby.settleOn(ctx, standby.following(s))
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("pgtest: make standby %s: %w", name, err), standby.Close())
 	}
 	return standby, nil
 }
 
-// follow makes the standby's data and starts it.
-func (s *Server) follow(ctx context.Context, primary *Server) error {
+// Follow makes this server, which must be down, a standby of primary under the given name, and returns when it
+// accepts connections. It deletes the server's data, copies those of primary, and keeps the port: so
+// URLs that name the server stay valid. A former primary returns in this way after a promotion.
+func (s *Server) Follow(ctx context.Context, primary *Server, name string) error {
+	if s.Pid() != 0 {
+		return fmt.Errorf("pgtest: make standby %s: the server is running: stop it first", name)
+	}
+	s.freeSharedMemory()
+	err := os.RemoveAll(s.data())
+	if err == nil {
+		err = s.copyOf(ctx, primary)
+	}
+	if err == nil {
+		s.name = name
+		err = os.WriteFile(s.data("postgresql.auto.conf"), s.config(s.following(primary)), 0o644)
+	}
+	if err == nil {
+		err = s.Restart(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("pgtest: make standby %s: %w", name, err)
+	}
+	return nil
+}
+
+// copyOf copies the data of the running primary, and marks them as those of a standby.
+func (s *Server) copyOf(ctx context.Context, primary *Server) error {
 	cmd := s.command("pg_basebackup", "--pgdata", s.data(), "--host", primary.folder.path, "--port", strconv.Itoa(primary.port),
 		"--username", "postgres", "--checkpoint=fast", "--wal-method=stream", "--no-sync", "--no-manifest")
 	var out bytes.Buffer
@@ -47,10 +77,15 @@ func (s *Server) follow(ctx context.Context, primary *Server) error {
 	if p.err != nil {
 		return fmt.Errorf("pg_basebackup: %w\n%s", p.err, tail(out.Bytes()))
 	}
+	return os.WriteFile(s.data("standby.signal"), nil, 0o644)
+}
+
+// following returns the options of a standby of primary.
+func (s *Server) following(primary *Server) Options {
 	o := s.options
 	o.Settings = map[string]string{
 		"primary_conninfo": fmt.Sprintf("host=%s port=%d user=postgres application_name=%s", primary.folder.path, primary.port, s.name),
-		// A standby that was away comes back soon.
+		// A standby that was away reconnects soon.
 		"wal_retrieve_retry_interval": "100ms",
 		"synchronous_standby_names":   "",
 	}
@@ -59,10 +94,7 @@ func (s *Server) follow(ctx context.Context, primary *Server) error {
 			o.Settings[name] = value
 		}
 	}
-	if err := os.WriteFile(s.data("standby.signal"), nil, 0o644); err != nil {
-		return err
-	}
-	return s.settleOn(ctx, o)
+	return o
 }
 
 // Synchronous has every commit of this server wait until the standbys called names, which
@@ -185,4 +217,16 @@ func Hosts(servers ...*Server) string {
 	first := servers[0]
 	return "postgres://" + url.UserPassword("postgres", first.password).String() + "@" + strings.Join(addresses, ",") +
 		"/postgres?sslmode=disable&target_session_attrs=read-write"
+}
+
+// Sockets is [Hosts] over unix sockets, where nobody is asked for a password: connecting costs the
+// client almost nothing.
+func Sockets(servers ...*Server) string {
+	folders, ports := make([]string, len(servers)), make([]string, len(servers))
+	for i, s := range servers {
+		folders[i], ports[i] = s.folder.path, strconv.Itoa(s.port)
+	}
+	return "postgres://postgres@/postgres?" + url.Values{
+		"host": {strings.Join(folders, ",")}, "port": {strings.Join(ports, ",")}, "target_session_attrs": {"read-write"},
+	}.Encode()
 }

@@ -67,6 +67,43 @@ func TestStandbyFollowsAndIsPromoted(t *testing.T) {
 	query(t, standby.URL(), "INSERT INTO here VALUES (4)")
 }
 
+func TestFormerPrimaryFollows(t *testing.T) {
+	t.Parallel()
+	primary, standby := pair(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := primary.Follow(ctx, standby, "first"); err == nil {
+		t.Error("the data of a running server were replaced")
+	}
+	query(t, primary.URL(), "CREATE TABLE here AS SELECT 1 AS n")
+	hosts, url := Sockets(primary, standby), primary.URL()
+	for range 2 { // there and back
+		if err := primary.CaughtUp(ctx, standby.name); err != nil {
+			t.Fatal(err)
+		}
+		if err := primary.Kill9(); err != nil {
+			t.Fatal(err)
+		}
+		if err := standby.Promote(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := primary.Follow(ctx, standby, "former"); err != nil {
+			t.Fatal(err)
+		}
+		primary, standby = standby, primary
+		if err := primary.Synchronous(ctx, "former"); err != nil {
+			t.Fatal(err)
+		}
+		query(t, hosts, "INSERT INTO here VALUES (2)") // the URL leads to the new primary
+	}
+	if primary.URL() != url {
+		t.Errorf("the address has changed from %s to %s", url, primary.URL())
+	}
+	if got := query(t, hosts, "SELECT count(*)::text FROM here"); got != "3" {
+		t.Errorf("%s of 3 rows are left after two promotions", got)
+	}
+}
+
 func TestFrozenServerAnswersNobody(t *testing.T) {
 	t.Parallel()
 	primary, standby := pair(t)

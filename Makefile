@@ -37,7 +37,7 @@ model: ## random operations on both stores against a model in memory, longer tha
 mutants: ## take the guards of durable out, one at a time, and show which test notices
 	@go run ./mutants
 
-soak: compiler ## workers under kill -9, SIGSTOP and a server that is stopped, then the checker of I1 to I12 (SECONDS=60 SEED=1)
+soak: compiler ## workers under kill -9, SIGSTOP, a server that is stopped and failovers, then the checker of I1 to I12 (SECONDS=60 SEED=1)
 	go run -race ./soak -seconds $(or $(SECONDS),60) -seed $(SEED) -store postgres
 	go run -race ./soak -seconds $(or $(SECONDS),60) -seed $(SEED) -store sqlite
 

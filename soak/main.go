@@ -1,7 +1,7 @@
 // Command soak executes a workload of every feature in several worker processes while it injects
 // faults into them and into the database. It then checks the guarantees I1 to I12.
 //
-//	go run ./soak -seconds 60 -seed 1                  # four workers, a PostgreSQL of its own
+//	go run ./soak -seconds 60 -seed 1                  # four workers, a PostgreSQL with a standby of its own
 //	go run ./soak -seconds 60 -seed 1 -store sqlite    # two workers on one file
 //
 // # Workload
@@ -10,13 +10,16 @@
 // all kinds, transactions, timers, signals, tokens, maps, branches, choices, children,
 // compensations, deadlines, and common mistakes (NaN, panics, changed code). At the same time
 // several clients start, signal, pause, resume, cancel and read a few runs, and record each call with its times and
-// its result (clients.go).
+// its result (clients.go). One more starts and signals these runs in transactions that it holds open for up to three
+// seconds (open_transactions.go).
 //
 // # Faults
 //
-// Workers are killed (SIGKILL) and stopped for longer than their leases (SIGSTOP), their
-// connections are terminated, and the server is stopped in immediate mode and started again, in an
-// order drawn by the seed. One more worker executes a run that kills its process each time.
+// Workers are killed (SIGKILL) and stopped for longer than their leases (SIGSTOP). One more worker executes a run that
+// kills its process each time. On PostgreSQL there are a primary and a synchronous standby (servers.go). The connections
+// of all workers are terminated, the primary is stopped in immediate mode and started again, the standby is
+// stopped and started again, and the standby is promoted after the primary was killed or frozen. The seed draws the
+// order.
 //
 // # Checks
 //
@@ -45,7 +48,7 @@ func main() {
 		os.Exit(work(job))
 	}
 	s := settings{}
-	flag.StringVar(&s.store, "store", "postgres", "postgres: four workers and a server that is stopped; sqlite: two workers on one file")
+	flag.StringVar(&s.store, "store", "postgres", "postgres: four workers, and two servers that fail over; sqlite: two workers on one file")
 	flag.IntVar(&s.seconds, "seconds", 60, "for how many seconds faults are injected")
 	flag.Uint64Var(&s.seed, "seed", 1, "the seed of plans, operations and faults")
 	flag.StringVar(&s.keep, "keep", "", "a folder into which the ledger is copied")

@@ -12,6 +12,7 @@ import (
 	_ "embed"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/pgtest"
 )
 
 //go:embed connections.sql
@@ -178,20 +179,31 @@ func (f *findings) leaks(ctx context.Context, p place, e *evidence) {
 	}
 	_ = e.controller.store.Close() // its connections and those of the pool are the last of this process
 	p.pool.Close()
-	conn, err := pgx.Connect(ctx, p.Address)
-	if err != nil {
-		f.wrong("I12: count the connections: %v", err)
-		return
-	}
-	defer conn.Close(ctx)
-	left := -1
-	for range 100 { // a backend notices a moment later that its client has disconnected
-		if err := conn.QueryRow(ctx, connectionsQuery).Scan(&left); err != nil || left == 0 {
-			break
+	left := 0
+	for _, server := range []*pgtest.Server{p.servers.primary, p.servers.standby} {
+		n, err := connections(ctx, server.URL())
+		if err != nil {
+			f.wrong("I12: count the connections: %v", err)
 		}
-		_ = wait(ctx, 20*time.Millisecond)
+		left += n
 	}
 	if left != 0 {
 		f.wrong("I12: %d connections are left", left)
 	}
+}
+
+// connections counts the connections of others at a server, when they had two seconds to end.
+func connections(ctx context.Context, url string) (left int, err error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(ctx)
+	for range 100 { // a backend notices a moment later that its client has disconnected
+		if err := conn.QueryRow(ctx, connectionsQuery).Scan(&left); err != nil || left == 0 {
+			return left, err
+		}
+		_ = wait(ctx, 20*time.Millisecond)
+	}
+	return left, nil
 }

@@ -74,7 +74,7 @@ const (
 	// longestOpen is how long a transaction is open at most.
 	longestOpen = 3 * time.Second
 	// longestOpenSQLite is the same on SQLite, where nobody else can write meanwhile: it is less than a lease.
-	longestOpenSQLite = 700 * time.Millisecond
+	longestOpenSQLite = 500 * time.Millisecond
 	// holder is the number of the client that holds transactions open.
 	holder = clientCount + 1
 )
@@ -82,7 +82,7 @@ const (
 // holdOpen starts targets and sends them signals in transactions that stay open for a while, until ctx ends.
 func (t *clients) holdOpen(ctx context.Context) error {
 	r := rand.New(rand.NewPCG(t.seed, 99))
-	for wait(ctx, time.Duration(r.IntN(800))*time.Millisecond) == nil {
+	for wait(ctx, time.Duration(r.IntN(1500))*time.Millisecond) == nil {
 		if err := t.holdOne(context.WithoutCancel(ctx), r); err != nil {
 			return err
 		}

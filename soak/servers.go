@@ -37,8 +37,12 @@ type servers struct {
 	promotions       atomic.Int64   // that have begun
 }
 
-// standbyName is the name of whichever server is the standby.
-const standbyName = "standby"
+const (
+	// standbyName is the name of whichever server is the standby.
+	standbyName = "standby"
+	// longestFault is how long a fault may take, with the time until both servers are up again.
+	longestFault = 2 * time.Minute
+)
 
 // startServers starts a primary and a synchronous standby.
 func startServers(ctx context.Context, seed uint64) (*servers, error) {
@@ -82,13 +86,15 @@ func (s *servers) run(ctx context.Context) error {
 	kinds := []func(context.Context) error{s.failOver, s.stopStandby, s.stopImmediately, s.terminate}
 	first := s.rand.Perm(len(kinds))
 	kinds = append(kinds, s.failOver, s.stopStandby) // twice as often as the others
-	life := context.WithoutCancel(ctx)
 	for n := 0; wait(ctx, time.Duration(300+s.rand.IntN(3500))*time.Millisecond) == nil; n++ {
 		kind := s.rand.IntN(len(kinds))
 		if n < len(first) {
 			kind = first[n]
 		}
-		if err := kinds[kind](life); err != nil {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestFault)
+		err := kinds[kind](bounded)
+		cancel()
+		if err != nil {
 			return err
 		}
 	}

@@ -75,15 +75,15 @@ func calm(l ledger) *durable.Workflow[int, int] {
 	})
 }
 
-// counted is a store that adds to the ledger how many crashes each claimed run counts, and whether the claimer could
+// countedClaims is a store that adds to the ledger how many crashes each claimed run counts, and whether the claimer could
 // not renew its own leases at that time or shortly before. Such a claim may count no crash: a lease that
 // ends in that time does not show that its owner died.
-type counted struct {
+type countedClaims struct {
 	durable.Store
 	ledger ledger
 }
 
-func (s *counted) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+func (s *countedClaims) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
 	claims, err := s.Store.Claim(ctx, q)
 	for _, c := range claims.Runs {
 		s.ledger.add(Entry{Run: c.Run.Name, Step: "claim", Key: fmt.Sprint(!q.OutageUntil.IsZero()), Attempt: int(c.Run.Crashes)})
@@ -110,7 +110,7 @@ func excused(t *testing.T, l ledger, run string) (n int) {
 func init() {
 	// work runs an engine with a killer and calm neighbours until it is ended.
 	scenarios["work"] = func(ctx context.Context, j *job, s durable.Store) error {
-		e, err := durable.New(&counted{Store: s, ledger: j.Ledger}, durable.Config{
+		e, err := durable.New(&countedClaims{Store: s, ledger: j.Ledger}, durable.Config{
 			Workflows: []durable.Definition{killer(j.Point, j.Ledger), calm(j.Ledger)}, Lease: j.Lease, MaxCrashes: j.Crashes, Poll: 50 * time.Millisecond,
 		})
 		if err != nil {

@@ -22,7 +22,7 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 	var news store.News
 	var woken []store.Lease
 	err := s.read(ctx, "news", func(x session) error {
-		if err := newsEnded(ctx, x, worker, held, &news); err != nil {
+		if err := newsEnded(x, worker, held, known, &news); err != nil {
 			return err
 		}
 		return x.each(qNews, func(v []driver.Value) error {
@@ -71,28 +71,23 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 	return news, nil
 }
 
-// newsEnded finds the runs that were ended under their owner. It looks at each only if the
-// worker owns fewer than it holds.
-func newsEnded(ctx context.Context, x session, worker uuid.UUID, held []store.Lease, news *store.News) error {
-	owned := 0
-	err := x.each(qNewsHeld, func(v []driver.Value) error {
+// newsEnded finds the runs that were ended under their owner. Each is told of as long as the worker asks.
+func newsEnded(x session, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, news *store.News) error {
+	ended := make(map[uuid.UUID]bool)
+	err := x.each(qTerminated, func(v []driver.Value) error {
 		c := columns{values: v}
-		owned = int(c.int())
+		run, epoch := c.id(), store.EpochOf(c.int())
+		if l, ok := known[run]; ok && l.Epoch == epoch {
+			ended[run] = true
+		}
 		return c.err
 	}, key(worker))
-	if err != nil || owned >= len(held) {
+	if err != nil || len(ended) == 0 {
 		return err
 	}
-	for i, l := range held {
-		if i%checkEvery == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		err := x.each(qNewsEnded, func([]driver.Value) error {
+	for _, l := range held {
+		if ended[l.Run] {
 			news.Ended = append(news.Ended, l)
-			return nil
-		}, shardOf(l.Run), key(l.Run), l.Epoch.Number())
-		if err != nil {
-			return err
 		}
 	}
 	return nil

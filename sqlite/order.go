@@ -106,6 +106,11 @@ func makeChange(x *writing, o *store.Order, c *store.Change, since time.Time) er
 		x.tell(store.HintClaim)
 	}
 	if c.Ends() && c.Was.Status == store.Running { // its owner lost the lease
+		if c.Was.Owner.Valid {
+			if _, err := x.exec(qTerminatedInsert, key(c.Was.Owner.UUID), key(run), c.Was.Epoch.Number(), micros(o.Now)); err != nil {
+				return err
+			}
+		}
 		if err := writeEvent(x, run, store.EventLeaseLost, o.Now); err != nil {
 			return err
 		}

@@ -10,6 +10,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
+// terminatedFor is how long a worker is told that a run of its own was terminated. It asks at each
+// heartbeat, and every few milliseconds while anything is written.
+const terminatedFor = time.Minute
+
 // Renew implements store.Store.
 func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, error) {
 	var pulse store.Pulse
@@ -40,7 +44,11 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 				pulse.Lost = append(pulse.Lost, l.Run)
 			}
 		}
-		return nil
+		if len(pulse.Lost) > 0 {
+			return nil // the worker now asks which of them were terminated
+		}
+		_, err := x.exec(qTerminatedForget, key(w.ID), micros(pulse.Now.Add(-terminatedFor)))
+		return err
 	})
 	if err != nil {
 		return store.Pulse{}, err
@@ -69,7 +77,11 @@ func (s *Store) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQu
 				return err
 			}
 		}
-		_, err := x.exec(qWorkerForget, micros(now().Add(-time.Hour)))
+		long := micros(now().Add(-time.Hour))
+		if _, err := x.exec(qWorkerForget, long); err != nil {
+			return err
+		}
+		_, err := x.exec(qTerminatedSweep, long)
 		return err
 	})
 	if err != nil {

@@ -22,6 +22,7 @@ const (
 	qWhole
 	qWholeEnd
 	qStepInsert
+	qStepInsertDone
 	qStepUpdate
 	qStepByName
 	qStepsOfRun
@@ -48,6 +49,7 @@ const (
 	qSignalNext
 	qSignalTake
 	qUnreceived
+	qSignalNextRun
 	qEventInsert
 	qEvents
 	qEventFound
@@ -69,8 +71,9 @@ const (
 	qOrderFreezeSteps
 	qNews
 	qNewsClear
-	qNewsHeld
-	qNewsEnded
+	qTerminated
+	qTerminatedInsert
+	qTerminatedForget
 	qDeadline
 	qList
 	qListTag
@@ -91,6 +94,7 @@ const (
 	qCountsOpen
 	qWorkers
 	qWorkerForget
+	qTerminatedSweep
 	qDataVersion
 	qEncoding
 	qJournalWAL
@@ -110,6 +114,7 @@ func fileOf(q query) string {
 		qWhole:            "whole.sql",
 		qWholeEnd:         "whole_end.sql",
 		qStepInsert:       "step_insert.sql",
+		qStepInsertDone:   "step_insert_done.sql",
 		qStepUpdate:       "step_update.sql",
 		qStepByName:       "step_by_name.sql",
 		qStepsOfRun:       "history.sql",
@@ -135,6 +140,7 @@ func fileOf(q query) string {
 		qSignalNext:       "signal_next.sql",
 		qSignalTake:       "signal_take.sql",
 		qUnreceived:       "signals_unreceived.sql",
+		qSignalNextRun:    "signal_next_run.sql",
 		qEventInsert:      "event_insert.sql",
 		qEvents:           "events.sql",
 		qEventFound:       "event_found.sql",
@@ -157,8 +163,9 @@ func fileOf(q query) string {
 		qOrderFreezeSteps: "control_shift_steps.sql",
 		qNews:             "notifications.sql",
 		qNewsClear:        "notifications_clear.sql",
-		qNewsHeld:         "notifications_held.sql",
-		qNewsEnded:        "notifications_ended.sql",
+		qTerminated:       "terminated.sql",
+		qTerminatedInsert: "terminated_insert.sql",
+		qTerminatedForget: "terminated_forget.sql",
 		qDeadline:         "deadline.sql",
 		qList:             "list.sql",
 		qListTag:          "list_tag.sql",
@@ -171,6 +178,7 @@ func fileOf(q query) string {
 		qWorkerUpsert:     "worker_upsert.sql",
 		qWorkerDelete:     "worker_delete.sql",
 		qWorkerForget:     "worker_forget.sql",
+		qTerminatedSweep:  "terminated_sweep.sql",
 		qListName:         "list_name.sql",
 		qListKey:          "list_key.sql",
 		qTree:             "tree.sql",

@@ -65,6 +65,12 @@ func putStep(x session, p *store.Step, exists bool, bits int64) (int64, error) {
 			shardOf(p.RunID), key(p.RunID), p.Name, bits, blob(p.Failures),
 		)
 	}
+	if p.Status == store.StepCompleted && bits == anyBits && p.Error == nil && p.Failures == nil && p.NextAt.IsZero() {
+		return x.exec(
+			qStepInsertDone, p.Name, int64(p.Kind), int64(p.Attempt), micros(p.StartedAt), micros(p.EndedAt), blob(p.Output), int64(p.Seq),
+			shardOf(p.RunID), key(p.RunID), p.Epoch.Number(),
+		)
+	}
 	return x.exec(
 		qStepInsert, p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt),
 		micros(p.StartedAt), micros(p.EndedAt), micros(p.NextAt), blob(p.Output), blob(p.Error), int64(p.Seq), blob(p.Failures),

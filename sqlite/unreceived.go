@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql/driver"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -13,9 +15,16 @@ import (
 func (s *Store) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
 	var counts []store.SignalCount
 	err := s.read(ctx, "count signals", func(x session) error {
+		waiting, err := withSignals(ctx, x, runs)
+		if err != nil {
+			return err
+		}
 		for i, run := range runs {
 			if i%checkEvery == 0 && ctx.Err() != nil {
 				return ctx.Err()
+			}
+			if !waiting[run] {
+				continue
 			}
 			err := x.each(qUnreceived, func(v []driver.Value) error {
 				c := columns{values: v}
@@ -32,4 +41,33 @@ func (s *Store) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.Signa
 		return nil, err
 	}
 	return counts, nil
+}
+
+// withSignals finds those of the runs for which signals wait. They are few among the runs that end, so it goes
+// through the index from one run that has some to the next.
+func withSignals(ctx context.Context, x session, runs []uuid.UUID) (map[uuid.UUID]bool, error) {
+	waiting := make(map[uuid.UUID]bool)
+	rest := slices.SortedFunc(slices.Values(runs), func(l, r uuid.UUID) int { return compareIDs(&l, &r) })
+	for len(rest) > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		shard := store.ShardOf(rest[0])
+		var next uuid.NullUUID
+		err := x.each(qSignalNextRun, func(v []driver.Value) error {
+			c := columns{values: v}
+			next = uuid.NullUUID{UUID: c.id(), Valid: true}
+			return c.err
+		}, shardOf(rest[0]), key(rest[0]))
+		if err != nil {
+			return nil, err
+		}
+		for len(rest) > 0 && store.ShardOf(rest[0]) == shard && (!next.Valid || bytes.Compare(rest[0][:], next.UUID[:]) <= 0) {
+			if next.Valid && rest[0] == next.UUID {
+				waiting[next.UUID] = true
+			}
+			rest = rest[1:]
+		}
+	}
+	return waiting, nil
 }

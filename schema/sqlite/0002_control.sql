@@ -19,6 +19,15 @@ CREATE INDEX durable_run_child ON durable_run (parent_id, shard) WHERE parent_id
 -- What a worker has to be told of its runs.
 CREATE INDEX durable_run_news ON durable_run (owner) WHERE owner IS NOT NULL AND (control <> 0 OR woken <> 0);
 
+-- Runs that were ended while a worker owned them, until it has been told. Their own rows name no owner any more.
+CREATE TABLE durable_terminated (
+    worker BLOB    NOT NULL,
+    run_id BLOB    NOT NULL,
+    epoch  INTEGER NOT NULL,
+    at     INTEGER NOT NULL,
+    PRIMARY KEY (worker, run_id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE durable_signal (
     shard      INTEGER NOT NULL,
     run_id     BLOB    NOT NULL,

@@ -5,7 +5,9 @@
 -- write out: all at the first try, none once the writer is told of them.
 -- Placeholders are anonymous because naming them costs the driver one lookup each.
 -- CAST: the driver binds an empty blob as NULL, so empty ones come as text.
-INSERT INTO durable_step (shard, run_id, epoch, name, kind, status, attempt, started_at, ended_at, next_at, output, error, seq, failures)
+-- OR FAIL: an insert of one row leaves nothing behind when it fails, and so SQLite keeps no journal of the
+-- statement, as it does for any INSERT ... SELECT that may abort.
+INSERT OR FAIL INTO durable_step (shard, run_id, epoch, name, kind, status, attempt, started_at, ended_at, next_at, output, error, seq, failures)
 SELECT shard, id, epoch,
        ?, -- name
        ?, -- kind

@@ -1,0 +1,2 @@
+-- Notes that a run was ended while a worker owned it.
+INSERT OR REPLACE INTO durable_terminated (worker, run_id, epoch, at) VALUES (?, ?, ?, ?);

@@ -26,12 +26,22 @@ type checkpoint struct {
 	epoch store.Epoch // of who recorded it
 }
 
+// Holdings of runs that have ended are kept for the next ones: so many, of runs with at most so many checkpoints.
+const (
+	mostSpare  = 1024
+	spareSteps = 64
+)
+
 // mostFound bounds how many checkpoints one statement of a search reads.
 const mostFound = 20_000
 
 // hold notes the ownership of a run. l.mu is held.
 func (l *timeline) hold(run *store.Run) *holding {
 	h := l.held[run.ID]
+	if last := len(l.spare) - 1; h == nil && last >= 0 {
+		h, l.spare = l.spare[last], l.spare[:last]
+		l.held[run.ID] = h
+	}
 	if h == nil {
 		h = &holding{steps: make([]checkpoint, 0, 8)}
 		l.held[run.ID] = h
@@ -54,8 +64,15 @@ func (l *timeline) recorded(step, found *store.Step) {
 
 // dropped notes the end of an ownership. l.mu is held.
 func (l *timeline) dropped(run uuid.UUID, epoch store.Epoch) {
-	if h := l.held[run]; h != nil && h.epoch == epoch {
-		delete(l.held, run)
+	h := l.held[run]
+	if h == nil || h.epoch != epoch {
+		return
+	}
+	delete(l.held, run)
+	if len(l.spare) < mostSpare && cap(h.steps) <= spareSteps {
+		clear(h.steps)
+		*h = holding{steps: h.steps[:0]}
+		l.spare = append(l.spare, h)
 	}
 }
 

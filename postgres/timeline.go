@@ -63,6 +63,7 @@ type timeline struct {
 	mu      sync.Mutex
 	now     place
 	held    map[uuid.UUID]*holding
+	spare   []*holding // see mostSpare
 	rewinds []store.Rewind
 	era     context.Context // ends when the database goes back
 	endEra  context.CancelFunc

@@ -44,6 +44,8 @@ type run struct {
 	vacated  sync.Once     // the one return of the slot
 	seat     chan struct{} // closed when the run has a slot; nil: it came with one
 
+	spareMarker atomic.Pointer[marker] // of an attempt that is over, with its timer stopped
+
 	suspected atomic.Bool
 	stirred   atomic.Bool // it was woken here; its waits may not have looked yet
 

@@ -187,7 +187,7 @@ func (t *task) once() (Result, time.Time, error) {
 		return Result{}, time.Time{}, err
 	}
 	defer leave() // also after a Goexit
-	m := &marker{t: t}
+	var m *marker
 	if t.began = t.first; t.recorded != nil || t.attempt > 1 {
 		t.began = t.r.e.clock.now()
 	}
@@ -195,8 +195,9 @@ func (t *task) once() (Result, time.Time, error) {
 		if res, done, err := t.announce(); done || err != nil {
 			return res, time.Time{}, err
 		}
+		m = &marker{t: t} // without a timer
 	} else {
-		m.arm()
+		m = t.mark()
 	}
 	began := time.Now()
 	got, err := t.try()

@@ -13,6 +13,7 @@ var terminations = []test{
 	{"a tree in any states ends at once", terminateTree},
 	{"its owners' writes are fenced", terminateFences},
 	{"its owners hear of it", terminateNews},
+	{"its owner hears of it, whichever runs it asks for", terminateNewsOfOne},
 	{"the parent is woken", terminateWakes},
 	{"it is recorded once", terminateOnce},
 }
@@ -78,6 +79,24 @@ func terminateNews(b *bed) {
 		got, err := b.s.News(b.ctx, b.worker, held)
 		if err != nil || !slices.EqualFunc(got.Ended, held[:1], sameLease) || len(got.Asked) != 0 {
 			b.Errorf("told %+v, %v, want %+v ended", got, err, held[0])
+		}
+	}
+}
+
+// A worker that could not renew a lease asks for that run alone, and owns others.
+func terminateNewsOfOne(b *bed) {
+	r := b.started("r")
+	b.started("other")
+	b.started("another")
+	b.ordered(store.VerbTerminate, r.ID)
+	for range 2 {
+		got := b.news(b.worker, r.ID)
+		if len(got.Ended) != 1 || got.Ended[0].Run != r.ID {
+			b.Errorf("told %+v, want %s ended", got, r.ID)
+		}
+		pulse, err := b.s.Renew(b.ctx, store.Heartbeat{Worker: store.Worker{ID: b.worker, StartedAt: b.now}, Leases: []store.Lease{{Run: r.ID, Epoch: epochAt(1)}}, LeaseUntil: b.in(time.Minute)})
+		if err != nil || !slices.Equal(pulse.Lost, []uuid.UUID{r.ID}) {
+			b.Errorf("renewed: %+v, %v, want %s lost", pulse, err, r.ID)
 		}
 	}
 }

@@ -53,6 +53,10 @@ var mutants = []mutant{
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >= ? AND status = 2"}},
 		},
 		{
+			"sqlite/sql/step_insert_done.sql", sqlite("/^step$/an_older_epoch"),
+			[]change{{"AND epoch = ? AND status = 2", "AND epoch >= ? AND status = 2"}},
+		},
+		{
 			"sqlite/sql/step_update.sql", sqlite("/^step$/an_older_epoch"),
 			[]change{{"AND epoch = ?3 AND status = 2", "AND status = 2"}},
 		},
@@ -83,6 +87,10 @@ var mutants = []mutant{
 	{"a fence without its nonce", []place{
 		{
 			"sqlite/sql/step_insert.sql", sqlite("/^nonce$/a_step_at_another"),
+			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
+		},
+		{
+			"sqlite/sql/step_insert_done.sql", sqlite("/^nonce$/a_step_at_another"),
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
 		},
 		{

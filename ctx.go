@@ -29,6 +29,14 @@ func (c *Ctx) Deadline() (time.Time, bool) { return c.scope.Deadline() }
 // calls is where durable calls are made.
 func (c *Ctx) calls() *engine.Scope { return c.scope.With(c.Context) }
 
+// Value returns what the context that the Ctx is made from returns.
+func (c *Ctx) Value(key any) any {
+	if key == (engine.WorkflowKey{}) {
+		return c.scope
+	}
+	return c.Context.Value(key)
+}
+
 // ID is what the run is addressed by: the caller's ID of a root run; the UUID of a child, and of a
 // root that was started without an ID.
 func (c *Ctx) ID() string { return c.scope.ID() }
@@ -67,7 +75,9 @@ func (h *liveHandler) WithGroup(name string) slog.Handler {
 // IdempotencyKey is, inside a step's function, a text that is the same in every
 // attempt and every process, and no other step has: give it to the outside systems
 // that the step calls, since a step can run more than once before it is
-// checkpointed. Outside a step it is empty.
+// checkpointed. It panics if it is given the workflow's Ctx, or a context derived from it, in place
+// of the context that the step's function gets: the step, or the workflow, fails with ErrOutsideStep, and nothing
+// is sent with an empty key. With any other context outside a step it is empty.
 func IdempotencyKey(ctx context.Context) string { return engine.IdempotencyKey(ctx) }
 
 // Attempt is, inside a step's function, the number of the attempt, from 1, counted

@@ -125,6 +125,7 @@
 //	the run failed                                    *RunError                 the cause is in it
 //	  ... and could not undo everything               ErrCompensation           look outside
 //	the run leaves this process                       ErrSuspended              return it
+//	a goroutine was not awaited by the function       ErrReturned               use Go, and Wait or All
 //	one name twice in a scope                         ErrDuplicateStep          add the item's key, or use Map
 //	a durable call inside a step                      ErrNestedStep             call it from the workflow
 //	an engine call inside a Tx step (SQLite)          ErrInsideTx               use StartTx or SignalTx

@@ -25,11 +25,17 @@ var (
 	// ErrHeld is a further one: the database has rejected what the run records for longer than
 	// Config.Patience. The run is released, and comes back after 1 s to 5 min.
 	ErrHeld = engine.ErrHeld
+	// ErrReturned is returned by a durable call that is made after the workflow function has returned, or
+	// was under way then: by a goroutine that the function did not await. Such an error is ErrSuspended
+	// as well. Start goroutines with Ctx.Go, and await them with Wait or All.
+	ErrReturned = engine.ErrReturned
 
 	// ErrDuplicateStep: one name was used twice in one scope of one run.
 	ErrDuplicateStep = engine.ErrDuplicateStep
 	// ErrNestedStep: a durable call was made inside a step's function.
 	ErrNestedStep = engine.ErrNestedStep
+	// ErrOutsideStep: IdempotencyKey was given the workflow's Ctx. It is also ErrPanic.
+	ErrOutsideStep = engine.ErrOutsideStep
 	// ErrInsideTx: an engine that works on SQLite was called inside a Tx step's function, for which it
 	// would wait.
 	ErrInsideTx = engine.ErrInsideTx
@@ -234,6 +240,8 @@ func init() {
 	}{
 		{engine.CodePanic, ErrPanic},
 		{engine.CodeGoexit, ErrGoexit},
+		{engine.CodeOutsideStep, ErrOutsideStep},
+		{"durable.returned", ErrReturned},
 		{engine.CodeTimeout, ErrTimeout},
 		{engine.CodeOutcomeUnknown, ErrOutcomeUnknown},
 		{engine.CodeRefused, ErrRefused},

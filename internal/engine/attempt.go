@@ -37,14 +37,24 @@ func (c *attemptContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
+// ErrOutsideStep is the panic's value where a step's own context is needed, and the workflow's Ctx was given.
+var ErrOutsideStep = errors.New("durable: a step's context is needed")
+
+// WorkflowKey is the key under which the context of a workflow function holds its Scope.
+type WorkflowKey struct{}
+
 // IdempotencyKey is the same in every attempt and every process: the run's UUID and
-// the step's name. It is empty outside a step.
+// the step's name. It is empty outside a step. With a workflow's own context it panics: the step's function
+// would go on with an empty key.
 func IdempotencyKey(ctx context.Context) string {
-	t, ok := ctx.Value(attemptKey{}).(*task)
-	if !ok {
-		return ""
+	if t, ok := ctx.Value(attemptKey{}).(*task); ok {
+		return t.r.row.ID.String() + ":" + Shown(t.name)
 	}
-	return t.r.row.ID.String() + ":" + Shown(t.name)
+	if s, ok := ctx.Value(WorkflowKey{}).(*Scope); ok {
+		panic(fmt.Errorf("%w: IdempotencyKey was called with the Ctx of run %q of workflow %q, which belongs to no step: pass the context that the step's function gets",
+			ErrOutsideStep, s.ID(), s.Workflow()))
+	}
+	return ""
 }
 
 // Attempt is the number of the attempt, from 1; zero outside a step.
@@ -116,6 +126,11 @@ func (t *task) within(parent context.Context) tried {
 // interruption is why an attempt was ended from outside.
 func (t *task) interruption() error {
 	if err := t.s.left(); err != nil {
+		if errors.Is(err, ErrReturned) {
+			t.r.mu.Lock()
+			t.strayed()
+			t.r.mu.Unlock()
+		}
 		return err
 	}
 	return ErrSuspended // by the end of the process: nobody has suspended the run yet

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"encoding/json/v2"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 const (
 	CodePanic          = "durable.panic"
 	CodeGoexit         = "durable.goexit"
+	CodeOutsideStep    = "durable.outside_step"
 	CodeTimeout        = "durable.timeout"
 	CodeOutcomeUnknown = "durable.outcome_unknown"
 	CodeRefused        = "durable.refused_by_database"
@@ -100,7 +102,11 @@ func tidy(s string) string {
 }
 
 func panicFailure(value any, stack []byte) *Failure {
-	return &Failure{Message: "panic: " + textOf(value), Type: fmt.Sprintf("%T", value), Codes: []string{CodePanic}, Stack: string(stack)}
+	f := &Failure{Message: "panic: " + textOf(value), Type: fmt.Sprintf("%T", value), Codes: []string{CodePanic}, Stack: string(stack)}
+	if err, ok := value.(error); ok && errors.Is(err, ErrOutsideStep) { // another attempt would only meet it again
+		f.Codes, f.Permanent = append(f.Codes, CodeOutsideStep), true
+	}
+	return f
 }
 
 // textOf is the text of a value that a panic carries. Its own method for that may panic

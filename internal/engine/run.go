@@ -62,6 +62,7 @@ type run struct {
 	doomed     *doom
 	returned   bool                    // the workflow function has returned
 	joined     bool                    // and so have its branches
+	strayed    bool                    // the log has a line of a call after that
 	branches   int                     // goroutines of its own that have not returned
 	lastBranch chan struct{}           // closed when the last of them returns; nil: nobody waits for that
 	ended      map[string]*branchEnd   // branches that choices have ended, by their prefixes

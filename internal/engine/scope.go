@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -66,7 +67,7 @@ func (s *Scope) left() error {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	err := s.refuse()
-	if err == ErrSuspended {
+	if errors.Is(err, ErrSuspended) {
 		s.r.tell()
 	}
 	return err
@@ -93,7 +94,7 @@ func (s *Scope) out() error {
 	case r.doomed != nil:
 		return r.doomed.cause
 	case r.returned:
-		return ErrSuspended
+		return r.returnedAlready()
 	default:
 		return context.Cause(s.ctx)
 	}
@@ -242,6 +243,9 @@ func (s *Scope) use(full string, site uintptr) error {
 	}
 	if r.suspended != nil || over {
 		r.refused()
+		if r.suspended == nil {
+			return r.tooLate(full, site)
+		}
 		return ErrSuspended
 	}
 	if first, twice := r.used[full]; twice {

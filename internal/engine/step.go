@@ -342,7 +342,6 @@ func (t *task) settled(w *store.StepWrite) (Result, time.Time, error) {
 		}
 		return resultOf(w.Recorded), time.Time{}, nil
 	default:
-		t.r.fenced(w.State)
-		return Result{}, time.Time{}, ErrSuspended
+		return Result{}, time.Time{}, t.superseded(w.State)
 	}
 }

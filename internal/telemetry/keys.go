@@ -31,6 +31,7 @@ const (
 	KeyCount       = "count"
 	KeyNextAt      = "next_at"
 	KeySignals     = "signals"
+	KeySource      = "source"
 )
 
 // Attributes of spans and metrics.

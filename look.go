@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json/jsontext"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -54,6 +55,7 @@ type RunInfo struct {
 	EndedAt   time.Time
 	PausedAt  time.Time
 	WakeAt    time.Time // when it becomes claimable; while it runs, when its lease ends
+	NoWorker  bool      // it is due, and no live worker that takes new runs executes its workflow in its queue; false in lists
 	Deadline  time.Time // when its Timeout is over
 
 	Tags     map[string]string
@@ -112,11 +114,16 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
+	unexecuted, err := e.inner.Unexecuted(ctx, r, now)
+	if err != nil {
+		return nil, fmt.Errorf("get run %q: %w", id, err)
+	}
 	unreceived, err := e.inner.Store().Unreceived(ctx, []uuid.UUID{r.ID})
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
 	info := runInfo(r)
+	info.NoWorker = unexecuted
 	if len(unreceived) > 0 {
 		info.Unreceived = make(map[string]int, len(unreceived))
 	}
@@ -215,6 +222,7 @@ type Worker struct {
 	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time
+	Workflows   []string // that it executes; nil if there are more than 500, which are not listed
 }
 
 // Workers lists the processes that execute runs in this database, oldest first. One that
@@ -231,6 +239,10 @@ func (e *Engine) Workers(ctx context.Context) ([]Worker, error) {
 			ID: r.ID.String(), Name: r.Name, Version: r.Version, Capacity: int(r.Capacity), Active: int(r.Active), State: states[r.State],
 			StartedAt: r.StartedAt, HeartbeatAt: r.HeartbeatAt,
 		}
+		for _, p := range r.Executes {
+			workers[i].Workflows = append(workers[i].Workflows, p.Workflow)
+		}
+		slices.Sort(workers[i].Workflows)
 	}
 	return workers, nil
 }

@@ -150,8 +150,15 @@ func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
 		func(res results) error {
 			return each(res, func(rows pgx.Rows) error {
 				var w store.Worker
+				var queues, workflows []string
 				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.Active, (*int16)(&w.State),
-					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt))
+					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt), &queues, &workflows)
+				if err == nil && workflows != nil {
+					w.Executes = make([]store.Pair, len(workflows))
+					for i := range workflows {
+						w.Executes[i] = store.Pair{Queue: queues[i], Workflow: workflows[i]}
+					}
+				}
 				workers = append(workers, w)
 				return err
 			})

@@ -20,7 +20,8 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 	var at place
 	floor := s.timeline.floor()
 	err := s.once(ctx, s.pulse, "renew", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.workerBeat, one(w.ID), w.Name, w.Version, w.Capacity, w.Active, instant(w.StartedAt), instant(held.since), instant(held.server), int16(w.State))
+		batch.Queue(s.sql.workerBeat, append(executesColumns(w.Executes), one(w.ID), w.Name, w.Version, w.Capacity, w.Active, instant(w.StartedAt),
+			instant(held.since), instant(held.server), int16(w.State), instant(h.LeaseUntil))...)
 		if len(h.Leases) > 0 {
 			batch.Queue(s.sql.lease, append(leaseColumns(h.Leases, w.ID), instant(h.LeaseUntil))...)
 		}

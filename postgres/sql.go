@@ -30,7 +30,7 @@ type statements struct {
 	claim, historyClaimed, historyPart, next, inFlight, heldBy           string
 	writer, writerLocal, timeline, heldFound                             string
 	workerBeat, lease, leaseLost                                         string
-	expire, workerRemove, workers                                        string
+	expire, workerRemove, workers, overdue, executed                     string
 	get, statuses, history, now, news                                    string
 	openSteps, choices, runLost, maps, tags, tag, countsOpen             string
 	list, listTag, listKey, listName, tree, counts, events, eventFound   string
@@ -103,6 +103,8 @@ func load(schema string) statements {
 		expire:             text("lease_expire.sql"),
 		workerRemove:       text("worker_delete.sql"),
 		workers:            text("workers.sql"),
+		overdue:            text("overdue.sql"),
+		executed:           text("executed.sql"),
 		get:                text("run_by_id.sql"),
 		statuses:           text("statuses.sql"),
 		history:            text("history.sql"),

@@ -73,6 +73,7 @@ func TestBothInsertsAreOne(t *testing.T) {
 // plans are the statements whose plan must not depend on how full the tables are, and
 // the indexes that they may use.
 var plans = map[string][]string{
+	"overdue.sql":              {"run_wake"},
 	"lock.sql":                 {"run_pkey"},
 	"run_hold.sql":             {"run_pkey", "step_pkey"},
 	"run_insert.sql":           nil,

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -154,7 +155,7 @@ func TestRenewAndExpire(t *testing.T) {
 	}
 	workers, err := s.Workers(t.Context())
 	beat.Worker.HeartbeatAt = pulse.Now
-	if err != nil || len(workers) != 1 || workers[0] != beat.Worker {
+	if err != nil || len(workers) != 1 || !reflect.DeepEqual(workers[0], beat.Worker) {
 		t.Fatal(workers, err)
 	}
 	if claims := claimAt(t, s, at.Add(2*time.Minute)); len(claims.Runs) != 1 || claims.Runs[0].Run.Name == run.Name {

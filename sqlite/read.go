@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -132,12 +133,15 @@ func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
 	err := s.read(ctx, "workers", func(x session) error {
 		return x.each(qWorkers, func(v []driver.Value) error {
 			c := columns{values: v}
-			workers = append(workers, store.Worker{
+			w := store.Worker{
 				ID: c.id(), Name: c.text(), Version: c.text(),
 				Capacity: int32(c.int()), Active: int32(c.int()), State: store.WorkerState(c.int()),
 				StartedAt: c.time(), HeartbeatAt: c.time(),
-			})
-			return c.err
+			}
+			var err error
+			w.Executes, _, err = decodePairs(c.text())
+			workers = append(workers, w)
+			return cmp.Or(c.err, err)
 		})
 	})
 	return workers, err

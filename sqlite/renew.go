@@ -24,9 +24,13 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 		if started.IsZero() {
 			started = pulse.Now
 		}
+		executes, err := encodePairs(w.Executes)
+		if err != nil {
+			return err
+		}
 		if _, err := x.exec(
 			qWorkerUpsert, key(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
-			micros(started), micros(pulse.Now),
+			micros(started), micros(pulse.Now), micros(h.LeaseUntil), executes,
 		); err != nil {
 			return err
 		}

@@ -58,6 +58,9 @@ const (
 	qTagsOfRun
 	qWakeFirst
 	qWakeNext
+	qWakeLongest
+	qPairNext
+	qPairNextQueue
 	qClaimDue
 	qClaimSuspect
 	qClaimTake
@@ -93,6 +96,7 @@ const (
 	qCounts
 	qCountsOpen
 	qWorkers
+	qWorkersLive
 	qWorkerForget
 	qTerminatedSweep
 	qDataVersion
@@ -185,6 +189,10 @@ func fileOf(q query) string {
 		qCounts:           "counts.sql",
 		qCountsOpen:       "counts_open.sql",
 		qWorkers:          "workers.sql",
+		qWorkersLive:      "workers_live.sql",
+		qWakeLongest:      "wake_longest.sql",
+		qPairNext:         "pair_next.sql",
+		qPairNextQueue:    "pair_next_queue.sql",
 		qDataVersion:      "data_version.sql",
 		qEncoding:         "encoding.sql",
 		qJournalWAL:       "journal_wal.sql",

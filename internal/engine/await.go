@@ -87,18 +87,6 @@ func (e *Engine) await(ctx context.Context, id uuid.UUID, who *waiter) (*store.R
 // lastLook bounds the look at a run whose caller does not wait any longer.
 const lastLook = 250 * time.Millisecond
 
-// StateFor returns words about the run's state for the error of a caller whose context has ended, or
-// nothing if the database does not tell it soon.
-func (e *Engine) StateFor(ctx context.Context, id uuid.UUID) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
-	defer cancel()
-	statuses, err := e.store.Statuses(ctx, []uuid.UUID{id})
-	if err != nil || len(statuses) != 1 || statuses[0] == 0 {
-		return ""
-	}
-	return ", which is " + statuses[0].String()
-}
-
 func (w *waiters) add(id uuid.UUID, who *waiter) {
 	worker := w.e.worker()
 	here := worker != nil && worker.executing(id)

@@ -109,6 +109,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	var taking, kept sync.WaitGroup
 	taking.Go(func() { w.claimLoop(begun) })
 	taking.Go(func() { w.takeoverLoop(begun) })
+	taking.Go(func() { w.unexecutedLoop(begun) })
 	kept.Go(func() { w.renewLoop(keeping) })
 	kept.Go(func() { w.attendLoop(keeping) })
 	kept.Go(func() { w.newsLoop(keeping) })

@@ -245,6 +245,13 @@ const SuspectAfter = 2
 // Pair is one place a run may wait in.
 type Pair struct{ Queue, Workflow string }
 
+// Overdue is a place that has a run which was due.
+type Overdue struct {
+	Pair
+	Run   uuid.UUID // that has been due for longest
+	Since time.Time // when it was due
+}
+
 // Claims is the answer to a ClaimQuery.
 type Claims struct {
 	Runs []Claimed
@@ -273,7 +280,7 @@ type Rest struct {
 type Heartbeat struct {
 	Worker     Worker // HeartbeatAt is set by the store from the database's clock
 	Leases     []Lease
-	LeaseUntil time.Time
+	LeaseUntil time.Time // when the worker itself counts as gone, too, unless it is heard of before
 }
 
 // Lease names a run held, and the epoch it is held with.

@@ -200,4 +200,5 @@ type Worker struct {
 	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time
+	Executes    []Pair // nil: the list is not kept, and it may execute any
 }

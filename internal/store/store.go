@@ -135,6 +135,14 @@ type Store interface {
 	// Workers lists the registry, oldest first.
 	Workers(ctx context.Context) ([]Worker, error)
 
+	// Overdue returns up to limit places, after another one in the order of queue and workflow, that have a run
+	// which was due at a time, with the run of each that has been due for longest.
+	Overdue(ctx context.Context, at time.Time, after Pair, limit int) ([]Overdue, error)
+
+	// Executed reports of each place whether a live worker that takes new runs executes it. One whose
+	// list of places is not kept may execute any.
+	Executed(ctx context.Context, pairs []Pair) ([]bool, error)
+
 	// TokenKey returns the secret that the tokens of awaitables are signed with: 32 random bytes
 	// that are kept in the database, the same for every process. It is made at the first use.
 	TokenKey(ctx context.Context) ([]byte, error)

@@ -22,6 +22,8 @@ const (
 	KeyWorkflows   = "workflows"
 	KeySteps       = "steps"
 	KeyQueues      = "queues"
+	KeyQueue       = "queue"
+	KeySince       = "since"
 	KeyStore       = "store"
 	KeyReason      = "reason"
 	KeyActor       = "actor"

@@ -87,12 +87,15 @@ CREATE TABLE durable.worker (
     heartbeat_at timestamptz NOT NULL,
     attended_at  timestamptz,           -- since when it holds its presence lock; NULL: it does not
     server_started_at timestamptz,      -- of the server that keeps the lock
+    silent_at    timestamptz NOT NULL,  -- when it counts as gone, unless it is heard of before
     capacity     integer NOT NULL,
     active       integer NOT NULL,
     state        smallint NOT NULL DEFAULT 1, -- 1 running 2 draining
     id           uuid    NOT NULL PRIMARY KEY,
     name         text    NOT NULL,
-    version      text    NOT NULL
+    version      text    NOT NULL,
+    queues       text[],                -- of the workflows, one for each
+    workflows    text[]                 -- that it executes; NULL: too many to be listed
 );
 
 -- For people in psql: states in words, payloads as JSON.

@@ -77,7 +77,9 @@ CREATE TABLE durable_worker (
     active       INTEGER NOT NULL,
     state        INTEGER NOT NULL DEFAULT 1, -- 1 running 2 draining
     started_at   INTEGER NOT NULL,
-    heartbeat_at INTEGER NOT NULL
+    heartbeat_at INTEGER NOT NULL,
+    silent_at    INTEGER NOT NULL,           -- when it counts as gone, unless it is heard of before
+    executes     TEXT                        -- a JSON array of [queue, workflow]; NULL: too many to be listed
 ) STRICT, WITHOUT ROWID;
 
 -- For people with the sqlite3 shell: states in words, payloads as text.

@@ -79,6 +79,14 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			_, err := b.s.Workers(ctx)
 			return err
 		},
+		"Overdue": func(ctx context.Context) error {
+			_, err := b.s.Overdue(ctx, time.Now(), store.Pair{}, 10)
+			return err
+		},
+		"Executed": func(ctx context.Context) error {
+			_, err := b.s.Executed(ctx, []store.Pair{{Queue: "queue", Workflow: "flow"}})
+			return err
+		},
 		"Now": func(ctx context.Context) error {
 			_, err := b.s.Now(ctx)
 			return err

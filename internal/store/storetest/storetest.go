@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"hold", holds},
 		{"suspect", suspects},
 		{"lease", leases},
+		{"overdue", overdues},
 		{"nonce", nonces},
 		{"outage", outages},
 		{"history", histories},

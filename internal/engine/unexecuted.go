@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// A run whose workflow no worker executes waits for ever, and nothing fails. So each worker records what it
+// executes, and looks from time to time whether anything is due that no live worker does. It tells the log of
+// each such workflow and queue once, for as long as that lasts. Engine.Get says the same of one run, at once.
+
+const (
+	mostListed = 500              // workflows that a worker lists; one with more may execute any
+	mostPlaces = 1000             // in one statement
+	mostPages  = 10               // in one look
+	oftenest   = 10 * time.Second // between two looks, unless leases are shorter
+)
+
+// listed is what a worker records that it executes; nil: the list would be too long.
+func listed(pairs []store.Pair) []store.Pair {
+	if len(pairs) > mostListed {
+		return nil
+	}
+	return pairs
+}
+
+// unexecuted is a place whose runs nobody takes.
+type unexecuted struct {
+	first time.Time // when it was seen, by this process's clock
+	told  bool
+}
+
+// unexecutedLoop looks for due runs that no live worker executes.
+func (w *worker) unexecutedLoop(ctx context.Context) {
+	every := min(w.e.cfg.Lease, oftenest)
+	seen := make(map[store.Pair]*unexecuted)
+	for pause(ctx, every) {
+		places, err := w.unexecuted(ctx)
+		if err != nil {
+			w.log.Debug("could not look for runs that no worker executes", telemetry.KeyError, err)
+			continue
+		}
+		w.reportUnexecuted(seen, places, 3*every)
+	}
+}
+
+// unexecuted returns the places with due runs that no live worker takes runs from.
+func (w *worker) unexecuted(ctx context.Context) ([]store.Overdue, error) {
+	own := make(map[store.Pair]bool, len(w.pairs))
+	for _, p := range w.pairs {
+		own[p] = true
+	}
+	now := w.e.clock.now()
+	var after store.Pair
+	var others []store.Overdue
+	for range mostPages {
+		page, err := w.e.store.Overdue(ctx, now, after, mostPlaces)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range page {
+			if !own[o.Pair] {
+				others = append(others, o)
+			}
+			after = o.Pair
+		}
+		if len(page) < mostPlaces {
+			break
+		}
+	}
+	if len(others) == 0 {
+		return nil, nil
+	}
+	pairs := make([]store.Pair, len(others))
+	for i, o := range others {
+		pairs[i] = o.Pair
+	}
+	executed, err := w.e.store.Executed(ctx, pairs)
+	if err != nil {
+		return nil, err
+	}
+	left := others[:0]
+	for i, o := range others {
+		if !executed[i] {
+			left = append(left, o)
+		}
+	}
+	return left, nil
+}
+
+// reportUnexecuted writes a line for each place that was seen so for long enough, and forgets those that
+// are served now.
+func (w *worker) reportUnexecuted(seen map[store.Pair]*unexecuted, places []store.Overdue, after time.Duration) {
+	still := make(map[store.Pair]bool, len(places))
+	for _, o := range places {
+		still[o.Pair] = true
+		u := seen[o.Pair]
+		if u == nil {
+			u = &unexecuted{first: time.Now()}
+			seen[o.Pair] = u
+		}
+		if u.told || time.Since(u.first) < after {
+			continue
+		}
+		u.told = true
+		w.log.Warn("runs of a workflow are due, and no live worker executes it in their queue: start one that lists it in Config.Workflows",
+			telemetry.KeyWorkflow, o.Workflow, telemetry.KeyQueue, o.Queue, telemetry.KeyRun, o.Run, telemetry.KeySince, o.Since)
+	}
+	for p := range seen {
+		if !still[p] {
+			delete(seen, p)
+		}
+	}
+}
+
+// Unexecuted reports whether the run is due at now, and no live worker that takes new runs executes its workflow in its
+// queue.
+func (e *Engine) Unexecuted(ctx context.Context, r *store.Run, now time.Time) (bool, error) {
+	if r.Status.Terminal() || r.WakeAt.IsZero() || r.WakeAt.After(now) {
+		return false, nil
+	}
+	executed, err := e.store.Executed(ctx, []store.Pair{{Queue: r.Queue, Workflow: r.Workflow}})
+	return err == nil && !executed[0], err
+}
+
+// StateFor returns words about the run's state for the error of a caller whose context has ended, or
+// nothing if the database does not tell it soon.
+func (e *Engine) StateFor(ctx context.Context, id uuid.UUID) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+	found, err := e.store.Find(ctx, []store.Ref{{Text: id.String()}}, store.NoPayloads)
+	if err != nil || len(found) != 1 || found[0] == nil {
+		return ""
+	}
+	state := ", which is " + found[0].Status.String()
+	if e.clock.ensure(ctx, e.store) != nil {
+		return state
+	}
+	if nobody, err := e.Unexecuted(ctx, found[0], e.clock.now()); err == nil && nobody {
+		state += ", and which no live worker executes,"
+	}
+	return state
+}

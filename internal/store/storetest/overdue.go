@@ -1,0 +1,104 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var overdues = []test{
+	{"places with overdue runs", overduePlaces},
+	{"places that live workers execute", overdueExecuted},
+}
+
+// place queues a run there.
+func (b *bed) place(p store.Pair, name string, wakeAt time.Time) store.Overdue {
+	b.Helper()
+	r := b.pending(name, wakeAt)
+	r.Queue, r.Workflow = p.Queue, p.Workflow
+	wantOutcome(b, "start of "+name, b.commitStart(r).Outcome, store.Written)
+	return store.Overdue{Pair: p, Run: r.ID, Since: r.WakeAt}
+}
+
+func (b *bed) overdue(after store.Pair, limit int) []store.Overdue {
+	b.Helper()
+	got, err := b.s.Overdue(b.ctx, b.now, after, limit)
+	if err != nil {
+		b.Fatalf("Overdue: %v", err)
+	}
+	slices.SortFunc(got, func(l, r store.Overdue) int {
+		return slices.Compare([]string{l.Queue, l.Workflow}, []string{r.Queue, r.Workflow})
+	})
+	return got
+}
+
+func overduePlaces(b *bed) {
+	if got := b.overdue(store.Pair{}, 10); len(got) != 0 {
+		b.Errorf("an empty database: got %v", got)
+	}
+	b.place(store.Pair{Queue: "a", Workflow: "later"}, "later", b.in(time.Minute))
+	b.place(store.Pair{Queue: "a", Workflow: "two"}, "second", b.in(-time.Minute))
+	paused := b.place(store.Pair{Queue: "b", Workflow: "paused"}, "paused", b.in(-time.Hour))
+	b.ordered(store.VerbPause, paused.Run)
+	want := []store.Overdue{
+		b.place(store.Pair{Queue: "a", Workflow: "two"}, "first", b.in(-2*time.Minute)),
+		b.place(store.Pair{Queue: "b", Workflow: "%s 'quoted' \U0001F680"}, "now", b.now),
+		b.place(store.Pair{Queue: "c", Workflow: "one"}, "last", b.in(-time.Second)),
+	}
+	check := func(what string, got, want []store.Overdue) {
+		b.Helper()
+		if len(got) != len(want) {
+			b.Fatalf("%s: got %v, want %v", what, got, want)
+		}
+		for i := range want {
+			wantFields(b, fmt.Sprintf("%s: place %d", what, i), got[i], want[i])
+		}
+	}
+	check("all", b.overdue(store.Pair{}, 10), want)
+	check("those after the first", b.overdue(want[0].Pair, 10), want[1:])
+	check("the next one", b.overdue(want[0].Pair, 1), want[1:2])
+	check("after the last", b.overdue(want[2].Pair, 10), nil)
+	check("those of a queue that is not there", b.overdue(store.Pair{Queue: "bb"}, 10), want[2:])
+}
+
+func overdueExecuted(b *bed) {
+	pairs := []store.Pair{{Queue: "a", Workflow: "one"}, {Queue: "b", Workflow: "one"}, {Queue: "a", Workflow: "it's \"two\""}}
+	check := func(what string, want ...bool) {
+		b.Helper()
+		got, err := b.s.Executed(b.ctx, pairs)
+		if err != nil || !slices.Equal(got, want) {
+			b.Errorf("%s: got %v, %v, want %v", what, got, err, want)
+		}
+	}
+	beat := func(w store.Worker, until time.Time) {
+		b.renew(store.Heartbeat{Worker: w, LeaseUntil: until})
+	}
+	check("no workers", false, false, false)
+	w := store.Worker{ID: uuid.New(), Name: "w", State: store.WorkerRunning, StartedAt: b.now, Executes: []store.Pair{pairs[0], pairs[2]}}
+	beat(w, b.in(time.Hour))
+	check("one worker", true, false, true)
+	if got := b.workers(); len(got) != 1 || !slices.Equal(got[0].Executes, w.Executes) {
+		b.Errorf("the registry: got %v, want %v", got, w.Executes)
+	}
+	w.Executes = w.Executes[:1]
+	beat(w, b.in(time.Hour))
+	check("a worker that executes less now", true, false, false)
+	other := store.Worker{ID: uuid.New(), Name: "other", State: store.WorkerRunning, StartedAt: b.now, Executes: []store.Pair{}}
+	beat(other, b.in(time.Hour))
+	check("a worker that executes nothing", true, false, false)
+	other.Executes = nil
+	beat(other, b.in(time.Hour))
+	check("a worker that may execute any", true, true, true)
+	if got := b.workers(); len(got) != 2 || got[0].Executes != nil && got[1].Executes != nil {
+		b.Errorf("the registry: got %v, want one without a list", got)
+	}
+	beat(other, b.in(-time.Second))
+	check("a worker that is silent", true, false, false)
+	w.State = store.WorkerDraining
+	beat(w, b.in(time.Hour))
+	check("a worker that drains", false, false, false)
+}

@@ -1,0 +1,15 @@
+-- Which of these queues and workflows a live worker executes that takes new runs. One whose list is not kept
+-- may execute any.
+WITH live AS MATERIALIZED (
+    SELECT w.queues, w.workflows
+    FROM durable.worker AS w
+    WHERE w.state = 1 AND w.silent_at > clock_timestamp()
+)
+SELECT item.ordinal
+FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS item(queue, workflow, ordinal)
+WHERE EXISTS (SELECT 1 FROM live WHERE live.workflows IS NULL)
+   OR (item.queue, item.workflow) IN (
+       SELECT own.queue, own.workflow
+       FROM live
+       CROSS JOIN LATERAL unnest(live.queues, live.workflows) AS own(queue, workflow)
+   );

@@ -1,0 +1,6 @@
+-- The first workflow of the next queue that has a run to wake.
+SELECT queue, workflow
+FROM durable_run
+WHERE wake_at IS NOT NULL AND queue > ?
+ORDER BY queue, workflow
+LIMIT 1;

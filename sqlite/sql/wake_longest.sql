@@ -1,0 +1,6 @@
+-- The run of a queue and workflow that has been due for longest.
+SELECT id, wake_at
+FROM durable_run
+WHERE queue = ? AND workflow = ? AND wake_at <= ?
+ORDER BY wake_at
+LIMIT 1;

@@ -28,6 +28,9 @@ func (s *Store) wrap(ctx context.Context, what string, err error) error {
 	if hasState(err, "42P05") {
 		return fmt.Errorf("postgres: %s: %w: %w: a pooler in transaction mode seems to stand between; add default_query_exec_mode=cache_describe to the URL", what, store.ErrRejected, err)
 	}
+	if refused := accessError(err); refused != nil {
+		return fmt.Errorf("postgres: %s: %w: %w", what, store.ErrUnavailable, refused)
+	}
 	if kind := kindOf(err); kind != nil {
 		return fmt.Errorf("postgres: %s: %w: %w", what, kind, err)
 	}

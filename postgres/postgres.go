@@ -52,7 +52,8 @@ var _ store.Store = (*Store)(nil)
 // the migrations that are missing, and answers the store. Close closes everything.
 //
 // It returns an error if the server is older than PostgreSQL 15, or the schema is newer
-// than this code; an [*OwnerError] if a stranger owns the schema; and one that is
+// than this code; an [*OwnerError] if a stranger owns the schema; an [*AccessError] if the server refuses the
+// password, the role or the database; and one that is
 // durable.ErrInvalidConfig if url is empty, or the database keeps text in another encoding than UTF-8.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	o, err := newOptions(opts)
@@ -116,6 +117,9 @@ func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned boo
 	}
 	if err := s.prepare(ctx, o.migrate); err != nil {
 		_ = s.Close() // nothing but closing pools
+		if refused := new(AccessError); errors.As(err, &refused) {
+			return nil, fmt.Errorf("postgres: %w: the server refuses the connection: %w", durable.ErrInvalidConfig, refused)
+		}
 		return nil, err
 	}
 	return s, nil

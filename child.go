@@ -11,7 +11,12 @@ import (
 
 // Detached lets a child go on when its parent ends. Without it the end of a parent cancels
 // the children that still run.
-func Detached() StartOption { return func(o *startOptions) { o.detached = true } }
+func Detached() StartOption {
+	return func(o *startOptions) {
+		o.fail(o.given.once(givenDetached, "Detached"))
+		o.detached = true
+	}
+}
 
 // Child runs the workflow as a run of its own beneath this one, and answers its result
 // once it has ended. Any worker that executes the workflow may take it. The parent leaves
@@ -42,7 +47,7 @@ type Child[O any] struct {
 }
 
 func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where uintptr, opts []StartOption) (*Child[O], error) {
-	request, err := w.request(c.maxPayload, in, opts)
+	request, err := w.anyRequest(c.maxPayload, in, optionsOf(opts))
 	if err != nil {
 		return nil, fmt.Errorf("child %q: %w", name, err)
 	}

@@ -136,31 +136,75 @@ type controlOptions struct {
 	scope         store.Scope
 	freeze        bool
 	dry           bool
+	given         given
+	err           error
+}
+
+const (
+	givenReason given = 1 << iota
+	givenActor
+	givenScope // OnlyUnstarted or OnlyItself
+	givenFreeze
+	givenDry
+)
+
+func (o *controlOptions) once(bit given, option string) {
+	if err := o.given.once(bit, option); err != nil && o.err == nil {
+		o.err = err
+	}
 }
 
 // Reason says why, for people. It is kept with the run.
-func Reason(text string) ControlOption { return func(o *controlOptions) { o.reason = text } }
+func Reason(text string) ControlOption {
+	return func(o *controlOptions) {
+		o.once(givenReason, "Reason")
+		o.reason = text
+	}
+}
 
 // Actor says who, for people. It is kept with the run.
-func Actor(name string) ControlOption { return func(o *controlOptions) { o.actor = name } }
+func Actor(name string) ControlOption {
+	return func(o *controlOptions) {
+		o.once(givenActor, "Actor")
+		o.actor = name
+	}
+}
 
 // OnlyUnstarted has Cancel end the run itself and, of its descendants, those that have never
 // been executed. The others run to their ends: the run's own children among them become Detached.
 func OnlyUnstarted() ControlOption {
-	return func(o *controlOptions) { o.scope = store.NotStarted }
+	return func(o *controlOptions) {
+		o.once(givenScope, "OnlyUnstarted")
+		o.scope = store.NotStarted
+	}
 }
 
 // OnlyItself has Cancel leave the run's descendants alone. They run to their ends: its children
 // become Detached, so that its own end does not cancel them.
-func OnlyItself() ControlOption { return func(o *controlOptions) { o.scope = store.RunItself } }
+func OnlyItself() ControlOption {
+	return func(o *controlOptions) {
+		o.once(givenScope, "OnlyItself")
+		o.scope = store.RunItself
+	}
+}
 
 // FreezeTimers has Resume move the timers, backoffs, wait times and timeouts of what it
 // resumes by the time that it was paused.
-func FreezeTimers() ControlOption { return func(o *controlOptions) { o.freeze = true } }
+func FreezeTimers() ControlOption {
+	return func(o *controlOptions) {
+		o.once(givenFreeze, "FreezeTimers")
+		o.freeze = true
+	}
+}
 
 // DryRun has PauseAll, ResumeAll, CancelAll and TerminateAll change nothing, and count in
 // Effect.Matched what the filter chooses.
-func DryRun() ControlOption { return func(o *controlOptions) { o.dry = true } }
+func DryRun() ControlOption {
+	return func(o *controlOptions) {
+		o.once(givenDry, "DryRun")
+		o.dry = true
+	}
+}
 
 // StateError is returned when a run's state does not allow the operation. It is ErrState.
 type StateError struct {
@@ -198,6 +242,8 @@ func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptio
 	}
 	var err error
 	switch {
+	case o.err != nil:
+		err = o.err
 	case o.scope != store.WholeTree && verb != store.VerbCancel:
 		err = fmt.Errorf("%w: OnlyUnstarted and OnlyItself are for Cancel, not for %s", ErrInvalidConfig, verbs[verb])
 	case o.freeze && verb != store.VerbResume:

@@ -141,10 +141,9 @@ func (e *Engine) Counts(ctx context.Context, id string) (Counts, error) {
 // team.owner; see SetTags.
 func WithTag(key, value string) StartOption {
 	return func(o *startOptions) {
-		for i, t := range o.tags {
+		for _, t := range o.tags {
 			if t.Key == key {
-				o.tags = append(o.tags[:i], o.tags[i+1:]...)
-				break
+				o.fail(fmt.Errorf("%w: the option WithTag is given twice for %q: leave one of them out", ErrInvalidConfig, key))
 			}
 		}
 		o.tags = append(o.tags, store.Tag{Key: key, Value: value})

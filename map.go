@@ -157,12 +157,26 @@ type mapOptions struct {
 	collect  bool
 	key      any
 	steps    []StepOption
+	given    given
 	err      error
+}
+
+const (
+	givenParallel given = 1 << iota
+	givenCollect
+	givenKey
+)
+
+func (o *mapOptions) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
 }
 
 // Parallel is how many items are worked on at once. Unless given: 16.
 func Parallel(n int) MapOption {
 	return func(o *mapOptions) {
+		o.fail(o.given.once(givenParallel, "Parallel"))
 		o.parallel = n
 		if n < 1 {
 			o.err = fmt.Errorf("%w: Parallel(%d): it must be at least 1", ErrInvalidConfig, n)
@@ -171,11 +185,21 @@ func Parallel(n int) MapOption {
 }
 
 // Collect tries every item, whatever fails.
-func Collect() MapOption { return func(o *mapOptions) { o.collect = true } }
+func Collect() MapOption {
+	return func(o *mapOptions) {
+		o.fail(o.given.once(givenCollect, "Collect"))
+		o.collect = true
+	}
+}
 
 // Key names each item's step by the item itself, not by its place. Two items with one key
 // are ErrDuplicateStep.
-func Key[In any](key func(In) string) MapOption { return func(o *mapOptions) { o.key = key } }
+func Key[In any](key func(In) string) MapOption {
+	return func(o *mapOptions) {
+		o.fail(o.given.once(givenKey, "Key"))
+		o.key = key
+	}
+}
 
 // EachStep gives options to the steps of the items.
 func EachStep(opts ...StepOption) MapOption {

@@ -25,7 +25,7 @@ type RetryPolicy struct {
 	Multiplier float64
 	// Jitter spreads each wait at random by up to this part of it, from 0 to 1.
 	Jitter float64
-	// Attempts is the most attempts that are made, the first included. Zero: one.
+	// Attempts is the most attempts that are made, the first included. Zero, in the zero policy only: one.
 	// Unlimited: until Permanent, or the TotalTimeout.
 	Attempts int
 }
@@ -57,6 +57,8 @@ func (p RetryPolicy) check() error {
 		return fmt.Errorf("%w: a retry policy with a negative wait (initial %v, max %v)", ErrInvalidConfig, p.Initial, p.Max)
 	case p.Attempts < 0:
 		return fmt.Errorf("%w: a retry policy with %d attempts: use durable.Unlimited for no bound", ErrInvalidConfig, p.Attempts)
+	case p.Attempts == 0 && p != (RetryPolicy{}):
+		return fmt.Errorf("%w: a retry policy with waits (%v) and no Attempts makes one attempt: set Attempts, or durable.Unlimited", ErrInvalidConfig, max(p.Initial, p.Max))
 	case p.Multiplier != 0 && !(p.Multiplier >= 1) || math.IsInf(p.Multiplier, 0):
 		return fmt.Errorf("%w: a retry policy with multiplier %v: it must be at least 1", ErrInvalidConfig, p.Multiplier)
 	case !(p.Jitter >= 0 && p.Jitter <= 1):

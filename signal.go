@@ -56,13 +56,16 @@ type SignalOption func(*signalOptions)
 type signalOptions struct {
 	key    string
 	insert bridge.InsertSignal // by the SignalTx of a store
+	given  given
 	err    error
 }
 
 // SignalKey makes a signal idempotent: of all that are sent to one run with the same key,
 // one is kept. It is any text of 1 to 512 bytes without control characters.
 func SignalKey(key string) SignalOption {
-	return func(o *signalOptions) { o.key, o.err = key, engine.CheckName("signal key", key) }
+	return func(o *signalOptions) {
+		o.key, o.err = key, errors.Join(o.err, o.given.once(1, "SignalKey"), engine.CheckName("signal key", key))
+	}
 }
 
 // newSignal checks and encodes one signal.
@@ -126,6 +129,9 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 		opt(&o)
 	}
 	if signal != "" {
+		if o.given&givenOnSignal != 0 {
+			o.fail(fmt.Errorf("%w: the option OnSignal is for Receive: an Awaitable is completed by its token alone, leave the option out", ErrInvalidConfig))
+		}
 		o.signal = signal
 	}
 	spec := engine.ReceiveSpec{
@@ -179,12 +185,20 @@ type receiveOptions struct {
 	otherwise engine.Timeout
 	value     any
 	escalate  func(limit int) (engine.Escalation, error)
+	given     given
 	err       error
 }
+
+const (
+	givenOnSignal given = 1 << iota
+	givenWithin
+	givenElse // any that says what to do when the time is over
+)
 
 // OnSignal receives the signal with this name, where the Receive has another one.
 func OnSignal(name string) ReceiveOption {
 	return func(o *receiveOptions) {
+		o.fail(o.given.once(givenOnSignal, "OnSignal"))
 		o.signal = name
 		o.fail(engine.CheckName("signal", name))
 	}
@@ -196,30 +210,43 @@ func OnSignal(name string) ReceiveOption {
 // arrival while it writes the signal. A pause does not stop the time, unless the run is resumed with
 // FreezeTimers. Zero and less: the wait receives what is there already, or is over.
 func Within(d time.Duration) ReceiveOption {
-	return func(o *receiveOptions) { o.within, o.bounded = d, true }
+	return func(o *receiveOptions) {
+		o.fail(o.given.once(givenWithin, "Within"))
+		o.within, o.bounded = d, true
+	}
 }
 
 // Else goes on with this value when the time is over: choose one that can be told from a
 // signal's.
 func Else[T any](value T) ReceiveOption {
-	return func(o *receiveOptions) { o.otherwise, o.value = engine.TimeoutGoesOn, value }
+	return func(o *receiveOptions) {
+		o.fail(o.given.once(givenElse, "Else"))
+		o.otherwise, o.value = engine.TimeoutGoesOn, value
+	}
 }
 
 // ElseCancel cancels the run, and everything beneath it, when the time is over.
 func ElseCancel() ReceiveOption {
-	return func(o *receiveOptions) { o.otherwise = engine.TimeoutCancels }
+	return func(o *receiveOptions) {
+		o.fail(o.given.once(givenElse, "ElseCancel"))
+		o.otherwise = engine.TimeoutCancels
+	}
 }
 
 // ElseExpire ends the run when the time is over, as its own Timeout does: compensations
 // run, and then it has expired, with ErrTimeout.
 func ElseExpire() ReceiveOption {
-	return func(o *receiveOptions) { o.otherwise = engine.TimeoutExpires }
+	return func(o *receiveOptions) {
+		o.fail(o.given.once(givenElse, "ElseExpire"))
+		o.otherwise = engine.TimeoutExpires
+	}
 }
 
 // ElseStart starts a run of w when the time is over, once, and goes on waiting without
 // a bound. Its ID is the waiting run's UUID and the name of the wait.
 func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
 	return func(o *receiveOptions) {
+		o.fail(o.given.once(givenElse, "ElseStart"))
 		o.otherwise = engine.TimeoutEscalates
 		o.escalate = func(limit int) (engine.Escalation, error) {
 			request, err := w.request(limit, in, opts)
@@ -244,6 +271,7 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 // no error.
 func ElseSignal(id, name string, payload any) ReceiveOption {
 	return func(o *receiveOptions) {
+		o.fail(o.given.once(givenElse, "ElseSignal"))
 		o.otherwise = engine.TimeoutEscalates
 		o.fail(engine.CheckName("signal", name))
 		o.escalate = func(limit int) (engine.Escalation, error) {

@@ -74,6 +74,9 @@ func (k *call[T]) configure(opts []StepOption) error {
 	for _, opt := range opts {
 		opt(&o)
 	}
+	if o.total > 0 && o.attempt > o.total {
+		o.fail(fmt.Errorf("%w: AttemptTimeout of %v has no effect beside a TotalTimeout of %v: make it shorter, or leave it out", ErrInvalidConfig, o.attempt, o.total))
+	}
 	if o.err != nil {
 		return fmt.Errorf("step %q: %w", k.spec.Name, o.err)
 	}
@@ -156,12 +159,22 @@ type stepOptions struct {
 	atMostOnce     bool
 	verify         any
 	transact       bridge.Transact
+	given          given
 	err            error
 }
+
+const (
+	givenRetry given = 1 << iota
+	givenAttemptTimeout
+	givenTotalTimeout
+	givenAtMostOnce
+	givenVerify
+)
 
 // Retry makes further attempts by the policy when one fails.
 func Retry(p RetryPolicy) StepOption {
 	return func(o *stepOptions) {
+		o.fail(o.given.once(givenRetry, "Retry"))
 		o.retry = &p
 		o.fail(p.check())
 	}
@@ -171,6 +184,7 @@ func Retry(p RetryPolicy) StepOption {
 // that ignores it is left behind, and the attempt has failed with ErrTimeout.
 func AttemptTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
+		o.fail(o.given.once(givenAttemptTimeout, "AttemptTimeout"))
 		o.attempt = d
 		o.positive("AttemptTimeout", d)
 	}
@@ -180,6 +194,7 @@ func AttemptTimeout(d time.Duration) StepOption {
 // processes. When it is over the step fails with ErrTimeout.
 func TotalTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
+		o.fail(o.given.once(givenTotalTimeout, "TotalTimeout"))
 		o.total = d
 		o.positive("TotalTimeout", d)
 	}
@@ -188,13 +203,21 @@ func TotalTimeout(d time.Duration) StepOption {
 // AtMostOnce records that the function begins before it does, so that it runs zero
 // times or once. If its process dies meanwhile, the step fails with ErrOutcomeUnknown,
 // or asks Verify. A pause lets the function finish, and records what it returns.
-func AtMostOnce() StepOption { return func(o *stepOptions) { o.atMostOnce = true } }
+func AtMostOnce() StepOption {
+	return func(o *stepOptions) {
+		o.fail(o.given.once(givenAtMostOnce, "AtMostOnce"))
+		o.atMostOnce = true
+	}
+}
 
 // Verify is AtMostOnce with a way out: after a crash fn is asked whether the step took
 // effect, and answers its result if so. If not, the step runs. An error of fn leaves
 // the step failed with ErrOutcomeUnknown.
 func Verify[T any](fn func(context.Context) (result T, happened bool, err error)) StepOption {
-	return func(o *stepOptions) { o.atMostOnce, o.verify = true, fn }
+	return func(o *stepOptions) {
+		o.fail(o.given.once(givenVerify, "Verify"))
+		o.atMostOnce, o.verify = true, fn
+	}
 }
 
 func (o *stepOptions) fail(err error) {

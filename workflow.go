@@ -37,7 +37,7 @@ func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...Workflow
 		opt(&o)
 	}
 	w := &Workflow[I, O]{name: name, queue: o.queue, fn: fn}
-	w.err = errors.Join(engine.CheckName("workflow", name), engine.CheckName("queue", o.queue))
+	w.err = errors.Join(engine.CheckName("workflow", name), engine.CheckName("queue", o.queue), o.err)
 	if fn == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: workflow %q has no function", ErrInvalidConfig, name))
 	}
@@ -47,10 +47,19 @@ func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...Workflow
 // WorkflowOption changes how a workflow is dispatched.
 type WorkflowOption func(*workflowOptions)
 
-type workflowOptions struct{ queue string }
+type workflowOptions struct {
+	queue string
+	given given
+	err   error
+}
 
 // Queue names the queue in which the workflow's runs wait. Unless given: DefaultQueue.
-func Queue(name string) WorkflowOption { return func(o *workflowOptions) { o.queue = name } }
+func Queue(name string) WorkflowOption {
+	return func(o *workflowOptions) {
+		o.queue = name
+		o.err = errors.Join(o.err, o.given.once(1, "Queue"))
+	}
+}
 
 // Definition is a *Workflow of any types, for Config.Workflows.
 type Definition interface {
@@ -103,8 +112,16 @@ type startOptions struct {
 	detached bool
 	tags     []store.Tag
 	insert   bridge.InsertStarts // by the StartTx of a store
+	given    given
 	err      error
 }
+
+const (
+	givenID given = 1 << iota
+	givenTimeout
+	givenDelay
+	givenDetached
+)
 
 func (o *startOptions) fail(err error) {
 	if o.err == nil {
@@ -119,6 +136,7 @@ func (o *startOptions) fail(err error) {
 // called then. [Engine.SetTimeout] changes it.
 func Timeout(d time.Duration) StartOption {
 	return func(o *startOptions) {
+		o.fail(o.given.once(givenTimeout, "Timeout"))
 		o.timeout = d
 		if d <= 0 {
 			o.fail(fmt.Errorf("%w: Timeout of %v: it must be positive", ErrInvalidConfig, d))
@@ -127,7 +145,12 @@ func Timeout(d time.Duration) StartOption {
 }
 
 // Delay lets the run begin only after d, by the database's clock. Zero and less: at once.
-func Delay(d time.Duration) StartOption { return func(o *startOptions) { o.delay = d } }
+func Delay(d time.Duration) StartOption {
+	return func(o *startOptions) {
+		o.fail(o.given.once(givenDelay, "Delay"))
+		o.delay = d
+	}
+}
 
 // ID names the run: the same ID with the same workflow and input is the same run, however
 // often and from wherever it is started. It is any text of 1 to 512 bytes without
@@ -135,12 +158,13 @@ func Delay(d time.Duration) StartOption { return func(o *startOptions) { o.delay
 // ErrIDConflict: the text would name both.
 func ID(id string) StartOption {
 	return func(o *startOptions) {
+		o.fail(o.given.once(givenID, "ID"))
 		o.id = id
 		o.fail(engine.CheckName("run", id))
 	}
 }
 
-// request checks and encodes one start.
+// request checks and encodes one start of a root.
 func (w *Workflow[I, O]) request(limit int, in I, opts []StartOption) (engine.StartRequest, error) {
 	return w.requestOf(limit, in, optionsOf(opts))
 }
@@ -153,7 +177,17 @@ func optionsOf(opts []StartOption) *startOptions {
 	return o
 }
 
+// requestOf is request with options that were taken already.
 func (w *Workflow[I, O]) requestOf(limit int, in I, o *startOptions) (engine.StartRequest, error) {
+	request, err := w.anyRequest(limit, in, o)
+	if err == nil && request.Detached {
+		err = fmt.Errorf("start workflow %q: %w: the option Detached is for children, and a run of its own has no parent: leave it out", w.name, ErrInvalidConfig)
+	}
+	return request, err
+}
+
+// anyRequest checks and encodes one start of a root or a child.
+func (w *Workflow[I, O]) anyRequest(limit int, in I, o *startOptions) (engine.StartRequest, error) {
 	if err := w.usable(); err != nil {
 		return engine.StartRequest{}, err
 	}

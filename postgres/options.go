@@ -3,6 +3,8 @@ package postgres
 import (
 	"fmt"
 	"regexp"
+
+	"github.com/seed8ec063be/durable"
 )
 
 // DefaultSchema is the schema that the tables are in unless Schema says otherwise.
@@ -17,6 +19,16 @@ type options struct {
 	async   bool
 	deaf    bool
 	owners  []string
+	given   map[string]bool
+}
+
+// once refuses an option that was given before.
+func (o *options) once(option string) error {
+	if o.given[option] {
+		return fmt.Errorf("postgres: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
+	}
+	o.given[option] = true
+	return nil
 }
 
 // schemaName keeps a name short enough for a channel to be named after it, and free
@@ -31,7 +43,7 @@ func Schema(name string) Option {
 			return fmt.Errorf("postgres: schema name %q: up to 48 letters, digits and underscores are allowed, and no digit first: choose another", name)
 		}
 		o.schema = name
-		return nil
+		return o.once("Schema")
 	}
 }
 
@@ -40,7 +52,7 @@ func Schema(name string) Option {
 func WithoutMigrations() Option {
 	return func(o *options) error {
 		o.migrate = false
-		return nil
+		return o.once("WithoutMigrations")
 	}
 }
 
@@ -52,7 +64,7 @@ func WithoutMigrations() Option {
 func AllowAsyncCommit() Option {
 	return func(o *options) error {
 		o.async = true
-		return nil
+		return o.once("AllowAsyncCommit")
 	}
 }
 
@@ -63,7 +75,7 @@ func AllowAsyncCommit() Option {
 func WithoutListen() Option {
 	return func(o *options) error {
 		o.deaf = true
-		return nil
+		return o.once("WithoutListen")
 	}
 }
 
@@ -73,13 +85,16 @@ func WithoutListen() Option {
 // [*OwnerError]. Name only roles that you trust as you trust the program's own.
 func OwnedBy(roles ...string) Option {
 	return func(o *options) error {
+		if len(roles) == 0 {
+			return fmt.Errorf("postgres: %w: the option OwnedBy names no role: leave it out", durable.ErrInvalidConfig)
+		}
 		o.owners = append(o.owners, roles...)
 		return nil
 	}
 }
 
 func newOptions(opts []Option) (options, error) {
-	o := options{schema: DefaultSchema, migrate: true}
+	o := options{schema: DefaultSchema, migrate: true, given: make(map[string]bool)}
 	for _, opt := range opts {
 		if err := opt(&o); err != nil {
 			return o, err

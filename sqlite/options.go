@@ -1,6 +1,11 @@
 package sqlite
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
 
 // Option changes how Open opens a file.
 type Option func(*options)
@@ -9,10 +14,20 @@ type options struct {
 	synchronous Durability
 	patience    time.Duration
 	migrate     bool
+	given       map[string]bool
+	err         error
+}
+
+// once refuses an option that was given before.
+func (o *options) once(option string) {
+	if o.given[option] && o.err == nil {
+		o.err = fmt.Errorf("sqlite: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
+	}
+	o.given[option] = true
 }
 
 func defaults() options {
-	return options{synchronous: Full, patience: 10 * time.Second, migrate: true}
+	return options{synchronous: Full, patience: 10 * time.Second, migrate: true, given: make(map[string]bool)}
 }
 
 // Durability is what a commit waits for.
@@ -31,13 +46,28 @@ const (
 )
 
 // Synchronous sets what a commit waits for.
-func Synchronous(d Durability) Option { return func(o *options) { o.synchronous = d } }
+func Synchronous(d Durability) Option {
+	return func(o *options) {
+		o.once("Synchronous")
+		o.synchronous = d
+	}
+}
 
 // Patience is how long a call waits, within its context, while another process
 // holds a lock on the file, before it answers that the database is not available.
 // The default is ten seconds; zero waits for nobody. Open refuses less.
-func Patience(d time.Duration) Option { return func(o *options) { o.patience = d } }
+func Patience(d time.Duration) Option {
+	return func(o *options) {
+		o.once("Patience")
+		o.patience = d
+	}
+}
 
 // WithoutMigrations refuses a file whose schema is not the one this code needs,
 // instead of bringing it up to date.
-func WithoutMigrations() Option { return func(o *options) { o.migrate = false } }
+func WithoutMigrations() Option {
+	return func(o *options) {
+		o.once("WithoutMigrations")
+		o.migrate = false
+	}
+}

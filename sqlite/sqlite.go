@@ -81,6 +81,9 @@ func Open(path string, opts ...Option) (*Store, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
+	if o.err != nil {
+		return nil, o.err
+	}
 	if o.patience < 0 {
 		return nil, &OpenError{Path: path, Problem: fmt.Sprintf("Patience is %v", o.patience), Fix: "make it zero or more"}
 	}

@@ -70,6 +70,7 @@ type harness struct {
 
 	boundaries, runs, reruns, unknown int
 	differences                       []string
+	called                            []string // by the run without a crash
 }
 
 func (h *harness) everywhere() {
@@ -135,6 +136,7 @@ func (h *harness) report() {
 	}
 	h.t.Log(line)
 	fmt.Println(line)
+	unmet(h.t, h.set.replacers, func() []string { return h.called })
 	if len(h.differences) == 0 {
 		return
 	}
@@ -162,6 +164,9 @@ func (h *harness) run(at int, when moment) (*trace, error) {
 	}
 	f := newFault(at, when)
 	err = h.execute(ctx, s, p, log, f)
+	if when == never {
+		h.called = log.names()
+	}
 	if f.dead() {
 		next := newFault(0, never)
 		if err := h.bury(ctx, s, next, p.clock.Now()); err != nil {

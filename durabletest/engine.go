@@ -39,6 +39,7 @@ func NewWith(t testing.TB, workflows []durable.Definition, opts ...Option) *Engi
 		s = temporary(t)
 	}
 	log := &record{replacers: set.replacers}
+	t.Cleanup(func() { log.unmet(t) }) // when the engine has stopped
 	var p *pace
 	if !set.real {
 		p = newPace(t, newClock(set.start))

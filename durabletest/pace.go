@@ -40,6 +40,9 @@ type pace struct {
 	talked  bool
 	stalled time.Time
 
+	stuckAt    uint64 // the version at which nothing more could happen
+	stuckSince time.Time
+
 	stop chan struct{}
 	done chan struct{}
 }
@@ -254,6 +257,7 @@ func (p *pace) step(nodes []*node, a *ask) {
 	case next.IsZero() && a != nil:
 		p.answer(a, fmt.Errorf("durabletest: nothing more will happen by itself (it is %s), and the condition does not hold", now.Format(time.RFC3339)))
 	case next.IsZero():
+		p.stuck(nodes)
 		return // for ever, unless the test does something
 	default:
 		p.clock.move(next)

@@ -5,8 +5,10 @@ import (
 	"context"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -50,6 +52,11 @@ func (r *record) called(c engine.Call) {
 		r.executions = append(r.executions, x)
 	}
 	x.calls = append(x.calls, c)
+	for _, p := range r.replacers {
+		if p.matches(c) {
+			p.met.Store(true)
+		}
+	}
 	if r.replay != nil {
 		r.replay.called(c)
 	}
@@ -61,6 +68,29 @@ func goroutine() string {
 	var head [40]byte
 	name, _, _ := bytes.Cut(head[:runtime.Stack(head[:], false)], []byte(" ["))
 	return string(name)
+}
+
+// names returns the names of what was called, each once.
+func (r *record) names() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, x := range r.executions {
+		for _, c := range x.calls {
+			all = append(all, engine.Shown(c.Name))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// unmet fails the test for replacements whose steps were never called.
+func (r *record) unmet(t testing.TB) {
+	t.Helper()
+	r.mu.Lock()
+	replacers := slices.Clone(r.replacers)
+	r.mu.Unlock()
+	unmet(t, replacers, r.names)
 }
 
 func (r *record) attempted(c engine.Call) {

@@ -2,7 +2,11 @@ package durabletest
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
 	"sync/atomic"
+	"testing"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 )
@@ -14,6 +18,9 @@ type Replacement struct {
 	name  string
 	do    func(ctx context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure)
 	calls atomic.Int64
+
+	met      atomic.Bool // a step with the name was called
+	optional atomic.Bool
 }
 
 func (r *Replacement) apply(set *settings) {
@@ -22,6 +29,43 @@ func (r *Replacement) apply(set *settings) {
 }
 
 func (r *Replacement) matches(c engine.Call) bool { return matches(r.name, c.Name) }
+
+// Optional returns the Replacement, which no longer fails the test if no step with its name is called.
+func (r *Replacement) Optional() *Replacement {
+	r.optional.Store(true)
+	return r
+}
+
+// unmet fails the test for the replacements whose steps were never called: their names may be wrong, and
+// what they replace is executed. A test that has failed already may not have come so far.
+func unmet(t testing.TB, replacers []*Replacement, called func() []string) {
+	t.Helper()
+	if t.Failed() || t.Skipped() {
+		return
+	}
+	for _, r := range replacers {
+		if !r.met.Load() && !r.optional.Load() {
+			t.Errorf("durabletest: no step %q was called, so nothing was done in its place; called were %s: correct the name, or use Optional",
+				r.name, quoted(called()))
+		}
+	}
+}
+
+// quoted lists names, up to a bound.
+func quoted(names []string) string {
+	const most = 30
+	if len(names) == 0 {
+		return "none"
+	}
+	var all []string
+	for _, name := range names[:min(len(names), most)] {
+		all = append(all, strconv.Quote(name))
+	}
+	if len(names) > most {
+		all = append(all, fmt.Sprintf("and %d more", len(names)-most))
+	}
+	return strings.Join(all, ", ")
+}
 
 // Calls is how often it was done.
 func (r *Replacement) Calls() int { return int(r.calls.Load()) }
@@ -33,6 +77,9 @@ func (r *Replacement) Calls() int { return int(r.calls.Load()) }
 // A name is a step's ("charge"), or one with its scope ("orders/7"), or a pattern of
 // path.Match ("orders/*"). Compensations and transactions are steps too; a stub of a
 // transaction writes nothing but its checkpoint.
+//
+// If no step with the name is called by the end of the test, the test fails with the names of the steps
+// that were. Optional is for one that need not be.
 func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacement {
 	r := &Replacement{name: name}
 	r.do = func(ctx context.Context, _ engine.Call, _ func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {

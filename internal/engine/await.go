@@ -66,6 +66,9 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	e.awaited.Add(1)
 	defer e.awaited.Add(-1)
 	defer lent(ctx)()
+	if e.probe != nil {
+		return e.awaitProbed(ctx, id)
+	}
 	return e.await(ctx, id, &waiter{outside: true})
 }
 

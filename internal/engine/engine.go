@@ -84,6 +84,7 @@ type Engine struct {
 	probe    Probe                  // of a test, else nil
 	beneath  store.Store            // store, or what a probed one stands before
 	awaited  atomic.Int32           // callers of Await
+	awaiting awaitings              // of an engine with a probe
 	counts   counts
 	steps    *stepSlots // nil: no bound
 

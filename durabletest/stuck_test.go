@@ -1,0 +1,134 @@
+package durabletest_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/durabletest"
+)
+
+// A result that cannot come ends its wait at once, with what is awaited.
+func TestAWaitForWhatCannotComeEndsAtOnce(t *testing.T) {
+	elsewhere := durable.Define("elsewhere", func(*durable.Ctx, int) (int, error) { return 0, nil })
+	approved := durable.Define("approved", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("approval") })
+	parent := durable.Define("parent", func(c *durable.Ctx, _ int) (int, error) { return c.Child("kid", approved, 1) })
+	for name, c := range map[string]struct {
+		w    *durable.Workflow[int, int]
+		do   func(e *durabletest.Engine) error
+		want string
+	}{
+		"a signal that nobody sends": {w: approved, want: `run "run" of workflow "approved" is waiting, and waits for receive "approval"`},
+		"a child's signal":           {w: parent, want: `run "kid" of workflow "approved" is waiting, and waits for receive "approval"`},
+		"a workflow of no engine":    {w: elsewhere, want: `run "run" of workflow "elsewhere" is pending, and no engine of this test executes that workflow`},
+		"a paused run": {w: approved, do: func(e *durabletest.Engine) error {
+			_, err := e.Pause(context.Background(), "run")
+			return err
+		}, want: `run "run" of workflow "approved" is paused, and nobody resumes it`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			e := durabletest.New(t, approved, parent)
+			run, err := c.w.Start(ctx, e.Engine, 1, durable.ID("run"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.do != nil {
+				if err := c.do(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err = run.Result(ctx)
+			if err == nil || !strings.Contains(err.Error(), "nothing more will happen by itself") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want what is awaited: %s", err, c.want)
+			}
+			if ctx.Err() != nil {
+				t.Error("it came too late")
+			}
+		})
+	}
+}
+
+// What another goroutine of the test does later is waited for, and so is the end of a context that ends soon.
+func TestAWaitForTheTestsOtherGoroutines(t *testing.T) {
+	w := durable.Define("approved", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("approval") })
+	e := durabletest.New(t, w)
+	run, err := w.Start(t.Context(), e.Engine, 1, durable.ID("run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := run.Result(short); err == nil || strings.Contains(err.Error(), "durabletest") {
+		t.Errorf("a short wait: %v", err)
+	}
+	failed := make(chan error, 1)
+	go func() {
+		<-time.After(300 * time.Millisecond) // such as a server that is asked
+		failed <- e.Signal(context.Background(), "run", "approval", 7)
+	}()
+	if got, err := run.Result(t.Context()); got != 7 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+	if err := <-failed; err != nil {
+		t.Error(err)
+	}
+}
+
+// told is a test that notes what it is told.
+type told struct {
+	testing.TB
+	cleanups []func()
+	errors   []string
+}
+
+func (b *told) Helper()             {}
+func (b *told) Cleanup(f func())    { b.cleanups = append(b.cleanups, f) }
+func (b *told) Failed() bool        { return len(b.errors) > 0 }
+func (b *told) Logf(string, ...any) {}
+func (b *told) Errorf(format string, args ...any) {
+	b.errors = append(b.errors, fmt.Sprintf(format, args...))
+}
+
+func (b *told) end() {
+	for i := len(b.cleanups) - 1; i >= 0; i-- {
+		b.cleanups[i]()
+	}
+}
+
+// A stub whose step is never called fails the test at its end, with the names that were called.
+func TestAStubThatIsNeverCalled(t *testing.T) {
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+		if err := c.Do("mail", func(context.Context) error { return nil }); err != nil {
+			return 0, err
+		}
+		return c.Step("charge", func(context.Context) (int, error) { return 1, nil })
+	})
+	stub := func(name string) *durabletest.Replacement {
+		return durabletest.Stub(name, func(context.Context) (int, error) { return 2, nil })
+	}
+	const want = `no step "chrage" was called, so nothing was done in its place; called were "charge", "mail"`
+	for name, do := range map[string]func(b *told){
+		"Use": func(b *told) {
+			e := durabletest.New(b, w)
+			e.Use(stub("chrage"), stub("charge"), stub("refund").Optional())
+			if got, err := w.Call(t.Context(), e.Engine, 1); got != 2 || err != nil {
+				t.Error(got, err)
+			}
+		},
+		"CrashEverywhere": func(b *told) {
+			durabletest.CrashEverywhere(b, w, 1, stub("chrage"), stub("charge"), stub("refund").Optional())
+		},
+	} {
+		b := &told{TB: t}
+		do(b)
+		b.end()
+		if len(b.errors) != 1 || !strings.Contains(b.errors[0], want) {
+			t.Errorf("%s: the test was told %q, want %s", name, b.errors, want)
+		}
+	}
+}

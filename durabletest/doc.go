@@ -27,6 +27,11 @@
 // what a test does between two such calls, such as sending a signal, is done before time
 // passes, and a test without them sees none pass.
 //
+// A wait for a result that cannot come ends with an error at once: when nothing is due any more, and
+// the test has no other goroutine that could still do something. The error names what is awaited: a signal,
+// a paused run, a workflow that no engine of the test executes. A wait whose context ends within three seconds is
+// left to that.
+//
 // A run that waits for longer than Config.ParkAfter leaves memory at once, and is
 // executed again, with its history, when its time has come: a workflow that is not
 // deterministic shows in an ordinary test.

@@ -28,6 +28,7 @@ type settings struct {
 	signals   []signal
 	varies    []string
 	limited   []limited // options that were given
+	once      []string  // those of them that may be given once
 }
 
 // limited is an option that only some functions know.
@@ -55,6 +56,15 @@ func newSettings(t testing.TB, of string, opts []Option) *settings {
 			t.Fatalf("durabletest: %s is an option of %s, and %s does nothing with it: leave it out", l.option, strings.Join(l.to, " and "), of)
 		}
 	}
+	slices.Sort(s.once)
+	for i, option := range s.once {
+		if i > 0 && s.once[i-1] == option {
+			t.Fatalf("durabletest: the option %s is given twice: leave one of them out", option)
+		}
+	}
+	if s.real && slices.Contains(s.once, "At") {
+		t.Fatalf("durabletest: the option At does nothing beside RealTime: leave one of them out")
+	}
 	return s
 }
 
@@ -66,6 +76,7 @@ func (s *settings) limit(option string, to ...string) {
 func On(s durable.Store) Option {
 	return option(func(set *settings) {
 		set.store = s
+		set.once = append(set.once, "On")
 		set.limit("On", "NewWith")
 	})
 }
@@ -78,6 +89,7 @@ func On(s durable.Store) Option {
 func OnEach(open func(t testing.TB) durable.Store) Option {
 	return option(func(set *settings) {
 		set.each = open
+		set.once = append(set.once, "OnEach")
 		set.limit("OnEach", "CrashEverywhere")
 	})
 }
@@ -91,7 +103,12 @@ func RealTime() Option {
 }
 
 // At has the clock begin at t, in place of the present.
-func At(t time.Time) Option { return option(func(set *settings) { set.start = t }) }
+func At(t time.Time) Option {
+	return option(func(set *settings) {
+		set.start = t
+		set.once = append(set.once, "At")
+	})
+}
 
 // Configure changes the engine's configuration. Leave Lease alone, unless in RealTime.
 func Configure(change func(*durable.Config)) Option {

@@ -1,0 +1,30 @@
+package durabletest_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable/durabletest"
+)
+
+// Of two options that say the same, one would hold without a word.
+func TestOptionsGivenTwice(t *testing.T) {
+	at := durabletest.At(time.Now())
+	for want, opts := range map[string][]durabletest.Option{
+		"the option At is given twice":               {at, at},
+		"the option On is given twice":               {durabletest.On(nil), durabletest.On(nil)},
+		"the option At does nothing beside RealTime": {at, durabletest.RealTime()},
+	} {
+		s := &spy{TB: t}
+		done := make(chan struct{})
+		go func() { // Fatalf ends the goroutine
+			defer close(done)
+			durabletest.NewWith(s, nil, opts...)
+		}()
+		<-done
+		if len(s.errors) != 1 || !strings.Contains(s.errors[0], want) {
+			t.Errorf("the test was told %q, want %q", s.errors, want)
+		}
+	}
+}

@@ -24,13 +24,17 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 		if started.IsZero() {
 			started = pulse.Now
 		}
+		silent := h.LeaseUntil
+		if silent.IsZero() {
+			silent = pulse.Now
+		}
 		executes, err := encodePairs(w.Executes)
 		if err != nil {
 			return err
 		}
 		if _, err := x.exec(
 			qWorkerUpsert, key(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
-			micros(started), micros(pulse.Now), micros(h.LeaseUntil), executes,
+			micros(started), micros(pulse.Now), micros(silent), executes,
 		); err != nil {
 			return err
 		}

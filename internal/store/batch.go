@@ -280,7 +280,7 @@ type Rest struct {
 type Heartbeat struct {
 	Worker     Worker // HeartbeatAt is set by the store from the database's clock
 	Leases     []Lease
-	LeaseUntil time.Time // when the worker itself counts as gone, too, unless it is heard of before
+	LeaseUntil time.Time // when the worker itself counts as gone, too, unless it is heard of before; zero: at once
 }
 
 // Lease names a run held, and the epoch it is held with.

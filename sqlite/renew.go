@@ -55,7 +55,7 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 		if len(pulse.Lost) > 0 {
 			return nil // the worker now asks which of them were terminated
 		}
-		_, err := x.exec(qTerminatedForget, key(w.ID), micros(pulse.Now.Add(-terminatedFor)))
+		_, err = x.exec(qTerminatedForget, key(w.ID), micros(pulse.Now.Add(-terminatedFor)))
 		return err
 	})
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package durable makes Go functions survive their process.
+// Package durable executes Go functions that survive their process. It is a library: it needs a database, and no server.
 //
-// A workflow is an ordinary function. Each of its durable calls, such as
-// ctx.Step(name, fn), is recorded in a database that you already have, under a name that
-// is unique in its run. When a process dies, another one executes the function again
-// from its beginning: calls whose results are recorded answer them without running, and
-// the first call that is not recorded is where the run goes on. There is no server.
+// A workflow is an ordinary function. Each of its durable calls, such as [Ctx.Step], is recorded in your own database, under
+// a name that is unique in its run. When a process dies, another process executes the function again from the beginning. Calls
+// that are recorded return their recorded result, without being executed; the first call that is not recorded is where the run
+// continues.
 //
 //	var Checkout = durable.Define("checkout", func(c *durable.Ctx, o Order) (Receipt, error) {
 //		payment, err := c.Step("charge", func(ctx context.Context) (Payment, error) {
@@ -26,89 +25,87 @@
 //
 //	pending ─► running ─► completed | failed | cancelled | expired
 //	   ▲          │
-//	   ├──────────┤ drained, or its process died
-//	   ├─ waiting ┤ for a time, a signal or a child: in no memory until it comes
+//	   ├──────────┤ released by a process that stops, or taken over from one that died
+//	   ├─ waiting ┤ for a time, a signal or a child; the run is not in memory
 //	   └─ paused ─┘ by Pause, or because its process died again and again; until Resume
 //
-// Completed, failed, cancelled and expired absorb: nothing changes them. Pause, Resume,
-// Cancel and Terminate reach a run and all its descendants, from any process.
-//
-// # Branches that end early
-//
-// Any and Quorum with CancelRest end the branches that have not won, and record whom they ended; AllOrCancel does so with
-// the others when one has failed. From then
-// on such a branch does nothing new: its calls that are not recorded return ErrCancelled, its Wait returns
-// ErrCancelled, and the children that it started are cancelled, unless they are Detached. This is the
-// same in every replay, also when what the branch waited for has come meanwhile. A step that
-// succeeds although its context has ended is recorded, as with any cancel, and only the branch sees its value. What the
-// branch registered with Compensate stays registered. Calls that a branch makes by another Ctx than its own are
-// not the branch's.
-//
-// # Other runs, time, identities
-//
-// A workflow function calls no Engine: what it would do by one has a durable call of its own. Ctx.Signal sends a signal to
-// another run, Ctx.Start starts a run that is no child, Ctx.SetTags labels its own run, Ctx.Now and Ctx.UUID return a time
-// and an identity that every replay returns again. A child's handle has its ID, Signal and Cancel.
-//
-// Each of them takes effect once. The effect is written before the record of the call, under an identity that follows from
-// the call: a signal's key, a run's ID. A process that dies between both leaves the effect to be found by the next one, also if the
-// other run has ended meanwhile. What such a call could not do is a *StepError, the same in every replay. Where a run is
-// cancelled, a call that is not recorded does nothing, unless it was under way.
-//
-// A run keeps the signals that it accepted and did not receive, when it ends too: RunInfo.Unreceived counts them, and the log
-// tells of them. One that is sent later is refused.
-//
-// # Ending early
-//
-// A run that is cancelled, or whose Timeout is over, ends in three steps. Its Ctx ends, with
-// ErrCancelled or ErrTimeout as the cause; calls that history does not answer return that
-// error; the function returns. Then what Compensate registered is executed, the last one
-// first. Then the run has ended, and the children that it left are cancelled, unless they
-// are Detached. A run that is in no memory is executed again for this, up to where it
-// was. Compensations also run when the function returns an error. A run whose time was over has
-// expired then, unless it was cancelled meanwhile. Terminate ends a run at once, without all this.
-//
-// # What a step promises
-//
-// A step runs at least once, and never again once its result is recorded. AtMostOnce makes
-// that zero times or once, and Verify asks what happened when nobody knows. The Tx
-// functions of the stores make it exactly once, for writes in the same database. The
-// value that a step answers on its first run is the one that decodes from its record, so
-// that it equals what every replay will see; errors likewise.
+// Completed, failed, cancelled and expired are final: a run in one of these states never changes. [Engine.Pause],
+// [Engine.Resume], [Engine.Cancel] and [Engine.Terminate] reach a run and all its descendants, from any process.
 //
 // # Determinism
 //
-// What a workflow function does outside of durable calls must follow from its input and
-// their results: no clock, no randomness, no map order, no global that changes. Put such
-// things into a step. Names are keys, not positions, so goroutines, errgroup and
-// loops are fine as long as every call has a name of its own; Map and Go give scopes. Code
-// may change under a live run: a new step is executed, a removed one is no longer asked
-// for; a call whose kind has changed, or whose recorded bytes no longer decode, is answered
-// ErrDiverged.
+// Outside of durable calls, a workflow function must depend only on its input and on the results of durable calls: no clock, no
+// random numbers, no map order, no global state that changes. Put such things into a step, or use [Ctx.Now] and [Ctx.UUID].
 //
-// A step's function gets a context of its own, and makes no durable calls: they return ErrNestedStep, however
-// deep in the function they are made. Do not hand the workflow's Ctx to goroutines that a step's function starts:
-// a durable call that such a goroutine makes with the Ctx cannot be told from one of the workflow's, and is
-// executed, but a replay, in which the step's function does not run, does not make it again.
+// Names are keys, not positions. So loops, goroutines and errgroup are allowed, if every call has a name of its own within its
+// scope. [Ctx.Map] and [Ctx.Go] open scopes.
+//
+// The code may change while runs are live. A new step is executed when the run reaches it. A step that was removed is not called
+// any more. A call whose kind has changed, or whose recorded result does not decode, returns [ErrDiverged].
+//
+// The function of a step gets a context of its own and must not make durable calls: they return [ErrNestedStep]. Do not pass the
+// workflow's Ctx to goroutines that a step's function starts. The library cannot tell their durable calls from those of the
+// workflow; a replay, which does not execute the step's function, does not make them again.
+//
+// # Guarantees of a step
+//
+// A step is executed at least once, and never again once its result is recorded. With [AtMostOnce] it is executed at most once,
+// and [Verify] finds out what happened if its process died. The Tx functions of packages postgres and sqlite commit the writes
+// of a step together with its record, so that they take effect exactly once.
+//
+// A step returns the value that decodes from its record, also when it was executed just now. So the first execution and every
+// replay get the same value. The same holds for errors.
 //
 // # Values
 //
-// Inputs, results and signals are kept as JSON (encoding/json/v2). Unexported fields are left
-// out, and a struct that has no others is refused, as is what does not decode again, such as an
-// interface with methods. In a value of type any, objects come back as map[string]any, and
-// numbers as float64, but integers of 2^53 and more as int64 or uint64. Nil and empty slices and
-// maps are kept apart; a time.Duration is its nanoseconds.
+// Inputs, results and signals are encoded as JSON by encoding/json/v2. Unexported fields are left out. A struct that has only
+// unexported fields is refused with [ErrNotEncodable], and so is a value that does not decode again, such as an interface with
+// methods. In a value of type any, objects decode to map[string]any and numbers to float64; integers of 2^53 and more decode to
+// int64 or uint64. Nil and empty slices and maps stay distinct. A time.Duration is encoded as nanoseconds.
 //
-// # Leaving a process
+// # Waiting, and leaving a process
 //
-// When a run must leave (its process drains, its lease is lost, it is paused, it waits for long), the
-// Ctx ends, and every durable call answers ErrSuspended. Return it. Whatever the function
-// returns then is ignored; the run goes on elsewhere, or later. Wait for goroutines of your own
-// before you return: what they still do then is not recorded.
+// A run that only waits leaves memory. It also leaves its process when the process stops, when its lease is lost and when it is
+// paused. Then its Ctx ends, and every durable call returns [ErrSuspended]: return that error. The library ignores what the
+// function returns then, and the run continues later, possibly in another process. Wait for your own goroutines before you
+// return: what they do afterwards is not recorded.
 //
-// A run waits for long when nothing that can be seen goes on in it. Code between two durable calls
-// cannot be seen: put what takes longer than a tenth of a second, while another goroutine waits, into
-// a step. A run that has left too early comes back, but only after Config.ParkAfter.
+// A run leaves memory when all its goroutines that make durable calls are waiting. Code between two durable calls is invisible
+// to the library. If such code takes longer than a tenth of a second while another goroutine waits, put it into a step. A run
+// that left memory too early comes back after Config.ParkAfter.
+//
+// # Cancelling, timeouts and compensation
+//
+// A run that is cancelled, or whose [Timeout] is over, ends in this order:
+//
+//  1. Its Ctx ends, with [ErrCancelled] or [ErrTimeout] as the cause. Calls that are not recorded return that error.
+//  2. The function returns.
+//  3. The compensations that [Ctx.Compensate] registered are executed, the last registered first. They are also executed when
+//     the function returns an error.
+//  4. The run is cancelled, or expired. Its children are cancelled, unless they are [Detached].
+//
+// A run that is not in memory is replayed first, so that its compensations are registered again. Terminate skips all this: it
+// ends a run at once.
+//
+// # Branches that a choice ends
+//
+// [Any] and [Quorum] with CancelRest end the branches that did not win, and [AllOrCancel] ends the others when one branch fails.
+// The choice records which branches it ended. In such a branch, calls that are not recorded return [ErrCancelled], and so does
+// the branch's Wait, in every replay. The children that the branch started are cancelled, unless they are Detached. A step that
+// succeeds although its context has ended is recorded, and only the branch sees its value. Compensations that the branch
+// registered stay registered. A call belongs to the branch whose Ctx makes it.
+//
+// # Other runs
+//
+// A workflow function does not call the [Engine]; it has durable calls for that. [Ctx.Child] and [Ctx.StartChild] start children,
+// [Ctx.Start] starts a run that is not a child, [Ctx.Signal] sends a signal to another run, and [Ctx.SetTags] sets the tags of its
+// own run. A child's handle has Signal and Cancel.
+//
+// Each of these calls takes effect once, also if the process dies between the effect and its record. An error of the other run,
+// such as that it has ended, is recorded as a [*StepError], and every replay returns it.
+//
+// A run keeps the signals that it accepted and did not receive, also after its end. RunInfo.Unreceived counts them, and a warning
+// is logged. A signal to a run that has ended is refused.
 //
 // # Errors
 //
@@ -121,35 +118,35 @@
 //	                                                  ErrNotFound, *StateError, ErrIDConflict
 //	the run is cancelled, or its branch is            ErrCancelled              return it
 //	  ... by Terminate                                ErrTerminated as well
-//	  ... and nobody knows if it took effect          ErrOutcomeUnknown         look outside, or use Verify
-//	the run failed                                    *RunError                 the cause is in it
-//	  ... and could not undo everything               ErrCompensation           look outside
+//	  ... and it is unknown if it took effect         ErrOutcomeUnknown         look outside, or use Verify
+//	the run failed                                    *RunError                 look at the cause, which it wraps
+//	  ... and a compensation failed                   ErrCompensation           look outside
 //	the run leaves this process                       ErrSuspended              return it
-//	a goroutine was not awaited by the function       ErrReturned               use Go, and Wait or All
+//	the function returned before its goroutine called ErrReturned               use Go, and Wait or All
 //	one name twice in a scope                         ErrDuplicateStep          add the item's key, or use Map
 //	a durable call inside a step                      ErrNestedStep             call it from the workflow
 //	an engine call inside a Tx step (SQLite)          ErrInsideTx               use StartTx or SignalTx
-//	history does not fit the code                     ErrDiverged               bring back the type, or rename
-//	the ID is another start's                         ErrIDConflict             use another ID, or the same input
-//	no such run                                       ErrNotFound
-//	its state does not allow what was asked           *StateError, ErrState     the state is in it
-//	a cursor of nowhere                               ErrInvalidCursor          begin with an empty one
-//	a token that was forged, altered, or is another's ErrInvalidToken           refuse what came with it
+//	the code does not fit the history                 ErrDiverged               restore the type, or rename the call
+//	the ID belongs to another start                   ErrIDConflict             use another ID, or the same input
+//	no such run                                       ErrNotFound               check the ID
+//	the run's state does not allow the operation      *StateError, ErrState     read its Status
+//	an unknown cursor                                 ErrInvalidCursor          begin with an empty one
+//	a forged or altered token                         ErrInvalidToken           refuse the request
 //	Call without the workflow in Config               ErrNotRegistered          register it, or use Start
-//	a name that cannot be one                         ErrInvalidName
-//	options or a Config that cannot work              ErrInvalidConfig
-//	a value without a faithful JSON form              ErrNotEncodable           change its type
-//	a value over Config.MaxPayload                    ErrPayloadTooLarge        keep it elsewhere, pass its key
+//	an invalid name or ID                             ErrInvalidName            read the error: it names the rule
+//	invalid options or Config                         ErrInvalidConfig          read the error: it names the option
+//	a value that JSON cannot represent                ErrNotEncodable           change its type
+//	a value larger than Config.MaxPayload             ErrPayloadTooLarge        store it elsewhere, record its key
 //	runtime.Goexit, or t.FailNow, in a function       ErrGoexit                 return an error instead
-//	the database would not take a value               ErrRefused                change the value
-//	another transaction holds a row or a name         ErrLocked, *WriteError    end that transaction, call again
-//	the database rejects a statement                  ErrRejected, *WriteError  mend the database, call again
+//	the database refuses a value                      ErrRefused                change the value
+//	another transaction locks a row or a name         ErrLocked, *WriteError    end that transaction, call again
+//	the database rejects a statement                  ErrRejected, *WriteError  repair the database, call again
 //	the database refuses a privilege                  ErrPermission             grant it, call again
 //	Run while it runs already                         ErrRunning                one Run, or a second engine
 //	the database is away for longer than Patience     ErrUnavailable            call again
-//	the SQLite file was deleted, moved or replaced    ErrMoved               put it back, and restart
-//	the store was closed                              ErrClosed
+//	the SQLite file was deleted, moved or replaced    ErrMoved                  restore it, and restart
+//	the store was closed                              ErrClosed                 open it again
 //	the schema is newer or older than the code        ErrSchema                 update, or migrate
 //
-// Sentinels of your own are found in replayed errors once they are given to RegisterError.
+// [RegisterError] makes sentinel errors of your own recognizable in replayed errors.
 package durable

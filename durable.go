@@ -16,83 +16,76 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Store is a database that durable works in: what sqlite.Open, postgres.Open and
-// postgres.New answer. The package that made it owns its connections; close it there
-// after Run has returned.
+// Store is a database: what sqlite.Open, postgres.Open and postgres.New return. It owns its connections; close it after
+// [Engine.Run] has returned. Its methods are for this module only.
 type Store = store.Store
 
-// MaxName is the longest name or ID, in bytes.
+// MaxName is the length of the longest name or ID, in bytes.
 const MaxName = engine.MaxName
 
-// Config says what an Engine does. The zero value is a client: it starts runs and
-// looks at them, and executes none.
+// Config configures an [Engine]. The zero value is a client: it starts, controls and reads runs, and executes none.
 type Config struct {
-	// Workflows lists what this process executes. It never takes a run of another.
+	// Workflows are the workflows that this process executes. It claims runs of these workflows only.
 	Workflows []Definition
-	// Name is the worker's in the registry. Empty: host and process ID.
+	// Name is the name of this process in [Engine.Workers]. Empty: the host name and the process ID.
 	Name string
-	// Version is the program's, kept with the runs that it starts; informative.
+	// Version is the version of the program. It is recorded with the runs that the program starts, for information only.
 	Version string
-	// Concurrency is how many runs are executed at once. Zero: 256. While more than that are due, as
-	// many as end in 30 ms wait in memory for the next free places; one that has waited for 0.5 s is
-	// given back.
+	// Concurrency is the largest number of runs that this process executes at once. Zero: 256. Under load the process prefetches
+	// a few more runs, about as many as it finishes in 30 ms.
 	Concurrency int
-	// StepConcurrency is how many functions of steps, Tx steps and compensations this process executes at once,
-	// over all runs. The others wait in the order in which they came, until a cancel, a pause or a shutdown; the wait
-	// counts for no timeout of the step. A step whose function waits for the result of a run (Run.Result, Call) with its
-	// own context lends its place meanwhile. A function that ignores its timeout no longer counts. Zero: no bound.
+	// StepConcurrency is the largest number of functions of steps, Tx steps and compensations that this process executes at once,
+	// over all runs. Zero: no bound. Further ones wait in order of arrival; the wait does not count for their timeouts, and a
+	// cancel, a pause or a shutdown ends it. A step that waits for the result of a run ([Run.Result], [Workflow.Call]) with its
+	// own context does not count meanwhile, nor does a function that ignores its timeout.
 	StepConcurrency int
-	// Lease is how long the runs of a worker stay its own when nothing is heard of it.
-	// Each lease is renewed three times in this. Zero: 10 s; at least 300 ms.
+	// Lease is how long a run stays with a worker that no longer renews the lease. A worker renews its leases three times in this
+	// time. Zero: 10 s; at least 300 ms.
 	Lease time.Duration
-	// Poll is the longest pause between two looks for runs to take; hints and due times make
-	// most of them shorter. Nobody is told of a start with a Delay of a minute or more: one that falls
-	// due earlier than all the others is found by this look. Zero: 1 s.
+	// Poll is the longest time between two queries for due runs. Notifications and due times usually shorten it. A start with a
+	// Delay of a minute or more notifies nobody, and may be found by polling. Zero: 1 s.
 	Poll time.Duration
-	// Grace is how long running steps may go on when Run's context has ended. Zero:
-	// 10 s. Negative: none.
+	// Grace is how long running steps may continue after the context of [Engine.Run] has ended. Zero: 10 s. Negative: no time.
 	Grace time.Duration
-	// ParkAfter: a run that has nothing to do for longer than this leaves memory until
-	// then. Its function has twice this to return, or is reported with its stack. Zero: 5 s.
+	// ParkAfter is the shortest wait for which a run leaves memory. If its function does not return within twice this time, its
+	// stack is logged. Zero: 5 s.
 	ParkAfter time.Duration
-	// MaxCrashes is how many times in a row the process of a run may die, or the run be held
-	// (see ErrHeld), without a new checkpoint before the run is paused, with the reason. Zero: 5.
+	// MaxCrashes is how many times in a row the process of a run may die, or the run be held (see [ErrHeld]), without a new
+	// checkpoint. Then the run is paused, with the reason. Zero: 5; at most 1000.
 	MaxCrashes int
-	// FailAtMaxCrashes has such a run fail instead, with [ErrCrashLoop]. Its compensations are not executed, since
-	// that takes the workflow function, which may be what kills the process; its children are cancelled.
-	// Set it alike in all processes: each run is judged by the worker that claims it.
+	// FailAtMaxCrashes makes such a run fail instead, with [ErrCrashLoop]. Its compensations are not executed, because that would
+	// call the workflow function, which may be what kills the process. Its children are cancelled. Use the same setting in all
+	// processes: the worker that claims a run decides.
 	FailAtMaxCrashes bool
-	// ClaimLimit is how many runs one look for due runs takes at most. Fewer are spread more evenly over
-	// workers, and take more transactions. Zero: 256; at most 10000.
+	// ClaimLimit is the largest number of runs that one query claims. A smaller limit spreads runs more evenly over workers, and
+	// costs more transactions. Zero: 256; at most 10000.
 	ClaimLimit int
-	// MaxPayload bounds each encoded input and output, in bytes. Zero: 4 MiB.
+	// MaxPayload is the largest size of an encoded input, output or signal, in bytes. Zero: 4 MiB; at most 512 MiB.
 	MaxPayload int
-	// Patience is how long a write is retried while the database is away, rejects it, or has
-	// it wait for another transaction. Then its caller gets a WriteError with ErrUnavailable,
-	// ErrRejected or ErrLocked, and a run leaves memory (see ErrHeld). Only runs wait for a missing
-	// privilege; other callers get ErrPermission at once. Zero: one minute.
+	// Patience is how long a write is retried while the database is not available, rejects it, or another transaction blocks it.
+	// Then the caller gets a [*WriteError] with [ErrUnavailable], [ErrRejected] or [ErrLocked], and a run is held (see [ErrHeld]).
+	// A missing privilege is retried for runs only; other callers get [ErrPermission] at once. Zero: one minute.
 	Patience time.Duration
 
-	// Logger gets the engine's lines: failures at Warn, cancels and a worker's life at Info. Nil: none
-	// are written. An idle engine writes nothing at Info.
+	// Logger receives the engine's log: failures at Warn, cancels and the start and stop of the worker at Info. An idle engine
+	// logs nothing at Info. Nil: no log.
 	Logger *slog.Logger
-	// TracerProvider and MeterProvider: nil means OpenTelemetry's global ones.
+	// TracerProvider and MeterProvider receive spans and metrics. Nil: the global providers of OpenTelemetry.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
-	// MetricStepNames is how many step names of each workflow are told apart in metrics, by the
-	// attribute durable.step.name; the steps that come after those are counted as _OTHER. Items of a Map
-	// are counted under the Map's name. Zero: 100. Negative: the attribute is left out.
+	// MetricStepNames is the largest number of values of the attribute durable.step.name in metrics, for each workflow. Further
+	// steps are counted as _OTHER. Items of a Map are counted under the name of the Map. Zero: 100. Negative: no such attribute.
 	MetricStepNames int
 }
 
-// mostPayload is the most that Config.MaxPayload can be.
+// mostPayload is the largest Config.MaxPayload.
 const mostPayload = 512 << 20
 
-// markAfter is how long an attempt may last before it leaves a started marker. Up to
-// here a step costs one row; see docs/decisions.md.
+// markAfter is the duration after which an attempt writes a started marker. A shorter step writes one row; see
+// docs/decisions.md.
 const markAfter = 20 * time.Millisecond
 
-// defaults fills in what is zero, and refuses what cannot work.
+// defaults sets fields that are zero, and returns an error for invalid values.
 func (c *Config) defaults() error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -134,19 +127,18 @@ func or[T comparable](v, otherwise T) T {
 	return v
 }
 
-// Engine starts runs in one database, executes those of its workflows while Run is
-// active, and looks at all of them. Make it with New. It is safe for concurrent use,
-// and holds no goroutine or connection of its own while nothing is asked of it.
+// Engine starts, controls and reads the runs of one database, and executes those of its workflows while [Engine.Run] is active.
+// Create it with [New]. It is safe for concurrent use. It has no goroutines or connections of its own while it is not used.
 type Engine struct {
 	cfg   Config
 	inner *engine.Engine
 }
 
-// New makes an engine on a store. ErrInvalidConfig or ErrInvalidName says what of cfg
-// cannot work. The database is not touched.
+// New returns an engine that works in the database s. It returns [ErrInvalidConfig] or [ErrInvalidName] if cfg is invalid. It
+// does not access the database.
 func New(s Store, cfg Config) (*Engine, error) {
 	if s == nil {
-		return nil, fmt.Errorf("%w: the store is nil: pass what sqlite.Open or postgres.Open answered", ErrInvalidConfig)
+		return nil, fmt.Errorf("%w: the store is nil: pass what sqlite.Open or postgres.Open returned", ErrInvalidConfig)
 	}
 	if err := cfg.defaults(); err != nil {
 		return nil, err

@@ -12,17 +12,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// defaultParallel is how many items of a Map are worked on at once unless Parallel says.
+// defaultParallel is the number of items that a Map executes at once by default.
 const defaultParallel = 16
 
-// Map runs fn for every item, each as a step of its own in the scope called name, several
-// at once, and answers the results in the items' order. An item's step is called by its
-// place, from "0", or by what Key answers; use Key where the items' order may change.
+// Map executes fn for every item, several items at once, each as a step of its own in the scope name. It returns the results in
+// the order of the items. The step of an item is named by the item's index, from "0", or by [Key]; use Key if the order of the
+// items may change.
 //
-// Unless Collect is given, the first failure stops it: items that have begun are let
-// finish, no more begin, also when the run goes on in another process, and that *StepError is
-// the error. With Collect every item is
-// tried, and the error joins all failures; results of failed items are zero.
+// By default the first failure stops the Map: items that have begun finish, no further item begins, also after a takeover, and
+// Map returns that [*StepError]. With [Collect], every item is executed, the error joins all failures, and the results of failed
+// items are zero.
 func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context, In) (Out, error), opts ...MapOption) ([]Out, error) {
 	o := mapOptions{parallel: defaultParallel}
 	for _, opt := range opts {
@@ -51,22 +50,22 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 	return m.run()
 }
 
-// mapping is one Map on its way.
+// mapping is the state of one call of Map.
 type mapping[In, Out any] struct {
 	c       *Ctx
 	where   uintptr
 	items   []In
-	names   []string // of the items' steps
+	names   []string // the names of the items' steps
 	fn      func(context.Context, In) (Out, error)
 	o       mapOptions
 	results []Out
 	errs    []error
-	begun   []bool // which of them have a row in history; nil: none
+	begun   []bool // which items have a row in the history; nil: none
 	next    atomic.Int64
 	stop    atomic.Bool
 }
 
-// run works the items off with a few goroutines of the run's.
+// run executes the items in goroutines that the run owns.
 func (m *mapping[In, Out]) run() ([]Out, error) {
 	var failed bool
 	m.begun, failed = m.c.scope.Begun(m.names)
@@ -85,7 +84,7 @@ func (m *mapping[In, Out]) run() ([]Out, error) {
 				}
 			}
 			working.Done()
-		}, func(f *engine.Failure) { // what fn does wrong is its step's; a record's decoding may panic
+		}, func(f *engine.Failure) { // a panic outside of fn, such as one of decoding a record
 			m.errs[i] = stepError(m.c.scope.Full(m.names[i]), f)
 			m.stop.Store(true)
 			working.Done()
@@ -125,7 +124,7 @@ func (m *mapping[In, Out]) do(i int) {
 	}
 }
 
-// namesOf names the items' steps by their places, or by the key function given.
+// namesOf returns the names of the items' steps: their indexes, or what the key function returns.
 func namesOf[In any](name string, items []In, given any) ([]string, error) {
 	names := make([]string, len(items))
 	if given == nil {
@@ -141,7 +140,7 @@ func namesOf[In any](name string, items []In, given any) ([]string, error) {
 	first := make(map[string]int, len(items))
 	for i, item := range items {
 		names[i] = key(item)
-		if j, twice := first[names[i]]; twice { // which of them ran would differ in a replay
+		if j, twice := first[names[i]]; twice { // a replay could not tell which item has run
 			return nil, fmt.Errorf("%w: items %d and %d of map %q both have the key %q: give each item a key of its own", ErrDuplicateStep, j, i, name, names[i])
 		}
 		first[names[i]] = i
@@ -149,7 +148,7 @@ func namesOf[In any](name string, items []In, given any) ([]string, error) {
 	return names, nil
 }
 
-// MapOption changes one Map.
+// MapOption configures one call of [Ctx.Map].
 type MapOption func(*mapOptions)
 
 type mapOptions struct {
@@ -173,7 +172,7 @@ func (o *mapOptions) fail(err error) {
 	}
 }
 
-// Parallel is how many items are worked on at once. Unless given: 16.
+// Parallel sets how many items are executed at once. The default is 16.
 func Parallel(n int) MapOption {
 	return func(o *mapOptions) {
 		o.fail(o.given.once(givenParallel, "Parallel"))
@@ -184,7 +183,7 @@ func Parallel(n int) MapOption {
 	}
 }
 
-// Collect tries every item, whatever fails.
+// Collect executes every item, also after failures.
 func Collect() MapOption {
 	return func(o *mapOptions) {
 		o.fail(o.given.once(givenCollect, "Collect"))
@@ -192,8 +191,8 @@ func Collect() MapOption {
 	}
 }
 
-// Key names each item's step by the item itself, not by its place. Two items with one key
-// are ErrDuplicateStep.
+// Key names the step of each item by what key returns for the item, instead of by its index. Two items with the same key return
+// [ErrDuplicateStep].
 func Key[In any](key func(In) string) MapOption {
 	return func(o *mapOptions) {
 		o.fail(o.given.once(givenKey, "Key"))
@@ -201,7 +200,7 @@ func Key[In any](key func(In) string) MapOption {
 	}
 }
 
-// EachStep gives options to the steps of the items.
+// EachStep sets options of the items' steps.
 func EachStep(opts ...StepOption) MapOption {
 	return func(o *mapOptions) { o.steps = append(o.steps, opts...) }
 }

@@ -8,49 +8,48 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// RetryPolicy says when a failed attempt of a step is followed by another. Attempts,
-// and the time of the next one, are in the database: a series continues after a
-// crash where it stood. An attempt whose process died counts; if it was the last one
-// allowed, the step fails with ErrOutcomeUnknown. The zero value never retries, and is
-// what a step has unless asked; such a step does run again if its process died.
+// RetryPolicy determines when a failed attempt of a step is followed by another one. The number of attempts, and the time of the
+// next one, are recorded: after a crash the series continues where it stopped. An attempt whose process died counts. If it was the
+// last attempt that the policy allows, the step fails with [ErrOutcomeUnknown].
 //
-// The waits are those of cenkalti/backoff: exponential, with jitter.
+// The zero value is the default: a failed attempt is not retried. Such a step is still executed again if its process died.
+//
+// The waits are computed by github.com/cenkalti/backoff: exponential, with jitter.
 type RetryPolicy struct {
-	// Initial is the wait after the first failure. Zero, with more than one attempt
-	// allowed, tries again at once.
+	// Initial is the wait after the first failure. Zero: the next attempts begin at once.
 	Initial time.Duration
-	// Max bounds each wait. Zero: no bound but a year.
+	// Max is the longest wait. Zero: one year.
 	Max time.Duration
-	// Multiplier is the growth from one wait to the next. Zero and one: fixed waits.
+	// Multiplier is the factor from one wait to the next, at least 1. Zero and 1: all waits are Initial.
 	Multiplier float64
-	// Jitter spreads each wait at random by up to this part of it, from 0 to 1.
+	// Jitter is the fraction, from 0 to 1, by which each wait is changed at random, up or down.
 	Jitter float64
-	// Attempts is the most attempts that are made, the first included. Zero, in the zero policy only: one.
-	// Unlimited: until Permanent, or the TotalTimeout.
+	// Attempts is the largest number of attempts, including the first one. Zero is allowed in the zero policy only, and means one
+	// attempt. [Unlimited]: until the error is [Permanent], or [TotalTimeout] is over.
 	Attempts int
 }
 
-// Unlimited as RetryPolicy.Attempts sets no bound on them.
+// Unlimited is the value of RetryPolicy.Attempts for any number of attempts.
 const Unlimited = math.MaxInt32
 
-// longest is where waits stop growing if a policy sets no maximum.
+// longest is the longest wait of a policy without a maximum.
 const longest = 365 * 24 * time.Hour
 
-// NoRetry is the policy of a step unless it is given another.
+// NoRetry is the default policy: one attempt.
 var NoRetry = RetryPolicy{}
 
-// Fixed makes up to attempts attempts, the same wait apart.
+// Fixed returns the policy of up to attempts attempts, with the same wait after each failure.
 func Fixed(wait time.Duration, attempts int) RetryPolicy {
 	return RetryPolicy{Initial: wait, Attempts: attempts}
 }
 
-// Exponential makes up to attempts attempts; the wait begins with initial, doubles each
-// time up to longest, and is spread by half of it.
+// Exponential returns the policy of up to attempts attempts. The first wait is initial; each further one is twice as long, up to
+// longest. Each wait is changed at random by up to half of it.
 func Exponential(initial, longest time.Duration, attempts int) RetryPolicy {
 	return RetryPolicy{Initial: initial, Max: longest, Multiplier: 2, Jitter: 0.5, Attempts: attempts}
 }
 
-// check answers ErrInvalidConfig for a policy that cannot be meant.
+// check returns ErrInvalidConfig for a policy that contradicts itself.
 func (p RetryPolicy) check() error {
 	switch {
 	case p.Initial < 0 || p.Max < 0:
@@ -67,7 +66,7 @@ func (p RetryPolicy) check() error {
 	return nil
 }
 
-// next is how long to wait after the given attempt has failed, or false for no more.
+// next returns the wait after the given attempt has failed, or false if it was the last one.
 func (p RetryPolicy) next(attempt int32) (time.Duration, bool) {
 	if int(attempt) >= max(p.Attempts, 1) {
 		return 0, false
@@ -88,13 +87,13 @@ func (p RetryPolicy) next(attempt int32) (time.Duration, bool) {
 	)
 	wait := b.NextBackOff()
 	if p.Multiplier > 1 {
-		// Beyond this many steps the wait no longer grows.
+		// After this number of failures the wait has reached its maximum.
 		growing := math.Ceil(math.Log(float64(most)/float64(p.Initial)) / math.Log(p.Multiplier))
 		for range int(min(float64(attempt-1), growing)) {
 			wait = b.NextBackOff()
 		}
 	}
-	if wait < 0 { // a wait of centuries, spread, overflowed
+	if wait < 0 { // jitter made a wait of centuries overflow
 		wait = most
 	}
 	return min(wait, most), true

@@ -6,50 +6,51 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Stats is what an engine has done since New, and what it holds now. Counters only grow:
-// the difference of two Stats is what happened between them.
+// Stats holds counters of what an engine has done since [New], and its current state. Counters only grow: subtract two Stats to
+// see what happened between them.
 type Stats struct {
-	Flushes         int64         // transactions of starts, checkpoints, signals and ends that committed
-	Writes          int64         // starts, checkpoints, signals and ends in them
-	WrittenBytes    int64         // of those, about: payloads, and an allowance for each row
-	LargestFlush    int64         // writes of the largest flush
-	FlushTime       time.Duration // of all flushes together; two may be under way at once
-	RecentFlushTime time.Duration // of one flush, lately: an average in which the last sixteen or so count
-	RefusedFlushes  int64         // that the database would not take; they were split, or answered with the error
-	ReplayedFlushes int64         // tries again while the database was away
-	Queued          int           // calls that wait now for a flush to begin
+	// A flush is a transaction that writes starts, checkpoints, signals and ends of runs of many callers together.
+	Flushes         int64         // flushes that committed
+	Writes          int64         // rows that these flushes wrote
+	WrittenBytes    int64         // bytes that they wrote, estimated: the payloads, and an allowance for each row
+	LargestFlush    int64         // rows of the largest flush
+	FlushTime       time.Duration // duration of all flushes together; two can be under way at once
+	RecentFlushTime time.Duration // moving average of the duration of a flush, over about sixteen flushes
+	RefusedFlushes  int64         // flushes that the database rejected; they were split, or their callers got the error
+	ReplayedFlushes int64         // retries of flushes while the database was not available
+	Queued          int           // calls that wait now for their flush to begin
 
-	StepsWaiting int // steps that wait now, since Config.StepConcurrency others are executed
+	StepsWaiting int // steps that wait now, because Config.StepConcurrency others are executed
 
 	Active   int   // runs in this process's memory now
-	Entered  int64 // executions of runs that began here
-	Ended    int64 // executions that ended in a result, an error or a cancel, and committed it
-	Parked   int64 // executions that left memory to wait: for a time, a signal or a child
-	Released int64 // executions that were given back, by a shutdown, or set aside by a pause
-	Lost     int64 // executions whose end was not written here: another process has the run, or the database was away
-	Held     int64 // executions that were released since the database rejected what they recorded; see RunInfo.Reason
+	Entered  int64 // executions of runs that began in this process
+	Ended    int64 // executions that committed the end of their run
+	Parked   int64 // executions that left memory to wait for a time, a signal or a child
+	Released int64 // executions that were released by a shutdown or a pause
+	Lost     int64 // executions that did not write their end: another process took the run over, or the database was not available
+	Held     int64 // executions that were released because the database rejected their writes; see RunInfo.Reason
 
-	Retrying    int64 // calls whose writes the database has rejected, or another transaction held up, for a second or more, now
-	AloneWrites int64 // transactions with the writes of one such call
+	Retrying    int64 // calls whose writes are retried now, because the database rejects them or another transaction blocks them, for a second or more
+	AloneWrites int64 // transactions that held the writes of a single such call
 
-	TimedOut TimedOut // waits for signals whose time was over
+	TimedOut TimedOut // receives whose time was over
 
-	Claims        int64 // looks for due runs, also those that found none
-	Claimed       int64 // runs that they took
-	Heartbeats    int64 // of this process's worker
-	LeasesRenewed int64 // by those heartbeats
+	Claims        int64 // queries for due runs, including those that found none
+	Claimed       int64 // runs that they claimed
+	Heartbeats    int64 // heartbeats of this process's worker
+	LeasesRenewed int64 // leases that the heartbeats renewed
 }
 
-// TimedOut counts waits for signals whose time, by [Within], was over, by what followed.
+// TimedOut counts receives whose time, set by [Within], was over, by what followed.
 type TimedOut struct {
 	Failed    int64 // the receive failed with ErrTimeout
-	WentOn    int64 // it returned the value of Else
+	WentOn    int64 // the receive returned the value of Else
 	Cancelled int64 // the run was cancelled
 	Expired   int64 // the run expired
-	Escalated int64 // somebody was told, and the wait went on
+	Escalated int64 // ElseStart or ElseSignal was executed, and the wait continued
 }
 
-// MeanFlush is how many writes shared one transaction, on average; zero if there was none.
+// MeanFlush returns the average number of rows of a flush, or zero if there was no flush.
 func (s Stats) MeanFlush() float64 {
 	if s.Flushes == 0 {
 		return 0
@@ -57,8 +58,8 @@ func (s Stats) MeanFlush() float64 {
 	return float64(s.Writes) / float64(s.Flushes)
 }
 
-// Stats answers the figures as they are now. It asks no database, and may be called
-// often. Each figure is exact; while work goes on, one may be read a moment before another.
+// Stats returns the current figures. It does not query the database, and is cheap. Each figure is exact, but they are not read
+// at the same instant.
 func (e *Engine) Stats() Stats {
 	s := e.inner.Stats()
 	j := s.Journal

@@ -11,28 +11,25 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// ExportFormat is the number of the format that Export writes. It changes when a reader of
-// the format before would be misled; fields may be added without that.
-//
-// Format 2 had no order and no failed attempts, and told what a row held instead of what the call was doing: a sleep
-// under way was "completed". durabletest.Replay reads both. Format 1, with other names of scopes, it refuses.
+// ExportFormat is the version of the format that [Engine.Export] writes. It changes when readers of the previous format would
+// misunderstand the new one; added fields do not change it. durabletest.Replay reads formats 2 and 3. Format 2 had no sequence
+// and no failed attempts, and showed a sleep that was not over as completed.
 const ExportFormat = 3
 
-// Exported is what Export writes, as JSON with these names. Times are RFC 3339; those that
-// have not come are left out, and so are outputs and errors that there are not.
+// Exported is the JSON document that [Engine.Export] writes. Times are in RFC 3339. Times that have not come yet, and missing
+// outputs and errors, are left out.
 type Exported struct {
 	Format int         `json:"format"` // ExportFormat
 	Run    ExportedRun `json:"run"`
-	// History holds the run's own checkpoints, in the order in which their calls began; those of its children are in
-	// the children's exports.
+	// History holds the checkpoints of the run, in the order in which their calls began. Export children to get theirs.
 	History []ExportedStep `json:"history"`
 }
 
 // ExportedRun is the run of an export.
 type ExportedRun struct {
-	ID        string         `json:"id"`            // a root's: the caller's; a child's: the UUID
+	ID        string         `json:"id"`            // the caller's ID of a root run, the UUID of a child
 	RunID     string         `json:"run_id"`        // the UUID
-	Name      string         `json:"name,omitzero"` // a child's: of the call that started it, with its scope
+	Name      string         `json:"name,omitzero"` // of a child: the name of the call that started it, with its scope
 	Parent    string         `json:"parent,omitzero"`
 	Workflow  string         `json:"workflow"`
 	Queue     string         `json:"queue"`
@@ -40,7 +37,7 @@ type ExportedRun struct {
 	Status    Status         `json:"status"`
 	Input     jsontext.Value `json:"input"`
 	Output    jsontext.Value `json:"output,omitzero"`
-	Error     jsontext.Value `json:"error,omitzero"` // an object with "message", and maybe "type", "codes", "step" and others
+	Error     jsontext.Value `json:"error,omitzero"` // an object with "message", and optional fields such as "type", "codes" and "step"
 	CreatedAt time.Time      `json:"created_at"`
 	StartedAt time.Time      `json:"started_at,omitzero"`
 	EndedAt   time.Time      `json:"ended_at,omitzero"`
@@ -55,31 +52,30 @@ type ExportedStep struct {
 	Status    string         `json:"status"` // see Checkpoint.Status
 	Attempts  int            `json:"attempts"`
 	Output    jsontext.Value `json:"output,omitzero"`
-	Error     jsontext.Value `json:"error,omitzero"` // as that of a run
+	Error     jsontext.Value `json:"error,omitzero"` // in the form of ExportedRun.Error
 	StartedAt time.Time      `json:"started_at"`
 	EndedAt   time.Time      `json:"ended_at,omitzero"`
 	NextAt    time.Time      `json:"next_at,omitzero"`
 
 	FirstFailure *ExportedAttempt `json:"first_failure,omitzero"`
-	LastFailure  *ExportedAttempt `json:"last_failure,omitzero"` // the first one again if it was the only one
+	LastFailure  *ExportedAttempt `json:"last_failure,omitzero"` // equal to FirstFailure if there was only one
 }
 
-// ExportedAttempt is an attempt that failed or was interrupted; see FailedAttempt.
+// ExportedAttempt is an attempt that failed or was interrupted; see [FailedAttempt].
 type ExportedAttempt struct {
 	Attempt     int            `json:"attempt"`
 	Worker      string         `json:"worker,omitzero"`
 	WorkerID    string         `json:"worker_id,omitzero"`
 	Interrupted bool           `json:"interrupted,omitzero"`
-	Error       jsontext.Value `json:"error,omitzero"` // as that of a run
+	Error       jsontext.Value `json:"error,omitzero"` // in the form of ExportedRun.Error
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	EndedAt     time.Time      `json:"ended_at,omitzero"`
 }
 
-// Export answers the run with the caller's ID, or the UUID, and its history, as the JSON of
-// an Exported: to keep, to look at, or to replay against newer code with
-// durabletest.Replay. It holds all inputs and outputs, so it is as secret as they are. Of a
-// run that is executed meanwhile the history may be a little newer than the rest. Errors:
-// ErrNotFound.
+// Export returns the run with the given ID, which is the caller's ID or the UUID, and its history, as the JSON of an [Exported].
+// Archive it, inspect it, or replay it against newer code with durabletest.Replay. It holds all inputs and outputs, so protect it
+// as you protect them. If the run is executed meanwhile, the history can be slightly newer than the rest. It returns [ErrNotFound]
+// if there is no such run.
 func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 	r, steps, sight, err := e.recorded(ctx, id)
 	if err != nil {
@@ -128,12 +124,11 @@ func exportedRun(r *store.Run) ExportedRun {
 	return out
 }
 
-// Package durabletest records what stands for a step's function as the function's own
-// result would be.
+// Package durabletest encodes the results of stubs as the engine encodes the results of steps.
 func init() {
 	engine.FailureOf = failureOf
 	engine.Encode = func(v any) ([]byte, error) { return encode(v, maxEncoded) }
 }
 
-// maxEncoded bounds what durabletest records, whatever the engine's own bound.
+// maxEncoded is the largest result of a stub, independent of Config.MaxPayload.
 const maxEncoded = mostPayload

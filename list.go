@@ -37,9 +37,8 @@ const (
 	longestPage = 1000
 )
 
-// List answers the runs that the filter chooses, newest first. Runs that are started
-// meanwhile do not shift the pages. Errors: ErrInvalidConfig for a filter or page that
-// cannot be, ErrInvalidCursor.
+// List returns a page of the runs that match the filter, the newest first. Runs that are started between two pages do not shift
+// them. It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor].
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	filter, err := e.filter(ctx, f)
 	if err != nil {
@@ -77,8 +76,7 @@ type Node struct {
 	Children []*Node
 }
 
-// Tree answers the run with the caller's ID, or the UUID, and everything beneath it, or
-// ErrNotFound.
+// Tree returns the run with the given ID, which is the caller's ID or the UUID, and all its descendants, or [ErrNotFound].
 func (e *Engine) Tree(ctx context.Context, id string) (*Node, error) {
 	root, err := e.inner.Find(ctx, id)
 	if err != nil {
@@ -102,18 +100,17 @@ func (e *Engine) Tree(ctx context.Context, id string) (*Node, error) {
 	return nodes[root.ID], nil
 }
 
-// Counts tells of the runs of a tree.
+// Counts holds the numbers of runs, and of their calls, in a tree of runs.
 type Counts struct {
-	Statuses map[Status]int // how many runs are in each status; those that are in none are left out
-	// Delayed is how many of the pending runs are not to begin yet, by their [Delay].
+	Statuses map[Status]int // the number of runs in each status, without zeros
+	// Delayed is the number of pending runs whose [Delay] is not over.
 	Delayed int
-	// Waits is how many calls the live runs wait for or work at. A step is executed, or waits for its next
-	// attempt. Calls of branches that a choice has ended are counted until their run ends; [Engine.Get] leaves
-	// them out of [RunInfo.Waits].
+	// Waits is the number of calls of live runs that have no outcome yet, by their kinds. Calls of branches that a choice has
+	// ended are counted until their run ends; [RunInfo.Waits] leaves them out.
 	Waits map[Kind]int
 }
 
-// Counts counts the run and everything beneath it, or returns [ErrNotFound].
+// Counts counts the run with the given ID and all its descendants. It returns [ErrNotFound] if there is no such run.
 func (e *Engine) Counts(ctx context.Context, id string) (Counts, error) {
 	root, err := e.inner.Find(ctx, id)
 	if err != nil {
@@ -137,8 +134,7 @@ func (e *Engine) Counts(ctx context.Context, id string) (Counts, error) {
 	return counts, nil
 }
 
-// WithTag labels the run from its start. The key is namespaced by a dot, such as
-// team.owner; see SetTags.
+// WithTag sets a tag of the run when it starts. Keys have a namespace before a dot, such as team.owner; see [Engine.SetTags].
 func WithTag(key, value string) StartOption {
 	return func(o *startOptions) {
 		for _, t := range o.tags {
@@ -151,8 +147,8 @@ func WithTag(key, value string) StartOption {
 	}
 }
 
-// SetTags sets tags of a run, whatever its state; an empty value removes one. Keys are
-// namespaced by a dot, such as team.owner. Errors: ErrNotFound, ErrInvalidName.
+// SetTags sets tags of a run, in any state. An empty value removes a tag. Keys have a namespace before a dot, such as team.owner.
+// It returns [ErrNotFound] or [ErrInvalidName].
 func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	list, err := tagList(tags)
 	if err != nil {
@@ -175,7 +171,7 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string)
 	return nil
 }
 
-// tagList checks tags that are to be set, and returns them in the order of their keys.
+// tagList checks tags, and returns them in the order of their keys.
 func tagList(tags map[string]string) ([]store.Tag, error) {
 	list := make([]store.Tag, 0, len(tags))
 	for _, key := range slices.Sorted(maps.Keys(tags)) {

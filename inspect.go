@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Status is the state of a run, as a word.
+// Status is the state of a run.
 type Status string
 
 // The states of a run. Completed, failed, cancelled and expired are final.
@@ -25,28 +25,28 @@ const (
 	StatusCompleted Status = "completed"
 	StatusFailed    Status = "failed"
 	StatusCancelled Status = "cancelled"
-	StatusExpired   Status = "expired" // its Timeout was over, or a wait with ElseExpire
+	StatusExpired   Status = "expired" // its Timeout was over, or a receive with ElseExpire timed out
 )
 
-// RunInfo is what the database knows of a run. Zero times have not come yet.
+// RunInfo describes a run. A time is zero if it has not come yet.
 type RunInfo struct {
-	ID        string // what it is addressed by: the caller's ID of a root, the UUID of a child
-	RunID     string // the UUID
-	Name      string // a child's: of the call that started it, with its scope, as in "branch/kid"; empty for a root
+	ID        string // the ID that addresses it: the caller's ID of a root run, the UUID of a child
+	RunID     string // its UUID
+	Name      string // of a child: the name of the call that started it, with its scope, as in "branch/kid"; empty for a root run
 	Workflow  string
 	Queue     string
-	Version   string // of the program that started it
+	Version   string // the version of the program that started it
 	Status    Status
-	Parent    string        // the parent's UUID; empty for a root
-	Detached  bool          // a child that goes on when its parent ends
-	Requested Verb          // VerbPause or VerbCancel while the run executes and that has not taken effect; else empty
-	Reason    string        // why it is paused; or why it was held (see ErrHeld), until it parks, ends or has lost a lease after new checkpoints
+	Parent    string        // the parent's UUID; empty for a root run
+	Detached  bool          // a child that continues when its parent ends
+	Requested Verb          // VerbPause or VerbCancel, if it was requested and has not taken effect yet; else empty
+	Reason    string        // why it is paused; or why it was last held (see ErrHeld)
 	Actor     string        // who paused it
-	Cancel    *Cancellation // nil unless a cancel was asked for
-	Owner     string        // the worker's ID while it is executed
-	Epoch     int           // how often it was claimed
-	Crashes   int           // how often its process died or lost it, or it was held, since the last new checkpoint
-	Loss      *Loss         // the last time that its process died or lost it; nil in lists, and if there was none
+	Cancel    *Cancellation // nil unless a cancel was requested
+	Owner     string        // the ID of the worker that executes it; else empty
+	Epoch     int           // how many times it was claimed
+	Crashes   int           // how many times its process died or lost it, or it was held, since its last new checkpoint
+	Loss      *Loss         // the last time that its process died or lost it; nil if there was none, and in lists
 	Input     jsontext.Value
 	Output    jsontext.Value // nil unless completed
 	Err       *RunError      // nil unless failed, cancelled or expired
@@ -54,53 +54,52 @@ type RunInfo struct {
 	StartedAt time.Time
 	EndedAt   time.Time
 	PausedAt  time.Time
-	WakeAt    time.Time // when it becomes claimable; while it runs, when its lease ends
-	NoWorker  bool      // it is due, and no live worker that takes new runs executes its workflow in its queue; false in lists
-	Deadline  time.Time // when its Timeout is over
+	WakeAt    time.Time // when it is due; while it is executed, when its lease ends
+	NoWorker  bool      // it is due, and no live worker executes its workflow in its queue; false in lists
+	Deadline  time.Time // the end of its Timeout
 
 	Tags     map[string]string
-	Waits    []Wait     // what it waits for or works at, in the order in which the calls began
-	Progress []Progress // of its Maps
-	// LastFailure is, among Waits, the last attempt that failed or was interrupted; nil if none was, and in lists.
+	Waits    []Wait     // calls that have no outcome yet, in the order in which they began
+	Progress []Progress // the progress of its Maps
+	// LastFailure is the last attempt, of the calls in Waits, that failed or was interrupted; nil if there was none, and in lists.
 	LastFailure *FailedAttempt
 
-	// Unreceived is how many signals the run has accepted and not received, by name. They stay when the
-	// run ends; a signal that is sent after that is refused.
+	// Unreceived is the number of signals, by name, that the run has accepted and not received. They are kept when the run ends.
 	Unreceived map[string]int
 }
 
-// Cancellation says who asked for a cancel first, when and why.
+// Cancellation is the first request to cancel a run: who made it, when and why.
 type Cancellation struct {
 	Reason string
 	Actor  string
 	At     time.Time
 }
 
-// Loss is the end of a lease before the run was finished or released: its worker died, hung or had no database.
+// Loss is the loss of a run by its worker, which died, hung, or could not reach the database.
 type Loss struct {
 	At     time.Time // when another worker took the run over, or found it paused
 	Worker string    // the ID of the worker that had the run
 }
 
-// Wait is a durable call that has no outcome yet.
+// Wait is a durable call that has no outcome yet: it waits, or is executed.
 type Wait struct {
 	Name     string // with its scope
 	Kind     Kind
 	Attempts int
 	Since    time.Time
-	Until    time.Time // of a sleep, a backoff or a bounded receive; else zero
-	// LastFailure is the last attempt that failed or was interrupted; nil if none was.
+	Until    time.Time // the end of a sleep, a backoff or a receive with Within; else zero
+	// LastFailure is the last attempt that failed or was interrupted; nil if there was none.
 	LastFailure *FailedAttempt
 }
 
-// Progress is how far a Map is.
+// Progress is the progress of a Map.
 type Progress struct {
 	Name  string // with its scope
 	Done  int
 	Total int
 }
 
-// Get answers the run with the caller's ID, or the UUID, or ErrNotFound.
+// Get returns the run with the given ID, which is the caller's ID or the UUID, or [ErrNotFound].
 func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	r, err := e.inner.Get(ctx, id)
 	if err != nil {
@@ -153,7 +152,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	return info, nil
 }
 
-// wait notes what the run waits for or works at.
+// wait adds a call that has no outcome yet.
 func (info *RunInfo) wait(s *store.Step) {
 	w := Wait{Name: engine.Shown(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
 	failures := engine.FailuresOf(s)
@@ -164,7 +163,7 @@ func (info *RunInfo) wait(s *store.Step) {
 	}
 }
 
-// runInfo is what the run's own row tells.
+// runInfo converts the run's own row.
 func runInfo(r *store.Run) *RunInfo {
 	info := &RunInfo{
 		ID: r.Address(), Name: childName(r), RunID: r.ID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version,
@@ -195,7 +194,7 @@ func runInfo(r *store.Run) *RunInfo {
 	return info
 }
 
-// childName is the name of the call that started a child; empty for a root.
+// childName returns the name of the call that started a child; empty for a root run.
 func childName(r *store.Run) string {
 	if r.Parent.Valid {
 		return engine.Shown(r.Name)
@@ -203,30 +202,30 @@ func childName(r *store.Run) string {
 	return ""
 }
 
-// WorkerState is what a worker is doing, as a word.
+// WorkerState is the state of a worker.
 type WorkerState string
 
 // The states of a worker.
 const (
 	WorkerRunning  WorkerState = "running"
-	WorkerDraining WorkerState = "draining" // its Run is to return: it takes no new runs, and lets those that it has come to a stop
+	WorkerDraining WorkerState = "draining" // its Engine.Run is stopping: it claims no runs, and lets running steps finish
 )
 
-// Worker is one process in the registry.
+// Worker is a process that executes runs.
 type Worker struct {
 	ID          string
 	Name        string
 	Version     string
-	Capacity    int // runs that it executes at once
-	Active      int // runs that it executed at its last heartbeat
+	Capacity    int // Config.Concurrency
+	Active      int // how many runs it executed at its last heartbeat
 	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time
-	Workflows   []string // that it executes; nil if there are more than 500, which are not listed
+	Workflows   []string // the workflows that it executes; nil if there are more than 500
 }
 
-// Workers lists the processes that execute runs in this database, oldest first. One that
-// died stays for a while, with an old heartbeat.
+// Workers returns the processes that execute runs of this database, the oldest first. A process that died is listed for a while,
+// with an old heartbeat.
 func (e *Engine) Workers(ctx context.Context) ([]Worker, error) {
 	rows, err := e.inner.Store().Workers(ctx)
 	if err != nil {

@@ -12,19 +12,19 @@ import (
 
 // Checkpoint is one row of a run's history.
 type Checkpoint struct {
-	Name      string // with its scope, as in "branch/step"; a slash of the name's own is shown as "%2F", and "%" as "%25"
-	Seq       int    // the order in which the run's calls began; it rises, and may leave out numbers
+	Name      string // with its scope, as in "branch/step"; a slash within a name is shown as "%2F", and "%" as "%25"
+	Seq       int    // increases in the order in which the calls began; numbers may be missing
 	Kind      Kind
 	Status    CheckpointStatus
-	Attempts  int // how many have begun, as far as is recorded
+	Attempts  int // the number of attempts, as far as recorded
 	Output    jsontext.Value
-	Err       *StepError // of the last failed attempt
-	StartedAt time.Time  // of the first attempt
-	EndedAt   time.Time  // of the last; zero while the call goes on
-	NextAt    time.Time  // when the next attempt is due, a sleep is over, or a receive's time is
+	Err       *StepError // the error of the last failed attempt
+	StartedAt time.Time  // start of the first attempt
+	EndedAt   time.Time  // end of the last attempt; zero while the call has no outcome
+	NextAt    time.Time  // when the next attempt is due, or a sleep or the time of a receive ends
 
-	// FirstFailure and LastFailure are the first and the last attempt that failed or was interrupted. They are
-	// the same one if there was only one, and nil if there was none. Those in between are not kept.
+	// FirstFailure and LastFailure are the first and the last attempt that failed or was interrupted. They are equal if there
+	// was only one, and nil if there was none. Attempts in between are not kept.
 	FirstFailure *FailedAttempt
 	LastFailure  *FailedAttempt
 }
@@ -33,18 +33,17 @@ type Checkpoint struct {
 type FailedAttempt struct {
 	Step     string     // with its scope
 	Attempt  int        // its number, from 1
-	Err      *StepError // nil if it was interrupted
-	Worker   string     // the name of the worker that made it; empty if that is not known
+	Err      *StepError // nil if the attempt was interrupted
+	Worker   string     // the name of the worker that executed it; empty if unknown
 	WorkerID string
-	// Interrupted is true if the attempt did not fail, but was cut off: its process died, lost the run or was
-	// shut down. Attempts shorter than about 20 ms leave no trace then.
+	// Interrupted reports that the attempt did not end, because its process died, lost the run or was shut down. Attempts that
+	// were interrupted within about 20 ms are not recorded.
 	Interrupted bool
 	StartedAt   time.Time
 	EndedAt     time.Time // zero if its process died or lost the run
 }
 
-// History returns what is recorded of the run's calls, in the order in which they began, or
-// [ErrNotFound].
+// History returns the checkpoints of the run with the given ID, in the order in which their calls began, or [ErrNotFound].
 func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
 	_, steps, sight, err := e.recorded(ctx, id)
 	if err != nil {
@@ -68,7 +67,7 @@ func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
 	return history, nil
 }
 
-// recorded reads a run and its history, and how that is shown.
+// recorded reads a run and its history, and returns how the checkpoints are shown.
 func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps []store.Step, sight engine.Sight, err error) {
 	if r, err = e.inner.Get(ctx, id); err != nil {
 		return nil, nil, sight, err
@@ -83,7 +82,7 @@ func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps [
 	return r, steps, engine.NewSight(r, steps, now), nil
 }
 
-// began is when the attempt began, or the least that is known of that.
+// began returns the latest known time of the attempt.
 func (f *FailedAttempt) began() time.Time {
 	if f.EndedAt.After(f.StartedAt) {
 		return f.EndedAt

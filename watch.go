@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// EventType says what happened to a run.
+// EventType is the type of an event.
 type EventType string
 
 // The events.
@@ -30,15 +30,14 @@ var eventTypes = map[store.EventType]EventType{
 	store.EventCancelled: EventCancelled, store.EventExpired: EventExpired, store.EventLeaseLost: EventLeaseLost,
 }
 
-// Event is something that happened to a run. It was written in the transaction that made
-// it true.
+// Event is a change of a run's state. It is written in the transaction that changes the state.
 type Event struct {
-	Cursor   string // give it to Events or Watch to go on after this event
+	Cursor   string // pass it to Events or Watch to continue after this event
 	Type     EventType
 	At       time.Time
-	ID       string // the run's: the caller's ID of a root, the UUID of a child
+	ID       string // the run: the caller's ID of a root run, the UUID of a child
 	RunID    string // the run's UUID
-	Name     string // of a child: of the call that started it, with its scope
+	Name     string // of a child: the name of the call that started it, with its scope
 	Workflow string
 }
 
@@ -58,9 +57,9 @@ func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
 	rows, err := e.inner.Store().Events(ctx, after, limit)
 	switch {
 	case errors.Is(err, store.ErrRestored):
-		return nil, fmt.Errorf("%w: %.60q: its event is not in the database any more, and older ones are: a standby that was behind was promoted, or the database was restored to an earlier state; go on from an earlier cursor, or from an empty one", ErrInvalidCursor, after)
+		return nil, fmt.Errorf("%w: %.60q: its event is missing, and older events exist: a standby that was behind was promoted, or the database was restored to an earlier state; continue from an earlier cursor, or from an empty one", ErrInvalidCursor, after)
 	case errors.Is(err, store.ErrBadData):
-		return nil, fmt.Errorf("%w: %.40q: give Event.Cursor of an event of this database", ErrInvalidCursor, after)
+		return nil, fmt.Errorf("%w: %.40q: pass the Cursor of an Event of this database", ErrInvalidCursor, after)
 	case err != nil:
 		return nil, fmt.Errorf("read events: %w", err)
 	}
@@ -79,8 +78,8 @@ const (
 	longWatch  = 500 * time.Millisecond
 )
 
-// Watch answers the events after the cursor, and goes on waiting for more until ctx ends,
-// which it answers as its last error. A database that is away for a moment is waited for.
+// Watch returns the events after the cursor, and waits for further ones until ctx ends. Then it yields the cause of the context's
+// end as its last error. It retries while the database is not available.
 //
 //	for event, err := range engine.Watch(ctx, cursor) {
 //		if err != nil { return err }

@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/seed8ec063be/durable/internal/engine"
 )
 
 // Values are stored as JSON (RFC 8259), by encoding/json/v2: deterministic, so that
@@ -56,18 +59,35 @@ func decodeInto[T any](b []byte, v *T) error {
 	return nil
 }
 
-// roundTrip encodes v and answers it as every replay will see it.
-func roundTrip[T any](v T, limit int) ([]byte, *T, error) {
-	b, err := encode(v, limit)
+// roundTrip encodes v and returns it as every replay will see it. A panic of one of its methods is an error: what
+// is encoded has often taken effect, and is not to be done again for it.
+func roundTrip[T any](v T, limit int) (b []byte, back *T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b, back = nil, nil
+			err = fmt.Errorf("%w: a value of type %T: %w", ErrNotEncodable, v, &codecPanic{p, debug.Stack()})
+		}
+	}()
+	b, err = encode(v, limit)
 	if err != nil {
 		return nil, nil, err
 	}
-	back := new(T)
+	back = new(T)
 	if err := decodeInto(b, back); err != nil {
 		return nil, nil, fmt.Errorf("%w: it encodes, and does not decode again: %w", ErrNotEncodable, err)
 	}
 	return b, back, nil
 }
+
+// codecPanic is a panic of a method by which a value is encoded or decoded.
+type codecPanic struct {
+	value any
+	stack []byte
+}
+
+func (e *codecPanic) Error() string { return "its encoding panicked: " + engine.TextOf(e.value) }
+
+func (e *codecPanic) Unwrap() error { return ErrPanic }
 
 // encodeReadable is encode for a value that is decoded later, or elsewhere: what could never be
 // decoded is refused now.

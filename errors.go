@@ -23,7 +23,8 @@ var (
 	ErrParked    = engine.ErrParked
 	ErrPaused    = engine.ErrPaused
 	// ErrHeld is a further one: the database has rejected what the run records for longer than
-	// Config.Patience. The run is released, and comes back after 1 s to 5 min.
+	// Config.Patience; or the code does not register a compensation that a failed run has yet to execute. The run
+	// is released, and comes back after 1 s to 5 min.
 	ErrHeld = engine.ErrHeld
 	// ErrReturned is returned by a durable call that is made after the workflow function has returned, or
 	// was under way then: by a goroutine that the function did not await. Such an error is ErrSuspended
@@ -298,6 +299,10 @@ func failureOf(err error) *engine.Failure {
 	var step *StepError
 	if errors.As(err, &step) {
 		f.Step, f.Stack = step.Step, step.Stack
+	}
+	var panicked *codecPanic
+	if errors.As(err, &panicked) {
+		f.Stack = string(panicked.stack)
 	}
 	var state *StateError
 	if errors.As(err, &state) {

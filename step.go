@@ -202,7 +202,8 @@ func TotalTimeout(d time.Duration) StepOption {
 
 // AtMostOnce records that the function begins before it does, so that it runs zero
 // times or once. If its process dies meanwhile, the step fails with ErrOutcomeUnknown,
-// or asks Verify. A pause lets the function finish, and records what it returns.
+// or asks Verify. A pause lets the function finish, and records what it returns. The function is not called
+// when the lease is over, or when the process has learned of a pause or a cancel.
 func AtMostOnce() StepOption {
 	return func(o *stepOptions) {
 		o.fail(o.given.once(givenAtMostOnce, "AtMostOnce"))

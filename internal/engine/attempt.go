@@ -85,7 +85,9 @@ func (t *task) try() (tried, error) {
 	got := t.within(parent)
 	if got.unmade {
 		t.unknown = false
-		got = t.within(parent) // as any attempt, with its own bounds
+		if got.err = t.mayBegin(); got.err == nil {
+			got = t.within(parent) // as any attempt, with its own bounds
+		}
 	}
 	if span != nil {
 		outcome := telemetry.OutcomeCompleted

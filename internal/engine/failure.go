@@ -102,16 +102,16 @@ func tidy(s string) string {
 }
 
 func panicFailure(value any, stack []byte) *Failure {
-	f := &Failure{Message: "panic: " + textOf(value), Type: fmt.Sprintf("%T", value), Codes: []string{CodePanic}, Stack: string(stack)}
+	f := &Failure{Message: "panic: " + TextOf(value), Type: fmt.Sprintf("%T", value), Codes: []string{CodePanic}, Stack: string(stack)}
 	if err, ok := value.(error); ok && errors.Is(err, ErrOutsideStep) { // another attempt would only meet it again
 		f.Codes, f.Permanent = append(f.Codes, CodeOutsideStep), true
 	}
 	return f
 }
 
-// textOf is the text of a value that a panic carries. Its own method for that may panic
+// TextOf is the text of a value that a panic carries. Its own method for that may panic
 // too (an Error on a nil pointer), which fmt survives for all but runtime errors.
-func textOf(value any) (text string) {
+func TextOf(value any) (text string) {
 	defer func() {
 		if v := recover(); v != nil {
 			text = fmt.Sprintf("a %T, whose text cannot be had", value)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
 // marker is the trace that a slow attempt leaves before it ends, so that a process
@@ -98,4 +99,25 @@ func (t *task) announce() (res Result, done bool, err error) {
 	w := t.row(store.StepStarted, nil, nil)
 	res, _, err = t.write(w)
 	return res, w.Outcome == store.Adopted, err
+}
+
+// mayBegin returns why the step's function may not be called now, or nil. What the process knows by now counts: a
+// write, or a Verify function, may have lasted until the lease was over, or until the run was paused or cancelled.
+func (t *task) mayBegin() error {
+	if t.r.e.clock.now().After(t.r.lease()) {
+		t.r.lose()
+	}
+	return t.s.left()
+}
+
+// takeBack replaces the marker of an at-most-once attempt whose function was not called, so that the next
+// execution calls it and need not ask what happened. Where that cannot be written the marker stays, and the outcome
+// counts as unknown. If another execution has the run, the write is fenced.
+func (t *task) takeBack() {
+	w := t.row(store.StepBackoff, nil, nil)
+	w.Step.NextAt = w.Step.EndedAt
+	if err := t.r.e.journal.Step(t.r.durable, w); err != nil {
+		t.r.logger().Warn("the started marker of a step whose function was not called could not be taken back; its outcome counts as unknown",
+			telemetry.KeyStep, Shown(t.name), telemetry.KeyError, err)
+	}
 }

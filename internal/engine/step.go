@@ -132,6 +132,9 @@ func (t *task) execute() (Result, error) {
 	} else {
 		t.resume(row)
 		t.unknown = row.Status == store.StepStarted && t.spec.AtMostOnce
+		if row.Status == store.StepBackoff && t.spec.AtMostOnce {
+			t.attempt = row.Attempt // its marker was taken back: nothing began
+		}
 		if row.Status == store.StepStarted && t.spec.Retry != nil {
 			if _, more := t.spec.Retry(row.Attempt); !more {
 				return t.diedLast(row.Attempt)
@@ -144,10 +147,7 @@ func (t *task) execute() (Result, error) {
 		}
 	}
 	for {
-		if t.r.e.clock.now().After(t.r.lease()) {
-			t.r.lose()
-		}
-		if err := t.s.left(); err != nil {
+		if err := t.mayBegin(); err != nil {
 			return Result{}, err
 		}
 		result, next, err := t.once()
@@ -194,6 +194,10 @@ func (t *task) once() (Result, time.Time, error) {
 	if t.spec.AtMostOnce && !t.unknown {
 		if res, done, err := t.announce(); done || err != nil {
 			return res, time.Time{}, err
+		}
+		if err := t.mayBegin(); err != nil {
+			t.takeBack()
+			return Result{}, time.Time{}, err
 		}
 		m = &marker{t: t} // without a timer
 	} else {

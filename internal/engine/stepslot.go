@@ -155,10 +155,7 @@ func (t *task) enter() (leave func(), err error) {
 	slot := &stepSlot{of: slots, held: true}
 	t.slot = slot
 	if waited {
-		if t.r.e.clock.now().After(t.r.lease()) {
-			t.r.lose()
-		}
-		if err := t.s.left(); err != nil {
+		if err := t.mayBegin(); err != nil {
 			slot.leave()
 			return nothing, err
 		}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // A tree of children, some started here and some taken by another engine, while their
@@ -334,4 +336,59 @@ func TestChildHandleOfABranch(t *testing.T) {
 	if got, err := w.Call(within(t), e, 0, durable.ID("a")); got != 42 || err != nil {
 		t.Errorf("got %d, %v", got, err)
 	}
+}
+
+// strayStart holds the start of a child until it is let go.
+type strayStart struct {
+	durable.Store
+	gate
+}
+
+func (s *strayStart) Commit(ctx context.Context, b *store.Batch) error {
+	if slices.ContainsFunc(b.Starts, func(w *store.Start) bool { return w.Run.Workflow == "kid" }) {
+		if err := s.pass(ctx); err != nil {
+			return err
+		}
+	}
+	return s.Store.Commit(ctx, b)
+}
+
+// A child that a plain goroutine is about to start when its parent's function returns does not outlive the parent.
+func TestStrayChildEndsWithItsParent(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		h := &strayStart{s, newGate()}
+		kid := durable.Define("kid", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("never") })
+		stray := make(chan error, 1)
+		var id atomic.Value
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			go func() {
+				k, err := c.StartChild("kid", kid, 1)
+				if err == nil {
+					id.Store(k.ID())
+				}
+				stray <- err
+			}()
+			<-h.entered
+			return 1, nil
+		})
+		e := engineOn(t, h, w, kid)
+		running(t, e)
+		run, err := w.Start(within(t), e, 0, durable.ID("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if _, err := run.Result(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the run ended beside the start of its child: %v", err)
+		}
+		close(h.open)
+		if _, err := run.Result(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-stray; err != nil {
+			t.Fatal(err)
+		}
+		awaitStatus(t, e, id.Load().(string), durable.StatusCancelled)
+	})
 }

@@ -243,7 +243,8 @@ func ElseExpire() ReceiveOption {
 }
 
 // ElseStart starts a run of w when the time is over, once, and goes on waiting without
-// a bound. Its ID is the waiting run's UUID and the name of the wait.
+// a bound. Its ID is the waiting run's UUID and the name of the wait. If the database does not take the start,
+// the waiting run is held, and tries it again; see ErrHeld.
 func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.fail(o.given.once(givenElse, "ElseStart"))
@@ -253,14 +254,10 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 			if err == nil && request.Name != "" {
 				err = fmt.Errorf("%w: ElseStart names the run itself: leave out ID", ErrInvalidConfig)
 			}
-			return func(ctx context.Context, e *engine.Engine, id string) error {
+			return func(to *engine.Escalator, id string) error {
 				request := request
 				request.Name = id
-				started, err := e.Start(ctx, []engine.StartRequest{request})
-				if err != nil {
-					return err
-				}
-				return started[0].Err
+				return to.Start(request)
 			}, err
 		}
 	}
@@ -276,8 +273,8 @@ func ElseSignal(id, name string, payload any) ReceiveOption {
 		o.fail(engine.CheckName("signal", name))
 		o.escalate = func(limit int) (engine.Escalation, error) {
 			b, err := encode(payload, limit)
-			return func(ctx context.Context, e *engine.Engine, key string) error {
-				return e.Signal(ctx, id, &store.Signal{Name: name, Key: key, Payload: b})
+			return func(to *engine.Escalator, key string) error {
+				return to.Signal(id, &store.Signal{Name: name, Key: key, Payload: b})
 			}, err
 		}
 	}

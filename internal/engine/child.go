@@ -77,6 +77,10 @@ func childID(started *store.Step) (id uuid.UUID, err error) {
 // start commits the child. It begins here at once if there is a slot.
 func (c *Child) start(q StartRequest) error {
 	r := c.s.r
+	if !r.branched() { // the run's end waits for the start, and cancels the child
+		return ErrSuspended
+	}
+	defer r.branchReturned()
 	r.idle.busy()
 	defer r.idle.done()
 	w, slots := r.e.reserve([]StartRequest{q})

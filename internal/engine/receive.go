@@ -1,14 +1,12 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
-	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
 // Timeout is what follows when the time of a receive is over.
@@ -23,10 +21,6 @@ const (
 	TimeoutEscalates                // Escalate is called, once, and the wait goes on
 	timeouts                        // how many there are
 )
-
-// Escalation tells somebody that a wait takes long. It is idempotent by the id, which
-// names the wait, since it is called again when the process dies before that is recorded.
-type Escalation func(ctx context.Context, e *Engine, id string) error
 
 // ReceiveSpec is one receive.
 type ReceiveSpec struct {
@@ -188,15 +182,8 @@ func (w *receiving) timeIsOver(row *store.Step) error {
 	case TimeoutGoesOn:
 		row.Status, row.Output = store.StepCompleted, w.spec.Value
 	case TimeoutEscalates:
-		id := w.r.row.ID.String() + ":" + Shown(w.name)
-		err := w.spec.Escalate(w.r.durable, w.r.e, id)
-		if unwritable(err) {
-			w.r.logger().Error("a wait could not be escalated; the run leaves this process, and another execution does it", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
-			w.r.lose()
-			return ErrSuspended
-		}
-		if err != nil {
-			w.r.logger().Error("a wait could not be escalated; it goes on", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
+		if err := w.escalate(); err != nil {
+			return err
 		}
 		row.Attempt++
 		row.NextAt = time.Time{}

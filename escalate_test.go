@@ -1,0 +1,113 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// bossStore rejects starts of the workflow "boss" while it is closed.
+type bossStore struct {
+	durable.Store
+	closed   atomic.Bool
+	rejected atomic.Int32
+}
+
+func (s *bossStore) Commit(ctx context.Context, b *store.Batch) error {
+	if s.closed.Load() && slices.ContainsFunc(b.Starts, func(w *store.Start) bool { return w.Run.Workflow == "boss" }) {
+		s.rejected.Add(1)
+		return fmt.Errorf("%w: permission denied for table run", store.ErrRejected)
+	}
+	return s.Store.Commit(ctx, b)
+}
+
+// An escalation that the database rejects for longer than Patience holds the run, and is made when the database
+// takes it again.
+func TestEscalationIsMadeWhenTheDatabaseTakesIt(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		told := make(chan struct{}, 9)
+		boss := durable.Define("boss", func(c *durable.Ctx, _ int) (int, error) { told <- struct{}{}; return 0, nil })
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			return c.Receive[int]("s", durable.Within(10*time.Millisecond), durable.ElseStart(boss, 1))
+		})
+		r := &bossStore{Store: s}
+		r.closed.Store(true)
+		e := engineWith(t, r, durable.Config{Workflows: []durable.Definition{w, boss}, Patience: 100 * time.Millisecond})
+		running(t, e)
+		run, err := w.Start(within(t), e, 0, durable.ID("w"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { return read(e.Get(within(t), "w"))(t).Reason != "" })
+		r.closed.Store(false)
+		select {
+		case <-told:
+		case <-within(t).Done():
+			t.Fatalf("nobody was told after %d rejections: %+v", r.rejected.Load(), read(e.Get(within(t), "w"))(t))
+		}
+		signal(t, e, run.ID(), "s", 7)
+		if got, err := run.Result(within(t)); got != 7 || err != nil || len(told) != 0 {
+			t.Errorf("got %d, %v; told %d more times", got, err, len(told))
+		}
+	})
+}
+
+// heldFind holds the look for the run "boss".
+type heldFind struct {
+	durable.Store
+	gate
+	on atomic.Bool
+}
+
+func (s *heldFind) Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
+	if len(refs) == 1 && refs[0].Text == "boss" && s.on.Swap(false) {
+		if err := s.pass(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.Store.Find(ctx, refs, with)
+}
+
+// A choice ends a branch in which an escalation is under way, and is recorded: nobody is told any more.
+func TestEscalationOfAnEndedBranchIsNotMade(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		h := &heldFind{Store: s, gate: newGate()}
+		boss := durable.Define("boss", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("late") })
+		win, chosen := make(chan struct{}), make(chan struct{})
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			a := c.Go("a", func(c *durable.Ctx) (int, error) {
+				return c.Receive[int]("s", durable.Within(time.Millisecond), durable.ElseSignal("boss", "late", 1))
+			})
+			b := c.Go("b", func(c *durable.Ctx) (int, error) { <-win; return 2, nil })
+			_, got, err := durable.Any(c, "first", durable.CancelRest, a, b)
+			close(chosen)
+			return got, err
+		})
+		e := engineOn(t, h, w)
+		running(t, e)
+		if _, err := boss.Start(within(t), e, 0, durable.ID("boss")); err != nil { // nobody executes it
+			t.Fatal(err)
+		}
+		h.on.Store(true)
+		run, err := w.Start(within(t), e, 0, durable.ID("w"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-h.entered
+		close(win)
+		<-chosen
+		close(h.open)
+		if got, err := run.Result(within(t)); got != 2 || err != nil {
+			t.Errorf("got %d, %v", got, err)
+		}
+		if told := read(e.Get(within(t), "boss"))(t).Unreceived; len(told) != 0 {
+			t.Errorf("told after the choice: %v", told)
+		}
+	})
+}

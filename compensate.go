@@ -14,6 +14,11 @@ import (
 // process goes on with it. One that finally fails does not keep the others from running;
 // the run's error then is also ErrCompensation.
 //
+// A run that has begun to execute its compensations only does that from then on, also if corrected code would not
+// fail: it ends with the failure that was recorded before the first one. Until then its calls that are not
+// recorded return ErrCancelled, or ErrTimeout if its time was over. If the code no longer registers a
+// compensation that is still to be executed, the run is held (see ErrHeld) until code that does is deployed.
+//
 // Register before the step where fn can be called without harm if the step did not take
 // effect: then no crash and no cancel comes in between.
 func (c *Ctx) Compensate(name string, fn func(context.Context) error, opts ...StepOption) error {

@@ -189,7 +189,8 @@ func OnlyItself() ControlOption {
 }
 
 // FreezeTimers has Resume move the timers, backoffs, wait times and timeouts of what it
-// resumes by the time that it was paused.
+// resumes by the time that it was paused. The StartedAt of a step without an outcome moves too, since its
+// TotalTimeout counts from it. A sleep that was over before the run learned of the pause stays over.
 func FreezeTimers() ControlOption {
 	return func(o *controlOptions) {
 		o.once(givenFreeze, "FreezeTimers")

@@ -19,7 +19,7 @@ type Checkpoint struct {
 	Attempts  int // the number of attempts, as far as recorded
 	Output    jsontext.Value
 	Err       *StepError // the error of the last failed attempt
-	StartedAt time.Time  // start of the first attempt
+	StartedAt time.Time  // start of the first attempt; FreezeTimers can move it
 	EndedAt   time.Time  // end of the last attempt; zero while the call has no outcome
 	NextAt    time.Time  // when the next attempt is due, or a sleep or the time of a receive ends
 

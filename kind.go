@@ -19,6 +19,7 @@ const (
 	KindCancel       Kind = "cancel"       // [Child.Cancel]
 	KindNow          Kind = "now"          // [Ctx.Now]
 	KindUUID         Kind = "uuid"         // [Ctx.UUID]
+	KindFailure      Kind = "failure"      // the failure that a run with compensations ends with; no call has it
 )
 
 // CheckpointStatus is the state of a durable call.

@@ -126,6 +126,10 @@ func freeze(x session, run uuid.UUID, since, until time.Time) error {
 	if _, err := x.exec(qOrderFreezeRun, micros(until), shardOf(run), key(run)); err != nil {
 		return err
 	}
-	_, err := x.exec(qOrderFreezeSteps, micros(until), micros(since), shardOf(run), key(run))
-	return err
+	for _, q := range []query{qOrderFreezeSteps, qOrderFreezeStarts} {
+		if _, err := x.exec(q, micros(until), micros(since), shardOf(run), key(run)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

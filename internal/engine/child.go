@@ -78,7 +78,12 @@ func childID(started *store.Step) (id uuid.UUID, err error) {
 func (c *Child) start(q StartRequest) error {
 	r := c.s.r
 	if !r.branched() { // the run's end waits for the start, and cancels the child
-		return ErrSuspended
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.suspended != nil {
+			return ErrSuspended
+		}
+		return r.returnedAlready()
 	}
 	defer r.branchReturned()
 	r.idle.busy()

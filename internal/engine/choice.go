@@ -83,6 +83,7 @@ func (e *branchEnd) caughtUp() {
 
 // losersOf reads from the history, once it is complete, which branches were ended.
 func (r *run) losersOf() {
+	r.recall()
 	for _, row := range r.history {
 		if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
 			continue

@@ -81,7 +81,7 @@ func (r *run) compensate() bool {
 		}
 		r.mu.Lock()
 		if res.Failure != nil {
-			r.undone = append(r.undone, "compensation "+Shown(u.name)+" failed: "+res.Failure.Message)
+			r.noteUndone(u.name, res.Failure)
 		}
 		r.undos = r.undos[:last]
 		r.mu.Unlock()

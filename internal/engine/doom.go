@@ -16,6 +16,8 @@ type doom struct {
 	cause   error
 	status  store.Status
 	failure *Failure // nil: its row says why
+
+	recorded bool // by an execution before; see decided.go
 }
 
 func cancelled() doom { return doom{cause: ErrCancelled, status: store.Cancelled} }
@@ -23,12 +25,12 @@ func cancelled() doom { return doom{cause: ErrCancelled, status: store.Cancelled
 // doom lets the run end. A cancel goes before a timeout.
 func (r *run) doom(d doom) {
 	r.mu.Lock()
-	first := r.doomed == nil
-	if first || d.status == store.Cancelled && r.doomed.status != store.Cancelled {
+	takes := r.doomed == nil || d.status == store.Cancelled && r.doomed.status != store.Cancelled
+	if takes {
 		r.doomed = &d
 	}
 	r.mu.Unlock()
-	if first {
+	if takes {
 		r.endCtx(d.cause)
 		r.endWork(d.cause)
 	}
@@ -71,7 +73,7 @@ func (r *run) end(output []byte, failure *Failure) {
 	for {
 		status, failure := r.verdict(failure)
 		if status != store.Completed {
-			if !r.compensate() {
+			if !r.decide(status, failure) || !r.compensate() {
 				return
 			}
 			failure = r.withUndone(failure)

@@ -16,14 +16,14 @@ type Escalation func(to *Escalator, id string) error
 // Escalator makes the write of an escalation. A choice that ends the branch of the wait comes after the
 // write, or the write is not made.
 type Escalator struct {
-	s    *Scope
-	ctx  context.Context // it does not end with the run, so that the outcome of each write is known
-	over <-chan struct{} // no write is retried any more when it is closed
+	s   *Scope
+	ctx context.Context // it does not end with the run, so that the outcome of each write is known
+	by  caller
 }
 
 // Start starts a run.
 func (x *Escalator) Start(q StartRequest) error {
-	started, err := x.s.r.e.startUnlessUsurped(x.ctx, x.over, x.s.unended, []StartRequest{q})
+	started, err := x.s.r.e.startUnlessUsurped(x.ctx, x.by, []StartRequest{q})
 	if err != nil {
 		return err
 	}
@@ -32,14 +32,14 @@ func (x *Escalator) Start(q StartRequest) error {
 
 // Signal sends a signal to the run that ref names.
 func (x *Escalator) Signal(ref string, s *store.Signal) error {
-	return x.s.r.e.signal(x.ctx, x.over, x.s.unended, ref, s, x.s.r.lastSent(s.CreatedAt))
+	return x.s.r.e.signal(x.ctx, x.by, ref, s, x.s.r.lastSent(s.CreatedAt))
 }
 
 // escalate makes the escalation. An error says that the run leaves, or that its branch was ended. What the
 // escalation met that no retry changes, such as a run that has ended, is logged.
 func (w *receiving) escalate() error {
 	r := w.r
-	err := w.spec.Escalate(&Escalator{w.s, r.durable, w.s.work.Done()}, r.row.ID.String()+":"+Shown(w.name))
+	err := w.spec.Escalate(&Escalator{w.s, r.durable, caller{over: w.s.work.Done(), around: w.s.unended}}, r.row.ID.String()+":"+Shown(w.name))
 	var state *StateError
 	switch {
 	case err == nil:

@@ -188,6 +188,11 @@ func (e *Engine) refusing(err error) (over func()) {
 // hold lets the run leave since the database does not take what it has to write: it comes back
 // after a while, for this worker or another, and Get shows the reason until then.
 func (r *run) hold(what, name string, err error) {
+	r.suspend(suspension{cause: ErrHeld, status: store.Pending, reason: holdReason(what, name, err)})
+}
+
+// holdReason is the reason that Get shows of a run that is held.
+func holdReason(what, name string, err error) string {
 	reason := what
 	if name != "" {
 		reason += " " + fmt.Sprintf("%.100q", Shown(name))
@@ -196,7 +201,7 @@ func (r *run) hold(what, name string, err error) {
 	if len(reason) > maxReason {
 		reason = tidy(reason[:maxReason]) + "..."
 	}
-	r.suspend(suspension{cause: ErrHeld, status: store.Pending, reason: reason})
+	return reason
 }
 
 // unwritten lets the run leave after a write of it that failed for another cause than its value.
@@ -211,7 +216,10 @@ func (r *run) unwritten(what, name string, err error) {
 
 // released tells the log what became of a run that was held.
 func (r *run) released(s *suspension, w *store.RunWrite) {
-	const text = "the database does not take what a run records; the run "
+	text := "the database does not take what a run records; the run "
+	if s.lacks {
+		text = "the code does not register a compensation that a failed run has to execute; the run "
+	}
 	switch {
 	case w.Outcome == store.Fenced:
 	case w.State.Status == store.Paused:

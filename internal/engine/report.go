@@ -15,9 +15,9 @@ import (
 // none of them again. Payloads are in no line.
 
 // reportFailure writes the line of a step whose failure is recorded for good. A child's failure is
-// the line of its own run.
+// the line of its own run, and so is the failure of this one.
 func (t *task) reportFailure(w *store.StepWrite) {
-	if w.Step.Status != store.StepFailed || w.Step.Kind == store.KindChild {
+	if w.Step.Status != store.StepFailed || w.Step.Kind == store.KindChild || w.Step.Kind == store.KindFailure {
 		return
 	}
 	level, text := slog.LevelWarn, "a step failed"

@@ -52,6 +52,7 @@ type run struct {
 	mu         sync.Mutex
 	history    map[string]*store.Step
 	rest       store.Rest         // of the history, until it is read
+	calls      []call             // of the history, by their places; see passed
 	used       map[string]uintptr // names called in this execution, and where
 	replayed   int                // checkpoints answered from history
 	recorded   int                // terminal checkpoints in history
@@ -72,6 +73,7 @@ type run struct {
 	undos      []undo                  // registered compensations, in order, that were not executed yet
 	endUndo    context.CancelCauseFunc // of what they are called with, a child of hard; nil: none was yet
 	undone     []string                // those that failed, in words
+	decided    *decided                // how the run ends, as an execution before recorded it; nil: none did
 	children   map[string]uuid.UUID    // that may still run, by their names
 	idle       idle
 	inbox      inbox
@@ -90,6 +92,7 @@ type suspension struct {
 	status store.Status
 	wakeAt time.Time
 	reason string // of ErrHeld
+	lacks  bool   // ErrHeld, since the code lacks a compensation
 }
 
 func newRun(w *worker, c *store.Claimed) *run {

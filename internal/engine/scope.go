@@ -79,6 +79,10 @@ func (s *Scope) refuse() error {
 	if err == ErrCancelled && s.branch != nil {
 		s.branch.stop() // in a replay its contexts may be those of its history still
 	}
+	if d := s.r.doomed; d != nil && d.recorded && err == d.cause { // so may the run's
+		s.r.endCtx(err)
+		s.r.endWork(err)
+	}
 	return err
 }
 

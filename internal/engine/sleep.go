@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -28,13 +30,43 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 			return err
 		}
 	}
-	if !s.ended() && r.e.clock.until(recorded.NextAt) > 0 {
+	if !s.ended() && r.e.clock.until(recorded.NextAt) > 0 && !r.passed(recorded) {
 		r.live.Store(true) // what follows was not executed before
 		if err := r.idle.until(s, recorded.NextAt, nil); err != nil && !s.ended() {
 			return err
 		}
 	}
 	return s.awake(recorded.NextAt)
+}
+
+// call is when a recorded call, or the latest of those after it, began.
+type call struct {
+	seq   int32
+	began time.Time
+}
+
+// passed reports whether a sleep was over in an execution before: a later call of the run began when its time had
+// come. It then stays over, although the database's clock may be behind by now, as after a failover. A
+// compensation is no such call, since it is executed when the run's function has returned.
+func (r *run) passed(sleep *store.Step) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.calls == nil {
+		r.calls = make([]call, 0, len(r.history))
+		for _, row := range r.history {
+			if row.Kind != store.KindUndo {
+				r.calls = append(r.calls, call{row.Seq, row.StartedAt})
+			}
+		}
+		slices.SortFunc(r.calls, func(a, b call) int { return cmp.Compare(a.seq, b.seq) })
+		for i := len(r.calls) - 2; i >= 0; i-- {
+			if later := r.calls[i+1].began; later.After(r.calls[i].began) {
+				r.calls[i].began = later
+			}
+		}
+	}
+	next, _ := slices.BinarySearchFunc(r.calls, sleep.Seq+1, func(c call, seq int32) int { return cmp.Compare(c.seq, seq) })
+	return next < len(r.calls) && !r.calls[next].began.Before(sleep.NextAt)
 }
 
 // ended reports whether a choice has ended the branch that the scope is in, or one around it.

@@ -66,11 +66,13 @@ const (
 	KindCancel Kind = 12 // a child was cancelled
 	KindNow    Kind = 13 // the database's time
 	KindUUID   Kind = 14 // a UUID that was made
+
+	KindFailure Kind = 15 // how a run ends, recorded before its first compensation
 )
 
 var kindWords = [...]string{
 	"unknown", "step", "tx", "sleep", "choice", "receive", "child", "map", "compensation",
-	"signal", "start", "tags", "cancel", "now", "uuid",
+	"signal", "start", "tags", "cancel", "now", "uuid", "failure",
 }
 
 // String is the word that views, logs and errors use.

@@ -2,6 +2,13 @@
 -- much is left of them as when they were paused: what sleeps (3), what waits for its
 -- next attempt or for a signal, and the runs' own deadlines. What was due before stays. The
 -- runs are locked, and resumed by the next statement.
+--
+-- A run learns of a pause a moment later, and a sleep may be over by then: it stays as it is if a later call
+-- of the run began when its time had come. A compensation (8) is no such call, since it is executed when the
+-- run's function has returned.
+--
+-- The start of a step (1), a Tx step (2) or a compensation that has no outcome moves too: the total timeout
+-- counts from it.
 WITH frozen AS MATERIALIZED (
     SELECT run.shard, run.id, run.paused_at, $3::timestamptz - run.paused_at AS pause
     FROM unnest($1::smallint[], $2::uuid[]) AS item(shard, id)
@@ -15,9 +22,26 @@ WITH frozen AS MATERIALIZED (
     SET deadline_at = r.deadline_at + frozen.pause
     FROM frozen
     WHERE r.shard = frozen.shard AND r.id = frozen.id AND r.deadline_at > frozen.paused_at
+), recorded AS MATERIALIZED (
+    SELECT step.*, frozen.paused_at, frozen.pause,
+           max(step.started_at) FILTER (WHERE step.kind <> 8) OVER (
+               PARTITION BY step.shard, step.run_id ORDER BY step.seq GROUPS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+           ) AS later
+    FROM frozen
+    CROSS JOIN LATERAL (
+        SELECT s.shard, s.run_id, s.name, s.kind, s.status, s.seq, s.started_at, s.next_at FROM durable.step AS s
+        WHERE s.shard = frozen.shard AND s.run_id = frozen.id
+        OFFSET 0
+    ) AS step
+), moved AS MATERIALIZED (
+    SELECT shard, run_id, name,
+           CASE WHEN next_at > paused_at AND (status < 3 OR kind = 3 AND (later IS NULL OR later < next_at))
+                THEN next_at + pause END AS next_at,
+           CASE WHEN status < 3 AND kind IN (1, 2, 8) THEN least(started_at + pause, $3::timestamptz) END AS started_at
+    FROM recorded
 )
 UPDATE durable.step AS s
-SET next_at = s.next_at + frozen.pause
-FROM frozen
-WHERE s.shard = frozen.shard AND s.run_id = frozen.id
-  AND s.next_at > frozen.paused_at AND (s.status < 3 OR s.kind = 3);
+SET next_at = coalesce(moved.next_at, s.next_at), started_at = coalesce(moved.started_at, s.started_at)
+FROM moved
+WHERE s.shard = moved.shard AND s.run_id = moved.run_id AND s.name = moved.name
+  AND (moved.next_at IS NOT NULL OR moved.started_at IS NOT NULL);

@@ -9,7 +9,7 @@ WITH RECURSIVE tree(shard, id) AS (
     WHERE child.parent_id = tree.id AND child.shard = tree.shard AND child.parent_id <> x''
 )
 SELECT run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached,
-       EXISTS (SELECT 1 FROM durable_step AS step WHERE step.shard = run.shard AND step.run_id = run.id AND step.kind IN (1, 2, 6, 8, 9, 10, 11, 12)),
+       EXISTS (SELECT 1 FROM durable_step AS step WHERE step.shard = run.shard AND step.run_id = run.id AND step.kind IN (1, 2, 6, 8, 9, 10, 11, 12, 15)),
        run.paused_at
 FROM tree CROSS JOIN durable_run AS run
 WHERE run.shard = tree.shard AND run.id = tree.id;

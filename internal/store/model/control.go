@@ -31,7 +31,7 @@ func (m *Model) Order(o *store.Order) {
 		for _, s := range r.Steps {
 			switch s.Kind {
 			case store.KindStep, store.KindTx, store.KindChild, store.KindUndo,
-				store.KindSignal, store.KindStart, store.KindTags, store.KindCancel:
+				store.KindSignal, store.KindStart, store.KindTags, store.KindCancel, store.KindFailure:
 				n.Begun = true
 			}
 		}
@@ -112,10 +112,28 @@ func (r *Run) freeze(since, until time.Time) {
 	if r.Deadline.After(since) {
 		r.Deadline = r.Deadline.Add(pause)
 	}
+	moved := make(map[string]store.Step)
 	for name, s := range r.Steps {
-		if s.NextAt.After(since) && (!s.Status.Terminal() || s.Kind == store.KindSleep) {
+		if s.NextAt.After(since) && (!s.Status.Terminal() || s.Kind == store.KindSleep && !r.passed(&s)) {
 			s.NextAt = s.NextAt.Add(pause)
-			r.Steps[name] = s
+		}
+		tried := s.Kind == store.KindStep || s.Kind == store.KindTx || s.Kind == store.KindUndo
+		if tried && !s.Status.Terminal() { // its total timeout counts from its start
+			if s.StartedAt = s.StartedAt.Add(pause); s.StartedAt.After(until) {
+				s.StartedAt = until
+			}
+		}
+		moved[name] = s
+	}
+	maps.Copy(r.Steps, moved)
+}
+
+// passed reports whether a call that is later than the sleep began when its time had come.
+func (r *Run) passed(sleep *store.Step) bool {
+	for _, s := range r.Steps {
+		if s.Seq > sleep.Seq && s.Kind != store.KindUndo && !s.StartedAt.Before(sleep.NextAt) {
+			return true
 		}
 	}
+	return false
 }

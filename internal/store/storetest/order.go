@@ -23,6 +23,7 @@ var orders = []test{
 	{"no run, an ended run, and others", orderUnknown},
 	{"parents are woken", orderWakes},
 	{"a resume that freezes moves what is waited for", orderFreeze},
+	{"a resume that freezes leaves a sleep that was over", orderFreezeLate},
 	{"a resume that does not", orderNoFreeze},
 	{"a large tree", orderLarge},
 	{"many runs at once", orderMany},
@@ -135,7 +136,7 @@ func orderCancel(b *bed) {
 func orderBegun(b *bed) {
 	for kind, begun := range map[store.Kind]bool{
 		store.KindStep: true, store.KindTx: true, store.KindChild: true, store.KindUndo: true,
-		store.KindSignal: true, store.KindStart: true, store.KindTags: true, store.KindCancel: true,
+		store.KindSignal: true, store.KindStart: true, store.KindTags: true, store.KindCancel: true, store.KindFailure: true,
 		store.KindNow: false, store.KindUUID: false,
 		store.KindSleep: false, store.KindReceive: false, store.KindChoice: false, store.KindMap: false,
 	} {

@@ -36,6 +36,9 @@ func orderFreeze(b *bed) {
 		if !want[i].NextAt.IsZero() {
 			want[i].NextAt = want[i].NextAt.Add(5 * time.Hour)
 		}
+		if want[i].Status == store.StepBackoff { // its total timeout counts from its start
+			want[i].StartedAt = want[i].StartedAt.Add(5 * time.Hour)
+		}
 	}
 	wantSteps(b, "what is waited for, five hours later", b.history(r.ID), want...)
 	got := b.row(r.ID)
@@ -57,4 +60,33 @@ func orderNoFreeze(b *bed) {
 	if got := b.row(r.ID); !got.Deadline.Equal(r.Deadline) {
 		b.Errorf("deadline %s, want %s", show(got.Deadline), show(r.Deadline))
 	}
+}
+
+// A run learns of its pause after a sleep was over: the sleep stays over, and only that one.
+func orderFreezeLate(b *bed) {
+	r := b.running("")
+	b.commitStart(r)
+	sleep := func(name string, seq int32, until time.Duration) store.Step {
+		s := b.completed(r.ID, epochAt(1), name)
+		s.Kind, s.Output, s.Seq, s.NextAt = store.KindSleep, nil, seq, b.in(until)
+		return s
+	}
+	later := b.completed(r.ID, epochAt(1), "later")
+	later.Seq, later.StartedAt, later.EndedAt = 4, b.in(30*time.Minute), b.in(40*time.Minute)
+	undo := b.completed(r.ID, epochAt(1), "undo")
+	undo.Kind, undo.Seq, undo.StartedAt, undo.EndedAt = store.KindUndo, 6, b.in(50*time.Minute), b.in(50*time.Minute)
+	want := []store.Step{
+		sleep("over", 2, 30*time.Minute), sleep("not over", 3, 30*time.Minute+time.Second), later,
+		sleep("begun later", 5, 30*time.Minute), undo,
+	}
+	for _, s := range want {
+		b.commitStep(s, false)
+	}
+	pause, resume := b.newOrder(store.VerbPause, r.ID), b.newOrder(store.VerbResume, r.ID)
+	pause.Now, resume.Now, resume.Freeze = b.in(20*time.Minute), b.in(80*time.Minute), true
+	b.order(pause)
+	b.commitRun(b.park(r, b.in(30*time.Minute)))
+	b.order(resume)
+	want[1].NextAt, want[3].NextAt = want[1].NextAt.Add(time.Hour), want[3].NextAt.Add(time.Hour)
+	wantSteps(b, "an hour later", b.history(r.ID), want...)
 }

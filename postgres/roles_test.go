@@ -24,10 +24,10 @@ var rights = map[schema.Role]map[string]string{
 		"migration": "S", "secret": "S", "run": "SIU", "step": "SIU", "signal": "SIU", "worker": "SIUD", "tag": "SIUD", "event": "SI",
 	},
 	schema.Operator: {
-		"migration": "S", "secret": "S", "worker": "S", "run": "SU", "step": "SU", "signal": "SI", "event": "SI", "tag": "SIUD",
+		"migration": "S", "secret": "S", "worker": "S", "run": "S", "step": "S", "signal": "SI", "event": "SI", "tag": "SIUD",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S",
 	},
-	schema.Starter: {"migration": "S", "run": "SI", "tag": "SI"},
+	schema.Starter: {"migration": "S", "run": "S", "tag": "SI"},
 	schema.Reader: {
 		"migration": "S", "run": "S", "step": "S", "signal": "S", "tag": "S", "event": "S", "worker": "S",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S",
@@ -162,8 +162,15 @@ func TestRolesDoTheirWork(t *testing.T) {
 	does(schema.Operator, "complete a token", operator.Complete(t.Context(), token, "yes"))
 	does(schema.Operator, "signal", operator.Signal(t.Context(), "b", "go", 1))
 	does(schema.Operator, "tag", operator.SetTags(t.Context(), "a", map[string]string{"shop.kind": "", "shop.size": "big"}))
+	does(schema.Operator, "set a timeout", operator.SetTimeout(t.Context(), "b", time.Hour))
 	_, err = operator.Cancel(t.Context(), "b")
 	does(schema.Operator, "cancel", err)
+	ended, err := w.Start(t.Context(), starter, "in", durable.ID("c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = operator.Terminate(t.Context(), ended.ID())
+	does(schema.Operator, "terminate", err)
 	if got, err := run.Result(t.Context()); got != "yes" || err != nil {
 		t.Errorf("the starter reads %q, %v", got, err)
 	}

@@ -165,11 +165,11 @@ func TestRolesDoTheirWork(t *testing.T) {
 	does(schema.Operator, "set a timeout", operator.SetTimeout(t.Context(), "b", time.Hour))
 	_, err = operator.Cancel(t.Context(), "b")
 	does(schema.Operator, "cancel", err)
-	ended, err := w.Start(t.Context(), starter, "in", durable.ID("c"))
+	third, err := w.Start(t.Context(), starter, "in", durable.ID("c"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = operator.Terminate(t.Context(), ended.ID())
+	_, err = operator.Terminate(t.Context(), third.ID())
 	does(schema.Operator, "terminate", err)
 	if got, err := run.Result(t.Context()); got != "yes" || err != nil {
 		t.Errorf("the starter reads %q, %v", got, err)

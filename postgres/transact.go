@@ -145,7 +145,7 @@ func undone(ctx context.Context, tx pgx.Tx, err error) bool {
 // is only a start whose first copy still commits.
 func passes(err *pgconn.PgError) bool {
 	switch err.Code {
-	case "23505", aborted:
+	case "23505", aborted, readOnly: // a transaction that began as READ WRITE was made read-only by the function
 		return false
 	case "0A000": // a plan that went with its table; other things are never supported
 		return replanned(err)
@@ -163,6 +163,8 @@ func misused(err error) error {
 		return fmt.Errorf("%w: the function of a Tx step ended its transaction itself: leave Commit and Rollback to the step", durable.ErrInvalidConfig)
 	case hasState(err, aborted):
 		return fmt.Errorf("%w: a statement of a Tx step failed, and its function went on as if it had not: return that error", durable.ErrInvalidConfig)
+	case hasState(err, readOnly):
+		return fmt.Errorf("%w: the function of a Tx step made its transaction read-only, so the step's checkpoint cannot be written: leave out SET TRANSACTION READ ONLY", durable.ErrInvalidConfig)
 	}
 	return nil
 }

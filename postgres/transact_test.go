@@ -66,6 +66,9 @@ func TestTxCommitsWithItsCheckpoint(t *testing.T) {
 	}
 }
 
+// errWrote marks a failure as the function's own.
+var errWrote = durable.RegisterError("test.wrote", errors.New("the function has written"))
+
 // What a function does wrong with its transaction leaves nothing behind but its failure.
 func TestTxMisuse(t *testing.T) {
 	failing := func(ctx context.Context, tx pgx.Tx) error {
@@ -90,6 +93,17 @@ func TestTxMisuse(t *testing.T) {
 		"its own rollback": {func(ctx context.Context, tx pgx.Tx) (any, error) {
 			return nil, errors.Join(pay(ctx, tx), tx.Rollback(ctx))
 		}, durable.ErrInvalidConfig, 0},
+		"read only": {func(ctx context.Context, tx pgx.Tx) (any, error) {
+			_, err := tx.Exec(ctx, "SET TRANSACTION READ ONLY")
+			return nil, err
+		}, durable.ErrInvalidConfig, 0},
+		"a write after read only": {func(ctx context.Context, tx pgx.Tx) (any, error) {
+			if _, err := tx.Exec(ctx, "SET TRANSACTION READ ONLY"); err != nil {
+				return nil, err
+			}
+			err := pay(ctx, tx)
+			return nil, durable.Permanent(errors.Join(err, errWrote))
+		}, errWrote, 0},
 		"timeout": {func(ctx context.Context, tx pgx.Tx) (any, error) {
 			err := pay(ctx, tx)
 			<-ctx.Done()

@@ -99,6 +99,9 @@ func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption
 // Errors: ErrNotFound; ErrInvalidConfig for a negative d; *StateError if the run has ended, is
 // being cancelled, or its time was over already.
 func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration) error {
+	if err := e.usable(ctx); err != nil {
+		return fmt.Errorf("set the timeout of run %q: %w", id, err)
+	}
 	if d < 0 {
 		return fmt.Errorf("%w: SetTimeout of %v for run %q: it must be positive, or zero for none", ErrInvalidConfig, d, id)
 	}
@@ -238,11 +241,9 @@ var verbs = map[store.Verb]Verb{
 
 func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptions, error) {
 	var o controlOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
-	var err error
+	err := apply(opts, &o)
 	switch {
+	case err != nil:
 	case o.err != nil:
 		err = o.err
 	case o.scope != store.WholeTree && verb != store.VerbCancel:
@@ -257,6 +258,9 @@ func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptio
 }
 
 func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (Effect, error) {
+	if err := e.usable(ctx); err != nil {
+		return Effect{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
+	}
 	o, options, err := newOrder(verb, opts)
 	if err == nil && options.dry {
 		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll, CancelAll and TerminateAll", ErrInvalidConfig)
@@ -299,6 +303,9 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 const orderPage = 100
 
 func (e *Engine) orderAll(ctx context.Context, verb store.Verb, f Filter, opts []ControlOption) (effect Effect, err error) {
+	if err := e.usable(ctx); err != nil {
+		return Effect{}, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
+	}
 	template, options, err := newOrder(verb, opts)
 	if err != nil {
 		return Effect{}, err

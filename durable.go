@@ -137,8 +137,11 @@ type Engine struct {
 // New returns an engine that works in the database s. It returns [ErrInvalidConfig] or [ErrInvalidName] if cfg is invalid. It
 // does not access the database.
 func New(s Store, cfg Config) (*Engine, error) {
-	if s == nil {
-		return nil, fmt.Errorf("%w: the store is nil: pass what sqlite.Open or postgres.Open returned", ErrInvalidConfig)
+	if isNil(s) {
+		return nil, fmt.Errorf("%w: the store is nil: pass what sqlite.Open or postgres.Open returned, once its error was checked", ErrInvalidConfig)
+	}
+	if err := misregistered(); err != nil {
+		return nil, err
 	}
 	if err := cfg.defaults(); err != nil {
 		return nil, err
@@ -176,4 +179,9 @@ func New(s Store, cfg Config) (*Engine, error) {
 // given back at once, and it returns nil. An error says why it could not begin (ErrRunning,
 // ErrSchema, or the database's), or that it had to stop since the database's file was moved away
 // under it (ErrMoved).
-func (e *Engine) Run(ctx context.Context) error { return e.inner.Run(ctx) }
+func (e *Engine) Run(ctx context.Context) error {
+	if err := e.usable(ctx); err != nil {
+		return fmt.Errorf("run an engine: %w", err)
+	}
+	return e.inner.Run(ctx)
+}

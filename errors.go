@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/seed8ec063be/durable/internal/engine"
@@ -206,6 +208,7 @@ func (e *permanentError) Unwrap() error { return e.error }
 var registry = struct {
 	sync.RWMutex
 	codes  []string // in the order of registration
+	wrong  error    // the registrations that were refused
 	errors map[string][]error
 }{errors: make(map[string][]error)}
 
@@ -217,7 +220,42 @@ var registry = struct {
 //
 // Codes are kept in the database: never change one. Those of this library begin with
 // "durable." and "context.". Sentinels with one code are all found by it.
+//
+// An empty or reserved code, a nil sentinel, and a sentinel whose value cannot be compared, which errors.Is would
+// never find, are not registered: [New] then returns ErrInvalidConfig, which names each of them. For a nil sentinel
+// RegisterError returns that error too.
 func RegisterError(code string, sentinel error) error {
+	err := engine.CheckName("error code", code)
+	switch {
+	case err != nil:
+	case strings.HasPrefix(code, "durable."), strings.HasPrefix(code, "context."):
+		err = errors.New("codes of this prefix are the library's own: choose another")
+	case isNil(sentinel):
+		err = errors.New("the sentinel is nil")
+	case !reflect.ValueOf(sentinel).Comparable():
+		err = fmt.Errorf("the sentinel is a %T, whose values cannot be compared, so that errors.Is does not find it: make it with errors.New, or use a pointer", sentinel)
+	default:
+		return register(code, sentinel)
+	}
+	err = fmt.Errorf("%w: RegisterError(%.40q): %w", ErrInvalidConfig, code, err)
+	registry.Lock()
+	defer registry.Unlock()
+	registry.wrong = errors.Join(registry.wrong, err)
+	if isNil(sentinel) {
+		return err
+	}
+	return sentinel
+}
+
+// misregistered returns the errors of the registrations that were refused; nil if there are none.
+func misregistered() error {
+	registry.RLock()
+	defer registry.RUnlock()
+	return registry.wrong
+}
+
+// register gives a sentinel its code.
+func register(code string, sentinel error) error {
 	registry.Lock()
 	defer registry.Unlock()
 	for _, known := range registry.errors[code] {
@@ -274,7 +312,7 @@ func init() {
 		{"context.canceled", context.Canceled},
 		{"context.deadline_exceeded", context.DeadlineExceeded},
 	} {
-		RegisterError(own.code, own.sentinel)
+		_ = register(own.code, own.sentinel)
 	}
 }
 

@@ -69,6 +69,9 @@ func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
 
 // recorded reads a run and its history, and returns how the checkpoints are shown.
 func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps []store.Step, sight engine.Sight, err error) {
+	if err := e.usable(ctx); err != nil {
+		return nil, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
+	}
 	if r, err = e.inner.Get(ctx, id); err != nil {
 		return nil, nil, sight, err
 	}

@@ -101,6 +101,9 @@ type Progress struct {
 
 // Get returns the run with the given ID, which is the caller's ID or the UUID, or [ErrNotFound].
 func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
+	if err := e.usable(ctx); err != nil {
+		return nil, fmt.Errorf("get run %q: %w", id, err)
+	}
 	r, err := e.inner.Get(ctx, id)
 	if err != nil {
 		return nil, err
@@ -227,6 +230,9 @@ type Worker struct {
 // Workers returns the processes that execute runs of this database, the oldest first. A process that died is listed for a while,
 // with an old heartbeat.
 func (e *Engine) Workers(ctx context.Context) ([]Worker, error) {
+	if err := e.usable(ctx); err != nil {
+		return nil, fmt.Errorf("list the workers: %w", err)
+	}
 	rows, err := e.inner.Store().Workers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the workers: %w", err)

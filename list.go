@@ -40,6 +40,9 @@ const (
 // List returns a page of the runs that match the filter, the newest first. Runs that are started between two pages do not shift
 // them. It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor].
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
+	if err := e.usable(ctx); err != nil {
+		return RunPage{}, fmt.Errorf("list runs: %w", err)
+	}
 	filter, err := e.filter(ctx, f)
 	if err != nil {
 		return RunPage{}, err
@@ -78,6 +81,9 @@ type Node struct {
 
 // Tree returns the run with the given ID, which is the caller's ID or the UUID, and all its descendants, or [ErrNotFound].
 func (e *Engine) Tree(ctx context.Context, id string) (*Node, error) {
+	if err := e.usable(ctx); err != nil {
+		return nil, fmt.Errorf("read the tree of run %q: %w", id, err)
+	}
 	root, err := e.inner.Find(ctx, id)
 	if err != nil {
 		return nil, err
@@ -112,6 +118,9 @@ type Counts struct {
 
 // Counts counts the run with the given ID and all its descendants. It returns [ErrNotFound] if there is no such run.
 func (e *Engine) Counts(ctx context.Context, id string) (Counts, error) {
+	if err := e.usable(ctx); err != nil {
+		return Counts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
+	}
 	root, err := e.inner.Find(ctx, id)
 	if err != nil {
 		return Counts{}, err
@@ -150,6 +159,9 @@ func WithTag(key, value string) StartOption {
 // SetTags sets tags of a run, in any state. An empty value removes a tag. Keys have a namespace before a dot, such as team.owner.
 // It returns [ErrNotFound] or [ErrInvalidName].
 func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	if err := e.usable(ctx); err != nil {
+		return fmt.Errorf("tag run %q: %w", id, err)
+	}
 	list, err := tagList(tags)
 	if err != nil {
 		return err

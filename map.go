@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,11 +25,8 @@ const defaultParallel = 16
 // items are zero.
 func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context, In) (Out, error), opts ...MapOption) ([]Out, error) {
 	o := mapOptions{parallel: defaultParallel}
-	for _, opt := range opts {
-		opt(&o)
-	}
-	if o.err != nil {
-		return nil, fmt.Errorf("map %q: %w", name, o.err)
+	if err := cmp.Or(apply(opts, &o), o.err); err != nil {
+		return nil, fmt.Errorf("map %q: %w", name, err)
 	}
 	if fn == nil {
 		return nil, fmt.Errorf("%w: map %q has no function", ErrInvalidConfig, name)

@@ -20,6 +20,9 @@ import (
 // run with the same Key has another name or payload; ErrInvalidName, ErrNotEncodable,
 // ErrPayloadTooLarge, ErrUnavailable.
 func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts ...SignalOption) error {
+	if err := e.usable(ctx); err != nil {
+		return fmt.Errorf("signal %q: %w", name, err)
+	}
 	signal, insert, err := newSignal(e.cfg.MaxPayload, name, payload, opts)
 	if err != nil {
 		return err
@@ -35,6 +38,9 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 // ErrIDConflict. Further errors as for Signal; ErrInvalidToken for a text that is no token, or that
 // was altered or made by somebody else.
 func (e *Engine) Complete(ctx context.Context, token string, value any) error {
+	if err := e.usable(ctx); err != nil {
+		return fmt.Errorf("complete a token: %w", err)
+	}
 	run, signal, err := e.inner.OpenToken(ctx, token)
 	if err != nil {
 		return fmt.Errorf("complete a token: %w", err)
@@ -71,8 +77,8 @@ func SignalKey(key string) SignalOption {
 // newSignal checks and encodes one signal.
 func newSignal(limit int, name string, payload any, opts []SignalOption) (*store.Signal, bridge.InsertSignal, error) {
 	var o signalOptions
-	for _, opt := range opts {
-		opt(&o)
+	if err := apply(opts, &o); err != nil {
+		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
 	}
 	if err := engine.CheckName("signal", name); err != nil {
 		return nil, nil, err
@@ -125,9 +131,7 @@ func (a *Awaitable[T]) Wait(opts ...ReceiveOption) (T, error) {
 func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOption) (T, error) {
 	var zero T
 	o := receiveOptions{signal: name}
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o.fail(apply(opts, &o))
 	if signal != "" {
 		if o.given&givenOnSignal != 0 {
 			o.fail(fmt.Errorf("%w: the option OnSignal is for Receive: an Awaitable is completed by its token alone, leave the option out", ErrInvalidConfig))

@@ -71,9 +71,7 @@ func (k *call[T]) needs(function bool) {
 
 func (k *call[T]) configure(opts []StepOption) error {
 	var o stepOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o.fail(apply(opts, &o))
 	if o.total > 0 && o.attempt > o.total {
 		o.fail(fmt.Errorf("%w: AttemptTimeout of %v has no effect beside a TotalTimeout of %v: make it shorter, or leave it out", ErrInvalidConfig, o.attempt, o.total))
 	}

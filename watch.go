@@ -49,6 +49,9 @@ type Event struct {
 // [ErrInvalidCursor]: the database was restored, or a standby that was behind was promoted, and events may have been
 // lost. [ErrInvalidConfig] is returned for a limit that is not from 0 to 1000.
 func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
+	if err := e.usable(ctx); err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
 	limit, err := p.limit()
 	if err != nil {
 		return nil, err
@@ -91,7 +94,7 @@ func (e *Engine) Watch(ctx context.Context, after string) iter.Seq2[Event, error
 		wait := firstWatch
 		for {
 			events, err := e.Events(ctx, Page{Cursor: after, Limit: longestPage})
-			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnavailable) {
+			if err != nil && (isNil(ctx) || ctx.Err() == nil) && !errors.Is(err, ErrUnavailable) {
 				yield(Event{}, err)
 				return
 			}

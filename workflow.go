@@ -33,11 +33,9 @@ type Workflow[I, O any] struct {
 // after a crash, with recorded results answered from history.
 func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...WorkflowOption) *Workflow[I, O] {
 	o := workflowOptions{queue: DefaultQueue}
-	for _, opt := range opts {
-		opt(&o)
-	}
+	unusable := apply(opts, &o)
 	w := &Workflow[I, O]{name: name, queue: o.queue, fn: fn}
-	w.err = errors.Join(engine.CheckName("workflow", name), engine.CheckName("queue", o.queue), o.err)
+	w.err = errors.Join(unusable, engine.CheckName("workflow", name), engine.CheckName("queue", o.queue), o.err)
 	if fn == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: workflow %q has no function", ErrInvalidConfig, name))
 	}
@@ -69,7 +67,12 @@ type Definition interface {
 }
 
 // Name is the workflow's name.
-func (w *Workflow[I, O]) Name() string { return w.name }
+func (w *Workflow[I, O]) Name() string {
+	if w == nil {
+		return ""
+	}
+	return w.name
+}
 
 // usable is why the workflow cannot be used, nil if it can.
 func (w *Workflow[I, O]) usable() error {
@@ -171,9 +174,7 @@ func (w *Workflow[I, O]) request(limit int, in I, opts []StartOption) (engine.St
 
 func optionsOf(opts []StartOption) *startOptions {
 	o := new(startOptions)
-	for _, opt := range opts {
-		opt(o)
-	}
+	o.fail(apply(opts, o))
 	return o
 }
 
@@ -210,6 +211,9 @@ func (w *Workflow[I, O]) anyRequest(limit int, in I, o *startOptions) (engine.St
 // *WriteError with ErrPermission, with ErrUnavailable, ErrRejected or ErrLocked after
 // Config.Patience, or with the end of ctx. If its MayHaveCommitted is true, start the same ID again to know.
 func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...StartOption) (*Run[O], error) {
+	if err := e.usable(ctx); err != nil {
+		return nil, fmt.Errorf("start workflow %q: %w", w.Name(), err)
+	}
 	o := optionsOf(opts)
 	request, err := w.requestOf(e.cfg.MaxPayload, in, o)
 	if err != nil {
@@ -239,6 +243,9 @@ type Item[I any] struct {
 // is in the joined one; the others are started all the same. Any other error means that
 // nothing is started. The option ID is ErrInvalidConfig: IDs are in the items.
 func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Item[I], opts ...StartOption) ([]*Run[O], error) {
+	if err := e.usable(ctx); err != nil {
+		return nil, fmt.Errorf("start %d runs of workflow %q: %w", len(items), w.Name(), err)
+	}
 	if len(items) == 0 {
 		return nil, nil
 	}
@@ -283,6 +290,9 @@ func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...Star
 	if err := w.usable(); err != nil {
 		return zero, err
 	}
+	if err := e.usable(ctx); err != nil {
+		return zero, fmt.Errorf("call workflow %q: %w", w.name, err)
+	}
 	if !e.inner.Executes(w.name) {
 		return zero, fmt.Errorf("%w: %q: add it to Config.Workflows of this engine, or use Start and let another process execute it", ErrNotRegistered, w.name)
 	}
@@ -321,6 +331,9 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run
 	if err := w.usable(); err != nil {
 		return nil, err
 	}
+	if err := e.usable(ctx); err != nil {
+		return nil, fmt.Errorf("handle of run %q: %w", id, err)
+	}
 	row, err := e.inner.Find(ctx, id)
 	if err != nil {
 		return nil, err
@@ -356,6 +369,9 @@ func (r *Run[O]) RunID() string { return r.id.String() }
 // refuses the privilege to read the run, and [ErrRejected] or [ErrSchema] if the database has rejected
 // each look for the result for Config.Patience.
 func (r *Run[O]) Result(ctx context.Context) (O, error) {
+	if err := r.usable(ctx); err != nil {
+		return *new(O), err
+	}
 	row, err := r.e.inner.Await(ctx, r.id)
 	if err != nil {
 		var zero O
@@ -371,6 +387,9 @@ func (r *Run[O]) Result(ctx context.Context) (O, error) {
 // TryResult is Result without the wait: ended is false, and err is nil, if the run has not ended yet. It reads
 // the database once. ErrNotFound is returned if the run was removed.
 func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
+	if err := r.usable(ctx); err != nil {
+		return out, false, err
+	}
 	row, err := r.e.inner.Get(ctx, r.id.String())
 	switch {
 	case err != nil:
@@ -380,6 +399,14 @@ func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
 	}
 	out, err = resultOf[O](row)
 	return out, true, err
+}
+
+// usable returns ErrInvalidConfig for a handle that no call has returned, and for a nil context.
+func (r *Run[O]) usable(ctx context.Context) error {
+	if r == nil {
+		return fmt.Errorf("%w: the *Run is nil: it comes with an error from Start, StartMany or Handle", ErrInvalidConfig)
+	}
+	return r.e.usable(ctx)
 }
 
 // resultOf is what a run that has ended came to.

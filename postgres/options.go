@@ -95,7 +95,10 @@ func OwnedBy(roles ...string) Option {
 
 func newOptions(opts []Option) (options, error) {
 	o := options{schema: DefaultSchema, migrate: true, given: make(map[string]bool)}
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			return o, fmt.Errorf("postgres: %w: the Option at place %d of %d is nil: leave it out", durable.ErrInvalidConfig, i+1, len(opts))
+		}
 		if err := opt(&o); err != nil {
 			return o, err
 		}

@@ -60,6 +60,9 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ctx == nil {
+		return nil, fmt.Errorf("postgres: %w: the context is nil: pass the caller's own, or context.Background()", durable.ErrInvalidConfig)
+	}
 	if url == "" {
 		return nil, fmt.Errorf("postgres: %w: the connection string is empty: is the environment variable set that it comes from? Write postgres:// to mean the defaults of libpq", durable.ErrInvalidConfig)
 	}
@@ -94,7 +97,7 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	if pool == nil {
-		return nil, errors.New("postgres: New was given no pool: make one with pgxpool.New, or use Open")
+		return nil, fmt.Errorf("postgres: %w: the pool is nil: make one with pgxpool.New, or use Open", durable.ErrInvalidConfig)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()

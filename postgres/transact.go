@@ -48,6 +48,9 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 		if err != nil {
 			return err
 		}
+		if tx == nil {
+			return errNoTx
+		}
 		return own.startIn(ctx, tx, starts)
 	})
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
@@ -62,10 +65,16 @@ func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string
 		if err != nil {
 			return err
 		}
+		if tx == nil {
+			return errNoTx
+		}
 		return own.signalIn(ctx, tx, to, signal)
 	})
 	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
 }
+
+// errNoTx is returned by StartTx and SignalTx without a transaction.
+var errNoTx = fmt.Errorf("postgres: %w: the transaction is nil: begin one, or use Start or Signal of package durable", durable.ErrInvalidConfig)
 
 func mine(s store.Store) (*Store, error) {
 	own, ok := s.(*Store)

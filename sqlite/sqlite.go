@@ -43,6 +43,7 @@ import (
 	sqlite "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -78,7 +79,10 @@ type Store struct {
 // wrapping durable.ErrSchema if its schema does not fit this version of the code.
 func Open(path string, opts ...Option) (*Store, error) {
 	o := defaults()
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("sqlite: %w: the Option at place %d of %d is nil: leave it out", durable.ErrInvalidConfig, i+1, len(opts))
+		}
 		opt(&o)
 	}
 	if o.err != nil {

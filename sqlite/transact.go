@@ -39,6 +39,9 @@ func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *du
 		if err != nil {
 			return err
 		}
+		if tx == nil {
+			return errNoTx
+		}
 		return own.startIn(ctx, tx, starts)
 	})
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
@@ -53,6 +56,9 @@ func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name strin
 		if err != nil {
 			return err
 		}
+		if tx == nil {
+			return errNoTx
+		}
 		return own.signalIn(ctx, tx, to, signal)
 	})
 	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
@@ -62,6 +68,9 @@ func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name strin
 // transactions of the caller's own. A transaction begun on it is IMMEDIATE, and
 // excludes every other write of this store until it ends.
 func (s *Store) Writer() *sql.DB { return s.writer() }
+
+// errNoTx is returned by StartTx and SignalTx without a transaction.
+var errNoTx = fmt.Errorf("sqlite: %w: the transaction is nil: begin one, or use Start or Signal of package durable", durable.ErrInvalidConfig)
 
 func mine(s store.Store) (*Store, error) {
 	own, ok := s.(*Store)

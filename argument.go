@@ -1,0 +1,42 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+)
+
+// apply has each of the options change o. An option that is nil is ErrInvalidConfig.
+func apply[O any, F ~func(*O)](opts []F, o *O) error {
+	var err error
+	for i, option := range opts {
+		switch {
+		case option != nil:
+			option(o)
+		case err == nil:
+			err = fmt.Errorf("%w: the %v at place %d of %d options is nil: leave it out", ErrInvalidConfig, reflect.TypeFor[F](), i+1, len(opts))
+		}
+	}
+	return err
+}
+
+// usable returns ErrInvalidConfig if a call cannot be made on this engine with this context, since one of
+// them is nil.
+func (e *Engine) usable(ctx context.Context) error {
+	switch {
+	case e == nil || e.inner == nil:
+		return fmt.Errorf("%w: the *Engine is nil or empty: make it with New", ErrInvalidConfig)
+	case isNil(ctx):
+		return fmt.Errorf("%w: the context is nil: pass the caller's own, or context.Background()", ErrInvalidConfig)
+	}
+	return nil
+}
+
+// isNil reports whether v is nil, or an interface that holds a nil pointer.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	p := reflect.ValueOf(v)
+	return p.Kind() == reflect.Pointer && p.IsNil()
+}

@@ -1,0 +1,49 @@
+package durable
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// A registration that could never work is told by New, since a declaration has nobody to return it to.
+func TestRegistrationsThatCannotWorkAreRefused(t *testing.T) {
+	registry.Lock()
+	before := registry.wrong
+	registry.wrong = nil
+	registry.Unlock()
+	defer func() {
+		registry.Lock()
+		defer registry.Unlock()
+		registry.wrong = before
+	}()
+	sentinel := errors.New("declined")
+	if got := RegisterError("", sentinel); got != sentinel {
+		t.Errorf("the sentinel became %v", got)
+	}
+	RegisterError("durable.mine", sentinel)
+	RegisterError("context.mine", sentinel)
+	RegisterError("shop.\x00", sentinel)
+	if err := RegisterError("shop.nil", nil); !errors.Is(err, ErrInvalidConfig) {
+		t.Errorf("a nil sentinel became %v", err)
+	}
+	RegisterError("shop.list", uncomparable{})
+	RegisterError("shop.list", uncomparable{})
+	_, err := New(struct{ Store }{}, Config{}) // the store is not used yet
+	if !errors.Is(err, ErrInvalidConfig) {
+		t.Fatalf("New returned %v", err)
+	}
+	for _, code := range []string{`RegisterError("")`, "durable.mine", "context.mine", `shop.\x00`, "shop.nil", "shop.list"} {
+		if !strings.Contains(err.Error(), code) {
+			t.Errorf("%v does not name %s", err, code)
+		}
+	}
+	if f := failureOf(errors.Join(uncomparable{}, sentinel)); len(f.Codes) != 0 {
+		t.Errorf("refused registrations are recorded: %q", f.Codes)
+	}
+}
+
+type uncomparable []int
+
+// Error makes it an error that cannot be compared.
+func (uncomparable) Error() string { return "uncomparable" }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -369,7 +370,10 @@ func (e *Engine) filter(ctx context.Context, f Filter) (store.Filter, error) {
 	for _, s := range f.Status {
 		known, ok := store.ParseStatus(string(s))
 		if !ok {
-			return g, fmt.Errorf("%w: the filter names the status %q, which there is not", ErrInvalidConfig, s)
+			return g, fmt.Errorf("%w: the filter names the status %q: use %s", ErrInvalidConfig, s, strings.Join([]string{
+				string(StatusPending), string(StatusRunning), string(StatusWaiting), string(StatusPaused),
+				string(StatusCompleted), string(StatusFailed), string(StatusCancelled), string(StatusExpired),
+			}, ", "))
 		}
 		g.Statuses = append(g.Statuses, known)
 	}

@@ -121,18 +121,22 @@ var (
 //	if errors.As(err, &failed) { log.Print(failed.Step, failed.Attempts) }
 //	if errors.Is(err, ErrCardDeclined) { ... }
 type StepError struct {
-	Step     string // with its scope
+	Step     string // with its scope; of a panic in a branch: the branch
 	Attempts int
 	Message  string // the text of the error that the last attempt returned
 	Type     string // its Go type, for people
 	Stack    string // of a panic
 	codes    []string
 	state    *StateError // that the recorded error was
+	branch   bool        // it is that of a branch started by Go, and not of a step
 }
 
 // Error tells the step, the attempts and the last message.
 func (e *StepError) Error() string {
-	if e.Attempts == 1 {
+	switch {
+	case e.branch:
+		return fmt.Sprintf("branch %q failed: %s", e.Step, e.Message)
+	case e.Attempts == 1:
 		return fmt.Sprintf("step %q failed: %s", e.Step, e.Message)
 	}
 	return fmt.Sprintf("step %q failed after %d attempts: %s", e.Step, e.Attempts, e.Message)
@@ -373,6 +377,13 @@ func stepError(name string, f *engine.Failure) *StepError {
 	if s := f.State; s != nil {
 		err.state = &StateError{ID: s.Run, Verb: Verb(s.Verb), Status: Status(s.Status), Detail: s.Detail}
 	}
+	return err
+}
+
+// branchError is the failure of a branch, which is in no record.
+func branchError(name string, f *engine.Failure) *StepError {
+	err := stepError(name, f)
+	err.branch = true
 	return err
 }
 

@@ -48,7 +48,7 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 	}
 	scope := branch.Scope()
 	sub := &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload}
-	err = scope.Go(func() { f.end(fn(sub)) }, func(failure *engine.Failure) { f.end(zero, stepError(c.scope.Full(name), failure)) })
+	err = scope.Go(func() { f.end(fn(sub)) }, func(failure *engine.Failure) { f.end(zero, branchError(c.scope.Full(name), failure)) })
 	if err != nil {
 		f.end(zero, err)
 	}
@@ -187,7 +187,7 @@ func suspendedOr(errs []error) error {
 			return ErrSuspended
 		}
 	}
-	return errors.Join(errs...)
+	return joined(errs)
 }
 
 // Rest says what becomes of the branches that a choice leaves.
@@ -233,7 +233,7 @@ func Quorum[T any](c *Ctx, name string, k int, rest Rest, futures ...*Future[T])
 
 func quorum[T any](c *Ctx, name string, k int, rest Rest, futures []*Future[T]) ([]int, error) {
 	if k < 1 || k > len(futures) {
-		return nil, fmt.Errorf("%w: choice %q wants %d of %d branches", ErrInvalidConfig, name, k, len(futures))
+		return nil, fmt.Errorf("%w: choice %q wants %d of %d branches: pass as many futures as it wants, or more, and ask for at least one", ErrInvalidConfig, name, k, len(futures))
 	}
 	spec := engine.ChoiceSpec{Name: name, Site: site(1)}
 	if rest == CancelRest {

@@ -15,7 +15,9 @@ import (
 // Page selects a page of a list.
 type Page struct {
 	Limit  int    // the most entries of the page; zero: 100, at most 1000
-	Cursor string // where the page begins: RunPage.Next of the page before, or Event.Cursor of the event before; empty: the first page
+	// Cursor is where the page begins: RunPage.Next of the page before, or Event.Cursor of the event before. Empty: the
+	// first page. A cursor of List is a place in the order of all runs: with another filter the page begins at the same place.
+	Cursor string
 }
 
 // limit returns the number of entries of the page.

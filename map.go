@@ -99,7 +99,7 @@ func (m *mapping[In, Out]) run() ([]Out, error) {
 		}
 	}
 	if m.o.collect {
-		return m.results, errors.Join(m.errs...)
+		return m.results, joined(m.errs)
 	}
 	for _, err := range m.errs {
 		if err != nil {

@@ -36,7 +36,7 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 // Complete posts the value that an Awaitable with this token waits for, from whatever
 // process. The first value holds: the same one again is accepted, another one is
 // ErrIDConflict. Further errors as for Signal; ErrInvalidToken for a text that is no token, or that
-// was altered or made by somebody else.
+// was altered or made by somebody else; ErrInvalidName if the wait has a name that cannot be one.
 func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 	if err := e.usable(ctx); err != nil {
 		return fmt.Errorf("complete a token: %w", err)
@@ -51,7 +51,7 @@ func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 	}
 	err = e.inner.Signal(ctx, run, &store.Signal{Name: signal, Key: signal, Payload: b})
 	if errors.Is(err, ErrIDConflict) {
-		return fmt.Errorf("%w: the wait of this token, in run %s, was completed with another value before: the first one holds", ErrIDConflict, run)
+		return &engine.Conflict{Text: fmt.Sprintf("durable: the wait %q of this token, in run %s, was completed with another value before: the first one holds", engine.ShownSignal(signal), run)}
 	}
 	return stated(err)
 }

@@ -20,6 +20,10 @@ func locate(path string) (string, error) {
 		return "", &OpenError{Path: path, Problem: problem, Fix: fix, Err: err}
 	}
 	switch {
+	case strings.HasPrefix(path, "postgres://"), strings.HasPrefix(path, "postgresql://"):
+		path, _, _ = strings.Cut(path, "//") // what follows may hold a password
+		path += "//..."
+		return refuse("it is the URL of a PostgreSQL database, and not the path of a file", "use postgres.Open for this database", nil)
 	case path == "":
 		return refuse("the path is empty", "name a file, for example durable.db", nil)
 	case path == ":memory:", strings.HasPrefix(path, "file:"):

@@ -73,7 +73,8 @@ type Store struct {
 
 // Open opens the file at path, creates it if there is none (its folder must
 // exist), and brings its schema up to date. A path is taken as it stands: it is
-// not a URI, and no character in it is special. The caller closes the store.
+// not a URI, and no character in it is special. A path that begins with postgres://, postgresql://
+// or file: is refused. The caller closes the store.
 //
 // A file that cannot be used is answered with an *OpenError, or with an error
 // wrapping durable.ErrSchema if its schema does not fit this version of the code.

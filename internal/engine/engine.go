@@ -281,10 +281,20 @@ func conflict(asked, found *store.Run) error {
 		return fmt.Errorf("%w: run %q is of workflow %q, and was asked for again as %q: use another ID",
 			ErrIDConflict, asked.Name, found.Workflow, asked.Workflow)
 	case string(asked.Input) != string(found.Input):
-		return fmt.Errorf("%w: run %q of workflow %q exists with another input (%d bytes, now %d): use another ID, or the same input",
-			ErrIDConflict, asked.Name, asked.Workflow, len(found.Input), len(asked.Input))
+		return fmt.Errorf("%w: run %q of workflow %q exists with another input (%d bytes, now %d, different from byte %d on): use another ID, or the same input",
+			ErrIDConflict, asked.Name, asked.Workflow, len(found.Input), len(asked.Input), firstDifference(found.Input, asked.Input))
 	}
 	return nil
+}
+
+// firstDifference is the offset, from 0, of the first byte that two texts do not share.
+func firstDifference(a, b []byte) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return min(len(a), len(b))
 }
 
 // reserve takes slots for those of the requests that can begin here at once.

@@ -23,6 +23,15 @@ var (
 	ErrRunning       = errors.New("durable: the engine is already running: call Run once, or make a second engine")
 )
 
+// Conflict is an ErrIDConflict of something else than a start, whose text says of what.
+type Conflict struct{ Text string }
+
+// Error returns the text.
+func (e *Conflict) Error() string { return e.Text }
+
+// Unwrap returns ErrIDConflict.
+func (e *Conflict) Unwrap() error { return ErrIDConflict }
+
 // Causes of a suspension, as context.Cause of a run's context.
 var (
 	ErrShutdown  = errors.New("durable: this process is shutting down")

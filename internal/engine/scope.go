@@ -158,18 +158,24 @@ func (s *Scope) Full(name string) string { return Shown(s.prefix + name) }
 // CheckName answers ErrInvalidName unless the text can be a name: valid UTF-8
 // without control characters, not empty, at most MaxName bytes.
 func CheckName(what, name string) error {
-	switch {
-	case name == "":
+	if name == "" {
 		return fmt.Errorf("%w: the name of a %s is empty: give it one", ErrInvalidName, what)
-	case len(name) > MaxName:
-		return fmt.Errorf("%w: the name of a %s has %d bytes, at most %d are kept (%.40q…): shorten it, or use a hash of it",
-			ErrInvalidName, what, len(name), MaxName, name)
-	case !utf8.ValidString(name):
-		return fmt.Errorf("%w: the name %q of a %s is not valid UTF-8: encode it", ErrInvalidName, name, what)
 	}
-	for _, c := range name {
+	return checkShort("name of a "+what, name)
+}
+
+// checkShort refuses a text, called what, that is too long for a name, or has control characters in it.
+func checkShort(what, text string) error {
+	switch {
+	case len(text) > MaxName:
+		return fmt.Errorf("%w: the %s has %d bytes, at most %d are kept (%.40q…): shorten it, or use a hash of it",
+			ErrInvalidName, what, len(text), MaxName, text)
+	case !utf8.ValidString(text):
+		return fmt.Errorf("%w: the %s, %q, is not valid UTF-8: encode it", ErrInvalidName, what, text)
+	}
+	for _, c := range text {
 		if c < 0x20 || c == 0x7f {
-			return fmt.Errorf("%w: the name %q of a %s contains the control character %U: leave it out", ErrInvalidName, name, what, c)
+			return fmt.Errorf("%w: the %s, %q, contains the control character %U: leave it out", ErrInvalidName, what, text, c)
 		}
 	}
 	return nil
@@ -195,7 +201,10 @@ func CheckTag(key, value string) error {
 	if space, rest, _ := strings.Cut(key, "."); space == "" || rest == "" {
 		return fmt.Errorf("%w: the tag %q has no namespace: call it like team.owner", ErrInvalidName, key)
 	}
-	return CheckName("value of tag "+key, value)
+	if value == "" {
+		return fmt.Errorf("%w: the value of the tag %q is empty: give it one, or leave out the tag", ErrInvalidName, key)
+	}
+	return checkShort(fmt.Sprintf("value of the tag %q", key), value)
 }
 
 // claimName marks the name as used in this execution and answers what history holds

@@ -96,8 +96,8 @@ func (e *Engine) Signalled(ref string, s *store.Signal) error {
 		return nil
 	case s.Outcome == store.Adopted:
 		if had := s.Existing; had.Name != s.Name || !bytes.Equal(had.Payload, s.Payload) {
-			return fmt.Errorf("%w: signal %q with key %q was sent to run %q before with another name or payload: use another key, or the same signal",
-				ErrIDConflict, ShownSignal(s.Name), ShownSignal(s.Key), ref)
+			return &Conflict{Text: fmt.Sprintf("durable: signal %q with key %q was sent to run %q before with another name or payload: use another key, or the same signal",
+				ShownSignal(s.Name), ShownSignal(s.Key), ref)}
 		}
 		return nil
 	case !s.State.Found:

@@ -74,7 +74,13 @@ func openToken(key []byte, token string) (run, signal string, err error) {
 	if !hmac.Equal(mac, macOf(key, b)) {
 		return "", "", fmt.Errorf("%w: %.40q was altered, forged, or made with another database: give what Awaitable.Token returned", ErrInvalidToken, token)
 	}
-	return uuid.UUID(b[:id]).String(), string(b[id:]), nil
+	run, signal = uuid.UUID(b[:id]).String(), string(b[id:])
+	for part := range strings.SplitSeq(signal[len(separator):], separator) {
+		if err := CheckName("wait", part); err != nil { // Awaitable.Wait refuses it too
+			return "", "", err
+		}
+	}
+	return run, signal, nil
 }
 
 // readTokenKey returns the key that tokens are signed with, from the database if it is not known yet or

@@ -1,0 +1,163 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/sqlite"
+)
+
+// says wants an error of that kind whose text has all of these parts.
+func says(t *testing.T, what string, err, kind error, parts ...string) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("%s: %v, want %v", what, err, kind)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %q does not say %q", what, err, part)
+		}
+	}
+}
+
+// A conflict says what is in conflict: a start, a signal or a completed wait, and where inputs differ.
+func TestConflictsSayOfWhat(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		tokens := make(chan string, 1)
+		w := durable.Define("w", func(c *durable.Ctx, _ map[string]string) (int, error) {
+			a := c.Awaitable[int]("approval")
+			tokens <- a.Token()
+			if _, err := a.Wait(); err != nil {
+				return 0, err
+			}
+			return c.Receive[int]("never")
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		secret := map[string]string{"card": "4111", "holder": "ann"}
+		if _, err := w.Start(within(t), e, secret, durable.ID("x")); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.Start(within(t), e, map[string]string{"card": "4222", "holder": "ann"}, durable.ID("x"))
+		says(t, "a start", err, durable.ErrIDConflict, "belongs to another start", "from byte 10 on")
+		if strings.Contains(err.Error(), "4222") || strings.Contains(err.Error(), "4111") {
+			t.Errorf("%v tells a payload", err)
+		}
+		if err := e.Signal(within(t), "x", "s", 1, durable.SignalKey("k")); err != nil {
+			t.Fatal(err)
+		}
+		token := <-tokens
+		if err := e.Complete(within(t), token, 1); err != nil {
+			t.Fatal(err)
+		}
+		for what, err := range map[string]error{
+			`signal "s" with key "k"`: e.Signal(within(t), "x", "s", 2, durable.SignalKey("k")),
+			`wait "approval"`:         e.Complete(within(t), token, 2),
+		} {
+			says(t, what, err, durable.ErrIDConflict, what)
+			if strings.Contains(err.Error(), "another start") {
+				t.Errorf("%v speaks of a start", err)
+			}
+		}
+	})
+}
+
+// A wait whose name cannot be one is refused by both stores, by Wait and by Complete.
+func TestWaitsHaveNames(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		tokens := make(chan string, 3)
+		names := []string{"\x00", "\xff", strings.Repeat("n", durable.MaxName+1)}
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
+			for _, name := range names {
+				a := c.Awaitable[int](name)
+				tokens <- a.Token()
+				if _, err := a.Wait(durable.Within(0)); !errors.Is(err, durable.ErrInvalidName) {
+					return 0, fmt.Errorf("a wait called %.20q: %w", name, err)
+				}
+			}
+			return c.Receive[int]("never")
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		run, err := w.Start(within(t), e, 0, durable.ID("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range names {
+			if err := e.Complete(within(t), <-tokens, 1); !errors.Is(err, durable.ErrInvalidName) {
+				t.Errorf("a token of a wait without a proper name: %v", err)
+			}
+		}
+		if err := e.Signal(within(t), "x", "never", 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run.Result(within(t)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTextsNameTheFix(t *testing.T) {
+	s := openStore(t)
+	w := durable.Define("w", func(*durable.Ctx, int) (int, error) { return 0, nil })
+	e := engineOn(t, s, w)
+	_, err := e.List(within(t), durable.Filter{Status: []durable.Status{"done"}}, durable.Page{})
+	says(t, "a status", err, durable.ErrInvalidConfig, `"done"`, "pending, running, waiting, paused, completed, failed, cancelled, expired")
+	_, err = w.Start(within(t), e, 0, durable.WithTag("a.b", ""))
+	says(t, "a tag's value", err, durable.ErrInvalidName, `the value of the tag "a.b" is empty`)
+	for _, url := range []string{"postgres://ann:secret@db/app", "postgresql://ann:secret@db/app"} {
+		_, err = sqlite.Open(url)
+		var refused *sqlite.OpenError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "postgres.Open") || strings.Contains(fmt.Sprintf("%v %+v", err, refused), "secret") {
+			t.Errorf("sqlite.Open of a URL: %v", err)
+		}
+	}
+	_, err = call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		_, _, err := durable.Any[int](c, "a", durable.KeepRest)
+		return 0, err
+	})
+	says(t, "a choice", err, durable.ErrInvalidConfig, "1 of 0 branches", "pass as many")
+	_, err = call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		return c.Go("a", func(*durable.Ctx) (int, error) { panic("no") }).Wait()
+	})
+	says(t, "a branch", err, durable.ErrPanic, `branch "a" failed: panic`)
+}
+
+// The error of a Map with Collect tells the first failures and counts the others; errors.Is finds all of them.
+func TestManyErrorsAreCounted(t *testing.T) {
+	last := errors.New("the last one")
+	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+		_, err := c.Map("m", make([]int, 50), func(ctx context.Context, _ int) (int, error) { return 0, errDeclined }, durable.Collect())
+		if lines := strings.Count(err.Error(), "\n") + 1; lines != 4 || !strings.Contains(err.Error(), "and 47 more") || !errors.Is(err, errDeclined) {
+			return 0, fmt.Errorf("%d lines: %w", lines, err)
+		}
+		branches := make([]*durable.Future[int], 9)
+		for i := range branches {
+			branches[i] = c.Go(fmt.Sprint(i), func(*durable.Ctx) (int, error) {
+				if i == 8 {
+					return 0, last
+				}
+				return 0, errDeclined
+			})
+		}
+		if _, err := durable.All(branches...); strings.Count(err.Error(), "\n") != 3 || !errors.Is(err, last) {
+			return 0, fmt.Errorf("of branches: %w", err)
+		}
+		two := func(i int) (int, error) {
+			_, err := c.Map(fmt.Sprint("two", i), make([]int, i), func(context.Context, int) (int, error) { return 0, errDeclined }, durable.Collect())
+			return strings.Count(err.Error(), "\n"), err
+		}
+		if n, err := two(3); n != 2 || strings.Contains(err.Error(), "more") {
+			return 0, fmt.Errorf("three errors: %w", err)
+		}
+		return 0, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -150,6 +150,9 @@ func (c *Child) start(q StartRequest) error {
 	case start.Outcome == store.Fenced && start.State.Epoch == r.row.Epoch && start.State.Control != 0:
 		r.asked(start.State.Control)
 		return c.s.left()
+	case start.Outcome == store.Adopted: // the name is unique below a parent, and this parent has started no such child
+		r.unwritten("start child", c.name, strangerError(start.Existing, c.id))
+		return ErrSuspended
 	case !written:
 		r.fenced(start.State)
 		return ErrSuspended
@@ -194,8 +197,12 @@ func (c *Child) wait() (Result, error) {
 		r.idle.busy() // before it stops waiting, so that the run does not settle in between
 		r.idle.leave(waiting)
 	}
-	if unwritable(err) {
+	switch {
+	case unwritable(err):
 		r.lose()
+	case errors.Is(err, ErrNotFound): // what it has done is not known, so it is not started again
+		r.unwritten("wait for child", c.name, fmt.Errorf("%w: the child %s is not in this database: it was deleted, or another run had its name when it was to be started: end this run by Cancel or Terminate",
+			store.ErrRejected, c.id))
 	}
 	if left := c.s.left(); left != nil {
 		return Result{}, left
@@ -239,6 +246,12 @@ func (c *Child) ended() (*store.Run, error) {
 		return ended[0].run, nil
 	}
 	return nil, nil
+}
+
+// strangerError tells of a run below this one that nothing in its history has started.
+func strangerError(had *store.Run, child uuid.UUID) error {
+	return fmt.Errorf("%w: the name belongs to run %s of workflow %q, which this run has not started, in place of the child %s: find out who inserted that row",
+		store.ErrRejected, had.ID, had.Workflow, child)
 }
 
 // childFailure is the record, in its parent, of a child that did not complete.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+
+	"github.com/seed8ec063be/durable/internal/engine"
 )
 
 // apply has each of the options change o. An option that is nil is ErrInvalidConfig.
@@ -30,6 +32,15 @@ func (e *Engine) usable(ctx context.Context) error {
 		return fmt.Errorf("%w: the context is nil: pass the caller's own, or context.Background()", ErrInvalidConfig)
 	}
 	return nil
+}
+
+// writes is usable for a call that writes, which a workflow function makes in steps only: with the Ctx itself it is
+// ErrOutsideStep, with the durable call to use instead.
+func (e *Engine) writes(ctx context.Context, call, instead string) error {
+	if err := e.usable(ctx); err != nil {
+		return err
+	}
+	return engine.OutsideWorkflow(ctx, call, instead)
 }
 
 // isNil reports whether v is nil, or an interface that holds a nil pointer.

@@ -100,7 +100,7 @@ func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption
 // Errors: ErrNotFound; ErrInvalidConfig for a negative d; *StateError if the run has ended, is
 // being cancelled, or its time was over already.
 func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration) error {
-	if err := e.usable(ctx); err != nil {
+	if err := e.writes(ctx, "a change of a timeout", "the option Timeout"); err != nil {
 		return fmt.Errorf("set the timeout of run %q: %w", id, err)
 	}
 	if d < 0 {
@@ -259,7 +259,7 @@ func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptio
 }
 
 func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (Effect, error) {
-	if err := e.usable(ctx); err != nil {
+	if err := e.writes(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for a child of this run"); err != nil {
 		return Effect{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
 	}
 	o, options, err := newOrder(verb, opts)
@@ -304,7 +304,7 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 const orderPage = 100
 
 func (e *Engine) orderAll(ctx context.Context, verb store.Verb, f Filter, opts []ControlOption) (effect Effect, err error) {
-	if err := e.usable(ctx); err != nil {
+	if err := e.writes(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for the children of this run"); err != nil {
 		return Effect{}, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
 	}
 	template, options, err := newOrder(verb, opts)

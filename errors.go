@@ -37,7 +37,10 @@ var (
 	ErrDuplicateStep = engine.ErrDuplicateStep
 	// ErrNestedStep: a durable call was made inside a step's function.
 	ErrNestedStep = engine.ErrNestedStep
-	// ErrOutsideStep: IdempotencyKey was given the workflow's Ctx. It is also ErrPanic.
+	// ErrOutsideStep: a workflow function gave its Ctx, or a context derived from it, to IdempotencyKey, which panics
+	// with it, or outside of its steps to a call of an Engine, a Workflow or a store's StartTx or SignalTx that writes. Such a
+	// call would be made again in every replay: use Ctx.Start, Ctx.StartChild, Ctx.Signal or Ctx.SetTags, or make it in a
+	// step. Calls that only read are made; what they return is not recorded.
 	ErrOutsideStep = engine.ErrOutsideStep
 	// ErrInsideTx: an engine that works on SQLite was called inside a Tx step's function, for which it
 	// would wait.

@@ -161,7 +161,7 @@ func WithTag(key, value string) StartOption {
 // SetTags sets tags of a run, in any state. An empty value removes a tag. Keys have a namespace before a dot, such as team.owner.
 // It returns [ErrNotFound] or [ErrInvalidName].
 func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	if err := e.usable(ctx); err != nil {
+	if err := e.writes(ctx, "a change of tags", "Ctx.SetTags"); err != nil {
 		return fmt.Errorf("tag run %q: %w", id, err)
 	}
 	list, err := tagList(tags)

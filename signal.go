@@ -20,7 +20,7 @@ import (
 // run with the same Key has another name or payload; ErrInvalidName, ErrNotEncodable,
 // ErrPayloadTooLarge, ErrUnavailable.
 func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts ...SignalOption) error {
-	if err := e.usable(ctx); err != nil {
+	if err := e.writes(ctx, "a signal", "Ctx.Signal or Child.Signal"); err != nil {
 		return fmt.Errorf("signal %q: %w", name, err)
 	}
 	signal, insert, err := newSignal(e.cfg.MaxPayload, name, payload, opts)
@@ -38,7 +38,7 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 // ErrIDConflict. Further errors as for Signal; ErrInvalidToken for a text that is no token, or that
 // was altered or made by somebody else; ErrInvalidName if the wait has a name that cannot be one.
 func (e *Engine) Complete(ctx context.Context, token string, value any) error {
-	if err := e.usable(ctx); err != nil {
+	if err := e.writes(ctx, "a completion of a token", ""); err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
 	run, signal, err := e.inner.OpenToken(ctx, token)

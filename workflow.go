@@ -211,7 +211,7 @@ func (w *Workflow[I, O]) anyRequest(limit int, in I, o *startOptions) (engine.St
 // *WriteError with ErrPermission, with ErrUnavailable, ErrRejected or ErrLocked after
 // Config.Patience, or with the end of ctx. If its MayHaveCommitted is true, start the same ID again to know.
 func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...StartOption) (*Run[O], error) {
-	if err := e.usable(ctx); err != nil {
+	if err := e.writes(ctx, "a start", "Ctx.Start, Ctx.StartChild or Ctx.Child"); err != nil {
 		return nil, fmt.Errorf("start workflow %q: %w", w.Name(), err)
 	}
 	o := optionsOf(opts)
@@ -243,7 +243,7 @@ type Item[I any] struct {
 // is in the joined one; the others are started all the same. Any other error means that
 // nothing is started. The option ID is ErrInvalidConfig: IDs are in the items.
 func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Item[I], opts ...StartOption) ([]*Run[O], error) {
-	if err := e.usable(ctx); err != nil {
+	if err := e.writes(ctx, "a start", "Ctx.Start or Ctx.StartChild"); err != nil {
 		return nil, fmt.Errorf("start %d runs of workflow %q: %w", len(items), w.Name(), err)
 	}
 	if len(items) == 0 {
@@ -290,7 +290,7 @@ func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...Star
 	if err := w.usable(); err != nil {
 		return zero, err
 	}
-	if err := e.usable(ctx); err != nil {
+	if err := e.writes(ctx, "a call", "Ctx.Child"); err != nil {
 		return zero, fmt.Errorf("call workflow %q: %w", w.name, err)
 	}
 	if !e.inner.Executes(w.name) {

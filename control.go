@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,7 +26,9 @@ type Effect struct {
 
 // MaxEffectIDs bounds Effect.DoneIDs and Effect.RequestedIDs, so that a call on a huge tree
 // does not return all of it. The counts are always exact.
-const MaxEffectIDs = store.MaxOrderIDs
+const MaxEffectIDs = 1000
+
+var _ = [1]struct{}{}[MaxEffectIDs-store.MaxOrderIDs] // they are the same
 
 // add counts what an order did.
 func (f *Effect) add(o *store.Order) {
@@ -158,7 +159,7 @@ func (o *controlOptions) once(bit given, option string) {
 	}
 }
 
-// Reason says why, for people. It is kept with the run.
+// Reason says why, for people, in at most 16 KiB. It is kept with the run.
 func Reason(text string) ControlOption {
 	return func(o *controlOptions) {
 		o.once(givenReason, "Reason")
@@ -166,7 +167,7 @@ func Reason(text string) ControlOption {
 	}
 }
 
-// Actor says who, for people. It is kept with the run.
+// Actor says who, for people, in at most 16 KiB. It is kept with the run.
 func Actor(name string) ControlOption {
 	return func(o *controlOptions) {
 		o.once(givenActor, "Actor")
@@ -345,56 +346,4 @@ func (e *Engine) orderAll(ctx context.Context, verb store.Verb, f Filter, opts [
 		}
 		effect.add(&o)
 	}
-}
-
-// Filter chooses runs, also children unless Roots is set. Its zero fields choose all.
-type Filter struct {
-	Workflow      string
-	Queue         string
-	Status        []Status
-	Tag           string        // a tag's key
-	TagValue      string        // with Tag: its value; empty: any
-	IDPrefix      string        // of the caller's ID, which only roots have: it chooses no children
-	OlderThan     time.Duration // since it was started, by the database's clock
-	CreatedAfter  time.Time
-	CreatedBefore time.Time
-	Roots         bool
-}
-
-// filter checks a filter.
-func (e *Engine) filter(ctx context.Context, f Filter) (store.Filter, error) {
-	g := store.Filter{
-		Workflow: f.Workflow, Queue: f.Queue, NamePrefix: f.IDPrefix, Roots: f.Roots || f.IDPrefix != "",
-		Tag: store.Tag{Key: f.Tag, Value: f.TagValue}, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,
-	}
-	for _, s := range f.Status {
-		known, ok := store.ParseStatus(string(s))
-		if !ok {
-			return g, fmt.Errorf("%w: the filter names the status %q: use %s", ErrInvalidConfig, s, strings.Join([]string{
-				string(StatusPending), string(StatusRunning), string(StatusWaiting), string(StatusPaused),
-				string(StatusCompleted), string(StatusFailed), string(StatusCancelled), string(StatusExpired),
-			}, ", "))
-		}
-		g.Statuses = append(g.Statuses, known)
-	}
-	switch {
-	case f.OlderThan < 0:
-		return g, fmt.Errorf("%w: the filter's OlderThan is %v: it must be positive", ErrInvalidConfig, f.OlderThan)
-	case f.TagValue != "" && f.Tag == "":
-		return g, fmt.Errorf("%w: the filter has a TagValue and no Tag", ErrInvalidConfig)
-	case f.OlderThan > 0:
-		now, err := e.inner.Now(ctx)
-		if err != nil {
-			return g, err
-		}
-		if limit := now.Add(-f.OlderThan); g.CreatedBefore.IsZero() || limit.Before(g.CreatedBefore) {
-			g.CreatedBefore = limit
-		}
-	}
-	for _, text := range []string{f.Workflow, f.Queue, f.IDPrefix, f.Tag, f.TagValue} {
-		if err := engine.CheckText("filter's text", text); err != nil {
-			return g, err
-		}
-	}
-	return g, nil
 }

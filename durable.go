@@ -20,8 +20,10 @@ import (
 // [Engine.Run] has returned. Its methods are for this module only.
 type Store = store.Store
 
-// MaxName is the length of the longest name or ID, in bytes.
-const MaxName = engine.MaxName
+// MaxName is the longest name, ID, signal key, tag key or tag value, in bytes.
+const MaxName = 512
+
+var _ = [1]struct{}{}[MaxName-engine.MaxName] // they are the same
 
 // Config configures an [Engine]. The zero value is a client: it starts, controls and reads runs, and executes none.
 type Config struct {

@@ -14,7 +14,7 @@ import (
 
 // Page selects a page of a list.
 type Page struct {
-	Limit  int    // the most entries of the page; zero: 100, at most 1000
+	Limit int // the most entries of the page; zero: 100, at most 1000
 	// Cursor is where the page begins: RunPage.Next of the page before, or Event.Cursor of the event before. Empty: the
 	// first page. A cursor of List is a place in the order of all runs: with another filter the page begins at the same place.
 	Cursor string
@@ -146,6 +146,7 @@ func (e *Engine) Counts(ctx context.Context, id string) (Counts, error) {
 }
 
 // WithTag sets a tag of the run when it starts. Keys have a namespace before a dot, such as team.owner; see [Engine.SetTags].
+// Key and value are texts of 1 to 512 bytes without control characters.
 func WithTag(key, value string) StartOption {
 	return func(o *startOptions) {
 		for _, t := range o.tags {
@@ -159,6 +160,7 @@ func WithTag(key, value string) StartOption {
 }
 
 // SetTags sets tags of a run, in any state. An empty value removes a tag. Keys have a namespace before a dot, such as team.owner.
+// Keys and values have at most 512 bytes and no control characters.
 // It returns [ErrNotFound] or [ErrInvalidName].
 func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	if err := e.writes(ctx, "a change of tags", "Ctx.SetTags"); err != nil {

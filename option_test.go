@@ -20,7 +20,7 @@ func TestOptionsWithoutEffect(t *testing.T) {
 	w := durable.Define("w", double)
 	e := engineOn(t, s, w)
 	start := func(opts ...durable.StartOption) func(*durable.Ctx) error {
-		return func(c *durable.Ctx) error { _, err := w.Start(c, e, 1, opts...); return err }
+		return func(c *durable.Ctx) error { _, err := w.Start(context.Background(), e, 1, opts...); return err }
 	}
 	child := func(opts ...durable.StartOption) func(*durable.Ctx) error {
 		return func(c *durable.Ctx) error { _, err := c.Child("kid", w, 1, opts...); return err }
@@ -34,7 +34,7 @@ func TestOptionsWithoutEffect(t *testing.T) {
 		return func(c *durable.Ctx) error { _, err := c.Receive[int]("a", opts...); return err }
 	}
 	cancel := func(opts ...durable.ControlOption) func(*durable.Ctx) error {
-		return func(c *durable.Ctx) error { _, err := e.Cancel(c, "run", opts...); return err }
+		return func(c *durable.Ctx) error { _, err := e.Cancel(context.Background(), "run", opts...); return err }
 	}
 	each := func(opts ...durable.MapOption) func(*durable.Ctx) error {
 		return func(c *durable.Ctx) error {
@@ -58,7 +58,7 @@ func TestOptionsWithoutEffect(t *testing.T) {
 		},
 		"Detached of ElseStart": receive(durable.Within(time.Hour), durable.ElseStart(w, 1, durable.Detached())),
 		"Queue": func(c *durable.Ctx) error {
-			_, err := durable.Define("q", double, durable.Queue("a"), durable.Queue("b")).Start(c, e, 1)
+			_, err := durable.Define("q", double, durable.Queue("a"), durable.Queue("b")).Start(context.Background(), e, 1)
 			return err
 		},
 		"Retry":                                step(durable.Retry(durable.NoRetry), durable.Retry(durable.Fixed(0, 3))),
@@ -80,13 +80,13 @@ func TestOptionsWithoutEffect(t *testing.T) {
 			return err
 		},
 		"SignalKey": func(c *durable.Ctx) error {
-			return e.Signal(c, "run", "n", 1, durable.SignalKey("a"), durable.SignalKey("b"))
+			return e.Signal(context.Background(), "run", "n", 1, durable.SignalKey("a"), durable.SignalKey("b"))
 		},
 		"Reason":     cancel(durable.Reason("a"), durable.Reason("b")),
 		"Actor":      cancel(durable.Actor("a"), durable.Actor("b")),
 		"OnlyItself": cancel(durable.OnlyUnstarted(), durable.OnlyItself()),
 		"FreezeTimers": func(c *durable.Ctx) error {
-			_, err := e.Resume(c, "run", durable.FreezeTimers(), durable.FreezeTimers())
+			_, err := e.Resume(context.Background(), "run", durable.FreezeTimers(), durable.FreezeTimers())
 			return err
 		},
 		"Parallel": each(durable.Parallel(1), durable.Parallel(2)),

@@ -15,7 +15,7 @@ var columnRights = map[schema.Role]map[string]string{
 	schema.Operator: {
 		"run UPDATE": "cancel_reason cancelled_at cancelled_by control crashes deadline_at detached ended_at error owner" +
 			" paused_at paused_by reason status wake_at woken",
-		"step UPDATE": "next_at",
+		"step UPDATE": "next_at started_at",
 	},
 	schema.Starter: {
 		"run INSERT": "created_at deadline_at detached epoch id input name owner parent_id queue shard started_at status" +

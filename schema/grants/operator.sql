@@ -1,6 +1,6 @@
 -- An operator reads everything, pauses, resumes and cancels runs, sends signals, completes tokens and sets tags.
 -- It starts nothing and records no step. Of a run it may update what these verbs set: a run that it ends has no
--- output, and its input, name, workflow and epoch stay. Of a step it may update when the step is due.
+-- output, and its input, name, workflow and epoch stay. Of a step it may update when the step is due and when it started: FreezeTimers moves both.
 GRANT USAGE ON SCHEMA durable TO durable_operator;
 GRANT SELECT ON durable.migration, durable.secret, durable.worker TO durable_operator;
 GRANT SELECT ON durable.run, durable.step TO durable_operator;
@@ -8,7 +8,7 @@ GRANT UPDATE (
     status, control, detached, wake_at, woken, owner, ended_at, error, crashes, deadline_at,
     reason, paused_by, paused_at, cancel_reason, cancelled_by, cancelled_at
 ) ON durable.run TO durable_operator;
-GRANT UPDATE (next_at) ON durable.step TO durable_operator;
+GRANT UPDATE (next_at, started_at) ON durable.step TO durable_operator;
 GRANT SELECT, INSERT ON durable.signal, durable.event TO durable_operator;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.tag TO durable_operator;
 GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events TO durable_operator;

@@ -11,7 +11,8 @@ import (
 // cancelled, or its time is over, the registered functions are executed when the workflow
 // function has returned, the last one first, each as a step of its own under its name:
 // recorded, tried again by its Retry option, and not again once it succeeded, whatever
-// process goes on with it. One that finally fails does not keep the others from running;
+// process goes on with it. This also holds for a run that is not in memory and has recorded nothing: it is
+// replayed first, so that its functions are registered again. One that finally fails does not keep the others from running;
 // the run's error then is also ErrCompensation.
 //
 // A run that has begun to execute its compensations only does that from then on, also if corrected code would not

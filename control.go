@@ -67,10 +67,12 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 }
 
 // Cancel ends the run and all its descendants, detached ones included; OnlyUnstarted and
-// OnlyItself reach less far. A run that has done nothing yet is cancelled at once. Any other is
+// OnlyItself reach less far. A run that no process has executed yet is cancelled at once. Any other is
 // counted in Effect.Requested: its running steps see their contexts end, with ErrCancelled as the
 // cause, results that arrive all the same are recorded, its compensations run, and then it is
-// cancelled; it cannot complete any more. The first reason and actor are kept. To cancel
+// cancelled; it cannot complete any more. A run that is not in memory, because it waits, is paused or
+// was interrupted, is replayed for this by a worker that has its workflow, whatever it has recorded; without
+// such a worker it stays as it is until one comes, or until Terminate. The first reason and actor are kept. To cancel
 // again what is being cancelled, or is cancelled, is no error.
 //
 // Errors: ErrNotFound; *StateError if the run has ended in another way.

@@ -37,12 +37,12 @@ func TestTerminateEndsWhatNobodyExecutes(t *testing.T) {
 		stop()
 
 		client := engineOn(t, s)
-		if got := must(t)(client.Cancel(within(t), "run")); got.Requested != 1 { // and nobody is there to do it
+		if got := must(t)(client.Cancel(within(t), "run")); got.Requested != 2 { // and nobody is there to do it
 			t.Errorf("cancel: %+v", got)
 		}
 		got := must(t)(client.Terminate(within(t), "run", durable.Reason("its code is gone"), durable.Actor("ann")))
-		if got.Done != 1 || got.DoneIDs[0] != run.RunID() {
-			t.Errorf("terminate: %+v, want the root alone: the child was cancelled at once", got)
+		if got.Done != 2 || got.DoneIDs[0] != run.RunID() {
+			t.Errorf("terminate: %+v, want the root and its child", got)
 		}
 		_, err = run.Result(within(t))
 		var failed *durable.RunError

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -244,6 +245,24 @@ func (h *harness) execute(ctx context.Context, s store.Store, p *pace, log *reco
 			return fmt.Errorf("the run did not end within %v: does it wait for a signal (see SignalAfter), or for a workflow that is not registered (see With)?", patience)
 		}
 		return err
+	}
+	return e.cancelled(ctx, s)
+}
+
+// cancelled waits for the ends of runs beneath the one that has ended which are to be cancelled: they may
+// still have to be executed, so that their compensations are.
+func (e *Engine) cancelled(ctx context.Context, s store.Store) error {
+	runs, err := tree(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		if r.Control&store.CancelAsked == 0 || r.Status.Terminal() {
+			continue
+		}
+		if _, err := e.node.inner.Load().Await(ctx, r.ID); err != nil {
+			return fmt.Errorf("wait for the end of the cancelled run %q: %w", engine.ShownRun(r), err)
+		}
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (s *Store) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
 func scanNode(rows pgx.Rows) (store.Node, error) {
 	var n store.Node
 	var parent, owner pgtype.UUID
-	err := rows.Scan((*uuidValue)(&n.ID), &parent, (*int16)(&n.Status), (*epochValue)(&n.Epoch), (*int16)(&n.Control), &owner, &n.Detached, &n.Begun)
+	err := rows.Scan((*uuidValue)(&n.ID), &parent, (*int16)(&n.Status), (*epochValue)(&n.Epoch), (*int16)(&n.Control), &owner, &n.Detached)
 	n.Parent = uuid.NullUUID{UUID: parent.Bytes, Valid: parent.Valid}
 	n.Owner = uuid.NullUUID{UUID: owner.Bytes, Valid: owner.Valid}
 	return n, err

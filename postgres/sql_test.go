@@ -85,7 +85,7 @@ var plans = map[string][]string{
 	"signal_state.sql":         {"run_pkey", "signal_key", "signal_pkey"},
 	"run_wake.sql":             {"run_pkey", "signal_pkey"},
 	"control_lock.sql":         {"run_child", "run_pkey"},
-	"control_tree.sql":         {"run_child", "run_pkey", "step_pkey"},
+	"control_tree.sql":         {"run_child", "run_pkey"},
 	"deadline.sql":             {"run_pkey"},
 	"control_shift_timers.sql": {"run_pkey", "step_pkey"},
 	"control_apply.sql":        {"run_pkey"},

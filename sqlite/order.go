@@ -49,7 +49,7 @@ func concerned(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.
 			c := columns{values: v}
 			n := store.Node{
 				ID: c.id(), Parent: c.nullID(), Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.Bits(c.int()),
-				Owner: c.nullID(), Detached: c.int() != 0, Begun: c.int() != 0,
+				Owner: c.nullID(), Detached: c.int() != 0,
 			}
 			since := c.time()
 			if _, again := seen[n.ID]; again {

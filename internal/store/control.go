@@ -73,9 +73,6 @@ type Node struct {
 	Control  Bits
 	Owner    uuid.NullUUID
 	Detached bool
-	// Begun says, of a live run that nobody executes, that it has a checkpoint of a step, a
-	// transaction, a child or a compensation: something may have to be undone.
-	Begun bool
 }
 
 // WakeMode is what becomes of wake_at.
@@ -302,8 +299,9 @@ func (p *planner) beneath(n *planned, chosen func(*planned) bool) {
 	}
 }
 
-// cancelOne ends a run that has done nothing, and asks any other to end: its worker, or
-// the next one, undoes what it did. The first reason is kept.
+// cancelOne ends a run that was never executed, and asks any other to end: its worker, or
+// the next one, undoes what it did. A run without a checkpoint may have done something too: a
+// step can take effect and leave no row. The first reason is kept.
 func (p *planner) cancelOne(n *planned) {
 	if n.Status.Terminal() {
 		return
@@ -317,7 +315,7 @@ func (p *planner) cancelOne(n *planned) {
 	switch {
 	case n.Status == Running:
 		p.requested(n)
-	case n.Begun:
+	case n.Epoch.Count > 0:
 		n.Status, n.wake = Pending, WakeNow
 		p.requested(n)
 	default:

@@ -27,7 +27,7 @@ func newLife(t *testing.T, seed uint64) *life {
 			parent := &l.nodes[l.IntN(int(i))]
 			n.Parent = uuid.NullUUID{UUID: parent.ID, Valid: true}
 			n.Detached = l.IntN(4) == 0
-			parent.Epoch, parent.Begun = store.Epoch{Count: 1}, true // it has started a child
+			parent.Epoch = store.Epoch{Count: 1} // it has started a child
 		}
 		l.nodes = append(l.nodes, n)
 	}
@@ -37,8 +37,7 @@ func newLife(t *testing.T, seed uint64) *life {
 		if n.Status = states[l.IntN(len(states))]; n.Status != store.Pending {
 			n.Epoch = store.Epoch{Count: 1}
 		}
-		n.Begun = n.Begun || n.Epoch.Count > 0 && l.IntN(2) == 0
-		l.note("%c<%c %s begun:%v", n.ID[10], max(n.Parent.UUID[10], '-'), n.Status, n.Begun)
+		l.note("%c<%c %s, claimed %d times", n.ID[10], max(n.Parent.UUID[10], '-'), n.Status, n.Epoch.Count)
 	}
 	return l
 }
@@ -75,8 +74,8 @@ func (l *life) order(o *store.Order) {
 			l.fail("%s has ended, and is changed", name)
 		case was.Control&store.CancelAsked != 0 && now.Control&store.CancelAsked == 0:
 			l.fail("%s was to be cancelled, and is not any more", name)
-		case o.Verb != store.VerbTerminate && now.Status == store.Cancelled && was.Status != store.Cancelled && (was.Begun || was.Status == store.Running):
-			l.fail("%s ended at once, although it was %s, begun: %v", name, was.Status, was.Begun)
+		case o.Verb != store.VerbTerminate && now.Status == store.Cancelled && was.Status != store.Cancelled && was.Epoch.Count > 0:
+			l.fail("%s ended at once, although it was %s, and claimed %d times", name, was.Status, was.Epoch.Count)
 		case (now.Status == store.Running) != (was.Status == store.Running) && (o.Verb != store.VerbTerminate || now.Status != store.Cancelled):
 			l.fail("%s went from %s to %s: only its owner leaves, only a claim takes", name, was.Status, now.Status)
 		case o.Verb != store.VerbCancel && o.Verb != store.VerbTerminate && now.Control&store.CancelAsked != was.Control&store.CancelAsked:

@@ -19,7 +19,7 @@ type tree []store.Node
 // nodeID is the ID of the run called by a letter; IDs are in the order of the letters.
 func nodeID(letter byte) uuid.UUID { return uuid.UUID{6: 0x70, 8: 0x80, 10: letter} }
 
-// plant reads a tree: one run a word, "b<a:waiting,itself,begun" is b, whose parent is a.
+// plant reads a tree: one run a word, "b<a:waiting,itself,ran" is b, whose parent is a.
 // A run is pending and new unless it says otherwise.
 func plant(t *testing.T, text string) tree {
 	t.Helper()
@@ -61,8 +61,6 @@ func grow(n *store.Node, trait string) bool {
 		n.Control |= store.PausedAbove
 	case "asked":
 		n.Control |= store.CancelAsked
-	case "begun":
-		n.Begun, n.Epoch = true, store.Epoch{Count: 1}
 	case "ran":
 		n.Epoch = store.Epoch{Count: 1}
 	case "detached":
@@ -161,7 +159,7 @@ const (
 )
 
 var plans = []plan{
-	{"a pause covers the tree", "a b<a c<b:waiting,begun d:pending", pause, 0, "a", "a:paused,itself b:paused,above c:paused,above", ""},
+	{"a pause covers the tree", "a b<a c<b:waiting d:pending", pause, 0, "a", "a:paused,itself b:paused,above c:paused,above", ""},
 	{"a run that is executed is asked", "a:running b<a:running", pause, 0, "a", "a:running,itself b:running,above", ""},
 	{"a pause in the middle", "a:running b<a c<b d<a", pause, 0, "b", "b:paused,itself c:paused,above", ""},
 	{"a pause of what is paused with its parent", "a:paused,itself b<a:paused,above c<b:paused,above", pause, 0, "b", "b:paused,above,itself", ""},
@@ -171,7 +169,7 @@ var plans = []plan{
 	{"a pause below a run that was cancelled", "a b<a:cancelled,asked c<b:detached", pause, 0, "a", "a:paused,itself c:paused,above", ""},
 	{"a pause of an ended run", "a:completed b<a:running", pause, 0, "a", "", ""},
 	{"a pause of what is to be cancelled", "a:running,asked b<a:running", pause, 0, "a", "", ""},
-	{"a pause above what is to be cancelled", "a b<a:pending,asked,begun c<b:running", pause, 0, "a", "a:paused,itself c:running,above", ""},
+	{"a pause above what is to be cancelled", "a b<a:pending,asked,ran c<b:running", pause, 0, "a", "a:paused,itself c:running,above", ""},
 	{"a pause is not repeated", "a:paused,itself b<a:running,above", pause, 0, "a", "", ""},
 	{"a pause of a replayed tree with a newcomer", "a:paused,itself b<a", pause, 0, "a", "b:paused,above", ""},
 
@@ -188,36 +186,36 @@ var plans = []plan{
 	{"a resume of a run that ended while it was asked to pause", "a:completed,itself b<a:paused,above c<a:paused,itself,above", resume, 0, "a", "b:pending c:paused,itself", ""},
 	{"a resume of an ended run below a paused one", "a:paused,itself b<a:completed,itself c<b:paused,above", resume, 0, "b", "", ""},
 	{"a resume of an ended run", "a:cancelled,asked", resume, 0, "a", "", ""},
-	{"a resume of what is to be cancelled", "a:pending,asked,begun", resume, 0, "a", "", ""},
-	{"a resume of a cancelled run that crashes", "a:paused,itself,asked,begun", resume, 0, "a", "a:pending,asked", ""},
+	{"a resume of what is to be cancelled", "a:pending,asked,ran", resume, 0, "a", "", ""},
+	{"a resume of a cancelled run that crashes", "a:paused,itself,asked,ran", resume, 0, "a", "a:pending,asked", ""},
 
-	{"a cancel covers the tree", "a b<a c<b:waiting d<b:detached", cancel, 0, "a", "a:cancelled,asked b:cancelled,asked c:cancelled,asked d:cancelled,asked", ""},
-	{"a cancel asks what is executed, and what has begun", "a:running b<a:waiting,begun c<b", cancel, 0, "a", "a:running,asked b:pending,asked c:cancelled,asked", "b"},
-	{"a cancel of what is paused", "a:paused,itself b<a:paused,above,begun c<b:running,above", cancel, 0, "a", "a:cancelled,asked b:pending,asked c:running,asked", ""},
-	{"a cancel goes on beneath ended runs", "a:running b<a:completed c<b:waiting", cancel, 0, "a", "a:running,asked c:cancelled,asked", ""},
-	{"a cancel beneath an ended root", "a:completed b<a:waiting", cancel, 0, "a", "b:cancelled,asked", ""},
-	{"a cancel is not repeated", "a:running,asked b<a:pending,asked,begun", cancel, 0, "a", "", ""},
-	{"a cancel wakes the parent of what it ends", "a:waiting,begun b<a c<b", cancel, 0, "b", "b:cancelled,asked c:cancelled,asked", "a"},
+	{"a cancel covers the tree", "a b<a c<b:waiting d<b:detached", cancel, 0, "a", "a:cancelled,asked b:cancelled,asked c:pending,asked d:cancelled,asked", ""},
+	{"a cancel asks what is executed, and what was", "a:running b<a:waiting c<b", cancel, 0, "a", "a:running,asked b:pending,asked c:cancelled,asked", "b"},
+	{"a cancel of what is paused", "a:paused,itself b<a:paused,above,ran c<b:running,above", cancel, 0, "a", "a:cancelled,asked b:pending,asked c:running,asked", ""},
+	{"a cancel goes on beneath ended runs", "a:running b<a:completed c<b:waiting", cancel, 0, "a", "a:running,asked c:pending,asked", ""},
+	{"a cancel beneath an ended root", "a:completed b<a:waiting c<a", cancel, 0, "a", "b:pending,asked c:cancelled,asked", ""},
+	{"a cancel is not repeated", "a:running,asked b<a:pending,asked,ran", cancel, 0, "a", "", ""},
+	{"a cancel wakes the parent of what it ends", "a:waiting b<a c<b", cancel, 0, "b", "b:cancelled,asked c:cancelled,asked", "a"},
 	{"a cancel of several wakes a parent once", "a:waiting b<a c<a d<a:running", cancel, 0, "bcd", "b:cancelled,asked c:cancelled,asked d:running,asked", "a"},
 	{"a cancel wakes no ended parent", "a:failed b<a", cancel, 0, "b", "b:cancelled,asked", ""},
-	{"a cancel wakes nobody before the end", "a:waiting b<a:running c<a:waiting,begun", cancel, 0, "bc", "b:running,asked c:pending,asked", ""},
+	{"a cancel wakes nobody before the end", "a:waiting b<a:running c<a:waiting", cancel, 0, "bc", "b:running,asked c:pending,asked", ""},
 
-	{"not started: only what was never executed", "a:waiting b<a c<a:waiting d<a:paused,above,itself e<c f<a:running", cancel, store.NotStarted, "a", "a:cancelled,asked b:cancelled,asked c:waiting,detached d:cancelled,asked e:cancelled,asked f:running,detached", "c"},
-	{"not started: a begun root is to end, and what was paused with it goes on", "a:paused,itself,begun b<a:paused,above c<a:paused,above,ran d<c:paused,above", cancel, store.NotStarted, "a", "a:pending,asked b:cancelled,asked c:pending,detached d:cancelled,asked", "ac"},
+	{"not started: only what was never executed", "a:waiting b<a c<a:waiting d<a:paused,above,itself e<c f<a:running", cancel, store.NotStarted, "a", "a:pending,asked b:cancelled,asked c:waiting,detached d:cancelled,asked e:cancelled,asked f:running,detached", "ac"},
+	{"not started: a root that was executed is to end, and what was paused with it goes on", "a:paused,itself,ran b<a:paused,above c<a:paused,above,ran d<c:paused,above", cancel, store.NotStarted, "a", "a:pending,asked b:cancelled,asked c:pending,detached d:cancelled,asked", "ac"},
 	{"not started: the root itself", "a", cancel, store.NotStarted, "a", "a:cancelled,asked", ""},
 	{"itself: what is beneath goes on", "a:running b<a c<a:running", cancel, store.RunItself, "a", "a:running,asked b:pending,detached c:running,detached", ""},
 	{"itself: in the middle", "a:waiting b<a c<b:running", cancel, store.RunItself, "b", "b:cancelled,asked c:running,detached", "a"},
 	{"itself: then the tree", "a:running,asked b<a:running,detached c<a:detached", cancel, 0, "a", "b:running,asked c:cancelled,asked", "a"},
 	{"itself: what is cancelled already goes with it", "a:running,asked b<a:running,asked", cancel, store.RunItself, "a", "", ""},
 	{"children: all but the run and its detached ones", "a:running b<a c<b:running d<a:detached e<d:running f<a:running", cancel, store.ChildrenOnly, "a", "b:cancelled,asked c:running,asked f:running,asked", "a"},
-	{"children: of an ended run", "a:completed b<a:waiting,begun c<a:detached", cancel, store.ChildrenOnly, "a", "b:pending,asked", ""},
+	{"children: of an ended run", "a:completed b<a:waiting c<a:detached", cancel, store.ChildrenOnly, "a", "b:pending,asked", ""},
 	{"attached: the run and all but detached ones", "a:running b<a c<b:running d<b:detached e<d:running f<a:running", cancel, store.Attached, "b", "b:cancelled,asked c:running,asked", "a"},
-	{"attached: several, one of them detached", "a:running b<a c<a:detached d<c e<a:waiting,begun", cancel, store.Attached, "bce", "b:cancelled,asked e:pending,asked", "a"},
-	{"attached: beneath an ended run", "a:running b<a:completed c<b:waiting d<b:detached", cancel, store.Attached, "b", "c:cancelled,asked", ""},
+	{"attached: several, one of them detached", "a:running b<a c<a:detached d<c e<a:waiting", cancel, store.Attached, "bce", "b:cancelled,asked e:pending,asked", "a"},
+	{"attached: beneath an ended run", "a:running b<a:completed c<b:waiting d<b:detached", cancel, store.Attached, "b", "c:pending,asked", ""},
 	{"children: of a run without", "a:running", cancel, store.ChildrenOnly, "a", "", ""},
 
 	{
-		"terminate: in any state", "a:running b<a:waiting,begun c<a:paused,itself,begun d<a:pending,asked,begun e<a:completed f<e:running,detached g<a", terminate, 0, "a",
+		"terminate: in any state", "a:running b<a:waiting c<a:paused,itself,ran d<a:pending,asked,ran e<a:completed f<e:running,detached g<a", terminate, 0, "a",
 		"a:cancelled,asked b:cancelled,asked c:cancelled,asked d:cancelled,asked f:cancelled,asked g:cancelled,asked", "",
 	},
 	{"terminate: the parent goes on", "a:running b<a:running", terminate, 0, "b", "b:cancelled,asked", "a"},
@@ -227,7 +225,7 @@ var plans = []plan{
 	{"a run, then its ancestor", "a b<a c<b", pause, 0, "ba", "a:paused,itself b:paused,above,itself c:paused,above", ""},
 	{"a resume of both", "a:paused,itself b<a:paused,above,itself c<b:paused,above", resume, 0, "ab", "a:pending b:pending c:pending", ""},
 	{"a resume of both, from below", "a:paused,itself b<a:paused,above,itself c<b:paused,above", resume, 0, "ba", "a:pending b:pending c:pending", ""},
-	{"a cancel of both", "a b<a:waiting", cancel, 0, "ba", "a:cancelled,asked b:cancelled,asked", ""},
+	{"a cancel of both", "a b<a:waiting", cancel, 0, "ba", "a:cancelled,asked b:pending,asked", ""},
 	{"a run that is not there", "a b<a", cancel, 0, "xbx", "b:cancelled,asked", "a"},
 	{"nothing at all", "a", cancel, 0, "", "", ""},
 }
@@ -271,7 +269,7 @@ func TestPlanNotes(t *testing.T) {
 		{"a resume", "a:paused,itself b<a:running,above c<a:paused,above,itself", resume, "a", map[byte]store.Change{
 			'a': {Wake: store.WakeNow, Note: store.NoteResume}, 'b': {Wake: store.WakeKeep, Note: store.NoteResume}, 'c': {Wake: store.WakeKeep, Note: store.NoteNone},
 		}},
-		{"a cancel", "a:running b<a:waiting,begun c<a:paused,above", cancel, "a", map[byte]store.Change{
+		{"a cancel", "a:running b<a:waiting c<a:paused,above", cancel, "a", map[byte]store.Change{
 			'a': {Wake: store.WakeKeep, Note: store.NoteCancel}, 'b': {Wake: store.WakeNow, Note: store.NoteCancel}, 'c': {Wake: store.WakeNever, Note: store.NoteCancel},
 		}},
 	} {
@@ -308,12 +306,12 @@ func TestPlanAnswers(t *testing.T) {
 	}{
 		{"a pause", "a:waiting b<a:running c<a", pause, "a", []answer{{true, store.Waiting, 0, 2, 1}}},
 		{"a resume", "a:paused,itself b<a:running,above c<a:paused,above,itself", resume, "a", []answer{{true, store.Paused, store.PausedItself, 2, 0}}},
-		{"a cancel", "a:running b<a:waiting,begun c<a d<a", cancel, "a", []answer{{true, store.Running, 0, 2, 2}}},
+		{"a cancel", "a:running b<a:waiting c<a d<a", cancel, "a", []answer{{true, store.Running, 0, 2, 2}}},
 		{"a cancel of what is to be cancelled", "a:running,asked", cancel, "a", []answer{{true, store.Running, store.CancelAsked, 0, 1}}},
 		{"a cancel of an ended run", "a:completed", cancel, "a", []answer{{true, store.Completed, 0, 0, 0}}},
 		{"no run", "a", pause, "xa", []answer{{}, {true, store.Pending, 0, 1, 0}}},
-		{"a run named twice", "a:waiting", cancel, "aa", []answer{{true, store.Waiting, 0, 1, 0}, {true, store.Waiting, 0, 0, 0}}},
-		{"an ancestor, then what is beneath it", "a:waiting b<a", cancel, "ab", []answer{{true, store.Waiting, 0, 2, 0}, {true, store.Pending, 0, 0, 0}}},
+		{"a run named twice", "a:waiting", cancel, "aa", []answer{{true, store.Waiting, 0, 0, 1}, {true, store.Waiting, 0, 0, 1}}},
+		{"an ancestor, then what is beneath it", "a:waiting b<a", cancel, "ab", []answer{{true, store.Waiting, 0, 1, 1}, {true, store.Pending, 0, 0, 0}}},
 		{"a paused ancestor, then what is beneath it", "a:waiting b<a", pause, "ab", []answer{{true, store.Waiting, 0, 2, 0}, {true, store.Pending, 0, 1, 0}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -360,11 +358,11 @@ func TestPlanResumable(t *testing.T) {
 		orders     []*store.Order
 	}{
 		{"the run above has ended while it was asked to pause", "a:completed,itself b<a:paused,above", nil},
-		{"the run between is to be cancelled alone", "a:paused,itself b<a:pending,asked,begun c<b:paused,above", nil},
+		{"the run between is to be cancelled alone", "a:paused,itself b<a:pending,asked,ran c<b:paused,above", nil},
 		{"the run above is cancelled alone", "a:paused,itself b<a:paused,above", []*store.Order{order(cancel, store.RunItself, "a")}},
 		{"the run above is asked to end alone", "a:running,itself b<a:paused,above", []*store.Order{order(cancel, store.RunItself, "a")}},
 		{"both were paused", "a:waiting b<a c<b", []*store.Order{order(pause, 0, "b"), order(pause, 0, "a"), order(resume, 0, "b")}},
-		{"it crashes while it is to be cancelled", "a:paused,itself,asked,begun b<a", nil},
+		{"it crashes while it is to be cancelled", "a:paused,itself,asked,ran b<a", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			nodes := plant(t, c.tree)

@@ -1,8 +1,6 @@
 -- Reads the given runs, all beneath them, and all above them, as an order has to see them, with
 -- the locks of control_lock.sql. Descendants that have ended (5 and above) without being executed are
--- left out: no order changes them, and they lead to no others. What was done by a step, a transaction, a child or a compensation
--- (kinds 1, 2, 6, 8, 15), or by the run to others or to its tags (9 to 12), may have to be undone; that is asked only of live runs that nobody executes
--- and somebody has.
+-- left out: no order changes them, and they lead to no others.
 WITH RECURSIVE tree AS (
     SELECT run.shard, run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached
     FROM unnest($1::smallint[], $2::uuid[]) AS item(shard, id)
@@ -41,10 +39,5 @@ WITH RECURSIVE tree AS (
         OFFSET 0
     ) AS own
 )
-SELECT run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached,
-       run.epoch > 0 AND run.status <> 2 AND run.status < 5 AND EXISTS (
-           SELECT FROM durable.step AS s
-           WHERE s.shard = run.shard AND s.run_id = run.id AND s.kind IN (1, 2, 6, 8, 9, 10, 11, 12, 15)
-           OFFSET 0
-       ) AS begun
+SELECT run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached
 FROM (SELECT * FROM tree UNION SELECT * FROM above) AS run;

@@ -28,13 +28,6 @@ func (m *Model) Order(o *store.Order) {
 	for id := range maps.Keys(concerned) {
 		r := m.Runs[id]
 		n := store.Node{ID: id, Parent: r.Parent, Status: r.Status, Epoch: r.Epoch, Control: r.Control, Owner: r.Owner, Detached: r.Detached}
-		for _, s := range r.Steps {
-			switch s.Kind {
-			case store.KindStep, store.KindTx, store.KindChild, store.KindUndo,
-				store.KindSignal, store.KindStart, store.KindTags, store.KindCancel, store.KindFailure:
-				n.Begun = true
-			}
-		}
 		nodes = append(nodes, n)
 	}
 	changes, wake := o.Plan(nodes)

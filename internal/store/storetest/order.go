@@ -12,8 +12,8 @@ import (
 
 var orders = []test{
 	{"a pause, and a resume", orderPause},
-	{"a cancel of what has done nothing", orderCancel},
-	{"what has begun is asked", orderBegun},
+	{"a cancel of what was never executed", orderCancel},
+	{"what was executed is asked", orderExecuted},
 	{"a tree of depth 5", orderTree},
 	{"own pauses and inherited ones are kept apart", orderApart},
 	{"each scope", orderScopes},
@@ -114,10 +114,9 @@ func orderPause(b *bed) {
 }
 
 func orderCancel(b *bed) {
-	pending, waiting, paused := b.queued("pending", b.now), b.started("waiting"), b.queued("paused", b.now)
-	b.commitRun(b.park(waiting, b.in(time.Hour)))
+	pending, later, paused := b.queued("pending", b.now), b.queued("later", b.in(time.Hour)), b.queued("paused", b.now)
 	b.ordered(store.VerbPause, paused.ID)
-	for _, id := range []uuid.UUID{pending.ID, waiting.ID, paused.ID} {
+	for _, id := range []uuid.UUID{pending.ID, later.ID, paused.ID} {
 		want := b.row(id)
 		o := b.newOrder(store.VerbCancel, id)
 		b.wantAnswers("cancel of "+want.Name, b.order(o), store.OrderAnswer{Found: true, Status: want.Status, Control: want.Control, Changed: 1})
@@ -131,32 +130,42 @@ func orderCancel(b *bed) {
 	}
 }
 
-// What may have to be undone are steps, transactions, children, and what a run did to others or to its tags; a
-// compensation undoes them.
-func orderBegun(b *bed) {
-	for kind, begun := range map[store.Kind]bool{
-		store.KindStep: true, store.KindTx: true, store.KindChild: true, store.KindUndo: true,
-		store.KindSignal: true, store.KindStart: true, store.KindTags: true, store.KindCancel: true, store.KindFailure: true,
-		store.KindNow: false, store.KindUUID: false,
-		store.KindSleep: false, store.KindReceive: false, store.KindChoice: false, store.KindMap: false,
-	} {
-		for _, status := range []store.StepStatus{store.StepStarted, store.StepBackoff, store.StepCompleted, store.StepFailed} {
-			r := b.started("")
-			s := b.began(r.ID, epochAt(1), 1, "done")
-			s.Kind, s.Status = kind, status
+// A run that was executed may have registered compensations and taken effect, whatever it has recorded: it is
+// executed once more.
+func orderExecuted(b *bed) {
+	for name, leave := range map[string]func(r store.Run) store.Bits{
+		"no checkpoint": func(r store.Run) store.Bits { b.commitRun(b.park(r, b.in(1000*time.Hour))); return 0 },
+		"a wait": func(r store.Run) store.Bits {
+			s := b.began(r.ID, epochAt(1), 1, "wait")
+			s.Kind = store.KindReceive
 			b.commitStep(s, false)
+			b.commitRun(b.park(r, time.Time{}))
+			return 0
+		},
+		"a step": func(r store.Run) store.Bits {
+			b.commitStep(b.completed(r.ID, epochAt(1), "step"), false)
 			b.commitRun(b.park(r, b.in(1000*time.Hour)))
-			what := fmt.Sprintf("a %s step, %s", kind, status)
-			o := b.newOrder(store.VerbCancel, r.ID)
-			if !begun {
-				b.wantAnswers(what, b.order(o), store.OrderAnswer{Found: true, Status: store.Waiting, Changed: 1})
-				b.wantBits(what, r.ID, store.Cancelled, store.CancelAsked)
-				continue
-			}
-			b.wantAnswers(what, b.order(o), store.OrderAnswer{Found: true, Status: store.Waiting, Requested: 1})
-			b.wantBits(what, r.ID, store.Pending, store.CancelAsked)
-			b.claimOne(b.query(o.Now), r.ID)
-		}
+			return 0
+		},
+		"paused": func(r store.Run) store.Bits {
+			b.commitRun(b.park(r, time.Time{}))
+			b.ordered(store.VerbPause, r.ID)
+			return store.PausedItself
+		},
+		"released": func(r store.Run) store.Bits {
+			w := b.park(r, b.in(1000*time.Hour))
+			w.Status = store.Pending
+			b.commitRun(w)
+			return 0
+		},
+	} {
+		r := b.started("")
+		control := leave(r)
+		was := b.row(r.ID)
+		o := b.newOrder(store.VerbCancel, r.ID)
+		b.wantAnswers(name, b.order(o), store.OrderAnswer{Found: true, Status: was.Status, Control: control, Requested: 1})
+		b.wantBits(name, r.ID, store.Pending, store.CancelAsked)
+		b.claimOne(b.query(o.Now), r.ID)
 	}
 	running := b.started("")
 	o := b.ordered(store.VerbCancel, running.ID)

@@ -215,7 +215,7 @@ func TestChoiceOfBefore(t *testing.T) {
 	}
 	history := historyOf(t, e, "run")
 	i := slices.IndexFunc(history, func(c durable.Checkpoint) bool { return c.Name == "first" })
-	if got := string(history[i].Output); got != `{"won":[1],"ended":["slow"]}` {
+	if got := string(history[i].Output); got != `{"won":[1],"of":["slow","quick"],"wanted":1,"ended":["slow"]}` {
 		t.Fatalf("the choice is recorded as %s", got)
 	}
 	text := string(export)

@@ -18,7 +18,7 @@ type Future[T any] struct {
 	err    error
 
 	mu       sync.Mutex
-	closed   bool  // by a choice: what the branch returns counts for nobody
+	closed   bool  // by a choice: what the branch returns is kept back until tell
 	verdict  error // of a closed one, once the choice is recorded
 	returned bool
 	watchers []func()
@@ -64,7 +64,9 @@ func (f *Future[T]) end(value T, err error) {
 	case !f.closed:
 		f.set(value, err)
 	case f.verdict != nil:
-		f.set(*new(T), f.verdict)
+		f.conclude(value, err)
+	default:
+		f.value, f.err = value, err // until tell
 	}
 }
 
@@ -83,8 +85,17 @@ func (f *Future[T]) tell(verdict error) {
 	defer f.mu.Unlock()
 	f.verdict = verdict
 	if f.returned {
-		f.set(*new(T), verdict)
+		f.conclude(f.value, f.err)
 	}
+}
+
+// conclude gives the result of a branch that was closed and has returned. f.mu is held.
+func (f *Future[T]) conclude(value T, err error) {
+	if f.verdict == ErrCancelled && !f.branch.Refused() { // it came to its own end, and does in every replay
+		f.set(value, err)
+		return
+	}
+	f.set(*new(T), f.verdict)
 }
 
 // set is called once, with f.mu held.
@@ -109,8 +120,9 @@ func (f *Future[T]) watch(tell func()) {
 	}
 }
 
-// Wait returns what the branch returned, once it has. For a branch that a choice ended before it
-// had returned, that is ErrCancelled, whatever it returned then, in every replay too. Wait always
+// Wait returns what the branch returned, once it has. If a choice ended the branch while it made a durable call, or
+// before it made its last one, Wait returns ErrCancelled, whatever the branch returned then, in every replay too; see
+// [CancelRest]. Wait always
 // returns: a branch of a run that leaves this process ends with ErrSuspended.
 func (f *Future[T]) Wait() (T, error) {
 	<-f.done
@@ -120,64 +132,15 @@ func (f *Future[T]) Wait() (T, error) {
 // All waits for every branch and answers their values in order. The error joins those
 // of the branches that failed.
 func All[T any](futures ...*Future[T]) ([]T, error) {
+	if i := slices.Index(futures, nil); i >= 0 {
+		return nil, fmt.Errorf("%w: All got nil as branch %d of %d: give it what Go returned", ErrInvalidConfig, i, len(futures))
+	}
 	values := make([]T, len(futures))
 	errs := make([]error, len(futures))
 	for i, f := range futures {
 		values[i], errs[i] = f.Wait()
 	}
 	return values, suspendedOr(errs)
-}
-
-// AllOrCancel waits for every branch and returns their values in order, as [All] does, but stops at the first
-// failure: it records as the choice called name which branch has failed, ends the others as [CancelRest] does, and
-// returns the error of the one that failed. A replay ends the same branches, and returns the same error. If no branch fails,
-// nothing is recorded.
-func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error) {
-	spec := engine.ChoiceSpec{Name: name, Site: site(0), Failing: true}
-	spec.Losers = func(failed []int) []engine.Loser { return losers(failed, futures) }
-	if !c.scope.Recorded(name) {
-		failed, err := firstFailure(futures)
-		if err != nil {
-			return nil, err
-		}
-		if failed < 0 {
-			if err := c.calls().UseName("choice", name, spec.Site); err != nil {
-				return nil, err
-			}
-			return All(futures...)
-		}
-		spec.Won = []int{failed}
-	}
-	deciders, err := choose(c, &spec, futures)
-	if err != nil {
-		return nil, err
-	}
-	if len(deciders) != 1 {
-		return nil, fmt.Errorf("%w: choice %q in run %q recorded %d branches that decided it, and AllOrCancel has one: give the new call another name",
-			ErrDiverged, name, c.ID(), len(deciders))
-	}
-	if _, err = futures[deciders[0]].Wait(); err == nil {
-		return nil, fmt.Errorf("%w: choice %q in run %q recorded that branch %d failed, and now it did not", ErrDiverged, name, c.ID(), deciders[0])
-	}
-	return nil, err
-}
-
-// firstFailure waits until a branch has failed, and returns its place, or until all have succeeded: -1.
-func firstFailure[T any](futures []*Future[T]) (int, error) {
-	ends := make(chan int, len(futures))
-	for i, f := range futures {
-		f.watch(func() { ends <- i })
-	}
-	for range futures {
-		i := <-ends
-		switch _, err := futures[i].Wait(); {
-		case errors.Is(err, ErrSuspended):
-			return -1, ErrSuspended
-		case err != nil:
-			return i, nil
-		}
-	}
-	return -1, nil
 }
 
 // suspendedOr answers ErrSuspended alone if a branch met it: then nothing else counts.
@@ -188,121 +151,4 @@ func suspendedOr(errs []error) error {
 		}
 	}
 	return joined(errs)
-}
-
-// Rest says what becomes of the branches that a choice leaves.
-type Rest uint8
-
-// The rests of a choice.
-const (
-	// KeepRest lets the other branches go on unheeded.
-	KeepRest Rest = iota
-	// CancelRest ends the others. The choice records who was ended, so that a replay ends them
-	// before they do anything that is not recorded:
-	//
-	//   - Wait of a branch that had not returned returns ErrCancelled from now on.
-	//   - Its calls that are not recorded return ErrCancelled. It starts no child and receives no signal any
-	//     more; its running steps see their contexts end. A step that succeeds all the same is
-	//     recorded, and its value goes to the branch only.
-	//   - The children that it started, and those of branches in it, are cancelled, unless they are
-	//     Detached. This is also so for a branch that had returned.
-	//   - What it registered with Compensate stays registered.
-	CancelRest
-)
-
-// Any waits until one of the branches has succeeded, records which one as the choice called
-// name, and returns its place and value: a replay goes on with the same one. rest decides what
-// happens to the others. If all fail, the error joins theirs.
-func Any[T any](c *Ctx, name string, rest Rest, futures ...*Future[T]) (int, T, error) {
-	var zero T
-	winners, err := quorum(c, name, 1, rest, futures)
-	if err != nil {
-		return -1, zero, err
-	}
-	value, err := futures[winners[0]].Wait()
-	return winners[0], value, err
-}
-
-// Quorum waits until k of the branches have succeeded, records which as the choice
-// called name, and returns their places, in the order in which they succeeded: a replay goes on
-// with the same ones. rest decides what happens to the others. If too many fail, the error
-// joins theirs.
-func Quorum[T any](c *Ctx, name string, k int, rest Rest, futures ...*Future[T]) ([]int, error) {
-	return quorum(c, name, k, rest, futures)
-}
-
-func quorum[T any](c *Ctx, name string, k int, rest Rest, futures []*Future[T]) ([]int, error) {
-	if k < 1 || k > len(futures) {
-		return nil, fmt.Errorf("%w: choice %q wants %d of %d branches: pass as many futures as it wants, or more, and ask for at least one", ErrInvalidConfig, name, k, len(futures))
-	}
-	spec := engine.ChoiceSpec{Name: name, Site: site(1)}
-	if rest == CancelRest {
-		spec.Losers = func(won []int) []engine.Loser { return losers(won, futures) }
-	}
-	if !c.scope.Recorded(name) {
-		// Not within the call that records it: to wait for a branch is nothing that keeps
-		// a run in memory.
-		var err error
-		if spec.Won, err = firstOf(k, futures); err != nil {
-			return nil, err
-		}
-	}
-	return choose(c, &spec, futures)
-}
-
-// choose records the choice, or reads its record, and returns the places of the branches that decided it
-// once these have returned.
-func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int, error) {
-	name := spec.Name
-	res, err := c.calls().Choose(spec)
-	switch {
-	case err != nil:
-		return nil, err
-	case res.Failure != nil:
-		return nil, stepError(c.scope.Full(name), res.Failure)
-	}
-	winners, err := engine.Deciders(res.Output)
-	if err != nil {
-		return nil, fmt.Errorf("%w: the record of choice %q in run %q (%d bytes) does not decode: %w", ErrDiverged, name, c.ID(), len(res.Output), err)
-	}
-	for _, i := range winners { // in a replay they may still be on their way
-		if i < 0 || i >= len(futures) {
-			return nil, fmt.Errorf("%w: choice %q in run %q recorded branch %d, and there are now %d", ErrDiverged, name, c.ID(), i, len(futures))
-		}
-		if _, err := futures[i].Wait(); errors.Is(err, ErrSuspended) {
-			return nil, ErrSuspended
-		}
-	}
-	return winners, nil
-}
-
-// losers are the branches that have not won.
-func losers[T any](won []int, futures []*Future[T]) (all []engine.Loser) {
-	for i, f := range futures {
-		same := func(w int) bool { return w == i || w >= 0 && w < len(futures) && futures[w] == f }
-		if !slices.ContainsFunc(won, same) {
-			all = append(all, engine.Loser{Branch: f.branch, Close: f.close, Tell: f.tell})
-		}
-	}
-	return all
-}
-
-// firstOf waits for the first k successes.
-func firstOf[T any](k int, futures []*Future[T]) ([]int, error) {
-	ends := make(chan int, len(futures))
-	for i, f := range futures {
-		f.watch(func() { ends <- i })
-	}
-	var winners []int
-	errs := make([]error, len(futures))
-	for range futures {
-		i := <-ends
-		if _, errs[i] = futures[i].Wait(); errs[i] != nil {
-			continue
-		}
-		if winners = append(winners, i); len(winners) == k {
-			return winners, nil
-		}
-	}
-	return nil, suspendedOr(errs)
 }

@@ -67,15 +67,15 @@ func TestOrder(t *testing.T) {
 		order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{waits.Run.ID}})
 		status(store.Pending, store.Running, store.Pending, store.Pending, store.Pending)
 		a = order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID, uuid.New()}, Reason: "enough", Actor: "me", Error: []byte(`{"message":"cancelled"}`)})
-		if a[0].Changed != 3 || a[0].Requested != 2 || a[1].Found {
+		if a[0].Changed != 1 || a[0].Requested != 4 || a[1].Found {
 			t.Errorf("the cancel answered %+v", a)
 		}
-		status(store.Cancelled, store.Running, store.Cancelled, store.Pending, store.Cancelled)
+		status(store.Pending, store.Running, store.Pending, store.Pending, store.Cancelled)
 		if got := row(t, s, below.Run.ID); string(got.Error) != `{"message":"cancelled"}` || got.CancelReason != "enough" || got.CancelledBy != "me" || got.EndedAt.IsZero() || !got.WakeAt.IsZero() {
 			t.Errorf("the cancelled run is %+v", got)
 		}
 		counts, err := s.Counts(t.Context(), root.ID, time.Now())
-		if err != nil || counts.Runs[store.Cancelled] != 3 || counts.Runs[store.Running] != 1 || counts.Runs[store.Pending] != 1 {
+		if err != nil || counts.Runs[store.Cancelled] != 1 || counts.Runs[store.Running] != 1 || counts.Runs[store.Pending] != 3 {
 			t.Errorf("the counts are %v, %v", counts, err)
 		}
 		tree, err := s.Tree(t.Context(), root.ID)

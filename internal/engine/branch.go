@@ -25,7 +25,8 @@ type Branch struct {
 
 	endCtx, endWork context.CancelCauseFunc
 
-	end *branchEnd // with run.mu; nil: no choice has ended it
+	end     *branchEnd // with run.mu; nil: no choice has ended it
+	refused bool       // with run.mu: a call in it returned ErrCancelled, since a choice had ended it or one around it
 }
 
 // Branch opens a scope within this one: its names are prefixed by the given one, which is
@@ -74,11 +75,20 @@ func (s *Scope) UseName(what, name string, site uintptr) error {
 func (b *Branch) Scope() *Scope { return b.scope }
 
 // Ended reports whether a recorded choice ended the branch before it had returned: then its
-// result counts for nobody.
+// result holds only if no call of it was refused.
 func (b *Branch) Ended() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
 	return b.end != nil && !b.end.returned
+}
+
+// Refused reports whether a call in the branch was refused because a choice had ended it, or a branch around it.
+// Then the branch did not come to its own end. Otherwise all its calls are recorded, and what it returned is
+// what it returns in every replay.
+func (b *Branch) Refused() bool {
+	b.scope.r.mu.Lock()
+	defer b.scope.r.mu.Unlock()
+	return b.refused
 }
 
 // stop ends the contexts of the branch.

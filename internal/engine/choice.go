@@ -18,48 +18,18 @@ import (
 // recorded is still answered, since compensations may be registered on the way; the first call that
 // is not in history returns ErrCancelled, as it did at first.
 //
+// What an ended branch returns holds all the same if every call that it had begun was recorded, and it makes no
+// other: then a replay comes to the same result. So a signal that it has received just before the choice is not
+// lost. The first call that is refused decides that its result is ErrCancelled.
+//
 // The order of things makes that hold over a crash at any point:
 //
 //  1. No child is started, and no signal taken, in the losers any more, and what was under way is committed.
-//  2. Each loser that has not returned is closed: what it returns from now on counts for nobody.
+//  2. Each loser that has not returned is closed: nobody gets its result before the choice is committed.
 //  3. The choice is committed.
 //  4. The losers' contexts end, and those who wait for them go on.
 //  5. The children that losers started are cancelled. Every execution to come makes sure of this before
 //     it calls the function.
-
-// choice is the record of a choice.
-type choice struct {
-	Won      []int    `json:"won,omitempty"`      // places of the branches that it went on with, in the order in which they succeeded
-	Failed   []int    `json:"failed,omitempty"`   // instead of winners: places of the branches whose failure decided
-	Ended    []string `json:"ended,omitempty"`    // branches that had not returned
-	Returned []string `json:"returned,omitempty"` // branches that had; their results hold, and their children are cancelled
-
-	old bool // it was recorded without the losers
-}
-
-// decodeChoice reads a record. The oldest ones are lists of the winners.
-func decodeChoice(b []byte) (c choice, err error) {
-	if bytes.HasPrefix(b, []byte("[")) {
-		c.old = true
-		return c, json.Unmarshal(b, &c.Won)
-	}
-	return c, json.Unmarshal(b, &c)
-}
-
-// Deciders returns the places of the branches that decided a recorded choice: those that it went on with,
-// or the one that failed.
-func Deciders(record []byte) ([]int, error) {
-	c, err := decodeChoice(record)
-	return slices.Concat(c.Won, c.Failed), err
-}
-
-// choice is the record of what decided, without the losers.
-func (spec *ChoiceSpec) choice(deciders []int) choice {
-	if spec.Failing {
-		return choice{Failed: deciders}
-	}
-	return choice{Won: deciders}
-}
 
 // branchEnd is what is known of a branch that a choice has ended.
 type branchEnd struct {
@@ -136,11 +106,11 @@ func scopes(name string) func(yield func(string) bool) {
 // Loser is a branch that a choice may end.
 type Loser struct {
 	Branch *Branch
-	// Close decides that what the branch returns counts for nobody, unless it has returned. It reports
-	// whether it has. Nobody is told before Tell.
+	// Close keeps back what the branch returns until Tell is called, unless it has returned. It reports
+	// whether it has.
 	Close func() (returned bool)
-	// Tell is called once after Close has reported false: ErrCancelled, or ErrSuspended if the choice was not
-	// recorded.
+	// Tell is called once after Close has reported false, with ErrCancelled, or with ErrSuspended if the choice was
+	// not recorded. See [Branch.Refused].
 	Tell func(err error)
 }
 
@@ -150,8 +120,8 @@ type ChoiceSpec struct {
 	Site   uintptr
 	Won    []int                   // the deciders, unless history holds the choice
 	Losers func(won []int) []Loser // nil: the others go on
-
-	Failing bool // it is decided by failures
+	Of     []*Branch               // all branches, in the order in which they were given; nil is one that could not begin
+	Wanted int                     // how many have to succeed; 0: it is decided by the first failure
 }
 
 // Choose returns the record of a choice, see Deciders, and ends the losers.
@@ -221,7 +191,7 @@ func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 		losers = ownLosers(r, spec.Losers(won))
 	}
 	unlock := lockAll(losers)
-	made := spec.choice(won)
+	made := spec.decided(won)
 	var closed []Loser
 	made.Ended, made.Returned, closed = closeAll(losers)
 	record, err := json.Marshal(&made)
@@ -318,7 +288,7 @@ func closeAll(losers []Loser) (ended, returned []string, closed []Loser) {
 		if l.Branch.ended() {
 			continue // by another choice, which has recorded it
 		}
-		name := Shown(strings.TrimSuffix(l.Branch.scope.prefix, separator))
+		name := l.Branch.Name()
 		if l.Close() {
 			returned = append(returned, name)
 		} else {

@@ -132,7 +132,7 @@ func (i *idle) until(s *Scope, due time.Time, news <-chan struct{}) error {
 	case <-news:
 		return nil
 	case <-s.ctx.Done():
-		return s.left()
+		return s.over()
 	}
 }
 

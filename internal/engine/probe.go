@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json/v2"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -118,7 +119,7 @@ func (t *task) probeChoice(spec *ChoiceSpec) ([]int, error) {
 	c := t.r.sight(t.name, store.KindChoice, false)
 	c.Attempt = t.attempt
 	out, failure := t.r.e.probe.Attempt(t.s.work, c, func() (Output, *Failure) {
-		made := spec.choice(spec.Won)
+		made := spec.decided(spec.Won)
 		record, err := json.Marshal(&made)
 		if err != nil {
 			return Output{}, &Failure{Message: err.Error()}
@@ -128,7 +129,8 @@ func (t *task) probeChoice(spec *ChoiceSpec) ([]int, error) {
 	if failure != nil {
 		return nil, t.interruption()
 	}
-	return Deciders(out.Bytes)
+	first, err := decodeChoice(out.Bytes)
+	return slices.Concat(first.Won, first.Failed), err
 }
 
 func (t *task) performProbed(ctx *attemptContext) (got tried) {

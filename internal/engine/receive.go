@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -107,7 +108,7 @@ func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
 		}
 		waits = false
 		if err := w.r.idle.until(w.s, w.row.NextAt, l.call); err != nil {
-			return nil, err
+			return nil, cmp.Or(w.s.left(), err)
 		}
 	}
 }

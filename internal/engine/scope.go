@@ -73,11 +73,23 @@ func (s *Scope) left() error {
 	return err
 }
 
+// over is left for a wait of which it is not decided yet that it returns an error.
+func (s *Scope) over() error {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	err := s.out()
+	if err == ErrSuspended {
+		s.r.tell()
+	}
+	return err
+}
+
 // refuse is left with r.mu held.
 func (s *Scope) refuse() error {
 	err := s.out()
 	if err == ErrCancelled && s.branch != nil {
 		s.branch.stop() // in a replay its contexts may be those of its history still
+		s.branch.refused = s.branch.refused || !s.branch.endedAt().IsZero()
 	}
 	if d := s.r.doomed; d != nil && d.recorded && err == d.cause { // so may the run's
 		s.r.endCtx(err)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,7 +177,10 @@ func (t *task) diedLast(attempt int32) (Result, error) {
 func (t *task) rest(due time.Time) error {
 	t.r.idle.done()
 	defer t.r.idle.busy()
-	return t.r.idle.until(t.s, due, nil)
+	if err := t.r.idle.until(t.s, due, nil); err != nil {
+		return cmp.Or(t.s.left(), err)
+	}
+	return nil
 }
 
 // once does one attempt and records what came of it. A time answered is when the next

@@ -142,21 +142,10 @@ func orderExecuted(b *bed) {
 			b.commitRun(b.park(r, time.Time{}))
 			return 0
 		},
-		"a step": func(r store.Run) store.Bits {
-			b.commitStep(b.completed(r.ID, epochAt(1), "step"), false)
-			b.commitRun(b.park(r, b.in(1000*time.Hour)))
-			return 0
-		},
 		"paused": func(r store.Run) store.Bits {
 			b.commitRun(b.park(r, time.Time{}))
 			b.ordered(store.VerbPause, r.ID)
 			return store.PausedItself
-		},
-		"released": func(r store.Run) store.Bits {
-			w := b.park(r, b.in(1000*time.Hour))
-			w.Status = store.Pending
-			b.commitRun(w)
-			return 0
 		},
 	} {
 		r := b.started("")

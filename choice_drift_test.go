@@ -1,0 +1,166 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// changed executes before up to a step that is held, ends that execution, and executes after.
+func changed(t *testing.T, s durable.Store, before, after func(c *durable.Ctx) (string, error), more ...durable.Definition) (string, error) {
+	t.Helper()
+	g := newGate()
+	v1 := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+		if v, err := before(c); err != nil && !errors.Is(err, errDeclined) {
+			return v, err
+		}
+		return "", c.Do("hold", g.pass)
+	})
+	v2 := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+		v, err := after(c)
+		if err != nil {
+			return "", err
+		}
+		return v, c.Do("hold", func(context.Context) error { return nil })
+	})
+	stop := running(t, engineWith(t, s, durable.Config{Workflows: append(more, v1), Grace: -1}))
+	run, err := v1.Start(within(t), engineOn(t, s), 0, durable.ID("run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-g.entered
+	stop()
+	running(t, engineWith(t, s, durable.Config{Workflows: append(more, v2)}))
+	return run.Result(within(t))
+}
+
+// A choice that is recorded is replayed only by the same choice among the same branches in the same order.
+func TestChangedChoiceDiverges(t *testing.T) {
+	var charged atomic.Int32
+	branch := func(c *durable.Ctx, name string, nap time.Duration) *durable.Future[string] {
+		return c.Go(name, func(c *durable.Ctx) (string, error) {
+			if nap > 0 {
+				if err := c.Sleep("nap", nap); err != nil {
+					return "", err
+				}
+			}
+			return c.Step("charge", func(context.Context) (string, error) { charged.Add(1); return name, nil })
+		})
+	}
+	fails := func(c *durable.Ctx, name string) *durable.Future[string] {
+		return c.Go(name, func(c *durable.Ctx) (string, error) {
+			return c.Step("charge", func(context.Context) (string, error) { return "", errDeclined })
+		})
+	}
+	anyOf := func(rest durable.Rest, names ...string) func(c *durable.Ctx) (string, error) {
+		return func(c *durable.Ctx) (string, error) {
+			var all []*durable.Future[string]
+			for _, name := range names {
+				nap := time.Hour
+				if name == "a" {
+					nap = 0
+				}
+				all = append(all, branch(c, name, nap))
+			}
+			_, v, err := durable.Any(c, "first", rest, all...)
+			return v, err
+		}
+	}
+	quorum := func(k int) func(c *durable.Ctx) (string, error) {
+		return func(c *durable.Ctx) (string, error) {
+			_, err := durable.Quorum(c, "first", k, durable.CancelRest, branch(c, "a", 0), branch(c, "b", time.Hour))
+			return "", err
+		}
+	}
+	allOrCancel := func(c *durable.Ctx) (string, error) {
+		_, err := durable.AllOrCancel(c, "first", branch(c, "b", time.Hour), fails(c, "a"))
+		return "", err
+	}
+	ab := anyOf(durable.CancelRest, "a", "b")
+	for name, test := range map[string]struct {
+		before, after func(c *durable.Ctx) (string, error)
+		same          bool
+	}{
+		"no change":                      {before: ab, after: ab, same: true},
+		"any as a quorum of one":         {before: ab, after: quorum(1), same: true},
+		"reordered":                      {before: ab, after: anyOf(durable.CancelRest, "b", "a")},
+		"reordered, kept":                {before: anyOf(durable.KeepRest, "a", "b"), after: anyOf(durable.KeepRest, "b", "a")},
+		"a loser renamed":                {before: ab, after: anyOf(durable.CancelRest, "a", "b2")},
+		"one added":                      {before: ab, after: anyOf(durable.CancelRest, "a", "b", "c")},
+		"one removed":                    {before: ab, after: anyOf(durable.CancelRest, "a")},
+		"keep becomes cancel":            {before: anyOf(durable.KeepRest, "a", "b"), after: ab},
+		"cancel becomes keep":            {before: ab, after: anyOf(durable.KeepRest, "a", "b")},
+		"another k":                      {before: ab, after: quorum(2)},
+		"any becomes all or cancel":      {before: ab, after: allOrCancel},
+		"all or cancel becomes a choice": {before: allOrCancel, after: anyOf(durable.CancelRest, "b", "a")},
+		"the winner fails": {before: anyOf(durable.KeepRest, "a"), after: func(c *durable.Ctx) (string, error) {
+			_, err := durable.Quorum(c, "first", 1, durable.KeepRest, c.Go("a", func(*durable.Ctx) (string, error) { return "", errDeclined }))
+			return "", err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := changed(t, openStore(t), test.before, test.after)
+			switch {
+			case test.same && err != nil:
+				t.Error(err)
+			case !test.same && (!errors.Is(err, durable.ErrDiverged) || !strings.Contains(err.Error(), `"first"`)):
+				t.Errorf("got %v, want ErrDiverged that names the choice", err)
+			}
+		})
+	}
+	if got := charged.Load(); got > 13 {
+		t.Errorf("charged %d times: a loser was executed", got)
+	}
+}
+
+// What no choice can be made of is refused with its place.
+func TestChoiceRefusesItsArguments(t *testing.T) {
+	one := func(c *durable.Ctx, name string) *durable.Future[int] {
+		return c.Go(name, func(*durable.Ctx) (int, error) { return 1, nil })
+	}
+	for name, test := range map[string]struct {
+		want string
+		call func(c *durable.Ctx) error
+	}{
+		"a nil branch": {"nil as branch 1 of 2", func(c *durable.Ctx) error {
+			_, _, err := durable.Any(c, "x", durable.CancelRest, one(c, "a"), nil)
+			return err
+		}},
+		"a nil branch of All": {"nil as branch 0 of 2", func(c *durable.Ctx) error { _, err := durable.All(nil, one(c, "a")); return err }},
+		"a nil branch of AllOrCancel": {"nil as branch 0 of 1", func(c *durable.Ctx) error {
+			_, err := durable.AllOrCancel[int](c, "x", nil)
+			return err
+		}},
+		"a branch twice": {"as 0 and 2 of 3", func(c *durable.Ctx) error {
+			f := one(c, "a")
+			_, err := durable.Quorum(c, "x", 2, durable.KeepRest, f, one(c, "b"), f)
+			return err
+		}},
+		"an unknown rest": {"Rest(7)", func(c *durable.Ctx) error {
+			_, _, err := durable.Any(c, "x", durable.Rest(7), one(c, "a"))
+			return err
+		}},
+		"no branch": {"1 of 0", func(c *durable.Ctx) error {
+			_, _, err := durable.Any[int](c, "x", durable.CancelRest)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
+				err := test.call(c)
+				if !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("got %v, want ErrInvalidConfig with %q", err, test.want)
+				}
+				return 0, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -23,7 +23,8 @@ func Detached() StartOption {
 // memory while it only waits.
 //
 // A child that failed or was cancelled is a *RunError with its UUID. Other errors are those
-// of Step; ErrInvalidConfig for the option ID, since a child is named by the call.
+// of Step; ErrInvalidConfig for the option ID, since a child is named by the call. A recorded child keeps the
+// input that it was started with; if the code now starts another workflow under its name, that is ErrDiverged.
 func (c *Ctx) Child[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (O, error) {
 	child, err := startChild(c, name, w, in, site(0), opts)
 	if err != nil {
@@ -47,7 +48,7 @@ type Child[O any] struct {
 }
 
 func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where uintptr, opts []StartOption) (*Child[O], error) {
-	request, err := w.anyRequest(c.maxPayload, in, optionsOf(opts))
+	request, err := w.anyRequest(c.limit(name), in, optionsOf(opts))
 	if err != nil {
 		return nil, fmt.Errorf("child %q: %w", name, err)
 	}

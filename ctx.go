@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"log/slog"
+	"math"
 	"runtime"
 	"time"
 
@@ -35,6 +36,15 @@ func (c *Ctx) Value(key any) any {
 		return c.scope
 	}
 	return c.Context.Value(key)
+}
+
+// limit is how many bytes an argument of the call with this name may take. What is recorded was accepted under
+// the bound of its time.
+func (c *Ctx) limit(name string) int {
+	if c.scope.Known(name) {
+		return math.MaxInt
+	}
+	return c.maxPayload
 }
 
 // ID is what the run is addressed by: the caller's ID of a root run; the UUID of a child, and of a

@@ -23,7 +23,7 @@ func (c *Ctx) Signal(name, id, signalName string, payload any, opts ...SignalOpt
 }
 
 func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOption, where uintptr) error {
-	signal, _, err := newSignal(c.maxPayload, signalName, payload, opts)
+	signal, _, err := newSignal(c.limit(name), signalName, payload, opts)
 	if err != nil {
 		return fmt.Errorf("signal call %q: %w", name, err)
 	}
@@ -42,7 +42,7 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 // *StepError that is ErrIDConflict, in every replay. Other errors are those of Step, and of
 // [Workflow.Start] for the input and the options, of which nothing is recorded.
 func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (id string, err error) {
-	request, err := w.request(c.maxPayload, in, opts)
+	request, err := w.request(c.limit(name), in, opts)
 	if err != nil {
 		return "", fmt.Errorf("start call %q: %w", name, err)
 	}

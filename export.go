@@ -59,6 +59,8 @@ type ExportedStep struct {
 
 	FirstFailure *ExportedAttempt `json:"first_failure,omitzero"`
 	LastFailure  *ExportedAttempt `json:"last_failure,omitzero"` // equal to FirstFailure if there was only one
+
+	Workflow string `json:"workflow,omitzero"` // a child's
 }
 
 // ExportedAttempt is an attempt that failed or was interrupted; see [FailedAttempt].
@@ -89,7 +91,7 @@ func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 		out.History[i] = ExportedStep{
 			Seq: int(s.Seq), Name: engine.Shown(s.Name), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
 			Output: s.Output, Error: s.Error, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
-			FirstFailure: exportedAttempt(failures.First), LastFailure: exportedAttempt(failures.Latest()),
+			FirstFailure: exportedAttempt(failures.First), LastFailure: exportedAttempt(failures.Latest()), Workflow: failures.Workflow,
 		}
 	}
 	b, err := json.Marshal(out, asJSON, jsontext.WithIndent("  "))

@@ -143,7 +143,7 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 	}
 	if o.escalate != nil {
 		var err error
-		if spec.Escalate, err = o.escalate(c.maxPayload); err != nil {
+		if spec.Escalate, err = o.escalate(c.limit(name)); err != nil {
 			o.fail(err)
 		}
 	}
@@ -155,7 +155,7 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 		if !ok && (o.value != nil || reflect.TypeFor[T]().Kind() != reflect.Interface) {
 			o.fail(fmt.Errorf("%w: Else is a %T, it must be what is received: %v", ErrInvalidConfig, o.value, reflect.TypeFor[T]()))
 		}
-		b, err := encodeReadable(v, c.maxPayload)
+		b, err := encodeReadable(v, c.limit(name))
 		if err != nil {
 			o.fail(err)
 		}

@@ -155,6 +155,11 @@ func (p *replay) rows(x *durable.Exported) (rows []*store.Batch, at time.Time, e
 			RunID: p.run, Name: name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: theirs,
 			Seq: int32(h.Seq), Output: compact(h.Output), Error: compact(h.Error), StartedAt: h.StartedAt, EndedAt: ended, NextAt: h.NextAt,
 		}
+		if h.Workflow != "" {
+			if row.Failures, err = json.Marshal(&engine.Failures{Workflow: h.Workflow}); err != nil {
+				return nil, at, err
+			}
+		}
 		later(h.StartedAt)
 		later(ended)
 		if status.Terminal() {

@@ -259,6 +259,13 @@ func (r *run) join() {
 	}
 }
 
+// Known reports whether history holds a row of the name in this scope: the call was begun in an execution before.
+func (s *Scope) Known(name string) bool {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	return s.r.history[s.prefix+name] != nil
+}
+
 // Recorded reports whether history holds the outcome of the name in this scope.
 func (s *Scope) Recorded(name string) bool {
 	s.r.mu.Lock()

@@ -43,6 +43,9 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	c := &Child{s: s, name: full}
 	if recorded != nil {
 		c.row = *recorded
+		if had := FailuresOf(recorded).Workflow; had != "" && had != q.Workflow {
+			return nil, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, Shown(full), r.row.Address(), had, q.Workflow)
+		}
 		if recorded.Status.Terminal() {
 			c.id = store.ChildID(r.row.ID, full, recorded.StartedAt)
 			c.once.Do(func() { c.result = resultOf(recorded) })
@@ -104,6 +107,9 @@ func (c *Child) start(q StartRequest) error {
 	}
 	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: 1, first: start.Run.CreatedAt}
 	step := t.row(store.StepStarted, out, nil)
+	if step.Step.Failures, err = json.Marshal(&Failures{Workflow: q.Workflow}); err != nil {
+		return err
+	}
 	var left error   // the branch was ended
 	var failed error // the last that a write met
 	err = r.e.persist(r.durable, until(r.hard.Done()), func() {
@@ -215,6 +221,7 @@ func (c *Child) wait() (Result, error) {
 	if row.Status != store.Completed {
 		w = t.row(store.StepFailed, nil, childFailure(row))
 	}
+	w.Step.Failures = c.row.Failures // its workflow
 	res, _, err := t.write(w)
 	if err == nil {
 		r.childEnded(c.name)

@@ -15,8 +15,8 @@ type choice struct {
 	Won    []int    `json:"won,omitempty"`    // places of the branches that it went on with, in the order in which they succeeded
 	Failed []int    `json:"failed,omitempty"` // instead of winners: places of the branches whose failure decided
 	Of     []string `json:"of,omitempty"`     // all branches, in the order in which they were given
-	Wanted int      `json:"wanted,omitzero"` // how many had to succeed; none if the first failure decides
-	Keep   bool     `json:"keep,omitzero"`   // the others went on
+	Wanted int      `json:"wanted,omitzero"`  // how many had to succeed; none if the first failure decides
+	Keep   bool     `json:"keep,omitzero"`    // the others went on
 
 	Ended    []string `json:"ended,omitempty"`    // branches that had not returned
 	Returned []string `json:"returned,omitempty"` // branches that had; their results hold, and their children are cancelled

@@ -19,13 +19,15 @@ type FailedAttempt struct {
 }
 
 // Failures is the record of the attempts of one step that failed or were interrupted, in
-// store.Step.Failures. A step that succeeds at first has none.
+// store.Step.Failures. A step that succeeds at first has none. A child's row has no attempts, and keeps its workflow there.
 type Failures struct {
 	First *FailedAttempt `json:"first,omitzero"`
 	Last  *FailedAttempt `json:"last,omitzero"` // nil if it is the first one
 	// Open is the attempt that is under way, in the row of a started marker. If the row is found so by
 	// another execution, that attempt was interrupted.
 	Open *FailedAttempt `json:"open,omitzero"`
+	// Workflow is the child's, in the row of a child: its replay must be of the same one.
+	Workflow string `json:"workflow,omitempty"`
 }
 
 // FailuresOf reads the record of a row, with the error of the last attempt, which is the row's own while

@@ -177,7 +177,7 @@ type Step struct {
 	Seq       int32 // the order in which a run's calls began; a row that is there keeps its own
 	Output    []byte
 	Error     []byte
-	Failures  []byte    // of attempts that failed or were interrupted, in the engine's encoding; nil: none was
+	Failures  []byte    // of attempts that failed or were interrupted, in the engine's encoding, or a child's workflow; nil: neither
 	StartedAt time.Time // of the first attempt
 	EndedAt   time.Time // of the latest attempt; zero while it runs
 	NextAt    time.Time // when the next attempt is due (StepBackoff), or a sleep is over; else zero

@@ -78,7 +78,7 @@ CREATE TABLE durable.step (
     name       text COLLATE "C" NOT NULL,
     output     bytea,
     error      bytea,
-    failures   bytea,                  -- the first and the last attempt that failed or was interrupted; NULL: none
+    failures   bytea,                  -- the first and the last attempt that failed or was interrupted, or a child's workflow; NULL: neither
     PRIMARY KEY (shard, run_id, name)
 );
 

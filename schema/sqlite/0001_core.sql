@@ -65,7 +65,7 @@ CREATE TABLE durable_step (
     next_at    INTEGER,
     output     BLOB,
     error      BLOB,
-    failures   BLOB,                    -- the first and the last attempt that failed or was interrupted; NULL: none
+    failures   BLOB,                    -- the first and the last attempt that failed or was interrupted, or a child's workflow; NULL: neither
     PRIMARY KEY (run_id, name)
 ) STRICT;
 

@@ -118,6 +118,85 @@ func TestChangedChoiceDiverges(t *testing.T) {
 	}
 }
 
+// A child that is recorded is of the workflow that it was started with, whether it has ended or not.
+func TestChildOfAnotherWorkflowDiverges(t *testing.T) {
+	refund := durable.Define("refund", func(*durable.Ctx, int) (string, error) { return "refunded", nil })
+	charge := durable.Define("charge", func(*durable.Ctx, int) (string, error) { return "charged", nil })
+	never := durable.Define("never", func(c *durable.Ctx, _ int) (string, error) { return c.Receive[string]("never") })
+	fails := durable.Define("fails", func(*durable.Ctx, int) (string, error) { return "", errDeclined })
+	for name, test := range map[string]struct {
+		before, after *durable.Workflow[int, string]
+		wait, same    bool
+	}{
+		"it has completed": {before: refund, after: charge, wait: true},
+		"it has failed":    {before: fails, after: charge, wait: true},
+		"it waits":         {before: never, after: charge},
+		"no change":        {before: refund, after: refund, wait: true, same: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStores(t, func(t *testing.T, s durable.Store) {
+				child := func(w *durable.Workflow[int, string], in int) func(c *durable.Ctx) (string, error) {
+					return func(c *durable.Ctx) (string, error) {
+						h, err := c.StartChild("pay", w, in)
+						if err != nil || !test.wait {
+							return "", err
+						}
+						return h.Wait()
+					}
+				}
+				got, err := changed(t, s, child(test.before, 1), child(test.after, 2), refund, charge, never, fails)
+				switch {
+				case test.same && (got != "refunded" || err != nil):
+					t.Errorf("got %q, %v", got, err)
+				case !test.same && (!errors.Is(err, durable.ErrDiverged) || !strings.Contains(err.Error(), `"pay"`) || !strings.Contains(err.Error(), `"charge"`)):
+					t.Errorf("got %q, %v; want ErrDiverged with the names", got, err)
+				}
+			})
+		})
+	}
+}
+
+// What was recorded under a larger MaxPayload replays under a smaller one; what is new is bounded by it.
+func TestLoweredMaxPayloadKeepsWhatIsRecorded(t *testing.T) {
+	big := strings.Repeat("x", 2000)
+	echo := durable.Define("echo", func(c *durable.Ctx, _ string) (string, error) { return "", nil })
+	s := openStore(t)
+	g := newGate()
+	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
+		if err := c.Signal("tell", c.ID(), "note", big); err != nil {
+			return "", err
+		}
+		if _, err := c.Start("start", echo, big); err != nil {
+			return "", err
+		}
+		if _, err := c.Child("child", echo, big); err != nil {
+			return "", err
+		}
+		if _, err := c.Receive[string]("wait", durable.Within(0), durable.Else(big)); err != nil {
+			return "", err
+		}
+		if err := c.Do("hold", g.pass); err != nil {
+			return "", err
+		}
+		if err := c.Signal("new", c.ID(), "note", big); !errors.Is(err, durable.ErrPayloadTooLarge) {
+			t.Errorf("a new call: %v", err)
+		}
+		return "", nil
+	})
+	stop := running(t, engineWith(t, s, durable.Config{Workflows: []durable.Definition{w, echo}, Grace: -1}))
+	run, err := w.Start(within(t), engineOn(t, s), 0, durable.ID("run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-g.entered
+	stop()
+	close(g.open)
+	running(t, engineWith(t, s, durable.Config{Workflows: []durable.Definition{w, echo}, MaxPayload: 1000}))
+	if _, err := run.Result(within(t)); err != nil {
+		t.Error(err)
+	}
+}
+
 // What no choice can be made of is refused with its place.
 func TestChoiceRefusesItsArguments(t *testing.T) {
 	one := func(c *durable.Ctx, name string) *durable.Future[int] {

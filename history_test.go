@@ -247,3 +247,55 @@ func TestDeathsAreKept(t *testing.T) {
 		}
 	})
 }
+
+// The line of a Map says whether its items are done.
+func TestHistoryShowsHowFarAMapIs(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		g := newGate()
+		w := durable.Define("w", func(c *durable.Ctx, kind string) (int, error) {
+			_, err := c.Map("m", []int{1, 2, 3}, func(ctx context.Context, i int) (int, error) {
+				switch {
+				case kind == "fails" && i == 2:
+					return 0, errDeclined
+				case kind != "fails" && i == 3:
+					return i, g.pass(ctx)
+				}
+				return i, nil
+			})
+			return 0, err
+		})
+		e := engineOn(t, s, w)
+		running(t, e)
+		status := func(id string) durable.Checkpoint {
+			for _, c := range historyOf(t, e, id) {
+				if c.Kind == durable.KindMap {
+					return c
+				}
+			}
+			return durable.Checkpoint{}
+		}
+		for _, kind := range []string{"done", "cancelled", "fails"} {
+			if _, err := w.Start(within(t), e, kind, durable.ID(kind)); err != nil {
+				t.Fatal(err)
+			}
+			if kind == "fails" {
+				continue
+			}
+			<-g.entered
+			waitFor(t, func() bool { return status(kind).Status != "" })
+			if got := status(kind); got.Status != "started" || !got.EndedAt.IsZero() {
+				t.Errorf("%s, under way: %+v", kind, got)
+			}
+		}
+		must(t)(e.Cancel(within(t), "cancelled"))
+		awaitStatus(t, e, "cancelled", durable.StatusCancelled)
+		close(g.open)
+		awaitStatus(t, e, "done", durable.StatusCompleted)
+		awaitStatus(t, e, "fails", durable.StatusFailed)
+		for kind, want := range map[string]durable.CheckpointStatus{"done": "completed", "cancelled": "cancelled", "fails": "failed"} {
+			if got := status(kind); got.Status != want || got.EndedAt.IsZero() {
+				t.Errorf("%s: %+v, want it %s", kind, got, want)
+			}
+		}
+	})
+}

@@ -179,13 +179,13 @@ func (p *replay) rows(x *durable.Exported) (rows []*store.Batch, at time.Time, e
 	return append(rows, &store.Batch{Runs: []*store.RunWrite{{ID: p.run, Epoch: theirs, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
 }
 
-// rowOf is how the row of a checkpoint has it that an export shows: the row of a sleep is complete from its
-// beginning, and nobody comes back to one whose run, or branch, has ended.
+// rowOf is how the row of a checkpoint has it that an export shows: the rows of a sleep and of a Map are complete from
+// their beginning, and nobody comes back to one whose run, or branch, has ended.
 func rowOf(kind store.Kind, h *durable.ExportedStep) (status store.StepStatus, endedAt time.Time, known bool) {
 	status, known = worded(store.StepStarted, h.Status)
 	cancelled := h.Status == engine.StatusCancelled
 	switch {
-	case kind == store.KindSleep && (known || cancelled):
+	case (kind == store.KindSleep || kind == store.KindMap) && (known || cancelled):
 		return store.StepCompleted, h.StartedAt, true
 	case cancelled && len(h.Error) > 0:
 		return store.StepBackoff, h.StartedAt, true

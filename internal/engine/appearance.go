@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -8,7 +10,7 @@ import (
 
 // What people see of a checkpoint is not all in its row: a sleep's row is complete before the sleep is over, and
 // nobody comes back to a row whose run, or branch, has ended meanwhile. The rest follows from the run's row, from
-// the choices that it has recorded, and from the time. The views of the database do the same without the choices.
+// the choices that it has recorded, and from the time. The views of the database do the same without the choices and the Maps.
 
 // StatusCancelled is what a call is shown to be that had no outcome when its run, or its branch, ended.
 const StatusCancelled = "cancelled"
@@ -18,11 +20,21 @@ type Sight struct {
 	run   *store.Run
 	now   time.Time
 	ended map[string]time.Time // when choices ended the branches with these prefixes
+	maps  map[string]*items    // what became of the items of the Maps with these names
 }
 
-// NewSight takes what is known of the run at now, with at least all choices among the checkpoints.
+// items are those of a Map that have an outcome.
+type items struct {
+	done   int
+	failed bool
+	last   time.Time // the end of the last one
+}
+
+// NewSight takes what is known of the run at now, with at least all choices among the checkpoints. To show Maps it needs
+// all checkpoints.
 func NewSight(run *store.Run, steps []store.Step, now time.Time) Sight {
 	s := Sight{run: run, now: now}
+	s.countItems(steps)
 	for i := range steps {
 		row := &steps[i]
 		if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
@@ -48,6 +60,9 @@ func NewSight(run *store.Run, steps []store.Step, now time.Time) Sight {
 
 // Of returns the status of a checkpoint as it is shown, and when its last attempt ended, or it did. Zero: it goes on.
 func (s *Sight) Of(row *store.Step) (status string, endedAt time.Time) {
+	if row.Kind == store.KindMap {
+		return s.ofMap(row)
+	}
 	due := row.EndedAt
 	if row.Kind == store.KindSleep {
 		due = row.NextAt
@@ -63,6 +78,59 @@ func (s *Sight) Of(row *store.Step) (status string, endedAt time.Time) {
 		return store.StepStarted.String(), time.Time{}
 	default:
 		return row.Status.String(), due
+	}
+}
+
+// ofMap is Of for a Map, whose row tells how many items it has, and is complete before they are.
+func (s *Sight) ofMap(row *store.Step) (status string, endedAt time.Time) {
+	total, err := strconv.Atoi(string(row.Output))
+	if err != nil {
+		return row.Status.String(), row.EndedAt
+	}
+	var of items
+	if m := s.maps[row.Name]; m != nil {
+		of = *m
+	}
+	switch at := s.left(row.Name); {
+	case of.failed:
+		return store.StepFailed.String(), of.last
+	case of.done >= total:
+		return row.Status.String(), of.last
+	case !at.IsZero():
+		return StatusCancelled, at
+	default:
+		return store.StepStarted.String(), time.Time{}
+	}
+}
+
+// countItems counts the outcomes of the items of each Map.
+func (s *Sight) countItems(steps []store.Step) {
+	for i := range steps {
+		if steps[i].Kind == store.KindMap {
+			if s.maps == nil {
+				s.maps = make(map[string]*items)
+			}
+			s.maps[steps[i].Name] = new(items)
+		}
+	}
+	if s.maps == nil {
+		return
+	}
+	for i := range steps {
+		row := &steps[i]
+		at := strings.LastIndex(row.Name, separator)
+		if at < 0 || !row.Status.Terminal() || row.Kind == store.KindUndo {
+			continue
+		}
+		m := s.maps[row.Name[:at]]
+		if m == nil {
+			continue
+		}
+		m.done++
+		m.failed = m.failed || row.Status == store.StepFailed
+		if row.EndedAt.After(m.last) {
+			m.last = row.EndedAt
+		}
 	}
 }
 

@@ -41,7 +41,8 @@
 // scope. [Ctx.Map] and [Ctx.Go] open scopes.
 //
 // The code may change while runs are live. A new step is executed when the run reaches it. A step that was removed is not called
-// any more. A call whose kind has changed, or whose recorded result does not decode, returns [ErrDiverged].
+// any more. A call whose kind has changed, or whose recorded result does not decode, returns [ErrDiverged]. So do a choice among
+// other branches than are recorded, and a child of another workflow.
 //
 // The function of a step gets a context of its own and must not make durable calls: they return [ErrNestedStep]. Do not pass the
 // workflow's Ctx to goroutines that a step's function starts. The library cannot tell their durable calls from those of the

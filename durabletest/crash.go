@@ -38,6 +38,10 @@ const shown = 5
 // an AtMostOnce step ended as ErrOutcomeUnknown, which is what it promises, only the last
 // condition holds.
 //
+// A choice between branches that race ([durable.Any], [durable.Quorum], [durable.AllOrCancel]) may rightly have another winner in another
+// execution, and its losers then come more or less far. Name the choice with Varies: every execution goes on with the winner of
+// the first one, and the steps of the losers are not compared. A report of differences names the choices.
+//
 // Steps are executed for real, many times: Stub those that should not. The workflow gets
 // its signals by SignalAfter, and its children's workflows by With. Time passes as in New. The
 // databases are temporary SQLite files, or what OnEach opens.
@@ -145,6 +149,9 @@ func (h *harness) report() {
 		"What a workflow does outside of durable calls must follow from its input and their results: put clocks, randomness, map order and what is global into a step; "+
 		"if a step's function rightly answers something else each time, name it in durabletest.Varies",
 		strings.Join(h.differences, "\n\t"))
+	for _, hint := range h.first.races() {
+		h.t.Log("durabletest: " + hint)
+	}
 }
 
 // run executes the workflow on a fresh database, with a crash at the write, and answers

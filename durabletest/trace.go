@@ -3,6 +3,7 @@ package durabletest
 import (
 	"bytes"
 	"context"
+	"encoding/json/v2"
 	"fmt"
 	"maps"
 	"slices"
@@ -129,6 +130,54 @@ func (r *traced) noted(name string) {
 	}
 }
 
+// races tells which choices of the runs ended branches, and how another course of those is excused.
+func (t *trace) races() (hints []string) {
+	for _, r := range t.runs {
+		for _, name := range r.order {
+			step := r.steps[name]
+			if step == nil || step.Kind != store.KindChoice || r.varied[name] {
+				continue
+			}
+			var record struct {
+				Of []string `json:"of"`
+			}
+			if json.Unmarshal(step.Output, &record) != nil {
+				continue
+			}
+			hints = append(hints, fmt.Sprintf("run %q makes the choice %q among the branches %s: if they race, and another winner is right too, give durabletest.Varies(%q)",
+				r.shown, engine.Shown(name), strings.Join(record.Of, ", "), engine.Shown(name)))
+		}
+	}
+	return hints
+}
+
+// lost reports whether a step is in a branch that did not win a choice named by Varies, in r or in got: how far such a
+// branch came differs rightly.
+func (r *traced) lost(got *traced, name string) bool {
+	for _, t := range []*traced{r, got} {
+		for chosen := range t.varied {
+			step := t.steps[chosen]
+			if step.Kind != store.KindChoice {
+				continue
+			}
+			var record struct {
+				Of     []string `json:"of"`
+				Won    []int    `json:"won"`
+				Failed []int    `json:"failed"`
+			}
+			if json.Unmarshal(step.Output, &record) != nil {
+				continue
+			}
+			for i, branch := range record.Of {
+				if !slices.Contains(record.Won, i) && !slices.Contains(record.Failed, i) && strings.HasPrefix(engine.Shown(name), branch+"/") {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // compare answers the first difference between two traces, in words; empty: there is none.
 func compare(first, got *trace) string {
 	for _, r := range first.runs {
@@ -160,11 +209,17 @@ func (r *traced) differs(got *traced) string {
 		return diff
 	}
 	for _, name := range r.order {
+		if r.lost(got, name) {
+			continue
+		}
 		if diff := r.stepDiffers(got, name); diff != "" {
 			return diff
 		}
 	}
 	for _, name := range got.order {
+		if r.lost(got, name) {
+			continue
+		}
 		if r.steps[name] == nil && got.steps[name] != nil {
 			return fmt.Sprintf("step %q is in its history, and the first run never called it", engine.Shown(name))
 		}

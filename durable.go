@@ -175,12 +175,12 @@ func New(s Store, cfg Config) (*Engine, error) {
 	})}, nil
 }
 
-// Run executes runs of Config.Workflows until ctx ends: those started here, those
-// started elsewhere, and those of processes that died. Then it drains: nothing new
-// begins, running steps get Config.Grace to finish and are checkpointed, leases are
-// given back at once, and it returns nil. An error says why it could not begin (ErrRunning,
-// ErrSchema, or the database's), or that it had to stop since the database's file was moved away
-// under it (ErrMoved).
+// Run executes runs of Config.Workflows until ctx ends: runs that were started here, runs that were started elsewhere, and runs of
+// processes that died. Then it drains: no run begins, running steps get Config.Grace to finish and are recorded, leases are
+// released, and Run returns nil. A [Workflow.Call] that waits continues to wait, for another process to execute its run.
+//
+// Run returns an error if it cannot begin ([ErrRunning], [ErrSchema], or an error of the database), or if it had to stop because
+// the database file was moved ([ErrMoved]) or the store was closed ([ErrClosed]).
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.usable(ctx); err != nil {
 		return fmt.Errorf("run an engine: %w", err)

@@ -26,10 +26,12 @@ func init() {
 // again as part of the same attempt, until Config.Patience is over; then the run is held.
 func (k *call[T]) inTransaction(in bridge.Transact, fn func(context.Context) (T, error)) {
 	k.spec.Attempt = nil
-	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, seal func([]byte)) (any, *engine.Failure) {
+	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, attempt *engine.Transaction) (any, *engine.Failure) {
+		ctx = bridge.WithOutlast(ctx, engine.Outlast)
 		var out engine.Output
 		var unfit *engine.Failure // the function's value, not the database
 		err := in(ctx, k.c.scope.Engine().Store(), w, func(ctx context.Context) error {
+			attempt.Begin()
 			v, err := fn(ctx)
 			if err != nil {
 				return &workError{err}
@@ -37,8 +39,7 @@ func (k *call[T]) inTransaction(in bridge.Transact, fn func(context.Context) (T,
 			if out, unfit = k.record(v, nil); unfit != nil {
 				return ErrNotEncodable
 			}
-			seal(out.Bytes)
-			return nil
+			return attempt.Seal(out.Bytes)
 		})
 		its, failed := errors.AsType[*workError](err)
 		if err == error(its) && failed {

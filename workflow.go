@@ -236,8 +236,13 @@ func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...Sta
 // for its result: a script that is killed and run again carries on. It needs no Run: for
 // as long as it waits, a worker is active here, which also takes other due runs of this
 // engine's workflows. It waits while the run is paused. When ctx ends, or the run, it drains
-// as Run does: that can take Config.Grace and a second. ErrNotRegistered if e does not execute
-// the workflow; other errors as for Start and Result.
+// as Run does: that can take Config.Grace and a second.
+//
+// Beside [Engine.Run], Call uses the worker of Run. When the context of Run ends, that worker stops, and Call waits
+// until another process has executed the run, or ctx ends. A Call that begins after that waits in the same way, until
+// Run is called again; the log has a warning. In a step, Call starts no worker.
+//
+// ErrNotRegistered is returned if e does not execute the workflow; other errors as for Start and Result.
 func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...StartOption) (O, error) {
 	var zero O
 	if err := w.usable(); err != nil {
@@ -252,14 +257,17 @@ func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...Star
 	if err := e.inner.Outside(ctx, "a call"); err != nil {
 		return zero, fmt.Errorf("call workflow %q: %w", w.name, err)
 	}
-	ended, detach := e.inner.Attach()
+	executed, failed, detach := e.inner.Attach(ctx)
+	if !executed {
+		e.inner.Unattended(w.name)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
 		select {
-		case <-ended:
+		case <-failed:
 			cancel(ErrShutdown)
 		case <-ctx.Done():
 		}

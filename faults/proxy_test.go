@@ -34,6 +34,7 @@ type proxy struct {
 	pit     []byte // the needle of the hole
 	open    bool   // the hole is
 	links   map[*link]bool
+	late    *lateCommit // what happens to the next COMMIT of a marked connection; nil: nothing
 }
 
 // weather is what happens to every chunk of bytes, in either direction. Zero: nothing.
@@ -194,6 +195,7 @@ type link struct {
 	fallen         bool        // into the hole
 	freed          chan struct{}
 	tail           []byte // the end of what the client sent, as long as a needle
+	late           atomic.Pointer[lateCommit]
 }
 
 func (p *proxy) serve(client net.Conn) {
@@ -261,6 +263,8 @@ func (k *link) down() {
 				return
 			}
 			continue
+		case n > 0 && !k.delayReply():
+			return
 		case n > 0 && k.swallows(n):
 		case n > 0 && !k.pass(k.client, buffer[:n]):
 			return
@@ -296,6 +300,9 @@ func (k *link) up() {
 				seen = seen[:0]
 			}
 			k.mark(chunk)
+			if !k.delayCommit(chunk) {
+				return
+			}
 			if !k.swallows(n) && !k.pass(k.server, chunk) {
 				return
 			}

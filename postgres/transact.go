@@ -24,7 +24,8 @@ import (
 //
 // A transaction that the database undid (serialization failure, deadlock, a lost
 // connection), or whose COMMIT was not answered, is made again, fn included, until the
-// step's context ends; that counts as one attempt. One that a timeout, a cancel or a lock
+// step's context ends; that counts as one attempt. When it ends after COMMIT was sent, the step still returns what the
+// database recorded; if that cannot be found out within Config.Patience, the run is held. One that a timeout, a cancel or a lock
 // ended is made ten times. An error that fn answers otherwise rolls back and is the step's
 // failure. Where the database's default isolation is REPEATABLE READ or above, fn may be
 // called once more with the run locked, so that no renewal of its lease comes in between;
@@ -96,12 +97,22 @@ func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(
 	if err != nil {
 		return err
 	}
+	sent, err := own.transact(ctx, w, work)
+	if err != nil && sent {
+		return own.findOut(ctx, w, err)
+	}
+	return err
+}
+
+// transact makes the transaction until it is committed or may not be made again. It also reports whether a COMMIT
+// was sent whose outcome is not known, if there is an error.
+func (s *Store) transact(ctx context.Context, w *store.StepWrite, work func(context.Context) error) (sent bool, _ error) {
 	var before error
 	doubts := 0
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
-		era := own.timeline.eras.Load()
+		era := s.timeline.eras.Load()
 		its := false // the error is the function's own, whatever it wraps
-		err := own.transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
+		err := s.transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
 			err := work(bridge.WithTransaction(ctx, tx))
 			if err != nil && undone(ctx, tx, err) {
 				return fmt.Errorf("postgres: transaction: %w: %w", store.ErrUnavailable, err)
@@ -110,19 +121,89 @@ func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(
 			return err
 		}, before)
 		if err == nil {
-			err = own.timeline.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
+			err = s.timeline.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
+			sent = sent || err != nil
+		} else if reply, ok := errors.AsType[*noReply](err); ok {
+			sent, err = true, reply.error
 		}
 		if err == nil || its || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) || ctx.Err() != nil {
-			return err
+			return sent, err
 		}
 		if recurs(err) {
 			doubts++
 		}
 		if before = err; doubts >= doubtful || !rest(ctx, wait) {
-			return err
+			return sent, err
 		}
 	}
 }
+
+// noReply is the error of a COMMIT that may have taken effect.
+type noReply struct{ error }
+
+// Unwrap returns the error of the COMMIT.
+func (e *noReply) Unwrap() error { return e.error }
+
+// commitStep commits a transaction that has written its checkpoint. It waits for the reply although ctx ends meanwhile: a
+// COMMIT that was sent cannot be taken back.
+func (s *Store) commitStep(ctx context.Context, tx pgx.Tx) error {
+	if ctx.Err() != nil {
+		return s.wrap(ctx, "commit", ctx.Err())
+	}
+	lasting, end := bridge.Outlast(ctx)
+	defer end()
+	tracked, landed := s.hosts.track(lasting, s.hosts.whereIs(tx.Conn()), true)
+	err := tx.Commit(tracked)
+	left := landed()
+	if err == nil {
+		if unreplicated(tx.Conn().PgConn()) {
+			return &noReply{s.wrap(lasting, "commit", errAlone)}
+		}
+		return nil
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.SeverityUnlocalized == "ERROR" {
+		if !passes(pg) { // a deferred constraint or trigger of the user's
+			return fmt.Errorf("postgres: commit: %w: %w", store.ErrBadData, err)
+		}
+		return s.wrap(lasting, "commit", err)
+	}
+	if left {
+		err = moved(err)
+	}
+	return &noReply{s.wrap(lasting, "commit", err)}
+}
+
+// findOut returns nil if a COMMIT without a reply took effect, err if it did not, and store.ErrInDoubt if that is not
+// known within bridge.Outlast. It does what the engine does for another attempt, without the function: the
+// checkpoint's key is waited for as long as the transaction holds it.
+func (s *Store) findOut(ctx context.Context, w *store.StepWrite, err error) error {
+	lasting, end := bridge.Outlast(ctx)
+	defer end()
+	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
+		w.Outcome, w.Recorded = 0, nil
+		era := s.timeline.eras.Load()
+		failed := s.transactOnce(lasting, w, nil, err)
+		if failed == nil {
+			failed = s.timeline.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
+		}
+		switch {
+		case failed == nil:
+			return nil
+		case errors.Is(failed, errNotThere):
+			w.Outcome = 0
+			if ctx.Err() != nil {
+				return s.wrap(ctx, "commit", err)
+			}
+			return err
+		case !errors.Is(failed, store.ErrUnavailable) && !errors.Is(failed, store.ErrLocked) && !errors.Is(failed, store.ErrRejected) || !rest(lasting, wait):
+			return fmt.Errorf("postgres: commit: %w: %w: the reply was lost (%v), and the step could not be looked for: %v", //nolint:errorlint // the ends of contexts say nothing about the commit
+				store.ErrUnavailable, store.ErrInDoubt, err, failed)
+		}
+	}
+}
+
+// errNotThere undoes the transaction of findOut: the checkpoint was not there.
+var errNotThere = errors.New("the COMMIT did not take effect")
 
 // recurs reports whether a transaction that ended so may end so each time: by a timeout of the
 // user's, by a lock that another holds, or by what the server has forgotten.
@@ -183,7 +264,8 @@ const aborted = "25P02"
 
 // transactOnce makes one transaction. After one that ended with an error it first looks whether
 // that one's commit, whose answer may have been lost, took effect after all. One that is
-// still on its way then holds the checkpoint's key, and ours waits for it.
+// still on its way then holds the checkpoint's key, and ours waits for it. Without work it only looks, and returns
+// errNotThere if no commit took effect.
 func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) (err error) {
 	if before != nil {
 		states, err := s.readSteps(s.onEngine(ctx), []*store.StepWrite{w})
@@ -203,7 +285,8 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 	outer := ctx
 	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn.Conn()), true)
 	defer func() {
-		if landed() && err != nil && !errors.Is(err, store.ErrUnavailable) {
+		_, sent := errors.AsType[*noReply](err)
+		if landed() && err != nil && !sent && !errors.Is(err, store.ErrUnavailable) {
 			err = s.wrap(outer, "transaction", moved(err))
 		}
 	}()
@@ -224,8 +307,10 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 			return s.wrap(ctx, "hold the run", err)
 		}
 	}
-	if err := work(ctx, tx); err != nil {
-		return err
+	if work != nil {
+		if err := work(ctx, tx); err != nil {
+			return err
+		}
 	}
 	if err := s.checkpoint(ctx, tx, w); err != nil {
 		if misuse := misused(err); misuse != nil {
@@ -239,12 +324,8 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 	if w.Outcome != store.Written {
 		return nil
 	}
-	err = tx.Commit(ctx)
-	if err == nil && unreplicated(tx.Conn().PgConn()) {
-		err = errAlone
+	if work == nil {
+		return errNotThere
 	}
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && !passes(pg) { // a deferred constraint or trigger of the user's
-		return fmt.Errorf("postgres: commit: %w: %w", store.ErrBadData, err)
-	}
-	return s.wrap(ctx, "commit", err)
+	return s.commitStep(ctx, tx)
 }

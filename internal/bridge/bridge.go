@@ -7,6 +7,7 @@ package bridge
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -14,7 +15,10 @@ import (
 // Transact runs work in one transaction of s, writes the checkpoint w, which work fills in, in the same transaction,
 // and commits. w.Outcome is the outcome; anything but Written means that the transaction was rolled back, because
 // another process recorded the step or owns the run. An error, of work or of the database, also means that nothing was
-// committed. An error of work is returned as it is, or wrapped.
+// committed, unless it is store.ErrInDoubt. An error of work is returned as it is, or wrapped.
+//
+// Once COMMIT was sent, the end of ctx no longer says that nothing was committed: Transact then finds out, within
+// [Outlast].
 type Transact func(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error
 
 // InsertStarts writes starts in a transaction of the caller's on s, and sets their outcomes.
@@ -31,6 +35,25 @@ var (
 	// SignalTx returns the durable.SignalOption that makes Engine.Signal use insert.
 	SignalTx func(InsertSignal) any
 )
+
+type outlastKey struct{}
+
+// WithOutlast returns a context whose [Outlast] is f.
+func WithOutlast(ctx context.Context, f func(context.Context) (context.Context, context.CancelFunc)) context.Context {
+	return context.WithValue(ctx, outlastKey{}, f)
+}
+
+// outlastWithout bounds Outlast where no engine does.
+const outlastWithout = 10 * time.Second
+
+// Outlast returns a context that goes on for a while after ctx has ended: for finding out what a COMMIT did that was
+// sent before. The engine bounds it by Config.Patience, and by the time for which it may execute the run.
+func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	if f, ok := ctx.Value(outlastKey{}).(func(context.Context) (context.Context, context.CancelFunc)); ok {
+		return f(ctx)
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), outlastWithout)
+}
 
 type transactionKey struct{}
 

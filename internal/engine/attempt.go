@@ -159,6 +159,10 @@ func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 	ctx, cancel := context.WithTimeoutCause(parent, limit, errAttemptTimeout)
 	defer cancel()
 	results := make(chan tried, 1)
+	t.phase = nil
+	if t.spec.Transact != nil {
+		t.phase = new(phase)
+	}
 	own := *t
 	go func() {
 		got := tried{failure: own.goexit()}
@@ -187,6 +191,14 @@ func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 	case got := <-results:
 		return t.judge(ctx, got, limit)
 	case <-late.C:
+	}
+	if !t.phase.leave() { // the function has returned, and its transaction may be committed: that bounds itself
+		select {
+		case got := <-results:
+			return t.judge(ctx, got, limit)
+		case <-t.r.hard.Done():
+			return tried{err: t.interruption()}
+		}
 	}
 	if t.s.work.Err() != nil {
 		return tried{err: t.interruption()}
@@ -280,41 +292,6 @@ func (t *task) goexit() *Failure {
 		Message: fmt.Sprintf("step %q left by runtime.Goexit (t.FailNow in a test does that): return an error instead", Shown(t.name)),
 		Codes:   []string{CodeGoexit}, Step: Shown(t.name), Permanent: true,
 	}
-}
-
-// transact runs an attempt that commits its own checkpoint. If the database does not take that,
-// the function is called again, for as long as other writes are retried.
-func (t *task) transact(ctx context.Context) (got tried) {
-	ctx, leave := t.entered(ctx)
-	defer leave()
-	err := t.r.e.patiently(ctx, until(t.r.hard.Done()), func() error {
-		w := t.row(store.StepCompleted, nil, nil)
-		own := true
-		value, f := t.spec.Transact(ctx, w, func(output []byte) {
-			w.Step.Output, own = t.sealing(output)
-			w.Step.EndedAt = t.r.e.clock.now()
-		})
-		switch {
-		case f == nil:
-			if !own {
-				value = nil // it is decoded from the record
-			}
-			got = tried{sealed: w, out: Output{Bytes: w.Step.Output, Value: value}}
-		case f.Held == nil:
-			got = tried{failure: f}
-		default:
-			got = tried{failure: f}
-			return f.Held
-		}
-		return nil
-	})
-	// When the run is to end, try says what that means. But the end of the attempt's time is not
-	// the function's fault.
-	if err != nil && t.s.work.Err() == nil && !errors.Is(err, store.ErrBadData) {
-		t.r.hold("commit step", t.name, got.failure.Held)
-		return tried{err: ErrSuspended}
-	}
-	return got
 }
 
 // verify asks what became of an attempt whose process died.

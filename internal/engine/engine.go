@@ -90,6 +90,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	session *session // nil while nobody needs a worker
+	stopped bool     // Run was stopped, and not called again
 }
 
 // New makes an engine. It touches no database.

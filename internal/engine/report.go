@@ -134,6 +134,11 @@ func (e *Engine) reportCancel(o *store.Order) {
 	}
 }
 
+// Unattended tells that a Call waits for a run that this process does not execute.
+func (e *Engine) Unattended(workflow string) {
+	e.tel.Log.Warn("Call waits for another process to execute its run, since the context of Engine.Run has ended here", telemetry.KeyWorkflow, workflow)
+}
+
 // reportStart writes the line of a worker that begins to take runs.
 func (w *worker) reportStart() {
 	workflows, queues := make([]string, len(w.pairs)), make([]string, len(w.pairs))

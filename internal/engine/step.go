@@ -37,9 +37,9 @@ type Spec struct {
 	Attempt func(ctx context.Context) (Output, *Failure)
 
 	// Transact, instead of Attempt, does one attempt that commits its own checkpoint: w
-	// is the row, and seal puts the output into it. What came of the commit is left in
-	// w.Outcome. With a failure nothing was committed.
-	Transact func(ctx context.Context, w *store.StepWrite, seal func(output []byte)) (value any, f *Failure)
+	// is the row, and the Transaction puts the output into it. What came of the commit is left in
+	// w.Outcome. With a failure nothing was committed, unless its Held is store.ErrInDoubt.
+	Transact func(ctx context.Context, w *store.StepWrite, t *Transaction) (value any, f *Failure)
 }
 
 // retried reports whether the call is made of attempts.
@@ -75,6 +75,7 @@ type task struct {
 	slot      *stepSlot   // of the attempt; nil: it needs none
 	seq       int32       // its place in the order in which the run's calls began
 	began     time.Time   // when the attempt under way began
+	phase     *phase      // of the attempt, if it is transactional and may be left behind
 	failures  *Failures   // of attempts before; nil: none
 }
 

@@ -142,7 +142,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 // stopFor has serve stop for an error of the store, if it is one after which that will never
 // work again.
 func (w *worker) stopFor(err error) {
-	if errors.Is(err, store.ErrMoved) {
+	if errors.Is(err, store.ErrMoved) || errors.Is(err, store.ErrClosed) {
 		select {
 		case w.broken <- err:
 		default: // it stops already

@@ -32,6 +32,10 @@ var (
 	// end in time. Nothing was written. A smaller batch spares others the wait.
 	ErrLocked = errors.New("durable: another transaction holds a row or a name that this call needs")
 
+	// ErrInDoubt: the reply to the COMMIT of a transactional step was lost, and whether it took effect could not
+	// be found out in time.
+	ErrInDoubt = errors.New("durable: it is not known whether a transaction was committed")
+
 	// ErrRestored: a cursor is of a later state of the database than the one that it is in now.
 	ErrRestored = errors.New("the database was restored to an earlier state")
 

@@ -42,7 +42,8 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pg
 }
 
 // StartTx starts a run in the caller's own transaction, which must be of the engine's own
-// database: the run exists if and when that commits, and workers hear of it then.
+// database: the run exists if and when that commits, and workers hear of it then. durable.ErrInvalidConfig is returned
+// if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.Start) error {
 		own, err := mine(s)
@@ -50,16 +51,17 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 			return err
 		}
 		if tx == nil {
-			return errNoTx
+			return errNoTransaction
 		}
-		return own.startIn(ctx, tx, starts)
+		return ended(own.startIn(ctx, tx, starts))
 	})
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
 
 // SignalTx sends a signal in the caller's own transaction, which must be of the engine's own
 // database: it is there if and when that commits, and the run is woken then. Until then the
-// run can neither end nor receive, so commit soon. Errors as for durable.Engine.Signal.
+// run can neither end nor receive, so commit soon. Errors as for durable.Engine.Signal, and durable.ErrInvalidConfig if
+// tx is nil or has ended.
 func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.Ref, signal *store.Signal) error {
 		own, err := mine(s)
@@ -67,15 +69,23 @@ func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string
 			return err
 		}
 		if tx == nil {
-			return errNoTx
+			return errNoTransaction
 		}
-		return own.signalIn(ctx, tx, to, signal)
+		return ended(own.signalIn(ctx, tx, to, signal))
 	})
 	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
 }
 
-// errNoTx is returned by StartTx and SignalTx without a transaction.
-var errNoTx = fmt.Errorf("postgres: %w: the transaction is nil: begin one, or use Start or Signal of package durable", durable.ErrInvalidConfig)
+// errNoTransaction is the error of a StartTx or SignalTx without a transaction.
+var errNoTransaction = fmt.Errorf("%w: the transaction is nil: pass one that Begin of the pool or of a connection returned", durable.ErrInvalidConfig)
+
+// ended gives the error of a call in a transaction that has ended its kind: another try fails as well.
+func ended(err error) error {
+	if errors.Is(err, pgx.ErrTxClosed) {
+		return fmt.Errorf("%w: the transaction was committed or rolled back before this call: call before Commit: %w", durable.ErrInvalidConfig, pgx.ErrTxClosed)
+	}
+	return err
+}
 
 func mine(s store.Store) (*Store, error) {
 	own, ok := s.(*Store)
@@ -250,7 +260,7 @@ func passes(err *pgconn.PgError) bool {
 func misused(err error) error {
 	switch {
 	case errors.Is(err, pgx.ErrTxClosed):
-		return fmt.Errorf("%w: the function of a Tx step ended its transaction itself: leave Commit and Rollback to the step", durable.ErrInvalidConfig)
+		return errEndedItself
 	case hasState(err, aborted):
 		return fmt.Errorf("%w: a statement of a Tx step failed, and its function went on as if it had not: return that error", durable.ErrInvalidConfig)
 	case hasState(err, readOnly):
@@ -258,6 +268,9 @@ func misused(err error) error {
 	}
 	return nil
 }
+
+// errEndedItself is the error of a function that committed or rolled back, by a method or by a statement.
+var errEndedItself = fmt.Errorf("%w: the function of a Tx step ended its transaction itself: leave Commit and Rollback to the step", durable.ErrInvalidConfig)
 
 // aborted is the SQLSTATE of a statement after one that failed in the same transaction.
 const aborted = "25P02"
@@ -310,6 +323,9 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 	if work != nil {
 		if err := work(ctx, tx); err != nil {
 			return err
+		}
+		if tx.Conn().PgConn().TxStatus() == 'I' {
+			return errEndedItself
 		}
 	}
 	if err := s.checkpoint(ctx, tx, w); err != nil {

@@ -104,6 +104,13 @@ func TestTxMisuse(t *testing.T) {
 			err := pay(ctx, tx)
 			return nil, durable.Permanent(errors.Join(err, errWrote))
 		}, errWrote, 0},
+		"a commit by a statement": {func(ctx context.Context, tx pgx.Tx) (any, error) {
+			_, err := tx.Exec(ctx, "commit")
+			return nil, errors.Join(err, pay(ctx, tx))
+		}, durable.ErrInvalidConfig, 1},
+		"its own commit": {func(ctx context.Context, tx pgx.Tx) (any, error) {
+			return nil, errors.Join(pay(ctx, tx), tx.Commit(ctx))
+		}, durable.ErrInvalidConfig, 1},
 		"timeout": {func(ctx context.Context, tx pgx.Tx) (any, error) {
 			err := pay(ctx, tx)
 			<-ctx.Done()
@@ -278,6 +285,34 @@ func TestSignalTx(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// StartTx and SignalTx say that a transaction has ended, or is none, as what it is: not as an outage.
+func TestStartTxAfterTheTransaction(t *testing.T) {
+	s := shop(t)
+	w := durable.Define("w", func(c *durable.Ctx, n int) (int, error) { return 2 * n, nil })
+	e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Start(t.Context(), e, 1, durable.ID("live")); err != nil {
+		t.Fatal(err)
+	}
+	over, err := s.user.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := over.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, tx := range map[string]pgx.Tx{"ended": over, "nil": nil} {
+		if _, err := StartTx(t.Context(), tx, e, w, 1, durable.ID("x")); !errors.Is(err, durable.ErrInvalidConfig) || errors.Is(err, durable.ErrUnavailable) {
+			t.Errorf("StartTx, %s: %v", name, err)
+		}
+		if err := SignalTx(t.Context(), tx, e, "live", "word", 1); !errors.Is(err, durable.ErrInvalidConfig) || errors.Is(err, durable.ErrUnavailable) {
+			t.Errorf("SignalTx, %s: %v", name, err)
+		}
 	}
 }
 

@@ -63,6 +63,7 @@ type conn struct {
 	texts    *texts
 	files    *openFiles
 	patience time.Duration // how long to wait for the write lock
+	inTx     bool          // a transaction of database/sql is open
 	stmts    [queries]rawStmt
 	args     [maxArgs]driver.NamedValue
 	row      [maxColumns]driver.Value
@@ -137,35 +138,6 @@ func keepLog(c driver.Conn) error {
 	return err
 }
 
-// BeginTx implements driver.ConnBeginTx for the user's transactions on the writer:
-// it waits for the write lock as begin does.
-func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	var tx driver.Tx
-	err := retryBusy(ctx, c.patience, func() (err error) {
-		tx, err = c.rawConn.BeginTx(context.Background(), opts) // never waits: busy_timeout is 0
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &checkedTx{tx, c.files}, nil
-}
-
-// checkedTx is a transaction of database/sql, whose commit is acknowledged only into the
-// file that is there.
-type checkedTx struct {
-	driver.Tx
-	files *openFiles
-}
-
-// Commit implements driver.Tx.
-func (t *checkedTx) Commit() error {
-	if err := t.Tx.Commit(); err != nil {
-		return err
-	}
-	return t.files.check(written)
-}
-
 // begin starts a transaction that holds the write lock.
 func (c *conn) begin(ctx context.Context) error {
 	return retryBusy(ctx, c.patience, func() error {
@@ -214,7 +186,7 @@ func (c *conn) prepared(q query) (rawStmt, error) {
 	if s := c.stmts[q]; s != nil {
 		return s, nil
 	}
-	made, err := c.PrepareContext(context.Background(), c.texts[q])
+	made, err := c.rawConn.PrepareContext(context.Background(), c.texts[q])
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *s
 
 // StartTx starts a run in the caller's own transaction: it exists if and when that
 // commits. tx must be of the engine's own file, begun on the handle that Writer
-// answers.
+// returns. durable.ErrInvalidConfig is returned if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.Start) error {
 		own, err := mine(s)
@@ -40,16 +40,17 @@ func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *du
 			return err
 		}
 		if tx == nil {
-			return errNoTx
+			return errNoTransaction
 		}
-		return own.startIn(ctx, tx, starts)
+		return ended(own.startIn(ctx, tx, starts))
 	})
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
 
 // SignalTx sends a signal in the caller's own transaction: it is there, and the run is
 // woken, if and when that commits. tx must be of the engine's own file, begun on the
-// handle that Writer answers. Errors as for durable.Engine.Signal.
+// handle that Writer returns. Errors as for durable.Engine.Signal, and durable.ErrInvalidConfig if tx is nil or has
+// ended.
 func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.Ref, signal *store.Signal) error {
 		own, err := mine(s)
@@ -57,20 +58,29 @@ func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name strin
 			return err
 		}
 		if tx == nil {
-			return errNoTx
+			return errNoTransaction
 		}
-		return own.signalIn(ctx, tx, to, signal)
+		return ended(own.signalIn(ctx, tx, to, signal))
 	})
 	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
 }
 
 // Writer is the database handle with the file's one writing connection, for
 // transactions of the caller's own. A transaction begun on it is IMMEDIATE, and
-// excludes every other write of this store until it ends.
+// excludes every other write of this store until it ends. Transactions, and statements outside of them, wait for other
+// processes that write, for Patience at most.
 func (s *Store) Writer() *sql.DB { return s.writer() }
 
-// errNoTx is returned by StartTx and SignalTx without a transaction.
-var errNoTx = fmt.Errorf("sqlite: %w: the transaction is nil: begin one, or use Start or Signal of package durable", durable.ErrInvalidConfig)
+// errNoTransaction is the error of a StartTx or SignalTx without a transaction.
+var errNoTransaction = fmt.Errorf("%w: the transaction is nil: pass one that BeginTx of Writer returned", durable.ErrInvalidConfig)
+
+// ended gives the error of a call in a transaction that has ended its kind: another try fails as well.
+func ended(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return fmt.Errorf("%w: the transaction was committed or rolled back before this call: call before Commit: %w", durable.ErrInvalidConfig, sql.ErrTxDone)
+	}
+	return err
+}
 
 func mine(s store.Store) (*Store, error) {
 	own, ok := s.(*Store)

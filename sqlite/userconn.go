@@ -1,0 +1,125 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"strconv"
+	"time"
+)
+
+// What database/sql calls for users of Writer: durable's own statements go by way of exec and each.
+
+// BeginTx implements driver.ConnBeginTx for the user's transactions on the writer:
+// it waits for the write lock as begin does.
+func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	var tx driver.Tx
+	err := retryBusy(ctx, c.patience, func() (err error) {
+		tx, err = c.rawConn.BeginTx(context.Background(), opts) // never waits: busy_timeout is 0
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.inTx = true
+	return &checkedTx{tx, c}, nil
+}
+
+// checkedTx is a transaction of database/sql, whose commit is acknowledged only into the
+// file that is there.
+type checkedTx struct {
+	driver.Tx
+	c *conn
+}
+
+// Commit implements driver.Tx.
+func (t *checkedTx) Commit() error {
+	t.c.inTx = false
+	if err := t.Tx.Commit(); err != nil {
+		return err
+	}
+	return t.c.files.check(written)
+}
+
+// Rollback implements driver.Tx.
+func (t *checkedTx) Rollback() error {
+	t.c.inTx = false
+	return t.Tx.Rollback()
+}
+
+// ExecContext implements driver.ExecerContext.
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (result driver.Result, err error) {
+	err = c.waiting(func() error {
+		result, err = c.rawConn.ExecContext(ctx, query, args)
+		return err
+	})
+	return result, err
+}
+
+// QueryContext implements driver.QueryerContext.
+func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
+	err = c.waiting(func() error {
+		rows, err = c.rawConn.QueryContext(ctx, query, args)
+		return err
+	})
+	return rows, err
+}
+
+// PrepareContext implements driver.ConnPrepareContext.
+func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	made, err := c.rawConn.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	stmt, ok := made.(rawStmt)
+	if !ok {
+		return made, nil
+	}
+	return &userStmt{stmt, c}, nil
+}
+
+// userStmt is a prepared statement of the user's.
+type userStmt struct {
+	rawStmt
+	c *conn
+}
+
+// ExecContext implements driver.StmtExecContext.
+func (s *userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (result driver.Result, err error) {
+	err = s.c.waiting(func() error {
+		result, err = s.rawStmt.ExecContext(ctx, args)
+		return err
+	})
+	return result, err
+}
+
+// QueryContext implements driver.StmtQueryContext.
+func (s *userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows driver.Rows, err error) {
+	err = s.c.waiting(func() error {
+		rows, err = s.rawStmt.QueryContext(ctx, args)
+		return err
+	})
+	return rows, err
+}
+
+// waiting has the user's call wait for other processes that write. In a transaction the connection has the write lock
+// already. Outside of one SQLite itself has to wait: a call that is made again after SQLITE_BUSY would repeat those of
+// its statements that were committed.
+func (c *conn) waiting(call func() error) error {
+	if c.inTx || c.patience <= 0 {
+		return call()
+	}
+	if err := c.setBusyTimeout(c.patience); err != nil {
+		return err
+	}
+	err := call()
+	if reset := c.setBusyTimeout(0); err == nil {
+		err = reset
+	}
+	return err
+}
+
+// setBusyTimeout sets how long SQLite waits for a lock of another connection. A pragma has no parameters.
+func (c *conn) setBusyTimeout(d time.Duration) error {
+	_, err := c.rawConn.ExecContext(context.Background(), "PRAGMA busy_timeout = "+strconv.FormatInt(d.Milliseconds(), 10), nil)
+	return err
+}

@@ -291,7 +291,7 @@ func TestLoggerDropsReplayedLines(t *testing.T) {
 	}
 	<-blocked
 	stop()
-	if _, err := w.Call(within(t), e, 0, durable.ID("a")); err != nil {
+	if _, err := w.Call(within(t), engineWith(t, s, cfg), 0, durable.ID("a")); err != nil {
 		t.Fatal(err)
 	}
 	text := log.String()

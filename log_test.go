@@ -40,6 +40,20 @@ func (l *lines) only(t *testing.T, message string) map[string]any {
 	return found[0]
 }
 
+// none says that no line has the message.
+func (l *lines) none(t *testing.T, message string) {
+	t.Helper()
+	for line := range strings.Lines(l.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		if fields["msg"] == message {
+			t.Errorf("a line %q: %v", message, fields)
+		}
+	}
+}
+
 // await waits for the message.
 func (l *lines) await(t *testing.T, message string) {
 	t.Helper()
@@ -202,6 +216,31 @@ func TestCrashLoopsAreLogged(t *testing.T) {
 		}
 		log.await(t, "a run was paused")
 		has(t, log.only(t, "a run was paused"), "WARN", map[string]any{"name": "killer", "workflow": "w", "crashes": 1.0, "max_crashes": 1.0})
+	})
+}
+
+// A pause that was requested before its run lost its worker is logged as what it is, not as a crash loop.
+func TestRequestedPausesAreNotLoggedAsCrashLoops(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		now, err := s.Now(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, name := store.RootIDAt("orphan", now)
+		err = s.Commit(within(t), &store.Batch{Starts: []*store.Start{{Run: store.Run{ // of a process that died with the run
+			ID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.Owned(uuid.New()),
+			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now.Add(200 * time.Millisecond),
+		}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{durable.Define("w", double)}})
+		e := engineWith(t, s, cfg)
+		must(t)(e.Pause(within(t), "orphan", durable.Reason("stock-taking"), durable.Actor("ada")))
+		running(t, e)
+		log.await(t, "a run that lost its worker was paused, as requested before")
+		has(t, log.only(t, "a run that lost its worker was paused, as requested before"), "INFO", map[string]any{"name": "orphan", "reason": "stock-taking", "actor": "ada"})
+		log.none(t, "a run was paused")
 	})
 }
 

@@ -268,7 +268,7 @@ func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...Star
 		defer close(watching)
 		select {
 		case <-failed:
-			cancel(ErrShutdown)
+			cancel(errNoWorker)
 		case <-ctx.Done():
 		}
 	}()
@@ -279,11 +279,18 @@ func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...Star
 	}
 	cancel(nil)
 	<-watching
-	if worker := detach(); worker != nil {
+	switch worker := detach(); {
+	case worker == nil:
+		return out, err
+	case errors.Is(err, errNoWorker):
+		return out, fmt.Errorf("call workflow %q: %w", w.name, worker)
+	default:
 		return out, errors.Join(err, worker)
 	}
-	return out, err
 }
+
+// errNoWorker ends the wait of a Call whose worker could not begin, or had to stop.
+var errNoWorker = errors.New("durable: the worker of this process could not begin, or had to stop")
 
 // Handle answers the handle of a run of this workflow that exists already, by the
 // caller's ID or its UUID. ErrNotFound if there is none, ErrIDConflict if it is of

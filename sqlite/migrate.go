@@ -32,7 +32,7 @@ func (s *Store) prepare(ctx context.Context, migrate bool) error {
 			if only, err := c.IsReadOnly("main"); only || err != nil {
 				return &OpenError{
 					Path: s.path, Problem: "it is read-only", Err: err,
-					Fix: "give this process write permission on the file and on its folder",
+					Fix: givePermission,
 				}
 			}
 		}

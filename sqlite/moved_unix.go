@@ -11,6 +11,17 @@ import (
 // long as the first is open.
 type identity struct{ device, inode uint64 }
 
+// mayWrite returns an error if this process has no permission to write to the file, nil if there is none. It does not
+// open the file: see locate.
+func mayWrite(path string) error {
+	const forWriting = 2 // W_OK
+	err := syscall.Access(path, forWriting)
+	if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EPERM) {
+		return err
+	}
+	return nil // what else is wrong, SQLite says
+}
+
 // identify looks where the path leads, without opening the file: see locate. Beneath os.Stat, which
 // takes three times as long, once for each commit.
 func identify(path string) (identity, error) {

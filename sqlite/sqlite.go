@@ -96,6 +96,9 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := writable(path, located); err != nil {
+		return nil, err
+	}
 	t, f := loadTexts(), newOpenFiles(located)
 	write, err := newConnector(dsn(located, writerSettings(o)), t, f, o.patience)
 	if err != nil {
@@ -119,6 +122,24 @@ func Open(path string, opts ...Option) (*Store, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// givePermission is the fix of an error about a file that cannot be written.
+const givePermission = "give this process write permission on the file, on its -wal and -shm files if there are any, and on its folder"
+
+// writable returns an error if one of the files that there are cannot be written. That is found out before SQLite opens
+// them: it would open a read-only file all the same, and leave a -shm behind that nobody can write later either.
+func writable(path, located string) error {
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := mayWrite(located + suffix); err != nil {
+			problem := "it is read-only"
+			if suffix != "" {
+				problem = fmt.Sprintf("its file %q is read-only", located+suffix)
+			}
+			return &OpenError{Path: path, Problem: problem, Fix: givePermission, Err: err}
+		}
+	}
+	return nil
 }
 
 // hold opens the connection that stays, and notes which files are open.
@@ -152,7 +173,7 @@ func explain(path string, err error) error {
 		e.Fix = "give this process write permission on the file and on its folder, where SQLite keeps the -wal and -shm files"
 	case sqlite3.SQLITE_READONLY:
 		e.Problem = "it is read-only"
-		e.Fix = "give this process write permission on the file and on its folder"
+		e.Fix = givePermission
 	case sqlite3.SQLITE_NOTADB:
 		e.Problem = "it is not an SQLite database"
 		e.Fix = "name another file"

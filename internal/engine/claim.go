@@ -92,7 +92,7 @@ func (w *worker) claim(slots, ahead int) (taken int, more bool, next time.Time, 
 	for i := range claims.Runs {
 		c := &claims.Runs[i]
 		if c.Run.Status == store.Paused {
-			w.reportPause(&c.Run)
+			w.reportPause(&c.Run, q.Now)
 			continue
 		}
 		w.enter(c, w.late(&c.Run, q.Now), taken >= slots)

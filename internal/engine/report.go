@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -115,7 +116,13 @@ func (r *run) reportEnd(status store.Status, f *Failure) {
 }
 
 // reportPause writes the line of a run that a claim has paused instead of giving it to the worker.
-func (w *worker) reportPause(r *store.Run) {
+// Either it crashes again and again, or it was to be paused when its owner died: then its pause is older than the claim.
+func (w *worker) reportPause(r *store.Run, claimed time.Time) {
+	if r.PausedAt.Before(claimed.Truncate(time.Microsecond)) {
+		w.log.Info("a run that lost its worker was paused, as requested before", telemetry.KeyRun, r.ID, telemetry.KeyName, ShownRun(r),
+			telemetry.KeyWorkflow, r.Workflow, telemetry.KeyReason, r.Reason, telemetry.KeyActor, r.PausedBy)
+		return
+	}
 	w.log.Warn("a run was paused", telemetry.KeyRun, r.ID, telemetry.KeyName, ShownRun(r), telemetry.KeyWorkflow, r.Workflow,
 		telemetry.KeyReason, r.Reason, telemetry.KeyCrashes, r.Crashes, telemetry.KeyMaxCrashes, w.e.cfg.MaxCrashes)
 }

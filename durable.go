@@ -35,6 +35,11 @@ type Config struct {
 	Version string
 	// Concurrency is the largest number of runs that this process executes at once. Zero: 256. Under load the process prefetches
 	// a few more runs, about as many as it finishes in 30 ms.
+	//
+	// A run one of whose steps waits for the result of another run (Run.Result, Call) with its own context lends its
+	// slot meanwhile. It stays in memory, and at most sixteen times Concurrency slots are lent at once. If Concurrency
+	// further runs wait in steps, nothing goes on until a wait ends; the log has a warning. [Ctx.Child] waits without a
+	// slot.
 	Concurrency int
 	// StepConcurrency is the largest number of functions of steps, Tx steps and compensations that this process executes at once,
 	// over all runs. Zero: no bound. Further ones wait in order of arrival; the wait does not count for their timeouts, and a

@@ -153,3 +153,73 @@ func TestRunEndsWithItsStore(t *testing.T) {
 		}
 	})
 }
+
+// Runs whose steps wait for other runs do not keep those from being executed, however many slots they fill.
+func TestStepsThatWaitForRunsLendTheirSlots(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var e *durable.Engine
+		kid := durable.Define("kid", func(c *durable.Ctx, n int) (int, error) { return 2 * n, nil })
+		started := durable.Define("started", func(c *durable.Ctx, n int) (int, error) {
+			return c.Step("wait", func(ctx context.Context) (int, error) {
+				run, err := kid.Start(ctx, e, n)
+				if err != nil {
+					return 0, err
+				}
+				return run.Result(ctx)
+			})
+		})
+		called := durable.Define("called", func(c *durable.Ctx, n int) (int, error) {
+			return c.Step("wait", func(ctx context.Context) (int, error) { return kid.Call(ctx, e, n) })
+		})
+		e = engineWith(t, s, durable.Config{Workflows: []durable.Definition{started, called, kid}, Concurrency: 2, StepConcurrency: 2})
+		var runs []*durable.Run[int]
+		for n := range 10 { // five times as many as slots
+			for _, w := range []*durable.Workflow[int, int]{started, called} {
+				run, err := w.Start(within(t), e, n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				runs = append(runs, run)
+			}
+		}
+		stop := running(t, e)
+		for i, run := range runs {
+			if got, err := run.Result(within(t)); got != i/2*2 || err != nil {
+				t.Fatal(i, got, err)
+			}
+		}
+		stop() // returns only if each slot was given back once
+	})
+}
+
+// When as many runs wait in steps as slots can be lent and are there, the log says so.
+func TestRunsThatAllWaitAreLogged(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		var e *durable.Engine
+		deep := durable.Define[int, int]("deep", nil)
+		deep = durable.Define("deep", func(c *durable.Ctx, n int) (int, error) {
+			if n == 0 {
+				return 1, nil
+			}
+			return c.Step("wait", func(ctx context.Context) (int, error) {
+				run, err := deep.Start(ctx, e, n-1)
+				if err != nil {
+					return 0, err
+				}
+				return run.Result(ctx)
+			})
+		})
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{deep}, Concurrency: 2, Grace: -1})
+		e = engineWith(t, s, cfg)
+		running(t, e)
+		if run, err := deep.Start(within(t), e, 2); err != nil {
+			t.Fatal(err)
+		} else if got, err := run.Result(within(t)); got != 1 || err != nil {
+			t.Error(got, err)
+		}
+		if _, err := deep.Start(within(t), e, 60); err != nil {
+			t.Fatal(err)
+		}
+		log.await(t, "all runs in memory wait in steps for results of other runs")
+	})
+}

@@ -27,6 +27,9 @@ const (
 	commitLost = "the COMMIT is lost"
 )
 
+// lateLimit is the time of the step, which must suffice to get to COMMIT.
+const lateLimit = 2 * time.Second
+
 // delay holds back the next COMMIT of a connection that has carried the needle, or its reply.
 func (p *proxy) delay(needle, fate string) *lateCommit {
 	l := &lateCommit{fate, make(chan struct{}), make(chan struct{})}
@@ -95,9 +98,9 @@ func lateReply(t *testing.T, end, fate string) {
 		var opts []durable.StepOption
 		switch end {
 		case "attempt timeout", "attempt timeout and cancel":
-			opts = append(opts, durable.AttemptTimeout(300*time.Millisecond))
+			opts = append(opts, durable.AttemptTimeout(lateLimit))
 		case "total timeout":
-			opts = append(opts, durable.TotalTimeout(300*time.Millisecond))
+			opts = append(opts, durable.TotalTimeout(lateLimit))
 		}
 		_, err := postgres.Tx(c, "reserve", func(ctx context.Context, tx pgx.Tx) (string, error) {
 			_, err := tx.Exec(ctx, "INSERT INTO "+pgx.Identifier{db.Schema, "stock"}.Sanitize()+" VALUES (1)")
@@ -129,13 +132,17 @@ func lateReply(t *testing.T, end, fate string) {
 	defer runEngine(t, e)()
 	var opts []durable.StartOption
 	if end == "run timeout" {
-		opts = append(opts, durable.Timeout(300*time.Millisecond))
+		opts = append(opts, durable.Timeout(lateLimit))
 	}
 	run := start(t, e, w, 1, append(opts, durable.ID("r"))...)
-	<-l.sent
+	select {
+	case <-l.sent:
+	case <-bounded(t).Done():
+		t.Fatal("the proxy has met no COMMIT")
+	}
 	free := time.AfterFunc(time.Minute, func() { close(l.free) })
 	if fate == commitLost {
-		free.Reset(700 * time.Millisecond) // before that the transaction locks the run, and a cancel waits
+		free.Reset(lateLimit + 500*time.Millisecond) // before that the transaction locks the run, and a cancel waits
 	}
 	switch end {
 	case "choice":
@@ -146,7 +153,7 @@ func lateReply(t *testing.T, end, fate string) {
 		}
 	}
 	if fate != commitLost {
-		free.Reset(700 * time.Millisecond)
+		free.Reset(lateLimit + 500*time.Millisecond)
 	}
 	_, err := run.Result(bounded(t))
 	row := "reserve"

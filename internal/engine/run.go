@@ -78,6 +78,7 @@ type run struct {
 	idle       idle
 	inbox      inbox
 	refusals   refusals
+	loan       slotLoan    // of its slot; under w.mu
 	overdue    *time.Timer // of the function's return
 
 	deadline      atomic.Pointer[deadline] // nil: none

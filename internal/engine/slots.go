@@ -8,7 +8,7 @@ func (w *worker) acquire(want, leave int) int {
 	if !w.open {
 		return 0
 	}
-	free := w.e.cfg.Concurrency - w.slots
+	free := max(0, w.e.cfg.Concurrency-w.slots)
 	n := min(want, max(free-leave, min(free, 1)))
 	w.slots += n
 	return n
@@ -30,7 +30,7 @@ func (w *worker) release(slots, ahead int) {
 
 // vacated ends the drain's wait when nothing is left. w.mu is held.
 func (w *worker) vacated() {
-	if !w.open && w.slots == 0 && w.ahead == 0 {
+	if !w.open && w.slots+w.lent == 0 && w.ahead == 0 {
 		close(w.empty)
 	}
 }

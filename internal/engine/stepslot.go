@@ -168,12 +168,20 @@ func (t *task) enter() (leave func(), err error) {
 
 func nothing() {}
 
-// lent lends the slot of the step in whose function ctx is, if it has one. The function returned takes it again.
+// lent lends the slot of the step in whose function ctx is, if it has one, and that of its run. The function returned
+// takes them again.
 func lent(ctx context.Context) (regain func()) {
 	t, ok := ctx.Value(attemptKey{}).(*task)
-	if !ok || t.slot == nil {
+	if !ok {
 		return nothing
 	}
+	again := t.r.lend()
+	if t.slot == nil {
+		return again
+	}
 	t.slot.lend()
-	return func() { t.slot.regain(ctx) }
+	return func() {
+		again()
+		t.slot.regain(ctx)
+	}
 }

@@ -49,6 +49,8 @@ type worker struct {
 	broken     chan error         // why the worker cannot go on; see stopFor
 	early      map[uuid.UUID]int  // how often runs were parked too early; see refused.go
 	slots      int                // taken: by runs, and by starts and claims under way
+	lent       int                // slots of runs that wait; see lentslot.go
+	unlent     int                // runs that wait and could not lend theirs
 	queued     []*run             // claimed ahead, and wait for a slot; see ahead.go
 	ahead      int                // places ahead that are taken: by those, by claims under way, and by runs that leave
 	open       bool               // new runs are taken
@@ -225,6 +227,7 @@ func (w *worker) enter(c *store.Claimed, late time.Duration, ahead bool) {
 func (w *worker) left(r *run) {
 	r.proven()
 	w.forget(r)
+	w.endLoan(r)
 	if !r.seated() {
 		w.release(0, 1)
 		return

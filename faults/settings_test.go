@@ -175,6 +175,7 @@ func TestRow42_AcknowledgedUnderAsynchronousCommit(t *testing.T) {
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return 0, nil })
 	lost := 0
 	for i, kind := range []string{"schema", "start", "start in a transaction", "signal in a transaction", "step"} {
+		stop := func() {}
 		pool, err := pgxpool.New(t.Context(), server.URL())
 		if err != nil {
 			t.Fatal(err)
@@ -222,8 +223,7 @@ func TestRow42_AcknowledgedUnderAsynchronousCommit(t *testing.T) {
 			})
 			e = engineOn(t, s, durable.Config{Grace: -1}, stepping)
 			start(t, e, stepping, 0, durable.ID(id))
-			stop := runEngine(t, e)
-			defer stop()
+			stop = runEngine(t, e)
 			<-done
 			missing = func(e *durable.Engine) bool { return len(history(t, e, id)) == 0 }
 		}
@@ -243,6 +243,7 @@ func TestRow42_AcknowledgedUnderAsynchronousCommit(t *testing.T) {
 			t.Errorf("what was acknowledged is gone: %s", kind)
 		}
 		_ = again.Close()
+		stop()
 		_ = s.Close()
 	}
 	t.Logf("stops=5 lost=%d", lost)

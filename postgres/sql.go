@@ -21,23 +21,23 @@ const (
 
 // statements are the texts of the .sql files, for one schema.
 type statements struct {
-	session                                                              string
-	lock, start, startMade, startAny, runByName, parentState             string
-	stepInsert, stepInsertOne, stepInsertAgain, stepUpdate, stepState    string
-	receive, signal, signalState, unreceived                             string
-	runFinish, runLeave, runHold, runState, wake, notify, lockWait       string
-	treeLock, treeNodes, freeze, orderApply, deadline                    string
-	claim, historyClaimed, historyPart, next, inFlight, heldBy           string
-	writer, writerLocal, timeline, heldFound                             string
-	workerBeat, lease, leaseLost                                         string
-	expire, workerRemove, workers, overdue, executed                     string
-	get, statuses, history, now, news                                    string
-	openSteps, choices, runLost, maps, tags, tag, countsOpen             string
-	list, listTag, listKey, listName, tree, counts, events, eventFound   string
-	attendance, listen, presenceTake, presenceNote, presenceDead         string
-	checkpoint, checkpointHold, confirm                                  string
-	migrationLock, migrationFound, migrationVersionOf, migrationPatience string
-	strangers, durably, enter, leave, tokenKey, tokenKeyInsert           string
+	session                                                                     string
+	lock, start, startMade, startAny, runByName, parentState                    string
+	stepInsert, stepInsertOne, stepInsertAgain, stepUpdate, stepState           string
+	receive, signal, signalState, unreceived                                    string
+	runFinish, runLeave, runHold, runState, wake, notify, lockWait              string
+	treeLock, treeNodes, freeze, orderApply, deadline                           string
+	claim, historyClaimed, historyPart, next, inFlight, heldBy                  string
+	writer, writerLocal, timeline, heldFound                                    string
+	workerBeat, lease, leaseLost                                                string
+	expire, workerRemove, workers, overdue, executed                            string
+	get, statuses, history, now, news                                           string
+	openSteps, choices, runLost, maps, tags, tag, countsOpen                    string
+	list, listTag, listKey, listName, tree, counts, events, eventFound          string
+	attendance, listen, presenceTake, presenceNote, presenceDead                string
+	checkpoint, checkpointHold, confirm                                         string
+	migrationLock, migrationFound, migrationVersionOf, migrationPatience        string
+	txBegin, txMark, strangers, durably, enter, leave, tokenKey, tokenKeyInsert string
 }
 
 func load(schema string) statements {
@@ -123,6 +123,8 @@ func load(schema string) statements {
 		migrationVersionOf: text("migration_version.sql"),
 		strangers:          text("strangers.sql"),
 		durably:            text("durably.sql"),
+		txBegin:            text("tx_begin.sql"),
+		txMark:             text("tx_mark.sql"),
 		enter:              text("enter.sql"),
 		tokenKey:           text("token_key.sql"),
 		tokenKeyInsert:     text("token_key_insert.sql"),

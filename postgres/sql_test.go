@@ -18,7 +18,7 @@ import (
 )
 
 // unprepared are the files that hold what PostgreSQL does not prepare.
-var unprepared = []string{"attendance.sql", "listen.sql"}
+var unprepared = []string{"attendance.sql", "listen.sql", "tx_begin.sql"}
 
 func TestEveryFileIsPreparedAsItStands(t *testing.T) {
 	s := open(t, "exec")

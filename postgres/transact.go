@@ -303,8 +303,7 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 			err = s.wrap(outer, "transaction", moved(err))
 		}
 	}()
-	// Read-write by name, since a role or database may default to the other. The level is the user's.
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadWrite})
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.sql.txBegin}) // the isolation level is the user's
 	if err != nil {
 		return s.wrap(ctx, "begin", err)
 	}
@@ -328,7 +327,7 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 			return errEndedItself
 		}
 	}
-	if err := s.checkpoint(ctx, tx, w); err != nil {
+	if err := s.checkpoint(ctx, tx, w, true); err != nil {
 		if misuse := misused(err); misuse != nil {
 			return misuse
 		}

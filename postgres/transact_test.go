@@ -108,6 +108,19 @@ func TestTxMisuse(t *testing.T) {
 			_, err := tx.Exec(ctx, "commit")
 			return nil, errors.Join(err, pay(ctx, tx))
 		}, durable.ErrInvalidConfig, 1},
+		"another transaction": {func(ctx context.Context, tx pgx.Tx) (any, error) {
+			err := pay(ctx, tx)
+			for _, statement := range []string{"rollback", "begin"} {
+				_, failed := tx.Exec(ctx, statement)
+				err = errors.Join(err, failed)
+			}
+			return nil, err
+		}, durable.ErrInvalidConfig, 0},
+		"a chained transaction": {func(ctx context.Context, tx pgx.Tx) (any, error) {
+			err := pay(ctx, tx)
+			_, failed := tx.Exec(ctx, "rollback and chain")
+			return nil, errors.Join(err, failed)
+		}, durable.ErrInvalidConfig, 0},
 		"its own commit": {func(ctx context.Context, tx pgx.Tx) (any, error) {
 			return nil, errors.Join(pay(ctx, tx), tx.Commit(ctx))
 		}, durable.ErrInvalidConfig, 1},

@@ -10,18 +10,29 @@ import (
 
 // checkpoint writes one step in the caller's transaction, so that it commits together
 // with what else that transaction does. The outcome is in w, and holds if and when
-// the transaction commits. The run cannot be claimed by another until then.
-func (s *Store) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite) error {
+// the transaction commits. The run cannot be claimed by another until then. If the transaction is marked, but no longer
+// the one that tx_begin.sql began, it returns errEndedItself.
+func (s *Store) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite, marked bool) error {
 	ask := s.inUsers(ctx, tx)
-	took := int64(0)
-	err := s.writing(ask)("checkpoint", func(batch *pgx.Batch) { batch.Queue(s.sql.checkpoint, append(oneStep(&w.Step), w.Step.Failures)...) },
-		func(res results) error {
-			tag, err := res.Exec()
-			took = tag.RowsAffected()
-			return err
-		})
-	if err != nil {
+	var took, mark int64
+	err := s.writing(ask)("checkpoint", func(batch *pgx.Batch) {
+		if marked {
+			batch.Queue(s.sql.txMark)
+		}
+		batch.Queue(s.sql.checkpoint, append(oneStep(&w.Step), w.Step.Failures)...)
+	}, func(res results) error {
+		if marked {
+			if err := tally(res, 1, &mark); err != nil {
+				return err
+			}
+		}
+		return tally(res, 1, &took)
+	})
+	switch {
+	case err != nil:
 		return err
+	case marked && mark == 0: // what was written now is rolled back
+		return errEndedItself
 	}
 	if took == 1 {
 		w.Outcome = store.Written

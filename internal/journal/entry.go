@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Entry is one caller's unit: what it holds is committed in one transaction. From
-// append to the answer it belongs to the journal.
+// Entry holds the writes of one call. They are committed in one transaction. The journal owns the
+// entry from append until it has sent the result.
 type Entry struct {
 	starts  []*store.Start
 	step    *store.StepWrite
@@ -18,34 +18,35 @@ type Entry struct {
 	run     *store.RunWrite
 	items   int
 	bytes   int
-	done    chan error // holds the one answer, so that nobody need wait for it
+	done    chan error // receives the result; has a buffer of one, so that the sender never waits
 
-	doubtful bool // a transaction with it may have been committed although it failed
+	mayHaveCommitted bool // a failed transaction with this entry may have been committed
 }
 
-// overhead is the rough size of a row beside its payloads.
-const overhead = 128
+// rowOverhead is the approximate size of a row without its payloads, in bytes.
+const rowOverhead = 128
 
-// newEntry answers an entry of one item. Those whose answer has been taken are used again: one
-// a step was a tenth of what a step allocates. The pool is the journal's, since a channel
-// belongs to the bubble of the test that made it.
+// newEntry returns an entry of one item, from the pool if possible: an entry for every step was a
+// tenth of a step's allocations. Each journal has its own pool, because a channel belongs to the
+// synctest bubble that created it.
 func (j *Journal) newEntry() *Entry {
-	e, used := j.free.Get().(*Entry)
+	e, used := j.entryPool.Get().(*Entry)
 	if !used {
 		e = &Entry{done: make(chan error, 1)}
 	}
-	e.items, e.bytes = 1, overhead
+	e.items, e.bytes = 1, rowOverhead
 	return e
 }
 
-// reuse gives back an entry whose answer its caller has: nobody else knows it any more.
-func (j *Journal) reuse(e *Entry) {
+// recycle returns an entry to the pool. The caller has received the result of the entry, and nobody
+// else refers to the entry.
+func (j *Journal) recycle(e *Entry) {
 	*e = Entry{done: e.done}
-	j.free.Put(e)
+	j.entryPool.Put(e)
 }
 
-// join adds the entry's items to the batch.
-func (e *Entry) join(b *store.Batch) {
+// addTo adds the entry's items to the batch.
+func (e *Entry) addTo(b *store.Batch) {
 	b.Starts = append(b.Starts, e.starts...)
 	if e.step != nil {
 		b.Steps = append(b.Steps, e.step)
@@ -61,16 +62,16 @@ func (e *Entry) join(b *store.Batch) {
 	}
 }
 
-// leaves answers the run whose ownership the entry ends without ending the run.
-func (e *Entry) leaves() (run uuid.UUID, ok bool) {
+// releasedRun returns the run that the entry releases without ending it.
+func (e *Entry) releasedRun() (run uuid.UUID, ok bool) {
 	if e.run == nil || e.run.Status.Terminal() {
 		return uuid.UUID{}, false
 	}
 	return e.run.ID, true
 }
 
-// records answers the run whose history the entry adds to.
-func (e *Entry) records() (run uuid.UUID, ok bool) {
+// recordedRun returns the run to whose history the entry adds.
+func (e *Entry) recordedRun() (run uuid.UUID, ok bool) {
 	switch {
 	case e.step != nil:
 		return e.step.Step.RunID, true
@@ -80,9 +81,10 @@ func (e *Entry) records() (run uuid.UUID, ok bool) {
 	return uuid.UUID{}, false
 }
 
-// Writer commits what one caller writes, all of it in one transaction, and waits. The
-// outcomes are in the items. If ctx ends first, the items may or may not become durable, and
-// the caller must not touch them again. Every error but ErrClosed is a *WriteError.
+// Writer commits the writes of one caller. Each method commits its arguments in one transaction,
+// waits until the transaction has ended, and stores an outcome in each item. If ctx ends before the
+// transaction, the items may or may not become durable, and the caller must not access them again.
+// Every error except ErrClosed is a *WriteError.
 type Writer interface {
 	// Start commits new runs.
 	Start(ctx context.Context, starts []*store.Start) error
@@ -90,7 +92,7 @@ type Writer interface {
 	Step(ctx context.Context, w *store.StepWrite) error
 	// Child commits the start of a child together with its parent's step.
 	Child(ctx context.Context, s *store.Start, w *store.StepWrite) error
-	// Receive commits what a receive comes to.
+	// Receive commits one attempt to receive a signal.
 	Receive(ctx context.Context, r *store.Receive) error
 	// Signal commits a signal.
 	Signal(ctx context.Context, s *store.Signal) error
@@ -98,7 +100,8 @@ type Writer interface {
 	Run(ctx context.Context, w *store.RunWrite) error
 }
 
-// Start implements Writer, as the following methods do: together with what others write.
+// Start implements Writer. Like the following methods, it shares its transaction with the writes of
+// other callers.
 func (j *Journal) Start(ctx context.Context, starts []*store.Start) error {
 	return j.await(ctx, j.startEntry(starts))
 }
@@ -128,17 +131,16 @@ func (j *Journal) Run(ctx context.Context, w *store.RunWrite) error {
 	return j.await(ctx, j.runEntry(w))
 }
 
-// Mark appends a started marker without waiting. The caller must Settle it before it
-// writes the step again.
+// Mark appends a started marker without waiting for its commit. The caller must Settle the marker
+// before it writes the step again.
 func (j *Journal) Mark(w *store.StepWrite) (*Entry, error) {
 	e := j.stepEntry(w)
 	_, err := j.append(e, false)
 	return e, err
 }
 
-// Settle ends a marker: one that no flush has taken is withdrawn, one in flight is
-// waited for. It reports whether the marker was committed, so that its outcome in
-// the item holds.
+// Settle withdraws a marker if no flush contains it yet; otherwise Settle waits for that flush. It
+// reports whether the marker was committed. If so, the item holds its outcome.
 func (j *Journal) Settle(e *Entry) (committed bool, err error) {
 	select {
 	case err := <-e.done:
@@ -158,7 +160,7 @@ func (j *Journal) startEntry(starts []*store.Start) *Entry {
 	e.items = len(starts)
 	e.bytes = 0
 	for _, s := range starts {
-		e.bytes += overhead + len(s.Run.Input)
+		e.bytes += rowOverhead + len(s.Run.Input)
 	}
 	return e
 }
@@ -174,7 +176,7 @@ func (j *Journal) childEntry(s *store.Start, w *store.StepWrite) *Entry {
 	e := j.stepEntry(w)
 	e.starts = []*store.Start{s}
 	e.items++
-	e.bytes += overhead + len(s.Run.Input)
+	e.bytes += rowOverhead + len(s.Run.Input)
 	return e
 }
 
@@ -199,10 +201,10 @@ func (j *Journal) runEntry(w *store.RunWrite) *Entry {
 	return e
 }
 
-// await appends and waits. An entry whose caller leaves first is withdrawn if no
-// flush has taken it; otherwise the journal keeps it, and the caller must not
-// touch its items again. A caller that cannot leave first is the writer itself if there is
-// none: alone, it need not wake another goroutine and be woken by it.
+// await appends the entry and waits for its result. If ctx ends before, await withdraws the entry if
+// no flush contains it yet; otherwise the journal keeps the entry, and the caller must not access its
+// items again. If ctx cannot end and no writer is active, the calling goroutine flushes the entry
+// itself, which saves two goroutine switches.
 func (j *Journal) await(ctx context.Context, e *Entry) error {
 	own, err := j.append(e, ctx.Done() == nil)
 	if err != nil {
@@ -214,9 +216,9 @@ func (j *Journal) await(ctx context.Context, e *Entry) error {
 	select {
 	case err := <-e.done:
 		if err != nil {
-			err = written(err, e.doubtful)
+			err = newWriteError(err, e.mayHaveCommitted)
 		}
-		j.reuse(e)
+		j.recycle(e)
 		return err
 	case <-ctx.Done():
 		return &WriteError{MayHaveCommitted: !j.withdraw(e), Err: context.Cause(ctx)}

@@ -1,35 +1,34 @@
-// Package journal is the group-commit writer of everything that a run makes
-// durable: starts, checkpoints, signals, ends.
+// Package journal commits all writes of runs (starts, checkpoints, signals, ends) in groups.
 //
-// Callers append an entry and wait. Whatever is pending when a flush begins goes
-// into one transaction, so the commit in flight is the window in which the next
-// batch gathers: one caller alone pays one commit each, a thousand callers share
-// one. There is no ticker and no delay.
+// A caller appends an entry and waits for its commit. A flush commits all pending entries in one
+// transaction. Entries that arrive during a commit are pending until the next flush. So a single
+// caller pays for one commit each time, and a thousand concurrent callers share a commit. There is
+// no ticker and no fixed delay.
 //
-//	append ──► pending ──► take (up to a limit) ──► Store.Commit ──► answer each
-//	              ▲                                     │
-//	              └──────── the next batch gathers ◄────┘
+//	append ──► pending ──► takeBatch (up to a limit) ──► Store.Commit ──► send each result
+//	              ▲                                           │
+//	              └──────── meanwhile callers append ◄────────┘
 //
-// A flush runs in a goroutine that lives while there is something to flush, or in that of
-// a caller who comes when there is no other; Close waits for it. One flush is in flight; a
-// second writer joins only when what waits is large, since two small transactions cost more
-// than one, and never where the store makes commits take turns (see OneWriter). What a run
-// records and its leave are then kept in order, see flight.go.
+// A writer is a goroutine that flushes as long as entries are pending. It is the goroutine of a
+// caller if that caller can wait without a limit and no writer is active. Usually there is one
+// writer. A second one starts only when many entries are pending, because two small transactions
+// cost more than one, and never where the store serializes commits (see OneWriter). Two writers
+// keep the writes of a run and its release in order; see inflight.go.
 //
-// What a failed flush does:
-//   - The database is away, or undid the transaction: the same batch is replayed,
-//     with backoff. An answer lost after the commit is found by that replay, since
-//     stores answer Written for a row that is already as it was wanted.
-//   - A value was refused, or the database rejected a statement: the batch is bisected, so
-//     that one bad row never fails its neighbours; the row alone gets the error.
-//   - A row or a name was locked by another transaction: what waits for no locks is flushed at
-//     once, and each other caller gets ErrLocked. It then writes by Alone, in transactions
-//     for which nobody else waits. See alone.go.
+// A flush can fail for three reasons:
+//   - The database is unavailable, or rolled the transaction back. The journal retries the same
+//     batch with backoff. If the first attempt was committed although its result was lost, the
+//     retry finds the rows in the wanted state, and their outcome is Written.
+//   - The database rejected a value or a statement. The journal bisects the batch, so that only the
+//     entry with the rejected row fails.
+//   - Another transaction has locked a row or a name. The journal flushes the entries that wait for
+//     no locks at once, and returns ErrLocked to each other caller. Those callers then write with
+//     Alone, in transactions for which nobody else waits. See solo.go.
 //
-// The journal does not retry what was rejected or locked: the caller does, by Alone.
+// The journal does not retry rejected or locked writes. The caller retries them with Alone.
 //
-// The journal is the only caller of Store.Commit. It is not the history: that is
-// the record of one run, in the store.
+// Only the journal calls Store.Commit. The journal is not the history: the history is the list of
+// checkpoints of one run, and the store keeps it.
 package journal
 
 import (
@@ -43,27 +42,27 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Limits of one flush. Measured on two cores; see docs/decisions.md.
+// Limits of one flush, measured on two cores; see docs/decisions.md.
 const (
-	maxItems     = 512
-	maxBytes     = 8 << 20
-	secondWriter = 32                     // waiting entries that call a second writer
-	yields       = 3                      // scheduler turns given to callers that are about to append
-	longGather   = 200 * time.Microsecond // the longest wait for callers that were just answered
-	mostTurns    = 4096                   // of the scheduler in it: a test's clock may stand still
-	gatherTrial  = 16                     // one in so many flushes waits for them although few came lately
-	flushTimeout = 30 * time.Second
-	firstRetry   = 5 * time.Millisecond
-	maxRetry     = time.Second
+	maxItems              = 512
+	maxBytes              = 8 << 20
+	secondWriterThreshold = 32                     // pending entries at which a second writer starts
+	gatherTurns           = 3                      // scheduler turns for callers that are about to append
+	maxGatherTime         = 200 * time.Microsecond // the longest wait for the callers of the last flush
+	maxGatherTurns        = 4096                   // scheduler turns in that wait, because a test's clock may stand still
+	gatherTrialInterval   = 16                     // every 16th flush waits for its callers even if few returned in time before
+	flushTimeout          = 30 * time.Second
+	firstRetryDelay       = 5 * time.Millisecond
+	maxRetryDelay         = time.Second
 )
 
-// DefaultPatience is how long a batch is replayed while the database is away.
+// DefaultPatience is how long a batch is retried while the database is unavailable.
 const DefaultPatience = time.Minute
 
-// ErrClosed is the answer to entries that come after Close.
+// ErrClosed is returned for writes after Close.
 var ErrClosed = errors.New("the journal is closed")
 
-// Commit is the one function that the journal needs of a store.
+// Commit is the type of Store.Commit, the only method of a store that the journal calls.
 type Commit func(ctx context.Context, b *store.Batch) error
 
 // Flush describes one finished flush to an observer.
@@ -74,33 +73,33 @@ type Flush struct {
 	Retries int
 }
 
-// Journal gathers entries and commits them in groups. Make it with New.
+// Journal collects entries and commits them in groups. Create it with New.
 type Journal struct {
 	commit   Commit
 	observe  func(Flush)
 	patience time.Duration
 	counters counters
 
-	ctx    context.Context // of all flushes; ends when Close gives up waiting
-	cancel context.CancelFunc
-	alone  bool      // no second writer joins
-	free   sync.Pool // of entries
+	ctx          context.Context // of all flushes; Close cancels it when its own context ends
+	cancel       context.CancelFunc
+	singleWriter bool      // no second writer starts
+	entryPool    sync.Pool // of *Entry
 
-	lone chan struct{} // bounds the transactions of Alone that are under way
+	soloSlots chan struct{} // limits the concurrent transactions of Alone
 
-	mu      sync.Mutex
-	pending []*Entry
-	writers int
-	flights [2]flight
-	apart   map[string]int // what entries that are written alone wait for, and how many of them
-	loners  []*flight      // of transactions of Alone that are under way
-	closed  bool
-	idle    chan struct{} // closed when the last writer leaves after Close
-	back    float64       // the part of the callers answered by a flush that were back for the next, lately
+	mu             sync.Mutex
+	pending        []*Entry
+	writers        int
+	writerInFlight [2]transactionRuns
+	awaitedLocks   map[string]int     // the number of Alone writers that wait for each lock, by the key of the lock
+	soloInFlight   []*transactionRuns // one for each transaction of Alone that is in progress
+	closed         bool
+	writersDone    chan struct{} // closed when the last writer ends after Close
+	returnRate     float64       // moving average: the fraction of a flush's callers that append to the next flush in time
 }
 
-// New makes a journal over commit. The observer, which may be nil, is called after
-// each flush and must not block. A patience of zero means DefaultPatience.
+// New returns a journal that commits with the given function. It calls observe, if that is not nil,
+// after each flush; observe must not block. A patience of zero means DefaultPatience.
 func New(commit Commit, observe func(Flush), patience time.Duration) *Journal {
 	if observe == nil {
 		observe = func(Flush) {}
@@ -111,49 +110,50 @@ func New(commit Commit, observe func(Flush), patience time.Duration) *Journal {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Journal{
 		commit: commit, observe: observe, patience: patience,
-		ctx: ctx, cancel: cancel, idle: make(chan struct{}),
-		lone: make(chan struct{}, lonely), apart: make(map[string]int),
+		ctx: ctx, cancel: cancel, writersDone: make(chan struct{}),
+		soloSlots: make(chan struct{}, maxSoloTransactions), awaitedLocks: make(map[string]int),
 	}
 }
 
-// OneWriter keeps a second writer from joining: commits that take turns anyway are fewer, and
-// larger, if one waits for the other here. It is called before anything is appended.
-func (j *Journal) OneWriter() { j.alone = true }
+// OneWriter prevents the start of a second writer. Where the store serializes commits, a single
+// writer needs fewer and larger commits. Call OneWriter before the first write.
+func (j *Journal) OneWriter() { j.singleWriter = true }
 
-// Depth is the number of entries that wait for a flush to begin.
+// Depth returns the number of entries that wait for a flush to begin.
 func (j *Journal) Depth() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.pending)
 }
 
-// append queues the entry and sees to it that somebody will flush it: the caller, if it
-// offers to and is given a flight for it, by writeOnce.
-func (j *Journal) append(e *Entry, offers bool) (own *flight, err error) {
+// append queues the entry. If no writer is active, or many entries are pending, it starts a writer.
+// If the first writer is needed and callerMayWrite is true, append starts none and returns own; the
+// caller must then call writeOnce with it.
+func (j *Journal) append(e *Entry, callerMayWrite bool) (own *transactionRuns, err error) {
 	j.mu.Lock()
 	if j.closed {
 		j.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if len(j.apart) > 0 && j.stuck(e) {
+	if len(j.awaitedLocks) > 0 && j.needsAwaitedLock(e) {
 		j.mu.Unlock()
-		e.done <- errApart
+		e.done <- errLockAwaited
 		return nil, nil
 	}
 	j.pending = append(j.pending, e)
 	first := j.writers == 0
-	if first || (j.writers == 1 && !j.alone && len(j.pending) >= secondWriter) {
-		own = j.enlist()
+	if first || (j.writers == 1 && !j.singleWriter && len(j.pending) >= secondWriterThreshold) {
+		own = j.addWriter()
 	}
 	j.mu.Unlock()
-	if own != nil && !(first && offers) {
+	if own != nil && !(first && callerMayWrite) {
 		go j.write(own, 0)
 		return nil, nil
 	}
 	return own, nil
 }
 
-// withdraw takes back an entry that no flush has taken yet.
+// withdraw removes the entry if it is still pending, and reports whether it was.
 func (j *Journal) withdraw(e *Entry) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -166,38 +166,38 @@ func (j *Journal) withdraw(e *Entry) bool {
 	return false
 }
 
-// write flushes until nothing is pending. append enlisted it. It begins after a flush that has
-// answered so many callers.
-func (j *Journal) write(own *flight, answered int) {
+// write flushes until nothing is pending. The caller has registered the writer with addWriter.
+// returning is the number of callers that received results from the flush before, or zero.
+func (j *Journal) write(own *transactionRuns, returning int) {
 	var batch store.Batch
 	var entries []*Entry
 	for {
-		j.gather(answered)
-		entries = j.take(entries[:0], own)
+		j.awaitCallers(returning)
+		entries = j.takeBatch(entries[:0], own)
 		if len(entries) == 0 {
 			return
 		}
 		j.flush(entries, &batch, false)
-		answered = len(entries)
+		returning = len(entries)
 		clear(entries)
 	}
 }
 
-// writeOnce flushes once, for the caller whose entry is the oldest one pending, and leaves
-// what came meanwhile to a writer of its own. append enlisted it.
-func (j *Journal) writeOnce(own *flight) {
+// writeOnce flushes once, in the goroutine of the caller whose entry is the oldest pending one. If
+// entries are pending afterwards, it starts a writer for them. append has registered the writer.
+func (j *Journal) writeOnce(own *transactionRuns) {
 	var batch store.Batch
-	j.gather(0)
-	entries := j.take(nil, own)
+	j.awaitCallers(0)
+	entries := j.takeBatch(nil, own)
 	if len(entries) == 0 {
-		return // a second writer has taken all, and this one is signed off
+		return // a second writer has taken all entries, and takeBatch has unregistered this one
 	}
 	j.flush(entries, &batch, false)
 	j.mu.Lock()
-	own.land()
+	own.clear()
 	more := len(j.pending) > 0
 	if !more {
-		j.leave(own)
+		j.removeWriter(own)
 	}
 	j.mu.Unlock()
 	if more {
@@ -205,57 +205,58 @@ func (j *Journal) writeOnce(own *flight) {
 	}
 }
 
-// gather lets callers append before a batch is taken. A few scheduler turns cost nothing
-// when nobody else is runnable. The callers that the last flush has answered are waited for
-// longer, since most of them tend to come back at once with their next step: while they run on
-// another processor, turns alone pass too quickly, and the batch would leave without them. If
-// few came lately, because their steps take their time, nobody waits for them, but for a trial
-// now and then.
-func (j *Journal) gather(answered int) {
+// awaitCallers gives callers time to append before a batch is taken. It yields to the scheduler a
+// few times, which costs nothing if no other goroutine is runnable. It waits longer for the callers
+// of the last flush, because most of them append their next step at once. They may run on another
+// processor, where a few scheduler turns here are too short for them. If few of them returned in
+// time recently, because their steps take longer, awaitCallers does not wait for them, except in
+// every 16th flush, to measure again.
+func (j *Journal) awaitCallers(returning int) {
 	first := j.Depth()
 	want := 0
-	if j.awaits(answered) {
-		want = answered
+	if j.shouldAwaitReturns(returning) {
+		want = returning
 	}
 	began, seen := time.Now(), first
-	limit := min(longGather, time.Duration(j.counters.recent.Load())/2)
+	limit := min(maxGatherTime, time.Duration(j.counters.recent.Load())/2)
 	for turn := 1; ; turn++ {
 		runtime.Gosched()
 		now := j.Depth()
-		still := turn < yields && now != seen
-		if !still && (now-first >= want || turn >= mostTurns || time.Since(began) >= limit) {
+		still := turn < gatherTurns && now != seen
+		if !still && (now-first >= want || turn >= maxGatherTurns || time.Since(began) >= limit) {
 			break
 		}
 		seen = now
 	}
-	j.came(j.Depth()-first, answered)
+	j.updateReturnRate(j.Depth()-first, returning)
 }
 
-// awaits reports whether the callers that were answered are worth a wait.
-func (j *Journal) awaits(answered int) bool {
+// shouldAwaitReturns reports whether the next flush waits for the callers of the last one.
+func (j *Journal) shouldAwaitReturns(returning int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return answered > 0 && (j.back >= 0.5 || j.counters.flushes.Load()%gatherTrial == 0)
+	return returning > 0 && (j.returnRate >= 0.5 || j.counters.flushes.Load()%gatherTrialInterval == 0)
 }
 
-// came notes how many of the callers that were answered were back in time.
-func (j *Journal) came(came, answered int) {
-	if answered == 0 {
+// updateReturnRate records that so many of the callers of the last flush appended in time.
+func (j *Journal) updateReturnRate(returned, callers int) {
+	if callers == 0 {
 		return
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.back += (min(1, float64(came)/float64(answered)) - j.back) / 4
+	j.returnRate += (min(1, float64(returned)/float64(callers)) - j.returnRate) / 4
 }
 
-// take moves the oldest pending entries, up to the limits of one flush, to entries, for a writer
-// whose last flush is over. With nothing to take it signs the writer off: what has to wait for the
-// other one's flight is left to that one.
-func (j *Journal) take(entries []*Entry, own *flight) []*Entry {
+// takeBatch moves the oldest pending entries, up to the limits of one flush, to entries. The last
+// flush of the writer has ended. takeBatch skips entries that conflict with another transaction in
+// progress. If it finds no entry, it unregisters the writer; the other transaction's writer later
+// flushes the skipped entries.
+func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	own.land()
-	other := j.other(own)
+	own.clear()
+	other := j.otherWriter(own)
 	items, bytes := 0, 0
 	rest := j.pending[:0]
 	for i, e := range j.pending {
@@ -263,50 +264,51 @@ func (j *Journal) take(entries []*Entry, own *flight) []*Entry {
 			rest = append(rest, j.pending[i:]...)
 			break
 		}
-		if other.bars(e) || len(j.loners) > 0 && j.lonersBar(e) {
+		if other.conflicts(e) || len(j.soloInFlight) > 0 && j.conflictsWithSolo(e) {
 			rest = append(rest, e)
 			continue
 		}
 		items += e.items
 		bytes += e.bytes
 		entries = append(entries, e)
-		own.load(e)
+		own.add(e)
 	}
 	clear(j.pending[len(rest):])
 	j.pending = rest
 	if len(entries) == 0 {
-		j.leave(own)
+		j.removeWriter(own)
 	}
 	return entries
 }
 
-// flush commits the entries and answers each of them. With brief, locks are hardly waited for.
+// flush commits the entries and sends each of them its result. If brief is true, statements wait
+// only a short time for locks.
 func (j *Journal) flush(entries []*Entry, batch *store.Batch, brief bool) {
 	batch.Starts, batch.Steps, batch.Runs = batch.Starts[:0], batch.Steps[:0], batch.Runs[:0]
 	batch.Receives, batch.Signals, batch.Brief = batch.Receives[:0], batch.Signals[:0], brief
 	bytes := 0
 	for _, e := range entries {
-		e.join(batch)
+		e.addTo(batch)
 		bytes += e.bytes
 	}
 	began := time.Now()
-	retries, err := j.persist(batch)
+	retries, err := j.commitWithRetry(batch)
 	took := time.Since(began)
 	j.counters.flushed(batch.Len(), bytes, took, retries, err)
 	j.observe(Flush{Items: batch.Len(), Bytes: bytes, Took: took, Retries: retries})
 	if err == nil || len(entries) == 1 || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
 		for _, e := range entries {
-			e.doubtful = e.doubtful || retries > 0
+			e.mayHaveCommitted = e.mayHaveCommitted || retries > 0
 			e.done <- err
 		}
 		return
 	}
 	for _, e := range entries {
-		e.doubtful = e.doubtful || retries > 0
+		e.mayHaveCommitted = e.mayHaveCommitted || retries > 0
 	}
 	if errors.Is(err, store.ErrLocked) {
 		brief = true
-		if free := j.dismiss(entries, err); free < len(entries) {
+		if free := j.failLocking(entries, err); free < len(entries) {
 			if free > 0 {
 				j.flush(entries[:free], batch, brief)
 			}
@@ -318,12 +320,13 @@ func (j *Journal) flush(entries []*Entry, batch *store.Batch, brief bool) {
 	j.flush(entries[half:], batch, brief)
 }
 
-// persist commits the batch, replaying it while the database is away.
-func (j *Journal) persist(batch *store.Batch) (retries int, err error) {
+// commitWithRetry commits the batch. It retries while the database is unavailable, until the
+// journal's patience ends.
+func (j *Journal) commitWithRetry(batch *store.Batch) (retries int, err error) {
 	var until time.Time
-	wait := firstRetry
+	wait := firstRetryDelay
 	for {
-		if err = j.once(j.ctx, batch); err == nil {
+		if err = j.commitOnce(j.ctx, batch); err == nil {
 			return retries, nil
 		}
 		if !errors.Is(err, store.ErrUnavailable) || j.ctx.Err() != nil {
@@ -336,19 +339,19 @@ func (j *Journal) persist(batch *store.Batch) (retries int, err error) {
 			return retries, err
 		}
 		retries++
-		pause := time.NewTimer(wait/2 + rand.N(wait))
+		backoff := time.NewTimer(wait/2 + rand.N(wait))
 		select {
-		case <-pause.C:
+		case <-backoff.C:
 		case <-j.ctx.Done():
-			pause.Stop()
+			backoff.Stop()
 			return retries, err
 		}
-		wait = min(2*wait, maxRetry)
+		wait = min(2*wait, maxRetryDelay)
 	}
 }
 
-// once makes one transaction. One that takes too long counts as a database that is away.
-func (j *Journal) once(parent context.Context, batch *store.Batch) error {
+// commitOnce commits the batch in one transaction. After a timeout it returns ErrUnavailable.
+func (j *Journal) commitOnce(parent context.Context, batch *store.Batch) error {
 	ctx, cancel := context.WithTimeout(parent, flushTimeout)
 	defer cancel()
 	err := j.commit(ctx, batch)
@@ -358,24 +361,24 @@ func (j *Journal) once(parent context.Context, batch *store.Batch) error {
 	return err
 }
 
-// Close refuses further entries and waits until the pending ones are answered, or
-// until ctx ends; then the flush in flight is given up.
+// Close rejects further entries and waits until all pending entries have their results. If ctx ends
+// before, Close cancels the flush in progress.
 func (j *Journal) Close(ctx context.Context) error {
 	j.mu.Lock()
 	if !j.closed {
 		j.closed = true
-		if j.resting() {
-			close(j.idle)
+		if j.quiescent() {
+			close(j.writersDone)
 		}
 	}
 	j.mu.Unlock()
 	defer j.cancel()
 	select {
-	case <-j.idle:
+	case <-j.writersDone:
 		return nil
 	case <-ctx.Done():
 		j.cancel()
-		<-j.idle
+		<-j.writersDone
 		return context.Cause(ctx)
 	}
 }

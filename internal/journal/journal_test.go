@@ -79,7 +79,7 @@ func TestCommitInFlightGathersTheNextBatch(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
 		synctest.Wait() // the first commit is held at the gate
-		const more = secondWriter - 1
+		const more = secondWriterThreshold - 1
 		for i := range more {
 			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
 		}
@@ -111,7 +111,7 @@ func TestBadRowFailsAlone(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
 		synctest.Wait()
-		for i := range secondWriter - 2 {
+		for i := range secondWriterThreshold - 2 {
 			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		wg.Go(func() {

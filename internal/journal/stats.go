@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Stats is what a journal has done since New, and what waits in it now.
+// Stats counts what a journal has done since New, and the entries that are pending now.
 type Stats struct {
-	Flushes int64         // transactions that committed
-	Items   int64         // that they wrote
-	Bytes   int64         // about, with a row's overhead
-	Largest int64         // items of the largest of them
-	Took    time.Duration // of them all together; two may be under way at once
-	Recent  time.Duration // of one, lately: an average in which the last sixteen or so count
-	Refused int64         // flushes that the database would not take; most were split and tried again
-	Replays int64         // of flushes, while the database was away
-	Alone   int64         // transactions of one caller's items, after those were rejected or held up
+	Flushes int64         // committed flushes
+	Items   int64         // items in the committed flushes
+	Bytes   int64         // approximate bytes in the committed flushes, with the overhead of rows
+	Largest int64         // items in the largest committed flush
+	Took    time.Duration // sum of the durations of the committed flushes; two may overlap
+	Recent  time.Duration // moving average of the duration of a flush, over about the last 16
+	Refused int64         // failed flushes; most of them were split and tried again
+	Replays int64         // retries of flushes while the database was unavailable
+	Alone   int64         // transactions by Alone
 	Waiting int           // entries that wait for a flush to begin
 }
 
-// counters are added to by the writers alone, once a flush. Nobody who appends meets
-// them.
+// counters holds the figures of Stats. Only writers update it, once a flush, so that callers which
+// append do not contend for it.
 type counters struct {
 	flushes, items, bytes, largest, took, recent, refused, replays, alone atomic.Int64
 }
 
-// recentOf is how many flushes weigh in Stats.Recent, roughly.
-const recentOf = 16
+// recentWeight is the approximate number of flushes that Stats.Recent averages.
+const recentWeight = 16
 
 func (c *counters) flushed(items, bytes int, took time.Duration, replays int, err error) {
 	c.replays.Add(int64(replays))
@@ -46,7 +46,7 @@ func (c *counters) flushed(items, bytes int, took time.Duration, replays int, er
 	}
 	for {
 		recent := c.recent.Load()
-		next := recent + (int64(took)-recent)/recentOf
+		next := recent + (int64(took)-recent)/recentWeight
 		if first {
 			next = int64(took)
 		}
@@ -56,8 +56,8 @@ func (c *counters) flushed(items, bytes int, took time.Duration, replays int, er
 	}
 }
 
-// Stats answers the figures as they are now. They are read one after the other, so
-// while flushes end they may be apart by one.
+// Stats returns the current figures. They are read one after the other, so they may differ by one
+// flush while a flush ends.
 func (j *Journal) Stats() Stats {
 	c := &j.counters
 	return Stats{

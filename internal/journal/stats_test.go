@@ -53,12 +53,12 @@ func TestStats(t *testing.T) {
 		if got.Flushes != 4 || got.Items != 8 || got.Refused != 4 || got.Replays != 1 || got.Largest != 4 || got.Waiting != 0 {
 			t.Errorf("at the end: %+v", got)
 		}
-		if got.Bytes != 8*overhead {
-			t.Errorf("%d bytes, want %d", got.Bytes, 8*overhead)
+		if got.Bytes != 8*rowOverhead {
+			t.Errorf("%d bytes, want %d", got.Bytes, 8*rowOverhead)
 		}
 		// The first flush took two seconds and a pause, being tried twice, the other three one.
-		if pause := got.Took - 5*time.Second; pause <= 0 || pause > 2*firstRetry {
-			t.Errorf("all flushes took %v, want 5s and a pause below %v", got.Took, 2*firstRetry)
+		if pause := got.Took - 5*time.Second; pause <= 0 || pause > 2*firstRetryDelay {
+			t.Errorf("all flushes took %v, want 5s and a pause below %v", got.Took, 2*firstRetryDelay)
 		}
 		if got.Recent <= time.Second || got.Recent >= 2*time.Second {
 			t.Errorf("a flush takes %v lately, want between 1s and 2s", got.Recent)

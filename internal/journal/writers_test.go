@@ -21,7 +21,7 @@ func TestSecondWriter(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
 		synctest.Wait()
-		for i := range secondWriter {
+		for i := range secondWriterThreshold {
 			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		synctest.Wait()
@@ -43,7 +43,7 @@ func TestCallerThatWritesComesTooLate(t *testing.T) {
 		if must(t, err); own == nil {
 			t.Fatal("the first caller is not told to write")
 		}
-		for i := range secondWriter - 1 {
+		for i := range secondWriterThreshold - 1 {
 			_, err := j.append(j.stepEntry(step(fmt.Sprint(i))), true)
 			must(t, err)
 		}
@@ -94,12 +94,12 @@ func TestOneWriter(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
 		synctest.Wait()
-		for i := range 2 * secondWriter {
+		for i := range 2 * secondWriterThreshold {
 			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		synctest.Wait()
-		if got := j.Depth(); got != 2*secondWriter {
-			t.Errorf("%d entries wait, want %d", got, 2*secondWriter)
+		if got := j.Depth(); got != 2*secondWriterThreshold {
+			t.Errorf("%d entries wait, want %d", got, 2*secondWriterThreshold)
 		}
 		close(f.gate)
 		wg.Wait()
@@ -161,5 +161,5 @@ func TestCallersComeBack(t *testing.T) {
 func (j *Journal) expects() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.back >= 0.5
+	return j.returnRate >= 0.5
 }

@@ -23,25 +23,24 @@ type Batch struct {
 	Signals  []*Signal
 	Runs     []*RunWrite
 
-	// Brief waits for rows that others hold for a much shorter time than usual: the caller
-	// will try again.
+	// Brief shortens the wait for rows that other transactions have locked. The caller retries.
 	Brief bool
 }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (b *Batch) Len() int {
 	return len(b.Starts) + len(b.Steps) + len(b.Receives) + len(b.Signals) + len(b.Runs)
 }
 
-// Outcome is the answer to one item.
+// Outcome is the result of one item of a batch.
 type Outcome uint8
 
-// The outcomes. The zero value is never an answer.
+// The outcomes. The store never returns the zero value.
 const (
-	Written Outcome = 1 // the row is as this write wanted it
-	Adopted Outcome = 2 // another wrote first; its row is attached
-	Fenced  Outcome = 3 // this epoch no longer owns the run, or the run no longer runs
-	Locked  Outcome = 4 // a row is locked by another transaction, perhaps of a user's; try again
+	Written Outcome = 1 // the row has the values of this write
+	Adopted Outcome = 2 // another write came first; the item holds its row
+	Fenced  Outcome = 3 // this epoch no longer owns the run, or the run is no longer running
+	Locked  Outcome = 4 // another transaction, perhaps one of a user, has locked a row; try again
 )
 
 // Start creates a run: owned by its creator (Owner valid, status Running, an epoch of count 1
@@ -49,129 +48,130 @@ const (
 // epoch, WakeAt when it may start).
 type Start struct {
 	Run Run // ID, Parent, Name, Workflow, Version, Queue, Status, Epoch, Owner, Input, Trace, Detached, CreatedAt, StartedAt, WakeAt, Deadline
-	// ParentEpoch is the writer's epoch of a child's parent: the child is created only if
-	// the parent is still Running at it, and nothing was asked of it (Control).
+	// ParentEpoch is the epoch at which the writer owns the parent of a child. The child is
+	// created only if the parent is still Running at this epoch and its Control is zero.
 	ParentEpoch Epoch
 	Tags        []Tag // set if the run is created; keys differ
 
-	// Outcome is Written, Adopted if (Name, Parent) exists, or, for a child, Fenced
-	// (see State, of the parent) or Locked (the parent's row is). A replay of an ambiguous commit finds Run.ID itself,
-	// and is Written.
+	// Outcome is Written; Adopted if a run with this Name and Parent exists; or, for a child,
+	// Fenced (see State, which is the parent's) or Locked (the parent's row is locked). If the
+	// call is retried after an ambiguous commit, the store finds Run.ID itself, and the outcome
+	// is Written.
 	Outcome Outcome
-	// Existing is the row found, whole, when Outcome is Adopted. Whether it means
-	// the same start is the engine's to say.
+	// Existing is the complete row of the existing run if Outcome is Adopted. The engine decides
+	// whether it counts as the same start.
 	Existing *Run
 	State    RunState
 }
 
-// StepWrite records a state of a step, if the run is still Running at Epoch. That
-// something was asked of the run (Control) does not keep the write out, but is told in
-// State: the first write that meets it costs a second statement. But the Started row of a
-// child is kept out, as the child's start is.
+// StepWrite records a state of a step if the run is still Running at Step.Epoch. A pause or cancel
+// request (Control) does not prevent the write, with one exception: the Started row of a child is
+// Fenced, like the child's start. State tells of the request. The first write that finds the request
+// costs a second statement.
 type StepWrite struct {
 	Step Step // Epoch is the writer's
 
-	// Exists says that the writer knows of a row that is not terminal (a started
-	// marker or a backoff): that row is updated, under SKIP LOCKED. Otherwise a row
-	// is inserted, and one that exists already is a conflict.
+	// Exists tells that a row which is not terminal (a started marker or a backoff) exists, as far
+	// as the writer knows. The store updates that row, with SKIP LOCKED. If Exists is false, the
+	// store inserts a row, and an existing row is a conflict.
 	Exists bool
 
-	// Outcome is Written, Adopted (a terminal row was there: see Recorded), Fenced
-	// (see State) or Locked. A write that knew less than the database, of whether there
-	// is a row, is made the other way; a marker or backoff behind what its own epoch has
-	// written already is Written, and changes nothing.
+	// Outcome is Written, Adopted (a terminal row existed: see Recorded), Fenced (see State) or
+	// Locked. If Exists was wrong, the store tries an insert instead of the update, or the reverse.
+	// A marker or backoff that is older than a row of the same epoch changes nothing, and its
+	// outcome is Written.
 	Outcome  Outcome
 	Recorded *Step
 	State    RunState
 }
 
-// Receive takes the oldest waiting signal called Signal for a step of the run, if the
-// run is still Running at Step.Epoch. With a signal the step is Completed, and Output is
-// the signal's payload; the signal is marked as taken by the step in the same
-// transaction. Without one, Step is recorded as given: Started, to go on waiting until
-// NextAt, or its end when the time is over. A row of the same attempt keeps its
-// StartedAt and NextAt; a terminal row is Adopted, and takes no signal.
+// Receive takes the oldest waiting signal named Signal for a step of the run, if the run is still
+// Running at Step.Epoch. If there is a signal, the step becomes Completed, Output is the signal's
+// payload, and the signal is marked as taken by the step in the same transaction. If there is none,
+// Step is recorded as given: Started, to wait until NextAt, or a terminal status after the timeout.
+// An existing row of the same attempt keeps its StartedAt and NextAt. If the existing row is
+// terminal, the outcome is Adopted, and no signal is taken.
 //
-// A row of the same attempt, or a later one, takes only a signal that arrived by its NextAt
-// (see Signal.ArrivedAt); the others stay there for other receives. Where there is no such row,
-// or it has no NextAt, any signal is taken.
+// If a row of the same or a later attempt exists and has a NextAt, only a signal that arrived by
+// that time (see Signal.ArrivedAt) is taken. Later signals remain for other receives.
 //
-// That something was asked of the run (Control) does not keep the write out.
+// A pause or cancel request (Control) does not prevent the write.
 type Receive struct {
 	Step   Step
 	Signal string
 
-	// Outcome is Written or Adopted (see Recorded: the row as it is now), Fenced, or
-	// Locked (the run's row is).
+	// Outcome is Written or Adopted (see Recorded, which is the current row), Fenced, or Locked
+	// (the run's row is locked).
 	Outcome  Outcome
 	Recorded *Step
 	State    RunState
 }
 
-// Signal is a named message to a run that has not ended. It wakes the run.
+// Signal is a named message to a run that has not ended. It wakes the run if the run waits.
 type Signal struct {
 	Run       uuid.UUID
 	ID        uuid.UUID
 	Name      string
-	Key       string // not empty: one signal with it is kept for the run
+	Key       string // if not empty, an idempotency key: the run keeps one signal for each key
 	Payload   []byte
 	CreatedAt time.Time // signals of one name are received in the order of (CreatedAt, ID)
-	// ArrivedAt is what the end of a wait is compared with. Zero, which it is but in tests with a
-	// clock of their own: the store reads the database's clock in the transaction that writes the
-	// signal, with the run locked, so that a receive which found the time over was before.
+	// ArrivedAt is compared with the timeout of a receive. Only tests with a clock of their own set
+	// it. If it is zero, the store reads the database's clock in the transaction that writes the
+	// signal, after it has locked the run. So a receive that timed out committed before the signal.
 	ArrivedAt time.Time
 
-	// Outcome is Written, Adopted (the key was used: see Existing), or Fenced (the run
-	// has ended, or there is none: see State), or Locked (the run's row is). A replay
-	// finds ID itself, and is Written.
+	// Outcome is Written, Adopted (the key was used: see Existing), Fenced (the run has ended or
+	// does not exist: see State), or Locked (the run's row is locked). A retry after an ambiguous
+	// commit finds ID itself, and its outcome is Written.
 	Outcome  Outcome
-	Existing *Signal // Run, ID, Name, Key, Payload, CreatedAt; no ArrivedAt
+	Existing *Signal // Run, ID, Name, Key, Payload and CreatedAt are set; ArrivedAt is zero
 	State    RunState
 }
 
-// RunWrite ends one ownership of a run, if it is still Running at Epoch: it
-// finishes (Completed, Failed, Cancelled, Expired), parks (Waiting), goes back (Pending) or is
-// set aside (Paused). Owner becomes NULL and WakeAt is stored as given: zero, so
-// NULL, for all but Waiting with a timer and Pending.
+// RunWrite ends one ownership of a run, if the run is still Running at Epoch. The run finishes
+// (Completed, Failed, Cancelled, Expired), parks (Waiting), becomes claimable again (Pending) or is
+// paused (Paused). Owner becomes NULL. WakeAt is stored as given; it is zero, which is NULL, except
+// for Pending, and for Waiting with a timer.
 //
-// What was asked of the run meanwhile (Control) goes first. A run to be cancelled
-// cannot end but as Cancelled: any other end is Fenced, with State telling so, and the run stays as it
-// was. Parked or given back, it becomes Pending at Now, so that its compensations are
-// run; a paused one becomes Paused, without WakeAt; and one that was woken parks with WakeAt = Now.
+// A request that arrived meanwhile (Control) takes precedence:
+//   - A run whose cancel was requested can end only as Cancelled. Any other end is Fenced, State
+//     shows the request, and the run does not change. If the write parks or releases the run, it
+//     becomes Pending at Now, so that a worker executes its compensations.
+//   - A run whose pause was requested becomes Paused, without WakeAt.
+//   - A run that was marked as woken parks with WakeAt = Now.
 //
-// The end of a child wakes its parent: if that is Waiting it becomes claimable at Now,
-// if it is Running it is marked as woken.
+// The end of a child wakes its parent: a Waiting parent becomes claimable at Now, a Running parent
+// is marked as woken.
 //
-// With Held the run leaves because the database does not take what it has to write. Status
-// is Pending. That counts as a crash: as the first one, if the run has more terminal
-// checkpoints than at its last crash. The run becomes claimable at HeldUntil, also
-// if it is to be cancelled. If that was crash number MaxCrashes, and MaxCrashes is not zero,
-// it becomes Paused, as a claim does it. A run that is to be paused becomes Paused without
-// a crash. Reason is kept until the run parks or ends, is resumed, or is claimed after a
-// further lost lease with new checkpoints. State tells what the run became.
+// Held releases a run because the database rejects or locks out its writes. Status is Pending. It
+// counts as a crash, and as the first one if the run has more terminal checkpoints than at its last
+// crash. The run becomes claimable at HeldUntil, even if its cancel was requested. If MaxCrashes is
+// not zero and the run has reached it, the run becomes Paused instead, as by a claim. A run whose
+// pause was requested becomes Paused, without a crash. Reason is kept until the run parks, ends, is
+// resumed, or is claimed after another lost lease with new checkpoints. State holds the new state.
 type RunWrite struct {
 	ID      uuid.UUID
-	Parent  uuid.NullUUID // of a child that ends: whom to wake
+	Parent  uuid.NullUUID // the run to wake, if a child ends
 	Now     time.Time
 	Epoch   Epoch
 	Status  Status
 	Output  []byte
 	Error   []byte
 	Reason  string
-	Trace   string // replaces the row's, unless empty
+	Trace   string // replaces the row's trace, unless empty
 	WakeAt  time.Time
 	EndedAt time.Time
 
 	Held       bool
 	MaxCrashes int // with Held; see ClaimQuery
 
-	// Outcome is Written, Fenced (see State), or Locked (the run's row is, or its parent's).
+	// Outcome is Written, Fenced (see State), or Locked (the row of the run or its parent is locked).
 	Outcome Outcome
 	State   RunState
 }
 
-// HeldFor is how long a run that leaves with RunWrite.Held stays away: one second after its
-// first crash, four times as long after each further one, and five minutes at most.
+// HeldFor returns how long a run that was released with RunWrite.Held is not claimable: one second
+// after its first crash, four times as long after each further crash, and at most five minutes.
 func HeldFor(crashes int16) time.Duration {
 	const most = 5 * time.Minute
 	if crashes > 5 {
@@ -180,30 +180,30 @@ func HeldFor(crashes int16) time.Duration {
 	return min(time.Second<<(2*max(crashes-1, 0)), most)
 }
 
-// HeldUntil is when such a run comes back: after HeldFor, or at its deadline, if that comes before and is
-// ahead. The same rule is in run_hold.sql.
+// HeldUntil returns when a run that was released with RunWrite.Held becomes claimable: after HeldFor,
+// or at its deadline if that is in the future and comes first. run_hold.sql has the same rule.
 func HeldUntil(now time.Time, crashes int16, deadline time.Time) time.Time {
-	back := now.Add(HeldFor(crashes))
-	if deadline.After(now) && deadline.Before(back) {
+	wakeAt := now.Add(HeldFor(crashes))
+	if deadline.After(now) && deadline.Before(wakeAt) {
 		return deadline
 	}
-	return back
+	return wakeAt
 }
 
-// HeldTooOften is the reason of a run that RunWrite.Held has paused. The text also stands in
-// run_hold.sql.
+// HeldTooOften returns the reason of a run that RunWrite.Held has paused. run_hold.sql has the same
+// text.
 func HeldTooOften(reason string, crashes int16) string {
 	return fmt.Sprintf("%s; the run was held, or its process died or lost its lease, %d times in a row without a new checkpoint: resume it when the cause is mended", reason, crashes)
 }
 
-// CrashedTooOften is the reason of a run that a claim has paused; see ClaimQuery.MaxCrashes. The text
-// also stands in claim.sql.
+// CrashedTooOften returns the reason of a run that a claim has paused; see ClaimQuery.MaxCrashes.
+// claim.sql has the same text.
 func CrashedTooOften(crashes int16) string {
 	return fmt.Sprintf("its process died or lost its lease %d times in a row without a new checkpoint: find the cause, then resume the run", crashes)
 }
 
-// RunState says what a run was found to be when a write did not take, or took only the
-// second time.
+// RunState is the state of a run as the store read it after a write had changed no row, or needed a
+// second statement.
 type RunState struct {
 	Found   bool
 	Status  Status
@@ -211,113 +211,114 @@ type RunState struct {
 	Control Bits
 }
 
-// ClaimQuery asks for due runs.
+// ClaimQuery describes which due runs a worker claims.
 type ClaimQuery struct {
 	Worker uuid.UUID
-	Nonce  uint32 // of the epochs of the runs that it takes; drawn for this claim alone
-	Pairs  []Pair // what this worker may execute; a claim walks over nothing else
-	Limit  int    // of runs
-	// Suspects is how many of them may have SuspectAfter or more crashes then: 0 or 1, which
-	// goes before the others. So they are executed one at a time, and a run that kills its process
-	// does not drag others along.
+	Nonce  uint32 // the nonce of the claimed runs' epochs; each claim draws a new one
+	Pairs  []Pair // the queues and workflows that this worker executes; a claim reads no others
+	Limit  int    // the maximal number of runs
+	// Suspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0
+	// or 1. A suspect is claimed before the other runs. So a worker executes suspects one at a time,
+	// and a run that kills its process does not add a crash to other suspects.
 	Suspects   int
 	Now        time.Time
 	LeaseUntil time.Time
-	// MaxCrashes is how many claims in a row may follow a lost lease without a new
-	// checkpoint. The claim that reaches it pauses the run instead, with a reason. Zero:
-	// no bound.
+	// MaxCrashes is how many consecutive claims may follow a lost lease without a new checkpoint.
+	// The claim that reaches it pauses the run instead, with a reason. Zero means no limit.
 	MaxCrashes int
-	// OutageFrom and OutageUntil bound a time in which the worker that claims could not renew its
-	// own leases. A lease that ended after the one and not after the other counts no crash: whoever
-	// held it had perhaps no database either. Zero: there was no such time.
+	// OutageFrom and OutageUntil bound a time in which the claiming worker could not renew its own
+	// leases. A lease that ended after OutageFrom and not after OutageUntil counts no crash, because
+	// its holder perhaps had no database either. Both are zero if there was no outage.
 	OutageFrom, OutageUntil time.Time
 }
 
-// Excuses reports whether a lease that ended then counts no crash.
+// Excuses reports whether the loss of a lease with this end counts no crash, because it ended during
+// the worker's outage.
 func (q *ClaimQuery) Excuses(leaseEnd time.Time) bool {
 	return leaseEnd.After(q.OutageFrom) && !leaseEnd.After(q.OutageUntil)
 }
 
-// SuspectAfter is how many crashes in a row without a new checkpoint make a run a
-// suspect. The number also stands in claim.sql and claim_crashed_twice.sql.
+// SuspectAfter is how many consecutive crashes without a new checkpoint make a run a suspect.
+// claim.sql and claim_crashed_twice.sql have the same number.
 const SuspectAfter = 2
 
-// Pair is one place a run may wait in.
+// Pair is a queue together with a workflow. Workers claim runs by pairs.
 type Pair struct{ Queue, Workflow string }
 
-// Overdue is a place that has a run which was due.
+// Overdue is a queue and workflow with a run that was due.
 type Overdue struct {
 	Pair
-	Run   uuid.UUID // that has been due for longest
-	Since time.Time // when it was due
+	Run   uuid.UUID // the run that has been due for the longest time
+	Since time.Time // when that run was due
 }
 
-// Claims is the answer to a ClaimQuery.
+// Claims is the result of Store.Claim.
 type Claims struct {
 	Runs []Claimed
-	// Next is the earliest wake_at ahead among the pairs, zero if there is none.
+	// Next is the earliest wake_at of the pairs that is later than ClaimQuery.Now, or zero if there is
+	// none.
 	Next time.Time
 }
 
-// Claimed is a run that is now owned by the worker, or, if its Status is Paused,
-// one that this claim has set aside for its crashes; that has no history.
+// Claimed is a run that the worker now owns. If its Status is Paused, the claim has instead paused
+// the run for its crashes, and History is empty.
 type Claimed struct {
 	Run     Run
 	History []Step // ordered by name
-	Rest    Rest   // of the history, which is to be read by HistoryFrom
-	// Progress is how many terminal checkpoints the run had when its crashes were last counted: with more
-	// than that now, they were followed by a new checkpoint.
+	Rest    Rest   // tells whether HistoryFrom has to read more
+	// Progress is how many terminal checkpoints the run had when its crashes were last counted. If it
+	// has more now, the run has progressed since.
 	Progress int
 }
 
-// Rest says whether, and with which name, a history goes on beyond what was read.
+// Rest tells whether a history has more checkpoints than were read, and the name of the next one.
 type Rest struct {
 	More bool
 	From string
 }
 
-// Heartbeat is what a worker tells the database a few times a lease.
+// Heartbeat renews a worker's registration and its leases. A worker sends several during a lease.
 type Heartbeat struct {
-	Worker     Worker // HeartbeatAt is set by the store from the database's clock
+	Worker     Worker // the store sets HeartbeatAt from the database's clock
 	Leases     []Lease
-	LeaseUntil time.Time // when the worker itself counts as gone, too, unless it is heard of before; zero: at once
+	LeaseUntil time.Time // without another heartbeat, the worker counts as gone from this time; zero means at once
 }
 
-// Lease names a run held, and the epoch it is held with.
+// Lease is the ownership of a run at an epoch.
 type Lease struct {
 	Run      uuid.UUID
 	Epoch    Epoch
-	Deadline time.Time // of the run, as its holder knows it; only News looks at it
+	Deadline time.Time // of the run, as its owner knows it; used only by Store.News
 }
 
-// Pulse is the answer to a Heartbeat.
+// Pulse is the result of Store.Renew.
 type Pulse struct {
 	Now  time.Time   // the database's clock
-	Lost []uuid.UUID // leases not extended: another owns the run, or it no longer runs
-	Busy []uuid.UUID // leases not extended since another transaction holds the run's row
-	// Rewinds are what the database lacks of what was acknowledged, each told once.
+	Lost []uuid.UUID // not extended: another worker owns the run, or the run is no longer running
+	Busy []uuid.UUID // not extended: another transaction has locked the run's row
+	// Rewinds lists the acknowledged data that the database has lost. Each Rewind is reported once.
 	Rewinds []Rewind
 }
 
-// Made reports whether the row is what this write wanted, by the same hand: the write
-// was committed before, and its answer was lost.
+// Made reports whether the row has the values of this write, by the same epoch and attempt. Then the
+// write was committed before, and its result was lost.
 func (w *StepWrite) Made(row *Step) bool {
 	want := &w.Step
 	return row.Epoch == want.Epoch && row.Attempt == want.Attempt && row.Status == want.Status &&
 		samePayload(row.Output, want.Output) && samePayload(row.Error, want.Error)
 }
 
-// CancelForbids reports whether a run of which these bits are set cannot end as the write
-// wants: only Cancelled ends a run that is to be cancelled.
-func (w *RunWrite) CancelForbids(asked Bits) bool {
-	return asked&CancelAsked != 0 && w.Status.Terminal() && w.Status != Cancelled
+// CancelForbids reports whether the run with this Control cannot end as the write wants: a run whose
+// cancel was requested can end only as Cancelled.
+func (w *RunWrite) CancelForbids(control Bits) bool {
+	return control&CancelAsked != 0 && w.Status.Terminal() && w.Status != Cancelled
 }
 
-// Made reports whether the row is what this write wanted; see StepWrite.Made.
+// Made reports whether the row has the values of this write; see StepWrite.Made.
 func (w *RunWrite) Made(row *Run) bool {
 	return row.Epoch == w.Epoch && row.Status == w.Status &&
 		samePayload(row.Output, w.Output) && samePayload(row.Error, w.Error)
 }
 
-// samePayload tells no payload from an empty one.
+// samePayload reports whether two payloads are equal. A nil payload differs from an empty one.
 func samePayload(l, r []byte) bool { return (l == nil) == (r == nil) && bytes.Equal(l, r) }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Order is one pause, resume, cancel or termination, of one or more runs and their descendants.
+// Order pauses, resumes, cancels or terminates one or more runs and their descendants.
 type Order struct {
 	Verb   Verb
 	Scope  Scope // of a cancel
@@ -17,20 +17,20 @@ type Order struct {
 	Now    time.Time
 	Reason string
 	Actor  string
-	Error  []byte // of runs that the order ends at once
-	Freeze bool   // a resume moves timers and deadlines by the time that the run was paused
+	Error  []byte // becomes the error of the runs that end at once
+	Freeze bool   // a resume adds the length of the pause to timers and deadlines
 
-	// Answers, one for each of Runs, are filled in by Plan.
+	// Answers has one result for each of Runs. Plan sets it.
 	Answers []OrderAnswer
-	// Done and Requested are the runs that the answers count in Changed and Requested, ancestors
-	// first, up to MaxOrderIDs of each. Plan fills them in.
+	// Done and Requested are the runs that the results count in Changed and Requested, ancestors
+	// first, at most MaxOrderIDs of each. Plan sets them.
 	Done, Requested []uuid.UUID
 }
 
-// MaxOrderIDs bounds Order.Done and Order.Requested.
+// MaxOrderIDs is the maximal length of Order.Done, and of Order.Requested.
 const MaxOrderIDs = 1000
 
-// Verb is what is ordered.
+// Verb is the operation of an Order.
 type Verb uint8
 
 // The verbs.
@@ -38,33 +38,35 @@ const (
 	VerbPause  Verb = 1
 	VerbResume Verb = 2
 	VerbCancel Verb = 3
-	// VerbTerminate ends the tree at once, whatever its runs are doing. Their owners' writes are fenced.
+	// VerbTerminate ends the tree at once, even runs that are being executed. Later writes of their
+	// owners are fenced.
 	VerbTerminate Verb = 4
 )
 
-// Scope is how far a cancel reaches.
+// Scope tells which runs of a tree a cancel applies to.
 type Scope uint8
 
 // The scopes. The zero value is the whole tree.
 const (
 	WholeTree    Scope = 0
-	NotStarted   Scope = 1 // the run, and of its descendants those that were never executed
+	NotStarted   Scope = 1 // the run, and those of its descendants that were never executed
 	RunItself    Scope = 2
-	ChildrenOnly Scope = 3 // what is beneath, but for detached children, at each level: their parent ends
-	Attached     Scope = 4 // the tree, but for detached runs, at each level, the run itself too: its parent's branch ends
+	ChildrenOnly Scope = 3 // the descendants without detached children and their subtrees; used when the parent ends
+	Attached     Scope = 4 // the run and its descendants without detached runs and their subtrees; used when a branch of the parent ends
 )
 
-// OrderAnswer says what an order did for one of its runs.
+// OrderAnswer is the result of an Order for one of its runs.
 type OrderAnswer struct {
 	Found   bool
-	Status  Status // of the run itself, before the order
-	Control Bits   // before the order
-	Changed int    // runs, itself included, that are now as ordered
-	// Requested counts runs that are executed somewhere, or will be, to end or leave as ordered.
+	Status  Status // of the run itself, before the change
+	Control Bits   // of the run itself, before the change
+	Changed int    // how many runs, itself included, have reached the wanted state
+	// Requested counts the runs that reach the wanted state later: when their current steps have
+	// ended (pause), or when their compensations have been executed (cancel).
 	Requested int
 }
 
-// Node is one run of a tree, as Plan sees it.
+// Node is one run of a tree, as Plan uses it.
 type Node struct {
 	ID       uuid.UUID
 	Parent   uuid.NullUUID
@@ -75,72 +77,73 @@ type Node struct {
 	Detached bool
 }
 
-// WakeMode is what becomes of wake_at.
+// WakeMode tells how a Change sets wake_at. The numbers are used in SQL.
 type WakeMode int16
 
 // The modes.
 const (
-	WakeKeep  WakeMode = 0
-	WakeNever WakeMode = 1
-	WakeNow   WakeMode = 2
+	WakeKeep  WakeMode = 0 // unchanged
+	WakeNever WakeMode = 1 // NULL
+	WakeNow   WakeMode = 2 // the order's Now
 )
 
-// Note is which of a run's columns for people change. The numbers are used in SQL.
+// Note tells which of the columns about a pause or a cancel change (who, when, why). The numbers are
+// used in SQL.
 type Note int16
 
 // The notes.
 const (
-	NoteNone   Note = 0
-	NotePause  Note = 1 // reason, paused_by, paused_at are set
-	NoteResume Note = 2 // those become NULL, and crashes 0
-	NoteCancel Note = 3 // cancel_reason, cancelled_by, cancelled_at are set, and those of a pause become NULL
+	NoteNone   Note = 0 // none
+	NotePause  Note = 1 // reason, paused_by and paused_at are set
+	NoteResume Note = 2 // reason, paused_by and paused_at become NULL, and crashes becomes 0
+	NoteCancel Note = 3 // cancel_reason, cancelled_by and cancelled_at are set; the columns of a pause become NULL
 )
 
-// Change is one guarded update that an order leads to: of the run with Was's ID, Status,
-// Epoch and Control, which is locked.
+// Change is one guarded update. It applies to the locked run that has the ID, Status, Epoch and
+// Control of Was.
 type Change struct {
 	Was     Node
 	Status  Status
 	Control Bits
 	Wake    WakeMode
 	Note    Note
-	// Detached is the new value of the column: a cancel that leaves a child alone detaches
-	// it, so that its parent's end does not cancel it either.
+	// Detached is the new value of the column. A cancel that does not apply to a child detaches the
+	// child, so that the end of its parent does not cancel it either.
 	Detached bool
 }
 
-// Ends reports whether the run is ended by this change: it gets EndedAt and the order's
-// Error, and loses its owner.
+// Ends reports whether the change ends the run. Then EndedAt and the order's Error are set, and the
+// owner becomes NULL.
 func (c *Change) Ends() bool { return c.Status.Terminal() }
 
-// Plan says what the order changes. The nodes are all that is at and beneath Order.Runs,
-// and all that is above those runs, each once, as they are now and stay until the
-// changes are made. It answers the changes in the order of (shard, id), and whose waits for a child may
-// be over: parents to wake, as the end of a child does.
+// Plan returns the changes, in the order of (shard, id), and the parents to wake because a child has
+// ended. The nodes are the runs in Order.Runs with all their ancestors and descendants, each once.
+// They are locked until the changes are applied. Plan also sets Answers, Done and Requested.
 //
-// It is pure, and both stores use it, so that a cascade means the same in both.
+// Plan does not access the database. Both stores use it, so that a cascade has the same effect in
+// both.
 func (o *Order) Plan(nodes []Node) (changes []Change, wake []uuid.UUID) {
-	p := planner{order: o, was: make(map[uuid.UUID]*Node, len(nodes)), now: make(map[uuid.UUID]*planned, len(nodes)), below: make(map[uuid.UUID][]*planned)}
+	p := controlPlanner{order: o, before: make(map[uuid.UUID]*Node, len(nodes)), after: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
 	for i := range nodes {
 		n := &nodes[i]
-		p.was[n.ID] = n
-		p.now[n.ID] = &planned{Node: *n}
+		p.before[n.ID] = n
+		p.after[n.ID] = &plannedRun{Node: *n}
 	}
 	for i := range nodes {
 		if n := &nodes[i]; n.Parent.Valid {
-			p.below[n.Parent.UUID] = append(p.below[n.Parent.UUID], p.now[n.ID])
+			p.children[n.Parent.UUID] = append(p.children[n.Parent.UUID], p.after[n.ID])
 		}
 	}
 	o.Answers = make([]OrderAnswer, len(o.Runs))
 	o.Done, o.Requested = nil, nil
 	for i, id := range o.Runs {
-		n := p.now[id]
+		n := p.after[id]
 		if n == nil {
 			continue
 		}
 		a := &o.Answers[i]
-		a.Found, a.Status, a.Control = true, p.was[id].Status, p.was[id].Control
-		p.answer = a
+		a.Found, a.Status, a.Control = true, p.before[id].Status, p.before[id].Control
+		p.result = a
 		switch o.Verb {
 		case VerbPause:
 			p.pause(n, PausedItself)
@@ -152,76 +155,76 @@ func (o *Order) Plan(nodes []Node) (changes []Change, wake []uuid.UUID) {
 			p.terminate(n)
 		}
 	}
-	return p.result()
+	return p.changes()
 }
 
-type planned struct {
+type plannedRun struct {
 	Node
-	wake WakeMode
-	note Note
+	wakeMode WakeMode
+	note     Note
 }
 
-type planner struct {
-	order  *Order
-	answer *OrderAnswer
-	was    map[uuid.UUID]*Node
-	now    map[uuid.UUID]*planned
-	below  map[uuid.UUID][]*planned
+type controlPlanner struct {
+	order    *Order
+	result   *OrderAnswer
+	before   map[uuid.UUID]*Node
+	after    map[uuid.UUID]*plannedRun
+	children map[uuid.UUID][]*plannedRun
 }
 
-// done counts a run that is as ordered by this order.
-func (p *planner) done(n *planned) {
-	p.answer.Changed++
+// countChanged counts a run that this order brings into the wanted state at once.
+func (p *controlPlanner) countChanged(n *plannedRun) {
+	p.result.Changed++
 	if len(p.order.Done) < MaxOrderIDs {
 		p.order.Done = append(p.order.Done, n.ID)
 	}
 }
 
-// requested counts a run that will be as ordered.
-func (p *planner) requested(n *planned) {
-	p.answer.Requested++
+// countRequested counts a run that reaches the wanted state later.
+func (p *controlPlanner) countRequested(n *plannedRun) {
+	p.result.Requested++
 	if len(p.order.Requested) < MaxOrderIDs {
 		p.order.Requested = append(p.order.Requested, n.ID)
 	}
 }
 
-// pause sets the bit on n, and the inherited one on everything beneath. A run that is to
-// be cancelled is left to it; what its cancel has spared beneath it is paused.
-func (p *planner) pause(n *planned, bit Bits) {
+// pause sets the bit on n, and PausedAbove on all its descendants. It does not change a run whose
+// cancel was requested; descendants to which that cancel did not apply are paused.
+func (p *controlPlanner) pause(n *plannedRun, bit Bits) {
 	switch {
 	case bit == PausedItself && (n.Status.Terminal() || n.Control&CancelAsked != 0):
-		return // the caller is told, nothing is done
+		return // nothing changes; the caller sees the reason in the result's Status and Control
 	case n.Status.Terminal() || n.Control&CancelAsked != 0:
 	default:
 		if n.Control&bit == 0 {
 			if bit == PausedItself || n.Control&PausedItself == 0 {
-				n.note = NotePause // its own reason goes before an ancestor's
+				n.note = NotePause // the reason of the run's own pause takes precedence over an ancestor's
 			}
 			if n.Status == Running {
-				p.requested(n)
+				p.countRequested(n)
 			} else {
-				n.Status, n.wake = Paused, WakeNever
-				p.done(n)
+				n.Status, n.wakeMode = Paused, WakeNever
+				p.countChanged(n)
 			}
 			n.Control |= bit
 		}
 	}
-	for _, child := range p.below[n.ID] {
+	for _, child := range p.children[n.ID] {
 		p.pause(child, PausedAbove)
 	}
 }
 
-// resume clears the bit on n, and, where n is then not paused any more, the inherited one
-// beneath it. An ended run, or one that is to be cancelled, is no obstacle on the way down: what
-// was paused with a run goes on with its resume, also if the run has come to its end meanwhile.
-// A run that inherited its pause from one that is gone since is resumed by itself.
-func (p *planner) resume(n *planned, bit Bits) {
-	if bit == PausedItself && !p.pausedAbove(n) {
+// resume clears the bit on n. If n is then no longer paused, resume clears PausedAbove on its
+// descendants. It continues with the children of a run that has ended or whose cancel was requested:
+// runs that were paused together with n are resumed together with it, even if n has ended meanwhile.
+// If no live ancestor is paused any more, resuming n itself also clears its PausedAbove.
+func (p *controlPlanner) resume(n *plannedRun, bit Bits) {
+	if bit == PausedItself && !p.pausedByAncestor(n) {
 		bit |= PausedAbove
 	}
 	switch {
 	case n.Status.Terminal():
-		if bit == PausedItself { // a run above keeps what is beneath it paused
+		if bit == PausedItself { // a paused ancestor keeps the descendants paused
 			return
 		}
 	case n.Control&CancelAsked != 0 && bit == PausedAbove:
@@ -235,19 +238,19 @@ func (p *planner) resume(n *planned, bit Bits) {
 		}
 		n.note = NoteResume
 		if n.Status == Paused {
-			n.Status, n.wake = Pending, WakeNow
+			n.Status, n.wakeMode = Pending, WakeNow
 		}
-		p.done(n)
+		p.countChanged(n)
 	}
-	for _, child := range p.below[n.ID] {
+	for _, child := range p.children[n.ID] {
 		p.resume(child, PausedAbove)
 	}
 }
 
-// pausedAbove reports whether some run above keeps it paused.
-func (p *planner) pausedAbove(n *planned) bool {
+// pausedByAncestor reports whether a live ancestor of n is paused itself.
+func (p *controlPlanner) pausedByAncestor(n *plannedRun) bool {
 	for n.Parent.Valid {
-		if n = p.now[n.Parent.UUID]; n == nil {
+		if n = p.after[n.Parent.UUID]; n == nil {
 			return false
 		}
 		if !n.Status.Terminal() && n.Control&PausedItself != 0 {
@@ -257,98 +260,100 @@ func (p *planner) pausedAbove(n *planned) bool {
 	return false
 }
 
-func (p *planner) cancel(n *planned) {
+func (p *controlPlanner) cancel(n *plannedRun) {
 	switch p.order.Scope {
 	case RunItself, NotStarted:
-		alone := !n.Status.Terminal() && n.Control&PausedAnyhow == PausedItself
-		p.cancelOne(n)
+		onlyItself := !n.Status.Terminal() && n.Control&PausedAnyhow == PausedItself
+		p.cancelRun(n)
 		if p.order.Scope == NotStarted {
-			p.beneath(n, func(child *planned) bool { return true })
+			p.cancelDescendants(n, func(child *plannedRun) bool { return true })
 		}
-		for _, child := range p.below[n.ID] {
+		for _, child := range p.children[n.ID] {
 			if !child.Status.Terminal() && child.Control&CancelAsked == 0 {
 				child.Detached = true
 			}
-			if alone { // what is beneath was paused with it, and with nothing else
+			if onlyItself { // the descendants were paused with n only
 				p.resume(child, PausedAbove)
 			}
 		}
 	case ChildrenOnly:
-		p.beneath(n, func(child *planned) bool { return !child.Detached })
+		p.cancelDescendants(n, func(child *plannedRun) bool { return !child.Detached })
 	case Attached:
 		if !n.Detached {
-			p.cancelOne(n)
-			p.beneath(n, func(child *planned) bool { return !child.Detached })
+			p.cancelRun(n)
+			p.cancelDescendants(n, func(child *plannedRun) bool { return !child.Detached })
 		}
 	default:
-		p.cancelOne(n)
-		p.beneath(n, func(child *planned) bool { return true })
+		p.cancelRun(n)
+		p.cancelDescendants(n, func(child *plannedRun) bool { return true })
 	}
 }
 
-// beneath cancels what is chosen beneath n; beneath what is not chosen, nothing.
-func (p *planner) beneath(n *planned, chosen func(*planned) bool) {
-	for _, child := range p.below[n.ID] {
+// cancelDescendants cancels the children that chosen selects, and, recursively, their children. It
+// skips the descendants of a child that is not selected.
+func (p *controlPlanner) cancelDescendants(n *plannedRun, chosen func(*plannedRun) bool) {
+	for _, child := range p.children[n.ID] {
 		if !chosen(child) {
 			continue
 		}
 		if p.order.Scope != NotStarted || child.Epoch.Count == 0 {
-			p.cancelOne(child)
+			p.cancelRun(child)
 		}
-		p.beneath(child, chosen)
+		p.cancelDescendants(child, chosen)
 	}
 }
 
-// cancelOne ends a run that was never executed, and asks any other to end: its worker, or
-// the next one, undoes what it did. A run without a checkpoint may have done something too: a
-// step can take effect and leave no row. The first reason is kept.
-func (p *planner) cancelOne(n *planned) {
+// cancelRun ends a run that was never executed. For any other run it requests the cancel: the worker
+// that executes the run, or the next one, executes its compensations. A run without a checkpoint may
+// have effects too, because a step can take effect and be interrupted before it is recorded. The first
+// reason is kept.
+func (p *controlPlanner) cancelRun(n *plannedRun) {
 	if n.Status.Terminal() {
 		return
 	}
 	if n.Control&CancelAsked != 0 {
-		p.requested(n)
+		p.countRequested(n)
 		return
 	}
 	n.Control = CancelAsked
 	n.note = NoteCancel
 	switch {
 	case n.Status == Running:
-		p.requested(n)
+		p.countRequested(n)
 	case n.Epoch.Count > 0:
-		n.Status, n.wake = Pending, WakeNow
-		p.requested(n)
+		n.Status, n.wakeMode = Pending, WakeNow
+		p.countRequested(n)
 	default:
-		n.Status, n.wake = Cancelled, WakeNever
-		p.done(n)
+		n.Status, n.wakeMode = Cancelled, WakeNever
+		p.countChanged(n)
 	}
 }
 
-// terminate ends n and all its descendants at once, also those that are executed and those
-// whose cancel was requested before, whose first reason is kept.
-func (p *planner) terminate(n *planned) {
+// terminate ends n and all its descendants at once, even if they are being executed. A run whose
+// cancel was requested before keeps that reason.
+func (p *controlPlanner) terminate(n *plannedRun) {
 	if !n.Status.Terminal() {
 		if n.Control&CancelAsked == 0 {
 			n.note = NoteCancel
 		}
-		n.Status, n.Control, n.wake = Cancelled, CancelAsked, WakeNever
-		p.done(n)
+		n.Status, n.Control, n.wakeMode = Cancelled, CancelAsked, WakeNever
+		p.countChanged(n)
 	}
-	for _, child := range p.below[n.ID] {
+	for _, child := range p.children[n.ID] {
 		p.terminate(child)
 	}
 }
 
-func (p *planner) result() (changes []Change, wake []uuid.UUID) {
+func (p *controlPlanner) changes() (changes []Change, wake []uuid.UUID) {
 	woken := make(map[uuid.UUID]bool)
-	for id, n := range p.now {
-		was := p.was[id]
+	for id, n := range p.after {
+		was := p.before[id]
 		if was.Status == n.Status && was.Control == n.Control && was.Detached == n.Detached {
 			continue
 		}
-		changes = append(changes, Change{Was: *was, Status: n.Status, Control: n.Control, Wake: n.wake, Note: n.note, Detached: n.Detached})
+		changes = append(changes, Change{Was: *was, Status: n.Status, Control: n.Control, Wake: n.wakeMode, Note: n.note, Detached: n.Detached})
 		if n.Status.Terminal() && n.Parent.Valid {
-			if parent := p.now[n.Parent.UUID]; parent == nil || !parent.Status.Terminal() {
+			if parent := p.after[n.Parent.UUID]; parent == nil || !parent.Status.Terminal() {
 				woken[n.Parent.UUID] = true
 			}
 		}

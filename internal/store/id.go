@@ -46,11 +46,11 @@ func NewID(shard int16) uuid.UUID { return IDAt(shard, time.Now()) }
 // IDAt makes a UUIDv7 that carries the shard, of the given time, to a quarter of a
 // microsecond (RFC 9562, 6.2, method 3).
 func IDAt(shard int16, at time.Time) uuid.UUID {
-	return timed(uuid.New(), shard, at) // random; panics only if the system has no randomness
+	return setTimeAndShard(uuid.New(), shard, at) // random; panics only if the system has no randomness
 }
 
 // timed gives the ID its time, version and shard.
-func timed(id uuid.UUID, shard int16, at time.Time) uuid.UUID {
+func setTimeAndShard(id uuid.UUID, shard int16, at time.Time) uuid.UUID {
 	ms := at.UnixMilli()
 	part := at.Sub(time.UnixMilli(ms)) * 4096 / time.Millisecond
 	binary.BigEndian.PutUint64(id[:8], uint64(ms)<<16|0x7000|uint64(part))
@@ -60,7 +60,7 @@ func timed(id uuid.UUID, shard int16, at time.Time) uuid.UUID {
 
 // NewChildID is the ID of a child without a name, of the process's own time.
 func NewChildID(parent uuid.UUID) uuid.UUID {
-	return childID(parent, IDAt(ShardOf(parent), time.Now()))
+	return atOrAfterParent(parent, IDAt(ShardOf(parent), time.Now()))
 }
 
 // ChildID is the ID of the child that the parent started by the call with this name at this time:
@@ -74,12 +74,12 @@ func ChildID(parent uuid.UUID, name string, at time.Time) uuid.UUID {
 	h.Write([]byte(name))
 	id := uuid.UUID(h.Sum(nil)[:16])
 	id[8] = id[8]&0x3f | 0x80 // the variant of RFC 9562
-	return childID(parent, timed(id, ShardOf(parent), at))
+	return atOrAfterParent(parent, setTimeAndShard(id, ShardOf(parent), at))
 }
 
 // childID keeps the ID of a child above its parent's, so that locking in the order of IDs takes
 // parents first.
-func childID(parent, id uuid.UUID) uuid.UUID {
+func atOrAfterParent(parent, id uuid.UUID) uuid.UUID {
 	if bytes.Compare(id[:], parent[:]) > 0 {
 		return id
 	}

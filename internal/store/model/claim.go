@@ -11,11 +11,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func less(l, r uuid.UUID) bool { return bytes.Compare(l[:], r[:]) < 0 }
+func lessID(l, r uuid.UUID) bool { return bytes.Compare(l[:], r[:]) < 0 }
 
 // due reports whether a claim may take the run, and whether as a suspect. That is told
 // by its crashes until now: that it has a new checkpoint is found only when it is taken.
-func (r *Run) due(q *store.ClaimQuery) (due, suspect bool) {
+func (r *Run) claimable(q *store.ClaimQuery) (due, suspect bool) {
 	if r.WakeAt.IsZero() || r.WakeAt.After(q.Now) || !slices.Contains(q.Pairs, store.Pair{Queue: r.Queue, Workflow: r.Workflow}) {
 		return false, false
 	}
@@ -31,9 +31,9 @@ func (r *Run) due(q *store.ClaimQuery) (due, suspect bool) {
 func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (store.Claims, error) {
 	var want store.Claims
 	var plain, suspects int
-	nexts := []time.Time{m.ahead(&q)}
+	nexts := []time.Time{m.nextWakeAt(&q)}
 	for id := range m.Runs {
-		switch due, suspect := m.Runs[id].due(&q); {
+		switch due, suspect := m.Runs[id].claimable(&q); {
 		case due && suspect:
 			suspects++
 		case due:
@@ -48,7 +48,7 @@ func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (sto
 			return want, fmt.Errorf("it claims %s twice, or out of nowhere", got.Runs[i].Run.ID)
 		}
 		seen[r.ID] = true
-		due, suspect := r.due(&q)
+		due, suspect := r.claimable(&q)
 		switch {
 		case !due:
 			return want, fmt.Errorf("it claims %s, which is not due", r.ID)
@@ -57,7 +57,7 @@ func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (sto
 		default:
 			tookPlain++
 		}
-		want.Runs = append(want.Runs, m.take(r, &q))
+		want.Runs = append(want.Runs, m.claimRun(r, &q))
 	}
 	if tookPlain+tookSuspects > q.Limit || tookSuspects > q.Suspects {
 		return want, fmt.Errorf("it claims %d runs and %d suspects", tookPlain, tookSuspects)
@@ -65,21 +65,21 @@ func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (sto
 	if !contended && (tookPlain != min(plain, q.Limit-tookSuspects) || tookSuspects != min(suspects, q.Suspects, q.Limit)) {
 		return want, fmt.Errorf("it claims %d of %d runs and %d of %d suspects", tookPlain, plain, tookSuspects, suspects)
 	}
-	nexts = append(nexts, m.ahead(&q))
+	nexts = append(nexts, m.nextWakeAt(&q))
 	want.Next = nexts[0]
 	if contended || slices.ContainsFunc(nexts, got.Next.Equal) { // with the new leases, or without
 		want.Next = got.Next
 	}
-	m.commit()
+	m.endTransaction()
 	return want, nil
 }
 
 // ahead is the earliest time at which a run of the pairs is due later than now.
-func (m *Model) ahead(q *store.ClaimQuery) (next time.Time) {
+func (m *Model) nextWakeAt(q *store.ClaimQuery) (next time.Time) {
 	later := *q
 	for _, r := range m.Runs {
 		later.Now = r.WakeAt
-		if due, _ := r.due(&later); due && r.WakeAt.After(q.Now) && (next.IsZero() || r.WakeAt.Before(next)) {
+		if due, _ := r.claimable(&later); due && r.WakeAt.After(q.Now) && (next.IsZero() || r.WakeAt.Before(next)) {
 			next = r.WakeAt
 		}
 	}
@@ -87,14 +87,14 @@ func (m *Model) ahead(q *store.ClaimQuery) (next time.Time) {
 }
 
 // take is what a claim does to one run.
-func (m *Model) take(r *Run, q *store.ClaimQuery) store.Claimed {
+func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 	lost := r.Status == store.Running
 	excused := q.Excuses(r.WakeAt)
 	halted := lost && r.Control&store.PausedAnyhow != 0 // it was to leave, and that is no crash
 	if lost && !halted && !excused {
-		reached := r.terminal()
+		reached := r.terminalSteps()
 		if m.Fence != nil && m.Fence.Runs[r.ID] != nil { // what came at the very last moment may count the next time only
-			reached = m.Fence.Runs[r.ID].terminal()
+			reached = m.Fence.Runs[r.ID].terminalSteps()
 		}
 		if reached > r.Progress {
 			r.Crashes, r.Progress = 0, reached
@@ -103,7 +103,7 @@ func (m *Model) take(r *Run, q *store.ClaimQuery) store.Claimed {
 	}
 	if lost {
 		r.Lost = store.Loss{At: q.Now, Worker: r.Owner.UUID}
-		m.tell(r, store.EventLeaseLost, q.Now)
+		m.recordEvent(r, store.EventLeaseLost, q.Now)
 	}
 	r.Woken = false
 	hopeless := lost && !halted && !excused && q.MaxCrashes > 0 && int(r.Crashes) >= q.MaxCrashes
@@ -113,7 +113,7 @@ func (m *Model) take(r *Run, q *store.ClaimQuery) store.Claimed {
 			r.Control |= store.PausedItself
 			r.PausedAt, r.Reason = q.Now, store.CrashedTooOften(r.Crashes)
 		}
-		m.tell(r, store.EventPaused, q.Now)
+		m.recordEvent(r, store.EventPaused, q.Now)
 		return store.Claimed{Run: r.Run, Progress: r.Progress}
 	}
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil
@@ -145,7 +145,7 @@ func (m *Model) Renew(h store.Heartbeat, contended bool) (lost []uuid.UUID) {
 		switch held := m.Held(h.Worker.ID, l); {
 		case !held:
 			lost = append(lost, l.Run)
-		case contended && m.may():
+		case contended && m.mayHappen():
 		default:
 			r.WakeAt = h.LeaseUntil
 		}
@@ -162,13 +162,13 @@ func (m *Model) Held(worker uuid.UUID, l store.Lease) bool {
 // Expire is store.Store.Expire. Of other pairs, or of leases that end at q.LeaseUntil or
 // later, a store may free runs or not; with contention, of any.
 func (m *Model) Expire(workers []uuid.UUID, q store.ClaimQuery, contended bool) (freed int) {
-	for _, id := range m.sorted() {
+	for _, id := range m.sortedIDs() {
 		r := m.Runs[id]
 		if r.Status != store.Running || !slices.Contains(workers, r.Owner.UUID) || !r.WakeAt.After(q.Now) {
 			continue
 		}
 		must := slices.Contains(q.Pairs, store.Pair{Queue: r.Queue, Workflow: r.Workflow}) && r.WakeAt.Before(q.LeaseUntil)
-		if must && !contended || m.may() {
+		if must && !contended || m.mayHappen() {
 			r.WakeAt = q.Now
 			freed++
 		}
@@ -187,9 +187,9 @@ func (m *Model) News(worker uuid.UUID, held []store.Lease, contended bool) (news
 		if r.Control != 0 {
 			news.Asked = append(news.Asked, store.Asked{Run: r.ID, Epoch: r.Epoch, Control: r.Control})
 		}
-		if r.Woken && !(contended && m.may()) {
+		if r.Woken && !(contended && m.mayHappen()) {
 			news.Woken = append(news.Woken, r.ID)
-			r.Woken = contended && m.may()
+			r.Woken = contended && m.mayHappen()
 		}
 	}
 	return news

@@ -31,7 +31,7 @@ func (m *Model) Commit(b *store.Batch) {
 	var late []*store.Signal
 	for _, w := range b.Signals {
 		switch wakes := m.signal(w); {
-		case wakes && leaves(w.Run) && m.may():
+		case wakes && leaves(w.Run) && m.mayHappen():
 			late = append(late, w)
 		case wakes:
 			m.wake(w.Run, w.CreatedAt)
@@ -39,7 +39,7 @@ func (m *Model) Commit(b *store.Batch) {
 	}
 	var ended []*store.RunWrite
 	for _, w := range b.Runs {
-		if m.run(w) {
+		if m.endOwnership(w) {
 			ended = append(ended, w)
 		}
 	}
@@ -49,20 +49,20 @@ func (m *Model) Commit(b *store.Batch) {
 	for _, w := range ended {
 		m.wake(w.Parent.UUID, w.Now)
 	}
-	m.commit()
+	m.endTransaction()
 }
 
 // start is told whether the parent is left in the same transaction; so are step and receive
 // of the run.
 func (m *Model) start(w *store.Start, leaves bool) {
 	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
-	had := m.named(w.Run.Name, w.Run.Parent)
+	had := m.findByName(w.Run.Name, w.Run.Parent)
 	if had != nil && had.ID == w.Run.ID {
 		return
 	}
 	parent := m.State(w.Run.Parent.UUID)
 	switch {
-	case w.Run.Parent.Valid && (!owns(parent, w.ParentEpoch) || had != nil && leaves && m.may()): // an older epoch adopts nothing
+	case w.Run.Parent.Valid && (!isRunningAt(parent, w.ParentEpoch) || had != nil && leaves && m.mayHappen()): // an older epoch adopts nothing
 		w.Outcome, w.State = store.Fenced, parent
 		return
 	case had != nil:
@@ -87,7 +87,7 @@ func (m *Model) step(w *store.StepWrite, leaves bool) {
 		fence = m.Fence
 	}
 	state := fence.State(w.Step.RunID)
-	own := owns(state, w.Step.Epoch)
+	own := isRunningAt(state, w.Step.Epoch)
 	if own && state.Control != 0 {
 		w.State = state
 	}
@@ -96,16 +96,16 @@ func (m *Model) step(w *store.StepWrite, leaves bool) {
 	if r := m.Runs[w.Step.RunID]; r != nil {
 		row, recorded = r.Steps[w.Step.Name]
 	}
-	simple := w.Exists == recorded && !row.Status.Terminal() && !(recorded && behind(&w.Step, &row))
+	simple := w.Exists == recorded && !row.Status.Terminal() && !(recorded && isOlderWrite(&w.Step, &row))
 	switch {
-	case recorded && w.Made(&row) && !(own && !row.Status.Terminal() && m.may()): // else its times are taken over
-	case !own, leaves && !simple && m.may():
+	case recorded && w.Made(&row) && !(own && !row.Status.Terminal() && m.mayHappen()): // else its times are taken over
+	case !own, leaves && !simple && m.mayHappen():
 		w.Outcome, w.State = store.Fenced, state
 	case recorded && row.Status.Terminal():
 		w.Outcome, w.Recorded = store.Adopted, &row
 	case state.Control != 0 && w.Step.Kind == store.KindChild && w.Step.Status == store.StepStarted:
 		w.Outcome = store.Fenced
-	case recorded && behind(&w.Step, &row):
+	case recorded && isOlderWrite(&w.Step, &row):
 	default:
 		now := w.Step
 		if recorded {
@@ -117,7 +117,7 @@ func (m *Model) step(w *store.StepWrite, leaves bool) {
 
 // behind reports whether a marker or backoff comes late: its own epoch has written a
 // later one.
-func behind(w, row *store.Step) bool {
+func isOlderWrite(w, row *store.Step) bool {
 	if w.Status.Terminal() || row.Epoch != w.Epoch {
 		return false
 	}
@@ -127,7 +127,7 @@ func behind(w, row *store.Step) bool {
 func (m *Model) receive(w *store.Receive, leaves bool) {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
 	state := m.State(w.Step.RunID)
-	own := owns(state, w.Step.Epoch)
+	own := isRunningAt(state, w.Step.Epoch)
 	var row store.Step
 	recorded := false
 	r := m.Runs[w.Step.RunID]
@@ -136,7 +136,7 @@ func (m *Model) receive(w *store.Receive, leaves bool) {
 	}
 	ended := recorded && row.Status.Terminal()
 	replayed := ended && row.Epoch == w.Step.Epoch && row.Attempt == w.Step.Attempt
-	if !replayed && (!own || ended && leaves && m.may()) {
+	if !replayed && (!own || ended && leaves && m.mayHappen()) {
 		w.Outcome, w.State = store.Fenced, state
 		return
 	}
@@ -159,8 +159,8 @@ func (m *Model) receive(w *store.Receive, leaves bool) {
 	if recorded && row.Attempt >= now.Attempt {
 		bound = row.NextAt
 	}
-	s := r.oldest(w.Signal, bound)
-	if s == nil && recorded && behind(&now, &row) && m.may() {
+	s := r.oldestSignal(w.Signal, bound)
+	if s == nil && recorded && isOlderWrite(&now, &row) && m.mayHappen() {
 		w.Recorded = &row // a look that comes late, as a marker may
 		return
 	}
@@ -177,13 +177,13 @@ func (m *Model) receive(w *store.Receive, leaves bool) {
 
 // oldest is the signal of that name that has waited longest, of those that arrived by the
 // bound, if there is one; nil if none waits.
-func (r *Run) oldest(name string, bound time.Time) (first *Signal) {
+func (r *Run) oldestSignal(name string, bound time.Time) (first *Signal) {
 	for i := range r.Signals {
 		s := &r.Signals[i]
 		if s.Name != name || s.Taken || !bound.IsZero() && s.ArrivedAt.After(bound) {
 			continue
 		}
-		if first == nil || s.CreatedAt.Before(first.CreatedAt) || s.CreatedAt.Equal(first.CreatedAt) && less(s.ID, first.ID) {
+		if first == nil || s.CreatedAt.Before(first.CreatedAt) || s.CreatedAt.Equal(first.CreatedAt) && lessID(s.ID, first.ID) {
 			first = s
 		}
 	}
@@ -197,7 +197,7 @@ func (m *Model) signal(w *store.Signal) bool {
 	if r != nil {
 		for _, s := range r.Signals {
 			if s.ID == w.ID {
-				return m.may() // a replay: to wake twice is to wake
+				return m.mayHappen() // a replay: to wake twice is to wake
 			}
 		}
 		for _, s := range r.Signals {
@@ -220,12 +220,12 @@ func (m *Model) signal(w *store.Signal) bool {
 }
 
 // run reports whether the run's parent is woken.
-func (m *Model) run(w *store.RunWrite) bool {
+func (m *Model) endOwnership(w *store.RunWrite) bool {
 	w.Outcome, w.State = store.Written, store.RunState{}
 	state := m.State(w.ID)
 	r := m.Runs[w.ID]
 	cancel, pause := state.Control&store.CancelAsked != 0, state.Control&store.PausedAnyhow != 0
-	if !owns(state, w.Epoch) {
+	if !isRunningAt(state, w.Epoch) {
 		// What was asked of it may have made another state of what was wanted.
 		overruled := r != nil && !w.Status.Terminal() && r.Epoch == w.Epoch &&
 			(cancel && r.Status == store.Pending || (pause || w.Held) && r.Status == store.Paused)
@@ -233,14 +233,14 @@ func (m *Model) run(w *store.RunWrite) bool {
 			w.Outcome, w.State = store.Fenced, state
 		}
 		// Its child has ended, be it by this write or not: to wake twice is to wake.
-		return r != nil && w.Parent.Valid && w.Status.Terminal() && r.Status.Terminal() && m.may()
+		return r != nil && w.Parent.Valid && w.Status.Terminal() && r.Status.Terminal() && m.mayHappen()
 	}
 	if cancel && w.Status.Terminal() && w.Status != store.Cancelled {
 		w.Outcome, w.State = store.Fenced, state
 		return false
 	}
 	if w.Held {
-		m.hold(r, w)
+		m.holdRun(r, w)
 		return false
 	}
 	reason := r.Reason
@@ -262,7 +262,7 @@ func (m *Model) run(w *store.RunWrite) bool {
 		}
 	case woken && w.Status == store.Waiting:
 		r.WakeAt = w.Now
-	case w.Status == store.Paused && m.may():
+	case w.Status == store.Paused && m.mayHappen():
 		// Set aside, it is paused itself, so that it can be resumed.
 		r.Control, r.PausedAt = r.Control|store.PausedItself, w.Now
 	}
@@ -270,13 +270,13 @@ func (m *Model) run(w *store.RunWrite) bool {
 		r.Reason = reason // why it was held before
 	}
 	if r.Status >= store.Paused {
-		m.tell(r, store.EventOf(r.Status), w.Now)
+		m.recordEvent(r, store.EventOf(r.Status), w.Now)
 	}
 	return w.Parent.Valid && w.Status.Terminal()
 }
 
 // hold is what a run becomes whose writes are rejected.
-func (m *Model) hold(r *Run, w *store.RunWrite) {
+func (m *Model) holdRun(r *Run, w *store.RunWrite) {
 	r.Status, r.WakeAt, r.Owner, r.Woken = store.Pending, time.Time{}, uuid.NullUUID{}, false
 	if w.Trace != "" {
 		r.Trace = w.Trace
@@ -287,7 +287,7 @@ func (m *Model) hold(r *Run, w *store.RunWrite) {
 			r.Reason = w.Reason
 		}
 	} else {
-		if reached := r.terminal(); reached > r.Progress {
+		if reached := r.terminalSteps(); reached > r.Progress {
 			r.Crashes, r.Progress = 0, reached
 		}
 		r.Crashes++
@@ -299,7 +299,7 @@ func (m *Model) hold(r *Run, w *store.RunWrite) {
 	}
 	w.State = store.RunState{Found: true, Status: r.Status, Epoch: r.Epoch, Control: r.Control}
 	if r.Status == store.Paused {
-		m.tell(r, store.EventPaused, w.Now)
+		m.recordEvent(r, store.EventPaused, w.Now)
 	}
 }
 

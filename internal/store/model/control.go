@@ -32,18 +32,18 @@ func (m *Model) Order(o *store.Order) {
 	}
 	changes, wake := o.Plan(nodes)
 	for i := range changes {
-		m.change(o, &changes[i])
+		m.applyChange(o, &changes[i])
 	}
 	for _, id := range wake {
 		m.wake(id, o.Now)
 	}
-	m.commit()
+	m.endTransaction()
 }
 
-func (m *Model) change(o *store.Order, c *store.Change) {
+func (m *Model) applyChange(o *store.Order, c *store.Change) {
 	r := m.Runs[c.Was.ID]
 	if o.Freeze && c.Note == store.NoteResume && c.Was.Status == store.Paused && !r.PausedAt.IsZero() {
-		r.freeze(r.PausedAt, o.Now)
+		r.shiftTimers(r.PausedAt, o.Now)
 	}
 	r.Status, r.Control, r.Detached = c.Status, c.Control, c.Detached
 	switch c.Wake {
@@ -68,10 +68,10 @@ func (m *Model) change(o *store.Order, c *store.Change) {
 		r.EndedAt, r.Error, r.Owner, r.Woken = o.Now, o.Error, uuid.NullUUID{}, false
 	}
 	if c.Ends() && c.Was.Status == store.Running { // its owner lost the lease
-		m.tell(r, store.EventLeaseLost, o.Now)
+		m.recordEvent(r, store.EventLeaseLost, o.Now)
 	}
 	if c.Status >= store.Paused && c.Status != c.Was.Status {
-		m.tell(r, store.EventOf(c.Status), o.Now)
+		m.recordEvent(r, store.EventOf(c.Status), o.Now)
 	}
 }
 
@@ -97,7 +97,7 @@ func (m *Model) SetDeadline(d *store.Deadline) {
 }
 
 // freeze moves what was still ahead when the run was paused.
-func (r *Run) freeze(since, until time.Time) {
+func (r *Run) shiftTimers(since, until time.Time) {
 	pause := until.Sub(since)
 	if pause <= 0 {
 		return

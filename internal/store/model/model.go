@@ -38,9 +38,9 @@ type Model struct {
 	// database before or after what went on meanwhile.
 	Doubts []func(m *Model) bool
 
-	tx   []store.Event
-	path []choice
-	next int // of path
+	txEvents   []store.Event
+	choices    []choice
+	nextChoice int // of path
 }
 
 // Run is one run and all that belongs to it.
@@ -61,7 +61,7 @@ type Signal struct {
 }
 
 // choice is one of several ways that a store may go.
-type choice struct{ took, of int }
+type choice struct{ taken, options int }
 
 // New is an empty database.
 func New() *Model { return &Model{Runs: make(map[uuid.UUID]*Run)} }
@@ -80,7 +80,7 @@ func (m *Model) Clone() *Model {
 // String tells all that is there. Equal texts are equal databases.
 func (m *Model) String() string {
 	var text strings.Builder
-	for _, id := range m.sorted() {
+	for _, id := range m.sortedIDs() {
 		fmt.Fprintf(&text, "%v\n", *m.Runs[id])
 	}
 	for _, tx := range m.Events {
@@ -97,45 +97,45 @@ func (m *Model) Branches(step func(m *Model) error) (became []*Model, objection 
 	var path []choice
 	for {
 		c := m.Clone()
-		c.path = slices.Clone(path)
+		c.choices = slices.Clone(path)
 		if err := step(c); err == nil {
 			became = append(became, c)
 		} else if objection == nil {
 			objection = err
 		}
-		path, c.path, c.next = c.path, nil, 0
-		for len(path) > 0 && path[len(path)-1].took+1 == path[len(path)-1].of {
+		path, c.choices, c.nextChoice = c.choices, nil, 0
+		for len(path) > 0 && path[len(path)-1].taken+1 == path[len(path)-1].options {
 			path = path[:len(path)-1]
 		}
 		if len(path) == 0 {
 			return became, objection
 		}
-		path[len(path)-1].took++
+		path[len(path)-1].taken++
 	}
 }
 
 // choose takes one of n ways. Outside of Branches it is the first one.
 func (m *Model) choose(n int) int {
-	if m.next == len(m.path) {
-		m.path = append(m.path, choice{of: n})
+	if m.nextChoice == len(m.choices) {
+		m.choices = append(m.choices, choice{options: n})
 	}
-	m.next++
-	return m.path[m.next-1].took
+	m.nextChoice++
+	return m.choices[m.nextChoice-1].taken
 }
 
 // may is a thing that a store need not do, and may.
-func (m *Model) may() bool { return m.choose(2) == 1 }
+func (m *Model) mayHappen() bool { return m.choose(2) == 1 }
 
 // Either is other, or nil.
 func (m *Model) Either(other *Model) *Model {
-	if m.may() {
+	if m.mayHappen() {
 		return other
 	}
 	return nil
 }
 
 // sorted are the runs by ID.
-func (m *Model) sorted() []uuid.UUID {
+func (m *Model) sortedIDs() []uuid.UUID {
 	return slices.SortedFunc(maps.Keys(m.Runs), func(l, r uuid.UUID) int { return bytes.Compare(l[:], r[:]) })
 }
 
@@ -149,12 +149,12 @@ func (m *Model) State(id uuid.UUID) store.RunState {
 }
 
 // owns reports whether the run is still running in that ownership.
-func owns(s store.RunState, epoch store.Epoch) bool {
+func isRunningAt(s store.RunState, epoch store.Epoch) bool {
 	return s.Found && s.Status == store.Running && s.Epoch == epoch
 }
 
 // named is the run with that name beneath that parent, nil if there is none.
-func (m *Model) named(name string, parent uuid.NullUUID) *Run {
+func (m *Model) findByName(name string, parent uuid.NullUUID) *Run {
 	for _, r := range m.Runs {
 		if r.Name == name && r.Parent == parent {
 			return r
@@ -177,15 +177,15 @@ func (m *Model) wake(id uuid.UUID, at time.Time) {
 }
 
 // tell notes an event of the transaction under way.
-func (m *Model) tell(r *Run, what store.EventType, at time.Time) {
-	m.tx = append(m.tx, store.Event{Type: what, At: at, Run: r.ID, Name: r.Name, Child: r.Parent.Valid, Workflow: r.Workflow})
+func (m *Model) recordEvent(r *Run, what store.EventType, at time.Time) {
+	m.txEvents = append(m.txEvents, store.Event{Type: what, At: at, Run: r.ID, Name: r.Name, Child: r.Parent.Valid, Workflow: r.Workflow})
 }
 
 // commit ends the transaction under way.
-func (m *Model) commit() {
-	if len(m.tx) > 0 {
-		m.Events = append(m.Events, m.tx)
-		m.tx = nil
+func (m *Model) endTransaction() {
+	if len(m.txEvents) > 0 {
+		m.Events = append(m.Events, m.txEvents)
+		m.txEvents = nil
 	}
 }
 
@@ -195,7 +195,7 @@ func (r *Run) history() []store.Step {
 }
 
 // terminal is how many checkpoints have their outcome.
-func (r *Run) terminal() (n int) {
+func (r *Run) terminalSteps() (n int) {
 	for _, s := range r.Steps {
 		if s.Status.Terminal() {
 			n++

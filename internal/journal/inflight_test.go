@@ -57,7 +57,7 @@ func TestLeaveFliesAlone(t *testing.T) {
 				}
 				add(c.first)
 				add(c.later)
-				for i := range secondWriter - 1 { // with the later one, enough to call the second writer
+				for i := range secondWriterThreshold - 1 { // with the later one, enough to call the second writer
 					add(&Entry{starts: []*store.Start{{Run: store.Run{Name: fmt.Sprint(i)}}}})
 				}
 				want := 0
@@ -70,8 +70,8 @@ func TestLeaveFliesAlone(t *testing.T) {
 				close(gate)
 				wg.Wait()
 				closeNow(t, j)
-				if j.writers != 0 || j.flights[0].taken || j.flights[1].taken {
-					t.Errorf("%d writers are left, and the flights %+v", j.writers, j.flights)
+				if j.writers != 0 || j.writerInFlight[0].assigned || j.writerInFlight[1].assigned {
+					t.Errorf("%d writers are left, and the flights %+v", j.writers, j.writerInFlight)
 				}
 			})
 		})

@@ -22,11 +22,11 @@ func (m *Model) Get(refs []store.Ref) []*store.Run {
 			r = m.Runs[id]
 		}
 		if r == nil {
-			r = m.named(ref.Text, uuid.NullUUID{})
+			r = m.findByName(ref.Text, uuid.NullUUID{})
 		}
 		if r != nil {
 			row := r.Run
-			row.Crashes = r.crashesNow()
+			row.Crashes = r.crashesSinceProgress()
 			rows[i] = &row
 		}
 	}
@@ -81,7 +81,7 @@ func (m *Model) Outline(run uuid.UUID, now time.Time) (o store.Outline) {
 			o.Open = append(o.Open, s)
 		}
 		if s.Kind == store.KindMap {
-			o.Maps = append(o.Maps, store.MapProgress{Step: s, Done: r.done(s.Name)})
+			o.Maps = append(o.Maps, store.MapProgress{Step: s, Done: r.itemsDone(s.Name)})
 		}
 	}
 	store.InOrder(o.Open)
@@ -93,7 +93,7 @@ func (m *Model) Outline(run uuid.UUID, now time.Time) (o store.Outline) {
 
 // done is how many items of a Map have their outcome. An item's name is the Map's, the
 // separator of scopes, and its own; what is in an item's scope is no item.
-func (r *Run) done(name string) (n int) {
+func (r *Run) itemsDone(name string) (n int) {
 	for _, s := range r.Steps {
 		item, ok := strings.CutPrefix(s.Name, name+"\x1f")
 		if ok && s.Status.Terminal() && !strings.Contains(item, "\x1f") {
@@ -125,18 +125,18 @@ func (m *Model) Unreceived(runs []uuid.UUID) (counts []store.SignalCount) {
 
 // List is store.Store.List.
 func (m *Model) List(f store.Filter, before uuid.UUID, limit int) (runs []*store.Run) {
-	ids := m.sorted()
+	ids := m.sortedIDs()
 	slices.Reverse(ids)
 	for _, id := range ids {
 		r := m.Runs[id]
-		if len(runs) < limit && (before == uuid.UUID{} || less(id, before)) && r.fits(&f) {
-			runs = append(runs, r.bare())
+		if len(runs) < limit && (before == uuid.UUID{} || lessID(id, before)) && r.matches(&f) {
+			runs = append(runs, r.withoutPayloads())
 		}
 	}
 	return runs
 }
 
-func (r *Run) fits(f *store.Filter) bool {
+func (r *Run) matches(f *store.Filter) bool {
 	value, tagged := r.Tags[f.Tag.Key]
 	switch {
 	case f.Workflow != "" && r.Workflow != f.Workflow,
@@ -153,9 +153,9 @@ func (r *Run) fits(f *store.Filter) bool {
 }
 
 // bare is the row without its payloads.
-func (r *Run) bare() *store.Run {
+func (r *Run) withoutPayloads() *store.Run {
 	row := r.Run
-	row.Crashes = r.crashesNow()
+	row.Crashes = r.crashesSinceProgress()
 	row.Input, row.Output = nil, nil
 	return &row
 }
@@ -163,7 +163,7 @@ func (r *Run) bare() *store.Run {
 // Tree is store.Store.Tree.
 func (m *Model) Tree(run uuid.UUID) (runs []*store.Run) {
 	for _, r := range m.tree(run) {
-		runs = append(runs, r.bare())
+		runs = append(runs, r.withoutPayloads())
 	}
 	return runs
 }
@@ -206,8 +206,8 @@ func (m *Model) Counts(run uuid.UUID, now time.Time) store.Counts {
 }
 
 // crashesNow are those since the last new checkpoint.
-func (r *Run) crashesNow() int16 {
-	if r.terminal() > r.Progress {
+func (r *Run) crashesSinceProgress() int16 {
+	if r.terminalSteps() > r.Progress {
 		return 0
 	}
 	return r.Crashes
@@ -218,26 +218,26 @@ func (r *Run) crashesNow() int16 {
 // stay in order.
 func (m *Model) Told(events []store.Event, swap bool) bool {
 	groups := m.Events
-	if told(groups, events) {
+	if matchEvents(groups, events) {
 		return true
 	}
-	if n := len(groups); swap && n >= 2 && apart(groups[n-2], groups[n-1]) {
+	if n := len(groups); swap && n >= 2 && haveNoRunInCommon(groups[n-2], groups[n-1]) {
 		groups = slices.Clone(groups)
 		groups[n-2], groups[n-1] = groups[n-1], groups[n-2]
-		return told(groups, events)
+		return matchEvents(groups, events)
 	}
 	return false
 }
 
 // Arrange puts the transactions into the order in which they were told.
 func (m *Model) Arrange(events []store.Event) {
-	if n := len(m.Events); n >= 2 && !told(m.Events, events) {
+	if n := len(m.Events); n >= 2 && !matchEvents(m.Events, events) {
 		m.Events = slices.Clone(m.Events)
 		m.Events[n-2], m.Events[n-1] = m.Events[n-1], m.Events[n-2]
 	}
 }
 
-func told(groups [][]store.Event, events []store.Event) bool {
+func matchEvents(groups [][]store.Event, events []store.Event) bool {
 	for _, group := range groups {
 		if len(group) > len(events) {
 			return false
@@ -261,7 +261,7 @@ func told(groups [][]store.Event, events []store.Event) bool {
 }
 
 // apart reports whether no run has events in both.
-func apart(l, r []store.Event) bool {
+func haveNoRunInCommon(l, r []store.Event) bool {
 	for _, one := range l {
 		if slices.ContainsFunc(r, func(other store.Event) bool { return other.Run == one.Run }) {
 			return false

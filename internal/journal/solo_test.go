@@ -78,7 +78,7 @@ func TestNobodyWaitsForALockOfOthers(t *testing.T) {
 				}
 			})
 		}
-		for i := range secondWriter - 4 {
+		for i := range secondWriterThreshold - 4 {
 			wg.Go(func() {
 				must(t, j.Step(t.Context(), step(fmt.Sprint(i))))
 				if took := time.Since(began); took > 150*time.Millisecond {
@@ -127,7 +127,7 @@ func TestRejectedFailsAlone(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { must(t, j.Step(t.Context(), step("first"))) })
 		synctest.Wait()
-		for i := range secondWriter - 2 {
+		for i := range secondWriterThreshold - 2 {
 			wg.Go(func() { must(t, j.Step(t.Context(), step(fmt.Sprint(i)))) })
 		}
 		wg.Go(func() {

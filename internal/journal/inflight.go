@@ -1,0 +1,78 @@
+package journal
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+// A worker releases a run by a write. As soon as that write is committed, another worker may claim
+// the run and read its history. Two concurrent transactions can commit in either order. If one of
+// them released a run and the other added a checkpoint to it, the next owner could read the history
+// before the checkpoint is committed, and execute the step a second time. Therefore the journal
+// never executes a release concurrently with another write of the same run, unless both are in one
+// transaction.
+
+// transactionRuns lists the runs that an uncommitted transaction releases or adds history to.
+type transactionRuns struct {
+	assigned bool        // a writer uses this value
+	recorded []uuid.UUID // runs to whose histories the transaction adds
+	released []uuid.UUID // runs that the transaction releases
+}
+
+// add adds the run of the entry to the lists.
+func (f *transactionRuns) add(e *Entry) {
+	if run, leaves := e.releasedRun(); leaves {
+		f.released = append(f.released, run)
+	} else if run, records := e.recordedRun(); records {
+		f.recorded = append(f.recorded, run)
+	}
+}
+
+// clear empties the lists after the transaction has ended.
+func (f *transactionRuns) clear() { f.recorded, f.released = f.recorded[:0], f.released[:0] }
+
+// conflicts reports whether the entry must not be written concurrently with the transaction.
+func (f *transactionRuns) conflicts(e *Entry) bool {
+	if run, leaves := e.releasedRun(); leaves {
+		return slices.Contains(f.recorded, run)
+	}
+	if len(f.released) == 0 {
+		return false
+	}
+	run, records := e.recordedRun()
+	return records && slices.Contains(f.released, run)
+}
+
+// addWriter registers a writer and returns the value that lists the runs of its transactions. At
+// most one other writer may be registered. The caller holds j.mu.
+func (j *Journal) addWriter() *transactionRuns {
+	j.writers++
+	own := &j.writerInFlight[0]
+	if own.assigned {
+		own = &j.writerInFlight[1]
+	}
+	own.assigned = true
+	return own
+}
+
+// removeWriter unregisters a writer that has no transaction in progress. The caller holds j.mu.
+func (j *Journal) removeWriter(own *transactionRuns) {
+	own.assigned = false
+	j.writers--
+	if j.closed && j.quiescent() {
+		close(j.writersDone)
+	}
+}
+
+// quiescent reports whether no transaction is in progress. The caller holds j.mu.
+func (j *Journal) quiescent() bool { return j.writers == 0 && len(j.soloInFlight) == 0 }
+
+// otherWriter returns the runs in the transaction of the other writer; they are none if there is no
+// other writer. The caller holds j.mu.
+func (j *Journal) otherWriter(own *transactionRuns) *transactionRuns {
+	if own == &j.writerInFlight[0] {
+		return &j.writerInFlight[1]
+	}
+	return &j.writerInFlight[0]
+}

@@ -6,16 +6,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// Deadline sets when a live run expires, or that it does not. A run that is Running is
-// marked as woken, so that its owner hears of it and none of its parks misses it; one that is
-// Waiting becomes claimable at the deadline at the latest.
+// Deadline sets or removes the deadline of a live run. A Running run is marked as woken, so that its
+// owner reads the deadline before the run parks. A Waiting run becomes claimable at the deadline at
+// the latest.
 //
-// It is refused for a run that has ended or is to be cancelled, and for one whose own deadline
-// was over at Now: that may have begun to expire. A paused run may not have, if its deadline
-// came after the pause.
+// It is Fenced for a run that has ended or whose cancel was requested. It is also Fenced if the run's
+// present deadline passed before Now, because the run may have begun to expire. A paused run whose
+// deadline passed after the pause cannot have begun to expire, so its deadline can be changed.
 type Deadline struct {
 	Run uuid.UUID
-	At  time.Time // zero: none
+	At  time.Time // zero removes the deadline
 	Now time.Time
 
 	// Outcome is Written, or Fenced (see State).

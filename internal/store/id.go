@@ -11,25 +11,25 @@ import (
 	"github.com/google/uuid"
 )
 
-// ID is what runs, workers and signals are known by: a UUIDv7.
+// ID identifies a run, a worker or a signal. It is a UUIDv7.
 type ID = uuid.UUID
 
-// ParseID reads an ID in its canonical form, and reports whether the text is one.
+// ParseID parses an ID in its canonical form, and reports whether the text is one.
 func ParseID(text string) (ID, bool) { return parseCanonical(text) }
 
-// Owned is an owner that there is.
+// Owned returns the value of Run.Owner for a run that this worker owns.
 func Owned(by ID) uuid.NullUUID { return uuid.NullUUID{UUID: by, Valid: true} }
 
-// Shards is the number of logical shards, fixed at installation. The shard
-// leads every key, so that the same tables can be distributed later.
+// Shards is the number of logical shards. It never changes. The shard is the first column of every
+// key, so that the tables can be distributed later.
 const Shards = 64
 
-// ShardOf reads the shard out of a run's ID: its last six bits.
+// ShardOf returns the shard of a run, which is the last six bits of its ID.
 func ShardOf(id uuid.UUID) int16 { return int16(id[15] & (Shards - 1)) }
 
-// ShardOfName is the shard of a root run with that name. A name in canonical UUID
-// form leads to the shard of that UUID, so that a run without a caller's ID,
-// whose name is its own UUID, is found both ways.
+// ShardOfName returns the shard of a root run with that name. If the name is a UUID in canonical
+// form, it is the shard of that UUID: a run that was started without a name has its own UUID as its
+// name, and is found by both.
 func ShardOfName(name string) int16 {
 	if id, ok := parseCanonical(name); ok {
 		return ShardOf(id)
@@ -39,17 +39,17 @@ func ShardOfName(name string) int16 {
 	return int16(h.Sum64() % Shards)
 }
 
-// NewID makes a UUIDv7 (time-ordered, RFC 9562) that carries the shard, of the process's
-// own time.
+// NewID returns a new UUIDv7 (time-ordered, RFC 9562) in the given shard, with the time of the
+// process's clock.
 func NewID(shard int16) uuid.UUID { return IDAt(shard, time.Now()) }
 
-// IDAt makes a UUIDv7 that carries the shard, of the given time, to a quarter of a
-// microsecond (RFC 9562, 6.2, method 3).
+// IDAt returns a new UUIDv7 in the given shard, with the given time to a quarter of a microsecond (RFC
+// 9562, 6.2, method 3).
 func IDAt(shard int16, at time.Time) uuid.UUID {
 	return setTimeAndShard(uuid.New(), shard, at) // random; panics only if the system has no randomness
 }
 
-// timed gives the ID its time, version and shard.
+// setTimeAndShard returns the ID with this time, version 7 and this shard.
 func setTimeAndShard(id uuid.UUID, shard int16, at time.Time) uuid.UUID {
 	ms := at.UnixMilli()
 	part := at.Sub(time.UnixMilli(ms)) * 4096 / time.Millisecond
@@ -58,14 +58,15 @@ func setTimeAndShard(id uuid.UUID, shard int16, at time.Time) uuid.UUID {
 	return id
 }
 
-// NewChildID is the ID of a child without a name, of the process's own time.
+// NewChildID returns a new ID for a child without a name, with the time of the process's clock.
 func NewChildID(parent uuid.UUID) uuid.UUID {
-	return atOrAfterParent(parent, IDAt(ShardOf(parent), time.Now()))
+	return afterParent(parent, IDAt(ShardOf(parent), time.Now()))
 }
 
-// ChildID is the ID of the child that the parent started by the call with this name at this time:
-// the row of the call, which holds both, leads to the child also when it holds the child's end. It
-// is a UUIDv7 of the parent's shard, with a hash for its random bits.
+// ChildID returns the ID of the child that the parent started in the call with this name at this
+// time. The checkpoint of the call holds the name and the time, so the ID of the child is known even
+// after the child's outcome has replaced the ID in the checkpoint. It is a UUIDv7 in the parent's
+// shard, with a hash in place of the random bits.
 func ChildID(parent uuid.UUID, name string, at time.Time) uuid.UUID {
 	at = at.Truncate(time.Microsecond) // as it is stored
 	h := sha256.New()
@@ -74,26 +75,26 @@ func ChildID(parent uuid.UUID, name string, at time.Time) uuid.UUID {
 	h.Write([]byte(name))
 	id := uuid.UUID(h.Sum(nil)[:16])
 	id[8] = id[8]&0x3f | 0x80 // the variant of RFC 9562
-	return atOrAfterParent(parent, setTimeAndShard(id, ShardOf(parent), at))
+	return afterParent(parent, setTimeAndShard(id, ShardOf(parent), at))
 }
 
-// childID keeps the ID of a child above its parent's, so that locking in the order of IDs takes
-// parents first.
-func atOrAfterParent(parent, id uuid.UUID) uuid.UUID {
+// afterParent returns id, or, if it does not come after the parent's ID, an ID that does. So a
+// transaction that locks runs in the order of IDs locks parents first.
+func afterParent(parent, id uuid.UUID) uuid.UUID {
 	if bytes.Compare(id[:], parent[:]) > 0 {
 		return id
 	}
-	// The reading of the clock is behind the one which the parent was made with.
+	// The clock of the parent's process was ahead of the clock of this one.
 	ms := binary.BigEndian.Uint64(parent[:8])>>16 + 1
 	binary.BigEndian.PutUint64(id[:8], ms<<16|uint64(binary.BigEndian.Uint16(id[6:8])))
 	return id
 }
 
-// NewRootID is RootIDAt of the process's own time.
+// NewRootID is RootIDAt with the time of the process's clock.
 func NewRootID(name string) (uuid.UUID, string) { return RootIDAt(name, time.Now()) }
 
-// RootIDAt makes the ID of a root run with the caller's name, and the name itself when the
-// caller gave none.
+// RootIDAt returns a new ID for a root run, and its name, which is the given one or, if that is empty,
+// the ID.
 func RootIDAt(name string, at time.Time) (uuid.UUID, string) {
 	if name == "" {
 		id := IDAt(int16(rand.IntN(Shards)), at)
@@ -102,19 +103,18 @@ func RootIDAt(name string, at time.Time) (uuid.UUID, string) {
 	return IDAt(ShardOfName(name), at), name
 }
 
-// NamedByID reports whether the run's name is the one that was made for it, so that no other run can
-// have it.
+// NamedByID reports whether the run's name is its own ID. No other run can have this name.
 func NamedByID(r *Run) bool {
-	id, is := parseCanonical(r.Name)
-	return is && id == r.ID
+	id, ok := parseCanonical(r.Name)
+	return ok && id == r.ID
 }
 
-// Address is the text that a run is known and addressed by: the caller's ID of a root, the UUID
-// of a child. A child's name is the key of a call in its parent, and no address: a root may have
-// it as its ID.
+// Address returns the text with which users refer to the run: the name of a root, the UUID of a child.
+// The name of a child is the key of a call in its parent, and does not identify it: a root may have
+// the same name.
 func (r *Run) Address() string { return address(r.ID, r.Parent.Valid, r.Name) }
 
-// Address is that of the event's run; see Run.Address.
+// Address returns the address of the event's run; see Run.Address.
 func (e *Event) Address() string { return address(e.Run, e.Child || e.Name == "", e.Name) }
 
 func address(id uuid.UUID, child bool, name string) string {
@@ -124,18 +124,18 @@ func address(id uuid.UUID, child bool, name string) string {
 	return name
 }
 
-// Ref addresses a run: by its UUID or, for a root, by the caller's name.
+// Ref refers to a run by its UUID or, for a root, by its name.
 type Ref struct{ Text string }
 
-// Shard is where the referenced run is.
+// Shard returns the shard of the referenced run.
 func (r Ref) Shard() int16 { return ShardOfName(r.Text) }
 
-// ID is the UUID that the reference may be. A root run may also have this text
-// as its name; a store looks for both and prefers the ID.
+// ID returns the text as a UUID, and reports whether it is one. A root run may have the same text as
+// its name; a store searches for both, and prefers the run with the ID.
 func (r Ref) ID() (uuid.UUID, bool) { return parseCanonical(r.Text) }
 
-// parseCanonical accepts only the 36-character lower-case form: uuid.Parse would
-// also take braces, URNs and capitals, which as names are other names.
+// parseCanonical parses the 36-character lower-case form of a UUID only. uuid.Parse also accepts
+// braces, URNs and capitals, but texts in these forms are different names.
 func parseCanonical(s string) (uuid.UUID, bool) {
 	if len(s) != 36 {
 		return uuid.UUID{}, false

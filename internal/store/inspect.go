@@ -8,16 +8,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// Filter chooses runs. Zero fields choose all.
+// Filter selects runs. A field with its zero value does not restrict them.
 type Filter struct {
 	Workflow      string
 	Queue         string
 	Statuses      []Status
-	Tag           Tag // Value empty: any value; Key empty: no such condition
+	Tag           Tag // an empty Value matches any value; an empty Key does not restrict the runs
 	NamePrefix    string
 	CreatedAfter  time.Time // exclusive
 	CreatedBefore time.Time // exclusive
-	Roots         bool      // no children
+	Roots         bool      // selects only runs without a parent
 }
 
 // InOrder sorts checkpoints of one run in the order in which their calls began.
@@ -25,43 +25,43 @@ func InOrder(steps []Step) {
 	slices.SortFunc(steps, func(a, b Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
 }
 
-// Outline is what a run that has not ended waits for, and how far it got.
+// Outline is what a run that has not ended waits for, and its progress.
 type Outline struct {
-	Open    []Step // not terminal, or sleeping beyond now; ordered as by InOrder
-	Choices []Step // recorded choices, ordered by name: they say which of Open nobody waits for any more
+	Open    []Step // checkpoints that are not terminal, or sleep until after now; ordered as by InOrder
+	Choices []Step // recorded choices, ordered by name; the run no longer waits for Open checkpoints of branches that lost
 	Lost    Loss
 	Maps    []MapProgress
 	Tags    []Tag // ordered by key
 }
 
-// Loss is the last claim of a run whose lease had ended. The zero value: there was none.
+// Loss describes the last lost lease of a run. It is zero if no lease was lost.
 type Loss struct {
-	At     time.Time // of the claim
-	Worker uuid.UUID // who had the lease
+	At     time.Time // when another worker claimed the run
+	Worker uuid.UUID // the worker that had the lease
 }
 
-// Counts is how many runs of a tree are in which state.
+// Counts summarizes a tree of runs.
 type Counts struct {
-	Runs    map[Status]int
-	Delayed int          // Pending ones that have never been executed and are to begin later than now
-	Open    map[Kind]int // checkpoints of live runs that are not terminal, or asleep beyond now
+	Runs    map[Status]int // the number of runs with each status
+	Delayed int            // Pending runs that were never executed and start after now
+	Open    map[Kind]int   // checkpoints of live runs that are not terminal, or sleep until after now
 }
 
-// MapProgress is how many of a Map's items have their outcome.
+// MapProgress tells how many items of a Map have completed or failed.
 type MapProgress struct {
 	Step Step // of KindMap; Output is the number of items
 	Done int
 }
 
-// SignalCount is how many signals with one name wait for a run.
+// SignalCount is the number of signals of one name that wait for a run.
 type SignalCount struct {
 	Run  uuid.UUID
 	Name string
 	N    int
 }
 
-// EventType says what happened to a run. The numbers are stored, and no status has one of
-// them: an event of a run that reached a status is 100 more than the status.
+// EventType tells what happened to a run. The numbers are stored. The event of a run that reached a
+// status has the number of the status plus 100, so that no event has the number of a status.
 type EventType int16
 
 // The events.
@@ -74,43 +74,43 @@ const (
 	EventExpired   EventType = 109
 )
 
-// EventOf is the event of a run that reached the status, which is Paused or terminal. The
-// statements in SQL add the same 100.
+// EventOf returns the event for a run that reached the status, which is Paused or terminal. The SQL
+// statements add the same 100.
 func EventOf(s Status) EventType { return EventType(s) + 100 }
 
 // Event is one row of the outbox.
 type Event struct {
-	Cursor   string // of this event: Events answers those after it
+	Cursor   string // the argument with which Store.Events returns the events after this one
 	Type     EventType
 	At       time.Time
 	Run      uuid.UUID
-	Name     string // of the run; empty if the run was removed since
+	Name     string // of the run; empty if the run was deleted since
 	Child    bool   // the run has a parent
 	Workflow string
 }
 
-// Hint is what Attend may have heard.
+// Hint tells why Store.Attend calls its callback. A hint may be wrong.
 type Hint uint8
 
 // The hints.
 const (
 	HintClaim Hint = 1 // a run may be claimable
-	HintNews  Hint = 2 // something was asked of a run of this worker, or woke it: see News
+	HintNews  Hint = 2 // a run of this worker may have been paused, cancelled or woken: call Store.News
 )
 
-// News is what a worker has to know of the runs it executes.
+// News is the result of Store.News: the changes to the runs that a worker executes.
 type News struct {
-	Asked []Asked     // something is asked of these; told again until they leave
-	Woken []uuid.UUID // a signal or a child's end came for these since the last News
-	// Deadlines are those of the runs whose deadline is another than the caller has said that it knows;
-	// told again until it does.
+	Asked []Asked     // runs whose pause or cancel is requested; repeated until they are released
+	Woken []uuid.UUID // runs that a signal or the end of a child has woken since the last call
+	// Deadlines holds the leases of runs whose deadline differs from the deadline in the caller's
+	// lease. They are repeated until the caller's lease has the new deadline.
 	Deadlines []Lease
-	// Ended are runs that were ended as Cancelled under their epoch, by a termination or by the
-	// caller itself; told again as long as the caller asks for them.
+	// Ended holds the leases of runs that became Cancelled at their epoch, by a termination or by the
+	// caller itself. They are repeated as long as the caller passes their leases.
 	Ended []Lease
 }
 
-// Asked is a run of which something is asked, in the ownership that Epoch numbers.
+// Asked is a run whose pause or cancel is requested, with its current epoch.
 type Asked struct {
 	Run     uuid.UUID
 	Epoch   Epoch

@@ -2,19 +2,19 @@ package store
 
 import "github.com/google/uuid"
 
-// Rewind says that a database went on from another point of its history: a standby was promoted, or
-// it was restored to an earlier time.
+// Rewind reports that the database continues from an earlier point of its history, because a standby
+// was promoted or a backup was restored.
 type Rewind struct {
-	From, To string // where it was, and where it is
-	Held     int    // runs that this process owned then
+	From, To string // the positions in the database's log before and after, for the log
+	Held     int    // how many runs this process owned at that time
 	Lost     []LostRun
 }
 
-// LostRun is a run of which the database lacks what was acknowledged. It was released, so that it is
-// replayed from what is there.
+// LostRun is a run for which the database has lost acknowledged writes. The worker has released it, so
+// that it is replayed from the remaining checkpoints.
 type LostRun struct {
 	ID    uuid.UUID
 	Name  string
-	Gone  bool     // the run itself is not there
-	Steps []string // acknowledged checkpoints that are not there
+	Gone  bool     // the run itself was lost
+	Steps []string // names of the acknowledged checkpoints that were lost
 }

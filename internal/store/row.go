@@ -9,25 +9,25 @@ import (
 // Status is the state of a run. The numbers are stored.
 type Status int16
 
-// The states of a run: pending, running, waiting and pending again, until it ends.
+// The states of a run. A run alternates between Pending, Running and Waiting until it ends.
 const (
 	Pending   Status = 1 // claimable at wake_at
 	Running   Status = 2 // owned; wake_at is the lease's expiry
-	Waiting   Status = 3 // in no memory; wake_at is the next timer, if any
+	Waiting   Status = 3 // suspended, and unloaded from memory; wake_at is the next timer, if any
 	Paused    Status = 4 // not claimable until resumed
 	Completed Status = 5
 	Failed    Status = 6
 	Cancelled Status = 7
-	// 8 is no state. It stays free, as it was an event's number once.
-	Expired Status = 9 // its time was over
+	// 8 is not used, because an event had this number once.
+	Expired Status = 9 // its deadline passed
 )
 
-// Terminal reports whether the state absorbs: nothing ever leaves it.
+// Terminal reports whether the run has ended. A terminal state never changes.
 func (s Status) Terminal() bool { return s >= Completed }
 
 var statusWords = [...]string{"unknown", "pending", "running", "waiting", "paused", "completed", "failed", "cancelled", 8: "", 9: "expired"}
 
-// String is the word that views, logs and errors use.
+// String returns the word that views, logs and errors use.
 func (s Status) String() string {
 	if s < 0 || int(s) >= len(statusWords) || statusWords[s] == "" {
 		return statusWords[0]
@@ -35,7 +35,7 @@ func (s Status) String() string {
 	return statusWords[s]
 }
 
-// ParseStatus is the state with that word.
+// ParseStatus returns the state for a word of Status.String, and reports whether there is one.
 func ParseStatus(word string) (Status, bool) {
 	for i, w := range statusWords {
 		if w == word && w != "" && i > 0 {
@@ -52,12 +52,12 @@ type Kind int16
 const (
 	KindStep   Kind = 1
 	KindTx     Kind = 2
-	KindSleep  Kind = 3 // completed as soon as NextAt, when it is over, is durable
-	KindChoice Kind = 4 // which of several branches a run went on with
+	KindSleep  Kind = 3 // a sleep until NextAt; its status is completed from the beginning
+	KindChoice Kind = 4 // the branch of several with which the run continued
 
-	KindReceive Kind = 5 // started while it waits; NextAt is its deadline
-	KindChild   Kind = 6 // started while the child runs; Output is the child's UUID until then
-	KindMap     Kind = 7 // how many items a Map has, as a number in Output
+	KindReceive Kind = 5 // started while it waits; NextAt is its timeout
+	KindChild   Kind = 6 // started while the child runs; until its end, Output is the child's UUID
+	KindMap     Kind = 7 // a Map; Output is the number of its items
 	KindUndo    Kind = 8 // a compensation
 
 	KindSignal Kind = 9  // a signal was sent to a run
@@ -65,7 +65,7 @@ const (
 	KindTags   Kind = 11 // tags of the run were set
 	KindCancel Kind = 12 // a child was cancelled
 	KindNow    Kind = 13 // the database's time
-	KindUUID   Kind = 14 // a UUID that was made
+	KindUUID   Kind = 14 // a generated UUID
 
 	KindFailure Kind = 15 // how a run ends, recorded before its first compensation
 )
@@ -75,7 +75,7 @@ var kindWords = [...]string{
 	"signal", "start", "tags", "cancel", "now", "uuid", "failure",
 }
 
-// String is the word that views, logs and errors use.
+// String returns the word that views, logs and errors use.
 func (k Kind) String() string {
 	if k < 0 || int(k) >= len(kindWords) {
 		return kindWords[0]
@@ -88,18 +88,18 @@ type StepStatus int16
 
 // The states of a step.
 const (
-	StepStarted   StepStatus = 1 // an attempt began, its end is unknown
+	StepStarted   StepStatus = 1 // an attempt has begun, and its outcome is not recorded
 	StepBackoff   StepStatus = 2 // an attempt failed, the next one is due at NextAt
 	StepCompleted StepStatus = 3
-	StepFailed    StepStatus = 4 // finally: it replays its failure
+	StepFailed    StepStatus = 4 // without further attempts; a replay returns the recorded error
 )
 
-// Terminal reports whether the step has its one immutable outcome.
+// Terminal reports whether the step has its final outcome, which never changes.
 func (s StepStatus) Terminal() bool { return s >= StepCompleted }
 
 var stepWords = [...]string{"unknown", "started", "backoff", "completed", "failed"}
 
-// String is the word that views, logs and errors use.
+// String returns the word that views, logs and errors use.
 func (s StepStatus) String() string {
 	if s < 0 || int(s) >= len(stepWords) {
 		return stepWords[0]
@@ -113,21 +113,21 @@ type Run struct {
 	Parent   uuid.NullUUID // not valid for a root
 	Name     string        // a root's: the caller's ID; a child's: its step name, with the scope; see Address
 	Workflow string
-	Version  string // of the code that started it; informative
+	Version  string // of the code that started it; for information only
 	Queue    string
 	Status   Status
-	Epoch    Epoch // its count is 1 for a run started where it runs
+	Epoch    Epoch // the count begins at 1 if the worker that starts the run executes it
 	Owner    uuid.NullUUID
 	Crashes  int16 // claims after a lost lease since the last new checkpoint
 	Input    []byte
 	Output   []byte // nil unless Completed
-	Error    []byte // nil unless Failed, Cancelled or Expired; engine's encoding
-	Reason   string // why it is paused
-	Trace    string // W3C traceparent of the span that started it, or of its last segment
-	Detached bool   // a child that goes on when its parent ends
+	Error    []byte // nil unless Failed, Cancelled or Expired; in the engine's encoding
+	Reason   string // why it is paused, or held
+	Trace    string // W3C traceparents of the span that started it and of its last segment
+	Detached bool   // a child that continues when its parent ends
 
 	Control      Bits
-	PausedBy     string // the actor; why is in Reason
+	PausedBy     string // the actor; Reason has the reason
 	CancelledBy  string
 	CancelReason string
 
@@ -137,13 +137,13 @@ type Run struct {
 	WakeAt      time.Time
 	Deadline    time.Time
 	PausedAt    time.Time
-	CancelledAt time.Time // when it was first asked for
+	CancelledAt time.Time // when the cancel was first requested
 }
 
-// Payloads says which of a run's payloads are read with it. Those that are not are nil.
+// Payloads tells which payloads of a run are read. The others are nil.
 type Payloads uint8
 
-// The payloads. An error is read with the output.
+// The payloads. The outcome is the output and the error.
 const (
 	NoPayloads  Payloads = 0
 	WithInput   Payloads = 1
@@ -151,16 +151,16 @@ const (
 	AllPayloads          = WithInput | WithOutcome
 )
 
-// Bits is what was asked of a run and goes on to hold. The numbers are stored.
+// Bits is the set of pause and cancel requests that apply to a run. The numbers are stored.
 type Bits int16
 
-// What can be asked of a run. A paused run that nobody executes has the status Paused
-// as well; one that is executed leaves when its running steps have ended.
+// The requests. A run whose pause is requested becomes Paused when its current steps have ended; if
+// nobody executes it, it becomes Paused at once.
 const (
-	PausedItself Bits = 1
-	PausedAbove  Bits = 2 // with an ancestor
+	PausedItself Bits = 1 // by a pause of the run itself
+	PausedAbove  Bits = 2 // by a pause of an ancestor
 	CancelAsked  Bits = 4
-	PausedAnyhow      = PausedItself | PausedAbove
+	PausedAnyhow      = PausedItself | PausedAbove // a mask
 )
 
 // Tag is a namespaced label of a run, such as team.owner.
@@ -172,15 +172,15 @@ type Step struct {
 	Name      string
 	Kind      Kind
 	Status    StepStatus
-	Attempt   int32 // the number of the latest attempt that began, from 1
-	Epoch     Epoch // who wrote it
-	Seq       int32 // the order in which a run's calls began; a row that is there keeps its own
+	Attempt   int32 // the number of the latest attempt, from 1
+	Epoch     Epoch // of the run when the row was written
+	Seq       int32 // the order in which the calls of a run began; an update does not change it
 	Output    []byte
 	Error     []byte
-	Failures  []byte    // of attempts that failed or were interrupted, in the engine's encoding, or a child's workflow; nil: neither
+	Failures  []byte    // the failed and interrupted attempts, in the engine's encoding, or the workflow of a child; else nil
 	StartedAt time.Time // of the first attempt
 	EndedAt   time.Time // of the latest attempt; zero while it runs
-	NextAt    time.Time // when the next attempt is due (StepBackoff), or a sleep is over; else zero
+	NextAt    time.Time // when the next attempt is due (StepBackoff), a sleep ends, or a receive times out; else zero
 }
 
 // WorkerState is what a worker is doing. The numbers are stored.
@@ -189,7 +189,7 @@ type WorkerState int16
 // The states of a worker.
 const (
 	WorkerRunning  WorkerState = 1
-	WorkerDraining WorkerState = 2 // it takes no new runs, and lets those that it has come to a stop
+	WorkerDraining WorkerState = 2 // it claims no new runs, and waits until its runs have stopped
 )
 
 // Worker is one row of the registry.
@@ -202,5 +202,5 @@ type Worker struct {
 	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time
-	Executes    []Pair // nil: the list is not kept, and it may execute any
+	Executes    []Pair // nil if there are too many to be recorded
 }

@@ -13,8 +13,8 @@ import (
 
 func lessID(l, r uuid.UUID) bool { return bytes.Compare(l[:], r[:]) < 0 }
 
-// due reports whether a claim may take the run, and whether as a suspect. That is told
-// by its crashes until now: that it has a new checkpoint is found only when it is taken.
+// claimable reports whether a claim may take the run, and whether the run is a suspect. Suspects are
+// determined from the recorded crashes: a claim counts new checkpoints only in the runs that it takes.
 func (r *Run) claimable(q *store.ClaimQuery) (due, suspect bool) {
 	if r.WakeAt.IsZero() || r.WakeAt.After(q.Now) || !slices.Contains(q.Pairs, store.Pair{Queue: r.Queue, Workflow: r.Workflow}) {
 		return false, false
@@ -26,8 +26,9 @@ func (r *Run) claimable(q *store.ClaimQuery) (due, suspect bool) {
 	return true, crashes >= store.SuspectAfter
 }
 
-// Claim takes the runs that a store has taken, and objects if it may not have, or, without
-// contention, should have taken others or more. It answers what the store must have answered.
+// Claim claims the runs that a store has claimed, and returns the result that the store should have
+// returned. It returns an error if the store was not allowed to claim one of them, or, without
+// contention, if it should have claimed more.
 func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (store.Claims, error) {
 	var want store.Claims
 	var plain, suspects int
@@ -45,7 +46,7 @@ func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (sto
 	for i := range got.Runs {
 		r := m.Runs[got.Runs[i].Run.ID]
 		if r == nil || seen[r.ID] {
-			return want, fmt.Errorf("it claims %s twice, or out of nowhere", got.Runs[i].Run.ID)
+			return want, fmt.Errorf("it claims %s, which does not exist or was claimed before", got.Runs[i].Run.ID)
 		}
 		seen[r.ID] = true
 		due, suspect := r.claimable(&q)
@@ -67,14 +68,14 @@ func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (sto
 	}
 	nexts = append(nexts, m.nextWakeAt(&q))
 	want.Next = nexts[0]
-	if contended || slices.ContainsFunc(nexts, got.Next.Equal) { // with the new leases, or without
+	if contended || slices.ContainsFunc(nexts, got.Next.Equal) { // Next may include the new leases, or not
 		want.Next = got.Next
 	}
 	m.endTransaction()
 	return want, nil
 }
 
-// ahead is the earliest time at which a run of the pairs is due later than now.
+// nextWakeAt returns the earliest time after q.Now at which a run of the pairs is due, or zero.
 func (m *Model) nextWakeAt(q *store.ClaimQuery) (next time.Time) {
 	later := *q
 	for _, r := range m.Runs {
@@ -86,14 +87,14 @@ func (m *Model) nextWakeAt(q *store.ClaimQuery) (next time.Time) {
 	return next
 }
 
-// take is what a claim does to one run.
+// claimRun applies a claim to one run.
 func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 	lost := r.Status == store.Running
 	excused := q.Excuses(r.WakeAt)
-	halted := lost && r.Control&store.PausedAnyhow != 0 // it was to leave, and that is no crash
+	halted := lost && r.Control&store.PausedAnyhow != 0 // a lost lease counts no crash if a pause was requested
 	if lost && !halted && !excused {
 		reached := r.terminalSteps()
-		if m.Fence != nil && m.Fence.Runs[r.ID] != nil { // what came at the very last moment may count the next time only
+		if m.Fence != nil && m.Fence.Runs[r.ID] != nil { // checkpoints that were committed just now may count at the next claim only
 			reached = m.Fence.Runs[r.ID].terminalSteps()
 		}
 		if reached > r.Progress {
@@ -106,10 +107,10 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 		m.recordEvent(r, store.EventLeaseLost, q.Now)
 	}
 	r.Woken = false
-	hopeless := lost && !halted && !excused && q.MaxCrashes > 0 && int(r.Crashes) >= q.MaxCrashes
-	if halted || hopeless {
+	tooOften := lost && !halted && !excused && q.MaxCrashes > 0 && int(r.Crashes) >= q.MaxCrashes
+	if halted || tooOften {
 		r.Status, r.Owner, r.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
-		if hopeless {
+		if tooOften {
 			r.Control |= store.PausedItself
 			r.PausedAt, r.Reason = q.Now, store.CrashedTooOften(r.Crashes)
 		}
@@ -118,7 +119,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 	}
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil
 	r.Epoch = r.Epoch.Next(q.Nonce)
-	if r.Crashes == 0 || lost && r.Crashes == 1 { // else it says why the run was held, and nothing new was recorded since
+	if r.Crashes == 0 || lost && r.Crashes == 1 { // otherwise it tells why the run was held, and there is no checkpoint since
 		r.Reason = ""
 	}
 	if r.StartedAt.IsZero() {
@@ -127,7 +128,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 	return store.Claimed{Run: r.Run, History: r.history(), Progress: r.Progress}
 }
 
-// HeldBy is store.Store.HeldBy.
+// HeldBy models store.Store.HeldBy.
 func (m *Model) HeldBy(q store.ClaimQuery) (leases []store.Lease) {
 	for id, r := range m.Runs {
 		if r.Status == store.Running && r.Owner.UUID == q.Worker && r.Epoch.Nonce == q.Nonce && r.WakeAt.Equal(q.LeaseUntil) &&
@@ -138,7 +139,7 @@ func (m *Model) HeldBy(q store.ClaimQuery) (leases []store.Lease) {
 	return leases
 }
 
-// Renew is store.Store.Renew. With contention, a lease that is held may be left as it is.
+// Renew models store.Store.Renew. With contention, the store may leave a lease unchanged.
 func (m *Model) Renew(h store.Heartbeat, contended bool) (lost []uuid.UUID) {
 	for _, l := range h.Leases {
 		r := m.Runs[l.Run]
@@ -159,8 +160,8 @@ func (m *Model) Held(worker uuid.UUID, l store.Lease) bool {
 	return r != nil && r.Status == store.Running && r.Epoch == l.Epoch && r.Owner.UUID == worker
 }
 
-// Expire is store.Store.Expire. Of other pairs, or of leases that end at q.LeaseUntil or
-// later, a store may free runs or not; with contention, of any.
+// Expire models store.Store.Expire. A store may release runs of other pairs, and runs whose leases end
+// at q.LeaseUntil or later, or leave them. With contention, it may leave any run.
 func (m *Model) Expire(workers []uuid.UUID, q store.ClaimQuery, contended bool) (freed int) {
 	for _, id := range m.sortedIDs() {
 		r := m.Runs[id]
@@ -176,8 +177,8 @@ func (m *Model) Expire(workers []uuid.UUID, q store.ClaimQuery, contended bool) 
 	return freed
 }
 
-// News is store.Store.News. With contention, what was told may be told again, and a run
-// that is just being left need not be told of: as long as the mark stays, nothing is lost.
+// News models store.Store.News. With contention, a store may report a wake-up twice, and need not
+// report a run that is being released: the mark on the run remains, so nothing is lost.
 func (m *Model) News(worker uuid.UUID, held []store.Lease, contended bool) (news store.News) {
 	for _, l := range held {
 		if !m.Held(worker, l) {

@@ -9,29 +9,30 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Commit is store.Store.Commit: it fills in the answers. State is filled in only with
-// Fenced, and where Control must be told.
+// Commit models store.Store.Commit: it sets the outcomes. It sets State only together with Fenced, and
+// where Control must be reported.
 func (m *Model) Commit(b *store.Batch) {
-	// A store that writes first, and then looks what was in the way, finds a run that is
-	// left in the same transaction to be left: Fenced, where Adopted or a second try was due.
-	leaves := func(run uuid.UUID) bool {
+	// A store may write first, and read the reason of a conflict afterwards. It then finds that a run
+	// was already released by the same transaction, and the outcome is Fenced, where otherwise
+	// Adopted or a second attempt is expected.
+	released := func(run uuid.UUID) bool {
 		return slices.ContainsFunc(b.Runs, func(w *store.RunWrite) bool { return w.ID == run })
 	}
 	for _, w := range b.Starts {
-		m.start(w, leaves(w.Run.Parent.UUID))
+		m.start(w, released(w.Run.Parent.UUID))
 	}
 	for _, w := range b.Steps {
-		m.step(w, leaves(w.Step.RunID))
+		m.step(w, released(w.Step.RunID))
 	}
 	for _, w := range b.Receives {
-		m.receive(w, leaves(w.Step.RunID))
+		m.receive(w, released(w.Step.RunID))
 	}
-	// A run that is sent a signal in the transaction in which it parks is claimable at
-	// once. The comments do not say whether at the signal's time or at the park's.
+	// If a transaction both sends a signal to a run and parks it, the run is claimable at once. A store
+	// may set WakeAt to the time of the signal or to the time of the park.
 	var late []*store.Signal
 	for _, w := range b.Signals {
 		switch wakes := m.signal(w); {
-		case wakes && leaves(w.Run) && m.mayHappen():
+		case wakes && released(w.Run) && m.mayHappen():
 			late = append(late, w)
 		case wakes:
 			m.wake(w.Run, w.CreatedAt)
@@ -52,9 +53,9 @@ func (m *Model) Commit(b *store.Batch) {
 	m.endTransaction()
 }
 
-// start is told whether the parent is left in the same transaction; so are step and receive
-// of the run.
-func (m *Model) start(w *store.Start, leaves bool) {
+// start models one start. released tells whether the same transaction releases the parent. The
+// parameter of step and receive tells the same of their run.
+func (m *Model) start(w *store.Start, released bool) {
 	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
 	had := m.findByName(w.Run.Name, w.Run.Parent)
 	if had != nil && had.ID == w.Run.ID {
@@ -62,7 +63,7 @@ func (m *Model) start(w *store.Start, leaves bool) {
 	}
 	parent := m.State(w.Run.Parent.UUID)
 	switch {
-	case w.Run.Parent.Valid && (!isRunningAt(parent, w.ParentEpoch) || had != nil && leaves && m.mayHappen()): // an older epoch adopts nothing
+	case w.Run.Parent.Valid && (!isRunningAt(parent, w.ParentEpoch) || had != nil && released && m.mayHappen()): // a write of an older epoch is Fenced, not Adopted
 		w.Outcome, w.State = store.Fenced, parent
 		return
 	case had != nil:
@@ -80,7 +81,7 @@ func (m *Model) start(w *store.Start, leaves bool) {
 	m.Runs[r.ID] = r
 }
 
-func (m *Model) step(w *store.StepWrite, leaves bool) {
+func (m *Model) step(w *store.StepWrite, released bool) {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
 	fence := m
 	if m.Fence != nil {
@@ -98,8 +99,8 @@ func (m *Model) step(w *store.StepWrite, leaves bool) {
 	}
 	simple := w.Exists == recorded && !row.Status.Terminal() && !(recorded && isOlderWrite(&w.Step, &row))
 	switch {
-	case recorded && w.Made(&row) && !(own && !row.Status.Terminal() && m.mayHappen()): // else its times are taken over
-	case !own, leaves && !simple && m.mayHappen():
+	case recorded && w.Made(&row) && !(own && !row.Status.Terminal() && m.mayHappen()): // a store may also update the times of the row
+	case !own, released && !simple && m.mayHappen():
 		w.Outcome, w.State = store.Fenced, state
 	case recorded && row.Status.Terminal():
 		w.Outcome, w.Recorded = store.Adopted, &row
@@ -115,8 +116,8 @@ func (m *Model) step(w *store.StepWrite, leaves bool) {
 	}
 }
 
-// behind reports whether a marker or backoff comes late: its own epoch has written a
-// later one.
+// isOlderWrite reports whether a marker or backoff is older than a row that the same epoch has
+// written.
 func isOlderWrite(w, row *store.Step) bool {
 	if w.Status.Terminal() || row.Epoch != w.Epoch {
 		return false
@@ -124,7 +125,7 @@ func isOlderWrite(w, row *store.Step) bool {
 	return row.Attempt > w.Attempt || row.Attempt == w.Attempt && row.Status > w.Status
 }
 
-func (m *Model) receive(w *store.Receive, leaves bool) {
+func (m *Model) receive(w *store.Receive, released bool) {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
 	state := m.State(w.Step.RunID)
 	own := isRunningAt(state, w.Step.Epoch)
@@ -136,7 +137,7 @@ func (m *Model) receive(w *store.Receive, leaves bool) {
 	}
 	ended := recorded && row.Status.Terminal()
 	replayed := ended && row.Epoch == w.Step.Epoch && row.Attempt == w.Step.Attempt
-	if !replayed && (!own || ended && leaves && m.mayHappen()) {
+	if !replayed && (!own || ended && released && m.mayHappen()) {
 		w.Outcome, w.State = store.Fenced, state
 		return
 	}
@@ -161,7 +162,7 @@ func (m *Model) receive(w *store.Receive, leaves bool) {
 	}
 	s := r.oldestSignal(w.Signal, bound)
 	if s == nil && recorded && isOlderWrite(&now, &row) && m.mayHappen() {
-		w.Recorded = &row // a look that comes late, as a marker may
+		w.Recorded = &row // a receive that is older than the row, like an older marker
 		return
 	}
 	if s != nil {
@@ -169,14 +170,14 @@ func (m *Model) receive(w *store.Receive, leaves bool) {
 		now.Status, now.Output, now.Error = store.StepCompleted, s.Payload, nil
 	}
 	if !now.Status.Terminal() {
-		now.EndedAt = time.Time{} // "zero while it runs"
+		now.EndedAt = time.Time{} // as documented at Step.EndedAt
 	}
 	r.Steps[now.Name] = now
 	w.Recorded = &now
 }
 
-// oldest is the signal of that name that has waited longest, of those that arrived by the
-// bound, if there is one; nil if none waits.
+// oldestSignal returns the oldest waiting signal of that name, or nil. If bound is not zero, the
+// signal must have arrived by then.
 func (r *Run) oldestSignal(name string, bound time.Time) (first *Signal) {
 	for i := range r.Signals {
 		s := &r.Signals[i]
@@ -190,14 +191,14 @@ func (r *Run) oldestSignal(name string, bound time.Time) (first *Signal) {
 	return first
 }
 
-// signal reports whether the run is woken.
+// signal models one signal. It reports whether the signal wakes the run.
 func (m *Model) signal(w *store.Signal) bool {
 	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
 	r := m.Runs[w.Run]
 	if r != nil {
 		for _, s := range r.Signals {
 			if s.ID == w.ID {
-				return m.mayHappen() // a replay: to wake twice is to wake
+				return m.mayHappen() // a retry may wake the run again
 			}
 		}
 		for _, s := range r.Signals {
@@ -219,20 +220,20 @@ func (m *Model) signal(w *store.Signal) bool {
 	return true
 }
 
-// run reports whether the run's parent is woken.
+// endOwnership models one RunWrite. It reports whether the end of the run wakes its parent.
 func (m *Model) endOwnership(w *store.RunWrite) bool {
 	w.Outcome, w.State = store.Written, store.RunState{}
 	state := m.State(w.ID)
 	r := m.Runs[w.ID]
 	cancel, pause := state.Control&store.CancelAsked != 0, state.Control&store.PausedAnyhow != 0
 	if !isRunningAt(state, w.Epoch) {
-		// What was asked of it may have made another state of what was wanted.
+		// A pause or cancel request may have changed the state that the write wanted.
 		overruled := r != nil && !w.Status.Terminal() && r.Epoch == w.Epoch &&
 			(cancel && r.Status == store.Pending || (pause || w.Held) && r.Status == store.Paused)
 		if r == nil || !w.Made(&r.Run) && !overruled {
 			w.Outcome, w.State = store.Fenced, state
 		}
-		// Its child has ended, be it by this write or not: to wake twice is to wake.
+		// The child has ended, by this write or by another one. A store may wake its parent again.
 		return r != nil && w.Parent.Valid && w.Status.Terminal() && r.Status.Terminal() && m.mayHappen()
 	}
 	if cancel && w.Status.Terminal() && w.Status != store.Cancelled {
@@ -258,16 +259,16 @@ func (m *Model) endOwnership(w *store.RunWrite) bool {
 	case pause:
 		r.Status, r.WakeAt = store.Paused, time.Time{}
 		if reason != "" {
-			r.Reason = reason // of the pause
+			r.Reason = reason // the reason of the pause remains
 		}
 	case woken && w.Status == store.Waiting:
 		r.WakeAt = w.Now
 	case w.Status == store.Paused && m.mayHappen():
-		// Set aside, it is paused itself, so that it can be resumed.
+		// A store may also set PausedItself, so that the run can be resumed.
 		r.Control, r.PausedAt = r.Control|store.PausedItself, w.Now
 	}
 	if r.Status == store.Pending && r.Reason == "" {
-		r.Reason = reason // why it was held before
+		r.Reason = reason // the reason of an earlier hold remains
 	}
 	if r.Status >= store.Paused {
 		m.recordEvent(r, store.EventOf(r.Status), w.Now)
@@ -275,13 +276,13 @@ func (m *Model) endOwnership(w *store.RunWrite) bool {
 	return w.Parent.Valid && w.Status.Terminal()
 }
 
-// hold is what a run becomes whose writes are rejected.
+// holdRun models a RunWrite with Held.
 func (m *Model) holdRun(r *Run, w *store.RunWrite) {
 	r.Status, r.WakeAt, r.Owner, r.Woken = store.Pending, time.Time{}, uuid.NullUUID{}, false
 	if w.Trace != "" {
 		r.Trace = w.Trace
 	}
-	if r.Control&store.PausedAnyhow != 0 { // it was to leave, and that is no crash
+	if r.Control&store.PausedAnyhow != 0 { // not a crash if a pause was requested
 		r.Status = store.Paused
 		if r.Reason == "" {
 			r.Reason = w.Reason
@@ -303,7 +304,7 @@ func (m *Model) holdRun(r *Run, w *store.RunWrite) {
 	}
 }
 
-// Tag is store.Store.Tag.
+// Tag models store.Store.Tag.
 func (m *Model) Tag(run uuid.UUID, tags []store.Tag, epoch store.Epoch) bool {
 	r := m.Runs[run]
 	if r == nil || epoch != (store.Epoch{}) && (r.Epoch != epoch || r.Status != store.Running) {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Order is store.Store.Order: it fills in the answers.
+// Order models store.Store.Order: it sets the results.
 func (m *Model) Order(o *store.Order) {
 	concerned := make(map[uuid.UUID]bool)
 	for _, id := range o.Runs {
@@ -55,7 +55,7 @@ func (m *Model) applyChange(o *store.Order, c *store.Change) {
 	switch c.Note {
 	case store.NotePause:
 		r.Reason, r.PausedBy = o.Reason, o.Actor
-		if r.PausedAt.IsZero() { // else it goes on being paused
+		if r.PausedAt.IsZero() { // otherwise the run remains paused since then
 			r.PausedAt = o.Now
 		}
 	case store.NoteResume:
@@ -67,7 +67,7 @@ func (m *Model) applyChange(o *store.Order, c *store.Change) {
 	if c.Ends() {
 		r.EndedAt, r.Error, r.Owner, r.Woken = o.Now, o.Error, uuid.NullUUID{}, false
 	}
-	if c.Ends() && c.Was.Status == store.Running { // its owner lost the lease
+	if c.Ends() && c.Was.Status == store.Running { // the owner loses its lease
 		m.recordEvent(r, store.EventLeaseLost, o.Now)
 	}
 	if c.Status >= store.Paused && c.Status != c.Was.Status {
@@ -75,15 +75,15 @@ func (m *Model) applyChange(o *store.Order, c *store.Change) {
 	}
 }
 
-// SetDeadline is store.Store.SetDeadline.
+// SetDeadline models store.Store.SetDeadline.
 func (m *Model) SetDeadline(d *store.Deadline) {
 	d.Outcome, d.State = store.Fenced, m.State(d.Run)
 	r := m.Runs[d.Run]
 	if r == nil || r.Status.Terminal() || r.Control&store.CancelAsked != 0 {
 		return
 	}
-	ahead := r.Deadline.IsZero() || r.Deadline.After(d.Now)
-	if !ahead && (r.Status != store.Paused || r.PausedAt.IsZero() || !r.Deadline.After(r.PausedAt)) {
+	pending := r.Deadline.IsZero() || r.Deadline.After(d.Now)
+	if !pending && (r.Status != store.Paused || r.PausedAt.IsZero() || !r.Deadline.After(r.PausedAt)) {
 		return
 	}
 	d.Outcome, d.State = store.Written, store.RunState{}
@@ -96,7 +96,8 @@ func (m *Model) SetDeadline(d *store.Deadline) {
 	}
 }
 
-// freeze moves what was still ahead when the run was paused.
+// shiftTimers adds the length of the pause to the deadline and the timers that had not passed when the
+// run was paused.
 func (r *Run) shiftTimers(since, until time.Time) {
 	pause := until.Sub(since)
 	if pause <= 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Get is store.Store.Get.
+// Get models store.Store.Get.
 func (m *Model) Get(refs []store.Ref) []*store.Run {
 	rows := make([]*store.Run, len(refs))
 	for i, ref := range refs {
@@ -33,7 +33,7 @@ func (m *Model) Get(refs []store.Ref) []*store.Run {
 	return rows
 }
 
-// Find is store.Store.Find.
+// Find models store.Store.Find.
 func (m *Model) Find(refs []store.Ref, with store.Payloads) []*store.Run {
 	rows := m.Get(refs)
 	for _, row := range rows {
@@ -47,7 +47,7 @@ func (m *Model) Find(refs []store.Ref, with store.Payloads) []*store.Run {
 	return rows
 }
 
-// Statuses is store.Store.Statuses.
+// Statuses models store.Store.Statuses.
 func (m *Model) Statuses(runs []uuid.UUID) []store.Status {
 	statuses := make([]store.Status, len(runs))
 	for i, id := range runs {
@@ -56,7 +56,7 @@ func (m *Model) Statuses(runs []uuid.UUID) []store.Status {
 	return statuses
 }
 
-// History is store.Store.History.
+// History models store.Store.History.
 func (m *Model) History(run uuid.UUID) []store.Step {
 	if r := m.Runs[run]; r != nil {
 		steps := r.history()
@@ -66,7 +66,7 @@ func (m *Model) History(run uuid.UUID) []store.Step {
 	return nil
 }
 
-// Outline is store.Store.Outline.
+// Outline models store.Store.Outline.
 func (m *Model) Outline(run uuid.UUID, now time.Time) (o store.Outline) {
 	r := m.Runs[run]
 	if r == nil {
@@ -91,8 +91,9 @@ func (m *Model) Outline(run uuid.UUID, now time.Time) (o store.Outline) {
 	return o
 }
 
-// done is how many items of a Map have their outcome. An item's name is the Map's, the
-// separator of scopes, and its own; what is in an item's scope is no item.
+// itemsDone returns how many items of a Map have completed or failed. The name of an item consists of
+// the Map's name, the separator of scopes and the item's key. A longer name belongs to a call inside
+// an item.
 func (r *Run) itemsDone(name string) (n int) {
 	for _, s := range r.Steps {
 		item, ok := strings.CutPrefix(s.Name, name+"\x1f")
@@ -103,7 +104,7 @@ func (r *Run) itemsDone(name string) (n int) {
 	return n
 }
 
-// Unreceived is store.Store.Unreceived.
+// Unreceived models store.Store.Unreceived.
 func (m *Model) Unreceived(runs []uuid.UUID) (counts []store.SignalCount) {
 	for _, id := range runs {
 		r := m.Runs[id]
@@ -123,7 +124,7 @@ func (m *Model) Unreceived(runs []uuid.UUID) (counts []store.SignalCount) {
 	return counts
 }
 
-// List is store.Store.List.
+// List models store.Store.List.
 func (m *Model) List(f store.Filter, before uuid.UUID, limit int) (runs []*store.Run) {
 	ids := m.sortedIDs()
 	slices.Reverse(ids)
@@ -152,7 +153,7 @@ func (r *Run) matches(f *store.Filter) bool {
 	return true
 }
 
-// bare is the row without its payloads.
+// withoutPayloads returns a copy of the row without its input and output.
 func (r *Run) withoutPayloads() *store.Run {
 	row := r.Run
 	row.Crashes = r.crashesSinceProgress()
@@ -160,7 +161,7 @@ func (r *Run) withoutPayloads() *store.Run {
 	return &row
 }
 
-// Tree is store.Store.Tree.
+// Tree models store.Store.Tree.
 func (m *Model) Tree(run uuid.UUID) (runs []*store.Run) {
 	for _, r := range m.tree(run) {
 		runs = append(runs, r.withoutPayloads())
@@ -168,7 +169,7 @@ func (m *Model) Tree(run uuid.UUID) (runs []*store.Run) {
 	return runs
 }
 
-// tree is the run and what is beneath it, generation by generation, each by ID.
+// tree returns the run and its descendants, level by level, each level ordered by ID.
 func (m *Model) tree(run uuid.UUID) (all []*Run) {
 	var level []*Run
 	if r := m.Runs[run]; r != nil {
@@ -188,7 +189,7 @@ func (m *Model) tree(run uuid.UUID) (all []*Run) {
 	return all
 }
 
-// Counts is store.Store.Counts.
+// Counts models store.Store.Counts.
 func (m *Model) Counts(run uuid.UUID, now time.Time) store.Counts {
 	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	for _, r := range m.tree(run) {
@@ -205,7 +206,7 @@ func (m *Model) Counts(run uuid.UUID, now time.Time) store.Counts {
 	return counts
 }
 
-// crashesNow are those since the last new checkpoint.
+// crashesSinceProgress returns the number of crashes since the last new checkpoint.
 func (r *Run) crashesSinceProgress() int16 {
 	if r.terminalSteps() > r.Progress {
 		return 0
@@ -213,9 +214,8 @@ func (r *Run) crashesSinceProgress() int16 {
 	return r.Crashes
 }
 
-// Told objects unless these are all events, each transaction's together. If swap is set,
-// the last two transactions may be the other way round, as far as each run's own events
-// stay in order.
+// Told reports whether these are all events of the model, with the events of each transaction
+// together. If swap is true, the last two transactions may be exchanged if no run has events in both.
 func (m *Model) Told(events []store.Event, swap bool) bool {
 	groups := m.Events
 	if matchEvents(groups, events) {
@@ -229,7 +229,7 @@ func (m *Model) Told(events []store.Event, swap bool) bool {
 	return false
 }
 
-// Arrange puts the transactions into the order in which they were told.
+// Arrange reorders the last two transactions to match the order of the given events.
 func (m *Model) Arrange(events []store.Event) {
 	if n := len(m.Events); n >= 2 && !matchEvents(m.Events, events) {
 		m.Events = slices.Clone(m.Events)
@@ -260,7 +260,7 @@ func matchEvents(groups [][]store.Event, events []store.Event) bool {
 	return len(events) == 0
 }
 
-// apart reports whether no run has events in both.
+// haveNoRunInCommon reports whether no run has events in both lists.
 func haveNoRunInCommon(l, r []store.Event) bool {
 	for _, one := range l {
 		if slices.ContainsFunc(r, func(other store.Event) bool { return other.Run == one.Run }) {
@@ -270,7 +270,7 @@ func haveNoRunInCommon(l, r []store.Event) bool {
 	return true
 }
 
-// Some are the runs' IDs, in order.
+// Some returns the IDs of all runs, ordered by name.
 func (m *Model) Some() []uuid.UUID {
 	return slices.SortedFunc(maps.Keys(m.Runs), func(l, r uuid.UUID) int {
 		return cmp.Or(cmp.Compare(m.Runs[l].Name, m.Runs[r].Name), bytes.Compare(l[:], r[:]))

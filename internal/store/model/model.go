@@ -1,10 +1,9 @@
-// Package model is the seam of package store once more, in memory and without a
-// database: what each call must answer, and what must then be there, written from the
-// comments of package store alone. Tests make the same random calls to it and to both
-// stores, and compare.
+// Package model implements the interface of package store in memory, as a reference: which result
+// each call must return, and which rows must exist afterwards. It follows only the documentation of
+// package store. Tests make the same random calls to the model and to both stores, and compare.
 //
-// Where those comments leave a choice to the store, the model takes every way (see
-// Branches), and the test drops those that the store did not go.
+// Where the documentation leaves a choice to the store, the model follows every choice (see Branches),
+// and the test discards the branches that differ from the store.
 package model
 
 import (
@@ -24,18 +23,18 @@ import (
 // Model is the content of one database. It is not safe for concurrent use.
 type Model struct {
 	Runs map[uuid.UUID]*Run
-	// Events are those of one transaction after those of another. Cursors are left out,
-	// and so is the order within a transaction.
+	// Events holds the events of each transaction, in the order of the transactions. It has no
+	// cursors, and the order within a transaction has no meaning.
 	Events [][]store.Event
 
-	// Fence, if set, is where step writes look at their run, instead of here: a store may
-	// let in one that was on its way when its run was taken over. And claims count there
-	// which checkpoints are new.
+	// Fence, if not nil, is an earlier state of the database in which step writes find their run:
+	// a store may accept a step whose write was in progress when its run was taken over. Claims
+	// count new checkpoints in it.
 	Fence *Model
 
-	// Doubts are what was told of a run that was not so at the time of the call that told
-	// it: a store may look only afterwards why a write did not take. Each must hold of the
-	// database before or after what went on meanwhile.
+	// Doubts are conditions that results of concurrent calls imply: a store may read the reason why a
+	// write changed no row after the write. Each condition must hold before or after the concurrent
+	// calls.
 	Doubts []func(m *Model) bool
 
 	txEvents   []store.Event
@@ -43,7 +42,7 @@ type Model struct {
 	nextChoice int // of path
 }
 
-// Run is one run and all that belongs to it.
+// Run is one run with its checkpoints, signals and tags.
 type Run struct {
 	store.Run
 	Woken    bool
@@ -54,19 +53,19 @@ type Run struct {
 	Tags     map[string]string
 }
 
-// Signal is one that a run was sent.
+// Signal is a signal that was sent to a run.
 type Signal struct {
 	store.Signal
 	Taken bool
 }
 
-// choice is one of several ways that a store may go.
+// choice is a decision that the documentation leaves to the store.
 type choice struct{ taken, options int }
 
-// New is an empty database.
+// New returns an empty database.
 func New() *Model { return &Model{Runs: make(map[uuid.UUID]*Run)} }
 
-// Clone is a copy that shares nothing which either of both changes.
+// Clone returns a copy. Changes of one do not affect the other.
 func (m *Model) Clone() *Model {
 	c := &Model{Runs: make(map[uuid.UUID]*Run, len(m.Runs)), Events: slices.Clone(m.Events)}
 	for id, r := range m.Runs {
@@ -77,7 +76,7 @@ func (m *Model) Clone() *Model {
 	return c
 }
 
-// String tells all that is there. Equal texts are equal databases.
+// String describes the whole content. Equal texts mean equal databases.
 func (m *Model) String() string {
 	var text strings.Builder
 	for _, id := range m.sortedIDs() {
@@ -91,8 +90,8 @@ func (m *Model) String() string {
 	return text.String()
 }
 
-// Branches does step to copies of m, once for each way that it may go, and answers what
-// m became where step did not object; and the first objection.
+// Branches applies step to copies of m, once for each combination of choices. It returns the copies for
+// which step returned nil, and the first error of the others.
 func (m *Model) Branches(step func(m *Model) error) (became []*Model, objection error) {
 	var path []choice
 	for {
@@ -114,7 +113,7 @@ func (m *Model) Branches(step func(m *Model) error) (became []*Model, objection 
 	}
 }
 
-// choose takes one of n ways. Outside of Branches it is the first one.
+// choose returns the current choice among n options. Outside of Branches it returns 0.
 func (m *Model) choose(n int) int {
 	if m.nextChoice == len(m.choices) {
 		m.choices = append(m.choices, choice{options: n})
@@ -123,10 +122,10 @@ func (m *Model) choose(n int) int {
 	return m.choices[m.nextChoice-1].taken
 }
 
-// may is a thing that a store need not do, and may.
+// mayHappen chooses whether something happens that the documentation permits but does not require.
 func (m *Model) mayHappen() bool { return m.choose(2) == 1 }
 
-// Either is other, or nil.
+// Either chooses between other and nil.
 func (m *Model) Either(other *Model) *Model {
 	if m.mayHappen() {
 		return other
@@ -134,12 +133,12 @@ func (m *Model) Either(other *Model) *Model {
 	return nil
 }
 
-// sorted are the runs by ID.
+// sortedIDs returns the IDs of all runs, in order.
 func (m *Model) sortedIDs() []uuid.UUID {
 	return slices.SortedFunc(maps.Keys(m.Runs), func(l, r uuid.UUID) int { return bytes.Compare(l[:], r[:]) })
 }
 
-// State is what a write is told of a run.
+// State returns the state of a run as a write reports it.
 func (m *Model) State(id uuid.UUID) store.RunState {
 	r := m.Runs[id]
 	if r == nil {
@@ -148,12 +147,12 @@ func (m *Model) State(id uuid.UUID) store.RunState {
 	return store.RunState{Found: true, Status: r.Status, Epoch: r.Epoch, Control: r.Control}
 }
 
-// owns reports whether the run is still running in that ownership.
+// isRunningAt reports whether the run is still running at that epoch.
 func isRunningAt(s store.RunState, epoch store.Epoch) bool {
 	return s.Found && s.Status == store.Running && s.Epoch == epoch
 }
 
-// named is the run with that name beneath that parent, nil if there is none.
+// findByName returns the run with that name and parent, or nil.
 func (m *Model) findByName(name string, parent uuid.NullUUID) *Run {
 	for _, r := range m.Runs {
 		if r.Name == name && r.Parent == parent {
@@ -163,8 +162,7 @@ func (m *Model) findByName(name string, parent uuid.NullUUID) *Run {
 	return nil
 }
 
-// wake has a run look again: if it waits it is claimable at that time, if it is running it
-// is marked.
+// wake makes a waiting run claimable at that time, and marks a running run as woken.
 func (m *Model) wake(id uuid.UUID, at time.Time) {
 	r := m.Runs[id]
 	switch {
@@ -176,12 +174,12 @@ func (m *Model) wake(id uuid.UUID, at time.Time) {
 	}
 }
 
-// tell notes an event of the transaction under way.
+// recordEvent adds an event to the current transaction.
 func (m *Model) recordEvent(r *Run, what store.EventType, at time.Time) {
 	m.txEvents = append(m.txEvents, store.Event{Type: what, At: at, Run: r.ID, Name: r.Name, Child: r.Parent.Valid, Workflow: r.Workflow})
 }
 
-// commit ends the transaction under way.
+// endTransaction ends the current transaction.
 func (m *Model) endTransaction() {
 	if len(m.txEvents) > 0 {
 		m.Events = append(m.Events, m.txEvents)
@@ -189,12 +187,12 @@ func (m *Model) endTransaction() {
 	}
 }
 
-// history are the checkpoints by name.
+// history returns the checkpoints, ordered by name.
 func (r *Run) history() []store.Step {
 	return slices.SortedFunc(maps.Values(r.Steps), func(l, r store.Step) int { return cmp.Compare(l.Name, r.Name) })
 }
 
-// terminal is how many checkpoints have their outcome.
+// terminalSteps returns the number of terminal checkpoints.
 func (r *Run) terminalSteps() (n int) {
 	for _, s := range r.Steps {
 		if s.Status.Terminal() {

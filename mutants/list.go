@@ -201,7 +201,7 @@ var mutants = []mutant{
 			"internal/journal/journal.go",
 			test{"./internal/journal", "TestPatienceEnds|TestBadRowFailsAlone"},
 			[]change{
-				{"	began := time.Now()\n	retries, err := j.persist(batch)\n", "	for _, e := range entries {\n		e.done <- nil\n	}\n	began := time.Now()\n	retries, err := j.persist(batch)\n"},
+				{"	began := time.Now()\n	retries, err := j.commitWithRetry(batch)\n", "	for _, e := range entries {\n		e.done <- nil\n	}\n	began := time.Now()\n	retries, err := j.commitWithRetry(batch)\n"},
 				{"			e.done <- err\n", ""},
 			},
 		},

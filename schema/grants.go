@@ -10,14 +10,14 @@ import (
 //go:embed grants/*.sql
 var grants embed.FS
 
-// Role is what a role of a PostgreSQL server is for. Each has the rights that its work needs, and no
-// others.
+// Role is a set of rights for a role of a PostgreSQL server. It contains only the rights that the work
+// of such a role needs.
 type Role string
 
 const (
 	// Owner owns the schema and applies its migrations.
 	Owner Role = "owner"
-	// Worker executes runs, and does what an Engine can do otherwise.
+	// Worker executes runs, and may call every method of an Engine.
 	Worker Role = "worker"
 	// Operator reads everything, pauses, resumes, cancels, signals, completes tokens and sets tags.
 	Operator Role = "operator"
@@ -30,14 +30,15 @@ const (
 // Roles returns all roles.
 func Roles() []Role { return []Role{Owner, Worker, Operator, Starter, Reader} }
 
-// Grants returns the statements with which a DBA gives the role called grantee, which exists, the rights of
-// role in the schema that durable's tables are in. Owner's come before the migrations, which that
-// role then applies; the others after them, and again after each new migration:
+// Grants returns the statements that give the existing database role grantee the rights of role, in the
+// schema with durable's tables:
 //
 //	text, err := schema.Grants(schema.Worker, "durable", "shop_worker")
 //
-// Grants to several roles add up. An unknown role, and a name that is empty or holds a NUL byte,
-// are refused.
+// Execute the statements of [Owner] before the migrations, which that role then applies. Execute the
+// statements of the other roles after the migrations, and again after each new migration. One grantee
+// may have several roles. Grants returns an error for an unknown role, and for a name that is empty or
+// contains a NUL byte.
 func Grants(role Role, schema, grantee string) (string, error) {
 	if !slices.Contains(Roles(), role) {
 		return "", fmt.Errorf("schema: there is no role %q: use one of %q", role, Roles())
@@ -58,5 +59,5 @@ func Grants(role Role, schema, grantee string) (string, error) {
 	).Replace(string(text)), nil
 }
 
-// quoted is a name as an identifier of SQL.
+// quoted returns a name as a quoted SQL identifier.
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

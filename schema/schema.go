@@ -1,14 +1,14 @@
-// Package schema holds the statements that create durable's tables, as readable
-// .sql files for each kind of database, and the rule by which a store decides
-// what to apply.
+// Package schema contains the migrations that create durable's tables, as .sql files for each kind of
+// database, and determines which of them a database still needs.
 //
-// Migrations only go forward. Each is applied in one transaction together with
-// the row that records it, so that a process killed in the middle leaves the
-// database at the version before. The stores apply them when they open a
-// database; a DBA who wants to run them by hand prints them with Postgres or
-// SQLite and opens the store without migrations. Each of PostgreSQL's has to be
-// applied in one transaction: its first statement sets the search_path for that long.
-// Grants returns the rights of the roles that then work with the tables.
+// There are no down migrations. A store applies the pending migrations when it is opened. Each
+// migration is one transaction, which also records the migration. If the process is killed during a
+// migration, the database remains at the version before.
+//
+// To apply the migrations by hand, print them with [Postgres] or [SQLite], and open the store without
+// migrations. Apply each file for PostgreSQL in one transaction, because its first statement sets the
+// search_path for the transaction. [Grants] returns the statements that give a database role its
+// rights to the tables.
 package schema
 
 import (
@@ -25,23 +25,23 @@ import (
 //go:embed postgres/*.sql sqlite/*.sql
 var files embed.FS
 
-// Migration is one numbered file.
+// Migration is one numbered file of SQL statements.
 type Migration struct {
 	Version int    // from 1, without gaps
 	Name    string // the file's name, for example 0001_core.sql
 	SQL     string // one or more statements
 }
 
-// Postgres answers the migrations for PostgreSQL, in order. Their tables are in the
-// schema "durable"; a store opened in another schema renames it in the text.
+// Postgres returns the migrations for PostgreSQL, in order. They use the schema "durable". A store that
+// is opened with another schema replaces the name in the text.
 func Postgres() []Migration { return load("postgres") }
 
-// SQLite answers the migrations for SQLite, in order.
+// SQLite returns the migrations for SQLite, in order.
 func SQLite() []Migration { return load("sqlite") }
 
-// Pending answers which of all are still to be applied to a database at version
-// have (0: an empty one). A database newer than the code is refused: older code
-// would not understand its rows.
+// Pending returns the migrations in all that a database at version have still needs. An empty database
+// has version 0. Pending returns an error if the database has a newer version than the code, because
+// older code does not understand its rows.
 func Pending(have int, all []Migration) ([]Migration, error) {
 	if have < 0 || have > len(all) {
 		return nil, fmt.Errorf("%w: the database is at version %d, this code knows up to %d: update durable in this program",
@@ -50,8 +50,8 @@ func Pending(have int, all []Migration) ([]Migration, error) {
 	return all[have:], nil
 }
 
-// Check refuses a database that is not at exactly the code's version. It is what a
-// store opened without migrations asks.
+// Check returns an error unless the database has exactly the version of the code. A store that is
+// opened without migrations calls it.
 func Check(have int, all []Migration) error {
 	pending, err := Pending(have, all)
 	if err != nil || len(pending) == 0 {

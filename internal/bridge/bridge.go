@@ -1,8 +1,8 @@
-// Package bridge lets packages postgres and sqlite reach into the root package: it makes the options with which
-// Ctx.Step, Workflow.Start and Engine.Signal do their work in a transaction. The stores hand these options over in
-// their functions Tx, StartTx and SignalTx; users never see them.
+// Package bridge lets the packages postgres and sqlite call unexported code of the root package. Its functions create
+// the options with which Ctx.Step, Workflow.Start and Engine.Signal do their work in a transaction. The functions Tx,
+// StartTx and SignalTx of the stores return these options to users.
 //
-// The root package sets the three functions when it is initialized, which is before either store can call them.
+// The root package sets the three functions when it is initialized, before a store can call them.
 package bridge
 
 import (
@@ -21,10 +21,10 @@ import (
 // [Outlast].
 type Transact func(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error
 
-// InsertStarts writes starts in a transaction of the caller's on s, and sets their outcomes.
+// InsertStarts writes starts in the caller's transaction on s, and sets their outcomes.
 type InsertStarts func(ctx context.Context, s store.Store, starts []*store.Start) error
 
-// InsertSignal writes a signal to the run that to names, in a transaction of the caller's on s, and sets its outcome.
+// InsertSignal writes a signal to the run to, in the caller's transaction on s, and sets the signal's outcome.
 type InsertSignal func(ctx context.Context, s store.Store, to store.Ref, signal *store.Signal) error
 
 var (
@@ -57,10 +57,10 @@ func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 
 type transactionKey struct{}
 
-// WithTransaction returns the context in which the function of a transactional step finds its transaction.
+// WithTransaction returns a context that holds tx, for the function of a transactional step.
 func WithTransaction(ctx context.Context, tx any) context.Context {
 	return context.WithValue(ctx, transactionKey{}, tx)
 }
 
-// Transaction returns the transaction of the step whose function got ctx.
+// Transaction returns the transaction that ctx holds, or nil.
 func Transaction(ctx context.Context) any { return ctx.Value(transactionKey{}) }

@@ -1,11 +1,10 @@
-// Package leaktest fails tests that leave goroutines behind: whatever an engine, a store
-// or a journal starts, it ends (I12).
+// Package leaktest fails tests that leak goroutines. An engine, a store and a journal must stop every
+// goroutine that they start.
 //
 //	func TestMain(m *testing.M) { os.Exit(leaktest.Main(pgtest.Main(m))) }
 //
-// That looks once, after all tests. Where tests do not run in parallel, Test says which one
-// it was. Goroutines have no owner that could be asked, so beside other tests nothing can be
-// said about one of them.
+// Main checks once, after all tests. Test checks a single test; use it only in tests that do not run
+// in parallel, because the goroutines of parallel tests cannot be distinguished.
 //
 // This package is for this module's tests; the library never imports it.
 package leaktest
@@ -21,8 +20,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/pgtest"
 )
 
-// Main takes the exit code of tests that have run, and answers one that is not zero if
-// they have left goroutines behind.
+// Main takes the exit code of the tests, and returns it, or 1 if it is zero and the tests have leaked
+// goroutines.
 func Main(code int) int {
 	if fuzzing() {
 		return code
@@ -34,9 +33,8 @@ func Main(code int) int {
 	return code
 }
 
-// Test fails the test if, when all that is cleaned up after it is cleaned up, there are
-// goroutines that were not there when Test was called. So call it first. The server that
-// a package's tests share may stay.
+// Test fails t if, after its cleanup functions, there are goroutines that did not exist when Test was
+// called. Call it at the beginning of the test. The goroutine of a shared pgtest server is allowed.
 func Test(t testing.TB) {
 	t.Helper()
 	if fuzzing() {
@@ -44,7 +42,7 @@ func Test(t testing.TB) {
 	}
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
-		if t.Failed() { // it may have given up before it stopped what it had started
+		if t.Failed() { // the test may have ended before it stopped its goroutines
 			return
 		}
 		if err := goleak.Find(before, goleak.IgnoreAnyFunction(pgtest.Goroutine)); err != nil {
@@ -53,8 +51,8 @@ func Test(t testing.TB) {
 	})
 }
 
-// fuzzing reports whether this process mutates inputs, in goroutines and processes of
-// package testing's own.
+// fuzzing reports whether this process runs a fuzz test, for which package testing starts goroutines
+// and processes of its own.
 func fuzzing() bool {
 	for _, name := range []string{"test.fuzz", "test.fuzzworker"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != "" && f.Value.String() != "false" {

@@ -13,7 +13,7 @@ import (
 
 var errDown = errors.New("pgtest: the server is not running")
 
-// Pid is the postmaster's process ID, 0 while the server is down.
+// Pid returns the process ID of the postmaster, or 0 while the server is down.
 func (s *Server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,7 +23,7 @@ func (s *Server) Pid() int {
 	return s.proc.cmd.Process.Pid
 }
 
-// running is asked with mu held.
+// running reports whether the postmaster runs. The caller holds s.mu.
 func (s *Server) running() bool {
 	if s.proc == nil {
 		return false
@@ -36,8 +36,8 @@ func (s *Server) running() bool {
 	}
 }
 
-// Restart starts the server again, on the same port and data, and answers when it
-// accepts connections. One that still runs is stopped first, fast.
+// Restart starts the server again with the same port and data, and returns when it accepts
+// connections. If the server still runs, Restart stops it first, in mode Fast.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,39 +48,39 @@ func (s *Server) Restart(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	// After Kill9 the orphans of the old postmaster hold its shared memory until each
-	// notices; the new one refuses to start before that. While the server was down, another process may
-	// have been given its port for a moment.
+	// After Kill9 the backends of the old postmaster use its shared memory until they notice its
+	// death, and a new postmaster refuses to start until then. While the server was down, another
+	// process may have used its port for a moment.
 	for {
 		err := s.run(ctx)
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "shared memory block") && !(s.ran && strings.Contains(err.Error(), "could not bind")) {
 			return err
 		}
-		if err := pause(ctx, nil); err != nil {
+		if err := waitPoll(ctx, nil); err != nil {
 			return err
 		}
 	}
 }
 
-// run starts the postmaster and waits until it says that it is ready.
+// run starts the postmaster and waits until it is ready.
 func (s *Server) run(ctx context.Context) error {
 	log, err := os.OpenFile(s.logName(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	defer log.Close() // the child has its own
+	defer log.Close() // the child has a descriptor of its own
 	from, err := log.Stat()
 	if err != nil {
 		return err
 	}
 	cmd := s.command("postgres", "-D", s.data())
 	cmd.Stdout, cmd.Stderr = log, log
-	p, err := own(cmd)
+	p, err := startChild(cmd)
 	if err != nil {
 		return fmt.Errorf("pgtest: start postgres: %w", err)
 	}
 	for !s.ready(cmd.Process.Pid) {
-		err := pause(ctx, p.done)
+		err := waitPoll(ctx, p.done)
 		if err == nil {
 			continue
 		}
@@ -92,8 +92,8 @@ func (s *Server) run(ctx context.Context) error {
 	return nil
 }
 
-// pause waits one poll, less if ctx or done ends.
-func pause(ctx context.Context, done <-chan struct{}) error {
+// waitPoll waits for pollEvery. It returns an error if ctx or done ends before.
+func waitPoll(ctx context.Context, done <-chan struct{}) error {
 	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()
 	select {
@@ -102,7 +102,7 @@ func pause(ctx context.Context, done <-chan struct{}) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-done:
-		return errors.New("it ended")
+		return errors.New("the process ended")
 	}
 }
 
@@ -116,7 +116,7 @@ func (s *Server) ready(pid int) bool {
 	return len(lines) >= 8 && lines[0] == strconv.Itoa(pid) && strings.TrimSpace(lines[7]) == "ready"
 }
 
-// Stop asks the server to stop and waits until it has. The data stay, for Restart.
+// Stop stops the server and waits for its end. It keeps the data for Restart.
 func (s *Server) Stop(mode Mode) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,8 +148,8 @@ func (s *Server) stop(mode Mode) error {
 	}
 }
 
-// Kill9 kills the postmaster, and it alone, with SIGKILL. Its backends end as each
-// notices, so that a statement in flight may still commit; Restart waits for them.
+// Kill9 kills the postmaster, but not its backends, with SIGKILL. Each backend ends when it notices
+// that, so a statement in progress may still commit. Restart waits for the backends.
 func (s *Server) Kill9() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,19 +157,19 @@ func (s *Server) Kill9() error {
 		return errDown
 	}
 	var orphans []int
-	if s.frozen { // they could not notice
+	if s.frozen { // stopped backends cannot notice the death of the postmaster
 		orphans = children(s.proc.cmd.Process.Pid)
 	}
 	s.proc.kill()
 	for _, pid := range orphans {
-		_ = killProcess(pid) // one that has ended is what is wanted
+		_ = killProcess(pid) // fails only if the process has ended
 	}
 	s.proc, s.frozen = nil, false
 	return nil
 }
 
-// Close stops the server at once and removes all that it wrote. It may be called
-// again, and on a server that is down.
+// Close stops the server at once and removes its files. It may be called more than once, and on a
+// server that is down.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,8 +183,8 @@ func (s *Server) Close() error {
 	return s.folder.remove()
 }
 
-// freeSharedMemory removes the small System V segment of a postmaster that was killed
-// and not restarted; every other end removes it, and the pid file that names it, itself.
+// freeSharedMemory removes the small System V segment of a postmaster that was killed and not
+// restarted. A postmaster that is stopped removes the segment and its pid file itself.
 func (s *Server) freeSharedMemory() {
 	text, err := os.ReadFile(s.data("postmaster.pid"))
 	if err != nil {
@@ -192,7 +192,7 @@ func (s *Server) freeSharedMemory() {
 	}
 	if lines := strings.Split(string(text), "\n"); len(lines) >= 7 {
 		if fields := strings.Fields(lines[6]); len(fields) == 2 {
-			exec.Command("ipcrm", "-m", fields[1]).Run() // a few bytes: not worth failing for
+			exec.Command("ipcrm", "-m", fields[1]).Run() // an error is ignored, because the segment has a few bytes only
 		}
 	}
 }

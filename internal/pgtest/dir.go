@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	memory    = "/dev/shm" // fsync costs nothing here
-	needBytes = 2 << 30    // containers often have 64 MB there, which a server soon fills
-	longest   = 60         // bytes of a directory's path: a socket's, below it, is limited to about 107
+	memory    = "/dev/shm" // an in-memory file system, where fsync costs nothing
+	needBytes = 2 << 30    // free bytes that memory must have; containers often have only 64 MB
+	longest   = 60         // maximal bytes of the directory's path; the path of the socket in it is limited to about 107
 )
 
-// folder is a server's directory. While its lock is held, nobody sweeps it.
+// folder is the directory of a server. As long as its lock is held, sweep does not remove it.
 type folder struct {
 	path string
 	lock *os.File
@@ -36,7 +36,7 @@ func newFolder(base string, a *account) (*folder, error) {
 }
 
 func defaultBase() string {
-	if free(memory) >= needBytes {
+	if freeBytes(memory) >= needBytes {
 		return memory
 	}
 	if dir := os.TempDir(); len(dir)+20 <= longest {
@@ -55,7 +55,7 @@ func (f *folder) prepare(a *account) error {
 	return os.Chown(f.path, a.uid, a.gid)
 }
 
-// hold takes the lock before the file gets the name that sweep looks for.
+// hold locks the lock file before it renames it to the name that sweep searches for.
 func (f *folder) hold() error {
 	lock, err := os.OpenFile(filepath.Join(f.path, "lock.new"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -76,8 +76,7 @@ func (f *folder) remove() error {
 	return err
 }
 
-// sweep removes what servers left whose process died without closing them. It is
-// housekeeping: what it cannot remove, it leaves.
+// sweep removes the directories of servers whose process died without closing them. It ignores errors.
 func sweep(base string) {
 	locks, _ := filepath.Glob(filepath.Join(base, "pgtest*", "lock"))
 	for _, name := range locks {

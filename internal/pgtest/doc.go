@@ -1,4 +1,5 @@
-// Package pgtest gives tests a throwaway PostgreSQL, and never skips.
+// Package pgtest starts a temporary PostgreSQL for tests. Without PostgreSQL tests fail; they are never
+// skipped.
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 //
@@ -20,11 +21,10 @@
 // machine that has none gets it installed by apt-get. Everyone else is told what to
 // install, and the tests fail.
 //
-// # Whom it leaves behind
+// # Cleaning up
 //
-// Nobody. Main and Close stop the server and remove its files. On Linux the kernel
-// tells the server to quit as soon as the process that started it dies, in whatever
-// way; the files that such a death leaves are swept by the next Start.
+// Main and Close stop the server and remove its files. On Linux, if the process that started the
+// server dies, the kernel signals the server to quit, and the next Start removes its files.
 //
 // This package is for tests, examples and benchmarks; the library never imports it.
 package pgtest

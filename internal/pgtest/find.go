@@ -17,8 +17,8 @@ const oldest = 15
 
 var errNoPostgres = errors.New("no PostgreSQL was found")
 
-// bindir finds the folder that holds initdb and postgres, installing them if this
-// process may.
+// bindir returns the folder with initdb and postgres. If there is none and this process may install
+// packages, bindir installs PostgreSQL.
 func bindir(ctx context.Context) (string, error) {
 	dir, err := installed(ctx)
 	if err == nil || !errors.Is(err, errNoPostgres) {
@@ -34,8 +34,8 @@ func bindir(ctx context.Context) (string, error) {
 	return installed(ctx)
 }
 
-// installed looks without changing the machine. PG_BINDIR is an order: if it is set,
-// nothing else will do.
+// installed returns the folder with the programs of the newest installed PostgreSQL. If PG_BINDIR is
+// set, installed searches no other folder.
 func installed(ctx context.Context) (string, error) {
 	if dir := os.Getenv("PG_BINDIR"); dir != "" {
 		major, err := version(ctx, dir)
@@ -69,7 +69,7 @@ func candidates(ctx context.Context) []string {
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real // initdb looks for its neighbours beside the real file
+			path = real // initdb searches for the other programs in the folder of the real file
 		}
 		dirs = append(dirs, filepath.Dir(path))
 	}
@@ -78,7 +78,7 @@ func candidates(ctx context.Context) []string {
 
 var versionNumber = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 
-// version answers the major version of a folder that has both programs.
+// version returns the major version of the PostgreSQL in dir, which must contain both programs.
 func version(ctx context.Context, dir string) (int, error) {
 	if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
 		return 0, err

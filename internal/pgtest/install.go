@@ -14,9 +14,9 @@ func canInstall() bool {
 	return err == nil && os.Geteuid() == 0
 }
 
-// install gets PostgreSQL from Debian's archive, without the cluster that the
-// package would otherwise create and start. Test binaries run beside each other: one
-// installs, the others wait and find it there.
+// install installs PostgreSQL from Debian's archive, without the cluster that the package creates and
+// starts by default. If several test binaries call it at the same time, one of them installs, and the
+// others wait.
 func install(ctx context.Context) error {
 	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "pgtest-install.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -47,8 +47,7 @@ func install(ctx context.Context) error {
 	return nil
 }
 
-// noCluster tells Debian's package to install programs only. A machine that has its
-// own settings keeps them.
+// noCluster configures Debian's package to create no cluster. It does not change existing settings.
 func noCluster(dir string) error {
 	name := filepath.Join(dir, "createcluster.conf")
 	if _, err := os.Stat(name); err == nil {

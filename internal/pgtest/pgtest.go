@@ -15,20 +15,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// setupTimeout bounds all that a test waits for before it begins, an installation
-// included.
+// setupTimeout limits the time for the server to be found or installed, and to start.
 const setupTimeout = 5 * time.Minute
 
 // shared is the one server of this test binary.
 var shared struct {
-	main   bool // Main runs, and will close the server
+	main   bool // Main was called, and will close the server
 	once   sync.Once
 	server *Server // nil if DATABASE_URL is used
 	url    string
 	err    error
 }
 
-// Main runs the tests and stops the server that they used. It answers the exit code.
+// Main runs the tests, stops the server that they used, and returns the exit code.
 func Main(m *testing.M) int {
 	shared.main = true
 	code := m.Run()
@@ -42,7 +41,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// ServerURL is a superuser's URL of the maintenance database of the shared server.
+// ServerURL returns a superuser's URL of the maintenance database of the shared server. The first call
+// starts the server.
 func ServerURL(t testing.TB) string {
 	t.Helper()
 	if !shared.main {
@@ -52,7 +52,7 @@ func ServerURL(t testing.TB) string {
 		if shared.url = os.Getenv("DATABASE_URL"); shared.url != "" {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), setupTimeout) // not the test's: others wait for it too
+		ctx, cancel := context.WithTimeout(context.Background(), setupTimeout) // not the context of t, because other tests wait for the server too
 		defer cancel()
 		if shared.server, shared.err = Start(ctx, Options{NoSync: true}); shared.err == nil {
 			shared.url = shared.server.URL()
@@ -64,8 +64,8 @@ func ServerURL(t testing.TB) string {
 	return shared.url
 }
 
-// URL is a superuser's URL of an empty database made for this test. It is dropped at
-// the test's end, whoever is still connected.
+// URL creates an empty database for the test and returns a superuser's URL of it. The database is
+// dropped at the end of the test, even if clients are still connected.
 func URL(t testing.TB) string {
 	t.Helper()
 	server := ServerURL(t)
@@ -86,20 +86,20 @@ func URL(t testing.TB) string {
 	return at
 }
 
-// Schema is a valid name for a schema that nobody else has.
+// Schema returns a new random name for a schema.
 func Schema(t testing.TB) string {
 	t.Helper()
 	return "durable_" + strings.ToLower(rand.Text())
 }
 
-// withDatabase names another database of the same server.
+// withDatabase returns the URL of another database of the same server.
 func withDatabase(server, name string) (string, error) {
 	if !strings.HasPrefix(server, "postgres://") && !strings.HasPrefix(server, "postgresql://") {
-		return server + " dbname=" + name, nil // the keyword form: the last one wins
+		return server + " dbname=" + name, nil // keyword/value form, where the last value of a keyword applies
 	}
 	u, err := url.Parse(server)
 	if err != nil {
-		return "", errors.New("pgtest: DATABASE_URL is not a URL") // the error would show its password
+		return "", errors.New("pgtest: DATABASE_URL is not a URL") // the error of url.Parse contains the password
 	}
 	u.Path = "/" + name
 	return u.String(), nil

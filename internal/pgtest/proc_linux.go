@@ -5,12 +5,12 @@ import (
 	"syscall"
 )
 
-// dieWithParent has the kernel send the server an immediate shutdown when the thread
-// that started it dies: see own, which keeps that thread.
+// dieWithParent makes the kernel send the server the signal for an immediate shutdown when the thread
+// that started it dies. startChild keeps that thread alive.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGQUIT }
 
-// free is how many bytes this user may still write below dir.
-func free(dir string) uint64 {
+// freeBytes returns how many bytes this user may still write below dir.
+func freeBytes(dir string) uint64 {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil || fs.Bsize <= 0 {
 		return 0

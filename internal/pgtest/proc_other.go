@@ -4,9 +4,9 @@ package pgtest
 
 import "syscall"
 
-// dieWithParent has no equivalent here: a server whose test was killed stays until
-// it is stopped by hand.
+// dieWithParent does nothing on this system. If the test process is killed, the server continues to
+// run until somebody stops it.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// free says nothing, so that files go to the ordinary temporary directory.
-func free(string) uint64 { return 0 }
+// freeBytes returns zero, so that files are created in the ordinary temporary directory.
+func freeBytes(string) uint64 { return 0 }

@@ -12,17 +12,18 @@ import (
 	"syscall"
 )
 
-// The three ways to ask a postmaster to stop.
+// The signals that stop a postmaster.
 var stopSignals = map[Mode]os.Signal{
 	Smart:     syscall.SIGTERM,
 	Fast:      syscall.SIGINT,
 	Immediate: syscall.SIGQUIT,
 }
 
-// account is whom the server runs as, nil for this process's own user.
+// account is the user that the server runs as. A nil account is the user of this process.
 type account struct{ uid, gid int }
 
-// serverAccount exists because PostgreSQL refuses to run as root.
+// serverAccount returns the account for the server. If this process runs as root, it is another user,
+// because PostgreSQL refuses to run as root.
 func serverAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -41,7 +42,7 @@ func serverAccount() (*account, error) {
 	return nil, fmt.Errorf("PostgreSQL refuses to run as root, and this machine has neither user postgres nor nobody: run the tests as another user")
 }
 
-// attributes makes a child run as the account and die with this process.
+// attributes returns the attributes of a child that runs as the account and dies with this process.
 func attributes(a *account) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{}
 	if a != nil {
@@ -51,7 +52,7 @@ func attributes(a *account) *syscall.SysProcAttr {
 	return attr
 }
 
-// lockFile takes the exclusive lock that the kernel drops when its holder dies.
+// lockFile takes an exclusive lock, which the kernel releases when this process dies.
 func lockFile(f *os.File, wait bool) error {
 	how := syscall.LOCK_EX
 	if !wait {
@@ -60,7 +61,7 @@ func lockFile(f *os.File, wait bool) error {
 	return syscall.Flock(int(f.Fd()), how)
 }
 
-// ownedByUs keeps a sweep away from other users' files.
+// ownedByUs reports whether the file belongs to the user of this process.
 func ownedByUs(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
@@ -72,7 +73,7 @@ func killProcess(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
 
 func continueProcess(pid int) error { return syscall.Kill(pid, syscall.SIGCONT) }
 
-// children are the processes that pid has started and that run still.
+// children returns the running child processes of pid.
 func children(pid int) (all []int) {
 	out, err := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
 	if err != nil {

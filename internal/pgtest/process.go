@@ -5,21 +5,21 @@ import (
 	"runtime"
 )
 
-// Goroutine is the function in which one goroutine waits for each running server,
-// for goleak.IgnoreAnyFunction.
+// Goroutine names the function of the goroutines that wait for running servers. Tests pass it to
+// goleak.IgnoreAnyFunction.
 const Goroutine = "github.com/seed8ec063be/durable/internal/pgtest.wait"
 
-// process is a child with its one waiter.
+// process is a child process, for which one goroutine waits.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the child has ended
-	err  error         // its end; read after done
+	err  error         // the result of cmd.Wait; read it after done is closed
 }
 
-// own starts the child on a thread of its own and keeps that thread until the child
-// has ended: the kernel's parent-death signal is sent when the starting thread dies,
-// and Go ends idle threads whenever it likes.
-func own(cmd *exec.Cmd) (*process, error) {
+// startChild starts the child on a thread of its own, and keeps that thread until the child has ended.
+// The kernel sends the parent-death signal when the starting thread dies, and Go may end idle threads
+// at any time.
+func startChild(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go wait(p, started)
@@ -40,6 +40,6 @@ func wait(p *process, started chan<- error) {
 }
 
 func (p *process) kill() {
-	p.cmd.Process.Kill() // fails only if it has ended
+	p.cmd.Process.Kill() // fails only if the child has ended
 	<-p.done
 }

@@ -17,54 +17,53 @@ import (
 	"time"
 )
 
-// Options shape a server of one's own. The zero value is a server that keeps its
-// promises: fsync is on.
+// Options configure a server for Start. The zero value is a durable server, with fsync.
 type Options struct {
-	// Dir is where the server's own temporary directory is made. Empty: in memory if
-	// there is room, else the system's temporary directory. A benchmark names a real disk.
+	// Dir is the directory in which the server's temporary directory is created. If it is empty, an
+	// in-memory file system is used if it has enough space, or else the system's temporary directory.
+	// A benchmark sets a directory on a real disk.
 	Dir string
-	// NoSync turns off fsync and full_page_writes: faster, and lost if the machine
-	// (not the server) crashes.
+	// NoSync disables fsync and full_page_writes. The server is faster, but loses its data if the
+	// machine (not only the server) crashes.
 	NoSync bool
-	// Settings are further lines of postgresql.conf, which win over the defaults.
+	// Settings are further settings in postgresql.conf. They override the defaults of this package.
 	Settings map[string]string
 }
 
-// Mode is how a server is asked to stop.
+// Mode is how a server is stopped.
 type Mode string
 
 // The modes of pg_ctl stop.
 const (
 	Smart     Mode = "smart"     // waits until every client has gone
 	Fast      Mode = "fast"      // rolls back and disconnects clients
-	Immediate Mode = "immediate" // aborts at once; the next start recovers
+	Immediate Mode = "immediate" // aborts at once; the next start performs recovery
 )
 
 const (
-	startTimeout = 60 * time.Second // including recovery, and an earlier server's orphans leaving
+	startTimeout = 60 * time.Second // including recovery and the wait for backends of a killed postmaster
 	stopTimeout  = 60 * time.Second
 	pollEvery    = 5 * time.Millisecond
 )
 
-// Server is a PostgreSQL that this process started. Its methods are safe for
-// concurrent use, but stopping and starting take turns.
+// Server is a PostgreSQL server that this process started. Its methods are safe for concurrent use.
 type Server struct {
 	bin      string
 	account  *account
 	folder   *folder
-	base     string // where folders are made
-	name     string // of a standby
+	base     string // Options.Dir, where folders are created
+	name     string // the application_name of a standby
 	options  Options
 	password string
 	port     int // kept over restarts, so that clients can reconnect
 
 	mu     sync.Mutex // held while starting and stopping
 	proc   *process   // nil once stopped
-	ran    bool       // it has run on its port
+	ran    bool       // the server has run on its port before
 	frozen bool
 }
 
-// Start makes a cluster and runs it until Close, or until this process dies.
+// Start creates a cluster and starts a server, which runs until Close or until this process dies.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	bin, err := bindir(ctx)
 	if err != nil {
@@ -89,12 +88,12 @@ func (s *Server) create(ctx context.Context, o Options) error {
 	if err := s.initdb(ctx); err != nil {
 		return err
 	}
-	return s.settleOn(ctx, o)
+	return s.configureAndStart(ctx, o)
 }
 
-// settleOn writes the settings and starts the server on a free port.
-func (s *Server) settleOn(ctx context.Context, o Options) error {
-	// A free port may be taken between finding and using it; then another is tried.
+// configureAndStart writes the settings and starts the server on a free port.
+func (s *Server) configureAndStart(ctx context.Context, o Options) error {
+	// Another process may take the free port before the server does. Then another port is tried.
 	for try := 1; ; try++ {
 		port, err := freePort(ctx)
 		if err != nil {
@@ -126,13 +125,13 @@ func (s *Server) initdb(ctx context.Context) error {
 			return err
 		}
 	}
-	// The socket lies in a directory of this user's own; TCP is open to everyone on the
-	// machine, and asks for the password.
+	// The socket is in a directory of this user, so it needs no password. TCP is open to every user of
+	// the machine, so it does.
 	cmd := s.command("initdb", "--pgdata", s.data(), "--username=postgres", "--pwfile", secret,
 		"--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-sync", "--no-instructions")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	p, err := own(cmd)
+	p, err := startChild(cmd)
 	if err != nil {
 		return fmt.Errorf("initdb: %w", err)
 	}
@@ -175,7 +174,7 @@ func (s *Server) config(o Options) []byte {
 }
 
 func (s *Server) command(program string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(s.bin, program), args...) // not CommandContext: it outlives ctx
+	cmd := exec.Command(filepath.Join(s.bin, program), args...) // not CommandContext, because the server continues after ctx has ended
 	cmd.Dir = s.folder.path
 	cmd.SysProcAttr = attributes(s.account)
 	for _, v := range os.Environ() {
@@ -187,12 +186,12 @@ func (s *Server) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// URL is a superuser's URL over the unix socket.
+// URL returns a superuser's URL over the unix socket.
 func (s *Server) URL() string {
 	return "postgres://postgres@/postgres?" + url.Values{"host": {s.folder.path}, "port": {strconv.Itoa(s.port)}}.Encode()
 }
 
-// TCP is a superuser's URL over 127.0.0.1, for proxies. It carries a password.
+// TCP returns a superuser's URL over 127.0.0.1, for proxies. It contains a password.
 func (s *Server) TCP() string {
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword("postgres", s.password), Host: s.Addr(),
@@ -201,10 +200,10 @@ func (s *Server) TCP() string {
 	return u.String()
 }
 
-// Addr is the TCP address, host:port.
+// Addr returns the TCP address, host:port.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// Log is the end of the server's log.
+// Log returns the end of the server's log.
 func (s *Server) Log() string {
 	text, err := os.ReadFile(s.logName())
 	if err != nil {
@@ -224,7 +223,7 @@ func freePort(ctx context.Context) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// tail keeps the end of a program's output, where the reason stands.
+// tail returns the last 4 KiB of a program's output, which contain the reason of a failure.
 func tail(text []byte) string {
 	text = text[max(0, len(text)-4<<10):]
 	return strings.TrimSpace(string(text))

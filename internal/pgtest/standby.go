@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Standby copies the running server into a second one that streams from it, under the given
-// name, and returns it when it accepts connections. It is asynchronous until
-// [Server.Synchronous] names it. The caller closes both; the order does not matter.
+// Standby creates a streaming standby of the running server with the given application_name, and
+// returns it when it accepts connections. Replication is asynchronous until [Server.Synchronous] is
+// called with the name. The caller closes both servers, in any order.
 func (s *Server) Standby(ctx context.Context, name string) (*Server, error) {
 	folder, err := newFolder(s.base, s.account)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Server) Standby(ctx context.Context, name string) (*Server, error) {
 	err = standby.copyOf(ctx, s)
 	if err == nil {
 		standby.name = name
-		err = standby.settleOn(ctx, standby.following(s))
+		err = standby.configureAndStart(ctx, standby.following(s))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("pgtest: make standby %s: %w", name, err), standby.Close())
@@ -58,13 +58,13 @@ func (s *Server) Follow(ctx context.Context, primary *Server, name string) error
 	return nil
 }
 
-// copyOf copies the data of the running primary, and marks them as those of a standby.
+// copyOf copies the data of the running primary, and creates the file that marks a standby.
 func (s *Server) copyOf(ctx context.Context, primary *Server) error {
 	cmd := s.command("pg_basebackup", "--pgdata", s.data(), "--host", primary.folder.path, "--port", strconv.Itoa(primary.port),
 		"--username", "postgres", "--checkpoint=fast", "--wal-method=stream", "--no-sync", "--no-manifest")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	p, err := own(cmd)
+	p, err := startChild(cmd)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *Server) following(primary *Server) Options {
 	o := s.options
 	o.Settings = map[string]string{
 		"primary_conninfo": fmt.Sprintf("host=%s port=%d user=postgres application_name=%s", primary.folder.path, primary.port, s.name),
-		// A standby that was away reconnects soon.
+		// A standby that lost its connection reconnects soon.
 		"wal_retrieve_retry_interval": "100ms",
 		"synchronous_standby_names":   "",
 	}
@@ -97,14 +97,14 @@ func (s *Server) following(primary *Server) Options {
 	return o
 }
 
-// Synchronous has every commit of this server wait until the standbys called names, which
-// may be away, have it on disk; with no name, commits wait for nobody.
+// Synchronous makes every commit of this server wait until the standbys with these names have written
+// it to disk. The standbys need not be connected. Without names, commits wait for no standby.
 func (s *Server) Synchronous(ctx context.Context, names ...string) error {
 	value := strings.Join(names, ",")
 	return s.tune(ctx, "synchronous_standby_names", value)
 }
 
-// tune changes a setting of the running server, and waits until it holds.
+// tune changes a setting of the running server, and waits until it is in effect.
 func (s *Server) tune(ctx context.Context, name, value string) error {
 	conn, err := pgx.Connect(ctx, s.URL())
 	if err != nil {
@@ -121,22 +121,22 @@ func (s *Server) tune(ctx context.Context, name, value string) error {
 		if err := conn.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&now); err != nil {
 			return err
 		}
-		if now == value { // here; the checkpointer, which tells the others who is waited for, reads it before it works
+		if now == value { // in this session; the checkpointer publishes it to the others before it executes a checkpoint
 			_, err := conn.Exec(ctx, "CHECKPOINT")
 			return err
 		}
-		if err := pause(ctx, nil); err != nil {
+		if err := waitPoll(ctx, nil); err != nil {
 			return err
 		}
 	}
 }
 
-// CaughtUp waits until the standby called name has on disk all that this server has written.
+// CaughtUp waits until the standby called name has written the whole WAL of this server to disk.
 func (s *Server) CaughtUp(ctx context.Context, name string) error {
 	return s.untilTrue(ctx, "SELECT coalesce(bool_or(flush_lsn >= pg_current_wal_lsn()), false) FROM pg_stat_replication WHERE application_name = $1", name)
 }
 
-// untilTrue asks the server until it says yes.
+// untilTrue repeats the query until it returns true.
 func (s *Server) untilTrue(ctx context.Context, query string, args ...any) error {
 	conn, err := pgx.Connect(ctx, s.URL())
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Server) untilTrue(ctx context.Context, query string, args ...any) error
 		if err := conn.QueryRow(ctx, query, args...).Scan(&yes); err != nil || yes {
 			return err
 		}
-		if err := pause(ctx, nil); err != nil {
+		if err := waitPoll(ctx, nil); err != nil {
 			return err
 		}
 	}
@@ -163,13 +163,13 @@ func (s *Server) Promote(ctx context.Context) error {
 	defer conn.Close(context.WithoutCancel(ctx))
 	promoted := false
 	if err := conn.QueryRow(ctx, "SELECT pg_promote(true, 60)").Scan(&promoted); err != nil || !promoted {
-		return errors.Join(fmt.Errorf("pgtest: promote %s: it said %v", s.name, promoted), err)
+		return errors.Join(fmt.Errorf("pgtest: promote %s: pg_promote returned %v", s.name, promoted), err)
 	}
 	return nil
 }
 
-// Freeze stops every process of the server where it is (SIGSTOP): its sockets still accept
-// connections, and nobody is told anything any more. Thaw lets it go on; so does Close.
+// Freeze stops every process of the server with SIGSTOP. Its sockets still accept connections, but the
+// server does not respond. Thaw and Close continue the processes.
 func (s *Server) Freeze() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,23 +178,23 @@ func (s *Server) Freeze() error {
 	}
 	s.frozen = true
 	pid := s.proc.cmd.Process.Pid
-	if err := stopProcess(pid); err != nil { // first, so that it makes no more
+	if err := stopProcess(pid); err != nil { // first, so that it starts no further processes
 		return fmt.Errorf("pgtest: freeze: %w", err)
 	}
 	for _, child := range children(pid) {
-		_ = stopProcess(child) // one that has just ended needs no stopping
+		_ = stopProcess(child) // fails only if the process has ended
 	}
 	return nil
 }
 
-// Thaw lets a frozen server go on.
+// Thaw continues the processes of a frozen server.
 func (s *Server) Thaw() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.thaw()
 }
 
-// thaw is called with mu held.
+// thaw is Thaw for callers that hold s.mu.
 func (s *Server) thaw() error {
 	if !s.frozen || !s.running() {
 		return nil
@@ -202,13 +202,13 @@ func (s *Server) thaw() error {
 	s.frozen = false
 	pid := s.proc.cmd.Process.Pid
 	for _, child := range children(pid) {
-		_ = continueProcess(child) // one that has ended needs nothing
+		_ = continueProcess(child) // fails only if the process has ended
 	}
 	return continueProcess(pid)
 }
 
-// Hosts is a superuser's URL over 127.0.0.1 that names several servers, made from one
-// another, in this order. Of those that answer it chooses one that takes writes.
+// Hosts returns a superuser's URL over 127.0.0.1 that names a primary and its standbys, in this order. A
+// client connects to the server that accepts writes.
 func Hosts(servers ...*Server) string {
 	addresses := make([]string, len(servers))
 	for i, s := range servers {
@@ -219,8 +219,8 @@ func Hosts(servers ...*Server) string {
 		"/postgres?sslmode=disable&target_session_attrs=read-write"
 }
 
-// Sockets is [Hosts] over unix sockets, where nobody is asked for a password: connecting costs the
-// client almost nothing.
+// Sockets is [Hosts] over unix sockets. They need no password, so that connecting costs the client
+// almost nothing.
 func Sockets(servers ...*Server) string {
 	folders, ports := make([]string, len(servers)), make([]string, len(servers))
 	for i, s := range servers {

@@ -1,9 +1,9 @@
-// Package telemetry names what durable tells about itself: the keys of its log
-// lines, its metrics and its spans. It uses OpenTelemetry's API only, so that a
-// program without an SDK pays next to nothing, and slog, silent at Info while idle.
+// Package telemetry defines durable's metrics, its spans and the keys of its log lines. It uses only
+// the API of OpenTelemetry, so that it costs almost nothing in a program without an SDK. It logs with
+// slog, and an idle engine logs nothing at level Info.
 //
-// IDs are attributes of spans and log lines, never of metrics: they would make a
-// series per run.
+// IDs are attributes of spans and log lines. They are never attributes of metrics, because that would
+// create a time series for every run.
 package telemetry
 
 // Keys of log lines.
@@ -55,18 +55,18 @@ const (
 // Outcomes of a start.
 const (
 	StartCreated       = "created"
-	StartExisting      = "existing" // the same start was made before
+	StartExisting      = "existing" // the run was started before, with the same input
 	StartInTransaction = "in_transaction"
 	StartRefused       = "refused"
 )
 
-// What follows a wait whose time was over.
+// Values of AttrFollowed: the consequence of a timeout while a run waits for a signal.
 const (
-	FollowedByError      = "error" // the receive fails
-	FollowedByValue      = "value" // it goes on with one
-	FollowedByCancel     = "cancel"
-	FollowedByExpiry     = "expiry"
-	FollowedByEscalation = "escalation" // and the wait goes on
+	FollowedByError      = "error"      // the receive returns an error
+	FollowedByValue      = "value"      // the receive returns a default value
+	FollowedByCancel     = "cancel"     // the run is cancelled
+	FollowedByExpiry     = "expiry"     // the run expires
+	FollowedByEscalation = "escalation" // a function is called, and the run continues to wait
 )
 
 // Outcomes of a run's segment in one process.

@@ -2,24 +2,25 @@ package telemetry
 
 import "sync"
 
-// MetricStepNames is how many step names of each workflow metrics tell apart unless configured.
+// MetricStepNames is the default limit for the number of step names of each workflow in metrics.
 const MetricStepNames = 100
 
-// Other stands for the step names beyond that, and for errors without a type, as OpenTelemetry's
-// conventions have it.
+// Other replaces step names beyond the limit, and the type of errors without a type. The value is the
+// one of OpenTelemetry's conventions.
 const Other = "_OTHER"
 
-// stepLabels bounds the values of durable.step.name. Names may hold keys of loops, and each name
-// makes a series. The bound is a workflow's own, so that one whose names never end does not take the
-// names of the others.
+// stepLabels limits the values of durable.step.name. Step names may contain keys of loops, and each
+// name creates a time series. Each workflow has a limit of its own, so that a workflow with unlimited
+// names does not exhaust the limit of others.
 type stepLabels struct {
-	limit int // of one workflow
+	limit int // the number of names of one workflow
 	mu    sync.RWMutex
 	known map[string]map[string]struct{} // by workflow
 }
 
-// of is the name to show in place of the step's. It reports false if none is to be shown.
-func (l *stepLabels) of(workflow, step string) (string, bool) {
+// label returns the value of durable.step.name for a step. It returns false if metrics have no step
+// names.
+func (l *stepLabels) label(workflow, step string) (string, bool) {
 	if l.limit <= 0 {
 		return "", false
 	}
@@ -43,7 +44,7 @@ func (l *stepLabels) of(workflow, step string) (string, bool) {
 		}
 		l.known[workflow] = steps
 	}
-	if _, known := steps[step]; !known && len(steps) >= l.limit { // others came first
+	if _, known := steps[step]; !known && len(steps) >= l.limit { // another goroutine was first
 		return Other, true
 	}
 	steps[step] = struct{}{}

@@ -11,22 +11,22 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// A run's trace column holds one or two W3C traceparents, separated by a space:
-// of the span that started the run, and of its latest segment in some process.
+// A run's trace column holds one or two W3C traceparents, separated by a space: of the span that
+// started the run, and of the run's latest segment. A segment is the execution of a run in one process.
 const between = " "
 
-// StartSpan is the short producer span of one start, and the traceparent for the run's row, which is
-// empty if nobody records. It lasts until EndStart says what became of the start.
+// StartSpan starts the producer span of one start. It returns the span and the traceparent for the
+// run's row, which is empty without a valid span. EndStart ends the span.
 func (t *Telemetry) StartSpan(ctx context.Context, workflow, queue string) (trace.Span, string) {
 	ctx, span := t.Tracer.Start(ctx, "start "+workflow, trace.WithSpanKind(trace.SpanKindProducer))
-	if span.IsRecording() { // the attributes are not made for nobody
+	if span.IsRecording() { // otherwise no attributes are allocated
 		span.SetAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrQueue, queue))
 	}
-	return span, parent(ctx)
+	return span, traceparent(ctx)
 }
 
-// EndStart ends the span of a start. id and name are of the run that was created or found; zero if
-// none is known to exist.
+// EndStart ends the span of a start. id and name belong to the run that was created or found. They are
+// zero if no run is known to exist.
 func EndStart(span trace.Span, outcome string, id uuid.UUID, name, errorType string) {
 	if id != uuid.Nil && span.IsRecording() {
 		span.SetAttributes(attribute.String(AttrRunID, id.String()), attribute.String(AttrRunName, name))
@@ -34,8 +34,9 @@ func EndStart(span trace.Span, outcome string, id uuid.UUID, name, errorType str
 	EndSpan(span, outcome, errorType)
 }
 
-// SegmentSpan is the consumer span of one process's part of a run: a child of the
-// start, linked to the segment before. It answers the trace column's next value.
+// SegmentSpan starts the consumer span of a run's segment in this process. It is a child of the start's
+// span, and linked to the span of the segment before. SegmentSpan also returns the new value of the
+// trace column.
 func (t *Telemetry) SegmentSpan(ctx context.Context, workflow, queue string, id uuid.UUID, name string, epoch int32, column string) (context.Context, trace.Span, string) {
 	start, previous, _ := strings.Cut(column, between)
 	ctx = remote(ctx, start)
@@ -50,19 +51,19 @@ func (t *Telemetry) SegmentSpan(ctx context.Context, workflow, queue string, id 
 	span.SetAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrQueue, queue),
 		attribute.String(AttrRunID, id.String()), attribute.String(AttrRunName, name), attribute.Int(AttrEpoch, int(epoch)))
 	if start == "" {
-		return ctx, span, parent(ctx)
+		return ctx, span, traceparent(ctx)
 	}
-	return ctx, span, start + between + parent(ctx)
+	return ctx, span, start + between + traceparent(ctx)
 }
 
-// StepSpan is the span of one attempt of a step. The label names it, as names of spans have few
-// values; step is the whole name.
+// StepSpan starts the span of one attempt of a step. The label becomes part of the span's name, which
+// should have few different values; step is the complete name.
 func (t *Telemetry) StepSpan(ctx context.Context, workflow, label, step string, attempt int32) (context.Context, trace.Span) {
 	return t.Tracer.Start(ctx, "step "+label, trace.WithAttributes(attribute.String(AttrWorkflow, workflow),
 		attribute.String(AttrStep, step), attribute.Int(AttrAttempt, int(attempt))))
 }
 
-// EndSpan ends a span with an outcome; an error type marks it as an error.
+// EndSpan ends a span with an outcome. An error type that is not empty sets the span's status to Error.
 func EndSpan(span trace.Span, outcome, errorType string) {
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String(AttrOutcome, outcome))
@@ -74,7 +75,8 @@ func EndSpan(span trace.Span, outcome, errorType string) {
 	span.End()
 }
 
-func parent(ctx context.Context) string {
+// traceparent returns the W3C traceparent of the span in ctx, or an empty text if there is none.
+func traceparent(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return ""
 	}
@@ -83,6 +85,7 @@ func parent(ctx context.Context) string {
 	return carrier["traceparent"]
 }
 
+// remote returns a context with the span of a traceparent as the parent of new spans.
 func remote(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx

@@ -15,7 +15,7 @@ import (
 // scope is the name of durable's instruments and tracer.
 const scope = "github.com/seed8ec063be/durable"
 
-// Telemetry is where one engine reports. Make it with New.
+// Telemetry records the logs, metrics and spans of one engine. Create it with New.
 type Telemetry struct {
 	Log    *slog.Logger
 	Tracer trace.Tracer
@@ -36,9 +36,9 @@ type Telemetry struct {
 	labels     stepLabels
 }
 
-// New makes the instruments. Nil arguments mean a silent log and the global
-// providers of OpenTelemetry. stepNames is how many steps of each workflow metrics tell apart; with
-// none they have no durable.step.name.
+// New creates the instruments. If log is nil, nothing is logged; if a provider is nil, New uses the
+// global provider of OpenTelemetry. stepNames limits the number of step names of each workflow in
+// metrics; if it is zero, metrics have no durable.step.name.
 func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider, stepNames int) (*Telemetry, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -53,31 +53,31 @@ func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider, ste
 	m := instruments{meter: mp.Meter(scope)}
 	t.started = m.counter("durable.run.started", "{run}", "Runs created by this process.")
 	t.ended = m.counter("durable.run.ended", "{run}", "Runs ended by this process, by outcome.")
-	t.recovered = m.counter("durable.run.recovered", "{run}", "Runs taken over after a lost lease.")
-	t.leasesLost = m.counter("durable.lease.lost", "{lease}", "Leases that ended before their run did.")
-	t.retries = m.counter("durable.step.retries", "{attempt}", "Attempts after the first.")
-	t.timedOut = m.counter("durable.wait.timed_out", "{wait}", "Waits for a signal whose time was over, by what followed.")
-	t.active = m.upDown("durable.run.active", "{run}", "Runs executing in this process.")
-	t.duration = m.seconds("durable.run.duration", "From a run's start to its end.", runSeconds)
-	t.latency = m.seconds("durable.run.schedule_latency", "From the time a run was due to its execution.", latencySeconds)
-	t.step = m.seconds("durable.step.duration", "One attempt of a step.", stepSeconds)
-	t.flush = m.seconds("durable.journal.flush.duration", "One flush of the journal.", flushSeconds)
-	t.batch = m.sizes("durable.journal.flush.items", "{item}", "Items of one flush.", flushItems)
-	t.payload = m.sizes("durable.journal.flush.size", "By", "Encoded outputs of steps and runs in one flush.", flushBytes)
+	t.recovered = m.counter("durable.run.recovered", "{run}", "Runs that this process took over after another worker lost its lease.")
+	t.leasesLost = m.counter("durable.lease.lost", "{lease}", "Leases that this process lost while it executed the run.")
+	t.retries = m.counter("durable.step.retries", "{attempt}", "Attempts of steps after the first attempt.")
+	t.timedOut = m.counter("durable.wait.timed_out", "{wait}", "Waits for a signal that timed out, by the consequence.")
+	t.active = m.upDown("durable.run.active", "{run}", "Runs that this process executes.")
+	t.duration = m.seconds("durable.run.duration", "Time from the start of a run to its end.", runSeconds)
+	t.latency = m.seconds("durable.run.schedule_latency", "Time from when a run was due to the begin of its execution.", latencySeconds)
+	t.step = m.seconds("durable.step.duration", "Duration of an attempt of a step.", stepSeconds)
+	t.flush = m.seconds("durable.journal.flush.duration", "Duration of a flush of the journal.", flushSeconds)
+	t.batch = m.sizes("durable.journal.flush.items", "{item}", "Items in a flush of the journal.", flushItems)
+	t.payload = m.sizes("durable.journal.flush.size", "By", "Size of the encoded payloads in a flush of the journal.", flushBytes)
 	if m.err != nil {
 		return nil, fmt.Errorf("create the metrics of durable: %w", m.err)
 	}
 	return t, nil
 }
 
-// Started counts runs created.
+// Started counts a run that was created.
 func (t *Telemetry) Started(ctx context.Context, workflow, queue string) {
 	if t.started.Enabled(ctx) {
 		t.started.Add(ctx, 1, metric.WithAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrQueue, queue)))
 	}
 }
 
-// Entered counts a run that begins to execute here, late by the given time.
+// Entered counts a run whose execution begins in this process. late is the time since it was due.
 func (t *Telemetry) Entered(ctx context.Context, workflow, queue string, late time.Duration, recovered bool) {
 	if !t.active.Enabled(ctx) {
 		return
@@ -90,8 +90,8 @@ func (t *Telemetry) Entered(ctx context.Context, workflow, queue string, late ti
 	}
 }
 
-// Left counts a run that no longer executes here. A lifetime above zero says that it
-// ended for good.
+// Left counts a run whose execution in this process has ended. A lifetime above zero tells that the run
+// itself has ended.
 func (t *Telemetry) Left(ctx context.Context, workflow, queue, outcome, errorType string, lifetime time.Duration) {
 	if !t.active.Enabled(ctx) {
 		return
@@ -112,14 +112,13 @@ func (t *Telemetry) Left(ctx context.Context, workflow, queue, outcome, errorTyp
 	t.duration.Record(ctx, lifetime.Seconds(), metric.WithAttributes(base...))
 }
 
-// Attempted records one attempt of a step. The label is the step's name without keys, as far as they
-// are known.
+// Attempted records one attempt of a step. The label is the step's name without its known keys.
 func (t *Telemetry) Attempted(ctx context.Context, workflow, label string, attempt int32, took time.Duration, errorType string) {
 	if !t.step.Enabled(ctx) {
 		return
 	}
 	set := append(make([]attribute.KeyValue, 0, 3), attribute.String(AttrWorkflow, workflow))
-	if step, ok := t.labels.of(workflow, label); ok {
+	if step, ok := t.labels.label(workflow, label); ok {
 		set = append(set, attribute.String(AttrStep, step))
 	}
 	if attempt > 1 {
@@ -131,7 +130,7 @@ func (t *Telemetry) Attempted(ctx context.Context, workflow, label string, attem
 	t.step.Record(ctx, took.Seconds(), metric.WithAttributes(set...))
 }
 
-// TimedOut counts a wait for a signal whose time was over.
+// TimedOut counts a wait for a signal that timed out.
 func (t *Telemetry) TimedOut(ctx context.Context, workflow, followed string) {
 	if t.timedOut.Enabled(ctx) {
 		t.timedOut.Add(ctx, 1, metric.WithAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrFollowed, followed)))
@@ -149,7 +148,7 @@ func (t *Telemetry) Flushed(items, bytes int, took time.Duration) {
 	t.payload.Record(ctx, int64(bytes))
 }
 
-// instruments makes instruments and keeps the first error.
+// instruments creates instruments and keeps the first error.
 type instruments struct {
 	meter metric.Meter
 	err   error

@@ -17,9 +17,9 @@ const (
 	agedBatch   = 100_000 // runs of one statement
 )
 
-// aged measures the local and the claimed path with a table of finished runs, in turns with
-// an empty one on the same server. The finished runs have ended over thirty days, and
-// have two steps each.
+// aged measures the local and the claimed path with tables full of finished runs. It alternates with
+// empty tables on the same server. The finished runs ended during the last thirty days, and have two
+// steps each.
 func (b *bench) aged(at *site) (err error) {
 	young, err := at.site(b.ctx, "young")
 	if err != nil {
@@ -71,7 +71,7 @@ func (b *bench) aged(at *site) (err error) {
 	return nil
 }
 
-// makeTables opens an engine and closes it: the tables are there then.
+// makeTables creates the tables, by opening and closing an engine.
 func (b *bench) makeTables(at *site) error {
 	w, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{define(b.steps, b.payload).Workflow}})
 	if err != nil {
@@ -80,7 +80,7 @@ func (b *bench) makeTables(at *site) error {
 	return w.dismiss()
 }
 
-// age fills the tables, and has the database look at what it has got.
+// age inserts the finished runs, and updates the database's statistics.
 func (b *bench) age(at *site) error {
 	began := time.Now()
 	insert, tidy, done, err := at.filler(b.ctx)
@@ -101,7 +101,8 @@ func (b *bench) age(at *site) error {
 	return err
 }
 
-// filler answers how finished runs are inserted in the store.
+// filler returns functions that insert finished runs, maintain the tables afterwards, and close the
+// connection.
 func (at *site) filler(ctx context.Context) (insert func(from, to, of int) error, tidy, done func() error, err error) {
 	if at.pg != nil {
 		conn, err := pgx.Connect(ctx, at.address)

@@ -39,7 +39,7 @@ func run(ctx context.Context, o *options, out io.Writer) (err error) {
 	return b.report.Write(o.json)
 }
 
-// measure runs the modes on one store. Each has a database of its own.
+// measure runs the modes on one store. Each mode has a database of its own.
 func (b *bench) measure(store string) (err error) {
 	server, err := provide(b.ctx, store)
 	if err != nil {
@@ -70,10 +70,10 @@ func (b *bench) measure(store string) (err error) {
 	return nil
 }
 
-// say prints a line that is no figure.
+// say prints a comment line.
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.out, "# "+format+"\n", args...) }
 
-// add prints a row, and keeps it.
+// add prints a row, and adds it to the report.
 func (b *bench) add(r *result.Row) {
 	b.report.Rows = append(b.report.Rows, r)
 	fmt.Fprintln(b.out, r.Line())

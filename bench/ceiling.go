@@ -11,22 +11,20 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// The ceiling is what the database can do at most for somebody who wants a row to be
-// durable before each next step: callers hand in one row each and wait until it is
-// committed; one writer, or two, take whatever waits and insert it with one statement in
-// one transaction. There are no runs, no leases, no fences, no history, no retries and no
-// encoding. Whatever durable does beside that shows as the distance to it.
+// The ceiling is the maximal throughput of the database for callers that wait until one row is durable
+// before they write the next. Each caller inserts one row at a time. One or two writers insert all
+// waiting rows with one statement in one transaction. There are no runs, leases, fences, histories,
+// retries or encodings. The difference between the ceiling and durable is the cost of those.
 //
-// As durable's journal does, a writer gives the callers a few turns of the scheduler before
-// it takes a batch; that makes the ceiling higher. The limits below were chosen for the
-// highest ceiling, not to be the journal's.
+// Like durable's journal, a writer yields to the scheduler a few times before it takes a batch, which
+// makes the ceiling higher. The limits below give the highest ceiling. They differ from the journal's.
 const (
 	ceilingTurns  = 3
 	ceilingBatch  = 512
-	ceilingSecond = 128 // waiting rows that call a second writer
+	ceilingSecond = 128 // waiting rows at which a second writer starts
 )
 
-// bare is one row of the ceiling. It is its caller's again once done answers.
+// bare is one row of the ceiling. The caller may use it again after it has received from done.
 type bare struct {
 	shard  int16
 	run    uuid.UUID
@@ -35,13 +33,13 @@ type bare struct {
 	done   chan error
 }
 
-// committer writes rows in one transaction. It is used by one writer at a time.
+// committer writes rows in one transaction. It is not safe for concurrent use.
 type committer interface {
 	commit(rows []*bare) error
 	close() error
 }
 
-// ceiling gathers rows.
+// ceiling collects rows and commits them in groups.
 type ceiling struct {
 	free chan committer // as many as may write at once
 
@@ -74,7 +72,7 @@ func (c *ceiling) insert(row *bare) error {
 	return <-row.done
 }
 
-// write commits until nothing waits.
+// write commits until no row waits.
 func (c *ceiling) write() {
 	k := <-c.free
 	defer func() { c.free <- k }()
@@ -92,7 +90,7 @@ func (c *ceiling) write() {
 	}
 }
 
-// yield lets callers that were just answered come back with their next row.
+// yield gives the callers of the last batch time to insert their next row.
 func (c *ceiling) yield() {
 	seen := c.depth()
 	for range ceilingTurns {
@@ -124,7 +122,7 @@ func (c *ceiling) take(rows []*bare) []*bare {
 	return rows
 }
 
-// close waits for the writers, and closes what they wrote with.
+// close waits for the writers, and closes their committers.
 func (c *ceiling) close() error {
 	var errs []error
 	for range c.most {
@@ -133,7 +131,7 @@ func (c *ceiling) close() error {
 	return errors.Join(errs...)
 }
 
-// ceiling measures it.
+// ceiling measures the ceiling.
 func (b *bench) ceiling(at *site, callers int) (*sample, error) {
 	var committers []committer
 	n := 2
@@ -173,7 +171,7 @@ func (b *bench) ceiling(at *site, callers int) (*sample, error) {
 	return o.sample(b.steps), nil
 }
 
-// load is a load of so many callers.
+// load returns a load with that number of callers.
 func (b *bench) load(callers int) load {
 	return load{callers: callers, warm: b.warm(), window: b.window}
 }

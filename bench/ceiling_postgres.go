@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// pgCommitter inserts by one prepared statement, a transaction of its own, in one round
-// trip. The arrays are written in the protocol's binary form by hand: any library between
-// would only lower the ceiling.
+// pgCommitter inserts rows with one prepared statement, which is a transaction of its own and one round
+// trip. It encodes the arrays in the protocol's binary format itself, because a library would lower the
+// ceiling.
 type pgCommitter struct {
 	conn   *pgconn.PgConn
 	params [4][]byte
@@ -44,7 +44,7 @@ func (k *pgCommitter) commit(rows []*bare) error {
 		p[2] = element(p[2], row.name)
 		p[3] = element(p[3], row.output)
 	}
-	// Without a context that could end, nothing has to watch for that.
+	// A context that cannot end needs no goroutine that watches it.
 	result := k.conn.ExecPrepared(context.Background(), ceilingName, p[:], binaryFormat, nil).Read()
 	if result.Err != nil {
 		return result.Err
@@ -57,7 +57,7 @@ func (k *pgCommitter) commit(rows []*bare) error {
 
 func (k *pgCommitter) close() error { return k.conn.Close(context.Background()) }
 
-// header begins an array of one dimension without NULLs.
+// header appends the header of an array of one dimension without NULLs.
 func header(b []byte, element uint32, n int) []byte {
 	for _, v := range [...]uint32{1, 0, element, uint32(n), 1} {
 		b = binary.BigEndian.AppendUint32(b, v)

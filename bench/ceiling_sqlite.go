@@ -8,9 +8,8 @@ import (
 	"fmt"
 )
 
-// liteCommitter inserts by prepared statements on the driver's own connection, without
-// database/sql between, which costs more than SQLite does for a small row. Package sqlite
-// does the same.
+// liteCommitter inserts rows with prepared statements of the driver's connection. It does not use
+// database/sql, which costs more than SQLite itself for a small row. Package sqlite does the same.
 type liteCommitter struct {
 	db                        *sql.DB
 	conn                      *sql.Conn
@@ -18,7 +17,7 @@ type liteCommitter struct {
 	args                      [4 * together]driver.NamedValue
 }
 
-// together is how many rows ceiling_eight.sqlite.sql inserts.
+// together is the number of rows that ceiling_eight.sqlite.sql inserts.
 const together = 8
 
 func newLiteCommitter(ctx context.Context, db *sql.DB) (*liteCommitter, error) {
@@ -50,7 +49,7 @@ func newLiteCommitter(ctx context.Context, db *sql.DB) (*liteCommitter, error) {
 }
 
 func (k *liteCommitter) commit(rows []*bare) error {
-	// With a context that could end, the driver would start a goroutine for each statement.
+	// For a context that can end, the driver starts a goroutine for each statement.
 	ctx := context.Background()
 	if _, err := k.begin.ExecContext(ctx, nil); err != nil {
 		return err
@@ -94,7 +93,7 @@ func (k *liteCommitter) close() error {
 	return errors.Join(append(errs, k.conn.Close(), k.db.Close())...)
 }
 
-// committer opens a connection for a writer of the ceiling.
+// committer opens a connection for one writer of the ceiling.
 func (at *site) committer(ctx context.Context) (committer, error) {
 	if at.pg != nil {
 		return newPGCommitter(ctx, at.rivals)

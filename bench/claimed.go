@@ -14,10 +14,10 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// claimed measures workflows that another process starts, and this one claims and executes,
-// so many at once. The other process keeps up to four times as many, and some, in the database, so
-// that there is always one to claim. It starts what it is told to, in one transaction, whenever a
-// sixth of them have ended here.
+// claimed measures workflows that another process starts, and that this process claims and executes, as
+// many at once as there are callers. The database always holds a few times as many due runs, so that
+// there is always one to claim. Whenever a sixth of them have ended, the other process starts as many
+// again, in one transaction.
 func (b *bench) claimed(at *site, callers int, opening int64) (_ *sample, err error) {
 	before, err := at.gauge(b.ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (b *bench) claimed(at *site, callers int, opening int64) (_ *sample, err er
 	return s, nil
 }
 
-// feed keeps runs coming.
+// feed makes the other process start further runs as runs end.
 type feed struct {
 	there    *process
 	engine   *durable.Engine
@@ -73,7 +73,7 @@ type feed struct {
 	asked    int64
 }
 
-// measured is a window, and how many runs ended and steps were done in it.
+// measured is the number of runs that ended, and of steps that were executed, in a window of time.
 type measured struct {
 	from, to time.Time // on the database's clock
 	took     time.Duration
@@ -81,11 +81,11 @@ type measured struct {
 	steps    int64
 }
 
-// stall is how long nothing may end before the measurement has failed.
+// stall is the time without an ended run after which the measurement fails.
 const stall = 20 * time.Second
 
 func (f *feed) measure(ctx context.Context, warm, window time.Duration, s durable.Store) (m measured, err error) {
-	// Until the first has ended the other process is not yet at work.
+	// The other process has begun to start runs when the first run has ended.
 	if err := f.until(ctx, func() bool { return f.engine.Stats().Ended > 0 }); err != nil {
 		return m, err
 	}
@@ -105,7 +105,7 @@ func (f *feed) measure(ctx context.Context, warm, window time.Duration, s durabl
 	return m, err
 }
 
-// until asks for new runs as others end, until it is enough.
+// until requests new runs as others end, until enough returns true.
 func (f *feed) until(ctx context.Context, enough func() bool) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -117,7 +117,7 @@ func (f *feed) until(ctx context.Context, enough func() bool) error {
 		} else if time.Since(moved) > stall {
 			return fmt.Errorf("no run has ended for %v: %+v", stall, f.engine.Stats())
 		}
-		// One at a time, the starts of the other process would cost as much as what is measured.
+		// If the other process started one run at a time, its starts would cost as much as the claims.
 		if more := f.ahead + now - f.asked; more > 0 && more >= f.ahead/6 {
 			if err := f.there.tell(more); err != nil {
 				return err
@@ -133,15 +133,15 @@ func (f *feed) until(ctx context.Context, enough func() bool) error {
 	return nil
 }
 
-// finish waits until all that was asked for has ended, so that nothing is left to whoever
-// comes next. The other process has ended, so all of it is started.
+// finish waits until all requested runs have ended, so that none is left for the next measurement. The
+// other process has ended, so all of them are started.
 func (f *feed) finish(ctx context.Context) error {
 	f.ahead = 0
 	return f.until(ctx, func() bool { return f.engine.Stats().Ended >= f.asked })
 }
 
-// start is the other process: it starts as many runs as it is told to, and ends when all
-// of them are started.
+// start is the role of the other process. It starts the requested number of runs, and returns when its
+// input has ended and all of them are started.
 func start(ctx context.Context, j *job, s durable.Store, said <-chan string) error {
 	ctx = context.WithoutCancel(ctx) // what was asked for is started, even if no more is
 	w := define(j.Steps, j.Payload)
@@ -170,7 +170,7 @@ func start(ctx context.Context, j *job, s durable.Store, said <-chan string) err
 	}
 }
 
-// hear waits for a number, and adds up all that have come.
+// hear waits for a number, and returns the sum of it and all further numbers that have arrived.
 func hear(said <-chan string) (sum int, open bool, err error) {
 	line, open := <-said
 	for open {
@@ -188,8 +188,8 @@ func hear(said <-chan string) (sum int, open bool, err error) {
 	return sum, false, nil
 }
 
-// sample reads the latencies from the runs' rows: from their start elsewhere to their end
-// here.
+// sample reads the latencies from the rows of the runs: from the start in the other process to the end
+// in this one.
 func (m *measured) sample(ctx context.Context, at *site) (*sample, error) {
 	latencies, err := at.latencies(ctx, m.from, m.to, workflowName)
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// roomy is the garbage collector's setting unless GOGC is set in the environment. A benchmark's
-// process holds two megabytes; by Go's default of 100 it would collect them eighty times a
-// second, which no process does that holds an application too.
+// roomy is the value of GOGC unless the environment sets it. The heap of a benchmark's process has two
+// megabytes. With Go's default of 100, it would be collected eighty times a second, which does not
+// happen in a process with an application.
 const roomy = 400
 
-// collect sets the collector of this process, and answers what it is set to. That is said with
-// the figures, and is the same for durable and for what it is compared with.
+// collect sets GOGC for this process and returns the value, which the report contains. It is the same
+// for durable and for the designs that durable is compared with.
 func collect() string {
 	if set := os.Getenv("GOGC"); set != "" {
 		return set

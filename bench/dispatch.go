@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// greeting is a workflow that says when it was entered, by the clock of the machine.
+// greeting returns a workflow that prints the time at which its function was called.
 func greeting() *durable.Workflow[int, int] {
 	return durable.Define("greeting", func(_ *durable.Ctx, in int) (int, error) {
 		say("entered", in, time.Now().UnixNano())
@@ -21,13 +21,13 @@ func greeting() *durable.Workflow[int, int] {
 	})
 }
 
-// greet is the process that executes it.
+// greet is the role of the process that executes greeting.
 func greet(ctx context.Context, _ *job, s durable.Store, _ <-chan string) error {
 	return serve(ctx, s, durable.Config{Workflows: []durable.Definition{greeting()}})
 }
 
-// serve runs an engine until ctx ends, and says when it is ready. The store is its caller's
-// to close.
+// serve runs an engine until ctx ends, and tells the parent when it is ready. The caller closes the
+// store.
 func serve(ctx context.Context, s durable.Store, cfg durable.Config) error {
 	e, err := durable.New(s, cfg)
 	if err != nil {
@@ -36,7 +36,8 @@ func serve(ctx context.Context, s durable.Store, cfg durable.Config) error {
 	return <-begin(ctx, e)
 }
 
-// begin runs an engine, and says when it takes runs. What Run answers comes out of the channel.
+// begin runs an engine, and tells the parent when it claims runs. The channel receives the result of
+// Engine.Run.
 func begin(ctx context.Context, e *durable.Engine) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
@@ -46,9 +47,8 @@ func begin(ctx context.Context, e *durable.Engine) <-chan error {
 	return ended
 }
 
-// dispatch measures how long it takes from a start in this process until the function is
-// entered in another one that has nothing to do: the call of Start is in it, with its
-// commit.
+// dispatch measures the time from the call of Start in this process until an idle other process calls
+// the workflow's function. It includes the commit of the start.
 func (b *bench) dispatch(at *site) (err error) {
 	s, err := at.open(b.ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func (b *bench) dispatch(at *site) (err error) {
 	const unmeasured = 3 // connections are made and statements prepared
 	var entered, started []time.Duration
 	for i := range unmeasured + b.samples {
-		// Long enough for the other process to be idle, and never in step with its polls.
+		// The pause is long enough for the other process to be idle, and varies against its polls.
 		if err := b.pause(20*time.Millisecond + rand.N(60*time.Millisecond)); err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (b *bench) dispatch(at *site) (err error) {
 	return nil
 }
 
-// enteredAt waits until the process has entered the function of that number.
+// enteredAt waits until the process has called the function of the run with that number.
 func enteredAt(ctx context.Context, p *process, number int) (time.Time, error) {
 	for {
 		which, when, err := nextEntered(ctx, p)
@@ -108,7 +108,8 @@ func enteredAt(ctx context.Context, p *process, number int) (time.Time, error) {
 	}
 }
 
-// nextEntered waits until the process has entered a function, and answers its number.
+// nextEntered waits until the process has called a workflow's function, and returns the number of the
+// run.
 func nextEntered(ctx context.Context, p *process) (number string, when time.Time, err error) {
 	rest, err := p.expect(ctx, "entered ")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// widths are how many items of the Map are worked on at once: the default, and many.
+// widths are the numbers of items of the Map that are executed at once: the default, and many.
 var widths = []int{16, 256}
 
 // fanout measures one run with one Map of many items.

@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// options is what was asked for.
+// options are the values of the flags.
 type options struct {
 	stores  []string
 	modes   []string
@@ -36,7 +36,7 @@ type options struct {
 	tight     bool          // a smoke run: warm-ups and pauses are as short as can be
 }
 
-// The stores that can be measured. "sqlite" asks for both of its levels of durability.
+// The stores that can be measured. "sqlite" selects both levels of durability.
 var stores = []string{"postgres", "sqlite-full", "sqlite-normal"}
 
 // The paths of the default mode, in the order in which a round measures them.
@@ -49,7 +49,7 @@ const (
 	pathClaimed = "claimed"
 )
 
-// modes are what can be measured, by the flag's word.
+// modes are the measurements, by the value of the flag -mode.
 var modes = []struct {
 	name string
 	run  func(*bench, *site) error
@@ -72,7 +72,7 @@ func modeNames() (names []string) {
 	return names
 }
 
-// parse reads the command line. The errors say what is allowed.
+// parse parses the command line. Its errors list the allowed values.
 func parse(args []string, out io.Writer) (*options, error) {
 	o := new(options)
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -111,7 +111,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	return o, errors.Join(o.choose(*store, *mode, *callers, *path), o.check())
 }
 
-// shorten is -quick: what was not given is as small as can be.
+// shorten implements -quick: every flag that is not given gets its smallest value.
 func (o *options) shorten(given map[string]bool, callers *string) {
 	o.tight = true
 	for name, shrink := range map[string]func(){
@@ -132,7 +132,7 @@ func (o *options) shorten(given map[string]bool, callers *string) {
 	}
 }
 
-// choose reads the flags that are lists.
+// choose parses the flags that are lists.
 func (o *options) choose(store, mode, callers, path string) error {
 	var errs []error
 	names := modeNames()
@@ -206,10 +206,10 @@ func (o *options) check() error {
 	return errors.Join(errs...)
 }
 
-// warm is how long a load runs before it is measured.
+// warm returns how long a load runs before it is measured.
 func (o *options) warm() time.Duration { return max(o.window/3, 50*time.Millisecond) }
 
-// crowd is so many callers, or a few in a smoke run.
+// crowd returns the number of callers, which is small with -quick.
 func (o *options) crowd(callers int) int {
 	if o.tight {
 		return 4
@@ -217,7 +217,7 @@ func (o *options) crowd(callers int) int {
 	return callers
 }
 
-// rest is the pause before a load: what the one before has left to do is done then.
+// rest returns the pause before a load, in which the database finishes work of the load before.
 func (o *options) rest() time.Duration {
 	if o.tight {
 		return time.Millisecond

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// load is a number of callers, each of which executes one workflow after the other: a
-// closed loop.
+// load is a number of concurrent callers. Each of them executes one workflow after the other (a closed
+// loop).
 type load struct {
 	callers      int
 	warm, window time.Duration // the window lasts until at least one workflow has ended in it
 	begin, end   func() error  // of the window; may be nil
 }
 
-// outcome is what came of a load.
+// outcome is the result of a load.
 type outcome struct {
 	window    time.Duration   // as it was
 	workflows int             // that ended in it
@@ -25,8 +25,8 @@ type outcome struct {
 	all       int             // workflows, with the warm-up's
 }
 
-// A caller executes one workflow. It calls did after each step, or for all of them at the
-// end; once that answers false the time is over, and the rest may be left undone.
+// A caller executes one workflow. It calls did after each step, or for all steps at the end. When did
+// returns false, the time is over, and the caller need not finish the workflow.
 type caller func(did func() bool) error
 
 const (
@@ -35,8 +35,8 @@ const (
 	over
 )
 
-// run hires the callers, has them work, and counts.
-func (l load) run(ctx context.Context, hire func() (caller, error)) (*outcome, error) {
+// run creates the callers with newCaller, runs them concurrently, and counts what they execute.
+func (l load) run(ctx context.Context, newCaller func() (caller, error)) (*outcome, error) {
 	var (
 		phase   atomic.Int32
 		ended   atomic.Bool // a workflow, in the window
@@ -45,7 +45,7 @@ func (l load) run(ctx context.Context, hire func() (caller, error)) (*outcome, e
 		callers sync.WaitGroup
 	)
 	for i := range l.callers {
-		call, err := hire()
+		call, err := newCaller()
 		if err != nil {
 			failed.set(err)
 			break
@@ -84,7 +84,7 @@ func (l load) run(ctx context.Context, hire func() (caller, error)) (*outcome, e
 	return o, ends
 }
 
-// part is what one caller counts, by itself.
+// part holds the counters of one caller.
 type part struct {
 	workflows, steps, all int
 	latencies             []time.Duration
@@ -149,7 +149,7 @@ func (f *failure) get() error {
 	}
 }
 
-// sleep waits, unless something fails or ctx ends.
+// sleep waits. It returns an error if a goroutine fails or ctx ends.
 func (f *failure) sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -7,16 +7,16 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// local measures workflows that are started and executed in this process: each caller starts
-// one after the other, and waits for its result.
+// local measures workflows that are started and executed in this process. Each caller starts one run
+// after the other, and waits for its result.
 func (b *bench) local(at *site, callers int, opening int64) (*sample, error) {
 	before, err := at.gauge(b.ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := define(b.steps, b.payload)
-	// A slot is given back a moment after the caller has its result. There are twice as many
-	// as callers, so that a start finds one: else it would go by way of the claim loop.
+	// A slot becomes free a moment after the caller has received the result. With twice as many slots
+	// as callers, each start finds a free slot. Otherwise the run would have to be claimed.
 	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: max(256, 2*callers)})
 	if err != nil {
 		return nil, err

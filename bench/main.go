@@ -1,6 +1,6 @@
-// Command bench measures durable: against what the database can do at most, and against
-// the textbook's design, in one run on one machine, so that the ratios hold where the
-// figures do not.
+// Command bench measures durable. It compares durable with the maximal throughput of the database and
+// with a naive design, in one run on one machine, because ratios depend less on the machine than
+// absolute figures.
 //
 //	go run ./bench                              # about five minutes; make bench
 //	go run ./bench -store sqlite -c 100         # less of it
@@ -28,11 +28,10 @@
 //
 //	bench: store=S path=P c=N wf_per_s=N steps_per_s=N ceiling_ratio=N p50_ms=N p99_ms=N xacts_per_wf=N bytes_per_step=N
 //
-// ceiling_ratio is steps_per_s by the ceiling's in the same rounds. The latencies are those of a
-// workflow of ten steps, for the ceiling of ten rows one after the other. xacts_per_wf counts all
-// transactions of the database meanwhile (on SQLite: flushes, and at most as many claims as took something), and
-// bytes_per_step what the table of checkpoints has grown by, index included. A figure that
-// was not measured is "-".
+// ceiling_ratio is steps_per_s divided by the ceiling's in the same rounds. The latencies are those of
+// a workflow of ten steps; for the ceiling, of ten consecutive rows. xacts_per_wf counts all
+// transactions of the database (on SQLite: flushes, and claims that claimed a run). bytes_per_step is
+// the growth of the step table and its index, divided by the number of steps. "-" means not measured.
 package main
 
 import (
@@ -56,8 +55,8 @@ func main() {
 	os.Exit(code)
 }
 
-// command is the whole program. It answers the exit code: 2 for a command line that
-// cannot be, 1 for a benchmark that failed.
+// command is the program without its setup. It returns the exit code: 2 for an invalid command line, 1
+// for a failed benchmark.
 func command(ctx context.Context, args []string, out, complaints io.Writer) int {
 	o, err := parse(args, complaints)
 	switch {

@@ -12,15 +12,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// The naive design is the textbook's: a transaction that locks the run, executes the step,
-// inserts its result, and commits; each on a connection of its own, while there are any.
-// It is spared the end of the run, the lease and all that would make it safe.
+// The naive design uses one transaction for each step: it locks the run, executes the step, inserts its
+// result, and commits. Each caller has a connection of its own, up to a limit. The naive design does
+// not record the end of the run, and has no leases and no protection against crashes.
 
-// naiveConns is how many connections it has at most: with more, PostgreSQL on few
-// processors gets slower.
+// naiveConns is the maximal number of connections of the naive design. With more, PostgreSQL becomes
+// slower on a machine with few processors.
 const naiveConns = 50
 
-// naive measures it.
+// naive measures the naive design.
 func (b *bench) naive(at *site, callers int) (*sample, error) {
 	step, done, err := at.textbook(b.ctx, callers)
 	if err != nil {
@@ -82,8 +82,8 @@ func (at *site) textbook(ctx context.Context, callers int) (naiveStep, func() er
 	return step, func() error { pool.Close(); return nil }, nil
 }
 
-// liteTextbook has one connection, as SQLite has one writer: with more, they would fight
-// for the file's lock.
+// liteTextbook is textbook for SQLite. It uses one connection, because SQLite has one writer, and
+// several connections would compete for the file's lock.
 func (at *site) liteTextbook(ctx context.Context) (naiveStep, func() error, error) {
 	db, err := at.file(at.rivals)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// sizes are bytes of JSON that each step returns, in mode payload.
+// sizes are the sizes of the JSON that each step returns in mode payload, in bytes.
 var sizes = []int{200, 4 << 10, 100 << 10}
 
-// payloadCallers is how many call at once in mode payload.
+// payloadCallers is the number of concurrent callers in mode payload.
 const payloadCallers = 16
 
 // payloads measures the default mode's ceiling and local path with larger results.

@@ -16,11 +16,11 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// jobVariable tells a process of this program that it is to help another one. It is not an
-// argument, which other users could read: an address may hold a password.
+// jobVariable is the environment variable with the job of a helper process. The job is not passed as an
+// argument, because other users can read arguments, and an address may contain a password.
 const jobVariable = "DURABLE_BENCH_JOB"
 
-// job is what a helping process is to do.
+// job is the task of a helper process.
 type job struct {
 	Role    string
 	Store   string
@@ -30,8 +30,8 @@ type job struct {
 	Lease   time.Duration // zero: the default
 }
 
-// The roles. Each reads its parent's words from its standard input, whose end is its own,
-// and says words of its own, a line each.
+// The roles of helper processes. A helper reads the lines of its parent from its standard input, ends
+// when that ends, and writes lines to its standard output.
 var roles map[string]func(ctx context.Context, j *job, s durable.Store, said <-chan string) error
 
 func init() { // not a literal: the roles start processes too
@@ -43,7 +43,7 @@ func init() { // not a literal: the roles start processes too
 	}
 }
 
-// work is a helping process, from its beginning to its exit code.
+// work is the main function of a helper process. It returns the exit code.
 func work(text string) int {
 	collect()
 	if err := help(text); err != nil {
@@ -82,14 +82,14 @@ func help(text string) (err error) {
 
 var saying sync.Mutex
 
-// say tells the parent something.
+// say writes a line to the parent.
 func say(words ...any) {
 	saying.Lock()
 	defer saying.Unlock()
 	fmt.Fprintln(os.Stdout, words...)
 }
 
-// process is a helping process as its parent sees it.
+// process is a helper process as its parent sees it.
 type process struct {
 	cmd   *exec.Cmd
 	input io.WriteCloser
@@ -98,7 +98,7 @@ type process struct {
 	ended chan struct{}
 }
 
-// spawn starts one.
+// spawn starts a helper process.
 func (at *site) spawn(j job) (*process, error) {
 	j.Store, j.Address = at.store, at.address
 	text, err := json.Marshal(j)
@@ -134,7 +134,7 @@ func (at *site) spawn(j job) (*process, error) {
 	return p, nil
 }
 
-// expect waits for a line that begins with the word, and answers the rest of it.
+// expect waits for a line that begins with the word, and returns the rest of the line.
 func (p *process) expect(ctx context.Context, word string) (string, error) {
 	for {
 		select {
@@ -152,13 +152,13 @@ func (p *process) expect(ctx context.Context, word string) (string, error) {
 	}
 }
 
-// tell says something to it.
+// tell writes a line to the process.
 func (p *process) tell(words ...any) error {
 	_, err := fmt.Fprintln(p.input, words...)
 	return err
 }
 
-// kill is kill -9. It returns when the process is gone.
+// kill kills the process with SIGKILL, and returns when it has ended.
 func (p *process) kill() error {
 	err := p.cmd.Process.Kill()
 	go p.drain()
@@ -170,7 +170,7 @@ func (p *process) kill() error {
 	return err
 }
 
-// stop asks it to end, and waits for that.
+// stop requests the process to end, and waits for its end.
 func (p *process) stop() error {
 	err := p.input.Close()
 	go p.drain()
@@ -184,7 +184,7 @@ func (p *process) stop() error {
 	return err
 }
 
-// drain lets the process say what nobody hears.
+// drain reads and discards the further lines of the process.
 func (p *process) drain() {
 	for range p.lines {
 	}

@@ -2,26 +2,26 @@ package main
 
 import "path"
 
-// mutant is one way to break durable.
+// mutant is a defect to introduce.
 type mutant struct {
 	name   string
 	places []place
 }
 
-// place is one file that is changed, and who is to notice.
+// place is a file to change, and the test that should fail.
 type place struct {
 	file    string
 	by      test
 	changes []change
 }
 
-// valid are the tests that fail if a statement is no SQL any more: then any other does.
+// valid holds the tests that fail if a changed statement is no longer valid SQL, by folder.
 var valid = map[string]test{
 	"sqlite/sql":   {"./sqlite", "TestStatementsPrepare"},
 	"postgres/sql": {"./postgres", "TestEveryFileIsPreparedAsItStands"},
 }
 
-// valid is the test that the changed file must still pass, if there is one.
+// valid returns the test that the changed file must still pass, if there is one.
 func (p *place) valid() (t test, ok bool) {
 	if path.Ext(p.file) != ".sql" {
 		return t, false
@@ -30,10 +30,10 @@ func (p *place) valid() (t test, ok bool) {
 	return t, ok
 }
 
-// change is a text that stands once in the file, and what is put there.
+// change replaces a text that occurs once in the file.
 type change struct{ old, new string }
 
-// test is a package and what of it is run, as go test takes them.
+// test is a package and a pattern for -run of go test.
 type test struct{ pkg, name string }
 
 const (

@@ -1,12 +1,11 @@
-// Command mutants breaks durable on purpose, in a copy of its tree, one way at a time,
-// and tells which test noticed. A guarantee whose guard can be taken out without a test
-// that fails is not tested.
+// Command mutants introduces defects into a copy of the source tree, one at a time, and reports which
+// test fails. A guarantee whose check can be removed without a failing test is not tested.
 //
 //	go run ./mutants          all of them
 //	go run ./mutants fence    those whose name contains the word
 //
-// Each mutant is a replacement of text in one or more places, tried place by place. A text that
-// is not found any more is an error: the mutant must then be written anew.
+// Each mutant replaces text in one or more files, one file at a time. If a file no longer contains the
+// text, the command fails, and the mutant must be updated.
 package main
 
 import (
@@ -78,7 +77,7 @@ func run(ctx context.Context, word string) error {
 	return nil
 }
 
-// sound runs the tests on the copy as it is: one that fails in any case catches nothing.
+// sound runs the tests on the unchanged copy. A test that fails there cannot detect a mutant.
 func sound(ctx context.Context, tree string, chosen []mutant) error {
 	var done []test
 	for _, m := range chosen {
@@ -104,7 +103,7 @@ func sound(ctx context.Context, tree string, chosen []mutant) error {
 	return nil
 }
 
-// try reports whether each place of the mutant was noticed.
+// try reports whether the tests detected the mutant in each of its places.
 func (m *mutant) try(ctx context.Context, tree string) bool {
 	all := true
 	for _, p := range m.places {
@@ -125,8 +124,8 @@ func (m *mutant) try(ctx context.Context, tree string) bool {
 	return all
 }
 
-// kill makes the change, runs the test that is to notice, and takes the change back. It
-// answers the test that failed.
+// kill applies the change, runs the test that should fail, and reverts the change. It returns the name
+// of the test that failed.
 func (p *place) kill(ctx context.Context, tree string) (by, output string, err error) {
 	was, now, err := p.mutated(tree)
 	if err != nil {
@@ -140,8 +139,8 @@ func (p *place) kill(ctx context.Context, tree string) (by, output string, err e
 	return by, output, errors.Join(err, os.WriteFile(path, was, 0o600))
 }
 
-// test runs the test that is to notice what was changed. What is no program, or no SQL, is
-// not noticed but an error.
+// test runs the test that should detect the change. It returns an error if the changed file is not a
+// valid program or statement.
 func (p *place) test(ctx context.Context, tree string) (by, output string, err error) {
 	if t, ok := p.valid(); ok {
 		switch failed, output, err := t.run(ctx, tree); {
@@ -154,7 +153,7 @@ func (p *place) test(ctx context.Context, tree string) (by, output string, err e
 	return p.by.run(ctx, tree)
 }
 
-// mutated is the file without and with the change.
+// mutated returns the text of the file without and with the change.
 func (p *place) mutated(tree string) (was, now []byte, err error) {
 	was, err = os.ReadFile(filepath.Join(tree, p.file))
 	if err != nil {
@@ -172,7 +171,7 @@ func (p *place) mutated(tree string) (was, now []byte, err error) {
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// run answers the innermost test that failed, empty if none did.
+// run returns the innermost test that failed, or an empty text if none failed.
 func (t *test) run(ctx context.Context, tree string) (failed, output string, err error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=1m", "-run", t.name, t.pkg)
 	cmd.Dir = tree
@@ -212,7 +211,7 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// copyTree copies what go test needs.
+// copyTree copies the files that go test needs.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
 		if err != nil {

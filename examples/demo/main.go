@@ -1,14 +1,13 @@
 // Command demo shows a run that survives kill -9.
 //
-// It indexes the source tree of Go (GOROOT/src), every package of it, as one
-// durable run with a step for each package: once undisturbed, and once in a worker
-// process that is killed five times at random moments and started again. The two
-// results must be the same bytes, and no step may run again after it was
-// checkpointed. The last line says whether that is so:
+// It indexes every package in the source tree of Go (GOROOT/src) in one durable run, with a step for
+// each package. It does this twice: once undisturbed, and once in a worker process that is killed five
+// times at random moments and started again. The two results must be equal, and no step may be
+// executed again after its checkpoint was committed. The last line shows the result:
 //
 //	demo: steps=N kills=5 reexecuted=0 equal=true seconds=S
 //
-// Anything else ends with a status that is not zero, and the reason.
+// If a check fails, the command prints the reason and exits with a status that is not zero.
 //
 //	go run ./examples/demo                  # SQLite, nothing to install
 //	go run ./examples/demo -store=postgres  # DATABASE_URL, or a throwaway server
@@ -23,7 +22,7 @@ import (
 	"time"
 )
 
-// patience bounds the whole command: a demo that hangs has failed.
+// patience limits the duration of the command.
 const patience = 5 * time.Minute
 
 func main() {

@@ -1,17 +1,16 @@
-// Command saga shows an order checkout that undoes itself, in worker processes that are
-// killed at every stage of it.
+// Command saga shows an order checkout with compensations, in worker processes that are killed at every
+// stage of it.
 //
-// Each order is a durable run: it charges a card, reserves the goods, asks a human, and
-// ships if the human says yes. If not, or if the customer withdraws, what was done is
-// undone. The shop that takes these requests is an HTTP server whose books are outside the
-// database. It is slow, it fails now and then, and it holds a request while the worker that
-// sent it gets signal 9: before the request takes effect, or after, so that only the
-// answer is lost. Meanwhile orders are paused, resumed and cancelled. The last line says
-// what the books show:
+// Each order is a durable run: it charges a card, reserves the goods, waits for the approval of a
+// human, and ships. If the human refuses, or the customer cancels the order, its compensations are
+// executed. The shop is an HTTP server whose ledger is outside the database. It is slow and sometimes
+// fails. It holds a request while the worker that sent it is killed with SIGKILL, either before the
+// request takes effect or after, so that only the response is lost. Meanwhile orders are paused,
+// resumed and cancelled. The last line shows the result of the ledger:
 //
 //	saga: orders=N approved=A refused=R kills=K charges_doubled=0 refunds_missing=0 stuck=0
 //
-// Anything that is not as it should be ends with a status that is not zero, and the reason.
+// If a check fails, the command prints the reason and exits with a status that is not zero.
 //
 //	go run ./examples/saga                  # SQLite, nothing to install
 //	go run ./examples/saga -store=postgres  # DATABASE_URL, or a throwaway server
@@ -27,7 +26,7 @@ import (
 	"time"
 )
 
-// patience bounds the whole command: a saga that hangs has failed.
+// patience limits the duration of the command.
 const patience = 2 * time.Minute
 
 func main() {

@@ -1,17 +1,16 @@
-// Command sleepers shows what a run costs while it sleeps: a row and a bit of the
-// database, and no memory.
+// Command sleepers shows what a sleeping run costs: some space in the database, and no memory.
 //
-// It starts 100,000 runs of a workflow that does one durable sleep, lets each of them
-// execute, record its sleep and leave memory, and measures how much larger the process
-// and the database have become. All of them sleep for an hour but for 2,000, whose
-// sleeps end over five seconds while the others go on sleeping: how late they go on,
-// by the database's clock, is measured too. The last line for a store says it:
+// It starts 100,000 runs of a workflow that does one durable sleep. Each run records its sleep and is
+// unloaded from memory. The command measures how much the process and the database have grown. 2,000
+// of the runs wake up within five seconds, while the others sleep for an hour. The command also
+// measures how late these runs continue, by the database's clock. The last line for a store shows the
+// figures:
 //
 //	sleepers: store=S runs=N started_per_s=N rss_per_run_b=N db_per_run_b=N late_p50_ms=N late_p99_ms=N
 //
-// The rate counts from the first start until all of them sleep. A sleeping run that costs
-// more than 100 bytes of memory, or one that was due and did not go on, ends it with a
-// status that is not zero, and the reason.
+// The rate covers the time from the first start until all runs sleep. If a sleeping run costs more than
+// 100 bytes of memory, or a due run does not continue, the command prints the reason and exits with a
+// status that is not zero.
 //
 //	go run ./examples/sleepers                  # SQLite, nothing to install
 //	go run ./examples/sleepers -store=postgres  # DATABASE_URL, or a throwaway server

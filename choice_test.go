@@ -277,7 +277,7 @@ func (s *lateOrders) Order(ctx context.Context, o *store.Order) error {
 		s.refused.Add(1)
 		return store.ErrUnavailable
 	}
-	return s.Store.Order(ctx, o)
+	return s.Store.Control(ctx, o)
 }
 
 // Where the process ends between the choice and the cancel of the losers' children, the next execution

@@ -23,7 +23,7 @@ import (
 // Register before the step where fn can be called without harm if the step did not take
 // effect: then no crash and no cancel comes in between.
 func (c *Ctx) Compensate(name string, fn func(context.Context) error, opts ...StepOption) error {
-	call := newCall[struct{}](c, name, store.KindUndo, opts)
+	call := newCall[struct{}](c, name, store.KindCompensation, opts)
 	call.needs(fn != nil)
 	if call.err != nil {
 		return call.err

@@ -28,15 +28,15 @@ type Effect struct {
 // does not return all of it. The counts are always exact.
 const MaxEffectIDs = 1000
 
-var _ = [1]struct{}{}[MaxEffectIDs-store.MaxOrderIDs] // they are the same
+var _ = [1]struct{}{}[MaxEffectIDs-store.MaxControlIDs] // they are the same
 
 // add counts what an order did.
 func (f *Effect) add(o *store.Order) {
-	for _, a := range o.Answers {
+	for _, a := range o.Results {
 		f.Done += a.Changed
 		f.Requested += a.Requested
 	}
-	f.DoneIDs = addIDs(f.DoneIDs, o.Done)
+	f.DoneIDs = addIDs(f.DoneIDs, o.Changed)
 	f.RequestedIDs = addIDs(f.RequestedIDs, o.Requested)
 }
 
@@ -258,7 +258,7 @@ func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptio
 	if err == nil {
 		err = errors.Join(engine.CheckText("reason", o.reason), engine.CheckText("actor", o.actor))
 	}
-	return &store.Order{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, Freeze: o.freeze}, o, err
+	return &store.Order{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freeze}, o, err
 }
 
 func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (Effect, error) {
@@ -280,11 +280,11 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 	if err := e.inner.Order(ctx, o); err != nil {
 		return Effect{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
 	}
-	a := o.Answers[0]
+	a := o.Results[0]
 	refused := a.Status.Terminal()
 	switch verb {
 	case store.VerbPause:
-		refused = refused || a.Control&store.CancelAsked != 0
+		refused = refused || a.Control&store.CancelRequested != 0
 	case store.VerbCancel, store.VerbTerminate:
 		// Descendants may live on when a run has ended, and are ended then.
 		refused = refused && a.Status != store.Cancelled && a.Changed+a.Requested == 0

@@ -204,7 +204,7 @@ func TestDeathsAreKept(t *testing.T) {
 		began := at.Add(-time.Minute)
 		batch := &store.Batch{
 			Starts: []*store.Start{{Run: store.Run{
-				ID: id, Name: id.String(), Workflow: "w", Queue: "default", Status: store.Running, Epoch: epoch, Owner: store.Owned(dead), Input: []byte("0"),
+				ID: id, Name: id.String(), Workflow: "w", Queue: "default", Status: store.Running, Epoch: epoch, Owner: store.OwnedBy(dead), Input: []byte("0"),
 				CreatedAt: began, StartedAt: began, WakeAt: at.Add(-time.Second),
 			}}},
 			Steps: []*store.StepWrite{{Step: store.Step{

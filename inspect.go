@@ -130,7 +130,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 		info.Unreceived = make(map[string]int, len(unreceived))
 	}
 	for _, s := range unreceived {
-		info.Unreceived[engine.ShownSignal(s.Name)] += s.N
+		info.Unreceived[engine.ShownSignal(s.Name)] += s.Count
 	}
 	info.Tags = make(map[string]string, len(outline.Tags))
 	for _, t := range outline.Tags {
@@ -142,8 +142,8 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 			info.wait(s)
 		}
 	}
-	if !outline.Lost.At.IsZero() {
-		info.Loss = &Loss{At: outline.Lost.At, Worker: outline.Lost.Worker.String()}
+	if !outline.LastLeaseLoss.At.IsZero() {
+		info.Loss = &Loss{At: outline.LastLeaseLoss.At, Worker: outline.LastLeaseLoss.Worker.String()}
 	}
 	for _, m := range outline.Maps {
 		total, err := decode[int](m.Step.Output)
@@ -180,9 +180,9 @@ func runInfo(r *store.Run) *RunInfo {
 	}
 	switch {
 	case r.Status.Terminal() || r.Status == store.Paused:
-	case r.Control&store.CancelAsked != 0:
+	case r.Control&store.CancelRequested != 0:
 		info.Requested = VerbCancel
-	case r.Control&store.PausedAnyhow != 0:
+	case r.Control&store.PausedMask != 0:
 		info.Requested = VerbPause
 	}
 	if !r.CancelledAt.IsZero() {

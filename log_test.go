@@ -202,7 +202,7 @@ func TestCrashLoopsAreLogged(t *testing.T) {
 		id, name := store.RootIDAt("killer", now)
 		owner := uuid.New()
 		err = s.Commit(within(t), &store.Batch{Starts: []*store.Start{{Run: store.Run{ // a process that died with the run
-			ID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.Owned(owner),
+			ID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(owner),
 			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now,
 		}}}})
 		if err != nil {

@@ -103,15 +103,15 @@ func TestFailAtMaxCrashes(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		const most = 3
 		at := dbNow(t, s)
-		crashed := func(name string, bits store.Bits, steps ...string) store.Run {
+		crashed := func(name string, bits store.ControlBits, steps ...string) store.Run {
 			t.Helper()
 			id, name := store.NewRootID(name)
 			r := store.Run{
-				ID: id, Name: name, Workflow: "w", Queue: "default", Status: store.Running, Epoch: store.Epoch{}.Next(1), Owner: store.Owned(store.NewID(0)),
+				ID: id, Name: name, Workflow: "w", Queue: "default", Status: store.Running, Epoch: store.Epoch{}.Next(1), Owner: store.OwnedBy(store.NewID(0)),
 				Input: []byte("0"), CreatedAt: at.Add(-time.Hour), StartedAt: at.Add(-time.Hour), WakeAt: at.Add(-time.Minute),
 			}
 			kid := r
-			kid.ID, kid.Parent, kid.Name, kid.Workflow = store.NewChildID(id), store.Owned(id), "kid", "kid"
+			kid.ID, kid.Parent, kid.Name, kid.Workflow = store.NewChildID(id), store.OwnedBy(id), "kid", "kid"
 			kid.Status, kid.Epoch, kid.Owner.Valid, kid.StartedAt = store.Pending, store.Epoch{}, false, time.Time{}
 			step := store.Step{
 				RunID: id, Name: "kid", Kind: store.KindChild, Status: store.StepStarted, Attempt: 1, Epoch: r.Epoch,
@@ -127,7 +127,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			commit(&store.Batch{Starts: []*store.Start{{Run: kid, ParentEpoch: r.Epoch}}, Steps: []*store.StepWrite{{Step: step}}})
 			if bits != 0 {
 				o := &store.Order{Verb: store.VerbCancel, Scope: store.RunItself, Runs: []store.ID{id}, Now: r.CreatedAt}
-				if err := s.Order(within(t), o); err != nil {
+				if err := s.Control(within(t), o); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -150,7 +150,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			return kid
 		}
 		kid := crashed("loop", 0)
-		crashed("cancelled", store.CancelAsked)
+		crashed("cancelled", store.CancelRequested)
 		crashed("gets on", 0, "step")
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
 			if c.ID() != "gets on" {

@@ -32,9 +32,9 @@ func (s *markStore) Commit(ctx context.Context, b *store.Batch) error {
 	return err
 }
 
-func (s *markStore) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, error) {
+func (s *markStore) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	if s.deaf.Load() {
-		return store.Pulse{}, store.ErrUnavailable
+		return store.RenewResult{}, store.ErrUnavailable
 	}
 	return s.Store.Renew(ctx, h)
 }

@@ -43,9 +43,9 @@ func (s *cutOff) Commit(ctx context.Context, b *store.Batch) error {
 	return err
 }
 
-func (s *cutOff) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, error) {
+func (s *cutOff) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	if err := s.away(); err != nil {
-		return store.Pulse{}, err
+		return store.RenewResult{}, err
 	}
 	return s.Store.Renew(ctx, h)
 }
@@ -106,9 +106,9 @@ type deafRenewals struct {
 	off atomic.Bool
 }
 
-func (s *deafRenewals) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, error) {
+func (s *deafRenewals) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	if s.off.Load() {
-		return store.Pulse{}, store.ErrUnavailable
+		return store.RenewResult{}, store.ErrUnavailable
 	}
 	return s.Store.Renew(ctx, h)
 }

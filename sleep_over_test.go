@@ -23,7 +23,7 @@ func (s *behind) Now(ctx context.Context) (time.Time, error) {
 	return now.Add(-s.by), err
 }
 
-func (s *behind) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, error) {
+func (s *behind) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	p, err := s.Store.Renew(ctx, h)
 	if !p.Now.IsZero() {
 		p.Now = p.Now.Add(-s.by)
@@ -73,13 +73,13 @@ type lateNews struct {
 	open chan struct{}
 }
 
-func (s *lateNews) News(ctx context.Context, w store.ID, held []store.Lease) (store.News, error) {
+func (s *lateNews) News(ctx context.Context, w store.ID, held []store.Lease) (store.Notifications, error) {
 	select {
 	case <-s.open:
 	case <-ctx.Done():
-		return store.News{}, ctx.Err()
+		return store.Notifications{}, ctx.Err()
 	}
-	return s.Store.News(ctx, w, held)
+	return s.Store.Notifications(ctx, w, held)
 }
 
 // A sleep of a loser was over before its run learned of a pause. FreezeTimers does not move it behind the choice: what

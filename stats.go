@@ -65,9 +65,9 @@ func (e *Engine) Stats() Stats {
 	j := s.Journal
 	return Stats{
 		Flushes: j.Flushes, Writes: j.Items, WrittenBytes: j.Bytes, LargestFlush: j.Largest,
-		FlushTime: j.Took, RecentFlushTime: j.Recent, RefusedFlushes: j.Refused, ReplayedFlushes: j.Replays, Queued: j.Waiting,
+		FlushTime: j.TotalTime, RecentFlushTime: j.AverageTime, RefusedFlushes: j.Failed, ReplayedFlushes: j.Retries, Queued: j.Pending,
 		StepsWaiting: s.Waiting, Active: s.Active, Entered: s.Entered, Ended: s.Ended, Parked: s.Parked, Released: s.Released, Lost: s.Lost,
-		Held: s.Held, Retrying: s.Retrying, AloneWrites: j.Alone,
+		Held: s.Held, Retrying: s.Retrying, AloneWrites: j.SoloTransactions,
 		TimedOut: TimedOut{
 			Failed: s.TimedOut[engine.TimeoutFails], WentOn: s.TimedOut[engine.TimeoutGoesOn], Cancelled: s.TimedOut[engine.TimeoutCancels],
 			Expired: s.TimedOut[engine.TimeoutExpires], Escalated: s.TimedOut[engine.TimeoutEscalates],

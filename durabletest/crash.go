@@ -264,7 +264,7 @@ func (e *Engine) cancelled(ctx context.Context, s store.Store) error {
 		return err
 	}
 	for _, r := range runs {
-		if r.Control&store.CancelAsked == 0 || r.Status.Terminal() {
+		if r.Control&store.CancelRequested == 0 || r.Status.Terminal() {
 			continue
 		}
 		if _, err := e.node.inner.Load().Await(ctx, r.ID); err != nil {

@@ -137,7 +137,7 @@ func (p *replay) rows(x *durable.Exported) (rows []*store.Batch, at time.Time, e
 	}
 	start := &store.Start{Run: store.Run{
 		ID: p.run, Name: x.Run.ID, Workflow: x.Run.Workflow, Version: x.Run.Version,
-		Status: store.Running, Epoch: theirs, Owner: store.Owned(store.NewID(0)), Input: compact(x.Run.Input),
+		Status: store.Running, Epoch: theirs, Owner: store.OwnedBy(store.NewID(0)), Input: compact(x.Run.Input),
 		CreatedAt: x.Run.CreatedAt, StartedAt: x.Run.CreatedAt, WakeAt: x.Run.CreatedAt.Add(lease),
 	}}
 	history := &store.Batch{}
@@ -207,7 +207,7 @@ func (p *replay) child(row *store.Step) *store.Start {
 		return nil
 	}
 	return &store.Start{ParentEpoch: theirs, Run: store.Run{
-		ID: id, Name: row.Name, Parent: store.Owned(p.run), Workflow: "durabletest.child", Queue: "durabletest.child",
+		ID: id, Name: row.Name, Parent: store.OwnedBy(p.run), Workflow: "durabletest.child", Queue: "durabletest.child",
 		Status: store.Pending, Input: []byte("null"), CreatedAt: row.StartedAt, WakeAt: row.StartedAt.Add(lease),
 	}}
 }
@@ -219,7 +219,7 @@ func (p *replay) verdict(x *durable.Exported, info *durable.RunInfo) Verdict {
 	v := Verdict{ID: x.Run.ID}
 	for _, h := range x.History {
 		name := engine.Unshown(h.Name)
-		if row := p.history[name]; row != nil && !p.asked[name] && row.Status.Terminal() && row.Kind != store.KindUndo {
+		if row := p.history[name]; row != nil && !p.asked[name] && row.Status.Terminal() && row.Kind != store.KindCompensation {
 			v.Unasked = append(v.Unasked, h.Name)
 		}
 	}

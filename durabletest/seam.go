@@ -72,8 +72,8 @@ func (s *seam) Tag(ctx context.Context, run store.ID, tags []store.Tag, epoch st
 }
 
 // Order implements store.Store.
-func (s *seam) Order(ctx context.Context, o *store.Order) error {
-	return s.change("an order", func() error { return s.Store.Order(ctx, o) })
+func (s *seam) Control(ctx context.Context, o *store.Order) error {
+	return s.change("an order", func() error { return s.Store.Control(ctx, o) })
 }
 
 // Claim implements store.Store.
@@ -101,7 +101,7 @@ func (s *seam) Claim(ctx context.Context, q store.ClaimQuery) (claims store.Clai
 }
 
 // Renew implements store.Store.
-func (s *seam) Renew(ctx context.Context, h store.Heartbeat) (pulse store.Pulse, err error) {
+func (s *seam) Renew(ctx context.Context, h store.Heartbeat) (pulse store.RenewResult, err error) {
 	err = s.call(func() error {
 		pulse, err = s.Store.Renew(ctx, h)
 		return err
@@ -119,10 +119,10 @@ func (s *seam) Expire(ctx context.Context, workers []store.ID, q store.ClaimQuer
 	return n, err
 }
 
-// News implements store.Store.
-func (s *seam) News(ctx context.Context, worker store.ID, held []store.Lease) (news store.News, err error) {
+// Notifications implements store.Store.
+func (s *seam) Notifications(ctx context.Context, worker store.ID, held []store.Lease) (news store.Notifications, err error) {
 	err = s.call(func() error {
-		news, err = s.Store.News(ctx, worker, held)
+		news, err = s.Store.Notifications(ctx, worker, held)
 		return err
 	})
 	return news, err
@@ -173,11 +173,11 @@ func (s *seam) Dead(ctx context.Context, self store.ID) ([]store.ID, error) {
 }
 
 // Attend implements store.Store. It lasts as long as the engine works.
-func (s *seam) Attend(ctx context.Context, worker store.ID, hear func(store.Hint)) error {
+func (s *seam) Listen(ctx context.Context, worker store.ID, hear func(store.Hint)) error {
 	if s.fault.dead() {
 		return errCrashed
 	}
-	return s.Store.Attend(ctx, worker, hear)
+	return s.Store.Listen(ctx, worker, hear)
 }
 
 // claims answers the number of the latest claim that has begun and of the latest that has

@@ -348,10 +348,10 @@ func (f *faulty) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, e
 	return c, err
 }
 
-func (f *faulty) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, error) {
+func (f *faulty) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	if f.beforeRenew != nil {
 		if err := f.beforeRenew(&h); err != nil {
-			return store.Pulse{}, err
+			return store.RenewResult{}, err
 		}
 	}
 	return f.Store.Renew(ctx, h)

@@ -31,7 +31,7 @@ var errPooled = errors.New("a pooler is in between that shares sessions")
 // see it (Dead). It first proves that the session is real, by a notification to
 // itself from another connection. Where that does not arrive, a pooler shares the
 // session; then it holds nothing and waits, and polling and lease expiry do the work.
-func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+func (s *Store) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *Store) attend(ctx context.Context, worker uuid.UUID, hear func(store.Hi
 	}
 	defer s.dropPresence(outer, worker)
 	hear(store.HintClaim) // what was notified before is lost
-	hear(store.HintNews)
+	hear(store.HintNotification)
 	for {
 		if err := s.wait(ctx, conn, heard); err != nil {
 			return err
@@ -117,7 +117,7 @@ func pass(payload string, worker uuid.UUID, hear func(store.Hint)) {
 	case "":
 		hear(store.HintClaim)
 	case worker.String():
-		hear(store.HintNews)
+		hear(store.HintNotification)
 	}
 }
 

@@ -23,11 +23,11 @@ func attend(t *testing.T, s *Store, worker uuid.UUID) *attendance {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &attendance{
-		hints: map[store.Hint]chan struct{}{store.HintClaim: make(chan struct{}, 1), store.HintNews: make(chan struct{}, 1)},
+		hints: map[store.Hint]chan struct{}{store.HintClaim: make(chan struct{}, 1), store.HintNotification: make(chan struct{}, 1)},
 		done:  make(chan error, 1), stop: cancel,
 	}
 	go func() {
-		a.done <- s.Attend(ctx, worker, func(h store.Hint) {
+		a.done <- s.Listen(ctx, worker, func(h store.Hint) {
 			select {
 			case a.hints[h] <- struct{}{}:
 			default:
@@ -36,7 +36,7 @@ func attend(t *testing.T, s *Store, worker uuid.UUID) *attendance {
 	}()
 	t.Cleanup(cancel)
 	a.hinted(t, store.HintClaim) // once the session is up
-	a.hinted(t, store.HintNews)
+	a.hinted(t, store.HintNotification)
 	beat(t, s, worker)
 	return a
 }
@@ -198,7 +198,7 @@ func TestAttendWithoutListen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	worker := uuid.New()
-	go func() { done <- s.Attend(ctx, worker, func(h store.Hint) { t.Errorf("it was hinted %d", h) }) }()
+	go func() { done <- s.Listen(ctx, worker, func(h store.Hint) { t.Errorf("it was hinted %d", h) }) }()
 	beat(t, s, worker)
 	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}}) // tells those who listen
 	var listening int

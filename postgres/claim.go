@@ -84,7 +84,7 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 }
 
 // HeldBy implements store.Store.
-func (s *Store) HeldBy(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
+func (s *Store) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	if len(q.Pairs) == 0 {
 		return nil, nil
 	}

@@ -39,7 +39,7 @@ func (w *sorted) fill(b *store.Batch) {
 	w.starts = append(w.starts, b.Starts...)
 	w.receives = append(w.receives, b.Receives...)
 	w.signals = append(w.signals, b.Signals...)
-	w.brief = b.Brief
+	w.brief = b.ShortLockWait
 	for _, item := range b.Runs {
 		if item.Held {
 			w.holds = append(w.holds, item)

@@ -134,7 +134,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 				order(l, l.s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{r.ID}})
 			}
 			return func(ctx context.Context) error {
-				return l.s.Order(ctx, &store.Order{Verb: verb, Runs: []uuid.UUID{r.ID}, Now: l.at})
+				return l.s.Control(ctx, &store.Order{Verb: verb, Runs: []uuid.UUID{r.ID}, Now: l.at})
 			}
 		}
 	}

@@ -151,7 +151,7 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Order(t.Context(), &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID}, Now: at})
+		ended <- s.Control(t.Context(), &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID}, Now: at})
 	}()
 	for waits := 0; waits == 0; { // it has locked the root, and waits for the one between
 		err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&waits)

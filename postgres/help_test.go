@@ -140,15 +140,15 @@ func begin(t testing.TB, s *Store, starts ...*store.Start) {
 	}
 }
 
-func order(t testing.TB, s *Store, o *store.Order) []store.OrderAnswer {
+func order(t testing.TB, s *Store, o *store.Order) []store.ControlResult {
 	t.Helper()
 	if o.Now.IsZero() {
 		o.Now = now(t, s)
 	}
-	if err := s.Order(t.Context(), o); err != nil {
+	if err := s.Control(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	return o.Answers
+	return o.Results
 }
 
 // row reads a run.

@@ -230,13 +230,13 @@ func (s *Store) searchSome(ctx context.Context, ask asker, runs []uuid.UUID) (lo
 	var release []*store.RunWrite
 	for i, id := range runs {
 		h := s.timeline.held[id]
-		one := store.LostRun{ID: id, Name: h.name, Gone: !states[i].Found}
+		one := store.LostRun{ID: id, Name: h.name, Missing: !states[i].Found}
 		for _, step := range h.steps {
 			if !found[i][step] {
-				one.Steps = append(one.Steps, step.name)
+				one.MissingSteps = append(one.MissingSteps, step.name)
 			}
 		}
-		if !one.Gone && len(one.Steps) == 0 {
+		if !one.Missing && len(one.MissingSteps) == 0 {
 			continue
 		}
 		lost = append(lost, one)

@@ -10,9 +10,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// News implements store.Store.
-func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.News, error) {
-	var news store.News
+// Notifications implements store.Store.
+func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.Notifications, error) {
+	var news store.Notifications
 	if len(held) == 0 {
 		return news, nil
 	}
@@ -24,7 +24,7 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 		batch.Queue(s.sql.news, heldColumns(held, worker)...)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
-			var asked store.Asked
+			var asked store.ControlRequest
 			var status store.Status
 			var woken bool
 			var deadline time.Time
@@ -41,7 +41,7 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 				news.Deadlines = append(news.Deadlines, lease)
 			}
 			if asked.Control != 0 {
-				news.Asked = append(news.Asked, asked)
+				news.Requests = append(news.Requests, asked)
 			}
 			if woken {
 				news.Woken = append(news.Woken, asked.Run)
@@ -50,7 +50,7 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 		})
 	})
 	if err != nil {
-		return store.News{}, err
+		return store.Notifications{}, err
 	}
 	return news, nil
 }

@@ -18,7 +18,7 @@ import (
 const orderTries = 10
 
 // Order implements store.Store.
-func (s *Store) Order(ctx context.Context, o *store.Order) error {
+func (s *Store) Control(ctx context.Context, o *store.Order) error {
 	wait := firstAgain
 	for try := 1; ; try++ {
 		err := s.within(ctx, "order", func(ask asker) error { return s.order(ask, o) })
@@ -41,8 +41,8 @@ func (s *Store) order(ask asker, o *store.Order) error {
 	}
 	var frozen []uuid.UUID
 	for _, c := range changes {
-		if o.Freeze && c.Note == store.NoteResume && c.Was.Status == store.Paused {
-			frozen = append(frozen, c.Was.ID)
+		if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused {
+			frozen = append(frozen, c.Before.ID)
 		}
 	}
 	wakes := make([]wake, len(parents))
@@ -56,7 +56,7 @@ func (s *Store) order(ask asker, o *store.Order) error {
 		}
 		batch.Queue(s.sql.orderApply, append(changeColumns(changes),
 			instant(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema),
-			uuids{len(changes), func(i int) *uuid.UUID { return nullUUID(&changes[i].Was.Owner) }},
+			uuids{len(changes), func(i int) *uuid.UUID { return nullUUID(&changes[i].Before.Owner) }},
 			bools{len(changes), func(i int) bool { return changes[i].Detached }})...)
 		if len(wakes) > 0 {
 			batch.Queue(s.sql.wake, append(wakeColumns(wakes), channel(s.schema))...)
@@ -120,15 +120,15 @@ func scanNode(rows pgx.Rows) (store.Node, error) {
 func changeColumns(items []store.Change) []any {
 	n := len(items)
 	return append(make([]any, 0, 16),
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Was.ID) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].Was.ID }},
-		int2s{n, func(i int) int16 { return int16(items[i].Was.Status) }},
-		epochs{n, func(i int) store.Epoch { return items[i].Was.Epoch }},
-		int2s{n, func(i int) int16 { return int16(items[i].Was.Control) }},
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Before.ID) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].Before.ID }},
+		int2s{n, func(i int) int16 { return int16(items[i].Before.Status) }},
+		epochs{n, func(i int) store.Epoch { return items[i].Before.Epoch }},
+		int2s{n, func(i int) int16 { return int16(items[i].Before.Control) }},
 		int2s{n, func(i int) int16 { return int16(items[i].Status) }},
 		int2s{n, func(i int) int16 { return int16(items[i].Control) }},
 		int2s{n, func(i int) int16 { return int16(items[i].Wake) }},
-		int2s{n, func(i int) int16 { return int16(items[i].Note) }},
+		int2s{n, func(i int) int16 { return int16(items[i].Audit) }},
 	)
 }
 

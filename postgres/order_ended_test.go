@@ -34,10 +34,10 @@ func TestOrderWaitsForNoEndedRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		answers := order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID}, Now: at.Add(time.Second)})
-		if want := (store.OrderAnswer{Found: true, Status: store.Running, Requested: 2}); answers[0] != want {
+		if want := (store.ControlResult{Found: true, Status: store.Running, Requested: 2}); answers[0] != want {
 			t.Errorf("the cancel answered %+v, not %+v", answers[0], want)
 		}
-		if got := row(t, s, beneath.Run.ID); got.Control != store.CancelAsked {
+		if got := row(t, s, beneath.Run.ID); got.Control != store.CancelRequested {
 			t.Errorf("the run beneath one that has ended is %+v", got)
 		}
 	})

@@ -45,12 +45,12 @@ func TestOrder(t *testing.T) {
 			}
 		}
 		a := order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{waits.Run.ID}, Reason: "mine", Actor: "me"})
-		if want := (store.OrderAnswer{Found: true, Status: store.Waiting, Changed: 2}); a[0] != want {
+		if want := (store.ControlResult{Found: true, Status: store.Waiting, Changed: 2}); a[0] != want {
 			t.Errorf("the pause answered %+v, not %+v", a[0], want)
 		}
 		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{root.ID}, Reason: "all", Actor: "ops"})
 		status(store.Running, store.Running, store.Paused, store.Paused, store.Paused)
-		if got := row(t, s, waits.Run.ID); got.Reason != "mine" || got.PausedBy != "me" || got.PausedAt.IsZero() || got.Control != store.PausedAnyhow || !got.WakeAt.IsZero() {
+		if got := row(t, s, waits.Run.ID); got.Reason != "mine" || got.PausedBy != "me" || got.PausedAt.IsZero() || got.Control != store.PausedMask || !got.WakeAt.IsZero() {
 			t.Errorf("the paused child is %+v", got)
 		}
 		late := childOf(root.ID, "late", at)
@@ -97,7 +97,7 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 		end := finish(run.ID, at)
 		commit(t, s, &store.Batch{Steps: []*store.StepWrite{step}})
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end}})
-		want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelAsked}
+		want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelRequested}
 		if step.Outcome != store.Written || step.State != want {
 			t.Errorf("a step: outcome %d, %+v", step.Outcome, step.State)
 		}
@@ -147,7 +147,7 @@ func TestFreeze(t *testing.T) {
 		})
 		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at.Add(10 * time.Minute)})
 		for range 2 { // the second is a replay
-			order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}, Now: at.Add(30 * time.Minute), Freeze: true})
+			order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}, Now: at.Add(30 * time.Minute), ShiftTimers: true})
 		}
 		if got := row(t, s, run.ID).Deadline; !got.Equal(at.Add(80 * time.Minute)) {
 			t.Errorf("the deadline moved by %v", got.Sub(run.Deadline))
@@ -202,7 +202,7 @@ func TestNoChildEscapes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, run := range tree {
-			if run.Control != store.CancelAsked {
+			if run.Control != store.CancelRequested {
 				t.Errorf("%s of %d escaped", run.Name, len(tree))
 			}
 		}
@@ -226,7 +226,7 @@ func TestOpposingOrders(t *testing.T) {
 		all.Go(func() {
 			for j := range 10 {
 				o := &store.Order{Verb: store.Verb(1 + j%2), Runs: []uuid.UUID{ids[(i*7+j)%len(ids)]}, Now: at}
-				if err := s.Order(t.Context(), o); err != nil {
+				if err := s.Control(t.Context(), o); err != nil {
 					t.Error(err)
 				}
 				b := &store.Batch{Signals: []*store.Signal{signal(ids[(i*5+j)%len(ids)], "x", "1", at), signal(ids[(i*3+j)%len(ids)], "x", "2", at)}}
@@ -255,7 +255,7 @@ func TestOrderIsTriedAgain(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Order(t.Context(), &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at})
+		ended <- s.Control(t.Context(), &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at})
 	}()
 	killed := 0
 	for deadline := time.Now().Add(10 * time.Second); killed == 0; {
@@ -279,7 +279,7 @@ func TestOrderIsTriedAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Order(ctx, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at}); !errors.Is(err, context.Canceled) {
+	if err := s.Control(ctx, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at}); !errors.Is(err, context.Canceled) {
 		t.Errorf("an order without time: %v", err)
 	}
 }
@@ -298,7 +298,7 @@ func TestFreezeOverSummerTime(t *testing.T) {
 	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: paused, WakeAt: due}}})
 	order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: paused})
 	const pause = 72 * time.Hour
-	order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}, Now: paused.Add(pause), Freeze: true})
+	order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}, Now: paused.Add(pause), ShiftTimers: true})
 	history, err := s.History(t.Context(), run.ID)
 	if err != nil {
 		t.Fatal(err)

@@ -149,7 +149,7 @@ func judge(item *store.StepWrite, f *found) store.Outcome {
 	item.State, item.Recorded = f.state, nil
 	want := &item.Step
 	have := f.step
-	if have != nil && item.Made(have) {
+	if have != nil && item.AlreadyWritten(have) {
 		return store.Written // a replay of an answer that was lost
 	}
 	if !owned(f.state, want.Epoch) {
@@ -193,7 +193,7 @@ func (s *Store) readSteps(ask asker, items []*store.StepWrite) ([]found, error) 
 				return err
 			}
 			f := &states[ordinal-1]
-			f.state = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.Bits(control.Int16)}
+			f.state = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.ControlBits(control.Int16)}
 			if stepStatus.Valid {
 				item := &items[ordinal-1].Step
 				step.RunID, step.Name = item.RunID, item.Name
@@ -225,7 +225,7 @@ func (s *Store) settleRuns(ask asker, items []*store.RunWrite) error {
 			item := items[ordinal-1]
 			item.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 			switch {
-			case item.Made(&row), overruled(item, &row):
+			case item.AlreadyWritten(&row), overruled(item, &row):
 				item.Outcome = store.Written
 			case owned(item.State, item.Epoch) && !item.CancelForbids(row.Control):
 				undecided = int(ordinal - 1)
@@ -246,6 +246,6 @@ func overruled(w *store.RunWrite, row *store.Run) bool {
 	if w.Status.Terminal() || row.Epoch != w.Epoch {
 		return false
 	}
-	return row.Status == store.Pending && row.Control&store.CancelAsked != 0 ||
-		row.Status == store.Paused && (row.Control&store.PausedAnyhow != 0 || w.Held)
+	return row.Status == store.Pending && row.Control&store.CancelRequested != 0 ||
+		row.Status == store.Paused && (row.Control&store.PausedMask != 0 || w.Held)
 }

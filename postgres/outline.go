@@ -35,8 +35,8 @@ func (s *Store) Outline(ctx context.Context, run uuid.UUID, now time.Time) (stor
 		}
 		err := each(res, func(rows pgx.Rows) error {
 			var worker pgtype.UUID
-			err := rows.Scan((*timeValue)(&o.Lost.At), &worker)
-			o.Lost.Worker = worker.Bytes
+			err := rows.Scan((*timeValue)(&o.LastLeaseLoss.At), &worker)
+			o.LastLeaseLoss.Worker = worker.Bytes
 			return err
 		})
 		if err != nil {

@@ -93,7 +93,7 @@ func (s *Store) History(ctx context.Context, run uuid.UUID) (history []store.Ste
 	if err != nil {
 		return nil, err
 	}
-	store.InOrder(history)
+	store.SortByCallOrder(history)
 	return history, nil
 }
 
@@ -108,7 +108,7 @@ func (s *Store) HistoryFrom(ctx context.Context, run uuid.UUID, from string, byt
 	if err != nil {
 		return nil, store.Rest{}, err
 	}
-	return part[0].History, part[0].Rest, nil
+	return part[0].History, part[0].HistoryRest, nil
 }
 
 // parts reads a part of the history of each of those runs, in one round trip.
@@ -119,7 +119,7 @@ func (s *Store) parts(ask asker, runs []store.Claimed, which []int, from string,
 		}
 	}, func(res results) error {
 		for _, i := range which {
-			runs[i].History, runs[i].Rest = nil, store.Rest{} // of a try that failed
+			runs[i].History, runs[i].HistoryRest = nil, store.Rest{} // of a try that failed
 			err := each(res, func(rows pgx.Rows) error {
 				var rest bool
 				step, err := scanStep(rows, &rest)
@@ -137,7 +137,7 @@ func (s *Store) parts(ask asker, runs []store.Claimed, which []int, from string,
 // addStep adds a checkpoint to what was read of the history, or notes it as the first of the rest.
 func addStep(c *store.Claimed, step store.Step, rest bool) {
 	if rest {
-		c.Rest = store.Rest{More: true, From: step.Name}
+		c.HistoryRest = store.Rest{More: true, From: step.Name}
 	} else {
 		c.History = append(c.History, step)
 	}

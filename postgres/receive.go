@@ -12,7 +12,7 @@ import (
 func received(res results, item *store.Receive) error {
 	item.Outcome, item.Recorded, item.State = 0, nil, store.RunState{}
 	return each(res, func(rows pgx.Rows) error {
-		var asked store.Bits
+		var asked store.ControlBits
 		step, err := scanStep(rows, (*int16)(&asked))
 		if err != nil {
 			return err

@@ -12,8 +12,8 @@ import (
 )
 
 // Renew implements store.Store, on a connection that nothing else can occupy.
-func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, error) {
-	var pulse store.Pulse
+func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+	var pulse store.RenewResult
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
 	w := &h.Worker
 	held := s.presenceOf(w.ID)
@@ -56,24 +56,24 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 		return each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&pulse.Now)) })
 	})
 	if err != nil {
-		return store.Pulse{}, err
+		return store.RenewResult{}, err
 	}
 	if s.timeline.direct.Load() {
 		s.timeline.advance(at)
 	} else if err := s.arrive(ctx, at, floor, s.onPulse(ctx)); err != nil { // a pooler may lead elsewhere by now
-		return store.Pulse{}, err
+		return store.RenewResult{}, err
 	}
 	pulse.Rewinds = s.timeline.told()
 	if len(extended) == len(h.Leases) {
 		return pulse, nil
 	}
 	if pulse.Lost, err = s.lost(ctx, h); err != nil {
-		return store.Pulse{}, err
+		return store.RenewResult{}, err
 	}
 	s.timeline.lost(h.Leases, pulse.Lost)
 	for _, lease := range h.Leases {
 		if !extended[lease.Run] && !slices.Contains(pulse.Lost, lease.Run) {
-			pulse.Busy = append(pulse.Busy, lease.Run)
+			pulse.Locked = append(pulse.Locked, lease.Run)
 		}
 	}
 	return pulse, nil

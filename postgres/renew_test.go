@@ -32,7 +32,7 @@ func TestRenewOfALockedRun(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(pulse.Busy) != 1 || pulse.Busy[0] != run.ID || len(pulse.Lost) != 0 {
+	if len(pulse.Locked) != 1 || pulse.Locked[0] != run.ID || len(pulse.Lost) != 0 {
 		t.Errorf("the renewal answers %+v, want the run as busy", pulse)
 	}
 	if got := row(t, s, run.ID).WakeAt; !got.Equal(run.WakeAt) {

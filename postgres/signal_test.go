@@ -105,8 +105,8 @@ func TestEveryWakeIsFound(t *testing.T) {
 		held := []store.Lease{{Run: parent.ID, Epoch: epochAt(1)}}
 		woken := func(want int) {
 			t.Helper()
-			news, err := s.News(t.Context(), worker, held)
-			if err != nil || len(news.Woken) != want || len(news.Asked) != 0 {
+			news, err := s.Notifications(t.Context(), worker, held)
+			if err != nil || len(news.Woken) != want || len(news.Requests) != 0 {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
 		}
@@ -154,11 +154,11 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			run, idle := running(worker, at), running(uuid.New(), at)
 			begin(t, s, &store.Start{Run: run}, &store.Start{Run: idle})
 			commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.ID, "go", "1", at)}})
-			a.hinted(t, store.HintNews)
+			a.hinted(t, store.HintNotification)
 			order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}})
-			a.hinted(t, store.HintNews)
-			news, err := s.News(t.Context(), worker, []store.Lease{{Run: run.ID, Epoch: epochAt(1)}, {Run: idle.ID, Epoch: epochAt(1)}})
-			if err != nil || len(news.Asked) != 1 || news.Asked[0] != (store.Asked{Run: run.ID, Epoch: epochAt(1), Control: store.PausedItself}) {
+			a.hinted(t, store.HintNotification)
+			news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: run.ID, Epoch: epochAt(1)}, {Run: idle.ID, Epoch: epochAt(1)}})
+			if err != nil || len(news.Requests) != 1 || news.Requests[0] != (store.ControlRequest{Run: run.ID, Epoch: epochAt(1), Control: store.PausedItself}) {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
 			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: idle.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
@@ -169,7 +169,7 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}})
 			other.hinted(t, store.HintClaim)
 			select {
-			case <-other.hints[store.HintNews]:
+			case <-other.hints[store.HintNotification]:
 				t.Error("another worker's news were told")
 			default:
 			}
@@ -187,7 +187,7 @@ func TestNewsPassALockedRow(t *testing.T) {
 	commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.ID, "go", "1", at)}})
 	look := func(want int) {
 		t.Helper()
-		news, err := s.News(t.Context(), worker, []store.Lease{{Run: run.ID, Epoch: epochAt(1)}})
+		news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: run.ID, Epoch: epochAt(1)}})
 		if err != nil || len(news.Woken) != want {
 			t.Errorf("the news is %+v, %v", news, err)
 		}

@@ -219,7 +219,7 @@ func TestTablesDistribute(t *testing.T) {
 	tag := store.Tag{Key: "k", Value: "v"}
 	wait := receive(run.ID, "wait", "go", at)
 	sent := []*store.Signal{signal(run.ID, "go", "1", at)}
-	change := store.Change{Was: store.Node{ID: run.ID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Note: store.NoteCancel}
+	change := store.Change{Before: store.Node{ID: run.ID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Audit: store.AuditCancel}
 	key := []any{store.ShardOf(run.ID), one(run.ID)}
 	lease := leaseColumns([]store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, owner)
 	for _, c := range []struct {

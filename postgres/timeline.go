@@ -238,7 +238,7 @@ func (s *Store) arrive(ctx context.Context, at, floor place, ask asker) error {
 	case at.timeline < was.timeline && time.Since(time.Unix(0, l.used.Load())) < stillUsed:
 		return fmt.Errorf("%w: %w: it is at %v, and the database has been at %v", store.ErrUnavailable, errSuperseded, at, was)
 	case at.timeline != was.timeline || at.timeline == floor.timeline && at.position < floor.position:
-		rewind := store.Rewind{From: was.String(), To: at.String(), Held: len(l.held)}
+		rewind := store.Rewind{From: was.String(), To: at.String(), OwnedRuns: len(l.held)}
 		lost, err := s.search(ctx, ask)
 		if err != nil {
 			return err

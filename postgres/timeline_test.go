@@ -57,12 +57,12 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := heartbeat(t, s)
-	if len(told) != 1 || told[0].Held != 2 || len(told[0].Lost) != 1 {
+	if len(told) != 1 || told[0].OwnedRuns != 2 || len(told[0].Lost) != 1 {
 		t.Fatalf("told: %+v", told)
 	}
 	lost := told[0].Lost[0]
-	slices.Sort(lost.Steps)
-	if lost.ID != lacking.ID || lost.Name != "lacking" || !slices.Equal(lost.Steps, []string{"b", "c"}) {
+	slices.Sort(lost.MissingSteps)
+	if lost.ID != lacking.ID || lost.Name != "lacking" || !slices.Equal(lost.MissingSteps, []string{"b", "c"}) {
 		t.Errorf("lost: %+v", lost)
 	}
 	if again := heartbeat(t, s); len(again) != 0 {
@@ -104,7 +104,7 @@ func TestAClaimedHistoryIsLookedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := heartbeat(t, s)
-	if len(told) != 1 || len(told[0].Lost) != 1 || !told[0].Lost[0].Gone || told[0].Lost[0].ID != r.ID {
+	if len(told) != 1 || len(told[0].Lost) != 1 || !told[0].Lost[0].Missing || told[0].Lost[0].ID != r.ID {
 		t.Errorf("told: %+v", told)
 	}
 }

@@ -22,7 +22,7 @@ func (s *Store) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.Signa
 			var c store.SignalCount
 			var n int64
 			err := rows.Scan((*uuidValue)(&c.Run), &c.Name, &n)
-			c.N = int(n)
+			c.Count = int(n)
 			counts = append(counts, c)
 			return err
 		})

@@ -26,7 +26,7 @@ func (p presence) file(worker uuid.UUID) string { return filepath.Join(p.folder,
 // Attend implements store.Store. It gives both hints for every commit by another
 // connection, as SQLite does not say what a commit did; that includes this
 // store's own, which at worst costs a look that finds nothing.
-func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+func (s *Store) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
 	s.mu.Lock()
 	if s.closed.Load() {
 		s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *Store) Attend(ctx context.Context, worker uuid.UUID, hear func(store.Hi
 	for ctx.Err() == nil {
 		s.watch(ctx, hear) // returns early if its connection breaks
 		if err := s.files.stopped(); err != nil {
-			hearAll(hear, store.HintClaim|store.HintNews)
+			hearAll(hear, store.HintClaim|store.HintNotification)
 			return s.wrap("attend", err)
 		}
 		if !s.pause(ctx) {
@@ -70,7 +70,7 @@ func (s *Store) watch(ctx context.Context, hear func(store.Hint)) {
 		if err != nil {
 			return err
 		}
-		hearAll(hear, store.HintClaim|store.HintNews) // whatever was committed before this connection looked
+		hearAll(hear, store.HintClaim|store.HintNotification) // whatever was committed before this connection looked
 		for s.pause(ctx) {
 			if err := s.files.check(allFiles); err != nil {
 				return err
@@ -81,7 +81,7 @@ func (s *Store) watch(ctx context.Context, hear func(store.Hint)) {
 			}
 			if version != seen {
 				seen = version
-				hearAll(hear, store.HintClaim|store.HintNews)
+				hearAll(hear, store.HintClaim|store.HintNotification)
 			}
 		}
 		return nil

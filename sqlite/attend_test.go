@@ -20,7 +20,7 @@ func attend(t *testing.T, s *Store, worker uuid.UUID, kind store.Hint) (hints ch
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Attend(ctx, worker, func(what store.Hint) {
+		ended <- s.Listen(ctx, worker, func(what store.Hint) {
 			if what != kind {
 				return
 			}
@@ -130,7 +130,7 @@ func TestCloseEndsAttend(t *testing.T) {
 	s := openTest(t)
 	up, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		ended <- s.Attend(context.Background(), uuid.New(), func(store.Hint) {
+		ended <- s.Listen(context.Background(), uuid.New(), func(store.Hint) {
 			select {
 			case up <- struct{}{}:
 			default:

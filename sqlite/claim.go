@@ -87,7 +87,7 @@ func earlier(l, r time.Time) time.Time {
 }
 
 // HeldBy implements store.Store.
-func (s *Store) HeldBy(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
+func (s *Store) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	err = s.read(ctx, "read back a claim", func(x session) error {
 		leases = nil // of a try that failed
 		return x.each(qHeldBy, func(v []driver.Value) error {
@@ -167,8 +167,8 @@ func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 	lost := row.Status == store.Running
 	fresh := row.Epoch.Count == 0 // never executed: no history to read
 	crashes, progress := int64(row.Crashes), row.progress
-	halted := lost && row.Control&store.PausedAnyhow != 0
-	excused := lost && q.Excuses(row.WakeAt)
+	halted := lost && row.Control&store.PausedMask != 0
+	excused := lost && q.EndedInOutage(row.WakeAt)
 	if lost && !halted && !excused {
 		reached, err := terminalSteps(x, id)
 		if err != nil {
@@ -231,7 +231,7 @@ func takeClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64,
 func pauseClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 	run.Control, run.PausedAt = run.Control|store.PausedItself, stored(q.Now)
-	run.Reason = store.CrashedTooOften(run.Crashes)
+	run.Reason = store.CrashedTooOftenReason(run.Crashes)
 	n, err := x.exec(
 		qClaimPause, run.Reason, micros(q.Now), int64(run.Crashes), progress, micros(q.Now),
 		shardOf(run.ID), key(run.ID), micros(q.Now),

@@ -311,7 +311,7 @@ func TestClosed(t *testing.T) {
 	_, errClaim := s.Claim(t.Context(), store.ClaimQuery{Pairs: pairs(), Limit: 1})
 	_, errRenew := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New()}})
 	errCommit := s.Commit(t.Context(), &store.Batch{Starts: []*store.Start{newStart("x")}})
-	errAttend := s.Attend(t.Context(), uuid.New(), func(store.Hint) {})
+	errAttend := s.Listen(t.Context(), uuid.New(), func(store.Hint) {})
 	for i, err := range []error{errNow, errGet, errClaim, errRenew, errCommit, errAttend} {
 		if !errors.Is(err, store.ErrClosed) {
 			t.Errorf("call %d: %v", i, err)

@@ -19,7 +19,7 @@ func (s *Store) SetDeadline(ctx context.Context, d *store.Deadline) error {
 			d.State, err = runState(x, d.Run)
 			return err
 		case status == store.Running:
-			x.tell(store.HintNews)
+			x.tell(store.HintNotification)
 		case status == store.Waiting, status == store.Pending:
 			x.tell(store.HintClaim)
 		}

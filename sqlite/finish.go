@@ -17,7 +17,7 @@ func writeRun(x *writing, w *store.RunWrite) error {
 	asked, woken := anyBits, noBits
 	switch w.Status {
 	case store.Completed, store.Failed, store.Expired:
-		asked = int64(store.CancelAsked)
+		asked = int64(store.CancelRequested)
 	case store.Cancelled:
 		asked = noBits
 	case store.Waiting:
@@ -56,7 +56,7 @@ func settleRun(x *writing, w *store.RunWrite) error {
 	state := store.RunState{Found: ok, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 	switch {
 	case !runsAt(state, w.Epoch):
-		if !ok || !w.Made(&row.Run) && !overruled(w, &row.Run) {
+		if !ok || !w.AlreadyWritten(&row.Run) && !overruled(w, &row.Run) {
 			w.Outcome, w.State = store.Fenced, state
 		}
 		return nil
@@ -70,9 +70,9 @@ func settleRun(x *writing, w *store.RunWrite) error {
 	now := *w
 	switch {
 	case w.Status.Terminal():
-	case row.Control&store.CancelAsked != 0:
+	case row.Control&store.CancelRequested != 0:
 		now.Status, now.WakeAt = store.Pending, at(w)
-	case row.Control&store.PausedAnyhow != 0:
+	case row.Control&store.PausedMask != 0:
 		now.Status, now.WakeAt = store.Paused, time.Time{}
 		if row.Reason != "" {
 			now.Reason = row.Reason // of the pause
@@ -94,7 +94,7 @@ func holdRun(x *writing, w *store.RunWrite) error {
 	}
 	state := store.RunState{Found: ok, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 	if !runsAt(state, w.Epoch) {
-		if !ok || !w.Made(&row.Run) && !overruled(w, &row.Run) {
+		if !ok || !w.AlreadyWritten(&row.Run) && !overruled(w, &row.Run) {
 			w.Outcome, w.State = store.Fenced, state
 		}
 		return nil
@@ -102,7 +102,7 @@ func holdRun(x *writing, w *store.RunWrite) error {
 	status, control, reason := store.Pending, row.Control, w.Reason
 	crashes, progress := row.Crashes, row.progress
 	var wake, paused time.Time
-	if row.Control&store.PausedAnyhow != 0 {
+	if row.Control&store.PausedMask != 0 {
 		status = store.Paused
 		if row.Reason != "" {
 			reason = row.Reason // of the pause
@@ -116,10 +116,10 @@ func holdRun(x *writing, w *store.RunWrite) error {
 			crashes = 0
 		}
 		crashes, progress = min(crashes, math.MaxInt16-1)+1, reached
-		wake = store.HeldUntil(at(w), crashes, row.Deadline)
+		wake = store.HoldUntil(at(w), crashes, row.Deadline)
 		if w.MaxCrashes > 0 && int(crashes) >= w.MaxCrashes {
 			status, control, wake, paused = store.Paused, control|store.PausedItself, time.Time{}, at(w)
-			reason = store.HeldTooOften(reason, crashes)
+			reason = store.HeldTooOftenReason(reason, crashes)
 		}
 	}
 	n, err := x.exec(
@@ -141,8 +141,8 @@ func overruled(w *store.RunWrite, row *store.Run) bool {
 	if w.Status.Terminal() || row.Epoch != w.Epoch {
 		return false
 	}
-	return row.Status == store.Pending && row.Control&store.CancelAsked != 0 ||
-		row.Status == store.Paused && (row.Control&store.PausedAnyhow != 0 || w.Held)
+	return row.Status == store.Pending && row.Control&store.CancelRequested != 0 ||
+		row.Status == store.Paused && (row.Control&store.PausedMask != 0 || w.Held)
 }
 
 // finished does what else the end of an ownership means.
@@ -180,7 +180,7 @@ func wake(x *writing, run uuid.UUID, at time.Time) error {
 	case store.Waiting:
 		x.tell(store.HintClaim)
 	case store.Running:
-		x.tell(store.HintNews)
+		x.tell(store.HintNotification)
 	}
 	return err
 }

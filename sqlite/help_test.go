@@ -114,13 +114,13 @@ func row(t testing.TB, s *Store, run uuid.UUID) store.Run {
 }
 
 // order carries out an order on one run and answers what it did for that.
-func order(t testing.TB, s *Store, verb store.Verb, run uuid.UUID) store.OrderAnswer {
+func order(t testing.TB, s *Store, verb store.Verb, run uuid.UUID) store.ControlResult {
 	t.Helper()
 	o := &store.Order{Verb: verb, Runs: []uuid.UUID{run}, Now: now(), Reason: "because", Actor: "me", Error: []byte(`"over"`)}
-	if err := s.Order(t.Context(), o); err != nil {
+	if err := s.Control(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	return o.Answers[0]
+	return o.Results[0]
 }
 
 // eventTypes are the events of a run, in order.

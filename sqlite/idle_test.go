@@ -18,7 +18,7 @@ func TestIdleWatchIsCheap(t *testing.T) {
 		t.Skip("it watches for half a second")
 	}
 	s := openTest(t)
-	attend(t, s, uuid.New(), store.HintNews)
+	attend(t, s, uuid.New(), store.HintNotification)
 	used := func() time.Duration {
 		var u syscall.Rusage
 		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// News implements store.Store. It looks on a reader first, so that only a run that was
+// Notifications implements store.Store. It looks on a reader first, so that only a run that was
 // woken takes the write lock.
-func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.News, error) {
+func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.Notifications, error) {
 	if len(held) == 0 {
-		return store.News{}, nil
+		return store.Notifications{}, nil
 	}
 	known := make(map[uuid.UUID]store.Lease, len(held))
 	for _, l := range held {
 		known[l.Run] = l
 	}
-	var news store.News
+	var news store.Notifications
 	var woken []store.Lease
 	err := s.read(ctx, "news", func(x session) error {
 		if err := newsEnded(x, worker, held, known, &news); err != nil {
@@ -27,14 +27,14 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 		}
 		return x.each(qNews, func(v []driver.Value) error {
 			c := columns{values: v}
-			a := store.Asked{Run: c.id(), Epoch: store.EpochOf(c.int()), Control: store.Bits(c.int())}
+			a := store.ControlRequest{Run: c.id(), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 			stirred := c.int() != 0
 			// A run that its worker does not know of yet, being claimed just now, keeps its mark.
 			if l, ok := known[a.Run]; !ok || l.Epoch != a.Epoch {
 				return c.err
 			}
 			if a.Control != 0 {
-				news.Asked = append(news.Asked, a)
+				news.Requests = append(news.Requests, a)
 			}
 			if stirred {
 				woken = append(woken, known[a.Run])
@@ -66,13 +66,13 @@ func (s *Store) News(ctx context.Context, worker uuid.UUID, held []store.Lease) 
 		return nil
 	})
 	if err != nil {
-		return store.News{}, err
+		return store.Notifications{}, err
 	}
 	return news, nil
 }
 
 // newsEnded finds the runs that were ended under their owner. Each is told of as long as the worker asks.
-func newsEnded(x session, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, news *store.News) error {
+func newsEnded(x session, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, news *store.Notifications) error {
 	ended := make(map[uuid.UUID]bool)
 	err := x.each(qTerminated, func(v []driver.Value) error {
 		c := columns{values: v}

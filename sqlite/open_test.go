@@ -141,9 +141,9 @@ func TestOldFileIsMigrated(t *testing.T) {
 	}
 	s := openAt(t, path)
 	id := uuid.MustParse("018f0000-0000-7000-8000-000000000003")
-	o := &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{id}, Now: now(), Freeze: true}
-	if err := s.Order(t.Context(), o); err != nil || o.Answers[0].Changed != 1 || o.Answers[0].Control != store.PausedItself {
-		t.Fatalf("%+v %v", o.Answers, err)
+	o := &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{id}, Now: now(), ShiftTimers: true}
+	if err := s.Control(t.Context(), o); err != nil || o.Results[0].Changed != 1 || o.Results[0].Control != store.PausedItself {
+		t.Fatalf("%+v %v", o.Results, err)
 	}
 	if claims := claimAt(t, s, now()); len(claims.Runs) != 2 {
 		t.Fatalf("claimed %+v", claims)

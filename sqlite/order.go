@@ -12,7 +12,7 @@ import (
 
 // Order implements store.Store. The write lock is held from the first look on, so no
 // child can come meanwhile.
-func (s *Store) Order(ctx context.Context, o *store.Order) error {
+func (s *Store) Control(ctx context.Context, o *store.Order) error {
 	return s.change(ctx, "order", func(x *writing) error {
 		nodes, paused, err := concerned(ctx, x, o.Runs)
 		if err != nil {
@@ -23,7 +23,7 @@ func (s *Store) Order(ctx context.Context, o *store.Order) error {
 			if i%checkEvery == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if err := makeChange(x, o, &changes[i], paused[changes[i].Was.ID]); err != nil {
+			if err := makeChange(x, o, &changes[i], paused[changes[i].Before.ID]); err != nil {
 				return err
 			}
 		}
@@ -48,7 +48,7 @@ func concerned(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.
 		return x.each(q, func(v []driver.Value) error {
 			c := columns{values: v}
 			n := store.Node{
-				ID: c.id(), Parent: c.nullID(), Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.Bits(c.int()),
+				ID: c.id(), Parent: c.nullID(), Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int()),
 				Owner: c.nullID(), Detached: c.int() != 0,
 			}
 			since := c.time()
@@ -85,29 +85,29 @@ func concerned(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.
 
 // makeChange makes one change of an order, whose run may have been paused since a time.
 func makeChange(x *writing, o *store.Order, c *store.Change, since time.Time) error {
-	run := c.Was.ID
-	if o.Freeze && c.Note == store.NoteResume && c.Was.Status == store.Paused && since.Before(o.Now) && !since.IsZero() {
+	run := c.Before.ID
+	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && since.Before(o.Now) && !since.IsZero() {
 		if err := freeze(x, run, since, o.Now); err != nil {
 			return err
 		}
 	}
 	n, err := x.exec(
 		qOrderChange, micros(o.Now), textOrNull(o.Reason), textOrNull(o.Actor), shardOf(run), key(run),
-		int64(c.Was.Status), c.Was.Epoch.Number(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.Note),
-		blob(o.Error), int64(c.Was.Control), flag(c.Detached),
+		int64(c.Before.Status), c.Before.Epoch.Number(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.Audit),
+		blob(o.Error), int64(c.Before.Control), flag(c.Detached),
 	)
 	if err != nil || n != 1 {
 		return changed("an order for run", run, n, err)
 	}
 	switch {
-	case c.Was.Status == store.Running:
-		x.tell(store.HintNews)
+	case c.Before.Status == store.Running:
+		x.tell(store.HintNotification)
 	case c.Status == store.Pending:
 		x.tell(store.HintClaim)
 	}
-	if c.Ends() && c.Was.Status == store.Running { // its owner lost the lease
-		if c.Was.Owner.Valid {
-			if _, err := x.exec(qTerminatedInsert, key(c.Was.Owner.UUID), key(run), c.Was.Epoch.Number(), micros(o.Now)); err != nil {
+	if c.Ends() && c.Before.Status == store.Running { // its owner lost the lease
+		if c.Before.Owner.Valid {
+			if _, err := x.exec(qTerminatedInsert, key(c.Before.Owner.UUID), key(run), c.Before.Epoch.Number(), micros(o.Now)); err != nil {
 				return err
 			}
 		}
@@ -115,7 +115,7 @@ func makeChange(x *writing, o *store.Order, c *store.Change, since time.Time) er
 			return err
 		}
 	}
-	if c.Status >= store.Paused && c.Status != c.Was.Status {
+	if c.Status >= store.Paused && c.Status != c.Before.Status {
 		return writeEvent(x, run, store.EventOf(c.Status), o.Now)
 	}
 	return nil

@@ -25,7 +25,7 @@ func TestPauseAndResume(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	got := row(t, s, child.Run.ID)
-	if got.Status != store.Paused || got.Control != store.PausedAbove || got.Reason != "because" || got.PausedBy != "me" || !got.WakeAt.IsZero() {
+	if got.Status != store.Paused || got.Control != store.PausedByAncestor || got.Reason != "because" || got.PausedBy != "me" || !got.WakeAt.IsZero() {
 		t.Fatalf("%+v", got)
 	}
 	want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.PausedItself}
@@ -82,7 +82,7 @@ func TestCancelIsNotOutrun(t *testing.T) {
 	}
 	for _, status := range []store.Status{store.Completed, store.Failed} {
 		w := write(store.RunWrite{ID: runs[0], Status: status, EndedAt: now()})
-		if w.Outcome != store.Fenced || w.State.Control != store.CancelAsked || w.State.Status != store.Running {
+		if w.Outcome != store.Fenced || w.State.Control != store.CancelRequested || w.State.Status != store.Running {
 			t.Fatalf("%+v", w)
 		}
 	}
@@ -95,7 +95,7 @@ func TestCancelIsNotOutrun(t *testing.T) {
 			t.Fatalf("%+v %+v", w, got)
 		}
 	}
-	if claims := claimAt(t, s, now()); len(claims.Runs) != 2 || claims.Runs[0].Run.Control != store.CancelAsked {
+	if claims := claimAt(t, s, now()); len(claims.Runs) != 2 || claims.Runs[0].Run.Control != store.CancelRequested {
 		t.Fatalf("%+v", claims)
 	}
 }
@@ -181,9 +181,9 @@ func TestFreeze(t *testing.T) {
 	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: at.Add(time.Minute)}}})
 	for _, o := range []*store.Order{
 		{Verb: store.VerbPause, Runs: []uuid.UUID{run}, Now: at},
-		{Verb: store.VerbResume, Runs: []uuid.UUID{run}, Now: at.Add(24 * time.Hour), Freeze: true},
+		{Verb: store.VerbResume, Runs: []uuid.UUID{run}, Now: at.Add(24 * time.Hour), ShiftTimers: true},
 	} {
-		if err := s.Order(t.Context(), o); err != nil {
+		if err := s.Control(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,7 +29,7 @@ func (s *Store) Outline(ctx context.Context, run uuid.UUID, now time.Time) (stor
 		}
 		err = x.each(qRunLost, func(v []driver.Value) error {
 			c := columns{values: v}
-			o.Lost = store.Loss{At: c.time(), Worker: c.id()}
+			o.LastLeaseLoss = store.Loss{At: c.time(), Worker: c.id()}
 			return c.err
 		}, shardOf(run), key(run))
 		if err != nil {

@@ -70,7 +70,7 @@ func help(task, path string) error {
 		if _, err := s.Renew(ctx, store.Heartbeat{Worker: store.Worker{ID: id}}); err != nil {
 			return err
 		}
-		return s.Attend(ctx, id, func(store.Hint) {
+		return s.Listen(ctx, id, func(store.Hint) {
 			fmt.Println(id)
 		})
 	case "create":

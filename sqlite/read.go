@@ -93,7 +93,7 @@ func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error
 	var rows []store.Step
 	err := s.read(ctx, "history", func(x session) (err error) {
 		rows, err = history(x, run)
-		store.InOrder(rows)
+		store.SortByCallOrder(rows)
 		return err
 	})
 	return rows, err
@@ -205,7 +205,7 @@ func oneRun(x session, q query, args ...driver.Value) (row found, ok bool, err e
 func runState(x session, id uuid.UUID) (state store.RunState, err error) {
 	err = x.each(qRunState, func(v []driver.Value) error {
 		c := columns{values: v}
-		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.Bits(c.int())}
+		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 		return c.err
 	}, shardOf(id), key(id))
 	return state, err

@@ -15,8 +15,8 @@ import (
 const terminatedFor = time.Minute
 
 // Renew implements store.Store.
-func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, error) {
-	var pulse store.Pulse
+func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+	var pulse store.RenewResult
 	err := s.write(ctx, "renew", func(x session) error {
 		pulse.Now = now()
 		w := &h.Worker
@@ -59,7 +59,7 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.Pulse, erro
 		return err
 	})
 	if err != nil {
-		return store.Pulse{}, err
+		return store.RenewResult{}, err
 	}
 	return pulse, nil
 }

@@ -199,7 +199,7 @@ func scanRun(values []driver.Value) (found, error) {
 	r.WakeAt = c.time()
 	r.Deadline = c.time()
 	r.Detached = c.int() != 0
-	r.Control = store.Bits(c.int())
+	r.Control = store.ControlBits(c.int())
 	r.PausedBy = c.text()
 	r.CancelledBy = c.text()
 	r.CancelReason = c.text()

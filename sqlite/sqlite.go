@@ -195,8 +195,8 @@ func pool(k *connector, n int) *sql.DB {
 // Name implements store.Store.
 func (s *Store) Name() string { return "sqlite" }
 
-// Serial implements store.Serial: a file has one writer.
-func (s *Store) Serial() {}
+// SerialCommitter implements store.SerialCommitter: a file has one writer.
+func (s *Store) CommitsSerially() {}
 
 // Close implements store.Store. Calls under way end as they would have; those
 // that begin later are answered with durable.ErrClosed. Closing again is harmless.
@@ -231,7 +231,7 @@ func (s *Store) hint(what store.Hint) {
 }
 
 func hearAll(hear func(store.Hint), what store.Hint) {
-	for _, one := range [...]store.Hint{store.HintClaim, store.HintNews} {
+	for _, one := range [...]store.Hint{store.HintClaim, store.HintNotification} {
 		if what&one != 0 {
 			hear(one)
 		}

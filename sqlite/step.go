@@ -38,7 +38,7 @@ func settleStep(x session, w *store.StepWrite) error {
 		w.State = state // this is how a worker hears of it first
 	}
 	switch {
-	case recorded && w.Made(&row):
+	case recorded && w.AlreadyWritten(&row):
 		return nil // a replay: this very write was committed before
 	case !own:
 		w.Outcome, w.State = store.Fenced, state

@@ -28,7 +28,7 @@ func (s *Store) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.Signa
 			}
 			err := x.each(qUnreceived, func(v []driver.Value) error {
 				c := columns{values: v}
-				counts = append(counts, store.SignalCount{Run: run, Name: c.text(), N: int(c.int())})
+				counts = append(counts, store.SignalCount{Run: run, Name: c.text(), Count: int(c.int())})
 				return c.err
 			}, shardOf(run), key(run))
 			if err != nil {

@@ -17,12 +17,12 @@ type slate struct {
 	store.Store
 	mu    sync.Mutex
 	ends  []store.RunWrite
-	pulse store.Pulse // the answer to renewals
+	pulse store.RenewResult // the answer to renewals
 }
 
 func (*slate) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 
-func (s *slate) Renew(context.Context, store.Heartbeat) (store.Pulse, error) {
+func (s *slate) Renew(context.Context, store.Heartbeat) (store.RenewResult, error) {
 	p := s.pulse
 	p.Now = time.Now()
 	return p, nil
@@ -258,7 +258,7 @@ func TestReplacedRunIsToldOfItsLease(t *testing.T) {
 	_ = store.Pending
 }
 
-// News knows of none.
-func (*slate) News(context.Context, store.ID, []store.Lease) (store.News, error) {
-	return store.News{}, nil
+// Notifications knows of none.
+func (*slate) Notifications(context.Context, store.ID, []store.Lease) (store.Notifications, error) {
+	return store.Notifications{}, nil
 }

@@ -119,7 +119,7 @@ func (s *Sight) countItems(steps []store.Step) {
 	for i := range steps {
 		row := &steps[i]
 		at := strings.LastIndex(row.Name, separator)
-		if at < 0 || !row.Status.Terminal() || row.Kind == store.KindUndo {
+		if at < 0 || !row.Status.Terminal() || row.Kind == store.KindCompensation {
 			continue
 		}
 		m := s.maps[row.Name[:at]]

@@ -163,11 +163,11 @@ func (s *Scope) Counted(name string, site uintptr, total int) (*Scope, func(), e
 		return sub, func() {}, nil
 	}
 	t := &task{r: s.r, s: s, spec: &Spec{Kind: store.KindMap}, name: full, attempt: 1, first: s.r.e.clock.now()}
-	entry, err := s.r.e.journal.Mark(t.row(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
+	entry, err := s.r.e.journal.AppendMarker(t.row(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
 	if err != nil {
 		return sub, func() {}, nil // the items' own writes meet the same end
 	}
-	return sub, func() { _, _ = s.r.e.journal.Settle(entry) }, nil
+	return sub, func() { _, _ = s.r.e.journal.SettleMarker(entry) }, nil
 }
 
 // Begun reports which of the names in this scope have a row in history, and whether one of these is

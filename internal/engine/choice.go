@@ -69,7 +69,7 @@ func (r *run) losersOf() {
 		return
 	}
 	for _, row := range r.history {
-		if row.Status.Terminal() && row.Kind != store.KindUndo {
+		if row.Status.Terminal() && row.Kind != store.KindCompensation {
 			for prefix := range scopes(row.Name) {
 				if e := r.ended[prefix]; e != nil {
 					e.unasked++

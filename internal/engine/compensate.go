@@ -34,10 +34,10 @@ func (s *Scope) Compensate(spec *Spec) error {
 	if err := s.use(name, spec.Site); err != nil {
 		return err
 	}
-	if recorded := r.history[name]; recorded != nil && recorded.Kind != store.KindUndo {
-		return divergedKind(&r.row, name, recorded.Kind, store.KindUndo)
+	if recorded := r.history[name]; recorded != nil && recorded.Kind != store.KindCompensation {
+		return divergedKind(&r.row, name, recorded.Kind, store.KindCompensation)
 	}
-	spec.Kind = store.KindUndo
+	spec.Kind = store.KindCompensation
 	r.undos = append(r.undos, undo{spec, name})
 	return nil
 }

@@ -82,7 +82,7 @@ func countsOf(run uuid.UUID, all *[]store.SignalCount) map[string]int {
 		if names == nil {
 			names = make(map[string]int)
 		}
-		names[(*all)[0].Name] += (*all)[0].N
+		names[(*all)[0].Name] += (*all)[0].Count
 		*all = (*all)[1:]
 	}
 	return names

@@ -57,11 +57,11 @@ func (r *run) isDoomed() bool {
 }
 
 // asked does what was asked of the run.
-func (r *run) asked(bits store.Bits) {
+func (r *run) asked(bits store.ControlBits) {
 	switch {
-	case bits&store.CancelAsked != 0:
+	case bits&store.CancelRequested != 0:
 		r.doom(cancelled())
-	case bits&store.PausedAnyhow != 0:
+	case bits&store.PausedMask != 0:
 		r.suspend(suspension{cause: ErrPaused, status: store.Pending}) // the database makes that paused, unless it was resumed
 	}
 }
@@ -152,7 +152,7 @@ func (r *run) closeChildren() bool {
 		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.ID), Now: r.e.clock.now(),
 		Reason: reason, Error: CancelFailure(reason, "").Encode(),
 	}
-	if err := r.e.patiently(r.durable, until(r.hard.Done()), func() error { return r.e.store.Order(r.durable, o) }); err != nil {
+	if err := r.e.patiently(r.durable, until(r.hard.Done()), func() error { return r.e.store.Control(r.durable, o) }); err != nil {
 		r.unwritten("cancel the children of the run, which ends", "", err)
 		return false
 	}

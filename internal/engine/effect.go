@@ -160,7 +160,7 @@ func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.Order) err
 	own.Runs = ids(id)
 	writes, by := t.effectContext(ctx)
 	err = s.r.e.order(writes, by, &own)
-	if err == nil && !own.Answers[0].Found {
+	if err == nil && !own.Results[0].Found {
 		err = notFound(id.String())
 	}
 	return t.settleEffect("cancel child", err)

@@ -36,7 +36,7 @@ func (w *worker) lost(ctx context.Context, runs []*run) {
 	for i, r := range runs {
 		held[i] = store.Lease{Run: r.row.ID, Epoch: r.row.Epoch, Deadline: r.expiry()}
 	}
-	news, err := w.e.store.News(ctx, w.id, held)
+	news, err := w.e.store.Notifications(ctx, w.id, held)
 	if err != nil {
 		w.log.Warn("could not read why leases were lost", telemetry.KeyError, err)
 	}

@@ -103,8 +103,8 @@ func New(s store.Store, cfg Config) *Engine {
 	e.journal = journal.New(s.Commit, func(f journal.Flush) { e.tel.Flushed(f.Items, f.Bytes, f.Took) }, cfg.Patience)
 	e.waiters.init(e)
 	e.probed(s)
-	if _, serial := e.beneath.(store.Serial); serial {
-		e.journal.OneWriter()
+	if _, serial := e.beneath.(store.SerialCommitter); serial {
+		e.journal.UseSingleWriter()
 	}
 	return e
 }

@@ -34,7 +34,7 @@ var transactions struct {
 // entered notes the transaction in the context for its function, and for the calling goroutine, until
 // the returned function is called.
 func (t *task) entered(ctx context.Context) (context.Context, func()) {
-	if _, serial := t.r.e.beneath.(store.Serial); !serial {
+	if _, serial := t.r.e.beneath.(store.SerialCommitter); !serial {
 		return ctx, func() {}
 	}
 	x := &transaction{t: t}

@@ -87,7 +87,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	}
 	w.outage.beat(now, w.e.clock.now(), cfg.Lease)
 	w.e.counts.renewals.Add(1)
-	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Busy)))
+	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Locked)))
 	w.e.clock.set(pulse.Now, asked)
 	for i := range pulse.Rewinds {
 		w.rewound(&pulse.Rewinds[i])
@@ -97,14 +97,14 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 		switch id := r.row.ID; {
 		case slices.Contains(pulse.Lost, id):
 			lost = append(lost, r)
-		case !slices.Contains(pulse.Busy, id):
+		case !slices.Contains(pulse.Locked, id):
 			r.extend(until)
 		case r.lease().Before(soon): // nobody can claim it as long as its row is held
 			r.extend(soon)
 		}
 	}
 	w.lost(ctx, lost)
-	return len(pulse.Busy) > 0, nil
+	return len(pulse.Locked) > 0, nil
 }
 
 // mostLost is how many runs are named of which a database lacks what was acknowledged.
@@ -113,18 +113,18 @@ const mostLost = 100
 // rewound tells that the database went on from another point of its history, and what was lost by that.
 func (w *worker) rewound(r *store.Rewind) {
 	w.log.Warn("the database goes on from another point of its history: a standby was promoted, or it was restored",
-		telemetry.KeyReason, "was at "+r.From+", is at "+r.To, telemetry.KeyCount, r.Held)
+		telemetry.KeyReason, "was at "+r.From+", is at "+r.To, telemetry.KeyCount, r.OwnedRuns)
 	for i, run := range r.Lost {
 		if i == mostLost {
 			w.log.Error("the database lacks what was acknowledged of more runs; they were released as well", telemetry.KeyCount, len(r.Lost)-i)
 			break
 		}
-		if run.Gone {
+		if run.Missing {
 			w.log.Error("the database lacks a run whose start was acknowledged", telemetry.KeyRun, run.ID, telemetry.KeyName, run.Name)
 			continue
 		}
-		names := make([]string, len(run.Steps))
-		for j, name := range run.Steps {
+		names := make([]string, len(run.MissingSteps))
+		for j, name := range run.MissingSteps {
 			names[j] = Shown(name)
 		}
 		w.log.Error("the database lacks checkpoints that were acknowledged; the run was released, and is replayed without them",
@@ -164,7 +164,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 		}
 		q := w.query()
 		q.LeaseUntil = q.Now.Add(max(w.e.cfg.Lease, longestLease)) // theirs may be longer
-		if q.OutageFrom.Before(q.Now) && q.Excuses(q.Now) {
+		if q.OutageFrom.Before(q.Now) && q.EndedInOutage(q.Now) {
 			q.Now = q.OutageFrom // so that a death that was seen counts although it was in an outage
 		}
 		freed, err := w.e.store.Expire(ctx, sure, q)

@@ -20,14 +20,14 @@ func TestRenewal(t *testing.T) {
 		r := c.run("first")
 		for _, step := range []struct {
 			what  string
-			pulse store.Pulse
+			pulse store.RenewResult
 			busy  bool
 			left  time.Duration
 			gone  bool
 		}{
-			{"renewed", store.Pulse{}, false, time.Minute, false},
-			{"busy", store.Pulse{Busy: []uuid.UUID{r.row.ID}}, true, 20 * time.Second, false},
-			{"lost", store.Pulse{Lost: []uuid.UUID{r.row.ID}}, false, 5 * time.Second, true},
+			{"renewed", store.RenewResult{}, false, time.Minute, false},
+			{"busy", store.RenewResult{Locked: []uuid.UUID{r.row.ID}}, true, 20 * time.Second, false},
+			{"lost", store.RenewResult{Lost: []uuid.UUID{r.row.ID}}, false, 5 * time.Second, true},
 		} {
 			r.extend(c.w.e.clock.now().Add(5 * time.Second))
 			c.pulse = step.pulse

@@ -50,7 +50,7 @@ func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) e
 		}
 		children = children[:0]
 		for _, row := range rows {
-			if row != nil && !row.Detached && !row.Status.Terminal() && row.Control&store.CancelAsked == 0 {
+			if row != nil && !row.Detached && !row.Status.Terminal() && row.Control&store.CancelRequested == 0 {
 				children = append(children, row.ID)
 			}
 		}

@@ -55,7 +55,7 @@ func (m *marker) append() {
 		return
 	}
 	w := m.t.row(store.StepStarted, nil, nil)
-	if entry, err := m.t.r.e.journal.Mark(w); err == nil {
+	if entry, err := m.t.r.e.journal.AppendMarker(w); err == nil {
 		m.write, m.entry = w, entry
 	}
 }
@@ -79,7 +79,7 @@ func (m *marker) settle() error {
 	if entry == nil {
 		return nil
 	}
-	committed, err := m.t.r.e.journal.Settle(entry)
+	committed, err := m.t.r.e.journal.SettleMarker(entry)
 	if err != nil || !committed {
 		return nil
 	}

@@ -68,7 +68,7 @@ func (w *worker) hear(ctx context.Context, runs []*run) error {
 		held[i] = store.Lease{Run: r.row.ID, Epoch: r.row.Epoch, Deadline: r.expiry()}
 		here[r.row.ID] = r
 	}
-	news, err := w.e.store.News(ctx, w.id, held)
+	news, err := w.e.store.Notifications(ctx, w.id, held)
 	if err != nil {
 		for _, r := range runs {
 			r.wake()
@@ -90,7 +90,7 @@ func (w *worker) hear(ctx context.Context, runs []*run) error {
 			r.expire()
 		}
 	}
-	for _, a := range news.Asked {
+	for _, a := range news.Requests {
 		if r := here[a.Run]; r != nil && r.row.Epoch == a.Epoch {
 			r.asked(a.Control)
 		}

@@ -16,7 +16,7 @@ type StateError struct {
 	ID      string
 	Verb    string
 	Status  store.Status
-	Control store.Bits
+	Control store.ControlBits
 	// Expiring says that a live run which nothing else hinders has come to its deadline.
 	Expiring bool
 }
@@ -29,13 +29,13 @@ func (e *StateError) Error() string {
 // State is the run's state in words.
 func (e *StateError) State() string {
 	switch {
-	case e.Expiring && !e.Status.Terminal() && e.Control&store.CancelAsked == 0:
+	case e.Expiring && !e.Status.Terminal() && e.Control&store.CancelRequested == 0:
 		return e.Status.String() + ", and its time is over"
 	case e.Status.Terminal() || e.Control == 0:
 		return e.Status.String()
-	case e.Control&store.CancelAsked != 0:
+	case e.Control&store.CancelRequested != 0:
 		return e.Status.String() + ", being cancelled"
-	case e.Control == store.PausedAbove:
+	case e.Control == store.PausedByAncestor:
 		return e.Status.String() + ", paused with a run above it"
 	case e.Status == store.Running:
 		return e.Status.String() + ", being paused"
@@ -67,7 +67,7 @@ func (e *Engine) order(ctx context.Context, by caller, o *store.Order) error {
 		o.Error = TerminateFailure(o.Reason, o.Actor).Encode()
 	}
 	if err := e.patiently(ctx, by, func() error {
-		_, err := by.wrap(func(journal.Writer) (*store.Outcome, error) { return nil, e.store.Order(ctx, o) })(nil)
+		_, err := by.wrap(func(journal.Writer) (*store.Outcome, error) { return nil, e.store.Control(ctx, o) })(nil)
 		return err
 	}); err != nil {
 		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) {

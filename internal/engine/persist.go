@@ -87,7 +87,7 @@ func (e *Engine) persist(ctx context.Context, by caller, apart func(), write wri
 
 // persistAlone is persist after the first try, which failed with last.
 func (e *Engine) persistAlone(ctx context.Context, by caller, apart func(), write writeFunc, last error) error {
-	alone := e.journal.Alone()
+	alone := e.journal.NewSoloWriter()
 	defer alone.Close()
 	doubtful := mayHaveCommitted(last)
 	if apart != nil && !doubtful {

@@ -22,7 +22,7 @@ func (t *task) reportFailure(w *store.StepWrite) {
 		return
 	}
 	level, text := slog.LevelWarn, "a step failed"
-	if w.Step.Kind == store.KindUndo {
+	if w.Step.Kind == store.KindCompensation {
 		level, text = slog.LevelError, "a compensation failed"
 	}
 	log := t.r.logger()
@@ -75,7 +75,7 @@ func (r *run) reportUncalled() {
 	r.mu.Lock()
 	var names []string
 	for name, row := range r.history {
-		if _, called := r.used[name]; !called && row.Kind != store.KindUndo && !r.inEnded(name) {
+		if _, called := r.used[name]; !called && row.Kind != store.KindCompensation && !r.inEnded(name) {
 			names = append(names, Shown(name))
 		}
 	}
@@ -133,7 +133,7 @@ func (e *Engine) reportCancel(o *store.Order) {
 	if o.Verb != store.VerbCancel || !e.tel.Log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
-	for i, a := range o.Answers {
+	for i, a := range o.Results {
 		if a.Changed > 0 {
 			e.tel.Log.Info("runs that were not executing were cancelled", telemetry.KeyRun, o.Runs[i],
 				telemetry.KeyCount, a.Changed, telemetry.KeyReason, o.Reason, telemetry.KeyActor, o.Actor)

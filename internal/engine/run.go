@@ -98,7 +98,7 @@ type suspension struct {
 
 func newRun(w *worker, c *store.Claimed) *run {
 	row := c.Run
-	r := &run{w: w, e: w.e, row: row, rest: c.Rest, progress: c.Progress, used: make(map[string]uintptr, 16)}
+	r := &run{w: w, e: w.e, row: row, rest: c.HistoryRest, progress: c.Progress, used: make(map[string]uintptr, 16)}
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
 	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.ID, ShownRun(&row), row.Epoch.Count, row.Trace)
 	r.span, r.trace, r.traced = span, column, span.IsRecording()
@@ -112,7 +112,7 @@ func newRun(w *worker, c *store.Claimed) *run {
 	}
 	r.live.Store(r.recorded == 0 && !r.rest.More)
 	r.idle.r, r.inbox.r = r, r
-	if row.Control&store.CancelAsked != 0 {
+	if row.Control&store.CancelRequested != 0 {
 		r.doom(cancelled())
 	}
 	switch left := w.e.clock.until(row.Deadline); {
@@ -246,7 +246,7 @@ func (r *run) left() { r.vacated.Do(func() { r.w.left(r) }) }
 
 // finish writes the run's result. It answers what was asked of the run instead, if that
 // does not let it end so.
-func (r *run) finish(status store.Status, output []byte, failure *Failure) (asked store.Bits) {
+func (r *run) finish(status store.Status, output []byte, failure *Failure) (asked store.ControlBits) {
 	now := r.e.clock.now()
 	w := &store.RunWrite{
 		ID: r.row.ID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.trace,

@@ -54,7 +54,7 @@ func (r *run) passed(sleep *store.Step) bool {
 	if r.calls == nil {
 		r.calls = make([]call, 0, len(r.history))
 		for _, row := range r.history {
-			if row.Kind != store.KindUndo {
+			if row.Kind != store.KindCompensation {
 				r.calls = append(r.calls, call{row.Seq, row.StartedAt})
 			}
 		}

@@ -145,7 +145,7 @@ func (s *stepSlot) drop() {
 // than once, gives it back.
 func (t *task) enter() (leave func(), err error) {
 	slots := t.r.e.steps
-	if slots == nil || t.spec.Kind > store.KindUndo { // an effect calls no function of a user's
+	if slots == nil || t.spec.Kind > store.KindCompensation { // an effect calls no function of a user's
 		return nothing, nil
 	}
 	waited, err := slots.take(t.s.ctx)

@@ -94,7 +94,7 @@ func (w *worker) giveBack(ctx context.Context) (again bool) {
 func (w *worker) giveBackClaim(ctx context.Context, q store.ClaimQuery) (done bool, err error) {
 	looking, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
 	defer cancel()
-	leases, err := w.e.store.HeldBy(looking, q)
+	leases, err := w.e.store.ClaimedLeases(looking, q)
 	if err != nil || len(leases) == 0 {
 		return false, err
 	}

@@ -80,9 +80,9 @@ func (w *worker) reportUnreceived(ctx context.Context) {
 			total := 0
 			var names []string
 			for len(counts) > 0 && counts[0].Run == run.id {
-				total += counts[0].N
+				total += counts[0].Count
 				if len(names) < mostSignals {
-					names = append(names, fmt.Sprintf("%s (%d)", ShownSignal(counts[0].Name), counts[0].N))
+					names = append(names, fmt.Sprintf("%s (%d)", ShownSignal(counts[0].Name), counts[0].Count))
 				}
 				counts = counts[1:]
 			}

@@ -350,13 +350,13 @@ func (w *worker) query() store.ClaimQuery {
 // attendLoop keeps the worker visible to others, and hears of runs to claim.
 func (w *worker) attendLoop(ctx context.Context) {
 	hear := func(h store.Hint) {
-		if h == store.HintNews {
+		if h == store.HintNotification {
 			w.news.poke()
 		} else {
 			w.hint()
 		}
 	}
-	if err := w.e.store.Attend(ctx, w.id, hear); err != nil && ctx.Err() == nil {
+	if err := w.e.store.Listen(ctx, w.id, hear); err != nil && ctx.Err() == nil {
 		w.stopFor(err)
 		w.log.Warn("no hints and no fast takeover; polling and lease expiry do the work", telemetry.KeyError, err)
 	}

@@ -133,7 +133,7 @@ func (j *Journal) Run(ctx context.Context, w *store.RunWrite) error {
 
 // Mark appends a started marker without waiting for its commit. The caller must Settle the marker
 // before it writes the step again.
-func (j *Journal) Mark(w *store.StepWrite) (*Entry, error) {
+func (j *Journal) AppendMarker(w *store.StepWrite) (*Entry, error) {
 	e := j.stepEntry(w)
 	_, err := j.append(e, false)
 	return e, err
@@ -141,7 +141,7 @@ func (j *Journal) Mark(w *store.StepWrite) (*Entry, error) {
 
 // Settle withdraws a marker if no flush contains it yet; otherwise Settle waits for that flush. It
 // reports whether the marker was committed. If so, the item holds its outcome.
-func (j *Journal) Settle(e *Entry) (committed bool, err error) {
+func (j *Journal) SettleMarker(e *Entry) (committed bool, err error) {
 	select {
 	case err := <-e.done:
 		return err == nil, err

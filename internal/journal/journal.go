@@ -23,9 +23,9 @@
 //     entry with the rejected row fails.
 //   - Another transaction has locked a row or a name. The journal flushes the entries that wait for
 //     no locks at once, and returns ErrLocked to each other caller. Those callers then write with
-//     Alone, in transactions for which nobody else waits. See solo.go.
+//     SoloWriter, in transactions for which nobody else waits. See solo.go.
 //
-// The journal does not retry rejected or locked writes. The caller retries them with Alone.
+// The journal does not retry rejected or locked writes. The caller retries them with SoloWriter.
 //
 // Only the journal calls Store.Commit. The journal is not the history: the history is the list of
 // checkpoints of one run, and the store keeps it.
@@ -85,14 +85,14 @@ type Journal struct {
 	singleWriter bool      // no second writer starts
 	entryPool    sync.Pool // of *Entry
 
-	soloSlots chan struct{} // limits the concurrent transactions of Alone
+	soloSlots chan struct{} // limits the concurrent transactions of SoloWriter
 
 	mu             sync.Mutex
 	pending        []*Entry
 	writers        int
 	writerInFlight [2]transactionRuns
-	awaitedLocks   map[string]int     // the number of Alone writers that wait for each lock, by the key of the lock
-	soloInFlight   []*transactionRuns // one for each transaction of Alone that is in progress
+	awaitedLocks   map[string]int     // the number of SoloWriter writers that wait for each lock, by the key of the lock
+	soloInFlight   []*transactionRuns // one for each transaction of SoloWriter that is in progress
 	closed         bool
 	writersDone    chan struct{} // closed when the last writer ends after Close
 	returnRate     float64       // moving average: the fraction of a flush's callers that append to the next flush in time
@@ -117,7 +117,7 @@ func New(commit Commit, observe func(Flush), patience time.Duration) *Journal {
 
 // OneWriter prevents the start of a second writer. Where the store serializes commits, a single
 // writer needs fewer and larger commits. Call OneWriter before the first write.
-func (j *Journal) OneWriter() { j.singleWriter = true }
+func (j *Journal) UseSingleWriter() { j.singleWriter = true }
 
 // Depth returns the number of entries that wait for a flush to begin.
 func (j *Journal) Depth() int {
@@ -285,7 +285,7 @@ func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 // only a short time for locks.
 func (j *Journal) flush(entries []*Entry, batch *store.Batch, brief bool) {
 	batch.Starts, batch.Steps, batch.Runs = batch.Starts[:0], batch.Steps[:0], batch.Runs[:0]
-	batch.Receives, batch.Signals, batch.Brief = batch.Receives[:0], batch.Signals[:0], brief
+	batch.Receives, batch.Signals, batch.ShortLockWait = batch.Receives[:0], batch.Signals[:0], brief
 	bytes := 0
 	for _, e := range entries {
 		e.addTo(batch)

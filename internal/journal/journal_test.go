@@ -175,16 +175,16 @@ func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
-		inFlight, err := j.Mark(step("in flight"))
+		inFlight, err := j.AppendMarker(step("in flight"))
 		must(t, err)
 		synctest.Wait()
-		waiting, err := j.Mark(step("waiting"))
+		waiting, err := j.AppendMarker(step("waiting"))
 		must(t, err)
-		if committed, err := j.Settle(waiting); committed || err != nil {
+		if committed, err := j.SettleMarker(waiting); committed || err != nil {
 			t.Errorf("the waiting marker: committed %v, %v; want withdrawn", committed, err)
 		}
 		close(f.gate)
-		if committed, err := j.Settle(inFlight); !committed || err != nil {
+		if committed, err := j.SettleMarker(inFlight); !committed || err != nil {
 			t.Errorf("the marker in flight: committed %v, %v; want committed", committed, err)
 		}
 		closeNow(t, j)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// maxSoloTransactions limits the concurrent transactions of Alone. Each of them may wait for a lock,
+// maxSoloTransactions limits the concurrent transactions of SoloWriter. Each of them may wait for a lock,
 // and occupies a connection meanwhile.
 const maxSoloTransactions = 4
 
@@ -51,24 +51,24 @@ func newWriteError(err error, mayHaveCommitted bool) error {
 	return &WriteError{MayHaveCommitted: mayHaveCommitted || errors.Is(err, store.ErrUnavailable), Err: err}
 }
 
-// Alone writes the items of one caller in transactions of their own, so that no other caller waits
-// for the same locks. The caller retries the write until it succeeds. Until Alone is closed, other
+// SoloWriter writes the items of one caller in transactions of their own, so that no other caller waits
+// for the same locks. The caller retries the write until it succeeds. Until SoloWriter is closed, other
 // entries that need the locks of its first write fail with ErrLocked at once, so that they do not
-// delay a batch either. Alone is not safe for concurrent use. Create it with [Journal.Alone], and
+// delay a batch either. SoloWriter is not safe for concurrent use. Create it with [Journal.SoloWriter], and
 // close it.
-type Alone struct {
+type SoloWriter struct {
 	j        *Journal
 	lockKeys []string
 }
 
-var _ Writer = (*Alone)(nil)
+var _ Writer = (*SoloWriter)(nil)
 
-// Alone returns a writer for a caller whose items the database rejected, or whose rows another
+// SoloWriter returns a writer for a caller whose items the database rejected, or whose rows another
 // transaction has locked.
-func (j *Journal) Alone() *Alone { return &Alone{j: j} }
+func (j *Journal) NewSoloWriter() *SoloWriter { return &SoloWriter{j: j} }
 
 // Close allows other entries that need the same locks again.
-func (a *Alone) Close() {
+func (a *SoloWriter) Close() {
 	a.j.mu.Lock()
 	defer a.j.mu.Unlock()
 	for _, key := range a.lockKeys {
@@ -80,38 +80,38 @@ func (a *Alone) Close() {
 }
 
 // Start is described at Writer.
-func (a *Alone) Start(ctx context.Context, starts []*store.Start) error {
+func (a *SoloWriter) Start(ctx context.Context, starts []*store.Start) error {
 	return a.write(ctx, a.j.startEntry(starts))
 }
 
 // Step is described at Writer.
-func (a *Alone) Step(ctx context.Context, w *store.StepWrite) error {
+func (a *SoloWriter) Step(ctx context.Context, w *store.StepWrite) error {
 	return a.write(ctx, a.j.stepEntry(w))
 }
 
 // Child is described at Writer.
-func (a *Alone) Child(ctx context.Context, s *store.Start, w *store.StepWrite) error {
+func (a *SoloWriter) Child(ctx context.Context, s *store.Start, w *store.StepWrite) error {
 	return a.write(ctx, a.j.childEntry(s, w))
 }
 
 // Receive is described at Writer.
-func (a *Alone) Receive(ctx context.Context, r *store.Receive) error {
+func (a *SoloWriter) Receive(ctx context.Context, r *store.Receive) error {
 	return a.write(ctx, a.j.receiveEntry(r))
 }
 
 // Signal is described at Writer.
-func (a *Alone) Signal(ctx context.Context, s *store.Signal) error {
+func (a *SoloWriter) Signal(ctx context.Context, s *store.Signal) error {
 	return a.write(ctx, a.j.signalEntry(s))
 }
 
 // Run is described at Writer.
-func (a *Alone) Run(ctx context.Context, w *store.RunWrite) error {
+func (a *SoloWriter) Run(ctx context.Context, w *store.RunWrite) error {
 	return a.write(ctx, a.j.runEntry(w))
 }
 
 // write commits the entry in a transaction of its own. It returns ErrLocked if the entry conflicts
 // with a transaction in progress (see transactionRuns).
-func (a *Alone) write(ctx context.Context, e *Entry) error {
+func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
 	j := a.j
 	select {
 	case j.soloSlots <- struct{}{}:
@@ -127,7 +127,7 @@ func (a *Alone) write(ctx context.Context, e *Entry) error {
 	}
 	// The transaction does not end with ctx: a transaction that is cancelled may have been committed.
 	commit := func() {
-		batch := store.Batch{Brief: true}
+		batch := store.Batch{ShortLockWait: true}
 		e.addTo(&batch)
 		err := j.commitOnce(j.ctx, &batch)
 		j.counters.alone.Add(1)
@@ -160,7 +160,7 @@ func (a *Alone) write(ctx context.Context, e *Entry) error {
 
 // register notes the runs of the entry as part of a transaction in progress, and the locks that it
 // needs as awaited.
-func (a *Alone) register(e *Entry) (*transactionRuns, error) {
+func (a *SoloWriter) register(e *Entry) (*transactionRuns, error) {
 	j := a.j
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -202,7 +202,7 @@ func (j *Journal) unregister(own *transactionRuns) {
 }
 
 // conflictsWithSolo reports whether the entry must not be written concurrently with a transaction
-// of Alone that is in progress. The caller holds j.mu.
+// of SoloWriter that is in progress. The caller holds j.mu.
 func (j *Journal) conflictsWithSolo(e *Entry) bool {
 	return slices.ContainsFunc(j.soloInFlight, func(f *transactionRuns) bool { return f.conflicts(e) })
 }

@@ -32,13 +32,13 @@ func (l *lockable) commit(_ context.Context, b *store.Batch) error {
 	l.mu.Unlock()
 	for _, s := range b.Signals {
 		if s.Run == held {
-			if b.Brief {
+			if b.ShortLockWait {
 				pass(10 * time.Millisecond)
 			} else {
 				pass(100 * time.Millisecond)
 			}
 			l.mu.Lock()
-			l.waits = append(l.waits, b.Brief)
+			l.waits = append(l.waits, b.ShortLockWait)
 			l.mu.Unlock()
 			return fmt.Errorf("held: %w", store.ErrLocked)
 		}
@@ -88,7 +88,7 @@ func TestNobodyWaitsForALockOfOthers(t *testing.T) {
 		}
 		wg.Wait()
 
-		alone, free := j.Alone(), j.Alone()
+		alone, free := j.NewSoloWriter(), j.NewSoloWriter()
 		must(t, free.Signal(t.Context(), beside))
 		free.Close()
 		for range 2 {
@@ -150,7 +150,7 @@ func TestAloneKeepsARunsOrder(t *testing.T) {
 		j := New(f.commit, nil, 0)
 		s := step("a")
 		leave := &store.RunWrite{ID: s.Step.RunID, Status: store.Waiting, Reason: "leave"}
-		alone := j.Alone()
+		alone := j.NewSoloWriter()
 		defer alone.Close()
 		var wg sync.WaitGroup
 		wg.Go(func() { must(t, alone.Step(t.Context(), s)) })
@@ -158,7 +158,7 @@ func TestAloneKeepsARunsOrder(t *testing.T) {
 		wg.Go(func() { must(t, j.Run(t.Context(), leave)) })
 		wg.Go(func() { must(t, j.Step(t.Context(), step("stranger"))) })
 		synctest.Wait()
-		second := j.Alone()
+		second := j.NewSoloWriter()
 		defer second.Close()
 		if err := second.Run(t.Context(), leave); !errors.Is(err, store.ErrLocked) {
 			t.Errorf("the leave beside its run's step: %v, want ErrLocked", err)
@@ -186,7 +186,7 @@ func TestAloneTellsThatItMayHaveCommitted(t *testing.T) {
 		j := New(f.commit, nil, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		alone := j.Alone()
+		alone := j.NewSoloWriter()
 		defer alone.Close()
 		err := alone.Step(ctx, step("a"))
 		if failed, typed := errors.AsType[*WriteError](err); !errors.Is(err, context.DeadlineExceeded) || !typed || !failed.MayHaveCommitted {

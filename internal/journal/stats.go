@@ -7,16 +7,16 @@ import (
 
 // Stats counts what a journal has done since New, and the entries that are pending now.
 type Stats struct {
-	Flushes int64         // committed flushes
-	Items   int64         // items in the committed flushes
-	Bytes   int64         // approximate bytes in the committed flushes, with the overhead of rows
-	Largest int64         // items in the largest committed flush
-	Took    time.Duration // sum of the durations of the committed flushes; two may overlap
-	Recent  time.Duration // moving average of the duration of a flush, over about the last 16
-	Refused int64         // failed flushes; most of them were split and tried again
-	Replays int64         // retries of flushes while the database was unavailable
-	Alone   int64         // transactions by Alone
-	Waiting int           // entries that wait for a flush to begin
+	Flushes          int64         // committed flushes
+	Items            int64         // items in the committed flushes
+	Bytes            int64         // approximate bytes in the committed flushes, with the overhead of rows
+	Largest          int64         // items in the largest committed flush
+	TotalTime        time.Duration // sum of the durations of the committed flushes; two may overlap
+	AverageTime      time.Duration // moving average of the duration of a flush, over about the last 16
+	Failed           int64         // failed flushes; most of them were split and tried again
+	Retries          int64         // retries of flushes while the database was unavailable
+	SoloTransactions int64         // transactions by SoloWriter
+	Pending          int           // entries that wait for a flush to begin
 }
 
 // counters holds the figures of Stats. Only writers update it, once a flush, so that callers which
@@ -62,7 +62,7 @@ func (j *Journal) Stats() Stats {
 	c := &j.counters
 	return Stats{
 		Flushes: c.flushes.Load(), Items: c.items.Load(), Bytes: c.bytes.Load(), Largest: c.largest.Load(),
-		Took: time.Duration(c.took.Load()), Recent: time.Duration(c.recent.Load()),
-		Refused: c.refused.Load(), Replays: c.replays.Load(), Alone: c.alone.Load(), Waiting: j.Depth(),
+		TotalTime: time.Duration(c.took.Load()), AverageTime: time.Duration(c.recent.Load()),
+		Failed: c.refused.Load(), Retries: c.replays.Load(), SoloTransactions: c.alone.Load(), Pending: j.Depth(),
 	}
 }

@@ -24,7 +24,7 @@ type Batch struct {
 	Runs     []*RunWrite
 
 	// Brief shortens the wait for rows that other transactions have locked. The caller retries.
-	Brief bool
+	ShortLockWait bool
 }
 
 // Len returns the number of items.
@@ -145,7 +145,7 @@ type Signal struct {
 //
 // Held releases a run because the database rejects or locks out its writes. Status is Pending. It
 // counts as a crash, and as the first one if the run has more terminal checkpoints than at its last
-// crash. The run becomes claimable at HeldUntil, even if its cancel was requested. If MaxCrashes is
+// crash. The run becomes claimable at HoldUntil, even if its cancel was requested. If MaxCrashes is
 // not zero and the run has reached it, the run becomes Paused instead, as by a claim. A run whose
 // pause was requested becomes Paused, without a crash. Reason is kept until the run parks, ends, is
 // resumed, or is claimed after another lost lease with new checkpoints. State holds the new state.
@@ -170,9 +170,9 @@ type RunWrite struct {
 	State   RunState
 }
 
-// HeldFor returns how long a run that was released with RunWrite.Held is not claimable: one second
+// HoldDelay returns how long a run that was released with RunWrite.Held is not claimable: one second
 // after its first crash, four times as long after each further crash, and at most five minutes.
-func HeldFor(crashes int16) time.Duration {
+func HoldDelay(crashes int16) time.Duration {
 	const most = 5 * time.Minute
 	if crashes > 5 {
 		return most
@@ -180,25 +180,25 @@ func HeldFor(crashes int16) time.Duration {
 	return min(time.Second<<(2*max(crashes-1, 0)), most)
 }
 
-// HeldUntil returns when a run that was released with RunWrite.Held becomes claimable: after HeldFor,
+// HoldUntil returns when a run that was released with RunWrite.Held becomes claimable: after HoldDelay,
 // or at its deadline if that is in the future and comes first. run_hold.sql has the same rule.
-func HeldUntil(now time.Time, crashes int16, deadline time.Time) time.Time {
-	wakeAt := now.Add(HeldFor(crashes))
+func HoldUntil(now time.Time, crashes int16, deadline time.Time) time.Time {
+	wakeAt := now.Add(HoldDelay(crashes))
 	if deadline.After(now) && deadline.Before(wakeAt) {
 		return deadline
 	}
 	return wakeAt
 }
 
-// HeldTooOften returns the reason of a run that RunWrite.Held has paused. run_hold.sql has the same
+// HeldTooOftenReason returns the reason of a run that RunWrite.Held has paused. run_hold.sql has the same
 // text.
-func HeldTooOften(reason string, crashes int16) string {
+func HeldTooOftenReason(reason string, crashes int16) string {
 	return fmt.Sprintf("%s; the run was held, or its process died or lost its lease, %d times in a row without a new checkpoint: resume it when the cause is mended", reason, crashes)
 }
 
-// CrashedTooOften returns the reason of a run that a claim has paused; see ClaimQuery.MaxCrashes.
+// CrashedTooOftenReason returns the reason of a run that a claim has paused; see ClaimQuery.MaxCrashes.
 // claim.sql has the same text.
-func CrashedTooOften(crashes int16) string {
+func CrashedTooOftenReason(crashes int16) string {
 	return fmt.Sprintf("its process died or lost its lease %d times in a row without a new checkpoint: find the cause, then resume the run", crashes)
 }
 
@@ -208,7 +208,7 @@ type RunState struct {
 	Found   bool
 	Status  Status
 	Epoch   Epoch
-	Control Bits
+	Control ControlBits
 }
 
 // ClaimQuery describes which due runs a worker claims.
@@ -234,7 +234,7 @@ type ClaimQuery struct {
 
 // Excuses reports whether the loss of a lease with this end counts no crash, because it ended during
 // the worker's outage.
-func (q *ClaimQuery) Excuses(leaseEnd time.Time) bool {
+func (q *ClaimQuery) EndedInOutage(leaseEnd time.Time) bool {
 	return leaseEnd.After(q.OutageFrom) && !leaseEnd.After(q.OutageUntil)
 }
 
@@ -263,9 +263,9 @@ type Claims struct {
 // Claimed is a run that the worker now owns. If its Status is Paused, the claim has instead paused
 // the run for its crashes, and History is empty.
 type Claimed struct {
-	Run     Run
-	History []Step // ordered by name
-	Rest    Rest   // tells whether HistoryFrom has to read more
+	Run         Run
+	History     []Step // ordered by name
+	HistoryRest Rest   // tells whether HistoryFrom has to read more
 	// Progress is how many terminal checkpoints the run had when its crashes were last counted. If it
 	// has more now, the run has progressed since.
 	Progress int
@@ -288,21 +288,21 @@ type Heartbeat struct {
 type Lease struct {
 	Run      uuid.UUID
 	Epoch    Epoch
-	Deadline time.Time // of the run, as its owner knows it; used only by Store.News
+	Deadline time.Time // of the run, as its owner knows it; used only by Store.Notifications
 }
 
-// Pulse is the result of Store.Renew.
-type Pulse struct {
-	Now  time.Time   // the database's clock
-	Lost []uuid.UUID // not extended: another worker owns the run, or the run is no longer running
-	Busy []uuid.UUID // not extended: another transaction has locked the run's row
+// RenewResult is the result of Store.Renew.
+type RenewResult struct {
+	Now    time.Time   // the database's clock
+	Lost   []uuid.UUID // not extended: another worker owns the run, or the run is no longer running
+	Locked []uuid.UUID // not extended: another transaction has locked the run's row
 	// Rewinds lists the acknowledged data that the database has lost. Each Rewind is reported once.
 	Rewinds []Rewind
 }
 
 // Made reports whether the row has the values of this write, by the same epoch and attempt. Then the
 // write was committed before, and its result was lost.
-func (w *StepWrite) Made(row *Step) bool {
+func (w *StepWrite) AlreadyWritten(row *Step) bool {
 	want := &w.Step
 	return row.Epoch == want.Epoch && row.Attempt == want.Attempt && row.Status == want.Status &&
 		samePayload(row.Output, want.Output) && samePayload(row.Error, want.Error)
@@ -310,12 +310,12 @@ func (w *StepWrite) Made(row *Step) bool {
 
 // CancelForbids reports whether the run with this Control cannot end as the write wants: a run whose
 // cancel was requested can end only as Cancelled.
-func (w *RunWrite) CancelForbids(control Bits) bool {
-	return control&CancelAsked != 0 && w.Status.Terminal() && w.Status != Cancelled
+func (w *RunWrite) CancelForbids(control ControlBits) bool {
+	return control&CancelRequested != 0 && w.Status.Terminal() && w.Status != Cancelled
 }
 
 // Made reports whether the row has the values of this write; see StepWrite.Made.
-func (w *RunWrite) Made(row *Run) bool {
+func (w *RunWrite) AlreadyWritten(row *Run) bool {
 	return row.Epoch == w.Epoch && row.Status == w.Status &&
 		samePayload(row.Output, w.Output) && samePayload(row.Error, w.Error)
 }

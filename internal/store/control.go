@@ -11,24 +11,24 @@ import (
 
 // Order pauses, resumes, cancels or terminates one or more runs and their descendants.
 type Order struct {
-	Verb   Verb
-	Scope  Scope // of a cancel
-	Runs   []uuid.UUID
-	Now    time.Time
-	Reason string
-	Actor  string
-	Error  []byte // becomes the error of the runs that end at once
-	Freeze bool   // a resume adds the length of the pause to timers and deadlines
+	Verb        Verb
+	Scope       Scope // of a cancel
+	Runs        []uuid.UUID
+	Now         time.Time
+	Reason      string
+	Actor       string
+	Error       []byte // becomes the error of the runs that end at once
+	ShiftTimers bool   // a resume adds the length of the pause to timers and deadlines
 
 	// Answers has one result for each of Runs. Plan sets it.
-	Answers []OrderAnswer
+	Results []ControlResult
 	// Done and Requested are the runs that the results count in Changed and Requested, ancestors
-	// first, at most MaxOrderIDs of each. Plan sets them.
-	Done, Requested []uuid.UUID
+	// first, at most MaxControlIDs of each. Plan sets them.
+	Changed, Requested []uuid.UUID
 }
 
-// MaxOrderIDs is the maximal length of Order.Done, and of Order.Requested.
-const MaxOrderIDs = 1000
+// MaxControlIDs is the maximal length of Order.Done, and of Order.Requested.
+const MaxControlIDs = 1000
 
 // Verb is the operation of an Order.
 type Verb uint8
@@ -55,12 +55,12 @@ const (
 	Attached     Scope = 4 // the run and its descendants without detached runs and their subtrees; used when a branch of the parent ends
 )
 
-// OrderAnswer is the result of an Order for one of its runs.
-type OrderAnswer struct {
+// ControlResult is the result of an Order for one of its runs.
+type ControlResult struct {
 	Found   bool
-	Status  Status // of the run itself, before the change
-	Control Bits   // of the run itself, before the change
-	Changed int    // how many runs, itself included, have reached the wanted state
+	Status  Status      // of the run itself, before the change
+	Control ControlBits // of the run itself, before the change
+	Changed int         // how many runs, itself included, have reached the wanted state
 	// Requested counts the runs that reach the wanted state later: when their current steps have
 	// ended (pause), or when their compensations have been executed (cancel).
 	Requested int
@@ -72,7 +72,7 @@ type Node struct {
 	Parent   uuid.NullUUID
 	Status   Status
 	Epoch    Epoch
-	Control  Bits
+	Control  ControlBits
 	Owner    uuid.NullUUID
 	Detached bool
 }
@@ -87,26 +87,26 @@ const (
 	WakeNow   WakeMode = 2 // the order's Now
 )
 
-// Note tells which of the columns about a pause or a cancel change (who, when, why). The numbers are
+// AuditUpdate tells which of the columns about a pause or a cancel change (who, when, why). The numbers are
 // used in SQL.
-type Note int16
+type AuditUpdate int16
 
 // The notes.
 const (
-	NoteNone   Note = 0 // none
-	NotePause  Note = 1 // reason, paused_by and paused_at are set
-	NoteResume Note = 2 // reason, paused_by and paused_at become NULL, and crashes becomes 0
-	NoteCancel Note = 3 // cancel_reason, cancelled_by and cancelled_at are set; the columns of a pause become NULL
+	AuditKeep   AuditUpdate = 0 // none
+	AuditPause  AuditUpdate = 1 // reason, paused_by and paused_at are set
+	AuditResume AuditUpdate = 2 // reason, paused_by and paused_at become NULL, and crashes becomes 0
+	AuditCancel AuditUpdate = 3 // cancel_reason, cancelled_by and cancelled_at are set; the columns of a pause become NULL
 )
 
 // Change is one guarded update. It applies to the locked run that has the ID, Status, Epoch and
 // Control of Was.
 type Change struct {
-	Was     Node
+	Before  Node
 	Status  Status
-	Control Bits
+	Control ControlBits
 	Wake    WakeMode
-	Note    Note
+	Audit   AuditUpdate
 	// Detached is the new value of the column. A cancel that does not apply to a child detaches the
 	// child, so that the end of its parent does not cancel it either.
 	Detached bool
@@ -134,14 +134,14 @@ func (o *Order) Plan(nodes []Node) (changes []Change, wake []uuid.UUID) {
 			p.children[n.Parent.UUID] = append(p.children[n.Parent.UUID], p.after[n.ID])
 		}
 	}
-	o.Answers = make([]OrderAnswer, len(o.Runs))
-	o.Done, o.Requested = nil, nil
+	o.Results = make([]ControlResult, len(o.Runs))
+	o.Changed, o.Requested = nil, nil
 	for i, id := range o.Runs {
 		n := p.after[id]
 		if n == nil {
 			continue
 		}
-		a := &o.Answers[i]
+		a := &o.Results[i]
 		a.Found, a.Status, a.Control = true, p.before[id].Status, p.before[id].Control
 		p.result = a
 		switch o.Verb {
@@ -161,12 +161,12 @@ func (o *Order) Plan(nodes []Node) (changes []Change, wake []uuid.UUID) {
 type plannedRun struct {
 	Node
 	wakeMode WakeMode
-	note     Note
+	note     AuditUpdate
 }
 
 type controlPlanner struct {
 	order    *Order
-	result   *OrderAnswer
+	result   *ControlResult
 	before   map[uuid.UUID]*Node
 	after    map[uuid.UUID]*plannedRun
 	children map[uuid.UUID][]*plannedRun
@@ -175,30 +175,30 @@ type controlPlanner struct {
 // countChanged counts a run that this order brings into the wanted state at once.
 func (p *controlPlanner) countChanged(n *plannedRun) {
 	p.result.Changed++
-	if len(p.order.Done) < MaxOrderIDs {
-		p.order.Done = append(p.order.Done, n.ID)
+	if len(p.order.Changed) < MaxControlIDs {
+		p.order.Changed = append(p.order.Changed, n.ID)
 	}
 }
 
 // countRequested counts a run that reaches the wanted state later.
 func (p *controlPlanner) countRequested(n *plannedRun) {
 	p.result.Requested++
-	if len(p.order.Requested) < MaxOrderIDs {
+	if len(p.order.Requested) < MaxControlIDs {
 		p.order.Requested = append(p.order.Requested, n.ID)
 	}
 }
 
-// pause sets the bit on n, and PausedAbove on all its descendants. It does not change a run whose
+// pause sets the bit on n, and PausedByAncestor on all its descendants. It does not change a run whose
 // cancel was requested; descendants to which that cancel did not apply are paused.
-func (p *controlPlanner) pause(n *plannedRun, bit Bits) {
+func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 	switch {
-	case bit == PausedItself && (n.Status.Terminal() || n.Control&CancelAsked != 0):
+	case bit == PausedItself && (n.Status.Terminal() || n.Control&CancelRequested != 0):
 		return // nothing changes; the caller sees the reason in the result's Status and Control
-	case n.Status.Terminal() || n.Control&CancelAsked != 0:
+	case n.Status.Terminal() || n.Control&CancelRequested != 0:
 	default:
 		if n.Control&bit == 0 {
 			if bit == PausedItself || n.Control&PausedItself == 0 {
-				n.note = NotePause // the reason of the run's own pause takes precedence over an ancestor's
+				n.note = AuditPause // the reason of the run's own pause takes precedence over an ancestor's
 			}
 			if n.Status == Running {
 				p.countRequested(n)
@@ -210,40 +210,40 @@ func (p *controlPlanner) pause(n *plannedRun, bit Bits) {
 		}
 	}
 	for _, child := range p.children[n.ID] {
-		p.pause(child, PausedAbove)
+		p.pause(child, PausedByAncestor)
 	}
 }
 
-// resume clears the bit on n. If n is then no longer paused, resume clears PausedAbove on its
+// resume clears the bit on n. If n is then no longer paused, resume clears PausedByAncestor on its
 // descendants. It continues with the children of a run that has ended or whose cancel was requested:
 // runs that were paused together with n are resumed together with it, even if n has ended meanwhile.
-// If no live ancestor is paused any more, resuming n itself also clears its PausedAbove.
-func (p *controlPlanner) resume(n *plannedRun, bit Bits) {
+// If no live ancestor is paused any more, resuming n itself also clears its PausedByAncestor.
+func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 	if bit == PausedItself && !p.pausedByAncestor(n) {
-		bit |= PausedAbove
+		bit |= PausedByAncestor
 	}
 	switch {
 	case n.Status.Terminal():
 		if bit == PausedItself { // a paused ancestor keeps the descendants paused
 			return
 		}
-	case n.Control&CancelAsked != 0 && bit == PausedAbove:
+	case n.Control&CancelRequested != 0 && bit == PausedByAncestor:
 	default:
 		if n.Control&bit == 0 {
 			return
 		}
 		n.Control &^= bit
-		if n.Control&PausedAnyhow != 0 {
+		if n.Control&PausedMask != 0 {
 			return
 		}
-		n.note = NoteResume
+		n.note = AuditResume
 		if n.Status == Paused {
 			n.Status, n.wakeMode = Pending, WakeNow
 		}
 		p.countChanged(n)
 	}
 	for _, child := range p.children[n.ID] {
-		p.resume(child, PausedAbove)
+		p.resume(child, PausedByAncestor)
 	}
 }
 
@@ -263,17 +263,17 @@ func (p *controlPlanner) pausedByAncestor(n *plannedRun) bool {
 func (p *controlPlanner) cancel(n *plannedRun) {
 	switch p.order.Scope {
 	case RunItself, NotStarted:
-		onlyItself := !n.Status.Terminal() && n.Control&PausedAnyhow == PausedItself
+		onlyItself := !n.Status.Terminal() && n.Control&PausedMask == PausedItself
 		p.cancelRun(n)
 		if p.order.Scope == NotStarted {
 			p.cancelDescendants(n, func(child *plannedRun) bool { return true })
 		}
 		for _, child := range p.children[n.ID] {
-			if !child.Status.Terminal() && child.Control&CancelAsked == 0 {
+			if !child.Status.Terminal() && child.Control&CancelRequested == 0 {
 				child.Detached = true
 			}
 			if onlyItself { // the descendants were paused with n only
-				p.resume(child, PausedAbove)
+				p.resume(child, PausedByAncestor)
 			}
 		}
 	case ChildrenOnly:
@@ -311,12 +311,12 @@ func (p *controlPlanner) cancelRun(n *plannedRun) {
 	if n.Status.Terminal() {
 		return
 	}
-	if n.Control&CancelAsked != 0 {
+	if n.Control&CancelRequested != 0 {
 		p.countRequested(n)
 		return
 	}
-	n.Control = CancelAsked
-	n.note = NoteCancel
+	n.Control = CancelRequested
+	n.note = AuditCancel
 	switch {
 	case n.Status == Running:
 		p.countRequested(n)
@@ -333,10 +333,10 @@ func (p *controlPlanner) cancelRun(n *plannedRun) {
 // cancel was requested before keeps that reason.
 func (p *controlPlanner) terminate(n *plannedRun) {
 	if !n.Status.Terminal() {
-		if n.Control&CancelAsked == 0 {
-			n.note = NoteCancel
+		if n.Control&CancelRequested == 0 {
+			n.note = AuditCancel
 		}
-		n.Status, n.Control, n.wakeMode = Cancelled, CancelAsked, WakeNever
+		n.Status, n.Control, n.wakeMode = Cancelled, CancelRequested, WakeNever
 		p.countChanged(n)
 	}
 	for _, child := range p.children[n.ID] {
@@ -351,14 +351,14 @@ func (p *controlPlanner) changes() (changes []Change, wake []uuid.UUID) {
 		if was.Status == n.Status && was.Control == n.Control && was.Detached == n.Detached {
 			continue
 		}
-		changes = append(changes, Change{Was: *was, Status: n.Status, Control: n.Control, Wake: n.wakeMode, Note: n.note, Detached: n.Detached})
+		changes = append(changes, Change{Before: *was, Status: n.Status, Control: n.Control, Wake: n.wakeMode, Audit: n.note, Detached: n.Detached})
 		if n.Status.Terminal() && n.Parent.Valid {
 			if parent := p.after[n.Parent.UUID]; parent == nil || !parent.Status.Terminal() {
 				woken[n.Parent.UUID] = true
 			}
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return compareIDs(a.Was.ID, b.Was.ID) })
+	slices.SortFunc(changes, func(a, b Change) int { return compareIDs(a.Before.ID, b.Before.ID) })
 	for id := range woken {
 		wake = append(wake, id)
 	}

@@ -60,25 +60,25 @@ func (l *life) order(o *store.Order) {
 	changes, wake := o.Plan(l.concerned(o.Runs))
 	l.nodes = before.apply(changes)
 	l.note("verb %d, scope %d of %s: %s, wakes %s", o.Verb, o.Scope, letters(o.Runs), describe(changes), letters(wake))
-	if !slices.IsSortedFunc(changes, func(a, b store.Change) int { return byShard(a.Was.ID, b.Was.ID) }) {
+	if !slices.IsSortedFunc(changes, func(a, b store.Change) int { return byShard(a.Before.ID, b.Before.ID) }) {
 		l.fail("the changes are in no order")
 	}
 	for i, was := range before {
 		now := l.nodes[i]
 		name := string(was.ID[10:11])
-		changed := slices.IndexFunc(changes, func(c store.Change) bool { return c.Was.ID == was.ID })
+		changed := slices.IndexFunc(changes, func(c store.Change) bool { return c.Before.ID == was.ID })
 		switch {
-		case changed >= 0 && changes[changed].Was != was:
-			l.fail("%s: the change is of %+v, it was %+v", name, changes[changed].Was, was)
+		case changed >= 0 && changes[changed].Before != was:
+			l.fail("%s: the change is of %+v, it was %+v", name, changes[changed].Before, was)
 		case changed >= 0 && was.Status.Terminal():
 			l.fail("%s has ended, and is changed", name)
-		case was.Control&store.CancelAsked != 0 && now.Control&store.CancelAsked == 0:
+		case was.Control&store.CancelRequested != 0 && now.Control&store.CancelRequested == 0:
 			l.fail("%s was to be cancelled, and is not any more", name)
 		case o.Verb != store.VerbTerminate && now.Status == store.Cancelled && was.Status != store.Cancelled && was.Epoch.Count > 0:
 			l.fail("%s ended at once, although it was %s, and claimed %d times", name, was.Status, was.Epoch.Count)
 		case (now.Status == store.Running) != (was.Status == store.Running) && (o.Verb != store.VerbTerminate || now.Status != store.Cancelled):
 			l.fail("%s went from %s to %s: only its owner leaves, only a claim takes", name, was.Status, now.Status)
-		case o.Verb != store.VerbCancel && o.Verb != store.VerbTerminate && now.Control&store.CancelAsked != was.Control&store.CancelAsked:
+		case o.Verb != store.VerbCancel && o.Verb != store.VerbTerminate && now.Control&store.CancelRequested != was.Control&store.CancelRequested:
 			l.fail("%s is to be cancelled by verb %d", name, o.Verb)
 		}
 		l.consistent(&now)
@@ -122,7 +122,7 @@ func (l *life) consistent(n *store.Node) {
 	if n.Status.Terminal() || n.Status == store.Running {
 		return
 	}
-	if (n.Status == store.Paused) != (n.Control&store.PausedAnyhow != 0) {
+	if (n.Status == store.Paused) != (n.Control&store.PausedMask != 0) {
 		l.fail("%c is %s with the bits %q", n.ID[10], n.Status, bits(n.Control))
 	}
 }
@@ -155,9 +155,9 @@ func (l *life) move(paused bool) {
 		n.Status, n.Epoch = store.Running, n.Epoch.Next(l.Uint32())
 	case n.Status != store.Running:
 		return
-	case n.Control&store.CancelAsked != 0:
+	case n.Control&store.CancelRequested != 0:
 		n.Status = store.Cancelled
-	case n.Control&store.PausedAnyhow == 0 || paused && l.IntN(2) == 0:
+	case n.Control&store.PausedMask == 0 || paused && l.IntN(2) == 0:
 		n.Status = []store.Status{store.Waiting, store.Completed, store.Failed}[l.IntN(3)]
 		if !n.Status.Terminal() && n.Control != 0 {
 			n.Status = store.Paused
@@ -191,8 +191,8 @@ func TestPlanAnyTree(t *testing.T) {
 			}
 			l.order(o)
 			for _, n := range l.nodes {
-				live := !n.Status.Terminal() && n.Control&store.CancelAsked == 0
-				if live && l.above(&n) != (n.Control&store.PausedAbove != 0) {
+				live := !n.Status.Terminal() && n.Control&store.CancelRequested == 0
+				if live && l.above(&n) != (n.Control&store.PausedByAncestor != 0) {
 					l.fail("seed %d: %c has the bits %q, and above it is one paused: %v", seed, n.ID[10], bits(n.Control), l.above(&n))
 				}
 			}
@@ -216,7 +216,7 @@ func TestPlanNobodyStaysPaused(t *testing.T) {
 			l.order(&store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{n.ID}})
 		}
 		for _, n := range l.nodes {
-			if !n.Status.Terminal() && n.Control&store.PausedAnyhow != 0 {
+			if !n.Status.Terminal() && n.Control&store.PausedMask != 0 {
 				l.fail("seed %d: every run was resumed, and %c is %s with the bits %q", seed, n.ID[10], n.Status, bits(n.Control))
 			}
 		}

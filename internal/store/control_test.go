@@ -58,9 +58,9 @@ func grow(n *store.Node, trait string) bool {
 	case "itself":
 		n.Control |= store.PausedItself
 	case "above":
-		n.Control |= store.PausedAbove
+		n.Control |= store.PausedByAncestor
 	case "asked":
-		n.Control |= store.CancelAsked
+		n.Control |= store.CancelRequested
 	case "ran":
 		n.Epoch = store.Epoch{Count: 1}
 	case "detached":
@@ -76,7 +76,7 @@ func (nodes tree) apply(changes []store.Change) tree {
 	after := slices.Clone(nodes)
 	for i := range after {
 		for _, c := range changes {
-			if c.Was.ID == after[i].ID {
+			if c.Before.ID == after[i].ID {
 				after[i].Status, after[i].Control, after[i].Detached = c.Status, c.Control, c.Detached
 				if c.Ends() {
 					after[i].Owner = uuid.NullUUID{}
@@ -97,9 +97,9 @@ func (nodes tree) find(id uuid.UUID) *store.Node {
 }
 
 // bits are the words for what was asked.
-func bits(control store.Bits) string {
+func bits(control store.ControlBits) string {
 	var words []string
-	for bit, word := range map[store.Bits]string{store.PausedItself: "itself", store.PausedAbove: "above", store.CancelAsked: "asked"} {
+	for bit, word := range map[store.ControlBits]string{store.PausedItself: "itself", store.PausedByAncestor: "above", store.CancelRequested: "asked"} {
 		if control&bit != 0 {
 			words = append(words, word)
 		}
@@ -112,11 +112,11 @@ func bits(control store.Bits) string {
 func describe(changes []store.Change) string {
 	words := make([]string, len(changes))
 	for i, c := range changes {
-		words[i] = fmt.Sprintf("%c:%s", c.Was.ID[10], c.Status)
+		words[i] = fmt.Sprintf("%c:%s", c.Before.ID[10], c.Status)
 		if control := bits(c.Control); control != "" {
 			words[i] += "," + control
 		}
-		if c.Detached && !c.Was.Detached {
+		if c.Detached && !c.Before.Detached {
 			words[i] += ",detached"
 		}
 	}
@@ -257,20 +257,20 @@ func TestPlanNotes(t *testing.T) {
 		name, tree string
 		verb       store.Verb
 		runs       string
-		want       map[byte]store.Change // Wake and Note alone
+		want       map[byte]store.Change // Wake and AuditUpdate alone
 	}{
 		{"a pause", "a:waiting b<a:running c<a", pause, "a", map[byte]store.Change{
-			'a': {Wake: store.WakeNever, Note: store.NotePause}, 'b': {Wake: store.WakeKeep, Note: store.NotePause}, 'c': {Wake: store.WakeNever, Note: store.NotePause},
+			'a': {Wake: store.WakeNever, Audit: store.AuditPause}, 'b': {Wake: store.WakeKeep, Audit: store.AuditPause}, 'c': {Wake: store.WakeNever, Audit: store.AuditPause},
 		}},
 		{"its own reason goes before an ancestor's", "a b<a:paused,itself", pause, "a", map[byte]store.Change{
-			'a': {Wake: store.WakeNever, Note: store.NotePause}, 'b': {Wake: store.WakeNever, Note: store.NoteNone},
+			'a': {Wake: store.WakeNever, Audit: store.AuditPause}, 'b': {Wake: store.WakeNever, Audit: store.AuditKeep},
 		}},
-		{"and after it", "a:paused,itself b<a:paused,above", pause, "b", map[byte]store.Change{'b': {Wake: store.WakeNever, Note: store.NotePause}}},
+		{"and after it", "a:paused,itself b<a:paused,above", pause, "b", map[byte]store.Change{'b': {Wake: store.WakeNever, Audit: store.AuditPause}}},
 		{"a resume", "a:paused,itself b<a:running,above c<a:paused,above,itself", resume, "a", map[byte]store.Change{
-			'a': {Wake: store.WakeNow, Note: store.NoteResume}, 'b': {Wake: store.WakeKeep, Note: store.NoteResume}, 'c': {Wake: store.WakeKeep, Note: store.NoteNone},
+			'a': {Wake: store.WakeNow, Audit: store.AuditResume}, 'b': {Wake: store.WakeKeep, Audit: store.AuditResume}, 'c': {Wake: store.WakeKeep, Audit: store.AuditKeep},
 		}},
 		{"a cancel", "a:running b<a:waiting c<a:paused,above", cancel, "a", map[byte]store.Change{
-			'a': {Wake: store.WakeKeep, Note: store.NoteCancel}, 'b': {Wake: store.WakeNow, Note: store.NoteCancel}, 'c': {Wake: store.WakeNever, Note: store.NoteCancel},
+			'a': {Wake: store.WakeKeep, Audit: store.AuditCancel}, 'b': {Wake: store.WakeNow, Audit: store.AuditCancel}, 'c': {Wake: store.WakeNever, Audit: store.AuditCancel},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -279,13 +279,13 @@ func TestPlanNotes(t *testing.T) {
 				t.Errorf("got %s, want %d changes", describe(changes), len(c.want))
 			}
 			for _, got := range changes {
-				letter := got.Was.ID[10]
+				letter := got.Before.ID[10]
 				wake := got.Wake
-				if got.Was.Status == store.Paused && got.Status == store.Paused {
+				if got.Before.Status == store.Paused && got.Status == store.Paused {
 					wake = c.want[letter].Wake // it has none: to keep it is the same
 				}
-				if want := c.want[letter]; wake != want.Wake || got.Note != want.Note {
-					t.Errorf("%c: got wake %d, note %d, want %d and %d", letter, got.Wake, got.Note, want.Wake, want.Note)
+				if want := c.want[letter]; wake != want.Wake || got.Audit != want.Audit {
+					t.Errorf("%c: got wake %d, note %d, want %d and %d", letter, got.Wake, got.Audit, want.Wake, want.Audit)
 				}
 				if got.Ends() != (got.Status == store.Cancelled) {
 					t.Errorf("%c: it is %s, and Ends is %v", letter, got.Status, got.Ends())
@@ -297,7 +297,7 @@ func TestPlanNotes(t *testing.T) {
 
 // An answer is of the run before the order, wherever in the order it stands.
 func TestPlanAnswers(t *testing.T) {
-	type answer = store.OrderAnswer
+	type answer = store.ControlResult
 	for _, c := range []struct {
 		name, tree string
 		verb       store.Verb
@@ -307,7 +307,7 @@ func TestPlanAnswers(t *testing.T) {
 		{"a pause", "a:waiting b<a:running c<a", pause, "a", []answer{{true, store.Waiting, 0, 2, 1}}},
 		{"a resume", "a:paused,itself b<a:running,above c<a:paused,above,itself", resume, "a", []answer{{true, store.Paused, store.PausedItself, 2, 0}}},
 		{"a cancel", "a:running b<a:waiting c<a d<a", cancel, "a", []answer{{true, store.Running, 0, 2, 2}}},
-		{"a cancel of what is to be cancelled", "a:running,asked", cancel, "a", []answer{{true, store.Running, store.CancelAsked, 0, 1}}},
+		{"a cancel of what is to be cancelled", "a:running,asked", cancel, "a", []answer{{true, store.Running, store.CancelRequested, 0, 1}}},
 		{"a cancel of an ended run", "a:completed", cancel, "a", []answer{{true, store.Completed, 0, 0, 0}}},
 		{"no run", "a", pause, "xa", []answer{{}, {true, store.Pending, 0, 1, 0}}},
 		{"a run named twice", "a:waiting", cancel, "aa", []answer{{true, store.Waiting, 0, 0, 1}, {true, store.Waiting, 0, 0, 1}}},
@@ -316,10 +316,10 @@ func TestPlanAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := order(c.verb, 0, c.runs)
-			o.Answers = []answer{{Changed: 99}} // of an earlier try
+			o.Results = []answer{{Changed: 99}} // of an earlier try
 			o.Plan(plant(t, c.tree))
-			if !slices.Equal(o.Answers, c.want) {
-				t.Errorf("of %s:\n got %+v\nwant %+v", c.tree, o.Answers, c.want)
+			if !slices.Equal(o.Results, c.want) {
+				t.Errorf("of %s:\n got %+v\nwant %+v", c.tree, o.Results, c.want)
 			}
 		})
 	}
@@ -338,7 +338,7 @@ func TestPlanOrder(t *testing.T) {
 	changes, wake := o.Plan(nodes)
 	changed := make([]uuid.UUID, len(changes))
 	for i, c := range changes {
-		changed[i] = c.Was.ID
+		changed[i] = c.Before.ID
 	}
 	for what, ids := range map[string][]uuid.UUID{"changes": changed, "wakes": wake} {
 		if len(ids) != 100 || !slices.IsSortedFunc(ids, byShard) {
@@ -375,7 +375,7 @@ func TestPlanResumable(t *testing.T) {
 				nodes = nodes.apply(changes)
 			}
 			for _, n := range nodes {
-				if !n.Status.Terminal() && n.Control&store.PausedAnyhow != 0 {
+				if !n.Status.Terminal() && n.Control&store.PausedMask != 0 {
 					t.Errorf("of %s, when each was resumed: %c is %s with the bits %q", c.tree, n.ID[10], n.Status, bits(n.Control))
 				}
 			}
@@ -396,7 +396,7 @@ func TestPlanStopsAtDetachedRuns(t *testing.T) {
 	changes, _ := o.Plan([]store.Node{
 		{ID: ids[0], Status: store.Running, Epoch: store.Epoch{Count: 1}}, beneath(1, 0, false), beneath(2, 1, true), beneath(3, 2, false), beneath(4, 0, true),
 	})
-	if len(changes) != 1 || changes[0].Was.ID != ids[1] {
+	if len(changes) != 1 || changes[0].Before.ID != ids[1] {
 		t.Errorf("got %v, want the child that is not detached alone", changes)
 	}
 }

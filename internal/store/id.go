@@ -17,8 +17,8 @@ type ID = uuid.UUID
 // ParseID parses an ID in its canonical form, and reports whether the text is one.
 func ParseID(text string) (ID, bool) { return parseCanonical(text) }
 
-// Owned returns the value of Run.Owner for a run that this worker owns.
-func Owned(by ID) uuid.NullUUID { return uuid.NullUUID{UUID: by, Valid: true} }
+// OwnedBy returns the value of Run.Owner for a run that this worker owns.
+func OwnedBy(by ID) uuid.NullUUID { return uuid.NullUUID{UUID: by, Valid: true} }
 
 // Shards is the number of logical shards. It never changes. The shard is the first column of every
 // key, so that the tables can be distributed later.

@@ -20,18 +20,18 @@ type Filter struct {
 	Roots         bool      // selects only runs without a parent
 }
 
-// InOrder sorts checkpoints of one run in the order in which their calls began.
-func InOrder(steps []Step) {
+// SortByCallOrder sorts checkpoints of one run in the order in which their calls began.
+func SortByCallOrder(steps []Step) {
 	slices.SortFunc(steps, func(a, b Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
 }
 
 // Outline is what a run that has not ended waits for, and its progress.
 type Outline struct {
-	Open    []Step // checkpoints that are not terminal, or sleep until after now; ordered as by InOrder
-	Choices []Step // recorded choices, ordered by name; the run no longer waits for Open checkpoints of branches that lost
-	Lost    Loss
-	Maps    []MapProgress
-	Tags    []Tag // ordered by key
+	Open          []Step // checkpoints that are not terminal, or sleep until after now; ordered as by SortByCallOrder
+	Choices       []Step // recorded choices, ordered by name; the run no longer waits for Open checkpoints of branches that lost
+	LastLeaseLoss Loss
+	Maps          []MapProgress
+	Tags          []Tag // ordered by key
 }
 
 // Loss describes the last lost lease of a run. It is zero if no lease was lost.
@@ -55,9 +55,9 @@ type MapProgress struct {
 
 // SignalCount is the number of signals of one name that wait for a run.
 type SignalCount struct {
-	Run  uuid.UUID
-	Name string
-	N    int
+	Run   uuid.UUID
+	Name  string
+	Count int
 }
 
 // EventType tells what happened to a run. The numbers are stored. The event of a run that reached a
@@ -94,14 +94,14 @@ type Hint uint8
 
 // The hints.
 const (
-	HintClaim Hint = 1 // a run may be claimable
-	HintNews  Hint = 2 // a run of this worker may have been paused, cancelled or woken: call Store.News
+	HintClaim        Hint = 1 // a run may be claimable
+	HintNotification Hint = 2 // a run of this worker may have been paused, cancelled or woken: call Store.Notifications
 )
 
-// News is the result of Store.News: the changes to the runs that a worker executes.
-type News struct {
-	Asked []Asked     // runs whose pause or cancel is requested; repeated until they are released
-	Woken []uuid.UUID // runs that a signal or the end of a child has woken since the last call
+// Notifications is the result of Store.Notifications: the changes to the runs that a worker executes.
+type Notifications struct {
+	Requests []ControlRequest // runs whose pause or cancel is requested; repeated until they are released
+	Woken    []uuid.UUID      // runs that a signal or the end of a child has woken since the last call
 	// Deadlines holds the leases of runs whose deadline differs from the deadline in the caller's
 	// lease. They are repeated until the caller's lease has the new deadline.
 	Deadlines []Lease
@@ -110,9 +110,9 @@ type News struct {
 	Ended []Lease
 }
 
-// Asked is a run whose pause or cancel is requested, with its current epoch.
-type Asked struct {
+// ControlRequest is a run whose pause or cancel is requested, with its current epoch.
+type ControlRequest struct {
 	Run     uuid.UUID
 	Epoch   Epoch
-	Control Bits
+	Control ControlBits
 }

@@ -5,16 +5,16 @@ import "github.com/google/uuid"
 // Rewind reports that the database continues from an earlier point of its history, because a standby
 // was promoted or a backup was restored.
 type Rewind struct {
-	From, To string // the positions in the database's log before and after, for the log
-	Held     int    // how many runs this process owned at that time
-	Lost     []LostRun
+	From, To  string // the positions in the database's log before and after, for the log
+	OwnedRuns int    // how many runs this process owned at that time
+	Lost      []LostRun
 }
 
 // LostRun is a run for which the database has lost acknowledged writes. The worker has released it, so
 // that it is replayed from the remaining checkpoints.
 type LostRun struct {
-	ID    uuid.UUID
-	Name  string
-	Gone  bool     // the run itself was lost
-	Steps []string // names of the acknowledged checkpoints that were lost
+	ID           uuid.UUID
+	Name         string
+	Missing      bool     // the run itself was lost
+	MissingSteps []string // names of the acknowledged checkpoints that were lost
 }

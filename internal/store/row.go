@@ -55,10 +55,10 @@ const (
 	KindSleep  Kind = 3 // a sleep until NextAt; its status is completed from the beginning
 	KindChoice Kind = 4 // the branch of several with which the run continued
 
-	KindReceive Kind = 5 // started while it waits; NextAt is its timeout
-	KindChild   Kind = 6 // started while the child runs; until its end, Output is the child's UUID
-	KindMap     Kind = 7 // a Map; Output is the number of its items
-	KindUndo    Kind = 8 // a compensation
+	KindReceive      Kind = 5 // started while it waits; NextAt is its timeout
+	KindChild        Kind = 6 // started while the child runs; until its end, Output is the child's UUID
+	KindMap          Kind = 7 // a Map; Output is the number of its items
+	KindCompensation Kind = 8 // a compensation
 
 	KindSignal Kind = 9  // a signal was sent to a run
 	KindStart  Kind = 10 // a root run was started; Output is its ID
@@ -126,7 +126,7 @@ type Run struct {
 	Trace    string // W3C traceparents of the span that started it and of its last segment
 	Detached bool   // a child that continues when its parent ends
 
-	Control      Bits
+	Control      ControlBits
 	PausedBy     string // the actor; Reason has the reason
 	CancelledBy  string
 	CancelReason string
@@ -151,16 +151,16 @@ const (
 	AllPayloads          = WithInput | WithOutcome
 )
 
-// Bits is the set of pause and cancel requests that apply to a run. The numbers are stored.
-type Bits int16
+// ControlBits is the set of pause and cancel requests that apply to a run. The numbers are stored.
+type ControlBits int16
 
 // The requests. A run whose pause is requested becomes Paused when its current steps have ended; if
 // nobody executes it, it becomes Paused at once.
 const (
-	PausedItself Bits = 1 // by a pause of the run itself
-	PausedAbove  Bits = 2 // by a pause of an ancestor
-	CancelAsked  Bits = 4
-	PausedAnyhow      = PausedItself | PausedAbove // a mask
+	PausedItself     ControlBits = 1 // by a pause of the run itself
+	PausedByAncestor ControlBits = 2 // by a pause of an ancestor
+	CancelRequested  ControlBits = 4
+	PausedMask                   = PausedItself | PausedByAncestor // a mask
 )
 
 // Tag is a namespaced label of a run, such as team.owner.

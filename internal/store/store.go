@@ -55,11 +55,11 @@ type Store interface {
 	// HeldBy returns the leases of the claim q that have not changed since. A worker whose claim
 	// failed calls it to release those runs, because the claim may have been committed nevertheless.
 	// If the claim has not been committed yet, HeldBy returns nothing.
-	HeldBy(ctx context.Context, q ClaimQuery) ([]Lease, error)
+	ClaimedLeases(ctx context.Context, q ClaimQuery) ([]Lease, error)
 
 	// Renew records the worker's heartbeat, extends its leases, and reads the
 	// database's clock.
-	Renew(ctx context.Context, h Heartbeat) (Pulse, error)
+	Renew(ctx context.Context, h Heartbeat) (RenewResult, error)
 
 	// Expire makes the runs of q.Pairs that the given workers own claimable at q.Now, if their leases
 	// end before q.LeaseUntil, and returns how many. A store may also release runs of other pairs. A
@@ -73,16 +73,16 @@ type Store interface {
 	// started. It then applies the changes of Order.Plan, writes the events, wakes parents, and sets
 	// the results. If the database rolls the transaction back (40001, 40P01), Order retries it. A
 	// repeated call changes nothing.
-	Order(ctx context.Context, o *Order) error
+	Control(ctx context.Context, o *Order) error
 
 	// SetDeadline sets or removes the deadline of one run; see Deadline.
 	SetDeadline(ctx context.Context, d *Deadline) error
 
-	// News returns the changes to the runs that the worker owns: requests, wake-ups, deadlines and
+	// Notifications returns the changes to the runs that the worker owns: requests, wake-ups, deadlines and
 	// terminations. It reports a wake-up once, and the caller then checks everything that the run
 	// waits for. If the result of a call was lost, a wake-up may be lost with it; then the caller must
 	// check all its runs.
-	News(ctx context.Context, worker uuid.UUID, held []Lease) (News, error)
+	Notifications(ctx context.Context, worker uuid.UUID, held []Lease) (Notifications, error)
 
 	// Get returns one row for each reference, or nil if there is no such run. It reads all payloads,
 	// so use Statuses for polling, and Find to resolve a reference.
@@ -95,7 +95,7 @@ type Store interface {
 	// else, so it is suitable for polling.
 	Statuses(ctx context.Context, runs []uuid.UUID) ([]Status, error)
 
-	// History returns the checkpoints of one run, ordered as by InOrder.
+	// History returns the checkpoints of one run, ordered as by SortByCallOrder.
 	History(ctx context.Context, run uuid.UUID) ([]Step, error)
 
 	// HistoryFrom returns the checkpoints of one run whose names are from or later, ordered by name.
@@ -156,7 +156,7 @@ type Store interface {
 	// made a run claimable, or may have changed a run of this worker; hear must not block. Attend
 	// reconnects by itself until ctx ends, and then releases what it holds and returns. A store whose
 	// database has no such mechanism only waits for ctx.
-	Attend(ctx context.Context, worker uuid.UUID, hear func(Hint)) error
+	Listen(ctx context.Context, worker uuid.UUID, hear func(Hint)) error
 
 	// Dead returns the registered workers, except self, that are known to be dead although their
 	// leases have not expired. It only speeds up a takeover: a store that cannot detect dead workers
@@ -170,9 +170,9 @@ type Store interface {
 	Close() error
 }
 
-// Serial is a Store that executes concurrent commits one after the other.
-type Serial interface {
+// SerialCommitter is a Store that executes concurrent commits one after the other.
+type SerialCommitter interface {
 	Store
-	// Serial does nothing. It marks the type.
-	Serial()
+	// SerialCommitter does nothing. It marks the type.
+	CommitsSerially()
 }

@@ -86,7 +86,7 @@ func TestAnOrderIsOneTransaction(t *testing.T) {
 			root := family(t, b.handles[0], 8)[0]
 			for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel} {
 				n, err := b.transactions(t.Context(), func() error {
-					return b.handles[0].Order(t.Context(), &store.Order{Verb: verb, Runs: []uuid.UUID{root}, Now: base})
+					return b.handles[0].Control(t.Context(), &store.Order{Verb: verb, Runs: []uuid.UUID{root}, Now: base})
 				})
 				if err != nil || n != 1 {
 					t.Errorf("verb %d: %d transactions, %v, want 1", verb, n, err)
@@ -239,7 +239,7 @@ func TestNewNamesAreSorted(t *testing.T) {
 func TestAStartWaitsForWhatIsAskedOfItsParent(t *testing.T) {
 	t.Parallel()
 	b := beds["postgres"](t)
-	for _, asked := range []store.Bits{store.CancelAsked, store.PausedItself} {
+	for _, asked := range []store.ControlBits{store.CancelRequested, store.PausedItself} {
 		for _, tags := range [][]store.Tag{nil, {{Key: "t", Value: "1"}}} {
 			if err := b.empty(t.Context()); err != nil {
 				t.Fatal(err)
@@ -312,7 +312,7 @@ func orphans(t *testing.T, b *bed, round int) {
 	}
 	all.Go(func() {
 		<-gate
-		if err := b.handles[round%2].Order(t.Context(), &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{id}, Now: base}); err != nil {
+		if err := b.handles[round%2].Control(t.Context(), &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{id}, Now: base}); err != nil {
 			t.Errorf("cancel: %v", err)
 		}
 	})
@@ -323,7 +323,7 @@ func orphans(t *testing.T, b *bed, round int) {
 		t.Fatal(err)
 	}
 	for _, r := range tree {
-		if r.Control&store.CancelAsked == 0 {
+		if r.Control&store.CancelRequested == 0 {
 			t.Errorf("round %d: %q is %s, and nothing is asked of it: it escaped the cancel of its parent", round, r.Name, r.Status)
 		}
 	}

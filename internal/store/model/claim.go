@@ -90,8 +90,8 @@ func (m *Model) nextWakeAt(q *store.ClaimQuery) (next time.Time) {
 // claimRun applies a claim to one run.
 func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 	lost := r.Status == store.Running
-	excused := q.Excuses(r.WakeAt)
-	halted := lost && r.Control&store.PausedAnyhow != 0 // a lost lease counts no crash if a pause was requested
+	excused := q.EndedInOutage(r.WakeAt)
+	halted := lost && r.Control&store.PausedMask != 0 // a lost lease counts no crash if a pause was requested
 	if lost && !halted && !excused {
 		reached := r.terminalSteps()
 		if m.Fence != nil && m.Fence.Runs[r.ID] != nil { // checkpoints that were committed just now may count at the next claim only
@@ -112,7 +112,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 		r.Status, r.Owner, r.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 		if tooOften {
 			r.Control |= store.PausedItself
-			r.PausedAt, r.Reason = q.Now, store.CrashedTooOften(r.Crashes)
+			r.PausedAt, r.Reason = q.Now, store.CrashedTooOftenReason(r.Crashes)
 		}
 		m.recordEvent(r, store.EventPaused, q.Now)
 		return store.Claimed{Run: r.Run, Progress: r.Progress}
@@ -129,7 +129,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 }
 
 // HeldBy models store.Store.HeldBy.
-func (m *Model) HeldBy(q store.ClaimQuery) (leases []store.Lease) {
+func (m *Model) ClaimedLeases(q store.ClaimQuery) (leases []store.Lease) {
 	for id, r := range m.Runs {
 		if r.Status == store.Running && r.Owner.UUID == q.Worker && r.Epoch.Nonce == q.Nonce && r.WakeAt.Equal(q.LeaseUntil) &&
 			slices.Contains(q.Pairs, store.Pair{Queue: r.Queue, Workflow: r.Workflow}) {
@@ -177,16 +177,16 @@ func (m *Model) Expire(workers []uuid.UUID, q store.ClaimQuery, contended bool) 
 	return freed
 }
 
-// News models store.Store.News. With contention, a store may report a wake-up twice, and need not
+// Notifications models store.Store.Notifications. With contention, a store may report a wake-up twice, and need not
 // report a run that is being released: the mark on the run remains, so nothing is lost.
-func (m *Model) News(worker uuid.UUID, held []store.Lease, contended bool) (news store.News) {
+func (m *Model) Notifications(worker uuid.UUID, held []store.Lease, contended bool) (news store.Notifications) {
 	for _, l := range held {
 		if !m.Held(worker, l) {
 			continue
 		}
 		r := m.Runs[l.Run]
 		if r.Control != 0 {
-			news.Asked = append(news.Asked, store.Asked{Run: r.ID, Epoch: r.Epoch, Control: r.Control})
+			news.Requests = append(news.Requests, store.ControlRequest{Run: r.ID, Epoch: r.Epoch, Control: r.Control})
 		}
 		if r.Woken && !(contended && m.mayHappen()) {
 			news.Woken = append(news.Woken, r.ID)

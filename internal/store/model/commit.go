@@ -99,7 +99,7 @@ func (m *Model) step(w *store.StepWrite, released bool) {
 	}
 	simple := w.Exists == recorded && !row.Status.Terminal() && !(recorded && isOlderWrite(&w.Step, &row))
 	switch {
-	case recorded && w.Made(&row) && !(own && !row.Status.Terminal() && m.mayHappen()): // a store may also update the times of the row
+	case recorded && w.AlreadyWritten(&row) && !(own && !row.Status.Terminal() && m.mayHappen()): // a store may also update the times of the row
 	case !own, released && !simple && m.mayHappen():
 		w.Outcome, w.State = store.Fenced, state
 	case recorded && row.Status.Terminal():
@@ -225,12 +225,12 @@ func (m *Model) endOwnership(w *store.RunWrite) bool {
 	w.Outcome, w.State = store.Written, store.RunState{}
 	state := m.State(w.ID)
 	r := m.Runs[w.ID]
-	cancel, pause := state.Control&store.CancelAsked != 0, state.Control&store.PausedAnyhow != 0
+	cancel, pause := state.Control&store.CancelRequested != 0, state.Control&store.PausedMask != 0
 	if !isRunningAt(state, w.Epoch) {
 		// A pause or cancel request may have changed the state that the write wanted.
 		overruled := r != nil && !w.Status.Terminal() && r.Epoch == w.Epoch &&
 			(cancel && r.Status == store.Pending || (pause || w.Held) && r.Status == store.Paused)
-		if r == nil || !w.Made(&r.Run) && !overruled {
+		if r == nil || !w.AlreadyWritten(&r.Run) && !overruled {
 			w.Outcome, w.State = store.Fenced, state
 		}
 		// The child has ended, by this write or by another one. A store may wake its parent again.
@@ -282,7 +282,7 @@ func (m *Model) holdRun(r *Run, w *store.RunWrite) {
 	if w.Trace != "" {
 		r.Trace = w.Trace
 	}
-	if r.Control&store.PausedAnyhow != 0 { // not a crash if a pause was requested
+	if r.Control&store.PausedMask != 0 { // not a crash if a pause was requested
 		r.Status = store.Paused
 		if r.Reason == "" {
 			r.Reason = w.Reason
@@ -293,9 +293,9 @@ func (m *Model) holdRun(r *Run, w *store.RunWrite) {
 		}
 		r.Crashes++
 		r.Reason = w.Reason
-		if r.WakeAt = store.HeldUntil(w.Now, r.Crashes, r.Deadline); w.MaxCrashes > 0 && int(r.Crashes) >= w.MaxCrashes {
+		if r.WakeAt = store.HoldUntil(w.Now, r.Crashes, r.Deadline); w.MaxCrashes > 0 && int(r.Crashes) >= w.MaxCrashes {
 			r.Status, r.Control, r.WakeAt, r.PausedAt = store.Paused, r.Control|store.PausedItself, time.Time{}, w.Now
-			r.Reason = store.HeldTooOften(w.Reason, r.Crashes)
+			r.Reason = store.HeldTooOftenReason(w.Reason, r.Crashes)
 		}
 	}
 	w.State = store.RunState{Found: true, Status: r.Status, Epoch: r.Epoch, Control: r.Control}

@@ -10,7 +10,7 @@ import (
 )
 
 // Order models store.Store.Order: it sets the results.
-func (m *Model) Order(o *store.Order) {
+func (m *Model) Control(o *store.Order) {
 	concerned := make(map[uuid.UUID]bool)
 	for _, id := range o.Runs {
 		r := m.Runs[id]
@@ -41,8 +41,8 @@ func (m *Model) Order(o *store.Order) {
 }
 
 func (m *Model) applyChange(o *store.Order, c *store.Change) {
-	r := m.Runs[c.Was.ID]
-	if o.Freeze && c.Note == store.NoteResume && c.Was.Status == store.Paused && !r.PausedAt.IsZero() {
+	r := m.Runs[c.Before.ID]
+	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && !r.PausedAt.IsZero() {
 		r.shiftTimers(r.PausedAt, o.Now)
 	}
 	r.Status, r.Control, r.Detached = c.Status, c.Control, c.Detached
@@ -52,25 +52,25 @@ func (m *Model) applyChange(o *store.Order, c *store.Change) {
 	case store.WakeNow:
 		r.WakeAt = o.Now
 	}
-	switch c.Note {
-	case store.NotePause:
+	switch c.Audit {
+	case store.AuditPause:
 		r.Reason, r.PausedBy = o.Reason, o.Actor
 		if r.PausedAt.IsZero() { // otherwise the run remains paused since then
 			r.PausedAt = o.Now
 		}
-	case store.NoteResume:
+	case store.AuditResume:
 		r.Reason, r.PausedBy, r.PausedAt, r.Crashes = "", "", time.Time{}, 0
-	case store.NoteCancel:
+	case store.AuditCancel:
 		r.CancelReason, r.CancelledBy, r.CancelledAt = o.Reason, o.Actor, o.Now
 		r.Reason, r.PausedBy, r.PausedAt = "", "", time.Time{}
 	}
 	if c.Ends() {
 		r.EndedAt, r.Error, r.Owner, r.Woken = o.Now, o.Error, uuid.NullUUID{}, false
 	}
-	if c.Ends() && c.Was.Status == store.Running { // the owner loses its lease
+	if c.Ends() && c.Before.Status == store.Running { // the owner loses its lease
 		m.recordEvent(r, store.EventLeaseLost, o.Now)
 	}
-	if c.Status >= store.Paused && c.Status != c.Was.Status {
+	if c.Status >= store.Paused && c.Status != c.Before.Status {
 		m.recordEvent(r, store.EventOf(c.Status), o.Now)
 	}
 }
@@ -79,7 +79,7 @@ func (m *Model) applyChange(o *store.Order, c *store.Change) {
 func (m *Model) SetDeadline(d *store.Deadline) {
 	d.Outcome, d.State = store.Fenced, m.State(d.Run)
 	r := m.Runs[d.Run]
-	if r == nil || r.Status.Terminal() || r.Control&store.CancelAsked != 0 {
+	if r == nil || r.Status.Terminal() || r.Control&store.CancelRequested != 0 {
 		return
 	}
 	pending := r.Deadline.IsZero() || r.Deadline.After(d.Now)
@@ -111,7 +111,7 @@ func (r *Run) shiftTimers(since, until time.Time) {
 		if s.NextAt.After(since) && (!s.Status.Terminal() || s.Kind == store.KindSleep && !r.passed(&s)) {
 			s.NextAt = s.NextAt.Add(pause)
 		}
-		tried := s.Kind == store.KindStep || s.Kind == store.KindTx || s.Kind == store.KindUndo
+		tried := s.Kind == store.KindStep || s.Kind == store.KindTx || s.Kind == store.KindCompensation
 		if tried && !s.Status.Terminal() { // its total timeout counts from its start
 			if s.StartedAt = s.StartedAt.Add(pause); s.StartedAt.After(until) {
 				s.StartedAt = until
@@ -125,7 +125,7 @@ func (r *Run) shiftTimers(since, until time.Time) {
 // passed reports whether a call that is later than the sleep began when its time had come.
 func (r *Run) passed(sleep *store.Step) bool {
 	for _, s := range r.Steps {
-		if s.Seq > sleep.Seq && s.Kind != store.KindUndo && !s.StartedAt.Before(sleep.NextAt) {
+		if s.Seq > sleep.Seq && s.Kind != store.KindCompensation && !s.StartedAt.Before(sleep.NextAt) {
 			return true
 		}
 	}

@@ -157,10 +157,10 @@ func settledState(o store.Outcome, s store.RunState, epoch store.Epoch, leaves b
 	return store.RunState{}
 }
 
-func settledNews(n store.News) store.News {
-	n.Asked, n.Woken = slices.Clone(n.Asked), slices.Clone(n.Woken)
+func settledNews(n store.Notifications) store.Notifications {
+	n.Requests, n.Woken = slices.Clone(n.Requests), slices.Clone(n.Woken)
 	n.Deadlines, n.Ended = nil, nil // of these a store may tell again, or later: see storetest
-	slices.SortFunc(n.Asked, func(l, r store.Asked) int { return cmp.Or(bytes.Compare(l.Run[:], r.Run[:])) })
+	slices.SortFunc(n.Requests, func(l, r store.ControlRequest) int { return cmp.Or(bytes.Compare(l.Run[:], r.Run[:])) })
 	sortIDs(n.Woken)
 	return n
 }

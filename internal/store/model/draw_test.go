@@ -18,7 +18,7 @@ var (
 	workers   = []uuid.UUID{{15: 1, 6: 0x40, 8: 0x80}, {15: 2, 6: 0x40, 8: 0x80}}
 	pairs     = []store.Pair{{Queue: "q", Workflow: "f"}, {Queue: "q", Workflow: "g"}, {Queue: "p", Workflow: "f"}}
 	kinds     = map[string]store.Kind{
-		"step": store.KindStep, "tx": store.KindTx, "nap": store.KindSleep, "one": store.KindChoice, "map": store.KindMap, "undo": store.KindUndo,
+		"step": store.KindStep, "tx": store.KindTx, "nap": store.KindSleep, "one": store.KindChoice, "map": store.KindMap, "undo": store.KindCompensation,
 		"map\x1f1": store.KindStep, "map\x1f2": store.KindStep, "map\x1f2\x1fin": store.KindStep, "kid": store.KindChild, "told": store.KindSignal, "when": store.KindNow,
 	}
 	stepNames = []string{"step", "step", "step", "tx", "nap", "one", "map", "map\x1f1", "map\x1f2", "map\x1f2\x1fin", "undo", "kid", "told", "when"}
@@ -53,7 +53,7 @@ func number(id uuid.UUID) uint32 { return binary.BigEndian.Uint32(id[9:13]) }
 
 // run is one that is there, or seldom one that is not.
 func (c *check) run() *model.Run {
-	ids := c.now().Some()
+	ids := c.now().RunIDs()
 	if len(ids) == 0 || c.dice("stranger", 25) == 0 {
 		return &model.Run{Run: store.Run{ID: uuid.UUID{6: 0x70, 8: 0x80, 12: 9, 15: 3}, Epoch: store.Epoch{Count: 1}}}
 	}
@@ -63,7 +63,7 @@ func (c *check) run() *model.Run {
 // running is one that is running, if any is.
 func (c *check) running() *model.Run {
 	m := c.now()
-	ids := slices.DeleteFunc(m.Some(), func(id uuid.UUID) bool { return m.Runs[id].Status != store.Running })
+	ids := slices.DeleteFunc(m.RunIDs(), func(id uuid.UUID) bool { return m.Runs[id].Status != store.Running })
 	if len(ids) == 0 || c.dice("whatever it is", 12) == 0 {
 		return c.run()
 	}

@@ -155,12 +155,12 @@ func (c *check) serial(before *model.Model, ops [2]*op, replies [2]reply, first 
 				return err
 			}
 		}
-		for _, holds := range m.Doubts {
+		for _, holds := range m.Conditions {
 			if !holds(before) && !holds(m) {
 				return errors.New("a run was never as it was told to be")
 			}
 		}
-		m.Doubts = nil
+		m.Conditions = nil
 		return nil
 	})
 }
@@ -192,7 +192,7 @@ func (c *check) compare(after string, became []*model.Model, swap bool) {
 		c.diverge("read through handle %d after %s: %v", h, after, objection)
 	}
 	for _, m := range kept {
-		m.Arrange(seen.events)
+		m.ReorderEvents(seen.events)
 	}
 	c.models, c.told = kept, seen.events
 }
@@ -274,7 +274,7 @@ func (s *sight) differs(m *model.Model, swap bool) error {
 			}
 		}
 	}
-	if !m.Told(s.events, swap) {
+	if !m.MatchesEvents(s.events, swap) {
 		return fmt.Errorf("events: got %s, want %s", tell(s.events), tell(m.Events...))
 	}
 	return nil

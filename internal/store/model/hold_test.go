@@ -21,7 +21,7 @@ type session struct {
 }
 
 // hold locks a run, as what asks that of it does, until release.
-func (s *session) hold(ctx context.Context, run uuid.UUID, asked store.Bits) (err error) {
+func (s *session) hold(ctx context.Context, run uuid.UUID, asked store.ControlBits) (err error) {
 	return s.make(ctx, "UPDATE durable.run SET control = control | $2 WHERE id = $1", run.String(), int16(asked))
 }
 

@@ -60,7 +60,7 @@ func (m *Model) Statuses(runs []uuid.UUID) []store.Status {
 func (m *Model) History(run uuid.UUID) []store.Step {
 	if r := m.Runs[run]; r != nil {
 		steps := r.history()
-		store.InOrder(steps)
+		store.SortByCallOrder(steps)
 		return steps
 	}
 	return nil
@@ -72,7 +72,7 @@ func (m *Model) Outline(run uuid.UUID, now time.Time) (o store.Outline) {
 	if r == nil {
 		return o
 	}
-	o.Lost = r.Lost
+	o.LastLeaseLoss = r.Lost
 	for _, s := range r.history() {
 		if s.Kind == store.KindChoice && s.Status == store.StepCompleted {
 			o.Choices = append(o.Choices, s)
@@ -84,7 +84,7 @@ func (m *Model) Outline(run uuid.UUID, now time.Time) (o store.Outline) {
 			o.Maps = append(o.Maps, store.MapProgress{Step: s, Done: r.itemsDone(s.Name)})
 		}
 	}
-	store.InOrder(o.Open)
+	store.SortByCallOrder(o.Open)
 	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
 		o.Tags = append(o.Tags, store.Tag{Key: key, Value: r.Tags[key]})
 	}
@@ -118,7 +118,7 @@ func (m *Model) Unreceived(runs []uuid.UUID) (counts []store.SignalCount) {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(waiting)) {
-			counts = append(counts, store.SignalCount{Run: id, Name: name, N: waiting[name]})
+			counts = append(counts, store.SignalCount{Run: id, Name: name, Count: waiting[name]})
 		}
 	}
 	return counts
@@ -216,7 +216,7 @@ func (r *Run) crashesSinceProgress() int16 {
 
 // Told reports whether these are all events of the model, with the events of each transaction
 // together. If swap is true, the last two transactions may be exchanged if no run has events in both.
-func (m *Model) Told(events []store.Event, swap bool) bool {
+func (m *Model) MatchesEvents(events []store.Event, swap bool) bool {
 	groups := m.Events
 	if matchEvents(groups, events) {
 		return true
@@ -230,7 +230,7 @@ func (m *Model) Told(events []store.Event, swap bool) bool {
 }
 
 // Arrange reorders the last two transactions to match the order of the given events.
-func (m *Model) Arrange(events []store.Event) {
+func (m *Model) ReorderEvents(events []store.Event) {
 	if n := len(m.Events); n >= 2 && !matchEvents(m.Events, events) {
 		m.Events = slices.Clone(m.Events)
 		m.Events[n-2], m.Events[n-1] = m.Events[n-1], m.Events[n-2]
@@ -271,7 +271,7 @@ func haveNoRunInCommon(l, r []store.Event) bool {
 }
 
 // Some returns the IDs of all runs, ordered by name.
-func (m *Model) Some() []uuid.UUID {
+func (m *Model) RunIDs() []uuid.UUID {
 	return slices.SortedFunc(maps.Keys(m.Runs), func(l, r uuid.UUID) int {
 		return cmp.Or(cmp.Compare(m.Runs[l].Name, m.Runs[r].Name), bytes.Compare(l[:], r[:]))
 	})

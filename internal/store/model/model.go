@@ -35,7 +35,7 @@ type Model struct {
 	// Doubts are conditions that results of concurrent calls imply: a store may read the reason why a
 	// write changed no row after the write. Each condition must hold before or after the concurrent
 	// calls.
-	Doubts []func(m *Model) bool
+	Conditions []func(m *Model) bool
 
 	txEvents   []store.Event
 	choices    []choice

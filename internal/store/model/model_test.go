@@ -123,7 +123,7 @@ func (c *check) replay() *op {
 // leases are some of a worker's, and perhaps one that is not.
 func (c *check) leases(worker uuid.UUID) (leases []store.Lease) {
 	m := c.now()
-	for _, id := range m.Some() {
+	for _, id := range m.RunIDs() {
 		r := m.Runs[id]
 		if r.Status == store.Running && r.Owner.UUID == worker && c.dice("held", 4) > 0 || c.dice("not held", 10) == 0 {
 			leases = append(leases, store.Lease{Run: id, Epoch: c.epoch(r)})
@@ -168,7 +168,7 @@ func (c *check) order() *op {
 	o := store.Order{
 		Verb: pick(c, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbCancel, store.VerbTerminate}), Scope: store.Scope(c.dice("scope", 5)),
 		Now: c.at("now"), Reason: pick(c, "reason", []string{"", "r1", "r2"}), Actor: pick(c, "actor", []string{"", "me"}), Error: []byte("cancelled"),
-		Freeze: c.dice("freeze", 2) == 0,
+		ShiftTimers: c.dice("freeze", 2) == 0,
 	}
 	if c.dice("deadline", 4) == 0 {
 		d := store.Deadline{Run: c.run().ID, Now: o.Now}

@@ -76,13 +76,13 @@ func doubt(m *model.Model, got, want *store.Batch) {
 	later := func(run uuid.UUID, same bool, told store.RunState, w *store.RunState, settled func(store.RunState) store.RunState) {
 		if same && told != *w {
 			*w = told
-			m.Doubts = append(m.Doubts, func(m *model.Model) bool { return settled(m.State(run)) == told })
+			m.Conditions = append(m.Conditions, func(m *model.Model) bool { return settled(m.State(run)) == told })
 		}
 	}
 	for i, w := range want.Starts {
 		if had := got.Starts[i].Existing; had != nil && w.Existing != nil && had.ID == w.Existing.ID {
 			w.Existing = had
-			m.Doubts = append(m.Doubts, func(m *model.Model) bool {
+			m.Conditions = append(m.Conditions, func(m *model.Model) bool {
 				r := m.Runs[had.ID]
 				return r != nil && (differ(*had, r.Run) == "" || differ(*had, store.Run{ID: had.ID}) == "")
 			})
@@ -91,7 +91,7 @@ func doubt(m *model.Model, got, want *store.Batch) {
 	for i, w := range want.Steps {
 		if row := got.Steps[i].Recorded; row != nil && w.Recorded != nil {
 			w.Recorded = row
-			m.Doubts = append(m.Doubts, func(m *model.Model) bool {
+			m.Conditions = append(m.Conditions, func(m *model.Model) bool {
 				r := m.Runs[row.RunID]
 				return r != nil && differ(*row, r.Steps[row.Name]) == ""
 			})
@@ -175,10 +175,10 @@ func heldByOp(q store.ClaimQuery) *op {
 	}
 	return answering(fmt.Sprintf("held by nonce %d, %v until %s", q.Nonce, q.Pairs, offset(q.LeaseUntil)),
 		func(ctx context.Context, s store.Store) ([]store.Lease, error) {
-			leases, err := s.HeldBy(ctx, q)
+			leases, err := s.ClaimedLeases(ctx, q)
 			return sorted(leases), err
 		},
-		func(m *model.Model, _ bool) []store.Lease { return sorted(m.HeldBy(q)) })
+		func(m *model.Model, _ bool) []store.Lease { return sorted(m.ClaimedLeases(q)) })
 }
 
 func renewOp(h store.Heartbeat) *op {
@@ -196,7 +196,7 @@ func renewOp(h store.Heartbeat) *op {
 				for _, l := range h.Leases {
 					was, is := slices.Contains(lost, l.Run), slices.Contains(told, l.Run)
 					if was != is {
-						m.Doubts = append(m.Doubts, func(m *model.Model) bool { return m.Held(h.Worker.ID, l) != is })
+						m.Conditions = append(m.Conditions, func(m *model.Model) bool { return m.Held(h.Worker.ID, l) != is })
 					}
 				}
 				lost = told
@@ -215,16 +215,16 @@ func expireOp(workers []uuid.UUID, q store.ClaimQuery) *op {
 
 func orderOp(o store.Order) *op {
 	verbs := map[store.Verb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel", store.VerbTerminate: "terminate"}
-	return answering(fmt.Sprintf("%s (scope %d, freeze %v) %s at %s", verbs[o.Verb], o.Scope, o.Freeze, showIDs(o.Runs), offset(o.Now)),
-		func(ctx context.Context, s store.Store) ([]store.OrderAnswer, error) {
+	return answering(fmt.Sprintf("%s (scope %d, freeze %v) %s at %s", verbs[o.Verb], o.Scope, o.ShiftTimers, showIDs(o.Runs), offset(o.Now)),
+		func(ctx context.Context, s store.Store) ([]store.ControlResult, error) {
 			mine := o
-			err := s.Order(ctx, &mine)
-			return mine.Answers, err
+			err := s.Control(ctx, &mine)
+			return mine.Results, err
 		},
-		func(m *model.Model, _ bool) []store.OrderAnswer {
+		func(m *model.Model, _ bool) []store.ControlResult {
 			mine := o
-			m.Order(&mine)
-			return mine.Answers
+			m.Control(&mine)
+			return mine.Results
 		})
 }
 
@@ -244,11 +244,13 @@ func deadlineOp(d store.Deadline) *op {
 
 func newsOp(worker uuid.UUID, held []store.Lease) *op {
 	return answering("news of "+showLeases(held),
-		func(ctx context.Context, s store.Store) (store.News, error) {
-			news, err := s.News(ctx, worker, held)
+		func(ctx context.Context, s store.Store) (store.Notifications, error) {
+			news, err := s.Notifications(ctx, worker, held)
 			return settledNews(news), err
 		},
-		func(m *model.Model, contended bool) store.News { return settledNews(m.News(worker, held, contended)) })
+		func(m *model.Model, contended bool) store.Notifications {
+			return settledNews(m.Notifications(worker, held, contended))
+		})
 }
 
 func tagOp(run uuid.UUID, tags []store.Tag, epoch store.Epoch) *op {

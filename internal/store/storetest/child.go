@@ -126,7 +126,7 @@ func childGuarded(b *bed) {
 	for _, epoch := range []store.Epoch{{}, epochAt(1), epochAt(3)} {
 		refuse(fmt.Sprintf("epoch %s of a parent at 2", epoch), r, epoch, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 	}
-	for verb, bit := range map[store.Verb]store.Bits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelAsked} {
+	for verb, bit := range map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested} {
 		r := b.started("")
 		b.ordered(verb, r.ID)
 		refuse(fmt.Sprintf("a parent asked by verb %d", verb), r, epochAt(1), store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: bit})

@@ -27,7 +27,7 @@ var controls = []test{
 }
 
 // asked is what each verb leaves on one run of its own.
-var asked = map[store.Verb]store.Bits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelAsked}
+var asked = map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested}
 
 func controlStep(b *bed) {
 	for verb, bit := range asked {
@@ -76,7 +76,7 @@ func controlFinish(b *bed) {
 		w.Status = status
 		got := b.commitRun(w)
 		wantOutcome(b, status.String(), got.Outcome, store.Fenced)
-		wantState(b, status.String(), got.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelAsked})
+		wantState(b, status.String(), got.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelRequested})
 	}
 	wantRun(b, "the run, which stays as it was", b.row(r.ID), before)
 	wantOutcome(b, "a compensation", b.commitStep(b.completed(r.ID, epochAt(1), "undo"), false).Outcome, store.Written)
@@ -122,7 +122,7 @@ func controlPark(b *bed) {
 		child := b.begotten(r, "charge")
 		b.ordered(store.VerbPause, r.ID)
 		b.sent(r.ID, "paid", 0) // what wakes it does not undo the pause
-		for id, bits := range map[uuid.UUID]store.Bits{r.ID: store.PausedItself, child.ID: store.PausedAbove} {
+		for id, bits := range map[uuid.UUID]store.ControlBits{r.ID: store.PausedItself, child.ID: store.PausedByAncestor} {
 			want := b.row(id)
 			w.ID, w.Epoch = id, epochAt(1)
 			wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
@@ -148,15 +148,15 @@ func controlCancelledPark(b *bed) {
 			w.ID, w.Epoch, w.Now = r.ID, epochAt(1), b.in(time.Second)
 			wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
 			got := b.row(r.ID)
-			if got.Status != store.Pending || got.Control != store.CancelAsked || got.Owner.Valid || !got.WakeAt.Equal(w.Now) {
+			if got.Status != store.Pending || got.Control != store.CancelRequested || got.Owner.Valid || !got.WakeAt.Equal(w.Now) {
 				b.Errorf("%s when to be cancelled: got %s with %d, owner %s, wake %s, want pending with %d, NULL, %s",
-					w.Status, got.Status, got.Control, show(got.Owner), show(got.WakeAt), store.CancelAsked, show(w.Now))
+					w.Status, got.Status, got.Control, show(got.Owner), show(got.WakeAt), store.CancelRequested, show(w.Now))
 			}
 			b.commitRun(w) // whatever the replay is told
 			wantRun(b, w.Status.String()+", replayed", b.row(r.ID), got)
 			claimed := b.claimOne(b.query(w.Now), r.ID).Run
-			if claimed.Control != store.CancelAsked || claimed.Epoch != epochAt(2) {
-				b.Errorf("claimed with %d at epoch %s, want %d at 2", claimed.Control, claimed.Epoch, store.CancelAsked)
+			if claimed.Control != store.CancelRequested || claimed.Epoch != epochAt(2) {
+				b.Errorf("claimed with %d at epoch %s, want %d at 2", claimed.Control, claimed.Epoch, store.CancelRequested)
 			}
 			wantOutcome(b, "its end", b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(2), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Written)
 		}
@@ -182,7 +182,7 @@ func controlClaim(b *bed) {
 	q := b.query(o.Now)
 	got := b.claimOne(q, r.ID)
 	r.Status, r.Epoch, r.Owner, r.WakeAt = store.Running, epochAt(2), owner(q.Worker), q.LeaseUntil
-	r.Control, r.CancelReason, r.CancelledBy, r.CancelledAt = store.CancelAsked, o.Reason, o.Actor, o.Now
+	r.Control, r.CancelReason, r.CancelledBy, r.CancelledAt = store.CancelRequested, o.Reason, o.Actor, o.Now
 	wantRun(b, "the run claimed", got.Run, r)
 	wantRun(b, "its row", b.row(r.ID), r)
 	wantSteps(b, "its history", got.History, b.completed(r.ID, epochAt(1), "charge"))
@@ -228,7 +228,7 @@ func controlDeadChild(b *bed) {
 	b.ordered(store.VerbPause, parent.ID)
 	b.claim(b.query(b.in(2 * time.Hour)))
 	b.wantBits("the parent", parent.ID, store.Paused, store.PausedItself)
-	b.wantBits("the child", child.ID, store.Paused, store.PausedAbove)
+	b.wantBits("the child", child.ID, store.Paused, store.PausedByAncestor)
 	b.ordered(store.VerbResume, parent.ID)
 	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 2 {
 		b.Errorf("resumed: claimed %v, want both", ids(got.Runs))
@@ -282,13 +282,13 @@ func controlCrash(b *bed) {
 // A run whose compensations crash is set aside too; resumed, it goes on ending.
 func controlCrashCancelled(b *bed) {
 	r := b.crashed(store.VerbCancel)
-	if r.Control != store.PausedItself|store.CancelAsked {
-		b.Errorf("paused for its crashes with %d, want %d", r.Control, store.PausedItself|store.CancelAsked)
+	if r.Control != store.PausedItself|store.CancelRequested {
+		b.Errorf("paused for its crashes with %d, want %d", r.Control, store.PausedItself|store.CancelRequested)
 	}
 	b.ordered(store.VerbResume, r.ID)
 	got := b.claimOne(b.query(b.in(time.Minute)), r.ID).Run
-	if got.Control != store.CancelAsked {
-		b.Errorf("resumed and claimed with %d, want %d", got.Control, store.CancelAsked)
+	if got.Control != store.CancelRequested {
+		b.Errorf("resumed and claimed with %d, want %d", got.Control, store.CancelRequested)
 	}
 	wantOutcome(b, "completed", b.commitRun(b.finish(r.ID, got.Epoch)).Outcome, store.Fenced)
 }

@@ -17,7 +17,7 @@ var controlRaces = []test{
 	{"orders of overlapping trees", func(b *bed) { raceOverlap(b, b.s) }},
 }
 
-// News of what another handle asks, or wakes, is hinted at.
+// Notifications of what another handle asks, or wakes, is hinted at.
 func pairNews(b *bed, s store.Store) {
 	other := b.through(s)
 	a := b.attend(b.worker)
@@ -39,7 +39,7 @@ func pairNews(b *bed, s store.Store) {
 		case <-b.ctx.Done():
 			b.Fatalf("no hint of %s", what)
 		}
-		for got := b.news(b.worker, r.ID); len(got.Asked)+len(got.Woken) == 0; got = b.news(b.worker, r.ID) {
+		for got := b.news(b.worker, r.ID); len(got.Requests)+len(got.Woken) == 0; got = b.news(b.worker, r.ID) {
 			select { // the hint may have been of something before
 			case <-a.news:
 			case <-b.ctx.Done():
@@ -67,7 +67,7 @@ func raceOrphans(b *bed, s store.Store) {
 		chain := b.chain(5)
 		b.together(len(chain)+1, func(i int) error {
 			if i == len(chain) {
-				return b.s.Order(b.ctx, b.newOrder(store.VerbCancel, chain[0].ID))
+				return b.s.Control(b.ctx, b.newOrder(store.VerbCancel, chain[0].ID))
 			}
 			parent := chain[i]
 			for k := range 40 {
@@ -90,7 +90,7 @@ func raceOrphans(b *bed, s store.Store) {
 			return nil
 		})
 		for _, r := range b.tree(chain[0].ID) {
-			if r.Status != store.Cancelled && r.Control&store.CancelAsked == 0 {
+			if r.Status != store.Cancelled && r.Control&store.CancelRequested == 0 {
 				b.Errorf("round %d: %s, a child of %s, is %s, and nobody will end it", round, r.Name, show(r.Parent), r.Status)
 			}
 		}
@@ -106,18 +106,18 @@ func raceCancelFinish(b *bed, s store.Store) {
 		end, o := b.finish(r.ID, epochAt(1)), b.newOrder(store.VerbCancel, r.ID)
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.s.Order(b.ctx, o)
+				return b.s.Control(b.ctx, o)
 			}
 			return other.deliver(&store.Batch{Runs: []*store.RunWrite{&end}})
 		})
-		got, answer := b.row(r.ID), o.Answers[0]
+		got, answer := b.row(r.ID), o.Results[0]
 		switch end.Outcome {
 		case store.Written:
-			if got.Status != store.Completed || got.Control&store.CancelAsked != 0 || answer.Status != store.Completed || answer.Requested+answer.Changed != 0 {
+			if got.Status != store.Completed || got.Control&store.CancelRequested != 0 || answer.Status != store.Completed || answer.Requested+answer.Changed != 0 {
 				b.Errorf("round %d: it completed: the row is %s with %d, the cancel was answered %+v", round, got.Status, got.Control, answer)
 			}
 		case store.Fenced:
-			if got.Status != store.Running || got.Control != store.CancelAsked || answer.Requested != 1 || end.State.Control != store.CancelAsked {
+			if got.Status != store.Running || got.Control != store.CancelRequested || answer.Requested != 1 || end.State.Control != store.CancelRequested {
 				b.Errorf("round %d: it was cancelled: the row is %s with %d, the cancel was answered %+v, the end %+v", round, got.Status, got.Control, answer, end.State)
 			}
 			stop := store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}
@@ -143,7 +143,7 @@ func raceCancelClaim(b *bed, s store.Store) {
 		var claimed []store.Claimed
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.s.Order(b.ctx, o)
+				return b.s.Control(b.ctx, o)
 			}
 			got, err := other.s.Claim(b.ctx, q)
 			claimed = got.Runs
@@ -151,16 +151,16 @@ func raceCancelClaim(b *bed, s store.Store) {
 		})
 		got := b.row(r.ID)
 		if len(claimed) == 0 {
-			if got.Status != store.Cancelled || o.Answers[0].Changed != 1 {
-				b.Errorf("round %d: nobody claimed it, and it is %s; the cancel was answered %+v", round, got.Status, o.Answers[0])
+			if got.Status != store.Cancelled || o.Results[0].Changed != 1 {
+				b.Errorf("round %d: nobody claimed it, and it is %s; the cancel was answered %+v", round, got.Status, o.Results[0])
 			}
 			continue
 		}
-		if got.Status != store.Running || got.Control != store.CancelAsked || o.Answers[0].Requested != 1 {
-			b.Errorf("round %d: it was claimed, and is %s with %d; the cancel was answered %+v", round, got.Status, got.Control, o.Answers[0])
+		if got.Status != store.Running || got.Control != store.CancelRequested || o.Results[0].Requested != 1 {
+			b.Errorf("round %d: it was claimed, and is %s with %d; the cancel was answered %+v", round, got.Status, got.Control, o.Results[0])
 		}
 		news := b.news(q.Worker, r.ID)
-		b.wantNews("its owner's", news, []store.Asked{{Run: r.ID, Epoch: epochAt(1), Control: store.CancelAsked}})
+		b.wantNews("its owner's", news, []store.ControlRequest{{Run: r.ID, Epoch: epochAt(1), Control: store.CancelRequested}})
 		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now})
 	}
 }
@@ -174,7 +174,7 @@ func racePausePark(b *bed, s store.Store) {
 		park := b.park(r, time.Time{})
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.s.Order(b.ctx, b.newOrder(store.VerbPause, r.ID))
+				return b.s.Control(b.ctx, b.newOrder(store.VerbPause, r.ID))
 			}
 			return other.deliver(&store.Batch{Runs: []*store.RunWrite{&park}})
 		})
@@ -199,11 +199,11 @@ func raceOverlap(b *bed, s store.Store) {
 				switch {
 				case i < 3:
 					verb := []store.Verb{store.VerbPause, store.VerbResume}[k%2]
-					if err := on.s.Order(b.ctx, on.newOrder(verb, chain[i].ID, chain[5-i].ID)); err != nil {
+					if err := on.s.Control(b.ctx, on.newOrder(verb, chain[i].ID, chain[5-i].ID)); err != nil {
 						return fmt.Errorf("verb %d: %w", verb, err)
 					}
 				case i == 3 && k == 6:
-					if err := on.s.Order(b.ctx, on.newOrder(store.VerbCancel, chain[2].ID)); err != nil {
+					if err := on.s.Control(b.ctx, on.newOrder(store.VerbCancel, chain[2].ID)); err != nil {
 						return fmt.Errorf("cancel: %w", err)
 					}
 				case i < 6:
@@ -226,7 +226,7 @@ func raceOverlap(b *bed, s store.Store) {
 		doomed := map[uuid.UUID]bool{chain[2].ID: true} // and what is beneath
 		for _, r := range b.tree(chain[0].ID) {
 			doomed[r.ID] = doomed[r.ID] || doomed[r.Parent.UUID]
-			if doomed[r.ID] != (r.Control&store.CancelAsked != 0) || r.Control&store.PausedAnyhow != 0 {
+			if doomed[r.ID] != (r.Control&store.CancelRequested != 0) || r.Control&store.PausedMask != 0 {
 				b.Errorf("%s is %s with %d, beneath the cancelled one: %v", short(r.Name), r.Status, r.Control, doomed[r.ID])
 			}
 		}

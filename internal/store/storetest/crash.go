@@ -31,9 +31,9 @@ func crashBound(b *bed) {
 	}
 	got := b.claimOne(q, r.ID)
 	run := got.Run
-	if run.Status != store.Paused || run.Crashes != 3 || run.Reason != store.CrashedTooOften(3) || run.Owner.Valid || !run.WakeAt.IsZero() || run.Epoch != epochAt(3) {
+	if run.Status != store.Paused || run.Crashes != 3 || run.Reason != store.CrashedTooOftenReason(3) || run.Owner.Valid || !run.WakeAt.IsZero() || run.Epoch != epochAt(3) {
 		b.Errorf("the claim after the third crash: got %s, %d crashes, reason %q, owner %s, wake %s, epoch %s;"+
-			" want paused, 3, %q, NULL, no time, 3", run.Status, run.Crashes, run.Reason, show(run.Owner), show(run.WakeAt), run.Epoch, store.CrashedTooOften(3))
+			" want paused, 3, %q, NULL, no time, 3", run.Status, run.Crashes, run.Reason, show(run.Owner), show(run.WakeAt), run.Epoch, store.CrashedTooOftenReason(3))
 	}
 	wantSteps(b, "a paused run's history", got.History)
 	wantRun(b, "its row", b.row(r.ID), run)

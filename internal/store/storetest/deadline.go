@@ -104,12 +104,12 @@ func deadlineNews(b *bed) {
 	lease := store.Lease{Run: r.ID, Epoch: epochAt(1)}
 	at := b.in(time.Hour)
 	b.setDeadline(r.ID, at)
-	got, err := b.s.News(b.ctx, b.worker, []store.Lease{lease})
+	got, err := b.s.Notifications(b.ctx, b.worker, []store.Lease{lease})
 	lease.Deadline = at
 	if err != nil || !slices.EqualFunc(got.Deadlines, []store.Lease{lease}, sameLease) {
 		b.Errorf("told %+v, %v, want %+v", got.Deadlines, err, lease)
 	}
-	if got, err := b.s.News(b.ctx, b.worker, []store.Lease{lease}); err != nil || len(got.Deadlines) != 0 {
+	if got, err := b.s.Notifications(b.ctx, b.worker, []store.Lease{lease}); err != nil || len(got.Deadlines) != 0 {
 		b.Errorf("who knows it is told %+v, %v", got.Deadlines, err)
 	}
 	b.setDeadline(r.ID, b.in(time.Minute))

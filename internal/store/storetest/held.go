@@ -57,7 +57,7 @@ func holdBound(b *bed) {
 	w := b.hold(r.ID, got.Run.Epoch, q.Now, most)
 	row := b.row(r.ID)
 	if row.Status != store.Paused || row.Crashes != most || !row.WakeAt.IsZero() || row.Control != store.PausedItself || !row.PausedAt.Equal(q.Now) ||
-		row.Reason != store.HeldTooOften(rejected, most) || w.State.Status != store.Paused {
+		row.Reason != store.HeldTooOftenReason(rejected, most) || w.State.Status != store.Paused {
 		b.Errorf("after the last hold: %+v, state %+v", row, w.State)
 	}
 }
@@ -146,7 +146,7 @@ func holdCancelled(b *bed) {
 	b.commitStep(b.completed(r.ID, epochAt(1), "a"), false)
 	b.ordered(store.VerbCancel, r.ID)
 	b.hold(r.ID, epochAt(1), b.now, 0)
-	if row := b.row(r.ID); row.Status != store.Pending || row.Control&store.CancelAsked == 0 || !row.WakeAt.Equal(b.now.Add(time.Second)) {
+	if row := b.row(r.ID); row.Status != store.Pending || row.Control&store.CancelRequested == 0 || !row.WakeAt.Equal(b.now.Add(time.Second)) {
 		b.Errorf("got %s, control %d, wake %s", row.Status, row.Control, show(row.WakeAt))
 	}
 }

@@ -40,7 +40,7 @@ func (b *bed) long(name string, sizes ...int) (r store.Run, history []store.Step
 func (b *bed) rest(c store.Claimed, most int) (steps []store.Step, parts int) {
 	b.Helper()
 	steps = c.History
-	for rest := c.Rest; rest.More; parts++ {
+	for rest := c.HistoryRest; rest.More; parts++ {
 		got, next, err := b.s.HistoryFrom(b.ctx, c.Run.ID, rest.From, most)
 		if err != nil {
 			b.Fatalf("HistoryFrom: %v", err)
@@ -66,7 +66,7 @@ func historyParts(b *bed) {
 	b.commit(batch)
 	slices.SortFunc(want, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
 	for _, most := range []int{1, 100, 200, 1000, 5000, 1 << 20} {
-		all := store.Claimed{Run: r, Rest: store.Rest{More: true}}
+		all := store.Claimed{Run: r, HistoryRest: store.Rest{More: true}}
 		got, parts := b.rest(all, most)
 		wantSteps(b, fmt.Sprintf("parts of %d bytes", most), got, want...)
 		if most == 1 && parts != len(want) || most == 1<<20 && parts != 1 {
@@ -125,8 +125,8 @@ func (b *bed) wantWhole(claims store.Claims, want map[store.ID][]store.Step, sho
 		b.Fatalf("%d runs were claimed, want %d", len(claims.Runs), len(want))
 	}
 	for _, c := range claims.Runs {
-		if c.Rest.More && slices.Contains(short, c.Run.ID) {
-			b.Errorf("a short history has a rest: %+v", c.Rest)
+		if c.HistoryRest.More && slices.Contains(short, c.Run.ID) {
+			b.Errorf("a short history has a rest: %+v", c.HistoryRest)
 		}
 		got, _ := b.rest(c, 1<<20)
 		wantSteps(b, "the history of "+c.Run.Name, got, want[c.Run.ID]...)

@@ -45,10 +45,10 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Order": func(ctx context.Context) error {
-			return b.s.Order(ctx, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
+			return b.s.Control(ctx, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
 		},
 		"News": func(ctx context.Context) error {
-			_, err := b.s.News(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}})
+			_, err := b.s.Notifications(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}})
 			return err
 		},
 		"Outline": func(ctx context.Context) error {
@@ -162,7 +162,7 @@ func contextClosed(b *bed) {
 			b.Errorf("%s of a closed store: got %v, want %v", name, err, store.ErrClosed)
 		}
 	}
-	if err := b.s.Attend(b.ctx, b.worker, func(store.Hint) {}); !errors.Is(err, store.ErrClosed) {
+	if err := b.s.Listen(b.ctx, b.worker, func(store.Hint) {}); !errors.Is(err, store.ErrClosed) {
 		b.Errorf("Attend of a closed store: got %v, want %v", err, store.ErrClosed)
 	}
 	if err := b.s.Close(); err != nil {

@@ -20,26 +20,26 @@ var tidings = []test{
 }
 
 // news answers what the worker has to know of runs at epoch 1.
-func (b *bed) news(worker uuid.UUID, held ...uuid.UUID) store.News {
+func (b *bed) news(worker uuid.UUID, held ...uuid.UUID) store.Notifications {
 	b.Helper()
 	var leases []store.Lease
 	for _, id := range held {
 		leases = append(leases, store.Lease{Run: id, Epoch: epochAt(1)})
 	}
-	got, err := b.s.News(b.ctx, worker, leases)
+	got, err := b.s.Notifications(b.ctx, worker, leases)
 	if err != nil {
 		b.Fatalf("News: %v", err)
 	}
 	return got
 }
 
-func (b *bed) wantNews(what string, got store.News, asked []store.Asked, woken ...uuid.UUID) {
+func (b *bed) wantNews(what string, got store.Notifications, asked []store.ControlRequest, woken ...uuid.UUID) {
 	b.Helper()
-	order := func(l, r store.Asked) int { return slices.Compare(l.Run[:], r.Run[:]) }
-	slices.SortFunc(got.Asked, order)
+	order := func(l, r store.ControlRequest) int { return slices.Compare(l.Run[:], r.Run[:]) }
+	slices.SortFunc(got.Requests, order)
 	slices.SortFunc(asked, order)
-	if !slices.Equal(got.Asked, asked) {
-		b.Errorf("%s: asked %+v, want %+v", what, got.Asked, asked)
+	if !slices.Equal(got.Requests, asked) {
+		b.Errorf("%s: asked %+v, want %+v", what, got.Requests, asked)
 	}
 	wantIDs(b, what+": woken", got.Woken, woken)
 }
@@ -57,17 +57,17 @@ func newsAsked(b *bed) {
 	held := []uuid.UUID{paused.ID, cancelled.ID, parent.ID, child.ID, quiet.ID}
 	b.ordered(store.VerbPause, paused.ID, parent.ID)
 	b.ordered(store.VerbCancel, cancelled.ID)
-	want := []store.Asked{
+	want := []store.ControlRequest{
 		{Run: paused.ID, Epoch: epochAt(1), Control: store.PausedItself},
-		{Run: cancelled.ID, Epoch: epochAt(1), Control: store.CancelAsked},
+		{Run: cancelled.ID, Epoch: epochAt(1), Control: store.CancelRequested},
 		{Run: parent.ID, Epoch: epochAt(1), Control: store.PausedItself},
-		{Run: child.ID, Epoch: epochAt(1), Control: store.PausedAbove},
+		{Run: child.ID, Epoch: epochAt(1), Control: store.PausedByAncestor},
 	}
 	for _, when := range []string{"first", "again"} {
 		b.wantNews(when, b.news(b.worker, held...), slices.Clone(want))
 	}
 	b.ordered(store.VerbCancel, paused.ID)
-	want[0].Control = store.CancelAsked
+	want[0].Control = store.CancelRequested
 	b.wantNews("asked for more", b.news(b.worker, held...), slices.Clone(want))
 	b.commitRun(b.park(parent, time.Time{}))
 	b.commitRun(b.finish(child.ID, epochAt(1)))
@@ -98,7 +98,7 @@ func newsWoken(b *bed) {
 	}
 	b.ordered(store.VerbPause, signalled.ID)
 	b.sent(signalled.ID, "paid", 0)
-	both := []store.Asked{{Run: signalled.ID, Epoch: epochAt(1), Control: store.PausedItself}}
+	both := []store.ControlRequest{{Run: signalled.ID, Epoch: epochAt(1), Control: store.PausedItself}}
 	b.wantNews("both", b.news(b.worker, held...), both, signalled.ID)
 	b.wantNews("both, once more", b.news(b.worker, held...), both)
 }
@@ -120,7 +120,7 @@ func newsOwn(b *bed) {
 	b.ordered(store.VerbPause, theirs.ID)
 	b.wantNews("another's run", b.news(b.worker), nil)
 	b.wantNews("another's run, thought to be held", b.news(b.worker, theirs.ID), nil)
-	b.wantNews("its owner's", b.news(stranger, theirs.ID), []store.Asked{{Run: theirs.ID, Epoch: epochAt(1), Control: store.PausedItself}}, theirs.ID)
+	b.wantNews("its owner's", b.news(stranger, theirs.ID), []store.ControlRequest{{Run: theirs.ID, Epoch: epochAt(1), Control: store.PausedItself}}, theirs.ID)
 
 	lost := b.queued("lost", b.now)
 	first := b.query(b.now)
@@ -135,17 +135,17 @@ func newsOwn(b *bed) {
 	b.sent(lost.ID, "paid", 0)
 	b.wantNews("a run that was lost", b.news(first.Worker, lost.ID), nil)
 	b.wantNews("its new owner's, as it once held it", b.news(second.Worker, lost.ID), nil)
-	got, err := b.s.News(b.ctx, second.Worker, []store.Lease{{Run: lost.ID, Epoch: epochAt(2)}})
+	got, err := b.s.Notifications(b.ctx, second.Worker, []store.Lease{{Run: lost.ID, Epoch: epochAt(2)}})
 	if err != nil {
 		b.Fatalf("News: %v", err)
 	}
-	b.wantNews("its new owner's", got, []store.Asked{{Run: lost.ID, Epoch: epochAt(2), Control: store.CancelAsked}}, lost.ID)
+	b.wantNews("its new owner's", got, []store.ControlRequest{{Run: lost.ID, Epoch: epochAt(2), Control: store.CancelRequested}}, lost.ID)
 }
 
 func newsMany(b *bed) {
 	batch := &store.Batch{}
 	var held, woken, paused []uuid.UUID
-	var asked []store.Asked
+	var asked []store.ControlRequest
 	for i := range 300 {
 		r := b.running("")
 		batch.Starts = append(batch.Starts, &store.Start{Run: r})
@@ -157,7 +157,7 @@ func newsMany(b *bed) {
 		}
 		if i%5 == 0 {
 			paused = append(paused, r.ID)
-			asked = append(asked, store.Asked{Run: r.ID, Epoch: epochAt(1), Control: store.PausedItself})
+			asked = append(asked, store.ControlRequest{Run: r.ID, Epoch: epochAt(1), Control: store.PausedItself})
 		}
 	}
 	b.commit(&store.Batch{Starts: batch.Starts})

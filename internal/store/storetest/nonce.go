@@ -199,8 +199,8 @@ func nonceNews(b *bed) {
 	r := b.twice()
 	b.ordered(store.VerbPause, r.ID)
 	b.sent(r.ID, "paid", 0)
-	told := func(epoch store.Epoch) store.News {
-		got, err := b.s.News(b.ctx, b.worker, []store.Lease{{Run: r.ID, Epoch: epoch}})
+	told := func(epoch store.Epoch) store.Notifications {
+		got, err := b.s.Notifications(b.ctx, b.worker, []store.Lease{{Run: r.ID, Epoch: epoch}})
 		if err != nil {
 			b.Fatalf("News: %v", err)
 		}
@@ -209,5 +209,5 @@ func nonceNews(b *bed) {
 	for _, epoch := range others(2) {
 		b.wantNews("at epoch "+epoch.String(), told(epoch), nil)
 	}
-	b.wantNews("the owner's", told(r.Epoch), []store.Asked{{Run: r.ID, Epoch: r.Epoch, Control: store.PausedItself}}, r.ID)
+	b.wantNews("the owner's", told(r.Epoch), []store.ControlRequest{{Run: r.ID, Epoch: r.Epoch, Control: store.PausedItself}}, r.ID)
 }

@@ -30,15 +30,15 @@ var orders = []test{
 }
 
 // order carries out what must succeed.
-func (b *bed) order(o *store.Order) []store.OrderAnswer {
+func (b *bed) order(o *store.Order) []store.ControlResult {
 	b.Helper()
-	if err := b.s.Order(b.ctx, o); err != nil {
+	if err := b.s.Control(b.ctx, o); err != nil {
 		b.Fatalf("Order: %v", err)
 	}
-	if len(o.Answers) != len(o.Runs) {
-		b.Fatalf("Order answered %d of %d runs", len(o.Answers), len(o.Runs))
+	if len(o.Results) != len(o.Runs) {
+		b.Fatalf("Order answered %d of %d runs", len(o.Results), len(o.Runs))
 	}
-	return o.Answers
+	return o.Results
 }
 
 // newOrder is made ten seconds after the beginning.
@@ -58,7 +58,7 @@ func (b *bed) ordered(verb store.Verb, runs ...uuid.UUID) *store.Order {
 	return o
 }
 
-func (b *bed) wantAnswers(what string, got []store.OrderAnswer, want ...store.OrderAnswer) {
+func (b *bed) wantAnswers(what string, got []store.ControlResult, want ...store.ControlResult) {
 	b.Helper()
 	if !slices.Equal(got, want) {
 		b.Errorf("%s: answered %+v, want %+v", what, got, want)
@@ -66,7 +66,7 @@ func (b *bed) wantAnswers(what string, got []store.OrderAnswer, want ...store.Or
 }
 
 // wantBits compares what is asked of a run, and its status.
-func (b *bed) wantBits(what string, run uuid.UUID, status store.Status, control store.Bits) {
+func (b *bed) wantBits(what string, run uuid.UUID, status store.Status, control store.ControlBits) {
 	b.Helper()
 	if got := b.row(run); got.Status != status || got.Control != control {
 		b.Errorf("%s: %s is %s with %d, want %s with %d", what, short(got.Name), got.Status, got.Control, status, control)
@@ -85,7 +85,7 @@ func orderPause(b *bed) {
 	} {
 		before := b.row(begin().ID)
 		o := b.newOrder(store.VerbPause, before.ID)
-		want := store.OrderAnswer{Found: true, Status: before.Status, Changed: 1}
+		want := store.ControlResult{Found: true, Status: before.Status, Changed: 1}
 		if before.Status == store.Running {
 			want.Changed, want.Requested = 0, 1
 		}
@@ -100,7 +100,7 @@ func orderPause(b *bed) {
 			b.Errorf("%s, paused: claimed %v", name, ids(got.Runs))
 		}
 		o = b.newOrder(store.VerbResume, before.ID)
-		want = store.OrderAnswer{Found: true, Status: paused.Status, Control: store.PausedItself, Changed: 1}
+		want = store.ControlResult{Found: true, Status: paused.Status, Control: store.PausedItself, Changed: 1}
 		b.wantAnswers("resume of "+name, b.order(o), want)
 		resumed := before
 		if before.Status != store.Running {
@@ -119,8 +119,8 @@ func orderCancel(b *bed) {
 	for _, id := range []uuid.UUID{pending.ID, later.ID, paused.ID} {
 		want := b.row(id)
 		o := b.newOrder(store.VerbCancel, id)
-		b.wantAnswers("cancel of "+want.Name, b.order(o), store.OrderAnswer{Found: true, Status: want.Status, Control: want.Control, Changed: 1})
-		want.Status, want.Control, want.Error, want.WakeAt, want.EndedAt = store.Cancelled, store.CancelAsked, o.Error, time.Time{}, o.Now
+		b.wantAnswers("cancel of "+want.Name, b.order(o), store.ControlResult{Found: true, Status: want.Status, Control: want.Control, Changed: 1})
+		want.Status, want.Control, want.Error, want.WakeAt, want.EndedAt = store.Cancelled, store.CancelRequested, o.Error, time.Time{}, o.Now
 		want.Reason, want.PausedBy, want.PausedAt = "", "", time.Time{}
 		want.CancelReason, want.CancelledBy, want.CancelledAt = o.Reason, o.Actor, o.Now
 		wantRun(b, want.Name+", cancelled", b.row(id), want)
@@ -133,16 +133,16 @@ func orderCancel(b *bed) {
 // A run that was executed may have registered compensations and taken effect, whatever it has recorded: it is
 // executed once more.
 func orderExecuted(b *bed) {
-	for name, leave := range map[string]func(r store.Run) store.Bits{
-		"no checkpoint": func(r store.Run) store.Bits { b.commitRun(b.park(r, b.in(1000*time.Hour))); return 0 },
-		"a wait": func(r store.Run) store.Bits {
+	for name, leave := range map[string]func(r store.Run) store.ControlBits{
+		"no checkpoint": func(r store.Run) store.ControlBits { b.commitRun(b.park(r, b.in(1000*time.Hour))); return 0 },
+		"a wait": func(r store.Run) store.ControlBits {
 			s := b.began(r.ID, epochAt(1), 1, "wait")
 			s.Kind = store.KindReceive
 			b.commitStep(s, false)
 			b.commitRun(b.park(r, time.Time{}))
 			return 0
 		},
-		"paused": func(r store.Run) store.Bits {
+		"paused": func(r store.Run) store.ControlBits {
 			b.commitRun(b.park(r, time.Time{}))
 			b.ordered(store.VerbPause, r.ID)
 			return store.PausedItself
@@ -152,14 +152,14 @@ func orderExecuted(b *bed) {
 		control := leave(r)
 		was := b.row(r.ID)
 		o := b.newOrder(store.VerbCancel, r.ID)
-		b.wantAnswers(name, b.order(o), store.OrderAnswer{Found: true, Status: was.Status, Control: control, Requested: 1})
-		b.wantBits(name, r.ID, store.Pending, store.CancelAsked)
+		b.wantAnswers(name, b.order(o), store.ControlResult{Found: true, Status: was.Status, Control: control, Requested: 1})
+		b.wantBits(name, r.ID, store.Pending, store.CancelRequested)
 		b.claimOne(b.query(o.Now), r.ID)
 	}
 	running := b.started("")
 	o := b.ordered(store.VerbCancel, running.ID)
-	b.wantAnswers("a running one", o.Answers, store.OrderAnswer{Found: true, Status: store.Running, Requested: 1})
-	running.Control, running.CancelReason, running.CancelledBy, running.CancelledAt = store.CancelAsked, o.Reason, o.Actor, o.Now
+	b.wantAnswers("a running one", o.Results, store.ControlResult{Found: true, Status: store.Running, Requested: 1})
+	running.Control, running.CancelReason, running.CancelledBy, running.CancelledAt = store.CancelRequested, o.Reason, o.Actor, o.Now
 	wantRun(b, "a running one", b.row(running.ID), running)
 }
 
@@ -180,16 +180,16 @@ func orderTree(b *bed) {
 		leaves = append(leaves, b.left(r, "leaf"))
 	}
 	bystander := b.started("bystander")
-	b.wantAnswers("the pause", b.order(b.newOrder(store.VerbPause, tree[0].ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 5, Requested: 6})
+	b.wantAnswers("the pause", b.order(b.newOrder(store.VerbPause, tree[0].ID)), store.ControlResult{Found: true, Status: store.Running, Changed: 5, Requested: 6})
 	for i, r := range tree {
-		bits := store.PausedAbove
+		bits := store.PausedByAncestor
 		if i == 0 {
 			bits = store.PausedItself
 		}
 		b.wantBits("paused", r.ID, store.Running, bits)
 	}
 	for _, r := range leaves {
-		b.wantBits("paused", r.ID, store.Paused, store.PausedAbove)
+		b.wantBits("paused", r.ID, store.Paused, store.PausedByAncestor)
 	}
 	b.ordered(store.VerbResume, tree[0].ID)
 	for _, r := range tree {
@@ -198,12 +198,12 @@ func orderTree(b *bed) {
 	for _, r := range leaves {
 		b.wantBits("resumed", r.ID, store.Pending, 0)
 	}
-	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, tree[1].ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 4, Requested: 5})
+	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, tree[1].ID)), store.ControlResult{Found: true, Status: store.Running, Changed: 4, Requested: 5})
 	for _, r := range tree[1:] {
-		b.wantBits("cancelled", r.ID, store.Running, store.CancelAsked)
+		b.wantBits("cancelled", r.ID, store.Running, store.CancelRequested)
 	}
 	for _, r := range leaves[1:] {
-		b.wantBits("cancelled", r.ID, store.Cancelled, store.CancelAsked)
+		b.wantBits("cancelled", r.ID, store.Cancelled, store.CancelRequested)
 	}
 	b.wantBits("above", tree[0].ID, store.Running, 0)
 	b.wantBits("beside", leaves[0].ID, store.Pending, 0)
@@ -218,17 +218,17 @@ func orderApart(b *bed) {
 	b.commitRun(b.park(parent, time.Time{}))
 	b.ordered(store.VerbPause, own.ID)
 	b.ordered(store.VerbPause, parent.ID)
-	b.wantBits("both paused", own.ID, store.Paused, store.PausedAnyhow)
-	b.wantBits("both paused", beneath.ID, store.Paused, store.PausedAbove)
+	b.wantBits("both paused", own.ID, store.Paused, store.PausedMask)
+	b.wantBits("both paused", beneath.ID, store.Paused, store.PausedByAncestor)
 	b.ordered(store.VerbResume, parent.ID)
 	b.wantBits("parent resumed", parent.ID, store.Pending, 0)
 	b.wantBits("parent resumed", plain.ID, store.Pending, 0)
 	b.wantBits("parent resumed", own.ID, store.Paused, store.PausedItself)
-	b.wantBits("parent resumed", beneath.ID, store.Paused, store.PausedAbove)
+	b.wantBits("parent resumed", beneath.ID, store.Paused, store.PausedByAncestor)
 	b.ordered(store.VerbPause, parent.ID)
 	b.ordered(store.VerbResume, own.ID)
-	b.wantBits("child resumed, below a paused parent", own.ID, store.Paused, store.PausedAbove)
-	b.wantBits("child resumed, below a paused parent", beneath.ID, store.Paused, store.PausedAbove)
+	b.wantBits("child resumed, below a paused parent", own.ID, store.Paused, store.PausedByAncestor)
+	b.wantBits("child resumed, below a paused parent", beneath.ID, store.Paused, store.PausedByAncestor)
 	b.ordered(store.VerbResume, parent.ID)
 	for _, id := range []uuid.UUID{parent.ID, own.ID, beneath.ID, plain.ID} {
 		b.wantBits("all resumed", id, store.Pending, 0)
@@ -258,7 +258,7 @@ func orderScopes(b *bed) {
 		for name, r := range all {
 			what := fmt.Sprintf("scope %d, %s", scope, name)
 			if status, ok := expected[name]; ok {
-				b.wantBits(what, r.ID, status, store.CancelAsked)
+				b.wantBits(what, r.ID, status, store.CancelRequested)
 			} else {
 				b.wantBits(what, r.ID, r.Status, 0)
 			}
@@ -280,11 +280,11 @@ func orderEndedMiddle(b *bed) {
 	b.commitRun(b.childEnd(middle))
 	ended := b.row(middle.ID)
 	b.ordered(store.VerbPause, root.ID)
-	b.wantBits("paused", leaf.ID, store.Paused, store.PausedAbove)
+	b.wantBits("paused", leaf.ID, store.Paused, store.PausedByAncestor)
 	b.ordered(store.VerbResume, root.ID)
 	b.wantBits("resumed", leaf.ID, store.Pending, 0)
 	b.ordered(store.VerbCancel, root.ID)
-	b.wantBits("cancelled", leaf.ID, store.Cancelled, store.CancelAsked)
+	b.wantBits("cancelled", leaf.ID, store.Cancelled, store.CancelRequested)
 	wantRun(b, "what had ended", b.row(middle.ID), ended)
 }
 
@@ -318,8 +318,8 @@ func orderReplay(b *bed) {
 		}
 		o.Now = b.in(time.Hour)
 		b.order(o)
-		if o.Answers[0].Changed != 0 || !o.Answers[0].Found {
-			b.Errorf("verb %d, replayed: answered %+v, want found, and nothing changed", verb, o.Answers[0])
+		if o.Results[0].Changed != 0 || !o.Results[0].Found {
+			b.Errorf("verb %d, replayed: answered %+v, want found, and nothing changed", verb, o.Results[0])
 		}
 		for _, r := range before {
 			wantRun(b, fmt.Sprintf("verb %d, replayed, %s", verb, r.Name), b.row(r.ID), r)
@@ -334,10 +334,10 @@ func orderUnknown(b *bed) {
 		before := b.row(ended.ID)
 		o := b.newOrder(verb, uuid.New(), ended.ID, live.ID, uuid.New())
 		got := b.order(o)
-		if got[0] != (store.OrderAnswer{}) || got[3] != (store.OrderAnswer{}) {
+		if got[0] != (store.ControlResult{}) || got[3] != (store.ControlResult{}) {
 			b.Errorf("verb %d of no run: answered %+v and %+v, want neither found", verb, got[0], got[3])
 		}
-		if got[1] != (store.OrderAnswer{Found: true, Status: store.Completed}) {
+		if got[1] != (store.ControlResult{Found: true, Status: store.Completed}) {
 			b.Errorf("verb %d of an ended run: answered %+v, want completed, and nothing else", verb, got[1])
 		}
 		wantRun(b, "the ended run", b.row(ended.ID), before)
@@ -374,7 +374,7 @@ func orderLarge(b *bed) {
 		batch.Starts = append(batch.Starts, &store.Start{Run: b.child(root, fmt.Sprint("item-", i)), ParentEpoch: epochAt(1)})
 	}
 	b.commit(batch)
-	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, root.ID)), store.OrderAnswer{Found: true, Status: store.Running, Changed: 400, Requested: 1})
+	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, root.ID)), store.ControlResult{Found: true, Status: store.Running, Changed: 400, Requested: 1})
 	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 0 {
 		b.Errorf("claimed %d of the cancelled children", len(got.Runs))
 	}
@@ -386,7 +386,7 @@ func orderMany(b *bed) {
 		all = append(all, b.queued("", b.now).ID)
 	}
 	for i, a := range b.order(b.newOrder(store.VerbPause, all...)) {
-		if a != (store.OrderAnswer{Found: true, Status: store.Pending, Changed: 1}) {
+		if a != (store.ControlResult{Found: true, Status: store.Pending, Changed: 1}) {
 			b.Errorf("run %d: answered %+v", i, a)
 		}
 	}

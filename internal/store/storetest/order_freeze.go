@@ -29,7 +29,7 @@ func (b *bed) sleeping() (r store.Run, want []store.Step) {
 func orderFreeze(b *bed) {
 	r, want := b.sleeping()
 	pause, resume := b.newOrder(store.VerbPause, r.ID), b.newOrder(store.VerbResume, r.ID)
-	pause.Now, resume.Now, resume.Freeze = b.in(20*time.Minute), b.in(20*time.Minute+5*time.Hour), true
+	pause.Now, resume.Now, resume.ShiftTimers = b.in(20*time.Minute), b.in(20*time.Minute+5*time.Hour), true
 	b.order(pause)
 	b.order(resume)
 	for i := range want {
@@ -74,7 +74,7 @@ func orderFreezeLate(b *bed) {
 	later := b.completed(r.ID, epochAt(1), "later")
 	later.Seq, later.StartedAt, later.EndedAt = 4, b.in(30*time.Minute), b.in(40*time.Minute)
 	undo := b.completed(r.ID, epochAt(1), "undo")
-	undo.Kind, undo.Seq, undo.StartedAt, undo.EndedAt = store.KindUndo, 6, b.in(50*time.Minute), b.in(50*time.Minute)
+	undo.Kind, undo.Seq, undo.StartedAt, undo.EndedAt = store.KindCompensation, 6, b.in(50*time.Minute), b.in(50*time.Minute)
 	want := []store.Step{
 		sleep("over", 2, 30*time.Minute), sleep("not over", 3, 30*time.Minute+time.Second), later,
 		sleep("begun later", 5, 30*time.Minute), undo,
@@ -83,7 +83,7 @@ func orderFreezeLate(b *bed) {
 		b.commitStep(s, false)
 	}
 	pause, resume := b.newOrder(store.VerbPause, r.ID), b.newOrder(store.VerbResume, r.ID)
-	pause.Now, resume.Now, resume.Freeze = b.in(20*time.Minute), b.in(80*time.Minute), true
+	pause.Now, resume.Now, resume.ShiftTimers = b.in(20*time.Minute), b.in(80*time.Minute), true
 	b.order(pause)
 	b.commitRun(b.park(r, b.in(30*time.Minute)))
 	b.order(resume)

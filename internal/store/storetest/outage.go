@@ -22,7 +22,7 @@ var outages = []test{
 // heldBy is what a claim is found to hold.
 func (b *bed) heldBy(q store.ClaimQuery) []store.Lease {
 	b.Helper()
-	leases, err := b.s.HeldBy(b.ctx, q)
+	leases, err := b.s.ClaimedLeases(b.ctx, q)
 	if err != nil {
 		b.Fatalf("HeldBy: %v", err)
 	}

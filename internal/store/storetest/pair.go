@@ -100,11 +100,11 @@ func (b *bed) attend(worker uuid.UUID) *attendance {
 		}
 	}
 	go func() {
-		a.done <- b.s.Attend(ctx, worker, func(h store.Hint) {
+		a.done <- b.s.Listen(ctx, worker, func(h store.Hint) {
 			if h&store.HintClaim != 0 {
 				note(a.hints)
 			}
-			if h&store.HintNews != 0 {
+			if h&store.HintNotification != 0 {
 				note(a.news)
 			}
 		})

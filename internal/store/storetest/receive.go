@@ -290,7 +290,7 @@ func receiveSeveral(b *bed) {
 }
 
 func receiveAsked(b *bed) {
-	for verb, bit := range map[store.Verb]store.Bits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelAsked} {
+	for verb, bit := range map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested} {
 		r := b.started("")
 		b.ordered(verb, r.ID)
 		w := b.sent(r.ID, "paid", 0)

@@ -76,7 +76,7 @@ func (b *bed) pausedWait(freeze bool) (*store.Receive, store.Signal) {
 	r, _ := b.waiting(b.in(time.Hour))
 	b.commitRun(b.park(r, b.in(time.Hour)))
 	pause, resume := b.newOrder(store.VerbPause, r.ID), b.newOrder(store.VerbResume, r.ID)
-	pause.Now, resume.Now, resume.Freeze = b.in(20*time.Minute), b.in(20*time.Minute+5*time.Hour), freeze
+	pause.Now, resume.Now, resume.ShiftTimers = b.in(20*time.Minute), b.in(20*time.Minute+5*time.Hour), freeze
 	b.order(pause)
 	w := b.arrived(r, "paid", b.in(2*time.Hour))
 	b.order(resume)

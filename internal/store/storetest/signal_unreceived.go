@@ -25,12 +25,12 @@ func signalUnreceived(b *bed) {
 	b.sent(one.ID, "paid", 2)
 	b.sent(one.ID, "changed", 3)
 	b.sent(two.ID, "paid", 1)
-	b.wantUnreceived("sent", all, store.SignalCount{Run: two.ID, Name: "paid", N: 1},
-		store.SignalCount{Run: one.ID, Name: "changed", N: 1}, store.SignalCount{Run: one.ID, Name: "paid", N: 2})
+	b.wantUnreceived("sent", all, store.SignalCount{Run: two.ID, Name: "paid", Count: 1},
+		store.SignalCount{Run: one.ID, Name: "changed", Count: 1}, store.SignalCount{Run: one.ID, Name: "paid", Count: 2})
 	b.commitReceive(b.receive(one, "wait", "paid"))
 	b.commitReceive(b.receive(two, "wait", "paid"))
 	b.commitRun(b.finish(one.ID, one.Epoch))
-	b.wantUnreceived("received", all, store.SignalCount{Run: one.ID, Name: "changed", N: 1}, store.SignalCount{Run: one.ID, Name: "paid", N: 1})
+	b.wantUnreceived("received", all, store.SignalCount{Run: one.ID, Name: "changed", Count: 1}, store.SignalCount{Run: one.ID, Name: "paid", Count: 1})
 }
 
 // A run sends with a key of its own, and perhaps again after a crash: the receiver may have ended meanwhile.

@@ -276,7 +276,7 @@ func (b *bed) history(run uuid.UUID) []store.Step {
 	return history
 }
 
-func (b *bed) renew(h store.Heartbeat) store.Pulse {
+func (b *bed) renew(h store.Heartbeat) store.RenewResult {
 	b.Helper()
 	pulse, err := b.s.Renew(b.ctx, h)
 	if err != nil {

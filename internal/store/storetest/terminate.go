@@ -32,7 +32,7 @@ func terminateTree(b *bed) {
 	first, ended := b.row(asked.ID), b.row(done.ID)
 	o := b.newOrder(store.VerbTerminate, root.ID)
 	o.Reason, o.Actor = "no code", "ann"
-	b.wantAnswers("the termination", b.order(o), store.OrderAnswer{Found: true, Status: store.Running, Changed: 6})
+	b.wantAnswers("the termination", b.order(o), store.ControlResult{Found: true, Status: store.Running, Changed: 6})
 	for _, r := range []store.Run{root, waiting, paused, asked, gone, beneath} {
 		got := b.row(r.ID)
 		if got.Status != store.Cancelled || got.Owner.Valid || !got.WakeAt.IsZero() || !got.EndedAt.Equal(o.Now) || string(got.Error) != string(o.Error) {
@@ -76,8 +76,8 @@ func terminateNews(b *bed) {
 	b.ordered(store.VerbTerminate, r.ID, foreign.ID)
 	held := []store.Lease{{Run: r.ID, Epoch: epochAt(1)}, {Run: other.ID, Epoch: epochAt(1)}, {Run: foreign.ID, Epoch: epochAt(2)}}
 	for range 2 { // until nobody asks for it
-		got, err := b.s.News(b.ctx, b.worker, held)
-		if err != nil || !slices.EqualFunc(got.Ended, held[:1], sameLease) || len(got.Asked) != 0 {
+		got, err := b.s.Notifications(b.ctx, b.worker, held)
+		if err != nil || !slices.EqualFunc(got.Ended, held[:1], sameLease) || len(got.Requests) != 0 {
 			b.Errorf("told %+v, %v, want %+v ended", got, err, held[0])
 		}
 	}
@@ -113,14 +113,14 @@ func terminateWakes(b *bed) {
 func terminateOnce(b *bed) {
 	r := b.started("r")
 	first := b.newOrder(store.VerbTerminate, r.ID)
-	b.wantAnswers("once", b.order(first), store.OrderAnswer{Found: true, Status: store.Running, Changed: 1})
-	if !slices.Equal(first.Done, []uuid.UUID{r.ID}) || len(first.Requested) != 0 {
-		b.Errorf("once: done %v, requested %v", first.Done, first.Requested)
+	b.wantAnswers("once", b.order(first), store.ControlResult{Found: true, Status: store.Running, Changed: 1})
+	if !slices.Equal(first.Changed, []uuid.UUID{r.ID}) || len(first.Requested) != 0 {
+		b.Errorf("once: done %v, requested %v", first.Changed, first.Requested)
 	}
 	want := b.row(r.ID)
 	again := b.newOrder(store.VerbTerminate, r.ID)
 	again.Reason, again.Error = "another", []byte(`"other"`)
-	b.wantAnswers("again", b.order(again), store.OrderAnswer{Found: true, Status: store.Cancelled, Control: store.CancelAsked})
+	b.wantAnswers("again", b.order(again), store.ControlResult{Found: true, Status: store.Cancelled, Control: store.CancelRequested})
 	wantRun(b, "again", b.row(r.ID), want)
 	b.wantEvents("r lease lost", "r cancelled")
 }

@@ -129,7 +129,7 @@ func traceLoss(b *bed) {
 	r := b.queued("", b.now)
 	q := b.query(b.now)
 	b.claimOne(q, r.ID)
-	if got := b.outline(r.ID, b.now).Lost; got != (store.Loss{}) {
+	if got := b.outline(r.ID, b.now).LastLeaseLoss; got != (store.Loss{}) {
 		b.Errorf("nothing was lost, got %v", got)
 	}
 	for _, verb := range []store.Verb{0, store.VerbPause} { // a paused run is set aside
@@ -139,7 +139,7 @@ func traceLoss(b *bed) {
 		had := q.Worker
 		q.Worker, q.Now, q.LeaseUntil = uuid.New(), q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 		b.claimOne(q, r.ID)
-		wantFields(b, "the loss", b.outline(r.ID, b.now).Lost, store.Loss{At: q.Now, Worker: had})
+		wantFields(b, "the loss", b.outline(r.ID, b.now).LastLeaseLoss, store.Loss{At: q.Now, Worker: had})
 	}
 	killer := b.queued("", q.LeaseUntil)
 	q.MaxCrashes = 1
@@ -148,7 +148,7 @@ func traceLoss(b *bed) {
 	had := q.Worker
 	q.Worker, q.Now, q.LeaseUntil = uuid.New(), q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 	b.claimOne(q, killer.ID)
-	wantFields(b, "the loss of a crash loop", b.outline(killer.ID, b.now).Lost, store.Loss{At: q.Now, Worker: had})
+	wantFields(b, "the loss of a crash loop", b.outline(killer.ID, b.now).LastLeaseLoss, store.Loss{At: q.Now, Worker: had})
 }
 
 func traceCounts(b *bed) {

@@ -131,7 +131,7 @@ func (j *Journal) Run(ctx context.Context, w *store.RunWrite) error {
 	return j.await(ctx, j.runEntry(w))
 }
 
-// Mark appends a started marker without waiting for its commit. The caller must Settle the marker
+// AppendMarker appends a started marker without waiting for its commit. The caller must call SettleMarker
 // before it writes the step again.
 func (j *Journal) AppendMarker(w *store.StepWrite) (*Entry, error) {
 	e := j.stepEntry(w)
@@ -139,7 +139,7 @@ func (j *Journal) AppendMarker(w *store.StepWrite) (*Entry, error) {
 	return e, err
 }
 
-// Settle withdraws a marker if no flush contains it yet; otherwise Settle waits for that flush. It
+// SettleMarker withdraws a marker if no flush contains it yet; otherwise SettleMarker waits for that flush. It
 // reports whether the marker was committed. If so, the item holds its outcome.
 func (j *Journal) SettleMarker(e *Entry) (committed bool, err error) {
 	select {

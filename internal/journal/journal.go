@@ -12,7 +12,7 @@
 // A writer is a goroutine that flushes as long as entries are pending. It is the goroutine of a
 // caller if that caller can wait without a limit and no writer is active. Usually there is one
 // writer. A second one starts only when many entries are pending, because two small transactions
-// cost more than one, and never where the store serializes commits (see OneWriter). Two writers
+// cost more than one, and never where the store serializes commits (see UseSingleWriter). Two writers
 // keep the writes of a run and its release in order; see inflight.go.
 //
 // A flush can fail for three reasons:
@@ -115,8 +115,8 @@ func New(commit Commit, observe func(Flush), patience time.Duration) *Journal {
 	}
 }
 
-// OneWriter prevents the start of a second writer. Where the store serializes commits, a single
-// writer needs fewer and larger commits. Call OneWriter before the first write.
+// UseSingleWriter prevents the start of a second writer. Where the store serializes commits, a single
+// writer needs fewer and larger commits. Call UseSingleWriter before the first write.
 func (j *Journal) UseSingleWriter() { j.singleWriter = true }
 
 // Depth returns the number of entries that wait for a flush to begin.

@@ -54,7 +54,7 @@ func newWriteError(err error, mayHaveCommitted bool) error {
 // SoloWriter writes the items of one caller in transactions of their own, so that no other caller waits
 // for the same locks. The caller retries the write until it succeeds. Until SoloWriter is closed, other
 // entries that need the locks of its first write fail with ErrLocked at once, so that they do not
-// delay a batch either. SoloWriter is not safe for concurrent use. Create it with [Journal.SoloWriter], and
+// delay a batch either. SoloWriter is not safe for concurrent use. Create it with [Journal.NewSoloWriter], and
 // close it.
 type SoloWriter struct {
 	j        *Journal
@@ -63,7 +63,7 @@ type SoloWriter struct {
 
 var _ Writer = (*SoloWriter)(nil)
 
-// SoloWriter returns a writer for a caller whose items the database rejected, or whose rows another
+// NewSoloWriter returns a writer for a caller whose items the database rejected, or whose rows another
 // transaction has locked.
 func (j *Journal) NewSoloWriter() *SoloWriter { return &SoloWriter{j: j} }
 

@@ -25,7 +25,7 @@ type counters struct {
 	flushes, items, bytes, largest, took, recent, refused, replays, alone atomic.Int64
 }
 
-// recentWeight is the approximate number of flushes that Stats.Recent averages.
+// recentWeight is the approximate number of flushes that Stats.AverageTime averages.
 const recentWeight = 16
 
 func (c *counters) flushed(items, bytes int, took time.Duration, replays int, err error) {

@@ -23,7 +23,7 @@ type Batch struct {
 	Signals  []*Signal
 	Runs     []*RunWrite
 
-	// Brief shortens the wait for rows that other transactions have locked. The caller retries.
+	// ShortLockWait shortens the wait for rows that other transactions have locked. The caller retries.
 	ShortLockWait bool
 }
 
@@ -232,7 +232,7 @@ type ClaimQuery struct {
 	OutageFrom, OutageUntil time.Time
 }
 
-// Excuses reports whether the loss of a lease with this end counts no crash, because it ended during
+// EndedInOutage reports whether the loss of a lease with this end counts no crash, because it ended during
 // the worker's outage.
 func (q *ClaimQuery) EndedInOutage(leaseEnd time.Time) bool {
 	return leaseEnd.After(q.OutageFrom) && !leaseEnd.After(q.OutageUntil)
@@ -300,7 +300,7 @@ type RenewResult struct {
 	Rewinds []Rewind
 }
 
-// Made reports whether the row has the values of this write, by the same epoch and attempt. Then the
+// AlreadyWritten reports whether the row has the values of this write, by the same epoch and attempt. Then the
 // write was committed before, and its result was lost.
 func (w *StepWrite) AlreadyWritten(row *Step) bool {
 	want := &w.Step
@@ -314,7 +314,7 @@ func (w *RunWrite) CancelForbids(control ControlBits) bool {
 	return control&CancelRequested != 0 && w.Status.Terminal() && w.Status != Cancelled
 }
 
-// Made reports whether the row has the values of this write; see StepWrite.Made.
+// AlreadyWritten reports whether the row has the values of this write; see StepWrite.AlreadyWritten.
 func (w *RunWrite) AlreadyWritten(row *Run) bool {
 	return row.Epoch == w.Epoch && row.Status == w.Status &&
 		samePayload(row.Output, w.Output) && samePayload(row.Error, w.Error)

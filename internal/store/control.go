@@ -20,14 +20,14 @@ type Order struct {
 	Error       []byte // becomes the error of the runs that end at once
 	ShiftTimers bool   // a resume adds the length of the pause to timers and deadlines
 
-	// Answers has one result for each of Runs. Plan sets it.
+	// Results has one result for each of Runs. Plan sets it.
 	Results []ControlResult
-	// Done and Requested are the runs that the results count in Changed and Requested, ancestors
+	// Changed and Requested are the runs that the results count in Changed and Requested, ancestors
 	// first, at most MaxControlIDs of each. Plan sets them.
 	Changed, Requested []uuid.UUID
 }
 
-// MaxControlIDs is the maximal length of Order.Done, and of Order.Requested.
+// MaxControlIDs is the maximal length of Order.Changed, and of Order.Requested.
 const MaxControlIDs = 1000
 
 // Verb is the operation of an Order.
@@ -118,7 +118,7 @@ func (c *Change) Ends() bool { return c.Status.Terminal() }
 
 // Plan returns the changes, in the order of (shard, id), and the parents to wake because a child has
 // ended. The nodes are the runs in Order.Runs with all their ancestors and descendants, each once.
-// They are locked until the changes are applied. Plan also sets Answers, Done and Requested.
+// They are locked until the changes are applied. Plan also sets Results, Changed and Requested.
 //
 // Plan does not access the database. Both stores use it, so that a cascade has the same effect in
 // both.

@@ -89,7 +89,7 @@ type Event struct {
 	Workflow string
 }
 
-// Hint tells why Store.Attend calls its callback. A hint may be wrong.
+// Hint tells why Store.Listen calls its callback. A hint may be wrong.
 type Hint uint8
 
 // The hints.

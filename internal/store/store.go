@@ -47,14 +47,14 @@ type Store interface {
 	Commit(ctx context.Context, b *Batch) error
 
 	// Claim claims up to q.Limit due runs for q.Worker and loads their histories in the same round
-	// trip. It may load a long history only in part; see Claimed.Rest. A history contains everything
+	// trip. It may load a long history only in part; see Claimed.HistoryRest. A history contains everything
 	// that former owners have written: if an owner lost its lease during a write, Claim waits until
 	// that write has ended or can no longer be committed.
 	Claim(ctx context.Context, q ClaimQuery) (Claims, error)
 
-	// HeldBy returns the leases of the claim q that have not changed since. A worker whose claim
+	// ClaimedLeases returns the leases of the claim q that have not changed since. A worker whose claim
 	// failed calls it to release those runs, because the claim may have been committed nevertheless.
-	// If the claim has not been committed yet, HeldBy returns nothing.
+	// If the claim has not been committed yet, ClaimedLeases returns nothing.
 	ClaimedLeases(ctx context.Context, q ClaimQuery) ([]Lease, error)
 
 	// Renew records the worker's heartbeat, extends its leases, and reads the
@@ -68,10 +68,10 @@ type Store interface {
 	// called only for workers that Dead has returned twice, and by a worker for itself when it stops.
 	Expire(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
 
-	// Order pauses, resumes, cancels or terminates runs in one transaction. It locks the runs, their
+	// Control pauses, resumes, cancels or terminates runs in one transaction. It locks the runs, their
 	// ancestors and their descendants in the order of (shard, id), until no further child has been
 	// started. It then applies the changes of Order.Plan, writes the events, wakes parents, and sets
-	// the results. If the database rolls the transaction back (40001, 40P01), Order retries it. A
+	// the results. If the database rolls the transaction back (40001, 40P01), Control retries it. A
 	// repeated call changes nothing.
 	Control(ctx context.Context, o *Order) error
 
@@ -152,8 +152,8 @@ type Store interface {
 	// Now returns the time of the database's clock.
 	Now(ctx context.Context) (time.Time, error)
 
-	// Attend keeps the worker visible as alive (see Dead). It calls hear when another process may have
-	// made a run claimable, or may have changed a run of this worker; hear must not block. Attend
+	// Listen keeps the worker visible as alive (see Dead). It calls hear when another process may have
+	// made a run claimable, or may have changed a run of this worker; hear must not block. Listen
 	// reconnects by itself until ctx ends, and then releases what it holds and returns. A store whose
 	// database has no such mechanism only waits for ctx.
 	Listen(ctx context.Context, worker uuid.UUID, hear func(Hint)) error

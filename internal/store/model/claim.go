@@ -128,7 +128,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 	return store.Claimed{Run: r.Run, History: r.history(), Progress: r.Progress}
 }
 
-// HeldBy models store.Store.HeldBy.
+// ClaimedLeases models store.Store.ClaimedLeases.
 func (m *Model) ClaimedLeases(q store.ClaimQuery) (leases []store.Lease) {
 	for id, r := range m.Runs {
 		if r.Status == store.Running && r.Owner.UUID == q.Worker && r.Epoch.Nonce == q.Nonce && r.WakeAt.Equal(q.LeaseUntil) &&

@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Order models store.Store.Order: it sets the results.
+// Control models store.Store.Control: it sets the results.
 func (m *Model) Control(o *store.Order) {
 	concerned := make(map[uuid.UUID]bool)
 	for _, id := range o.Runs {

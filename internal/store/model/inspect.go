@@ -214,7 +214,7 @@ func (r *Run) crashesSinceProgress() int16 {
 	return r.Crashes
 }
 
-// Told reports whether these are all events of the model, with the events of each transaction
+// MatchesEvents reports whether these are all events of the model, with the events of each transaction
 // together. If swap is true, the last two transactions may be exchanged if no run has events in both.
 func (m *Model) MatchesEvents(events []store.Event, swap bool) bool {
 	groups := m.Events
@@ -229,7 +229,7 @@ func (m *Model) MatchesEvents(events []store.Event, swap bool) bool {
 	return false
 }
 
-// Arrange reorders the last two transactions to match the order of the given events.
+// ReorderEvents reorders the last two transactions to match the order of the given events.
 func (m *Model) ReorderEvents(events []store.Event) {
 	if n := len(m.Events); n >= 2 && !matchEvents(m.Events, events) {
 		m.Events = slices.Clone(m.Events)
@@ -270,7 +270,7 @@ func haveNoRunInCommon(l, r []store.Event) bool {
 	return true
 }
 
-// Some returns the IDs of all runs, ordered by name.
+// RunIDs returns the IDs of all runs, ordered by name.
 func (m *Model) RunIDs() []uuid.UUID {
 	return slices.SortedFunc(maps.Keys(m.Runs), func(l, r uuid.UUID) int {
 		return cmp.Or(cmp.Compare(m.Runs[l].Name, m.Runs[r].Name), bytes.Compare(l[:], r[:]))

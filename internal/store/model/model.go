@@ -32,7 +32,7 @@ type Model struct {
 	// count new checkpoints in it.
 	Fence *Model
 
-	// Doubts are conditions that results of concurrent calls imply: a store may read the reason why a
+	// Conditions are conditions that results of concurrent calls imply: a store may read the reason why a
 	// write changed no row after the write. Each condition must hold before or after the concurrent
 	// calls.
 	Conditions []func(m *Model) bool

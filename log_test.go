@@ -228,7 +228,7 @@ func TestRequestedPausesAreNotLoggedAsCrashLoops(t *testing.T) {
 		}
 		id, name := store.RootIDAt("orphan", now)
 		err = s.Commit(within(t), &store.Batch{Starts: []*store.Start{{Run: store.Run{ // of a process that died with the run
-			ID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.Owned(uuid.New()),
+			ID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(uuid.New()),
 			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now.Add(200 * time.Millisecond),
 		}}}})
 		if err != nil {

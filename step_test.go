@@ -2,7 +2,6 @@ package durable_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/engine"
-	"github.com/seed8ec063be/durable/sqlite"
 )
 
 var errDeclined = durable.RegisterError("test.declined", errors.New("card declined"))
@@ -368,61 +366,4 @@ func awaitCheckpoint(t testing.TB, e *durable.Engine, id, step string, status du
 		runtime.Gosched()
 	}
 	t.Fatalf("step %q of run %q is not %s", step, id, status)
-}
-
-// C
-func TestVerifyAfterTotalTimeout(t *testing.T) {
-	s := openStore(t)
-	entered := make(chan struct{}, 3)
-	var asked atomic.Int32
-	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
-		return c.Step("charge", func(ctx context.Context) (string, error) {
-			entered <- struct{}{}
-			<-ctx.Done() // it has taken effect, and the process goes
-			return "", ctx.Err()
-		}, durable.TotalTimeout(time.Second), durable.Verify(func(context.Context) (string, bool, error) {
-			asked.Add(1)
-			return "charged", true, nil
-		}))
-	})
-	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Grace: -1})
-	stop := running(t, e)
-	if _, err := w.Start(within(t), e, 0, durable.ID("a")); err != nil {
-		t.Fatal(err)
-	}
-	<-entered
-	stop()
-	<-time.After(1200 * time.Millisecond) // the process is away
-	got, err := w.Call(within(t), engineOn(t, s, w), 0, durable.ID("a"))
-	if got != "charged" || err != nil || asked.Load() != 1 {
-		t.Errorf("got %q, %v (outcome unknown: %v); Verify was asked %d times", got, err, errors.Is(err, durable.ErrOutcomeUnknown), asked.Load())
-	}
-}
-
-// L
-func TestTxVerify(t *testing.T) {
-	s := openStore(t)
-	entered := make(chan struct{}, 3)
-	var first atomic.Bool
-	first.Store(true)
-	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
-		return sqlite.Tx(c, "book", func(ctx context.Context, tx *sql.Tx) (string, error) {
-			if first.Swap(false) {
-				entered <- struct{}{}
-				<-ctx.Done()
-				return "", ctx.Err()
-			}
-			return "booked", nil
-		}, durable.Verify(func(context.Context) (string, bool, error) { return "", false, nil }))
-	})
-	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Grace: -1})
-	stop := running(t, e)
-	if _, err := w.Start(within(t), e, 0, durable.ID("a")); err != nil {
-		t.Fatal(err)
-	}
-	<-entered
-	stop()
-	if got, err := w.Call(within(t), engineOn(t, s, w), 0, durable.ID("a")); got != "booked" || err != nil {
-		t.Errorf("got %q, %v", got, err)
-	}
 }

@@ -22,7 +22,7 @@ import (
 const (
 	module       = "github.com/seed8ec063be/durable"
 	longest      = 400 // lines of a file
-	longestTests = 450
+	longestTests = 400
 )
 
 // file is one Go file, parsed.

@@ -1,0 +1,240 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/schema"
+)
+
+// TestTablesDistribute shows that the schema can be partitioned by its shard unchanged,
+// and that every hot statement but the claim and the look ahead then touches the one
+// partition of its item.
+func TestTablesDistribute(t *testing.T) {
+	s := open(t, "exec")
+	conn := ours(t, s)
+	if _, err := conn.Exec(t.Context(), "DROP SCHEMA durable CASCADE"); err != nil {
+		t.Fatal(err)
+	}
+	ddl := ""
+	for _, m := range schema.Postgres() {
+		ddl += m.SQL
+	}
+	for _, table := range []string{"run", "step", "signal", "tag", "event"} {
+		head, tail, ok := strings.Cut(ddl, "CREATE TABLE durable."+table+" (")
+		body, rest, closed := strings.Cut(tail, "\n);")
+		if !ok || !closed {
+			t.Fatalf("no table %s in the schema", table)
+		}
+		ddl = head + "CREATE TABLE durable." + table + " (" + body + "\n) PARTITION BY HASH (shard);\n"
+		for i := range 4 {
+			ddl += fmt.Sprintf("CREATE TABLE durable.%s_p%d PARTITION OF durable.%s FOR VALUES WITH (MODULUS 4, REMAINDER %d);\n", table, i, table, i)
+		}
+		ddl += rest
+	}
+	if _, err := conn.Exec(t.Context(), ddl, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	at := now(t, s)
+	owner := uuid.New()
+	run := running(owner, at)
+	start := []*store.Start{{Run: run}}
+	commit(t, s, &store.Batch{Starts: start})
+	step := []*store.StepWrite{done(run.ID, "a", at)}
+	step[0].Step.Status = store.StepStarted
+	end := []*store.RunWrite{finish(run.ID, at)}
+	child := []*store.Start{childOf(run.ID, "child", at)}
+	tag := store.Tag{Key: "k", Value: "v"}
+	wait := receive(run.ID, "wait", "go", at)
+	sent := []*store.Signal{signal(run.ID, "go", "1", at)}
+	change := store.Change{Before: store.Node{ID: run.ID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Audit: store.AuditCancel}
+	key := []any{store.ShardOf(run.ID), one(run.ID)}
+	lease := leaseColumns([]store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, owner)
+	for _, c := range []struct {
+		name string
+		args []any
+	}{
+		{"lock.sql", lockColumns([]uuid.UUID{run.ID})},
+		{"run_insert.sql", startColumns([]*store.Start{{Run: pending(at)}})},
+		{"run_inserted.sql", startColumns([]*store.Start{{Run: pending(at)}})},
+		{"run_insert_any.sql", startAnyColumns(child, []tagging{{child[0].Run.ID, &tag}})},
+		{"parent_state.sql", parentKeys(child)},
+		{"receive.sql", append(oneStep(&wait.Step), "go")},
+		{"signal_insert.sql", signalColumns(sent)},
+		{"signal_state.sql", signalKeys(sent)},
+		{"run_wake.sql", append(wakeColumns([]wake{{run: run.ID, at: at}}), "channel")},
+		{"control_lock.sql", lockColumns([]uuid.UUID{run.ID})},
+		{"control_tree.sql", lockColumns([]uuid.UUID{run.ID})},
+		{"deadline.sql", append(key[:2:2], instant(at), instant(at), "channel")},
+		{"control_shift_timers.sql", append(lockColumns([]uuid.UUID{run.ID}), instant(at))},
+		{"control_apply.sql", append(changeColumns([]store.Change{change}), instant(at), nil, nil, nil, "channel",
+			uuids{1, func(int) *uuid.UUID { return &owner }}, bools{1, func(int) bool { return false }})},
+		{"notifications.sql", heldColumns([]store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, owner)},
+		{"steps_open.sql", append(key, instant(at))},
+		{"choices.sql", key},
+		{"run_lost.sql", key},
+		{"counts_open.sql", append(key[:2:2], instant(at))},
+		{"maps.sql", key},
+		{"tags.sql", key},
+		{"tag_set.sql", append(key, texts{1, func(int) *string { return &tag.Key }}, texts{1, func(int) *string { return &tag.Value }}, run.Epoch.Number())},
+		{"signals_unreceived.sql", signalRuns(sent)},
+		{"tree.sql", key},
+		{"counts.sql", append(key[:2:2], instant(at))},
+		{"run_by_name.sql", startKeys(start)},
+		{"step_insert.sql", stepColumns(step, new(sorted).anyway)},
+		{"step_insert_one.sql", stepColumns(step, new(sorted).anyway)},
+		{"step_insert_again.sql", stepColumns(step, new(sorted).anyway)},
+		{"step_update.sql", stepColumns(step, new(sorted).anyway)},
+		{"step_state.sql", stepKeys(step)},
+		{"checkpoint.sql", append(oneStep(&step[0].Step), step[0].Step.Failures)},
+		{"lease_extend.sql", append(lease, instant(at))},
+		{"lease_lost.sql", lease},
+		{"history.sql", []any{store.ShardOf(run.ID), one(run.ID)}},
+		{"run_state.sql", runKeys(end)},
+		{"run_finish.sql", finishColumns(end)},
+		{"run_leave.sql", append(leaveColumns(end), "channel")},
+		{"run_hold.sql", append(key, epochAt(1).Number(), instant(at), "reason", int32(3), nil)},
+		{"run_by_id.sql", []any{
+			int2s{1, func(int) int16 { return store.ShardOf(run.ID) }},
+			ids([]uuid.UUID{run.ID}),
+			texts{1, func(int) *string { return &run.Name }},
+			true, true,
+		}},
+		{"statuses.sql", lockColumns([]uuid.UUID{run.ID})},
+	} {
+		touched := partitions(t, conn, c.name, c.args)
+		if len(touched) > 0 {
+			t.Errorf("%s touched several partitions of a table for one item: %v", c.name, touched)
+		}
+	}
+}
+
+// ours is a connection with the settings that the store's own have.
+func ours(t *testing.T, s *Store) *pgx.Conn {
+	t.Helper()
+	conn, err := s.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	registerColumns(conn.TypeMap())
+	if _, err := conn.Exec(t.Context(), s.sql.session, pgx.QueryExecModeExec, false, int32(0), true); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// statementIn prepares the file anew and answers its EXECUTE with n placeholders.
+func statementIn(t *testing.T, conn *pgx.Conn, file string, value func(int) string) string {
+	t.Helper()
+	text := statement(file, DefaultSchema)
+	var params []string
+	for i := 1; strings.Contains(text, "$"+strconv.Itoa(i)+"::"); i++ {
+		params = append(params, value(i))
+	}
+	for _, sql := range []string{"DEALLOCATE ALL", "PREPARE plan AS " + text} {
+		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(file, err)
+		}
+	}
+	if len(params) == 0 {
+		return "EXECUTE plan"
+	}
+	return "EXECUTE plan(" + strings.Join(params, ", ") + ")"
+}
+
+func explain(t *testing.T, conn *pgx.Conn, file string) string {
+	t.Helper()
+	execute := statementIn(t, conn, file, func(int) string { return "NULL" })
+	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+execute, pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatal(file, err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(file, err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// tableScan is what no plan may do: read a table in full, or hash one.
+var tableScan = regexp.MustCompile(`^(Seq|Bitmap \w+|Tid|Tid Range) Scan on |^Hash (Left |Semi |Anti )?Join`)
+
+// indexes answers, sorted, what a generic plan reads tables with: names of indexes, and
+// any other kind of scan of a table in full.
+func indexes(t *testing.T, conn *pgx.Conn, file string) []string {
+	t.Helper()
+	var used []string
+	for line := range strings.Lines(explain(t, conn, file)) {
+		line = strings.Trim(line, " ->\n")
+		switch {
+		case strings.HasPrefix(line, "Index ") && strings.Contains(line, " using "):
+			_, index, _ := strings.Cut(line, " using ")
+			index, _, _ = strings.Cut(index, " ")
+			used = append(used, index)
+		case tableScan.MatchString(line):
+			used = append(used, line)
+		}
+	}
+	slices.Sort(used)
+	return slices.Compact(used)
+}
+
+// partitions executes the statement, undoes it, and answers the partitions that it read,
+// by table those beyond the first.
+func partitions(t *testing.T, conn *pgx.Conn, file string, args []any) []string {
+	t.Helper()
+	execute := statementIn(t, conn, file, func(i int) string { return "$" + strconv.Itoa(i) })
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
+	var text string
+	all := append([]any{pgx.QueryExecModeSimpleProtocol}, args...)
+	if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+execute, all...).Scan(&text); err != nil {
+		t.Fatal(file, err)
+	}
+	var nodes []any
+	if err := json.Unmarshal([]byte(text), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	read := make(map[string]bool)
+	var walk func(any)
+	walk = func(n any) {
+		switch n := n.(type) {
+		case []any:
+			for _, child := range n {
+				walk(child)
+			}
+		case map[string]any:
+			loops, _ := n["Actual Loops"].(float64) // absent from the list of targets
+			if name, ok := n["Relation Name"].(string); ok && strings.Contains(name, "_p") && loops > 0 {
+				read[name] = true
+			}
+			for _, child := range n {
+				walk(child)
+			}
+		}
+	}
+	walk(nodes)
+	var touched []string
+	tables := make(map[string]bool)
+	for name := range read {
+		table, _, _ := strings.Cut(name, "_")
+		if tables[table] {
+			touched = append(touched, name)
+		}
+		tables[table] = true
+	}
+	return touched
+}

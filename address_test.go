@@ -129,7 +129,8 @@ func TestAChildKnowsItselfByItsUUID(t *testing.T) {
 		return "", nil
 	})
 	outer := durable.Define("outer", func(c *durable.Ctx, _ int) (string, error) { return c.Child("kid", inner, 0) })
-	got, err := outer.Call(within(t), engineOn(t, openStore(t), outer, inner), 0)
+	e := engineOn(t, openStore(t), outer, inner)
+	got, err := outer.Call(within(t), e, 0)
 	if _, parsed := uuid.Parse(got); err != nil || parsed != nil {
 		t.Errorf("got %q, %v", got, err)
 	}

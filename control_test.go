@@ -296,7 +296,7 @@ func TestPauseInBackoffSleepAndWait(t *testing.T) {
 		if err := e.Signal(within(t), "wait", "go", "wait"); err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(400 * time.Millisecond) // beyond every due time
+		waitUntil(t, s, dbNow(t, s).Add(220*time.Millisecond)) // every backoff and sleep of the runs is over
 		for _, kind := range kinds {
 			if info, err := e.Get(within(t), kind); err != nil || info.Status != durable.StatusPaused {
 				t.Errorf("%s: %+v, %v", kind, info, err)
@@ -326,7 +326,7 @@ func TestFreezeTimers(t *testing.T) {
 		due := historyOf(t, e, "run")[0].NextAt
 		before, _ := e.Get(within(t), "run")
 		must(t)(e.Pause(within(t), "run"))
-		<-time.After(50 * time.Millisecond)
+		waitUntil(t, s, dbNow(t, s).Add(50*time.Millisecond))
 		must(t)(e.Resume(within(t), "run", durable.FreezeTimers()))
 		if moved := historyOf(t, e, "run")[0].NextAt.Sub(due); moved < 50*time.Millisecond || moved > 10*time.Second {
 			t.Errorf("the timer moved by %v", moved)

@@ -307,16 +307,7 @@ func becomes(t testing.TB, e *durable.Engine, id string, want durable.Status, d 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	for ctx.Err() == nil {
-		info, err := e.Get(context.Background(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Status == want {
-			return true
-		}
-	}
-	return false
+	return poll(ctx, func() bool { return read(e.Get(context.Background(), id))(t).Status == want })
 }
 
 // G

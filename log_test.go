@@ -57,13 +57,8 @@ func (l *lines) none(t *testing.T, message string) {
 // await waits for the message.
 func (l *lines) await(t *testing.T, message string) {
 	t.Helper()
-	ctx, look := within(t), time.Tick(time.Millisecond)
-	for !strings.Contains(l.String(), message) {
-		select {
-		case <-look:
-		case <-ctx.Done():
-			t.Fatalf("no line %q in:\n%s", message, l)
-		}
+	if !poll(within(t), func() bool { return strings.Contains(l.String(), message) }) {
+		t.Fatalf("no line %q in:\n%s", message, l)
 	}
 }
 

@@ -2,8 +2,10 @@ package durable_test
 
 import (
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,20 +13,47 @@ import (
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/leaktest"
 	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/internal/testsize"
 	"github.com/seed8ec063be/durable/postgres"
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// Most tests wait, so more of them may run at once than there are processors.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	os.Exit(leaktest.Main(pgtest.Main(m)))
 }
 
-// openStore is a store on a temporary file, closed when the test ends, which must leave no
-// goroutine behind. Not for tests that run beside others: see onStores.
+// openStore is a store on a temporary file, closed when the test ends. The test runs beside others,
+// or must leave no goroutine behind: see besideOthers.
 func openStore(t testing.TB) durable.Store {
 	t.Helper()
-	leaktest.Test(t)
+	besideOthers(t)
 	return openFile(t)
+}
+
+// aside has the tests that run in parallel by now.
+var aside sync.Map
+
+// besideOthers has a test run in parallel with others, because most wait more than they work. When the tests
+// do everything (see testsize), they run one after the other instead, and each must leave no goroutine
+// behind: who has left one cannot be told in parallel.
+func besideOthers(t testing.TB) {
+	t.Helper()
+	p, ok := t.(*testing.T)
+	if !ok || testsize.All() {
+		leaktest.Test(t)
+		return
+	}
+	if strings.Contains(t.Name(), "/") { // its parent may count what its parts do, one after the other
+		return
+	}
+	if _, again := aside.LoadOrStore(p, nil); !again {
+		p.Parallel()
+	}
 }
 
 func openFile(t testing.TB) durable.Store {
@@ -84,17 +113,20 @@ func within(t testing.TB) context.Context {
 func call[I, O any](t *testing.T, in I, fn func(*durable.Ctx, I) (O, error)) (O, error) {
 	t.Helper()
 	w := durable.Define("test", fn)
-	return w.Call(within(t), engineOn(t, openStore(t), w), in, durable.ID("run"))
+	e := engineOn(t, openStore(t), w) // may wait for its turn
+	return w.Call(within(t), e, in, durable.ID("run"))
 }
 
 // onStores runs a test on a fresh database of each kind.
 func onStores(t *testing.T, test func(t *testing.T, s durable.Store)) {
-	leaktest.Test(t) // of both
+	besideOthers(t) // leaves no goroutine of both
 	t.Run("sqlite", func(t *testing.T) {
+		aside.Store(t, nil)
 		t.Parallel()
 		test(t, openFile(t))
 	})
 	t.Run("postgres", func(t *testing.T) {
+		aside.Store(t, nil)
 		t.Parallel()
 		s, err := postgres.Open(within(t), pgtest.URL(t), postgres.Schema(pgtest.Schema(t)))
 		if err != nil {
@@ -160,16 +192,30 @@ func dbNow(t testing.TB, s durable.Store) time.Time {
 	return read(s.Now(within(t)))(t)
 }
 
-// waitFor waits for what another goroutine brings about.
+// waitFor waits until the state is as wanted, which another goroutine brings about.
 func waitFor(t testing.TB, done func() bool) {
 	t.Helper()
+	if !poll(within(t), done) {
+		t.Fatal("it did not come")
+	}
+}
+
+// poll asks each millisecond whether the state is as wanted. It reports false if the context ends before.
+func poll(ctx context.Context, done func() bool) bool {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for ctx := within(t); !done(); {
+	for !done() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatal("it did not come")
+			return false
 		}
 	}
+	return true
+}
+
+// waitUntil waits until the database's clock shows a later time.
+func waitUntil(t testing.TB, s durable.Store, at time.Time) {
+	t.Helper()
+	waitFor(t, func() bool { return dbNow(t, s).After(at) })
 }

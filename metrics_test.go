@@ -77,7 +77,8 @@ func measured(t *testing.T, n, names int) map[string]uint64 {
 	t.Helper()
 	reader := metric.NewManualReader()
 	cfg := durable.Config{Workflows: []durable.Definition{loops}, MetricStepNames: names, MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}
-	if _, err := loops.Call(within(t), engineWith(t, openStore(t), cfg), n); err != nil {
+	e := engineWith(t, openStore(t), cfg)
+	if _, err := loops.Call(within(t), e, n); err != nil {
 		t.Fatal(err)
 	}
 	return stepNames(t, reader)
@@ -139,7 +140,8 @@ func TestStepNamesAreLeftOut(t *testing.T) {
 func TestInstruments(t *testing.T) {
 	reader := metric.NewManualReader()
 	cfg := durable.Config{Workflows: []durable.Definition{loops}, MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}
-	if _, err := loops.Call(within(t), engineWith(t, openStore(t), cfg), 3); err != nil {
+	e := engineWith(t, openStore(t), cfg)
+	if _, err := loops.Call(within(t), e, 3); err != nil {
 		t.Fatal(err)
 	}
 	bounds := make(map[string][]float64)

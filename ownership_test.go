@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/internal/leaktest"
+	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/sqlite"
 )
@@ -59,7 +59,7 @@ func (s *cutOff) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, e
 
 // A
 func TestChildStartLeaksItsSlot(t *testing.T) {
-	leaktest.Test(t)
+	besideOthers(t)
 	file := filepath.Join(t.TempDir(), "durable.db")
 	open := func() durable.Store {
 		s, err := sqlite.Open(file)
@@ -156,7 +156,7 @@ func TestSameProcessTakesOver(t *testing.T) {
 
 // A parent that waits for its child must not be told that it failed when the store is closed.
 func TestClosedStoreCompensates(t *testing.T) {
-	leaktest.Test(t)
+	besideOthers(t)
 	s := openFile(t)
 	child := durable.Define("child", double)
 	var undone atomic.Int32
@@ -178,10 +178,9 @@ func TestClosedStoreCompensates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = run
-	later(500 * time.Millisecond)
+	waitFor(t, func() bool { return len(read(e.Tree(within(t), run.ID()))(t).Children) == 1 }) // it waits for its child
 	_ = s.Close()
-	later(3 * time.Second)
+	realtime.Pass(500*time.Millisecond, "nothing tells that a compensation does not begin")
 	cancel()
 	<-done
 	if n := undone.Load(); n > 0 {

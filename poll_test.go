@@ -65,9 +65,7 @@ func TestWaitingForARunReadsItsStatusOnly(t *testing.T) {
 			runs[i] = run
 			waiting.Go(func() { _, _ = run.Result(within(t)) })
 		}
-		for counted.looks.Load() < 20 && within(t).Err() == nil {
-			<-time.After(5 * time.Millisecond)
-		}
+		waitFor(t, func() bool { return counted.looks.Load() >= 20 })
 		for _, run := range runs {
 			must(t)(client.Pause(within(t), run.ID()))
 			must(t)(client.Resume(within(t), run.ID()))
@@ -152,9 +150,7 @@ func TestWaitingForLargeRunsReadsLittle(t *testing.T) {
 		waiting.Go(func() { _, _ = run.Result(ctx) })
 	}
 	before, first := read.Load(), counted.looks.Load()
-	for counted.looks.Load() < first+looks && ctx.Err() == nil {
-		<-time.After(5 * time.Millisecond)
-	}
+	waitFor(t, func() bool { return counted.looks.Load() >= first+looks })
 	got := read.Load() - before
 	t.Logf("%d bytes in %d looks at %d runs of 1 MiB", got, counted.looks.Load()-first, n)
 	if got == 0 || got > looks*n*200 {

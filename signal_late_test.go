@@ -47,16 +47,7 @@ func over(t *testing.T, s durable.Store, e *durable.Engine, id string) {
 	if err != nil || len(info.Waits) != 1 || info.Waits[0].Until.IsZero() {
 		t.Fatalf("the run waits for %+v, %v", info, err)
 	}
-	for {
-		now, err := s.Now(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if now.After(info.Waits[0].Until) {
-			return
-		}
-		<-time.After(info.Waits[0].Until.Sub(now))
-	}
+	waitUntil(t, s, info.Waits[0].Until)
 }
 
 // A signal that arrives when the time of a wait is over does not end that wait, also if nobody has

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -37,7 +38,7 @@ func TestSignalAgainstTimeout(t *testing.T) {
 					return
 				}
 				runs[i] = run
-				<-time.After(time.Duration(15+i%30) * time.Millisecond)
+				realtime.Pass(time.Duration(15+i%30)*time.Millisecond, "each signal meets another moment of its wait")
 				if err := client.Signal(within(t), run.ID(), "go", "in time"); err != nil {
 					t.Error(err)
 				}

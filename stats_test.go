@@ -41,15 +41,8 @@ func TestStats(t *testing.T) {
 	running(t, e)
 	await := func(what string, cond func(durable.Stats) bool) {
 		t.Helper()
-		ctx := within(t)
-		tick := time.NewTicker(time.Millisecond)
-		defer tick.Stop()
-		for !cond(e.Stats()) {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				t.Fatalf("never: %s: %+v", what, e.Stats())
-			}
+		if !poll(within(t), func() bool { return cond(e.Stats()) }) {
+			t.Fatalf("never: %s: %+v", what, e.Stats())
 		}
 	}
 	await("all park", func(s durable.Stats) bool { return s.Parked == runs && s.Active == 0 })
@@ -89,18 +82,11 @@ func TestStatsOfLeases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := within(t)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for e.Stats().LeasesRenewed == 0 {
-		if e.Stats().Ended > 0 {
-			t.Fatal("the run ended before it was let go")
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("never renewed: %+v", e.Stats())
-		}
+	if !poll(within(t), func() bool { return e.Stats().LeasesRenewed > 0 || e.Stats().Ended > 0 }) {
+		t.Fatalf("never renewed: %+v", e.Stats())
+	}
+	if e.Stats().Ended > 0 {
+		t.Fatal("the run ended before it was let go")
 	}
 	if got := e.Stats(); got.Active != 1 || got.Heartbeats == 0 {
 		t.Errorf("%+v", got)

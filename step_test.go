@@ -7,6 +7,7 @@ import (
 	"math"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -352,18 +353,9 @@ func TestAtMostOnceCompletes(t *testing.T) {
 // awaitCheckpoint waits until a step is in the given state.
 func awaitCheckpoint(t testing.TB, e *durable.Engine, id, step string, status durable.CheckpointStatus) {
 	t.Helper()
-	ctx := within(t)
-	for ctx.Err() == nil {
-		history, err := e.History(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, h := range history {
-			if h.Name == step && h.Status == status {
-				return
-			}
-		}
-		runtime.Gosched()
+	if !poll(within(t), func() bool {
+		return slices.ContainsFunc(historyOf(t, e, id), func(h durable.Checkpoint) bool { return h.Name == step && h.Status == status })
+	}) {
+		t.Fatalf("step %q of run %q is not %s", step, id, status)
 	}
-	t.Fatalf("step %q of run %q is not %s", step, id, status)
 }

@@ -34,7 +34,7 @@ func TestVerifyAfterTotalTimeout(t *testing.T) {
 	}
 	<-entered
 	stop()
-	<-time.After(1200 * time.Millisecond) // the process is away
+	waitUntil(t, s, historyOf(t, engineOn(t, s), "a")[0].StartedAt.Add(time.Second)) // nothing executes the run
 	got, err := w.Call(within(t), engineOn(t, s, w), 0, durable.ID("a"))
 	if got != "charged" || err != nil || asked.Load() != 1 {
 		t.Errorf("got %q, %v (outcome unknown: %v); Verify was asked %d times", got, err, errors.Is(err, durable.ErrOutcomeUnknown), asked.Load())

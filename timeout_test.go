@@ -181,8 +181,12 @@ func TestACancelGoesBeforeTheTimeout(t *testing.T) {
 		})
 		e := engineOn(t, s, w)
 		running(t, e)
-		run, err := w.Start(within(t), e, 0, durable.ID("run"), durable.Timeout(200*time.Millisecond))
+		run, err := w.Start(within(t), e, 0, durable.ID("run"), durable.Timeout(time.Hour))
 		if err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { return len(historyOf(t, e, "run")) > 1 }) // its compensation is registered
+		if err := e.SetTimeout(within(t), "run", time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 		<-undoing // its time is over, and its compensations run

@@ -51,10 +51,8 @@ func TestRunsWithoutAWorkerAreTold(t *testing.T) {
 
 		log.await(t, `"workflow":"orphan"`)
 		log.await(t, `"workflow":"noted","queue":"elsewhere"`)
-		beats, tick := e.Stats().Heartbeats, time.Tick(time.Millisecond)
-		for e.Stats().Heartbeats < beats+12 && ctx.Err() == nil { // it looks again a few times
-			<-tick
-		}
+		beats := e.Stats().Heartbeats
+		waitFor(t, func() bool { return e.Stats().Heartbeats >= beats+12 }) // it looks again a few times
 		const text = "runs of a workflow are due, and no live worker executes it in their queue: start one that lists it in Config.Workflows"
 		if n := strings.Count(log.String(), text); n != 2 {
 			t.Errorf("%d lines, want one for each workflow, in:\n%s", n, log)

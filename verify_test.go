@@ -63,7 +63,7 @@ func TestVerifyTooLate(t *testing.T) {
 	}
 	<-entered
 	stop()
-	later(1200 * time.Millisecond)
+	waitUntil(t, s, historyOf(t, engineOn(t, s), "a")[0].StartedAt.Add(time.Second)) // nothing executes the run
 	_, err := w.Call(within(t), engineOn(t, s, w), 0, durable.ID("a"))
 	if err == nil || !errors.Is(err, durable.ErrTimeout) || !strings.Contains(err.Error(), "total timeout of 1s") {
 		t.Errorf("got %v", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/durabletest"
+	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
 // A result that cannot come ends its wait at once, with what is awaited.
@@ -68,7 +69,7 @@ func TestAWaitForTheTestsOtherGoroutines(t *testing.T) {
 	}
 	failed := make(chan error, 1)
 	go func() {
-		<-time.After(300 * time.Millisecond) // such as a server that is asked
+		realtime.Pass(300*time.Millisecond, "a request to a server takes real time")
 		failed <- e.Signal(context.Background(), "run", "approval", 7)
 	}()
 	if got, err := run.Result(t.Context()); got != 7 || err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
 // brink is a workflow whose last step takes the given time, and then it completes.
@@ -21,7 +22,7 @@ func brink(l ledger) *durable.Workflow[time.Duration, string] {
 		}
 		return c.Step("last", func(ctx context.Context) (string, error) {
 			l.did(ctx, c.ID(), "last")
-			pass(last)
+			realtime.Pass(last, "the work of a step takes this long")
 			return "done", nil
 		})
 	})
@@ -122,7 +123,7 @@ func TestRow29_CancelAgainstCompletion(t *testing.T) {
 					id := fmt.Sprint("brink ", lane, ".", i)
 					run := start(t, client, brink(l), last, durable.ID(id))
 					await(t, "the last step", func() bool { return l.has(t, id, "last") })
-					pass(time.Until(l.of(t, id, "last")[0].At.Add(aim)))
+					realtime.Pass(time.Until(l.of(t, id, "last")[0].At.Add(aim)), "the cancel is aimed at the end of the step")
 					_, verdict := client.Cancel(bounded(t), id)
 					out, err := run.Result(bounded(t))
 					status, undone := info(t, client, id).Status, len(l.of(t, id, "undo"))
@@ -183,7 +184,7 @@ func TestRow29_CancelAgainstChildCreation(t *testing.T) {
 			for _, id := range roots[batch*each:] {
 				all.Go(func() {
 					for size, n := 1+rand.IntN(20), 0; n < size; { // it is growing
-						pass(10 * time.Millisecond)
+						realtime.Pass(10*time.Millisecond, "between two looks at the tree")
 						_, n = grown(t, client, id)
 					}
 					effect, err := client.Cancel(bounded(t), id)
@@ -196,7 +197,7 @@ func TestRow29_CancelAgainstChildCreation(t *testing.T) {
 				})
 			}
 			if batch%2 == 1 {
-				pass(rand.N(300 * time.Millisecond))
+				realtime.Pass(rand.N(300*time.Millisecond), "the kill meets another moment in each round")
 				killed[ps[0].cmd.Process.Pid] = true
 				ps[0].kill()
 				ps = append(ps[1:], spawn(t, j))

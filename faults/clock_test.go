@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
 // Row 19: of three processes one is ten minutes ahead, one is ten minutes behind, and one
@@ -140,7 +141,7 @@ func TestRow19_WrongClocks(t *testing.T) {
 		run := start(t, client, namesake[int, []int]("inbox"), n, durable.ID("inbox"), durable.Delay(time.Duration(n)*70*time.Millisecond))
 		for i := range n {
 			anyone().do("signal", run.ID(), i)
-			pass(50 * time.Millisecond) // more than the reading of a clock may be off
+			realtime.Pass(50*time.Millisecond, "more than the reading of a clock may be off")
 		}
 		got, err := run.Result(bounded(t))
 		if err != nil || !slices.IsSorted(got) || len(got) != n {
@@ -156,7 +157,7 @@ func TestRow19_WrongClocks(t *testing.T) {
 		most := time.Now()
 		ws[0].do("pause", "frozen", 0)
 		least := time.Now()
-		pass(300 * time.Millisecond)
+		realtime.Pass(300*time.Millisecond, "the run is paused for this long")
 		shortest := time.Since(least)
 		ws[1].do("thaw", "frozen", 0)
 		longest := time.Since(most)

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
 func init() {
@@ -35,7 +36,7 @@ func init() {
 				executed++
 			}
 			if n%3 == 0 { // some stop at once, some when they are up
-				within(5*time.Millisecond, func() bool { return false })
+				realtime.Pass(5*time.Millisecond, "some engines stop at once, some when they are up")
 			}
 			stop()
 			return <-ended

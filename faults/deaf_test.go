@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -122,7 +123,7 @@ func TestRow06_LateValue(t *testing.T) {
 					for late := 0; late != -1; {
 						late = <-decoded
 					}
-					within(20*time.Millisecond, func() bool { return false }) // it is stored a moment later
+					realtime.Pass(20*time.Millisecond, "the checkpoint is stored a moment later")
 				})
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
 const (
@@ -94,14 +95,9 @@ func init() {
 		looking, stop := context.WithCancel(ctx)
 		var looks sync.WaitGroup
 		looks.Go(func() {
-			tick := time.NewTicker(5 * time.Millisecond)
-			defer tick.Stop()
 			for looking.Err() == nil {
 				look()
-				select {
-				case <-tick.C:
-				case <-looking.Done():
-				}
+				realtime.Pass(5*time.Millisecond, "between two readings of the gauges")
 			}
 		})
 		err = e.Run(ctx)

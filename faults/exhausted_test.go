@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/postgres"
 )
 
@@ -181,7 +182,7 @@ func TestRow15_TransactionHoldsARun(t *testing.T) {
 		if err := postgres.SignalTx(bounded(t), tx, h.client, "held", "hello", 1); err != nil {
 			return err
 		}
-		pass(5 * lease / 2)
+		realtime.Pass(5*lease/2, "the lease must pass while the transaction holds the row")
 		at := info(t, h.client, "held")
 		expired = time.Since(at.WakeAt)
 		if at.Epoch != 1 || len(h.l.of(t, "held", "hold")) != 1 {
@@ -196,7 +197,7 @@ func TestRow15_TransactionHoldsARun(t *testing.T) {
 	if expired < lease/2 {
 		t.Errorf("the lease was over for %v only", expired)
 	}
-	pass(lease) // for the other to take it
+	realtime.Pass(lease, "the other worker may take it over in this time, or not")
 	if err := os.WriteFile(h.file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/postgres"
 )
 
@@ -90,7 +91,7 @@ func hostileWork(l ledger, seen *codes, runs int32) *durable.Workflow[int, int] 
 			}),
 			step(c, "idle", func(ctx context.Context, tx pgx.Tx, first bool) error {
 				if first {
-					pass(300 * time.Millisecond)
+					realtime.Pass(300*time.Millisecond, "longer than the timeout of idle transactions")
 				}
 				return exec(ctx, tx, "SELECT 1")
 			}),

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
 func init() {
@@ -91,7 +92,7 @@ func sendAll(ctx context.Context, j *job, s durable.Store) error {
 				if err := e.Signal(ctx, fmt.Sprint("inbox", seq%inboxes), "m", message{from, seq}); err != nil {
 					say("error", err)
 				}
-				pass(time.Duration(rand.IntN(12)) * time.Millisecond)
+				realtime.Pass(time.Duration(rand.IntN(12))*time.Millisecond, "senders come at different moments")
 			}
 		})
 	}
@@ -102,7 +103,7 @@ func sendAll(ctx context.Context, j *job, s durable.Store) error {
 			if key%2 == 1 {
 				m.From = j.ID
 			}
-			pass(time.Duration(key) * 20 * time.Millisecond)
+			realtime.Pass(time.Duration(key)*20*time.Millisecond, "senders come one after the other")
 			switch err := e.Signal(ctx, fmt.Sprint("inbox", k%inboxes), "d", m, durable.SignalKey(fmt.Sprint("key", key))); {
 			case err == nil:
 				kept.Add(1)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -28,7 +29,7 @@ func killer(how string, l ledger) *durable.Workflow[int, int] {
 			l.did(ctx, c.ID(), "kill")
 			say("killing")
 			if how, slow := strings.CutPrefix(how, "slow "); slow { // neighbours get somewhere first
-				within(150*time.Millisecond, func() bool { return false })
+				realtime.Pass(150*time.Millisecond, "neighbours make progress before the process ends")
 				endProcess(how)
 			}
 			endProcess(how)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -33,7 +34,7 @@ func tardily[T any](ctx context.Context, s *tardy, write func(context.Context) (
 	}
 	done := make(chan answer, 1)
 	s.flights.Go(func() {
-		within(late, func() bool { return false })
+		realtime.Pass(late, "the database is this late")
 		v, err := write(context.WithoutCancel(ctx))
 		done <- answer{v, err}
 	})
@@ -177,7 +178,7 @@ func TestRow37_StandbyAwayForManyLeases(t *testing.T) {
 	conn := session(t, server.URL())
 	sql(t, conn, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
 	sql(t, conn, "SELECT pg_reload_conf()")
-	within(10*lease, func() bool { return false })
+	realtime.Pass(10*lease, "the standby is away for many leases")
 	if open := sql(t, conn, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")[0][0]; open == int64(0) {
 		t.Error("nothing waits for the standby")
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
 // mode is what an endless run is busy with, and in whose name.
@@ -43,7 +44,7 @@ func endless(l ledger, file string) *durable.Workflow[mode, int] {
 			for i := 0; ; i++ {
 				end, err := c.Step(fmt.Sprint("step ", i), func(ctx context.Context) (bool, error) {
 					end := over(ctx, "step")
-					pass(10 * time.Millisecond)
+					realtime.Pass(10*time.Millisecond, "the work of a step takes this long")
 					return end, nil
 				})
 				if err != nil || end {
@@ -81,7 +82,7 @@ func endless(l ledger, file string) *durable.Workflow[mode, int] {
 		case "map":
 			out, err := c.Map("items", make([]int, 400), func(ctx context.Context, in int) (int, error) {
 				over(ctx, "item")
-				pass(10 * time.Millisecond)
+				realtime.Pass(10*time.Millisecond, "the work of a step takes this long")
 				return in, nil
 			}, durable.Parallel(4))
 			return len(out), err
@@ -93,7 +94,10 @@ func endless(l ledger, file string) *durable.Workflow[mode, int] {
 					return i, err
 				}
 				children = append(children, child)
-				if err := c.Do(fmt.Sprint("gap ", i), func(context.Context) error { pass(5 * time.Millisecond); return nil }); err != nil {
+				if err := c.Do(fmt.Sprint("gap ", i), func(context.Context) error {
+					realtime.Pass(5*time.Millisecond, "the work of a step takes this long")
+					return nil
+				}); err != nil {
 					return i, err
 				}
 			}
@@ -207,7 +211,7 @@ func TestRow30_NothingStartsWhilePaused(t *testing.T) {
 		if err := client.Signal(bounded(t), "wait", "go", 1); err != nil {
 			t.Fatal(err)
 		}
-		pass(time.Until(paused["nap"].Add(1300 * time.Millisecond))) // its sleep is over
+		realtime.Pass(time.Until(paused["nap"].Add(1300*time.Millisecond)), "the sleep of the paused run is over then")
 		for _, how := range modes {
 			if !allPaused(how) {
 				t.Errorf("%s did not stay paused: %+v", how, info(t, client, how))
@@ -289,7 +293,7 @@ func init() {
 			if !within(patience, func() bool { _, err := os.Stat(fmt.Sprint(j.File, other, i)); return err == nil }) {
 				return errors.New("nobody came")
 			}
-			pass(rand.N(6 * time.Millisecond))
+			realtime.Pass(rand.N(6*time.Millisecond), "each order meets another moment")
 			if _, err := verb(ctx, fmt.Sprint(j.ID, i)); err == nil {
 				say("done", i)
 			} else if errors.Is(err, durable.ErrState) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
 // flipped are the runs that are paused and resumed again and again.
@@ -40,7 +41,7 @@ func init() {
 					say("error", err)
 				}
 				say("flip", target, verb, began.UnixNano(), time.Now().UnixNano(), err == nil)
-				pass(rand.N(8 * time.Millisecond))
+				realtime.Pass(rand.N(8*time.Millisecond), "each order meets another moment")
 			}
 			say("round")
 		}

@@ -14,10 +14,8 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 )
-
-// pass lets the time given pass.
-func pass(d time.Duration) { within(d, func() bool { return false }) }
 
 // lines is how many entries the ledger has; it is cheaper than to read them.
 func (l ledger) lines(t testing.TB) int {
@@ -82,7 +80,7 @@ func init() {
 			all.Go(func() {
 				id := fmt.Sprint("duel", i)
 				var due time.Time
-				for pass(time.Duration(i) * duelApart); due.IsZero() && ctx.Err() == nil; pass(50 * time.Millisecond) {
+				for realtime.Pass(time.Duration(i)*duelApart, "the duels begin one after the other"); due.IsZero() && ctx.Err() == nil; realtime.Pass(50*time.Millisecond, "between two readings of the history") {
 					steps, err := e.History(ctx, id)
 					if err != nil && !errors.Is(err, durable.ErrNotFound) {
 						say("error", err)
@@ -97,7 +95,7 @@ func init() {
 				}
 				if i%8 != 0 { // else at once: that one has its signal
 					aim := time.Duration(latency.Load())
-					pass(time.Until(due.Add(rand.N(50*time.Millisecond) - 25*time.Millisecond - aim)))
+					realtime.Pass(time.Until(due.Add(rand.N(50*time.Millisecond)-25*time.Millisecond-aim)), "the signal is aimed at the end of the wait")
 				}
 				began := time.Now()
 				if err := e.Signal(ctx, id, "answer", 10*i+int(j.N)); err != nil {
@@ -222,7 +220,7 @@ type lateNow struct {
 }
 
 func (s *lateNow) Now(ctx context.Context) (time.Time, error) {
-	pass(s.wait)
+	realtime.Pass(s.wait, "the connection is still being made")
 	return s.Store.Now(ctx)
 }
 

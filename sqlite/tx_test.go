@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -92,7 +93,10 @@ func TestCancelledTransaction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(5*time.Millisecond, cancel)
+		go func() {
+			realtime.Pass(5*time.Millisecond, "SQLite does not tell that a statement has begun")
+			cancel()
+		}()
 		_, err = tx.ExecContext(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
 			INSERT INTO durable_migration SELECT i, 'x', 0 FROM n WHERE i < 0`)
 		if err == nil {

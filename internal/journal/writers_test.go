@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -137,7 +138,7 @@ func TestCallersComeBack(t *testing.T) {
 							}
 						}
 						if !busy {
-							<-time.After(5 * time.Millisecond)
+							realtime.Pass(5*time.Millisecond, "a caller that is not busy comes now and then")
 						}
 					}
 				})

@@ -59,7 +59,7 @@ var rules = map[string]rule{
 	"outside modules have one place": outsideModules,
 	"only the journal commits":       onlyTheJournalCommits,
 	"files are short":                filesAreShort,
-	"tests never sleep":              testsNeverSleep,
+	"tests await states":             testsAwaitStates,
 	"SQL is in .sql files":           sqlInFiles,
 	"what is public is documented":   publicIsDocumented,
 }
@@ -89,7 +89,7 @@ func TestRulesFindFaults(t *testing.T) {
 		{"outside modules have one place", "durabletest/x.go", `package durabletest; import _ "github.com/google/uuid"`},
 		{"only the journal commits", "internal/engine/x.go", "package engine; func f(s S) { s.store.Commit(nil, nil) }"},
 		{"files are short", "x.go", "package durable" + strings.Repeat("\n", longest+1)},
-		{"tests never sleep", "x_test.go", `package durable; import "time"; func f() { time.Sleep(1) }`},
+		{"tests await states", "x_test.go", `package durable; import "time"; func f() { <-time.After(1) }`},
 		{"SQL is in .sql files", "postgres/x.go", "package postgres; const q = `SELECT a FROM b`"},
 		{"what is public is documented", "x.go", "package durable; func Public() {}"},
 		{"what is public is documented", "postgres/x.go", "package postgres; type Public int"},
@@ -193,21 +193,6 @@ func filesAreShort(f *file) []string {
 		return []string{fmt.Sprintf("has %d lines, at most %d: one noun, one file", n, limit)}
 	}
 	return nil
-}
-
-func testsNeverSleep(f *file) (faults []string) {
-	if !f.test() {
-		return nil
-	}
-	ast.Inspect(f.tree, func(n ast.Node) bool {
-		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Sleep" {
-			if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" {
-				faults = append(faults, fmt.Sprintf("%s sleeps: wait for what is to happen, or use testing/synctest", f.fset.Position(s.Pos())))
-			}
-		}
-		return true
-	})
-	return faults
 }
 
 var statement = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|WITH)\s`)

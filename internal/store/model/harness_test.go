@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/store/model"
 )
@@ -244,10 +245,7 @@ func (c *check) read(s store.Store, models []*model.Model) *sight {
 		if len(seen.events) >= most || time.Now().After(until) {
 			return &seen
 		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-c.ctx.Done():
-		}
+		realtime.Pass(time.Millisecond, "between two readings of the events")
 	}
 }
 

@@ -8,7 +8,9 @@ export GOTOOLCHAIN := auto
 STORE ?= sqlite
 SEED ?= 1
 COUNT ?= 100
-STRESS = go test -race -failfast -timeout 3h -count $(COUNT)
+# What CI runs: every mode, every seed, the long matrices. go test ./... alone is the small form of each test.
+ALL = DURABLE_TEST=all
+STRESS = $(ALL) go test -race -failfast -timeout 3h -count $(COUNT)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-saga sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
@@ -35,7 +37,7 @@ model: ## random operations on both stores against a model in memory, longer tha
 	go test -count=1 -timeout 3h -v ./internal/store/model -rapid.checks $(or $(CHECKS),2000)
 
 mutants: ## take the guards of durable out, one at a time, and show which test notices
-	@go run ./mutants
+	@$(ALL) go run ./mutants
 
 soak: compiler ## workers under kill -9, SIGSTOP, a server that is stopped and failovers, then the checker of I1 to I12 (SECONDS=60 SEED=1)
 	go run -race ./soak -seconds $(or $(SECONDS),60) -seed $(SEED) -store postgres
@@ -57,7 +59,7 @@ stress: compiler ## repeat the concurrency tests COUNT=100 times under the race 
 	$(STRESS) -run '^TestRow(25_TwoProcesses|26|28_SignalAgainst|29_CancelAgainstCompletion|30_ResumeAgainst)' ./faults
 
 test: compiler lint ## check the style, run every test under the race detector, and soak both stores for a minute
-	go test -race -p 1 -timeout 10m ./... # one package at a time: some measure how long a takeover takes
+	$(ALL) go test -race -p 1 -timeout 10m ./... # one package at a time: some measure how long a takeover takes
 	@$(MAKE) --no-print-directory soak
 
 lint: ## vet, staticcheck, gofumpt, and a tidy go.mod

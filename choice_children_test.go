@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -182,9 +182,7 @@ func TestNoChildStartsBesideAChoice(t *testing.T) {
 	e := engineOn(t, s, w, leaf)
 	go func() {
 		<-about
-		for began := time.Now(); time.Since(began) < 100*time.Millisecond; {
-			runtime.Gosched() // the child's start would be on its way now
-		}
+		realtime.Pass(100*time.Millisecond, "the child's start would be on its way then")
 		close(s.open)
 	}()
 	if got, err := w.Call(within(t), e, 0, durable.ID("run")); got != "quick true" || err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -82,9 +81,7 @@ func TestEndedBranchStaysEnded(t *testing.T) {
 				ended++
 			case history[nap].NextAt.After(history[first].EndedAt):
 				ended++
-				for time.Now().Before(history[nap].NextAt.Add(20 * time.Millisecond)) {
-					runtime.Gosched()
-				}
+				waitUntil(t, s, history[nap].NextAt.Add(20*time.Millisecond))
 			default:
 				want = "yes false false" // on a slow machine the nap was over in time
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/durabletest"
+	"github.com/seed8ec063be/durable/internal/testsize"
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
@@ -112,16 +113,14 @@ func TestCrashEverywhereOfCalls(t *testing.T) {
 }
 
 func TestCrashEverywhereOfCallsOnPostgreSQL(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it executes the run for some minutes")
-	}
 	t.Parallel()
+	texts := testsize.Of([]string{"one", "end"}, []string{"end"}) // each call more is some dozen crashes more
 	short := durable.Define("short", func(c *durable.Ctx, _ int) ([]string, error) {
 		child, err := c.StartChild("inbox", inbox, 0)
 		if err != nil {
 			return nil, err
 		}
-		for _, text := range []string{"one", "end"} {
+		for _, text := range texts {
 			if err := child.Signal("send "+text, "note", text); err != nil {
 				return nil, err
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/realtime"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 func init() {
@@ -75,7 +76,7 @@ func openFiles() int {
 // descriptor and no worker in the registry behind.
 func TestRow10_ThousandStartsAndStops(t *testing.T) {
 	onBothAlone(t, func(t *testing.T, db database) {
-		const cycles = 1000
+		cycles := testsize.Of(1000, 150)
 		p := spawn(t, job{Scenario: "cycles", DB: db, Ledger: newLedger(t), Runs: cycles})
 		began := time.Now()
 		figures := p.expect("figures")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/realtime"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 const (
@@ -178,9 +179,9 @@ func pages(t *testing.T, e *durable.Engine, f durable.Filter, one func(*durable.
 // many runs.
 func TestRow35_AllDueAtOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
-		runs := 5000
+		runs := testsize.Of(5000, 1500)
 		if db.Kind == "sqlite" {
-			runs = 2000 // the race detector makes SQLite, which was C, ten times slower
+			runs = testsize.Of(2000, 800) // the race detector makes SQLite, which was C, ten times slower
 		}
 		if n, err := strconv.Atoi(os.Getenv("DURABLE_DUE_RUNS")); err == nil {
 			runs = n

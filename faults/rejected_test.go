@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/pgtest"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 // rejection is a state of the database in which it rejects statements. In the texts,
@@ -170,7 +171,7 @@ func TestRow40_RejectedForSeconds(t *testing.T) {
 }
 
 func rejectedForSeconds(t *testing.T, db database, r rejection) {
-	const runs, outage = 20, 2 * time.Second
+	runs, outage := testsize.Of(20, 8), testsize.Of(2*time.Second, 700*time.Millisecond)
 	l := newLedger(t)
 	parent, kid := all(l, db)
 	e := engineOn(t, db.openIn(t), durable.Config{Lease: 5 * time.Second}, parent, kid)

@@ -1,11 +1,14 @@
 package postgres
 
 import (
+	"hash/fnv"
+	"io"
 	"testing"
 
 	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/store/storetest"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 // places bounds how many databases the suite has open at once, however many tests go
@@ -23,8 +26,23 @@ func lend(t *testing.T) {
 	}
 }
 
-// The suite has a worker's rights, and no others.
+// modeOf draws one of pgx's modes by the test's name, always the same one.
+func modeOf(t *testing.T) string {
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, t.Name())
+	return modes[int(h.Sum32()%uint32(len(modes)))]
+}
+
+// The suite has a worker's rights, and no others. When the tests do everything (see testsize), it is executed
+// in each of pgx's modes, else each test of it in one of them.
 func TestConformance(t *testing.T) {
+	if !testsize.All() {
+		storetest.Run(t, func(t *testing.T) store.Store {
+			lend(t)
+			return openAsWorker(t, modeOf(t), pgtest.Schema(t))
+		})
+		return
+	}
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -39,6 +57,11 @@ func TestConformance(t *testing.T) {
 // What is written for a single step has a statement of its own: here the one for many does it.
 func TestConformanceOfMany(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store {
+		if h := fnv.New32a(); !testsize.All() {
+			if _, _ = io.WriteString(h, t.Name()); h.Sum32()%4 != 0 {
+				t.Skipf("one test of four, unless %s=all", testsize.Variable)
+			}
+		}
 		lend(t)
 		s := openAsWorker(t, "cache_statement", pgtest.Schema(t))
 		s.sql.stepInsertOne = s.sql.stepInsert
@@ -47,6 +70,14 @@ func TestConformanceOfMany(t *testing.T) {
 }
 
 func TestConformancePair(t *testing.T) {
+	if !testsize.All() {
+		storetest.RunPair(t, func(t *testing.T) (a, b store.Store) {
+			lend(t)
+			schema, mode := pgtest.Schema(t), modeOf(t)
+			return openAsWorker(t, mode, schema), openAsWorker(t, mode, schema)
+		})
+		return
+	}
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

@@ -15,9 +15,6 @@ import (
 
 // Watching an idle file costs next to nothing.
 func TestIdleWatchIsCheap(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it watches for half a second")
-	}
 	s := openTest(t)
 	attend(t, s, uuid.New(), store.HintNotification)
 	used := func() time.Duration {

@@ -11,13 +11,16 @@ import (
 
 // mayWait are the functions of tests that may use timers, and why. The key is the file and the function.
 var mayWait = map[string]string{
-	"main_test.go poll":                              "the one loop of package durable_test that asks for a state again and again",
-	"faults/harness_test.go within":                  "the one loop of package faults that asks for a state again and again",
-	"faults/process_test.go next":                    "bounds the wait for a line of a process, and fails the test",
-	"faults/proxy_test.go pass":                      "a slow network is what the proxy plays",
-	"internal/pgtest/server_test.go serverGone":      "asks the operating system whether a process has ended",
-	"internal/journal/alone_test.go pass":            "lets the time of a synctest bubble pass",
-	"durabletest/signup_test.go TestMisusesFailHere": "the condition that never holds is the misuse",
+	"main_test.go poll":                                      "the one loop of package durable_test that asks for a state again and again",
+	"faults/harness_test.go within":                          "the one loop of package faults that asks for a state again and again",
+	"faults/process_test.go next":                            "bounds the wait for a line of a process, and fails the test",
+	"faults/proxy_test.go pass":                              "a slow network is what the proxy plays",
+	"internal/pgtest/server_test.go gone":                    "asks the operating system whether a process has ended",
+	"internal/journal/alone_test.go pass":                    "lets the time of a synctest bubble pass",
+	"durabletest/signup_test.go TestUntilNothingMoreHappens": "the condition that never holds is the misuse",
+	"internal/journal/writers_test.go TestCallersComeBack":   "a commit that keeps its goroutine for a millisecond",
+	"internal/store/model/hold_test.go when":                 "asks the database who waits, and gives up after a second",
+	"parking_test.go TestWorkBesideAWaitPlain":               "a computation of the workflow's own takes the processor",
 }
 
 // timers are the functions of package time that wait, or that something else waits with.

@@ -320,7 +320,7 @@ func TestPauseWhileChildrenStart(t *testing.T) {
 	})
 }
 
-// J
+// The handle of a child that a branch has started works in the function too.
 func TestChildHandleOfABranch(t *testing.T) {
 	s := openStore(t)
 	child := durable.Define("child", func(c *durable.Ctx, n int) (int, error) { return 2 * n, c.Sleep("s", 50*time.Millisecond) })

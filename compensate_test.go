@@ -63,8 +63,8 @@ func TestCompensationThatFails(t *testing.T) {
 	}
 }
 
-// E1, E2
-func TestCompensationBackoffSpins(t *testing.T) {
+// A run whose compensation waits for its next attempt is not claimed again and again meanwhile.
+func TestACompensationsBackoffKeepsItsPlace(t *testing.T) {
 	for name, cancelled := range map[string]bool{"timeout": false, "cancel": true} {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t)
@@ -100,8 +100,9 @@ func TestCompensationBackoffSpins(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err = run.Result(within(t))
-			t.Log(err)
+			if _, err := run.Result(within(t)); cancelled && !errors.Is(err, durable.ErrCancelled) || !cancelled && !errors.Is(err, durable.ErrTimeout) {
+				t.Errorf("the run ended with %v", err)
+			}
 			info, err := e.Get(within(t), "a")
 			if err != nil || info.Epoch > 10 {
 				t.Errorf("it was claimed %d times while one compensation waited 2 s for its second attempt", info.Epoch)
@@ -110,8 +111,8 @@ func TestCompensationBackoffSpins(t *testing.T) {
 	}
 }
 
-// S
-func TestGoexitInCompensation(t *testing.T) {
+// A compensation that calls runtime.Goexit counts as one that fails.
+func TestACompensationThatExitsFails(t *testing.T) {
 	s := openStore(t)
 	var calls atomic.Int32
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -134,7 +135,7 @@ func TestGoexitInCompensation(t *testing.T) {
 	}
 }
 
-// P
+// A cancel compensates when the running step has returned, whether the step has a timeout or not.
 func TestCancelWaitsForATimedStep(t *testing.T) {
 	for name, opts := range map[string][]durable.StepOption{"untimed": nil, "timed": {durable.AttemptTimeout(time.Minute)}} {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +187,7 @@ func TestCancelWaitsForATimedStep(t *testing.T) {
 	}
 }
 
-// R
+// Calls of a run are refused inside a compensation.
 func TestCallInsideACompensation(t *testing.T) {
 	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		if err := c.Compensate("undo", func(context.Context) error {

@@ -310,7 +310,7 @@ func becomes(t testing.TB, e *durable.Engine, id string, want durable.Status, d 
 	return poll(ctx, func() bool { return read(e.Get(context.Background(), id))(t).Status == want })
 }
 
-// G
+// unreadable says that the code no longer reads what fickle values have become.
 var unreadable atomic.Bool
 
 type fickle struct{ N int }
@@ -323,7 +323,8 @@ func (v *fickle) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(v))
 }
 
-func TestMapDecodePanic(t *testing.T) {
+// A decoder that panics in a replay ends at most its run: the process goes on, and the run has its result or an error.
+func TestADecoderThatPanicsEndsAtMostItsRun(t *testing.T) {
 	s := openStore(t)
 	unreadable.Store(false)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {

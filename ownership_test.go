@@ -57,8 +57,8 @@ func (s *cutOff) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, e
 	return s.Store.Claim(ctx, q)
 }
 
-// A
-func TestChildStartLeaksItsSlot(t *testing.T) {
+// The slot of a child is given back when another process has taken over its parent.
+func TestAChildThatAnotherTakesGivesItsSlotBack(t *testing.T) {
 	besideOthers(t)
 	file := filepath.Join(t.TempDir(), "durable.db")
 	open := func() durable.Store {
@@ -155,7 +155,7 @@ func TestSameProcessTakesOver(t *testing.T) {
 }
 
 // A parent that waits for its child must not be told that it failed when the store is closed.
-func TestClosedStoreCompensates(t *testing.T) {
+func TestAClosedStoreCompensatesNothing(t *testing.T) {
 	besideOthers(t)
 	s := openFile(t)
 	child := durable.Define("child", double)

@@ -13,9 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
-// becomes polls until the run has the status, or d is over.
-
-// H
+// A run that was kept in memory for a short wait leaves it for the long one that follows.
 func TestParksAfterAShortWait(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -32,7 +30,7 @@ func TestParksAfterAShortWait(t *testing.T) {
 	}
 }
 
-// M
+// A run that computes while a branch waits is not taken from memory for good.
 func TestWorkBesideAWait(t *testing.T) {
 	s := openStore(t)
 	var first atomic.Bool
@@ -69,7 +67,7 @@ func TestWorkBesideAWait(t *testing.T) {
 	}
 }
 
-// M with a plain goroutine: 5 ms
+// The same with a plain goroutine instead of a branch.
 func TestWorkBesideAWaitPlain(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -94,8 +92,8 @@ func TestWorkBesideAWaitPlain(t *testing.T) {
 	}
 }
 
-// Q
-func TestDeafBranchIsGivenUp(t *testing.T) {
+// A pause takes effect also if a branch does not return.
+func TestADeafBranchDoesNotHoldUpAPause(t *testing.T) {
 	s := openStore(t)
 	log := new(lines)
 	entered, release := make(chan struct{}, 9), make(chan struct{})
@@ -122,8 +120,8 @@ func TestDeafBranchIsGivenUp(t *testing.T) {
 	}
 }
 
-// B
-func TestSuspensionInsideAStep(t *testing.T) {
+// A step that waits for a branch while its run is paused is executed again after the resume.
+func TestAPauseDoesNotFailAStepThatWaits(t *testing.T) {
 	s := openStore(t)
 	waiting := make(chan struct{}, 10)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -150,14 +148,15 @@ func TestSuspensionInsideAStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := e.Signal(within(t), "a", "go", 7); err != nil {
-		t.Log(err)
+		t.Fatal(err)
 	}
 	if got, err := run.Result(within(t)); got != 7 || err != nil {
 		t.Errorf("got %d, %v: a pause has failed the step for good", got, err)
 	}
 }
 
-func TestFarFutureSpins(t *testing.T) {
+// A worker does not claim a run again and again whose sleep ends beyond what a timer can hold.
+func TestASleepIntoTheFarFutureIsIdle(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
 		return 0, c.SleepUntil("far", time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -178,7 +177,7 @@ func TestFarFutureSpins(t *testing.T) {
 }
 
 // A function that does not return takes slot after slot.
-func TestStuckFunctionTakesAllSlots(t *testing.T) {
+func TestAStuckFunctionLeavesSlotsToOthers(t *testing.T) {
 	s := openStore(t)
 	release := make(chan struct{})
 	stuck := durable.Define("stuck", func(c *durable.Ctx, _ int) (int, error) {
@@ -217,7 +216,7 @@ func TestStuckFunctionTakesAllSlots(t *testing.T) {
 }
 
 // Two pauses during the attempts of a step whose function meets ErrSuspended.
-func TestSuspendedAttemptsCount(t *testing.T) {
+func TestPausesAreNoAttempts(t *testing.T) {
 	s := openStore(t)
 	waiting := make(chan struct{}, 10)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -247,7 +246,7 @@ func TestSuspendedAttemptsCount(t *testing.T) {
 		}
 	}
 	if err := e.Signal(within(t), "a", "go", 7); err != nil {
-		t.Log(err)
+		t.Fatal(err)
 	}
 	if got, err := run.Result(within(t)); got != 7 || err != nil {
 		t.Errorf("got %d, %v: pauses have failed the step for good", got, err)

@@ -60,7 +60,7 @@ func TestSignalAgainstTimeout(t *testing.T) {
 	})
 }
 
-// F
+// flakyGet is a store that once fails to find a run, when it is told to.
 type flakyGet struct {
 	durable.Store
 	fail atomic.Bool
@@ -73,7 +73,8 @@ func (s *flakyGet) Find(ctx context.Context, refs []store.Ref, with store.Payloa
 	return s.Store.Find(ctx, refs, with)
 }
 
-func TestEscalationIsLost(t *testing.T) {
+// A signal that a receive sends when its time is over arrives, also if the store fails once on its way.
+func TestAnEscalationSurvivesALostConnection(t *testing.T) {
 	s := &flakyGet{Store: openStore(t)}
 	boss := durable.Define("boss", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("late") })
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -96,7 +97,7 @@ func TestEscalationIsLost(t *testing.T) {
 	}
 }
 
-// D
+// heldCommit is a store that holds the commit of a signal until its sender has left.
 type heldCommit struct {
 	durable.Store
 	hold  chan struct{}
@@ -116,7 +117,8 @@ func (s *heldCommit) Commit(ctx context.Context, b *store.Batch) error {
 	return s.Store.Commit(ctx, b)
 }
 
-func TestSignalRace(t *testing.T) {
+// A sender whose context ends leaves its signal to the commit under way; the race detector sees what both touch.
+func TestASenderMayLeaveBeforeTheCommit(t *testing.T) {
 	s := &heldCommit{Store: openStore(t), hold: make(chan struct{}), begun: make(chan struct{})}
 	w := durable.Define("w", double)
 	e := engineOn(t, s)

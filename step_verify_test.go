@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// C
+// Verify is called also if the TotalTimeout was over before another process came to it.
 func TestVerifyAfterTotalTimeout(t *testing.T) {
 	s := openStore(t)
 	entered := make(chan struct{}, 3)
@@ -41,7 +41,7 @@ func TestVerifyAfterTotalTimeout(t *testing.T) {
 	}
 }
 
-// L
+// A Tx step whose process ended before it committed is executed again after Verify.
 func TestTxVerify(t *testing.T) {
 	s := openStore(t)
 	entered := make(chan struct{}, 3)

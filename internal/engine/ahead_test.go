@@ -237,7 +237,7 @@ func TestRoomAhead(t *testing.T) {
 	}
 }
 
-// I
+// The steps of a run end when its lease is lost, also if this process has claimed the run again.
 func TestReplacedRunIsToldOfItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t)
@@ -255,7 +255,6 @@ func TestReplacedRunIsToldOfItsLease(t *testing.T) {
 		synctest.Wait()
 		c.ends(t)
 	})
-	_ = store.Pending
 }
 
 // Notifications knows of none.

@@ -52,8 +52,8 @@ func TestTheBetterReadingStays(t *testing.T) {
 	}
 }
 
-// N
-func TestUntilOverflow(t *testing.T) {
+// The time until what is further away than a Duration reaches is long, not zero.
+func TestTheFarFutureIsFarAway(t *testing.T) {
 	var c clock
 	c.set(time.Now(), time.Now().Add(-time.Millisecond))
 	for _, due := range []time.Time{time.Now().Add(math.MaxInt64), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)} {

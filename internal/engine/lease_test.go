@@ -62,7 +62,7 @@ func (s *locking) Commit(ctx context.Context, b *store.Batch) error {
 }
 
 // A run that was parked too early once stays away for ParkAfter, however often its write has to be made again.
-func TestLockedRowDoublesDelay(t *testing.T) {
+func TestARetriedWriteDelaysARunOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t)
 		l := &locking{slate: c.slate, left: 6}

@@ -53,7 +53,7 @@ func TestSQL(t *testing.T) {
 
 // Every rule finds what it is for, and nothing in a statement as it should be.
 func TestSQLRulesFindFaults(t *testing.T) {
-	head := "-- This " + foreign + ".\n"
+	head, planted := "-- This "+foreign+".\n", make(map[string]bool)
 	for _, c := range []struct{ rule, name, text string }{
 		{"tables are qualified", "x.sql", "SELECT a FROM run"},
 		{"tables are qualified", "x.sql", "INSERT INTO run (a) SELECT 1"},
@@ -81,8 +81,14 @@ func TestSQLRulesFindFaults(t *testing.T) {
 		{"tables are qualified", "x.sql", head + "SELECT FROM pg_locks"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT pg_catalog.abs(1) OPERATOR(public.+) 1"},
 	} {
+		planted[c.rule] = true
 		if len(sqlRules[c.rule](c.name, c.text)) == 0 {
 			t.Errorf("%q does not find its fault in %s", c.rule, c.text)
+		}
+	}
+	for rule := range sqlRules {
+		if !planted[rule] {
+			t.Errorf("nothing breaks the rule %q here", rule)
 		}
 	}
 	fine := head + `WITH w AS MATERIALIZED (SELECT r.* FROM durable.run AS r WHERE r.a OPERATOR(pg_catalog.=) ANY (ARRAY[1, 2]) FOR NO KEY UPDATE)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 func TestConfigIsChecked(t *testing.T) {
@@ -61,11 +62,12 @@ func TestEnginesComeAndGo(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("double", double)
 	e := engineOn(t, s, w)
-	for i := range 1000 {
+	cycles := testsize.Of(1000, 150)
+	for i := range cycles {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- e.Run(ctx) }()
-		if i%100 == 0 {
+		if i%(cycles/10) == 0 {
 			if _, err := w.Call(within(t), e, i); err != nil {
 				t.Fatal(err)
 			}

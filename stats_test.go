@@ -34,7 +34,7 @@ func TestStats(t *testing.T) {
 		t.Errorf("the client: %+v", got)
 	}
 
-	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{gate}, Lease: time.Second})
+	e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{gate}, Lease: 5 * time.Second})
 	if got := e.Stats(); got != (durable.Stats{}) || got.MeanFlush() != 0 {
 		t.Errorf("at first: %+v", got)
 	}

@@ -15,10 +15,8 @@ import (
 
 // proxy passes connections on to a server, and does to them what it is told.
 //
-// Armed with a needle, it lets the next transaction that carries it through to the
-// server, waits for the server's whole answer, and closes the connection instead of
-// passing it on. Its weather is about all bytes of all connections, its hole about those
-// connections alone that have carried the hole's needle.
+// Armed with a needle, it passes the next transaction with the needle to the server, waits for the reply, and closes the
+// connection instead of passing the reply on. Its weather applies to all connections, its hole to those with its needle.
 type proxy struct {
 	net.Listener
 	network, to string

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
 // Statements on Writer wait for another process that writes, as transactions on it do, and each is executed once.
@@ -57,7 +59,10 @@ func TestStatementsOnWriterWaitForOtherProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			committed := make(chan error, 1)
-			time.AfterFunc(100*time.Millisecond, func() { committed <- tx.Commit() })
+			go func() {
+				realtime.Pass(100*time.Millisecond, "the statement waits for the file meanwhile")
+				committed <- tx.Commit()
+			}()
 			if err := statement(); err != nil {
 				t.Error("the statement did not wait:", err)
 			}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -164,7 +163,7 @@ func lateReply(t *testing.T, end, fate string) {
 	rows := count(t, db, "stock")
 	t.Logf("result=%v saw=%v recorded=%t rows=%d compensated=%t", err, saw, recorded, rows, undone)
 	if recorded != (rows == 1) || recorded != (saw == nil) || recorded != undone || rows > 1 {
-		t.Error(fmt.Sprintf("the database says recorded=%t with %d rows, the function saw %v, compensated=%t", recorded, rows, saw, undone))
+		t.Errorf("the database says recorded=%t with %d rows, the function saw %v, compensated=%t", recorded, rows, saw, undone)
 	}
 	if fate != commitLost && !recorded {
 		t.Error("the step was committed, and is not recorded")

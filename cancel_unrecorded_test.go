@@ -103,7 +103,7 @@ func TestCancelOfAChildThatRecordedNoStepCompensates(t *testing.T) {
 						return stop.Wait()
 					}
 					kid := c.Go("kid", func(c *durable.Ctx) (int, error) { return c.Child("kid", child, 0) })
-					if _, _, err := durable.Any(c, "first", durable.CancelRest, kid, stop); err != nil {
+					if _, _, err := durable.Any(c, "first", durable.CancelLosers, kid, stop); err != nil {
 						return 0, err
 					}
 					return c.Receive[int]("end")

@@ -242,7 +242,7 @@ func TestDelay(t *testing.T) {
 }
 
 // The branches that a choice leaves are cancelled if it says so.
-func TestCancelRest(t *testing.T) {
+func TestCancelLosers(t *testing.T) {
 	got, err := call(t, 0, func(c *durable.Ctx, _ int) (string, error) {
 		var seen error
 		slow := c.Go("slow", func(c *durable.Ctx) (string, error) {
@@ -251,7 +251,7 @@ func TestCancelRest(t *testing.T) {
 			return "slow", err
 		})
 		quick := c.Go("quick", func(*durable.Ctx) (string, error) { return "quick", nil })
-		_, winner, err := durable.Any(c, "first", durable.CancelRest, slow, quick)
+		_, winner, err := durable.Any(c, "first", durable.CancelLosers, slow, quick)
 		if err != nil {
 			return "", err
 		}

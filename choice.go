@@ -8,14 +8,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Rest says what becomes of the branches that a choice leaves.
-type Rest uint8
+// Losers says what becomes of the branches that a choice leaves.
+type Losers uint8
 
 // The rests of a choice.
 const (
-	// KeepRest lets the other branches go on. They can be given to a later choice, or waited for.
-	KeepRest Rest = iota
-	// CancelRest ends the others. The choice records who was ended, so that a replay ends them
+	// KeepLosers lets the other branches go on. They can be given to a later choice, or waited for.
+	KeepLosers Losers = iota
+	// CancelLosers ends the others. The choice records who was ended, so that a replay ends them
 	// before they do anything that is not recorded:
 	//
 	//   - The calls of a branch that had not returned return ErrCancelled, unless they are recorded. It starts no
@@ -29,17 +29,17 @@ const (
 	//
 	// A signal that another branch has received, just before it was ended or as it was ended, is not received
 	// again. If that branch returns what it received and does nothing else, no signal is lost: its Wait returns the
-	// signal. So look at every branch when the choice has returned, or keep the listeners with KeepRest and start
+	// signal. So look at every branch when the choice has returned, or keep the listeners with KeepLosers and start
 	// only the one that won again, as in the example "SelectorLoop" of [Any].
-	CancelRest
+	CancelLosers
 )
 
 // Any waits until one of the branches has succeeded, records which one as the choice called
-// name, and returns its place and value: a replay goes on with the same one. rest decides what
+// name, and returns its place and value: a replay goes on with the same one. others decides what
 // happens to the others. If all fail, the error joins theirs.
-func Any[T any](c *Ctx, name string, rest Rest, futures ...*Future[T]) (int, T, error) {
+func Any[T any](c *Ctx, name string, others Losers, futures ...*Future[T]) (int, T, error) {
 	var zero T
-	winners, err := quorum(c, name, 1, rest, futures)
+	winners, err := quorum(c, name, 1, others, futures)
 	if err != nil {
 		return -1, zero, err
 	}
@@ -48,7 +48,7 @@ func Any[T any](c *Ctx, name string, rest Rest, futures ...*Future[T]) (int, T, 
 }
 
 // Quorum waits until k of the branches have succeeded, records which as the choice
-// called name, and returns their places: a replay goes on with the same ones. rest decides what happens to the others. If
+// called name, and returns their places: a replay goes on with the same ones. others decides what happens to the others. If
 // too many fail, the error joins theirs.
 //
 // The places come in the order in which the branches succeeded in the execution that records the choice. Branches that had
@@ -56,17 +56,17 @@ func Any[T any](c *Ctx, name string, rest Rest, futures ...*Future[T]) (int, T, 
 // choice is recorded its order stays.
 //
 // Errors: ErrInvalidConfig for a k that is not between 1 and the number of branches, a branch that is nil or given
-// twice, and an unknown rest. ErrDiverged if the choice is recorded with other branches, in another order, or with another k or
-// rest, or if a branch that succeeded then fails now.
-func Quorum[T any](c *Ctx, name string, k int, rest Rest, futures ...*Future[T]) ([]int, error) {
-	return quorum(c, name, k, rest, futures)
+// twice, and an unknown others. ErrDiverged if the choice is recorded with other branches, in another order, or with another k or
+// others, or if a branch that succeeded then fails now.
+func Quorum[T any](c *Ctx, name string, k int, others Losers, futures ...*Future[T]) ([]int, error) {
+	return quorum(c, name, k, others, futures)
 }
 
-func quorum[T any](c *Ctx, name string, k int, rest Rest, futures []*Future[T]) ([]int, error) {
+func quorum[T any](c *Ctx, name string, k int, others Losers, futures []*Future[T]) ([]int, error) {
 	if k < 1 || k > len(futures) {
 		return nil, fmt.Errorf("%w: choice %q wants %d of %d branches: pass as many futures as it wants, or more, and ask for at least one", ErrInvalidConfig, name, k, len(futures))
 	}
-	spec, err := choiceOf(c, name, site(1), k, rest, futures)
+	spec, err := choiceOf(c, name, site(1), k, others, futures)
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +90,9 @@ func quorum[T any](c *Ctx, name string, k int, rest Rest, futures []*Future[T]) 
 }
 
 // choiceOf is a choice among the branches, of which wanted have to succeed; with zero the first failure decides.
-func choiceOf[T any](c *Ctx, name string, where uintptr, wanted int, rest Rest, futures []*Future[T]) (*engine.ChoiceSpec, error) {
-	if rest != KeepRest && rest != CancelRest {
-		return nil, fmt.Errorf("%w: choice %q got Rest(%d), which is unknown: give it KeepRest or CancelRest", ErrInvalidConfig, name, rest)
+func choiceOf[T any](c *Ctx, name string, where uintptr, wanted int, others Losers, futures []*Future[T]) (*engine.ChoiceSpec, error) {
+	if others != KeepLosers && others != CancelLosers {
+		return nil, fmt.Errorf("%w: choice %q got Losers(%d), which is unknown: use KeepLosers or CancelLosers", ErrInvalidConfig, name, others)
 	}
 	spec := &engine.ChoiceSpec{Name: name, Site: where, Wanted: wanted}
 	for i, f := range futures {
@@ -104,7 +104,7 @@ func choiceOf[T any](c *Ctx, name string, where uintptr, wanted int, rest Rest, 
 		}
 		spec.Of = append(spec.Of, f.branch)
 	}
-	if rest == CancelRest {
+	if others == CancelLosers {
 		spec.Losers = func(won []int) []engine.Loser { return losers(won, futures) }
 	}
 	return spec, nil
@@ -133,11 +133,11 @@ func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int
 }
 
 // AllOrCancel waits for every branch and returns their values in order, as [All] does, but stops at the first
-// failure: it records as the choice called name which branch has failed, ends the others as [CancelRest] does, and
+// failure: it records as the choice called name which branch has failed, ends the others as [CancelLosers] does, and
 // returns the error of the one that failed. A replay ends the same branches, and returns the same error. If no branch fails,
 // nothing is recorded. Errors of the choice itself are those of [Quorum].
 func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error) {
-	spec, err := choiceOf(c, name, site(0), 0, CancelRest, futures)
+	spec, err := choiceOf(c, name, site(0), 0, CancelLosers, futures)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func TestReloadCancelsLosersChildren(t *testing.T) {
 				}
 				return soon(c)
 			})
-			_, got, err := durable.Any(c, "first", durable.CancelRest, slow, quick)
+			_, got, err := durable.Any(c, "first", durable.CancelLosers, slow, quick)
 			if err != nil {
 				return "", err
 			}
@@ -122,7 +122,7 @@ func TestChoiceAgainstStartOfAChild(t *testing.T) {
 				chosen <- struct{}{}
 				return "quick", nil
 			})
-			if _, _, err := durable.Any(c, "first", durable.CancelRest, slow, quick); err != nil {
+			if _, _, err := durable.Any(c, "first", durable.CancelLosers, slow, quick); err != nil {
 				return "", err
 			}
 			return c.Receive[string]("end")
@@ -172,7 +172,7 @@ func TestNoChildStartsBesideAChoice(t *testing.T) {
 			_, err := c.StartChild("kid", leaf, 0)
 			return "", err
 		})
-		_, got, err := durable.Any(c, "first", durable.CancelRest, slow, c.Go("quick", soon))
+		_, got, err := durable.Any(c, "first", durable.CancelLosers, slow, c.Go("quick", soon))
 		if err != nil {
 			return "", err
 		}

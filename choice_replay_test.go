@@ -56,7 +56,7 @@ func TestCompensationsOfALoser(t *testing.T) {
 					}
 				})
 			})
-			if _, _, err := durable.Any(c, "first", durable.CancelRest, slow, quick); err != nil {
+			if _, _, err := durable.Any(c, "first", durable.CancelLosers, slow, quick); err != nil {
 				return "", err
 			}
 			return "", errDeclined
@@ -198,7 +198,7 @@ func TestChoiceOfBefore(t *testing.T) {
 			<-c.Done()
 			return "", context.Cause(c)
 		})
-		_, got, err := durable.Any(c, "first", durable.CancelRest, slow, c.Go("quick", soon))
+		_, got, err := durable.Any(c, "first", durable.CancelLosers, slow, c.Go("quick", soon))
 		if err != nil {
 			return "", err
 		}

@@ -30,7 +30,7 @@ func TestSignalOfALoserIsNotLost(t *testing.T) {
 			winner := c.Go("winner", func(c *durable.Ctx) (int, error) {
 				return c.Step("step", func(context.Context) (int, error) { <-received; return 1, nil })
 			})
-			k, _, err := durable.Any(c, "first", durable.CancelRest, loser, winner)
+			k, _, err := durable.Any(c, "first", durable.CancelLosers, loser, winner)
 			if err != nil {
 				return "", err
 			}
@@ -68,7 +68,7 @@ func TestSignalAfterAChoiceIsLeftToOthers(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
 			loser := c.Go("loser", func(c *durable.Ctx) (int, error) { return c.Receive[int]("order") })
-			if _, _, err := durable.Any(c, "first", durable.CancelRest, loser, c.Go("winner", two)); err != nil {
+			if _, _, err := durable.Any(c, "first", durable.CancelLosers, loser, c.Go("winner", two)); err != nil {
 				return "", err
 			}
 			_, lost := loser.Wait()
@@ -103,7 +103,7 @@ func TestLoserThatGoesOnIsCancelled(t *testing.T) {
 			_ = c.Do("more", func(context.Context) error { return nil })
 			return 5, nil
 		})
-		if _, _, err := durable.Any(c, "first", durable.CancelRest, loser, c.Go("winner", two)); err != nil {
+		if _, _, err := durable.Any(c, "first", durable.CancelLosers, loser, c.Go("winner", two)); err != nil {
 			return 0, err
 		}
 		close(chosen)
@@ -128,7 +128,7 @@ func TestSelectorLoopLosesNoSignal(t *testing.T) {
 					all = append(all, c.Go(fmt.Sprint(name, i), func(c *durable.Ctx) (int, error) { return c.Receive[int](name) }))
 				}
 				all = append(all, c.Go(fmt.Sprint("timer", i), func(c *durable.Ctx) (int, error) { return -1, c.Sleep("nap", time.Hour) }))
-				if _, _, err := durable.Any(c, fmt.Sprint("next", i), durable.CancelRest, all...); err != nil {
+				if _, _, err := durable.Any(c, fmt.Sprint("next", i), durable.CancelLosers, all...); err != nil {
 					return nil, err
 				}
 				for _, f := range all {

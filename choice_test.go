@@ -31,7 +31,7 @@ func (a *approvals) approve(name string, slow func(*durable.Ctx) (string, error)
 			}
 			return soon(c)
 		})
-		if _, _, err := durable.Any(c, "first", durable.CancelRest, loser, winner); err != nil {
+		if _, _, err := durable.Any(c, "first", durable.CancelLosers, loser, winner); err != nil {
 			return "", err
 		}
 		_, before := loser.Wait()
@@ -218,7 +218,7 @@ func TestChildrenOfAnEndedBranch(t *testing.T) {
 				_, _ = handed.Wait()
 				return soon(c)
 			})
-			if _, _, err := durable.Any(c, "first", durable.CancelRest, slow, quick, handed); err != nil {
+			if _, _, err := durable.Any(c, "first", durable.CancelLosers, slow, quick, handed); err != nil {
 				return "", err
 			}
 			return c.Receive[string]("end")

@@ -90,7 +90,7 @@
 //
 // # Branches that a choice ends
 //
-// [Any] and [Quorum] with CancelRest end the branches that did not win, and [AllOrCancel] ends the others when one branch fails.
+// [Any] and [Quorum] with CancelLosers end the branches that did not win, and [AllOrCancel] ends the others when one branch fails.
 // The choice records which branches it ended. In such a branch, calls that are not recorded return [ErrCancelled], and so does
 // the branch's Wait, in every replay. The children that the branch started are cancelled, unless they are Detached. A step that
 // succeeds although its context has ended is recorded, and only the branch sees its value. Compensations that the branch

@@ -57,7 +57,7 @@ func TestChangedChoiceDiverges(t *testing.T) {
 			return c.Step("charge", func(context.Context) (string, error) { return "", errDeclined })
 		})
 	}
-	anyOf := func(rest durable.Rest, names ...string) func(c *durable.Ctx) (string, error) {
+	anyOf := func(rest durable.Losers, names ...string) func(c *durable.Ctx) (string, error) {
 		return func(c *durable.Ctx) (string, error) {
 			var all []*durable.Future[string]
 			for _, name := range names {
@@ -73,7 +73,7 @@ func TestChangedChoiceDiverges(t *testing.T) {
 	}
 	quorum := func(k int) func(c *durable.Ctx) (string, error) {
 		return func(c *durable.Ctx) (string, error) {
-			_, err := durable.Quorum(c, "first", k, durable.CancelRest, branch(c, "a", 0), branch(c, "b", time.Hour))
+			_, err := durable.Quorum(c, "first", k, durable.CancelLosers, branch(c, "a", 0), branch(c, "b", time.Hour))
 			return "", err
 		}
 	}
@@ -81,25 +81,25 @@ func TestChangedChoiceDiverges(t *testing.T) {
 		_, err := durable.AllOrCancel(c, "first", branch(c, "b", time.Hour), fails(c, "a"))
 		return "", err
 	}
-	ab := anyOf(durable.CancelRest, "a", "b")
+	ab := anyOf(durable.CancelLosers, "a", "b")
 	for name, test := range map[string]struct {
 		before, after func(c *durable.Ctx) (string, error)
 		same          bool
 	}{
 		"no change":                      {before: ab, after: ab, same: true},
 		"any as a quorum of one":         {before: ab, after: quorum(1), same: true},
-		"reordered":                      {before: ab, after: anyOf(durable.CancelRest, "b", "a")},
-		"reordered, kept":                {before: anyOf(durable.KeepRest, "a", "b"), after: anyOf(durable.KeepRest, "b", "a")},
-		"a loser renamed":                {before: ab, after: anyOf(durable.CancelRest, "a", "b2")},
-		"one added":                      {before: ab, after: anyOf(durable.CancelRest, "a", "b", "c")},
-		"one removed":                    {before: ab, after: anyOf(durable.CancelRest, "a")},
-		"keep becomes cancel":            {before: anyOf(durable.KeepRest, "a", "b"), after: ab},
-		"cancel becomes keep":            {before: ab, after: anyOf(durable.KeepRest, "a", "b")},
+		"reordered":                      {before: ab, after: anyOf(durable.CancelLosers, "b", "a")},
+		"reordered, kept":                {before: anyOf(durable.KeepLosers, "a", "b"), after: anyOf(durable.KeepLosers, "b", "a")},
+		"a loser renamed":                {before: ab, after: anyOf(durable.CancelLosers, "a", "b2")},
+		"one added":                      {before: ab, after: anyOf(durable.CancelLosers, "a", "b", "c")},
+		"one removed":                    {before: ab, after: anyOf(durable.CancelLosers, "a")},
+		"keep becomes cancel":            {before: anyOf(durable.KeepLosers, "a", "b"), after: ab},
+		"cancel becomes keep":            {before: ab, after: anyOf(durable.KeepLosers, "a", "b")},
 		"another k":                      {before: ab, after: quorum(2)},
 		"any becomes all or cancel":      {before: ab, after: allOrCancel},
-		"all or cancel becomes a choice": {before: allOrCancel, after: anyOf(durable.CancelRest, "b", "a")},
-		"the winner fails": {before: anyOf(durable.KeepRest, "a"), after: func(c *durable.Ctx) (string, error) {
-			_, err := durable.Quorum(c, "first", 1, durable.KeepRest, c.Go("a", func(*durable.Ctx) (string, error) { return "", errDeclined }))
+		"all or cancel becomes a choice": {before: allOrCancel, after: anyOf(durable.CancelLosers, "b", "a")},
+		"the winner fails": {before: anyOf(durable.KeepLosers, "a"), after: func(c *durable.Ctx) (string, error) {
+			_, err := durable.Quorum(c, "first", 1, durable.KeepLosers, c.Go("a", func(*durable.Ctx) (string, error) { return "", errDeclined }))
 			return "", err
 		}},
 	} {
@@ -207,7 +207,7 @@ func TestChoiceRefusesItsArguments(t *testing.T) {
 		call func(c *durable.Ctx) error
 	}{
 		"a nil branch": {"nil as branch 1 of 2", func(c *durable.Ctx) error {
-			_, _, err := durable.Any(c, "x", durable.CancelRest, one(c, "a"), nil)
+			_, _, err := durable.Any(c, "x", durable.CancelLosers, one(c, "a"), nil)
 			return err
 		}},
 		"a nil branch of All": {"nil as branch 0 of 2", func(c *durable.Ctx) error { _, err := durable.All(nil, one(c, "a")); return err }},
@@ -217,15 +217,15 @@ func TestChoiceRefusesItsArguments(t *testing.T) {
 		}},
 		"a branch twice": {"as 0 and 2 of 3", func(c *durable.Ctx) error {
 			f := one(c, "a")
-			_, err := durable.Quorum(c, "x", 2, durable.KeepRest, f, one(c, "b"), f)
+			_, err := durable.Quorum(c, "x", 2, durable.KeepLosers, f, one(c, "b"), f)
 			return err
 		}},
-		"an unknown rest": {"Rest(7)", func(c *durable.Ctx) error {
-			_, _, err := durable.Any(c, "x", durable.Rest(7), one(c, "a"))
+		"an unknown value": {"Losers(7)", func(c *durable.Ctx) error {
+			_, _, err := durable.Any(c, "x", durable.Losers(7), one(c, "a"))
 			return err
 		}},
 		"no branch": {"1 of 0", func(c *durable.Ctx) error {
-			_, _, err := durable.Any[int](c, "x", durable.CancelRest)
+			_, _, err := durable.Any[int](c, "x", durable.CancelLosers)
 			return err
 		}},
 	} {

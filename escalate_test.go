@@ -85,7 +85,7 @@ func TestEscalationOfAnEndedBranchIsNotMade(t *testing.T) {
 				return c.Receive[int]("s", durable.Within(time.Millisecond), durable.ElseSignal("boss", "late", 1))
 			})
 			b := c.Go("b", func(c *durable.Ctx) (int, error) { <-win; return 2, nil })
-			_, got, err := durable.Any(c, "first", durable.CancelRest, a, b)
+			_, got, err := durable.Any(c, "first", durable.CancelLosers, a, b)
 			close(chosen)
 			return got, err
 		})

@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A loop that goes on with whichever signal comes first. KeepRest keeps the listener that did not win: it is part of
+// A loop that goes on with whichever signal comes first. KeepLosers keeps the listener that did not win: it is part of
 // the next choice, so no signal is lost, and only the one that won is started again.
 func ExampleAny_selectorLoop() {
 	store, remove := temporary()
@@ -22,7 +22,7 @@ func ExampleAny_selectorLoop() {
 		}
 		listeners := []*durable.Future[string]{listen(0, 0), listen(1, 0)}
 		for round := 1; ; round++ {
-			i, v, err := durable.Any(c, fmt.Sprint("next-", round), durable.KeepRest, listeners...)
+			i, v, err := durable.Any(c, fmt.Sprint("next-", round), durable.KeepLosers, listeners...)
 			if err != nil {
 				return nil, err
 			}

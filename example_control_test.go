@@ -155,7 +155,7 @@ func ExampleEngine_PauseAll() {
 	client := newEngine(store)
 	ctx := context.Background()
 	for i := range 3 {
-		if _, err := job.Start(ctx, client, i, durable.WithTag("team.owner", "ann")); err != nil {
+		if _, err := job.Start(ctx, client, i, durable.Tag("team.owner", "ann")); err != nil {
 			log.Fatal(err)
 		}
 	}

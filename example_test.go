@@ -325,7 +325,7 @@ func ExampleAny() {
 	race := durable.Define("race", func(c *durable.Ctx, _ int) (string, error) {
 		slow := c.Go("slow", func(c *durable.Ctx) (string, error) { return "slow", c.Sleep("nap", 200*time.Millisecond) })
 		quick := c.Go("quick", func(c *durable.Ctx) (string, error) { return "quick", nil })
-		_, winner, err := durable.Any(c, "first", durable.CancelRest, slow, quick)
+		_, winner, err := durable.Any(c, "first", durable.CancelLosers, slow, quick)
 		return winner, err
 	})
 	fmt.Println(race.Call(context.Background(), newEngine(store, race), 0))

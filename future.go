@@ -122,7 +122,7 @@ func (f *Future[T]) watch(tell func()) {
 
 // Wait returns what the branch returned, once it has. If a choice ended the branch while it made a durable call, or
 // before it made its last one, Wait returns ErrCancelled, whatever the branch returned then, in every replay too; see
-// [CancelRest]. Wait always
+// [CancelLosers]. Wait always
 // returns: a branch of a run that leaves this process ends with ErrSuspended.
 func (f *Future[T]) Wait() (T, error) {
 	<-f.done

@@ -100,7 +100,7 @@ func TestAnyReplaysItsWinner(t *testing.T) {
 		b := c.Go("b", func(c *durable.Ctx) (string, error) {
 			return c.Step("s", func(context.Context) (string, error) { return "b", nil })
 		})
-		_, winner, err := durable.Any(c, "first", durable.KeepRest, a, b)
+		_, winner, err := durable.Any(c, "first", durable.KeepLosers, a, b)
 		if err != nil {
 			return "", err
 		}
@@ -130,18 +130,20 @@ func TestQuorum(t *testing.T) {
 		return func(*durable.Ctx) (int, error) { return 0, err }
 	}
 	got, err := call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
-		return durable.Quorum(c, "two", 2, durable.KeepRest, c.Go("a", branch(nil)), c.Go("b", branch(errDeclined)), c.Go("c", branch(nil)))
+		return durable.Quorum(c, "two", 2, durable.KeepLosers, c.Go("a", branch(nil)), c.Go("b", branch(errDeclined)), c.Go("c", branch(nil)))
 	})
 	if err != nil || len(got) != 2 || got[0]+got[1] != 2 {
 		t.Errorf("got %v, %v; want the first and the third", got, err)
 	}
 	_, err = call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
-		return durable.Quorum(c, "two", 2, durable.KeepRest, c.Go("a", branch(nil)), c.Go("b", branch(errDeclined)))
+		return durable.Quorum(c, "two", 2, durable.KeepLosers, c.Go("a", branch(nil)), c.Go("b", branch(errDeclined)))
 	})
 	if !errors.Is(err, errDeclined) {
 		t.Errorf("got %v, want errDeclined: two cannot be had", err)
 	}
-	_, err = call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) { return durable.Quorum[int](c, "none", 1, durable.KeepRest) })
+	_, err = call(t, 0, func(c *durable.Ctx, _ int) ([]int, error) {
+		return durable.Quorum[int](c, "none", 1, durable.KeepLosers)
+	})
 	if !errors.Is(err, durable.ErrInvalidConfig) {
 		t.Errorf("got %v, want ErrInvalidConfig", err)
 	}

@@ -109,7 +109,7 @@ func TestCallsEndWithTheirRunOrBranch(t *testing.T) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
 			loser := c.Go("loser", func(c *durable.Ctx) (int, error) { return c.Receive[int]("never") })
 			winner := c.Go("winner", func(c *durable.Ctx) (int, error) { return c.Receive[int]("go") })
-			if _, _, err := durable.Any(c, "which", durable.CancelRest, loser, winner); err != nil {
+			if _, _, err := durable.Any(c, "which", durable.CancelLosers, loser, winner); err != nil {
 				return 0, err
 			}
 			return 0, c.Do("fails", func(context.Context) error { return errFlaky }, durable.Retry(durable.Fixed(time.Hour, 3)))

@@ -145,13 +145,13 @@ func (e *Engine) Counts(ctx context.Context, id string) (Counts, error) {
 	return counts, nil
 }
 
-// WithTag sets a tag of the run when it starts. Keys have a namespace before a dot, such as team.owner; see [Engine.SetTags].
+// Tag sets a tag of the run when it starts. Keys have a namespace before a dot, such as team.owner; see [Engine.SetTags].
 // Key and value are texts of 1 to 512 bytes without control characters.
-func WithTag(key, value string) StartOption {
+func Tag(key, value string) StartOption {
 	return func(o *startOptions) {
 		for _, t := range o.tags {
 			if t.Key == key {
-				o.fail(fmt.Errorf("%w: the option WithTag is given twice for %q: leave one of them out", ErrInvalidConfig, key))
+				o.fail(fmt.Errorf("%w: the option Tag is given twice for %q: leave one of them out", ErrInvalidConfig, key))
 			}
 		}
 		o.tags = append(o.tags, store.Tag{Key: key, Value: value})

@@ -22,9 +22,9 @@ func TestList(t *testing.T) {
 			}
 		}
 		for i := range 7 {
-			start(a, fmt.Sprint("a-", i), durable.WithTag("team.owner", "ann"), durable.WithTag("team.kind", "test"))
+			start(a, fmt.Sprint("a-", i), durable.Tag("team.owner", "ann"), durable.Tag("team.kind", "test"))
 		}
-		start(b, "b-1", durable.WithTag("team.owner", "bob"))
+		start(b, "b-1", durable.Tag("team.owner", "bob"))
 		if err := client.SetTags(within(t), "b-1", map[string]string{"team.owner": "ann", "team.late": "yes"}); err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func TestOptionsWithoutEffect(t *testing.T) {
 		"Timeout of 0s":  start(durable.Timeout(0)),
 		"Delay":          start(durable.Delay(time.Hour), durable.Delay(time.Minute)),
 		"Detached":       start(durable.Detached()),
-		"WithTag":        start(durable.WithTag("team.owner", "ann"), durable.WithTag("team.owner", "bob")),
+		"Tag":            start(durable.Tag("team.owner", "ann"), durable.Tag("team.owner", "bob")),
 		"option ID":      child(durable.ID("a")),
 		"Detached twice": child(durable.Detached(), durable.Detached()),
 		"Detached of Ctx.Start": func(c *durable.Ctx) error {

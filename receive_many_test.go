@@ -173,7 +173,7 @@ func TestManyReceivesLoseNoSignal(t *testing.T) {
 					default:
 						sleep := c.Go(name+"-sleep", func(c *durable.Ctx) (int, error) { return 0, c.Sleep("nap", time.Duration(1+i+j)*time.Millisecond) })
 						wait := c.Go(name, func(c *durable.Ctx) (int, error) { return c.Receive[int]("wait", durable.OnSignal("x")) })
-						_, one, err = durable.Any(c, name+"-any", durable.CancelRest, sleep, wait)
+						_, one, err = durable.Any(c, name+"-any", durable.CancelLosers, sleep, wait)
 					}
 					if taken += one; err != nil {
 						return taken, err

@@ -151,7 +151,7 @@ func TestDuplicateNamesHavePlaces(t *testing.T) {
 		},
 		"Any": func(c *durable.Ctx) error {
 			branches++
-			_, _, err := durable.Any(c, "a", durable.KeepRest, c.Go(fmt.Sprint("branch", branches), func(*durable.Ctx) (int, error) { return 1, nil }))
+			_, _, err := durable.Any(c, "a", durable.KeepLosers, c.Go(fmt.Sprint("branch", branches), func(*durable.Ctx) (int, error) { return 1, nil }))
 			return err
 		},
 		"sqlite.Tx": func(c *durable.Ctx) error {

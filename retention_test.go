@@ -117,7 +117,7 @@ func retention(t *testing.T, s durable.Store, statements, tables, longAgo string
 	running(t, e)
 	runs := make(map[string]*durable.Run[int])
 	for id, in := range map[string]shape{"old": {}, "recent": {}, "waits": {Wait: true}, "child-waits": {WaitChild: true}} {
-		run, err := root.Start(within(t), e, in, durable.ID(id), durable.WithTag("a.b", "c"))
+		run, err := root.Start(within(t), e, in, durable.ID(id), durable.Tag("a.b", "c"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -105,7 +105,7 @@ func TestFreezeTimersLeavesASleepThatWasOver(t *testing.T) {
 				})
 			})
 			b := c.Go("b", func(c *durable.Ctx) (string, error) { <-win; return "b", nil })
-			if _, _, err := durable.Any(c, "first", durable.CancelRest, a, b); err != nil {
+			if _, _, err := durable.Any(c, "first", durable.CancelLosers, a, b); err != nil {
 				return "", err
 			}
 			if _, err := a.Wait(); err != nil {

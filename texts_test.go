@@ -108,7 +108,7 @@ func TestTextsNameTheFix(t *testing.T) {
 	e := engineOn(t, s, w)
 	_, err := e.List(within(t), durable.Filter{Status: []durable.Status{"done"}}, durable.Page{})
 	says(t, "a status", err, durable.ErrInvalidConfig, `"done"`, "pending, running, waiting, paused, completed, failed, cancelled, expired")
-	_, err = w.Start(within(t), e, 0, durable.WithTag("a.b", ""))
+	_, err = w.Start(within(t), e, 0, durable.Tag("a.b", ""))
 	says(t, "a tag's value", err, durable.ErrInvalidName, `the value of the tag "a.b" is empty`)
 	for _, url := range []string{"postgres://ann:secret@db/app", "postgresql://ann:secret@db/app"} {
 		_, err = sqlite.Open(url)
@@ -118,7 +118,7 @@ func TestTextsNameTheFix(t *testing.T) {
 		}
 	}
 	_, err = call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
-		_, _, err := durable.Any[int](c, "a", durable.KeepRest)
+		_, _, err := durable.Any[int](c, "a", durable.KeepLosers)
 		return 0, err
 	})
 	says(t, "a choice", err, durable.ErrInvalidConfig, "1 of 0 branches", "pass as many")

@@ -142,7 +142,7 @@ func TestStartMany(t *testing.T) {
 	if runs, err := w.StartMany(within(t), e, nil); runs != nil || err != nil {
 		t.Errorf("no items: %v, %v", runs, err)
 	}
-	later, err := w.StartMany(within(t), e, []durable.Item[int]{{Input: 1}, {ID: "later", Input: 2}}, durable.Delay(time.Hour), durable.WithTag("team.owner", "night"))
+	later, err := w.StartMany(within(t), e, []durable.Item[int]{{Input: 1}, {ID: "later", Input: 2}}, durable.Delay(time.Hour), durable.Tag("team.owner", "night"))
 	if err != nil {
 		t.Fatal(err)
 	}

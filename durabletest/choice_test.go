@@ -63,7 +63,7 @@ func TestCrashOfLosers(t *testing.T) {
 				return got + n + m, err
 			})
 			quick := c.Go("quick", func(c *durable.Ctx) (int, error) { return 1, c.Sleep("a day", day) })
-			if _, _, err := durable.Any(c, "first", durable.CancelRest, slow, quick); err != nil {
+			if _, _, err := durable.Any(c, "first", durable.CancelLosers, slow, quick); err != nil {
 				return "", err
 			}
 			_, before := slow.Wait()
@@ -99,7 +99,7 @@ func TestCrashOfNestedChoices(t *testing.T) {
 						return step(c, "one", 1)
 					})
 				}
-				if _, _, err := durable.Any(c, "first", durable.CancelRest, wait("long", 30*day), wait("short", inner)); err != nil {
+				if _, _, err := durable.Any(c, "first", durable.CancelLosers, wait("long", 30*day), wait("short", inner)); err != nil {
 					return 0, err
 				}
 				if err := c.Sleep("more", outer); err != nil {
@@ -108,7 +108,7 @@ func TestCrashOfNestedChoices(t *testing.T) {
 				return step(c, "two", 2)
 			})
 		}
-		which, err := durable.Quorum(c, "race", 1, durable.CancelRest, race("chosen", day, 9*day), race("wins", day, day))
+		which, err := durable.Quorum(c, "race", 1, durable.CancelLosers, race("chosen", day, 9*day), race("wins", day, day))
 		if err != nil {
 			return "", err
 		}

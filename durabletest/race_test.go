@@ -17,7 +17,7 @@ func TestCrashEverywhereOfAHedge(t *testing.T) {
 				return c.Step("ask", func(context.Context) (int, error) { return 1, nil })
 			})
 		}
-		_, v, err := durable.Any(c, "first", durable.CancelRest, one("a"), one("b"))
+		_, v, err := durable.Any(c, "first", durable.CancelLosers, one("a"), one("b"))
 		return v, err
 	})
 	for range 5 {

@@ -17,7 +17,7 @@ func TestReplayOfCallsThatHadNotEnded(t *testing.T) {
 	body := func(c *durable.Ctx, o order) (int, error) {
 		slow := c.Go("slow", func(c *durable.Ctx) (int, error) { return c.Receive[int]("never") })
 		quick := c.Go("quick", func(c *durable.Ctx) (int, error) { return step(c, "quick", 1) })
-		if _, _, err := durable.Any(c, "first", durable.CancelRest, slow, quick); err != nil {
+		if _, _, err := durable.Any(c, "first", durable.CancelLosers, slow, quick); err != nil {
 			return 0, err
 		}
 		if o.ID == "sleeps" {

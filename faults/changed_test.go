@@ -122,7 +122,7 @@ func makeCall(c *durable.Ctx, call named, l ledger, db database, version string)
 	case "sleep":
 		return 0, c.Sleep(call.name, time.Millisecond)
 	case "choice":
-		i, _, err := durable.Any(c, call.name, durable.KeepRest, c.Go("branch of "+call.name, func(*durable.Ctx) (int, error) { return 1, nil }))
+		i, _, err := durable.Any(c, call.name, durable.KeepLosers, c.Go("branch of "+call.name, func(*durable.Ctx) (int, error) { return 1, nil }))
 		return i, err
 	case "receive":
 		return c.Receive[int](call.name)

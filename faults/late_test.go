@@ -121,7 +121,7 @@ func lateReply(t *testing.T, end, fate string) {
 		b := c.Go("b", func(c *durable.Ctx) (string, error) {
 			return c.Step("win", func(context.Context) (string, error) { <-win; return "b", nil })
 		})
-		if _, _, err := durable.Any(c, "first", durable.CancelRest, a, b); err != nil {
+		if _, _, err := durable.Any(c, "first", durable.CancelLosers, a, b); err != nil {
 			return "", err
 		}
 		_, _ = a.Wait()

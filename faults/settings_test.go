@@ -114,7 +114,7 @@ func abroad(t *testing.T, s durable.Store, pool *pgxpool.Pool) {
 	stop := runEngine(t, e)
 	defer stop()
 	inTransaction(t, pool, func(tx pgx.Tx) error {
-		_, err := postgres.StartTx(bounded(t), tx, e, w, "ü", durable.ID("zürich → 中"), durable.WithTag("shop.stadt", "zürich"))
+		_, err := postgres.StartTx(bounded(t), tx, e, w, "ü", durable.ID("zürich → 中"), durable.Tag("shop.stadt", "zürich"))
 		return err
 	})
 	await(t, "the run to leave memory", func() bool { return info(t, e, "zürich → 中").Status == durable.StatusWaiting })

@@ -173,7 +173,7 @@ func everything(t *testing.T, s durable.Store, pool *pgxpool.Pool) {
 	stop := runEngine(t, e)
 	defer stop()
 	ctx := bounded(t)
-	run := start(t, e, work, 1, durable.ID("work-1"), durable.WithTag("shop.kind", "book"))
+	run := start(t, e, work, 1, durable.ID("work-1"), durable.Tag("shop.kind", "book"))
 	if err := e.Complete(ctx, <-tags, 41); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func everything(t *testing.T, s durable.Store, pool *pgxpool.Pool) {
 		})
 	}
 	inTransaction(t, pool, func(tx pgx.Tx) error {
-		_, err := postgres.StartTx(ctx, tx, e, child, 1, durable.WithTag("shop.kind", "book"))
+		_, err := postgres.StartTx(ctx, tx, e, child, 1, durable.Tag("shop.kind", "book"))
 		return err
 	})
 	if _, err := e.Pause(ctx, "w-1", durable.Reason("a test")); err != nil {

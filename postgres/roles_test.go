@@ -139,7 +139,7 @@ func TestRolesDoTheirWork(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	run, err := w.Start(t.Context(), starter, "in", durable.ID("a"), durable.WithTag("shop.kind", "book"))
+	run, err := w.Start(t.Context(), starter, "in", durable.ID("a"), durable.Tag("shop.kind", "book"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,14 +145,14 @@ func (x *execution) several(a act) (string, error) {
 		out, err := durable.All(x.branches(a)...)
 		return strings.Join(out, ","), err
 	case doAny:
-		rest := durable.KeepRest
+		rest := durable.KeepLosers
 		if a.N%2 == 0 {
-			rest = durable.CancelRest
+			rest = durable.CancelLosers
 		}
 		i, v, err := durable.Any(x.c, a.Name, rest, x.branches(a)...)
 		return x.ack(a, a.Name, fmt.Sprint(i, " ", v), err)
 	case doQuorum:
-		which, err := durable.Quorum(x.c, a.Name, a.N-1, durable.KeepRest, x.branches(a)...)
+		which, err := durable.Quorum(x.c, a.Name, a.N-1, durable.KeepLosers, x.branches(a)...)
 		return x.ack(a, a.Name, fmt.Sprint(which), err)
 	case doChild:
 		out, err := x.c.Child(a.Name, x.order, *a.Plan)
@@ -207,7 +207,7 @@ func (x *execution) race(a act) (string, error) {
 			return "", err
 		}))
 	}
-	i, v, err := durable.Any(x.c, a.Name, durable.CancelRest, all...)
+	i, v, err := durable.Any(x.c, a.Name, durable.CancelLosers, all...)
 	if v, err = x.ack(a, a.Name, fmt.Sprint(i, " ", v), err); err != nil {
 		return "", err
 	}

@@ -103,7 +103,7 @@ func (l *load) settle(ctx context.Context) error {
 
 // follow starts an order, sends it the signals and controls that were drawn, and waits for its end.
 func (l *load) follow(ctx context.Context, o *order, r *rand.Rand) error {
-	opts := []durable.StartOption{durable.ID(o.id), durable.WithTag("soak.kind", "order")}
+	opts := []durable.StartOption{durable.ID(o.id), durable.Tag("soak.kind", "order")}
 	if r.IntN(12) == 0 {
 		o.timeout = time.Duration(300+r.IntN(1500)) * time.Millisecond
 		opts = append(opts, durable.Timeout(o.timeout))

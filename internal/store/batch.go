@@ -271,7 +271,7 @@ type Claimed struct {
 	Progress int
 }
 
-// Rest tells whether a history has more checkpoints than were read, and the name of the next one.
+// HistoryRest tells whether a history has more checkpoints than were read, and the name of the next one.
 type Rest struct {
 	More bool
 	From string

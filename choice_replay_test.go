@@ -224,7 +224,7 @@ func TestChoiceOfBefore(t *testing.T) {
 	to := from + strings.Index(text[from:], "}") + 1
 	before := text[:from] + "[1]" + text[to:]
 	for name, x := range map[string]string{"now": text, "before": before} {
-		if v := durabletest.Replay(t, w, []byte(x)); v.Diverges {
+		if v := durabletest.Replay(t, w, []byte(x)); v.Diverged {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}

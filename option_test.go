@@ -93,7 +93,7 @@ func TestOptionsWithoutEffect(t *testing.T) {
 		"Collect":  each(durable.Collect(), durable.Collect()),
 		"Key":      each(key, key),
 		"Patience": func(*durable.Ctx) error {
-			_, err := sqlite.Open(filepath.Join(t.TempDir(), "f"), sqlite.Patience(1), sqlite.Patience(2))
+			_, err := sqlite.Open(filepath.Join(t.TempDir(), "f"), sqlite.BusyTimeout(1), sqlite.BusyTimeout(2))
 			return err
 		},
 		"Schema": func(c *durable.Ctx) error {

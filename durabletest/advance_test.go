@@ -26,7 +26,7 @@ func TestAdvance(t *testing.T) {
 				}
 			}
 		})
-		e := durabletest.NewWith(t, defs(w), opts...)
+		e := durabletest.NewWithOptions(t, defs(w), opts...)
 		if _, err := w.Start(quickly(t), e.Engine, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestAdvance(t *testing.T) {
 		if beats.Load() != 11 {
 			t.Errorf("%d beats after eleven hours", beats.Load())
 		}
-		e.Until(func() bool { return beats.Load() == 20 })
+		e.AdvanceUntil(func() bool { return beats.Load() == 20 })
 		if beats.Load() != 20 {
 			t.Errorf("%d beats", beats.Load())
 		}
@@ -58,7 +58,7 @@ func TestFreeze(t *testing.T) {
 	t.Parallel()
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return 1, c.Sleep("a day", day) })
 	e := durabletest.New(t, w)
-	e.Freeze()
+	e.FreezeClock()
 	run, err := w.Start(quickly(t), e.Engine, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestFreeze(t *testing.T) {
 	if _, err := run.Result(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("frozen: %v", err)
 	}
-	e.Thaw()
+	e.UnfreezeClock()
 	if got, err := run.Result(quickly(t)); got != 1 || err != nil {
 		t.Errorf("got %d, %v", got, err)
 	}
@@ -88,8 +88,8 @@ func TestLeasesOutliveJumps(t *testing.T) {
 		})
 		// Everything stays in memory, with the lease of its start.
 		opts = append(opts, durabletest.Configure(func(c *durable.Config) { c.ParkAfter = 10000 * day }))
-		e := durabletest.NewWith(t, defs(w), opts...)
-		e.Another(w)
+		e := durabletest.NewWithOptions(t, defs(w), opts...)
+		e.StartAnother(w)
 		if _, err := w.Call(quickly(t), e.Engine, 0, durable.ID("run")); err != nil {
 			t.Fatal(err)
 		}

@@ -39,5 +39,5 @@ func TestCrashEverywhereOfAllOrCancel(t *testing.T) {
 		}
 		return "went on", c.Sleep("later", 2*time.Hour)
 	})
-	durabletest.CrashEverywhere(t, w, 0, durabletest.With(sleeper))
+	durabletest.CrashEverywhere(t, w, 0, durabletest.Workflows(sleeper))
 }

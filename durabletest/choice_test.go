@@ -76,7 +76,7 @@ func TestCrashOfLosers(t *testing.T) {
 		})
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			durabletest.CrashEverywhere(t, w, 0, durabletest.With(child, grandchild), durabletest.SignalAfter(10*day, "approval", 7))
+			durabletest.CrashEverywhere(t, w, 0, durabletest.Workflows(child, grandchild), durabletest.SignalAfter(10*day, "approval", 7))
 		})
 	}
 }
@@ -117,5 +117,5 @@ func TestCrashOfNestedChoices(t *testing.T) {
 		}
 		return fmt.Sprint(which), nil
 	})
-	durabletest.CrashEverywhere(t, w, 0, durabletest.With(child))
+	durabletest.CrashEverywhere(t, w, 0, durabletest.Workflows(child))
 }

@@ -19,11 +19,11 @@ type clock struct {
 
 // timer is one call that is due.
 type timer struct {
-	clock *clock
-	due   time.Time
-	seq   uint64
-	f     func()
-	place int // in the heap; -1: it is not there any more
+	clock     *clock
+	due       time.Time
+	seq       uint64
+	call      func()
+	heapIndex int // in the heap; -1: it is not there any more
 }
 
 func newClock(start time.Time) *clock {
@@ -37,30 +37,30 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
-// At implements engine.Clock. What is due already is called at once.
+// StartClockAt implements engine.Clock. What is due already is called at once.
 func (c *clock) At(due time.Time, f func()) engine.Timer {
 	c.mu.Lock()
 	if c.now.Before(due) {
 		defer c.mu.Unlock()
-		return c.push(due, f)
+		return c.scheduleLocked(due, f)
 	}
 	c.mu.Unlock()
 	f()
-	return &timer{clock: c, due: due, place: -1}
+	return &timer{clock: c, due: due, heapIndex: -1}
 }
 
-// then is At for what, if it is due already, is called when all rests.
-func (c *clock) then(due time.Time, f func()) *timer {
+// schedule is At for what, if it is due already, is called when all rests.
+func (c *clock) schedule(due time.Time, f func()) *timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.push(due, f)
+	return c.scheduleLocked(due, f)
 }
 
-// push is then with c.mu held.
-func (c *clock) push(due time.Time, f func()) *timer {
+// scheduleLocked is then with c.mu held.
+func (c *clock) scheduleLocked(due time.Time, f func()) *timer {
 	c.seq++
 	c.changes++
-	t := &timer{clock: c, due: due, seq: c.seq, f: f}
+	t := &timer{clock: c, due: due, seq: c.seq, call: f}
 	heap.Push(&c.timers, t)
 	return t
 }
@@ -69,11 +69,11 @@ func (c *clock) push(due time.Time, f func()) *timer {
 func (t *timer) Stop() bool {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
-	if t.place < 0 {
+	if t.heapIndex < 0 {
 		return false
 	}
 	t.clock.changes++
-	heap.Remove(&t.clock.timers, t.place)
+	heap.Remove(&t.clock.timers, t.heapIndex)
 	return true
 }
 
@@ -88,8 +88,8 @@ func (c *clock) state() (now, due time.Time, changes uint64) {
 	return c.now, due, c.changes
 }
 
-// move sets the time, unless it is later already, and calls what is due by then, in order.
-func (c *clock) move(to time.Time) {
+// moveTo sets the time, unless it is later already, and calls what is due by then, in order.
+func (c *clock) moveTo(to time.Time) {
 	c.mu.Lock()
 	if to.After(c.now) {
 		c.now = to
@@ -101,7 +101,7 @@ func (c *clock) move(to time.Time) {
 	c.changes++
 	c.mu.Unlock()
 	for _, t := range due {
-		t.f()
+		t.call()
 	}
 }
 
@@ -119,13 +119,13 @@ func (h timers) Less(i, j int) bool {
 
 func (h timers) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
+	h[i].heapIndex, h[j].heapIndex = i, j
 }
 
 // Push implements heap.Interface.
 func (h *timers) Push(x any) {
 	t := x.(*timer)
-	t.place = len(*h)
+	t.heapIndex = len(*h)
 	*h = append(*h, t)
 }
 
@@ -135,6 +135,6 @@ func (h *timers) Pop() any {
 	t := (*h)[last]
 	(*h)[last] = nil
 	*h = (*h)[:last]
-	t.place = -1
+	t.heapIndex = -1
 	return t
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// crashed is the ID of the run that CrashEverywhere starts.
-const crashed = "crash-everywhere"
+// crashedRunID is the ID of the run that CrashEverywhere starts.
+const crashedRunID = "crash-everywhere"
 
-// shown is how many differences are told in full.
-const shown = 5
+// maxDifferences is how many differences are told in full.
+const maxDifferences = 5
 
 // CrashEverywhere executes one run of the workflow, and then again, on a fresh database
 // each time, for each of its durable writes (a checkpoint, a start, a signal, an order, a
@@ -34,7 +34,7 @@ const shown = 5
 //     committed was executed again.
 //
 // So a workflow that is not deterministic fails it, with the first step that differs. A step
-// whose function rightly answers something else each time is named with Varies. Where
+// whose function rightly answers something else each time is named with VaryingSteps. Where
 // an AtMostOnce step ended as ErrOutcomeUnknown, which is what it promises, only the last
 // condition holds.
 //
@@ -44,12 +44,12 @@ const shown = 5
 //
 // Steps are executed for real, many times: Stub those that should not. The workflow gets
 // its signals by SignalAfter, and its children's workflows by With. Time passes as in New. The
-// databases are temporary SQLite files, or what OnEach opens.
+// databases are temporary SQLite files, or what OnNewStores opens.
 func CrashEverywhere[I, O any](t testing.TB, w *durable.Workflow[I, O], in I, opts ...Option) {
 	t.Helper()
-	h := &harness{t: t, set: newSettings(t, "CrashEverywhere", opts), workflows: []durable.Definition{w}}
+	h := &crashTest{t: t, settings: newSettings(t, "CrashEverywhere", opts), workflows: []durable.Definition{w}}
 	h.start = func(ctx context.Context, e *durable.Engine) (func(context.Context) error, error) {
-		run, err := w.Start(ctx, e, in, durable.ID(crashed))
+		run, err := w.Start(ctx, e, in, durable.ID(crashedRunID))
 		if err != nil {
 			return nil, err
 		}
@@ -58,178 +58,178 @@ func CrashEverywhere[I, O any](t testing.TB, w *durable.Workflow[I, O], in I, op
 			return err
 		}, nil
 	}
-	h.everywhere()
+	h.crashAtEachWrite()
 }
 
-// patience is the real time that one run with its crash may take.
-const patience = time.Minute
+// runTimeout is the real time that one run with its crash may take.
+const runTimeout = time.Minute
 
-// harness crashes one workflow.
-type harness struct {
+// crashTest crashes one workflow.
+type crashTest struct {
 	t         testing.TB
-	set       *settings
+	settings  *settings
 	workflows []durable.Definition
 	start     func(ctx context.Context, e *durable.Engine) (wait func(context.Context) error, err error)
-	first     *trace // of the run without a crash
-	empty     template
+	baseline  *trace // of the run without a crash
+	template  databaseTemplate
 
-	boundaries, runs, reruns, unknown int
-	differences                       []string
-	called                            []string // by the run without a crash
+	crashPoints, runs, reruns, unknownOutcomes int
+	differences                                []string
+	calledSteps                                []string // by the run without a crash
 }
 
-func (h *harness) everywhere() {
+func (h *crashTest) crashAtEachWrite() {
 	h.t.Helper()
-	first, err := h.run(0, never)
+	first, err := h.runWithCrash(0, noCrash)
 	if err != nil {
 		h.t.Fatalf("durabletest: the run without a crash: %v", err)
 	}
-	h.judge(first, "the run without a crash")
-	h.first = first
-	for at := 1; len(h.differences) < shown && h.crash(at); at++ {
-		h.boundaries++
+	h.checkTrace(first, "the run without a crash")
+	h.baseline = first
+	for at := 1; len(h.differences) < maxDifferences && h.crashAtWrite(at); at++ {
+		h.crashPoints++
 	}
 	h.report()
 }
 
-// crash crashes the run at one of its writes, in each way. It reports false if it has
+// crashAtWrite crashes the run at one of its writes, in each way. It reports false if it has
 // fewer.
-func (h *harness) crash(at int) bool {
-	for _, when := range []moment{before, after, lostReply} {
-		got, err := h.run(at, when)
-		where := fmt.Sprintf("crashed %v write %d (%s)", when, at, got.place)
+func (h *crashTest) crashAtWrite(at int) bool {
+	for _, when := range []crashMoment{crashBeforeWrite, crashAfterCommit, crashWithoutReply} {
+		got, err := h.runWithCrash(at, when)
+		where := fmt.Sprintf("crashed %v write %d (%s)", when, at, got.crashedWrite)
 		switch {
 		case err != nil:
 			h.runs++
 			h.differences = append(h.differences, fmt.Sprintf("%s: %v", where, err))
-		case got.place == "" && when == before:
+		case got.crashedWrite == "" && when == crashBeforeWrite:
 			return false
 		default: // concurrent writes may come in one commit or in two, so there may have been no crash
-			h.judge(got, where)
+			h.checkTrace(got, where)
 		}
 	}
 	return true
 }
 
-// judge compares a run with the first one.
-func (h *harness) judge(got *trace, where string) {
+// checkTrace compares a run with the first one.
+func (h *crashTest) checkTrace(got *trace, where string) {
 	h.runs++
 	for _, c := range got.reruns {
 		h.reruns++
-		if h.reruns <= shown {
+		if h.reruns <= maxDifferences {
 			h.t.Errorf("durabletest: %s: step %q, whose checkpoint was committed, was executed again", where, c)
 		}
 	}
-	if got.unknown {
-		h.unknown++
+	if got.unknownOutcome {
+		h.unknownOutcomes++
 		return
 	}
-	first := h.first
+	first := h.baseline
 	if first == nil {
 		first = got
 	}
-	if diff := compare(first, got); diff != "" {
+	if diff := compareTraces(first, got); diff != "" {
 		h.differences = append(h.differences, where+": "+diff)
 	}
 }
 
-func (h *harness) report() {
+func (h *crashTest) report() {
 	h.t.Helper()
-	line := fmt.Sprintf("crash everywhere: boundaries=%d runs=%d reruns=%d differences=%d", h.boundaries, h.runs, h.reruns, len(h.differences))
-	if h.unknown > 0 {
-		line += fmt.Sprintf(" unknown=%d", h.unknown)
+	line := fmt.Sprintf("crash everywhere: boundaries=%d runs=%d reruns=%d differences=%d", h.crashPoints, h.runs, h.reruns, len(h.differences))
+	if h.unknownOutcomes > 0 {
+		line += fmt.Sprintf(" unknown=%d", h.unknownOutcomes)
 	}
 	h.t.Log(line)
 	fmt.Println(line)
-	unmet(h.t, h.set.replacers, func() []string { return h.called })
+	failUnused(h.t, h.settings.replacements, func() []string { return h.calledSteps })
 	if len(h.differences) == 0 {
 		return
 	}
 	h.t.Errorf("durabletest: the workflow is not deterministic, or a crash changes what it does:\n\t%s\n"+
 		"What a workflow does outside of durable calls must follow from its input and their results: put clocks, randomness, map order and what is global into a step; "+
-		"if a step's function rightly answers something else each time, name it in durabletest.Varies",
+		"if a step's function rightly answers something else each time, name it in durabletest.VaryingSteps",
 		strings.Join(h.differences, "\n\t"))
-	for _, hint := range h.first.races() {
+	for _, hint := range h.baseline.choiceHints() {
 		h.t.Log("durabletest: " + hint)
 	}
 }
 
-// run executes the workflow on a fresh database, with a crash at the write, and answers
+// runWithCrash executes the workflow on a fresh database, with a crash at the write, and answers
 // what came of it.
-func (h *harness) run(at int, when moment) (*trace, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (h *crashTest) runWithCrash(at int, when crashMoment) (*trace, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), runTimeout)
 	defer cancel()
-	s, remove, err := h.database()
+	s, remove, err := h.openDatabase()
 	if err != nil {
 		return &trace{}, err
 	}
 	defer remove()
-	p := newPace(h.t, newClock(h.set.start))
+	p := newClockDriver(h.t, newClock(h.settings.startTime))
 	defer p.close()
-	log := &record{replacers: h.set.replacers}
-	if h.first != nil {
-		log.fixed = h.first.fixed
+	log := &recorder{replacements: h.settings.replacements}
+	if h.baseline != nil {
+		log.fixedOutputs = h.baseline.fixedOutputs
 	}
-	f := newFault(at, when)
-	err = h.execute(ctx, s, p, log, f)
-	if when == never {
-		h.called = log.names()
+	f := newProcess(at, when)
+	err = h.runProcess(ctx, s, p, log, f)
+	if when == noCrash {
+		h.calledSteps = log.calledNames()
 	}
 	if f.dead() {
-		next := newFault(0, never)
-		if err := h.bury(ctx, s, next, p.clock.Now()); err != nil {
-			return &trace{place: f.place}, err
+		next := newProcess(0, noCrash)
+		if err := h.expireLeases(ctx, s, next, p.clock.Now()); err != nil {
+			return &trace{crashedWrite: f.crashedWrite}, err
 		}
-		err = h.execute(ctx, s, p, log, next)
+		err = h.runProcess(ctx, s, p, log, next)
 	}
 	if err != nil {
-		return &trace{place: f.place}, err
+		return &trace{crashedWrite: f.crashedWrite}, err
 	}
-	got, err := h.trace(ctx, s, log, f)
+	got, err := h.collectTrace(ctx, s, log, f)
 	if err != nil {
-		return &trace{place: f.place}, err
+		return &trace{crashedWrite: f.crashedWrite}, err
 	}
 	return got, nil
 }
 
-// database opens a fresh database. The function returned removes it.
-func (h *harness) database() (s store.Store, remove func() error, err error) {
-	if h.set.each == nil {
-		return h.empty.open()
+// openDatabase opens a fresh database. The function returned removes it.
+func (h *crashTest) openDatabase() (s store.Store, remove func() error, err error) {
+	if h.settings.openStore == nil {
+		return h.template.open()
 	}
-	own := &span{TB: h.t}
+	own := &cleanupScope{TB: h.t}
 	defer func() {
 		if s == nil { // it has failed the test
-			own.end()
+			own.runCleanups()
 		}
 	}()
-	if s = h.set.each(own); s == nil {
-		return nil, nil, errors.New("durabletest: the function given to OnEach returned no store: return what it opened")
+	if s = h.settings.openStore(own); s == nil {
+		return nil, nil, errors.New("durabletest: the function given to OnNewStores returned no store: return what it opened")
 	}
-	return s, func() error { own.end(); return nil }, nil
+	return s, func() error { own.runCleanups(); return nil }, nil
 }
 
-// span is a part of a test, with an end of its own.
-type span struct {
+// cleanupScope is a part of a test, with an end of its own.
+type cleanupScope struct {
 	testing.TB
 	cleanups []func()
 }
 
 // Cleanup registers what is to be called at the span's end.
-func (s *span) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
+func (s *cleanupScope) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
 
-// end calls what Cleanup registered, the last one first.
-func (s *span) end() {
+// runCleanups calls what Cleanup registered, the last one first.
+func (s *cleanupScope) runCleanups() {
 	for _, f := range slices.Backward(s.cleanups) {
 		f()
 	}
 	s.cleanups = nil
 }
 
-// execute is the life of one process: it starts the run, or finds it, and waits for its
+// runProcess is the life of one process: it starts the run, or finds it, and waits for its
 // end, or for its own.
-func (h *harness) execute(ctx context.Context, s store.Store, p *pace, log *record, f *fault) error {
-	e := open(h.t, s, p, log, f, h.set, h.workflows)
+func (h *crashTest) runProcess(ctx context.Context, s store.Store, p *clockDriver, log *recorder, f *process) error {
+	e := startEngine(h.t, s, p, log, f, h.settings, h.workflows)
 	defer e.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -244,12 +244,12 @@ func (h *harness) execute(ctx context.Context, s store.Store, p *pace, log *reco
 	if err != nil {
 		return fmt.Errorf("start the run: %w", err)
 	}
-	sent := h.signal(ctx, e, p)
+	sent := h.scheduleSignals(ctx, e, p)
 	defer sent()
 	var ended *durable.RunError
 	if err := wait(ctx); err != nil && !errors.As(err, &ended) {
 		if errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("the run did not end within %v: does it wait for a signal (see SignalAfter), or for a workflow that is not registered (see With)?", patience)
+			return fmt.Errorf("the run did not end within %v: does it wait for a signal (see SignalAfter), or for a workflow that is not registered (see Workflows)?", runTimeout)
 		}
 		return err
 	}
@@ -259,7 +259,7 @@ func (h *harness) execute(ctx context.Context, s store.Store, p *pace, log *reco
 // cancelled waits for the ends of runs beneath the one that has ended which are to be cancelled: they may
 // still have to be executed, so that their compensations are.
 func (e *Engine) cancelled(ctx context.Context, s store.Store) error {
-	runs, err := tree(ctx, s)
+	runs, err := runTree(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -267,34 +267,34 @@ func (e *Engine) cancelled(ctx context.Context, s store.Store) error {
 		if r.Control&store.CancelRequested == 0 || r.Status.Terminal() {
 			continue
 		}
-		if _, err := e.node.inner.Load().Await(ctx, r.ID); err != nil {
+		if _, err := e.probe.engine.Load().Await(ctx, r.ID); err != nil {
 			return fmt.Errorf("wait for the end of the cancelled run %q: %w", engine.ShownRun(r), err)
 		}
 	}
 	return nil
 }
 
-// signal has the signals sent when their time comes. The function answered keeps those
+// scheduleSignals has the signals sent when their time comes. The function answered keeps those
 // back that were not sent yet.
-func (h *harness) signal(ctx context.Context, e *Engine, p *pace) (stop func()) {
-	info, err := e.Get(ctx, crashed)
+func (h *crashTest) scheduleSignals(ctx context.Context, e *Engine, p *clockDriver) (stop func()) {
+	info, err := e.Get(ctx, crashedRunID)
 	if err != nil {
 		return func() {}
 	}
 	var mu sync.Mutex
 	var stopped bool // with mu: no delivery begins while stop waits for them
 	var waiting []*timer
-	for i, signal := range h.set.signals {
+	for i, signal := range h.settings.signals {
 		key := durable.SignalKey(fmt.Sprint("durabletest-", i))
-		waiting = append(waiting, p.clock.then(info.CreatedAt.Add(signal.after), func() {
+		waiting = append(waiting, p.clock.schedule(info.CreatedAt.Add(signal.after), func() {
 			mu.Lock()
 			defer mu.Unlock()
 			if stopped {
 				return
 			}
-			p.deliver(func() {
-				err := e.Signal(ctx, crashed, signal.name, signal.payload, key)
-				if err != nil && !errors.Is(err, durable.ErrState) && ctx.Err() == nil && !e.node.fault.dead() {
+			p.startDelivery(func() {
+				err := e.Signal(ctx, crashedRunID, signal.name, signal.payload, key)
+				if err != nil && !errors.Is(err, durable.ErrState) && ctx.Err() == nil && !e.probe.process.dead() {
 					h.t.Errorf("durabletest: send signal %q: %v", signal.name, err)
 				}
 			})
@@ -307,21 +307,21 @@ func (h *harness) signal(ctx context.Context, e *Engine, p *pace) (stop func()) 
 		for _, t := range waiting {
 			t.Stop()
 		}
-		p.delivered()
+		p.waitForDeliveries()
 	}
 }
 
-// bury has the runs of the process that died claimable at once, as its death would.
-func (h *harness) bury(ctx context.Context, s store.Store, next *fault, now time.Time) error {
+// expireLeases has the runs of the process that died claimable at once, as its death would.
+func (h *crashTest) expireLeases(ctx context.Context, s store.Store, next *process, now time.Time) error {
 	workers, err := s.Workers(ctx)
 	if err != nil {
 		return err
 	}
-	runs, err := tree(ctx, s)
+	runs, err := runTree(ctx, s)
 	if err != nil {
 		return err
 	}
-	q := store.ClaimQuery{Now: now, LeaseUntil: now.Add(2 * lease)}
+	q := store.ClaimQuery{Now: now, LeaseUntil: now.Add(2 * leaseDuration)}
 	for _, r := range runs {
 		if p := (store.Pair{Queue: r.Queue, Workflow: r.Workflow}); !slices.Contains(q.Pairs, p) {
 			q.Pairs = append(q.Pairs, p)
@@ -332,5 +332,5 @@ func (h *harness) bury(ctx context.Context, s store.Store, next *fault, now time
 			return err
 		}
 	}
-	return next.known(ctx, s, runs)
+	return next.loadFinishedSteps(ctx, s, runs)
 }

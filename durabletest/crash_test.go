@@ -82,7 +82,7 @@ func TestCrashEverywhere(t *testing.T) {
 		}
 		return fmt.Sprint(a, retried, tx, signal, squares, doubled, failed.Message, strings.HasSuffix(key, ":key")), nil
 	})
-	durabletest.CrashEverywhere(t, w, 1, durabletest.With(child, failing), durabletest.SignalAfter(40*day, "go", "now"))
+	durabletest.CrashEverywhere(t, w, 1, durabletest.Workflows(child, failing), durabletest.SignalAfter(40*day, "go", "now"))
 }
 
 // Where goroutines of one run write at the same time, how many commits there are may differ.
@@ -124,7 +124,7 @@ func TestVaries(t *testing.T) {
 		}
 		return c.Step("use", func(context.Context) (string, error) { return "used " + id, nil })
 	})
-	durabletest.CrashEverywhere(t, w, 0, durabletest.Varies("id"))
+	durabletest.CrashEverywhere(t, w, 0, durabletest.VaryingSteps("id"))
 }
 
 // A step that runs zero times or once may end as unknown. Nothing is executed twice.

@@ -88,7 +88,7 @@ var caller = durable.Define("caller", func(c *durable.Ctx, _ int) (string, error
 // However often a process dies, each call takes effect once.
 func TestCrashEverywhereOfCalls(t *testing.T) {
 	t.Parallel()
-	durabletest.CrashEverywhere(t, caller, 0, durabletest.With(inbox, archived), durabletest.OnEach(func(t testing.TB) durable.Store {
+	durabletest.CrashEverywhere(t, caller, 0, durabletest.Workflows(inbox, archived), durabletest.OnNewStores(func(t testing.TB) durable.Store {
 		s, err := sqlite.Open(filepath.Join(t.TempDir(), "durable.db"))
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +130,7 @@ func TestCrashEverywhereOfCallsOnPostgreSQL(t *testing.T) {
 		}
 		return child.Wait()
 	})
-	durabletest.CrashEverywhere(t, short, 0, durabletest.With(inbox, archived), durabletest.OnEach(durabletest.Postgres))
+	durabletest.CrashEverywhere(t, short, 0, durabletest.Workflows(inbox, archived), durabletest.OnNewStores(durabletest.PostgresStore))
 }
 
 // The signals of a run are received in the order in which it sent them, also when it goes on in another process.
@@ -148,7 +148,7 @@ func TestCrashEverywhereKeepsTheOrderOfSignals(t *testing.T) {
 		}
 		return child.Wait()
 	})
-	durabletest.CrashEverywhere(t, w, 0, durabletest.With(inbox))
+	durabletest.CrashEverywhere(t, w, 0, durabletest.Workflows(inbox))
 }
 
 // A replay of an export asks for the same calls, and makes none of them again.
@@ -165,8 +165,8 @@ func TestReplayOfCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := durabletest.Replay(t, caller, exported); v.Diverges || len(v.Unasked) > 0 {
-		t.Error(v, v.Unasked)
+	if v := durabletest.Replay(t, caller, exported); v.Diverged || len(v.NotCalled) > 0 {
+		t.Error(v, v.NotCalled)
 	}
 	more := durable.Define("caller", func(c *durable.Ctx, _ int) (string, error) {
 		err := c.Signal("new", "nobody", "note", 1)
@@ -175,7 +175,7 @@ func TestReplayOfCalls(t *testing.T) {
 		}
 		return "", err
 	})
-	if v := durabletest.Replay(t, more, exported); !v.Diverges || !slices.Contains(v.New, "new") {
-		t.Error(v, v.New)
+	if v := durabletest.Replay(t, more, exported); !v.Diverged || !slices.Contains(v.NewCalls, "new") {
+		t.Error(v, v.NewCalls)
 	}
 }

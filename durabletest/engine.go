@@ -16,43 +16,43 @@ import (
 // Engine is what Workflow.Start and Call take.
 type Engine struct {
 	*durable.Engine
-	t    testing.TB
-	node *node
-	pace *pace // nil: real time
-	set  *settings
-	stop func()
+	t        testing.TB
+	probe    *probe
+	driver   *clockDriver // nil: real time
+	settings *settings
+	stop     func()
 }
 
 // New makes an engine that executes the workflows, on a temporary SQLite file, in a time of
 // its own (see the package's comment), and runs it until the test ends.
 func New(t testing.TB, workflows ...durable.Definition) *Engine {
 	t.Helper()
-	return NewWith(t, workflows)
+	return NewWithOptions(t, workflows)
 }
 
-// NewWith is New with options.
-func NewWith(t testing.TB, workflows []durable.Definition, opts ...Option) *Engine {
+// NewWithOptions is New with options.
+func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option) *Engine {
 	t.Helper()
-	set := newSettings(t, "NewWith", opts)
+	set := newSettings(t, "NewWithOptions", opts)
 	s := set.store
 	if s == nil {
-		s = temporary(t)
+		s = temporaryStore(t)
 	}
-	log := &record{replacers: set.replacers}
-	t.Cleanup(func() { log.unmet(t) }) // when the engine has stopped
-	var p *pace
-	if !set.real {
-		p = newPace(t, newClock(set.start))
+	log := &recorder{replacements: set.replacements}
+	t.Cleanup(func() { log.failUnused(t) }) // when the engine has stopped
+	var p *clockDriver
+	if !set.realTime {
+		p = newClockDriver(t, newClock(set.startTime))
 		t.Cleanup(p.close)
 	}
-	return open(t, s, p, log, nil, set, workflows)
+	return startEngine(t, s, p, log, nil, set, workflows)
 }
 
-// Another is a second engine on the same database and in the same time, such as a worker
+// StartAnother is a second engine on the same database and in the same time, such as a worker
 // with other workflows, or with newer code. It runs until the test ends, or Stop.
-func (e *Engine) Another(workflows ...durable.Definition) *Engine {
+func (e *Engine) StartAnother(workflows ...durable.Definition) *Engine {
 	e.t.Helper()
-	return open(e.t, e.node.Beneath(), e.pace, e.node.log, nil, e.set, workflows)
+	return startEngine(e.t, e.probe.Beneath(), e.driver, e.probe.recorder, nil, e.settings, workflows)
 }
 
 // Stop ends the engine as the end of Run's context does: runs are given back. It is called
@@ -60,21 +60,21 @@ func (e *Engine) Another(workflows ...durable.Definition) *Engine {
 func (e *Engine) Stop() { e.stop() }
 
 // Store is the database that the engine works on.
-func (e *Engine) Store() durable.Store { return e.node.Beneath() }
+func (e *Engine) Store() durable.Store { return e.probe.Beneath() }
 
-// open makes an engine and runs it.
-func open(t testing.TB, s store.Store, p *pace, log *record, f *fault, set *settings, workflows []durable.Definition) *Engine {
+// startEngine makes an engine and runs it.
+func startEngine(t testing.TB, s store.Store, p *clockDriver, log *recorder, f *process, set *settings, workflows []durable.Definition) *Engine {
 	t.Helper()
-	n := newNode(s, nil, log, f)
+	n := newProbe(s, nil, log, f)
 	cfg := durable.Config{Workflows: append(workflows, set.workflows...), Grace: -1}
 	if p != nil {
 		n.clock = p.clock
-		cfg.Lease = lease
+		cfg.Lease = leaseDuration
 	}
 	if f != nil {
 		cfg.Patience = 1 // a process that is dead does not wait
 	}
-	for _, change := range set.changes {
+	for _, change := range set.configure {
 		change(&cfg)
 	}
 	if log.replay != nil {
@@ -84,7 +84,7 @@ func open(t testing.TB, s store.Store, p *pace, log *record, f *fault, set *sett
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{Engine: made, t: t, node: n, pace: p, set: set}
+	e := &Engine{Engine: made, t: t, probe: n, driver: p, settings: set}
 	if p != nil {
 		p.add(n)
 	}
@@ -103,7 +103,7 @@ func open(t testing.TB, s store.Store, p *pace, log *record, f *fault, set *sett
 	t.Cleanup(e.stop)
 	if len(cfg.Workflows) > 0 {
 		select {
-		case <-n.opened:
+		case <-n.firstClaim:
 		case err := <-ended:
 			ended <- err
 			if err != nil && !f.dead() {
@@ -114,8 +114,8 @@ func open(t testing.TB, s store.Store, p *pace, log *record, f *fault, set *sett
 	return e
 }
 
-// temporary is a store on a file that lives as long as the test.
-func temporary(t testing.TB) store.Store {
+// temporaryStore is a store on a file that lives as long as the test.
+func temporaryStore(t testing.TB) store.Store {
 	t.Helper()
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "durable.db"), sqlite.Synchronous(sqlite.Normal))
 	if err != nil {
@@ -132,7 +132,7 @@ func temporary(t testing.TB) store.Store {
 // Now is the engine's time.
 func (e *Engine) Now() time.Time {
 	e.t.Helper()
-	return e.fake("Now").clock.Now()
+	return e.testClock("Now").clock.Now()
 }
 
 // Advance lets d pass: everything that is due by then happens, in order and each at its own
@@ -140,41 +140,41 @@ func (e *Engine) Now() time.Time {
 // test's own goroutine.
 func (e *Engine) Advance(d time.Duration) {
 	e.t.Helper()
-	p := e.fake("Advance")
+	p := e.testClock("Advance")
 	if d < 0 {
 		e.t.Fatalf("durabletest: Advance by %v: time does not go back", d)
 	}
-	if err := p.wait(p.clock.Now().Add(d), nil); err != nil {
+	if err := p.waitForTime(p.clock.Now().Add(d), nil); err != nil {
 		e.t.Fatal(err)
 	}
 }
 
-// Until lets time pass as Advance does, until cond holds, which is asked whenever all
+// AdvanceUntil lets time pass as Advance does, until cond holds, which is asked whenever all
 // rests. It ends the test if nothing more is due before that. It is for the test's own
 // goroutine.
-func (e *Engine) Until(cond func() bool) {
+func (e *Engine) AdvanceUntil(cond func() bool) {
 	e.t.Helper()
-	if err := e.fake("Until").wait(time.Time{}, cond); err != nil {
+	if err := e.testClock("AdvanceUntil").waitForTime(time.Time{}, cond); err != nil {
 		e.t.Fatal(err)
 	}
 }
 
-// Freeze lets time pass in Advance and Until only, until Thaw.
-func (e *Engine) Freeze() {
+// FreezeClock lets time pass in Advance and Until only, until Thaw.
+func (e *Engine) FreezeClock() {
 	e.t.Helper()
-	e.fake("Freeze").freeze(true)
+	e.testClock("FreezeClock").setFrozen(true)
 }
 
-// Thaw ends Freeze.
-func (e *Engine) Thaw() {
+// UnfreezeClock ends Freeze.
+func (e *Engine) UnfreezeClock() {
 	e.t.Helper()
-	e.fake("Thaw").freeze(false)
+	e.testClock("UnfreezeClock").setFrozen(false)
 }
 
-func (e *Engine) fake(what string) *pace {
+func (e *Engine) testClock(what string) *clockDriver {
 	e.t.Helper()
-	if e.pace == nil {
+	if e.driver == nil {
 		e.t.Fatalf("durabletest: %s of an engine in real time: leave out the option RealTime", what)
 	}
-	return e.pace
+	return e.driver
 }

@@ -20,7 +20,7 @@ const day = 24 * time.Hour
 // onStores runs the test in a fake time, on both databases.
 func onStores(t *testing.T, test func(t *testing.T, opts ...durabletest.Option)) {
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); test(t) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); test(t, durabletest.On(durabletest.Postgres(t))) })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); test(t, durabletest.OnStore(durabletest.PostgresStore(t))) })
 }
 
 func defs(all ...durable.Definition) []durable.Definition { return all }
@@ -46,7 +46,7 @@ func TestThirtyDaysOfSleeps(t *testing.T) {
 			}
 			return days, nil
 		})
-		e := durabletest.NewWith(t, defs(w), opts...)
+		e := durabletest.NewWithOptions(t, defs(w), opts...)
 		began, real := e.Now(), time.Now()
 		got, err := w.Call(quickly(t), e.Engine, 30)
 		if got != 30 || err != nil {
@@ -101,7 +101,7 @@ func TestEverythingIsDueInOrder(t *testing.T) {
 			note("short")
 			return 0, err
 		})
-		e = durabletest.NewWith(t, defs(retry, receive, timeout, delayed, short), opts...)
+		e = durabletest.NewWithOptions(t, defs(retry, receive, timeout, delayed, short), opts...)
 		began = e.Now()
 		ctx := quickly(t)
 		start := func(w *durable.Workflow[int, int], opts ...durable.StartOption) *durable.Run[int] {
@@ -138,7 +138,7 @@ func TestSignalsInBetween(t *testing.T) {
 			}
 			return c.Receive[string]("approved", durable.Within(3*day), durable.Else("nobody came"))
 		})
-		e := durabletest.NewWith(t, defs(w), opts...)
+		e := durabletest.NewWithOptions(t, defs(w), opts...)
 		ctx := quickly(t)
 		for i := range 5 {
 			id := fmt.Sprint("at-once-", i)
@@ -205,7 +205,7 @@ func TestConcurrentWaits(t *testing.T) {
 			second, err := branch.Wait()
 			return []int{first, second}, err
 		})
-		e := durabletest.NewWith(t, defs(parent, child), opts...)
+		e := durabletest.NewWithOptions(t, defs(parent, child), opts...)
 		began := e.Now()
 		got, err := parent.Call(quickly(t), e.Engine, 0)
 		if !slices.Equal(got, []int{3, 10}) || err != nil {
@@ -264,7 +264,7 @@ func TestAnother(t *testing.T) {
 	}
 	e.Advance(time.Hour)
 	e.Stop()
-	second := e.Another(newer)
+	second := e.StartAnother(newer)
 	again, err := newer.Handle(quickly(t), second.Engine, run.ID())
 	if err != nil {
 		t.Fatal(err)
@@ -282,10 +282,10 @@ func TestOptionsOfOthers(t *testing.T) {
 		opt durabletest.Option
 		use func(testing.TB, durabletest.Option)
 	}{
-		"On":          {durabletest.On(nil), func(t testing.TB, o durabletest.Option) { durabletest.CrashEverywhere(t, w, 1, o) }},
-		"RealTime":    {durabletest.RealTime(), func(t testing.TB, o durabletest.Option) { durabletest.CrashEverywhere(t, w, 1, o) }},
-		"SignalAfter": {durabletest.SignalAfter(0, "s", 1), func(t testing.TB, o durabletest.Option) { durabletest.NewWith(t, nil, o) }},
-		"Varies":      {durabletest.Varies("s"), func(t testing.TB, o durabletest.Option) { durabletest.NewWith(t, nil, o) }},
+		"OnStore":      {durabletest.OnStore(nil), func(t testing.TB, o durabletest.Option) { durabletest.CrashEverywhere(t, w, 1, o) }},
+		"RealTime":     {durabletest.RealTime(), func(t testing.TB, o durabletest.Option) { durabletest.CrashEverywhere(t, w, 1, o) }},
+		"SignalAfter":  {durabletest.SignalAfter(0, "s", 1), func(t testing.TB, o durabletest.Option) { durabletest.NewWithOptions(t, nil, o) }},
+		"VaryingSteps": {durabletest.VaryingSteps("s"), func(t testing.TB, o durabletest.Option) { durabletest.NewWithOptions(t, nil, o) }},
 	} {
 		s := &spy{TB: t}
 		done := make(chan struct{})
@@ -307,7 +307,7 @@ func TestLargeStub(t *testing.T) {
 		s, err := c.Step("big", func(context.Context) (string, error) { return "", nil })
 		return len(s), err
 	})
-	e := durabletest.NewWith(t, []durable.Definition{w},
+	e := durabletest.NewWithOptions(t, []durable.Definition{w},
 		durabletest.Configure(func(c *durable.Config) { c.MaxPayload = 8 << 20 }),
 		durabletest.Stub("big", func(context.Context) (string, error) { return strings.Repeat("x", 5<<20), nil }))
 	if got, err := w.Call(quickly(t), e.Engine, 0); got != 5<<20 || err != nil {

@@ -51,13 +51,13 @@ func ExampleNew() {
 	if n := e.Attempts("ada", "mail"); n != 3 {
 		t.Errorf("%d attempts to send the mail", n)
 	}
-	e.Ran("ada", "mail", "confirmed", "trial", "invoice")
+	e.AssertCompleted("ada", "mail", "confirmed", "trial", "invoice")
 }
 
-func ExampleNewWith() {
-	e := durabletest.NewWith(t, []durable.Definition{Signup},
-		durabletest.On(durabletest.Postgres(t)),
-		durabletest.At(time.Date(2030, 12, 31, 23, 59, 0, 0, time.UTC)),
+func ExampleNewWithOptions() {
+	e := durabletest.NewWithOptions(t, []durable.Definition{Signup},
+		durabletest.OnStore(durabletest.PostgresStore(t)),
+		durabletest.StartClockAt(time.Date(2030, 12, 31, 23, 59, 0, 0, time.UTC)),
 		durabletest.Configure(func(c *durable.Config) { c.Concurrency = 1 }))
 	e.Advance(time.Minute) // happy new year
 }
@@ -70,11 +70,11 @@ func ExampleMain() {
 }
 
 // Time passes until something has happened.
-func ExampleEngine_Until() {
+func ExampleEngine_AdvanceUntil() {
 	e := durabletest.New(t, Signup)
 	invoiced := false
 	e.Use(durabletest.Stub("invoice", func(context.Context) (struct{}, error) { invoiced = true; return struct{}{}, nil }))
-	e.Until(func() bool { return invoiced })
+	e.AdvanceUntil(func() bool { return invoiced })
 }
 
 // The process dies before, after and without an answer to each write of a run.
@@ -95,8 +95,8 @@ func ExampleReplay() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := durabletest.Replay(t, Signup, exported); v.Diverges {
-		t.Errorf("at %s: %s", v.Where, v.Why)
+	if v := durabletest.Replay(t, Signup, exported); v.Diverged {
+		t.Errorf("at %s: %s", v.Step, v.Reason)
 	}
 }
 

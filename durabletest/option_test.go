@@ -10,17 +10,17 @@ import (
 
 // Of two options that say the same, one would hold without a word.
 func TestOptionsGivenTwice(t *testing.T) {
-	at := durabletest.At(time.Now())
+	at := durabletest.StartClockAt(time.Now())
 	for want, opts := range map[string][]durabletest.Option{
-		"the option At is given twice":               {at, at},
-		"the option On is given twice":               {durabletest.On(nil), durabletest.On(nil)},
-		"the option At does nothing beside RealTime": {at, durabletest.RealTime()},
+		"the option StartClockAt is given twice":               {at, at},
+		"the option OnStore is given twice":                    {durabletest.OnStore(nil), durabletest.OnStore(nil)},
+		"the option StartClockAt does nothing beside RealTime": {at, durabletest.RealTime()},
 	} {
 		s := &spy{TB: t}
 		done := make(chan struct{})
 		go func() { // Fatalf ends the goroutine
 			defer close(done)
-			durabletest.NewWith(s, nil, opts...)
+			durabletest.NewWithOptions(s, nil, opts...)
 		}()
 		<-done
 		if len(s.errors) != 1 || !strings.Contains(s.errors[0], want) {

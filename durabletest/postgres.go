@@ -9,14 +9,14 @@ import (
 	"github.com/seed8ec063be/durable/postgres"
 )
 
-var mainRuns atomic.Bool
+var mainCalled atomic.Bool
 
 // Main runs the tests of a package that uses Postgres, and stops the server that they
 // used. It answers the exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(durabletest.Main(m)) }
 func Main(m *testing.M) int {
-	mainRuns.Store(true)
+	mainCalled.Store(true)
 	return pgtest.Main(m)
 }
 
@@ -26,14 +26,14 @@ func Main(m *testing.M) int {
 // installed, without fsync. The package's TestMain calls Main.
 func PostgresURL(t testing.TB) string {
 	t.Helper()
-	if !mainRuns.Load() {
+	if !mainCalled.Load() {
 		t.Fatal("durabletest: nothing would stop the PostgreSQL server: add func TestMain(m *testing.M) { os.Exit(durabletest.Main(m)) } to this package")
 	}
 	return pgtest.URL(t)
 }
 
-// Postgres is a store on a database of its own, as PostgresURL makes it: for On and OnEach.
-func Postgres(t testing.TB) durable.Store {
+// PostgresStore is a store on a database of its own, as PostgresURL makes it: for On and OnNewStores.
+func PostgresStore(t testing.TB) durable.Store {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), PostgresURL(t))
 	if err != nil {

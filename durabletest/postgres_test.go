@@ -63,21 +63,21 @@ func TestCrashEverywhereOnPostgres(t *testing.T) {
 		return fmt.Sprint(paid, id, signal, doubled), err
 	})
 	began := time.Now()
-	durabletest.CrashEverywhere(t, w, 1, durabletest.OnEach(withTable), durabletest.Varies("id"),
-		durabletest.With(child), durabletest.SignalAfter(40*day, "go", "now"))
+	durabletest.CrashEverywhere(t, w, 1, durabletest.OnNewStores(withTable), durabletest.VaryingSteps("id"),
+		durabletest.Workflows(child), durabletest.SignalAfter(40*day, "go", "now"))
 	t.Logf("it took %v", time.Since(began))
 }
 
-// OnEach is told what it opens for, and is cleaned up before the next; it is an option of CrashEverywhere only.
+// OnNewStores is told what it opens for, and is cleaned up before the next; it is an option of CrashEverywhere only.
 func TestOnEach(t *testing.T) {
 	t.Parallel()
 	w := durable.Define("w", func(c *durable.Ctx, n int) (int, error) { return step(c, "one", n) })
 	open, most, opened := 0, 0, 0
-	durabletest.CrashEverywhere(t, w, 1, durabletest.OnEach(func(t testing.TB) durable.Store {
+	durabletest.CrashEverywhere(t, w, 1, durabletest.OnNewStores(func(t testing.TB) durable.Store {
 		open, opened = open+1, opened+1
 		most = max(most, open)
 		t.Cleanup(func() { open-- })
-		return durabletest.Postgres(t)
+		return durabletest.PostgresStore(t)
 	}))
 	if opened < 4 || most != 1 || open != 0 {
 		t.Errorf("%d databases were opened, %d at once, and %d are left", opened, most, open)
@@ -86,10 +86,10 @@ func TestOnEach(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		durabletest.NewWith(s, defs(w), durabletest.OnEach(durabletest.Postgres))
+		durabletest.NewWithOptions(s, defs(w), durabletest.OnNewStores(durabletest.PostgresStore))
 	}()
 	<-done
 	if len(s.errors) == 0 {
-		t.Error("NewWith takes OnEach, and does nothing with it")
+		t.Error("NewWithOptions takes OnNewStores, and does nothing with it")
 	}
 }

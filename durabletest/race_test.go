@@ -21,6 +21,6 @@ func TestCrashEverywhereOfAHedge(t *testing.T) {
 		return v, err
 	})
 	for range 5 {
-		durabletest.CrashEverywhere(t, w, 0, durabletest.Varies("first"))
+		durabletest.CrashEverywhere(t, w, 0, durabletest.VaryingSteps("first"))
 	}
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Verdict is what today's code makes of a run's history.
-type Verdict struct {
-	ID       string // of the run
-	Diverges bool
-	Where    string   // the step, if there is one
-	Why      string   // in words, with what to do
-	Unasked  []string // recorded steps that the code did not ask for
-	New      []string // calls that history does not hold: where the run would go on
+// ReplayResult is what today's code makes of a run's history.
+type ReplayResult struct {
+	ID        string // of the run
+	Diverged  bool
+	Step      string   // the step, if there is one
+	Reason    string   // in words, with what to do
+	NotCalled []string // recorded steps that the code did not ask for
+	NewCalls  []string // calls that history does not hold: where the run would go on
 }
 
 // String is the verdict in one line.
-func (v Verdict) String() string {
-	if !v.Diverges {
+func (v ReplayResult) String() string {
+	if !v.Diverged {
 		return fmt.Sprintf("run %q replays", v.ID)
 	}
-	return fmt.Sprintf("run %q diverges at %q: %s", v.ID, v.Where, v.Why)
+	return fmt.Sprintf("run %q diverges at %q: %s", v.ID, v.Step, v.Reason)
 }
 
-// oldFormat is the oldest export that Replay reads; see durable.ExportFormat.
-const oldFormat = 2
+// oldestFormat is the oldest export that Replay reads; see durable.ExportFormat.
+const oldestFormat = 2
 
 // Replay executes today's code of a workflow on the history of a run that Engine.Export
 // wrote, in a throwaway database, and answers whether it would diverge, where and why. No
@@ -42,19 +42,19 @@ const oldFormat = 2
 // again. Calls that were removed are no divergence by themselves: see Unasked.
 //
 // It fails the test only if the export cannot be read or is of another workflow.
-func Replay(t testing.TB, w durable.Definition, exported []byte, opts ...Option) Verdict {
+func Replay(t testing.TB, w durable.Definition, exported []byte, opts ...Option) ReplayResult {
 	t.Helper()
 	var x durable.Exported
 	if err := json.Unmarshal(exported, &x); err != nil {
 		t.Fatalf("durabletest: the export cannot be read: %v: give what Engine.Export answered", err)
 	}
-	if x.Format != durable.ExportFormat && x.Format != oldFormat {
-		t.Fatalf("durabletest: the export is of format %d, and this code reads %d and %d: export the run again", x.Format, oldFormat, durable.ExportFormat)
+	if x.Format != durable.ExportFormat && x.Format != oldestFormat {
+		t.Fatalf("durabletest: the export is of format %d, and this code reads %d and %d: export the run again", x.Format, oldestFormat, durable.ExportFormat)
 	}
 	if x.Run.Workflow != w.Name() {
 		t.Fatalf("durabletest: the export is of a run of workflow %q, not %q: give that one", x.Run.Workflow, w.Name())
 	}
-	v, err := replayed(t, w, &x, opts)
+	v, err := replayExport(t, w, &x, opts)
 	if err != nil {
 		t.Fatalf("durabletest: replay run %q: %v", x.Run.ID, err)
 	}
@@ -87,10 +87,10 @@ func ReplayDir(t *testing.T, dir string, workflows ...durable.Definition) {
 			if i < 0 {
 				t.Fatalf("durabletest: %s is of a run of workflow %q: give that to ReplayDir too", file, head.Run.Workflow)
 			}
-			if v := Replay(t, workflows[i], exported); v.Diverges {
+			if v := Replay(t, workflows[i], exported); v.Diverged {
 				t.Error(v)
-			} else if len(v.Unasked) > 0 {
-				t.Logf("the code no longer asks for %q", v.Unasked)
+			} else if len(v.NotCalled) > 0 {
+				t.Logf("the code no longer asks for %q", v.NotCalled)
 			}
 		})
 	}

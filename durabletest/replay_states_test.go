@@ -45,7 +45,7 @@ func TestReplayOfCallsThatHadNotEnded(t *testing.T) {
 		if _, err := w.Start(t.Context(), e.Engine, order{ID: id}, durable.ID(id)); err != nil {
 			t.Fatal(err)
 		}
-		e.Until(until)
+		e.AdvanceUntil(until)
 	}
 	replays := func(what, id string) {
 		t.Helper()
@@ -55,12 +55,12 @@ func TestReplayOfCallsThatHadNotEnded(t *testing.T) {
 			t.Fatal("the export has another format")
 		}
 		for format, b := range map[string][]byte{"this format": now, "the format before": old} {
-			if v := durabletest.Replay(t, shop(body), b); v.Diverges || len(v.Unasked) > 0 {
-				t.Errorf("%s, %s: %v, %q not asked for", what, format, v, v.Unasked)
+			if v := durabletest.Replay(t, shop(body), b); v.Diverged || len(v.NotCalled) > 0 {
+				t.Errorf("%s, %s: %v, %q not asked for", what, format, v, v.NotCalled)
 			}
 		}
 		renamed := shop(func(c *durable.Ctx, _ order) (int, error) { return 0, c.Sleep("another", day) })
-		if v := durabletest.Replay(t, renamed, now); !v.Diverges {
+		if v := durabletest.Replay(t, renamed, now); !v.Diverged {
 			t.Errorf("%s: other code replays", what)
 		}
 	}
@@ -70,7 +70,7 @@ func TestReplayOfCallsThatHadNotEnded(t *testing.T) {
 		if _, err := e.Cancel(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		e.Until(func() bool {
+		e.AdvanceUntil(func() bool {
 			info, err := e.Get(t.Context(), id)
 			return err == nil && info.Status == durable.StatusCancelled
 		})

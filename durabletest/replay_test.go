@@ -125,7 +125,7 @@ func TestReplay(t *testing.T) {
 			t.Parallel()
 			for run, want := range map[string]string{string(ended): c.ended, string(waiting): c.waits} {
 				v := durabletest.Replay(t, shop(c.body), []byte(run))
-				if v.Diverges != (want != "") || !strings.Contains(v.String(), want) {
+				if v.Diverged != (want != "") || !strings.Contains(v.String(), want) {
 					t.Errorf("%v, want %q (%+v)", v, want, v)
 				}
 			}
@@ -164,10 +164,10 @@ func TestStubsAndAssertions(t *testing.T) {
 	if stub.Calls() != 1 || doubled.Calls() != 2 || e.Attempts("a", "pay") != 1 {
 		t.Errorf("%d and %d calls, %d attempts", stub.Calls(), doubled.Calls(), e.Attempts("a", "pay"))
 	}
-	e.Ran("a", "pay", "items/*", "cool down")
-	e.RanOnly("a", "pay", "items", "items/*", "cool down", "shipped")
-	e.NotRan("a", "refund")
-	if got := e.Executed("a"); len(got) != 3 || got[2] != "pay" {
+	e.AssertCompleted("a", "pay", "items/*", "cool down")
+	e.AssertCompletedOnly("a", "pay", "items", "items/*", "cool down", "shipped")
+	e.AssertNotCalled("a", "refund")
+	if got := e.ExecutedSteps("a"); len(got) != 3 || got[2] != "pay" {
 		t.Errorf("executed %q", got)
 	}
 	failing := durabletest.FailFirst("pay", 1, busy)
@@ -175,7 +175,7 @@ func TestStubsAndAssertions(t *testing.T) {
 	if _, err := w.Call(ctx, e.Engine, order{"o", []int{1, 2}}, durable.ID("b")); err == nil {
 		t.Error("it did not fail")
 	}
-	if failed := e.Failed("b", "pay"); failed.Message != "busy" || failing.Calls() != 1 {
+	if failed := e.RequireFailed("b", "pay"); failed.Message != "busy" || failing.Calls() != 1 {
 		t.Errorf("%+v", failed)
 	}
 }

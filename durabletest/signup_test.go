@@ -28,8 +28,8 @@ func TestSignup(tt *testing.T) {
 	if n := e.Attempts("ada", "mail"); n != 3 {
 		tt.Errorf("%d attempts to send the mail", n)
 	}
-	e.Ran("ada", "mail", "confirmed", "trial", "invoice")
-	if v := durabletest.Replay(tt, Signup, exported(tt, e, "ada")); v.Diverges || len(v.Unasked) > 0 {
+	e.AssertCompleted("ada", "mail", "confirmed", "trial", "invoice")
+	if v := durabletest.Replay(tt, Signup, exported(tt, e, "ada")); v.Diverged || len(v.NotCalled) > 0 {
 		tt.Error(v)
 	}
 }
@@ -47,7 +47,9 @@ func TestUntilNothingMoreHappens(tt *testing.T) {
 	if _, err := w.Start(quickly(tt), e.Engine, 0); err != nil {
 		tt.Fatal(err)
 	}
-	s.check(func() { durabletest.NewWith(s, defs(w), durabletest.On(e.Store())).Until(func() bool { return false }) })
+	s.check(func() {
+		durabletest.NewWithOptions(s, defs(w), durabletest.OnStore(e.Store())).AdvanceUntil(func() bool { return false })
+	})
 	if len(s.errors) != 1 {
 		tt.Errorf("%q", s.errors)
 	}

@@ -15,20 +15,20 @@ import (
 // takes. Of several for one step the last is asked first, and a FailFirst that lets the
 // step go on leaves it to the one before.
 type Replacement struct {
-	name  string
-	do    func(ctx context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure)
-	calls atomic.Int64
+	name    string
+	attempt func(ctx context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure)
+	calls   atomic.Int64
 
-	met      atomic.Bool // a step with the name was called
+	used     atomic.Bool // a step with the name was called
 	optional atomic.Bool
 }
 
 func (r *Replacement) apply(set *settings) {
-	set.replacers = append(set.replacers, r)
-	set.limit("a Replacement", "NewWith", "CrashEverywhere") // Replay calls no step's function
+	set.replacements = append(set.replacements, r)
+	set.restrict("a Replacement", "NewWithOptions", "CrashEverywhere") // Replay calls no step's function
 }
 
-func (r *Replacement) matches(c engine.Call) bool { return matches(r.name, c.Name) }
+func (r *Replacement) matches(c engine.Call) bool { return matchesName(r.name, c.Name) }
 
 // Optional returns the Replacement, which no longer fails the test if no step with its name is called.
 func (r *Replacement) Optional() *Replacement {
@@ -36,23 +36,23 @@ func (r *Replacement) Optional() *Replacement {
 	return r
 }
 
-// unmet fails the test for the replacements whose steps were never called: their names may be wrong, and
+// failUnused fails the test for the replacements whose steps were never called: their names may be wrong, and
 // what they replace is executed. A test that has failed already may not have come so far.
-func unmet(t testing.TB, replacers []*Replacement, called func() []string) {
+func failUnused(t testing.TB, replacers []*Replacement, called func() []string) {
 	t.Helper()
 	if t.Failed() || t.Skipped() {
 		return
 	}
 	for _, r := range replacers {
-		if !r.met.Load() && !r.optional.Load() {
+		if !r.used.Load() && !r.optional.Load() {
 			t.Errorf("durabletest: no step %q was called, so nothing was done in its place; called were %s: correct the name, or use Optional",
-				r.name, quoted(called()))
+				r.name, quotedList(called()))
 		}
 	}
 }
 
-// quoted lists names, up to a bound.
-func quoted(names []string) string {
+// quotedList lists names, up to a bound.
+func quotedList(names []string) string {
 	const most = 30
 	if len(names) == 0 {
 		return "none"
@@ -82,7 +82,7 @@ func (r *Replacement) Calls() int { return int(r.calls.Load()) }
 // that were. Optional is for one that need not be.
 func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacement {
 	r := &Replacement{name: name}
-	r.do = func(ctx context.Context, _ engine.Call, _ func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
+	r.attempt = func(ctx context.Context, _ engine.Call, _ func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
 		r.calls.Add(1)
 		v, err := fn(ctx)
 		if err != nil {
@@ -103,7 +103,7 @@ func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacem
 // called; those after call it. Attempts are counted over all processes.
 func FailFirst(name string, n int, err error) *Replacement {
 	r := &Replacement{name: name}
-	r.do = func(_ context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
+	r.attempt = func(_ context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
 		if int(c.Attempt) > n {
 			return next()
 		}
@@ -115,7 +115,7 @@ func FailFirst(name string, n int, err error) *Replacement {
 
 // Use replaces steps from now on, in this engine and in those made by its Another.
 func (e *Engine) Use(replacements ...*Replacement) {
-	e.node.log.mu.Lock()
-	defer e.node.log.mu.Unlock()
-	e.node.log.replacers = append(e.node.log.replacers, replacements...)
+	e.probe.recorder.mu.Lock()
+	defer e.probe.recorder.mu.Unlock()
+	e.probe.recorder.replacements = append(e.probe.recorder.replacements, replacements...)
 }

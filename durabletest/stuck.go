@@ -13,49 +13,49 @@ import (
 )
 
 const (
-	stuckFor  = 50 * time.Millisecond // at rest, with nothing due, before a wait is ended
-	mostStuck = 10                    // runs that are named
+	stuckDelay   = 50 * time.Millisecond // at rest, with nothing due, before a wait is ended
+	maxStuckRuns = 10                    // runs that are named
 )
 
 // A test that waits for a result which cannot come is told so at once. Nothing can come when all rests, no timer is left,
 // and no goroutine of the test's own is there that could do something later: that is seen in the stacks.
 
-// stuck ends the waits for results, now that nothing more will happen by itself.
-func (p *pace) stuck(nodes []*node) {
+// endStuckWaits ends the waits for results, now that nothing more will happen by itself.
+func (p *clockDriver) endStuckWaits(nodes []*probe) {
 	now := time.Now()
-	if v := p.version(nodes); p.stuckSince.IsZero() || v != p.stuckAt {
-		p.stuckSince, p.stuckAt = now, v
+	if v := p.stateVersion(nodes); p.stuckSince.IsZero() || v != p.stuckVersion {
+		p.stuckSince, p.stuckVersion = now, v
 	}
-	if now.Sub(p.stuckSince) < stuckFor {
+	if now.Sub(p.stuckSince) < stuckDelay {
 		return
 	}
 	p.stuckSince = now // it is looked at again later
 	var waits []engine.Awaiting
 	waiting := make(map[string]bool)
 	for _, n := range nodes {
-		if n.log.replay != nil {
+		if n.recorder.replay != nil {
 			return
 		}
-		if e := n.inner.Load(); e != nil {
+		if e := n.engine.Load(); e != nil {
 			for _, a := range e.Awaitings() {
 				waiting[a.Goroutine] = true
-				if a.Deadline.IsZero() || a.Deadline.Sub(now) > silence { // others wait for that
+				if a.Deadline.IsZero() || a.Deadline.Sub(now) > explainAfter { // others wait for that
 					waits = append(waits, a)
 				}
 			}
 		}
 	}
-	if len(waits) == 0 || helpers(waiting) {
+	if len(waits) == 0 || hasActiveGoroutine(waiting) {
 		return
 	}
 	for _, a := range waits {
-		a.End(fmt.Errorf("durabletest: it is %s, and nothing more will happen by itself: %s", p.clock.Now().Format(time.RFC3339), p.awaited(nodes, a.Run)))
+		a.End(fmt.Errorf("durabletest: it is %s, and nothing more will happen by itself: %s", p.clock.Now().Format(time.RFC3339), p.describeWaits(nodes, a.Run)))
 	}
 }
 
-// awaited says what a run, and those beneath it, wait for.
-func (p *pace) awaited(nodes []*node, run store.ID) string {
-	ctx, cancel := context.WithTimeout(context.Background(), barrier)
+// describeWaits says what a run, and those beneath it, wait for.
+func (p *clockDriver) describeWaits(nodes []*probe, run store.ID) string {
+	ctx, cancel := context.WithTimeout(context.Background(), barrierTimeout)
 	defer cancel()
 	s := nodes[0].Beneath()
 	runs, err := s.Tree(ctx, run)
@@ -68,24 +68,24 @@ func (p *pace) awaited(nodes []*node, run store.ID) string {
 			continue
 		}
 		text := fmt.Sprintf("run %q of workflow %q is %s", engine.ShownRun(r), r.Workflow, r.Status)
-		executes := slices.ContainsFunc(nodes, func(n *node) bool { e := n.inner.Load(); return e != nil && e.Executes(r.Workflow) })
+		executes := slices.ContainsFunc(nodes, func(n *probe) bool { e := n.engine.Load(); return e != nil && e.Executes(r.Workflow) })
 		switch {
 		case r.Status == store.Paused:
 			text += ", and nobody resumes it"
 		case !executes:
 			text += ", and no engine of this test executes that workflow"
 		default:
-			text += p.open(ctx, s, r)
+			text += p.describeOpenCalls(ctx, s, r)
 		}
-		if all = append(all, text); len(all) == mostStuck {
+		if all = append(all, text); len(all) == maxStuckRuns {
 			break
 		}
 	}
 	return strings.Join(all, "; ")
 }
 
-// open lists the calls of a run that have no outcome.
-func (p *pace) open(ctx context.Context, s store.Store, r *store.Run) string {
+// describeOpenCalls lists the calls of a run that have no outcome.
+func (p *clockDriver) describeOpenCalls(ctx context.Context, s store.Store, r *store.Run) string {
 	now := p.clock.Now()
 	outline, err := s.Outline(ctx, r.ID, now)
 	if err != nil || len(outline.Open) == 0 {
@@ -101,16 +101,16 @@ func (p *pace) open(ctx context.Context, s store.Store, r *store.Run) string {
 	return ", and waits for " + strings.Join(calls, ", ")
 }
 
-// ownPackages are those whose goroutines do nothing for a test of their own accord.
-var ownPackages = []string{
+// passivePackages are those whose goroutines do nothing for a test of their own accord.
+var passivePackages = []string{
 	"github.com/seed8ec063be/durable.", "github.com/seed8ec063be/durable/internal/", "github.com/seed8ec063be/durable/durabletest.",
 	"github.com/seed8ec063be/durable/sqlite.", "github.com/seed8ec063be/durable/postgres.",
 	"database/sql.", "runtime.", "runtime/", "testing.", "os/signal.", "os/exec.", "context.", "modernc.org/", "github.com/jackc/",
 }
 
-// helpers reports whether there is a goroutine, beside those that wait, that may do something for this test. Those of
+// hasActiveGoroutine reports whether there is a goroutine, beside those that wait, that may do something for this test. Those of
 // other tests that run at the same time do not.
-func helpers(waiting map[string]bool) bool {
+func hasActiveGoroutine(waiting map[string]bool) bool {
 	dump := make([]byte, 1<<20)
 	for {
 		n := runtime.Stack(dump, true)
@@ -132,7 +132,7 @@ func helpers(waiting map[string]bool) bool {
 		all[head] = r
 	}
 	own := func(r routine) bool {
-		return r.creator == "" || !strings.Contains(r.creator, "_test.") && slices.ContainsFunc(ownPackages, func(p string) bool { return strings.HasPrefix(r.creator, p) })
+		return r.creator == "" || !strings.Contains(r.creator, "_test.") && slices.ContainsFunc(passivePackages, func(p string) bool { return strings.HasPrefix(r.creator, p) })
 	}
 	// root is the test, or the engine's goroutine, that the goroutine comes from; empty: it has ended.
 	root := func(id string) string {

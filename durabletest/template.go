@@ -9,19 +9,19 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// template makes empty databases: the second is a copy of the first one's file, since to
+// databaseTemplate makes empty databases: the second is a copy of the first one's file, since to
 // copy it is faster than to create its tables.
-type template struct{ file []byte }
+type databaseTemplate struct{ file []byte }
 
 // open makes a database in a temporary folder. The function answered removes it.
-func (m *template) open() (s store.Store, remove func() error, err error) {
+func (m *databaseTemplate) open() (s store.Store, remove func() error, err error) {
 	dir, err := os.MkdirTemp("", "durabletest")
 	if err != nil {
 		return nil, nil, err
 	}
 	path := filepath.Join(dir, "durable.db")
 	if m.file == nil {
-		err = m.fill(path)
+		err = m.create(path)
 	} else {
 		err = os.WriteFile(path, m.file, 0o600)
 	}
@@ -34,8 +34,8 @@ func (m *template) open() (s store.Store, remove func() error, err error) {
 	return s, func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
 }
 
-// fill creates an empty database at path, and keeps what is in its file.
-func (m *template) fill(path string) error {
+// create creates an empty database at path, and keeps what is in its file.
+func (m *databaseTemplate) create(path string) error {
 	s, err := sqlite.Open(path, sqlite.Synchronous(sqlite.Normal))
 	if err != nil {
 		return err

@@ -15,28 +15,28 @@ import (
 
 // trace is what a run, and what is beneath it, came to.
 type trace struct {
-	place   string // of the crash, in words; empty: there was none
-	runs    []*traced
-	reruns  []string
-	unknown bool // a step of it ended as ErrOutcomeUnknown
-	fixed   map[place][]byte
+	crashedWrite   string // of the crash, in words; empty: there was none
+	runs           []*runTrace
+	reruns         []string
+	unknownOutcome bool // a step of it ended as ErrOutcomeUnknown
+	fixedOutputs   map[stepPath][]byte
 }
 
-// traced is one run of a trace.
-type traced struct {
-	path       string // see pathOf
-	shown      string // names, from the root on
-	row        *store.Run
-	steps      map[string]*store.Step
-	executed   map[string]bool // steps whose functions were
-	executions []*execution
-	order      []string // of the steps, as they were called first
-	varied     map[string]bool
+// runTrace is one run of a trace.
+type runTrace struct {
+	path          string // see pathOf
+	displayPath   string // names, from the root on
+	run           *store.Run
+	steps         map[string]*store.Step
+	executedSteps map[string]bool // steps whose functions were
+	executions    []*execution
+	stepOrder     []string // of the steps, as they were called first
+	varyingSteps  map[string]bool
 }
 
-// tree lists the run of CrashEverywhere and what is beneath it, parents first.
-func tree(ctx context.Context, s store.Store) ([]*store.Run, error) {
-	found, err := s.Get(ctx, []store.Ref{{Text: crashed}})
+// runTree lists the run of CrashEverywhere and what is beneath it, parents first.
+func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
+	found, err := s.Get(ctx, []store.Ref{{Text: crashedRunID}})
 	if err != nil || found[0] == nil {
 		return nil, err
 	}
@@ -52,24 +52,24 @@ func tree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 	return slices.DeleteFunc(whole, func(r *store.Run) bool { return r == nil }), err
 }
 
-// trace collects what came of the run.
-func (h *harness) trace(ctx context.Context, s store.Store, log *record, f *fault) (*trace, error) {
-	rows, err := tree(ctx, s)
+// collectTrace collects what came of the run.
+func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *recorder, f *process) (*trace, error) {
+	rows, err := runTree(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	got := &trace{place: f.place, fixed: make(map[place][]byte)}
-	byID := make(map[store.ID]*traced)
+	got := &trace{crashedWrite: f.crashedWrite, fixedOutputs: make(map[stepPath][]byte)}
+	byID := make(map[store.ID]*runTrace)
 	var names []string // pairs for a strings.Replacer: IDs differ from database to database
 	for _, row := range rows {
-		r := &traced{shown: engine.ShownRun(row), row: row, steps: make(map[string]*store.Step), executed: make(map[string]bool), varied: make(map[string]bool)}
+		r := &runTrace{displayPath: engine.ShownRun(row), run: row, steps: make(map[string]*store.Step), executedSteps: make(map[string]bool), varyingSteps: make(map[string]bool)}
 		above := ""
 		if parent := byID[row.Parent.UUID]; row.Parent.Valid && parent != nil {
-			above, r.shown = parent.path, parent.shown+" > "+r.shown
+			above, r.displayPath = parent.path, parent.displayPath+" > "+r.displayPath
 		}
-		r.path = pathOf(above, row.Name, row.Workflow)
+		r.path = runPath(above, row.Name, row.Workflow)
 		byID[row.ID] = r
-		names = append(names, row.ID.String(), "<"+r.shown+">")
+		names = append(names, row.ID.String(), "<"+r.displayPath+">")
 		got.runs = append(got.runs, r)
 	}
 	same := strings.NewReplacer(names...)
@@ -80,20 +80,20 @@ func (h *harness) trace(ctx context.Context, s store.Store, log *record, f *faul
 		return []byte(same.Replace(string(b)))
 	}
 	for _, r := range got.runs {
-		r.row.Input, r.row.Output, r.row.Error = neutral(r.row.Input), neutral(r.row.Output), neutral(r.row.Error)
-		steps, err := s.History(ctx, r.row.ID)
+		r.run.Input, r.run.Output, r.run.Error = neutral(r.run.Input), neutral(r.run.Output), neutral(r.run.Error)
+		steps, err := s.History(ctx, r.run.ID)
 		if err != nil {
 			return nil, err
 		}
 		for _, step := range steps {
 			r.steps[step.Name] = &step
 			made := step.Kind == store.KindNow || step.Kind == store.KindUUID
-			if made || slices.ContainsFunc(h.set.varies, func(name string) bool { return matches(name, step.Name) }) {
-				r.varied[step.Name] = true
-				got.fixed[place{r.path, step.Name}] = step.Output
+			if made || slices.ContainsFunc(h.settings.varyingSteps, func(name string) bool { return matchesName(name, step.Name) }) {
+				r.varyingSteps[step.Name] = true
+				got.fixedOutputs[stepPath{r.path, step.Name}] = step.Output
 			}
 			step.Output, step.Error = neutral(step.Output), neutral(step.Error)
-			got.unknown = got.unknown || step.Status == store.StepFailed &&
+			got.unknownOutcome = got.unknownOutcome || step.Status == store.StepFailed &&
 				slices.Contains(engine.DecodeFailure(step.Error).Codes, engine.CodeOutcomeUnknown)
 		}
 	}
@@ -103,19 +103,19 @@ func (h *harness) trace(ctx context.Context, s store.Store, log *record, f *faul
 		if r := byID[x.run]; r != nil {
 			r.executions = append(r.executions, x)
 			for _, c := range x.calls {
-				r.noted(c.Name)
+				r.addStep(c.Name)
 			}
 		}
 	}
 	for _, c := range log.attempts {
 		if r := byID[c.Run]; r != nil {
-			r.executed[c.Name] = true
-			r.noted(c.Name)
+			r.executedSteps[c.Name] = true
+			r.addStep(c.Name)
 		}
 	}
 	for _, r := range got.runs {
 		for _, name := range slices.Sorted(maps.Keys(r.steps)) {
-			r.noted(name)
+			r.addStep(name)
 		}
 	}
 	for _, c := range log.reruns {
@@ -124,18 +124,18 @@ func (h *harness) trace(ctx context.Context, s store.Store, log *record, f *faul
 	return got, nil
 }
 
-func (r *traced) noted(name string) {
-	if !slices.Contains(r.order, name) {
-		r.order = append(r.order, name)
+func (r *runTrace) addStep(name string) {
+	if !slices.Contains(r.stepOrder, name) {
+		r.stepOrder = append(r.stepOrder, name)
 	}
 }
 
-// races tells which choices of the runs ended branches, and how another course of those is excused.
-func (t *trace) races() (hints []string) {
+// choiceHints tells which choices of the runs ended branches, and how another course of those is excused.
+func (t *trace) choiceHints() (hints []string) {
 	for _, r := range t.runs {
-		for _, name := range r.order {
+		for _, name := range r.stepOrder {
 			step := r.steps[name]
-			if step == nil || step.Kind != store.KindChoice || r.varied[name] {
+			if step == nil || step.Kind != store.KindChoice || r.varyingSteps[name] {
 				continue
 			}
 			var record struct {
@@ -144,18 +144,18 @@ func (t *trace) races() (hints []string) {
 			if json.Unmarshal(step.Output, &record) != nil {
 				continue
 			}
-			hints = append(hints, fmt.Sprintf("run %q makes the choice %q among the branches %s: if they race, and another winner is right too, give durabletest.Varies(%q)",
-				r.shown, engine.Shown(name), strings.Join(record.Of, ", "), engine.Shown(name)))
+			hints = append(hints, fmt.Sprintf("run %q makes the choice %q among the branches %s: if they race, and another winner is right too, give durabletest.VaryingSteps(%q)",
+				r.displayPath, engine.Shown(name), strings.Join(record.Of, ", "), engine.Shown(name)))
 		}
 	}
 	return hints
 }
 
-// lost reports whether a step is in a branch that did not win a choice named by Varies, in r or in got: how far such a
+// inLosingBranch reports whether a step is in a branch that did not win a choice named by Varies, in r or in got: how far such a
 // branch came differs rightly.
-func (r *traced) lost(got *traced, name string) bool {
-	for _, t := range []*traced{r, got} {
-		for chosen := range t.varied {
+func (r *runTrace) inLosingBranch(got *runTrace, name string) bool {
+	for _, t := range []*runTrace{r, got} {
+		for chosen := range t.varyingSteps {
 			step := t.steps[chosen]
 			if step.Kind != store.KindChoice {
 				continue
@@ -178,71 +178,71 @@ func (r *traced) lost(got *traced, name string) bool {
 	return false
 }
 
-// compare answers the first difference between two traces, in words; empty: there is none.
-func compare(first, got *trace) string {
+// compareTraces answers the first difference between two traces, in words; empty: there is none.
+func compareTraces(first, got *trace) string {
 	for _, r := range first.runs {
-		i := slices.IndexFunc(got.runs, func(o *traced) bool { return o.path == r.path })
+		i := slices.IndexFunc(got.runs, func(o *runTrace) bool { return o.path == r.path })
 		if i < 0 {
-			return fmt.Sprintf("run %q of workflow %q was not started", r.shown, r.row.Workflow)
+			return fmt.Sprintf("run %q of workflow %q was not started", r.displayPath, r.run.Workflow)
 		}
-		if diff := r.differs(got.runs[i]); diff != "" {
+		if diff := r.difference(got.runs[i]); diff != "" {
 			if len(first.runs) > 1 {
-				diff = fmt.Sprintf("in run %q: %s", r.shown, diff)
+				diff = fmt.Sprintf("in run %q: %s", r.displayPath, diff)
 			}
 			return diff
 		}
 	}
 	for _, r := range got.runs {
-		if !slices.ContainsFunc(first.runs, func(o *traced) bool { return o.path == r.path }) {
-			return fmt.Sprintf("run %q of workflow %q was started, which the first run did not do", r.shown, r.row.Workflow)
+		if !slices.ContainsFunc(first.runs, func(o *runTrace) bool { return o.path == r.path }) {
+			return fmt.Sprintf("run %q of workflow %q was started, which the first run did not do", r.displayPath, r.run.Workflow)
 		}
 	}
 	return ""
 }
 
-// differs answers the first difference between two runs.
-func (r *traced) differs(got *traced) string {
-	if !bytes.Equal(r.row.Input, got.row.Input) {
-		return fmt.Sprintf("the run's input is %s, and was %s at first: what its parent gave it differs", brief(got.row.Input), brief(r.row.Input))
+// difference answers the first difference between two runs.
+func (r *runTrace) difference(got *runTrace) string {
+	if !bytes.Equal(r.run.Input, got.run.Input) {
+		return fmt.Sprintf("the run's input is %s, and was %s at first: what its parent gave it differs", formatPayload(got.run.Input), formatPayload(r.run.Input))
 	}
-	if diff := r.strays(got); diff != "" {
+	if diff := r.callDifference(got); diff != "" {
 		return diff
 	}
-	for _, name := range r.order {
-		if r.lost(got, name) {
+	for _, name := range r.stepOrder {
+		if r.inLosingBranch(got, name) {
 			continue
 		}
-		if diff := r.stepDiffers(got, name); diff != "" {
+		if diff := r.stepDifference(got, name); diff != "" {
 			return diff
 		}
 	}
-	for _, name := range got.order {
-		if r.lost(got, name) {
+	for _, name := range got.stepOrder {
+		if r.inLosingBranch(got, name) {
 			continue
 		}
 		if r.steps[name] == nil && got.steps[name] != nil {
 			return fmt.Sprintf("step %q is in its history, and the first run never called it", engine.Shown(name))
 		}
-		if got.executed[name] && !r.executed[name] {
+		if got.executedSteps[name] && !r.executedSteps[name] {
 			return fmt.Sprintf("step %q was executed, which the first run did not do", engine.Shown(name))
 		}
 	}
-	switch a, b := r.row, got.row; {
+	switch a, b := r.run, got.run; {
 	case a.Status != b.Status:
-		return fmt.Sprintf("the run is %s%s, and was %s%s at first", b.Status, why(b.Error), a.Status, why(a.Error))
+		return fmt.Sprintf("the run is %s%s, and was %s%s at first", b.Status, failureSuffix(b.Error), a.Status, failureSuffix(a.Error))
 	case !bytes.Equal(a.Output, b.Output):
-		return fmt.Sprintf("the run's output is %s, and was %s at first; no step differs, so the workflow's own code made the difference", brief(b.Output), brief(a.Output))
-	case !sameError(a.Error, b.Error):
-		return fmt.Sprintf("the run's error is %s, and was %s at first", brief(b.Error), brief(a.Error))
+		return fmt.Sprintf("the run's output is %s, and was %s at first; no step differs, so the workflow's own code made the difference", formatPayload(b.Output), formatPayload(a.Output))
+	case !equalFailures(a.Error, b.Error):
+		return fmt.Sprintf("the run's error is %s, and was %s at first", formatPayload(b.Error), formatPayload(a.Error))
 	}
 	return ""
 }
 
-func (r *traced) stepDiffers(got *traced, name string) string {
+func (r *runTrace) stepDifference(got *runTrace, name string) string {
 	a, b := r.steps[name], got.steps[name]
 	shown := engine.Shown(name)
 	switch {
-	case r.executed[name] && !got.executed[name]:
+	case r.executedSteps[name] && !got.executedSteps[name]:
 		return fmt.Sprintf("step %q was not executed", shown)
 	case a == nil:
 		return ""
@@ -251,23 +251,23 @@ func (r *traced) stepDiffers(got *traced, name string) string {
 	case a.Kind != b.Kind:
 		return fmt.Sprintf("%q is recorded as a %s, and was a %s at first", shown, b.Kind, a.Kind)
 	case a.Status != b.Status:
-		return fmt.Sprintf("%s %q is %s%s, and was %s%s at first", a.Kind, shown, b.Status, why(b.Error), a.Status, why(a.Error))
-	case r.varied[name]:
+		return fmt.Sprintf("%s %q is %s%s, and was %s%s at first", a.Kind, shown, b.Status, failureSuffix(b.Error), a.Status, failureSuffix(a.Error))
+	case r.varyingSteps[name]:
 		return ""
 	case !bytes.Equal(a.Output, b.Output):
-		return fmt.Sprintf("%s %q answered %s, and %s at first", a.Kind, shown, brief(b.Output), brief(a.Output))
-	case a.Status == store.StepFailed && !sameError(a.Error, b.Error):
-		return fmt.Sprintf("%s %q failed with %s, and with %s at first", a.Kind, shown, brief(b.Error), brief(a.Error))
+		return fmt.Sprintf("%s %q answered %s, and %s at first", a.Kind, shown, formatPayload(b.Output), formatPayload(a.Output))
+	case a.Status == store.StepFailed && !equalFailures(a.Error, b.Error):
+		return fmt.Sprintf("%s %q failed with %s, and with %s at first", a.Kind, shown, formatPayload(b.Error), formatPayload(a.Error))
 	}
 	return ""
 }
 
-// strays answers where an execution of got called something else than the first run did.
+// callDifference answers where an execution of got called something else than the first run did.
 // Where calls are made by several goroutines, their order says nothing.
-func (r *traced) strays(got *traced) string {
+func (r *runTrace) callDifference(got *runTrace) string {
 	var longest []engine.Call
 	for _, x := range r.executions {
-		if x.concurrent {
+		if x.multiGoroutine {
 			return ""
 		}
 		if len(x.calls) > len(longest) {
@@ -275,7 +275,7 @@ func (r *traced) strays(got *traced) string {
 		}
 	}
 	for _, x := range got.executions {
-		if x.concurrent {
+		if x.multiGoroutine {
 			return ""
 		}
 		for i, c := range x.calls[:min(len(x.calls), len(longest))] {
@@ -288,8 +288,8 @@ func (r *traced) strays(got *traced) string {
 	return ""
 }
 
-// sameError compares what a program can tell of two recorded errors.
-func sameError(a, b []byte) bool {
+// equalFailures compares what a program can tell of two recorded errors.
+func equalFailures(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
 	}
@@ -297,15 +297,15 @@ func sameError(a, b []byte) bool {
 	return l.Message == r.Message && l.Type == r.Type && l.Step == r.Step && l.Status == r.Status && slices.Equal(l.Codes, r.Codes)
 }
 
-func why(failure []byte) string {
+func failureSuffix(failure []byte) string {
 	if len(failure) == 0 {
 		return ""
 	}
 	return " (" + engine.DecodeFailure(failure).Message + ")"
 }
 
-// brief is a payload for people.
-func brief(b []byte) string {
+// formatPayload is a payload for people.
+func formatPayload(b []byte) string {
 	const most = 200
 	switch {
 	case b == nil:

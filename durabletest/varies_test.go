@@ -25,7 +25,7 @@ func TestVariesOnATx(t *testing.T) {
 		}
 		return c.Step("use", func(context.Context) (string, error) { return "used " + id, nil })
 	})
-	durabletest.CrashEverywhere(t, w, 0, durabletest.Varies("id"))
+	durabletest.CrashEverywhere(t, w, 0, durabletest.VaryingSteps("id"))
 }
 
 // Grandchildren of one name have values of their own.
@@ -49,7 +49,7 @@ func TestVariesOnGrandchildren(t *testing.T) {
 		two, err := c.Child("two", child, 0)
 		return one == two, err
 	})
-	durabletest.CrashEverywhere(t, w, 0, durabletest.Varies("id"), durabletest.With(child, grandchild))
+	durabletest.CrashEverywhere(t, w, 0, durabletest.VaryingSteps("id"), durabletest.Workflows(child, grandchild))
 }
 
 // A child's input that differs from execution to execution is found, also where the child does not use it.
@@ -58,10 +58,10 @@ func TestCrashEverywhereComparesInputs(t *testing.T) {
 	child := durable.Define("child", func(c *durable.Ctx, _ string) (int, error) { return step(c, "one", 1) })
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return c.Child("kid", child, anything()) })
 	s := &spy{TB: t}
-	durabletest.CrashEverywhere(s, w, 0, durabletest.With(child))
+	durabletest.CrashEverywhere(s, w, 0, durabletest.Workflows(child))
 	if text := strings.Join(s.errors, "\n"); !strings.Contains(text, `in run "crash-everywhere > kid": the run's input is`) {
 		t.Errorf("it does not name the child's input: %s", text)
 	}
 	fine := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return c.Child("kid", child, c.RunID()) })
-	durabletest.CrashEverywhere(t, fine, 0, durabletest.With(child)) // IDs rightly differ
+	durabletest.CrashEverywhere(t, fine, 0, durabletest.Workflows(child)) // IDs rightly differ
 }

@@ -261,7 +261,7 @@ var mutants = []mutant{
 	}},
 	{"a resume in two commits", []place{
 		{
-			"sqlite/order.go", modelled("TestAnOrderIsOneTransaction/sqlite"),
+			"sqlite/control.go", modelled("TestAnOrderIsOneTransaction/sqlite"),
 			[]change{{"		for i := range changes {\n", `		for i := range changes {
 			if i == 1 && o.Verb == store.VerbResume {
 				for _, q := range []query{qCommit, qBegin} {

@@ -11,17 +11,17 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// watchEvery is the mean time between two looks at whether another process has
+// pollInterval is the mean time between two looks at whether another process has
 // committed. A look costs four microseconds; what is measured of an idle process,
 // about one per cent of a core, is the price of waking up at all.
-const watchEvery = 20 * time.Millisecond
+const pollInterval = 20 * time.Millisecond
 
-// presence is the folder with one locked file for each worker that is alive.
-type presence struct{ folder string }
+// workerLocks is the folder with one locked file for each worker that is alive.
+type workerLocks struct{ folder string }
 
-func newPresence(path string) presence { return presence{folder: path + "-workers"} }
+func newWorkerLocks(path string) workerLocks { return workerLocks{folder: path + "-workers"} }
 
-func (p presence) file(worker uuid.UUID) string { return filepath.Join(p.folder, worker.String()) }
+func (p workerLocks) path(worker uuid.UUID) string { return filepath.Join(p.folder, worker.String()) }
 
 // Attend implements store.Store. It gives both hints for every commit by another
 // connection, as SQLite does not say what a commit did; that includes this
@@ -32,27 +32,27 @@ func (s *Store) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hi
 		s.mu.Unlock()
 		return s.wrap("attend", store.ErrClosed)
 	}
-	s.hints[&hear] = struct{}{}
-	s.attending.Add(1)
+	s.listeners[&hear] = struct{}{}
+	s.activeListeners.Add(1)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
-		delete(s.hints, &hear)
+		delete(s.listeners, &hear)
 		s.mu.Unlock()
-		s.attending.Done()
+		s.activeListeners.Done()
 	}()
 	// Presence only speeds up recovery: where it cannot be had, leases expire.
-	leave, err := s.presence.enter(worker)
+	leave, err := s.workerLocks.lock(worker)
 	if err == nil {
 		defer leave()
 	}
 	for ctx.Err() == nil {
-		s.watch(ctx, hear) // returns early if its connection breaks
-		if err := s.files.stopped(); err != nil {
-			hearAll(hear, store.HintClaim|store.HintNotification)
+		s.pollCommits(ctx, hear) // returns early if its connection breaks
+		if err := s.files.movedError(); err != nil {
+			sendHints(hear, store.HintClaim|store.HintNotification)
 			return s.wrap("attend", err)
 		}
-		if !s.pause(ctx) {
+		if !s.waitForPoll(ctx) {
 			break
 		}
 	}
@@ -62,35 +62,35 @@ func (s *Store) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hi
 	return nil
 }
 
-// watch gives hints after other connections' commits until ctx ends, the store is
+// pollCommits gives hints after other connections' commits until ctx ends, the store is
 // closed, or reading fails.
-func (s *Store) watch(ctx context.Context, hear func(store.Hint)) {
-	_ = s.on(ctx, s.watchers, "attend", func(c *conn) error {
-		seen, err := number(c, qDataVersion)
+func (s *Store) pollCommits(ctx context.Context, hear func(store.Hint)) {
+	_ = s.withConn(ctx, s.attendDB, "attend", func(c *conn) error {
+		seen, err := queryInt(c, qDataVersion)
 		if err != nil {
 			return err
 		}
-		hearAll(hear, store.HintClaim|store.HintNotification) // whatever was committed before this connection looked
-		for s.pause(ctx) {
+		sendHints(hear, store.HintClaim|store.HintNotification) // whatever was committed before this connection looked
+		for s.waitForPoll(ctx) {
 			if err := s.files.check(allFiles); err != nil {
 				return err
 			}
-			version, err := number(c, qDataVersion)
+			version, err := queryInt(c, qDataVersion)
 			if err != nil {
 				return err
 			}
 			if version != seen {
 				seen = version
-				hearAll(hear, store.HintClaim|store.HintNotification)
+				sendHints(hear, store.HintClaim|store.HintNotification)
 			}
 		}
 		return nil
 	})
 }
 
-// pause waits for the next look; false means that there is none.
-func (s *Store) pause(ctx context.Context) bool {
-	timer := time.NewTimer(watchEvery*3/4 + rand.N(watchEvery/2)) // apart from other processes
+// waitForPoll waits for the next look; false means that there is none.
+func (s *Store) waitForPoll(ctx context.Context) bool {
+	timer := time.NewTimer(pollInterval*3/4 + rand.N(pollInterval/2)) // apart from other processes
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -110,7 +110,7 @@ func (s *Store) Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
 	}
 	var dead []uuid.UUID
 	for _, w := range workers {
-		if w.ID != self && s.presence.gone(w.ID) {
+		if w.ID != self && s.workerLocks.isDead(w.ID) {
 			dead = append(dead, w.ID)
 		}
 	}

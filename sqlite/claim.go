@@ -20,17 +20,17 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 	var answer store.Claims
 	due := false
 	err := s.read(ctx, "claim", func(x session) (err error) {
-		due, answer.Next, err = probe(x, &q)
+		due, answer.Next, err = checkDue(x, &q)
 		return err
 	})
 	if err != nil || !due || q.Limit <= 0 {
 		return answer, err
 	}
 	err = s.write(ctx, "claim", func(x session) (err error) {
-		if answer.Runs, err = claim(ctx, x, &q); err != nil {
+		if answer.Runs, err = claimRuns(ctx, x, &q); err != nil {
 			return err
 		}
-		answer.Next, err = nextWake(x, &q)
+		answer.Next, err = nextWakeTime(x, &q)
 		return err
 	})
 	if err != nil {
@@ -39,10 +39,10 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 	return answer, nil
 }
 
-// probe says whether anything is due and, if not, when something will be.
-func probe(x session, q *store.ClaimQuery) (due bool, next time.Time, err error) {
+// checkDue says whether anything is due and, if not, when something will be.
+func checkDue(x session, q *store.ClaimQuery) (due bool, next time.Time, err error) {
 	for _, p := range q.Pairs {
-		first, err := wakeTime(x, qWakeFirst, p.Queue, p.Workflow)
+		first, err := queryWakeTime(x, qWakeFirst, p.Queue, p.Workflow)
 		if err != nil {
 			return false, time.Time{}, err
 		}
@@ -53,23 +53,23 @@ func probe(x session, q *store.ClaimQuery) (due bool, next time.Time, err error)
 			}
 			continue
 		}
-		next = earlier(next, first)
+		next = earliest(next, first)
 	}
 	return due, next, nil
 }
 
-func nextWake(x session, q *store.ClaimQuery) (next time.Time, err error) {
+func nextWakeTime(x session, q *store.ClaimQuery) (next time.Time, err error) {
 	for _, p := range q.Pairs {
-		ahead, err := wakeTime(x, qWakeNext, p.Queue, p.Workflow, micros(q.Now))
+		ahead, err := queryWakeTime(x, qWakeNext, p.Queue, p.Workflow, bindTime(q.Now))
 		if err != nil {
 			return time.Time{}, err
 		}
-		next = earlier(next, ahead)
+		next = earliest(next, ahead)
 	}
 	return next, nil
 }
 
-func wakeTime(x session, q query, args ...driver.Value) (at time.Time, err error) {
+func queryWakeTime(x session, q query, args ...driver.Value) (at time.Time, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
 		at = c.time()
@@ -78,8 +78,8 @@ func wakeTime(x session, q query, args ...driver.Value) (at time.Time, err error
 	return at, err
 }
 
-// earlier takes the zero time for never.
-func earlier(l, r time.Time) time.Time {
+// earliest takes the zero time for never.
+func earliest(l, r time.Time) time.Time {
 	if l.IsZero() || !r.IsZero() && r.Before(l) {
 		return r
 	}
@@ -97,23 +97,23 @@ func (s *Store) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases [
 				leases = append(leases, l)
 			}
 			return c.err
-		}, key(q.Worker), micros(q.LeaseUntil), int64(q.Nonce))
+		}, bindID(q.Worker), bindTime(q.LeaseUntil), int64(q.Nonce))
 	})
 	return leases, err
 }
 
-// candidate is a due run as the wake index has it.
-type candidate struct {
+// dueRun is a due run as the wake index has it.
+type dueRun struct {
 	id     uuid.UUID
 	wakeAt time.Time
 }
 
-func claim(ctx context.Context, x session, q *store.ClaimQuery) ([]store.Claimed, error) {
-	suspects, err := candidates(x, q, qClaimSuspect, min(q.Suspects, q.Limit))
+func claimRuns(ctx context.Context, x session, q *store.ClaimQuery) ([]store.Claimed, error) {
+	suspects, err := dueRuns(x, q, qClaimCrashedTwice, min(q.Suspects, q.Limit))
 	if err != nil {
 		return nil, err
 	}
-	due, err := candidates(x, q, qClaimDue, q.Limit-len(suspects))
+	due, err := dueRuns(x, q, qClaimDue, q.Limit-len(suspects))
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func claim(ctx context.Context, x session, q *store.ClaimQuery) ([]store.Claimed
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		one, ok, err := claimOne(x, q, d.id)
+		one, ok, err := claimRun(x, q, d.id)
 		if err != nil {
 			return nil, err
 		}
@@ -134,31 +134,31 @@ func claim(ctx context.Context, x session, q *store.ClaimQuery) ([]store.Claimed
 	return claimed, nil
 }
 
-// candidates answers the oldest due runs of one kind across the pairs, oldest first.
-func candidates(x session, q *store.ClaimQuery, kind query, limit int) ([]candidate, error) {
-	var due []candidate
+// dueRuns answers the oldest due runs of one kind across the pairs, oldest first.
+func dueRuns(x session, q *store.ClaimQuery, kind query, limit int) ([]dueRun, error) {
+	var due []dueRun
 	if limit <= 0 {
 		return nil, nil
 	}
 	for _, p := range q.Pairs {
 		err := x.each(kind, func(v []driver.Value) error {
 			c := columns{values: v[1:]}
-			due = append(due, candidate{id: c.id(), wakeAt: c.time()})
+			due = append(due, dueRun{id: c.id(), wakeAt: c.time()})
 			return c.err
-		}, p.Queue, p.Workflow, micros(q.Now), int64(limit))
+		}, p.Queue, p.Workflow, bindTime(q.Now), int64(limit))
 		if err != nil {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(due, func(l, r candidate) int {
+	slices.SortStableFunc(due, func(l, r dueRun) int {
 		return cmp.Or(l.wakeAt.Compare(r.wakeAt), compareIDs(&l.id, &r.id))
 	})
 	return due[:min(len(due), limit)], nil
 }
 
-// claimOne takes one due run, or sets it aside. It answers false for a run that is
+// claimRun takes one due run, or sets it aside. It answers false for a run that is
 // no longer due: a pair named twice shows a run twice.
-func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool, error) {
+func claimRun(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool, error) {
 	row, ok, err := runByID(x, id, store.AllPayloads)
 	if err != nil || !ok || row.WakeAt.IsZero() || row.WakeAt.After(q.Now) {
 		return store.Claimed{}, false, err
@@ -170,7 +170,7 @@ func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 	halted := lost && row.Control&store.PausedMask != 0
 	excused := lost && q.EndedInOutage(row.WakeAt)
 	if lost && !halted && !excused {
-		reached, err := terminalSteps(x, id)
+		reached, err := countTerminalSteps(x, id)
 		if err != nil {
 			return store.Claimed{}, false, err
 		}
@@ -183,11 +183,11 @@ func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 	run.Crashes = int16(crashes)
 	switch {
 	case halted:
-		err = haltClaimed(x, q, &run)
+		err = finishPause(x, q, &run)
 	case lost && !excused && q.MaxCrashes > 0 && crashes >= int64(q.MaxCrashes):
-		err = pauseClaimed(x, q, &run, progress)
+		err = pauseCrashedRun(x, q, &run, progress)
 	default:
-		err = takeClaimed(x, q, &run, progress, lost)
+		err = takeRun(x, q, &run, progress, lost)
 	}
 	if err == nil && lost {
 		err = writeEvent(x, id, store.EventLeaseLost, q.Now)
@@ -200,57 +200,57 @@ func claimOne(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 	}
 	claimed := store.Claimed{Run: run, Progress: int(progress)}
 	if run.Status == store.Running && !fresh {
-		claimed.History, err = history(x, id)
+		claimed.History, err = readHistory(x, id)
 	}
 	return claimed, true, err
 }
 
-// takeClaimed gives the run to the worker.
-func takeClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64, lost bool) error {
-	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, stored(q.LeaseUntil)
+// takeRun gives the run to the worker.
+func takeRun(x session, q *store.ClaimQuery, run *store.Run, progress int64, lost bool) error {
+	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, truncateTime(q.LeaseUntil)
 	run.Epoch = run.Epoch.Next(q.Nonce)
 	keep := run.Crashes > 1 || !lost && run.Crashes > 0 // why it was held: nothing new was recorded since
 	if !keep {
 		run.Reason = ""
 	}
 	if run.StartedAt.IsZero() {
-		run.StartedAt = stored(q.Now)
+		run.StartedAt = truncateTime(q.Now)
 	}
 	var lostAt driver.Value
 	if lost {
-		lostAt = micros(q.Now)
+		lostAt = bindTime(q.Now)
 	}
 	n, err := x.exec(
-		qClaimTake, int64(q.Nonce), key(q.Worker), micros(q.LeaseUntil), micros(q.Now), flag(keep), int64(run.Crashes), progress, lostAt,
-		shardOf(run.ID), key(run.ID), micros(q.Now),
+		qClaimTake, int64(q.Nonce), bindID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now), bindBool(keep), int64(run.Crashes), progress, lostAt,
+		bindShard(run.ID), bindID(run.ID), bindTime(q.Now),
 	)
-	return changed("claiming run", run.ID, n, err)
+	return checkOneRow("claiming run", run.ID, n, err)
 }
 
-// pauseClaimed sets a run aside that crashes again and again.
-func pauseClaimed(x session, q *store.ClaimQuery, run *store.Run, progress int64) error {
+// pauseCrashedRun sets a run aside that crashes again and again.
+func pauseCrashedRun(x session, q *store.ClaimQuery, run *store.Run, progress int64) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
-	run.Control, run.PausedAt = run.Control|store.PausedItself, stored(q.Now)
+	run.Control, run.PausedAt = run.Control|store.PausedItself, truncateTime(q.Now)
 	run.Reason = store.CrashedTooOftenReason(run.Crashes)
 	n, err := x.exec(
-		qClaimPause, run.Reason, micros(q.Now), int64(run.Crashes), progress, micros(q.Now),
-		shardOf(run.ID), key(run.ID), micros(q.Now),
+		qClaimPauseCrashed, run.Reason, bindTime(q.Now), int64(run.Crashes), progress, bindTime(q.Now),
+		bindShard(run.ID), bindID(run.ID), bindTime(q.Now),
 	)
-	return changed("pausing run", run.ID, n, err)
+	return checkOneRow("pausing run", run.ID, n, err)
 }
 
-// haltClaimed sets a run aside that was paused before its lease was lost.
-func haltClaimed(x session, q *store.ClaimQuery, run *store.Run) error {
+// finishPause sets a run aside that was paused before its lease was lost.
+func finishPause(x session, q *store.ClaimQuery, run *store.Run) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
-	n, err := x.exec(qClaimHalt, micros(q.Now), shardOf(run.ID), key(run.ID), micros(q.Now))
-	return changed("setting aside run", run.ID, n, err)
+	n, err := x.exec(qClaimAlreadyPaused, bindTime(q.Now), bindShard(run.ID), bindID(run.ID), bindTime(q.Now))
+	return checkOneRow("setting aside run", run.ID, n, err)
 }
 
-func terminalSteps(x session, run uuid.UUID) (n int64, err error) {
+func countTerminalSteps(x session, run uuid.UUID) (n int64, err error) {
 	err = x.each(qStepsTerminal, func(v []driver.Value) error {
 		c := columns{values: v}
 		n = c.int()
 		return c.err
-	}, shardOf(run), key(run))
+	}, bindShard(run), bindID(run))
 	return n, err
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// checkEvery is how many items are written between two looks at the context:
+// contextCheckInterval is how many items are written between two looks at the context:
 // about a millisecond's worth.
-const checkEvery = 64
+const contextCheckInterval = 64
 
 // Commit implements store.Store: one IMMEDIATE transaction, one prepared statement
 // per item. In SQLite a statement is a function call, so there is no round trip that a
@@ -22,29 +22,29 @@ func (s *Store) Commit(ctx context.Context, b *store.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	return s.change(ctx, "commit", func(x *writing) error { return writeBatch(ctx, x, b) })
+	return s.writeAndNotify(ctx, "commit", func(x *writeTx) error { return writeBatch(ctx, x, b) })
 }
 
-// writing is a transaction that notes whom its commit concerns.
-type writing struct {
+// writeTx is a transaction that notes whom its commit concerns.
+type writeTx struct {
 	session
-	heard store.Hint
+	hints store.Hint
 }
 
-// tell notes what Attend is to hear of, once the transaction is committed.
-func (x *writing) tell(what store.Hint) { x.heard |= what }
+// addHint notes what Attend is to hear of, once the transaction is committed.
+func (x *writeTx) addHint(what store.Hint) { x.hints |= what }
 
-// change is write, and tells the other parts of this process what became of it.
-func (s *Store) change(ctx context.Context, what string, fn func(*writing) error) error {
+// writeAndNotify is write, and tells the other parts of this process what became of it.
+func (s *Store) writeAndNotify(ctx context.Context, what string, fn func(*writeTx) error) error {
 	var heard store.Hint
 	err := s.write(ctx, what, func(in session) error {
-		x := writing{session: in}
+		x := writeTx{session: in}
 		err := fn(&x)
-		heard = x.heard
+		heard = x.hints
 		return err
 	})
 	if err == nil {
-		s.hint(heard)
+		s.notifyListeners(heard)
 	}
 	return err
 }
@@ -52,7 +52,7 @@ func (s *Store) change(ctx context.Context, what string, fn func(*writing) error
 // writeBatch writes in key order, which keeps neighbours on the same pages. The
 // order of Starts within a shard is the batch's: of two with one name the first
 // one wins; and so is the order of one run's signals, of which two may have one key.
-func writeBatch(ctx context.Context, x *writing, b *store.Batch) error {
+func writeBatch(ctx context.Context, x *writeTx, b *store.Batch) error {
 	starts := sorted(b.Starts, func(l, r *store.Start) int {
 		return cmp.Compare(store.ShardOf(l.Run.ID), store.ShardOf(r.Run.ID))
 	})
@@ -75,9 +75,9 @@ func writeBatch(ctx context.Context, x *writing, b *store.Batch) error {
 	return writeAll(ctx, x, runs, writeRun)
 }
 
-func writeAll[W any](ctx context.Context, x *writing, items []W, write func(*writing, W) error) error {
+func writeAll[W any](ctx context.Context, x *writeTx, items []W, write func(*writeTx, W) error) error {
 	for i, item := range items {
-		if i%checkEvery == 0 {
+		if i%contextCheckInterval == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

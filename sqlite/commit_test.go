@@ -33,7 +33,7 @@ func TestStartsAdoptAndReplay(t *testing.T) {
 	if first.Outcome != store.Written || second.Outcome != store.Adopted {
 		t.Fatal(first.Outcome, second.Outcome)
 	}
-	if second.Existing == nil || second.Existing.ID != first.Run.ID || !second.Existing.CreatedAt.Equal(stored(first.Run.CreatedAt)) {
+	if second.Existing == nil || second.Existing.ID != first.Run.ID || !second.Existing.CreatedAt.Equal(truncateTime(first.Run.CreatedAt)) {
 		t.Fatalf("adopted %+v", second.Existing)
 	}
 	commit(t, s, &store.Batch{Starts: []*store.Start{first}})
@@ -253,7 +253,7 @@ func (s *Store) mustCommit(t *testing.T, w *store.Start) {
 // own writer.
 func TestDeadlineBoundsTheWait(t *testing.T) {
 	s := openTest(t)
-	other := openAt(t, s.path, Patience(time.Millisecond))
+	other := openAt(t, s.path, BusyTimeout(time.Millisecond))
 	tx, err := s.writer().BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

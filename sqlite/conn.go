@@ -60,35 +60,35 @@ type rawStmt interface {
 // away. Callers look at their context between statements instead.
 type conn struct {
 	rawConn
-	texts    *texts
-	files    *openFiles
-	patience time.Duration // how long to wait for the write lock
-	inTx     bool          // a transaction of database/sql is open
-	stmts    [queries]rawStmt
-	args     [maxArgs]driver.NamedValue
-	row      [maxColumns]driver.Value
+	texts       *statementTexts
+	files       *openFiles
+	busyTimeout time.Duration // how long to wait for the write lock
+	inTx        bool          // a transaction of database/sql is open
+	stmts       [queryCount]rawStmt
+	args        [maxArgs]driver.NamedValue
+	row         [maxColumns]driver.Value
 }
 
 // connector opens such connections. It is a driver.Connector.
 type connector struct {
 	driver.Connector
-	texts    *texts
-	files    *openFiles
-	patience time.Duration
+	texts       *statementTexts
+	files       *openFiles
+	busyTimeout time.Duration
 }
 
-func newConnector(dsn string, t *texts, f *openFiles, patience time.Duration) (*connector, error) {
+func newConnector(dsn string, t *statementTexts, f *openFiles, patience time.Duration) (*connector, error) {
 	c, err := sqlite.NewConnector(dsn)
 	if err != nil {
 		return nil, err
 	}
-	return &connector{Connector: c, texts: t, files: f, patience: patience}, nil
+	return &connector{Connector: c, texts: t, files: f, busyTimeout: patience}, nil
 }
 
 // Connect implements driver.Connector.
 func (k *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	var opened driver.Conn
-	err := retryBusy(ctx, k.patience, func() (err error) {
+	err := retryBusy(ctx, k.busyTimeout, func() (err error) {
 		opened, err = k.Connector.Connect(ctx) // its pragmas read the file, which a closing process may lock
 		return err
 	})
@@ -96,13 +96,13 @@ func (k *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	if err := k.files.check(allFiles); err != nil { // it may be of another file
-		return nil, errors.Join(err, keepLog(opened), opened.Close())
+		return nil, errors.Join(err, persistWAL(opened), opened.Close())
 	}
 	raw, ok := opened.(rawConn)
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the driver's connection %T lacks a method that durable needs", opened), opened.Close())
 	}
-	c := &conn{rawConn: raw, texts: k.texts, files: k.files, patience: k.patience}
+	c := &conn{rawConn: raw, texts: k.texts, files: k.files, busyTimeout: k.busyTimeout}
 	for i := range c.args {
 		c.args[i].Ordinal = i + 1
 	}
@@ -119,15 +119,15 @@ func (c *conn) Close() error {
 			c.stmts[q] = nil
 		}
 	}
-	if c.files.stopped() != nil {
-		errs = append(errs, keepLog(c.rawConn))
+	if c.files.movedError() != nil {
+		errs = append(errs, persistWAL(c.rawConn))
 	}
 	return errors.Join(append(errs, c.rawConn.Close())...)
 }
 
-// keepLog has SQLite leave the log where it is when the connection is closed: it would delete
+// persistWAL has SQLite leave the log where it is when the connection is closed: it would delete
 // whatever has that name, which may be in use by others.
-func keepLog(c driver.Conn) error {
+func persistWAL(c driver.Conn) error {
 	control, ok := c.(interface {
 		FileControlPersistWAL(db string, mode int) (int, error)
 	})
@@ -140,7 +140,7 @@ func keepLog(c driver.Conn) error {
 
 // begin starts a transaction that holds the write lock.
 func (c *conn) begin(ctx context.Context) error {
-	return retryBusy(ctx, c.patience, func() error {
+	return retryBusy(ctx, c.busyTimeout, func() error {
 		_, err := c.exec(qBegin)
 		return err
 	})
@@ -182,7 +182,7 @@ func (c *conn) rollback(cause error) error {
 	return cause
 }
 
-func (c *conn) prepared(q query) (rawStmt, error) {
+func (c *conn) prepare(q query) (rawStmt, error) {
 	if s := c.stmts[q]; s != nil {
 		return s, nil
 	}
@@ -209,15 +209,15 @@ func (c *conn) bind(args []driver.Value) ([]driver.NamedValue, error) {
 	return c.args[:len(args)], nil
 }
 
-// release lets go of the values, so that a large one does not stay in memory.
-func release(bound []driver.NamedValue) {
+// clearArgs lets go of the values, so that a large one does not stay in memory.
+func clearArgs(bound []driver.NamedValue) {
 	for i := range bound {
 		bound[i].Value = nil
 	}
 }
 
 func (c *conn) exec(q query, args ...driver.Value) (int64, error) {
-	s, err := c.prepared(q)
+	s, err := c.prepare(q)
 	if err != nil {
 		return 0, err
 	}
@@ -226,7 +226,7 @@ func (c *conn) exec(q query, args ...driver.Value) (int64, error) {
 		return 0, err
 	}
 	result, err := s.ExecContext(context.Background(), bound)
-	release(bound)
+	clearArgs(bound)
 	if err != nil {
 		return 0, err
 	}
@@ -234,7 +234,7 @@ func (c *conn) exec(q query, args ...driver.Value) (int64, error) {
 }
 
 func (c *conn) each(q query, row func([]driver.Value) error, args ...driver.Value) error {
-	s, err := c.prepared(q)
+	s, err := c.prepare(q)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (c *conn) each(q query, row func([]driver.Value) error, args ...driver.Valu
 		return err
 	}
 	rows, err := s.QueryContext(context.Background(), bound)
-	release(bound)
+	clearArgs(bound)
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,8 @@ func (e *OpenError) Error() string {
 // Unwrap implements the convention of package errors.
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// code is SQLite's extended result code in err, 0 if it has none.
-func code(err error) int {
+// resultCode is SQLite's extended result code in err, 0 if it has none.
+func resultCode(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
 		return e.Code()
@@ -46,17 +46,17 @@ func code(err error) int {
 	return 0
 }
 
-func primary(code int) int { return code & 0xff }
+func primaryCode(code int) int { return code & 0xff }
 
 func isBusy(err error) bool {
-	c := primary(code(err))
+	c := primaryCode(resultCode(err))
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }
 
 // isNoTransaction recognises the answer to a ROLLBACK after SQLite has rolled back
 // by itself, as it does when the disk is full. It has no code of its own.
 func isNoTransaction(err error) bool {
-	return primary(code(err)) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no transaction is active")
+	return primaryCode(resultCode(err)) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no transaction is active")
 }
 
 // wrap turns what went wrong in an operation into the kinds of error that package
@@ -83,20 +83,20 @@ func (s *Store) wrap(what string, err error) error {
 	if moved := s.files.check(allFiles); moved != nil { // which explains whatever went wrong
 		return fmt.Errorf("%w (%s: %w)", moved, what, err)
 	}
-	return classify(s.path, what, err)
+	return classifyError(s.path, what, err)
 }
 
-// changed says that a statement about a run did not change the one row it was for, or
+// checkOneRow says that a statement about a run did not change the one row it was for, or
 // passes what kept it from that.
-func changed(what string, run uuid.UUID, rows int64, err error) error {
+func checkOneRow(what string, run uuid.UUID, rows int64, err error) error {
 	if err != nil || rows == 1 {
 		return err
 	}
 	return fmt.Errorf("%s %s changed %d rows instead of 1", what, run, rows)
 }
 
-func classify(path, what string, err error) error {
-	switch c := code(err); primary(c) {
+func classifyError(path, what string, err error) error {
+	switch c := resultCode(err); primaryCode(c) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL,
 		sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_ABORT:
@@ -116,7 +116,7 @@ func classify(path, what string, err error) error {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrUnavailable, err)
 	}
-	if text := err.Error(); code(err) != 0 && (strings.Contains(text, "no such table") || strings.Contains(text, "no such column")) {
+	if text := err.Error(); resultCode(err) != 0 && (strings.Contains(text, "no such table") || strings.Contains(text, "no such column")) {
 		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrSchema, err)
 	}
 	return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrRejected, err)

@@ -14,7 +14,7 @@ import (
 )
 
 func writeEvent(x session, run uuid.UUID, what store.EventType, at time.Time) error {
-	_, err := x.exec(qEventInsert, key(run), int64(what), micros(at))
+	_, err := x.exec(qEventInsert, bindID(run), int64(what), bindTime(at))
 	return err
 }
 
@@ -31,7 +31,7 @@ func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Ev
 	var events []store.Event
 	err = s.read(ctx, "events", func(x session) error {
 		if after != "" {
-			if err := leads(x, from, at); err != nil {
+			if err := checkCursor(x, from, at); err != nil {
 				return err
 			}
 		}
@@ -39,18 +39,18 @@ func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Ev
 			c := columns{values: v}
 			id := c.int()
 			e := store.Event{Run: c.id(), Type: store.EventType(c.int()), At: c.time()}
-			e.Cursor = cursor(id, e.At.UnixMicro())
+			e.Cursor = formatCursor(id, e.At.UnixMicro())
 			events = append(events, e)
 			return c.err
 		}, from, int64(limit))
 		for i := range events {
-			if err == nil && i%checkEvery == 0 {
+			if err == nil && i%contextCheckInterval == 0 {
 				err = ctx.Err()
 			}
 			if err != nil {
 				return err
 			}
-			err = label(x, &events[i])
+			err = addRunNames(x, &events[i])
 		}
 		return err
 	})
@@ -60,9 +60,9 @@ func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Ev
 	return events, nil
 }
 
-// leads checks that a cursor leads on: its event is there, or, like everything that is older, was
+// checkCursor checks that a cursor leads on: its event is there, or, like everything that is older, was
 // swept. If it is gone and older ones are there, the file is in an earlier state than the cursor is of.
-func leads(x session, id, at int64) error {
+func checkCursor(x session, id, at int64) error {
 	found, older := false, false
 	err := x.each(qEventFound, func(v []driver.Value) error {
 		c := columns{values: v}
@@ -72,24 +72,24 @@ func leads(x session, id, at int64) error {
 		return c.err
 	}, id)
 	if err == nil && older && !found {
-		err = fmt.Errorf("after %s: %w: %w", cursor(id, at), store.ErrBadData, store.ErrRestored)
+		err = fmt.Errorf("after %s: %w: %w", formatCursor(id, at), store.ErrBadData, store.ErrRestored)
 	}
 	return err
 }
 
-// label adds what people call the run, if it is still there. The shard is in the run's
+// addRunNames adds what people call the run, if it is still there. The shard is in the run's
 // ID, where SQL does not get at it.
-func label(x session, e *store.Event) error {
-	return x.each(qRunLabel, func(v []driver.Value) error {
+func addRunNames(x session, e *store.Event) error {
+	return x.each(qRunNames, func(v []driver.Value) error {
 		c := columns{values: v}
 		e.Name, e.Workflow, e.Child = c.text(), c.text(), c.int() != 0
 		return c.err
-	}, shardOf(e.Run), key(e.Run))
+	}, bindShard(e.Run), bindID(e.Run))
 }
 
-// cursor is the place of an event: its number, and its time, since numbers are given anew after a
+// formatCursor is the place of an event: its number, and its time, since numbers are given anew after a
 // file is restored.
-func cursor(id, at int64) string { return fmt.Sprintf("%d-%d", id, at) }
+func formatCursor(id, at int64) string { return fmt.Sprintf("%d-%d", id, at) }
 
 // parseCursor reads what cursor has written; an empty text is before the first event.
 func parseCursor(text string) (id, at int64, err error) {
@@ -99,7 +99,7 @@ func parseCursor(text string) (id, at int64, err error) {
 	number, rest, _ := strings.Cut(text, "-")
 	id, _ = strconv.ParseInt(number, 10, 64)
 	at, _ = strconv.ParseInt(rest, 10, 64)
-	if id < 0 || cursor(id, at) != text {
+	if id < 0 || formatCursor(id, at) != text {
 		return 0, 0, fmt.Errorf("%w: %.40q is no cursor of an event", store.ErrBadData, text)
 	}
 	return id, at, nil

@@ -9,46 +9,46 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func writeRun(x *writing, w *store.RunWrite) error {
+func writeRun(x *writeTx, w *store.RunWrite) error {
 	w.Outcome, w.State = store.Written, store.RunState{}
 	if w.Held {
 		return holdRun(x, w)
 	}
-	asked, woken := anyBits, noBits
+	asked, woken := blockedByControl, ignoreControl
 	switch w.Status {
 	case store.Completed, store.Failed, store.Expired:
 		asked = int64(store.CancelRequested)
 	case store.Cancelled:
-		asked = noBits
+		asked = ignoreControl
 	case store.Waiting:
-		woken = anyBits
+		woken = blockedByControl
 	}
-	n, err := finish(x, w, asked, woken)
+	n, err := endOwnership(x, w, asked, woken)
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		return settleRun(x, w)
+		return resolveRunWrite(x, w)
 	}
 	if w.Status == store.Paused { // nobody has asked for it
-		if n, err := x.exec(qRunSetAside, micros(at(w)), shardOf(w.ID), key(w.ID), w.Epoch.Number()); err != nil || n != 1 {
-			return changed("setting aside run", w.ID, n, err)
+		if n, err := x.exec(qRunSetAside, bindTime(writeTime(w)), bindShard(w.ID), bindID(w.ID), w.Epoch.Number()); err != nil || n != 1 {
+			return checkOneRow("setting aside run", w.ID, n, err)
 		}
 	}
-	return finished(x, w, w.Status)
+	return ownershipEnded(x, w, w.Status)
 }
 
-// finish ends the ownership, unless one of the bits is set on the run, or woken is.
-func finish(x session, w *store.RunWrite, asked, woken int64) (int64, error) {
+// endOwnership ends the ownership, unless one of the bits is set on the run, or woken is.
+func endOwnership(x session, w *store.RunWrite, asked, woken int64) (int64, error) {
 	return x.exec(
-		qRunFinish, int64(w.Status), blob(w.Output), blob(w.Error), textOrNull(w.Reason), int64(w.Status), textOrNull(w.Trace),
-		micros(w.WakeAt), micros(w.EndedAt), shardOf(w.ID), key(w.ID), w.Epoch.Number(), asked, woken,
+		qRunFinish, int64(w.Status), bindBytes(w.Output), bindBytes(w.Error), bindText(w.Reason), int64(w.Status), bindText(w.Trace),
+		bindTime(w.WakeAt), bindTime(w.EndedAt), bindShard(w.ID), bindID(w.ID), w.Epoch.Number(), asked, woken,
 	)
 }
 
-// settleRun says why the end of an ownership took no row; or it finds that something was
+// resolveRunWrite says why the end of an ownership took no row; or it finds that something was
 // asked of the run, or that it was woken, and ends it as that demands.
-func settleRun(x *writing, w *store.RunWrite) error {
+func resolveRunWrite(x *writeTx, w *store.RunWrite) error {
 	row, ok, err := runByID(x, w.ID, store.AllPayloads)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func settleRun(x *writing, w *store.RunWrite) error {
 	state := store.RunState{Found: ok, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 	switch {
 	case !runsAt(state, w.Epoch):
-		if !ok || !w.AlreadyWritten(&row.Run) && !overruled(w, &row.Run) {
+		if !ok || !w.AlreadyWritten(&row.Run) && !committedWithControl(w, &row.Run) {
 			w.Outcome, w.State = store.Fenced, state
 		}
 		return nil
@@ -71,30 +71,30 @@ func settleRun(x *writing, w *store.RunWrite) error {
 	switch {
 	case w.Status.Terminal():
 	case row.Control&store.CancelRequested != 0:
-		now.Status, now.WakeAt = store.Pending, at(w)
+		now.Status, now.WakeAt = store.Pending, writeTime(w)
 	case row.Control&store.PausedMask != 0:
 		now.Status, now.WakeAt = store.Paused, time.Time{}
 		if row.Reason != "" {
 			now.Reason = row.Reason // of the pause
 		}
 	case row.woken && w.Status == store.Waiting:
-		now.WakeAt = at(w)
+		now.WakeAt = writeTime(w)
 	}
-	if n, err := finish(x, &now, noBits, noBits); err != nil || n != 1 {
-		return changed("ending an ownership of run", w.ID, n, err)
+	if n, err := endOwnership(x, &now, ignoreControl, ignoreControl); err != nil || n != 1 {
+		return checkOneRow("ending an ownership of run", w.ID, n, err)
 	}
-	return finished(x, &now, now.Status)
+	return ownershipEnded(x, &now, now.Status)
 }
 
 // holdRun releases a run, or pauses it, since the database does not take what it has to write.
-func holdRun(x *writing, w *store.RunWrite) error {
+func holdRun(x *writeTx, w *store.RunWrite) error {
 	row, ok, err := runByID(x, w.ID, store.AllPayloads)
 	if err != nil {
 		return err
 	}
 	state := store.RunState{Found: ok, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 	if !runsAt(state, w.Epoch) {
-		if !ok || !w.AlreadyWritten(&row.Run) && !overruled(w, &row.Run) {
+		if !ok || !w.AlreadyWritten(&row.Run) && !committedWithControl(w, &row.Run) {
 			w.Outcome, w.State = store.Fenced, state
 		}
 		return nil
@@ -108,7 +108,7 @@ func holdRun(x *writing, w *store.RunWrite) error {
 			reason = row.Reason // of the pause
 		}
 	} else {
-		reached, err := terminalSteps(x, w.ID)
+		reached, err := countTerminalSteps(x, w.ID)
 		if err != nil {
 			return err
 		}
@@ -116,28 +116,28 @@ func holdRun(x *writing, w *store.RunWrite) error {
 			crashes = 0
 		}
 		crashes, progress = min(crashes, math.MaxInt16-1)+1, reached
-		wake = store.HoldUntil(at(w), crashes, row.Deadline)
+		wake = store.HoldUntil(writeTime(w), crashes, row.Deadline)
 		if w.MaxCrashes > 0 && int(crashes) >= w.MaxCrashes {
-			status, control, wake, paused = store.Paused, control|store.PausedItself, time.Time{}, at(w)
+			status, control, wake, paused = store.Paused, control|store.PausedItself, time.Time{}, writeTime(w)
 			reason = store.HeldTooOftenReason(reason, crashes)
 		}
 	}
 	n, err := x.exec(
-		qRunHold, int64(status), int64(control), micros(wake), reason, micros(paused),
-		int64(crashes), progress, textOrNull(w.Trace), shardOf(w.ID), key(w.ID), w.Epoch.Number(),
+		qRunHold, int64(status), int64(control), bindTime(wake), reason, bindTime(paused),
+		int64(crashes), progress, bindText(w.Trace), bindShard(w.ID), bindID(w.ID), w.Epoch.Number(),
 	)
 	if err != nil || n != 1 {
-		return changed("holding run", w.ID, n, err)
+		return checkOneRow("holding run", w.ID, n, err)
 	}
 	w.State = store.RunState{Found: true, Status: status, Epoch: w.Epoch, Control: control}
 	now := *w
 	now.WakeAt = wake
-	return finished(x, &now, status)
+	return ownershipEnded(x, &now, status)
 }
 
-// overruled reports whether the row is what this write became by what was asked of the
+// committedWithControl reports whether the row is what this write became by what was asked of the
 // run: it was committed before, and its answer was lost.
-func overruled(w *store.RunWrite, row *store.Run) bool {
+func committedWithControl(w *store.RunWrite, row *store.Run) bool {
 	if w.Status.Terminal() || row.Epoch != w.Epoch {
 		return false
 	}
@@ -145,24 +145,24 @@ func overruled(w *store.RunWrite, row *store.Run) bool {
 		row.Status == store.Paused && (row.Control&store.PausedMask != 0 || w.Held)
 }
 
-// finished does what else the end of an ownership means.
-func finished(x *writing, w *store.RunWrite, status store.Status) error {
+// ownershipEnded does what else the end of an ownership means.
+func ownershipEnded(x *writeTx, w *store.RunWrite, status store.Status) error {
 	if status == store.Pending || status == store.Waiting && !w.WakeAt.IsZero() {
-		x.tell(store.HintClaim)
+		x.addHint(store.HintClaim)
 	}
 	if status >= store.Paused {
-		if err := writeEvent(x, w.ID, store.EventOf(status), at(w)); err != nil {
+		if err := writeEvent(x, w.ID, store.EventOf(status), writeTime(w)); err != nil {
 			return err
 		}
 	}
 	if status.Terminal() && w.Parent.Valid {
-		return wake(x, w.Parent.UUID, at(w))
+		return wakeRun(x, w.Parent.UUID, writeTime(w))
 	}
 	return nil
 }
 
-// at is when the write was made, as far as it says so.
-func at(w *store.RunWrite) time.Time {
+// writeTime is when the write was made, as far as it says so.
+func writeTime(w *store.RunWrite) time.Time {
 	switch {
 	case !w.Now.IsZero():
 		return w.Now
@@ -172,15 +172,15 @@ func at(w *store.RunWrite) time.Time {
 	return now()
 }
 
-// wake has a run look again at what it waits for. One that is neither waiting nor running
+// wakeRun has a run look again at what it waits for. One that is neither waiting nor running
 // does so in any case when it is claimed.
-func wake(x *writing, run uuid.UUID, at time.Time) error {
-	status, err := statusOf(x, qRunWake, micros(at), shardOf(run), key(run))
+func wakeRun(x *writeTx, run uuid.UUID, at time.Time) error {
+	status, err := queryStatus(x, qRunWake, bindTime(at), bindShard(run), bindID(run))
 	switch status {
 	case store.Waiting:
-		x.tell(store.HintClaim)
+		x.addHint(store.HintClaim)
 	case store.Running:
-		x.tell(store.HintNotification)
+		x.addHint(store.HintNotification)
 	}
 	return err
 }

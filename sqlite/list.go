@@ -10,9 +10,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// few is up to how many runs with a name or a tag are sorted, instead of looked for among
+// sortThreshold is up to how many runs with a name or a tag are sorted, instead of looked for among
 // all runs from the newest on: about as long as either takes.
-const few = 10_000
+const sortThreshold = 10_000
 
 // List implements store.Store, by the index that fits best what the filter says.
 func (s *Store) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) (runs []*store.Run, err error) {
@@ -23,7 +23,7 @@ func (s *Store) List(ctx context.Context, f store.Filter, before uuid.UUID, limi
 		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
 	}
 	err = s.read(ctx, "list", func(x session) error {
-		q, sorts, err := listBy(x, &f)
+		q, sorts, err := chooseListQuery(x, &f)
 		if err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func (s *Store) List(ctx context.Context, f store.Filter, before uuid.UUID, limi
 		if sorts {
 			runs, err = listPage(x, q, args, 0, before, limit)
 		} else {
-			runs, err = merge(ctx, x, q, args, before, limit)
+			runs, err = mergeShards(ctx, x, q, args, before, limit)
 		}
 		return err
 	})
@@ -41,22 +41,22 @@ func (s *Store) List(ctx context.Context, f store.Filter, before uuid.UUID, limi
 	return runs, nil
 }
 
-// listBy chooses the statement, and says whether it answers all shards at once.
-func listBy(x session, f *store.Filter) (q query, sorts bool, err error) {
+// chooseListQuery chooses the statement, and says whether it answers all shards at once.
+func chooseListQuery(x session, f *store.Filter) (q query, sorts bool, err error) {
 	n := 0
 	switch {
 	case f.Tag.Key != "" && f.Tag.Value != "":
 		return qListTag, false, nil
 	case f.Tag.Key != "":
-		n, err = number(x, qListKeyCount, f.Tag.Key, int64(few+1))
+		n, err = queryInt(x, qListKeyCount, f.Tag.Key, int64(sortThreshold+1))
 		q = qListKey
 	case f.NamePrefix != "":
-		n, err = number(x, qListNameCount, f.NamePrefix, beyond(f.NamePrefix), int64(few+1))
+		n, err = queryInt(x, qListNameCount, f.NamePrefix, prefixEnd(f.NamePrefix), int64(sortThreshold+1))
 		q = qListName
 	default:
 		return qList, false, nil
 	}
-	if n > few {
+	if n > sortThreshold {
 		return qList, false, err
 	}
 	return q, true, err
@@ -73,13 +73,13 @@ func filterArgs(f *store.Filter) []driver.Value {
 		}
 	}
 	return []driver.Value{
-		nil, nil, nil, f.Workflow, f.Queue, statuses, micros(f.CreatedAfter), micros(f.CreatedBefore), flag(f.Roots),
-		f.NamePrefix, beyond(f.NamePrefix), f.Tag.Key, f.Tag.Value,
+		nil, nil, nil, f.Workflow, f.Queue, statuses, bindTime(f.CreatedAfter), bindTime(f.CreatedBefore), bindBool(f.Roots),
+		f.NamePrefix, prefixEnd(f.NamePrefix), f.Tag.Key, f.Tag.Value,
 	}
 }
 
-// beyond is the least text that is above all that begin with prefix, NULL if there is none.
-func beyond(prefix string) driver.Value {
+// prefixEnd is the least text that is above all that begin with prefix, NULL if there is none.
+func prefixEnd(prefix string) driver.Value {
 	b := []byte(prefix)
 	for len(b) > 0 && b[len(b)-1] == 0xff {
 		b = b[:len(b)-1]
@@ -92,7 +92,7 @@ func beyond(prefix string) driver.Value {
 }
 
 func listPage(x session, q query, args []driver.Value, shard int16, before uuid.UUID, limit int) (runs []*store.Run, err error) {
-	args[0], args[1], args[2] = int64(shard), key(before), int64(limit)
+	args[0], args[1], args[2] = int64(shard), bindID(before), int64(limit)
 	err = x.each(q, func(v []driver.Value) error {
 		row, err := scanRun(v)
 		runs = append(runs, &row.Run)
@@ -101,18 +101,18 @@ func listPage(x session, q query, args []driver.Value, shard int16, before uuid.
 	return runs, err
 }
 
-// lane is what is read ahead of one shard.
-type lane struct {
-	runs   []*store.Run
-	before uuid.UUID
-	ended  bool
+// shardPage is what is read ahead of one shard.
+type shardPage struct {
+	runs      []*store.Run
+	before    uuid.UUID
+	exhausted bool
 }
 
-// merge answers the newest runs of all shards. Each is in order by itself, and read as far
+// mergeShards answers the newest runs of all shards. Each is in order by itself, and read as far
 // as it is needed.
-func merge(ctx context.Context, x session, q query, args []driver.Value, before uuid.UUID, limit int) ([]*store.Run, error) {
+func mergeShards(ctx context.Context, x session, q query, args []driver.Value, before uuid.UUID, limit int) ([]*store.Run, error) {
 	ahead := min(limit, 4+2*(limit/store.Shards))
-	var lanes [store.Shards]lane
+	var lanes [store.Shards]shardPage
 	for shard := range lanes {
 		lanes[shard].before = before
 	}
@@ -121,7 +121,7 @@ func merge(ctx context.Context, x session, q query, args []driver.Value, before 
 		first := -1
 		for shard := range lanes {
 			l := &lanes[shard]
-			if len(l.runs) == 0 && !l.ended {
+			if len(l.runs) == 0 && !l.exhausted {
 				if err := ctx.Err(); err != nil {
 					return nil, err
 				}
@@ -129,7 +129,7 @@ func merge(ctx context.Context, x session, q query, args []driver.Value, before 
 				if err != nil {
 					return nil, err
 				}
-				l.runs, l.ended = page, len(page) < ahead
+				l.runs, l.exhausted = page, len(page) < ahead
 			}
 			if len(l.runs) > 0 && (first < 0 || bytes.Compare(l.runs[0].ID[:], lanes[first].runs[0].ID[:]) > 0) {
 				first = shard

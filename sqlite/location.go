@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// locate checks a path as far as can be done without opening the file, which must
+// resolvePath checks a path as far as can be done without opening the file, which must
 // not be done behind SQLite's back: closing any descriptor of a file drops the
 // locks this process holds on it. It answers the absolute path without links, so
 // that every process finds the same folder of workers beside the file.
-func locate(path string) (string, error) {
+func resolvePath(path string) (string, error) {
 	refuse := func(problem, fix string, err error) (string, error) {
 		return "", &OpenError{Path: path, Problem: problem, Fix: fix, Err: err}
 	}
@@ -43,7 +43,7 @@ func locate(path string) (string, error) {
 			if !filepath.IsAbs(target) {
 				target = filepath.Join(filepath.Dir(abs), target)
 			}
-			return locate(target)
+			return resolvePath(target)
 		}
 		folder, err := filepath.EvalSymlinks(filepath.Dir(abs))
 		if err != nil {
@@ -97,7 +97,7 @@ func writerSettings(o options) url.Values {
 func readerSettings(o options) url.Values {
 	return url.Values{
 		"_query_only":   {"1"},
-		"_busy_timeout": {strconv.FormatInt(int64(o.patience/time.Millisecond), 10)},
+		"_busy_timeout": {strconv.FormatInt(int64(o.busyTimeout/time.Millisecond), 10)},
 		"_dqs":          {"0"},
 		"_error_rc":     {"1"},
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// prepare brings the file to the state that the store needs: the write-ahead
+// prepareFile brings the file to the state that the store needs: the write-ahead
 // log, then the schema. Any number of processes may do it at once.
-func (s *Store) prepare(ctx context.Context, migrate bool) error {
-	err := s.on(ctx, s.writerDB, "open", func(c *conn) error {
+func (s *Store) prepareFile(ctx context.Context, migrate bool) error {
+	err := s.withConn(ctx, s.writerDB, "open", func(c *conn) error {
 		var encoding, mode string
-		err := retryBusy(ctx, c.patience, func() (err error) {
-			encoding, err = word(c, qEncoding)
+		err := retryBusy(ctx, c.busyTimeout, func() (err error) {
+			encoding, err = queryText(c, qEncoding)
 			return err
 		})
 		if err != nil {
@@ -38,8 +38,8 @@ func (s *Store) prepare(ctx context.Context, migrate bool) error {
 		}
 		// The switch needs the file for itself and does not wait for it: of eight
 		// processes that open a new file at once, seven are refused at first.
-		err = retryBusy(ctx, c.patience, func() (err error) {
-			mode, err = word(c, qJournalWAL)
+		err = retryBusy(ctx, c.busyTimeout, func() (err error) {
+			mode, err = queryText(c, qJournalWAL)
 			return err
 		})
 		if err == nil && !strings.EqualFold(mode, "wal") {
@@ -54,7 +54,7 @@ func (s *Store) prepare(ctx context.Context, migrate bool) error {
 		return err
 	}
 	if !migrate {
-		have, err := s.version(ctx)
+		have, err := s.schemaVersion(ctx)
 		if err != nil {
 			return err
 		}
@@ -63,15 +63,15 @@ func (s *Store) prepare(ctx context.Context, migrate bool) error {
 	return s.migrate(ctx, schema.SQLite())
 }
 
-// version reads the schema's version without writing.
-func (s *Store) version(ctx context.Context) (have int, err error) {
-	err = s.on(ctx, s.writerDB, "open", func(c *conn) error {
-		return retryBusy(ctx, c.patience, func() error {
-			tables, err := number(c, qMigrationExists)
+// schemaVersion reads the schema's version without writing.
+func (s *Store) schemaVersion(ctx context.Context) (have int, err error) {
+	err = s.withConn(ctx, s.writerDB, "open", func(c *conn) error {
+		return retryBusy(ctx, c.busyTimeout, func() error {
+			tables, err := queryInt(c, qMigrationExists)
 			if err != nil || tables == 0 {
 				return err
 			}
-			have, err = number(c, qMigrationVersion)
+			have, err = queryInt(c, qMigrationVersion)
 			return err
 		})
 	})
@@ -82,7 +82,7 @@ func (s *Store) version(ctx context.Context) (have int, err error) {
 // that records it. The version is read again under the lock: another process may
 // have been faster.
 func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
-	have, err := s.version(ctx)
+	have, err := s.schemaVersion(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
 			if _, err := x.exec(qMigrationTable); err != nil {
 				return err
 			}
-			have, err := number(x, qMigrationVersion)
+			have, err := queryInt(x, qMigrationVersion)
 			if err != nil || have >= m.Version {
 				return err
 			}
@@ -106,7 +106,7 @@ func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
 			if _, err := c.ExecContext(context.WithoutCancel(ctx), m.SQL, nil); err != nil {
 				return fmt.Errorf("%s: %w", m.Name, err)
 			}
-			_, err = x.exec(qMigrationInsert, int64(m.Version), m.Name, micros(now()))
+			_, err = x.exec(qMigrationInsert, int64(m.Version), m.Name, bindTime(now()))
 			return err
 		})
 		if err != nil {
@@ -114,14 +114,14 @@ func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
 		}
 	}
 	// Another process, of a newer version, may have gone further meanwhile.
-	if have, err = s.version(ctx); err != nil {
+	if have, err = s.schemaVersion(ctx); err != nil {
 		return err
 	}
 	return schema.Check(have, all)
 }
 
-// word is the one text that a statement answers.
-func word(x session, q query) (text string, err error) {
+// queryText is the one text that a statement answers.
+func queryText(x session, q query) (text string, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
 		text = c.text()
@@ -130,8 +130,8 @@ func word(x session, q query) (text string, err error) {
 	return text, err
 }
 
-// number is the one integer that a statement answers.
-func number(x session, q query, args ...driver.Value) (n int, err error) {
+// queryInt is the one integer that a statement answers.
+func queryInt(x session, q query, args ...driver.Value) (n int, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
 		n = int(c.int())

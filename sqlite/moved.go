@@ -35,89 +35,89 @@ const (
 	walFile
 	shmFile
 	allFiles
-	written = walFile + 1 // how many hold what is written
+	dataFiles = walFile + 1 // how many hold what is written
 )
 
 // openFiles knows which files the store has open, and whether their paths still lead to them.
 // SQLite itself does not look: it writes to what it has open, whatever has become of the path.
 type openFiles struct {
-	paths  [allFiles]string
-	opened [allFiles]identity // zero: it was not there
-	known  atomic.Bool        // opened is filled in, and changes no more
-	moved  atomic.Pointer[MovedError]
-	looked atomic.Int64 // when, in nanoseconds since the process began; see recently
+	paths      [allFiles]string
+	identities [allFiles]fileID // zero: it was not there
+	recorded   atomic.Bool      // opened is filled in, and changes no more
+	moved      atomic.Pointer[MovedError]
+	lastCheck  atomic.Int64 // when, in nanoseconds since the process began; see recently
 }
 
 func newOpenFiles(path string) *openFiles {
 	f := &openFiles{paths: [allFiles]string{path, path + "-wal", path + "-shm"}}
-	f.opened[mainFile], _ = identify(path) // it may not be there yet
+	f.identities[mainFile], _ = fileIdentity(path) // it may not be there yet
 	return f
 }
 
-// note takes what the paths lead to now for what is open. It is called when a connection has
+// recordIdentities takes what the paths lead to now for what is open. It is called when a connection has
 // opened all of them; from then on one is open until the store is closed, so SQLite replaces none.
-func (f *openFiles) note() error {
+func (f *openFiles) recordIdentities() error {
 	for i, path := range f.paths {
-		id, err := identify(path)
-		if before := f.opened[i]; before != (identity{}) && (err != nil || before != id) {
-			return f.stop(i, err)
+		id, err := fileIdentity(path)
+		if before := f.identities[i]; before != (fileID{}) && (err != nil || before != id) {
+			return f.markMoved(i, err)
 		}
-		f.opened[i] = id
+		f.identities[i] = id
 	}
-	f.known.Store(true)
+	f.recorded.Store(true)
 	return nil
 }
 
 // check answers a *MovedError if one of the first n paths leads elsewhere, or did once: what has
 // been put back may lack what others wrote meanwhile.
 func (f *openFiles) check(n int) error {
-	if err := f.stopped(); err != nil || !f.known.Load() {
+	if err := f.movedError(); err != nil || !f.recorded.Load() {
 		return err
 	}
 	for i, path := range f.paths[:n] {
-		if f.opened[i] == (identity{}) {
+		if f.identities[i] == (fileID{}) {
 			continue
 		}
-		if id, err := identify(path); err != nil && gone(err) || err == nil && id != f.opened[i] {
-			return f.stop(i, err)
+		if id, err := fileIdentity(path); err != nil && pathIsGone(err) || err == nil && id != f.identities[i] {
+			return f.markMoved(i, err)
 		}
 	}
 	return nil
 }
 
-// stopped is the error once there is one.
-func (f *openFiles) stopped() error {
+// movedError is the error once there is one.
+func (f *openFiles) movedError() error {
 	if moved := f.moved.Load(); moved != nil {
 		return moved
 	}
 	return nil
 }
 
-func (f *openFiles) stop(which int, err error) error {
+func (f *openFiles) markMoved(which int, err error) error {
 	e := &MovedError{Path: f.paths[which], Problem: "was replaced by another file"}
 	if err != nil {
 		e.Problem = "was deleted or moved away"
 	}
 	f.moved.CompareAndSwap(nil, e)
-	return f.stopped()
+	return f.movedError()
 }
 
-// checkEveryRead is how long a look at the files is good for readers, whose answers lose nothing.
-const checkEveryRead = 50 * time.Millisecond
+// readCheckInterval is how long a look at the files is good for readers, whose answers lose nothing.
+const readCheckInterval = 50 * time.Millisecond
 
 var processBegan = time.Now()
 
-// recently is check, at most once in a while.
-func (f *openFiles) recently() error {
+// checkRecently is check, at most once in a while.
+func (f *openFiles) checkRecently() error {
 	now := int64(time.Since(processBegan))
-	last := f.looked.Load()
-	if now-last < int64(checkEveryRead) && last != 0 || !f.looked.CompareAndSwap(last, now) {
-		return f.stopped()
+	last := f.lastCheck.Load()
+	if now-last < int64(readCheckInterval) && last != 0 || !f.lastCheck.CompareAndSwap(last, now) {
+		return f.movedError()
 	}
 	return f.check(allFiles)
 }
 
-// gone reports whether a path leads nowhere. Any other error says nothing about the file.
-func gone(err error) bool {
+// pathIsGone reports whether a path leads nowhere. Any other error says nothing about the file.
+func pathIsGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// identity tells files apart: a name that is deleted and made again leads to another one as
+// fileID tells files apart: a name that is deleted and made again leads to another one as
 // long as the first is open.
-type identity struct{ device, inode uint64 }
+type fileID struct{ device, inode uint64 }
 
 // mayWrite returns an error if this process has no permission to write to the file, nil if there is none. It does not
-// open the file: see locate.
+// open the file: see resolvePath.
 func mayWrite(path string) error {
 	const forWriting = 2 // W_OK
 	err := syscall.Access(path, forWriting)
@@ -22,17 +22,17 @@ func mayWrite(path string) error {
 	return nil // what else is wrong, SQLite says
 }
 
-// identify looks where the path leads, without opening the file: see locate. Beneath os.Stat, which
+// fileIdentity looks where the path leads, without opening the file: see resolvePath. Beneath os.Stat, which
 // takes three times as long, once for each commit.
-func identify(path string) (identity, error) {
+func fileIdentity(path string) (fileID, error) {
 	for {
 		var st syscall.Stat_t
 		err := syscall.Stat(path, &st)
 		if err == nil {
-			return identity{uint64(st.Dev), uint64(st.Ino)}, nil
+			return fileID{uint64(st.Dev), uint64(st.Ino)}, nil
 		}
 		if !errors.Is(err, syscall.EINTR) {
-			return identity{}, err
+			return fileID{}, err
 		}
 	}
 }

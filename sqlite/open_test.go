@@ -41,7 +41,7 @@ func TestBadPaths(t *testing.T) {
 
 // A wait of less than nothing is refused.
 func TestNegativePatience(t *testing.T) {
-	s, err := Open(filepath.Join(t.TempDir(), "x.db"), Patience(-time.Second))
+	s, err := Open(filepath.Join(t.TempDir(), "x.db"), BusyTimeout(-time.Second))
 	var typed *OpenError
 	if !errors.As(err, &typed) || s != nil || !strings.Contains(err.Error(), "-1s") {
 		t.Errorf("got %v", err)
@@ -66,8 +66,8 @@ func TestLinksAndRelativePathsMeet(t *testing.T) {
 	if err := os.Symlink(s.path, link); err != nil {
 		t.Skip(err)
 	}
-	if other := openAt(t, link); other.presence != s.presence {
-		t.Error(other.presence, s.presence)
+	if other := openAt(t, link); other.workerLocks != s.workerLocks {
+		t.Error(other.workerLocks, s.workerLocks)
 	}
 	t.Chdir(filepath.Dir(s.path))
 	if other := openAt(t, filepath.Base(s.path)); other.path != s.path {
@@ -153,7 +153,7 @@ func TestOldFileIsMigrated(t *testing.T) {
 
 func mustRead(t *testing.T, name string) []byte {
 	t.Helper()
-	text, err := files.ReadFile("sql/" + name)
+	text, err := sqlFiles.ReadFile("sql/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,10 +174,10 @@ func TestOwnTablesAreLeftAlone(t *testing.T) {
 	edit(t, path, "CREATE TABLE own (x TEXT)", "INSERT INTO own VALUES ('kept')")
 	s := openAt(t, path)
 	var x string
-	if err := s.readers.QueryRowContext(t.Context(), "SELECT x FROM own").Scan(&x); err != nil || x != "kept" {
+	if err := s.readerDB.QueryRowContext(t.Context(), "SELECT x FROM own").Scan(&x); err != nil || x != "kept" {
 		t.Fatal(x, err)
 	}
-	if _, err := s.readers.ExecContext(t.Context(), "DELETE FROM own"); err == nil {
+	if _, err := s.readerDB.ExecContext(t.Context(), "DELETE FROM own"); err == nil {
 		t.Fatal("a reader wrote")
 	}
 }

@@ -12,14 +12,14 @@ type Option func(*options)
 
 type options struct {
 	synchronous Durability
-	patience    time.Duration
+	busyTimeout time.Duration
 	migrate     bool
 	given       map[string]bool
 	err         error
 }
 
-// once refuses an option that was given before.
-func (o *options) once(option string) {
+// markGiven refuses an option that was given before.
+func (o *options) markGiven(option string) {
 	if o.given[option] && o.err == nil {
 		o.err = fmt.Errorf("sqlite: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
 	}
@@ -27,7 +27,7 @@ func (o *options) once(option string) {
 }
 
 func defaults() options {
-	return options{synchronous: Full, patience: 10 * time.Second, migrate: true, given: make(map[string]bool)}
+	return options{synchronous: Full, busyTimeout: 10 * time.Second, migrate: true, given: make(map[string]bool)}
 }
 
 // Durability is what a commit waits for.
@@ -48,18 +48,18 @@ const (
 // Synchronous sets what a commit waits for.
 func Synchronous(d Durability) Option {
 	return func(o *options) {
-		o.once("Synchronous")
+		o.markGiven("Synchronous")
 		o.synchronous = d
 	}
 }
 
-// Patience is how long a call waits, within its context, while another process
+// BusyTimeout is how long a call waits, within its context, while another process
 // holds a lock on the file, before it answers that the database is not available.
 // The default is ten seconds; zero waits for nobody. Open refuses less.
-func Patience(d time.Duration) Option {
+func BusyTimeout(d time.Duration) Option {
 	return func(o *options) {
-		o.once("Patience")
-		o.patience = d
+		o.markGiven("BusyTimeout")
+		o.busyTimeout = d
 	}
 }
 
@@ -67,7 +67,7 @@ func Patience(d time.Duration) Option {
 // instead of bringing it up to date.
 func WithoutMigrations() Option {
 	return func(o *options) {
-		o.once("WithoutMigrations")
+		o.markGiven("WithoutMigrations")
 		o.migrate = false
 	}
 }

@@ -26,7 +26,7 @@ func (s *Store) Overdue(ctx context.Context, at time.Time, after store.Pair, lim
 				c := columns{values: v}
 				all = append(all, store.Overdue{Pair: pair, Run: c.id(), Since: c.time()})
 				return c.err
-			}, pair.Queue, pair.Workflow, micros(at))
+			}, pair.Queue, pair.Workflow, bindTime(at))
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func (s *Store) Executed(ctx context.Context, pairs []store.Pair) ([]bool, error
 				executed[i] = executed[i] || !known || slices.Contains(own, p)
 			}
 			return c.err
-		}, micros(now()))
+		}, bindTime(now()))
 	})
 	return executed, err
 }

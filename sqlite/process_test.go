@@ -159,14 +159,14 @@ func TestKilledProcesses(t *testing.T) {
 		}
 	}
 	var runs, steps int
-	if err := again.readers.QueryRowContext(t.Context(), "SELECT (SELECT count(*) FROM durable_run), (SELECT count(*) FROM durable_step)").Scan(&runs, &steps); err != nil {
+	if err := again.readerDB.QueryRowContext(t.Context(), "SELECT (SELECT count(*) FROM durable_run), (SELECT count(*) FROM durable_step)").Scan(&runs, &steps); err != nil {
 		t.Fatal(err)
 	}
 	if runs-own != steps || steps%5 != 0 {
 		t.Fatalf("%d runs, %d of them own, and %d steps", runs, own, steps)
 	}
 	var check string
-	if err := again.readers.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&check); err != nil || check != "ok" {
+	if err := again.readerDB.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&check); err != nil || check != "ok" {
 		t.Fatal(check, err)
 	}
 	t.Logf("%d and %d acknowledged before the kill, %d own commits beside them", len(acknowledged[0]), len(acknowledged[1]), own)
@@ -203,7 +203,7 @@ func TestKilledWorkerIsDead(t *testing.T) {
 		t.Fatal("the worker did not come up")
 	}
 	worker := uuid.MustParse(p.lines.Text())
-	if _, err := os.Stat(s.presence.file(worker)); err != nil {
+	if _, err := os.Stat(s.workerLocks.path(worker)); err != nil {
 		t.Skip("this system cannot tell:", err)
 	}
 	if dead, err := s.Dead(t.Context(), uuid.Nil); err != nil || len(dead) > 0 {

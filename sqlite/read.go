@@ -25,12 +25,12 @@ func (s *Store) Find(ctx context.Context, refs []store.Ref, with store.Payloads)
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			row, ok, err := resolve(x, ref, with)
+			row, ok, err := findRun(x, ref, with)
 			if err != nil {
 				return err
 			}
 			if ok {
-				if row.Run.Crashes, err = crashesNow(x, &row); err != nil {
+				if row.Run.Crashes, err = currentCrashes(x, &row); err != nil {
 					return err
 				}
 				answer[i] = &row.Run
@@ -52,7 +52,7 @@ func (s *Store) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status,
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			state, err := runState(x, id)
+			state, err := readRunState(x, id)
 			if err != nil {
 				return err
 			}
@@ -66,8 +66,8 @@ func (s *Store) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status,
 	return statuses, nil
 }
 
-// resolve prefers the ID: a root's name may have the form of another run's ID.
-func resolve(x session, ref store.Ref, with store.Payloads) (found, bool, error) {
+// findRun prefers the ID: a root's name may have the form of another run's ID.
+func findRun(x session, ref store.Ref, with store.Payloads) (runRow, bool, error) {
 	if id, ok := ref.ID(); ok {
 		if row, ok, err := runByID(x, id, with); ok || err != nil {
 			return row, ok, err
@@ -76,13 +76,13 @@ func resolve(x session, ref store.Ref, with store.Payloads) (found, bool, error)
 	return runByName(x, ref.Text, uuid.NullUUID{}, ref.Shard(), with)
 }
 
-// crashesNow counts since the last new checkpoint. The row itself is brought up to date by the next
+// currentCrashes counts since the last new checkpoint. The row itself is brought up to date by the next
 // claim that counts.
-func crashesNow(x session, row *found) (int16, error) {
+func currentCrashes(x session, row *runRow) (int16, error) {
 	if row.Crashes == 0 {
 		return 0, nil
 	}
-	if reached, err := terminalSteps(x, row.ID); err != nil || reached > row.progress {
+	if reached, err := countTerminalSteps(x, row.ID); err != nil || reached > row.progress {
 		return 0, err
 	}
 	return row.Crashes, nil
@@ -92,34 +92,34 @@ func crashesNow(x session, row *found) (int16, error) {
 func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
 	var rows []store.Step
 	err := s.read(ctx, "history", func(x session) (err error) {
-		rows, err = history(x, run)
+		rows, err = readHistory(x, run)
 		store.SortByCallOrder(rows)
 		return err
 	})
 	return rows, err
 }
 
-// errEnough ends a query whose further rows nobody needs.
-var errEnough = errors.New("enough")
+// errStopRows ends a query whose further rows nobody needs.
+var errStopRows = errors.New("enough")
 
 // HistoryFrom implements store.Store.
 func (s *Store) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) (steps []store.Step, rest store.Rest, err error) {
 	err = s.read(ctx, "history", func(x session) error {
 		size := 0
 		steps, rest = nil, store.Rest{}
-		err := x.each(qStepsFrom, func(v []driver.Value) error {
+		err := x.each(qHistoryFrom, func(v []driver.Value) error {
 			p, err := scanStep(v)
 			if err != nil {
 				return err
 			}
 			if size += 100 + len(p.Name) + len(p.Output) + len(p.Error); size > bytes && len(steps) > 0 {
 				rest = store.Rest{More: true, From: p.Name}
-				return errEnough
+				return errStopRows
 			}
 			steps = append(steps, p)
 			return nil
-		}, shardOf(run), key(run), from)
-		if errors.Is(err, errEnough) {
+		}, bindShard(run), bindID(run), from)
+		if errors.Is(err, errStopRows) {
 			return nil
 		}
 		return err
@@ -161,21 +161,21 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return now(), nil
 }
 
-func now() time.Time { return stored(time.Now()) }
+func now() time.Time { return truncateTime(time.Now()) }
 
-// stored is the time as a column gives it back.
-func stored(t time.Time) time.Time {
+// truncateTime is the time as a column gives it back.
+func truncateTime(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
 	}
 	return time.UnixMicro(t.UnixMicro()).UTC()
 }
 
-func history(x session, run uuid.UUID) ([]store.Step, error) {
-	return steps(x, qStepsOfRun, shardOf(run), key(run))
+func readHistory(x session, run uuid.UUID) ([]store.Step, error) {
+	return querySteps(x, qHistory, bindShard(run), bindID(run))
 }
 
-func steps(x session, q query, args ...driver.Value) (rows []store.Step, err error) {
+func querySteps(x session, q query, args ...driver.Value) (rows []store.Step, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		step, err := scanStep(v)
 		rows = append(rows, step)
@@ -184,15 +184,15 @@ func steps(x session, q query, args ...driver.Value) (rows []store.Step, err err
 	return rows, err
 }
 
-func runByID(x session, id uuid.UUID, with store.Payloads) (found, bool, error) {
-	return oneRun(x, qRunByID, int64(with), shardOf(id), key(id))
+func runByID(x session, id uuid.UUID, with store.Payloads) (runRow, bool, error) {
+	return queryRun(x, qRunByID, int64(with), bindShard(id), bindID(id))
 }
 
-func runByName(x session, name string, parent uuid.NullUUID, shard int16, with store.Payloads) (found, bool, error) {
-	return oneRun(x, qRunByName, int64(with), name, keyOrNull(parent), int64(shard))
+func runByName(x session, name string, parent uuid.NullUUID, shard int16, with store.Payloads) (runRow, bool, error) {
+	return queryRun(x, qRunByName, int64(with), name, bindNullID(parent), int64(shard))
 }
 
-func oneRun(x session, q query, args ...driver.Value) (row found, ok bool, err error) {
+func queryRun(x session, q query, args ...driver.Value) (row runRow, ok bool, err error) {
 	err = x.each(q, func(v []driver.Value) (err error) {
 		row, err = scanRun(v)
 		ok = true
@@ -201,18 +201,18 @@ func oneRun(x session, q query, args ...driver.Value) (row found, ok bool, err e
 	return row, ok, err
 }
 
-// runState reads what fences the writes of a run.
-func runState(x session, id uuid.UUID) (state store.RunState, err error) {
+// readRunState reads what fences the writes of a run.
+func readRunState(x session, id uuid.UUID) (state store.RunState, err error) {
 	err = x.each(qRunState, func(v []driver.Value) error {
 		c := columns{values: v}
 		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 		return c.err
-	}, shardOf(id), key(id))
+	}, bindShard(id), bindID(id))
 	return state, err
 }
 
-// statusOf is the one status that a statement answers, zero if it answers none.
-func statusOf(x session, q query, args ...driver.Value) (status store.Status, err error) {
-	n, err := number(x, q, args...)
+// queryStatus is the one status that a statement answers, zero if it answers none.
+func queryStatus(x session, q query, args ...driver.Value) (status store.Status, err error) {
+	n, err := queryInt(x, q, args...)
 	return store.Status(n), err
 }

@@ -9,20 +9,20 @@ import (
 
 // writeReceive records either that the step has the oldest signal, or what it does without
 // one. Nobody else writes meanwhile, so what is read here stays true.
-func writeReceive(x *writing, w *store.Receive) error {
+func writeReceive(x *writeTx, w *store.Receive) error {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
-	had, recorded, err := stepByName(x, &w.Step)
+	had, recorded, err := queryStep(x, &w.Step)
 	if err != nil {
 		return err
 	}
 	if recorded && had.Status.Terminal() {
-		return adoptReceive(x, w, &had)
+		return resolveEndedReceive(x, w, &had)
 	}
 	var bound driver.Value // a wait that begins here takes whatever is there
 	if recorded && had.Attempt >= w.Step.Attempt {
-		bound = micros(had.NextAt)
+		bound = bindTime(had.NextAt)
 	}
-	signal, waits, err := oneSignal(x, w.Step.RunID, qSignalNext, w.Signal, bound)
+	signal, waits, err := querySignal(x, w.Step.RunID, qSignalNext, w.Signal, bound)
 	if err != nil {
 		return err
 	}
@@ -39,15 +39,15 @@ func writeReceive(x *writing, w *store.Receive) error {
 	if waits {
 		step.Status, step.Output, step.Error = store.StepCompleted, signal.Payload, nil
 		if step.EndedAt.IsZero() {
-			step.EndedAt = later(signal.CreatedAt, step.StartedAt)
+			step.EndedAt = latest(signal.CreatedAt, step.StartedAt)
 		}
 	}
-	n, err := putStep(x, &step, recorded, anyBits)
+	n, err := upsertStep(x, &step, recorded, blockedByControl)
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		state, err := runState(x, step.RunID)
+		state, err := readRunState(x, step.RunID)
 		if err != nil {
 			return err
 		}
@@ -58,29 +58,29 @@ func writeReceive(x *writing, w *store.Receive) error {
 		if state.Control != 0 {
 			w.State = state
 		}
-		if n, err = putStep(x, &step, recorded, noBits); err != nil {
+		if n, err = upsertStep(x, &step, recorded, ignoreControl); err != nil {
 			return err
 		}
 	}
 	if waits {
 		if n != 1 {
-			return changed("receiving in run", step.RunID, n, nil)
+			return checkOneRow("receiving in run", step.RunID, n, nil)
 		}
-		n, err := x.exec(qSignalTake, step.Name, shardOf(step.RunID), key(step.RunID), key(signal.ID))
+		n, err := x.exec(qSignalTake, step.Name, bindShard(step.RunID), bindID(step.RunID), bindID(signal.ID))
 		if err != nil || n != 1 {
-			return changed("taking a signal of run", step.RunID, n, err)
+			return checkOneRow("taking a signal of run", step.RunID, n, err)
 		}
 	}
 	// Without a signal, no row means that this epoch itself has got further.
-	row, _, err := stepByName(x, &w.Step)
+	row, _, err := queryStep(x, &w.Step)
 	w.Recorded = &row
 	return err
 }
 
-// adoptReceive answers a receive whose step has ended. If that was by this ownership, the
+// resolveEndedReceive answers a receive whose step has ended. If that was by this ownership, the
 // answer may have been lost, and holds even if the run has been left since.
-func adoptReceive(x session, w *store.Receive, had *store.Step) error {
-	state, err := runState(x, w.Step.RunID)
+func resolveEndedReceive(x session, w *store.Receive, had *store.Step) error {
+	state, err := readRunState(x, w.Step.RunID)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func adoptReceive(x session, w *store.Receive, had *store.Step) error {
 	return nil
 }
 
-func later(l, r time.Time) time.Time {
+func latest(l, r time.Time) time.Time {
 	if r.After(l) {
 		return r
 	}

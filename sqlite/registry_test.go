@@ -42,7 +42,7 @@ func TestLinkToNewFile(t *testing.T) {
 	}
 	first := openAt(t, link)
 	second := openAt(t, link)
-	if first.presence != second.presence {
-		t.Errorf("one file, two folders of workers: %q and %q", first.presence.folder, second.presence.folder)
+	if first.workerLocks != second.workerLocks {
+		t.Errorf("one file, two folders of workers: %q and %q", first.workerLocks.folder, second.workerLocks.folder)
 	}
 }

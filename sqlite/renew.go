@@ -10,9 +10,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// terminatedFor is how long a worker is told that a run of its own was terminated. It asks at each
+// terminatedRetention is how long a worker is told that a run of its own was terminated. It asks at each
 // heartbeat, and every few milliseconds while anything is written.
-const terminatedFor = time.Minute
+const terminatedRetention = time.Minute
 
 // Renew implements store.Store.
 func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
@@ -33,18 +33,18 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult
 			return err
 		}
 		if _, err := x.exec(
-			qWorkerUpsert, key(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
-			micros(started), micros(pulse.Now), micros(silent), executes,
+			qWorkerUpsert, bindID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
+			bindTime(started), bindTime(pulse.Now), bindTime(silent), executes,
 		); err != nil {
 			return err
 		}
 		leases := slices.Clone(h.Leases)
 		slices.SortFunc(leases, func(l, r store.Lease) int { return compareIDs(&l.Run, &r.Run) })
 		for i, l := range leases {
-			if i%checkEvery == 0 && ctx.Err() != nil {
+			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			n, err := x.exec(qLeaseExtend, micros(h.LeaseUntil), shardOf(l.Run), key(l.Run), l.Epoch.Number(), key(w.ID))
+			n, err := x.exec(qLeaseExtend, bindTime(h.LeaseUntil), bindShard(l.Run), bindID(l.Run), l.Epoch.Number(), bindID(w.ID))
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult
 		if len(pulse.Lost) > 0 {
 			return nil // the worker now asks which of them were terminated
 		}
-		_, err = x.exec(qTerminatedForget, key(w.ID), micros(pulse.Now.Add(-terminatedFor)))
+		_, err = x.exec(qTerminatedDelete, bindID(w.ID), bindTime(pulse.Now.Add(-terminatedRetention)))
 		return err
 	})
 	if err != nil {
@@ -76,30 +76,30 @@ func (s *Store) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQu
 	freed := 0
 	err := s.write(ctx, "expire", func(x session) error {
 		for _, w := range workers {
-			n, err := x.exec(qLeaseExpire, micros(at), key(w))
+			n, err := x.exec(qLeaseExpire, bindTime(at), bindID(w))
 			if err != nil {
 				return err
 			}
 			freed += int(n)
-			if _, err := x.exec(qWorkerDelete, key(w)); err != nil {
+			if _, err := x.exec(qWorkerDelete, bindID(w)); err != nil {
 				return err
 			}
 		}
-		long := micros(now().Add(-time.Hour))
-		if _, err := x.exec(qWorkerForget, long); err != nil {
+		long := bindTime(now().Add(-time.Hour))
+		if _, err := x.exec(qWorkerDeleteOld, long); err != nil {
 			return err
 		}
-		_, err := x.exec(qTerminatedSweep, long)
+		_, err := x.exec(qTerminatedDeleteOld, long)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
 	for _, w := range workers {
-		s.presence.bury(w)
+		s.workerLocks.removeDead(w)
 	}
 	if freed > 0 {
-		s.hint(store.HintClaim)
+		s.notifyListeners(store.HintClaim)
 	}
 	return freed, nil
 }

@@ -15,9 +15,9 @@ import (
 // invalid UTF-8 included, and compares it bytewise (BINARY), so that names need no
 // check here; a test holds the driver to that.
 
-// blob binds a payload. The driver binds an empty slice as NULL; as an empty
+// bindBytes binds a payload. The driver binds an empty slice as NULL; as an empty
 // string, which the statement casts back, nil and empty stay apart.
-func blob(b []byte) driver.Value {
+func bindBytes(b []byte) driver.Value {
 	switch {
 	case b == nil:
 		return nil
@@ -27,41 +27,41 @@ func blob(b []byte) driver.Value {
 	return b
 }
 
-// micros binds a time: microseconds since 1970, NULL for the zero time.
-func micros(t time.Time) driver.Value {
+// bindTime binds a time: microseconds since 1970, NULL for the zero time.
+func bindTime(t time.Time) driver.Value {
 	if t.IsZero() {
 		return nil
 	}
 	return t.UnixMicro()
 }
 
-func key(id uuid.UUID) driver.Value { return id[:] }
+func bindID(id uuid.UUID) driver.Value { return id[:] }
 
-func keyOrNull(id uuid.NullUUID) driver.Value {
+func bindNullID(id uuid.NullUUID) driver.Value {
 	if !id.Valid {
 		return nil
 	}
 	return id.UUID[:]
 }
 
-// flag binds a truth value.
-func flag(b bool) driver.Value {
+// bindBool binds a truth value.
+func bindBool(b bool) driver.Value {
 	if b {
 		return int64(1)
 	}
 	return int64(0)
 }
 
-// textOrNull binds a text whose column is NULL when there is none.
-func textOrNull(s string) driver.Value {
+// bindText binds a text whose column is NULL when there is none.
+func bindText(s string) driver.Value {
 	if s == "" {
 		return nil
 	}
 	return s
 }
 
-// shardOf binds the shard that leads every key.
-func shardOf(id uuid.UUID) driver.Value { return int64(store.ShardOf(id)) }
+// bindShard binds the shard that leads every key.
+func bindShard(id uuid.UUID) driver.Value { return int64(store.ShardOf(id)) }
 
 // checkLength refuses what SQLite cannot hold.
 func checkLength(v driver.Value) error {
@@ -91,7 +91,7 @@ func (c *columns) next() driver.Value {
 	return v
 }
 
-func (c *columns) wrong(v driver.Value) {
+func (c *columns) typeError(v driver.Value) {
 	if c.err == nil {
 		c.err = fmt.Errorf("the file holds a %T where durable stores another type", v)
 	}
@@ -104,7 +104,7 @@ func (c *columns) text() string {
 	case string:
 		return v
 	default:
-		c.wrong(v)
+		c.typeError(v)
 		return ""
 	}
 }
@@ -116,7 +116,7 @@ func (c *columns) int() int64 {
 	case int64:
 		return v
 	default:
-		c.wrong(v)
+		c.typeError(v)
 		return 0
 	}
 }
@@ -132,7 +132,7 @@ func (c *columns) bytes() []byte {
 		}
 		return v
 	default:
-		c.wrong(v)
+		c.typeError(v)
 		return nil
 	}
 }
@@ -144,7 +144,7 @@ func (c *columns) time() time.Time {
 	case int64:
 		return time.UnixMicro(v).UTC()
 	default:
-		c.wrong(v)
+		c.typeError(v)
 		return time.Time{}
 	}
 }
@@ -162,22 +162,22 @@ func (c *columns) nullID() (id uuid.NullUUID) {
 	case len(id.UUID):
 		id.UUID, id.Valid = uuid.UUID(b), true
 	default:
-		c.wrong(b)
+		c.typeError(b)
 	}
 	return id
 }
 
-// found is a run and the columns that only this store knows of.
-type found struct {
+// runRow is a run and the columns that only this store knows of.
+type runRow struct {
 	store.Run
 	woken    bool
 	progress int64 // terminal checkpoints at the last claim after a crash
 }
 
 // scanRun reads the columns of run_by_id.sql and of all that answer runs.
-func scanRun(values []driver.Value) (found, error) {
+func scanRun(values []driver.Value) (runRow, error) {
 	c := columns{values: values}
-	var r found
+	var r runRow
 	r.ID = c.id()
 	r.Parent = c.nullID()
 	r.Name = c.text()

@@ -9,34 +9,34 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func writeSignal(x *writing, w *store.Signal) error {
+func writeSignal(x *writeTx, w *store.Signal) error {
 	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
 	arrived := w.ArrivedAt
 	if arrived.IsZero() {
 		arrived = now() // nobody else writes meanwhile, so it is after all that was written before
 	}
 	n, err := x.exec(
-		qSignalInsert, key(w.ID), w.Name, textOrNull(w.Key), blob(w.Payload), micros(w.CreatedAt), micros(arrived),
-		shardOf(w.Run), key(w.Run),
+		qSignalInsert, bindID(w.ID), w.Name, bindText(w.Key), bindBytes(w.Payload), bindTime(w.CreatedAt), bindTime(arrived),
+		bindShard(w.Run), bindID(w.Run),
 	)
 	if err != nil {
 		return err
 	}
 	if n == 1 {
-		return wake(x, w.Run, w.CreatedAt)
+		return wakeRun(x, w.Run, w.CreatedAt)
 	}
-	return settleSignal(x, w)
+	return resolveSignalWrite(x, w)
 }
 
-// settleSignal says why a signal took no row: it was sent before, its key was used, or
+// resolveSignalWrite says why a signal took no row: it was sent before, its key was used, or
 // nobody will receive it.
-func settleSignal(x session, w *store.Signal) error {
-	_, sent, err := oneSignal(x, w.Run, qSignalByID, key(w.ID))
+func resolveSignalWrite(x session, w *store.Signal) error {
+	_, sent, err := querySignal(x, w.Run, qSignalByID, bindID(w.ID))
 	if err != nil || sent {
 		return err
 	}
 	if w.Key != "" {
-		had, used, err := oneSignal(x, w.Run, qSignalByKey, w.Key)
+		had, used, err := querySignal(x, w.Run, qSignalByKey, w.Key)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func settleSignal(x session, w *store.Signal) error {
 			return nil
 		}
 	}
-	state, err := runState(x, w.Run)
+	state, err := readRunState(x, w.Run)
 	if err != nil {
 		return err
 	}
@@ -56,13 +56,13 @@ func settleSignal(x session, w *store.Signal) error {
 	return nil
 }
 
-// oneSignal reads one signal of a run, if there is one.
-func oneSignal(x session, run uuid.UUID, q query, which ...driver.Value) (row store.Signal, ok bool, err error) {
+// querySignal reads one signal of a run, if there is one.
+func querySignal(x session, run uuid.UUID, q query, which ...driver.Value) (row store.Signal, ok bool, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
 		row = store.Signal{Run: run, ID: c.id(), Name: c.text(), Key: c.text(), Payload: c.bytes(), CreatedAt: c.time()}
 		ok = true
 		return c.err
-	}, append([]driver.Value{shardOf(run), key(run)}, which...)...)
+	}, append([]driver.Value{bindShard(run), bindID(run)}, which...)...)
 	return row, ok, err
 }

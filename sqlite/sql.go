@@ -9,7 +9,7 @@ import (
 // and run in the sqlite3 shell, alone. None is built in Go.
 //
 //go:embed sql/*.sql
-var files embed.FS
+var sqlFiles embed.FS
 
 // query names one statement. The zero value is none.
 type query uint8
@@ -19,20 +19,20 @@ const (
 	qBegin
 	qCommit
 	qRollback
-	qWhole
-	qWholeEnd
+	qTxSavepoint
+	qTxRelease
 	qStepInsert
 	qStepInsertDone
 	qStepUpdate
 	qStepByName
-	qStepsOfRun
-	qStepsFrom
+	qHistory
+	qHistoryFrom
 	qStepsTerminal
 	qStepsOpen
-	qStepsChosen
+	qChoices
 	qRunLost
-	qStepsMap
-	qStepsMapDone
+	qMaps
+	qMapsDone
 	qRunInsert
 	qRunInsertChild
 	qRunFinish
@@ -42,42 +42,42 @@ const (
 	qRunByID
 	qRunByName
 	qRunState
-	qRunLabel
+	qRunNames
 	qSignalInsert
 	qSignalByID
 	qSignalByKey
 	qSignalNext
 	qSignalTake
-	qUnreceived
+	qSignalsUnreceived
 	qSignalNextRun
 	qEventInsert
 	qEvents
 	qEventFound
 	qTagSet
 	qTagDelete
-	qTagsOfRun
+	qTags
 	qWakeFirst
 	qWakeNext
 	qWakeLongest
 	qPairNext
 	qPairNextQueue
 	qClaimDue
-	qClaimSuspect
+	qClaimCrashedTwice
 	qClaimTake
-	qClaimPause
-	qClaimHalt
+	qClaimPauseCrashed
+	qClaimAlreadyPaused
 	qHeldBy
-	qOrderTree
-	qOrderParent
-	qOrderChange
-	qOrderFreezeRun
-	qOrderFreezeSteps
-	qOrderFreezeStarts
-	qNews
-	qNewsClear
+	qControlTree
+	qControlParent
+	qControlApply
+	qControlShiftRun
+	qControlShiftSteps
+	qControlShiftStarts
+	qNotifications
+	qNotificationsClear
 	qTerminated
 	qTerminatedInsert
-	qTerminatedForget
+	qTerminatedDelete
 	qDeadline
 	qList
 	qListTag
@@ -98,8 +98,8 @@ const (
 	qCountsOpen
 	qWorkers
 	qWorkersLive
-	qWorkerForget
-	qTerminatedSweep
+	qWorkerDeleteOld
+	qTerminatedDeleteOld
 	qDataVersion
 	qEncoding
 	qJournalWAL
@@ -107,114 +107,114 @@ const (
 	qMigrationExists
 	qMigrationVersion
 	qMigrationInsert
-	queries
+	queryCount
 )
 
-// fileOf is the file that holds each statement.
-func fileOf(q query) string {
-	return [queries]string{
-		qBegin:             "begin.sql",
-		qCommit:            "commit.sql",
-		qRollback:          "rollback.sql",
-		qWhole:             "whole.sql",
-		qWholeEnd:          "whole_end.sql",
-		qStepInsert:        "step_insert.sql",
-		qStepInsertDone:    "step_insert_done.sql",
-		qStepUpdate:        "step_update.sql",
-		qStepByName:        "step_by_name.sql",
-		qStepsOfRun:        "history.sql",
-		qStepsTerminal:     "steps_terminal.sql",
-		qStepsOpen:         "steps_open.sql",
-		qStepsChosen:       "choices.sql",
-		qRunLost:           "run_lost.sql",
-		qStepsMap:          "maps.sql",
-		qStepsMapDone:      "maps_done.sql",
-		qRunInsert:         "run_insert.sql",
-		qRunInsertChild:    "run_insert_child.sql",
-		qRunFinish:         "run_finish.sql",
-		qRunSetAside:       "run_set_aside.sql",
-		qRunHold:           "run_hold.sql",
-		qRunWake:           "run_wake.sql",
-		qRunByID:           "run_by_id.sql",
-		qRunByName:         "run_by_name.sql",
-		qRunState:          "run_state.sql",
-		qRunLabel:          "run_label.sql",
-		qSignalInsert:      "signal_insert.sql",
-		qSignalByID:        "signal_by_id.sql",
-		qSignalByKey:       "signal_by_key.sql",
-		qSignalNext:        "signal_next.sql",
-		qSignalTake:        "signal_take.sql",
-		qUnreceived:        "signals_unreceived.sql",
-		qSignalNextRun:     "signal_next_run.sql",
-		qEventInsert:       "event_insert.sql",
-		qEvents:            "events.sql",
-		qEventFound:        "event_found.sql",
-		qTagSet:            "tag_set.sql",
-		qTagDelete:         "tag_delete.sql",
-		qTagsOfRun:         "tags.sql",
-		qWakeFirst:         "wake_first.sql",
-		qWakeNext:          "wake_next.sql",
-		qClaimDue:          "claim_due.sql",
-		qClaimSuspect:      "claim_crashed_twice.sql",
-		qClaimTake:         "claim_take.sql",
-		qStepsFrom:         "history_from.sql",
-		qHeldBy:            "held_by.sql",
-		qClaimPause:        "claim_pause.sql",
-		qClaimHalt:         "claim_already_paused.sql",
-		qOrderTree:         "control_tree.sql",
-		qOrderParent:       "control_parent.sql",
-		qOrderChange:       "control_apply.sql",
-		qOrderFreezeRun:    "control_shift_run.sql",
-		qOrderFreezeSteps:  "control_shift_steps.sql",
-		qOrderFreezeStarts: "control_shift_starts.sql",
-		qNews:              "notifications.sql",
-		qNewsClear:         "notifications_clear.sql",
-		qTerminated:        "terminated.sql",
-		qTerminatedInsert:  "terminated_insert.sql",
-		qTerminatedForget:  "terminated_forget.sql",
-		qDeadline:          "deadline.sql",
-		qList:              "list.sql",
-		qListTag:           "list_tag.sql",
-		qListNameCount:     "list_name_count.sql",
-		qListKeyCount:      "list_key_count.sql",
-		qLeaseExtend:       "lease_extend.sql",
-		qLeaseExpire:       "lease_expire.sql",
-		qTokenKey:          "token_key.sql",
-		qTokenKeyInsert:    "token_key_insert.sql",
-		qWorkerUpsert:      "worker_upsert.sql",
-		qWorkerDelete:      "worker_delete.sql",
-		qWorkerForget:      "worker_forget.sql",
-		qTerminatedSweep:   "terminated_sweep.sql",
-		qListName:          "list_name.sql",
-		qListKey:           "list_key.sql",
-		qTree:              "tree.sql",
-		qCounts:            "counts.sql",
-		qCountsOpen:        "counts_open.sql",
-		qWorkers:           "workers.sql",
-		qWorkersLive:       "workers_live.sql",
-		qWakeLongest:       "wake_longest.sql",
-		qPairNext:          "pair_next.sql",
-		qPairNextQueue:     "pair_next_queue.sql",
-		qDataVersion:       "data_version.sql",
-		qEncoding:          "encoding.sql",
-		qJournalWAL:        "journal_wal.sql",
-		qMigrationTable:    "migration_table.sql",
-		qMigrationExists:   "migration_exists.sql",
-		qMigrationVersion:  "migration_version.sql",
-		qMigrationInsert:   "migration_insert.sql",
+// sqlFile is the file that holds each statement.
+func sqlFile(q query) string {
+	return [queryCount]string{
+		qBegin:               "begin.sql",
+		qCommit:              "commit.sql",
+		qRollback:            "rollback.sql",
+		qTxSavepoint:         "tx_savepoint.sql",
+		qTxRelease:           "tx_release.sql",
+		qStepInsert:          "step_insert.sql",
+		qStepInsertDone:      "step_insert_done.sql",
+		qStepUpdate:          "step_update.sql",
+		qStepByName:          "step_by_name.sql",
+		qHistory:             "history.sql",
+		qStepsTerminal:       "steps_terminal.sql",
+		qStepsOpen:           "steps_open.sql",
+		qChoices:             "choices.sql",
+		qRunLost:             "run_lost.sql",
+		qMaps:                "maps.sql",
+		qMapsDone:            "maps_done.sql",
+		qRunInsert:           "run_insert.sql",
+		qRunInsertChild:      "run_insert_child.sql",
+		qRunFinish:           "run_finish.sql",
+		qRunSetAside:         "run_set_aside.sql",
+		qRunHold:             "run_hold.sql",
+		qRunWake:             "run_wake.sql",
+		qRunByID:             "run_by_id.sql",
+		qRunByName:           "run_by_name.sql",
+		qRunState:            "run_state.sql",
+		qRunNames:            "run_names.sql",
+		qSignalInsert:        "signal_insert.sql",
+		qSignalByID:          "signal_by_id.sql",
+		qSignalByKey:         "signal_by_key.sql",
+		qSignalNext:          "signal_next.sql",
+		qSignalTake:          "signal_take.sql",
+		qSignalsUnreceived:   "signals_unreceived.sql",
+		qSignalNextRun:       "signal_next_run.sql",
+		qEventInsert:         "event_insert.sql",
+		qEvents:              "events.sql",
+		qEventFound:          "event_found.sql",
+		qTagSet:              "tag_set.sql",
+		qTagDelete:           "tag_delete.sql",
+		qTags:                "tags.sql",
+		qWakeFirst:           "wake_first.sql",
+		qWakeNext:            "wake_next.sql",
+		qClaimDue:            "claim_due.sql",
+		qClaimCrashedTwice:   "claim_crashed_twice.sql",
+		qClaimTake:           "claim_take.sql",
+		qHistoryFrom:         "history_from.sql",
+		qHeldBy:              "held_by.sql",
+		qClaimPauseCrashed:   "claim_pause_crashed.sql",
+		qClaimAlreadyPaused:  "claim_already_paused.sql",
+		qControlTree:         "control_tree.sql",
+		qControlParent:       "control_parent.sql",
+		qControlApply:        "control_apply.sql",
+		qControlShiftRun:     "control_shift_run.sql",
+		qControlShiftSteps:   "control_shift_steps.sql",
+		qControlShiftStarts:  "control_shift_starts.sql",
+		qNotifications:       "notifications.sql",
+		qNotificationsClear:  "notifications_clear.sql",
+		qTerminated:          "terminated.sql",
+		qTerminatedInsert:    "terminated_insert.sql",
+		qTerminatedDelete:    "terminated_delete.sql",
+		qDeadline:            "deadline.sql",
+		qList:                "list.sql",
+		qListTag:             "list_tag.sql",
+		qListNameCount:       "list_name_count.sql",
+		qListKeyCount:        "list_key_count.sql",
+		qLeaseExtend:         "lease_extend.sql",
+		qLeaseExpire:         "lease_expire.sql",
+		qTokenKey:            "token_key.sql",
+		qTokenKeyInsert:      "token_key_insert.sql",
+		qWorkerUpsert:        "worker_upsert.sql",
+		qWorkerDelete:        "worker_delete.sql",
+		qWorkerDeleteOld:     "worker_delete_old.sql",
+		qTerminatedDeleteOld: "terminated_delete_old.sql",
+		qListName:            "list_name.sql",
+		qListKey:             "list_key.sql",
+		qTree:                "tree.sql",
+		qCounts:              "counts.sql",
+		qCountsOpen:          "counts_open.sql",
+		qWorkers:             "workers.sql",
+		qWorkersLive:         "workers_live.sql",
+		qWakeLongest:         "wake_longest.sql",
+		qPairNext:            "pair_next.sql",
+		qPairNextQueue:       "pair_next_queue.sql",
+		qDataVersion:         "data_version.sql",
+		qEncoding:            "encoding.sql",
+		qJournalWAL:          "journal_wal.sql",
+		qMigrationTable:      "migration_table.sql",
+		qMigrationExists:     "migration_exists.sql",
+		qMigrationVersion:    "migration_version.sql",
+		qMigrationInsert:     "migration_insert.sql",
 	}[q]
 }
 
-// texts holds every statement's text.
-type texts [queries]string
+// statementTexts holds every statement's text.
+type statementTexts [queryCount]string
 
-// loadTexts reads the embedded files. It cuts what follows the statement: the
+// loadStatements reads the embedded files. It cuts what follows the statement: the
 // driver takes any text after it, be it a line feed, for a script, and parses a
 // script anew at each use.
-func loadTexts() *texts {
-	var all texts
-	for q := qBegin; q < queries; q++ {
-		b, err := files.ReadFile("sql/" + fileOf(q))
+func loadStatements() *statementTexts {
+	var all statementTexts
+	for q := qBegin; q < queryCount; q++ {
+		b, err := sqlFiles.ReadFile("sql/" + sqlFile(q))
 		if err != nil {
 			panic("sqlite: the embedded statement is missing: " + err.Error())
 		}

@@ -14,23 +14,23 @@ import (
 func TestStatementsPrepare(t *testing.T) {
 	s := openTest(t)
 	named := map[string]bool{}
-	err := s.on(t.Context(), s.writerDB, "prepare", func(c *conn) error {
-		for q := qBegin; q < queries; q++ {
-			named[fileOf(q)] = true
-			if _, err := c.prepared(q); err != nil {
-				t.Errorf("%s: %v", fileOf(q), err)
+	err := s.withConn(t.Context(), s.writerDB, "prepare", func(c *conn) error {
+		for q := qBegin; q < queryCount; q++ {
+			named[sqlFile(q)] = true
+			if _, err := c.prepare(q); err != nil {
+				t.Errorf("%s: %v", sqlFile(q), err)
 			}
 			if !strings.HasPrefix(s.texts[q], "-- ") {
-				t.Errorf("%s has no comment at its head", fileOf(q))
+				t.Errorf("%s has no comment at its head", sqlFile(q))
 			}
 			if strings.Contains(s.texts[q], ";\n") {
-				t.Errorf("%s holds more than one statement", fileOf(q))
+				t.Errorf("%s holds more than one statement", sqlFile(q))
 			}
 			if bareLimit.MatchString(s.texts[q]) {
-				t.Errorf("%s: SQLite looks at a bare parameter in LIMIT when it plans, and so plans anew at each call: write LIMIT ? + 0", fileOf(q))
+				t.Errorf("%s: SQLite looks at a bare parameter in LIMIT when it plans, and so plans anew at each call: write LIMIT ? + 0", sqlFile(q))
 			}
 			if n := countArgs(s.texts[q]); n > maxArgs {
-				t.Errorf("%s has %d placeholders", fileOf(q), n)
+				t.Errorf("%s has %d placeholders", sqlFile(q), n)
 			}
 		}
 		return nil
@@ -38,7 +38,7 @@ func TestStatementsPrepare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := fs.Glob(files, "sql/*.sql")
+	all, err := fs.Glob(sqlFiles, "sql/*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestStatementsPrepare(t *testing.T) {
 func TestStatementsUseIndexes(t *testing.T) {
 	s := openTest(t)
 	plans := 0
-	err := s.on(t.Context(), s.writerDB, "explain", func(c *conn) error {
+	err := s.withConn(t.Context(), s.writerDB, "explain", func(c *conn) error {
 		for q := qStepInsert; q < qWorkers; q++ {
 			args := c.args[:countArgs(s.texts[q])]
 			rows, err := c.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+s.texts[q], args)
@@ -67,7 +67,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 				plan := row[3].(string)
 				walks := strings.HasPrefix(plan, "SCAN ") && plan != "SCAN tree" && !strings.HasPrefix(plan, "SCAN (subquery")
 				if walks || q <= qWorkerDelete && strings.Contains(plan, "TEMP B-TREE") {
-					t.Errorf("%s: %s", fileOf(q), plan)
+					t.Errorf("%s: %s", sqlFile(q), plan)
 				}
 			}
 			if err := rows.Close(); err != nil {

@@ -47,28 +47,28 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// readers is how many connections read at once.
-const readers = 4
+// maxReaders is how many connections read at once.
+const maxReaders = 4
 
 var _ store.Store = (*Store)(nil)
 
 // Store is one SQLite file. It is safe for concurrent use.
 type Store struct {
-	path     string // absolute, without links
-	texts    *texts
-	files    *openFiles
-	writerDB *sql.DB // one connection, never closed for idleness
-	readers  *sql.DB
-	watchers *sql.DB   // one connection for each Attend
-	anchor   *sql.Conn // open as long as the store is: the last connection of all would delete the log
-	presence presence
+	path        string // absolute, without links
+	texts       *statementTexts
+	files       *openFiles
+	writerDB    *sql.DB // one connection, never closed for idleness
+	readerDB    *sql.DB
+	attendDB    *sql.DB   // one connection for each Attend
+	anchorConn  *sql.Conn // open as long as the store is: the last connection of all would delete the log
+	workerLocks workerLocks
 
 	closed atomic.Bool
 	done   chan struct{} // closed by Close
 
-	mu        sync.Mutex // guards hints, and the step from open to closed
-	hints     map[*func(store.Hint)]struct{}
-	attending sync.WaitGroup // every Attend under way; Close waits for them
+	mu              sync.Mutex // guards hints, and the step from open to closed
+	listeners       map[*func(store.Hint)]struct{}
+	activeListeners sync.WaitGroup // every Attend under way; Close waits for them
 }
 
 // Open opens the file at path, creates it if there is none (its folder must
@@ -89,36 +89,36 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	if o.patience < 0 {
-		return nil, &OpenError{Path: path, Problem: fmt.Sprintf("Patience is %v", o.patience), Fix: "make it zero or more"}
+	if o.busyTimeout < 0 {
+		return nil, &OpenError{Path: path, Problem: fmt.Sprintf("BusyTimeout is %v", o.busyTimeout), Fix: "make it zero or more"}
 	}
-	located, err := locate(path)
+	located, err := resolvePath(path)
 	if err != nil {
 		return nil, err
 	}
 	if err := writable(path, located); err != nil {
 		return nil, err
 	}
-	t, f := loadTexts(), newOpenFiles(located)
-	write, err := newConnector(dsn(located, writerSettings(o)), t, f, o.patience)
+	t, f := loadStatements(), newOpenFiles(located)
+	write, err := newConnector(dsn(located, writerSettings(o)), t, f, o.busyTimeout)
 	if err != nil {
 		return nil, &OpenError{Path: path, Problem: "the driver refuses the path", Fix: "use another path", Err: err}
 	}
-	read, err := newConnector(dsn(located, readerSettings(o)), t, f, o.patience)
+	read, err := newConnector(dsn(located, readerSettings(o)), t, f, o.busyTimeout)
 	if err != nil {
 		return nil, &OpenError{Path: path, Problem: "the driver refuses the path", Fix: "use another path", Err: err}
 	}
 	s := &Store{
-		path: located, texts: t, files: f, presence: newPresence(located),
-		writerDB: pool(write, 1), readers: pool(read, readers), watchers: pool(read, 0),
-		done: make(chan struct{}), hints: make(map[*func(store.Hint)]struct{}),
+		path: located, texts: t, files: f, workerLocks: newWorkerLocks(located),
+		writerDB: openPool(write, 1), readerDB: openPool(read, maxReaders), attendDB: openPool(read, 0),
+		done: make(chan struct{}), listeners: make(map[*func(store.Hint)]struct{}),
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), o.patience+time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), o.busyTimeout+time.Minute)
 	defer cancel()
-	if err := s.prepare(ctx, o.migrate); err != nil {
-		return nil, errors.Join(explain(path, err), s.Close())
+	if err := s.prepareFile(ctx, o.migrate); err != nil {
+		return nil, errors.Join(explainOpenError(path, err), s.Close())
 	}
-	if err := s.hold(ctx); err != nil {
+	if err := s.openAnchor(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -142,32 +142,32 @@ func writable(path, located string) error {
 	return nil
 }
 
-// hold opens the connection that stays, and notes which files are open.
-func (s *Store) hold(ctx context.Context) (err error) {
-	if s.anchor, err = s.watchers.Conn(ctx); err != nil {
+// openAnchor opens the connection that stays, and notes which files are open.
+func (s *Store) openAnchor(ctx context.Context) (err error) {
+	if s.anchorConn, err = s.attendDB.Conn(ctx); err != nil {
 		return s.wrap("open", err)
 	}
-	err = s.anchor.Raw(func(raw any) error {
+	err = s.anchorConn.Raw(func(raw any) error {
 		c := raw.(*conn)
-		return retryBusy(ctx, c.patience, func() error {
-			_, err := number(c, qMigrationExists) // opens the log
+		return retryBusy(ctx, c.busyTimeout, func() error {
+			_, err := queryInt(c, qMigrationExists) // opens the log
 			return err
 		})
 	})
 	if err != nil {
 		return s.wrap("open", err)
 	}
-	return s.files.note()
+	return s.files.recordIdentities()
 }
 
-// explain gives the errors that a wrong file causes at Open their fix.
-func explain(path string, err error) error {
+// explainOpenError gives the errors that a wrong file causes at Open their fix.
+func explainOpenError(path string, err error) error {
 	e := &OpenError{Path: path}
 	var said *sqlite.Error
 	if errors.As(err, &said) {
 		e.Err = said // and not store.ErrUnavailable: trying again does not help
 	}
-	switch primary(code(err)) {
+	switch primaryCode(resultCode(err)) {
 	case sqlite3.SQLITE_CANTOPEN:
 		e.Problem = "SQLite cannot open or create it"
 		e.Fix = "give this process write permission on the file and on its folder, where SQLite keeps the -wal and -shm files"
@@ -183,9 +183,9 @@ func explain(path string, err error) error {
 	return e
 }
 
-// pool is a database handle of at most n connections (0: any number), which stay
+// openPool is a database handle of at most n connections (0: any number), which stay
 // open once they are.
-func pool(k *connector, n int) *sql.DB {
+func openPool(k *connector, n int) *sql.DB {
 	db := sql.OpenDB(k)
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(max(n, 1))
@@ -195,7 +195,7 @@ func pool(k *connector, n int) *sql.DB {
 // Name implements store.Store.
 func (s *Store) Name() string { return "sqlite" }
 
-// SerialCommitter implements store.SerialCommitter: a file has one writer.
+// Serial implements store.Serial: a file has one writer.
 func (s *Store) CommitsSerially() {}
 
 // Close implements store.Store. Calls under way end as they would have; those
@@ -208,29 +208,29 @@ func (s *Store) Close() error {
 		return nil
 	}
 	close(s.done)
-	s.attending.Wait()
+	s.activeListeners.Wait()
 	var held error
-	if s.anchor != nil {
-		held = s.anchor.Close()
+	if s.anchorConn != nil {
+		held = s.anchorConn.Close()
 	}
 	// The writer last: the last connection of all folds the log into the file.
-	return errors.Join(held, s.watchers.Close(), s.readers.Close(), s.writerDB.Close())
+	return errors.Join(held, s.attendDB.Close(), s.readerDB.Close(), s.writerDB.Close())
 }
 
-// hint tells every Attend of this store, directly after a commit, what that may have
+// notifyListeners tells every Attend of this store, directly after a commit, what that may have
 // done: one hint, or several at once.
-func (s *Store) hint(what store.Hint) {
+func (s *Store) notifyListeners(what store.Hint) {
 	if what == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for hear := range s.hints {
-		hearAll(*hear, what)
+	for hear := range s.listeners {
+		sendHints(*hear, what)
 	}
 }
 
-func hearAll(hear func(store.Hint), what store.Hint) {
+func sendHints(hear func(store.Hint), what store.Hint) {
 	for _, one := range [...]store.Hint{store.HintClaim, store.HintNotification} {
 		if what&one != 0 {
 			hear(one)

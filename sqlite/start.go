@@ -6,7 +6,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func writeStart(x *writing, w *store.Start) error {
+func writeStart(x *writeTx, w *store.Start) error {
 	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
 	n, err := insertRun(x, w)
 	if err != nil {
@@ -15,10 +15,10 @@ func writeStart(x *writing, w *store.Start) error {
 	if n == 1 {
 		err = setTags(x, w)
 	} else {
-		err = settleStart(x, w)
+		err = resolveStart(x, w)
 	}
 	if err == nil && w.Outcome == store.Written && w.Run.Status == store.Pending {
-		x.tell(store.HintClaim)
+		x.addHint(store.HintClaim)
 	}
 	return err
 }
@@ -29,19 +29,19 @@ func insertRun(x session, w *store.Start) (int64, error) {
 	r := &w.Run
 	if !r.Parent.Valid {
 		return x.exec(
-			qRunInsert, shardOf(r.ID), key(r.ID), r.Name, r.Workflow, r.Version, r.Queue,
-			int64(r.Status), r.Epoch.Number(), keyOrNull(r.Owner), blob(r.Input), r.Trace, flag(r.Detached),
-			micros(r.CreatedAt), micros(r.StartedAt), micros(r.WakeAt), micros(r.Deadline),
+			qRunInsert, bindShard(r.ID), bindID(r.ID), r.Name, r.Workflow, r.Version, r.Queue,
+			int64(r.Status), r.Epoch.Number(), bindNullID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
+			bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline),
 		)
 	}
 	if store.ShardOf(r.ID) != store.ShardOf(r.Parent.UUID) {
 		return 0, fmt.Errorf("%w: run %s is not of the shard of its parent %s", store.ErrBadData, r.ID, r.Parent.UUID)
 	}
 	return x.exec(
-		qRunInsertChild, key(r.ID), r.Name, r.Workflow, r.Version, r.Queue,
-		int64(r.Status), r.Epoch.Number(), keyOrNull(r.Owner), blob(r.Input), r.Trace, flag(r.Detached),
-		micros(r.CreatedAt), micros(r.StartedAt), micros(r.WakeAt), micros(r.Deadline),
-		shardOf(r.Parent.UUID), key(r.Parent.UUID), w.ParentEpoch.Number(),
+		qRunInsertChild, bindID(r.ID), r.Name, r.Workflow, r.Version, r.Queue,
+		int64(r.Status), r.Epoch.Number(), bindNullID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
+		bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline),
+		bindShard(r.Parent.UUID), bindID(r.Parent.UUID), w.ParentEpoch.Number(),
 	)
 }
 
@@ -51,23 +51,23 @@ func setTags(x session, w *store.Start) error {
 		if tag.Value == "" {
 			continue // an empty value is no tag
 		}
-		if n, err := x.exec(qTagSet, tag.Key, tag.Value, shardOf(w.Run.ID), key(w.Run.ID)); err != nil || n != 1 {
-			return changed("tagging run", w.Run.ID, n, err)
+		if n, err := x.exec(qTagSet, tag.Key, tag.Value, bindShard(w.Run.ID), bindID(w.Run.ID)); err != nil || n != 1 {
+			return checkOneRow("tagging run", w.Run.ID, n, err)
 		}
 	}
 	return nil
 }
 
-// settleStart says why a start took no row: its name is used, be it by this very start,
+// resolveStart says why a start took no row: its name is used, be it by this very start,
 // or a child's parent has been left, or is to be. A superseded writer adopts nothing.
-func settleStart(x session, w *store.Start) error {
+func resolveStart(x session, w *store.Start) error {
 	r := &w.Run
 	had, ok, err := runByName(x, r.Name, r.Parent, store.ShardOf(r.ID), store.AllPayloads)
 	if err != nil || ok && had.ID == r.ID {
 		return err
 	}
 	if r.Parent.Valid {
-		parent, err := runState(x, r.Parent.UUID)
+		parent, err := readRunState(x, r.Parent.UUID)
 		if err != nil {
 			return err
 		}

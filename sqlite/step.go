@@ -9,27 +9,27 @@ import (
 // anyBits and noBits are what keeps a write of a run out that is still the writer's: all
 // that was asked of the run, at the first try, and nothing once that is told.
 const (
-	anyBits = int64(255)
-	noBits  = int64(0)
+	blockedByControl = int64(255)
+	ignoreControl    = int64(0)
 )
 
-func writeStep(x *writing, w *store.StepWrite) error {
+func writeStep(x *writeTx, w *store.StepWrite) error {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
-	if n, err := putStep(x, &w.Step, w.Exists, anyBits); err != nil || n == 1 {
+	if n, err := upsertStep(x, &w.Step, w.Exists, blockedByControl); err != nil || n == 1 {
 		return err
 	}
-	return settleStep(x, w)
+	return resolveStepWrite(x, w)
 }
 
-// settleStep says why a step's write took no row, or finds that the row was the
+// resolveStepWrite says why a step's write took no row, or finds that the row was the
 // other way (there, or not there) than the writer knew, or that something was asked of
 // the run, and writes it again.
-func settleStep(x session, w *store.StepWrite) error {
-	state, err := runState(x, w.Step.RunID)
+func resolveStepWrite(x session, w *store.StepWrite) error {
+	state, err := readRunState(x, w.Step.RunID)
 	if err != nil {
 		return err
 	}
-	row, recorded, err := stepByName(x, &w.Step)
+	row, recorded, err := queryStep(x, &w.Step)
 	if err != nil {
 		return err
 	}
@@ -52,38 +52,38 @@ func settleStep(x session, w *store.StepWrite) error {
 	}
 	// No row now either means that this epoch itself has got further meanwhile: a
 	// marker that comes late has nothing left to say.
-	_, err = putStep(x, &w.Step, recorded, noBits)
+	_, err = upsertStep(x, &w.Step, recorded, ignoreControl)
 	return err
 }
 
-// putStep writes a step's row, unless one of the bits is set on the run.
-func putStep(x session, p *store.Step, exists bool, bits int64) (int64, error) {
+// upsertStep writes a step's row, unless one of the bits is set on the run.
+func upsertStep(x session, p *store.Step, exists bool, bits int64) (int64, error) {
 	if exists {
 		return x.exec(
 			qStepUpdate, int64(p.Status), int64(p.Attempt), p.Epoch.Number(),
-			micros(p.StartedAt), micros(p.EndedAt), micros(p.NextAt), blob(p.Output), blob(p.Error),
-			shardOf(p.RunID), key(p.RunID), p.Name, bits, blob(p.Failures),
+			bindTime(p.StartedAt), bindTime(p.EndedAt), bindTime(p.NextAt), bindBytes(p.Output), bindBytes(p.Error),
+			bindShard(p.RunID), bindID(p.RunID), p.Name, bits, bindBytes(p.Failures),
 		)
 	}
-	if p.Status == store.StepCompleted && bits == anyBits && p.Error == nil && p.Failures == nil && p.NextAt.IsZero() {
+	if p.Status == store.StepCompleted && bits == blockedByControl && p.Error == nil && p.Failures == nil && p.NextAt.IsZero() {
 		return x.exec(
-			qStepInsertDone, p.Name, int64(p.Kind), int64(p.Attempt), micros(p.StartedAt), micros(p.EndedAt), blob(p.Output), int64(p.Seq),
-			shardOf(p.RunID), key(p.RunID), p.Epoch.Number(),
+			qStepInsertDone, p.Name, int64(p.Kind), int64(p.Attempt), bindTime(p.StartedAt), bindTime(p.EndedAt), bindBytes(p.Output), int64(p.Seq),
+			bindShard(p.RunID), bindID(p.RunID), p.Epoch.Number(),
 		)
 	}
 	return x.exec(
 		qStepInsert, p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt),
-		micros(p.StartedAt), micros(p.EndedAt), micros(p.NextAt), blob(p.Output), blob(p.Error), int64(p.Seq), blob(p.Failures),
-		shardOf(p.RunID), key(p.RunID), p.Epoch.Number(), bits,
+		bindTime(p.StartedAt), bindTime(p.EndedAt), bindTime(p.NextAt), bindBytes(p.Output), bindBytes(p.Error), int64(p.Seq), bindBytes(p.Failures),
+		bindShard(p.RunID), bindID(p.RunID), p.Epoch.Number(), bits,
 	)
 }
 
-func stepByName(x session, p *store.Step) (row store.Step, ok bool, err error) {
+func queryStep(x session, p *store.Step) (row store.Step, ok bool, err error) {
 	err = x.each(qStepByName, func(v []driver.Value) (err error) {
 		row, err = scanStep(v)
 		ok = true
 		return err
-	}, shardOf(p.RunID), key(p.RunID), p.Name)
+	}, bindShard(p.RunID), bindID(p.RunID), p.Name)
 	return row, ok, err
 }
 

@@ -12,20 +12,20 @@ import (
 func (s *Store) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
 	found := false
 	err := s.write(ctx, "tag", func(x session) error {
-		state, err := runState(x, run)
+		state, err := readRunState(x, run)
 		if err != nil || !state.Found || epoch != (store.Epoch{}) && (state.Epoch != epoch || state.Status != store.Running) {
 			return err
 		}
 		found = true
 		for _, tag := range tags {
 			if tag.Value == "" {
-				if _, err := x.exec(qTagDelete, shardOf(run), key(run), tag.Key); err != nil {
+				if _, err := x.exec(qTagDelete, bindShard(run), bindID(run), tag.Key); err != nil {
 					return err
 				}
 				continue
 			}
-			if n, err := x.exec(qTagSet, tag.Key, tag.Value, shardOf(run), key(run)); err != nil || n != 1 {
-				return changed("tagging run", run, n, err)
+			if n, err := x.exec(qTagSet, tag.Key, tag.Value, bindShard(run), bindID(run)); err != nil || n != 1 {
+				return checkOneRow("tagging run", run, n, err)
 			}
 		}
 		return nil

@@ -27,7 +27,7 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *s
 	if fn != nil {
 		step = func(ctx context.Context) (T, error) { return fn(ctx, bridge.Transaction(ctx).(*sql.Tx)) }
 	}
-	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(transact).(durable.StepOption))...)
+	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(runTx).(durable.StepOption))...)
 }
 
 // StartTx starts a run in the caller's own transaction: it exists if and when that
@@ -35,7 +35,7 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *s
 // returns. durable.ErrInvalidConfig is returned if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.Start) error {
-		own, err := mine(s)
+		own, err := ownStore(s)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *du
 // ended.
 func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.Ref, signal *store.Signal) error {
-		own, err := mine(s)
+		own, err := ownStore(s)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func ended(err error) error {
 	return err
 }
 
-func mine(s store.Store) (*Store, error) {
+func ownStore(s store.Store) (*Store, error) {
 	own, ok := s.(*Store)
 	if !ok {
 		return nil, fmt.Errorf("%w: the engine works on %s, and a transaction of sqlite was asked for: use the Tx of that store's package", durable.ErrInvalidConfig, s.Name())
@@ -90,17 +90,17 @@ func mine(s store.Store) (*Store, error) {
 	return own, nil
 }
 
-// transact is the bridge.Transact of this store. A transaction that the database undid, or
+// runTx is the bridge.Transact of this store. A transaction that the database undid, or
 // whose commit was not answered, is tried again; the second time it looks first
 // whether the step is recorded after all.
-func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
-	own, err := mine(s)
+func runTx(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
+	own, err := ownStore(s)
 	if err != nil {
 		return err
 	}
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		var its error // the function's own, whatever it wraps
-		err := own.transactOnce(ctx, w, func(ctx context.Context, tx *sql.Tx) error {
+		err := own.runTxOnce(ctx, w, func(ctx context.Context, tx *sql.Tx) error {
 			its = work(bridge.WithTransaction(ctx, tx))
 			return its
 		})
@@ -117,14 +117,14 @@ func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(
 	}
 }
 
-func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, *sql.Tx) error) error {
+func (s *Store) runTxOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, *sql.Tx) error) error {
 	tx, err := s.writer().BeginTx(ctx, nil)
 	if err != nil {
 		return s.wrap("begin", err)
 	}
 	// After a commit this does nothing; its error says no more than the one answered.
 	defer func() { _ = tx.Rollback() }()
-	row, recorded, err := stepByName(txSession{ctx, tx, s.texts}, &w.Step)
+	row, recorded, err := queryStep(txSession{ctx, tx, s.texts}, &w.Step)
 	if err != nil {
 		return s.wrap("look for the checkpoint", err)
 	}
@@ -132,7 +132,7 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 		w.Outcome, w.Recorded = store.Adopted, &row
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, s.texts[qWhole]); err != nil {
+	if _, err := tx.ExecContext(ctx, s.texts[qTxSavepoint]); err != nil {
 		return s.wrap("begin", err)
 	}
 	if err := work(ctx, tx); err != nil {
@@ -140,12 +140,12 @@ func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(
 	}
 	// SQLite undoes all of a transaction when one of its writes is interrupted, by OR ROLLBACK, and where
 	// the disk is full; what follows would be committed alone. The savepoint is gone then.
-	if _, err := tx.ExecContext(ctx, s.texts[qWholeEnd]); err != nil && ctx.Err() == nil {
+	if _, err := tx.ExecContext(ctx, s.texts[qTxRelease]); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: the transaction of a Tx step was ended before its function returned: leave Commit and Rollback to the step, and return the error of a statement that undid it: %w", durable.ErrInvalidConfig, err)
 	} else if err != nil {
 		return s.wrap("checkpoint", err)
 	}
-	if err := s.checkpoint(ctx, tx, w); err != nil || w.Outcome != store.Written {
+	if err := s.checkpointIn(ctx, tx, w); err != nil || w.Outcome != store.Written {
 		return err
 	}
 	return s.wrap("commit", tx.Commit())

@@ -17,7 +17,7 @@ func (s *Store) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, err
 			row, err := scanRun(v)
 			runs = append(runs, &row.Run)
 			return err
-		}, shardOf(run), key(run))
+		}, bindShard(run), bindID(run))
 	})
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (s *Store) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store
 			counts.Runs[status] = int(c.int())
 			counts.Delayed += int(c.int())
 			return c.err
-		}, shardOf(run), key(run), micros(now))
+		}, bindShard(run), bindID(run), bindTime(now))
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (s *Store) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store
 			kind := store.Kind(c.int())
 			counts.Open[kind] = int(c.int())
 			return c.err
-		}, shardOf(run), key(run), micros(now))
+		}, bindShard(run), bindID(run), bindTime(now))
 	})
 	return counts, err
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// on lends fn a connection of db, waiting for one until ctx ends.
-func (s *Store) on(ctx context.Context, db *sql.DB, what string, fn func(*conn) error) error {
-	if err := s.files.stopped(); err != nil {
+// withConn lends fn a connection of db, waiting for one until ctx ends.
+func (s *Store) withConn(ctx context.Context, db *sql.DB, what string, fn func(*conn) error) error {
+	if err := s.files.movedError(); err != nil {
 		return s.wrap(what, err)
 	}
 	lent, err := db.Conn(ctx)
@@ -35,8 +35,8 @@ func (s *Store) on(ctx context.Context, db *sql.DB, what string, fn func(*conn) 
 
 // read runs fn on a reader. Each statement sees the newest commit.
 func (s *Store) read(ctx context.Context, what string, fn func(session) error) error {
-	return s.on(ctx, s.readers, what, func(c *conn) error {
-		if err := s.files.recently(); err != nil {
+	return s.withConn(ctx, s.readerDB, what, func(c *conn) error {
+		if err := s.files.checkRecently(); err != nil {
 			return err
 		}
 		return fn(c)
@@ -48,7 +48,7 @@ func (s *Store) read(ctx context.Context, what string, fn func(session) error) e
 // ErrUnavailable, it may have). However fn ends, the writer is out of its
 // transaction before anyone else gets it; a panic makes database/sql drop it.
 func (s *Store) write(ctx context.Context, what string, fn func(session) error) error {
-	return s.on(ctx, s.writerDB, what, func(c *conn) error {
+	return s.withConn(ctx, s.writerDB, what, func(c *conn) error {
 		if err := c.begin(ctx); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (s *Store) write(ctx context.Context, what string, fn func(session) error) 
 		}
 		if err == nil {
 			if _, err = c.exec(qCommit); err == nil {
-				return s.files.check(written) // if they were there after the commit, it is in them
+				return s.files.check(dataFiles) // if they were there after the commit, it is in them
 			}
 		}
 		return c.rollback(err)
@@ -70,17 +70,17 @@ func (s *Store) write(ctx context.Context, what string, fn func(session) error) 
 // excludes every other write of this store while it is open.
 func (s *Store) writer() *sql.DB { return s.writerDB }
 
-// checkpoint writes one step inside the caller's transaction, by the rules of
+// checkpointIn writes one step inside the caller's transaction, by the rules of
 // Commit, and fills in its outcome. It works whether or not a row that is not
 // terminal exists. An error leaves the transaction open: the caller rolls back.
-func (s *Store) checkpoint(ctx context.Context, tx *sql.Tx, w *store.StepWrite) error {
-	return s.wrap("checkpoint", writeStep(s.inTx(ctx, tx), w))
+func (s *Store) checkpointIn(ctx context.Context, tx *sql.Tx, w *store.StepWrite) error {
+	return s.wrap("checkpoint", writeStep(s.userTx(ctx, tx), w))
 }
 
 // startIn creates runs inside the caller's transaction and fills in their outcomes.
 // Attend notices the caller's commit as it does those of other processes.
 func (s *Store) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Start) error {
-	x := s.inTx(ctx, tx)
+	x := s.userTx(ctx, tx)
 	for _, w := range starts {
 		if err := writeStart(x, w); err != nil {
 			return s.wrap("start", err)
@@ -92,8 +92,8 @@ func (s *Store) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Start) 
 // signalIn sends a signal inside the caller's transaction to the run that ref names, and
 // fills in its outcome.
 func (s *Store) signalIn(ctx context.Context, tx *sql.Tx, ref store.Ref, w *store.Signal) error {
-	x := s.inTx(ctx, tx)
-	row, ok, err := resolve(x, ref, store.NoPayloads)
+	x := s.userTx(ctx, tx)
+	row, ok, err := findRun(x, ref, store.NoPayloads)
 	if err != nil {
 		return s.wrap("signal", err)
 	}
@@ -105,19 +105,19 @@ func (s *Store) signalIn(ctx context.Context, tx *sql.Tx, ref store.Ref, w *stor
 	return s.wrap("signal", writeSignal(x, w))
 }
 
-func (s *Store) inTx(ctx context.Context, tx *sql.Tx) *writing {
-	return &writing{session: txSession{ctx, tx, s.texts}}
+func (s *Store) userTx(ctx context.Context, tx *sql.Tx) *writeTx {
+	return &writeTx{session: txSession{ctx, tx, s.texts}}
 }
 
 // txSession runs durable's statements in a transaction of database/sql.
 type txSession struct {
 	ctx   context.Context
 	tx    *sql.Tx
-	texts *texts
+	texts *statementTexts
 }
 
 func (x txSession) exec(q query, args ...driver.Value) (int64, error) {
-	bound, err := anys(args)
+	bound, err := bindAny(args)
 	if err != nil {
 		return 0, err
 	}
@@ -129,7 +129,7 @@ func (x txSession) exec(q query, args ...driver.Value) (int64, error) {
 }
 
 func (x txSession) each(q query, row func([]driver.Value) error, args ...driver.Value) error {
-	bound, err := anys(args)
+	bound, err := bindAny(args)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (x txSession) each(q query, row func([]driver.Value) error, args ...driver.
 	return rows.Err()
 }
 
-func anys(args []driver.Value) ([]any, error) {
+func bindAny(args []driver.Value) ([]any, error) {
 	out := make([]any, len(args))
 	for i, v := range args {
 		if err := checkLength(v); err != nil {

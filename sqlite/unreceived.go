@@ -15,22 +15,22 @@ import (
 func (s *Store) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
 	var counts []store.SignalCount
 	err := s.read(ctx, "count signals", func(x session) error {
-		waiting, err := withSignals(ctx, x, runs)
+		waiting, err := runsWithSignals(ctx, x, runs)
 		if err != nil {
 			return err
 		}
 		for i, run := range runs {
-			if i%checkEvery == 0 && ctx.Err() != nil {
+			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			if !waiting[run] {
 				continue
 			}
-			err := x.each(qUnreceived, func(v []driver.Value) error {
+			err := x.each(qSignalsUnreceived, func(v []driver.Value) error {
 				c := columns{values: v}
 				counts = append(counts, store.SignalCount{Run: run, Name: c.text(), Count: int(c.int())})
 				return c.err
-			}, shardOf(run), key(run))
+			}, bindShard(run), bindID(run))
 			if err != nil {
 				return err
 			}
@@ -43,9 +43,9 @@ func (s *Store) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.Signa
 	return counts, nil
 }
 
-// withSignals finds those of the runs for which signals wait. They are few among the runs that end, so it goes
+// runsWithSignals finds those of the runs for which signals wait. They are few among the runs that end, so it goes
 // through the index from one run that has some to the next.
-func withSignals(ctx context.Context, x session, runs []uuid.UUID) (map[uuid.UUID]bool, error) {
+func runsWithSignals(ctx context.Context, x session, runs []uuid.UUID) (map[uuid.UUID]bool, error) {
 	waiting := make(map[uuid.UUID]bool)
 	rest := slices.SortedFunc(slices.Values(runs), func(l, r uuid.UUID) int { return compareIDs(&l, &r) })
 	for len(rest) > 0 {
@@ -58,7 +58,7 @@ func withSignals(ctx context.Context, x session, runs []uuid.UUID) (map[uuid.UUI
 			c := columns{values: v}
 			next = uuid.NullUUID{UUID: c.id(), Valid: true}
 			return c.err
-		}, shardOf(rest[0]), key(rest[0]))
+		}, bindShard(rest[0]), bindID(rest[0]))
 		if err != nil {
 			return nil, err
 		}

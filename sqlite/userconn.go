@@ -13,7 +13,7 @@ import (
 // it waits for the write lock as begin does.
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	var tx driver.Tx
-	err := retryBusy(ctx, c.patience, func() (err error) {
+	err := retryBusy(ctx, c.busyTimeout, func() (err error) {
 		tx, err = c.rawConn.BeginTx(context.Background(), opts) // never waits: busy_timeout is 0
 		return err
 	})
@@ -37,7 +37,7 @@ func (t *checkedTx) Commit() error {
 	if err := t.Tx.Commit(); err != nil {
 		return err
 	}
-	return t.c.files.check(written)
+	return t.c.files.check(dataFiles)
 }
 
 // Rollback implements driver.Tx.
@@ -105,10 +105,10 @@ func (s *userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (
 // already. Outside of one SQLite itself has to wait: a call that is made again after SQLITE_BUSY would repeat those of
 // its statements that were committed.
 func (c *conn) waiting(call func() error) error {
-	if c.inTx || c.patience <= 0 {
+	if c.inTx || c.busyTimeout <= 0 {
 		return call()
 	}
-	if err := c.setBusyTimeout(c.patience); err != nil {
+	if err := c.setBusyTimeout(c.busyTimeout); err != nil {
 		return err
 	}
 	err := call()

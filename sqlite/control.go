@@ -13,22 +13,22 @@ import (
 // Order implements store.Store. The write lock is held from the first look on, so no
 // child can come meanwhile.
 func (s *Store) Control(ctx context.Context, o *store.Order) error {
-	return s.change(ctx, "order", func(x *writing) error {
-		nodes, paused, err := concerned(ctx, x, o.Runs)
+	return s.writeAndNotify(ctx, "order", func(x *writeTx) error {
+		nodes, paused, err := loadTree(ctx, x, o.Runs)
 		if err != nil {
 			return err
 		}
 		changes, parents := o.Plan(nodes)
 		for i := range changes {
-			if i%checkEvery == 0 && ctx.Err() != nil {
+			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if err := makeChange(x, o, &changes[i], paused[changes[i].Before.ID]); err != nil {
+			if err := applyChange(x, o, &changes[i], paused[changes[i].Before.ID]); err != nil {
 				return err
 			}
 		}
 		for _, parent := range parents {
-			if err := wake(x, parent, o.Now); err != nil {
+			if err := wakeRun(x, parent, o.Now); err != nil {
 				return err
 			}
 		}
@@ -36,9 +36,9 @@ func (s *Store) Control(ctx context.Context, o *store.Order) error {
 	})
 }
 
-// concerned answers all that is at and beneath the runs, and above them, each once; and
+// loadTree answers all that is at and beneath the runs, and above them, each once; and
 // since when those are paused that are.
-func concerned(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.Node, paused map[uuid.UUID]time.Time, err error) {
+func loadTree(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.Node, paused map[uuid.UUID]time.Time, err error) {
 	paused = make(map[uuid.UUID]time.Time)
 	seen := make(map[uuid.UUID]uuid.NullUUID) // and the parent
 	look := func(q query, run uuid.UUID) error {
@@ -61,11 +61,11 @@ func concerned(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.
 				paused[n.ID] = since
 			}
 			return c.err
-		}, shardOf(run), key(run))
+		}, bindShard(run), bindID(run))
 	}
 	for _, run := range runs {
 		if _, beneath := seen[run]; !beneath { // else it is beneath another one
-			if err := look(qOrderTree, run); err != nil {
+			if err := look(qControlTree, run); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -75,7 +75,7 @@ func concerned(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.
 			if _, known := seen[above.UUID]; known {
 				continue
 			}
-			if err := look(qOrderParent, above.UUID); err != nil {
+			if err := look(qControlParent, above.UUID); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -83,31 +83,31 @@ func concerned(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.
 	return nodes, paused, nil
 }
 
-// makeChange makes one change of an order, whose run may have been paused since a time.
-func makeChange(x *writing, o *store.Order, c *store.Change, since time.Time) error {
+// applyChange makes one change of an order, whose run may have been paused since a time.
+func applyChange(x *writeTx, o *store.Order, c *store.Change, since time.Time) error {
 	run := c.Before.ID
 	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && since.Before(o.Now) && !since.IsZero() {
-		if err := freeze(x, run, since, o.Now); err != nil {
+		if err := shiftTimers(x, run, since, o.Now); err != nil {
 			return err
 		}
 	}
 	n, err := x.exec(
-		qOrderChange, micros(o.Now), textOrNull(o.Reason), textOrNull(o.Actor), shardOf(run), key(run),
+		qControlApply, bindTime(o.Now), bindText(o.Reason), bindText(o.Actor), bindShard(run), bindID(run),
 		int64(c.Before.Status), c.Before.Epoch.Number(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.Audit),
-		blob(o.Error), int64(c.Before.Control), flag(c.Detached),
+		bindBytes(o.Error), int64(c.Before.Control), bindBool(c.Detached),
 	)
 	if err != nil || n != 1 {
-		return changed("an order for run", run, n, err)
+		return checkOneRow("an order for run", run, n, err)
 	}
 	switch {
 	case c.Before.Status == store.Running:
-		x.tell(store.HintNotification)
+		x.addHint(store.HintNotification)
 	case c.Status == store.Pending:
-		x.tell(store.HintClaim)
+		x.addHint(store.HintClaim)
 	}
 	if c.Ends() && c.Before.Status == store.Running { // its owner lost the lease
 		if c.Before.Owner.Valid {
-			if _, err := x.exec(qTerminatedInsert, key(c.Before.Owner.UUID), key(run), c.Before.Epoch.Number(), micros(o.Now)); err != nil {
+			if _, err := x.exec(qTerminatedInsert, bindID(c.Before.Owner.UUID), bindID(run), c.Before.Epoch.Number(), bindTime(o.Now)); err != nil {
 				return err
 			}
 		}
@@ -121,13 +121,13 @@ func makeChange(x *writing, o *store.Order, c *store.Change, since time.Time) er
 	return nil
 }
 
-// freeze gives a paused run the time back for which it was paused.
-func freeze(x session, run uuid.UUID, since, until time.Time) error {
-	if _, err := x.exec(qOrderFreezeRun, micros(until), shardOf(run), key(run)); err != nil {
+// shiftTimers gives a paused run the time back for which it was paused.
+func shiftTimers(x session, run uuid.UUID, since, until time.Time) error {
+	if _, err := x.exec(qControlShiftRun, bindTime(until), bindShard(run), bindID(run)); err != nil {
 		return err
 	}
-	for _, q := range []query{qOrderFreezeSteps, qOrderFreezeStarts} {
-		if _, err := x.exec(q, micros(until), micros(since), shardOf(run), key(run)); err != nil {
+	for _, q := range []query{qControlShiftSteps, qControlShiftStarts} {
+		if _, err := x.exec(q, bindTime(until), bindTime(since), bindShard(run), bindID(run)); err != nil {
 			return err
 		}
 	}

@@ -10,23 +10,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// enter takes the lock on worker's file and answers how to give it back. flock is
+// lock takes the lock on worker's file and answers how to give it back. flock is
 // held by the open file, so the system drops it when the process dies, and a
 // second store in this process sees it too. Go opens files so that no child
 // process inherits them.
 //
 // The file is locked under another name and then given its own, so that nobody
 // ever finds it unlocked while the worker lives.
-func (p presence) enter(worker uuid.UUID) (leave func(), err error) {
+func (p workerLocks) lock(worker uuid.UUID) (leave func(), err error) {
 	if err := os.Mkdir(p.folder, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
-	path := p.file(worker)
+	path := p.path(worker)
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
 		return nil, err
 	}
-	if err := lock(f, syscall.LOCK_EX); err != nil {
+	if err := flock(f, syscall.LOCK_EX); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	if err := os.Rename(path+".new", path); err != nil {
@@ -38,24 +38,24 @@ func (p presence) enter(worker uuid.UUID) (leave func(), err error) {
 	}, nil
 }
 
-// gone reports whether worker was here and its lock is free.
-func (p presence) gone(worker uuid.UUID) bool {
-	f, err := os.Open(p.file(worker))
+// isDead reports whether worker was here and its lock is free.
+func (p workerLocks) isDead(worker uuid.UUID) bool {
+	f, err := os.Open(p.path(worker))
 	if err != nil {
 		return false // never here, left cleanly, or not ours to see
 	}
 	defer f.Close()
-	return lock(f, syscall.LOCK_SH) == nil
+	return flock(f, syscall.LOCK_SH) == nil
 }
 
-// bury removes the file of a worker that is gone.
-func (p presence) bury(worker uuid.UUID) {
-	if p.gone(worker) {
-		_ = os.Remove(p.file(worker)) // only litter if it stays: the worker is out of the registry
+// removeDead removes the file of a worker that is gone.
+func (p workerLocks) removeDead(worker uuid.UUID) {
+	if p.isDead(worker) {
+		_ = os.Remove(p.path(worker)) // only litter if it stays: the worker is out of the registry
 	}
 }
 
-func lock(f *os.File, how int) error {
+func flock(f *os.File, how int) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EINTR) {

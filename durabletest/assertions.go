@@ -7,30 +7,30 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Ran fails the test unless each of the named steps of the run, or other durable calls,
+// AssertCompleted fails the test unless each of the named steps of the run, or other durable calls,
 // has completed. Names are as in Stub; a name stands for the step that is called so in full,
 // or else for all that it matches.
-func (e *Engine) Ran(id string, names ...string) {
+func (e *Engine) AssertCompleted(id string, names ...string) {
 	e.t.Helper()
 	history := e.history(id)
 	for _, name := range names {
-		found := meant(history, name)
+		found := findCheckpoints(history, name)
 		if len(found) == 0 {
-			e.t.Errorf("durabletest: run %q has no %q in its history, which holds %q", id, name, called(history))
+			e.t.Errorf("durabletest: run %q has no %q in its history, which holds %q", id, name, checkpointNames(history))
 		}
 		for _, c := range found {
 			if c.Status != "completed" {
-				e.t.Errorf("durabletest: %s %q of run %q is %s, not completed%s", c.Kind, c.Name, id, c.Status, because(&c))
+				e.t.Errorf("durabletest: %s %q of run %q is %s, not completed%s", c.Kind, c.Name, id, c.Status, errorSuffix(&c))
 			}
 		}
 	}
 }
 
-// meant are the checkpoints that a name stands for.
-func meant(history []durable.Checkpoint, name string) (found []durable.Checkpoint) {
+// findCheckpoints are the checkpoints that a name stands for.
+func findCheckpoints(history []durable.Checkpoint, name string) (found []durable.Checkpoint) {
 	for _, means := range []func(string) bool{
 		func(full string) bool { return full == name },
-		func(full string) bool { return means(name, full) },
+		func(full string) bool { return matchesShown(name, full) },
 	} {
 		for _, c := range history {
 			if means(c.Name) {
@@ -44,35 +44,35 @@ func meant(history []durable.Checkpoint, name string) (found []durable.Checkpoin
 	return nil
 }
 
-// RanOnly is Ran, and fails the test if the history of the run holds anything else.
-func (e *Engine) RanOnly(id string, names ...string) {
+// AssertCompletedOnly is Ran, and fails the test if the history of the run holds anything else.
+func (e *Engine) AssertCompletedOnly(id string, names ...string) {
 	e.t.Helper()
-	e.Ran(id, names...)
+	e.AssertCompleted(id, names...)
 	for _, c := range e.history(id) {
-		if c.Kind != durable.KindFailure && !slices.ContainsFunc(names, func(name string) bool { return means(name, c.Name) }) {
+		if c.Kind != durable.KindFailure && !slices.ContainsFunc(names, func(name string) bool { return matchesShown(name, c.Name) }) {
 			e.t.Errorf("durabletest: run %q has a %s %q in its history, beside %q", id, c.Kind, c.Name, names)
 		}
 	}
 }
 
-// NotRan fails the test if the history of the run holds one of the names.
-func (e *Engine) NotRan(id string, names ...string) {
+// AssertNotCalled fails the test if the history of the run holds one of the names.
+func (e *Engine) AssertNotCalled(id string, names ...string) {
 	e.t.Helper()
 	for _, c := range e.history(id) {
-		if slices.ContainsFunc(names, func(name string) bool { return means(name, c.Name) }) {
+		if slices.ContainsFunc(names, func(name string) bool { return matchesShown(name, c.Name) }) {
 			e.t.Errorf("durabletest: run %q has a %s %q in its history (%s)", id, c.Kind, c.Name, c.Status)
 		}
 	}
 }
 
-// Failed fails the test unless the named step of the run, or one that the name stands for as
+// RequireFailed fails the test unless the named step of the run, or one that the name stands for as
 // in Ran, has finally failed, and answers its error.
-func (e *Engine) Failed(id, name string) *durable.StepError {
+func (e *Engine) RequireFailed(id, name string) *durable.StepError {
 	e.t.Helper()
 	history := e.history(id)
-	found := meant(history, name)
+	found := findCheckpoints(history, name)
 	if len(found) == 0 {
-		e.t.Fatalf("durabletest: run %q has no %q in its history, which holds %q", id, name, called(history))
+		e.t.Fatalf("durabletest: run %q has no %q in its history, which holds %q", id, name, checkpointNames(history))
 	}
 	i := slices.IndexFunc(found, func(c durable.Checkpoint) bool { return c.Status == "failed" })
 	if i < 0 {
@@ -89,26 +89,26 @@ func (e *Engine) Attempts(id, name string) (n int) {
 	if err != nil {
 		e.t.Fatalf("durabletest: %v", err)
 	}
-	log := e.node.log
+	log := e.probe.recorder
 	log.mu.Lock()
 	defer log.mu.Unlock()
 	for _, c := range log.attempts {
-		if c.Run.String() == info.RunID && matches(name, c.Name) {
+		if c.Run.String() == info.RunID && matchesName(name, c.Name) {
 			n++
 		}
 	}
 	return n
 }
 
-// Executed lists the steps of the run whose functions were called, in the order of their first
+// ExecutedSteps lists the steps of the run whose functions were called, in the order of their first
 // calls.
-func (e *Engine) Executed(id string) (names []string) {
+func (e *Engine) ExecutedSteps(id string) (names []string) {
 	e.t.Helper()
 	info, err := e.Get(e.t.Context(), id)
 	if err != nil {
 		e.t.Fatalf("durabletest: %v", err)
 	}
-	log := e.node.log
+	log := e.probe.recorder
 	log.mu.Lock()
 	defer log.mu.Unlock()
 	for _, c := range log.attempts {
@@ -128,14 +128,14 @@ func (e *Engine) history(id string) []durable.Checkpoint {
 	return history
 }
 
-func called(history []durable.Checkpoint) (names []string) {
+func checkpointNames(history []durable.Checkpoint) (names []string) {
 	for _, c := range history {
 		names = append(names, c.Name)
 	}
 	return names
 }
 
-func because(c *durable.Checkpoint) string {
+func errorSuffix(c *durable.Checkpoint) string {
 	if c.Err == nil {
 		return ""
 	}

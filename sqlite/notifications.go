@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Notifications implements store.Store. It looks on a reader first, so that only a run that was
+// News implements store.Store. It looks on a reader first, so that only a run that was
 // woken takes the write lock.
 func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.Notifications, error) {
 	if len(held) == 0 {
@@ -22,10 +22,10 @@ func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []stor
 	var news store.Notifications
 	var woken []store.Lease
 	err := s.read(ctx, "news", func(x session) error {
-		if err := newsEnded(x, worker, held, known, &news); err != nil {
+		if err := findTerminated(x, worker, held, known, &news); err != nil {
 			return err
 		}
-		return x.each(qNews, func(v []driver.Value) error {
+		return x.each(qNotifications, func(v []driver.Value) error {
 			c := columns{values: v}
 			a := store.ControlRequest{Run: c.id(), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 			stirred := c.int() != 0
@@ -40,17 +40,17 @@ func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []stor
 				woken = append(woken, known[a.Run])
 			}
 			return c.err
-		}, key(worker))
+		}, bindID(worker))
 	})
 	if err != nil || len(woken) == 0 {
 		return news, err
 	}
 	err = s.write(ctx, "news", func(x session) error {
 		for i, l := range woken {
-			if i%checkEvery == 0 && ctx.Err() != nil {
+			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			err := x.each(qNewsClear, func(v []driver.Value) error { // no row: it left meanwhile
+			err := x.each(qNotificationsClear, func(v []driver.Value) error { // no row: it left meanwhile
 				c := columns{values: v}
 				news.Woken = append(news.Woken, l.Run)
 				if deadline := c.time(); !deadline.Equal(l.Deadline) {
@@ -58,7 +58,7 @@ func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []stor
 					news.Deadlines = append(news.Deadlines, l)
 				}
 				return c.err
-			}, shardOf(l.Run), key(l.Run), l.Epoch.Number(), key(worker))
+			}, bindShard(l.Run), bindID(l.Run), l.Epoch.Number(), bindID(worker))
 			if err != nil {
 				return err
 			}
@@ -71,8 +71,8 @@ func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []stor
 	return news, nil
 }
 
-// newsEnded finds the runs that were ended under their owner. Each is told of as long as the worker asks.
-func newsEnded(x session, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, news *store.Notifications) error {
+// findTerminated finds the runs that were ended under their owner. Each is told of as long as the worker asks.
+func findTerminated(x session, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, news *store.Notifications) error {
 	ended := make(map[uuid.UUID]bool)
 	err := x.each(qTerminated, func(v []driver.Value) error {
 		c := columns{values: v}
@@ -81,7 +81,7 @@ func newsEnded(x session, worker uuid.UUID, held []store.Lease, known map[uuid.U
 			ended[run] = true
 		}
 		return c.err
-	}, key(worker))
+	}, bindID(worker))
 	if err != nil || len(ended) == 0 {
 		return err
 	}

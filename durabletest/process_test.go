@@ -13,17 +13,17 @@ import (
 // A fault does the write or not, as it is to, and nothing after it.
 func TestFault(t *testing.T) {
 	t.Parallel()
-	for when, want := range map[moment]struct {
+	for when, want := range map[crashMoment]struct {
 		done int
 		told bool
-	}{before: {1, false}, after: {2, true}, lostReply: {2, false}} {
-		f := newFault(2, when)
+	}{crashBeforeWrite: {1, false}, crashAfterCommit: {2, true}, crashWithoutReply: {2, false}} {
+		f := newProcess(2, when)
 		done := 0
 		write := func() error { return f.write("it", func() error { done++; return nil }) }
 		if err := write(); err != nil || f.dead() {
 			t.Errorf("crashed %v the second write: the first one answered %v", when, err)
 		}
-		if err := write(); (err == nil) != want.told || !f.dead() || f.place != "it" {
+		if err := write(); (err == nil) != want.told || !f.dead() || f.crashedWrite != "it" {
 			t.Errorf("crashed %v: the second one answered %v", when, err)
 		}
 		if err := write(); !errors.Is(err, store.ErrUnavailable) || done != want.done {
@@ -35,7 +35,7 @@ func TestFault(t *testing.T) {
 // An attempt of a step whose outcome is committed is noticed; a dead process makes none.
 func TestFaultNoticesReruns(t *testing.T) {
 	t.Parallel()
-	f := newFault(1, before)
+	f := newProcess(1, crashBeforeWrite)
 	c := engine.Call{Run: uuid.New(), Name: "a", Kind: store.KindStep}
 	attempts := 0
 	next := func() (engine.Output, *engine.Failure) { attempts++; return engine.Output{}, nil }
@@ -43,7 +43,7 @@ func TestFaultNoticesReruns(t *testing.T) {
 		t.Error("the first attempt is taken for a second one")
 	}
 	f.mu.Lock()
-	f.committed(&store.Batch{Steps: []*store.StepWrite{{
+	f.noteFinishedSteps(&store.Batch{Steps: []*store.StepWrite{{
 		Step: store.Step{RunID: c.Run, Name: "a", Status: store.StepCompleted}, Outcome: store.Written,
 	}}})
 	f.mu.Unlock()

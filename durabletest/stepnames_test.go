@@ -25,15 +25,15 @@ func TestFailedMeansTheStepItself(t *testing.T) {
 	_, _ = w.Call(quickly(t), es.Engine, 1, durable.ID("o"))
 	s.errors = nil
 	done := make(chan struct{})
-	go func() { defer close(done); es.Failed("o", "pay") }()
+	go func() { defer close(done); es.RequireFailed("o", "pay") }()
 	<-done
 	if len(s.errors) > 0 {
 		t.Errorf("Failed: %q", s.errors)
 	}
 	s.errors = nil
-	es.Ran("o", "pay")
+	es.AssertCompleted("o", "pay")
 	if len(s.errors) == 0 {
-		t.Error("Ran passes, and the step has failed")
+		t.Error("AssertCompleted passes, and the step has failed")
 	}
 }
 
@@ -53,7 +53,7 @@ func TestRanOfAPattern(t *testing.T) {
 	_, _ = w.Call(quickly(t), e.Engine, 1, durable.ID("o"))
 	s.errors = nil
 	done := make(chan struct{})
-	go func() { defer close(done); e.Failed("o", "items/*") }()
+	go func() { defer close(done); e.RequireFailed("o", "items/*") }()
 	<-done
 	if len(s.errors) > 0 {
 		t.Errorf("Failed does not find the item that has: %q", s.errors)
@@ -118,7 +118,7 @@ func TestReplayOfARunThatWaitsForAChild(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := durabletest.Replay(t, c.code, c.exported)
-			if v.Diverges != (c.want != "") || !strings.Contains(v.String(), c.want) || c.want == "" && len(v.New)+len(v.Unasked) > 0 {
+			if v.Diverged != (c.want != "") || !strings.Contains(v.String(), c.want) || c.want == "" && len(v.NewCalls)+len(v.NotCalled) > 0 {
 				t.Errorf("%v, want %q (%+v)", v, c.want, v)
 			}
 		})
@@ -134,7 +134,7 @@ func TestReplayOfAMovedWorkflow(t *testing.T) {
 	if _, err := w.Call(quickly(t), e.Engine, 1, durable.ID("o")); err != nil {
 		t.Fatal(err)
 	}
-	if v := durabletest.Replay(t, durable.Define("w", body, durable.Queue("slow")), exported(t, e, "o")); v.Diverges {
+	if v := durabletest.Replay(t, durable.Define("w", body, durable.Queue("slow")), exported(t, e, "o")); v.Diverged {
 		t.Error(v)
 	}
 }

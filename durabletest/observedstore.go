@@ -1,0 +1,189 @@
+package durabletest
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// observedStore stands before a store, for one engine: it knows whether the engine works with the
+// database, what it found due there, and ends its access as the death of its process
+// would. Methods that are not here go straight to the store.
+type observedStore struct {
+	store.Store
+	process *process // nil: there is none
+
+	activeCalls atomic.Int64  // calls under way
+	writes      atomic.Uint64 // calls that may have changed something
+
+	mu             sync.Mutex
+	claimsBegun    uint64 // claims
+	lastClaimEnded uint64 // the latest claim that has ended
+	nextDue        time.Time
+	firstClaim     chan struct{} // closed by the first claim
+}
+
+func newObservedStore(s store.Store, f *process) *observedStore {
+	return &observedStore{Store: s, process: f, firstClaim: make(chan struct{})}
+}
+
+// Beneath implements engine.Probed.
+func (s *observedStore) Beneath() store.Store { return s.Store }
+
+// call lets one call through, unless the process is dead.
+func (s *observedStore) call(do func() error) error {
+	s.activeCalls.Add(1)
+	defer s.activeCalls.Add(-1)
+	if s.process.dead() {
+		return errProcessCrashed
+	}
+	return do()
+}
+
+// write is call for what is a durable write, so a place for a crash.
+func (s *observedStore) write(what string, do func() error) error {
+	return s.call(func() error {
+		defer s.writes.Add(1)
+		return s.process.write(what, do)
+	})
+}
+
+// Commit implements store.Store.
+func (s *observedStore) Commit(ctx context.Context, b *store.Batch) error {
+	return s.write(describeBatch(b), func() error {
+		err := s.Store.Commit(ctx, b)
+		if err == nil {
+			s.process.noteFinishedSteps(b)
+		}
+		return err
+	})
+}
+
+// Tag implements store.Store.
+func (s *observedStore) Tag(ctx context.Context, run store.ID, tags []store.Tag, epoch store.Epoch) (found bool, err error) {
+	err = s.write("tags", func() error {
+		found, err = s.Store.Tag(ctx, run, tags, epoch)
+		return err
+	})
+	return found, err
+}
+
+// Order implements store.Store.
+func (s *observedStore) Control(ctx context.Context, o *store.Order) error {
+	return s.write("an order", func() error { return s.Store.Control(ctx, o) })
+}
+
+// Claim implements store.Store.
+func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims store.Claims, err error) {
+	s.mu.Lock()
+	s.claimsBegun++
+	number := s.claimsBegun
+	if number == 1 {
+		close(s.firstClaim)
+	}
+	s.mu.Unlock()
+	err = s.call(func() error {
+		claims, err = s.Store.Claim(ctx, q)
+		if len(claims.Runs) > 0 || err != nil {
+			s.writes.Add(1)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err == nil && number > s.lastClaimEnded {
+			s.lastClaimEnded, s.nextDue = number, claims.Next
+		}
+		return err
+	})
+	return claims, err
+}
+
+// Renew implements store.Store.
+func (s *observedStore) Renew(ctx context.Context, h store.Heartbeat) (pulse store.RenewResult, err error) {
+	err = s.call(func() error {
+		pulse, err = s.Store.Renew(ctx, h)
+		return err
+	})
+	return pulse, err
+}
+
+// Expire implements store.Store.
+func (s *observedStore) Expire(ctx context.Context, workers []store.ID, q store.ClaimQuery) (n int, err error) {
+	err = s.call(func() error {
+		s.writes.Add(1)
+		n, err = s.Store.Expire(ctx, workers, q)
+		return err
+	})
+	return n, err
+}
+
+// News implements store.Store.
+func (s *observedStore) Notifications(ctx context.Context, worker store.ID, held []store.Lease) (news store.Notifications, err error) {
+	err = s.call(func() error {
+		news, err = s.Store.Notifications(ctx, worker, held)
+		return err
+	})
+	return news, err
+}
+
+// Get implements store.Store.
+func (s *observedStore) Get(ctx context.Context, refs []store.Ref) (runs []*store.Run, err error) {
+	err = s.call(func() error {
+		runs, err = s.Store.Get(ctx, refs)
+		return err
+	})
+	return runs, err
+}
+
+// Find implements store.Store.
+func (s *observedStore) Find(ctx context.Context, refs []store.Ref, with store.Payloads) (runs []*store.Run, err error) {
+	err = s.call(func() error {
+		runs, err = s.Store.Find(ctx, refs, with)
+		return err
+	})
+	return runs, err
+}
+
+// Statuses implements store.Store.
+func (s *observedStore) Statuses(ctx context.Context, runs []store.ID) (statuses []store.Status, err error) {
+	err = s.call(func() error {
+		statuses, err = s.Store.Statuses(ctx, runs)
+		return err
+	})
+	return statuses, err
+}
+
+// History implements store.Store.
+func (s *observedStore) History(ctx context.Context, run store.ID) (steps []store.Step, err error) {
+	err = s.call(func() error {
+		steps, err = s.Store.History(ctx, run)
+		return err
+	})
+	return steps, err
+}
+
+// Dead implements store.Store. Looking for the dead is nothing to wait for.
+func (s *observedStore) Dead(ctx context.Context, self store.ID) ([]store.ID, error) {
+	if s.process.dead() {
+		return nil, errProcessCrashed
+	}
+	return s.Store.Dead(ctx, self)
+}
+
+// Attend implements store.Store. It lasts as long as the engine works.
+func (s *observedStore) Listen(ctx context.Context, worker store.ID, hear func(store.Hint)) error {
+	if s.process.dead() {
+		return errProcessCrashed
+	}
+	return s.Store.Listen(ctx, worker, hear)
+}
+
+// claimState answers the number of the latest claim that has begun and of the latest that has
+// ended, and when, by that, the next run is due.
+func (s *observedStore) claimState() (begun, ended uint64, next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.claimsBegun, s.lastClaimEnded, s.nextDue
+}

@@ -1,0 +1,82 @@
+package durabletest
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// probe is one engine as the test holds it: it implements engine.Probed, and engine.Probe.
+type probe struct {
+	*observedStore
+	clock    *clock // nil: real time
+	recorder *recorder
+	engine   atomic.Pointer[engine.Engine]
+}
+
+var (
+	_ engine.Probed = (*probe)(nil)
+	_ engine.Probe  = (*probe)(nil)
+)
+
+func newProbe(s store.Store, c *clock, log *recorder, f *process) *probe {
+	return &probe{observedStore: newObservedStore(s, f), clock: c, recorder: log}
+}
+
+// Probe implements engine.Probed.
+func (n *probe) Probe() engine.Probe { return n }
+
+// Attach implements engine.Probe.
+func (n *probe) Attach(e *engine.Engine) { n.engine.Store(e) }
+
+// Clock implements engine.Probe.
+func (n *probe) Clock() engine.Clock {
+	if n.clock == nil {
+		return nil
+	}
+	return n.clock
+}
+
+// Called implements engine.Probe.
+func (n *probe) Called(c engine.Call) {
+	if !n.process.dead() {
+		n.recorder.onCall(c)
+	}
+}
+
+// Attempt implements engine.Probe.
+func (n *probe) Attempt(ctx context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
+	if n.recorder.replay != nil {
+		return n.recorder.replay.blockAttempt(ctx)
+	}
+	out, failure, again := n.process.attempt(c, func() (engine.Output, *engine.Failure) {
+		n.recorder.onAttempt(c)
+		return n.recorder.attemptReplaced(ctx, c, next)
+	})
+	if again {
+		n.recorder.onRerun(c)
+	}
+	return out, failure
+}
+
+// Sealing implements engine.Probe.
+func (n *probe) Sealing(c engine.Call, output []byte) []byte {
+	return n.recorder.outputToCommit(c, output)
+}
+
+// quiescence is what happens here now. Busy is empty if nothing does before a time comes, or
+// somebody does something.
+func (n *probe) quiescence() engine.Rest {
+	e := n.engine.Load()
+	if e == nil {
+		return engine.Rest{}
+	}
+	flying := n.activeCalls.Load() > 0 // first: a call that ends meanwhile leaves something in memory
+	rest := e.Rest()
+	if rest.Busy == "" && flying {
+		rest.Busy = "a call of the database"
+	}
+	return rest
+}

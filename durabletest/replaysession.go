@@ -1,0 +1,280 @@
+package durabletest
+
+import (
+	"context"
+	"encoding/json/jsontext"
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// replaySession is a run that is executed on its history only.
+type replaySession struct {
+	run     store.ID
+	history map[string]*store.Step
+
+	mu              sync.Mutex
+	calledNames     map[string]bool
+	newCalls        []engine.Call // not in history
+	kindMismatch    *engine.Call  // of another kind than is recorded
+	lastCall        time.Time     // of a call
+	blockedAttempts int           // attempts that last until the end
+}
+
+func (p *replaySession) onCall(c engine.Call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lastCall = time.Now()
+	if c.Run != p.run {
+		return
+	}
+	row := p.history[c.Name]
+	switch {
+	case row == nil:
+		p.newCalls = append(p.newCalls, c)
+		return
+	case row.Kind != c.Kind && p.kindMismatch == nil:
+		p.kindMismatch = &c
+	}
+	p.calledNames[c.Name] = true
+}
+
+// blockAttempt is every attempt of a step that has no outcome: it lasts until the end.
+func (p *replaySession) blockAttempt(ctx context.Context) (engine.Output, *engine.Failure) {
+	p.mu.Lock()
+	p.blockedAttempts++
+	p.mu.Unlock()
+	<-ctx.Done()
+	return engine.Output{}, &engine.Failure{Message: "durabletest: the replay has ended"}
+}
+
+// finished reports whether nothing more will be called: all that executes are attempts that
+// last until the end, or everything waits.
+func (p *replaySession) finished(n *probe) bool {
+	rest := n.quiescence()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.calledNames)+len(p.newCalls) == 0 || p.blockedAttempts != rest.Active || p.blockedAttempts == 0 && rest.Busy != "" || n.activeCalls.Load() > 0 {
+		p.lastCall = time.Now()
+		return false
+	}
+	since := time.Since(p.lastCall)
+	return since > 5*time.Millisecond && schedulerIdle() || since > 200*time.Millisecond
+}
+
+func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts []Option) (v ReplayResult, err error) {
+	t.Helper()
+	set := newSettings(t, "Replay", opts)
+	s, remove, err := new(databaseTemplate).open()
+	if err != nil {
+		return v, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	p := &replaySession{history: make(map[string]*store.Step), calledNames: make(map[string]bool), lastCall: time.Now()}
+	rows, at, err := p.batches(x)
+	if err != nil {
+		return v, err
+	}
+	pace := newClockDriver(t, newClock(at))
+	defer pace.close()
+	pace.setFrozen(true)
+	e := startEngine(t, s, pace, &recorder{replay: p}, nil, set, []durable.Definition{w})
+	defer e.Stop()
+	// The run waits where today's code looks for it: the workflow may have moved to another queue.
+	rows[0].Starts[0].Run.Queue = e.probe.engine.Load().Queue(w.Name())
+	for _, b := range rows {
+		if err := s.Commit(t.Context(), b); err != nil { // no engine has the run, so no journal
+			return v, err
+		}
+	}
+	e.probe.engine.Load().Stir()
+	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
+	defer cancel()
+	var info *durable.RunInfo
+	for tick := time.NewTicker(time.Millisecond); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+			return v, fmt.Errorf("the code neither ended nor waited within %v", runTimeout)
+		}
+		came := p.finished(e.probe) // before the look: a run that ends in between is seen to have
+		if info, err = e.Get(ctx, p.run.String()); err != nil {
+			tick.Stop()
+			return v, err
+		}
+		ended := info.Status == durable.StatusCompleted || info.Status == durable.StatusFailed || info.Status == durable.StatusExpired
+		if ended || came {
+			tick.Stop()
+			return p.compareResult(x, info), nil
+		}
+	}
+}
+
+// importEpoch is the epoch of the worker that holds the run until it is written whole.
+var importEpoch = store.Epoch{Count: 1}
+
+// batches makes what is written into the database: the run, held by a worker that is none; its history;
+// and that it is claimable. It also returns when the run was there last.
+func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at time.Time, err error) {
+	var ok bool
+	if p.run, ok = store.ParseID(x.Run.RunID); !ok {
+		return nil, at, fmt.Errorf("its run_id %q is no UUID in canonical form", x.Run.RunID)
+	}
+	at = x.Run.CreatedAt
+	later := func(t time.Time) {
+		if t.After(at) {
+			at = t
+		}
+	}
+	start := &store.Start{Run: store.Run{
+		ID: p.run, Name: x.Run.ID, Workflow: x.Run.Workflow, Version: x.Run.Version,
+		Status: store.Running, Epoch: importEpoch, Owner: store.OwnedBy(store.NewID(0)), Input: compactJSON(x.Run.Input),
+		CreatedAt: x.Run.CreatedAt, StartedAt: x.Run.CreatedAt, WakeAt: x.Run.CreatedAt.Add(leaseDuration),
+	}}
+	history := &store.Batch{}
+	for _, h := range x.History {
+		if h.Kind == store.KindFailure.String() {
+			continue // today's code has to come to it by itself
+		}
+		name := engine.Unshown(h.Name)
+		kind, ok := parseWord(store.KindStep, h.Kind)
+		status, ended, known := storedStatus(kind, &h)
+		if !ok || !known {
+			return nil, at, fmt.Errorf("checkpoint %q is a %s that is %s, which this code does not know: export the run again", h.Name, h.Kind, h.Status)
+		}
+		row := store.Step{
+			RunID: p.run, Name: name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: importEpoch,
+			Seq: int32(h.Seq), Output: compactJSON(h.Output), Error: compactJSON(h.Error), StartedAt: h.StartedAt, EndedAt: ended, NextAt: h.NextAt,
+		}
+		if h.Workflow != "" {
+			if row.Failures, err = json.Marshal(&engine.Failures{Workflow: h.Workflow}); err != nil {
+				return nil, at, err
+			}
+		}
+		later(h.StartedAt)
+		later(ended)
+		if status.Terminal() {
+			later(h.NextAt)
+		} else if kind == store.KindChild {
+			if child := p.placeholderChild(&row); child != nil {
+				history.Starts = append(history.Starts, child)
+			}
+		}
+		p.history[name] = &row
+		history.Steps = append(history.Steps, &store.StepWrite{Step: row})
+	}
+	rows = []*store.Batch{{Starts: []*store.Start{start}}}
+	if history.Len() > 0 {
+		rows = append(rows, history)
+	}
+	return append(rows, &store.Batch{Runs: []*store.RunWrite{{ID: p.run, Epoch: importEpoch, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
+}
+
+// storedStatus is how the row of a checkpoint has it that an export shows: the rows of a sleep and of a Map are complete from
+// their beginning, and nobody comes back to one whose run, or branch, has ended.
+func storedStatus(kind store.Kind, h *durable.ExportedStep) (status store.StepStatus, endedAt time.Time, known bool) {
+	status, known = parseWord(store.StepStarted, h.Status)
+	cancelled := h.Status == engine.StatusCancelled
+	switch {
+	case (kind == store.KindSleep || kind == store.KindMap) && (known || cancelled):
+		return store.StepCompleted, h.StartedAt, true
+	case cancelled && len(h.Error) > 0:
+		return store.StepBackoff, h.StartedAt, true
+	case cancelled:
+		return store.StepStarted, time.Time{}, true
+	}
+	return status, h.EndedAt, known
+}
+
+// placeholderChild stands for a child whose end the run had not seen. An export does not hold it, so it is of a
+// workflow that nobody executes: the run waits for it as it did.
+func (p *replaySession) placeholderChild(row *store.Step) *store.Start {
+	var text string
+	if json.Unmarshal(row.Output, &text) != nil {
+		return nil
+	}
+	id, ok := store.ParseID(text)
+	if !ok {
+		return nil
+	}
+	return &store.Start{ParentEpoch: importEpoch, Run: store.Run{
+		ID: id, Name: row.Name, Parent: store.OwnedBy(p.run), Workflow: "durabletest.child", Queue: "durabletest.child",
+		Status: store.Pending, Input: []byte("null"), CreatedAt: row.StartedAt, WakeAt: row.StartedAt.Add(leaseDuration),
+	}}
+}
+
+// compareResult compares what was executed with what is recorded.
+func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo) ReplayResult {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v := ReplayResult{ID: x.Run.ID}
+	for _, h := range x.History {
+		name := engine.Unshown(h.Name)
+		if row := p.history[name]; row != nil && !p.calledNames[name] && row.Status.Terminal() && row.Kind != store.KindCompensation {
+			v.NotCalled = append(v.NotCalled, h.Name)
+		}
+	}
+	for _, c := range p.newCalls {
+		v.NewCalls = append(v.NewCalls, engine.Shown(c.Name))
+	}
+	diverges := func(where, format string, args ...any) ReplayResult {
+		v.Diverged, v.Step, v.Reason = true, engine.Shown(where), fmt.Sprintf(format, args...)
+		return v
+	}
+	over := x.Run.Status == durable.StatusCompleted || x.Run.Status == durable.StatusFailed
+	switch {
+	case p.kindMismatch != nil:
+		return diverges(p.kindMismatch.Name, "it is recorded as a %s, and the code calls a %s: give the new call another name", p.history[p.kindMismatch.Name].Kind, p.kindMismatch.Kind)
+	case info.Err != nil && errors.Is(info.Err, durable.ErrDiverged):
+		return diverges(info.Err.Step, "%s", info.Err.Message)
+	case len(p.newCalls) > 0 && len(v.NotCalled) > 0:
+		return diverges(p.newCalls[0].Name, "history does not hold it, and holds %q, which the code does not ask for: if it was renamed, it would be executed again; bring back the old name", strings.Join(v.NotCalled, ", "))
+	case len(p.newCalls) > 0 && over:
+		return diverges(p.newCalls[0].Name, "the run has ended, and never called it")
+	case over && x.Run.Status != info.Status:
+		return diverges("", "the run is %s, and would be %s now%s", x.Run.Status, info.Status, runErrorSuffix(info))
+	case x.Run.Status == durable.StatusCompleted && string(compactJSON(x.Run.Output)) != string(info.Output):
+		return diverges("", "the run's output is %s, and would be %s now", formatPayload(x.Run.Output), formatPayload(info.Output))
+	case over && x.Run.Status == durable.StatusFailed && engine.DecodeFailure(x.Run.Error).Message != info.Err.Message:
+		return diverges("", "the run failed with %q, and would fail with %q now", engine.DecodeFailure(x.Run.Error).Message, info.Err.Message)
+	}
+	return v
+}
+
+// parseWord is the value, from the first one on, that has the word.
+func parseWord[T interface {
+	~int16
+	String() string
+}](first T, word string) (T, bool) {
+	for v := first; v.String() != T(-1).String(); v++ {
+		if v.String() == word {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// compactJSON is a value as it was recorded: exports are indented, for people.
+func compactJSON(v jsontext.Value) jsontext.Value {
+	if v != nil {
+		v = v.Clone()
+		_ = v.Compact() // it was read as JSON
+	}
+	return v
+}
+
+func runErrorSuffix(info *durable.RunInfo) string {
+	if info.Err == nil {
+		return ""
+	}
+	return " (" + info.Err.Message + ")"
+}

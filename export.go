@@ -125,12 +125,3 @@ func exportedRun(r *store.Run) ExportedRun {
 	}
 	return out
 }
-
-// Package durabletest encodes the results of stubs as the engine encodes the results of steps.
-func init() {
-	engine.FailureOf = failureOf
-	engine.Encode = func(v any) ([]byte, error) { return encode(v, maxEncoded) }
-}
-
-// maxEncoded is the largest result of a stub, independent of Config.MaxPayload.
-const maxEncoded = mostPayload

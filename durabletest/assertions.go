@@ -7,9 +7,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// AssertCompleted fails the test unless each of the named steps of the run, or other durable calls,
-// has completed. Names are as in Stub; a name stands for the step that is called so in full,
-// or else for all that it matches.
+// AssertCompleted fails the test unless each of the named steps, or other durable calls, of the run has completed.
+// Names are as in [Stub]. If a step has exactly the given name, the name stands for that step only, and otherwise for
+// all steps that it matches.
 func (e *Engine) AssertCompleted(id string, names ...string) {
 	e.t.Helper()
 	history := e.history(id)
@@ -26,7 +26,7 @@ func (e *Engine) AssertCompleted(id string, names ...string) {
 	}
 }
 
-// findCheckpoints are the checkpoints that a name stands for.
+// findCheckpoints returns the checkpoints that a name stands for; see AssertCompleted.
 func findCheckpoints(history []durable.Checkpoint, name string) (found []durable.Checkpoint) {
 	for _, means := range []func(string) bool{
 		func(full string) bool { return full == name },
@@ -44,7 +44,8 @@ func findCheckpoints(history []durable.Checkpoint, name string) (found []durable
 	return nil
 }
 
-// AssertCompletedOnly is Ran, and fails the test if the history of the run holds anything else.
+// AssertCompletedOnly is AssertCompleted, and also fails the test if the history of the run holds a call with another
+// name.
 func (e *Engine) AssertCompletedOnly(id string, names ...string) {
 	e.t.Helper()
 	e.AssertCompleted(id, names...)
@@ -55,7 +56,7 @@ func (e *Engine) AssertCompletedOnly(id string, names ...string) {
 	}
 }
 
-// AssertNotCalled fails the test if the history of the run holds one of the names.
+// AssertNotCalled fails the test if the history of the run holds a call with one of the names.
 func (e *Engine) AssertNotCalled(id string, names ...string) {
 	e.t.Helper()
 	for _, c := range e.history(id) {
@@ -65,8 +66,8 @@ func (e *Engine) AssertNotCalled(id string, names ...string) {
 	}
 }
 
-// RequireFailed fails the test unless the named step of the run, or one that the name stands for as
-// in Ran, has finally failed, and answers its error.
+// RequireFailed ends the test unless a step of the run with that name has failed for good. It returns the error of the
+// step. Names are as in AssertCompleted.
 func (e *Engine) RequireFailed(id, name string) *durable.StepError {
 	e.t.Helper()
 	history := e.history(id)
@@ -81,8 +82,8 @@ func (e *Engine) RequireFailed(id, name string) *durable.StepError {
 	return found[i].Err
 }
 
-// Attempts is how often, in this test, the functions of steps with that name were called,
-// or a stub in their place.
+// Attempts returns how often the functions of the run's steps with that name, or the stubs in their place, were called
+// in this test. Names are as in [Stub].
 func (e *Engine) Attempts(id, name string) (n int) {
 	e.t.Helper()
 	info, err := e.Get(e.t.Context(), id)
@@ -100,8 +101,8 @@ func (e *Engine) Attempts(id, name string) (n int) {
 	return n
 }
 
-// ExecutedSteps lists the steps of the run whose functions were called, in the order of their first
-// calls.
+// ExecutedSteps returns the names of the run's steps whose functions, or stubs in their place, were called in this
+// test, in the order of their first calls.
 func (e *Engine) ExecutedSteps(id string) (names []string) {
 	e.t.Helper()
 	info, err := e.Get(e.t.Context(), id)

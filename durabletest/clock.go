@@ -8,22 +8,22 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// clock is a time that stands still until it is moved.
+// clock is an engine.Clock that stands still until moveTo moves it.
 type clock struct {
 	mu      sync.Mutex
 	now     time.Time
 	timers  timers
 	seq     uint64
-	changes uint64 // of the timers
+	changes uint64 // changes with every change of the timers
 }
 
-// timer is one call that is due.
+// timer is a function that the clock calls at a time.
 type timer struct {
 	clock     *clock
 	due       time.Time
 	seq       uint64
 	call      func()
-	heapIndex int // in the heap; -1: it is not there any more
+	heapIndex int // in the heap; -1 if the timer has fired or was stopped
 }
 
 func newClock(start time.Time) *clock {
@@ -37,7 +37,7 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
-// StartClockAt implements engine.Clock. What is due already is called at once.
+// At implements engine.Clock. If the time has come already, At calls f at once.
 func (c *clock) At(due time.Time, f func()) engine.Timer {
 	c.mu.Lock()
 	if c.now.Before(due) {
@@ -49,14 +49,15 @@ func (c *clock) At(due time.Time, f func()) engine.Timer {
 	return &timer{clock: c, due: due, heapIndex: -1}
 }
 
-// schedule is At for what, if it is due already, is called when all rests.
+// schedule calls f when the clock is moved to the time or beyond. Unlike At, it never calls f itself, not even if the
+// time has come already.
 func (c *clock) schedule(due time.Time, f func()) *timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.scheduleLocked(due, f)
 }
 
-// scheduleLocked is then with c.mu held.
+// scheduleLocked is schedule for callers that hold c.mu.
 func (c *clock) scheduleLocked(due time.Time, f func()) *timer {
 	c.seq++
 	c.changes++
@@ -77,8 +78,8 @@ func (t *timer) Stop() bool {
 	return true
 }
 
-// state is the present, when the first timer is due (zero: there is none), and a number
-// that changes with the timers.
+// state returns the time, the time of the first timer (zero if there is none), and a number that changes whenever the
+// timers change.
 func (c *clock) state() (now, due time.Time, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +89,7 @@ func (c *clock) state() (now, due time.Time, changes uint64) {
 	return c.now, due, c.changes
 }
 
-// moveTo sets the time, unless it is later already, and calls what is due by then, in order.
+// moveTo sets the time, unless the clock is already later, and calls the functions that are due by then, in order.
 func (c *clock) moveTo(to time.Time) {
 	c.mu.Lock()
 	if to.After(c.now) {
@@ -105,7 +106,7 @@ func (c *clock) moveTo(to time.Time) {
 	}
 }
 
-// timers is a heap by due time, then by the order in which they were made.
+// timers is a heap, ordered by due time and then by creation.
 type timers []*timer
 
 func (h timers) Len() int { return len(h) }

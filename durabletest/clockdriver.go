@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	minPollInterval = 50 * time.Microsecond // between two looks at whether all rests
+	minPollInterval = 50 * time.Microsecond // the shortest time between two checks whether all engines wait
 	maxPollInterval = 2 * time.Millisecond
-	barrierTimeout  = time.Second     // the longest wait for the engines to have looked
-	explainAfter    = 3 * time.Second // before the test is told why nothing happens
+	barrierTimeout  = time.Second     // how long claimAgain waits
+	explainAfter    = 3 * time.Second // how long the clock stands still before the test's log says why
 	farFuture       = 25 * 365 * 24 * time.Hour
-	leaseDuration   = 2 * farFuture // nothing that is due is as far as the end of a lease
+	leaseDuration   = 2 * farFuture // so long that no lease ends before anything that is due
 )
 
-// clockDriver moves a clock when all that its engines have left to do is to wait.
+// clockDriver moves a clock when all its engines wait.
 //
-// All rests when no engine is in a call of its database, every run in memory waits, and no
-// goroutine of the process could run. Then runs that wait for long leave memory, each engine
-// claims once more, and what is due is what that claim answered, or the first timer. If nothing was
-// written meanwhile, the clock jumps there.
+// All engines wait when no engine calls its database, every run in memory waits, and no goroutine of the process is
+// runnable. Then runs that wait for long are unloaded from memory, and each engine claims once more. The next due time
+// is the one that this claim returned, or that of the first timer. If nothing was written meanwhile, the clock jumps to
+// it.
 type clockDriver struct {
 	t     testing.TB
 	clock *clock
@@ -31,26 +31,26 @@ type clockDriver struct {
 	probes           []*probe
 	waiters          []*clockWaiter
 	frozen           bool
-	activeDeliveries int // deliveries under way
+	activeDeliveries int // deliveries whose function has not returned
 
 	deliveries sync.WaitGroup
 
-	quietVersion uint64 // the version at which all rested
+	quietVersion uint64 // the stateVersion at which all engines waited
 	quietSince   time.Time
 	explained    bool
 	stalledSince time.Time
 
-	stuckVersion uint64 // the version at which nothing more could happen
+	stuckVersion uint64 // the stateVersion at which nothing more could happen
 	stuckSince   time.Time
 
 	stop chan struct{}
 	done chan struct{}
 }
 
-// clockWaiter is a test that waits for time to pass.
+// clockWaiter is a goroutine of the test that waits in Advance or AdvanceUntil.
 type clockWaiter struct {
-	until time.Time   // move so far; zero: as far as it takes
-	cond  func() bool // until this holds; may be nil
+	until time.Time   // how far to move the clock; zero: no limit
+	cond  func() bool // ends the wait when it returns true; may be nil
 	done  chan error
 }
 
@@ -60,7 +60,7 @@ func newClockDriver(t testing.TB, c *clock) *clockDriver {
 	return p
 }
 
-// close ends the pace: the clock stands still for good.
+// close stops the driver's goroutine. The clock stands still afterwards.
 func (p *clockDriver) close() {
 	close(p.stop)
 	<-p.done
@@ -89,7 +89,7 @@ func (p *clockDriver) setFrozen(frozen bool) {
 	p.frozen = frozen
 }
 
-// waitForTime asks for time to pass, and waits for that.
+// waitForTime makes time pass until the clock reaches the time, or until cond returns true.
 func (p *clockDriver) waitForTime(until time.Time, cond func() bool) error {
 	a := &clockWaiter{until: until, cond: cond, done: make(chan error, 1)}
 	p.mu.Lock()
@@ -99,11 +99,11 @@ func (p *clockDriver) waitForTime(until time.Time, cond func() bool) error {
 	case err := <-a.done:
 		return err
 	case <-p.done:
-		return fmt.Errorf("durabletest: the engine of this test has ended: wait before the test's end")
+		return fmt.Errorf("durabletest: the engine of this test has stopped: call Advance and AdvanceUntil before the test ends")
 	}
 }
 
-// run is the pace's goroutine.
+// run is the driver's goroutine.
 func (p *clockDriver) run() {
 	defer close(p.done)
 	look := maxPollInterval
@@ -125,6 +125,7 @@ func (p *clockDriver) run() {
 	}
 }
 
+// sleep waits for d of real time. It returns false if the driver was closed.
 func (p *clockDriver) sleep(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -136,8 +137,8 @@ func (p *clockDriver) sleep(d time.Duration) bool {
 	}
 }
 
-// firstWaiter reports whether somebody waits for time to pass: an ask, or, with a nil one, those
-// who wait for results.
+// firstWaiter reports whether a goroutine waits for time to pass. It returns the first that waits in Advance or
+// AdvanceUntil, or nil if goroutines only wait for results.
 func (p *clockDriver) firstWaiter() (nodes []*probe, a *clockWaiter, wanted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +153,7 @@ func (p *clockDriver) firstWaiter() (nodes []*probe, a *clockWaiter, wanted bool
 	return nodes, nil, wanted
 }
 
-// stateVersion changes with everything that may make something due.
+// stateVersion returns a number that changes whenever something happens that can make something due.
 func (p *clockDriver) stateVersion(nodes []*probe) uint64 {
 	_, _, v := p.clock.state()
 	for _, n := range nodes {
@@ -161,8 +162,8 @@ func (p *clockDriver) stateVersion(nodes []*probe) uint64 {
 	return v
 }
 
-// seemsQuiet reports whether all rests, as far as can be seen at one look.
-// settle is how long it must stay so until that is certain.
+// seemsQuiet reports whether all engines wait at this moment. The result settle is the real time for which they must
+// keep waiting until that is certain.
 func (p *clockDriver) seemsQuiet(nodes []*probe) (quiet bool, settle time.Duration) {
 	p.mu.Lock()
 	busy := p.activeDeliveries > 0
@@ -180,7 +181,7 @@ func (p *clockDriver) seemsQuiet(nodes []*probe) (quiet bool, settle time.Durati
 	return true, settle
 }
 
-// quiescent reports whether all rests, and no engine has anything to do.
+// quiescent reports whether all engines wait and have nothing left to do until time passes.
 func (p *clockDriver) quiescent(nodes []*probe) bool {
 	now := time.Now()
 	v := p.stateVersion(nodes)
@@ -203,7 +204,8 @@ func (p *clockDriver) quiescent(nodes []*probe) bool {
 	return quiet && p.stateVersion(nodes) == v
 }
 
-// claimAgain has every engine look for work, and waits until it has.
+// claimAgain makes every engine query the database for work, and waits until the queries have returned. It returns
+// false after barrierTimeout.
 func (p *clockDriver) claimAgain(nodes []*probe) bool {
 	type mark struct{ claim, look uint64 }
 	marks := make([]mark, len(nodes))
@@ -237,7 +239,7 @@ func (p *clockDriver) claimAgain(nodes []*probe) bool {
 	return true
 }
 
-// advanceClock lets time pass until something is due, now that all rests.
+// advanceClock moves the clock to the next due time. The caller has checked that all engines wait.
 func (p *clockDriver) advanceClock(nodes []*probe, a *clockWaiter) {
 	now, next, _ := p.clock.state()
 	for _, n := range nodes {
@@ -247,7 +249,7 @@ func (p *clockDriver) advanceClock(nodes []*probe, a *clockWaiter) {
 		}
 	}
 	switch {
-	case !next.IsZero() && !next.After(now): // due timers, such as signals to be sent at once
+	case !next.IsZero() && !next.After(now): // due timers, such as signals without a delay
 		p.clock.moveTo(now)
 	case a != nil && a.cond != nil && a.cond():
 		p.endWaiter(a, nil)
@@ -255,10 +257,10 @@ func (p *clockDriver) advanceClock(nodes []*probe, a *clockWaiter) {
 		p.clock.moveTo(a.until)
 		p.endWaiter(a, nil)
 	case next.IsZero() && a != nil:
-		p.endWaiter(a, fmt.Errorf("durabletest: nothing more will happen by itself (it is %s), and the condition does not hold", now.Format(time.RFC3339)))
+		p.endWaiter(a, fmt.Errorf("durabletest: nothing more will happen by itself (the clock shows %s), and the condition does not hold", now.Format(time.RFC3339)))
 	case next.IsZero():
 		p.endStuckWaits(nodes)
-		return // for ever, unless the test does something
+		return // nothing changes until the test does something
 	default:
 		p.clock.moveTo(next)
 	}
@@ -272,7 +274,7 @@ func (p *clockDriver) endWaiter(a *clockWaiter, err error) {
 	a.done <- err
 }
 
-// startDelivery calls f, which may block, in a goroutine of its own. No time passes meanwhile.
+// startDelivery calls f, which may block, in a goroutine of its own. The clock stands still until f has returned.
 func (p *clockDriver) startDelivery(f func()) {
 	p.mu.Lock()
 	p.activeDeliveries++
@@ -287,10 +289,10 @@ func (p *clockDriver) startDelivery(f func()) {
 	})
 }
 
-// waitForDeliveries waits for what deliver has called.
+// waitForDeliveries waits until the functions passed to startDelivery have returned.
 func (p *clockDriver) waitForDeliveries() { p.deliveries.Wait() }
 
-// explainStall tells the test, once, why nothing happens for long.
+// explainStall logs, once, why the clock has stood still for explainAfter.
 func (p *clockDriver) explainStall(nodes []*probe, wanted bool) {
 	now, next, _ := p.clock.state()
 	if p.stalledSince.IsZero() {
@@ -306,7 +308,7 @@ func (p *clockDriver) explainStall(nodes []*probe, wanted bool) {
 	p.mu.Unlock()
 	for _, n := range nodes {
 		if rest := n.quiescence(); rest.Busy != "" {
-			p.t.Logf("durabletest: time stands still at %s while this is executed: %s", at, rest.Busy)
+			p.t.Logf("durabletest: the clock stands still at %s while this is executed: %s", at, rest.Busy)
 			return
 		}
 		if _, _, due := n.claimState(); !due.IsZero() && due.Before(now.Add(farFuture)) && (next.IsZero() || due.Before(next)) {
@@ -315,13 +317,13 @@ func (p *clockDriver) explainStall(nodes []*probe, wanted bool) {
 	}
 	switch {
 	case next.IsZero() && wanted:
-		p.t.Logf("durabletest: it is %s, a result is waited for, and nothing more will happen by itself: is a signal missing, or a run paused?", at)
+		p.t.Logf("durabletest: the test waits for a result, and nothing more will happen by itself (the clock shows %s): send the missing signal, or resume the paused run", at)
 	case !next.IsZero() && !wanted && !frozen:
-		p.t.Logf("durabletest: it is %s, and something is due at %s: time passes in Result, Call, Advance and AdvanceUntil", at, next.Format(time.RFC3339))
+		p.t.Logf("durabletest: the clock shows %s, and something is due at %s: time passes only in Result, Call, Advance and AdvanceUntil", at, next.Format(time.RFC3339))
 	}
 }
 
-// schedulerIdle reports whether no goroutine but this one could run, as the scheduler sees it.
+// schedulerIdle reports whether the Go scheduler has no runnable goroutine except the calling one.
 func schedulerIdle() bool {
 	s := []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}, {Name: "/sched/goroutines/running:goroutines"}}
 	metrics.Read(s)

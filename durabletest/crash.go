@@ -18,33 +18,32 @@ import (
 // crashedRunID is the ID of the run that CrashEverywhere starts.
 const crashedRunID = "crash-everywhere"
 
-// maxDifferences is how many differences are told in full.
+// maxDifferences is the number of differences after which CrashEverywhere stops.
 const maxDifferences = 5
 
-// CrashEverywhere executes one run of the workflow, and then again, on a fresh database
-// each time, for each of its durable writes (a checkpoint, a start, a signal, an order, a
-// transaction, a park, its end), with a process that dies before the write, after it, and
-// after it without having had the answer. Each time a second engine carries on, on the
-// same database. It fails the test unless
+// CrashEverywhere executes a run of the workflow once without a crash. Then it repeats the run, on a fresh database
+// each time, and kills the process at one durable write: a checkpoint, a start, a signal, a pause, a resume, a cancel,
+// a transaction, the parking of the run, or its end. It does so for each write in three ways: before the write, after
+// the write, and after the write was committed but before the process received the reply. Each time a second engine
+// continues on the same database. CrashEverywhere fails the test unless
 //
-//   - the run ends as the first one did, with the same output or error,
-//   - its history, and that of its children, has the same names, kinds, outputs and errors,
-//   - its children have the same inputs,
-//   - the functions of the same steps were executed, and none of a step whose checkpoint was
-//     committed was executed again.
+//   - the run ends with the same status and the same output or error as without a crash,
+//   - the history of the run and of its children has the same names, kinds, outputs and errors,
+//   - the children have the same inputs,
+//   - the functions of the same steps were executed, and no step was executed again after its checkpoint was committed.
 //
-// So a workflow that is not deterministic fails it, with the first step that differs. A step
-// whose function rightly answers something else each time is named with VaryingSteps. Where
-// an AtMostOnce step ended as ErrOutcomeUnknown, which is what it promises, only the last
-// condition holds.
+// So a workflow that is not deterministic fails the test, and the message names the first step that differs. Name steps
+// whose functions may return another result each time with [VaryingSteps]. If an AtMostOnce step ends with
+// ErrOutcomeUnknown, as it may, only the last condition is checked.
 //
-// A choice between branches that race ([durable.Any], [durable.Quorum], [durable.AllOrCancel]) may rightly have another winner in another
-// execution, and its losers then come more or less far. Name the choice with Varies: every execution goes on with the winner of
-// the first one, and the steps of the losers are not compared. A report of differences names the choices.
+// A choice between branches that race ([durable.Any], [durable.Quorum], [durable.AllOrCancel]) may have another winner in
+// another execution, and the losing branches may then make more or fewer calls. Name such a choice with [VaryingSteps]: every
+// execution continues with the winner of the first one, and the steps of the losers are not compared. If there are
+// differences, the test's log names the choices.
 //
-// Steps are executed for real, many times: Stub those that should not. The workflow gets
-// its signals by SignalAfter, and its children's workflows by With. Time passes as in New. The
-// databases are temporary SQLite files, or what OnNewStores opens.
+// The functions of steps are executed, many times: use [Stub] for those that must not be. Send signals to the workflow
+// with [SignalAfter], and register the workflows of its children with [Workflows]. The clock is that of [New]. The
+// databases are temporary SQLite files, or those that [OnNewStores] opens.
 func CrashEverywhere[I, O any](t testing.TB, w *durable.Workflow[I, O], in I, opts ...Option) {
 	t.Helper()
 	h := &crashTest{t: t, settings: newSettings(t, "CrashEverywhere", opts), workflows: []durable.Definition{w}}
@@ -61,23 +60,24 @@ func CrashEverywhere[I, O any](t testing.TB, w *durable.Workflow[I, O], in I, op
 	h.crashAtEachWrite()
 }
 
-// runTimeout is the real time that one run with its crash may take.
+// runTimeout is the real time that a run and its crash may take.
 const runTimeout = time.Minute
 
-// crashTest crashes one workflow.
+// crashTest is one call of CrashEverywhere.
 type crashTest struct {
 	t         testing.TB
 	settings  *settings
 	workflows []durable.Definition
 	start     func(ctx context.Context, e *durable.Engine) (wait func(context.Context) error, err error)
-	baseline  *trace // of the run without a crash
+	baseline  *trace // of the run without a crash; nil while that run executes
 	template  databaseTemplate
 
 	crashPoints, runs, reruns, unknownOutcomes int
 	differences                                []string
-	calledSteps                                []string // by the run without a crash
+	calledSteps                                []string // names of the calls of the run without a crash
 }
 
+// crashAtEachWrite executes the run without a crash, and then with a crash at each of its writes.
 func (h *crashTest) crashAtEachWrite() {
 	h.t.Helper()
 	first, err := h.runWithCrash(0, noCrash)
@@ -92,8 +92,8 @@ func (h *crashTest) crashAtEachWrite() {
 	h.report()
 }
 
-// crashAtWrite crashes the run at one of its writes, in each way. It reports false if it has
-// fewer.
+// crashAtWrite executes the run three times, with a crash before, after and without a reply to the write with the given
+// number, counted from 1. It returns false if the run has fewer writes.
 func (h *crashTest) crashAtWrite(at int) bool {
 	for _, when := range []crashMoment{crashBeforeWrite, crashAfterCommit, crashWithoutReply} {
 		got, err := h.runWithCrash(at, when)
@@ -104,14 +104,14 @@ func (h *crashTest) crashAtWrite(at int) bool {
 			h.differences = append(h.differences, fmt.Sprintf("%s: %v", where, err))
 		case got.crashedWrite == "" && when == crashBeforeWrite:
 			return false
-		default: // concurrent writes may come in one commit or in two, so there may have been no crash
+		default: // concurrent writes share a commit or not, so this run may have had fewer writes and no crash
 			h.checkTrace(got, where)
 		}
 	}
 	return true
 }
 
-// checkTrace compares a run with the first one.
+// checkTrace compares a run with the one without a crash, and counts the steps that were executed again.
 func (h *crashTest) checkTrace(got *trace, where string) {
 	h.runs++
 	for _, c := range got.reruns {
@@ -133,6 +133,7 @@ func (h *crashTest) checkTrace(got *trace, where string) {
 	}
 }
 
+// report logs the counts of the test and fails the test if there are differences.
 func (h *crashTest) report() {
 	h.t.Helper()
 	line := fmt.Sprintf("crash everywhere: boundaries=%d runs=%d reruns=%d differences=%d", h.crashPoints, h.runs, h.reruns, len(h.differences))
@@ -145,17 +146,17 @@ func (h *crashTest) report() {
 	if len(h.differences) == 0 {
 		return
 	}
-	h.t.Errorf("durabletest: the workflow is not deterministic, or a crash changes what it does:\n\t%s\n"+
-		"What a workflow does outside of durable calls must follow from its input and their results: put clocks, randomness, map order and what is global into a step; "+
-		"if a step's function rightly answers something else each time, name it in durabletest.VaryingSteps",
+	h.t.Errorf("durabletest: the workflow is not deterministic, or a crash changes its result:\n\t%s\n"+
+		"Outside of durable calls a workflow must depend only on its input and on their results: put clocks, randomness, map order and global state into a step; "+
+		"if a step's function may return another result each time, name the step in durabletest.VaryingSteps",
 		strings.Join(h.differences, "\n\t"))
 	for _, hint := range h.baseline.choiceHints() {
 		h.t.Log("durabletest: " + hint)
 	}
 }
 
-// runWithCrash executes the workflow on a fresh database, with a crash at the write, and answers
-// what came of it.
+// runWithCrash executes the workflow on a fresh database, crashes the process at the given write, and returns the trace
+// of the run.
 func (h *crashTest) runWithCrash(at int, when crashMoment) (*trace, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), runTimeout)
 	defer cancel()
@@ -192,33 +193,33 @@ func (h *crashTest) runWithCrash(at int, when crashMoment) (*trace, error) {
 	return got, nil
 }
 
-// openDatabase opens a fresh database. The function returned removes it.
+// openDatabase opens a fresh database. The returned function closes and removes it.
 func (h *crashTest) openDatabase() (s store.Store, remove func() error, err error) {
 	if h.settings.openStore == nil {
 		return h.template.open()
 	}
 	own := &cleanupScope{TB: h.t}
 	defer func() {
-		if s == nil { // it has failed the test
+		if s == nil { // openStore ended or failed the test
 			own.runCleanups()
 		}
 	}()
 	if s = h.settings.openStore(own); s == nil {
-		return nil, nil, errors.New("durabletest: the function given to OnNewStores returned no store: return what it opened")
+		return nil, nil, errors.New("durabletest: the function given to OnNewStores returned a nil store: return the store that it opened")
 	}
 	return s, func() error { own.runCleanups(); return nil }, nil
 }
 
-// cleanupScope is a part of a test, with an end of its own.
+// cleanupScope is a testing.TB whose cleanups are called before the end of the test.
 type cleanupScope struct {
 	testing.TB
 	cleanups []func()
 }
 
-// Cleanup registers what is to be called at the span's end.
+// Cleanup registers a function that runCleanups calls.
 func (s *cleanupScope) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
 
-// runCleanups calls what Cleanup registered, the last one first.
+// runCleanups calls the registered functions, the last one first.
 func (s *cleanupScope) runCleanups() {
 	for _, f := range slices.Backward(s.cleanups) {
 		f()
@@ -226,8 +227,8 @@ func (s *cleanupScope) runCleanups() {
 	s.cleanups = nil
 }
 
-// runProcess is the life of one process: it starts the run, or finds it, and waits for its
-// end, or for its own.
+// runProcess is the life of one process. It starts the run, which does nothing if the run exists already, and waits
+// until the run ends or the process dies.
 func (h *crashTest) runProcess(ctx context.Context, s store.Store, p *clockDriver, log *recorder, f *process) error {
 	e := startEngine(h.t, s, p, log, f, h.settings, h.workflows)
 	defer e.Stop()
@@ -249,15 +250,15 @@ func (h *crashTest) runProcess(ctx context.Context, s store.Store, p *clockDrive
 	var ended *durable.RunError
 	if err := wait(ctx); err != nil && !errors.As(err, &ended) {
 		if errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("the run did not end within %v: does it wait for a signal (see SignalAfter), or for a workflow that is not registered (see Workflows)?", runTimeout)
+			return fmt.Errorf("the run did not end within %v: if it waits for a signal, send it with SignalAfter; if it waits for a child, register the child's workflow with Workflows", runTimeout)
 		}
 		return err
 	}
 	return e.cancelled(ctx, s)
 }
 
-// cancelled waits for the ends of runs beneath the one that has ended which are to be cancelled: they may
-// still have to be executed, so that their compensations are.
+// cancelled waits until the descendants that are being cancelled have ended, since they may still have to execute their
+// compensations.
 func (e *Engine) cancelled(ctx context.Context, s store.Store) error {
 	runs, err := runTree(ctx, s)
 	if err != nil {
@@ -274,15 +275,15 @@ func (e *Engine) cancelled(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-// scheduleSignals has the signals sent when their time comes. The function answered keeps those
-// back that were not sent yet.
+// scheduleSignals sends the signals of SignalAfter at their times. The returned function cancels those that were not
+// sent yet.
 func (h *crashTest) scheduleSignals(ctx context.Context, e *Engine, p *clockDriver) (stop func()) {
 	info, err := e.Get(ctx, crashedRunID)
 	if err != nil {
 		return func() {}
 	}
 	var mu sync.Mutex
-	var stopped bool // with mu: no delivery begins while stop waits for them
+	var stopped bool // guarded by mu, so that no delivery begins after stop has returned
 	var waiting []*timer
 	for i, signal := range h.settings.signals {
 		key := durable.SignalKey(fmt.Sprint("durabletest-", i))
@@ -311,7 +312,7 @@ func (h *crashTest) scheduleSignals(ctx context.Context, e *Engine, p *clockDriv
 	}
 }
 
-// expireLeases has the runs of the process that died claimable at once, as its death would.
+// expireLeases expires the leases of the process that died, so that its runs can be claimed at once.
 func (h *crashTest) expireLeases(ctx context.Context, s store.Store, next *process, now time.Time) error {
 	workers, err := s.Workers(ctx)
 	if err != nil {

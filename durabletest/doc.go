@@ -1,49 +1,65 @@
-// Package durabletest is what workflows are tested with: a real engine on a real, temporary
-// database, in a time that the test moves; and tests that no one writes by hand, which end
-// the process at every point where it can end.
+// Package durabletest tests workflows. A test gets a real engine on a real, temporary database, and a clock that skips the time
+// in which the workflow only waits.
 //
 //	func TestCheckout(t *testing.T) {
 //		e := durabletest.New(t, Checkout)
-//		e.Use(durabletest.FailFirst("charge", 2, errBusy))
-//		run, err := Checkout.Start(t.Context(), e.Engine, order, durable.ID("order-42"))
-//		...
-//		e.Advance(72 * time.Hour) // three days pass in milliseconds
-//		err = e.Signal(t.Context(), "order-42", "approved", true)
-//		receipt, err := run.Result(t.Context())
-//		e.Ran("order-42", "charge", "ship")
+//		e.Use(durabletest.Stub("charge", func(context.Context) (Payment, error) { return Payment{Paid: true}, nil }))
+//		if _, err := Checkout.Start(t.Context(), e.Engine, order, durable.ID("order-42")); err != nil {
+//			t.Fatal(err)
+//		}
+//		e.Advance(72 * time.Hour) // takes milliseconds
+//		e.AssertCompleted("order-42", "charge", "ship")
 //	}
 //
-//	func TestCheckoutSurvives(t *testing.T) {
+// # Clock
+//
+// The engine has a clock of its own, which begins at the present time. The clock decides when sleeps end, when failed steps are
+// retried, when Receive, Timeout and Delay are over, and when a run was created.
+//
+// The clock stands still while a workflow or a step executes. It moves only while the test waits in Run.Result, Workflow.Call,
+// [Engine.Advance] or [Engine.AdvanceUntil]. When all runs wait, the clock jumps to the next time at which something is due, in
+// order. So whatever a test does between two such calls, such as sending a signal, is done before time passes.
+// [Engine.FreezeClock] limits the clock to Advance and AdvanceUntil.
+//
+// The clock does not change time.Now. Steps that take time take real time, and AttemptTimeout is measured in real time. The
+// option [RealTime] makes the engine use the database's clock instead.
+//
+// A run that waits for longer than Config.ParkAfter is unloaded from memory at once and replayed when its time has come. So an
+// ordinary test also finds a workflow that is not deterministic.
+//
+// Leases do not expire, because the clock jumps. [CrashEverywhere] tests what happens when a process dies.
+//
+// # Stubs
+//
+// [Stub] calls a function in place of a step's function. [FailFirst] makes the first attempts of a step fail. Pass both to
+// [Engine.Use], [NewWithOptions] or [CrashEverywhere]. [Replacement.Calls] returns how often a stub was called.
+//
+// # Crashes
+//
+// [CrashEverywhere] kills the process at each durable write of a run, and checks that the run has the same result each time:
+//
+//	func TestCheckoutSurvivesCrashes(t *testing.T) {
 //		durabletest.CrashEverywhere(t, Checkout, order)
 //	}
 //
-// # Time
+// # Replay
 //
-// An engine of New has a clock of its own for everything that the database's clock decides:
-// sleeps, waits between attempts, the deadlines of Receive, Timeout, Delay, and when a run
-// is created. It stands still while anything executes. It moves only while the test
-// waits: in Run.Result, Workflow.Call, Advance or Until. Then, whenever all that is left to do is to wait,
-// it jumps to the next time at which something is due, in order, however far that is. So
-// what a test does between two such calls, such as sending a signal, is done before time
-// passes, and a test without them sees none pass.
+// [Replay] and [ReplayDir] execute the code of today against histories that Engine.Export wrote in production. They find changes
+// that live runs would not survive, before the change is deployed.
 //
-// A wait for a result that cannot come ends with an error at once: when nothing is due any more, and
-// the test has no other goroutine that could still do something. The error names what is awaited: a signal,
-// a paused run, a workflow that no engine of the test executes. A wait whose context ends within three seconds is
-// left to that.
+// # What fails a test
 //
-// A run that waits for longer than Config.ParkAfter leaves memory at once, and is
-// executed again, with its history, when its time has come: a workflow that is not
-// deterministic shows in an ordinary test.
+//   - [Engine.AssertCompleted], [Engine.AssertCompletedOnly], [Engine.AssertNotCalled] and [Engine.RequireFailed] fail the test
+//     if the history of a run differs. The message lists what the history holds.
+//   - A stub whose step is never called fails the test, since its name is probably misspelled. The message lists the steps that
+//     were called. See [Replacement.Optional].
+//   - Run.Result and Workflow.Call return an error if nothing can happen any more, because nothing is due and no goroutine of the
+//     test could act. The error names the signals, paused runs or unregistered workflows that the run waits for. A call whose
+//     context ends within three seconds waits for its context instead.
+//   - AdvanceUntil fails the test if nothing is due any more and its condition does not hold.
+//   - CrashEverywhere fails the test at the first difference. The message says at which write the process was killed, which run
+//     and which step differ, and how.
+//   - An option that has no effect on the function that it is passed to fails the test.
 //
-// Steps that really take time take it, and AttemptTimeout bounds it in real time. Nothing
-// else that the engine does is simulated: the database, its transactions and the engine
-// are those of production. time.Now, in the test or in a step, is the real time, at which
-// the clock also begins.
-//
-// # Leases
-//
-// A lease that is measured by a clock which jumps would end by a jump, so leases do not
-// end: a run is taken from an engine that is gone by looking (see CrashEverywhere), not
-// by waiting. RealTime gives the engine the database's clock, and leases, back.
+// If the clock stands still for three seconds, the test's log says what is being executed, or when the next thing is due.
 package durabletest

@@ -12,25 +12,25 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// Engine is an engine that executes workflows, and the test's hold on it. Its embedded
-// Engine is what Workflow.Start and Call take.
+// Engine is an engine that executes the workflows of a test. Pass its embedded Engine to Workflow.Start and
+// Workflow.Call.
 type Engine struct {
 	*durable.Engine
 	t        testing.TB
 	probe    *probe
-	driver   *clockDriver // nil: real time
+	driver   *clockDriver // nil if the engine uses real time
 	settings *settings
 	stop     func()
 }
 
-// New makes an engine that executes the workflows, on a temporary SQLite file, in a time of
-// its own (see the package's comment), and runs it until the test ends.
+// New starts an engine that executes the workflows on a temporary SQLite file, with a clock of its own (see the package
+// comment). The engine runs until the test ends.
 func New(t testing.TB, workflows ...durable.Definition) *Engine {
 	t.Helper()
 	return NewWithOptions(t, workflows)
 }
 
-// NewWithOptions is New with options.
+// NewWithOptions is [New] with options.
 func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option) *Engine {
 	t.Helper()
 	set := newSettings(t, "NewWithOptions", opts)
@@ -39,7 +39,7 @@ func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option
 		s = temporaryStore(t)
 	}
 	log := &recorder{replacements: set.replacements}
-	t.Cleanup(func() { log.failUnused(t) }) // when the engine has stopped
+	t.Cleanup(func() { log.failUnused(t) }) // registered first, so that it is called after the engine has stopped
 	var p *clockDriver
 	if !set.realTime {
 		p = newClockDriver(t, newClock(set.startTime))
@@ -48,21 +48,20 @@ func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option
 	return startEngine(t, s, p, log, nil, set, workflows)
 }
 
-// StartAnother is a second engine on the same database and in the same time, such as a worker
-// with other workflows, or with newer code. It runs until the test ends, or Stop.
+// StartAnother starts a second engine on the same database and with the same clock, such as a worker with other
+// workflows or with newer code. It runs until the test ends, or until [Engine.Stop].
 func (e *Engine) StartAnother(workflows ...durable.Definition) *Engine {
 	e.t.Helper()
 	return startEngine(e.t, e.probe.Beneath(), e.driver, e.probe.recorder, nil, e.settings, workflows)
 }
 
-// Stop ends the engine as the end of Run's context does: runs are given back. It is called
-// at the test's end.
+// Stop stops the engine, as the end of Run's context does: it releases its runs. It is called at the end of the test.
 func (e *Engine) Stop() { e.stop() }
 
-// Store is the database that the engine works on.
+// Store returns the store that the engine uses.
 func (e *Engine) Store() durable.Store { return e.probe.Beneath() }
 
-// startEngine makes an engine and runs it.
+// startEngine creates an engine and runs it.
 func startEngine(t testing.TB, s store.Store, p *clockDriver, log *recorder, f *process, set *settings, workflows []durable.Definition) *Engine {
 	t.Helper()
 	n := newProbe(s, nil, log, f)
@@ -72,13 +71,13 @@ func startEngine(t testing.TB, s store.Store, p *clockDriver, log *recorder, f *
 		cfg.Lease = leaseDuration
 	}
 	if f != nil {
-		cfg.Patience = 1 // a process that is dead does not wait
+		cfg.Patience = 1 // a dead process does not retry
 	}
 	for _, change := range set.configure {
 		change(&cfg)
 	}
 	if log.replay != nil {
-		cfg.StepConcurrency = 0 // its steps last until the end
+		cfg.StepConcurrency = 0 // the attempts of a replay block until its end, so their number must not be limited
 	}
 	made, err := durable.New(n, cfg)
 	if err != nil {
@@ -114,7 +113,7 @@ func startEngine(t testing.TB, s store.Store, p *clockDriver, log *recorder, f *
 	return e
 }
 
-// temporaryStore is a store on a file that lives as long as the test.
+// temporaryStore opens a store on a file that is removed at the end of the test.
 func temporaryStore(t testing.TB) store.Store {
 	t.Helper()
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "durable.db"), sqlite.Synchronous(sqlite.Normal))
@@ -129,29 +128,27 @@ func temporaryStore(t testing.TB) store.Store {
 	return s
 }
 
-// Now is the engine's time.
+// Now returns the time of the engine's clock.
 func (e *Engine) Now() time.Time {
 	e.t.Helper()
 	return e.testClock("Now").clock.Now()
 }
 
-// Advance lets d pass: everything that is due by then happens, in order and each at its own
-// time. It returns when all rests again. With zero it just waits for that. It is for the
-// test's own goroutine.
+// Advance moves the clock forward by d. Everything that is due by then happens, in order and each at its own time.
+// Advance returns when all runs wait again. With d zero it only waits for that. Call it from the test's own goroutine.
 func (e *Engine) Advance(d time.Duration) {
 	e.t.Helper()
 	p := e.testClock("Advance")
 	if d < 0 {
-		e.t.Fatalf("durabletest: Advance by %v: time does not go back", d)
+		e.t.Fatalf("durabletest: Advance by %v: the clock cannot go back: pass zero or more", d)
 	}
 	if err := p.waitForTime(p.clock.Now().Add(d), nil); err != nil {
 		e.t.Fatal(err)
 	}
 }
 
-// AdvanceUntil lets time pass as Advance does, until cond holds, which is asked whenever all
-// rests. It ends the test if nothing more is due before that. It is for the test's own
-// goroutine.
+// AdvanceUntil moves the clock forward until cond returns true. It calls cond whenever all runs wait. It ends the test
+// if nothing is due any more and cond has not returned true. Call it from the test's own goroutine.
 func (e *Engine) AdvanceUntil(cond func() bool) {
 	e.t.Helper()
 	if err := e.testClock("AdvanceUntil").waitForTime(time.Time{}, cond); err != nil {
@@ -159,22 +156,24 @@ func (e *Engine) AdvanceUntil(cond func() bool) {
 	}
 }
 
-// FreezeClock lets time pass in Advance and Until only, until Thaw.
+// FreezeClock limits the clock: until [Engine.UnfreezeClock] it moves only in [Engine.Advance] and
+// [Engine.AdvanceUntil], and not while the test waits for results.
 func (e *Engine) FreezeClock() {
 	e.t.Helper()
 	e.testClock("FreezeClock").setFrozen(true)
 }
 
-// UnfreezeClock ends Freeze.
+// UnfreezeClock ends [Engine.FreezeClock].
 func (e *Engine) UnfreezeClock() {
 	e.t.Helper()
 	e.testClock("UnfreezeClock").setFrozen(false)
 }
 
+// testClock returns the driver of the engine's clock. It ends the test if the engine uses real time.
 func (e *Engine) testClock(what string) *clockDriver {
 	e.t.Helper()
 	if e.driver == nil {
-		e.t.Fatalf("durabletest: %s of an engine in real time: leave out the option RealTime", what)
+		e.t.Fatalf("durabletest: %s needs the test clock, and this engine uses real time: leave out the option RealTime", what)
 	}
 	return e.driver
 }

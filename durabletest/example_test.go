@@ -111,3 +111,67 @@ func ExampleStub() {
 	e := durabletest.New(t, Signup)
 	e.Use(durabletest.Stub("orders/*", func(ctx context.Context) (int, error) { return durable.Attempt(ctx), nil }))
 }
+
+// A worker with newer code continues the runs of the first engine.
+func ExampleEngine_StartAnother() {
+	e := durabletest.New(t, Signup)
+	if _, err := Signup.Start(t.Context(), e.Engine, trial{"ada"}, durable.ID("ada")); err != nil {
+		t.Fatal(err)
+	}
+	e.Stop()
+	newer := e.StartAnother(Signup)
+	newer.Advance(72 * time.Hour)
+}
+
+// The clock stands still while the test waits for a result.
+func ExampleEngine_FreezeClock() {
+	e := durabletest.New(t, Signup)
+	e.FreezeClock()
+	defer e.UnfreezeClock()
+	e.Advance(time.Hour) // the only way for time to pass
+}
+
+// The history of the run holds these calls, and no others.
+func ExampleEngine_AssertCompletedOnly() {
+	e := durabletest.New(t, Signup)
+	e.AssertCompletedOnly("ada", "mail", "confirmed", "trial", "invoice")
+}
+
+// Without a confirmation there is no invoice.
+func ExampleEngine_AssertNotCalled() {
+	e := durabletest.New(t, Signup)
+	e.Use(durabletest.Stub("mail", mail))
+	if _, err := Signup.Start(t.Context(), e.Engine, trial{"ada"}, durable.ID("ada")); err != nil {
+		t.Fatal(err)
+	}
+	e.Advance(72 * time.Hour)
+	e.AssertNotCalled("ada", "invoice")
+	if err := e.RequireFailed("ada", "confirmed"); !errors.Is(err, durable.ErrTimeout) {
+		t.Errorf("the wait for the confirmation failed with %v", err)
+	}
+}
+
+// A stub returns an error, and the test counts the attempts.
+func ExampleEngine_Attempts() {
+	e := durabletest.New(t, Signup)
+	stub := durabletest.Stub("mail", func(context.Context) (struct{}, error) { return struct{}{}, errors.New("down") })
+	e.Use(stub)
+	if _, err := Signup.Start(t.Context(), e.Engine, trial{"ada"}, durable.ID("ada")); err != nil {
+		t.Fatal(err)
+	}
+	e.Advance(24 * time.Hour)
+	if e.Attempts("ada", "mail") != 5 || stub.Calls() != 5 || len(e.ExecutedSteps("ada")) != 1 {
+		t.Errorf("executed %q, with %d attempts of mail", e.ExecutedSteps("ada"), e.Attempts("ada", "mail"))
+	}
+}
+
+// The crash tests run on PostgreSQL. The step "token" returns another token each time, and the stub of "refund" is not
+// always called.
+func ExampleOnNewStores() {
+	durabletest.CrashEverywhere(t, Signup, trial{"ada"},
+		durabletest.OnNewStores(durabletest.PostgresStore),
+		durabletest.Stub("mail", mail),
+		durabletest.Stub("refund", mail).Optional(),
+		durabletest.VaryingSteps("token"),
+		durabletest.SignalAfter(48*time.Hour, "confirmed", true))
+}

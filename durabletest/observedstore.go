@@ -9,21 +9,21 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// observedStore stands before a store, for one engine: it knows whether the engine works with the
-// database, what it found due there, and ends its access as the death of its process
-// would. Methods that are not here go straight to the store.
+// observedStore wraps the store of one engine. It observes whether the engine calls the database and when the next run
+// is due, and it fails all calls once the process has crashed. Methods that it does not define go straight to the
+// store.
 type observedStore struct {
 	store.Store
-	process *process // nil: there is none
+	process *process // nil: the process never dies
 
-	activeCalls atomic.Int64  // calls under way
-	writes      atomic.Uint64 // calls that may have changed something
+	activeCalls atomic.Int64  // calls that have not returned
+	writes      atomic.Uint64 // calls that may have changed the database
 
 	mu             sync.Mutex
-	claimsBegun    uint64 // claims
-	lastClaimEnded uint64 // the latest claim that has ended
+	claimsBegun    uint64 // number of the latest claim that has begun
+	lastClaimEnded uint64 // number of the latest claim that has ended
 	nextDue        time.Time
-	firstClaim     chan struct{} // closed by the first claim
+	firstClaim     chan struct{} // closed when the first claim begins
 }
 
 func newObservedStore(s store.Store, f *process) *observedStore {
@@ -33,7 +33,7 @@ func newObservedStore(s store.Store, f *process) *observedStore {
 // Beneath implements engine.Probed.
 func (s *observedStore) Beneath() store.Store { return s.Store }
 
-// call lets one call through, unless the process is dead.
+// call executes one call of the store, unless the process has crashed.
 func (s *observedStore) call(do func() error) error {
 	s.activeCalls.Add(1)
 	defer s.activeCalls.Add(-1)
@@ -43,7 +43,7 @@ func (s *observedStore) call(do func() error) error {
 	return do()
 }
 
-// write is call for what is a durable write, so a place for a crash.
+// write is call for a durable write, at which the process may crash.
 func (s *observedStore) write(what string, do func() error) error {
 	return s.call(func() error {
 		defer s.writes.Add(1)
@@ -73,7 +73,7 @@ func (s *observedStore) Tag(ctx context.Context, run store.ID, tags []store.Tag,
 
 // Order implements store.Store.
 func (s *observedStore) Control(ctx context.Context, o *store.Order) error {
-	return s.write("an order", func() error { return s.Store.Control(ctx, o) })
+	return s.write("a pause, resume or cancel", func() error { return s.Store.Control(ctx, o) })
 }
 
 // Claim implements store.Store.
@@ -164,7 +164,7 @@ func (s *observedStore) History(ctx context.Context, run store.ID) (steps []stor
 	return steps, err
 }
 
-// Dead implements store.Store. Looking for the dead is nothing to wait for.
+// Dead implements store.Store. The clock does not wait for it.
 func (s *observedStore) Dead(ctx context.Context, self store.ID) ([]store.ID, error) {
 	if s.process.dead() {
 		return nil, errProcessCrashed
@@ -172,7 +172,7 @@ func (s *observedStore) Dead(ctx context.Context, self store.ID) ([]store.ID, er
 	return s.Store.Dead(ctx, self)
 }
 
-// Attend implements store.Store. It lasts as long as the engine works.
+// Attend implements store.Store. It lasts until the engine stops, so the clock does not wait for it.
 func (s *observedStore) Listen(ctx context.Context, worker store.ID, hear func(store.Hint)) error {
 	if s.process.dead() {
 		return errProcessCrashed
@@ -180,8 +180,8 @@ func (s *observedStore) Listen(ctx context.Context, worker store.ID, hear func(s
 	return s.Store.Listen(ctx, worker, hear)
 }
 
-// claimState answers the number of the latest claim that has begun and of the latest that has
-// ended, and when, by that, the next run is due.
+// claimState returns the numbers of the latest claim that has begun and of the latest that has ended, and the time at
+// which, according to the latter, the next run is due.
 func (s *observedStore) claimState() (begun, ended uint64, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

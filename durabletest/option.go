@@ -10,7 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Option changes NewWithOptions, CrashEverywhere or Replay.
+// Option is an option of [NewWithOptions], [CrashEverywhere] or [Replay]. An option that has no effect on the function
+// that it is passed to fails the test.
 type Option interface{ apply(*settings) }
 
 type option func(*settings)
@@ -19,7 +20,7 @@ func (o option) apply(s *settings) { o(s) }
 
 type settings struct {
 	store        store.Store
-	openStore    func(testing.TB) durable.Store // nil: temporary files
+	openStore    func(testing.TB) durable.Store // nil: temporary SQLite files
 	startTime    time.Time
 	realTime     bool
 	configure    []func(*durable.Config)
@@ -27,11 +28,11 @@ type settings struct {
 	replacements []*Replacement
 	signals      []delayedSignal
 	varyingSteps []string
-	restricted   []restrictedOption // options that were given
-	givenOnce    []string           // those of them that may be given once
+	restricted   []restrictedOption // the given options that only some functions accept
+	givenOnce    []string           // the given options that may be given only once
 }
 
-// restrictedOption is an option that only some functions know.
+// restrictedOption is an option that only some functions accept.
 type restrictedOption struct {
 	option    string
 	allowedIn []string
@@ -43,8 +44,8 @@ type delayedSignal struct {
 	payload any
 }
 
-// newSettings takes the options of the function called of. One that is another's fails the test:
-// it would do nothing.
+// newSettings applies the options of the function with the given name. It fails the test if the function does not
+// accept an option, or if an option is given twice.
 func newSettings(t testing.TB, of string, opts []Option) *settings {
 	t.Helper()
 	s := &settings{startTime: time.Now()}
@@ -53,7 +54,7 @@ func newSettings(t testing.TB, of string, opts []Option) *settings {
 	}
 	for _, l := range s.restricted {
 		if !slices.Contains(l.allowedIn, of) {
-			t.Fatalf("durabletest: %s is an option of %s, and %s does nothing with it: leave it out", l.option, strings.Join(l.allowedIn, " and "), of)
+			t.Fatalf("durabletest: %s is an option of %s and has no effect on %s: leave it out", l.option, strings.Join(l.allowedIn, " and "), of)
 		}
 	}
 	slices.Sort(s.givenOnce)
@@ -63,16 +64,18 @@ func newSettings(t testing.TB, of string, opts []Option) *settings {
 		}
 	}
 	if s.realTime && slices.Contains(s.givenOnce, "StartClockAt") {
-		t.Fatalf("durabletest: the option StartClockAt does nothing beside RealTime: leave one of them out")
+		t.Fatalf("durabletest: the option StartClockAt has no effect together with RealTime: leave one of them out")
 	}
 	return s
 }
 
+// restrict records that only the given functions accept the option.
 func (s *settings) restrict(option string, to ...string) {
 	s.restricted = append(s.restricted, restrictedOption{option, to})
 }
 
-// OnStore uses this database, such as Postgres(t), in place of a temporary file. NewWithOptions only.
+// OnStore makes the engine use the given store, such as [PostgresStore], instead of a temporary SQLite file.
+// NewWithOptions accepts it.
 func OnStore(s durable.Store) Option {
 	return option(func(set *settings) {
 		set.store = s
@@ -81,11 +84,12 @@ func OnStore(s durable.Store) Option {
 	})
 }
 
-// OnNewStores has CrashEverywhere open a database for each execution of the workflow, in place of a temporary
-// file. It is empty but for what open puts there, such as the tables that a Tx step writes to. What
-// open registers with Cleanup is called when the execution has ended.
+// OnNewStores makes CrashEverywhere call open for a new database each time it executes the workflow, instead of
+// creating a temporary SQLite file. The database must hold no runs. It may hold other tables, such as those that Tx
+// steps write to. The functions that open registers with t.Cleanup are called after each execution. CrashEverywhere
+// accepts it.
 //
-//	durabletest.CrashEverywhere(t, w, in, durabletest.OnNewStores(durabletest.Postgres))
+//	durabletest.CrashEverywhere(t, w, in, durabletest.OnNewStores(durabletest.PostgresStore))
 func OnNewStores(open func(t testing.TB) durable.Store) Option {
 	return option(func(set *settings) {
 		set.openStore = open
@@ -94,7 +98,8 @@ func OnNewStores(open func(t testing.TB) durable.Store) Option {
 	})
 }
 
-// RealTime leaves the engine the database's clock. NewWithOptions only.
+// RealTime makes the engine use the database's clock, so that time passes as in production and leases expire.
+// NewWithOptions accepts it.
 func RealTime() Option {
 	return option(func(set *settings) {
 		set.realTime = true
@@ -102,7 +107,7 @@ func RealTime() Option {
 	})
 }
 
-// StartClockAt has the clock begin at t, in place of the present.
+// StartClockAt makes the clock begin at t instead of the present time.
 func StartClockAt(t time.Time) Option {
 	return option(func(set *settings) {
 		set.startTime = t
@@ -110,18 +115,18 @@ func StartClockAt(t time.Time) Option {
 	})
 }
 
-// Configure changes the engine's configuration. Leave Lease alone, unless in RealTime.
+// Configure changes the engine's configuration. Change Config.Lease only together with [RealTime].
 func Configure(change func(*durable.Config)) Option {
 	return option(func(set *settings) { set.configure = append(set.configure, change) })
 }
 
-// Workflows has the engine execute further workflows, such as those of children.
+// Workflows registers further workflows with the engine, such as those of children.
 func Workflows(workflows ...durable.Definition) Option {
 	return option(func(set *settings) { set.workflows = append(set.workflows, workflows...) })
 }
 
-// SignalAfter sends a signal to the run when d has passed since its start, as seen by its
-// clock, and nothing else is to be done at that time. CrashEverywhere only.
+// SignalAfter sends a signal to the run when d has passed on the clock since the run was created, and everything else
+// that is due at that time is done. CrashEverywhere accepts it.
 func SignalAfter(d time.Duration, name string, payload any) Option {
 	return option(func(set *settings) {
 		set.signals = append(set.signals, delayedSignal{d, name, payload})
@@ -129,9 +134,9 @@ func SignalAfter(d time.Duration, name string, payload any) Option {
 	})
 }
 
-// VaryingSteps names steps whose functions rightly answer something else each time, such as a
-// new ID or the time. CrashEverywhere then goes on, everywhere, with what they answered the first
-// time. Names are those of Stub.
+// VaryingSteps names steps whose functions may return another result each time, such as a new ID or the time. Each of
+// them then returns, after every crash, the result that it returned without a crash. Names are as in [Stub].
+// CrashEverywhere accepts it.
 func VaryingSteps(names ...string) Option {
 	return option(func(set *settings) {
 		set.varyingSteps = append(set.varyingSteps, names...)

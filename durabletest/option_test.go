@@ -8,13 +8,13 @@ import (
 	"github.com/seed8ec063be/durable/durabletest"
 )
 
-// Of two options that say the same, one would hold without a word.
+// If an option was given twice, one of the two would silently win.
 func TestOptionsGivenTwice(t *testing.T) {
 	at := durabletest.StartClockAt(time.Now())
 	for want, opts := range map[string][]durabletest.Option{
-		"the option StartClockAt is given twice":               {at, at},
-		"the option OnStore is given twice":                    {durabletest.OnStore(nil), durabletest.OnStore(nil)},
-		"the option StartClockAt does nothing beside RealTime": {at, durabletest.RealTime()},
+		"the option StartClockAt is given twice":                       {at, at},
+		"the option OnStore is given twice":                            {durabletest.OnStore(nil), durabletest.OnStore(nil)},
+		"the option StartClockAt has no effect together with RealTime": {at, durabletest.RealTime()},
 	} {
 		s := &spy{TB: t}
 		done := make(chan struct{})

@@ -11,8 +11,8 @@ import (
 
 var mainCalled atomic.Bool
 
-// Main runs the tests of a package that uses Postgres, and stops the server that they
-// used. It answers the exit code:
+// Main runs the tests of a package that uses [PostgresURL] or [PostgresStore], stops the PostgreSQL server that they
+// have started, and returns the exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(durabletest.Main(m)) }
 func Main(m *testing.M) int {
@@ -20,19 +20,20 @@ func Main(m *testing.M) int {
 	return pgtest.Main(m)
 }
 
-// PostgresURL is the URL of a PostgreSQL database of its own, empty, which is dropped at the test's
-// end: for a store with options, or for tables and a pool of the test's. DATABASE_URL, if set, names
-// a server in which it may be made; otherwise one is started, of the PostgreSQL (15 or later) that is
-// installed, without fsync. The package's TestMain calls Main.
+// PostgresURL creates an empty PostgreSQL database, which is dropped at the end of the test, and returns its URL. Use
+// it to open a store with options, or to create tables of your own. If the environment variable DATABASE_URL is set,
+// the database is created in that server. Otherwise PostgresURL starts the PostgreSQL server that is installed (version
+// 15 or later) without fsync. The package's TestMain must call [Main].
 func PostgresURL(t testing.TB) string {
 	t.Helper()
 	if !mainCalled.Load() {
-		t.Fatal("durabletest: nothing would stop the PostgreSQL server: add func TestMain(m *testing.M) { os.Exit(durabletest.Main(m)) } to this package")
+		t.Fatal("durabletest: TestMain does not call durabletest.Main, so nothing would stop the PostgreSQL server: add func TestMain(m *testing.M) { os.Exit(durabletest.Main(m)) } to this package")
 	}
 	return pgtest.URL(t)
 }
 
-// PostgresStore is a store on a database of its own, as PostgresURL makes it: for On and OnNewStores.
+// PostgresStore opens a store on a new database of [PostgresURL], and closes it at the end of the test. Pass the store
+// to [OnStore], or the function to [OnNewStores].
 func PostgresStore(t testing.TB) durable.Store {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), PostgresURL(t))

@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// probe is one engine as the test holds it: it implements engine.Probed, and engine.Probe.
+// probe connects one engine to the test. It implements engine.Probed and engine.Probe.
 type probe struct {
 	*observedStore
 	clock    *clock // nil: real time
@@ -66,14 +66,14 @@ func (n *probe) Sealing(c engine.Call, output []byte) []byte {
 	return n.recorder.outputToCommit(c, output)
 }
 
-// quiescence is what happens here now. Busy is empty if nothing does before a time comes, or
-// somebody does something.
+// quiescence returns what the engine is doing. Busy is empty if the engine does nothing until a time comes or something
+// from outside happens.
 func (n *probe) quiescence() engine.Rest {
 	e := n.engine.Load()
 	if e == nil {
 		return engine.Rest{}
 	}
-	flying := n.activeCalls.Load() > 0 // first: a call that ends meanwhile leaves something in memory
+	flying := n.activeCalls.Load() > 0 // read before Rest: a call that ends in between leaves work in memory
 	rest := e.Rest()
 	if rest.Busy == "" && flying {
 		rest.Busy = "a call of the database"

@@ -10,39 +10,39 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// errProcessCrashed is what a process that is dead gets of the database.
+// errProcessCrashed is what each database call of a process returns after its crash.
 var errProcessCrashed = fmt.Errorf("durabletest: this process has crashed: %w", store.ErrUnavailable)
 
-// crashMoment is when, at a write, the process dies.
+// crashMoment is the moment, relative to a write, at which the process dies.
 type crashMoment uint8
 
 const (
 	noCrash           crashMoment = iota
-	crashBeforeWrite              // nothing of it was written
-	crashAfterCommit              // it was committed, and the process got to know
-	crashWithoutReply             // it was committed, and the process did not get to know
+	crashBeforeWrite              // nothing was written
+	crashAfterCommit              // the write was committed, and the process received the reply
+	crashWithoutReply             // the write was committed, and the process did not receive the reply
 )
 
-// String is the word before the write.
+// String returns the words that stand before "write" in messages.
 func (m crashMoment) String() string {
-	return [...]string{"not at all", "before", "after", "without an answer to"}[m]
+	return [...]string{"not at all", "before", "after", "without a reply to"}[m]
 }
 
-// process is a process that dies at one of its durable writes. Its writes come one after
-// the other. Nil is a process that lives.
+// process simulates a process that dies at one of its durable writes. It executes one write at a time. A nil process
+// never dies.
 type process struct {
-	crashAt   int // the number of the write, from 1
+	crashAt   int // number of the write at which the process dies, counted from 1
 	crashWhen crashMoment
 
 	mu            sync.Mutex
 	writeCount    int
-	crashedWrite  string // what was written then, in words
+	crashedWrite  string // describes the write at which the process died
 	died          chan struct{}
 	crashed       bool
-	finishedSteps map[stepKey]bool // steps with an outcome in the database
+	finishedSteps map[stepKey]bool // steps that have an outcome in the database
 }
 
-// stepKey names one step of one run.
+// stepKey identifies a step of a run.
 type stepKey struct {
 	run  store.ID
 	name string
@@ -64,7 +64,7 @@ func (f *process) dead() bool {
 	}
 }
 
-// write does one durable write, or dies at it. what is it in words.
+// write executes one durable write, unless the process dies before it. The text what describes the write in messages.
 func (f *process) write(what string, do func() error) error {
 	if f == nil {
 		return do()
@@ -91,7 +91,7 @@ func (f *process) write(what string, do func() error) error {
 	return errProcessCrashed
 }
 
-// noteFinishedSteps notes the outcomes in a batch. f.mu is held.
+// noteFinishedSteps records which steps the batch has finished. The caller holds f.mu.
 func (f *process) noteFinishedSteps(b *store.Batch) {
 	if f == nil {
 		return
@@ -103,8 +103,8 @@ func (f *process) noteFinishedSteps(b *store.Batch) {
 	}
 }
 
-// attempt does one attempt of a step, whose commit is a durable write if it is a Tx. A dead
-// process attempts nothing. again reports whether the step had its outcome already.
+// attempt executes one attempt of a step. The commit of a Tx step counts as a durable write. A dead process executes
+// nothing. The result again reports whether the step had an outcome already.
 func (f *process) attempt(c engine.Call, next func() (engine.Output, *engine.Failure)) (out engine.Output, failure *engine.Failure, again bool) {
 	if f == nil {
 		out, failure = next()
@@ -133,7 +133,7 @@ func (f *process) attempt(c engine.Call, next func() (engine.Output, *engine.Fai
 	return out, failure, again
 }
 
-// loadFinishedSteps has the fault of the next process know what is in the database of the last.
+// loadFinishedSteps reads from the database which steps have an outcome.
 func (f *process) loadFinishedSteps(ctx context.Context, s store.Store, runs []*store.Run) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,7 +151,7 @@ func (f *process) loadFinishedSteps(ctx context.Context, s store.Store, runs []*
 	return nil
 }
 
-// describeBatch is a batch in a few words.
+// describeBatch describes the writes of a batch in a few words.
 func describeBatch(b *store.Batch) string {
 	var parts []string
 	for _, w := range b.Starts {

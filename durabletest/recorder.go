@@ -14,25 +14,25 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// record is what the engines of one test were seen to do, and what they are to do instead.
+// recorder records what the engines of one test did, and holds the replacements for their steps.
 type recorder struct {
 	mu           sync.Mutex
 	executions   []*execution
 	attempts     []engine.Call
 	reruns       []engine.Call
 	replacements []*Replacement
-	fixedOutputs map[stepPath][]byte // what steps return in any case
-	runPaths     map[store.ID]string // of the runs that were seen
-	replay       *replaySession      // nil: new steps are executed
+	fixedOutputs map[stepPath][]byte // the outputs of VaryingSteps
+	runPaths     map[store.ID]string // the paths of the runs that made calls
+	replay       *replaySession      // nil unless Replay executes the run
 }
 
-// execution is one execution of a run: what it called, in order.
+// execution is one execution of a run, with its durable calls in order.
 type execution struct {
 	run            store.ID
 	epoch          store.Epoch
 	calls          []engine.Call
 	goroutine      string
-	multiGoroutine bool // not all calls were made in one goroutine
+	multiGoroutine bool // several goroutines made calls
 }
 
 func (r *recorder) onCall(c engine.Call) {
@@ -63,14 +63,14 @@ func (r *recorder) onCall(c engine.Call) {
 	x.multiGoroutine = x.multiGoroutine || x.goroutine != self
 }
 
-// goroutineID is the name of the calling goroutine.
+// goroutineID returns the text that begins the calling goroutine's stack, such as "goroutine 7".
 func goroutineID() string {
 	var head [40]byte
 	name, _, _ := bytes.Cut(head[:runtime.Stack(head[:], false)], []byte(" ["))
 	return string(name)
 }
 
-// calledNames returns the names of what was called, each once.
+// calledNames returns the sorted names of the durable calls, without duplicates.
 func (r *recorder) calledNames() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +84,7 @@ func (r *recorder) calledNames() []string {
 	return slices.Compact(all)
 }
 
-// failUnused fails the test for replacements whose steps were never called.
+// failUnused fails the test for each replacement whose step was never called.
 func (r *recorder) failUnused(t testing.TB) {
 	t.Helper()
 	r.mu.Lock()
@@ -105,7 +105,7 @@ func (r *recorder) onRerun(c engine.Call) {
 	r.reruns = append(r.reruns, c)
 }
 
-// attemptReplaced makes the attempt, or what stands for it.
+// attemptReplaced executes the attempt, or the replacements that match the step.
 func (r *recorder) attemptReplaced(ctx context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
 	r.mu.Lock()
 	for _, p := range r.replacements {
@@ -124,7 +124,7 @@ func (r *recorder) attemptReplaced(ctx context.Context, c engine.Call, next func
 	return out, nil
 }
 
-// outputToCommit is what a transaction records in place of its output.
+// outputToCommit returns the output that a Tx step records: its own, or the fixed one of VaryingSteps.
 func (r *recorder) outputToCommit(c engine.Call, output []byte) []byte {
 	if fixed, ok := r.fixedOutput(c); ok {
 		return fixed
@@ -132,7 +132,7 @@ func (r *recorder) outputToCommit(c engine.Call, output []byte) []byte {
 	return output
 }
 
-// fixedOutput is what the step returned in the first run, if it is one of those that vary.
+// fixedOutput returns the output that the step returned in the run without a crash, if VaryingSteps names the step.
 func (r *recorder) fixedOutput(c engine.Call) ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,8 @@ func (r *recorder) fixedOutput(c engine.Call) ([]byte, bool) {
 	return fixed, ok
 }
 
-// recordRunPath notes where in the tree the call's run is. A parent was seen before its children. r.mu is held.
+// recordRunPath records the path of the call's run in the tree of runs. A parent is always recorded before its
+// children. The caller holds r.mu.
 func (r *recorder) recordRunPath(c engine.Call) {
 	if _, known := r.runPaths[c.Run]; known {
 		return
@@ -151,18 +152,19 @@ func (r *recorder) recordRunPath(c engine.Call) {
 	r.runPaths[c.Run] = runPath(r.runPaths[c.Parent.UUID], c.RunName, c.Workflow)
 }
 
-// runPath is the path of a run beneath the one with the path above: the same in all databases of one
-// CrashEverywhere, and of no other run. Names have no control characters but those of scopes.
+// runPath returns the path of a run, given the path of its parent. The path of a run is the same in all databases of
+// one CrashEverywhere, and differs from the paths of other runs. The separator is a NUL byte, which names cannot
+// contain.
 func runPath(above, name, workflow string) string { return above + "\x00" + name + "\x00" + workflow }
 
-// stepPath names a step in all databases of one CrashEverywhere.
+// stepPath identifies a step in all databases of one CrashEverywhere.
 type stepPath struct{ run, step string }
 
-// matchesName reports whether a pattern means the step: by its name, by its name with its
-// scope, or as path.Match has it.
+// matchesName reports whether the pattern matches the step: by its name, by its name with its scope, or by path.Match.
 func matchesName(pattern, name string) bool { return matchesShown(pattern, engine.Shown(name)) }
 
-// matchesShown is matches for a name as people see it. The step's own name may also stand as the code has it.
+// matchesShown is matchesName for the escaped form of the name that users see. The pattern may also be the unescaped
+// name.
 func matchesShown(pattern, shown string) bool {
 	last := shown[strings.LastIndexByte(shown, '/')+1:]
 	if pattern == shown || pattern == last || pattern == engine.Unshown(last) {

@@ -11,17 +11,17 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// ReplayResult is what today's code makes of a run's history.
+// ReplayResult is the result of [Replay].
 type ReplayResult struct {
-	ID        string // of the run
+	ID        string // ID of the run
 	Diverged  bool
-	Step      string   // the step, if there is one
-	Reason    string   // in words, with what to do
-	NotCalled []string // recorded steps that the code did not ask for
-	NewCalls  []string // calls that history does not hold: where the run would go on
+	Step      string   // the step at which the code diverges, if there is one
+	Reason    string   // why the code diverges, and what to do
+	NotCalled []string // recorded calls that the code no longer makes
+	NewCalls  []string // calls that the history does not hold: the run would continue with them
 }
 
-// String is the verdict in one line.
+// String returns the result in one line.
 func (v ReplayResult) String() string {
 	if !v.Diverged {
 		return fmt.Sprintf("run %q replays", v.ID)
@@ -29,30 +29,30 @@ func (v ReplayResult) String() string {
 	return fmt.Sprintf("run %q diverges at %q: %s", v.ID, v.Step, v.Reason)
 }
 
-// oldestFormat is the oldest export that Replay reads; see durable.ExportFormat.
+// oldestFormat is the oldest export format that Replay reads; see durable.ExportFormat.
 const oldestFormat = 2
 
-// Replay executes today's code of a workflow on the history of a run that Engine.Export
-// wrote, in a throwaway database, and answers whether it would diverge, where and why. No
-// step's function is called: the code is executed up to what history does not hold.
+// Replay executes the code of today against the history of a run that Engine.Export wrote, in a temporary database. It
+// reports whether the code diverges from the history, at which step and why. No function of a step is called: the
+// workflow is executed up to the first calls that the history does not hold.
 //
-// A run that has completed or failed must come to the same end, and call nothing new. One that had not
-// ended, or was cancelled, may go on with something new once it has asked for all that
-// is recorded: if something is left, a step was likely renamed, and would be executed
-// again. Calls that were removed are no divergence by themselves: see Unasked.
+// A run that has completed or failed must end in the same way and make no new calls. A run that had not ended, or was
+// cancelled, may make new calls after it has made all recorded calls. If it makes new calls while recorded calls are
+// missing, a step was probably renamed, and would be executed again: the code diverges. Recorded calls that the code no
+// longer makes are no divergence by themselves; ReplayResult.NotCalled lists them.
 //
-// It fails the test only if the export cannot be read or is of another workflow.
+// Replay fails the test only if the export cannot be read or belongs to another workflow.
 func Replay(t testing.TB, w durable.Definition, exported []byte, opts ...Option) ReplayResult {
 	t.Helper()
 	var x durable.Exported
 	if err := json.Unmarshal(exported, &x); err != nil {
-		t.Fatalf("durabletest: the export cannot be read: %v: give what Engine.Export answered", err)
+		t.Fatalf("durabletest: the export cannot be read: %v: pass what Engine.Export returned", err)
 	}
 	if x.Format != durable.ExportFormat && x.Format != oldestFormat {
 		t.Fatalf("durabletest: the export is of format %d, and this code reads %d and %d: export the run again", x.Format, oldestFormat, durable.ExportFormat)
 	}
 	if x.Run.Workflow != w.Name() {
-		t.Fatalf("durabletest: the export is of a run of workflow %q, not %q: give that one", x.Run.Workflow, w.Name())
+		t.Fatalf("durabletest: the export is of a run of workflow %q, not %q: pass that workflow", x.Run.Workflow, w.Name())
 	}
 	v, err := replayExport(t, w, &x, opts)
 	if err != nil {
@@ -61,13 +61,13 @@ func Replay(t testing.TB, w durable.Definition, exported []byte, opts ...Option)
 	return v
 }
 
-// ReplayDir replays every export in the folder's *.json files, each in a subtest that fails
-// if the code of its workflow diverges.
+// ReplayDir replays every export (*.json) in the folder, each in a subtest. A subtest fails if the code of its workflow
+// diverges.
 func ReplayDir(t *testing.T, dir string, workflows ...durable.Definition) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("durabletest: there are no exports (*.json) in %q (%v): write what Engine.Export answers there", dir, err)
+		t.Fatalf("durabletest: there are no exports (*.json) in %q (%v): write the exports that Engine.Export returns there", dir, err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -81,16 +81,16 @@ func ReplayDir(t *testing.T, dir string, workflows ...durable.Definition) {
 				} `json:"run"`
 			}
 			if err := json.Unmarshal(exported, &head); err != nil {
-				t.Fatalf("durabletest: %s cannot be read: %v: give what Engine.Export answered", file, err)
+				t.Fatalf("durabletest: %s cannot be read: %v: pass what Engine.Export returned", file, err)
 			}
 			i := slices.IndexFunc(workflows, func(w durable.Definition) bool { return w.Name() == head.Run.Workflow })
 			if i < 0 {
-				t.Fatalf("durabletest: %s is of a run of workflow %q: give that to ReplayDir too", file, head.Run.Workflow)
+				t.Fatalf("durabletest: %s is of a run of workflow %q: pass that workflow to ReplayDir too", file, head.Run.Workflow)
 			}
 			if v := Replay(t, workflows[i], exported); v.Diverged {
 				t.Error(v)
 			} else if len(v.NotCalled) > 0 {
-				t.Logf("the code no longer asks for %q", v.NotCalled)
+				t.Logf("the code no longer calls %q", v.NotCalled)
 			}
 		})
 	}

@@ -107,10 +107,10 @@ func TestReplay(t *testing.T) {
 				return 0, err
 			}
 			return step(c, "charge", sums[0])
-		}, `at "charge": history does not hold it, and holds "pay, shipped"`, `at "charge": history does not hold it, and holds "pay"`},
+		}, `at "charge": the history does not hold this call, and holds "pay, shipped"`, `at "charge": the history does not hold this call, and holds "pay"`},
 		"another kind": {func(c *durable.Ctx, o order) (int, error) {
 			return step(c, "cool down", 1)
-		}, `at "cool down": it is recorded as a sleep, and the code calls a step`, `at "cool down": it is recorded as a sleep`},
+		}, `at "cool down": the history holds a sleep of this name, and the code calls a step`, `at "cool down": the history holds a sleep of this name`},
 		"another type": {func(c *durable.Ctx, o order) (int, error) {
 			_, err := c.Step("pay", func(context.Context) (string, error) { return "", nil })
 			return 0, err

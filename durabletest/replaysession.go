@@ -16,17 +16,17 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// replaySession is a run that is executed on its history only.
+// replaySession is a run that is replayed against its history.
 type replaySession struct {
 	run     store.ID
 	history map[string]*store.Step
 
 	mu              sync.Mutex
 	calledNames     map[string]bool
-	newCalls        []engine.Call // not in history
-	kindMismatch    *engine.Call  // of another kind than is recorded
-	lastCall        time.Time     // of a call
-	blockedAttempts int           // attempts that last until the end
+	newCalls        []engine.Call // calls that the history does not hold
+	kindMismatch    *engine.Call  // the first call whose kind differs from the recorded one
+	lastCall        time.Time     // when the last call was made
+	blockedAttempts int           // attempts that block until the replay ends
 }
 
 func (p *replaySession) onCall(c engine.Call) {
@@ -47,7 +47,7 @@ func (p *replaySession) onCall(c engine.Call) {
 	p.calledNames[c.Name] = true
 }
 
-// blockAttempt is every attempt of a step that has no outcome: it lasts until the end.
+// blockAttempt stands for every attempt of a step that has no recorded outcome. It blocks until the replay ends.
 func (p *replaySession) blockAttempt(ctx context.Context) (engine.Output, *engine.Failure) {
 	p.mu.Lock()
 	p.blockedAttempts++
@@ -56,8 +56,8 @@ func (p *replaySession) blockAttempt(ctx context.Context) (engine.Output, *engin
 	return engine.Output{}, &engine.Failure{Message: "durabletest: the replay has ended"}
 }
 
-// finished reports whether nothing more will be called: all that executes are attempts that
-// last until the end, or everything waits.
+// finished reports whether the run will make no more calls: every goroutine of the run waits, or is blocked in an
+// attempt.
 func (p *replaySession) finished(n *probe) bool {
 	rest := n.quiescence()
 	p.mu.Lock()
@@ -70,6 +70,7 @@ func (p *replaySession) finished(n *probe) bool {
 	return since > 5*time.Millisecond && schedulerIdle() || since > 200*time.Millisecond
 }
 
+// replayExport imports the export into a temporary database, executes the run, and compares.
 func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts []Option) (v ReplayResult, err error) {
 	t.Helper()
 	set := newSettings(t, "Replay", opts)
@@ -88,10 +89,10 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 	pace.setFrozen(true)
 	e := startEngine(t, s, pace, &recorder{replay: p}, nil, set, []durable.Definition{w})
 	defer e.Stop()
-	// The run waits where today's code looks for it: the workflow may have moved to another queue.
+	// The run is written to the queue of today's code: the workflow may have moved to another queue.
 	rows[0].Starts[0].Run.Queue = e.probe.engine.Load().Queue(w.Name())
 	for _, b := range rows {
-		if err := s.Commit(t.Context(), b); err != nil { // no engine has the run, so no journal
+		if err := s.Commit(t.Context(), b); err != nil { // written without a journal, because no engine owns the run
 			return v, err
 		}
 	}
@@ -104,9 +105,9 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 		case <-tick.C:
 		case <-ctx.Done():
 			tick.Stop()
-			return v, fmt.Errorf("the code neither ended nor waited within %v", runTimeout)
+			return v, fmt.Errorf("the run neither ended nor waited within %v", runTimeout)
 		}
-		came := p.finished(e.probe) // before the look: a run that ends in between is seen to have
+		came := p.finished(e.probe) // read before Get, so that a run that ends in between is seen as ended
 		if info, err = e.Get(ctx, p.run.String()); err != nil {
 			tick.Stop()
 			return v, err
@@ -119,15 +120,15 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 	}
 }
 
-// importEpoch is the epoch of the worker that holds the run until it is written whole.
+// importEpoch is the epoch at which the imported rows are written. The run is released from it when all rows are there.
 var importEpoch = store.Epoch{Count: 1}
 
-// batches makes what is written into the database: the run, held by a worker that is none; its history;
-// and that it is claimable. It also returns when the run was there last.
+// batches returns the batches that write the export into a database: the run, owned by a worker that does not exist;
+// its history; and the release of the run. It also returns the latest time in the history.
 func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at time.Time, err error) {
 	var ok bool
 	if p.run, ok = store.ParseID(x.Run.RunID); !ok {
-		return nil, at, fmt.Errorf("its run_id %q is no UUID in canonical form", x.Run.RunID)
+		return nil, at, fmt.Errorf("its run_id %q is not a UUID in canonical form", x.Run.RunID)
 	}
 	at = x.Run.CreatedAt
 	later := func(t time.Time) {
@@ -143,7 +144,7 @@ func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at ti
 	history := &store.Batch{}
 	for _, h := range x.History {
 		if h.Kind == store.KindFailure.String() {
-			continue // today's code has to come to it by itself
+			continue // today's code must fail by itself
 		}
 		name := engine.Unshown(h.Name)
 		kind, ok := parseWord(store.KindStep, h.Kind)
@@ -179,8 +180,9 @@ func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at ti
 	return append(rows, &store.Batch{Runs: []*store.RunWrite{{ID: p.run, Epoch: importEpoch, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
 }
 
-// storedStatus is how the row of a checkpoint has it that an export shows: the rows of a sleep and of a Map are complete from
-// their beginning, and nobody comes back to one whose run, or branch, has ended.
+// storedStatus returns the status that the database row of an exported checkpoint has. The rows of a sleep and of a Map are
+// complete from their beginning. A row that the run has left without an outcome keeps the status that it had when the run or its
+// branch ended.
 func storedStatus(kind store.Kind, h *durable.ExportedStep) (status store.StepStatus, endedAt time.Time, known bool) {
 	status, known = parseWord(store.StepStarted, h.Status)
 	cancelled := h.Status == engine.StatusCancelled
@@ -195,8 +197,8 @@ func storedStatus(kind store.Kind, h *durable.ExportedStep) (status store.StepSt
 	return status, h.EndedAt, known
 }
 
-// placeholderChild stands for a child whose end the run had not seen. An export does not hold it, so it is of a
-// workflow that nobody executes: the run waits for it as it did.
+// placeholderChild returns a start of a child whose result the run had not received. The export does not hold the
+// child's run, so its workflow is one that no engine executes, and the run waits for it as before.
 func (p *replaySession) placeholderChild(row *store.Step) *store.Start {
 	var text string
 	if json.Unmarshal(row.Output, &text) != nil {
@@ -212,7 +214,7 @@ func (p *replaySession) placeholderChild(row *store.Step) *store.Start {
 	}}
 }
 
-// compareResult compares what was executed with what is recorded.
+// compareResult compares the calls and the result of the replay with the export.
 func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo) ReplayResult {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,13 +235,13 @@ func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo
 	over := x.Run.Status == durable.StatusCompleted || x.Run.Status == durable.StatusFailed
 	switch {
 	case p.kindMismatch != nil:
-		return diverges(p.kindMismatch.Name, "it is recorded as a %s, and the code calls a %s: give the new call another name", p.history[p.kindMismatch.Name].Kind, p.kindMismatch.Kind)
+		return diverges(p.kindMismatch.Name, "the history holds a %s of this name, and the code calls a %s: give the new call another name", p.history[p.kindMismatch.Name].Kind, p.kindMismatch.Kind)
 	case info.Err != nil && errors.Is(info.Err, durable.ErrDiverged):
 		return diverges(info.Err.Step, "%s", info.Err.Message)
 	case len(p.newCalls) > 0 && len(v.NotCalled) > 0:
-		return diverges(p.newCalls[0].Name, "history does not hold it, and holds %q, which the code does not ask for: if it was renamed, it would be executed again; bring back the old name", strings.Join(v.NotCalled, ", "))
+		return diverges(p.newCalls[0].Name, "the history does not hold this call, and holds %q, which the code does not make: if the call was renamed, it would be executed again: restore the old name", strings.Join(v.NotCalled, ", "))
 	case len(p.newCalls) > 0 && over:
-		return diverges(p.newCalls[0].Name, "the run has ended, and never called it")
+		return diverges(p.newCalls[0].Name, "the run has ended, and its history does not hold this call: remove the call")
 	case over && x.Run.Status != info.Status:
 		return diverges("", "the run is %s, and would be %s now%s", x.Run.Status, info.Status, runErrorSuffix(info))
 	case x.Run.Status == durable.StatusCompleted && string(compactJSON(x.Run.Output)) != string(info.Output):
@@ -250,7 +252,7 @@ func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo
 	return v
 }
 
-// parseWord is the value, from the first one on, that has the word.
+// parseWord returns the value whose String method returns the word. It tries the values from first on.
 func parseWord[T interface {
 	~int16
 	String() string
@@ -263,11 +265,11 @@ func parseWord[T interface {
 	return 0, false
 }
 
-// compactJSON is a value as it was recorded: exports are indented, for people.
+// compactJSON returns a value without the indentation of the export, as it was recorded.
 func compactJSON(v jsontext.Value) jsontext.Value {
 	if v != nil {
 		v = v.Clone()
-		_ = v.Compact() // it was read as JSON
+		_ = v.Compact() // cannot fail: the value was read as JSON
 	}
 	return v
 }

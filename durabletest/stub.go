@@ -11,33 +11,34 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Replacement is done in place of steps with a name. It is an Option, and what Engine.Use
-// takes. Of several for one step the last is asked first, and a FailFirst that lets the
-// step go on leaves it to the one before.
+// Replacement replaces the functions of the steps with a name. It is an [Option] and an argument of [Engine.Use]. If
+// several replacements match a step, the last one is called. A [FailFirst] that lets the step continue calls the
+// replacement before it.
 type Replacement struct {
 	name    string
 	attempt func(ctx context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure)
 	calls   atomic.Int64
 
-	used     atomic.Bool // a step with the name was called
+	used     atomic.Bool // whether a step with the name was called
 	optional atomic.Bool
 }
 
 func (r *Replacement) apply(set *settings) {
 	set.replacements = append(set.replacements, r)
-	set.restrict("a Replacement", "NewWithOptions", "CrashEverywhere") // Replay calls no step's function
+	set.restrict("a Replacement", "NewWithOptions", "CrashEverywhere") // Replay calls no functions of steps
 }
 
 func (r *Replacement) matches(c engine.Call) bool { return matchesName(r.name, c.Name) }
 
-// Optional returns the Replacement, which no longer fails the test if no step with its name is called.
+// Optional makes the replacement optional, so that the test does not fail if no step with its name is called. It
+// returns the replacement.
 func (r *Replacement) Optional() *Replacement {
 	r.optional.Store(true)
 	return r
 }
 
-// failUnused fails the test for the replacements whose steps were never called: their names may be wrong, and
-// what they replace is executed. A test that has failed already may not have come so far.
+// failUnused fails the test for each replacement whose step was never called: its name may be misspelled, and then the
+// real function is executed. It does nothing if the test has failed already, since the test may have ended early.
 func failUnused(t testing.TB, replacers []*Replacement, called func() []string) {
 	t.Helper()
 	if t.Failed() || t.Skipped() {
@@ -45,13 +46,13 @@ func failUnused(t testing.TB, replacers []*Replacement, called func() []string) 
 	}
 	for _, r := range replacers {
 		if !r.used.Load() && !r.optional.Load() {
-			t.Errorf("durabletest: no step %q was called, so nothing was done in its place; called were %s: correct the name, or use Optional",
+			t.Errorf("durabletest: no step %q was called, so its stub was never used; the steps called were %s: correct the name, or use Optional",
 				r.name, quotedList(called()))
 		}
 	}
 }
 
-// quotedList lists names, up to a bound.
+// quotedList returns the first names, quoted and separated by commas.
 func quotedList(names []string) string {
 	const most = 30
 	if len(names) == 0 {
@@ -67,19 +68,19 @@ func quotedList(names []string) string {
 	return strings.Join(all, ", ")
 }
 
-// Calls is how often it was done.
+// Calls returns how often the replacement was called in place of a step. For a FailFirst it is the number of attempts
+// that it made fail.
 func (r *Replacement) Calls() int { return int(r.calls.Load()) }
 
-// Stub calls fn in place of the function of the step called name. What it returns is
-// recorded as the step's own result would be, so T must be encoded as that is; options of
-// the step, such as Retry, hold for it. durable.Attempt and durable.IdempotencyKey work in it.
+// Stub calls fn in place of the function of the steps with the given name. The result of fn is recorded as the result
+// of the step, so T should be the type that the step returns. The options of the step, such as Retry, apply.
+// durable.Attempt and durable.IdempotencyKey work in fn.
 //
-// A name is a step's ("charge"), or one with its scope ("orders/7"), or a pattern of
-// path.Match ("orders/*"). Compensations and transactions are steps too; a stub of a
-// transaction writes nothing but its checkpoint.
+// The name is that of a step ("charge"), a name with its scope ("orders/7"), or a pattern of path.Match ("orders/*").
+// Compensations and Tx steps are steps too. A stub of a Tx step writes nothing but its checkpoint.
 //
-// If no step with the name is called by the end of the test, the test fails with the names of the steps
-// that were. Optional is for one that need not be.
+// If no step with the name is called by the end of the test, the test fails, and the message lists the steps that were
+// called. See [Replacement.Optional].
 func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacement {
 	r := &Replacement{name: name}
 	r.attempt = func(ctx context.Context, _ engine.Call, _ func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
@@ -99,8 +100,9 @@ func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacem
 	return r
 }
 
-// FailFirst has the first n attempts of the step fail with err, before its function is
-// called; those after call it. Attempts are counted over all processes.
+// FailFirst makes the first n attempts of the steps with the given name return err without calling their functions.
+// Later attempts call the function. Attempts are counted as durable.Attempt counts them, across processes. Names are as
+// in [Stub].
 func FailFirst(name string, n int, err error) *Replacement {
 	r := &Replacement{name: name}
 	r.attempt = func(_ context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
@@ -113,7 +115,7 @@ func FailFirst(name string, n int, err error) *Replacement {
 	return r
 }
 
-// Use replaces steps from now on, in this engine and in those made by its Another.
+// Use replaces the functions of steps from now on, in this engine and in the engines of [Engine.StartAnother].
 func (e *Engine) Use(replacements ...*Replacement) {
 	e.probe.recorder.mu.Lock()
 	defer e.probe.recorder.mu.Unlock()

@@ -13,14 +13,12 @@ import (
 )
 
 const (
-	stuckDelay   = 50 * time.Millisecond // at rest, with nothing due, before a wait is ended
-	maxStuckRuns = 10                    // runs that are named
+	stuckDelay   = 50 * time.Millisecond // how long nothing must be due before a wait ends
+	maxStuckRuns = 10                    // the most runs that an error names
 )
 
-// A test that waits for a result which cannot come is told so at once. Nothing can come when all rests, no timer is left,
-// and no goroutine of the test's own is there that could do something later: that is seen in the stacks.
-
-// endStuckWaits ends the waits for results, now that nothing more will happen by itself.
+// endStuckWaits ends the waits for results with an error if nothing more can happen by itself. That is so when all
+// engines wait, no timer is left, and no goroutine of the test could act later, as their stacks show.
 func (p *clockDriver) endStuckWaits(nodes []*probe) {
 	now := time.Now()
 	if v := p.stateVersion(nodes); p.stuckSince.IsZero() || v != p.stuckVersion {
@@ -29,7 +27,7 @@ func (p *clockDriver) endStuckWaits(nodes []*probe) {
 	if now.Sub(p.stuckSince) < stuckDelay {
 		return
 	}
-	p.stuckSince = now // it is looked at again later
+	p.stuckSince = now // checked again after stuckDelay
 	var waits []engine.Awaiting
 	waiting := make(map[string]bool)
 	for _, n := range nodes {
@@ -39,7 +37,7 @@ func (p *clockDriver) endStuckWaits(nodes []*probe) {
 		if e := n.engine.Load(); e != nil {
 			for _, a := range e.Awaitings() {
 				waiting[a.Goroutine] = true
-				if a.Deadline.IsZero() || a.Deadline.Sub(now) > explainAfter { // others wait for that
+				if a.Deadline.IsZero() || a.Deadline.Sub(now) > explainAfter { // a wait whose deadline is near ends by its deadline
 					waits = append(waits, a)
 				}
 			}
@@ -49,11 +47,11 @@ func (p *clockDriver) endStuckWaits(nodes []*probe) {
 		return
 	}
 	for _, a := range waits {
-		a.End(fmt.Errorf("durabletest: it is %s, and nothing more will happen by itself: %s", p.clock.Now().Format(time.RFC3339), p.describeWaits(nodes, a.Run)))
+		a.End(fmt.Errorf("durabletest: the clock shows %s, and nothing more will happen by itself: %s", p.clock.Now().Format(time.RFC3339), p.describeWaits(nodes, a.Run)))
 	}
 }
 
-// describeWaits says what a run, and those beneath it, wait for.
+// describeWaits describes what a run and its descendants wait for.
 func (p *clockDriver) describeWaits(nodes []*probe, run store.ID) string {
 	ctx, cancel := context.WithTimeout(context.Background(), barrierTimeout)
 	defer cancel()
@@ -101,15 +99,15 @@ func (p *clockDriver) describeOpenCalls(ctx context.Context, s store.Store, r *s
 	return ", and waits for " + strings.Join(calls, ", ")
 }
 
-// passivePackages are those whose goroutines do nothing for a test of their own accord.
+// passivePackages are the packages whose goroutines never act for a test by themselves.
 var passivePackages = []string{
 	"github.com/seed8ec063be/durable.", "github.com/seed8ec063be/durable/internal/", "github.com/seed8ec063be/durable/durabletest.",
 	"github.com/seed8ec063be/durable/sqlite.", "github.com/seed8ec063be/durable/postgres.",
 	"database/sql.", "runtime.", "runtime/", "testing.", "os/signal.", "os/exec.", "context.", "modernc.org/", "github.com/jackc/",
 }
 
-// hasActiveGoroutine reports whether there is a goroutine, beside those that wait, that may do something for this test. Those of
-// other tests that run at the same time do not.
+// hasActiveGoroutine reports whether there is a goroutine, besides the waiting ones, that could act for this test.
+// Goroutines of other tests that run at the same time do not count.
 func hasActiveGoroutine(waiting map[string]bool) bool {
 	dump := make([]byte, 1<<20)
 	for {
@@ -134,7 +132,7 @@ func hasActiveGoroutine(waiting map[string]bool) bool {
 	own := func(r routine) bool {
 		return r.creator == "" || !strings.Contains(r.creator, "_test.") && slices.ContainsFunc(passivePackages, func(p string) bool { return strings.HasPrefix(r.creator, p) })
 	}
-	// root is the test, or the engine's goroutine, that the goroutine comes from; empty: it has ended.
+	// root returns the test's or the engine's goroutine that started the goroutine, directly or not; empty if that has ended.
 	root := func(id string) string {
 		for {
 			r, there := all[id]
@@ -160,7 +158,7 @@ func hasActiveGoroutine(waiting map[string]bool) bool {
 			return true
 		}
 	}
-	// The tests that wait must themselves be waiting here: a goroutine of theirs may wait in their place.
+	// A test whose own goroutine does not wait may still act, although another goroutine of it waits.
 	for id := range tests {
 		if r, there := all[id]; !there || strings.HasPrefix(r.creator, "testing.") && !waiting[id] {
 			return true

@@ -112,7 +112,7 @@ func TestAStubThatIsNeverCalled(t *testing.T) {
 	stub := func(name string) *durabletest.Replacement {
 		return durabletest.Stub(name, func(context.Context) (int, error) { return 2, nil })
 	}
-	const want = `no step "chrage" was called, so nothing was done in its place; called were "charge", "mail"`
+	const want = `no step "chrage" was called, so its stub was never used; the steps called were "charge", "mail"`
 	for name, do := range map[string]func(b *told){
 		"Use": func(b *told) {
 			e := durabletest.New(b, w)

@@ -9,11 +9,11 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// databaseTemplate makes empty databases: the second is a copy of the first one's file, since to
-// copy it is faster than to create its tables.
+// databaseTemplate creates empty SQLite databases. It keeps the file of the first one and copies it, because copying is
+// faster than creating the tables.
 type databaseTemplate struct{ file []byte }
 
-// open makes a database in a temporary folder. The function answered removes it.
+// open creates a database in a temporary folder. The returned function closes and removes it.
 func (m *databaseTemplate) open() (s store.Store, remove func() error, err error) {
 	dir, err := os.MkdirTemp("", "durabletest")
 	if err != nil {
@@ -34,7 +34,7 @@ func (m *databaseTemplate) open() (s store.Store, remove func() error, err error
 	return s, func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
 }
 
-// create creates an empty database at path, and keeps what is in its file.
+// create creates an empty database at path and keeps the content of its file.
 func (m *databaseTemplate) create(path string) error {
 	s, err := sqlite.Open(path, sqlite.Synchronous(sqlite.Normal))
 	if err != nil {

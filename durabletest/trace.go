@@ -13,28 +13,28 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// trace is what a run, and what is beneath it, came to.
+// trace is what a run and its descendants did, and how they ended.
 type trace struct {
-	crashedWrite   string // of the crash, in words; empty: there was none
+	crashedWrite   string // describes the write at which the process died; empty if it did not
 	runs           []*runTrace
 	reruns         []string
-	unknownOutcome bool // a step of it ended as ErrOutcomeUnknown
+	unknownOutcome bool // a step ended with ErrOutcomeUnknown
 	fixedOutputs   map[stepPath][]byte
 }
 
 // runTrace is one run of a trace.
 type runTrace struct {
-	path          string // see pathOf
-	displayPath   string // names, from the root on
+	path          string // see runPath
+	displayPath   string // the names from the root run to this one
 	run           *store.Run
 	steps         map[string]*store.Step
-	executedSteps map[string]bool // steps whose functions were
+	executedSteps map[string]bool // steps whose functions were executed
 	executions    []*execution
-	stepOrder     []string // of the steps, as they were called first
+	stepOrder     []string // the steps in the order of their first calls
 	varyingSteps  map[string]bool
 }
 
-// runTree lists the run of CrashEverywhere and what is beneath it, parents first.
+// runTree returns the run of CrashEverywhere and its descendants, parents first.
 func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 	found, err := s.Get(ctx, []store.Ref{{Text: crashedRunID}})
 	if err != nil || found[0] == nil {
@@ -48,11 +48,11 @@ func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 	for i, r := range rows {
 		refs[i] = store.Ref{Text: r.ID.String()}
 	}
-	whole, err := s.Get(ctx, refs) // a tree has no outputs
+	whole, err := s.Get(ctx, refs) // Tree returns no outputs
 	return slices.DeleteFunc(whole, func(r *store.Run) bool { return r == nil }), err
 }
 
-// collectTrace collects what came of the run.
+// collectTrace reads from the database and from the recorder what the run did.
 func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *recorder, f *process) (*trace, error) {
 	rows, err := runTree(ctx, s)
 	if err != nil {
@@ -60,7 +60,7 @@ func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *record
 	}
 	got := &trace{crashedWrite: f.crashedWrite, fixedOutputs: make(map[stepPath][]byte)}
 	byID := make(map[store.ID]*runTrace)
-	var names []string // pairs for a strings.Replacer: IDs differ from database to database
+	var names []string // pairs for a strings.Replacer, because IDs differ between databases
 	for _, row := range rows {
 		r := &runTrace{displayPath: engine.ShownRun(row), run: row, steps: make(map[string]*store.Step), executedSteps: make(map[string]bool), varyingSteps: make(map[string]bool)}
 		above := ""
@@ -130,7 +130,7 @@ func (r *runTrace) addStep(name string) {
 	}
 }
 
-// choiceHints tells which choices of the runs ended branches, and how another course of those is excused.
+// choiceHints returns, for each choice that ended branches, how to allow another winner.
 func (t *trace) choiceHints() (hints []string) {
 	for _, r := range t.runs {
 		for _, name := range r.stepOrder {
@@ -144,15 +144,15 @@ func (t *trace) choiceHints() (hints []string) {
 			if json.Unmarshal(step.Output, &record) != nil {
 				continue
 			}
-			hints = append(hints, fmt.Sprintf("run %q makes the choice %q among the branches %s: if they race, and another winner is right too, give durabletest.VaryingSteps(%q)",
+			hints = append(hints, fmt.Sprintf("run %q makes the choice %q among the branches %s: if they race and another winner is correct too, pass durabletest.VaryingSteps(%q)",
 				r.displayPath, engine.Shown(name), strings.Join(record.Of, ", "), engine.Shown(name)))
 		}
 	}
 	return hints
 }
 
-// inLosingBranch reports whether a step is in a branch that did not win a choice named by Varies, in r or in got: how far such a
-// branch came differs rightly.
+// inLosingBranch reports whether a step is in a branch that did not win a choice that VaryingSteps names, in r or
+// in got. The calls of such a branch may differ.
 func (r *runTrace) inLosingBranch(got *runTrace, name string) bool {
 	for _, t := range []*runTrace{r, got} {
 		for chosen := range t.varyingSteps {
@@ -178,7 +178,7 @@ func (r *runTrace) inLosingBranch(got *runTrace, name string) bool {
 	return false
 }
 
-// compareTraces answers the first difference between two traces, in words; empty: there is none.
+// compareTraces returns a description of the first difference between two traces, or an empty string.
 func compareTraces(first, got *trace) string {
 	for _, r := range first.runs {
 		i := slices.IndexFunc(got.runs, func(o *runTrace) bool { return o.path == r.path })
@@ -194,13 +194,13 @@ func compareTraces(first, got *trace) string {
 	}
 	for _, r := range got.runs {
 		if !slices.ContainsFunc(first.runs, func(o *runTrace) bool { return o.path == r.path }) {
-			return fmt.Sprintf("run %q of workflow %q was started, which the first run did not do", r.displayPath, r.run.Workflow)
+			return fmt.Sprintf("run %q of workflow %q was started, and was not in the first execution", r.displayPath, r.run.Workflow)
 		}
 	}
 	return ""
 }
 
-// difference answers the first difference between two runs.
+// difference returns a description of the first difference between two runs, or an empty string.
 func (r *runTrace) difference(got *runTrace) string {
 	if !bytes.Equal(r.run.Input, got.run.Input) {
 		return fmt.Sprintf("the run's input is %s, and was %s at first: what its parent gave it differs", formatPayload(got.run.Input), formatPayload(r.run.Input))
@@ -255,15 +255,15 @@ func (r *runTrace) stepDifference(got *runTrace, name string) string {
 	case r.varyingSteps[name]:
 		return ""
 	case !bytes.Equal(a.Output, b.Output):
-		return fmt.Sprintf("%s %q answered %s, and %s at first", a.Kind, shown, formatPayload(b.Output), formatPayload(a.Output))
+		return fmt.Sprintf("%s %q returned %s, and %s at first", a.Kind, shown, formatPayload(b.Output), formatPayload(a.Output))
 	case a.Status == store.StepFailed && !equalFailures(a.Error, b.Error):
 		return fmt.Sprintf("%s %q failed with %s, and with %s at first", a.Kind, shown, formatPayload(b.Error), formatPayload(a.Error))
 	}
 	return ""
 }
 
-// callDifference answers where an execution of got called something else than the first run did.
-// Where calls are made by several goroutines, their order says nothing.
+// callDifference returns a description of the first call of got that differs from the first run's calls. It compares
+// nothing if several goroutines made calls, since their order may vary.
 func (r *runTrace) callDifference(got *runTrace) string {
 	var longest []engine.Call
 	for _, x := range r.executions {
@@ -288,7 +288,7 @@ func (r *runTrace) callDifference(got *runTrace) string {
 	return ""
 }
 
-// equalFailures compares what a program can tell of two recorded errors.
+// equalFailures reports whether two recorded errors look equal to a program.
 func equalFailures(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
@@ -304,7 +304,7 @@ func failureSuffix(failure []byte) string {
 	return " (" + engine.DecodeFailure(failure).Message + ")"
 }
 
-// formatPayload is a payload for people.
+// formatPayload returns a payload for a message, shortened if it is long.
 func formatPayload(b []byte) string {
 	const most = 200
 	switch {

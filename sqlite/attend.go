@@ -11,21 +11,20 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// pollInterval is the mean time between two looks at whether another process has
-// committed. A look costs four microseconds; what is measured of an idle process,
-// about one per cent of a core, is the price of waking up at all.
+// pollInterval is the mean time between two checks whether another process has committed. A check takes about four
+// microseconds. An idle process uses about one per cent of a core, which is the cost of waking up.
 const pollInterval = 20 * time.Millisecond
 
-// workerLocks is the folder with one locked file for each worker that is alive.
+// workerLocks is the folder that holds one locked file for each live worker.
 type workerLocks struct{ folder string }
 
 func newWorkerLocks(path string) workerLocks { return workerLocks{folder: path + "-workers"} }
 
 func (p workerLocks) path(worker uuid.UUID) string { return filepath.Join(p.folder, worker.String()) }
 
-// Attend implements store.Store. It gives both hints for every commit by another
-// connection, as SQLite does not say what a commit did; that includes this
-// store's own, which at worst costs a look that finds nothing.
+// Attend implements store.Store. SQLite does not tell what a commit changed, so Attend gives both hints for every
+// commit of another connection. That includes this store's own commits, which at worst cause a query that finds
+// nothing.
 func (s *Store) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
 	s.mu.Lock()
 	if s.closed.Load() {
@@ -41,13 +40,13 @@ func (s *Store) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hi
 		s.mu.Unlock()
 		s.activeListeners.Done()
 	}()
-	// Presence only speeds up recovery: where it cannot be had, leases expire.
+	// The lock only speeds up takeover: without it, takeover happens when the lease expires.
 	leave, err := s.workerLocks.lock(worker)
 	if err == nil {
 		defer leave()
 	}
 	for ctx.Err() == nil {
-		s.pollCommits(ctx, hear) // returns early if its connection breaks
+		s.pollCommits(ctx, hear) // returns early if its connection fails
 		if err := s.files.movedError(); err != nil {
 			sendHints(hear, store.HintClaim|store.HintNotification)
 			return s.wrap("attend", err)
@@ -62,15 +61,15 @@ func (s *Store) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hi
 	return nil
 }
 
-// pollCommits gives hints after other connections' commits until ctx ends, the store is
-// closed, or reading fails.
+// pollCommits gives hints after the commits of other connections, until ctx ends, the store is closed, or reading
+// fails.
 func (s *Store) pollCommits(ctx context.Context, hear func(store.Hint)) {
 	_ = s.withConn(ctx, s.attendDB, "attend", func(c *conn) error {
 		seen, err := queryInt(c, qDataVersion)
 		if err != nil {
 			return err
 		}
-		sendHints(hear, store.HintClaim|store.HintNotification) // whatever was committed before this connection looked
+		sendHints(hear, store.HintClaim|store.HintNotification) // for commits before the first read of this connection
 		for s.waitForPoll(ctx) {
 			if err := s.files.check(allFiles); err != nil {
 				return err
@@ -88,9 +87,9 @@ func (s *Store) pollCommits(ctx context.Context, hear func(store.Hint)) {
 	})
 }
 
-// waitForPoll waits for the next look; false means that there is none.
+// waitForPoll waits until the next poll is due. It returns false when ctx has ended or the store is closed.
 func (s *Store) waitForPoll(ctx context.Context) bool {
-	timer := time.NewTimer(pollInterval*3/4 + rand.N(pollInterval/2)) // apart from other processes
+	timer := time.NewTimer(pollInterval*3/4 + rand.N(pollInterval/2)) // random, so that processes do not poll at the same time
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -101,8 +100,7 @@ func (s *Store) waitForPoll(ctx context.Context) bool {
 	return false
 }
 
-// Dead implements store.Store: those workers are gone whose file is there and
-// whose lock nobody holds.
+// Dead implements store.Store. A worker is dead if its file exists and nobody holds the lock on it.
 func (s *Store) Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
 	workers, err := s.Workers(ctx)
 	if err != nil {

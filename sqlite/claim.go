@@ -13,9 +13,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Claim implements store.Store. It looks for due runs on a reader first, so that
-// an idle poll never takes the write lock; what it then takes, it finds again
-// under the lock.
+// Claim implements store.Store. It first looks for due runs on a reading connection, so that polling an idle database
+// never takes the write lock. It selects the runs again once it holds the lock.
 func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
 	var answer store.Claims
 	due := false
@@ -39,7 +38,7 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 	return answer, nil
 }
 
-// checkDue says whether anything is due and, if not, when something will be.
+// checkDue reports whether a run is due. If none is, it returns when the next one will be.
 func checkDue(x session, q *store.ClaimQuery) (due bool, next time.Time, err error) {
 	for _, p := range q.Pairs {
 		first, err := queryWakeTime(x, qWakeFirst, p.Queue, p.Workflow)
@@ -78,7 +77,7 @@ func queryWakeTime(x session, q query, args ...driver.Value) (at time.Time, err 
 	return at, err
 }
 
-// earliest takes the zero time for never.
+// earliest returns the earlier of two times. The zero time means never.
 func earliest(l, r time.Time) time.Time {
 	if l.IsZero() || !r.IsZero() && r.Before(l) {
 		return r
@@ -89,7 +88,7 @@ func earliest(l, r time.Time) time.Time {
 // HeldBy implements store.Store.
 func (s *Store) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	err = s.read(ctx, "read back a claim", func(x session) error {
-		leases = nil // of a try that failed
+		leases = nil // drops what a failed attempt read
 		return x.each(qHeldBy, func(v []driver.Value) error {
 			c := columns{values: v}
 			l := store.Lease{Run: c.id(), Epoch: store.EpochOf(c.int())}
@@ -102,7 +101,7 @@ func (s *Store) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases [
 	return leases, err
 }
 
-// dueRun is a due run as the wake index has it.
+// dueRun is a due run, as read from the index of wake times.
 type dueRun struct {
 	id     uuid.UUID
 	wakeAt time.Time
@@ -134,7 +133,7 @@ func claimRuns(ctx context.Context, x session, q *store.ClaimQuery) ([]store.Cla
 	return claimed, nil
 }
 
-// dueRuns answers the oldest due runs of one kind across the pairs, oldest first.
+// dueRuns returns the oldest due runs that the statement selects for the pairs, oldest first.
 func dueRuns(x session, q *store.ClaimQuery, kind query, limit int) ([]dueRun, error) {
 	var due []dueRun
 	if limit <= 0 {
@@ -156,16 +155,16 @@ func dueRuns(x session, q *store.ClaimQuery, kind query, limit int) ([]dueRun, e
 	return due[:min(len(due), limit)], nil
 }
 
-// claimRun takes one due run, or sets it aside. It answers false for a run that is
-// no longer due: a pair named twice shows a run twice.
+// claimRun claims one due run, or pauses it. It returns false if the run is no longer due, which happens when the query
+// names a pair twice.
 func claimRun(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool, error) {
 	row, ok, err := runByID(x, id, store.AllPayloads)
 	if err != nil || !ok || row.WakeAt.IsZero() || row.WakeAt.After(q.Now) {
 		return store.Claimed{}, false, err
 	}
-	// One that is still running lost its lease: whoever had it crashed, or hung.
+	// A due run that is still running has lost its lease: its worker crashed or hung.
 	lost := row.Status == store.Running
-	fresh := row.Epoch.Count == 0 // never executed: no history to read
+	fresh := row.Epoch.Count == 0 // never executed, so it has no history
 	crashes, progress := int64(row.Crashes), row.progress
 	halted := lost && row.Control&store.PausedMask != 0
 	excused := lost && q.EndedInOutage(row.WakeAt)
@@ -205,11 +204,11 @@ func claimRun(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 	return claimed, true, err
 }
 
-// takeRun gives the run to the worker.
+// takeRun makes the worker the owner of the run.
 func takeRun(x session, q *store.ClaimQuery, run *store.Run, progress int64, lost bool) error {
 	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, truncateTime(q.LeaseUntil)
 	run.Epoch = run.Epoch.Next(q.Nonce)
-	keep := run.Crashes > 1 || !lost && run.Crashes > 0 // why it was held: nothing new was recorded since
+	keep := run.Crashes > 1 || !lost && run.Crashes > 0 // keep the reason for the hold: nothing was recorded since
 	if !keep {
 		run.Reason = ""
 	}
@@ -227,7 +226,7 @@ func takeRun(x session, q *store.ClaimQuery, run *store.Run, progress int64, los
 	return checkOneRow("claiming run", run.ID, n, err)
 }
 
-// pauseCrashedRun sets a run aside that crashes again and again.
+// pauseCrashedRun pauses a run that has crashed MaxCrashes times without progress.
 func pauseCrashedRun(x session, q *store.ClaimQuery, run *store.Run, progress int64) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 	run.Control, run.PausedAt = run.Control|store.PausedItself, truncateTime(q.Now)
@@ -239,7 +238,8 @@ func pauseCrashedRun(x session, q *store.ClaimQuery, run *store.Run, progress in
 	return checkOneRow("pausing run", run.ID, n, err)
 }
 
-// finishPause sets a run aside that was paused before its lease was lost.
+// finishPause pauses a run that was running when its pause was requested, and whose worker died before it released the
+// run.
 func finishPause(x session, q *store.ClaimQuery, run *store.Run) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 	n, err := x.exec(qClaimAlreadyPaused, bindTime(q.Now), bindShard(run.ID), bindID(run.ID), bindTime(q.Now))

@@ -11,13 +11,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// contextCheckInterval is how many items are written between two looks at the context:
-// about a millisecond's worth.
+// contextCheckInterval is the number of items that are written between two checks of the context. They take about a
+// millisecond.
 const contextCheckInterval = 64
 
-// Commit implements store.Store: one IMMEDIATE transaction, one prepared statement
-// per item. In SQLite a statement is a function call, so there is no round trip that a
-// plural statement would save; docs/decisions.md has what this reaches.
+// Commit implements store.Store. It executes one IMMEDIATE transaction with one prepared statement for each item. A
+// statement in SQLite is a function call, so statements for many rows would save no round trips; docs/decisions.md has
+// the measurements.
 func (s *Store) Commit(ctx context.Context, b *store.Batch) error {
 	if b.Len() == 0 {
 		return nil
@@ -25,16 +25,16 @@ func (s *Store) Commit(ctx context.Context, b *store.Batch) error {
 	return s.writeAndNotify(ctx, "commit", func(x *writeTx) error { return writeBatch(ctx, x, b) })
 }
 
-// writeTx is a transaction that notes whom its commit concerns.
+// writeTx is a write transaction that collects the hints to give after its commit.
 type writeTx struct {
 	session
 	hints store.Hint
 }
 
-// addHint notes what Attend is to hear of, once the transaction is committed.
+// addHint adds a hint that the listeners get once the transaction is committed.
 func (x *writeTx) addHint(what store.Hint) { x.hints |= what }
 
-// writeAndNotify is write, and tells the other parts of this process what became of it.
+// writeAndNotify is write, and gives the collected hints to the listeners of this store after the commit.
 func (s *Store) writeAndNotify(ctx context.Context, what string, fn func(*writeTx) error) error {
 	var heard store.Hint
 	err := s.write(ctx, what, func(in session) error {
@@ -49,9 +49,9 @@ func (s *Store) writeAndNotify(ctx context.Context, what string, fn func(*writeT
 	return err
 }
 
-// writeBatch writes in key order, which keeps neighbours on the same pages. The
-// order of Starts within a shard is the batch's: of two with one name the first
-// one wins; and so is the order of one run's signals, of which two may have one key.
+// writeBatch writes the items in key order, so that rows on the same page are written together. Starts of one shard
+// stay in the order of the batch, because the first of two starts with one name wins. The signals of one run stay in
+// order too, because two of them may have the same key.
 func writeBatch(ctx context.Context, x *writeTx, b *store.Batch) error {
 	starts := sorted(b.Starts, func(l, r *store.Start) int {
 		return cmp.Compare(store.ShardOf(l.Run.ID), store.ShardOf(r.Run.ID))
@@ -89,7 +89,7 @@ func writeAll[W any](ctx context.Context, x *writeTx, items []W, write func(*wri
 	return nil
 }
 
-// sorted leaves the caller's slice as it is.
+// sorted returns a sorted copy of items.
 func sorted[W any](items []W, order func(l, r W) int) []W {
 	if len(items) < 2 {
 		return items

@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Order implements store.Store. The write lock is held from the first look on, so no
-// child can come meanwhile.
+// Order implements store.Store. It holds the write lock while it reads the trees of the runs, so that no child can be
+// added meanwhile.
 func (s *Store) Control(ctx context.Context, o *store.Order) error {
 	return s.writeAndNotify(ctx, "order", func(x *writeTx) error {
 		nodes, paused, err := loadTree(ctx, x, o.Runs)
@@ -36,11 +36,11 @@ func (s *Store) Control(ctx context.Context, o *store.Order) error {
 	})
 }
 
-// loadTree answers all that is at and beneath the runs, and above them, each once; and
-// since when those are paused that are.
+// loadTree returns the runs, their descendants and their ancestors, each once. It also returns the times at which the
+// paused ones were paused.
 func loadTree(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.Node, paused map[uuid.UUID]time.Time, err error) {
 	paused = make(map[uuid.UUID]time.Time)
-	seen := make(map[uuid.UUID]uuid.NullUUID) // and the parent
+	seen := make(map[uuid.UUID]uuid.NullUUID) // the parents of the runs read so far
 	look := func(q query, run uuid.UUID) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -64,7 +64,7 @@ func loadTree(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.N
 		}, bindShard(run), bindID(run))
 	}
 	for _, run := range runs {
-		if _, beneath := seen[run]; !beneath { // else it is beneath another one
+		if _, beneath := seen[run]; !beneath { // otherwise it is a descendant of another run of the request
 			if err := look(qControlTree, run); err != nil {
 				return nil, nil, err
 			}
@@ -83,7 +83,7 @@ func loadTree(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.N
 	return nodes, paused, nil
 }
 
-// applyChange makes one change of an order, whose run may have been paused since a time.
+// applyChange writes one change of a control request. The time since is when the run was paused, or zero.
 func applyChange(x *writeTx, o *store.Order, c *store.Change, since time.Time) error {
 	run := c.Before.ID
 	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && since.Before(o.Now) && !since.IsZero() {
@@ -105,7 +105,7 @@ func applyChange(x *writeTx, o *store.Order, c *store.Change, since time.Time) e
 	case c.Status == store.Pending:
 		x.addHint(store.HintClaim)
 	}
-	if c.Ends() && c.Before.Status == store.Running { // its owner lost the lease
+	if c.Ends() && c.Before.Status == store.Running { // the request ends the owner's lease
 		if c.Before.Owner.Valid {
 			if _, err := x.exec(qTerminatedInsert, bindID(c.Before.Owner.UUID), bindID(run), c.Before.Epoch.Number(), bindTime(o.Now)); err != nil {
 				return err
@@ -121,7 +121,7 @@ func applyChange(x *writeTx, o *store.Order, c *store.Change, since time.Time) e
 	return nil
 }
 
-// shiftTimers gives a paused run the time back for which it was paused.
+// shiftTimers moves the deadline and the timers of a paused run by the time for which it was paused.
 func shiftTimers(x session, run uuid.UUID, since, until time.Time) error {
 	if _, err := x.exec(qControlShiftRun, bindTime(until), bindShard(run), bindID(run)); err != nil {
 		return err

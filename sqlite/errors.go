@@ -15,14 +15,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// OpenError says why a file cannot be used as a store, and what to do about it.
-// errors.As finds it in what Open answers; for a schema that does not fit, Open
-// answers durable.ErrSchema instead.
+// OpenError is returned by [Open] when a file cannot be used as a store. It says why, and what to do. If the schema of
+// the file does not fit this version of the code, Open returns an error that wraps durable.ErrSchema instead.
 type OpenError struct {
-	Path    string // as it was given
+	Path    string // as passed to Open
 	Problem string
 	Fix     string
-	Err     error // what the system or SQLite said, if anything
+	Err     error // the error of the operating system or of SQLite; may be nil
 }
 
 // Error implements error.
@@ -37,7 +36,7 @@ func (e *OpenError) Error() string {
 // Unwrap implements the convention of package errors.
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// resultCode is SQLite's extended result code in err, 0 if it has none.
+// resultCode returns the extended result code of the SQLite error in err, or 0.
 func resultCode(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
@@ -46,6 +45,7 @@ func resultCode(err error) int {
 	return 0
 }
 
+// primaryCode returns the primary result code of an extended one.
 func primaryCode(code int) int { return code & 0xff }
 
 func isBusy(err error) bool {
@@ -53,14 +53,14 @@ func isBusy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }
 
-// isNoTransaction recognises the answer to a ROLLBACK after SQLite has rolled back
-// by itself, as it does when the disk is full. It has no code of its own.
+// isNoTransaction reports whether err is SQLite's reply to a ROLLBACK without a transaction. SQLite rolls back by
+// itself, for example when the disk is full. The error has no code of its own.
 func isNoTransaction(err error) bool {
 	return primaryCode(resultCode(err)) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no transaction is active")
 }
 
-// wrap turns what went wrong in an operation into the kinds of error that package
-// store names. The context's own errors pass as they are.
+// wrap converts the error of an operation into the kinds of errors that package store defines. It returns the context's
+// own errors unchanged.
 func (s *Store) wrap(what string, err error) error {
 	var refused *OpenError
 	var moved *MovedError
@@ -80,14 +80,14 @@ func (s *Store) wrap(what string, err error) error {
 	case errors.Is(err, store.ErrBadData), errors.Is(err, store.ErrRejected):
 		return fmt.Errorf("sqlite: %s: %w", what, err)
 	}
-	if moved := s.files.check(allFiles); moved != nil { // which explains whatever went wrong
+	if moved := s.files.check(allFiles); moved != nil { // the probable cause of the error
 		return fmt.Errorf("%w (%s: %w)", moved, what, err)
 	}
 	return classifyError(s.path, what, err)
 }
 
-// checkOneRow says that a statement about a run did not change the one row it was for, or
-// passes what kept it from that.
+// checkOneRow returns an error if a statement about a run changed another number of rows than one. It returns err if
+// that is not nil.
 func checkOneRow(what string, run uuid.UUID, rows int64, err error) error {
 	if err != nil || rows == 1 {
 		return err
@@ -95,13 +95,14 @@ func checkOneRow(what string, run uuid.UUID, rows int64, err error) error {
 	return fmt.Errorf("%s %s changed %d rows instead of 1", what, run, rows)
 }
 
+// classifyError wraps an SQLite error with the sentinel of package store for its result code.
 func classifyError(path, what string, err error) error {
 	switch c := resultCode(err); primaryCode(c) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL,
 		sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_ABORT:
 		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrUnavailable, err)
-	case sqlite3.SQLITE_TOOBIG: // constraints say nothing of a value: no value that gets here can break one of ours
+	case sqlite3.SQLITE_TOOBIG: // constraint errors are not ErrBadData: no value that gets here can violate a constraint of the schema
 		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrBadData, err)
 	case sqlite3.SQLITE_READONLY:
 		if c == sqlite3.SQLITE_READONLY_DBMOVED {
@@ -111,7 +112,7 @@ func classifyError(path, what string, err error) error {
 	case sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("sqlite: %s: the file %q is not an SQLite database: name another file: %w: %w", what, path, store.ErrRejected, err)
 	case sqlite3.SQLITE_CORRUPT:
-		return fmt.Errorf("sqlite: %s: the file %q is damaged: stop every process that uses it and restore a backup, or try the .recover command of the sqlite3 shell: %w: %w", what, path, store.ErrRejected, err)
+		return fmt.Errorf("sqlite: %s: the file %q is damaged: stop every process that uses it, and restore a backup or try the .recover command of the sqlite3 shell: %w: %w", what, path, store.ErrRejected, err)
 	}
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrUnavailable, err)

@@ -18,8 +18,8 @@ func writeEvent(x session, run uuid.UUID, what store.EventType, at time.Time) er
 	return err
 }
 
-// Events implements store.Store. A file has one writer at a time, so that the events'
-// numbers are the order of their commits, and there are no gaps that fill later.
+// Events implements store.Store. SQLite has one writer at a time, so the numbers of the events are in commit order,
+// without gaps that are filled later.
 func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Event, error) {
 	from, at, err := parseCursor(after)
 	if err != nil {
@@ -60,8 +60,8 @@ func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Ev
 	return events, nil
 }
 
-// checkCursor checks that a cursor leads on: its event is there, or, like everything that is older, was
-// swept. If it is gone and older ones are there, the file is in an earlier state than the cursor is of.
+// checkCursor returns an error if the database was restored to a state before the cursor. The cursor is valid if its
+// event exists, or if no older event exists, since old events are deleted in order.
 func checkCursor(x session, id, at int64) error {
 	found, older := false, false
 	err := x.each(qEventFound, func(v []driver.Value) error {
@@ -77,8 +77,8 @@ func checkCursor(x session, id, at int64) error {
 	return err
 }
 
-// addRunNames adds what people call the run, if it is still there. The shard is in the run's
-// ID, where SQL does not get at it.
+// addRunNames adds the name and the workflow of the event's run, if the run still exists. It is a statement of its own
+// because the shard is part of the run's ID, which SQL cannot decode.
 func addRunNames(x session, e *store.Event) error {
 	return x.each(qRunNames, func(v []driver.Value) error {
 		c := columns{values: v}
@@ -87,11 +87,11 @@ func addRunNames(x session, e *store.Event) error {
 	}, bindShard(e.Run), bindID(e.Run))
 }
 
-// formatCursor is the place of an event: its number, and its time, since numbers are given anew after a
-// file is restored.
+// formatCursor returns the cursor of an event. It holds the event's number and its time, because numbers are assigned
+// again after the file was restored from a backup.
 func formatCursor(id, at int64) string { return fmt.Sprintf("%d-%d", id, at) }
 
-// parseCursor reads what cursor has written; an empty text is before the first event.
+// parseCursor parses the result of formatCursor. An empty text is the position before the first event.
 func parseCursor(text string) (id, at int64, err error) {
 	if text == "" {
 		return 0, 0, nil
@@ -100,7 +100,7 @@ func parseCursor(text string) (id, at int64, err error) {
 	id, _ = strconv.ParseInt(number, 10, 64)
 	at, _ = strconv.ParseInt(rest, 10, 64)
 	if id < 0 || formatCursor(id, at) != text {
-		return 0, 0, fmt.Errorf("%w: %.40q is no cursor of an event", store.ErrBadData, text)
+		return 0, 0, fmt.Errorf("%w: %.40q is not a cursor that Events returned", store.ErrBadData, text)
 	}
 	return id, at, nil
 }

@@ -30,7 +30,7 @@ func writeRun(x *writeTx, w *store.RunWrite) error {
 	if n == 0 {
 		return resolveRunWrite(x, w)
 	}
-	if w.Status == store.Paused { // nobody has asked for it
+	if w.Status == store.Paused { // paused without a control request
 		if n, err := x.exec(qRunSetAside, bindTime(writeTime(w)), bindShard(w.ID), bindID(w.ID), w.Epoch.Number()); err != nil || n != 1 {
 			return checkOneRow("setting aside run", w.ID, n, err)
 		}
@@ -38,7 +38,8 @@ func writeRun(x *writeTx, w *store.RunWrite) error {
 	return ownershipEnded(x, w, w.Status)
 }
 
-// endOwnership ends the ownership, unless one of the bits is set on the run, or woken is.
+// endOwnership writes the end of an ownership, unless one of the control bits is set on the run, or one of the woken
+// bits.
 func endOwnership(x session, w *store.RunWrite, asked, woken int64) (int64, error) {
 	return x.exec(
 		qRunFinish, int64(w.Status), bindBytes(w.Output), bindBytes(w.Error), bindText(w.Reason), int64(w.Status), bindText(w.Trace),
@@ -46,8 +47,8 @@ func endOwnership(x session, w *store.RunWrite, asked, woken int64) (int64, erro
 	)
 }
 
-// resolveRunWrite says why the end of an ownership took no row; or it finds that something was
-// asked of the run, or that it was woken, and ends it as that demands.
+// resolveRunWrite handles the end of an ownership that changed no row. Either the write is fenced, or a control request
+// or a wake came first, and the ownership ends as that demands.
 func resolveRunWrite(x *writeTx, w *store.RunWrite) error {
 	row, ok, err := runByID(x, w.ID, store.AllPayloads)
 	if err != nil {
@@ -75,7 +76,7 @@ func resolveRunWrite(x *writeTx, w *store.RunWrite) error {
 	case row.Control&store.PausedMask != 0:
 		now.Status, now.WakeAt = store.Paused, time.Time{}
 		if row.Reason != "" {
-			now.Reason = row.Reason // of the pause
+			now.Reason = row.Reason // the reason of the pause
 		}
 	case row.woken && w.Status == store.Waiting:
 		now.WakeAt = writeTime(w)
@@ -86,7 +87,7 @@ func resolveRunWrite(x *writeTx, w *store.RunWrite) error {
 	return ownershipEnded(x, &now, now.Status)
 }
 
-// holdRun releases a run, or pauses it, since the database does not take what it has to write.
+// holdRun releases or pauses a run whose writes the database rejects.
 func holdRun(x *writeTx, w *store.RunWrite) error {
 	row, ok, err := runByID(x, w.ID, store.AllPayloads)
 	if err != nil {
@@ -105,7 +106,7 @@ func holdRun(x *writeTx, w *store.RunWrite) error {
 	if row.Control&store.PausedMask != 0 {
 		status = store.Paused
 		if row.Reason != "" {
-			reason = row.Reason // of the pause
+			reason = row.Reason // the reason of the pause
 		}
 	} else {
 		reached, err := countTerminalSteps(x, w.ID)
@@ -135,8 +136,8 @@ func holdRun(x *writeTx, w *store.RunWrite) error {
 	return ownershipEnded(x, &now, status)
 }
 
-// committedWithControl reports whether the row is what this write became by what was asked of the
-// run: it was committed before, and its answer was lost.
+// committedWithControl reports whether this write was committed before, with the status that a control request
+// demanded, and only its reply was lost.
 func committedWithControl(w *store.RunWrite, row *store.Run) bool {
 	if w.Status.Terminal() || row.Epoch != w.Epoch {
 		return false
@@ -145,7 +146,7 @@ func committedWithControl(w *store.RunWrite, row *store.Run) bool {
 		row.Status == store.Paused && (row.Control&store.PausedMask != 0 || w.Held)
 }
 
-// ownershipEnded does what else the end of an ownership means.
+// ownershipEnded adds the hint and the event for the end of an ownership, and wakes the parent if the run has ended.
 func ownershipEnded(x *writeTx, w *store.RunWrite, status store.Status) error {
 	if status == store.Pending || status == store.Waiting && !w.WakeAt.IsZero() {
 		x.addHint(store.HintClaim)
@@ -161,7 +162,7 @@ func ownershipEnded(x *writeTx, w *store.RunWrite, status store.Status) error {
 	return nil
 }
 
-// writeTime is when the write was made, as far as it says so.
+// writeTime returns the time of the write, or the present time if the write has none.
 func writeTime(w *store.RunWrite) time.Time {
 	switch {
 	case !w.Now.IsZero():
@@ -172,8 +173,8 @@ func writeTime(w *store.RunWrite) time.Time {
 	return now()
 }
 
-// wakeRun has a run look again at what it waits for. One that is neither waiting nor running
-// does so in any case when it is claimed.
+// wakeRun wakes a run that is waiting or running, so that it checks what it waits for. Runs with another status check
+// that when they are claimed.
 func wakeRun(x *writeTx, run uuid.UUID, at time.Time) error {
 	status, err := queryStatus(x, qRunWake, bindTime(at), bindShard(run), bindID(run))
 	switch status {

@@ -10,11 +10,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// sortThreshold is up to how many runs with a name or a tag are sorted, instead of looked for among
-// all runs from the newest on: about as long as either takes.
+// sortThreshold is the number of runs with a name prefix or a tag up to which List sorts them. If there are more, List
+// scans all runs, newest first, and filters. At the threshold both take about as long.
 const sortThreshold = 10_000
 
-// List implements store.Store, by the index that fits best what the filter says.
+// List implements store.Store. It uses the index that fits the filter best.
 func (s *Store) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) (runs []*store.Run, err error) {
 	if limit <= 0 {
 		return nil, nil
@@ -41,7 +41,8 @@ func (s *Store) List(ctx context.Context, f store.Filter, before uuid.UUID, limi
 	return runs, nil
 }
 
-// chooseListQuery chooses the statement, and says whether it answers all shards at once.
+// chooseListQuery returns the statement for a filter, and whether that statement returns the runs of all shards in
+// order.
 func chooseListQuery(x session, f *store.Filter) (q query, sorts bool, err error) {
 	n := 0
 	switch {
@@ -62,8 +63,8 @@ func chooseListQuery(x session, f *store.Filter) (q query, sorts bool, err error
 	return q, true, err
 }
 
-// filterArgs are the parameters of all list statements, of which listPage fills in the
-// first three: the shard, the ID to stay below, and the limit.
+// filterArgs returns the parameters of all list statements. listPage sets the first three: the shard, the ID that the
+// results stay below, and the limit.
 func filterArgs(f *store.Filter) []driver.Value {
 	statuses := int64(0)
 	for _, s := range f.Statuses {
@@ -78,7 +79,7 @@ func filterArgs(f *store.Filter) []driver.Value {
 	}
 }
 
-// prefixEnd is the least text that is above all that begin with prefix, NULL if there is none.
+// prefixEnd returns the least text that is greater than all texts with the prefix, or NULL if there is none.
 func prefixEnd(prefix string) driver.Value {
 	b := []byte(prefix)
 	for len(b) > 0 && b[len(b)-1] == 0xff {
@@ -101,15 +102,14 @@ func listPage(x session, q query, args []driver.Value, shard int16, before uuid.
 	return runs, err
 }
 
-// shardPage is what is read ahead of one shard.
+// shardPage is the part of one shard's runs that mergeShards has read and not yet returned.
 type shardPage struct {
 	runs      []*store.Run
 	before    uuid.UUID
 	exhausted bool
 }
 
-// mergeShards answers the newest runs of all shards. Each is in order by itself, and read as far
-// as it is needed.
+// mergeShards returns the newest runs of all shards. The runs of one shard are read in order, page by page, as needed.
 func mergeShards(ctx context.Context, x session, q query, args []driver.Value, before uuid.UUID, limit int) ([]*store.Run, error) {
 	ahead := min(limit, 4+2*(limit/store.Shards))
 	var lanes [store.Shards]shardPage

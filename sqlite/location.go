@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// resolvePath checks a path as far as can be done without opening the file, which must
-// not be done behind SQLite's back: closing any descriptor of a file drops the
-// locks this process holds on it. It answers the absolute path without links, so
-// that every process finds the same folder of workers beside the file.
+// resolvePath returns the absolute path without symbolic links, so that every process uses the same folder of worker
+// locks. It checks the path without opening the file: closing any descriptor of a file releases the locks that this
+// process holds on it through SQLite.
 func resolvePath(path string) (string, error) {
 	refuse := func(problem, fix string, err error) (string, error) {
 		return "", &OpenError{Path: path, Problem: problem, Fix: fix, Err: err}
@@ -51,7 +50,7 @@ func resolvePath(path string) (string, error) {
 		}
 		return filepath.Join(folder, filepath.Base(abs)), nil
 	case err != nil:
-		return refuse("the file cannot be looked at", "check the path and the permissions on its folders", err)
+		return refuse("the file cannot be examined", "check the path and the permissions on its folders", err)
 	case info.IsDir():
 		return refuse("it is a folder", "name a file in it, for example durable.db", nil)
 	case !info.Mode().IsRegular():
@@ -59,13 +58,13 @@ func resolvePath(path string) (string, error) {
 	}
 	resolved, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return refuse("the file cannot be looked at", "check the path and the permissions on its folders", err)
+		return refuse("the file cannot be examined", "check the path and the permissions on its folders", err)
 	}
 	return resolved, nil
 }
 
-// dsn is the driver's name of an absolute path: a URI, so that a question mark, a
-// number sign or a percent sign in the path is just that.
+// dsn returns the data source name of an absolute path. It is a URI, in which characters such as "?", "#" and "%" are
+// escaped.
 func dsn(path string, settings url.Values) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
@@ -75,8 +74,7 @@ func dsn(path string, settings url.Values) string {
 	return u.String()
 }
 
-// writerSettings are those of the one connection that writes. It never waits for
-// a lock in the driver: see retryBusy.
+// writerSettings returns the settings of the connection that writes. The driver never waits for a lock; retryBusy does.
 func writerSettings(o options) url.Values {
 	level := "FULL"
 	if o.synchronous == Normal {
@@ -92,8 +90,8 @@ func writerSettings(o options) url.Values {
 	}
 }
 
-// readerSettings are those of the connections that read. In WAL mode a reader
-// waits only while another process recovers the log.
+// readerSettings returns the settings of the connections that read. In WAL mode a reader waits only while another
+// process recovers the log.
 func readerSettings(o options) url.Values {
 	return url.Values{
 		"_query_only":   {"1"},

@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// prepareFile brings the file to the state that the store needs: the write-ahead
-// log, then the schema. Any number of processes may do it at once.
+// prepareFile switches the file to the write-ahead log and applies the schema. Several processes may call it at the
+// same time.
 func (s *Store) prepareFile(ctx context.Context, migrate bool) error {
 	err := s.withConn(ctx, s.writerDB, "open", func(c *conn) error {
 		var encoding, mode string
@@ -27,7 +27,7 @@ func (s *Store) prepareFile(ctx context.Context, migrate bool) error {
 				Fix: "durable needs UTF-8, which keeps names byte for byte: use another file",
 			}
 		}
-		// SQLite opens a file that it may not write for reading, without a word.
+		// SQLite silently opens a file read-only if this process may not write to it.
 		if c, ok := c.rawConn.(interface{ IsReadOnly(string) (bool, error) }); ok {
 			if only, err := c.IsReadOnly("main"); only || err != nil {
 				return &OpenError{
@@ -36,8 +36,8 @@ func (s *Store) prepareFile(ctx context.Context, migrate bool) error {
 				}
 			}
 		}
-		// The switch needs the file for itself and does not wait for it: of eight
-		// processes that open a new file at once, seven are refused at first.
+		// The switch needs exclusive access to the file and does not wait for it, so it is retried: if eight
+		// processes open a new file at once, SQLite refuses seven of them at first.
 		err = retryBusy(ctx, c.busyTimeout, func() (err error) {
 			mode, err = queryText(c, qJournalWAL)
 			return err
@@ -63,7 +63,7 @@ func (s *Store) prepareFile(ctx context.Context, migrate bool) error {
 	return s.migrate(ctx, schema.SQLite())
 }
 
-// schemaVersion reads the schema's version without writing.
+// schemaVersion reads the version of the schema. It writes nothing.
 func (s *Store) schemaVersion(ctx context.Context) (have int, err error) {
 	err = s.withConn(ctx, s.writerDB, "open", func(c *conn) error {
 		return retryBusy(ctx, c.busyTimeout, func() error {
@@ -78,9 +78,8 @@ func (s *Store) schemaVersion(ctx context.Context) (have int, err error) {
 	return have, err
 }
 
-// migrate applies what is missing, each migration in one transaction with the row
-// that records it. The version is read again under the lock: another process may
-// have been faster.
+// migrate applies the missing migrations, each in a transaction together with the row that records it. It reads the
+// version again under the lock, because another process may have applied the migration meanwhile.
 func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
 	have, err := s.schemaVersion(ctx)
 	if err != nil {
@@ -113,14 +112,14 @@ func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
 			return err
 		}
 	}
-	// Another process, of a newer version, may have gone further meanwhile.
+	// Another process with newer code may have applied more migrations meanwhile.
 	if have, err = s.schemaVersion(ctx); err != nil {
 		return err
 	}
 	return schema.Check(have, all)
 }
 
-// queryText is the one text that a statement answers.
+// queryText returns the text that a statement selects.
 func queryText(x session, q query) (text string, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
@@ -130,7 +129,7 @@ func queryText(x session, q query) (text string, err error) {
 	return text, err
 }
 
-// queryInt is the one integer that a statement answers.
+// queryInt returns the integer that a statement selects.
 func queryInt(x session, q query, args ...driver.Value) (n int, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}

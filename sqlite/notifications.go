@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// News implements store.Store. It looks on a reader first, so that only a run that was
-// woken takes the write lock.
+// News implements store.Store. It reads on a reading connection first, so that it takes the write lock only if a run
+// was woken.
 func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.Notifications, error) {
 	if len(held) == 0 {
 		return store.Notifications{}, nil
@@ -29,7 +29,7 @@ func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []stor
 			c := columns{values: v}
 			a := store.ControlRequest{Run: c.id(), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 			stirred := c.int() != 0
-			// A run that its worker does not know of yet, being claimed just now, keeps its mark.
+			// A run whose claim has not returned to the worker yet stays marked as woken.
 			if l, ok := known[a.Run]; !ok || l.Epoch != a.Epoch {
 				return c.err
 			}
@@ -50,7 +50,7 @@ func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []stor
 			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			err := x.each(qNotificationsClear, func(v []driver.Value) error { // no row: it left meanwhile
+			err := x.each(qNotificationsClear, func(v []driver.Value) error { // no row: the run's ownership ended meanwhile
 				c := columns{values: v}
 				news.Woken = append(news.Woken, l.Run)
 				if deadline := c.time(); !deadline.Equal(l.Deadline) {
@@ -71,7 +71,7 @@ func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []stor
 	return news, nil
 }
 
-// findTerminated finds the runs that were ended under their owner. Each is told of as long as the worker asks.
+// findTerminated adds the held runs that were terminated. They are reported each time until the worker drops them.
 func findTerminated(x session, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, news *store.Notifications) error {
 	ended := make(map[uuid.UUID]bool)
 	err := x.each(qTerminated, func(v []driver.Value) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Option changes how Open opens a file.
+// Option is an option of [Open].
 type Option func(*options)
 
 type options struct {
@@ -18,7 +18,7 @@ type options struct {
 	err         error
 }
 
-// markGiven refuses an option that was given before.
+// markGiven records that an option was given, and sets an error if it was given before.
 func (o *options) markGiven(option string) {
 	if o.given[option] && o.err == nil {
 		o.err = fmt.Errorf("sqlite: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
@@ -30,22 +30,21 @@ func defaults() options {
 	return options{synchronous: Full, busyTimeout: 10 * time.Second, migrate: true, given: make(map[string]bool)}
 }
 
-// Durability is what a commit waits for.
+// Durability is the level of durability that a commit waits for.
 type Durability uint8
 
 const (
-	// Full syncs the log to the disk in each commit: what was acknowledged survives
-	// the death of the process, of the operating system and of the power. The default.
+	// Full syncs the log to the disk in each commit. A committed transaction survives a
+	// crash of the process and of the operating system, and a power failure. It is the default.
 	Full Durability = iota
 
-	// Normal leaves the sync to the next checkpoint of the log. What was acknowledged
-	// survives the death of any process, but the last commits may be lost, never
-	// torn, when the operating system crashes or the power fails. Steps that were
-	// lost run again.
+	// Normal syncs the log only at SQLite's checkpoints. A committed transaction survives a
+	// crash of any process. If the operating system crashes or the power fails, the last
+	// commits may be lost, each as a whole. Lost steps are executed again.
 	Normal
 )
 
-// Synchronous sets what a commit waits for.
+// Synchronous sets the durability of commits. The default is [Full].
 func Synchronous(d Durability) Option {
 	return func(o *options) {
 		o.markGiven("Synchronous")
@@ -53,9 +52,9 @@ func Synchronous(d Durability) Option {
 	}
 }
 
-// BusyTimeout is how long a call waits, within its context, while another process
-// holds a lock on the file, before it answers that the database is not available.
-// The default is ten seconds; zero waits for nobody. Open refuses less.
+// BusyTimeout sets how long a call waits while another process holds a lock on the file. After that the call returns
+// durable.ErrUnavailable. A call also stops waiting when its context ends. The default is ten seconds. Zero means that
+// calls do not wait. [Open] refuses negative values.
 func BusyTimeout(d time.Duration) Option {
 	return func(o *options) {
 		o.markGiven("BusyTimeout")
@@ -63,8 +62,8 @@ func BusyTimeout(d time.Duration) Option {
 	}
 }
 
-// WithoutMigrations refuses a file whose schema is not the one this code needs,
-// instead of bringing it up to date.
+// WithoutMigrations makes [Open] return durable.ErrSchema, instead of migrating, if the schema of the file is not the
+// one that this version of the code needs.
 func WithoutMigrations() Option {
 	return func(o *options) {
 		o.markGiven("WithoutMigrations")

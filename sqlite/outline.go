@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// scopeSeparator stands between a Map's name and an item's; see internal/engine/scope.go.
+// scopeSeparator separates the name of a Map from the name of an item; see internal/engine/scope.go.
 const scopeSeparator = "\x1f"
 
 // Outline implements store.Store.
@@ -61,7 +61,7 @@ func (s *Store) Outline(ctx context.Context, run uuid.UUID, now time.Time) (stor
 	return o, nil
 }
 
-// countItemsDone counts the items of a Map that have their outcome.
+// countItemsDone returns the number of items of a Map that have an outcome.
 func countItemsDone(x session, run uuid.UUID, name string) (done int, err error) {
 	from, below := name+scopeSeparator, name+string(scopeSeparator[0]+1)
 	err = x.each(qMapsDone, func(v []driver.Value) error {

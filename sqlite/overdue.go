@@ -36,7 +36,7 @@ func (s *Store) Overdue(ctx context.Context, at time.Time, after store.Pair, lim
 	return all, err
 }
 
-// nextPair returns the next place, in order, that has a run to wake.
+// nextPair returns the pair after the given one, in order, that has a run with a wake time.
 func nextPair(x session, after store.Pair) (next store.Pair, ok bool, err error) {
 	read := func(v []driver.Value) error {
 		c := columns{values: v}
@@ -71,7 +71,8 @@ func (s *Store) Executed(ctx context.Context, pairs []store.Pair) ([]bool, error
 	return executed, err
 }
 
-// encodePairs makes the column of what a worker executes; nothing says that the list is not kept.
+// encodePairs encodes the pairs that a worker executes for the database. NULL means that the worker does not record its
+// pairs.
 func encodePairs(pairs []store.Pair) (driver.Value, error) {
 	if pairs == nil {
 		return nil, nil

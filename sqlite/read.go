@@ -66,7 +66,7 @@ func (s *Store) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status,
 	return statuses, nil
 }
 
-// findRun prefers the ID: a root's name may have the form of another run's ID.
+// findRun returns the run that the reference names. A run's ID wins over an equal name of a root run.
 func findRun(x session, ref store.Ref, with store.Payloads) (runRow, bool, error) {
 	if id, ok := ref.ID(); ok {
 		if row, ok, err := runByID(x, id, with); ok || err != nil {
@@ -76,8 +76,8 @@ func findRun(x session, ref store.Ref, with store.Payloads) (runRow, bool, error
 	return runByName(x, ref.Text, uuid.NullUUID{}, ref.Shard(), with)
 }
 
-// currentCrashes counts since the last new checkpoint. The row itself is brought up to date by the next
-// claim that counts.
+// currentCrashes returns the number of crashes since the last new checkpoint. The stored number is corrected only by
+// the next claim after a crash.
 func currentCrashes(x session, row *runRow) (int16, error) {
 	if row.Crashes == 0 {
 		return 0, nil
@@ -99,7 +99,7 @@ func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error
 	return rows, err
 }
 
-// errStopRows ends a query whose further rows nobody needs.
+// errStopRows stops a query whose further rows are not needed.
 var errStopRows = errors.New("enough")
 
 // HistoryFrom implements store.Store.
@@ -147,10 +147,9 @@ func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
 	return workers, err
 }
 
-// Now implements store.Store. A file has no clock but its machine's, which every
-// process that may open it shares (network file systems are not supported), so the
-// system's clock is the database's. SQLite's own functions read the same clock, to
-// the millisecond only.
+// Now implements store.Store. It returns the system's clock: all processes that use the file run on one machine,
+// because network file systems are not supported. SQLite's own functions read the same clock with a resolution of
+// milliseconds.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, err
@@ -163,7 +162,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 
 func now() time.Time { return truncateTime(time.Now()) }
 
-// truncateTime is the time as a column gives it back.
+// truncateTime returns the time with the resolution that the database stores.
 func truncateTime(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
@@ -201,7 +200,7 @@ func queryRun(x session, q query, args ...driver.Value) (row runRow, ok bool, er
 	return row, ok, err
 }
 
-// readRunState reads what fences the writes of a run.
+// readRunState reads the columns that fence the writes of a run.
 func readRunState(x session, id uuid.UUID) (state store.RunState, err error) {
 	err = x.each(qRunState, func(v []driver.Value) error {
 		c := columns{values: v}
@@ -211,7 +210,7 @@ func readRunState(x session, id uuid.UUID) (state store.RunState, err error) {
 	return state, err
 }
 
-// queryStatus is the one status that a statement answers, zero if it answers none.
+// queryStatus returns the status that a statement returns, or zero if it returns no row.
 func queryStatus(x session, q query, args ...driver.Value) (status store.Status, err error) {
 	n, err := queryInt(x, q, args...)
 	return store.Status(n), err

@@ -7,8 +7,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// writeReceive records either that the step has the oldest signal, or what it does without
-// one. Nobody else writes meanwhile, so what is read here stays true.
+// writeReceive records that the step received the oldest signal, or, if there is none, that it waits or has timed out.
+// The transaction holds the write lock, so nothing that it reads can change meanwhile.
 func writeReceive(x *writeTx, w *store.Receive) error {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
 	had, recorded, err := queryStep(x, &w.Step)
@@ -18,7 +18,7 @@ func writeReceive(x *writeTx, w *store.Receive) error {
 	if recorded && had.Status.Terminal() {
 		return resolveEndedReceive(x, w, &had)
 	}
-	var bound driver.Value // a wait that begins here takes whatever is there
+	var bound driver.Value // a wait that begins now accepts every signal that has arrived
 	if recorded && had.Attempt >= w.Step.Attempt {
 		bound = bindTime(had.NextAt)
 	}
@@ -28,13 +28,13 @@ func writeReceive(x *writeTx, w *store.Receive) error {
 	}
 	step := w.Step
 	if !waits && !step.Status.Terminal() {
-		step.EndedAt = time.Time{} // it goes on
+		step.EndedAt = time.Time{} // the wait continues
 	}
 	if recorded {
 		step.Failures = had.Failures
 	}
 	if recorded && had.Attempt == step.Attempt {
-		step.StartedAt, step.NextAt = had.StartedAt, had.NextAt // it goes on waiting, for no longer than it did
+		step.StartedAt, step.NextAt = had.StartedAt, had.NextAt // the wait continues, with its original end
 	}
 	if waits {
 		step.Status, step.Output, step.Error = store.StepCompleted, signal.Payload, nil
@@ -71,14 +71,14 @@ func writeReceive(x *writeTx, w *store.Receive) error {
 			return checkOneRow("taking a signal of run", step.RunID, n, err)
 		}
 	}
-	// Without a signal, no row means that this epoch itself has got further.
+	// Without a signal, no changed row means that a later write of this epoch was committed first.
 	row, _, err := queryStep(x, &w.Step)
 	w.Recorded = &row
 	return err
 }
 
-// resolveEndedReceive answers a receive whose step has ended. If that was by this ownership, the
-// answer may have been lost, and holds even if the run has been left since.
+// resolveEndedReceive handles a receive whose step has an outcome already. If this ownership wrote the outcome, its
+// reply may have been lost, and the outcome is returned even if the ownership has ended since.
 func resolveEndedReceive(x session, w *store.Receive, had *store.Step) error {
 	state, err := readRunState(x, w.Step.RunID)
 	if err != nil {
@@ -96,6 +96,7 @@ func resolveEndedReceive(x session, w *store.Receive, had *store.Step) error {
 	return nil
 }
 
+// latest returns the later of two times.
 func latest(l, r time.Time) time.Time {
 	if r.After(l) {
 		return r

@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// terminatedRetention is how long a worker is told that a run of its own was terminated. It asks at each
-// heartbeat, and every few milliseconds while anything is written.
+// terminatedRetention is how long the database keeps the notice to a worker that one of its runs was terminated. The
+// worker reads the notices at each heartbeat.
 const terminatedRetention = time.Minute
 
 // Renew implements store.Store.
@@ -53,7 +53,7 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult
 			}
 		}
 		if len(pulse.Lost) > 0 {
-			return nil // the worker now asks which of them were terminated
+			return nil // the worker reads next which of them were terminated, so the notices stay
 		}
 		_, err = x.exec(qTerminatedDelete, bindID(w.ID), bindTime(pulse.Now.Add(-terminatedRetention)))
 		return err

@@ -11,12 +11,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Text is bound as it is. SQLite keeps it bytewise in a UTF-8 file, a NUL or
-// invalid UTF-8 included, and compares it bytewise (BINARY), so that names need no
-// check here; a test holds the driver to that.
+// Text is bound unchanged. In a UTF-8 file SQLite stores text byte for byte, including NUL and
+// invalid UTF-8, and compares it byte for byte (BINARY). So names need no check here; a test
+// verifies that the driver does the same.
 
-// bindBytes binds a payload. The driver binds an empty slice as NULL; as an empty
-// string, which the statement casts back, nil and empty stay apart.
+// bindBytes binds a payload. The driver binds an empty slice as NULL, so an empty payload is bound as an empty text,
+// which the statement casts to a blob.
 func bindBytes(b []byte) driver.Value {
 	switch {
 	case b == nil:
@@ -27,7 +27,7 @@ func bindBytes(b []byte) driver.Value {
 	return b
 }
 
-// bindTime binds a time: microseconds since 1970, NULL for the zero time.
+// bindTime binds a time as microseconds since 1970, and the zero time as NULL.
 func bindTime(t time.Time) driver.Value {
 	if t.IsZero() {
 		return nil
@@ -44,7 +44,7 @@ func bindNullID(id uuid.NullUUID) driver.Value {
 	return id.UUID[:]
 }
 
-// bindBool binds a truth value.
+// bindBool binds a boolean as 0 or 1.
 func bindBool(b bool) driver.Value {
 	if b {
 		return int64(1)
@@ -52,7 +52,7 @@ func bindBool(b bool) driver.Value {
 	return int64(0)
 }
 
-// bindText binds a text whose column is NULL when there is none.
+// bindText binds a text, and an empty one as NULL.
 func bindText(s string) driver.Value {
 	if s == "" {
 		return nil
@@ -60,10 +60,10 @@ func bindText(s string) driver.Value {
 	return s
 }
 
-// bindShard binds the shard that leads every key.
+// bindShard binds the shard of an ID, which is the first column of every key.
 func bindShard(id uuid.UUID) driver.Value { return int64(store.ShardOf(id)) }
 
-// checkLength refuses what SQLite cannot hold.
+// checkLength returns an error if the value is longer than SQLite can store.
 func checkLength(v driver.Value) error {
 	n := 0
 	switch v := v.(type) {
@@ -78,8 +78,8 @@ func checkLength(v driver.Value) error {
 	return nil
 }
 
-// columns reads the values of one row in order. The first value of an unexpected
-// type is remembered, so that callers check once, at the end.
+// columns reads the values of one row in order. It keeps the first error, so that callers check it once, after the last
+// column.
 type columns struct {
 	values []driver.Value
 	err    error
@@ -121,7 +121,7 @@ func (c *columns) int() int64 {
 	}
 }
 
-// bytes keeps NULL (nil) and an empty blob (empty) apart.
+// bytes returns nil for NULL and an empty slice for an empty blob.
 func (c *columns) bytes() []byte {
 	switch v := c.next().(type) {
 	case nil:
@@ -154,7 +154,7 @@ func (c *columns) id() uuid.UUID {
 	return v.UUID
 }
 
-// nullID reads NULL and the empty blob, a root's parent, as not valid.
+// nullID returns an invalid ID for NULL and for the empty blob, which is the parent of a root run.
 func (c *columns) nullID() (id uuid.NullUUID) {
 	b := c.bytes()
 	switch len(b) {
@@ -167,14 +167,14 @@ func (c *columns) nullID() (id uuid.NullUUID) {
 	return id
 }
 
-// runRow is a run and the columns that only this store knows of.
+// runRow is a run with the columns that only this store uses.
 type runRow struct {
 	store.Run
 	woken    bool
-	progress int64 // terminal checkpoints at the last claim after a crash
+	progress int64 // number of terminal checkpoints at the last claim after a crash
 }
 
-// scanRun reads the columns of run_by_id.sql and of all that answer runs.
+// scanRun reads the columns of run_by_id.sql and of all statements that return runs.
 func scanRun(values []driver.Value) (runRow, error) {
 	c := columns{values: values}
 	var r runRow
@@ -210,7 +210,7 @@ func scanRun(values []driver.Value) (runRow, error) {
 	return r, c.err
 }
 
-// scanStep reads the columns of step_by_name.sql and of all that answer steps.
+// scanStep reads the columns of step_by_name.sql and of all statements that return steps.
 func scanStep(values []driver.Value) (store.Step, error) {
 	c := columns{values: values}
 	var p store.Step

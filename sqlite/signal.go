@@ -13,7 +13,7 @@ func writeSignal(x *writeTx, w *store.Signal) error {
 	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
 	arrived := w.ArrivedAt
 	if arrived.IsZero() {
-		arrived = now() // nobody else writes meanwhile, so it is after all that was written before
+		arrived = now() // the transaction holds the write lock, so this time is after all earlier writes
 	}
 	n, err := x.exec(
 		qSignalInsert, bindID(w.ID), w.Name, bindText(w.Key), bindBytes(w.Payload), bindTime(w.CreatedAt), bindTime(arrived),
@@ -28,8 +28,8 @@ func writeSignal(x *writeTx, w *store.Signal) error {
 	return resolveSignalWrite(x, w)
 }
 
-// resolveSignalWrite says why a signal took no row: it was sent before, its key was used, or
-// nobody will receive it.
+// resolveSignalWrite handles a signal that changed no row: the signal was written before, its key was used before, or
+// the run has ended or does not exist.
 func resolveSignalWrite(x session, w *store.Signal) error {
 	_, sent, err := querySignal(x, w.Run, qSignalByID, bindID(w.ID))
 	if err != nil || sent {
@@ -56,7 +56,7 @@ func resolveSignalWrite(x session, w *store.Signal) error {
 	return nil
 }
 
-// querySignal reads one signal of a run, if there is one.
+// querySignal returns the signal of a run that the statement selects.
 func querySignal(x session, run uuid.UUID, q query, which ...driver.Value) (row store.Signal, ok bool, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// The statements stand in the folder sql, so that each can be read,
-// and run in the sqlite3 shell, alone. None is built in Go.
+// The statements are files in the folder sql, so that each can be read, and executed in the
+// sqlite3 shell, by itself. No statement is built in Go.
 //
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// query names one statement. The zero value is none.
+// query identifies a statement. The zero value identifies none.
 type query uint8
 
 const (
@@ -90,7 +90,7 @@ const (
 	qWorkerUpsert
 	qWorkerDelete
 
-	// From here on statements sort what they answer, or read all of a table.
+	// The statements from here on sort their results or scan a whole table.
 	qListName
 	qListKey
 	qTree
@@ -110,7 +110,7 @@ const (
 	queryCount
 )
 
-// sqlFile is the file that holds each statement.
+// sqlFile returns the name of the file that holds a statement.
 func sqlFile(q query) string {
 	return [queryCount]string{
 		qBegin:               "begin.sql",
@@ -205,12 +205,11 @@ func sqlFile(q query) string {
 	}[q]
 }
 
-// statementTexts holds every statement's text.
+// statementTexts holds the text of every statement.
 type statementTexts [queryCount]string
 
-// loadStatements reads the embedded files. It cuts what follows the statement: the
-// driver takes any text after it, be it a line feed, for a script, and parses a
-// script anew at each use.
+// loadStatements reads the embedded files. It trims what follows the statement: the driver treats any text after it,
+// even a line feed, as a second statement, and would parse the text again at each use.
 func loadStatements() *statementTexts {
 	var all statementTexts
 	for q := qBegin; q < queryCount; q++ {

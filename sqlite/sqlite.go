@@ -1,34 +1,33 @@
-// Package sqlite keeps durable's runs, steps and workers in one SQLite file.
+// Package sqlite stores durable's runs, steps and workers in an SQLite file.
 //
 //	store, err := sqlite.Open("shop.db")
+//	engine, err := durable.New(store, durable.Config{Workflows: []durable.Definition{Checkout}})
 //
-// Nothing else needs to run. The file may be shared by any number of processes of
-// one machine; it may hold tables of your own beside durable's, whose names begin
-// with durable_. What was acknowledged survives the death of every process and,
-// unless Synchronous(Normal) is asked for, of the machine.
+// No server is needed. Any number of processes of one machine may share the file. It may also hold tables of your own; the names
+// of durable's tables begin with durable_. Committed data survives a crash of every process and, unless you choose
+// Synchronous([Normal]), a crash of the machine.
 //
-// # How it works
+// [Tx] executes a step whose writes commit together with its checkpoint. [StartTx] and [SignalTx] start and signal runs in your
+// own transaction; begin it on [Store.Writer].
 //
-// SQLite lets one transaction write at a time. So a store has one connection that
-// writes, in transactions that take the write lock at once (BEGIN IMMEDIATE) and
-// wait for other processes no longer than their context; and a few that read,
-// which the write-ahead log never makes wait. Every write to the log that commits
-// is synced; group commit, by the journal above, is what makes that fast.
+// # Locks
 //
-// Workers are seen to be gone by the lock that the operating system holds on a
-// file for each, in the folder "<file>-workers", and releases when a process
-// dies, however it dies. Where there are no such locks (anything but Unix), the
-// expiry of leases does the same, later. Commits of other processes are
-// noticed within about 20 ms.
+// SQLite executes one write transaction at a time. A store has one connection that writes. Its transactions take the write lock
+// when they begin (BEGIN IMMEDIATE), and wait for other processes no longer than [BusyTimeout] and their context. A few more
+// connections read; because of the write-ahead log they never wait for a writer. Every commit syncs the log, unless you choose
+// Normal. The engine commits the checkpoints of many runs together, so a sync serves many steps.
 //
-// # What is not supported
+// Each worker holds a lock on a file in the folder "<file>-workers". The operating system releases the lock when the process
+// dies, so other workers take over its runs at once. On systems other than Unix, takeover happens when the lease expires. A
+// process notices the commits of other processes within about 20 ms.
 //
-// Network file systems: their locks do not hold SQLite's promises. In-memory
-// databases: there is nothing durable about them. Copying the file while it is in
-// use: take the "-wal" file with it, or use VACUUM INTO.
+// # Not supported
 //
-// The store imports the seam, the schema and the driver modernc.org/sqlite, which
-// needs no C compiler; only Tx, StartTx and SignalTx (transact.go) know package durable.
+//   - Network file systems, whose locks are not reliable enough for SQLite.
+//   - In-memory databases, which do not survive their process.
+//   - Copying the file alone while it is in use: copy the "-wal" file with it, or use VACUUM INTO.
+//
+// The driver is modernc.org/sqlite, which needs no C compiler.
 package sqlite
 
 import (
@@ -47,37 +46,36 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// maxReaders is how many connections read at once.
+// maxReaders is the number of connections that read.
 const maxReaders = 4
 
 var _ store.Store = (*Store)(nil)
 
-// Store is one SQLite file. It is safe for concurrent use.
+// Store keeps durable's data in an SQLite file. It is safe for concurrent use.
 type Store struct {
 	path        string // absolute, without links
 	texts       *statementTexts
 	files       *openFiles
-	writerDB    *sql.DB // one connection, never closed for idleness
+	writerDB    *sql.DB // one connection, which is never closed while idle
 	readerDB    *sql.DB
 	attendDB    *sql.DB   // one connection for each Attend
-	anchorConn  *sql.Conn // open as long as the store is: the last connection of all would delete the log
+	anchorConn  *sql.Conn // open until Close, since SQLite deletes the log when the last connection is closed
 	workerLocks workerLocks
 
 	closed atomic.Bool
 	done   chan struct{} // closed by Close
 
-	mu              sync.Mutex // guards hints, and the step from open to closed
+	mu              sync.Mutex // guards listeners, and setting closed
 	listeners       map[*func(store.Hint)]struct{}
-	activeListeners sync.WaitGroup // every Attend under way; Close waits for them
+	activeListeners sync.WaitGroup // calls of Attend that have not returned; Close waits for them
 }
 
-// Open opens the file at path, creates it if there is none (its folder must
-// exist), and brings its schema up to date. A path is taken as it stands: it is
-// not a URI, and no character in it is special. A path that begins with postgres://, postgresql://
-// or file: is refused. The caller closes the store.
+// Open opens the SQLite file at path and migrates its schema. It creates the file if it does not exist; its folder must
+// exist. The path is not a URI, and no character in it has a special meaning. Open refuses a
+// path that begins with postgres://, postgresql:// or file:. The caller must close the store.
 //
-// A file that cannot be used is answered with an *OpenError, or with an error
-// wrapping durable.ErrSchema if its schema does not fit this version of the code.
+// Open returns an [*OpenError] if the file cannot be used, and an error that wraps durable.ErrSchema if its schema does
+// not fit this version of the code.
 func Open(path string, opts ...Option) (*Store, error) {
 	o := defaults()
 	for i, opt := range opts {
@@ -124,11 +122,11 @@ func Open(path string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// givePermission is the fix of an error about a file that cannot be written.
+// givePermission is the fix that errors about unwritable files name.
 const givePermission = "give this process write permission on the file, on its -wal and -shm files if there are any, and on its folder"
 
-// writable returns an error if one of the files that there are cannot be written. That is found out before SQLite opens
-// them: it would open a read-only file all the same, and leave a -shm behind that nobody can write later either.
+// writable returns an error if this process cannot write to one of the database's files. It is called before SQLite opens
+// them: SQLite would open a read-only file without an error, and leave a read-only -shm file behind.
 func writable(path, located string) error {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if err := mayWrite(located + suffix); err != nil {
@@ -142,7 +140,7 @@ func writable(path, located string) error {
 	return nil
 }
 
-// openAnchor opens the connection that stays, and notes which files are open.
+// openAnchor opens the connection that stays open until Close, and records which files are open.
 func (s *Store) openAnchor(ctx context.Context) (err error) {
 	if s.anchorConn, err = s.attendDB.Conn(ctx); err != nil {
 		return s.wrap("open", err)
@@ -150,7 +148,7 @@ func (s *Store) openAnchor(ctx context.Context) (err error) {
 	err = s.anchorConn.Raw(func(raw any) error {
 		c := raw.(*conn)
 		return retryBusy(ctx, c.busyTimeout, func() error {
-			_, err := queryInt(c, qMigrationExists) // opens the log
+			_, err := queryInt(c, qMigrationExists) // a read opens the log
 			return err
 		})
 	})
@@ -160,12 +158,12 @@ func (s *Store) openAnchor(ctx context.Context) (err error) {
 	return s.files.recordIdentities()
 }
 
-// explainOpenError gives the errors that a wrong file causes at Open their fix.
+// explainOpenError converts the errors of an unusable file to an OpenError, which says what to do.
 func explainOpenError(path string, err error) error {
 	e := &OpenError{Path: path}
 	var said *sqlite.Error
 	if errors.As(err, &said) {
-		e.Err = said // and not store.ErrUnavailable: trying again does not help
+		e.Err = said // not wrapped in store.ErrUnavailable, because a retry does not help
 	}
 	switch primaryCode(resultCode(err)) {
 	case sqlite3.SQLITE_CANTOPEN:
@@ -183,8 +181,8 @@ func explainOpenError(path string, err error) error {
 	return e
 }
 
-// openPool is a database handle of at most n connections (0: any number), which stay
-// open once they are.
+// openPool returns a database handle with at most n connections, which stay open. If n is 0, their number is not
+// limited.
 func openPool(k *connector, n int) *sql.DB {
 	db := sql.OpenDB(k)
 	db.SetMaxOpenConns(n)
@@ -195,11 +193,11 @@ func openPool(k *connector, n int) *sql.DB {
 // Name implements store.Store.
 func (s *Store) Name() string { return "sqlite" }
 
-// Serial implements store.Serial: a file has one writer.
+// Serial implements store.Serial: an SQLite file has one writer.
 func (s *Store) CommitsSerially() {}
 
-// Close implements store.Store. Calls under way end as they would have; those
-// that begin later are answered with durable.ErrClosed. Closing again is harmless.
+// Close implements store.Store. Calls that have begun end normally. Later calls return durable.ErrClosed. Close may be
+// called several times.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	again := s.closed.Swap(true)
@@ -213,12 +211,11 @@ func (s *Store) Close() error {
 	if s.anchorConn != nil {
 		held = s.anchorConn.Close()
 	}
-	// The writer last: the last connection of all folds the log into the file.
+	// The writer is closed last: the last connection copies the log into the file.
 	return errors.Join(held, s.attendDB.Close(), s.readerDB.Close(), s.writerDB.Close())
 }
 
-// notifyListeners tells every Attend of this store, directly after a commit, what that may have
-// done: one hint, or several at once.
+// notifyListeners gives hints to every Attend of this store, directly after a commit.
 func (s *Store) notifyListeners(what store.Hint) {
 	if what == 0 {
 		return

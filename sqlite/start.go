@@ -23,8 +23,8 @@ func writeStart(x *writeTx, w *store.Start) error {
 	return err
 }
 
-// insertRun answers 0 if the run, or its name, is there already, or if a child's parent
-// may have none.
+// insertRun inserts a run. It returns 0 if the run or its name exists, or if the parent is not running or has a control
+// request.
 func insertRun(x session, w *store.Start) (int64, error) {
 	r := &w.Run
 	if !r.Parent.Valid {
@@ -35,7 +35,7 @@ func insertRun(x session, w *store.Start) (int64, error) {
 		)
 	}
 	if store.ShardOf(r.ID) != store.ShardOf(r.Parent.UUID) {
-		return 0, fmt.Errorf("%w: run %s is not of the shard of its parent %s", store.ErrBadData, r.ID, r.Parent.UUID)
+		return 0, fmt.Errorf("%w: run %s is not in the shard of its parent %s", store.ErrBadData, r.ID, r.Parent.UUID)
 	}
 	return x.exec(
 		qRunInsertChild, bindID(r.ID), r.Name, r.Workflow, r.Version, r.Queue,
@@ -45,11 +45,11 @@ func insertRun(x session, w *store.Start) (int64, error) {
 	)
 }
 
-// setTags gives a new run its tags.
+// setTags sets the tags of a new run.
 func setTags(x session, w *store.Start) error {
 	for _, tag := range w.Tags {
 		if tag.Value == "" {
-			continue // an empty value is no tag
+			continue // an empty value means no tag
 		}
 		if n, err := x.exec(qTagSet, tag.Key, tag.Value, bindShard(w.Run.ID), bindID(w.Run.ID)); err != nil || n != 1 {
 			return checkOneRow("tagging run", w.Run.ID, n, err)
@@ -58,8 +58,8 @@ func setTags(x session, w *store.Start) error {
 	return nil
 }
 
-// resolveStart says why a start took no row: its name is used, be it by this very start,
-// or a child's parent has been left, or is to be. A superseded writer adopts nothing.
+// resolveStart handles a start that changed no row: the name is used, by this start or another one, or the parent is no
+// longer running or has a control request. A writer that was superseded gets no existing run.
 func resolveStart(x session, w *store.Start) error {
 	r := &w.Run
 	had, ok, err := runByName(x, r.Name, r.Parent, store.ShardOf(r.ID), store.AllPayloads)
@@ -80,6 +80,6 @@ func resolveStart(x session, w *store.Start) error {
 		w.Outcome, w.Existing = store.Adopted, &had.Run
 		return nil
 	}
-	// Nothing but the ID can have been in the way.
-	return fmt.Errorf("%w: run ID %s belongs to a run of another name", store.ErrBadData, r.ID)
+	// Only a conflict of the ID is left as the cause.
+	return fmt.Errorf("%w: run ID %s belongs to a run with another name", store.ErrBadData, r.ID)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// anyBits and noBits are what keeps a write of a run out that is still the writer's: all
-// that was asked of the run, at the first try, and nothing once that is told.
+// blockedByControl and ignoreControl are the control bits that block a write of a run's owner. The first attempt
+// is blocked by any control request, so that the owner learns of it. The second attempt is blocked by none.
 const (
 	blockedByControl = int64(255)
 	ignoreControl    = int64(0)
@@ -21,9 +21,8 @@ func writeStep(x *writeTx, w *store.StepWrite) error {
 	return resolveStepWrite(x, w)
 }
 
-// resolveStepWrite says why a step's write took no row, or finds that the row was the
-// other way (there, or not there) than the writer knew, or that something was asked of
-// the run, and writes it again.
+// resolveStepWrite handles a write of a step that changed no row. It writes again if the row exists although the writer
+// did not know it, or the other way round, or if only a control request blocked the write.
 func resolveStepWrite(x session, w *store.StepWrite) error {
 	state, err := readRunState(x, w.Step.RunID)
 	if err != nil {
@@ -35,11 +34,11 @@ func resolveStepWrite(x session, w *store.StepWrite) error {
 	}
 	own := runsAt(state, w.Step.Epoch)
 	if own && state.Control != 0 {
-		w.State = state // this is how a worker hears of it first
+		w.State = state // the first notice of the control request that the worker gets
 	}
 	switch {
 	case recorded && w.AlreadyWritten(&row):
-		return nil // a replay: this very write was committed before
+		return nil // this write was committed before, and its reply was lost
 	case !own:
 		w.Outcome, w.State = store.Fenced, state
 		return nil
@@ -47,16 +46,15 @@ func resolveStepWrite(x session, w *store.StepWrite) error {
 		w.Outcome, w.Recorded = store.Adopted, &row
 		return nil
 	case state.Control != 0 && w.Step.Kind == store.KindChild && !w.Step.Status.Terminal():
-		w.Outcome = store.Fenced // with the child that it marks
+		w.Outcome = store.Fenced // as the start of its child is
 		return nil
 	}
-	// No row now either means that this epoch itself has got further meanwhile: a
-	// marker that comes late has nothing left to say.
+	// If this changes no row either, a later write of this epoch was committed first, and the late marker is not needed.
 	_, err = upsertStep(x, &w.Step, recorded, ignoreControl)
 	return err
 }
 
-// upsertStep writes a step's row, unless one of the bits is set on the run.
+// upsertStep inserts or updates a step, unless one of the control bits is set on the run.
 func upsertStep(x session, p *store.Step, exists bool, bits int64) (int64, error) {
 	if exists {
 		return x.exec(
@@ -87,7 +85,7 @@ func queryStep(x session, p *store.Step) (row store.Step, ok bool, err error) {
 	return row, ok, err
 }
 
-// runsAt reports whether the run is still running in that ownership.
+// runsAt reports whether the run is running at that epoch.
 func runsAt(state store.RunState, epoch store.Epoch) bool {
 	return state.Found && state.Status == store.Running && state.Epoch == epoch
 }

@@ -6,7 +6,7 @@ import (
 	"database/sql/driver"
 )
 
-// tokenKeySize is in bytes.
+// tokenKeySize is the size of the key in bytes.
 const tokenKeySize = 32
 
 // TokenKey implements store.Store.
@@ -23,7 +23,7 @@ func (s *Store) TokenKey(ctx context.Context) (key []byte, err error) {
 		return key, err
 	}
 	fresh := make([]byte, tokenKeySize)
-	_, _ = rand.Read(fresh) // it never fails
+	_, _ = rand.Read(fresh) // crypto/rand.Read never fails
 	err = s.write(ctx, what, func(x session) error {
 		if _, err := x.exec(qTokenKeyInsert, fresh); err != nil {
 			return err

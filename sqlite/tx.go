@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// withConn lends fn a connection of db, waiting for one until ctx ends.
+// withConn calls fn with a connection of db. It waits for a connection until ctx ends.
 func (s *Store) withConn(ctx context.Context, db *sql.DB, what string, fn func(*conn) error) error {
 	if err := s.files.movedError(); err != nil {
 		return s.wrap(what, err)
@@ -23,7 +23,7 @@ func (s *Store) withConn(ctx context.Context, db *sql.DB, what string, fn func(*
 	err = lent.Raw(func(raw any) error {
 		failed = fn(raw.(*conn))
 		if errors.Is(failed, driver.ErrBadConn) {
-			return driver.ErrBadConn // compared with ==: database/sql drops the connection
+			return driver.ErrBadConn // unwrapped, since database/sql compares with ==; it closes the connection
 		}
 		return nil
 	})
@@ -33,7 +33,7 @@ func (s *Store) withConn(ctx context.Context, db *sql.DB, what string, fn func(*
 	return s.wrap(what, failed)
 }
 
-// read runs fn on a reader. Each statement sees the newest commit.
+// read calls fn with a connection for reading. Each statement sees the newest commit.
 func (s *Store) read(ctx context.Context, what string, fn func(session) error) error {
 	return s.withConn(ctx, s.readerDB, what, func(c *conn) error {
 		if err := s.files.checkRecently(); err != nil {
@@ -43,10 +43,9 @@ func (s *Store) read(ctx context.Context, what string, fn func(session) error) e
 	})
 }
 
-// write runs fn in one IMMEDIATE transaction on the writer: all of it is durable
-// when write returns nil, and none of it happened otherwise (or, after
-// ErrUnavailable, it may have). However fn ends, the writer is out of its
-// transaction before anyone else gets it; a panic makes database/sql drop it.
+// write calls fn in one IMMEDIATE transaction. If write returns nil, everything that fn wrote is durable. If it returns
+// an error, nothing was written, except that after ErrUnavailable the transaction may have been committed. The
+// transaction has ended when write returns. If fn panics, database/sql closes the connection.
 func (s *Store) write(ctx context.Context, what string, fn func(session) error) error {
 	return s.withConn(ctx, s.writerDB, what, func(c *conn) error {
 		if err := c.begin(ctx); err != nil {
@@ -58,27 +57,25 @@ func (s *Store) write(ctx context.Context, what string, fn func(session) error) 
 		}
 		if err == nil {
 			if _, err = c.exec(qCommit); err == nil {
-				return s.files.check(dataFiles) // if they were there after the commit, it is in them
+				return s.files.check(dataFiles) // if the files are still in place after the commit, they contain it
 			}
 		}
 		return c.rollback(err)
 	})
 }
 
-// writer is the database handle with the one writing connection. A transaction
-// begun on it is IMMEDIATE, waits for other processes as Commit does, and
-// excludes every other write of this store while it is open.
+// writer returns the database handle with the only connection that writes. Its transactions are IMMEDIATE, wait for
+// other processes as Commit does, and exclude all other writes of this store.
 func (s *Store) writer() *sql.DB { return s.writerDB }
 
-// checkpointIn writes one step inside the caller's transaction, by the rules of
-// Commit, and fills in its outcome. It works whether or not a row that is not
-// terminal exists. An error leaves the transaction open: the caller rolls back.
+// checkpointIn writes one step in the caller's transaction, by the rules of Commit, and sets its outcome. The step may
+// have a row that is not terminal. After an error the transaction is open, and the caller must roll it back.
 func (s *Store) checkpointIn(ctx context.Context, tx *sql.Tx, w *store.StepWrite) error {
 	return s.wrap("checkpoint", writeStep(s.userTx(ctx, tx), w))
 }
 
-// startIn creates runs inside the caller's transaction and fills in their outcomes.
-// Attend notices the caller's commit as it does those of other processes.
+// startIn creates runs in the caller's transaction and sets their outcomes. Attend notices the commit as it notices
+// those of other processes.
 func (s *Store) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Start) error {
 	x := s.userTx(ctx, tx)
 	for _, w := range starts {
@@ -89,8 +86,7 @@ func (s *Store) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Start) 
 	return nil
 }
 
-// signalIn sends a signal inside the caller's transaction to the run that ref names, and
-// fills in its outcome.
+// signalIn sends a signal, in the caller's transaction, to the run that ref names, and sets its outcome.
 func (s *Store) signalIn(ctx context.Context, tx *sql.Tx, ref store.Ref, w *store.Signal) error {
 	x := s.userTx(ctx, tx)
 	row, ok, err := findRun(x, ref, store.NoPayloads)
@@ -109,7 +105,7 @@ func (s *Store) userTx(ctx context.Context, tx *sql.Tx) *writeTx {
 	return &writeTx{session: txSession{ctx, tx, s.texts}}
 }
 
-// txSession runs durable's statements in a transaction of database/sql.
+// txSession executes durable's statements in a transaction of database/sql.
 type txSession struct {
 	ctx   context.Context
 	tx    *sql.Tx

@@ -43,8 +43,8 @@ func (s *Store) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.Signa
 	return counts, nil
 }
 
-// runsWithSignals finds those of the runs for which signals wait. They are few among the runs that end, so it goes
-// through the index from one run that has some to the next.
+// runsWithSignals returns which of the runs have unreceived signals. Few of the runs that end have any, so it walks the
+// index from one run with signals to the next.
 func runsWithSignals(ctx context.Context, x session, runs []uuid.UUID) (map[uuid.UUID]bool, error) {
 	waiting := make(map[uuid.UUID]bool)
 	rest := slices.SortedFunc(slices.Values(runs), func(l, r uuid.UUID) int { return compareIDs(&l, &r) })

@@ -4,7 +4,7 @@ package sqlite
 
 import "github.com/google/uuid"
 
-// Without flock no worker is ever seen to be gone; its leases expire instead.
+// Without flock no worker is reported dead; takeover happens when its leases expire.
 
 func (p presence) enter(uuid.UUID) (leave func(), err error) { return func() {}, nil }
 

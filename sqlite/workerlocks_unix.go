@@ -10,13 +10,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// lock takes the lock on worker's file and answers how to give it back. flock is
-// held by the open file, so the system drops it when the process dies, and a
-// second store in this process sees it too. Go opens files so that no child
-// process inherits them.
+// lock locks the worker's file. The returned function removes the file and releases the lock. An flock belongs to the
+// open file: the operating system releases it when the process dies, and another store in this process sees it. Go
+// opens files so that child processes do not inherit them.
 //
-// The file is locked under another name and then given its own, so that nobody
-// ever finds it unlocked while the worker lives.
+// The file is locked under a temporary name and then renamed, so that nobody ever sees an unlocked file of a live
+// worker.
 func (p workerLocks) lock(worker uuid.UUID) (leave func(), err error) {
 	if err := os.Mkdir(p.folder, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
@@ -33,25 +32,25 @@ func (p workerLocks) lock(worker uuid.UUID) (leave func(), err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return func() {
-		_ = os.Remove(path) // before the lock goes; a file left behind reads as a death, which is true
+		_ = os.Remove(path) // before the lock is released; a file that remains reports the worker as dead, which is true
 		_ = f.Close()
 	}, nil
 }
 
-// isDead reports whether worker was here and its lock is free.
+// isDead reports whether the worker's file exists and its lock is free.
 func (p workerLocks) isDead(worker uuid.UUID) bool {
 	f, err := os.Open(p.path(worker))
 	if err != nil {
-		return false // never here, left cleanly, or not ours to see
+		return false // the worker never locked its file, stopped cleanly, or the file is not accessible
 	}
 	defer f.Close()
 	return flock(f, syscall.LOCK_SH) == nil
 }
 
-// removeDead removes the file of a worker that is gone.
+// removeDead removes the file of a dead worker.
 func (p workerLocks) removeDead(worker uuid.UUID) {
 	if p.isDead(worker) {
-		_ = os.Remove(p.path(worker)) // only litter if it stays: the worker is out of the registry
+		_ = os.Remove(p.path(worker)) // an error is harmless: the worker is no longer in the registry
 	}
 }
 

@@ -1,3 +1,3 @@
--- Takes the write lock at once: a transaction that read first and wrote later
--- would be refused with SQLITE_BUSY instead of waiting.
+-- Begins a transaction and takes the write lock at once. If a transaction read first and wrote later,
+-- SQLite would refuse it with SQLITE_BUSY instead of waiting.
 BEGIN IMMEDIATE;

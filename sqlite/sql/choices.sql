@@ -1,4 +1,4 @@
--- The choices (4) that a run has recorded.
+-- Selects the recorded choices (4) of a run.
 SELECT run_id, name, kind, status, attempt, epoch, output, error, started_at, ended_at, next_at, seq, failures
 FROM durable_step
 WHERE shard = ? AND run_id = ? AND kind = 4 AND status = 3

@@ -1,5 +1,5 @@
--- The due runs of one queue and workflow that have, or would now have, two crashes:
--- suspects, of which a claim takes none or one.
+-- Selects the due runs of one queue and workflow that are suspects: with the claim they have crashed at least twice.
+-- A claim takes at most one of them.
 SELECT shard, id, wake_at
 FROM durable_run
 WHERE queue = ? AND workflow = ? AND wake_at <= ? AND crashes > 0 AND crashes + (status = 2) >= 2

@@ -1,2 +1,2 @@
--- Durable when it returns: WAL with synchronous=FULL syncs the log here.
+-- Commits. The commit is durable when the statement returns: in WAL mode with synchronous=FULL, SQLite syncs the log here.
 COMMIT;

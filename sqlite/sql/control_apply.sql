@@ -1,6 +1,6 @@
--- Makes one change that an order leads to, if the run is as it was found. A run that ends
--- (5 and above) loses its owner and gets the error. ?10 is what becomes of wake_at (1 never,
--- 2 now), ?11 what is noted: 1 a pause, 2 a resume, 3 a cancel.
+-- Applies one change of a control request, if the run still has the given status, epoch and control bits. A run that ends
+-- (5 and above) loses its owner and gets the error. ?10 selects the change of wake_at (1 never, 2 now), ?11 the columns
+-- that record the request: 1 a pause, 2 a resume, 3 a cancel.
 UPDATE durable_run
 SET status = ?8,
     control = ?9,

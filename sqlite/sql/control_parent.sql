@@ -1,5 +1,4 @@
--- A run above an ordered one, as control_tree.sql answers it. What it has done does not
--- matter: it is only woken, or looked at.
+-- Selects an ancestor of a controlled run, with the columns of control_tree.sql. An ancestor is only woken or read.
 SELECT id, parent_id, status, epoch, control, owner, detached, paused_at
 FROM durable_run
 WHERE shard = ? AND id = ?;

@@ -1,5 +1,4 @@
--- Moves the deadline of a paused run (4) by as long as it was paused, if there was
--- anything left of it then.
+-- Moves the deadline of a paused run (4) by the time for which it was paused, unless the deadline was over before the pause.
 UPDATE durable_run
 SET deadline_at = deadline_at + (?1 - paused_at)
 WHERE shard = ?2 AND id = ?3 AND status = 4 AND paused_at < ?1 AND deadline_at > paused_at;

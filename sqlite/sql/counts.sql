@@ -1,5 +1,4 @@
--- How many runs of a tree are in each status, and how many of those have never been executed and are
--- to begin only after ?3.
+-- Counts the runs of a tree by status, and those that have never been executed and begin only after ?3.
 WITH RECURSIVE tree(shard, id) AS (
     SELECT shard, id FROM durable_run WHERE shard = ?1 AND id = ?2
     UNION ALL

@@ -1,5 +1,5 @@
--- How many checkpoints of each kind the live runs (status below 5) of a tree have open at ?3: not terminal
--- (3, 4), or asleep (kind 3).
+-- Counts, by kind, the open checkpoints of a tree's live runs (status below 5) at ?3: those that are not terminal (3, 4), and
+-- sleeps (kind 3) that are not over.
 WITH RECURSIVE tree(shard, id) AS (
     SELECT shard, id FROM durable_run WHERE shard = ?1 AND id = ?2
     UNION ALL

@@ -1,2 +1,2 @@
--- A number that changes when another connection has committed.
+-- Returns a number that changes when another connection has committed.
 PRAGMA data_version;

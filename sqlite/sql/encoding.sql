@@ -1,2 +1,2 @@
--- The file's text encoding, fixed when it was created.
+-- Returns the file's text encoding, which is fixed when the file is created.
 PRAGMA encoding;

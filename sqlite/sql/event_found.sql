@@ -1,4 +1,4 @@
--- The event of a cursor, if it is there, and the oldest one.
+-- Selects the event of a cursor, if it exists, and the oldest event.
 SELECT id, at
 FROM durable_event
 WHERE id IN (?, (SELECT min(id) FROM durable_event));

@@ -1,2 +1,2 @@
--- Records what happened to a run, in the transaction that makes it true.
+-- Inserts an event of a run, in the transaction that causes it.
 INSERT INTO durable_event (run_id, type, at) VALUES (?, ?, ?);

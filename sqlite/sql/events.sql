@@ -1,4 +1,4 @@
--- The outbox after an event.
+-- Selects the events after an event.
 SELECT id, run_id, type, at
 FROM durable_event
 WHERE id > ?

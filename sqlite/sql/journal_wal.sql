@@ -1,2 +1,2 @@
--- Switches the file to the write-ahead log, for good, and answers the mode it is in.
+-- Switches the file to the write-ahead log permanently, and returns the journal mode.
 PRAGMA journal_mode = WAL;

@@ -1,7 +1,6 @@
--- The newest runs of a shard below an ID, without payloads. What the filter leaves out is
--- walked over. The plus signs keep the walk on the primary key. Every text is less than
--- a blob. In all files: LIMIT ? + 0, since SQLite looks at the value of a bare parameter
--- there when it plans, and so plans anew at each call.
+-- Selects the newest runs of a shard below an ID, without payloads. Runs that the filter excludes are scanned and skipped. The
+-- plus signs keep the scan on the primary key. Every text is less than a blob. LIMIT ? + 0 in all list statements: SQLite
+-- uses the value of a bare parameter when it plans, and so would plan again at each call.
 SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner,
        CASE WHEN durable_run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = durable_run.id AND s.status >= 3) > durable_run.progress THEN 0 ELSE durable_run.crashes END,
        NULL, NULL, error,

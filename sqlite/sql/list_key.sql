@@ -1,5 +1,5 @@
--- The newest runs below an ID that have a tag of any value, without payloads, for when
--- few do: all of those are looked at. All shards at once, so that ?1 is not used.
+-- Selects the newest runs below an ID that have a tag with the key, without payloads. It sorts all of them, so it is used
+-- only if there are few. It reads all shards, so ?1 is not used.
 SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner,
        CASE WHEN run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = run.id AND s.status >= 3) > run.progress THEN 0 ELSE run.crashes END,
        NULL, NULL, run.error,

@@ -1,3 +1,3 @@
--- How many runs have a tag of any value, up to a bound.
+-- Counts the runs that have a tag with the key, up to a limit.
 SELECT count(*)
 FROM (SELECT 1 FROM durable_tag WHERE key = ? LIMIT ? + 0);

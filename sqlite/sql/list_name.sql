@@ -1,5 +1,5 @@
--- The newest runs below an ID whose names begin with a text, without payloads, for when
--- few do: all of those are looked at. All shards at once, so that ?1 is not used.
+-- Selects the newest runs below an ID whose names begin with a prefix, without payloads. It sorts all of them, so it is
+-- used only if there are few. It reads all shards, so ?1 is not used.
 SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner,
        CASE WHEN durable_run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = durable_run.id AND s.status >= 3) > durable_run.progress THEN 0 ELSE durable_run.crashes END,
        NULL, NULL, error,

@@ -1,4 +1,4 @@
--- The newest runs of a shard below an ID that have a tag, without payloads.
+-- Selects the newest runs of a shard below an ID that have a tag, without payloads.
 SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner,
        CASE WHEN run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = run.id AND s.status >= 3) > run.progress THEN 0 ELSE run.crashes END,
        NULL, NULL, run.error,

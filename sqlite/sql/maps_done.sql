@@ -1,5 +1,5 @@
--- How many items of a Map have their outcome. An item's name is the Map's, the separator
--- of scopes (x'1f'), and its own; one more separator leads into an item.
+-- Counts the items of a Map that have an outcome. The name of an item is the name of the Map, the scope separator (x'1f')
+-- and its own name. Names with a further separator belong to calls inside of an item.
 SELECT count(*)
 FROM durable_step
 WHERE shard = ? AND run_id = ?

@@ -1,4 +1,4 @@
--- Where migrations are recorded.
+-- Creates the table of migrations.
 CREATE TABLE IF NOT EXISTS durable_migration (
     version    INTEGER NOT NULL PRIMARY KEY,
     name       TEXT    NOT NULL,

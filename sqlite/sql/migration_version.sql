@@ -1,2 +1,2 @@
--- The schema's version, 0 if none was applied.
+-- Returns the version of the schema, 0 if no migration was applied.
 SELECT coalesce(max(version), 0) FROM durable_migration;

@@ -1,2 +1,2 @@
--- Undoes whatever the transaction wrote and gives the write lock back.
+-- Rolls back the transaction and releases the write lock.
 ROLLBACK;

@@ -1,7 +1,7 @@
--- Ends one ownership of a run: finished, parked, given back or set aside. Only the
--- epoch that still runs it (2) may. The last two placeholders say what keeps it out at the
--- first try: which bits of what was asked of the run (control), and, for one that parks,
--- that it was woken. One that is given back (1) keeps the reason why it was held before. finish.go judges what it meets there, and writes again without.
+-- Ends an ownership of a run, which is finished, parked, released or paused. The run must be running (2) at the given epoch.
+-- The last two parameters block the write at the first attempt: the control bits, and, for a run that parks, the mark of a
+-- wake. A run that is released (1) keeps the reason of its hold. finish.go handles a blocked write and repeats it without
+-- the two.
 UPDATE durable_run
 SET status = ?,
     output = CAST(? AS BLOB),

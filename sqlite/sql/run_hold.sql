@@ -1,5 +1,4 @@
--- Releases a run, or pauses it, since the database does not take what it has to write; see
--- finish.go. Only the epoch that still runs it (2) may.
+-- Releases or pauses a run whose writes the database rejects; see finish.go. The run must be running (2) at the given epoch.
 UPDATE durable_run
 SET status = ?, control = ?, owner = NULL, wake_at = ?, woken = 0, reason = ?, paused_at = coalesce(?, paused_at),
     crashes = ?, progress = ?, trace = coalesce(?, trace)

@@ -1,4 +1,4 @@
--- Creates a root run. One with this ID, or with this name, stays as it is.
+-- Inserts a root run, unless a run with this ID or this name exists.
 INSERT INTO durable_run (shard, id, parent_id, name, workflow, version, queue, status, epoch, owner,
                          input, trace, detached, created_at, started_at, wake_at, deadline_at)
 VALUES (?, -- shard

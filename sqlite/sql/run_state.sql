@@ -1,4 +1,4 @@
--- What fences the writes of a run, read back when one did not take.
+-- Selects the columns that fence the writes of a run. It is executed after a write that changed no row.
 SELECT status, epoch, control
 FROM durable_run
 WHERE shard = ? AND id = ?;

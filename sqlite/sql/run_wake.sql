@@ -1,6 +1,5 @@
--- Wakes a run, because a signal or a child's end came for it: one that waits (3) becomes
--- claimable, one that is running (2) is marked, and looks again before it parks. Others
--- need no waking, and one that is awake is left alone. Answers which it was.
+-- Wakes a run because of a signal, or because a child has ended. A waiting run (3) becomes due. A running run (2) is marked
+-- as woken, so that it checks again before it parks. Other runs stay as they are. Returns the status of the run.
 UPDATE durable_run
 SET woken = (status = 2),
     wake_at = CASE status WHEN 3 THEN ?1 ELSE wake_at END

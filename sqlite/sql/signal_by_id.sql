@@ -1,4 +1,4 @@
--- One signal, read back when a write of it did not take.
+-- Selects a signal by its ID. It is executed after a write that changed no row.
 SELECT id, name, key, payload, created_at
 FROM durable_signal
 WHERE shard = ? AND run_id = ? AND id = ?;

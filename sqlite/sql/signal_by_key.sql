@@ -1,4 +1,4 @@
--- The signal for which the caller's key was used.
+-- Selects the signal that was sent with the caller's key.
 SELECT id, name, key, payload, created_at
 FROM durable_signal
 WHERE shard = ? AND run_id = ? AND key = ?;

@@ -1,5 +1,4 @@
--- Keeps a signal for a run that has not ended (5 and above). One with this ID, or with
--- this key, stays as it is.
+-- Inserts a signal for a run that has not ended (5 and above), unless a signal with this ID or this key exists.
 INSERT INTO durable_signal (shard, run_id, id, name, key, payload, created_at, arrived_at)
 SELECT shard, id,
        ?, -- id

@@ -1,5 +1,4 @@
--- The signal of a name that has waited longest, of those that arrived in time, if there is one
--- (NULL: there is none): first in, first out.
+-- Selects the oldest waiting signal of a name that arrived by the given time (NULL: any time).
 SELECT id, name, key, payload, created_at
 FROM durable_signal
 WHERE shard = ?1 AND run_id = ?2 AND name = ?3 AND step IS NULL AND (?4 IS NULL OR arrived_at <= ?4)

@@ -1,4 +1,4 @@
--- The first run, from an ID on, for which a signal waits that nobody has received (step).
+-- Selects the first run, from an ID on, that has an unreceived signal.
 SELECT run_id
 FROM durable_signal
 WHERE shard = ? AND run_id >= ? AND step IS NULL

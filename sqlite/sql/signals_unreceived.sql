@@ -1,4 +1,4 @@
--- How many signals nobody has received (step) wait for a run, by name.
+-- Counts the unreceived signals of a run by name.
 SELECT name, count(*)
 FROM durable_signal
 WHERE shard = ? AND run_id = ? AND step IS NULL

@@ -1,4 +1,4 @@
--- One checkpoint, read back when a write of it did not take.
+-- Selects a checkpoint by its name.
 SELECT run_id, name, kind, status, attempt, epoch, output, error, started_at, ended_at, next_at, seq, failures
 FROM durable_step
 WHERE shard = ? AND run_id = ? AND name = ?;

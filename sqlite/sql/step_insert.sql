@@ -1,12 +1,11 @@
--- Records a step that has no row yet. The fence is the run's own row: the shard,
--- the run and the epoch are copied from it, so that no row comes out when the
--- run is no longer running (2) at the writer's epoch. First writer wins.
--- The last placeholder says which bits of what was asked of the run (control) keep the
--- write out: all at the first try, none once the writer is told of them.
--- Placeholders are anonymous because naming them costs the driver one lookup each.
--- CAST: the driver binds an empty blob as NULL, so empty ones come as text.
--- OR FAIL: an insert of one row leaves nothing behind when it fails, and so SQLite keeps no journal of the
--- statement, as it does for any INSERT ... SELECT that may abort.
+-- Inserts a step. The run's row is the fence: the shard, the run and the epoch are copied from it, so that no row is inserted
+-- if the run is no longer running (2) at the writer's epoch. The first writer wins.
+-- The last parameter holds the control bits that block the write: all at the first attempt, none once the writer has been
+-- told of the control request.
+-- The parameters are anonymous, because the driver looks up each named one.
+-- CAST: the driver binds an empty blob as NULL, so an empty blob comes as an empty text.
+-- OR FAIL: an insert of one row leaves nothing behind when it fails. With OR FAIL SQLite keeps no statement journal, which it
+-- keeps for any other INSERT ... SELECT that may abort.
 INSERT OR FAIL INTO durable_step (shard, run_id, epoch, name, kind, status, attempt, started_at, ended_at, next_at, output, error, seq, failures)
 SELECT shard, id, epoch,
        ?, -- name

@@ -1,5 +1,5 @@
--- step_insert.sql for a step that is complete (3) at once, without an error or a failed attempt, and for the
--- first try, which anything asked of the run keeps out: most steps are so, and a placeholder less is time.
+-- step_insert.sql for a step that is complete (3), without an error or a failed attempt, at the first attempt of the write,
+-- which any control request blocks. Most steps are like that, and each parameter less saves time.
 INSERT OR FAIL INTO durable_step (shard, run_id, epoch, status, name, kind, attempt, started_at, ended_at, output, seq)
 SELECT shard, id, epoch, 3,
        ?, -- name

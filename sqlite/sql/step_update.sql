@@ -1,7 +1,6 @@
--- Moves a step on whose row is not terminal, behind the same fence as
--- step_insert.sql. A terminal state always takes; a started marker (1) or a
--- backoff (2) takes only if it is not behind what this epoch wrote already, so
--- that a marker that arrives late changes nothing.
+-- Updates a step whose row is not terminal, with the fence of step_insert.sql. A terminal status always replaces the row. A
+-- started marker (1) or a backoff (2) replaces it only if this epoch has not written a later one, so that a late marker
+-- changes nothing.
 UPDATE durable_step
 SET status = ?1, attempt = ?2, epoch = ?3, started_at = coalesce(?4, started_at), ended_at = ?5, next_at = ?6,
     output = CAST(?7 AS BLOB), error = CAST(?8 AS BLOB), failures = CAST(?13 AS BLOB)

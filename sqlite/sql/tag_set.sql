@@ -1,4 +1,4 @@
--- Sets a tag of a run, if the run is there.
+-- Sets a tag of a run, if the run exists.
 INSERT INTO durable_tag (shard, run_id, key, value)
 SELECT shard, id,
        ?, -- key

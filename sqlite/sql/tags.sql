@@ -1,4 +1,4 @@
--- A run's tags.
+-- Selects the tags of a run.
 SELECT key, value
 FROM durable_tag
 WHERE shard = ? AND run_id = ?

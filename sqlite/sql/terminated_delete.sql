@@ -1,2 +1,2 @@
--- Forgets runs of which the worker was told.
+-- Deletes the notices of terminated runs that a worker has read.
 DELETE FROM durable_terminated WHERE worker = ? AND at < ?;

@@ -1,2 +1,2 @@
--- Forgets runs of workers that are gone.
+-- Deletes old notices of terminated runs, such as those of dead workers.
 DELETE FROM durable_terminated WHERE at < ?;

@@ -1,2 +1,2 @@
--- Notes that a run was ended while a worker owned it.
+-- Inserts a notice that a run was terminated while a worker owned it.
 INSERT OR REPLACE INTO durable_terminated (worker, run_id, epoch, at) VALUES (?, ?, ?, ?);

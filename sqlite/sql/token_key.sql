@@ -1,2 +1,2 @@
--- The key that tokens are signed with.
+-- Selects the key that signs tokens.
 SELECT value FROM durable_secret WHERE name = 'token';

@@ -1,2 +1,2 @@
--- Keeps a key for tokens, if there is none.
+-- Inserts the key that signs tokens, unless there is one.
 INSERT INTO durable_secret (name, value) VALUES ('token', ?1) ON CONFLICT (name) DO NOTHING;

@@ -1,4 +1,4 @@
--- A run and everything beneath it, without payloads, parents before their children.
+-- Selects a run and its descendants, without payloads, parents before their children.
 WITH RECURSIVE tree(shard, id, depth) AS (
     SELECT shard, id, 0 FROM durable_run WHERE shard = ? AND id = ?
     UNION ALL

@@ -1,2 +1,2 @@
--- Fails if the transaction of a Tx step was ended by its own function, or by SQLite.
+-- Releases the savepoint of a Tx step. It fails if the step's function or SQLite has ended the transaction.
 RELEASE durable_whole;

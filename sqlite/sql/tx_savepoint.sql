@@ -1,2 +1,2 @@
--- Marks the transaction of a Tx step: the mark is gone if the transaction is.
+-- Creates a savepoint in the transaction of a Tx step. The savepoint is gone if the transaction has ended.
 SAVEPOINT durable_whole;

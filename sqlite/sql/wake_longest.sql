@@ -1,4 +1,4 @@
--- The run of a queue and workflow that has been due for longest.
+-- Selects the run of a queue and workflow that has been due for the longest time.
 SELECT id, wake_at
 FROM durable_run
 WHERE queue = ? AND workflow = ? AND wake_at <= ?

@@ -1,4 +1,4 @@
--- Registers a worker, or records its heartbeat.
+-- Inserts a worker, or records its heartbeat.
 INSERT INTO durable_worker (id, name, version, capacity, active, state, started_at, heartbeat_at, silent_at, executes)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE

@@ -1,4 +1,4 @@
--- The registry, oldest first.
+-- Selects the workers, oldest first.
 SELECT id, name, version, capacity, active, state, started_at, heartbeat_at, executes
 FROM durable_worker
 ORDER BY started_at, id;

@@ -12,10 +12,10 @@ import (
 	sqlite "modernc.org/sqlite"
 )
 
-// maxArgs is the most placeholders that one statement has.
+// maxArgs is the largest number of parameters of a statement.
 const maxArgs = 24
 
-// maxColumns is the most columns that one statement answers.
+// maxColumns is the largest number of columns that a statement returns.
 const maxColumns = 32
 
 // maxValue is SQLite's limit for one value (SQLITE_MAX_LENGTH), in bytes. It is
@@ -24,9 +24,9 @@ const maxValue = 1_000_000_000
 
 // session runs durable's statements, inside a transaction or alone.
 type session interface {
-	// exec answers how many rows the statement changed.
+	// exec executes a statement and returns the number of rows that it changed.
 	exec(q query, args ...driver.Value) (int64, error)
-	// each calls row for every row; the slice is the session's, its elements are the
+	// each calls row for every row. The slice belongs to the session, its elements to the
 	// callee's.
 	each(q query, row func([]driver.Value) error, args ...driver.Value) error
 }
@@ -69,7 +69,7 @@ type conn struct {
 	row         [maxColumns]driver.Value
 }
 
-// connector opens such connections. It is a driver.Connector.
+// connector opens connections of type conn. It implements driver.Connector.
 type connector struct {
 	driver.Connector
 	texts       *statementTexts
@@ -125,8 +125,8 @@ func (c *conn) Close() error {
 	return errors.Join(append(errs, c.rawConn.Close())...)
 }
 
-// persistWAL has SQLite leave the log where it is when the connection is closed: it would delete
-// whatever has that name, which may be in use by others.
+// persistWAL makes SQLite keep the log when the connection is closed. SQLite would delete the file with the log's name,
+// which other processes may be using.
 func persistWAL(c driver.Conn) error {
 	control, ok := c.(interface {
 		FileControlPersistWAL(db string, mode int) (int, error)
@@ -146,10 +146,9 @@ func (c *conn) begin(ctx context.Context) error {
 	})
 }
 
-// retryBusy calls try until it is not refused because another process holds a
-// lock, ctx ends, or patience does. SQLite's own busy handler would sleep in the
-// driver, deaf to the context, and in steps that are long beside a commit's
-// fraction of a millisecond.
+// retryBusy calls try until another process no longer holds the lock, ctx ends, or the time is over. It replaces
+// SQLite's own busy handler, which sleeps in the driver, ignores the context, and waits in steps that are long compared
+// to a commit.
 func retryBusy(ctx context.Context, patience time.Duration, try func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -173,8 +172,8 @@ func retryBusy(ctx context.Context, patience time.Duration, try func() error) er
 	}
 }
 
-// rollback undoes the open transaction and answers cause, which made it so. A
-// connection that cannot be brought out of its transaction is given up.
+// rollback rolls back the open transaction and returns cause. If the rollback fails, it also returns driver.ErrBadConn,
+// so that the connection is closed.
 func (c *conn) rollback(cause error) error {
 	if _, err := c.exec(qRollback); err != nil && !isNoTransaction(err) {
 		return errors.Join(cause, driver.ErrBadConn)
@@ -198,7 +197,7 @@ func (c *conn) prepare(q query) (rawStmt, error) {
 	return s, nil
 }
 
-// bind lays the arguments into the connection's one buffer.
+// bind copies the arguments into the buffer of the connection.
 func (c *conn) bind(args []driver.Value) ([]driver.NamedValue, error) {
 	for i, v := range args {
 		if err := checkLength(v); err != nil {
@@ -209,7 +208,7 @@ func (c *conn) bind(args []driver.Value) ([]driver.NamedValue, error) {
 	return c.args[:len(args)], nil
 }
 
-// clearArgs lets go of the values, so that a large one does not stay in memory.
+// clearArgs removes the values, so that large ones can be garbage collected.
 func clearArgs(bound []driver.NamedValue) {
 	for i := range bound {
 		bound[i].Value = nil

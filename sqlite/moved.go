@@ -68,8 +68,8 @@ func (f *openFiles) recordIdentities() error {
 	return nil
 }
 
-// check answers a *MovedError if one of the first n paths leads elsewhere, or did once: what has
-// been put back may lack what others wrote meanwhile.
+// check returns a *MovedError if one of the first n paths leads to another file, or did so before: a file that was put
+// back may lack what others wrote meanwhile.
 func (f *openFiles) check(n int) error {
 	if err := f.movedError(); err != nil || !f.recorded.Load() {
 		return err
@@ -85,7 +85,7 @@ func (f *openFiles) check(n int) error {
 	return nil
 }
 
-// movedError is the error once there is one.
+// movedError returns the error that markMoved has recorded, or nil.
 func (f *openFiles) movedError() error {
 	if moved := f.moved.Load(); moved != nil {
 		return moved
@@ -102,12 +102,12 @@ func (f *openFiles) markMoved(which int, err error) error {
 	return f.movedError()
 }
 
-// readCheckInterval is how long a look at the files is good for readers, whose answers lose nothing.
+// readCheckInterval is the time for which readers rely on a check of the files. Reads lose nothing if a file has moved.
 const readCheckInterval = 50 * time.Millisecond
 
 var processBegan = time.Now()
 
-// checkRecently is check, at most once in a while.
+// checkRecently is check, executed at most once in readCheckInterval.
 func (f *openFiles) checkRecently() error {
 	now := int64(time.Since(processBegan))
 	last := f.lastCheck.Load()
@@ -117,7 +117,7 @@ func (f *openFiles) checkRecently() error {
 	return f.check(allFiles)
 }
 
-// pathIsGone reports whether a path leads nowhere. Any other error says nothing about the file.
+// pathIsGone reports whether the error says that the path does not exist. Other errors say nothing about the file.
 func pathIsGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

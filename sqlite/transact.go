@@ -65,10 +65,9 @@ func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name strin
 	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
 }
 
-// Writer is the database handle with the file's one writing connection, for
-// transactions of the caller's own. A transaction begun on it is IMMEDIATE, and
-// excludes every other write of this store until it ends. Transactions, and statements outside of them, wait for other
-// processes that write, for Patience at most.
+// Writer returns the database handle with the only connection that writes to the file. Use it for your own
+// transactions, such as those of [StartTx] and [SignalTx]. A transaction begun on it is IMMEDIATE, and excludes all
+// other writes of this store until it ends.
 func (s *Store) Writer() *sql.DB { return s.writer() }
 
 // errNoTransaction is the error of a StartTx or SignalTx without a transaction.

@@ -27,7 +27,7 @@ type session interface {
 	// exec executes a statement and returns the number of rows that it changed.
 	exec(q query, args ...driver.Value) (int64, error)
 	// each calls row for every row. The slice belongs to the session, its elements to the
-	// callee's.
+	// callback's.
 	each(q query, row func([]driver.Value) error, args ...driver.Value) error
 }
 

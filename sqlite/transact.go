@@ -13,15 +13,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Tx is a step whose writes commit together with its checkpoint, exactly once: fn's
-// statements on tx, and the record that the step is done, are one transaction of the
-// file that the engine works on. fn must not commit or roll back itself. While it runs,
-// nobody else writes to the file, so it should be short and touch nothing but tx. Calls of the engine
-// in it that write or wait for a result return durable.ErrInsideTx: use StartTx and SignalTx with tx,
-// or call the engine after the step.
+// Tx executes a step whose writes commit together with its checkpoint, so that they take effect exactly once. The
+// statements that fn executes on tx, and the record of the step, are one transaction of the engine's file. fn must not
+// commit or roll back. No other write to the file can happen while fn runs, so fn should be short and use nothing but
+// tx. Engine calls in fn that write or wait for a result return durable.ErrInsideTx: use [StartTx] and [SignalTx] with
+// tx, or call the engine after the step.
 //
-// It answers as durable.Ctx.Step does; durable.ErrInvalidConfig if the engine does not
-// work on SQLite.
+// Tx returns what durable.Ctx.Step returns, and durable.ErrInvalidConfig if the engine does not work on SQLite.
 func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *sql.Tx) (T, error), opts ...durable.StepOption) (T, error) {
 	var step func(context.Context) (T, error)
 	if fn != nil {
@@ -89,9 +87,8 @@ func ownStore(s store.Store) (*Store, error) {
 	return own, nil
 }
 
-// runTx is the bridge.Transact of this store. A transaction that the database undid, or
-// whose commit was not answered, is tried again; the second time it looks first
-// whether the step is recorded after all.
+// runTx is the bridge.Transact of this store. It retries a transaction that the database rolled back, or whose commit
+// returned no reply. A retry first reads whether the step was recorded after all.
 func runTx(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
 	own, err := ownStore(s)
 	if err != nil {

@@ -31,7 +31,7 @@ var errPooled = errors.New("a pooler is in between that shares sessions")
 // see it (Dead). It first proves that the session is real, by a notification to
 // itself from another connection. Where that does not arrive, a pooler shares the
 // session; then it holds nothing and waits, and polling and lease expiry do the work.
-func (s *Store) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *Store) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hi
 }
 
 // attend does one session's worth. It returns an error whenever the session ends.
-func (s *Store) attend(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+func (s *database) attend(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
 	heard := func(payload string) { pass(payload, worker, hear) }
 	conn, err := s.dial(ctx)
 	if err != nil {
@@ -123,14 +123,14 @@ func pass(payload string, worker uuid.UUID, hear func(store.Hint)) {
 
 // dial makes the session. The server is told to probe for a dead client, since the lock
 // of a machine that lost its power would be held for hours otherwise.
-func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
+func (s *database) dial(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	return s.connect(ctx)
 }
 
 // listen listens, and proves that notifications arrive.
-func (s *Store) listen(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
+func (s *database) listen(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout+probeTimeout)
 	defer cancel()
 	if _, err := conn.Exec(ctx, s.sql.listen, pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -170,7 +170,7 @@ type presence struct {
 
 // takePresence takes the lock, and lets it be known. A lock timeout means that the
 // server still keeps a session of ours that is dead; another try follows.
-func (s *Store) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid.UUID) error {
+func (s *database) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	if _, err := conn.Exec(ctx, s.sql.attendance, pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -187,7 +187,7 @@ func (s *Store) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid.UU
 
 // dropPresence is called when the session is gone. If the worker goes on, others must
 // not take it for dead while it makes another; if it leaves, they may.
-func (s *Store) dropPresence(ctx context.Context, worker uuid.UUID) {
+func (s *database) dropPresence(ctx context.Context, worker uuid.UUID) {
 	s.setPresence(worker, presence{})
 	if ctx.Err() != nil {
 		return
@@ -197,7 +197,7 @@ func (s *Store) dropPresence(ctx context.Context, worker uuid.UUID) {
 	_ = s.notePresence(ctx, worker, presence{}) // the next heartbeat says it again
 }
 
-func (s *Store) notePresence(ctx context.Context, worker uuid.UUID, held presence) error {
+func (s *database) notePresence(ctx context.Context, worker uuid.UUID, held presence) error {
 	return s.once(ctx, s.engine, "note presence",
 		func(batch *pgx.Batch) {
 			batch.Queue(s.sql.presenceNote, one(worker), instant(held.since), instant(held.server))
@@ -208,7 +208,7 @@ func (s *Store) notePresence(ctx context.Context, worker uuid.UUID, held presenc
 		})
 }
 
-func (s *Store) setPresence(worker uuid.UUID, held presence) {
+func (s *database) setPresence(worker uuid.UUID, held presence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if held.since.IsZero() {
@@ -219,14 +219,14 @@ func (s *Store) setPresence(worker uuid.UUID, held presence) {
 }
 
 // presenceOf is the worker's lock, zero if it does not hold it.
-func (s *Store) presenceOf(worker uuid.UUID) presence {
+func (s *database) presenceOf(worker uuid.UUID) presence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.presence[worker]
 }
 
 // wait passes one notification on, or pings after a long silence.
-func (s *Store) wait(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
+func (s *database) wait(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
 	quiet, cancel := context.WithTimeout(ctx, pingAfter)
 	defer cancel()
 	n, err := conn.WaitForNotification(quiet)
@@ -244,7 +244,7 @@ func (s *Store) wait(ctx context.Context, conn *pgx.Conn, heard func(payload str
 
 // Dead implements store.Store. A worker whose session has just broken off may be back in
 // a moment, so the caller takes for dead only what two calls, about 100 ms apart, name.
-func (s *Store) Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
+func (s *database) Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
 	var dead []uuid.UUID
 	err := s.once(ctx, s.engine, "look for dead workers", func(batch *pgx.Batch) { batch.Queue(s.sql.presenceDead, one(self)) },
 		func(res results) error {

@@ -19,7 +19,7 @@ type attendance struct {
 	stop  context.CancelFunc
 }
 
-func attend(t *testing.T, s *Store, worker uuid.UUID) *attendance {
+func attend(t *testing.T, s *database, worker uuid.UUID) *attendance {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &attendance{
@@ -50,7 +50,7 @@ func (a *attendance) hinted(t *testing.T, want store.Hint) {
 	}
 }
 
-func beat(t *testing.T, s *Store, worker uuid.UUID) {
+func beat(t *testing.T, s *database, worker uuid.UUID) {
 	t.Helper()
 	at := now(t, s)
 	if _, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: worker, Name: "w", StartedAt: at}, LeaseUntil: at}); err != nil {
@@ -58,7 +58,7 @@ func beat(t *testing.T, s *Store, worker uuid.UUID) {
 	}
 }
 
-func dead(t *testing.T, s *Store, self, worker uuid.UUID) bool {
+func dead(t *testing.T, s *database, self, worker uuid.UUID) bool {
 	t.Helper()
 	list, err := s.Dead(t.Context(), self)
 	if err != nil {

@@ -25,7 +25,7 @@ func historyBytes(q *store.ClaimQuery) int { return min(claimBytes, runBytes*q.L
 // Claim implements store.Store: the claim, the histories of what it took, and the look
 // ahead are three statements of one transaction and one round trip. Runs whose owner lost its
 // lease get their histories after that, see takeOver.
-func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
 	var claims store.Claims
 	if len(q.Pairs) == 0 || q.Limit <= 0 {
 		return claims, nil
@@ -84,7 +84,7 @@ func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 }
 
 // HeldBy implements store.Store.
-func (s *Store) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
+func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	if len(q.Pairs) == 0 {
 		return nil, nil
 	}
@@ -112,7 +112,7 @@ const inFlight = 5 * time.Second
 // takeOver reads the histories of claimed runs whose owner lost its lease. That owner may be
 // alive, with a write under way whose statement has seen its own epoch still. All later ones see
 // the new epoch, and are fenced; this one is waited for, so that its step is not executed again.
-func (s *Store) takeOver(ctx context.Context, runs []store.Claimed, overtaken []int, bytes int) error {
+func (s *database) takeOver(ctx context.Context, runs []store.Claimed, overtaken []int, bytes int) error {
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
 		err := s.land(ctx)
 		if err == nil {
@@ -127,7 +127,7 @@ func (s *Store) takeOver(ctx context.Context, runs []store.Claimed, overtaken []
 }
 
 // land waits until none of the transactions that write steps now is left.
-func (s *Store) land(ctx context.Context) error {
+func (s *database) land(ctx context.Context) error {
 	patience := inFlight
 	if end, bounded := ctx.Deadline(); bounded {
 		patience = min(patience, time.Until(end)/2)
@@ -166,7 +166,7 @@ func rotated(pairs []store.Pair) []store.Pair {
 }
 
 // Expire implements store.Store.
-func (s *Store) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQuery) (int, error) {
+func (s *database) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQuery) (int, error) {
 	if len(workers) == 0 {
 		return 0, nil
 	}

@@ -23,7 +23,7 @@ CREATE SEQUENCE durable.looks;`
 // takes the run over. That write is allowed, since it began before, and its step must not be
 // executed again: so the takeover waits for it, and has it in the history.
 func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		s.sql.inFlight += " AND nextval('durable.looks') > 0" // counts the looks that find something
 		at := now(t, s)
 		overdue := running(uuid.New(), at.Add(-time.Hour))

@@ -170,7 +170,7 @@ const startTries = 5
 // Commit implements store.Store. When nothing is in the way it is one round trip, and
 // the row counts of the command tags say so; what fell short is read back with a
 // fresh snapshot in another.
-func (s *Store) Commit(ctx context.Context, b *store.Batch) (err error) {
+func (s *database) Commit(ctx context.Context, b *store.Batch) (err error) {
 	if b.Len() == 0 {
 		return nil
 	}
@@ -207,7 +207,7 @@ func withMarks(b *store.Batch, starts []*store.Start) *store.Batch {
 }
 
 // commit makes one transaction, and answers the starts that are to be made once more.
-func (s *Store) commit(ctx context.Context, b *store.Batch) (left []*store.Start, err error) {
+func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.Start, err error) {
 	w := s.scratch.Get().(*sorted)
 	defer func() {
 		w.empty()
@@ -230,7 +230,7 @@ func (s *Store) commit(ctx context.Context, b *store.Batch) (left []*store.Start
 }
 
 // queue puts the statements of the sections that are not empty into the pipeline.
-func (s *Store) queue(batch *pgx.Batch, w *sorted) {
+func (s *database) queue(batch *pgx.Batch, w *sorted) {
 	if w.brief {
 		batch.Queue(s.sql.lockWait, briefly)
 	}
@@ -343,7 +343,7 @@ func tally(res results, items int, took *int64) error {
 }
 
 // answer answers every item of a committed batch, but for the starts that are left over.
-func (s *Store) answer(ctx context.Context, w *sorted, took counts) (left []*store.Start, err error) {
+func (s *database) answer(ctx context.Context, w *sorted, took counts) (left []*store.Start, err error) {
 	ask := s.onEngine(ctx)
 	if took.starts == int64(len(w.starts)) {
 		for _, item := range w.starts {

@@ -19,7 +19,7 @@ import (
 )
 
 // whole is a batch with something in every section.
-func whole(t *testing.T, s *Store) (*store.Batch, []uuid.UUID) {
+func whole(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	t.Helper()
 	at := now(t, s)
 	a, b, c := running(uuid.New(), at), running(uuid.New(), at), pending(at)
@@ -37,7 +37,7 @@ func whole(t *testing.T, s *Store) (*store.Batch, []uuid.UUID) {
 
 // family is a whole batch with a child that begins and one that ends, tags, a receive and a
 // signal.
-func family(t *testing.T, s *Store) (*store.Batch, []uuid.UUID) {
+func family(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	t.Helper()
 	b, runs := whole(t, s)
 	at := now(t, s)

@@ -14,7 +14,7 @@ import (
 // nobody; so each that acknowledges what it has found runs confirm.sql too.
 
 // readBack asks as ask does, in a transaction whose commit waits as that of a write does.
-func (s *Store) readBack(ask asker, what string, fill func(*pgx.Batch), read func(results) error) error {
+func (s *database) readBack(ask asker, what string, fill func(*pgx.Batch), read func(results) error) error {
 	return ask(what, func(batch *pgx.Batch) {
 		fill(batch)
 		batch.Queue(s.sql.confirm)
@@ -28,14 +28,14 @@ func (s *Store) readBack(ask asker, what string, fill func(*pgx.Batch), read fun
 }
 
 // confirmed asks in a transaction of its own, as readBack does.
-func (s *Store) confirmed(ctx context.Context) asker {
+func (s *database) confirmed(ctx context.Context) asker {
 	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
 		return s.readBack(s.onEngine(ctx), what, fill, read)
 	}
 }
 
 // confirm waits until all that was visible before is where acknowledged writes are.
-func (s *Store) confirm(ctx context.Context) error {
+func (s *database) confirm(ctx context.Context) error {
 	return s.readBack(s.onEngine(ctx), "confirm", func(*pgx.Batch) {}, func(results) error { return nil })
 }
 

@@ -17,7 +17,7 @@ import (
 // lonely is a store on a server of its own, which can be made to wait for a standby that is not there.
 type lonely struct {
 	*testing.T
-	s      *Store
+	s      *database
 	server *pgtest.Server
 	look   *pgx.Conn
 	at     time.Time

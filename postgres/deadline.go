@@ -12,7 +12,7 @@ import (
 )
 
 // SetDeadline implements store.Store. It tries again as Order does.
-func (s *Store) SetDeadline(ctx context.Context, d *store.Deadline) error {
+func (s *database) SetDeadline(ctx context.Context, d *store.Deadline) error {
 	wait := firstAgain
 	for try := 1; ; try++ {
 		err := s.setDeadline(ctx, d)
@@ -23,7 +23,7 @@ func (s *Store) SetDeadline(ctx context.Context, d *store.Deadline) error {
 	}
 }
 
-func (s *Store) setDeadline(ctx context.Context, d *store.Deadline) error {
+func (s *database) setDeadline(ctx context.Context, d *store.Deadline) error {
 	d.Outcome, d.State = 0, store.RunState{}
 	err := s.once(ctx, s.engine, "set a deadline", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.deadline, store.ShardOf(d.Run), one(d.Run), instant(d.At), instant(d.Now), channel(s.schema))

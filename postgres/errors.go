@@ -15,7 +15,7 @@ import (
 
 // wrap gives an error its kind. A context that ended has none; what the call was waiting for then
 // is told, but not wrapped.
-func (s *Store) wrap(ctx context.Context, what string, err error) error {
+func (s *database) wrap(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (s *Store) wrap(ctx context.Context, what string, err error) error {
 
 // because is what is known of a call beyond that its context ended: the context's cause, the call's
 // own error, and why no host is connected to.
-func (s *Store) because(ctx context.Context, err error) (text string) {
+func (s *database) because(ctx context.Context, err error) (text string) {
 	if cause := context.Cause(ctx); cause != ctx.Err() { //nolint:errorlint // the very same one
 		text += ": " + cause.Error()
 	}

@@ -47,7 +47,7 @@ func parseCursor(text string) (c cursor, err error) {
 }
 
 // Events implements store.Store. The order is that of the transactions' numbers.
-func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Event, error) {
+func (s *database) Events(ctx context.Context, after string, limit int) ([]store.Event, error) {
 	from, err := parseCursor(after)
 	if err != nil || limit <= 0 {
 		return nil, err

@@ -22,7 +22,7 @@ func types(events []store.Event) []store.EventType {
 // TestEventsWaitForOlderTransactions: what is answered is complete. An open transaction
 // that has a number holds back what came after it.
 func TestEventsWaitForOlderTransactions(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		var all []store.Run
 		var starts []*store.Start
@@ -87,7 +87,7 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 // TestClaimSetsAside: a run whose owner died before it left for a pause, and one that
 // kills its process, are paused and recorded, as is each lease that was lost.
 func TestClaimSetsAside(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		paused, doomed := running(uuid.New(), at), running(uuid.New(), at)
 		paused.WakeAt, doomed.WakeAt = at, at

@@ -26,7 +26,7 @@ func wasHeld(res results, item *store.RunWrite) error {
 // refused answers for a batch that was rolled back. A wait that was too long must not
 // be one for everybody: a journal splits the batch, and what is alone then gets the
 // answer that fits it.
-func (s *Store) refused(b *store.Batch, err error) error {
+func (s *database) refused(b *store.Batch, err error) error {
 	switch {
 	case !held(err):
 		return err

@@ -31,21 +31,21 @@ func with(url, param string) string {
 
 // open makes a store in a database of its own, in one of pgx's modes, whose test must leave
 // no goroutine behind.
-func open(t testing.TB, mode string, opts ...Option) *Store {
+func open(t testing.TB, mode string, opts ...Option) *database {
 	t.Helper()
 	leaktest.Test(t)
 	return openBeside(t, mode, opts...)
 }
 
 // openBeside is open for tests that run beside others.
-func openBeside(t testing.TB, mode string, opts ...Option) *Store {
+func openBeside(t testing.TB, mode string, opts ...Option) *database {
 	t.Helper()
 	return openAt(t, with(pgtest.URL(t), "default_query_exec_mode="+mode), opts...)
 }
 
-func openAt(t testing.TB, url string, opts ...Option) *Store {
+func openAt(t testing.TB, url string, opts ...Option) *database {
 	t.Helper()
-	s, err := Open(t.Context(), url, opts...)
+	s, err := openDatabase(t.Context(), url, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,14 +58,14 @@ func openAt(t testing.TB, url string, opts ...Option) *Store {
 }
 
 // openOver makes a store over a pool that is set up so.
-func openOver(t testing.TB, cfg *pgxpool.Config) *Store {
+func openOver(t testing.TB, cfg *pgxpool.Config) *database {
 	t.Helper()
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	s, err := New(pool)
+	s, err := newDatabase(pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func openOver(t testing.TB, cfg *pgxpool.Config) *Store {
 }
 
 // everyWay runs a test in each of pgx's modes, directly and behind a pooler.
-func everyWay(t *testing.T, test func(t *testing.T, s *Store)) {
+func everyWay(t *testing.T, test func(t *testing.T, s *database)) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +87,7 @@ func everyWay(t *testing.T, test func(t *testing.T, s *Store)) {
 	}
 }
 
-func now(t testing.TB, s *Store) time.Time {
+func now(t testing.TB, s *database) time.Time {
 	t.Helper()
 	at, err := s.Now(t.Context())
 	if err != nil {
@@ -96,7 +96,7 @@ func now(t testing.TB, s *Store) time.Time {
 	return at
 }
 
-func commit(t testing.TB, s *Store, b *store.Batch) {
+func commit(t testing.TB, s *database, b *store.Batch) {
 	t.Helper()
 	if err := s.Commit(t.Context(), b); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func childOf(parent uuid.UUID, name string, now time.Time) *store.Start {
 }
 
 // begin starts runs of which each is written.
-func begin(t testing.TB, s *Store, starts ...*store.Start) {
+func begin(t testing.TB, s *database, starts ...*store.Start) {
 	t.Helper()
 	commit(t, s, &store.Batch{Starts: starts})
 	for _, item := range starts {
@@ -140,7 +140,7 @@ func begin(t testing.TB, s *Store, starts ...*store.Start) {
 	}
 }
 
-func order(t testing.TB, s *Store, o *store.Order) []store.ControlResult {
+func order(t testing.TB, s *database, o *store.Order) []store.ControlResult {
 	t.Helper()
 	if o.Now.IsZero() {
 		o.Now = now(t, s)
@@ -152,7 +152,7 @@ func order(t testing.TB, s *Store, o *store.Order) []store.ControlResult {
 }
 
 // row reads a run.
-func row(t testing.TB, s *Store, id uuid.UUID) *store.Run {
+func row(t testing.TB, s *database, id uuid.UUID) *store.Run {
 	t.Helper()
 	got, err := s.Get(t.Context(), []store.Ref{{Text: id.String()}})
 	if err != nil || got[0] == nil {

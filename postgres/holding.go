@@ -172,7 +172,7 @@ func (l *timeline) lost(leases []store.Lease, gone []uuid.UUID) {
 // search looks for the acknowledged checkpoints of all runs that are held, and releases the runs that lack
 // one, so that they are replayed. Their old executions are fenced from then on. It returns what is lost.
 // s.timeline.mu is held.
-func (s *Store) search(ctx context.Context, ask asker) (lost []store.LostRun, err error) {
+func (s *database) search(ctx context.Context, ask asker) (lost []store.LostRun, err error) {
 	var portion []uuid.UUID
 	size := 0
 	for id, h := range s.timeline.held {
@@ -193,7 +193,7 @@ func (s *Store) search(ctx context.Context, ask asker) (lost []store.LostRun, er
 	return append(lost, some...), nil
 }
 
-func (s *Store) searchSome(ctx context.Context, ask asker, runs []uuid.UUID) (lost []store.LostRun, err error) {
+func (s *database) searchSome(ctx context.Context, ask asker, runs []uuid.UUID) (lost []store.LostRun, err error) {
 	if len(runs) == 0 {
 		return nil, nil
 	}

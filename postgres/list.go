@@ -14,7 +14,7 @@ import (
 )
 
 // List implements store.Store, by the index that fits what the filter says best.
-func (s *Store) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) ([]*store.Run, error) {
+func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) ([]*store.Run, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -56,11 +56,11 @@ func beyond(prefix string) string {
 }
 
 // Tree implements store.Store.
-func (s *Store) Tree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
+func (s *database) Tree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
 	return s.readRuns(ctx, "read a tree", s.sql.tree, store.ShardOf(run), one(run))
 }
 
-func (s *Store) readRuns(ctx context.Context, what, sql string, args ...any) ([]*store.Run, error) {
+func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) ([]*store.Run, error) {
 	var runs []*store.Run
 	err := s.once(ctx, s.engine, what, func(batch *pgx.Batch) { batch.Queue(sql, args...) },
 		func(res results) error {
@@ -77,7 +77,7 @@ func (s *Store) readRuns(ctx context.Context, what, sql string, args ...any) ([]
 }
 
 // Counts implements store.Store: two reads in one round trip.
-func (s *Store) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.Counts, error) {
+func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.Counts, error) {
 	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	shard, id := store.ShardOf(run), one(run)
 	err := s.once(ctx, s.engine, "count a tree", func(batch *pgx.Batch) {

@@ -13,7 +13,7 @@ import (
 
 // TestListMergesShards pages through runs of many shards by each of the ways that List has.
 func TestListMergesShards(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		var want []uuid.UUID // oldest first
 		for i := range 20 {
@@ -79,7 +79,7 @@ func TestBeyond(t *testing.T) {
 
 // TestOutline reads waits, Maps and tags.
 func TestOutline(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: run, Tags: []store.Tag{{Key: "z", Value: "1"}, {Key: "a", Value: "2"}}})

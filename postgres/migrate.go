@@ -18,7 +18,7 @@ import (
 const oldest = 150000
 
 // prepare brings the schema to this code's version, or checks that it is there.
-func (s *Store) prepare(ctx context.Context, migrate bool) error {
+func (s *database) prepare(ctx context.Context, migrate bool) error {
 	all := schema.Postgres()
 	s.tryMark(ctx)
 	s.tryTimeline(ctx)
@@ -36,7 +36,7 @@ func (s *Store) prepare(ctx context.Context, migrate bool) error {
 }
 
 // version reads what is there, without locks.
-func (s *Store) version(ctx context.Context) (int, error) {
+func (s *database) version(ctx context.Context) (int, error) {
 	// First of all: a schema may be out of sight because it is a stranger's.
 	if err := s.checkOwners(s.onEngine(ctx)); err != nil {
 		return 0, err
@@ -69,7 +69,7 @@ func (s *Store) version(ctx context.Context) (int, error) {
 
 // migrate applies what is missing in one transaction. Of several processes one does it,
 // and the others find it done.
-func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
+func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 	conn, err := s.engine.Acquire(ctx)
 	if err != nil {
 		return s.wrap(ctx, "migrate", err)
@@ -92,7 +92,7 @@ func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
 	return s.wrap(ctx, "migrate", tx.Commit(ctx))
 }
 
-func (s *Store) apply(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []schema.Migration) error {
+func (s *database) apply(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []schema.Migration) error {
 	ask := s.inTx(ctx, tx)
 	if sessionOf(conn) == nil { // before anything else: what is made keeps what its names meant now
 		if err := ask("migrate", s.queueSettings, func(res results) error { return tally(res, 1, nil) }); err != nil {
@@ -137,11 +137,11 @@ func (s *Store) apply(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []sche
 }
 
 // versionError says which schema it is about.
-func (s *Store) versionError(err error) error {
+func (s *database) versionError(err error) error {
 	if err == nil || !errors.Is(err, store.ErrSchema) {
 		return err
 	}
 	return fmt.Errorf("postgres: schema %q: %w", s.schema, err)
 }
 
-func (s *Store) table(name string) string { return pgx.Identifier{s.schema, name}.Sanitize() }
+func (s *database) table(name string) string { return pgx.Identifier{s.schema, name}.Sanitize() }

@@ -27,7 +27,7 @@ func TestEightMigrateAtOnce(t *testing.T) {
 			if i == 0 {
 				cancel() // one that is killed somewhere on the way
 			}
-			s, err := Open(ctx, url, Schema("at_once"))
+			s, err := openDatabase(ctx, url, Schema("at_once"))
 			if i == 0 {
 				return
 			}
@@ -80,7 +80,7 @@ func TestMigrationOfADatabaseInUse(t *testing.T) {
 
 func TestSchemaThatDoesNotFit(t *testing.T) {
 	url := pgtest.URL(t)
-	_, err := Open(t.Context(), url, WithoutMigrations())
+	_, err := openDatabase(t.Context(), url, WithoutMigrations())
 	if !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "0001_core.sql") {
 		t.Errorf("an empty database without migrations: %v", err)
 	}
@@ -89,7 +89,7 @@ func TestSchemaThatDoesNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, opts := range [][]Option{nil, {WithoutMigrations()}} {
-		if _, err := Open(t.Context(), url, opts...); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "update durable") {
+		if _, err := openDatabase(t.Context(), url, opts...); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "update durable") {
 			t.Errorf("a newer database: %v", err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestSchemaThatExistsNeedsNoRightToCreateOne(t *testing.T) {
 	})
 	limited := with(url, "options=-c%20role%3Ddurable_limited")
 	openAt(t, limited, Schema("mine"))
-	_, err := Open(t.Context(), limited, Schema("absent"))
+	_, err := openDatabase(t.Context(), limited, Schema("absent"))
 	if err == nil || !strings.Contains(err.Error(), "grant the role CREATE") {
 		t.Errorf("without the right: %v", err)
 	}
@@ -128,20 +128,20 @@ func TestSchemaThatExistsNeedsNoRightToCreateOne(t *testing.T) {
 
 func TestOptionsAndTheirErrors(t *testing.T) {
 	for _, name := range []string{"", "a.b", `a"b`, "1a", strings.Repeat("a", 49), "a b"} {
-		if _, err := Open(t.Context(), "postgres://localhost/x", Schema(name)); err == nil {
+		if _, err := openDatabase(t.Context(), "postgres://localhost/x", Schema(name)); err == nil {
 			t.Errorf("the schema name %q was accepted", name)
 		}
 	}
-	if _, err := New(nil); err == nil {
+	if _, err := newDatabase(nil); err == nil {
 		t.Error("no pool was accepted")
 	}
 	for _, url := range []string{"postgres://u:secret%zz@localhost:x/y", "host=localhost password=secret port=secret"} {
-		_, err := Open(t.Context(), url)
+		_, err := openDatabase(t.Context(), url)
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("a connection string that cannot be parsed: %v", err)
 		}
 	}
-	_, err := Open(t.Context(), "postgres://u:secret@127.0.0.1:1/y?connect_timeout=2")
+	_, err := openDatabase(t.Context(), "postgres://u:secret@127.0.0.1:1/y?connect_timeout=2")
 	if !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("no server: %v", err)
 	}

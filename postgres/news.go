@@ -11,7 +11,7 @@ import (
 )
 
 // Notifications implements store.Store.
-func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.Notifications, error) {
+func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.Notifications, error) {
 	var news store.Notifications
 	if len(held) == 0 {
 		return news, nil

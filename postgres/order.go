@@ -18,7 +18,7 @@ import (
 const orderTries = 10
 
 // Order implements store.Store.
-func (s *Store) Control(ctx context.Context, o *store.Order) error {
+func (s *database) Control(ctx context.Context, o *store.Order) error {
 	wait := firstAgain
 	for try := 1; ; try++ {
 		err := s.within(ctx, "order", func(ask asker) error { return s.order(ask, o) })
@@ -30,7 +30,7 @@ func (s *Store) Control(ctx context.Context, o *store.Order) error {
 }
 
 // order makes one try: everything concerned is locked, then judged, then changed.
-func (s *Store) order(ask asker, o *store.Order) error {
+func (s *database) order(ask asker, o *store.Order) error {
 	nodes, err := s.lockTree(ask, o.Runs)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Store) order(ask asker, o *store.Order) error {
 
 // lockTree locks all that an order may change, and returns it as it then is, with the ended runs
 // that lead to it.
-func (s *Store) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
+func (s *database) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
 	var nodes []store.Node
 	for {
 		locked, live := 0, 0
@@ -134,7 +134,7 @@ func changeColumns(items []store.Change) []any {
 
 // within runs work in one transaction of several round trips, with the settings that
 // every transaction of the engine has.
-func (s *Store) within(ctx context.Context, what string, work func(asker) error) (err error) {
+func (s *database) within(ctx context.Context, what string, work func(asker) error) (err error) {
 	conn, err := s.acquire(ctx, s.engine)
 	if err != nil {
 		return s.wrap(ctx, what, err)

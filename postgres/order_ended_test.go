@@ -12,7 +12,7 @@ import (
 // TestOrderWaitsForNoEndedRun: an order locks no run that has ended, and yet reaches what lives beneath
 // one.
 func TestOrderWaitsForNoEndedRun(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		root := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: root})

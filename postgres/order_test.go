@@ -18,7 +18,7 @@ import (
 
 // TestOrder pauses, resumes and cancels a tree, one of each state in it.
 func TestOrder(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		root := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: root})
@@ -88,7 +88,7 @@ func TestOrder(t *testing.T) {
 // TestCancelGoesBeforeAnEnd: a run that is to be cancelled neither completes nor fails,
 // and nothing makes of it what it is not.
 func TestCancelGoesBeforeAnEnd(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: run})
@@ -129,7 +129,7 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 
 // TestFreeze resumes a run whose timers and deadline were not over when it was paused.
 func TestFreeze(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s).Truncate(time.Second)
 		run := running(uuid.New(), at)
 		run.Deadline = at.Add(time.Hour)

@@ -16,14 +16,14 @@ type asker func(what string, fill func(*pgx.Batch), read func(results) error) er
 
 // onEngine asks in a transaction of its own, so with a snapshot that sees what got in
 // the way.
-func (s *Store) onEngine(ctx context.Context) asker {
+func (s *database) onEngine(ctx context.Context) asker {
 	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
 		return s.once(ctx, s.engine, what, fill, read)
 	}
 }
 
 // inTx asks in a transaction of several round trips.
-func (s *Store) inTx(ctx context.Context, tx pgx.Tx) asker {
+func (s *database) inTx(ctx context.Context, tx pgx.Tx) asker {
 	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
 		var batch pgx.Batch
 		fill(&batch)
@@ -34,7 +34,7 @@ func (s *Store) inTx(ctx context.Context, tx pgx.Tx) asker {
 // settleStarts answers starts of which some found their name taken, or their parent left.
 // Left over are those in whose way there is nothing any more: a parent was resumed since, or
 // the run with the name was removed.
-func (s *Store) settleStarts(ask asker, items []*store.Start) (left []*store.Start, err error) {
+func (s *database) settleStarts(ask asker, items []*store.Start) (left []*store.Start, err error) {
 	for _, item := range items {
 		item.Outcome, item.Existing, item.State = 0, nil, store.RunState{}
 	}
@@ -105,7 +105,7 @@ type found struct {
 // knew less than the database, of a row that is there or is not, is made once more the other
 // way; and so is one of a run of which something was asked, which is not kept out then. But
 // the mark that a child was started goes with the child, which is kept out.
-func (s *Store) settleSteps(ask asker, items []*store.StepWrite, again bool) error {
+func (s *database) settleSteps(ask asker, items []*store.StepWrite, again bool) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -176,7 +176,7 @@ func behind(want, have *store.Step) bool {
 	return have.Attempt > want.Attempt || (have.Attempt == want.Attempt && have.Status > want.Status)
 }
 
-func (s *Store) readSteps(ask asker, items []*store.StepWrite) ([]found, error) {
+func (s *database) readSteps(ask asker, items []*store.StepWrite) ([]found, error) {
 	states := make([]found, len(items))
 	err := s.readBack(ask, "read back steps", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.stepState, stepKeys(items)...)
@@ -208,7 +208,7 @@ func (s *Store) readSteps(ask asker, items []*store.StepWrite) ([]found, error) 
 }
 
 // settleRuns answers ends of ownership of which some took no row.
-func (s *Store) settleRuns(ask asker, items []*store.RunWrite) error {
+func (s *database) settleRuns(ask asker, items []*store.RunWrite) error {
 	for _, item := range items {
 		item.Outcome, item.State = store.Fenced, store.RunState{}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Outline implements store.Store: five reads in one round trip.
-func (s *Store) Outline(ctx context.Context, run uuid.UUID, now time.Time) (store.Outline, error) {
+func (s *database) Outline(ctx context.Context, run uuid.UUID, now time.Time) (store.Outline, error) {
 	var o store.Outline
 	shard, id := store.ShardOf(run), one(run)
 	err := s.once(ctx, s.engine, "read an outline", func(batch *pgx.Batch) {

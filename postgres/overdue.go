@@ -10,7 +10,7 @@ import (
 )
 
 // Overdue implements store.Store.
-func (s *Store) Overdue(ctx context.Context, at time.Time, after store.Pair, limit int) ([]store.Overdue, error) {
+func (s *database) Overdue(ctx context.Context, at time.Time, after store.Pair, limit int) ([]store.Overdue, error) {
 	var all []store.Overdue
 	err := s.once(ctx, s.engine, "look for overdue runs", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.overdue, instant(at), after.Queue, after.Workflow, int32(limit))
@@ -27,7 +27,7 @@ func (s *Store) Overdue(ctx context.Context, at time.Time, after store.Pair, lim
 }
 
 // Executed implements store.Store.
-func (s *Store) Executed(ctx context.Context, pairs []store.Pair) ([]bool, error) {
+func (s *database) Executed(ctx context.Context, pairs []store.Pair) ([]bool, error) {
 	executed := make([]bool, len(pairs))
 	if len(pairs) == 0 {
 		return executed, nil

@@ -29,7 +29,7 @@ func (e *OwnerError) Error() string {
 }
 
 // checkOwners returns an *OwnerError if a stranger owns the schema or what it has of ours.
-func (s *Store) checkOwners(ask asker) error {
+func (s *database) checkOwners(ask asker) error {
 	var stranger *OwnerError
 	owners := s.owners
 	if owners == nil {

@@ -44,7 +44,7 @@ func wantStranger(t *testing.T, conn *pgx.Conn, url string, want OwnerError, opt
 		return n
 	}
 	before := count()
-	s, err := Open(t.Context(), url, opts...)
+	s, err := openDatabase(t.Context(), url, opts...)
 	if err == nil {
 		_ = s.Close()
 	}
@@ -109,7 +109,7 @@ func TestEncodingsOfTheDatabase(t *testing.T) {
 			}
 		})
 		url := strings.Replace(conn.Config().ConnString(), "/"+conn.Config().Database, "/"+name, 1)
-		s, err := Open(t.Context(), url)
+		s, err := openDatabase(t.Context(), url)
 		if c.refused {
 			if !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), c.encoding) {
 				t.Errorf("%s: %v", c.encoding, err)
@@ -132,7 +132,7 @@ func TestEncodingsOfTheDatabase(t *testing.T) {
 }
 
 func TestOpenOfAnEmptyURL(t *testing.T) {
-	if _, err := Open(t.Context(), ""); !errors.Is(err, durable.ErrInvalidConfig) {
+	if _, err := openDatabase(t.Context(), ""); !errors.Is(err, durable.ErrInvalidConfig) {
 		t.Errorf("got %v, want ErrInvalidConfig", err)
 	}
 }

@@ -119,7 +119,7 @@ func TestTablesDistribute(t *testing.T) {
 }
 
 // ours is a connection with the settings that the store's own have.
-func ours(t *testing.T, s *Store) *pgx.Conn {
+func ours(t *testing.T, s *database) *pgx.Conn {
 	t.Helper()
 	conn, err := s.connect(t.Context())
 	if err != nil {

@@ -19,7 +19,7 @@ var errPartial = errors.New("the server rolled the transaction back")
 // once sends the statements that fill queues to the server as one round trip and one
 // transaction, and lets read take their results in order. All of it is durable when
 // once returns nil. An error of read ends the reading, not the transaction.
-func (s *Store) once(ctx context.Context, pool *pgxpool.Pool, what string, fill func(*pgx.Batch), read func(results) error) error {
+func (s *database) once(ctx context.Context, pool *pgxpool.Pool, what string, fill func(*pgx.Batch), read func(results) error) error {
 	conn, err := s.acquire(ctx, pool)
 	if err != nil {
 		return s.wrap(ctx, what, err)
@@ -64,7 +64,7 @@ func (s *Store) once(ctx context.Context, pool *pgxpool.Pool, what string, fill 
 
 // acquire takes a connection of the pool. One that stands idle on a host that says nothing any more is
 // not waited for longer than another host needs to be found.
-func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
 	for {
 		waiting, over := s.hosts.track(ctx, "", false)
 		conn, err := pool.Acquire(waiting)
@@ -84,7 +84,7 @@ func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn,
 }
 
 // queueSettings makes the engine's settings for the transaction under way, where a session keeps none.
-func (s *Store) queueSettings(batch *pgx.Batch) {
+func (s *database) queueSettings(batch *pgx.Batch) {
 	batch.Queue(s.sql.session, true, int32(0), !s.async)
 }
 
@@ -117,7 +117,7 @@ func newlySeen(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
 
 // inSteps makes one transaction of a round trip for each of its parts. So a statement that pgx has described is
 // parsed after the settings were made, when names mean what they mean to the engine.
-func (s *Store) inSteps(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(results) error) error {
+func (s *database) inSteps(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(results) error) error {
 	if _, err := conn.Exec(ctx, beginSQL); err != nil {
 		return err
 	}

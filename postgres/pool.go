@@ -18,7 +18,7 @@ const (
 )
 
 // openPools makes the store's own pools after the user's. Nothing is connected yet.
-func (s *Store) openPools(ctx context.Context) error {
+func (s *database) openPools(ctx context.Context) error {
 	var err error
 	if s.engine, err = s.newPool(ctx, engineConns); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (s *Store) openPools(ctx context.Context) error {
 }
 
 // ownConfig is the configuration of the store's own connections, after the user's.
-func (s *Store) ownConfig() *pgxpool.Config {
+func (s *database) ownConfig() *pgxpool.Config {
 	cfg := s.user.Config()
 	if !s.owned { // else its connections are chosen so already
 		s.hosts.join(cfg)
@@ -62,7 +62,7 @@ func timeless(cfg *pgx.ConnConfig) bool {
 	return cfg.ConnectTimeout <= 0 || cfg.ConnectTimeout == unsetTimeout
 }
 
-func (s *Store) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
+func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
 	cfg := s.ownConfig()
 	cfg.MaxConns = conns
 	cfg.MinConns = 0
@@ -93,7 +93,7 @@ func (s *Store) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, error)
 
 // settle readies a new connection of the store's own: its column types, and, if the
 // session is really ours alone, its settings.
-func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
+func (s *database) settle(ctx context.Context, conn *pgx.Conn) error {
 	registerColumns(conn.TypeMap())
 	if conn.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 		return nil

@@ -72,7 +72,7 @@ func TestPoolerIsFoundOut(t *testing.T) {
 }
 
 // openPooled makes a store behind a pooler.
-func openPooled(t *testing.T, mode string) *Store {
+func openPooled(t *testing.T, mode string) *database {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(with(pgtest.URL(t), "sslmode=disable&default_query_exec_mode="+mode))
 	if err != nil {
@@ -133,7 +133,7 @@ func TestUsersPoolIsLeftOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	s, err := New(pool)
+	s, err := newDatabase(pool)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,8 @@ import (
 // openTimeout bounds New, which has no context of its own.
 const openTimeout = time.Minute
 
-// Store is one PostgreSQL database, or one schema of it. Make it with Open or New. It is
-// safe for concurrent use.
-type Store struct {
+// database is the implementation of a [Store].
+type database struct {
 	schema  string
 	sql     statements
 	user    *pgxpool.Pool // transactional steps, StartTx and SignalTx only
@@ -46,16 +45,10 @@ type Store struct {
 	presence  map[uuid.UUID]presence // the locks that workers of this process hold
 }
 
-var _ store.Store = (*Store)(nil)
+var _ store.Store = (*database)(nil)
 
-// Open connects to the database at url, a PostgreSQL URL or key=value string, applies
-// the migrations that are missing, and answers the store. Close closes everything.
-//
-// It returns an error if the server is older than PostgreSQL 15, or the schema is newer
-// than this code; an [*OwnerError] if a stranger owns the schema; an [*AccessError] if the server refuses the
-// password, the role or the database; and one that is
-// durable.ErrInvalidConfig if url is empty, or the database keeps text in another encoding than UTF-8.
-func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
+// openDatabase is [Open] without the wrapper.
+func openDatabase(ctx context.Context, url string, opts ...Option) (*database, error) {
 	o, err := newOptions(opts)
 	if err != nil {
 		return nil, err
@@ -87,11 +80,8 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// New makes a store of the database that pool connects to, and applies the migrations
-// that are missing. The store makes its own few connections with the pool's
-// configuration; the pool itself serves transactional steps only, and stays the
-// caller's to close, after the store.
-func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
+// newDatabase is [New] without the wrapper.
+func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 	o, err := newOptions(opts)
 	if err != nil {
 		return nil, err
@@ -105,8 +95,8 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 }
 
 // newStore makes the store over the user's pool, which is its own to close if it is owned.
-func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned bool, o options) (*Store, error) {
-	s := &Store{
+func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned bool, o options) (*database, error) {
+	s := &database{
 		schema: o.schema, sql: load(o.schema), user: user, owned: owned, hosts: several, async: o.async, deaf: o.deaf, owners: o.owners,
 		presence: make(map[uuid.UUID]presence),
 	}
@@ -129,11 +119,11 @@ func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned boo
 }
 
 // Name is "postgres".
-func (s *Store) Name() string { return "postgres" }
+func (s *database) Name() string { return "postgres" }
 
 // Close ends Attend and closes all connections that the store opened itself. It waits
 // for calls in flight. A second Close does nothing.
-func (s *Store) Close() error {
+func (s *database) Close() error {
 	s.mu.Lock()
 	already := s.closed
 	s.closed = true
@@ -153,7 +143,7 @@ func (s *Store) Close() error {
 }
 
 // reconnect drops the connections that nothing is under way on, and the others once nothing is.
-func (s *Store) reconnect() {
+func (s *database) reconnect() {
 	s.engine.Reset()
 	s.pulse.Reset()
 	if s.owned {
@@ -161,11 +151,11 @@ func (s *Store) reconnect() {
 	}
 }
 
-func (s *Store) isClosed() bool {
+func (s *database) isClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed
 }
 
 // userPool is where transactions of the user's begin.
-func (s *Store) userPool() *pgxpool.Pool { return s.user }
+func (s *database) userPool() *pgxpool.Pool { return s.user }

@@ -11,12 +11,12 @@ import (
 )
 
 // Get implements store.Store.
-func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
+func (s *database) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
 	return s.Find(ctx, refs, store.AllPayloads)
 }
 
 // Find implements store.Store.
-func (s *Store) Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
+func (s *database) Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -24,7 +24,7 @@ func (s *Store) Find(ctx context.Context, refs []store.Ref, with store.Payloads)
 }
 
 // Statuses implements store.Store.
-func (s *Store) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status, error) {
+func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status, error) {
 	if len(runs) == 0 {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func (s *Store) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status,
 	return statuses, nil
 }
 
-func (s *Store) find(ask asker, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
+func (s *database) find(ask asker, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
 	n := len(refs)
 	runs := make([]*store.Run, n)
 	known := make([]uuid.NullUUID, n)
@@ -79,7 +79,7 @@ func (s *Store) find(ask asker, refs []store.Ref, with store.Payloads) ([]*store
 }
 
 // History implements store.Store.
-func (s *Store) History(ctx context.Context, run uuid.UUID) (history []store.Step, err error) {
+func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.Step, err error) {
 	err = s.once(ctx, s.engine, "read a history", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.history, store.ShardOf(run), one(run))
 	}, func(res results) error {
@@ -98,7 +98,7 @@ func (s *Store) History(ctx context.Context, run uuid.UUID) (history []store.Ste
 }
 
 // HistoryFrom implements store.Store.
-func (s *Store) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.Rest, error) {
+func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.Rest, error) {
 	era := s.timeline.eras.Load()
 	part := []store.Claimed{{Run: store.Run{ID: run}}}
 	err := s.parts(s.onEngine(ctx), part, []int{0}, from, max(bytes, 1))
@@ -112,7 +112,7 @@ func (s *Store) HistoryFrom(ctx context.Context, run uuid.UUID, from string, byt
 }
 
 // parts reads a part of the history of each of those runs, in one round trip.
-func (s *Store) parts(ask asker, runs []store.Claimed, which []int, from string, bytes int) error {
+func (s *database) parts(ask asker, runs []store.Claimed, which []int, from string, bytes int) error {
 	return ask("read histories", func(batch *pgx.Batch) {
 		for _, i := range which {
 			batch.Queue(s.sql.historyPart, store.ShardOf(runs[i].Run.ID), one(runs[i].Run.ID), from, int64(bytes))
@@ -144,7 +144,7 @@ func addStep(c *store.Claimed, step store.Step, rest bool) {
 }
 
 // Workers implements store.Store.
-func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
+func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 	var workers []store.Worker
 	err := s.once(ctx, s.engine, "list workers", func(batch *pgx.Batch) { batch.Queue(s.sql.workers) },
 		func(res results) error {

@@ -27,7 +27,7 @@ func received(res results, item *store.Receive) error {
 
 // settleReceives answers the receives that took no row: the step has ended, by this write
 // whose answer was lost or by another's, or the run is not the writer's any more.
-func (s *Store) settleReceives(ask asker, items []*store.Receive) error {
+func (s *database) settleReceives(ask asker, items []*store.Receive) error {
 	var open []*store.Receive
 	var steps []*store.StepWrite
 	for _, item := range items {

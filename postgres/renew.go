@@ -12,7 +12,7 @@ import (
 )
 
 // Renew implements store.Store, on a connection that nothing else can occupy.
-func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	var pulse store.RenewResult
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
 	w := &h.Worker
@@ -80,14 +80,14 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult
 }
 
 // onPulse asks in a transaction of its own, on a connection for heartbeats.
-func (s *Store) onPulse(ctx context.Context) asker {
+func (s *database) onPulse(ctx context.Context) asker {
 	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
 		return s.once(ctx, s.pulse, what, fill, read)
 	}
 }
 
 // lost asks which leases are gone, with a snapshot of its own.
-func (s *Store) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error) {
+func (s *database) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error) {
 	var gone []uuid.UUID
 	err := s.once(ctx, s.pulse, "read back leases", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.leaseLost, leaseColumns(h.Leases, h.Worker.ID)...)
@@ -103,7 +103,7 @@ func (s *Store) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error
 }
 
 // Now implements store.Store.
-func (s *Store) Now(ctx context.Context) (time.Time, error) {
+func (s *database) Now(ctx context.Context) (time.Time, error) {
 	var now time.Time
 	err := s.once(ctx, s.pulse, "read the clock", func(batch *pgx.Batch) { batch.Queue(s.sql.now) },
 		func(res results) error {

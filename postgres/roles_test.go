@@ -234,10 +234,10 @@ const suiteWorker = "durable_suite_worker"
 var makeSuiteWorker sync.Once
 
 // openAsWorker opens a store with the rights of a worker, in a schema of its own unless it is there.
-func openAsWorker(t *testing.T, mode, in string) *Store {
+func openAsWorker(t *testing.T, mode, in string) *database {
 	t.Helper()
 	url := with(pgtest.ServerURL(t), "default_query_exec_mode="+mode)
-	migrated, err := Open(t.Context(), url, Schema(in))
+	migrated, err := openDatabase(t.Context(), url, Schema(in))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func signalRuns(items []*store.Signal) []any {
 }
 
 // settleSignals answers signals of which some were not new.
-func (s *Store) settleSignals(ask asker, items []*store.Signal) error {
+func (s *database) settleSignals(ask asker, items []*store.Signal) error {
 	err := s.readBack(ask, "read back signals", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.signalState, signalKeys(items)...)
 	}, func(res results) error {

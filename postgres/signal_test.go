@@ -13,7 +13,7 @@ import (
 
 // TestSignalsAreTakenInOrder sends and takes in one batch and in several, by two steps.
 func TestSignalsAreTakenInOrder(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: run})
@@ -90,7 +90,7 @@ func TestReceiveKeepsItsTimes(t *testing.T) {
 
 // TestEveryWakeIsFound: a child's end and a signal, before, while and after the run parks.
 func TestEveryWakeIsFound(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		worker := uuid.New()
 		parent := running(worker, at)
@@ -206,7 +206,7 @@ func TestNewsPassALockedRow(t *testing.T) {
 
 // TestSignalInTx sends with the user's transaction, and not without it.
 func TestSignalInTx(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: run})

@@ -38,7 +38,7 @@ func tagColumns(items []tagging) []any {
 }
 
 // Tag implements store.Store.
-func (s *Store) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
+func (s *database) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
 	found := false
 	last := make(map[string]string, len(tags))
 	for _, tag := range tags {

@@ -98,7 +98,7 @@ func (l *timeline) alive() {
 func unplaced(err error) bool { return hasState(err, "42883", "0A000", "42501") }
 
 // tryTimeline finds out whether the database tells where it is: a heartbeat that asked in vain would fail.
-func (s *Store) tryTimeline(ctx context.Context) {
+func (s *database) tryTimeline(ctx context.Context) {
 	conn, err := s.acquire(ctx, s.engine)
 	if err != nil {
 		return // the next call says what is wrong
@@ -121,7 +121,7 @@ func scanPlace(row pgx.Row) (place, error) {
 }
 
 // admit asks a new connection where its database is, and returns the era that it belongs to.
-func (s *Store) admit(ctx context.Context, conn *pgx.Conn) (era uint64, err error) {
+func (s *database) admit(ctx context.Context, conn *pgx.Conn) (era uint64, err error) {
 	l := &s.timeline
 	if l.off {
 		return l.eras.Load(), nil
@@ -149,7 +149,7 @@ const eraKey = "durable.era"
 
 // admitUsers finds out, when a connection of the user's pool is used for the first time, whether it leads to
 // where the store's own do. What is to be looked for is looked for on one of those, whose settings are known.
-func (s *Store) admitUsers(ctx context.Context, conn *pgx.Conn) (present bool, err error) {
+func (s *database) admitUsers(ctx context.Context, conn *pgx.Conn) (present bool, err error) {
 	l := &s.timeline
 	if l.off || !l.direct.Load() {
 		return true, nil
@@ -179,13 +179,13 @@ func (s *Store) admitUsers(ctx context.Context, conn *pgx.Conn) (present bool, e
 }
 
 // present reports whether the connection is of the present era, as far as that can be told.
-func (s *Store) present(conn *pgx.Conn) bool {
+func (s *database) present(conn *pgx.Conn) bool {
 	own := sessionOf(conn)
 	return own == nil || own.era == s.timeline.eras.Load()
 }
 
 // acquireUsers takes a connection of the user's pool that belongs to the present.
-func (s *Store) acquireUsers(ctx context.Context) (*pgxpool.Conn, error) {
+func (s *database) acquireUsers(ctx context.Context) (*pgxpool.Conn, error) {
 	for {
 		conn, err := s.acquire(ctx, s.userPool())
 		if err != nil {
@@ -225,7 +225,7 @@ func (l *timeline) advance(at place) {
 
 // arrive judges where a database was found to be by somebody who asked after floor had been seen. If it has gone
 // back, what was acknowledged is looked for by ask, and nothing is acknowledged meanwhile.
-func (s *Store) arrive(ctx context.Context, at, floor place, ask asker) error {
+func (s *database) arrive(ctx context.Context, at, floor place, ask asker) error {
 	l := &s.timeline
 	if at.timeline == 0 {
 		return nil

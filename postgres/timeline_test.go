@@ -12,7 +12,7 @@ import (
 )
 
 // goneBack has the store find that its database is at another place.
-func goneBack(t *testing.T, s *Store, move func(place) place) error {
+func goneBack(t *testing.T, s *database, move func(place) place) error {
 	t.Helper()
 	s.timeline.mu.Lock()
 	was := s.timeline.now
@@ -28,7 +28,7 @@ func earlier(p place) place { return place{p.timeline, p.position - 1} }
 func promoted(p place) place { return place{p.timeline + 1, p.position + 1} }
 
 // heartbeat is what the next one tells of rewinds.
-func heartbeat(t *testing.T, s *Store) []store.Rewind {
+func heartbeat(t *testing.T, s *database) []store.Rewind {
 	t.Helper()
 	pulse, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New(), StartedAt: time.Now()}, LeaseUntil: time.Now()})
 	if err != nil {

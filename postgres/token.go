@@ -12,7 +12,7 @@ import (
 const tokenKeySize = 32
 
 // TokenKey implements store.Store.
-func (s *Store) TokenKey(ctx context.Context) ([]byte, error) {
+func (s *database) TokenKey(ctx context.Context) ([]byte, error) {
 	const what = "read the key of tokens"
 	key, err := s.tokenKey(ctx, what)
 	if err == nil && key == nil {
@@ -31,7 +31,7 @@ func (s *Store) TokenKey(ctx context.Context) ([]byte, error) {
 }
 
 // tokenKey reads the key, nil if there is none.
-func (s *Store) tokenKey(ctx context.Context, what string) (key []byte, err error) {
+func (s *database) tokenKey(ctx context.Context, what string) (key []byte, err error) {
 	err = s.once(ctx, s.engine, what, func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKey) },
 		func(res results) error {
 			return each(res, func(rows pgx.Rows) error { return rows.Scan(&key) })

@@ -87,8 +87,12 @@ func ended(err error) error {
 	return err
 }
 
-func mine(s store.Store) (*Store, error) {
-	own, ok := s.(*Store)
+// mine returns the database of a store of this package.
+func mine(s store.Store) (*database, error) {
+	if opened, ok := s.(*Store); ok {
+		s = opened.implementation
+	}
+	own, ok := s.(*database)
 	if !ok {
 		return nil, fmt.Errorf("%w: the engine works on %s, and a transaction of postgres was asked for: use the Tx of that store's package", durable.ErrInvalidConfig, s.Name())
 	}
@@ -116,7 +120,7 @@ func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(
 
 // transact makes the transaction until it is committed or may not be made again. It also reports whether a COMMIT
 // was sent whose outcome is not known, if there is an error.
-func (s *Store) transact(ctx context.Context, w *store.StepWrite, work func(context.Context) error) (sent bool, _ error) {
+func (s *database) transact(ctx context.Context, w *store.StepWrite, work func(context.Context) error) (sent bool, _ error) {
 	var before error
 	doubts := 0
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
@@ -156,7 +160,7 @@ func (e *noReply) Unwrap() error { return e.error }
 
 // commitStep commits a transaction that has written its checkpoint. It waits for the reply although ctx ends meanwhile: a
 // COMMIT that was sent cannot be taken back.
-func (s *Store) commitStep(ctx context.Context, tx pgx.Tx) error {
+func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 	if ctx.Err() != nil {
 		return s.wrap(ctx, "commit", ctx.Err())
 	}
@@ -186,7 +190,7 @@ func (s *Store) commitStep(ctx context.Context, tx pgx.Tx) error {
 // findOut returns nil if a COMMIT without a reply took effect, err if it did not, and store.ErrInDoubt if that is not
 // known within bridge.Outlast. It does what the engine does for another attempt, without the function: the
 // checkpoint's key is waited for as long as the transaction holds it.
-func (s *Store) findOut(ctx context.Context, w *store.StepWrite, err error) error {
+func (s *database) findOut(ctx context.Context, w *store.StepWrite, err error) error {
 	lasting, end := bridge.Outlast(ctx)
 	defer end()
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
@@ -279,7 +283,7 @@ const aborted = "25P02"
 // that one's commit, whose answer may have been lost, took effect after all. One that is
 // still on its way then holds the checkpoint's key, and ours waits for it. Without work it only looks, and returns
 // errNotThere if no commit took effect.
-func (s *Store) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) (err error) {
+func (s *database) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) (err error) {
 	if before != nil {
 		states, err := s.readSteps(s.onEngine(ctx), []*store.StepWrite{w})
 		if err != nil {

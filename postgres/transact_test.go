@@ -17,7 +17,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func shop(t *testing.T) *Store {
+func shop(t *testing.T) *database {
 	t.Helper()
 	s := open(t, "cache_statement")
 	if _, err := s.user.Exec(t.Context(), "CREATE TABLE payment (cents bigint)"); err != nil {
@@ -26,7 +26,7 @@ func shop(t *testing.T) *Store {
 	return s
 }
 
-func payments(t *testing.T, s *Store) (n int) {
+func payments(t *testing.T, s *database) (n int) {
 	t.Helper()
 	if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM payment").Scan(&n); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestTxAnswerLost(t *testing.T) {
 			if err := transact(ctx, st, w, work); err != nil {
 				return err
 			}
-			return st.(*Store).transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error { return work(bridge.WithTransaction(ctx, tx)) }, after)
+			return st.(*database).transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error { return work(bridge.WithTransaction(ctx, tx)) }, after)
 		}).(durable.StepOption)
 	}
 	lost := twice(store.ErrUnavailable) // as if the answer had not come

@@ -12,7 +12,7 @@ import (
 // with what else that transaction does. The outcome is in w, and holds if and when
 // the transaction commits. The run cannot be claimed by another until then. If the transaction is marked, but no longer
 // the one that tx_begin.sql began, it returns errEndedItself.
-func (s *Store) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite, marked bool) error {
+func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite, marked bool) error {
 	ask := s.inUsers(ctx, tx)
 	var took, mark int64
 	err := s.writing(ask)("checkpoint", func(batch *pgx.Batch) {
@@ -55,7 +55,7 @@ func (s *Store) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite, m
 
 // startIn creates runs in the caller's transaction, and has others notified if and
 // when it commits. The outcomes are in the items, and hold from then on.
-func (s *Store) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) error {
+func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) error {
 	if len(starts) == 0 {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (s *Store) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) e
 // signalIn sends a signal in the caller's transaction, to the run that ref names; it is
 // woken, and others are notified, if and when that commits. The run's row is locked until
 // then. The outcome is in the signal, and holds from then on.
-func (s *Store) signalIn(ctx context.Context, tx pgx.Tx, ref store.Ref, signal *store.Signal) error {
+func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.Ref, signal *store.Signal) error {
 	ask := s.inUsers(ctx, tx)
 	runs, err := s.find(ask, []store.Ref{ref}, store.NoPayloads)
 	if err != nil {

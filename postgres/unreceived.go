@@ -10,7 +10,7 @@ import (
 )
 
 // Unreceived implements store.Store.
-func (s *Store) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
+func (s *database) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
 	var counts []store.SignalCount
 	n := len(runs)
 	err := s.once(ctx, s.engine, "count signals", func(batch *pgx.Batch) {

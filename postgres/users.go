@@ -10,7 +10,7 @@ import (
 // is for the user's own statements: durable's name in full what they use, whatever the
 // search_path, and where text or values would be sent in another form than durable reads and
 // writes, they come between enter.sql and leave.sql.
-func (s *Store) inUsers(ctx context.Context, tx pgx.Tx) asker {
+func (s *database) inUsers(ctx context.Context, tx pgx.Tx) asker {
 	registerColumns(tx.Conn().TypeMap())
 	ask := s.inTx(ctx, tx)
 	if suits(tx.Conn()) {
@@ -46,7 +46,7 @@ func suits(conn *pgx.Conn) bool {
 
 // writing is ask for statements of a user's transaction whose effect is acknowledged with its commit: the commit
 // waits for the disk, see [AllowAsyncCommit].
-func (s *Store) writing(ask asker) asker {
+func (s *database) writing(ask asker) asker {
 	if s.async {
 		return ask
 	}

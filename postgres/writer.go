@@ -15,7 +15,7 @@ import (
 func markless(err error) bool { return hasState(err, "42883", "0A000", "42501") }
 
 // markSession takes the mark for a session of the store's own.
-func (s *Store) markSession(ctx context.Context, conn *pgx.Conn) error {
+func (s *database) markSession(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, s.sql.writer, pgx.QueryExecModeExec)
 	if markless(err) {
 		return nil
@@ -24,7 +24,7 @@ func (s *Store) markSession(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // tryMark finds out whether transactions can take the mark: the first one that could not would fail.
-func (s *Store) tryMark(ctx context.Context) {
+func (s *database) tryMark(ctx context.Context) {
 	conn, err := s.engine.Acquire(ctx)
 	if err != nil {
 		return // the next call says what is wrong
@@ -39,7 +39,7 @@ func (s *Store) tryMark(ctx context.Context) {
 
 // queueMark takes the mark in a transaction of a session that is not the store's own. It returns how
 // many results that has.
-func (s *Store) queueMark(batch *pgx.Batch) int {
+func (s *database) queueMark(batch *pgx.Batch) int {
 	if s.unmarked {
 		return 0
 	}

@@ -13,7 +13,7 @@ import (
 // A takeover waits for writes of workers. What else has changed rows of the step table, such as a
 // DELETE of old ones in a transaction that stays open, does not hold it up.
 func TestTakeoverWaitsForWorkersOnly(t *testing.T) {
-	everyWay(t, func(t *testing.T, s *Store) {
+	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
 		overdue := running(uuid.New(), at.Add(-time.Hour))
 		overdue.WakeAt = at.Add(-time.Second)

@@ -25,7 +25,7 @@ func (p workerLocks) path(worker uuid.UUID) string { return filepath.Join(p.fold
 // Attend implements store.Store. SQLite does not tell what a commit changed, so Attend gives both hints for every
 // commit of another connection. That includes this store's own commits, which at worst cause a query that finds
 // nothing.
-func (s *Store) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
 	s.mu.Lock()
 	if s.closed.Load() {
 		s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Store) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hi
 
 // pollCommits gives hints after the commits of other connections, until ctx ends, the store is closed, or reading
 // fails.
-func (s *Store) pollCommits(ctx context.Context, hear func(store.Hint)) {
+func (s *database) pollCommits(ctx context.Context, hear func(store.Hint)) {
 	_ = s.withConn(ctx, s.attendDB, "attend", func(c *conn) error {
 		seen, err := queryInt(c, qDataVersion)
 		if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) pollCommits(ctx context.Context, hear func(store.Hint)) {
 }
 
 // waitForPoll waits until the next poll is due. It returns false when ctx has ended or the store is closed.
-func (s *Store) waitForPoll(ctx context.Context) bool {
+func (s *database) waitForPoll(ctx context.Context) bool {
 	timer := time.NewTimer(pollInterval*3/4 + rand.N(pollInterval/2)) // random, so that processes do not poll at the same time
 	defer timer.Stop()
 	select {
@@ -101,7 +101,7 @@ func (s *Store) waitForPoll(ctx context.Context) bool {
 }
 
 // Dead implements store.Store. A worker is dead if its file exists and nobody holds the lock on it.
-func (s *Store) Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
+func (s *database) Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
 	workers, err := s.Workers(ctx)
 	if err != nil {
 		return nil, err

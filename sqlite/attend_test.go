@@ -14,7 +14,7 @@ import (
 
 // attend attends until the test ends, and answers where hints of one kind arrive and
 // what ends it.
-func attend(t *testing.T, s *Store, worker uuid.UUID, kind store.Hint) (hints chan struct{}, leave func()) {
+func attend(t *testing.T, s *database, worker uuid.UUID, kind store.Hint) (hints chan struct{}, leave func()) {
 	t.Helper()
 	hints = make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(context.Background())

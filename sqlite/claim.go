@@ -15,7 +15,7 @@ import (
 
 // Claim implements store.Store. It first looks for due runs on a reading connection, so that polling an idle database
 // never takes the write lock. It selects the runs again once it holds the lock.
-func (s *Store) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
 	var answer store.Claims
 	due := false
 	err := s.read(ctx, "claim", func(x session) (err error) {
@@ -86,7 +86,7 @@ func earliest(l, r time.Time) time.Time {
 }
 
 // HeldBy implements store.Store.
-func (s *Store) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
+func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	err = s.read(ctx, "read back a claim", func(x session) error {
 		leases = nil // drops what a failed attempt read
 		return x.each(qHeldBy, func(v []driver.Value) error {

@@ -17,7 +17,7 @@ func query1(at time.Time) store.ClaimQuery {
 	}
 }
 
-func claimAt(t *testing.T, s *Store, at time.Time) store.Claims {
+func claimAt(t *testing.T, s *database, at time.Time) store.Claims {
 	t.Helper()
 	claims, err := s.Claim(t.Context(), query1(at))
 	if err != nil {

@@ -18,7 +18,7 @@ const contextCheckInterval = 64
 // Commit implements store.Store. It executes one IMMEDIATE transaction with one prepared statement for each item. A
 // statement in SQLite is a function call, so statements for many rows would save no round trips; docs/decisions.md has
 // the measurements.
-func (s *Store) Commit(ctx context.Context, b *store.Batch) error {
+func (s *database) Commit(ctx context.Context, b *store.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
@@ -35,7 +35,7 @@ type writeTx struct {
 func (x *writeTx) addHint(what store.Hint) { x.hints |= what }
 
 // writeAndNotify is write, and gives the collected hints to the listeners of this store after the commit.
-func (s *Store) writeAndNotify(ctx context.Context, what string, fn func(*writeTx) error) error {
+func (s *database) writeAndNotify(ctx context.Context, what string, fn func(*writeTx) error) error {
 	var heard store.Hint
 	err := s.write(ctx, what, func(in session) error {
 		x := writeTx{session: in}

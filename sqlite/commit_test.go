@@ -13,14 +13,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func commit(t *testing.T, s *Store, b *store.Batch) {
+func commit(t *testing.T, s *database, b *store.Batch) {
 	t.Helper()
 	if err := s.Commit(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func commitStep(t *testing.T, s *Store, w *store.StepWrite) store.Outcome {
+func commitStep(t *testing.T, s *database, w *store.StepWrite) store.Outcome {
 	t.Helper()
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{w}})
 	return w.Outcome
@@ -244,7 +244,7 @@ func TestCancelledCommitLeavesTheWriterUsable(t *testing.T) {
 	t.Fatal("no commit got through")
 }
 
-func (s *Store) mustCommit(t *testing.T, w *store.Start) {
+func (s *database) mustCommit(t *testing.T, w *store.Start) {
 	t.Helper()
 	commit(t, s, &store.Batch{Starts: []*store.Start{w}})
 }
@@ -258,7 +258,7 @@ func TestDeadlineBoundsTheWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, waiting := range []*Store{s, openAt(t, s.path)} {
+	for _, waiting := range []*database{s, openAt(t, s.path)} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		err := waiting.Commit(ctx, &store.Batch{Starts: []*store.Start{newStart("x")}})
 		cancel()

@@ -13,7 +13,7 @@ import (
 // step is written once.
 func TestConcurrentCalls(t *testing.T) {
 	first := openTest(t)
-	stores := []*Store{first, openAt(t, first.path)}
+	stores := []*database{first, openAt(t, first.path)}
 	const runs, workers = 200, 8
 	batch := &store.Batch{}
 	for range runs {

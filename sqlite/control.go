@@ -12,7 +12,7 @@ import (
 
 // Order implements store.Store. It holds the write lock while it reads the trees of the runs, so that no child can be
 // added meanwhile.
-func (s *Store) Control(ctx context.Context, o *store.Order) error {
+func (s *database) Control(ctx context.Context, o *store.Order) error {
 	return s.writeAndNotify(ctx, "order", func(x *writeTx) error {
 		nodes, paused, err := loadTree(ctx, x, o.Runs)
 		if err != nil {

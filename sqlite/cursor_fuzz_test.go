@@ -14,7 +14,7 @@ import (
 // A text that Events never answered is refused, or leads to what comes after some event;
 // a list begins below any ID.
 func FuzzCursor(f *testing.F) {
-	s, err := Open(filepath.Join(f.TempDir(), "durable.db"), Synchronous(Normal))
+	s, err := openDatabase(filepath.Join(f.TempDir(), "durable.db"), Synchronous(Normal))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func isNoTransaction(err error) bool {
 
 // wrap converts the error of an operation into the kinds of errors that package store defines. It returns the context's
 // own errors unchanged.
-func (s *Store) wrap(what string, err error) error {
+func (s *database) wrap(what string, err error) error {
 	var refused *OpenError
 	var moved *MovedError
 	switch {

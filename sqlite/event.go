@@ -20,7 +20,7 @@ func writeEvent(x session, run uuid.UUID, what store.EventType, at time.Time) er
 
 // Events implements store.Store. SQLite has one writer at a time, so the numbers of the events are in commit order,
 // without gaps that are filled later.
-func (s *Store) Events(ctx context.Context, after string, limit int) ([]store.Event, error) {
+func (s *database) Events(ctx context.Context, after string, limit int) ([]store.Event, error) {
 	from, at, err := parseCursor(after)
 	if err != nil {
 		return nil, s.wrap("events", err)

@@ -13,7 +13,7 @@ import (
 // A cursor names its event. If that is gone and older ones are there, the file was restored, and what
 // came after it cannot be told: the cursor is refused. Swept from the oldest on, events leave it valid.
 func TestACursorOfALostEventIsRefused(t *testing.T) {
-	s, err := Open(filepath.Join(t.TempDir(), "a.db"))
+	s, err := openDatabase(filepath.Join(t.TempDir(), "a.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,22 +13,22 @@ import (
 )
 
 // openTest opens a store on a new file.
-func openTest(t testing.TB, opts ...Option) *Store {
+func openTest(t testing.TB, opts ...Option) *database {
 	t.Helper()
 	return openAt(t, filepath.Join(t.TempDir(), "durable.db"), opts...)
 }
 
 // openAt opens a store whose test must leave no goroutine behind.
-func openAt(t testing.TB, path string, opts ...Option) *Store {
+func openAt(t testing.TB, path string, opts ...Option) *database {
 	t.Helper()
 	leaktest.Test(t)
 	return openBeside(t, path, opts...)
 }
 
 // openBeside is openAt for tests that run beside others.
-func openBeside(t testing.TB, path string, opts ...Option) *Store {
+func openBeside(t testing.TB, path string, opts ...Option) *database {
 	t.Helper()
-	s, err := Open(path, opts...)
+	s, err := openDatabase(path, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func newStep(run uuid.UUID, name string) *store.StepWrite {
 	}}
 }
 
-func startTestRuns(t testing.TB, s *Store, n int) []uuid.UUID {
+func startTestRuns(t testing.TB, s *database, n int) []uuid.UUID {
 	t.Helper()
 	batch := &store.Batch{}
 	ids := make([]uuid.UUID, n)
@@ -104,7 +104,7 @@ func newReceive(run uuid.UUID, name, signal string) *store.Receive {
 	}}
 }
 
-func row(t testing.TB, s *Store, run uuid.UUID) store.Run {
+func row(t testing.TB, s *database, run uuid.UUID) store.Run {
 	t.Helper()
 	got, err := s.Get(t.Context(), []store.Ref{{Text: run.String()}})
 	if err != nil || got[0] == nil {
@@ -114,7 +114,7 @@ func row(t testing.TB, s *Store, run uuid.UUID) store.Run {
 }
 
 // order carries out an order on one run and answers what it did for that.
-func order(t testing.TB, s *Store, verb store.Verb, run uuid.UUID) store.ControlResult {
+func order(t testing.TB, s *database, verb store.Verb, run uuid.UUID) store.ControlResult {
 	t.Helper()
 	o := &store.Order{Verb: verb, Runs: []uuid.UUID{run}, Now: now(), Reason: "because", Actor: "me", Error: []byte(`"over"`)}
 	if err := s.Control(t.Context(), o); err != nil {
@@ -124,7 +124,7 @@ func order(t testing.TB, s *Store, verb store.Verb, run uuid.UUID) store.Control
 }
 
 // eventTypes are the events of a run, in order.
-func eventTypes(t testing.TB, s *Store, run uuid.UUID) (types []store.EventType) {
+func eventTypes(t testing.TB, s *database, run uuid.UUID) (types []store.EventType) {
 	t.Helper()
 	events, err := s.Events(t.Context(), "", 1000)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 const sortThreshold = 10_000
 
 // List implements store.Store. It uses the index that fits the filter best.
-func (s *Store) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) (runs []*store.Run, err error) {
+func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) (runs []*store.Run, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}

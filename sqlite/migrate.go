@@ -11,7 +11,7 @@ import (
 
 // prepareFile switches the file to the write-ahead log and applies the schema. Several processes may call it at the
 // same time.
-func (s *Store) prepareFile(ctx context.Context, migrate bool) error {
+func (s *database) prepareFile(ctx context.Context, migrate bool) error {
 	err := s.withConn(ctx, s.writerDB, "open", func(c *conn) error {
 		var encoding, mode string
 		err := retryBusy(ctx, c.busyTimeout, func() (err error) {
@@ -64,7 +64,7 @@ func (s *Store) prepareFile(ctx context.Context, migrate bool) error {
 }
 
 // schemaVersion reads the version of the schema. It writes nothing.
-func (s *Store) schemaVersion(ctx context.Context) (have int, err error) {
+func (s *database) schemaVersion(ctx context.Context) (have int, err error) {
 	err = s.withConn(ctx, s.writerDB, "open", func(c *conn) error {
 		return retryBusy(ctx, c.busyTimeout, func() error {
 			tables, err := queryInt(c, qMigrationExists)
@@ -80,7 +80,7 @@ func (s *Store) schemaVersion(ctx context.Context) (have int, err error) {
 
 // migrate applies the missing migrations, each in a transaction together with the row that records it. It reads the
 // version again under the lock, because another process may have applied the migration meanwhile.
-func (s *Store) migrate(ctx context.Context, all []schema.Migration) error {
+func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 	have, err := s.schemaVersion(ctx)
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 // News implements store.Store. It reads on a reading connection first, so that it takes the write lock only if a run
 // was woken.
-func (s *Store) Notifications(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.Notifications, error) {
+func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.Notifications, error) {
 	if len(held) == 0 {
 		return store.Notifications{}, nil
 	}

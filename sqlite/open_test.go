@@ -26,7 +26,7 @@ func TestBadPaths(t *testing.T) {
 		"", ":memory:", "file::memory:?cache=shared", "file:x.db", "a\x00b", folder, filepath.Join(folder, "no", "such", "x.db"),
 		text, os.DevNull, filepath.Join(text, "x.db"),
 	} {
-		s, err := Open(path)
+		s, err := openDatabase(path)
 		var typed *OpenError
 		if !errors.As(err, &typed) || s != nil {
 			t.Errorf("%q: %v", path, err)
@@ -41,7 +41,7 @@ func TestBadPaths(t *testing.T) {
 
 // A wait of less than nothing is refused.
 func TestNegativePatience(t *testing.T) {
-	s, err := Open(filepath.Join(t.TempDir(), "x.db"), BusyTimeout(-time.Second))
+	s, err := openDatabase(filepath.Join(t.TempDir(), "x.db"), BusyTimeout(-time.Second))
 	var typed *OpenError
 	if !errors.As(err, &typed) || s != nil || !strings.Contains(err.Error(), "-1s") {
 		t.Errorf("got %v", err)
@@ -80,7 +80,7 @@ func TestOpenersRace(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			s, err := Open(path)
+			s, err := openDatabase(path)
 			if err != nil {
 				t.Error(err)
 				return
@@ -113,14 +113,14 @@ func edit(t *testing.T, path string, statements ...string) {
 
 func TestSchemaVersions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "durable.db")
-	if _, err := Open(path, WithoutMigrations()); !errors.Is(err, store.ErrSchema) {
+	if _, err := openDatabase(path, WithoutMigrations()); !errors.Is(err, store.ErrSchema) {
 		t.Fatal("an empty file without migrations:", err)
 	}
 	s := openAt(t, path)
 	openAt(t, path, WithoutMigrations())
 	edit(t, s.path, "INSERT INTO durable_migration VALUES (3, '0003_next.sql', 0)")
 	for _, opts := range [][]Option{nil, {WithoutMigrations()}} {
-		if _, err := Open(path, opts...); !errors.Is(err, store.ErrSchema) {
+		if _, err := openDatabase(path, opts...); !errors.Is(err, store.ErrSchema) {
 			t.Fatal("a newer file:", err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestOldFileIsMigrated(t *testing.T) {
 			VALUES (x'018f0000000070008000000000000003', 3, 'paused', 'test', 'default', 4, 5, 5, 0, 'it crashes')`,
 		`INSERT INTO durable_run (id, shard, name, workflow, queue, status, epoch, wake_at, created_at)
 			VALUES (x'018f0000000070008000000000000004', 4, 'due', 'test', 'default', 1, 0, 1, 0)`)
-	if _, err := Open(path, WithoutMigrations()); !errors.Is(err, store.ErrSchema) {
+	if _, err := openDatabase(path, WithoutMigrations()); !errors.Is(err, store.ErrSchema) {
 		t.Fatal("an old file without migrations:", err)
 	}
 	s := openAt(t, path)
@@ -164,7 +164,7 @@ func TestOtherEncodingIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "utf16.db")
 	edit(t, path, "PRAGMA encoding = 'UTF-16'", "CREATE TABLE own (x TEXT)")
 	var typed *OpenError
-	if _, err := Open(path); !errors.As(err, &typed) {
+	if _, err := openDatabase(path); !errors.As(err, &typed) {
 		t.Fatal(err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 const scopeSeparator = "\x1f"
 
 // Outline implements store.Store.
-func (s *Store) Outline(ctx context.Context, run uuid.UUID, now time.Time) (store.Outline, error) {
+func (s *database) Outline(ctx context.Context, run uuid.UUID, now time.Time) (store.Outline, error) {
 	var o store.Outline
 	err := s.read(ctx, "outline", func(x session) error {
 		var err error

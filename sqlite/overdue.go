@@ -11,7 +11,7 @@ import (
 )
 
 // Overdue implements store.Store.
-func (s *Store) Overdue(ctx context.Context, at time.Time, after store.Pair, limit int) ([]store.Overdue, error) {
+func (s *database) Overdue(ctx context.Context, at time.Time, after store.Pair, limit int) ([]store.Overdue, error) {
 	var all []store.Overdue
 	err := s.read(ctx, "overdue", func(x session) error {
 		for pair, ok := after, true; ok && len(all) < limit; {
@@ -50,7 +50,7 @@ func nextPair(x session, after store.Pair) (next store.Pair, ok bool, err error)
 }
 
 // Executed implements store.Store.
-func (s *Store) Executed(ctx context.Context, pairs []store.Pair) ([]bool, error) {
+func (s *database) Executed(ctx context.Context, pairs []store.Pair) ([]bool, error) {
 	executed := make([]bool, len(pairs))
 	if len(pairs) == 0 {
 		return executed, nil

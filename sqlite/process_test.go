@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // help is the other process. It prints a line for each thing done.
 func help(task, path string) error {
 	ctx := context.Background()
-	s, err := Open(path)
+	s, err := openDatabase(path)
 	if err != nil {
 		return err
 	}

@@ -13,12 +13,12 @@ import (
 )
 
 // Get implements store.Store.
-func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
+func (s *database) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
 	return s.Find(ctx, refs, store.AllPayloads)
 }
 
 // Find implements store.Store.
-func (s *Store) Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
+func (s *database) Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
 	answer := make([]*store.Run, len(refs))
 	err := s.read(ctx, "get", func(x session) error {
 		for i, ref := range refs {
@@ -45,7 +45,7 @@ func (s *Store) Find(ctx context.Context, refs []store.Ref, with store.Payloads)
 }
 
 // Statuses implements store.Store.
-func (s *Store) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status, error) {
+func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status, error) {
 	statuses := make([]store.Status, len(runs))
 	err := s.read(ctx, "read statuses", func(x session) error {
 		for i, id := range runs {
@@ -89,7 +89,7 @@ func currentCrashes(x session, row *runRow) (int16, error) {
 }
 
 // History implements store.Store.
-func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
+func (s *database) History(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
 	var rows []store.Step
 	err := s.read(ctx, "history", func(x session) (err error) {
 		rows, err = readHistory(x, run)
@@ -103,7 +103,7 @@ func (s *Store) History(ctx context.Context, run uuid.UUID) ([]store.Step, error
 var errStopRows = errors.New("enough")
 
 // HistoryFrom implements store.Store.
-func (s *Store) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) (steps []store.Step, rest store.Rest, err error) {
+func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) (steps []store.Step, rest store.Rest, err error) {
 	err = s.read(ctx, "history", func(x session) error {
 		size := 0
 		steps, rest = nil, store.Rest{}
@@ -128,7 +128,7 @@ func (s *Store) HistoryFrom(ctx context.Context, run uuid.UUID, from string, byt
 }
 
 // Workers implements store.Store.
-func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
+func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 	var workers []store.Worker
 	err := s.read(ctx, "workers", func(x session) error {
 		return x.each(qWorkers, func(v []driver.Value) error {
@@ -150,7 +150,7 @@ func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
 // Now implements store.Store. It returns the system's clock: all processes that use the file run on one machine,
 // because network file systems are not supported. SQLite's own functions read the same clock with a resolution of
 // milliseconds.
-func (s *Store) Now(ctx context.Context) (time.Time, error) {
+func (s *database) Now(ctx context.Context) (time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, err
 	}

@@ -13,7 +13,7 @@ func closedFile(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "durable.db")
-	s, err := Open(path)
+	s, err := openDatabase(path)
 	if err != nil {
 		t.Fatal(err)
 	}

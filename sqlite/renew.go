@@ -15,7 +15,7 @@ import (
 const terminatedRetention = time.Minute
 
 // Renew implements store.Store.
-func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	var pulse store.RenewResult
 	err := s.write(ctx, "renew", func(x session) error {
 		pulse.Now = now()
@@ -65,7 +65,7 @@ func (s *Store) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult
 }
 
 // Expire implements store.Store.
-func (s *Store) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQuery) (int, error) {
+func (s *database) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQuery) (int, error) {
 	if len(workers) == 0 {
 		return 0, nil
 	}

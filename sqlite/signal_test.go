@@ -11,12 +11,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func sendSignals(t *testing.T, s *Store, signals ...*store.Signal) {
+func sendSignals(t *testing.T, s *database, signals ...*store.Signal) {
 	t.Helper()
 	commit(t, s, &store.Batch{Signals: signals})
 }
 
-func receive(t *testing.T, s *Store, w *store.Receive) *store.Receive {
+func receive(t *testing.T, s *database, w *store.Receive) *store.Receive {
 	t.Helper()
 	commit(t, s, &store.Batch{Receives: []*store.Receive{w}})
 	return w

@@ -49,10 +49,10 @@ import (
 // maxReaders is the number of connections that read.
 const maxReaders = 4
 
-var _ store.Store = (*Store)(nil)
+var _ store.Store = (*database)(nil)
 
-// Store keeps durable's data in an SQLite file. It is safe for concurrent use.
-type Store struct {
+// database is the implementation of a [Store].
+type database struct {
 	path        string // absolute, without links
 	texts       *statementTexts
 	files       *openFiles
@@ -70,13 +70,8 @@ type Store struct {
 	activeListeners sync.WaitGroup // calls of Attend that have not returned; Close waits for them
 }
 
-// Open opens the SQLite file at path and migrates its schema. It creates the file if it does not exist; its folder must
-// exist. The path is not a URI, and no character in it has a special meaning. Open refuses a
-// path that begins with postgres://, postgresql:// or file:. The caller must close the store.
-//
-// Open returns an [*OpenError] if the file cannot be used, and an error that wraps durable.ErrSchema if its schema does
-// not fit this version of the code.
-func Open(path string, opts ...Option) (*Store, error) {
+// openDatabase is [Open] without the wrapper.
+func openDatabase(path string, opts ...Option) (*database, error) {
 	o := defaults()
 	for i, opt := range opts {
 		if opt == nil {
@@ -106,7 +101,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, &OpenError{Path: path, Problem: "the driver refuses the path", Fix: "use another path", Err: err}
 	}
-	s := &Store{
+	s := &database{
 		path: located, texts: t, files: f, workerLocks: newWorkerLocks(located),
 		writerDB: openPool(write, 1), readerDB: openPool(read, maxReaders), attendDB: openPool(read, 0),
 		done: make(chan struct{}), listeners: make(map[*func(store.Hint)]struct{}),
@@ -141,7 +136,7 @@ func writable(path, located string) error {
 }
 
 // openAnchor opens the connection that stays open until Close, and records which files are open.
-func (s *Store) openAnchor(ctx context.Context) (err error) {
+func (s *database) openAnchor(ctx context.Context) (err error) {
 	if s.anchorConn, err = s.attendDB.Conn(ctx); err != nil {
 		return s.wrap("open", err)
 	}
@@ -191,14 +186,14 @@ func openPool(k *connector, n int) *sql.DB {
 }
 
 // Name implements store.Store.
-func (s *Store) Name() string { return "sqlite" }
+func (s *database) Name() string { return "sqlite" }
 
 // Serial implements store.Serial: an SQLite file has one writer.
-func (s *Store) CommitsSerially() {}
+func (s *database) CommitsSerially() {}
 
 // Close implements store.Store. Calls that have begun end normally. Later calls return durable.ErrClosed. Close may be
 // called several times.
-func (s *Store) Close() error {
+func (s *database) Close() error {
 	s.mu.Lock()
 	again := s.closed.Swap(true)
 	s.mu.Unlock()
@@ -216,7 +211,7 @@ func (s *Store) Close() error {
 }
 
 // notifyListeners gives hints to every Attend of this store, directly after a commit.
-func (s *Store) notifyListeners(what store.Hint) {
+func (s *database) notifyListeners(what store.Hint) {
 	if what == 0 {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Tag implements store.Store.
-func (s *Store) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
+func (s *database) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
 	found := false
 	err := s.write(ctx, "tag", func(x session) error {
 		state, err := readRunState(x, run)

@@ -10,7 +10,7 @@ import (
 const tokenKeySize = 32
 
 // TokenKey implements store.Store.
-func (s *Store) TokenKey(ctx context.Context) (key []byte, err error) {
+func (s *database) TokenKey(ctx context.Context) (key []byte, err error) {
 	const what = "read the key of tokens"
 	read := func(x session) error {
 		return x.each(qTokenKey, func(v []driver.Value) error {

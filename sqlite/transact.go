@@ -66,7 +66,7 @@ func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name strin
 // Writer returns the database handle with the only connection that writes to the file. Use it for your own
 // transactions, such as those of [StartTx] and [SignalTx]. A transaction begun on it is IMMEDIATE, and excludes all
 // other writes of this store until it ends.
-func (s *Store) Writer() *sql.DB { return s.writer() }
+func (s *database) Writer() *sql.DB { return s.writer() }
 
 // errNoTransaction is the error of a StartTx or SignalTx without a transaction.
 var errNoTransaction = fmt.Errorf("%w: the transaction is nil: pass one that BeginTx of Writer returned", durable.ErrInvalidConfig)
@@ -79,8 +79,11 @@ func ended(err error) error {
 	return err
 }
 
-func ownStore(s store.Store) (*Store, error) {
-	own, ok := s.(*Store)
+func ownStore(s store.Store) (*database, error) {
+	if opened, ok := s.(*Store); ok {
+		s = opened.implementation
+	}
+	own, ok := s.(*database)
 	if !ok {
 		return nil, fmt.Errorf("%w: the engine works on %s, and a transaction of sqlite was asked for: use the Tx of that store's package", durable.ErrInvalidConfig, s.Name())
 	}
@@ -113,7 +116,7 @@ func runTx(ctx context.Context, s store.Store, w *store.StepWrite, work func(con
 	}
 }
 
-func (s *Store) runTxOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, *sql.Tx) error) error {
+func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, *sql.Tx) error) error {
 	tx, err := s.writer().BeginTx(ctx, nil)
 	if err != nil {
 		return s.wrap("begin", err)

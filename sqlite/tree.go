@@ -11,7 +11,7 @@ import (
 )
 
 // Tree implements store.Store.
-func (s *Store) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, err error) {
+func (s *database) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, err error) {
 	err = s.read(ctx, "tree", func(x session) error {
 		return x.each(qTree, func(v []driver.Value) error {
 			row, err := scanRun(v)
@@ -26,7 +26,7 @@ func (s *Store) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, err
 }
 
 // Counts implements store.Store.
-func (s *Store) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.Counts, error) {
+func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.Counts, error) {
 	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	err := s.read(ctx, "counts", func(x session) error {
 		err := x.each(qCounts, func(v []driver.Value) error {

@@ -10,7 +10,7 @@ import (
 )
 
 // withConn calls fn with a connection of db. It waits for a connection until ctx ends.
-func (s *Store) withConn(ctx context.Context, db *sql.DB, what string, fn func(*conn) error) error {
+func (s *database) withConn(ctx context.Context, db *sql.DB, what string, fn func(*conn) error) error {
 	if err := s.files.movedError(); err != nil {
 		return s.wrap(what, err)
 	}
@@ -34,7 +34,7 @@ func (s *Store) withConn(ctx context.Context, db *sql.DB, what string, fn func(*
 }
 
 // read calls fn with a connection for reading. Each statement sees the newest commit.
-func (s *Store) read(ctx context.Context, what string, fn func(session) error) error {
+func (s *database) read(ctx context.Context, what string, fn func(session) error) error {
 	return s.withConn(ctx, s.readerDB, what, func(c *conn) error {
 		if err := s.files.checkRecently(); err != nil {
 			return err
@@ -46,7 +46,7 @@ func (s *Store) read(ctx context.Context, what string, fn func(session) error) e
 // write calls fn in one IMMEDIATE transaction. If write returns nil, everything that fn wrote is durable. If it returns
 // an error, nothing was written, except that after ErrUnavailable the transaction may have been committed. The
 // transaction has ended when write returns. If fn panics, database/sql closes the connection.
-func (s *Store) write(ctx context.Context, what string, fn func(session) error) error {
+func (s *database) write(ctx context.Context, what string, fn func(session) error) error {
 	return s.withConn(ctx, s.writerDB, what, func(c *conn) error {
 		if err := c.begin(ctx); err != nil {
 			return err
@@ -66,17 +66,17 @@ func (s *Store) write(ctx context.Context, what string, fn func(session) error) 
 
 // writer returns the database handle with the only connection that writes. Its transactions are IMMEDIATE, wait for
 // other processes as Commit does, and exclude all other writes of this store.
-func (s *Store) writer() *sql.DB { return s.writerDB }
+func (s *database) writer() *sql.DB { return s.writerDB }
 
 // checkpointIn writes one step in the caller's transaction, by the rules of Commit, and sets its outcome. The step may
 // have a row that is not terminal. After an error the transaction is open, and the caller must roll it back.
-func (s *Store) checkpointIn(ctx context.Context, tx *sql.Tx, w *store.StepWrite) error {
+func (s *database) checkpointIn(ctx context.Context, tx *sql.Tx, w *store.StepWrite) error {
 	return s.wrap("checkpoint", writeStep(s.userTx(ctx, tx), w))
 }
 
 // startIn creates runs in the caller's transaction and sets their outcomes. Attend notices the commit as it notices
 // those of other processes.
-func (s *Store) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Start) error {
+func (s *database) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Start) error {
 	x := s.userTx(ctx, tx)
 	for _, w := range starts {
 		if err := writeStart(x, w); err != nil {
@@ -87,7 +87,7 @@ func (s *Store) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Start) 
 }
 
 // signalIn sends a signal, in the caller's transaction, to the run that ref names, and sets its outcome.
-func (s *Store) signalIn(ctx context.Context, tx *sql.Tx, ref store.Ref, w *store.Signal) error {
+func (s *database) signalIn(ctx context.Context, tx *sql.Tx, ref store.Ref, w *store.Signal) error {
 	x := s.userTx(ctx, tx)
 	row, ok, err := findRun(x, ref, store.NoPayloads)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Store) signalIn(ctx context.Context, tx *sql.Tx, ref store.Ref, w *stor
 	return s.wrap("signal", writeSignal(x, w))
 }
 
-func (s *Store) userTx(ctx context.Context, tx *sql.Tx) *writeTx {
+func (s *database) userTx(ctx context.Context, tx *sql.Tx) *writeTx {
 	return &writeTx{session: txSession{ctx, tx, s.texts}}
 }
 

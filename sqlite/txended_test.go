@@ -11,7 +11,7 @@ import (
 
 // StartTx and SignalTx say that a transaction has ended, or is none, as what it is: not as an outage.
 func TestStartTxAfterTheTransaction(t *testing.T) {
-	s, err := Open(filepath.Join(t.TempDir(), "shop.db"))
+	s, err := openDatabase(filepath.Join(t.TempDir(), "shop.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

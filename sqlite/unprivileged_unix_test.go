@@ -18,7 +18,7 @@ import (
 func openUnprivileged(t *testing.T, path string) error {
 	t.Helper()
 	if os.Getuid() != 0 {
-		s, err := Open(path)
+		s, err := openDatabase(path)
 		if err == nil {
 			err = s.Close()
 		}

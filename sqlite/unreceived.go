@@ -12,7 +12,7 @@ import (
 )
 
 // Unreceived implements store.Store.
-func (s *Store) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
+func (s *database) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
 	var counts []store.SignalCount
 	err := s.read(ctx, "count signals", func(x session) error {
 		waiting, err := runsWithSignals(ctx, x, runs)

@@ -11,8 +11,8 @@ import (
 // Statements on Writer wait for another process that writes, as transactions on it do, and each is executed once.
 func TestStatementsOnWriterWaitForOtherProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.db")
-	open := func() *Store {
-		s, err := Open(path)
+	open := func() *database {
+		s, err := openDatabase(path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,43 @@
+package sqlite
+
+import (
+	"database/sql"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Store is an SQLite file, for durable.New. Create it with [Open]. It is safe for concurrent use.
+type Store struct {
+	implementation
+}
+
+// implementation has the methods that the engine calls. They are not for users, so they are no methods of Store's own.
+type implementation interface {
+	store.Store
+	store.SerialCommitter
+	Writer() *sql.DB
+}
+
+// Open opens the file at path and applies missing migrations. If the file does not exist, Open creates it; its folder must
+// exist. The path is used as it is: no character in it is special. A path that begins with postgres://, postgresql:// or
+// file: is refused. Close the store after the engine's Run has returned.
+//
+// Open returns an [*OpenError] if the file cannot be used, and durable.ErrSchema if its schema is newer than this code.
+func Open(path string, opts ...Option) (*Store, error) {
+	db, err := openDatabase(path, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{db}, nil
+}
+
+// Name returns "sqlite".
+func (s *Store) Name() string { return s.implementation.Name() }
+
+// Close closes the file. Calls that are under way finish; later ones return durable.ErrClosed. A second Close has no effect.
+func (s *Store) Close() error { return s.implementation.Close() }
+
+// Writer returns the database handle with the single connection that writes to the file, for your own transactions. A
+// transaction that begins on it is IMMEDIATE, and excludes every other write of this store until it ends. Transactions and
+// single statements wait for other processes that write, for BusyTimeout at most.
+func (s *Store) Writer() *sql.DB { return s.implementation.Writer() }

@@ -120,7 +120,7 @@ func TestAnyReplaysItsWinner(t *testing.T) {
 	}
 	<-chosen
 	stop()
-	if got, err := w.Call(within(t), e, 0, durable.ID("run")); got != "b" || err != nil {
+	if got, err := w.Call(within(t), engineOn(t, s, w), 0, durable.ID("run")); got != "b" || err != nil {
 		t.Errorf("got %q, %v; want b, as recorded", got, err)
 	}
 }

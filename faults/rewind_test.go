@@ -22,6 +22,11 @@ import (
 // drawn is a workflow whose steps each return something new, and that returns what its steps did. Every third
 // step is a transaction, if it works on PostgreSQL.
 func drawn(name string, l ledger, steps int, pace time.Duration) *durable.Workflow[int, []string] {
+	return drawnOf(name, l, steps, pace, 3)
+}
+
+// drawnOf is drawn with a transaction at every nth step; with zero it has none.
+func drawnOf(name string, l ledger, steps int, pace time.Duration, nth int) *durable.Workflow[int, []string] {
 	return durable.Define(name, func(c *durable.Ctx, _ int) ([]string, error) {
 		var all []string
 		for i := range steps {
@@ -33,7 +38,7 @@ func drawn(name string, l ledger, steps int, pace time.Duration) *durable.Workfl
 			}
 			var v string
 			var err error
-			if i%3 == 2 {
+			if nth > 0 && i%nth == nth-1 {
 				v, err = postgres.Tx(c, name, func(ctx context.Context, _ pgx.Tx) (string, error) { return act(ctx) })
 			} else {
 				v, err = c.Step(name, act)

@@ -22,8 +22,10 @@ func TestRow37_SynchronousStandbyAway(t *testing.T) {
 	db := database{Kind: "postgres", Where: pgtest.Hosts(primary, standby), Schema: "s"}
 	l, logged := newLedger(t), &journalled{}
 	w := drawn("drawn", l, steps, 5*time.Millisecond)
-	e := engineOn(t, db.openIn(t), durable.Config{Lease: 1500 * time.Millisecond, Logger: logged.logger()}, w)
+	plain := drawnOf("plain", l, 4*steps, 5*time.Millisecond, 0) // has a flush under way when all others are in transactions
+	e := engineOn(t, db.openIn(t), durable.Config{Lease: 1500 * time.Millisecond, Logger: logged.logger()}, w, plain)
 	runEngine(t, e)
+	start(t, e, plain, 0, durable.ID("plain"))
 	for i := range runs {
 		start(t, e, w, i, durable.ID(fmt.Sprint("r", i)))
 	}
@@ -64,6 +66,10 @@ func TestRow37_SynchronousStandbyAway(t *testing.T) {
 			t.Errorf("run %s counts %d crashes, and no process has died: %s", id, at.Crashes, at.Reason)
 		}
 	}
+	if _, err := result(t, e, plain, "plain"); err != nil {
+		t.Error(err)
+	}
+	oneHistory(t, e, "plain", 4*steps)
 	took := time.Since(promoted)
 	values := make(map[string]string)
 	for _, x := range l.read(t) {

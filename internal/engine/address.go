@@ -9,10 +9,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Usurped answers, by their places, which of the requests give as the caller's ID what is the UUID
-// of another run: verbs, which prefer the UUID, would take the one for the other. All UUIDs of runs
-// are of version 7, and are known to nobody before their run is there, so only such IDs are looked
-// up, and nothing that comes later is missed.
+// Usurped returns an error for each request whose ID is the UUID of another run, by the index of the
+// request. Control calls accept a UUID or an ID and prefer the UUID, so they would act on the other run.
+// All UUIDs of runs have version 7, and nobody knows the UUID of a run before that run exists. So Usurped
+// looks up only IDs of that form, and a run that is created later cannot cause a conflict.
 func (e *Engine) Usurped(ctx context.Context, requests []StartRequest) (map[int]error, error) {
 	var ids []uuid.UUID
 	var places []int

@@ -8,14 +8,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// ErrReturned is in the error of a durable call whose workflow function has returned. Such an error is
-// ErrSuspended as well.
+// ErrReturned is wrapped by the error of a durable call whose workflow function has returned. Such an
+// error matches ErrSuspended as well.
 var ErrReturned = errors.New("durable: the workflow function has returned")
 
-// returnedError names the call that came, or ended, too late.
+// returnedError names the call that began or ended after the workflow function had returned.
 type returnedError struct{ text string }
 
-// Error returns what happened, and the fix.
+// Error returns the text, which says what happened and names the fix.
 func (e *returnedError) Error() string { return e.text }
 
 // Is reports whether the target is ErrReturned or ErrSuspended.
@@ -23,8 +23,8 @@ func (e *returnedError) Is(target error) bool { return target == ErrReturned || 
 
 const awaitFix = "start the goroutine with Ctx.Go, and await it with Wait or All before the function returns"
 
-// tooLate is the error of a call that is made after the workflow function has returned, and the log's
-// first such line for the run. r.mu is held.
+// tooLate returns the error of a call that begins after the workflow function has returned. For the first
+// such call of the run it also logs a warning. The caller holds r.mu.
 func (r *run) tooLate(name string, site uintptr) error {
 	at := position(site)
 	if !r.strayed {
@@ -36,15 +36,15 @@ func (r *run) tooLate(name string, site uintptr) error {
 		ErrReturned, Shown(name), at, r.row.Address(), r.row.Workflow, awaitFix)}
 }
 
-// returnedAlready is the error of a call that was under way when the workflow function returned.
-// r.mu is held.
+// returnedAlready returns the error of a call that was in progress when the workflow function returned.
+// The caller holds r.mu.
 func (r *run) returnedAlready() error {
 	return &returnedError{fmt.Sprintf("%v: this call of run %q of workflow %q was under way then, and may not be recorded: %s",
 		ErrReturned, r.row.Address(), r.row.Workflow, awaitFix)}
 }
 
-// superseded is the error of a step whose result was not taken: another execution has the run, or its
-// end was written while the step was under way.
+// superseded returns the error of a step whose result the database did not accept: another execution owns
+// the run, or the end of the run was written while the step was in progress.
 func (t *task) superseded(state store.RunState) error {
 	r := t.r
 	r.mu.Lock()
@@ -61,9 +61,9 @@ func (t *task) superseded(state store.RunState) error {
 	return err
 }
 
-// strayed tells the log of a step that ended too late, if it is the run's first such line. r.mu is held.
+// strayed logs a warning for a step that ended too late, once per run. The caller holds r.mu.
 func (t *task) strayed() {
-	if t.r.strayed || t.s.branch != nil { // the rest of a choice may go on unheeded
+	if t.r.strayed || t.s.branch != nil { // the branches that a choice did not wait for may still be running
 		return
 	}
 	t.r.strayed = true

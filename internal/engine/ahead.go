@@ -8,23 +8,23 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A claim is a round trip and a commit, for which slots that came free would stand empty. So while
-// there is more to take than slots, a worker claims some runs ahead of them: they are in memory, their
-// leases are kept, and the next slots that come free are theirs. It takes no more of them than slots
-// came free lately, so that a run which would wait for long is left to other workers; one that waits
-// for long all the same is given back.
+// A claim costs a round trip and a commit. Without prefetching, slots that came free would stay empty for
+// that time. So while more runs are due than slots are free, a worker also claims runs without a slot. It
+// keeps them in memory, renews their leases, and gives them the next free slots. It prefetches at most as
+// many runs as slots came free recently, so that other workers take the runs that would wait long here. A
+// prefetched run that waits longer than 500 ms is released.
 const (
-	lately   = 30 * time.Millisecond  // the time over which slots that come free are counted
-	overlong = 500 * time.Millisecond // for a run to wait for its slot
+	lately   = 30 * time.Millisecond  // the period over which free slots are counted
+	overlong = 500 * time.Millisecond // how long a prefetched run waits for a slot before it is released
 )
 
-// errNoSlot is why a run that was claimed ahead is given back.
+// errNoSlot is the cause with which a prefetched run is released.
 var errNoSlot = errors.New("durable: no slot came free for the run")
 
-// turnover counts the slots that runs gave back, over two spells.
+// turnover counts the slots that ended runs gave back, over two periods.
 type turnover struct {
-	since     time.Time // when the spell under way began
-	now, last int       // slots given back in it, and in the one before
+	since     time.Time // when the current period began
+	now, last int       // slots given back in the current period and in the period before
 }
 
 func (t *turnover) add(at time.Time) {
@@ -32,7 +32,8 @@ func (t *turnover) add(at time.Time) {
 	t.now++
 }
 
-// rate is how many slots came free in a spell, lately. One alone tells nothing of when the next will.
+// rate returns how many slots came free in a recent period. It returns zero for a single slot, which does
+// not predict when the next slot comes free.
 func (t *turnover) rate(at time.Time) int {
 	t.pass(at)
 	if n := max(t.now, t.last); n > 1 {
@@ -50,15 +51,15 @@ func (t *turnover) pass(at time.Time) {
 	}
 }
 
-// vacancies says how many slots are free, and how many runs may be claimed ahead of theirs.
+// vacancies returns how many slots are free, and how many further runs may be prefetched.
 func (w *worker) vacancies() (free, room int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.e.cfg.Concurrency - w.slots, w.room(time.Now())
 }
 
-// room is how many runs may be claimed ahead: none, or so many that it is worth a claim. w.mu is
-// held.
+// room returns how many further runs may be prefetched. It returns zero if the number is too small to be
+// worth a claim. The caller holds w.mu.
 func (w *worker) room(at time.Time) int {
 	most := min(w.e.cfg.ClaimLimit, w.turnover.rate(at))
 	if room := most - w.ahead; room > 0 && 2*room >= most {
@@ -67,7 +68,7 @@ func (w *worker) room(at time.Time) int {
 	return 0
 }
 
-// takePlaces takes places for so many runs to be claimed ahead.
+// takePlaces reserves places for n runs to be prefetched. It returns n, or zero if the worker is closed.
 func (w *worker) takePlaces(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,15 +79,15 @@ func (w *worker) takePlaces(n int) int {
 	return n
 }
 
-// queue puts the run, for which a place was taken, last among those that wait for a slot. w.mu is
-// held.
+// queue puts a prefetched run, for which a place was reserved, last among the runs that wait for a slot.
+// The caller holds w.mu.
 func (w *worker) queue(r *run) {
 	r.seat = make(chan struct{})
 	w.queued = append(w.queued, r)
 	w.fill() // a slot may have come free since the claim began
 }
 
-// fill gives free slots to the runs that wait for one. w.mu is held.
+// fill gives free slots to the runs that wait for a slot. The caller holds w.mu.
 func (w *worker) fill() {
 	for w.open && len(w.queued) > 0 && w.slots < w.e.cfg.Concurrency {
 		r := w.queued[0]
@@ -97,7 +98,7 @@ func (w *worker) fill() {
 	}
 }
 
-// unqueue takes the run from those that wait for a slot, if it is one of them.
+// unqueue removes the run from the runs that wait for a slot, if it is among them.
 func (w *worker) unqueue(r *run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +110,7 @@ func (w *worker) unqueue(r *run) {
 // seated reports whether the run has a slot.
 func (r *run) seated() bool {
 	if r.seat == nil {
-		return true // it came with one
+		return true // it was claimed with a slot
 	}
 	select {
 	case <-r.seat:
@@ -119,7 +120,8 @@ func (r *run) seated() bool {
 	}
 }
 
-// awaitSeat waits for the slot of a run that was claimed ahead. The run may leave without one.
+// awaitSeat waits until the prefetched run has a slot. It returns without a slot if the run is suspended
+// first, or if the wait lasts longer than 500 ms.
 func (r *run) awaitSeat() {
 	t := time.NewTimer(overlong)
 	defer t.Stop()
@@ -129,7 +131,7 @@ func (r *run) awaitSeat() {
 		case <-r.seat:
 			return
 		case <-ended:
-			if r.leaving() == nil { // it is to be cancelled, for which it is executed
+			if r.leaving() == nil { // the run is to be cancelled, and is executed so that its compensations run
 				ended = nil
 				continue
 			}

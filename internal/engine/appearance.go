@@ -8,30 +8,31 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// What people see of a checkpoint is not all in its row: a sleep's row is complete before the sleep is over, and
-// nobody comes back to a row whose run, or branch, has ended meanwhile. The rest follows from the run's row, from
-// the choices that it has recorded, and from the time. The views of the database do the same without the choices and the Maps.
+// The row of a checkpoint does not hold everything that users are shown. The row of a sleep is completed
+// before the sleep is over, and nobody updates an open row when its run or branch ends. Sight derives the
+// rest from the run's row, the recorded choices and the time. The views of the database do the same,
+// except for choices and Maps.
 
-// StatusCancelled is what a call is shown to be that had no outcome when its run, or its branch, ended.
+// StatusCancelled is the status shown for a call that had no outcome when its run or its branch ended.
 const StatusCancelled = "cancelled"
 
-// Sight shows the checkpoints of one run.
+// Sight computes the status that users are shown for the checkpoints of one run.
 type Sight struct {
 	run   *store.Run
 	now   time.Time
-	ended map[string]time.Time // when choices ended the branches with these prefixes
-	maps  map[string]*items    // what became of the items of the Maps with these names
+	ended map[string]time.Time // when choices ended the branches, by their prefixes
+	maps  map[string]*items    // counts of finished items, by the name of the Map
 }
 
-// items are those of a Map that have an outcome.
+// items counts the items of a Map that have an outcome.
 type items struct {
 	done   int
 	failed bool
-	last   time.Time // the end of the last one
+	last   time.Time // when the last of these items ended
 }
 
-// NewSight takes what is known of the run at now, with at least all choices among the checkpoints. To show Maps it needs
-// all checkpoints.
+// NewSight returns the Sight of the run at the time now. steps must hold at least the run's choices. To
+// show Maps it must hold all checkpoints.
 func NewSight(run *store.Run, steps []store.Step, now time.Time) Sight {
 	s := Sight{run: run, now: now}
 	s.countItems(steps)
@@ -42,7 +43,7 @@ func NewSight(run *store.Run, steps []store.Step, now time.Time) Sight {
 		}
 		c, err := decodeChoice(row.Output)
 		if err != nil {
-			continue // its replay tells
+			continue // the replay of the choice reports the error
 		}
 		for _, name := range c.Ended {
 			prefix := Unshown(name) + separator
@@ -58,7 +59,8 @@ func NewSight(run *store.Run, steps []store.Step, now time.Time) Sight {
 	return s
 }
 
-// Of returns the status of a checkpoint as it is shown, and when its last attempt ended, or it did. Zero: it goes on.
+// Of returns the status to show for a checkpoint, and when the checkpoint or its last attempt ended. A
+// zero time means that it has not ended.
 func (s *Sight) Of(row *store.Step) (status string, endedAt time.Time) {
 	if row.Kind == store.KindMap {
 		return s.ofMap(row)
@@ -81,7 +83,8 @@ func (s *Sight) Of(row *store.Step) (status string, endedAt time.Time) {
 	}
 }
 
-// ofMap is Of for a Map, whose row tells how many items it has, and is complete before they are.
+// ofMap is Of for a Map. The row of a Map holds the number of its items, and is completed before the items
+// are.
 func (s *Sight) ofMap(row *store.Step) (status string, endedAt time.Time) {
 	total, err := strconv.Atoi(string(row.Output))
 	if err != nil {
@@ -103,7 +106,7 @@ func (s *Sight) ofMap(row *store.Step) (status string, endedAt time.Time) {
 	}
 }
 
-// countItems counts the outcomes of the items of each Map.
+// countItems counts the items with an outcome, for each Map.
 func (s *Sight) countItems(steps []store.Step) {
 	for i := range steps {
 		if steps[i].Kind == store.KindMap {
@@ -134,13 +137,14 @@ func (s *Sight) countItems(steps []store.Step) {
 	}
 }
 
-// Waits reports whether the run may still wait for a checkpoint that is not terminal, or asleep.
+// Waits reports whether the run may still wait for a checkpoint that is not terminal or is a sleep.
 func (s *Sight) Waits(row *store.Step) bool {
 	status, _ := s.Of(row)
 	return status != StatusCancelled
 }
 
-// left is when the run, or the branch that the name is in, ended; zero: it goes on.
+// left returns when the run ended, or the branch that contains the name. It returns zero if neither has
+// ended.
 func (s *Sight) left(name string) (first time.Time) {
 	if s.run.Status.Terminal() {
 		first = s.run.EndedAt

@@ -13,15 +13,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// overtime is how long an attempt whose context has ended may take to say so itself;
-// after that it is left behind and counts as failed.
+// overtime is how long an attempt may take to return after its context has ended. After that the engine
+// stops waiting for it, and the attempt counts as failed.
 const overtime = 100 * time.Millisecond
 
-// errAttemptTimeout is the cause of an attempt's context when its time is over.
+// errAttemptTimeout is the cause of an attempt's context when the attempt has timed out.
 var errAttemptTimeout = errors.New("durable: the attempt's time is over")
 
-// attemptContext is what a step function gets: the run's lifetime, not the workflow
-// function's, so that a pause lets it finish.
+// attemptContext is the context that a step function receives. It follows the lifetime of the run and not
+// that of the workflow function, so that a pause lets the step finish.
 type attemptContext struct {
 	context.Context
 	t *task
@@ -29,7 +29,8 @@ type attemptContext struct {
 
 type attemptKey struct{}
 
-// Value answers the attempt itself for its own key.
+// Value returns the task of the attempt for attemptKey. For other keys it returns the value of the parent
+// context.
 func (c *attemptContext) Value(key any) any {
 	if key == (attemptKey{}) {
 		return c.t
@@ -37,15 +38,16 @@ func (c *attemptContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// ErrOutsideStep is the panic's value where a step's own context is needed, and the workflow's Ctx was given.
+// ErrOutsideStep is returned, or carried by a panic, when a call that needs the context of a step got the
+// workflow's Ctx.
 var ErrOutsideStep = errors.New("durable: a step's context is needed")
 
 // WorkflowKey is the key under which the context of a workflow function holds its Scope.
 type WorkflowKey struct{}
 
-// IdempotencyKey is the same in every attempt and every process: the run's UUID and
-// the step's name. It is empty outside a step. With a workflow's own context it panics: the step's function
-// would go on with an empty key.
+// IdempotencyKey returns the run's UUID and the step's name. The key is the same in every attempt and
+// every process. It is empty outside a step. IdempotencyKey panics if it gets the workflow's own Ctx,
+// because the step function would otherwise continue with an empty key.
 func IdempotencyKey(ctx context.Context) string {
 	if t, ok := ctx.Value(attemptKey{}).(*task); ok {
 		return t.r.row.ID.String() + ":" + Shown(t.name)
@@ -57,7 +59,7 @@ func IdempotencyKey(ctx context.Context) string {
 	return ""
 }
 
-// Attempt is the number of the attempt, from 1; zero outside a step.
+// Attempt returns the number of the attempt, counted from 1. It returns zero outside a step.
 func Attempt(ctx context.Context) int {
 	t, ok := ctx.Value(attemptKey{}).(*task)
 	if !ok {
@@ -66,16 +68,17 @@ func Attempt(ctx context.Context) int {
 	return int(t.attempt)
 }
 
-// tried is what one attempt came to.
+// tried is the result of one attempt.
 type tried struct {
 	out     Output
-	sealed  *store.StepWrite // the checkpoint, if the attempt committed it itself
+	sealed  *store.StepWrite // the checkpoint, if the attempt committed it in its own transaction
 	failure *Failure
-	err     error // ErrSuspended: it was interrupted, and its end says nothing about the step
-	unmade  bool  // Verify says that what its process took with it did not happen
+	err     error // ErrSuspended: the attempt was interrupted, so its end says nothing about the step
+	unmade  bool  // Verify reported that the attempt of the dead process had no effect
 }
 
-// try calls the user's function within its time. An error is ErrSuspended.
+// try calls the user's function within the timeouts of the attempt. If the attempt was interrupted, try
+// returns the reason as an error (see interruption).
 func (t *task) try() (tried, error) {
 	parent := t.s.work
 	var span trace.Span
@@ -86,7 +89,7 @@ func (t *task) try() (tried, error) {
 	if got.unmade {
 		t.unknown = false
 		if got.err = t.mayBegin(); got.err == nil {
-			got = t.within(parent) // as any attempt, with its own bounds
+			got = t.within(parent) // like any other attempt, with its own timeout
 		}
 	}
 	if span != nil {
@@ -99,10 +102,11 @@ func (t *task) try() (tried, error) {
 	if got.err != nil {
 		return tried{}, got.err
 	}
-	// A function that failed because its process or its lease ended, or because the run
-	// is cancelled, did not fail: the next owner tries again. One that succeeded all the
-	// same is recorded. So is the error of one that may not be called again and was let finish: that
-	// it met the suspension leaves nothing unknown.
+	// A function that failed because its process or its lease ended, or because the run is cancelled, does
+	// not count as failed: the next owner calls it again. If the function succeeded all the same, its
+	// result is recorded. The failure of an at-most-once function without Verify is recorded too, if the
+	// function was allowed to finish: it may not be called again, and its suspended call leaves nothing
+	// unknown.
 	met := got.failure != nil && got.failure.Suspended && t.r.gone() && (!t.spec.AtMostOnce || t.spec.Verify != nil)
 	if got.failure != nil && (t.s.work.Err() != nil || met || got.failure.Left) {
 		return tried{failure: got.failure}, t.interruption()
@@ -110,7 +114,7 @@ func (t *task) try() (tried, error) {
 	return got, nil
 }
 
-// within calls the function, or what verifies it, for as long as it may take.
+// within calls the step function, or the function that verifies it, within the remaining time.
 func (t *task) within(parent context.Context) tried {
 	limit, timed := t.limit()
 	switch {
@@ -125,7 +129,7 @@ func (t *task) within(parent context.Context) tried {
 	}
 }
 
-// interruption is why an attempt was ended from outside.
+// interruption returns the reason why an attempt was ended from outside.
 func (t *task) interruption() error {
 	if err := t.s.left(); err != nil {
 		if errors.Is(err, ErrReturned) {
@@ -135,14 +139,14 @@ func (t *task) interruption() error {
 		}
 		return err
 	}
-	return ErrSuspended // by the end of the process: nobody has suspended the run yet
+	return ErrSuspended // the process is stopping: the run is not suspended yet
 }
 
-// limit is the time that this attempt may take.
+// limit returns how long this attempt may take, and whether it has a limit at all.
 func (t *task) limit() (time.Duration, bool) {
 	limit := t.spec.AttemptTimeout
 	timed := limit > 0
-	if t.spec.TotalTimeout > 0 && !t.unknown { // what happened is asked however late it is
+	if t.spec.TotalTimeout > 0 && !t.unknown { // Verify is called even after the total timeout
 		left := t.first.Add(t.spec.TotalTimeout).Sub(t.r.e.clock.now())
 		if !timed || left < limit {
 			limit, timed = left, true
@@ -151,10 +155,10 @@ func (t *task) limit() (time.Duration, bool) {
 	return limit, timed
 }
 
-// callWithin calls the function in a goroutine of its own, so that one which ignores
-// its context cannot hold the run. It is owned by the attempt until it returns or is
-// left behind; then its result goes nowhere. It works on a copy of the task, since
-// further attempts may change the task beside one that was left behind.
+// callWithin calls the function in a goroutine of its own, so that a function which ignores its context
+// cannot block the run. The attempt owns the goroutine until it returns or until callWithin stops waiting;
+// after that its result is discarded. The goroutine works on a copy of the task, because later attempts
+// may change the task while an abandoned goroutine still runs.
 func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 	ctx, cancel := context.WithTimeoutCause(parent, limit, errAttemptTimeout)
 	defer cancel()
@@ -166,7 +170,7 @@ func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 	own := *t
 	go func() {
 		got := tried{failure: own.goexit()}
-		defer func() { results <- got }() // also after a Goexit
+		defer func() { results <- got }() // also after runtime.Goexit
 		got = own.call(&attemptContext{ctx, &own})
 	}()
 	select {
@@ -174,7 +178,7 @@ func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 		return t.judge(ctx, got, limit)
 	case <-ctx.Done():
 	}
-	if !errors.Is(context.Cause(ctx), errAttemptTimeout) { // the run is to end: within its own time the attempt is let finish
+	if !errors.Is(context.Cause(ctx), errAttemptTimeout) { // the run is to end: the attempt may still finish within its own time
 		end, _ := ctx.Deadline()
 		rest := time.NewTimer(time.Until(end))
 		defer rest.Stop()
@@ -192,7 +196,7 @@ func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 		return t.judge(ctx, got, limit)
 	case <-late.C:
 	}
-	if !t.phase.leave() { // the function has returned, and its transaction may be committed: that bounds itself
+	if !t.phase.leave() { // the function has returned, and its transaction may be committed; the commit has its own time limit
 		select {
 		case got := <-results:
 			return t.judge(ctx, got, limit)
@@ -208,7 +212,7 @@ func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 	return tried{failure: f}
 }
 
-// judge marks a failure that the timeout caused as such.
+// judge replaces a failure that the timeout caused by a timeout failure.
 func (t *task) judge(ctx context.Context, got tried, limit time.Duration) tried {
 	if got.failure != nil && errors.Is(context.Cause(ctx), errAttemptTimeout) {
 		f := t.timedOut(limit)
@@ -229,8 +233,9 @@ func (t *task) timedOut(limit time.Duration) *Failure {
 	return f
 }
 
-// callHere calls the function in the workflow's own goroutine, or one of its making.
-// runtime.Goexit in it ends that goroutine without an answer, so the run itself fails.
+// callHere calls the function in the goroutine of the workflow function, or in a goroutine that the
+// workflow function started. If the function calls runtime.Goexit, that goroutine ends without a result,
+// so the run itself fails.
 func (t *task) callHere(ctx *attemptContext) tried {
 	returned := false
 	defer func() {
@@ -245,8 +250,8 @@ func (t *task) callHere(ctx *attemptContext) tried {
 	return got
 }
 
-// callApart calls a compensation in a goroutine of its own: runtime.Goexit in it must not end
-// the one that brings the run to its end.
+// callApart calls a compensation in a goroutine of its own, because runtime.Goexit in it must not end the
+// goroutine that ends the run.
 func (t *task) callApart(ctx *attemptContext) tried {
 	results := make(chan tried, 1)
 	go func() {
@@ -257,7 +262,7 @@ func (t *task) callApart(ctx *attemptContext) tried {
 	return <-results
 }
 
-// call runs the user's function once, and turns a panic into a failed attempt.
+// call calls the user's function once, and turns a panic into a failed attempt.
 //
 //go:noinline
 func (t *task) call(ctx *attemptContext) (got tried) {
@@ -274,7 +279,8 @@ func (t *task) call(ctx *attemptContext) (got tried) {
 	return t.perform(ctx)
 }
 
-// act does what the attempt is made of.
+// act calls the function of the attempt: Verify if the outcome of an earlier attempt is unknown, the
+// transaction of a Tx step, or the step function.
 func (t *task) act(ctx context.Context) (got tried) {
 	switch {
 	case t.unknown:
@@ -286,7 +292,7 @@ func (t *task) act(ctx context.Context) (got tried) {
 	return got
 }
 
-// goexit is the failure of a function that ended its goroutine.
+// goexit returns the failure of a function that called runtime.Goexit.
 func (t *task) goexit() *Failure {
 	return &Failure{
 		Message: fmt.Sprintf("step %q left by runtime.Goexit (t.FailNow in a test does that): return an error instead", Shown(t.name)),
@@ -294,7 +300,8 @@ func (t *task) goexit() *Failure {
 	}
 }
 
-// verify asks what became of an attempt whose process died.
+// verify calls Verify to find out what an attempt did whose process died. Without Verify the outcome is
+// unknown.
 func (t *task) verify(ctx context.Context) tried {
 	unknown := &Failure{
 		Message: fmt.Sprintf("attempt %d began, its process died, and what it did is not known", t.attempt-1),

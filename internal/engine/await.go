@@ -17,48 +17,48 @@ import (
 const (
 	firstLook = 2 * time.Millisecond
 	longLook  = 500 * time.Millisecond
-	lookAtOne = 1000             // runs in one look
-	oneLook   = 10 * time.Second // bounds one look
-	toldAgain = time.Minute      // between two lines of the log about looks that fail
+	lookAtOne = 1000             // runs per query
+	oneLook   = 10 * time.Second // timeout of one query
+	toldAgain = time.Minute      // the time between two log lines about failed queries
 
-	resultsAtOnce = 16 // runs whose outputs are read together
+	resultsAtOnce = 16 // runs whose outputs are read by one query
 )
 
-// end is what became of a run that is waited for: nothing, if it does not exist.
+// end is the result of a wait for a run. It is the zero value if the run does not exist.
 type end struct {
 	run *store.Run
-	err error // nobody gets to know
+	err error // why the result cannot be read
 }
 
-// waiter is one who waits for a run's end.
+// waiter is one caller that waits for the end of a run.
 type waiter struct {
 	ended    chan end
-	outside  bool      // it is no run: it is told of errors that somebody has to mend
-	rejected time.Time // since when the database has rejected each look; zero: it answers
+	outside  bool      // the caller is no run: it receives errors that an operator must fix
+	rejected time.Time // since when the database has rejected every query for this run; zero: it does not reject them
 }
 
-// waiters holds who waits for which run's end. A run that ends in this process is
-// delivered at once. For the others one goroutine, which lives while there are any,
-// asks the database about all of them together, more and more rarely.
+// waiters holds the waiters by the run that they wait for. A run that ends in this process is delivered at
+// once. One goroutine, look, reads the ends of all other runs from the database, at growing intervals. It
+// exists while there are waiters.
 type waiters struct {
 	e       *Engine
 	mu      sync.Mutex
 	wanted  map[uuid.UUID][]*waiter
 	looking bool
 	looks   uint64
-	denied  bool // some waiters were rejected
-	fresh   bell // somebody waits for what is not executed here: look soon again
+	denied  bool // some waiters have a rejected time
+	fresh   bell // wakes look early: a waiter has come for a run that is not executed here
 
-	logged time.Time // when the log was told of a look that failed; the goroutine's own
+	logged time.Time // when a failed query was last logged; only look uses it
 }
 
 func (w *waiters) init(e *Engine) {
 	w.e, w.wanted, w.fresh = e, make(map[uuid.UUID][]*waiter), newBell()
 }
 
-// Await waits until the run has ended, and returns it. It returns ErrNotFound for a run
-// that does not exist, or no longer does. While the database is away it goes on waiting. It returns
-// ErrPermission at once, and ErrRejected and ErrSchema after Config.Patience.
+// Await waits until the run has ended, and returns the run. It returns ErrNotFound if the run does not
+// exist or was deleted. While the database is unavailable it keeps waiting. It returns ErrPermission at
+// once, and returns ErrRejected and ErrSchema after Config.Patience.
 func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	if err := e.Outside(ctx, "a wait for a result"); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (e *Engine) await(ctx context.Context, id uuid.UUID, who *waiter) (*store.R
 	}
 }
 
-// lastLook bounds the look at a run whose caller does not wait any longer.
+// lastLook is the timeout of the final read of a run whose caller no longer waits.
 const lastLook = 250 * time.Millisecond
 
 func (w *waiters) add(id uuid.UUID, who *waiter) {
@@ -106,7 +106,8 @@ func (w *waiters) add(id uuid.UUID, who *waiter) {
 	}
 }
 
-// moved says that a run which was executed here will end elsewhere, or later.
+// moved wakes look if somebody waits for the run: the run left this process and will end elsewhere, or
+// later.
 func (w *waiters) moved(id uuid.UUID) {
 	w.mu.Lock()
 	_, wanted := w.wanted[id]
@@ -129,14 +130,14 @@ func (w *waiters) remove(id uuid.UUID, who *waiter) {
 	if len(left) == 0 {
 		delete(w.wanted, id)
 		if len(w.wanted) == 0 {
-			w.fresh.poke() // nobody is left: the goroutine goes
+			w.fresh.poke() // there are no waiters left: look returns
 		}
 		return
 	}
 	w.wanted[id] = left
 }
 
-// deliver tells those who wait for the run; nil says that it does not exist.
+// deliver sends the ended run to those who wait for it.
 func (w *waiters) deliver(run *store.Run) { w.tell(run.ID, end{run: run}) }
 
 func (w *waiters) tell(id uuid.UUID, it end) {
@@ -150,11 +151,11 @@ func (w *waiters) tell(id uuid.UUID, it end) {
 func (c *waiter) tell(it end) {
 	select {
 	case c.ended <- it:
-	default: // told already
+	default: // it has received an end already
 	}
 }
 
-// look asks the database until nobody waits.
+// look queries the database for ended runs until there are no waiters. It runs in a goroutine of its own.
 func (w *waiters) look() {
 	wait := firstLook
 	for {
@@ -181,9 +182,9 @@ func (w *waiters) look() {
 	}
 }
 
-// remote lists the awaited runs that this process is not executing, or no longer
-// should: one whose function does not return may have ended elsewhere. With nobody
-// waiting it signs the goroutine off.
+// remote returns the awaited runs that this process does not execute. It includes runs that no longer
+// count as executed here, since a run whose function does not return may have ended elsewhere. If there
+// are no waiters, it notes that the look goroutine ends and reports false.
 func (w *waiters) remote() (ids []uuid.UUID, anybody bool) {
 	worker := w.e.worker()
 	w.mu.Lock()
@@ -200,37 +201,37 @@ func (w *waiters) remote() (ids []uuid.UUID, anybody bool) {
 	return ids, true
 }
 
-// ask looks once at some runs.
+// ask queries the database once for the ends of the given runs.
 func (w *waiters) ask(ids []uuid.UUID) {
 	ctx, cancel := context.WithTimeout(context.Background(), oneLook)
 	ended, err := w.e.ended(ctx, ids)
 	cancel()
-	for _, it := range ended { // of those that were read before an error, too
+	for _, it := range ended { // also the runs that were read before an error
 		w.tell(it.id, end{run: it.run})
 	}
 	switch {
 	case err == nil:
 		w.answered(ids)
-	case errors.Is(err, store.ErrClosed): // for good
+	case errors.Is(err, store.ErrClosed): // the store stays closed
 		for _, id := range ids {
 			w.tell(id, end{err: err})
 		}
 	case rejected(err) && !errors.Is(err, store.ErrPermission) && !errors.Is(err, store.ErrSchema) && len(ids) > 1:
-		w.ask(ids[:len(ids)/2]) // it may be for one run only
+		w.ask(ids[:len(ids)/2]) // the error may concern only one of the runs
 		w.ask(ids[len(ids)/2:])
 	case w.failed(ids, err):
 		w.log(err)
 	}
 }
 
-// rejected reports whether the database has answered, and will not answer otherwise until somebody
-// mends it. All else passes by itself, sooner or later: how long to wait is for the callers' contexts
-// to say.
+// rejected reports whether the database refused the query, and will refuse it again until somebody fixes
+// the cause. All other errors pass by themselves. The contexts of the callers decide how long to wait for
+// that.
 func rejected(err error) bool {
 	return errors.Is(err, store.ErrRejected) || errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrBadData)
 }
 
-// answered notes that the database does not reject the look at these runs any more.
+// answered notes that the database no longer rejects queries for these runs.
 func (w *waiters) answered(ids []uuid.UUID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -244,8 +245,9 @@ func (w *waiters) answered(ids []uuid.UUID) {
 	}
 }
 
-// failed tells the callers that need not wait any longer of the error, and reports whether anybody else
-// waits on. Runs do: they leave memory while they wait, and are held by what they write or read then.
+// failed delivers the error to the callers that need not wait any longer, and reports whether others keep
+// waiting. Runs keep waiting: they may be unloaded from memory meanwhile, and their own reads and writes
+// hold them if the database rejects those too.
 func (w *waiters) failed(ids []uuid.UUID, err error) (others bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -268,7 +270,7 @@ func (w *waiters) failed(ids []uuid.UUID, err error) (others bool) {
 	return others
 }
 
-// log tells the log that the ends of runs cannot be read, once a minute.
+// log logs, at most once a minute, that the ends of runs cannot be read.
 func (w *waiters) log(err error) {
 	if now := time.Now(); w.logged.IsZero() || now.Sub(w.logged) >= toldAgain {
 		w.logged = now
@@ -276,14 +278,14 @@ func (w *waiters) log(err error) {
 	}
 }
 
-// gone is a run that has ended, without its input; nil: it does not exist.
+// gone is a run that has ended, without its input. run is nil if the run does not exist.
 type gone struct {
 	id  uuid.UUID
 	run *store.Run
 }
 
-// ended looks which of the runs have ended. It asks for their statuses, and then for what became
-// of those that have: however large a run is, that is read once for each who waits, at its end.
+// ended returns those of the runs that have ended or do not exist. It first reads the statuses, and then
+// the outcomes of the ended runs only. So even a large outcome is read once per waiter, at the run's end.
 func (e *Engine) ended(ctx context.Context, ids []uuid.UUID) (all []gone, err error) {
 	statuses, err := e.store.Statuses(ctx, ids)
 	if err != nil {

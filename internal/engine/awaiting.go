@@ -10,22 +10,22 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Awaiting is one caller of Await on an engine with a probe.
+// Awaiting describes one caller of Await on an engine with a probe.
 type Awaiting struct {
 	Run       uuid.UUID
-	Goroutine string    // its number
-	Deadline  time.Time // of its context; zero: none
-	// End has the caller return with the error.
+	Goroutine string    // the number of the goroutine
+	Deadline  time.Time // of the caller's context; zero: none
+	// End makes the caller return with the error.
 	End context.CancelCauseFunc
 }
 
-// awaitings are the callers of Await that a probe may end.
+// awaitings holds the callers of Await that a probe may end.
 type awaitings struct {
 	mu  sync.Mutex
 	all map[*Awaiting]struct{}
 }
 
-// awaitProbed is await for an engine with a probe.
+// awaitProbed is await for an engine with a probe: it lists the caller in Awaitings.
 func (e *Engine) awaitProbed(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -45,7 +45,7 @@ func (e *Engine) awaitProbed(ctx context.Context, id uuid.UUID) (*store.Run, err
 	return e.await(ctx, id, &waiter{outside: true})
 }
 
-// Awaitings lists the callers, runs apart, that wait for results.
+// Awaitings returns the callers that wait for results, without the waits of runs.
 func (e *Engine) Awaitings() []Awaiting {
 	e.awaiting.mu.Lock()
 	defer e.awaiting.mu.Unlock()

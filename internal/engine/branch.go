@@ -12,25 +12,25 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Branch is a scope of its own that a choice can end before the run's end. From then on its
-// calls that history does not answer return ErrCancelled, and so do those of the branches in it.
+// Branch is a scope of its own that a choice can end before the run ends. After that, calls in the branch
+// that have no recorded result return ErrCancelled. So do such calls in the branches inside it.
 type Branch struct {
 	scope *Scope
-	above *Branch // the branch that it was started in; nil: none
+	above *Branch // the branch in which this branch was started; nil: none
 
-	// commit is held exclusively by a choice that ends the branch, until the choice is durable,
-	// and shared by commits that must not come after that: the start of a child, and a look for
-	// a signal. Locks are taken in the order of the scopes' prefixes.
+	// A choice that ends the branch holds commit exclusively until the choice is durable. Commits that
+	// must not follow the choice hold it shared: the start of a child, and a query that takes a signal.
+	// Locks are taken in the order of the scopes' prefixes.
 	commit sync.RWMutex
 
 	endCtx, endWork context.CancelCauseFunc
 
-	end     *branchEnd // with run.mu; nil: no choice has ended it
-	refused bool       // with run.mu: a call in it returned ErrCancelled, since a choice had ended it or one around it
+	end     *branchEnd // guarded by run.mu; nil: no choice has ended the branch
+	refused bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
 }
 
-// Branch opens a scope within this one: its names are prefixed by the given one, which is
-// then used up here. It leaves no row.
+// Branch opens a scope within this scope. The names in it are prefixed by name, which no other call of
+// this scope may use then. The branch has no row in the database.
 func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	if err := CheckName("branch", name); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	return b, nil
 }
 
-// UseName uses up a name in the scope for a call that leaves no row. what is the kind of the call.
+// UseName reserves a name in the scope for a call that has no row. what is the kind of the call.
 func (s *Scope) UseName(what, name string, site uintptr) error {
 	if err := CheckName(what, name); err != nil {
 		return err
@@ -71,20 +71,20 @@ func (s *Scope) UseName(what, name string, site uintptr) error {
 	return s.use(full, site)
 }
 
-// Scope is where the branch makes its calls.
+// Scope returns the scope in which the branch makes its calls.
 func (b *Branch) Scope() *Scope { return b.scope }
 
-// Ended reports whether a recorded choice ended the branch before it had returned: then its
-// result holds only if no call of it was refused.
+// Ended reports whether a recorded choice ended the branch before the branch had returned. Then the result
+// of the branch is valid only if no call in it was refused.
 func (b *Branch) Ended() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
 	return b.end != nil && !b.end.returned
 }
 
-// Refused reports whether a call in the branch was refused because a choice had ended it, or a branch around it.
-// Then the branch did not come to its own end. Otherwise all its calls are recorded, and what it returned is
-// what it returns in every replay.
+// Refused reports whether a call in the branch was refused because a choice had ended the branch or a
+// branch around it. Then the branch did not come to its own end. Otherwise all its calls are recorded, and
+// it returns the same result in every replay.
 func (b *Branch) Refused() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
@@ -97,7 +97,8 @@ func (b *Branch) stop() {
 	b.endWork(ErrCancelled)
 }
 
-// hold keeps choices from ending the branch, or one around it, until release is called. b may be nil.
+// hold prevents choices from ending the branch, or a branch around it, until release is called. b may be
+// nil.
 func (b *Branch) hold() {
 	if b != nil {
 		b.above.hold()
@@ -111,8 +112,8 @@ func (b *Branch) release() {
 	}
 }
 
-// endedAt returns since when the branch, or one around it, has been ended, zero if it has not. b may
-// be nil. run.mu is held.
+// endedAt returns the earliest time at which the branch or a branch around it was ended. It returns zero
+// if none was ended. b may be nil. The caller holds run.mu.
 func (b *Branch) endedAt() (first time.Time) {
 	for ; b != nil; b = b.above {
 		if b.end != nil && (first.IsZero() || b.end.at.Before(first)) {
@@ -122,7 +123,8 @@ func (b *Branch) endedAt() (first time.Time) {
 	return first
 }
 
-// replayed notes that history has answered a call in the branch. b may be nil. run.mu is held.
+// replayed notes that a call in the branch returned its recorded result. b may be nil. The caller holds
+// run.mu.
 func (b *Branch) replayed() {
 	for ; b != nil; b = b.above {
 		if b.end != nil {
@@ -132,16 +134,16 @@ func (b *Branch) replayed() {
 	}
 }
 
-// within is the scope called full in this one.
+// within returns the scope with the name full inside this scope.
 func (s *Scope) within(full string) *Scope {
 	sub := *s
 	sub.prefix = full + separator
 	return &sub
 }
 
-// Counted opens a scope for a Map: it records how many items there are, so that others can tell
-// how far it is. Nobody waits for that row; the function returned is called at the Map's
-// end. In a scope that can do nothing new the row is left out, and each item is answered for itself.
+// Counted opens a scope for a Map and records the number of its items, so that users can see its progress.
+// The row is written in the background; the caller calls the returned function at the end of the Map. In a
+// scope that can begin no new calls Counted writes no row, and each item returns its own result or error.
 func (s *Scope) Counted(name string, site uintptr, total int) (*Scope, func(), error) {
 	if err := CheckName("map", name); err != nil {
 		return nil, nil, err
@@ -165,13 +167,13 @@ func (s *Scope) Counted(name string, site uintptr, total int) (*Scope, func(), e
 	t := &task{r: s.r, s: s, spec: &Spec{Kind: store.KindMap}, name: full, attempt: 1, first: s.r.e.clock.now()}
 	entry, err := s.r.e.journal.AppendMarker(t.row(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
 	if err != nil {
-		return sub, func() {}, nil // the items' own writes meet the same end
+		return sub, func() {}, nil // the items' own writes fail for the same cause
 	}
 	return sub, func() { _, _ = s.r.e.journal.SettleMarker(entry) }, nil
 }
 
-// Begun reports which of the names in this scope have a row in history, and whether one of these is
-// a failure. begun is nil if none has.
+// Begun reports which of the names in this scope have a row in history, and whether any of these rows is a
+// failure. begun is nil if no name has a row.
 func (s *Scope) Begun(names []string) (begun []bool, failed bool) {
 	r := s.r
 	r.mu.Lock()
@@ -194,9 +196,9 @@ func (s *Scope) Begun(names []string) (begun []bool, failed bool) {
 	return begun, failed
 }
 
-// Go runs fn in a goroutine that the run owns: its end is awaited before the run's own is
-// written. failed is called with a panic of it, or its runtime.Goexit. ErrSuspended is returned, and
-// nothing is run, if the run's end has not waited for it.
+// Go executes fn in a goroutine that the run owns: the run's end is written after fn has returned. If fn
+// panics or calls runtime.Goexit, Go calls failed with the failure. Go returns ErrSuspended without
+// calling fn if the run no longer waits for its goroutines.
 func (s *Scope) Go(fn func(), failed func(*Failure)) error {
 	r := s.r
 	if !r.branched() {
@@ -221,7 +223,8 @@ func (s *Scope) Go(fn func(), failed func(*Failure)) error {
 	return nil
 }
 
-// branched counts one more goroutine of the run. It reports false if the run waits for none any more.
+// branched counts one more goroutine of the run. It reports false if the run no longer waits for its
+// goroutines.
 func (r *run) branched() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,8 +244,8 @@ func (r *run) branchReturned() {
 	}
 }
 
-// join waits for the goroutines of the run. Those that are still on their way through their history
-// go on until they come to its end.
+// join waits for the goroutines of the run. A goroutine that is still replaying its history continues
+// until its history ends.
 func (r *run) join() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,14 +262,15 @@ func (r *run) join() {
 	}
 }
 
-// Known reports whether history holds a row of the name in this scope: the call was begun in an execution before.
+// Known reports whether history holds a row with the name in this scope: an earlier execution began the
+// call.
 func (s *Scope) Known(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	return s.r.history[s.prefix+name] != nil
 }
 
-// Recorded reports whether history holds the outcome of the name in this scope.
+// Recorded reports whether history holds an outcome for the name in this scope.
 func (s *Scope) Recorded(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()

@@ -14,25 +14,25 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Child is a child run, as its parent's function holds it.
+// Child is a handle to a child run, for the function of its parent.
 type Child struct {
 	s    *Scope
-	name string // with its scope
+	name string // including the prefix of its scope
 	id   uuid.UUID
-	row  store.Step // of the parent, as recorded when it was started
-	here bool       // it was started by this execution
+	row  store.Step // the row of the start in the parent's history
+	here bool       // this execution started the child
 
 	once   sync.Once
 	result Result
 	err    error
 }
 
-// Name is the call's name, with its scope, as people see it.
+// Name returns the name of the call with its scope, as users see it.
 func (c *Child) Name() string { return Shown(c.name) }
 
-// StartChild makes a run whose parent is this one and whose name is the call's. Its start,
-// and the row of this call, which is completed when the parent has waited for it, are
-// one transaction. It is refused while anything is asked of the parent.
+// StartChild starts a child of this run under the name of the call. The start and the row of this call are
+// committed in one transaction. The row is completed when the parent has waited for the child. The
+// database refuses the start while a pause or a cancel of the parent is requested.
 func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	r := s.r
 	full := s.prefix + q.Name
@@ -65,7 +65,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	return c, c.start(q)
 }
 
-// childID is the run that the row of a child's start names.
+// childID returns the UUID of the child from the row of its start.
 func childID(started *store.Step) (id uuid.UUID, err error) {
 	var text string
 	if err := json.Unmarshal(started.Output, &text); err != nil {
@@ -77,7 +77,7 @@ func childID(started *store.Step) (id uuid.UUID, err error) {
 	return uuid.Parse(text)
 }
 
-// start commits the child. It begins here at once if there is a slot.
+// start commits the child. If there is a free slot, this process executes the child at once.
 func (c *Child) start(q StartRequest) error {
 	r := c.s.r
 	if !r.branched() { // the run's end waits for the start, and cancels the child
@@ -111,13 +111,13 @@ func (c *Child) start(q StartRequest) error {
 		return err
 	}
 	var left error   // the branch was ended
-	var failed error // the last that a write met
+	var failed error // the last error of a write
 	err = r.e.persist(r.durable, until(r.hard.Done()), func() {
-		w.release(slots, 0) // others need not wait for them
+		w.release(slots, 0) // other starts need not wait for these slots
 		slots, own = 0, false
 		disown(&start.Run)
 	}, func(j journal.Writer) (*store.Outcome, error) {
-		c.s.branch.hold() // a choice that ends the branch cancels this child, or comes first
+		c.s.branch.hold() // a choice that ends the branch either comes before this start or cancels this child
 		defer c.s.branch.release()
 		if left = c.s.branchLeft(); left != nil {
 			fenced := store.Fenced
@@ -143,7 +143,7 @@ func (c *Child) start(q StartRequest) error {
 		spans.answered(0, start, nil)
 	}
 	switch {
-	case left != nil && failed != nil: // it may have been started: another execution finds out
+	case left != nil && failed != nil: // the child may have been started: the next execution finds it
 		r.lose()
 		return ErrSuspended
 	case left != nil:
@@ -156,7 +156,7 @@ func (c *Child) start(q StartRequest) error {
 	case start.Outcome == store.Fenced && start.State.Epoch == r.row.Epoch && start.State.Control != 0:
 		r.asked(start.State.Control)
 		return c.s.left()
-	case start.Outcome == store.Adopted: // the name is unique below a parent, and this parent has started no such child
+	case start.Outcome == store.Adopted: // child names are unique within a parent, and this parent has not started the existing child
 		r.unwritten("start child", c.name, strangerError(start.Existing, c.id))
 		return ErrSuspended
 	case !written:
@@ -174,11 +174,11 @@ func (c *Child) start(q StartRequest) error {
 	return nil
 }
 
-// ID is the child's UUID, in every execution.
+// ID returns the child's UUID, which is the same in every execution.
 func (c *Child) ID() uuid.UUID { return c.id }
 
-// Wait answers the child's result, once it has ended, wherever it is executed. The parent
-// may leave memory meanwhile; the child's end wakes it.
+// Wait returns the result of the child when it has ended, wherever it is executed. The parent may be
+// unloaded from memory meanwhile; the end of the child wakes it.
 func (c *Child) Wait() (Result, error) {
 	if c.s.nested() {
 		return Result{}, nestedError(c.s.r, c.name)
@@ -190,7 +190,7 @@ func (c *Child) Wait() (Result, error) {
 func (c *Child) wait() (Result, error) {
 	r := c.s.r
 	if left := c.s.left(); left != nil {
-		return Result{}, left // to look for its end would be a call that is new
+		return Result{}, left // reading whether the child has ended would count as a new call
 	}
 	r.live.Store(true)
 	r.idle.busy()
@@ -200,13 +200,13 @@ func (c *Child) wait() (Result, error) {
 		r.idle.done()
 		waiting := r.idle.enter(time.Time{})
 		row, err = r.e.await(c.s.ctx, c.id, new(waiter))
-		r.idle.busy() // before it stops waiting, so that the run does not settle in between
+		r.idle.busy() // before the wait ends, so that the run is not unloaded in between
 		r.idle.leave(waiting)
 	}
 	switch {
 	case unwritable(err):
 		r.lose()
-	case errors.Is(err, ErrNotFound): // what it has done is not known, so it is not started again
+	case errors.Is(err, ErrNotFound): // nobody knows what the child has done, so it is not started again
 		r.unwritten("wait for child", c.name, fmt.Errorf("%w: the child %s is not in this database: it was deleted, or another run had its name when it was to be started: end this run by Cancel or Terminate",
 			store.ErrRejected, c.id))
 	}
@@ -221,7 +221,7 @@ func (c *Child) wait() (Result, error) {
 	if row.Status != store.Completed {
 		w = t.row(store.StepFailed, nil, childFailure(row))
 	}
-	w.Step.Failures = c.row.Failures // its workflow
+	w.Step.Failures = c.row.Failures // holds the child's workflow
 	res, _, err := t.write(w)
 	if err == nil {
 		r.childEnded(c.name)
@@ -229,9 +229,9 @@ func (c *Child) wait() (Result, error) {
 	return res, err
 }
 
-// ended looks whether a child that was started by an execution before has ended: that
-// was perhaps what woke this one, and then nothing wakes it again. The end of one that was
-// started here is news.
+// ended returns the child if it has ended and an earlier execution started it. Its end may have woken this
+// execution, and no second wake would follow. For a child that this execution started, ended returns nil:
+// its end is delivered to the waiter.
 func (c *Child) ended() (*store.Run, error) {
 	if c.here {
 		return nil, nil
@@ -255,13 +255,14 @@ func (c *Child) ended() (*store.Run, error) {
 	return nil, nil
 }
 
-// strangerError tells of a run below this one that nothing in its history has started.
+// strangerError returns the error for an existing child of this run that the run's history does not
+// contain.
 func strangerError(had *store.Run, child uuid.UUID) error {
 	return fmt.Errorf("%w: the name belongs to run %s of workflow %q, which this run has not started, in place of the child %s: find out who inserted that row",
 		store.ErrRejected, had.ID, had.Workflow, child)
 }
 
-// childFailure is the record, in its parent, of a child that did not complete.
+// childFailure returns the failure that the parent records for a child that did not complete.
 func childFailure(row *store.Run) *Failure {
 	f := &Failure{Message: "no error was recorded"}
 	if len(row.Error) > 0 {

@@ -11,47 +11,50 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// A choice records which branches a run went on with, and which ones it ended. What was ended must be
-// known before a replay comes to the choice: a loser begins before that, and would do again what it was
-// about to do when it was ended, take a signal that came later, or return in time after all. So the
-// record names the losers' scopes, and a replay ends these before anything begins. What they had
-// recorded is still answered, since compensations may be registered on the way; the first call that
-// is not in history returns ErrCancelled, as it did at first.
+// A choice records with which branches a run continues, and which branches it ends (the losers). A replay
+// must know the losers before it comes to the choice. Otherwise a loser, which begins before the choice,
+// could repeat the call at which it was ended, take a signal that was sent later, or return in time after
+// all. So the record names the scopes of the losers, and a replay ends them before anything begins. Calls
+// in a loser still return their recorded results, since the loser may register compensations between them.
+// The first call that is not in history returns ErrCancelled, as in the first execution.
 //
-// What an ended branch returns holds all the same if every call that it had begun was recorded, and it makes no
-// other: then a replay comes to the same result. So a signal that it has received just before the choice is not
-// lost. The first call that is refused decides that its result is ErrCancelled.
+// The result of a loser is still valid if every call that the loser had begun was recorded and it makes no
+// other call: then a replay comes to the same result. So a signal that a loser received just before the
+// choice is not lost. The first refused call makes ErrCancelled the result of the loser.
 //
-// The order of things makes that hold over a crash at any point:
+// The following order makes this hold across a crash at any point:
 //
-//  1. No child is started, and no signal taken, in the losers any more, and what was under way is committed.
+//  1. The losers start no more children and take no more signals. Commits of such calls that are in
+//     progress finish.
 //  2. Each loser that has not returned is closed: nobody gets its result before the choice is committed.
 //  3. The choice is committed.
-//  4. The losers' contexts end, and those who wait for them go on.
-//  5. The children that losers started are cancelled. Every execution to come makes sure of this before
-//     it calls the function.
+//  4. The contexts of the losers end, and calls that wait for the losers return.
+//  5. The children that losers started are cancelled. Every later execution makes sure of this before it
+//     calls the workflow function.
 
-// branchEnd is what is known of a branch that a choice has ended.
+// branchEnd describes the end of a branch that a choice has ended.
 type branchEnd struct {
-	choice   string    // the name of it, with its scope
-	at       time.Time // when: a sleep that was over by then has ended by itself
-	returned bool      // the branch had returned
+	choice   string    // the name of the choice, including its scope
+	at       time.Time // when the choice ended the branch: a sleep that was over by then has ended by itself
+	returned bool      // the branch had returned before the choice
 
-	// Of a replay: the contexts end when the branch has come to the end of its history, or when the
-	// function has come to the choice, whatever is later; but at the first call that is new in any case.
-	branch  *Branch // nil: it has not begun
-	unasked int     // terminal rows in it that it has not asked for yet
+	// The next three fields are for a replay. The contexts of the branch end when the branch has replayed
+	// its history and the function has reached the choice. They end earlier if the branch makes a new
+	// call.
+	branch  *Branch // nil: the branch has not begun
+	unasked int     // how many terminal rows in the branch have not been replayed yet
 	reached bool
 }
 
-// caughtUp ends the contexts of a branch that has nothing to replay. run.mu is held.
+// caughtUp ends the contexts of the branch if it has nothing left to replay and the function has reached
+// the choice. The caller holds run.mu.
 func (e *branchEnd) caughtUp() {
 	if e.reached && e.unasked <= 0 && e.branch != nil {
 		e.branch.stop()
 	}
 }
 
-// losersOf reads from the history, once it is complete, which branches were ended.
+// losersOf reads the ended branches from the run's history. It is called once the history is complete.
 func (r *run) losersOf() {
 	r.recall()
 	for _, row := range r.history {
@@ -60,7 +63,7 @@ func (r *run) losersOf() {
 		}
 		c, err := decodeChoice(row.Output)
 		if err != nil {
-			continue // the call tells
+			continue // the replay of the choice reports the error
 		}
 		r.note(c.Ended, branchEnd{choice: row.Name, at: row.EndedAt})
 		r.note(c.Returned, branchEnd{choice: row.Name, at: row.EndedAt, returned: true})
@@ -106,25 +109,25 @@ func scopes(name string) func(yield func(string) bool) {
 // Loser is a branch that a choice may end.
 type Loser struct {
 	Branch *Branch
-	// Close keeps back what the branch returns until Tell is called, unless it has returned. It reports
-	// whether it has.
+	// Close withholds the result of the branch until Tell is called, unless the branch has returned. It
+	// reports whether the branch has returned.
 	Close func() (returned bool)
-	// Tell is called once after Close has reported false, with ErrCancelled, or with ErrSuspended if the choice was
-	// not recorded. See [Branch.Refused].
+	// Tell is called once after Close has reported false. err is ErrCancelled, or ErrSuspended if the
+	// choice was not recorded. See [Branch.Refused].
 	Tell func(err error)
 }
 
-// ChoiceSpec is one choice.
+// ChoiceSpec describes one choice.
 type ChoiceSpec struct {
 	Name   string
 	Site   uintptr
-	Won    []int                   // the deciders, unless history holds the choice
-	Losers func(won []int) []Loser // nil: the others go on
-	Of     []*Branch               // all branches, in the order in which they were given; nil is one that could not begin
-	Wanted int                     // how many have to succeed; 0: it is decided by the first failure
+	Won    []int                   // the deciders; unused if history holds the choice
+	Losers func(won []int) []Loser // nil: the other branches continue
+	Of     []*Branch               // all branches, in the order in which they were given; nil stands for a branch that could not begin
+	Wanted int                     // how many branches have to succeed; 0: the first failure decides
 }
 
-// Choose returns the record of a choice, see Deciders, and ends the losers.
+// Choose ends the losers, and returns the record of the choice, which [Scope.Deciders] decodes.
 func (s *Scope) Choose(spec *ChoiceSpec) (Result, error) {
 	r := s.r
 	full := s.prefix + spec.Name
@@ -151,14 +154,14 @@ func (s *Scope) Choose(spec *ChoiceSpec) (Result, error) {
 	return t.choose(spec)
 }
 
-// chosen is a choice that history holds.
+// chosen returns the result of a choice that history holds.
 func (s *Scope) chosen(spec *ChoiceSpec, row *store.Step) (Result, error) {
 	c, err := decodeChoice(row.Output)
 	if row.Status != store.StepCompleted || err != nil {
 		return resultOf(row), nil
 	}
 	r := s.r
-	if c.old && spec.Losers != nil { // who was ended is not known: those who have not returned by now
+	if c.old && spec.Losers != nil { // the record does not name the ended branches: end those that have not returned by now
 		losers := ownLosers(r, spec.Losers(c.Won))
 		t := &task{r: r, s: s, name: row.Name}
 		unlock := lockAll(losers)
@@ -195,7 +198,7 @@ func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 	var closed []Loser
 	made.Ended, made.Returned, closed = closeAll(losers)
 	record, err := json.Marshal(&made)
-	if err != nil { // it is numbers and valid text
+	if err != nil { // cannot happen: the record holds numbers and valid text
 		unlock()
 		return Result{}, err
 	}
@@ -204,7 +207,8 @@ func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 	w.Step.EndedAt = at
 	res, _, err := t.write(w)
 	if spec.Losers != nil && (err != nil || !bytes.Equal(res.Output, record)) {
-		// What is closed stays so here, and is not recorded: only another execution can go on.
+		// The closed branches stay closed in this execution, and the choice is not recorded. Only another
+		// execution can continue.
 		if r.leaving() == nil {
 			r.logger().Error("a choice could not be recorded; the run leaves this process", telemetry.KeyStep, Shown(t.name), telemetry.KeyError, err)
 			r.lose()
@@ -225,7 +229,7 @@ func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 	return res, nil
 }
 
-// end ends the losers of a choice that is recorded. It reports false if the run was suspended over it.
+// end ends the losers of a recorded choice. It reports false if the run was suspended meanwhile.
 func (t *task) end(losers, closed []Loser, at time.Time, unlock func()) bool {
 	r := t.r
 	r.mu.Lock()
@@ -250,26 +254,28 @@ func (t *task) end(losers, closed []Loser, at time.Time, unlock func()) bool {
 	return len(losers) == 0 || r.cancelLosersChildren(false)
 }
 
-// endsNow is when a branch that is ended now has ended: not before a sleep that was over.
+// endsNow returns the end time for a branch that is ended now. It is not before the due time of a sleep
+// that is over.
 func (r *run) endsNow() time.Time {
 	now := r.e.clock.now().Truncate(time.Microsecond)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.slept.After(now) { // the measure of the database's clock was corrected
+	if r.slept.After(now) { // the estimate of the database's clock was corrected
 		return r.slept
 	}
 	return now
 }
 
-// ownLosers are the branches of this execution that no choice has ended yet, each once, in the order of their
-// prefixes.
+// ownLosers returns those of the losers that are branches of this execution, without duplicates and in the
+// order of their prefixes.
 func ownLosers(r *run, losers []Loser) []Loser {
 	losers = slices.DeleteFunc(losers, func(l Loser) bool { return l.Branch == nil || l.Branch.scope.r != r })
 	slices.SortFunc(losers, func(a, b Loser) int { return strings.Compare(a.Branch.scope.prefix, b.Branch.scope.prefix) })
 	return slices.CompactFunc(losers, func(a, b Loser) bool { return a.Branch == b.Branch })
 }
 
-// lockAll waits until nothing is under way in the losers that must not come after the choice.
+// lockAll takes the commit locks of the losers. So it waits until all commits that must not follow the
+// choice have finished.
 func lockAll(losers []Loser) (unlock func()) {
 	for _, l := range losers {
 		l.Branch.commit.Lock()
@@ -281,12 +287,12 @@ func lockAll(losers []Loser) (unlock func()) {
 	}
 }
 
-// closeAll closes the losers. It returns the names of those that had not returned, and of those that had,
-// and the former as closed.
+// closeAll closes the losers. It returns the names of the losers that had not returned and of those that
+// had, and the former losers themselves as closed.
 func closeAll(losers []Loser) (ended, returned []string, closed []Loser) {
 	for _, l := range losers {
 		if l.Branch.ended() {
-			continue // by another choice, which has recorded it
+			continue // another choice has ended the branch and has recorded that
 		}
 		name := l.Branch.Name()
 		if l.Close() {
@@ -299,7 +305,7 @@ func closeAll(losers []Loser) (ended, returned []string, closed []Loser) {
 	return ended, returned, closed
 }
 
-// ended reports whether a choice has ended this very branch.
+// ended reports whether a choice has ended this branch itself, rather than a branch around it.
 func (b *Branch) ended() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()

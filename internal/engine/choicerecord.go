@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// choice is the record of a choice. A replay has to make the same choice among the same branches: places mean
-// nothing otherwise, and a branch that was added or renamed would be executed beside a decision that was made
-// without it.
+// choice is the record of a choice. A replay must make the same choice among the same branches. Otherwise
+// the recorded indexes would mean other branches, and an added or renamed branch would be executed
+// although the decision was made without it.
 type choice struct {
-	Won    []int    `json:"won,omitempty"`    // places of the branches that it went on with, in the order in which they succeeded
-	Failed []int    `json:"failed,omitempty"` // instead of winners: places of the branches whose failure decided
+	Won    []int    `json:"won,omitempty"`    // indexes of the branches with which the run continued, in the order in which they succeeded
+	Failed []int    `json:"failed,omitempty"` // if there are no winners: indexes of the branches whose failure decided
 	Of     []string `json:"of,omitempty"`     // all branches, in the order in which they were given
-	Wanted int      `json:"wanted,omitzero"`  // how many had to succeed; none if the first failure decides
-	Keep   bool     `json:"keep,omitzero"`    // the others went on
+	Wanted int      `json:"wanted,omitzero"`  // how many had to succeed; zero if the first failure decides
+	Keep   bool     `json:"keep,omitzero"`    // the other branches continued
 
-	Ended    []string `json:"ended,omitempty"`    // branches that had not returned
-	Returned []string `json:"returned,omitempty"` // branches that had; their results hold, and their children are cancelled
+	Ended    []string `json:"ended,omitempty"`    // the losers that had not returned
+	Returned []string `json:"returned,omitempty"` // the losers that had returned: their results stay valid, and their children are cancelled
 
-	old bool // it was recorded without the losers
+	old bool // the record has the oldest form, which does not name the losers
 }
 
-// decodeChoice reads a record. The oldest ones are lists of the winners.
+// decodeChoice decodes a record. The oldest records are JSON arrays of the winners.
 func decodeChoice(b []byte) (c choice, err error) {
 	if bytes.HasPrefix(b, []byte("[")) {
 		c.old = true
@@ -33,7 +33,7 @@ func decodeChoice(b []byte) (c choice, err error) {
 	return c, json.Unmarshal(b, &c)
 }
 
-// choice is the record of what is asked for, without who decided and who was ended.
+// choice returns the record of the choice in the code, without the deciders and the losers.
 func (spec *ChoiceSpec) choice() choice {
 	c := choice{Wanted: spec.Wanted, Keep: spec.Losers == nil}
 	for _, b := range spec.Of {
@@ -42,7 +42,7 @@ func (spec *ChoiceSpec) choice() choice {
 	return c
 }
 
-// decided is the record of what decided, without the losers.
+// decided returns the record with the deciders, without the losers.
 func (spec *ChoiceSpec) decided(deciders []int) choice {
 	c := spec.choice()
 	if spec.Wanted == 0 {
@@ -53,8 +53,8 @@ func (spec *ChoiceSpec) decided(deciders []int) choice {
 	return c
 }
 
-// Deciders returns the places of the branches that decided a recorded choice: those that it went on with,
-// or the one that failed. It returns ErrDiverged if the record is of another choice than the code's, or does
+// Deciders returns the indexes of the branches that decided a recorded choice: the winners, or the branch
+// that failed. It returns ErrDiverged if the record is of another choice than the one in the code, or does
 // not decode.
 func (s *Scope) Deciders(spec *ChoiceSpec, record []byte) ([]int, error) {
 	diverges := func(format string, args ...any) error {
@@ -67,7 +67,7 @@ func (s *Scope) Deciders(spec *ChoiceSpec, record []byte) ([]int, error) {
 	deciders := slices.Concat(c.Won, c.Failed)
 	now := spec.choice()
 	switch {
-	case len(c.Of) == 0: // it was recorded without them
+	case len(c.Of) == 0: // an old record, which does not name the branches
 	case !slices.Equal(c.Of, now.Of) || c.Wanted != now.Wanted || c.Keep != now.Keep:
 		return nil, diverges("is recorded as %s, and the code makes it %s: bring back the old choice, or give the new one another name", c.text(), now.text())
 	}
@@ -85,7 +85,7 @@ func (s *Scope) Deciders(spec *ChoiceSpec, record []byte) ([]int, error) {
 	return deciders, nil
 }
 
-// text is what is asked for, in words.
+// text describes the choice in words, for errors.
 func (c *choice) text() string {
 	what := "the first failure"
 	if c.Wanted > 0 {
@@ -98,7 +98,8 @@ func (c *choice) text() string {
 	return fmt.Sprintf("%s of [%s], %s", what, strings.Join(c.Of, ", "), rest)
 }
 
-// Name is the name of the branch, with its scope, as people see it. b may be nil: a branch that could not begin.
+// Name returns the name of the branch with its scope, as users see it. It returns an empty name for a nil
+// branch, which stands for a branch that could not begin.
 func (b *Branch) Name() string {
 	if b == nil {
 		return ""

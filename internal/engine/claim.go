@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	maxClaim  = 256                    // runs taken by one claim, unless Config.ClaimLimit says otherwise
-	basePoll  = 20 * time.Millisecond  // the shortest pause between two claims that found nothing
-	gather    = 2 * time.Millisecond   // slots that come free within are filled by one claim,
-	gathered  = 4                      // unless one in so many is free before
-	spared    = 8                      // one slot in so many is left to starts of this process
-	firstWait = 50 * time.Millisecond  // after a failed claim
-	presence  = 250 * time.Millisecond // to be seen by others, before the first claim
+	maxClaim  = 256                    // default of Config.ClaimLimit: runs taken by one claim
+	basePoll  = 20 * time.Millisecond  // the shortest wait between two claims that found nothing
+	gather    = 2 * time.Millisecond   // slots that come free within this time are filled by one claim,
+	gathered  = 4                      // unless one in this many is already free
+	spared    = 8                      // one slot in this many is left to starts of this process
+	firstWait = 50 * time.Millisecond  // the first wait after a failed claim
+	presence  = 250 * time.Millisecond // how long the first claim waits for the worker to be visible to others
 	longWait  = 2 * time.Second
 )
 
-// claimLoop takes due runs while there are slots. Hints wake it; polling with
-// decorrelated jitter is the truth, so that a lost hint costs time and nothing else.
+// claimLoop claims due runs while there are free slots. Hints wake it. It also polls with decorrelated
+// jitter, so that a lost hint costs only time.
 //
-// A claim holds its slots until it is answered. Unless there is enough to take for all of them,
-// it leaves some to starts of this process, which would otherwise have to wait for a claim.
+// A claim holds its slots until it returns. While the last claim did not fill all its slots, claimLoop
+// leaves some slots to starts of this process, so that they need not wait for the claim.
 func (w *worker) claimLoop(ctx context.Context) {
-	busy := false // all slots are taken, or the last claim filled all that it had
+	busy := false // all slots are taken, or the last claim filled all its slots
 	poll, failed, most := basePoll, firstWait, w.e.cfg.ClaimLimit
-	// The first hint says that others see this worker; one that claimed before and died
-	// would be missed only when its leases expire.
+	// The first hint says that other workers see this worker. If a worker claimed before that and died,
+	// the others would notice only when its leases expire.
 	w.awaitWork(ctx, presence, time.Time{})
 	for ctx.Err() == nil {
 		leave, ahead := 0, 0
@@ -54,7 +54,7 @@ func (w *worker) claimLoop(ctx context.Context) {
 				return
 			}
 			failed = min(2*failed, longWait)
-			most = max(1, min(most, slots+ahead)/2) // what was to come may have been too much for the time
+			most = max(1, min(most, slots+ahead)/2) // the result may have been too large to arrive in time
 			continue
 		case more:
 			most = min(2*most, w.e.cfg.ClaimLimit)
@@ -72,15 +72,15 @@ func (w *worker) claimLoop(ctx context.Context) {
 	}
 }
 
-// claim takes runs for the slots that the caller acquired, and for the places ahead that it took,
-// and enters them. It also says whether there may be more.
+// claim claims runs for the slots and the prefetch places that the caller has acquired, and enters them.
+// It returns how many runs it took, whether more may be due, and when the next run is due.
 func (w *worker) claim(slots, ahead int) (taken int, more bool, next time.Time, err error) {
-	// Not the loop's context: a claim given up in flight may have taken runs.
+	// Not the loop's context: a claim that is cancelled in flight may have taken runs.
 	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
 	q := w.query()
 	q.Limit, q.Suspects = slots+ahead, w.suspects()
-	if q.Limit == 1 { // suspects, of which there may be many, do not always go first then
+	if q.Limit == 1 { // there may be many suspects, which must not always be claimed before other runs
 		q.Suspects = min(q.Suspects, rand.IntN(2))
 	}
 	claims, err := w.take(ctx, q)
@@ -102,7 +102,7 @@ func (w *worker) claim(slots, ahead int) (taken int, more bool, next time.Time, 
 	return len(claims.Runs), len(claims.Runs) == q.Limit, claims.Next, nil
 }
 
-// take asks the store.
+// take executes the claim in the store, and counts it.
 func (w *worker) take(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
 	claims, err := w.e.store.Claim(ctx, q)
 	if err == nil {
@@ -112,8 +112,8 @@ func (w *worker) take(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 	return claims, err
 }
 
-// late is the schedule latency of a claim: how long ago its run was made claimable,
-// as far as the row still tells.
+// late returns how long the run was claimable before this claim. It returns zero for a run that was
+// claimed before, because its row does not hold the time then.
 func (w *worker) late(r *store.Run, now time.Time) time.Duration {
 	if r.Epoch.Count > 1 {
 		return 0
@@ -121,9 +121,9 @@ func (w *worker) late(r *store.Run, now time.Time) time.Duration {
 	return max(0, now.Sub(r.CreatedAt))
 }
 
-// awaitSlots waits for a slot, and a moment more for others, if others are taken: a claim costs
-// as much as ten steps, however few runs it takes. It answers how many runs to claim ahead of further
-// slots; while enough of them come free, those are what it waits for.
+// awaitSlots waits for a free slot. If few slots are free, it waits up to 2 ms for more, because a claim
+// costs as much as ten steps, however few runs it takes. It returns how many runs to prefetch. It returns
+// at once if slots come free often enough for the worker to prefetch runs.
 func (w *worker) awaitSlots(ctx context.Context) (ahead int) {
 	var enough <-chan time.Time // nil: no slot is free
 	for {
@@ -145,10 +145,10 @@ func (w *worker) awaitSlots(ctx context.Context) (ahead int) {
 	}
 }
 
-// awaitWork waits for a hint, for the next due time, or for the poll.
+// awaitWork waits for a hint, for the next due time, or for the poll interval.
 func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Time) {
 	if !next.IsZero() {
-		if left := w.e.clock.until(next); left < poll-time.Millisecond { // it may be the longest there is
+		if left := w.e.clock.until(next); left < poll-time.Millisecond { // left may be the longest duration there is, so nothing may be added to it here
 			poll = left + time.Millisecond
 		}
 	}

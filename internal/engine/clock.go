@@ -10,30 +10,29 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// clock tells the database's time without asking it: the last answer, plus the
-// time that has passed since by the process's monotonic clock. A wall clock that is
-// wrong or jumps is never looked at.
+// clock estimates the database's time without a query: it adds the time that has passed on the process's
+// monotonic clock to the last reading. A local wall clock that is wrong or jumps has no effect.
 type clock struct {
 	last atomic.Pointer[reading]
-	test Clock // tells the time instead, if it is set
+	test Clock // the clock of a test; it replaces the estimate if it is set
 }
 
 type reading struct {
 	database, local time.Time
-	trip            time.Duration // of the question; half of it is how wrong the reading may be
+	trip            time.Duration // the round trip of the query; the reading may be wrong by half of it
 }
 
 const (
-	drifts   = 10_000                 // clocks part by at most one in so many
-	readings = 4                      // tries for a first reading that is
-	good     = 500 * time.Microsecond // enough: the trip of one that made a connection first is far longer
+	drifts   = 10_000                 // two clocks drift apart by at most one part in this many
+	readings = 4                      // how often ensure reads the clock at most, to get a good first reading
+	good     = 500 * time.Microsecond // a round trip at which ensure stops: opening a connection takes far longer
 )
 
-// doubt is how wrong the reading may have become.
+// doubt returns how wrong the reading may be at the given local time.
 func (r *reading) doubt(at time.Time) time.Duration { return r.trip/2 + at.Sub(r.local)/drifts }
 
-// now is the database's time, in microseconds as databases keep it. Ensure or set
-// must have been called before.
+// now returns the database's time in microseconds, the resolution of the databases. It must be called only
+// after ensure or set.
 func (c *clock) now() time.Time {
 	if c.test != nil {
 		return c.test.Now()
@@ -42,10 +41,10 @@ func (c *clock) now() time.Time {
 	return r.database.Add(time.Since(r.local)).Truncate(time.Microsecond)
 }
 
-// set takes an answer of the database's clock that was asked for at the time given;
-// half of the round trip is taken to lie on either side. An answer that is less certain than what is
-// known is left: under load it would make timers early or late. But one that
-// cannot be true together with the last one is taken: a clock has jumped, or a machine slept.
+// set stores a reading of the database's clock. The query was sent at the time asked; set assumes that the
+// database read its clock half a round trip later. It discards a reading that is less certain than the
+// present estimate, since it would make timers early or late under load. But it stores a reading that
+// cannot be true together with the estimate: then a clock has jumped, or a machine has slept.
 func (c *clock) set(database, asked time.Time) {
 	if c.test != nil {
 		return
@@ -62,9 +61,8 @@ func (c *clock) set(database, asked time.Time) {
 	c.last.Store(next)
 }
 
-// ensure reads the database's clock if nobody has yet, and again if the answer took long and the next
-// may be quicker: the first question may have to wait for a connection, and half of that
-// would be doubt.
+// ensure reads the database's clock if nobody has read it yet. It repeats a slow read while the next may
+// be faster: the first query may have to wait for a connection, and half of that wait would be doubt.
 func (c *clock) ensure(ctx context.Context, s store.Store) error {
 	if c.test != nil || c.last.Load() != nil {
 		return nil
@@ -77,7 +75,7 @@ func (c *clock) ensure(ctx context.Context, s store.Store) error {
 			return fmt.Errorf("read the database's clock: %w", err)
 		}
 		if err != nil {
-			break // what was read will do
+			break // an earlier reading is good enough
 		}
 		trip := time.Since(asked)
 		c.set(now, asked)
@@ -89,14 +87,14 @@ func (c *clock) ensure(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-// until is how long it is to t, zero if it has passed for certain: a timer is rather late than
-// early.
+// until returns how long it is until t, or zero if t has certainly passed. It adds the doubt, so that a
+// timer is late rather than early.
 func (c *clock) until(t time.Time) time.Duration {
 	doubt := c.doubt()
-	return max(0, min(t.Sub(c.now()), math.MaxInt64-doubt)+doubt) // Sub stops at 292 years
+	return max(0, min(t.Sub(c.now()), math.MaxInt64-doubt)+doubt) // Sub saturates at 292 years
 }
 
-// doubt is how wrong now may be.
+// doubt returns how wrong now may be.
 func (c *clock) doubt() time.Duration {
 	if r := c.last.Load(); r != nil {
 		return r.doubt(time.Now())
@@ -104,7 +102,7 @@ func (c *clock) doubt() time.Duration {
 	return 0
 }
 
-// at calls f, which does not block, once t has come.
+// at calls f when the time t has come. f must not block.
 func (c *clock) at(t time.Time, f func()) Timer {
 	if c.test != nil {
 		return c.test.At(t, f)

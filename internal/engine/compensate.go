@@ -8,18 +8,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Compensations undo what a run did, if it fails or is cancelled (H. Garcia-Molina and
-// K. Salem, Sagas, 1987). Registering one leaves no row: an execution after a crash
-// registers it again. Each is executed as a step of its own, the last registered first.
+// Compensations undo what a run did, if it fails or is cancelled (H. Garcia-Molina and K. Salem, Sagas,
+// 1987). Registering a compensation writes no row: after a crash, the next execution registers it again.
+// Each compensation is executed as a step of its own, the last registered first.
 
 // undo is a registered compensation.
 type undo struct {
 	spec *Spec
-	name string // with its scope
+	name string // including the prefix of its scope
 }
 
-// Compensate registers spec as a compensation. It may be called when the run is doomed
-// already, since what it undoes has been done.
+// Compensate registers spec as a compensation. It may be called when the run must already end, because the
+// effect that it undoes has happened.
 func (s *Scope) Compensate(spec *Spec) error {
 	if err := CheckName("compensation", spec.Name); err != nil {
 		return err
@@ -42,8 +42,8 @@ func (s *Scope) Compensate(spec *Spec) error {
 	return nil
 }
 
-// compensate executes what is registered. It reports false if the run was suspended
-// meanwhile. One that finally fails is noted, and the others run all the same.
+// compensate executes the registered compensations. It reports false if the run was suspended meanwhile.
+// If a compensation fails finally, compensate notes that and executes the others all the same.
 func (r *run) compensate() bool {
 	ctx, end := context.WithCancelCause(r.hard)
 	defer end(errEnded)
@@ -88,7 +88,7 @@ func (r *run) compensate() bool {
 	}
 }
 
-// withUndone adds the compensations that failed to the run's failure.
+// withUndone returns the run's failure with the failed compensations added.
 func (r *run) withUndone(failure *Failure) *Failure {
 	if len(r.undone) == 0 {
 		return failure

@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// count has the unreceived signals of the run counted, for the receives that wait in it.
+// count requests a count of the run's unreceived signals, for the receives that wait in the run.
 func (w *worker) count(r *run) {
 	w.countMu.Lock()
 	w.uncounted = append(w.uncounted, r)
@@ -18,8 +18,8 @@ func (w *worker) count(r *run) {
 	w.counts.poke()
 }
 
-// countLoop counts the signals that wait for the runs which requested it, and has the receives look
-// for which there are any.
+// countLoop counts the unreceived signals of the runs that requested it, and wakes the receives for which
+// there are signals. The worker owns its goroutine.
 func (w *worker) countLoop(ctx context.Context) {
 	for {
 		select {
@@ -37,8 +37,9 @@ func (w *worker) countLoop(ctx context.Context) {
 	}
 }
 
-// countSignals makes one count. While the database is away it is retried: nothing can be received
-// then. After any other error all receives look for themselves, and meet that error.
+// countSignals counts the unreceived signals of the runs once. While the database is unavailable it
+// retries, since nothing can be received then. After any other error it wakes all receives: each of them
+// queries for itself, and meets that error.
 func (w *worker) countSignals(ctx context.Context, runs []*run) {
 	ids := make([]uuid.UUID, len(runs))
 	for i, r := range runs {
@@ -56,7 +57,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 			break
 		}
 		if ctx.Err() != nil {
-			return // the worker ends: all of its runs have left
+			return // the worker is stopping: all of its runs have been released
 		}
 		w.log.Warn("could not count the signals that wait for the runs here; trying again", telemetry.KeyCount, len(runs), telemetry.KeyError, err)
 		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
@@ -75,7 +76,8 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 	}
 }
 
-// countsOf takes the counts of one run, which come in the order of the runs.
+// countsOf removes the counts of one run from the front of all, which is in the order of the runs, and
+// returns them by signal name.
 func countsOf(run uuid.UUID, all *[]store.SignalCount) map[string]int {
 	var names map[string]int
 	for len(*all) > 0 && (*all)[0].Run == run {

@@ -2,13 +2,14 @@ package engine
 
 import "fmt"
 
-// A run whose process dies, or that is held, Config.MaxCrashes times in a row without a new checkpoint is paused by
-// the store, or, with Config.FailCrashed, claimed as any other and failed here. That is an end like
-// others, so its children are cancelled, its parent is woken, and a cancel goes first. If the
-// process dies on the way, the next claim comes here again. Its function is not called, since that may be what
-// kills the process; so what it would undo is not undone.
+// A run may crash Config.MaxCrashes times in a row without a new checkpoint: its process dies, or the run
+// is held. The store then pauses the run. With Config.FailCrashed the run is instead claimed like any
+// other and fails here. That is an end like others: the run's children are cancelled, its parent is woken,
+// and a cancel has precedence. If the process dies before the end is written, the next claim repeats this.
+// The workflow function is not called, since it may be what kills the process. So no compensations are
+// registered, and none are executed.
 
-// pauseAt is how many crashes in a row have the store pause a run. Zero: any number.
+// pauseAt returns after how many crashes in a row the store pauses a run. Zero means never.
 func (c *Config) pauseAt() int {
 	if c.FailCrashed {
 		return 0
@@ -16,14 +17,14 @@ func (c *Config) pauseAt() int {
 	return c.MaxCrashes
 }
 
-// isCrashLoop reports whether the run is to fail for its crashes: there is no new checkpoint since.
+// isCrashLoop reports whether the run must fail because it crashed too often without a new checkpoint.
 func (r *run) isCrashLoop() bool {
 	cfg := &r.e.cfg
 	return cfg.FailCrashed && cfg.MaxCrashes > 0 && int(r.row.Crashes) >= cfg.MaxCrashes && r.recorded <= r.progress
 }
 
-// crashFailure is the error of a run that fails for its crashes. If a cancel or a timeout goes first, their error
-// says that nothing was undone.
+// crashFailure returns the error of a run that fails because of its crashes. If a cancel or a timeout has
+// precedence, crashFailure adds to that error that no compensation was executed.
 func (r *run) crashFailure() *Failure {
 	text := fmt.Sprintf("its process died or lost its lease, or the run was held, %d times in a row without a new checkpoint", r.row.Crashes)
 	if r.row.Reason != "" {

@@ -8,22 +8,23 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// deadline is when a run in memory expires. It can be changed while the run is executed, by any
-// process. So a deadline that has come is taken for over only after the next look at the
-// news: a change that was acknowledged in time is seen then.
+// deadline is when a run in memory expires. Any process can change it while the run is executed. So the
+// run expires only after another read of the notifications that follows the deadline: by then this process
+// has seen every change that was acknowledged in time.
 type deadline struct {
 	at    time.Time // on the database's clock; zero: never
-	local time.Time // the same on this process's clock, for people and context.WithTimeout
+	local time.Time // the same on this process's clock, for context.WithTimeout and for display
 }
 
-// setDeadline is called with each deadline that the run is found to have.
+// setDeadline is called with every deadline that this process reads for the run. It sets the timer if the
+// deadline has changed.
 func (r *run) setDeadline(at time.Time) {
 	if !r.expiry().Equal(at) {
 		r.arm(at)
 	}
 }
 
-// arm sets the timer, anew if there was one.
+// arm sets the timer of the deadline, and stops the previous timer if there is one.
 func (r *run) arm(at time.Time) {
 	r.deadlineMu.Lock()
 	defer r.deadlineMu.Unlock()
@@ -47,7 +48,7 @@ func (r *run) stopDeadline() {
 	}
 }
 
-// expiry is when the run expires, zero if it does not.
+// expiry returns when the run expires, or zero if it does not.
 func (r *run) expiry() time.Time {
 	if d := r.deadline.Load(); d != nil {
 		return d.at
@@ -55,7 +56,8 @@ func (r *run) expiry() time.Time {
 	return time.Time{}
 }
 
-// until is the earlier of the run's deadline and another one, on this process's clock.
+// until returns the earlier of the run's deadline and the deadline other, on this process's clock. ok says
+// whether there is another deadline.
 func (r *run) until(other time.Time, ok bool) (time.Time, bool) {
 	if d := r.deadline.Load(); d != nil && (!ok || d.local.Before(other)) {
 		return d.local, true
@@ -63,10 +65,11 @@ func (r *run) until(other time.Time, ok bool) (time.Time, bool) {
 	return other, ok
 }
 
-// Deadline is when the run's time is over, on this process's clock, for its function.
+// Deadline returns when the run expires, on this process's clock, for the context of its function.
 func (s *Scope) Deadline() (time.Time, bool) { return s.r.until(s.ctx.Deadline()) }
 
-// Deadline is the earlier of the attempt's own and the run's, which bounds no compensation.
+// Deadline returns the earlier of the attempt's deadline and the run's. The run's deadline does not limit
+// compensations.
 func (c *attemptContext) Deadline() (time.Time, bool) {
 	at, ok := c.Context.Deadline()
 	if c.t.s.undo {
@@ -75,8 +78,8 @@ func (c *attemptContext) Deadline() (time.Time, bool) {
 	return c.t.r.until(at, ok)
 }
 
-// due is called when the deadline has come. A test's clock has stopped meanwhile, and there is no
-// other process that could have changed the deadline.
+// due is called when the deadline has come. With a test's clock the run expires at once: time stands still
+// then, and no other process could have changed the deadline.
 func (r *run) due() {
 	if r.e.clock.test != nil {
 		r.expire()
@@ -86,13 +89,13 @@ func (r *run) due() {
 	r.w.news.poke()
 }
 
-// expire dooms a run whose time is over, by the deadline that is known now.
+// expire terminates the run if its present deadline has passed.
 func (r *run) expire() {
 	at := r.expiry()
 	if at.IsZero() {
 		return
 	}
-	if r.e.clock.now().Before(at) { // it was changed meanwhile, or the clock was corrected
+	if r.e.clock.now().Before(at) { // the deadline was changed meanwhile, or the clock was corrected
 		r.deadlineCame.Store(false)
 		r.arm(at)
 		return
@@ -102,18 +105,19 @@ func (r *run) expire() {
 	}})
 }
 
-// unbegun reports whether nobody has ever called the run's function, so that there is nothing to undo.
+// unbegun reports whether no process has ever called the run's function, so that there is nothing to
+// compensate.
 func (r *run) unbegun() bool { return r.row.Epoch.Count == 1 && len(r.history) == 0 }
 
-// expired reports whether the run's time is over, and it is not cancelled.
+// expired reports whether the run must end because of its deadline, and not because of a cancel.
 func (r *run) expired() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.doomed != nil && r.doomed.status == store.Expired
 }
 
-// SetTimeout has a run expire d from now, or, with zero, not at all. It answers a *StateError for
-// a run that has ended, is being cancelled, or is expiring.
+// SetTimeout makes a run expire d from now. Zero removes its deadline. SetTimeout returns a *StateError
+// for a run that has ended, is being cancelled, or is expiring.
 func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) error {
 	row, err := e.Find(ctx, ref)
 	if err != nil {
@@ -123,7 +127,8 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 		return err
 	}
 	now := e.clock.now()
-	// A deadline that may be over is not changed: its owner may have begun to end the run.
+	// The store changes no deadline that may have passed, because the owner of the run may have begun to
+	// end it.
 	change := &store.Deadline{Run: row.ID, Now: now.Add(e.clock.doubt())}
 	if d > 0 {
 		change.At = now.Add(d)
@@ -143,7 +148,7 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 		r := w.runs[row.ID]
 		w.mu.Unlock()
 		if r != nil {
-			r.setDeadline(change.At) // others hear of it
+			r.setDeadline(change.At) // other processes read it from the database
 		}
 		w.news.poke()
 		w.hint()

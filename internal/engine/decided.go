@@ -8,28 +8,29 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A run that fails decides once how it ends. Before its first compensation is called, the failure and the
-// registered compensations are recorded. Every later execution comes to this end, also with other code: its calls
-// that are not in history return an error, it executes the recorded compensations, and it ends with the recorded
-// failure. Otherwise a run could be undone in part and then go on, after code that was corrected is deployed.
+// A run that fails decides once how it ends. Before it calls its first compensation, it records the
+// failure and the registered compensations. Every later execution comes to this end, even with other code:
+// calls that are not in history return an error, the execution executes the recorded compensations, and
+// the run ends with the recorded failure. Otherwise a run could be compensated in part and then continue,
+// if corrected code is deployed meanwhile.
 //
-// A cancel needs no such record, since it is kept with the run and is never taken back. A run without
-// compensations has none either.
+// A cancel needs no such record, because the run's row holds it and it is never revoked. A run without
+// compensations needs no record either.
 
-// decidedName is the name of the record. No call can have it.
+// decidedName is the name of the record. No user call can have this name.
 const decidedName = separator + "failure"
 
-// decided is the output of the record; the failure is its error.
+// decided is the output of the record. The failure is the error of the record.
 type decided struct {
-	Status        string   `json:"status"`        // how the run ends
-	Compensations []string `json:"compensations"` // as people see them, in the order of their registration
+	Status        string   `json:"status"`        // the status with which the run ends
+	Compensations []string `json:"compensations"` // names as users see them, in the order of registration
 }
 
-// ends are the statuses that are decided by a record.
+// ends holds the statuses for which a run records its end.
 var ends = []store.Status{store.Failed, store.Expired}
 
-// decide records how the run ends, unless that is recorded, or need not be. It reports false if the run was
-// suspended over it.
+// decide records how the run ends. It does nothing if that is recorded already, or if no record is needed.
+// It reports false if the run was suspended meanwhile.
 func (r *run) decide(status store.Status, failure *Failure) bool {
 	if r.decided != nil {
 		return r.keepDecided()
@@ -42,7 +43,7 @@ func (r *run) decide(status store.Status, failure *Failure) bool {
 		made.Compensations = append(made.Compensations, Shown(u.name))
 	}
 	record, err := json.Marshal(&made)
-	if err != nil { // names are valid text
+	if err != nil { // cannot happen: names are valid text
 		record = nil
 	}
 	t := &task{
@@ -53,15 +54,15 @@ func (r *run) decide(status store.Status, failure *Failure) bool {
 	if _, _, err := t.write(w); err != nil {
 		return false
 	}
-	if w.Outcome == store.Adopted { // of an execution that got further: the next one replays it
+	if w.Outcome == store.Adopted { // another execution wrote the record and got further: the next execution replays it
 		r.lose()
 		return false
 	}
 	return true
 }
 
-// recall reads from the history, once it is complete, how the run ends. What the run does up to there is as at
-// first, so its contexts end at its first call that is not in history.
+// recall reads from the history how the run ends. It is called once the history is complete. The run first
+// repeats its recorded calls as before, so its contexts end only at the first call that is not in history.
 func (r *run) recall() {
 	row := r.history[decidedName]
 	if row == nil || row.Kind != store.KindFailure {
@@ -69,7 +70,7 @@ func (r *run) recall() {
 	}
 	d, status := new(decided), store.Failed
 	if json.Unmarshal(row.Output, d) != nil {
-		*d = decided{} // what the code registers is executed
+		*d = decided{} // execute the compensations that the code registers
 	}
 	if d.Status == store.Expired.String() {
 		status = store.Expired
@@ -87,8 +88,9 @@ func (r *run) recall() {
 	}
 }
 
-// keepDecided leaves the compensations that are recorded, in their order, and no others. If the code does not
-// register one that has no outcome, the run is held: what it undoes would stay done.
+// keepDecided keeps the registered compensations that are recorded, in the recorded order, and drops all
+// others. If the code does not register a recorded compensation that has no outcome yet, the run is held,
+// because the effect of the step would otherwise remain.
 func (r *run) keepDecided() bool {
 	if len(r.decided.Compensations) == 0 {
 		return true

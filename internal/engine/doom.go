@@ -7,22 +7,22 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// doom is why a run must end although its function would go on: it was cancelled, or its
-// time is over. Its contexts end, calls that are not in history answer the cause, and when the
-// function has returned, whatever it returned, compensations run and the run ends with the
-// status. A doomed run that is claimed is executed in the same way, to register its
-// compensations again.
+// doom describes why a run must end although its function could continue: the run was cancelled, or its
+// deadline has passed. Its contexts end, and calls that are not in history return the cause. When the
+// function has returned, with any result, the compensations are executed and the run ends with the status.
+// If a doomed run is claimed, it is executed in the same way, so that it registers its compensations
+// again.
 type doom struct {
 	cause   error
 	status  store.Status
-	failure *Failure // nil: its row says why
+	failure *Failure // nil: the run's row holds the reason
 
-	recorded bool // by an execution before; see decided.go
+	recorded bool // an earlier execution recorded the end; see decided.go
 }
 
 func cancelled() doom { return doom{cause: ErrCancelled, status: store.Cancelled} }
 
-// doom lets the run end. A cancel goes before a timeout.
+// doom marks the run as doomed and ends its contexts. A cancel replaces a timeout.
 func (r *run) doom(d doom) {
 	r.mu.Lock()
 	takes := r.doomed == nil || d.status == store.Cancelled && r.doomed.status != store.Cancelled
@@ -36,7 +36,7 @@ func (r *run) doom(d doom) {
 	}
 }
 
-// goesOn returns why the run can do nothing new, nil if it can.
+// goesOn returns why the run can begin no new call, or nil if it can.
 func (r *run) goesOn() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,18 +56,18 @@ func (r *run) isDoomed() bool {
 	return r.doomed != nil
 }
 
-// asked does what was asked of the run.
+// asked carries out a cancel or a pause that was requested for the run.
 func (r *run) asked(bits store.ControlBits) {
 	switch {
 	case bits&store.CancelRequested != 0:
 		r.doom(cancelled())
 	case bits&store.PausedMask != 0:
-		r.suspend(suspension{cause: ErrPaused, status: store.Pending}) // the database makes that paused, unless it was resumed
+		r.suspend(suspension{cause: ErrPaused, status: store.Pending}) // the database changes Pending to Paused, unless the run was resumed
 	}
 }
 
-// end brings the run to its end when its function has returned: compensations if it did
-// not complete, then its children, then its result. It returns early if the run is
+// end ends the run after its function has returned. If the run did not complete, end executes the
+// compensations. It then cancels the children and writes the result. It returns early if the run is
 // suspended.
 func (r *run) end(output []byte, failure *Failure) {
 	for {
@@ -90,7 +90,7 @@ func (r *run) end(output []byte, failure *Failure) {
 	}
 }
 
-// verdict is how the run ends, given what its function returned.
+// verdict returns the final status and failure of the run, given the failure that its function returned.
 func (r *run) verdict(failure *Failure) (store.Status, *Failure) {
 	r.mu.Lock()
 	d := r.doomed
@@ -107,7 +107,7 @@ func (r *run) verdict(failure *Failure) (store.Status, *Failure) {
 	}
 }
 
-// cancelFailure is the record of a cancel, with the reason and the actor in the row.
+// cancelFailure returns the failure of the cancelled run, with the reason and the actor from its row.
 func (r *run) cancelFailure() *Failure {
 	rows, err := r.e.store.Find(r.durable, []store.Ref{{Text: r.row.ID.String()}}, store.NoPayloads)
 	if err != nil || rows[0] == nil {
@@ -117,12 +117,12 @@ func (r *run) cancelFailure() *Failure {
 	return CancelFailure(rows[0].CancelReason, rows[0].CancelledBy)
 }
 
-// CancelFailure is the error of a cancelled run.
+// CancelFailure returns the failure of a cancelled run.
 func CancelFailure(reason, actor string) *Failure {
 	return endedBy(&Failure{Message: "cancelled", Type: "cancelled", Codes: []string{CodeCancelled}}, reason, actor)
 }
 
-// TerminateFailure is the error of a run that was ended by a termination.
+// TerminateFailure returns the failure of a terminated run.
 func TerminateFailure(reason, actor string) *Failure {
 	return endedBy(&Failure{Message: "terminated", Type: "terminated", Codes: []string{CodeTerminated, CodeCancelled}}, reason, actor)
 }
@@ -137,9 +137,9 @@ func endedBy(f *Failure, reason, actor string) *Failure {
 	return f
 }
 
-// closeChildren cancels the children that may still run, unless they were detached. It
-// comes before the end is written, so that a process that dies in between leaves nothing
-// behind: whoever executes the run again comes here again.
+// closeChildren cancels the children that may still run, except for detached children. It is called before
+// the end of the run is written: if the process dies in between, the next execution calls it again, so no
+// child is forgotten. It reports false if the cancel could not be written.
 func (r *run) closeChildren() bool {
 	r.mu.Lock()
 	open := len(r.children)
@@ -161,7 +161,7 @@ func (r *run) closeChildren() bool {
 	return true
 }
 
-// child notes a child that may still run, childEnded that it does not.
+// child notes a child that may still run. childEnded removes it.
 func (r *run) child(name string, id uuid.UUID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,24 +13,26 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A run that signals or starts another one, or cancels a child, makes two writes: the effect, and then
-// the row of the call. They cannot be one transaction, since the other run may be on another node, and
-// since what the row holds follows from what the effect met. So the effect has an identity that follows
-// from the call alone: a signal has a key, a run has an ID. An execution that finds no row makes the
-// effect again, and finds that it is there:
+// A run that sends a signal, starts another run or cancels a child makes two writes: the effect, and then
+// the row of the call. They cannot be one transaction, because the other run may be on another node, and
+// because the row depends on the result of the effect. So the identity of the effect follows from the call
+// alone: a signal has a key, and a run has an ID. If an execution finds no row, it repeats the effect, and
+// the database finds out whether the effect exists:
 //
-//   - The process died before the effect: it is made now.
-//   - The process died between both, or never had the answer: the key, or the ID, is found, also if the
-//     other run has ended meanwhile. What was sent or started first holds.
-//   - The process was superseded: it made the effect under the same key, or ID, as its successor.
+//   - The process died before the effect: the effect is written now.
+//   - The process died between the two writes, or did not receive the result: the key or the ID is
+//     found, even if the other run has ended meanwhile. The signal or the run that was written first
+//     counts.
+//   - The process lost the run to another execution: both wrote the effect under the same key or ID.
 //
-// The calls are steps whose function is the engine's: they leave a started marker if they take long, for
-// example since another transaction holds the other run's row.
+// These calls are steps whose function belongs to the engine. They leave a started marker if they take
+// long, for example because another transaction has locked the row of the other run.
 
-// ErrLeft is returned by an effect when its run, or its branch, left over it: nothing is recorded then.
+// ErrLeft is returned by an effect when its run or its branch ended or was suspended meanwhile. The call
+// then records nothing.
 var ErrLeft = errors.New("durable: the run left over a call")
 
-// effectTask is the call whose attempt the context belongs to.
+// effectTask returns the task of the attempt to which the context belongs.
 func effectTask(ctx context.Context) (*task, error) {
 	t, ok := ctx.Value(attemptKey{}).(*task)
 	if !ok {
@@ -39,12 +41,12 @@ func effectTask(ctx context.Context) (*task, error) {
 	return t, nil
 }
 
-// identity is a text that this call has in every execution, and no other call of any run. It is no
-// text that a user can give.
+// identity returns a text that this call has in every execution, and that no other call of any run has.
+// Users cannot supply such a text.
 func (t *task) identity() string { return separator + t.r.row.ID.String() + separator + t.name }
 
-// startID is the ID of a run that the call starts without another one: the run's UUID and the call's
-// name, or a hash of that if it is too long to be an ID.
+// startID returns the ID of a run that the call starts without an ID from the user. It consists of the
+// UUID of this run and the name of the call, or a hash of the name if the ID would be too long.
 func (t *task) startID() string {
 	id := t.r.row.ID.String() + ":"
 	name := Shown(t.name)
@@ -55,8 +57,8 @@ func (t *task) startID() string {
 	return id + name
 }
 
-// unended wraps a write that must not come after a choice which ends the branch of the scope: the
-// choice waits for the write, or the write is not made.
+// unended wraps a write that must not follow a choice which ends the branch of the scope. Either the
+// choice waits for the write, or the wrapped write returns ErrLeft and writes nothing.
 func (s *Scope) unended(write writeFunc) writeFunc {
 	if s.branch == nil {
 		return write
@@ -71,8 +73,8 @@ func (s *Scope) unended(write writeFunc) writeFunc {
 	}
 }
 
-// settle says what an error of an effect means: the target's or the value's, which the call records, or
-// one of the database's, over which the run leaves.
+// settleEffect returns the error that the call records, if the target or the value of the effect caused
+// it. For an error of the database it suspends the run and returns ErrLeft.
 func (t *task) settleEffect(what string, err error) error {
 	var state *StateError
 	switch {
@@ -87,15 +89,15 @@ func (t *task) settleEffect(what string, err error) error {
 	return ErrLeft
 }
 
-// effectContext is what an effect is written with: each write is let come to its end, so that its outcome
-// is known, and none is retried when the call is to end.
+// effectContext returns the context and the caller for the writes of an effect. Each write may finish, so
+// that its outcome is known. No write is retried once the call has to end.
 func (t *task) effectContext(ctx context.Context) (writes context.Context, by caller) {
 	return context.WithoutCancel(ctx), caller{over: t.s.work.Done(), around: t.s.unended}
 }
 
-// SendSignal sends the signal, of which Name, Key and Payload are given, in an attempt of a call of this
-// scope. One without a key gets that of the call. It returns ErrNotFound, *StateError, ErrIDConflict, or
-// ErrLeft.
+// SendSignal sends the signal in an attempt of a call of this scope. The caller sets Name, Key and
+// Payload. A signal without a key gets the key of the call. SendSignal returns ErrNotFound, *StateError,
+// ErrIDConflict, or ErrLeft.
 func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.Signal) error {
 	t, err := effectTask(ctx)
 	if err != nil {
@@ -109,7 +111,7 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.Signal)
 	writes, by := t.effectContext(ctx)
 	err = s.r.e.signal(writes, by, ref, &w, s.r.lastSent(time.Time{}))
 	if own && w.Outcome == store.Adopted {
-		w.CreatedAt, err = w.Existing.CreatedAt, nil // this call has sent it: what it sent holds
+		w.CreatedAt, err = w.Existing.CreatedAt, nil // an earlier attempt of this call sent the signal, and that signal counts
 	}
 	if last := s.r.lastSent(w.CreatedAt); !last.IsZero() {
 		t.endsAfter = last.UnixMicro()
@@ -117,7 +119,8 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.Signal)
 	return t.settleEffect("send signal", err)
 }
 
-// lastSent is the time of the latest signal that the run has sent, of this one too.
+// lastSent notes that the run sent a signal at the given time, and returns the time of the latest signal
+// that the run has sent.
 func (r *run) lastSent(at time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,8 +130,8 @@ func (r *run) lastSent(at time.Time) time.Time {
 	return r.sent
 }
 
-// StartRun starts a root run in an attempt of a call of this scope, and returns its ID. It returns
-// ErrIDConflict, or ErrLeft.
+// StartRun starts a root run in an attempt of a call of this scope, and returns the ID of the run. It
+// returns ErrIDConflict or ErrLeft.
 func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err error) {
 	t, err := effectTask(ctx)
 	if err != nil {
@@ -143,14 +146,14 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 	if err == nil {
 		err = started[0].Err
 		if own && started[0].Run.Workflow == q.Workflow {
-			err = nil // this call has started it: what it started holds
+			err = nil // an earlier attempt of this call started the run, and that run counts
 		}
 	}
 	return q.Name, t.settleEffect("start run", err)
 }
 
-// CancelRun cancels a run in an attempt of a call of this scope. That it has ended is no error. It returns
-// ErrNotFound, or ErrLeft.
+// CancelRun cancels a run in an attempt of a call of this scope. It returns nil if the run has ended
+// already. It returns ErrNotFound or ErrLeft.
 func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.Order) error {
 	t, err := effectTask(ctx)
 	if err != nil {
@@ -166,8 +169,8 @@ func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.Order) err
 	return t.settleEffect("cancel child", err)
 }
 
-// SetTags sets tags of the run itself in an attempt of a call of this scope. It returns ErrLeft if the run
-// left over it.
+// SetTags sets tags of this run in an attempt of a call of this scope. It returns ErrLeft if the run or
+// the branch ended or was suspended meanwhile.
 func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 	t, err := effectTask(ctx)
 	if err != nil {
@@ -191,10 +194,11 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 	return t.settleEffect("set tags", err)
 }
 
-// Time is the database's time, as this process measures it.
+// Time returns the database's time as this process estimates it.
 func (s *Scope) Time() time.Time { return s.r.e.clock.now().Truncate(time.Microsecond) }
 
-// NewUUID makes a UUIDv7 of the database's time. Its last bits are random, as those of no run need be.
+// NewUUID returns a UUIDv7 with the database's time. Its last six bits, which hold the shard in the UUID
+// of a run, are random.
 func (s *Scope) NewUUID() uuid.UUID {
 	random := uuid.New()
 	return store.IDAt(store.ShardOf(random), s.Time())

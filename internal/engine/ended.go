@@ -7,17 +7,17 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// terminate is the suspension of a run that was ended by a termination: all its contexts end,
-// and nothing is written any more.
+// terminate suspends a run that was terminated. All contexts of the run end, and this process writes
+// nothing more for it.
 func (r *run) terminate() {
 	if r.ending.Load() {
-		return // it has ended by itself
+		return // the run has ended by itself
 	}
 	r.suspend(suspension{cause: ErrTerminated, status: store.Cancelled})
 	r.endHard(ErrTerminated)
 }
 
-// fenced leaves a run whose write did not take: it was terminated, or lost.
+// fenced suspends a run whose write was fenced: the run was terminated, or another execution owns it.
 func (r *run) fenced(state store.RunState) {
 	if state.Found && state.Status == store.Cancelled && state.Epoch == r.row.Epoch {
 		r.terminate()
@@ -26,8 +26,8 @@ func (r *run) fenced(state store.RunState) {
 	r.lose()
 }
 
-// lost leaves runs whose leases were not renewed. Which of them were terminated is asked; where that
-// cannot be known, the lease is what was lost.
+// lost suspends runs whose leases could not be renewed. It queries the database for the runs among them
+// that were terminated. If the query fails, it treats all of them as lost.
 func (w *worker) lost(ctx context.Context, runs []*run) {
 	if len(runs) == 0 {
 		return

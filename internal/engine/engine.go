@@ -1,32 +1,32 @@
 // Package engine executes runs: it starts or claims them, replays their history,
-// checkpoints what is new through the journal, keeps their leases, and lets go of
-// them when they end, wait, or when this process is to stop.
+// checkpoints new calls through the journal and renews their leases. It releases
+// them when they end, when they wait, or when this process stops.
 //
-// It sees bytes only. The root package gives each workflow a Definition that
-// decodes an input, calls the user's function and encodes what it returned, and
-// gives each step a function of the same kind.
+// The engine sees bytes only. The root package gives each workflow a Definition
+// that decodes an input, calls the user's function and encodes its result. It gives
+// each step a function of the same kind.
 //
 // # One run in one process
 //
 //	Start (slot free) ─┐
 //	                   ├─► run.exec ─► workflow function ─► conclude ─► journal: the run's end
-//	claim loop ────────┘ (or ahead of a slot: see ahead.go)
+//	claim loop ────────┘ (also before a slot is free: see ahead.go)
 //	                                      │
-//	                                      └─ Scope.Step ─► history hit: answer, no I/O
-//	                                                   └─► miss: attempts ─► journal ─► answer
+//	                                      └─ Scope.Step ─► history hit: recorded result, no I/O
+//	                                                   └─► miss: attempts ─► journal ─► result
 //
-// A run leaves the process early by suspension, which is sticky: its context ends,
-// every durable call answers ErrSuspended, and whatever the function then returns
-// is ignored. Why it was suspended decides what is written: a park time, a release,
-// or nothing at all when the lease is lost.
+// A run that leaves the process before its end is suspended. A suspension is final in
+// this process: the run's context ends, every durable call returns ErrSuspended, and
+// the engine ignores the result of the function. The cause of the suspension decides
+// what is written: a park time, a release, or nothing if the lease is lost.
 //
 // # Who owns what
 //
-//   - Engine: the journal, the clock, the waiters for results. It works as a client
-//     without any goroutine of its own.
-//   - worker: lives from Run's beginning to its end, and owns the loops (claim,
+//   - Engine owns the journal, the clock and the waiters for results. It works as a
+//     client without any goroutine of its own.
+//   - worker exists from the beginning of Run to its end. It owns the loops (claim,
 //     renew, attend, takeover) and the goroutines of runs.
-//   - run: its contexts, its history, its suspension.
+//   - run owns its contexts, its history and its suspension.
 package engine
 
 import (
@@ -42,22 +42,22 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Config is what an engine needs to know. The root package fills in the defaults.
+// Config is the configuration of an engine. The root package fills in the defaults.
 type Config struct {
 	Definitions []*Definition
-	Name        string        // of the worker
-	Version     string        // of the program
+	Name        string        // the name of the worker
+	Version     string        // the version of the program
 	Concurrency int           // runs executed at once
-	StepsAtOnce int           // functions of steps executed at once; zero: no bound
-	Lease       time.Duration // how long a silent worker keeps its runs
-	Poll        time.Duration // the longest pause between two claims
-	Grace       time.Duration // how long running steps may go on after the end of Run's context
-	ParkAfter   time.Duration // waits longer than this leave memory
-	MaxCrashes  int           // deaths in a row without a checkpoint that pause a run
-	FailCrashed bool          // they fail it instead
+	StepsAtOnce int           // step functions executed at once; zero: no limit
+	Lease       time.Duration // how long a worker that does not renew keeps its runs
+	Poll        time.Duration // the longest wait between two claims
+	Grace       time.Duration // how long running steps may continue after the end of Run's context
+	ParkAfter   time.Duration // runs that wait longer than this are unloaded from memory
+	MaxCrashes  int           // crashes in a row without a checkpoint after which a run is paused
+	FailCrashed bool          // such a run fails instead
 	ClaimLimit  int           // runs that one claim takes at most
-	MarkAfter   time.Duration // an attempt longer than this leaves a started marker
-	Patience    time.Duration // how long a flush is replayed while the database is away
+	MarkAfter   time.Duration // an attempt that takes longer than this writes a started marker
+	Patience    time.Duration // how long a flush is retried while the database is unavailable
 	Telemetry   *telemetry.Telemetry
 }
 
@@ -65,12 +65,12 @@ type Config struct {
 type Definition struct {
 	Name  string
 	Queue string
-	// Run executes the workflow. Exactly one of output and failure is meant; both are
-	// ignored once the scope's run is suspended.
+	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
+	// the run of the scope is suspended.
 	Run func(s *Scope, input []byte) (output []byte, failure *Failure)
 }
 
-// Engine is one process's access to one store.
+// Engine is the access of one process to one store.
 type Engine struct {
 	cfg      Config
 	store    store.Store
@@ -81,19 +81,19 @@ type Engine struct {
 	waiters  waiters
 	stamps   stamps
 	tokenKey atomic.Pointer[[]byte] // nil: not read yet
-	probe    Probe                  // of a test, else nil
-	beneath  store.Store            // store, or what a probed one stands before
-	awaited  atomic.Int32           // callers of Await
-	awaiting awaitings              // of an engine with a probe
+	probe    Probe                  // set by a test, else nil
+	beneath  store.Store            // the store itself, without the wrapper of a probe
+	awaited  atomic.Int32           // the number of callers of Await
+	awaiting awaitings              // the callers of Await, for an engine with a probe
 	counts   counts
-	steps    *stepSlots // nil: no bound
+	steps    *stepSlots // nil: no limit
 
 	mu      sync.Mutex
-	session *session // nil while nobody needs a worker
-	stopped bool     // Run was stopped, and not called again
+	session *session // nil while there is no worker
+	stopped bool     // Run has returned, and was not called again
 }
 
-// New makes an engine. It touches no database.
+// New returns an engine. It does not connect to the database.
 func New(s store.Store, cfg Config) *Engine {
 	cfg.ClaimLimit = cmp.Or(cfg.ClaimLimit, maxClaim)
 	e := &Engine{cfg: cfg, store: s, beneath: s, tel: cfg.Telemetry, steps: newStepSlots(cfg.StepsAtOnce), defs: make(map[string]*Definition, len(cfg.Definitions))}
@@ -109,13 +109,13 @@ func New(s store.Store, cfg Config) *Engine {
 	return e
 }
 
-// Store is the database beneath.
+// Store returns the engine's store, without the wrapper of a probe.
 func (e *Engine) Store() store.Store { return e.beneath }
 
-// Executes reports whether this engine was made to execute the workflow.
+// Executes reports whether this engine has a definition of the workflow.
 func (e *Engine) Executes(workflow string) bool { return e.defs[workflow] != nil }
 
-// Queue is where the workflow's runs wait, if this engine was made to execute it.
+// Queue returns the queue of the workflow, or an empty text if this engine has no definition of it.
 func (e *Engine) Queue(workflow string) string {
 	if d := e.defs[workflow]; d != nil {
 		return d.Queue
@@ -123,28 +123,28 @@ func (e *Engine) Queue(workflow string) string {
 	return ""
 }
 
-// StartRequest asks for one run.
+// StartRequest is a request to start one run.
 type StartRequest struct {
-	Name     string // the caller's ID; empty for a made one
+	Name     string // the caller's ID; empty: the engine generates one
 	Workflow string
 	Queue    string
 	Input    []byte
-	Timeout  time.Duration // from when it may begin; zero: none
-	Delay    time.Duration // until it may begin
-	Detached bool          // a child that goes on when its parent ends
+	Timeout  time.Duration // from the time at which the run may begin; zero: none
+	Delay    time.Duration // how long the run waits before it may begin
+	Detached bool          // the child continues when its parent ends
 	Tags     []store.Tag
 }
 
-// Started answers one StartRequest.
+// Started is the result of one StartRequest.
 type Started struct {
-	Run     store.Run // as created, or as found
+	Run     store.Run // the run that was created, or the existing run
 	Created bool
 	Err     error // ErrIDConflict, or nil
 }
 
-// Start creates the runs in one transaction, or finds those that exist. A run whose
-// workflow is executed here, and for which a slot is free, begins at once without a
-// claim. The answers are in the order of the requests.
+// Start creates the runs in one transaction, or finds the runs that exist. If this engine executes the
+// workflow of a run and has a free slot, the run begins at once without a claim. The results are in the
+// order of the requests.
 func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started, error) {
 	if err := e.Outside(ctx, "a start"); err != nil {
 		return nil, err
@@ -155,7 +155,8 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 	return e.startUnlessUsurped(ctx, outsider, requests)
 }
 
-// startUnlessUsurped starts the runs whose IDs mean no other run.
+// startUnlessUsurped starts the runs, except for requests whose ID is the UUID of another run. Those get
+// an error in their result.
 func (e *Engine) startUnlessUsurped(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
 	wrong, err := e.Usurped(ctx, requests)
 	if err != nil {
@@ -167,7 +168,7 @@ func (e *Engine) startUnlessUsurped(ctx context.Context, by caller, requests []S
 	return e.startOthers(ctx, by, requests, wrong)
 }
 
-// startOthers starts those of the requests with which nothing is wrong.
+// startOthers starts the runs of the requests that have no error in wrong.
 func (e *Engine) startOthers(ctx context.Context, by caller, requests []StartRequest, wrong map[int]error) ([]Started, error) {
 	answers := make([]Started, len(requests))
 	var fit []StartRequest
@@ -187,7 +188,7 @@ func (e *Engine) startOthers(ctx context.Context, by caller, requests []StartReq
 	return answers, err
 }
 
-// start starts the runs.
+// start starts the runs of the requests.
 func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
 	w, slots := e.reserve(requests)
 	starts, spans := e.Prepare(ctx, requests)
@@ -202,9 +203,9 @@ func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) 
 			local = append(local, s)
 		}
 	}
-	outcome := store.Written // a name that is held is an error
+	outcome := store.Written // a conflict of IDs is reported as an error of one result
 	err := e.persist(ctx, by, func() {
-		w.release(slots, 0) // others need not wait for them
+		w.release(slots, 0) // other starts need not wait for these slots
 		slots = 0
 		for _, s := range local {
 			disown(&s.Run)
@@ -231,16 +232,16 @@ func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) 
 	return e.Answer(ctx, starts, &spans), nil
 }
 
-// Prepare makes the rows of the requests, claimable now. The caller hands the spans to Answer, or ends
-// them.
+// Prepare returns the rows for the requests, claimable now or after their delay. The caller passes the
+// spans to Answer, or ends them.
 func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) ([]*store.Start, StartSpans) {
 	var spans StartSpans
 	now := e.clock.now()
 	starts := make([]*store.Start, len(requests))
 	rows := make([]store.Start, len(requests))
 	for i, q := range requests {
-		// By the database's clock, each a little later than the one before: lists are in the
-		// order of IDs.
+		// The ID uses the database's clock. Each ID is a microsecond later than the one before, because
+		// lists are in the order of IDs.
 		id, name := store.RootIDAt(q.Name, now.Add(time.Duration(i)*time.Microsecond))
 		span, trace := e.tel.StartSpan(ctx, q.Workflow, q.Queue)
 		spans.keep(i, len(requests), span)
@@ -257,10 +258,10 @@ func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) ([]*store
 	return starts, spans
 }
 
-// Ready makes sure that the database's clock is known, for callers of Prepare.
+// Ready reads the database's clock if it is not known yet. Callers of Prepare call it first.
 func (e *Engine) Ready(ctx context.Context) error { return e.clock.ensure(ctx, e.store) }
 
-// Answer says what each committed start meant, and ends its span.
+// Answer returns the results of the committed starts, and ends their spans.
 func (e *Engine) Answer(ctx context.Context, starts []*store.Start, spans *StartSpans) []Started {
 	answers := make([]Started, len(starts))
 	for i, s := range starts {
@@ -275,7 +276,8 @@ func (e *Engine) Answer(ctx context.Context, starts []*store.Start, spans *Start
 	return answers
 }
 
-// conflict tells the same start, made twice, from another one under the same ID.
+// conflict returns nil if found is the same start as asked, made twice, and an ErrIDConflict if it is
+// another start with the same ID.
 func conflict(asked, found *store.Run) error {
 	switch {
 	case asked.Workflow != found.Workflow:
@@ -288,7 +290,7 @@ func conflict(asked, found *store.Run) error {
 	return nil
 }
 
-// firstDifference is the offset, from 0, of the first byte that two texts do not share.
+// firstDifference returns the offset, from 0, of the first byte at which two texts differ.
 func firstDifference(a, b []byte) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
@@ -298,7 +300,7 @@ func firstDifference(a, b []byte) int {
 	return min(len(a), len(b))
 }
 
-// reserve takes slots for those of the requests that can begin here at once.
+// reserve takes slots for the requests that can begin here at once.
 func (e *Engine) reserve(requests []StartRequest) (*worker, int) {
 	want := 0
 	for _, q := range requests {
@@ -313,7 +315,7 @@ func (e *Engine) reserve(requests []StartRequest) (*worker, int) {
 	return w, w.acquire(want, 0)
 }
 
-// Now is the database's time.
+// Now returns the database's time.
 func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return time.Time{}, err
@@ -321,12 +323,13 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	return e.clock.now(), nil
 }
 
-// Get answers the run that ref names, with its payloads, or ErrNotFound.
+// Get returns the run with the ID or UUID ref, including its payloads. It returns ErrNotFound if there is
+// no such run.
 func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
 	return e.find(ctx, ref, store.AllPayloads)
 }
 
-// Find is Get without the payloads: for all that has to know which run it is, and no more.
+// Find is Get without the payloads. It suits callers that only need to know which run ref names.
 func (e *Engine) Find(ctx context.Context, ref string) (*store.Run, error) {
 	return e.find(ctx, ref, store.NoPayloads)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// The conditions that the root package shows under the same names.
+// These errors are exported by the root package under the same names.
 var (
 	ErrSuspended     = errors.New("durable: the run is suspended in this process")
 	ErrDuplicateStep = errors.New("durable: a step name was used twice")
@@ -23,7 +23,7 @@ var (
 	ErrRunning       = errors.New("durable: the engine is already running: call Run once, or make a second engine")
 )
 
-// Conflict is an ErrIDConflict of something else than a start, whose text says of what.
+// Conflict is an ErrIDConflict that does not concern a start. Its text says what conflicts.
 type Conflict struct{ Text string }
 
 // Error returns the text.
@@ -32,7 +32,7 @@ func (e *Conflict) Error() string { return e.Text }
 // Unwrap returns ErrIDConflict.
 func (e *Conflict) Unwrap() error { return ErrIDConflict }
 
-// Causes of a suspension, as context.Cause of a run's context.
+// These errors are the causes of suspensions. context.Cause returns them for the context of a run.
 var (
 	ErrShutdown  = errors.New("durable: this process is shutting down")
 	ErrLeaseLost = errors.New("durable: the run's lease was lost")
@@ -42,8 +42,8 @@ var (
 	errEnded     = errors.New("durable: the workflow function has returned")
 )
 
-// unwritable reports whether a write failed because nothing can be written here any more, or for now:
-// the run leaves, and its function is not to take that for a failure of its own.
+// unwritable reports whether a write failed because this process can write nothing, for now or for good.
+// The run is then suspended, and its function must not treat the error as a failure of its own.
 func unwritable(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) || errors.Is(err, journal.ErrClosed)
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Escalation tells somebody that a wait takes long. It is idempotent by the id, which
-// names the wait, since it is called again when the process dies before that is recorded.
+// Escalation notifies somebody that a wait takes long. id names the wait. An Escalation must be idempotent
+// by id, because it is called again if the process dies before the escalation is recorded.
 type Escalation func(to *Escalator, id string) error
 
-// Escalator makes the write of an escalation. A choice that ends the branch of the wait comes after the
-// write, or the write is not made.
+// Escalator writes what an escalation sends or starts. A choice that ends the branch of the wait either
+// comes after the write or prevents it.
 type Escalator struct {
 	s   *Scope
 	ctx context.Context // it does not end with the run, so that the outcome of each write is known
@@ -35,8 +35,9 @@ func (x *Escalator) Signal(ref string, s *store.Signal) error {
 	return x.s.r.e.signal(x.ctx, x.by, ref, s, x.s.r.lastSent(s.CreatedAt))
 }
 
-// escalate makes the escalation. An error says that the run leaves, or that its branch was ended. What the
-// escalation met that no retry changes, such as a run that has ended, is logged.
+// escalate calls the escalation of the wait. It returns an error if the run was suspended or must end, or
+// if its branch was ended. It only logs an error that no retry changes, for example that the target run
+// has ended.
 func (w *receiving) escalate() error {
 	r := w.r
 	err := w.spec.Escalate(&Escalator{w.s, r.durable, caller{over: w.s.work.Done(), around: w.s.unended}}, r.row.ID.String()+":"+Shown(w.name))

@@ -11,8 +11,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Codes that the library itself gives to failures. The root package maps them, and
-// those that users register, to sentinel errors.
+// These are the codes that the library gives to failures. The root package maps them to sentinel errors,
+// as it does with the codes that users register.
 const (
 	CodePanic          = "durable.panic"
 	CodeGoexit         = "durable.goexit"
@@ -27,54 +27,53 @@ const (
 	CodeCrashLoop      = "durable.crash_loop"
 )
 
-// Failure is an error as it is recorded: what the first execution and every replay
-// see alike.
+// Failure is the recorded form of an error. The first execution and every replay see the same Failure.
 type Failure struct {
 	Message   string   `json:"message"`
-	Type      string   `json:"type,omitempty"`  // Go type of the error, for people and metrics
-	Codes     []string `json:"codes,omitempty"` // of the registered sentinels that it matches
-	Step      string   `json:"step,omitempty"`  // of a run: the step whose error it returned
+	Type      string   `json:"type,omitempty"`  // Go type of the error, for display and metrics
+	Codes     []string `json:"codes,omitempty"` // of the registered sentinel errors that it matches
+	Step      string   `json:"step,omitempty"`  // for a run: the step whose error the run returned
 	Attempts  int32    `json:"attempts,omitzero"`
 	Stack     string   `json:"stack,omitempty"` // of a panic
 	Permanent bool     `json:"permanent,omitzero"`
 
-	State *FailedState `json:"state,omitempty"` // of a *StateError
+	State *FailedState `json:"state,omitempty"` // if the error is a *StateError
 
-	Left      bool  `json:"-"` // the call can do nothing any more; see ErrLeft
-	Suspended bool  `json:"-"` // it is ErrSuspended, which a step's function met in a call of its run
-	Held      error `json:"-"` // of a transaction whose function did not fail: why the database did not take it
+	Left      bool  `json:"-"` // the call can do nothing more; see ErrLeft
+	Suspended bool  `json:"-"` // it is an ErrSuspended that the step's function got from another call of its run
+	Held      error `json:"-"` // why the database did not commit a transaction whose function succeeded
 
-	// Of a child that did not complete.
-	Run      string `json:"run,omitempty"` // its UUID
+	// These fields are set for a child that did not complete.
+	Run      string `json:"run,omitempty"` // UUID of the child
 	Workflow string `json:"workflow,omitempty"`
 	Status   string `json:"status,omitempty"`
 }
 
-// FailedState is the state of a run that did not go with what was asked of it.
+// FailedState is the recorded form of a StateError: the state of a run that did not allow an operation.
 type FailedState struct {
-	Run    string `json:"run"` // as it was addressed
+	Run    string `json:"run"` // the ID or UUID that the caller used
 	Verb   string `json:"verb"`
 	Status string `json:"status"`
 	Detail string `json:"detail"`
 }
 
-// maxText bounds what an error may add to a row: the text tells what happened, and
-// is no channel for data.
+// maxText is the maximum length in bytes of each text of an error in a row. The text says what happened;
+// it is not meant to carry data.
 const maxText = 16 << 10
 
-// Encode is the stored form. Text that is not valid UTF-8 is replaced: an error's
-// words must never make its row unwritable.
+// Encode returns the stored form. It replaces text that is not valid UTF-8, because the message of an
+// error must never make its row unwritable.
 func (f *Failure) Encode() []byte {
 	clean := *f
 	clean.Message, clean.Stack, clean.Type = tidy(f.Message), tidy(f.Stack), tidy(f.Type)
 	b, err := json.Marshal(&clean)
-	if err != nil { // every field is tidy text or a number
+	if err != nil { // cannot happen: every field is tidy text or a number
 		b = []byte(`{"message":"the failure could not be encoded"}`)
 	}
 	return b
 }
 
-// DecodeFailure reads the stored form. What does not decode is shown, not lost.
+// DecodeFailure decodes the stored form. For bytes that do not decode it returns a Failure that says so.
 func DecodeFailure(b []byte) *Failure {
 	f := new(Failure)
 	if err := json.Unmarshal(b, f); err != nil {
@@ -83,7 +82,7 @@ func DecodeFailure(b []byte) *Failure {
 	return f
 }
 
-// ErrorType is the value of the error.type attribute.
+// ErrorType returns the value of the error.type attribute.
 func (f *Failure) ErrorType() string {
 	if f == nil {
 		return ""
@@ -103,14 +102,15 @@ func tidy(s string) string {
 
 func panicFailure(value any, stack []byte) *Failure {
 	f := &Failure{Message: "panic: " + TextOf(value), Type: fmt.Sprintf("%T", value), Codes: []string{CodePanic}, Stack: string(stack)}
-	if err, ok := value.(error); ok && errors.Is(err, ErrOutsideStep) { // another attempt would only meet it again
+	if err, ok := value.(error); ok && errors.Is(err, ErrOutsideStep) { // a retry would fail in the same way
 		f.Codes, f.Permanent = append(f.Codes, CodeOutsideStep), true
 	}
 	return f
 }
 
-// TextOf is the text of a value that a panic carries. Its own method for that may panic
-// too (an Error on a nil pointer), which fmt survives for all but runtime errors.
+// TextOf returns the text of a value that a panic carries. The value's Error or String method may panic
+// itself, for example an Error method of a nil pointer. fmt recovers from most of these panics, and TextOf
+// from the others.
 func TextOf(value any) (text string) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -7,31 +7,34 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// FailedAttempt is what is kept of an attempt that failed or was interrupted.
+// FailedAttempt is the record of an attempt that failed or was interrupted.
 type FailedAttempt struct {
 	Attempt     int32     `json:"attempt"`
-	Worker      string    `json:"worker,omitempty"` // its name
+	Worker      string    `json:"worker,omitempty"` // the worker's name
 	WorkerID    string    `json:"worker_id,omitempty"`
 	StartedAt   time.Time `json:"started_at,omitzero"`
-	EndedAt     time.Time `json:"ended_at,omitzero"`    // zero if its process died, or lost the run
-	Interrupted bool      `json:"interrupted,omitzero"` // it did not fail: it was cut off
-	Error       *Failure  `json:"error,omitzero"`       // nil if it was interrupted
+	EndedAt     time.Time `json:"ended_at,omitzero"`    // zero if the process died, or if the run was lost to another execution
+	Interrupted bool      `json:"interrupted,omitzero"` // the attempt was cut off and did not fail
+	Error       *Failure  `json:"error,omitzero"`       // nil if the attempt was interrupted
 }
 
-// Failures is the record of the attempts of one step that failed or were interrupted, in
-// store.Step.Failures. A step that succeeds at first has none. A child's row has no attempts, and keeps its workflow there.
+// Failures is the record of the failed and interrupted attempts of one step, in store.Step.Failures. A
+// step that succeeds at its first attempt has no such record. The row of a child has no attempts; its
+// record only holds the child's workflow.
 type Failures struct {
 	First *FailedAttempt `json:"first,omitzero"`
-	Last  *FailedAttempt `json:"last,omitzero"` // nil if it is the first one
-	// Open is the attempt that is under way, in the row of a started marker. If the row is found so by
-	// another execution, that attempt was interrupted.
+	Last  *FailedAttempt `json:"last,omitzero"` // nil if only one attempt failed
+	// Open is the attempt in progress, in the row of a started marker. If another execution finds the row
+	// in this state, the attempt was interrupted.
 	Open *FailedAttempt `json:"open,omitzero"`
-	// Workflow is the child's, in the row of a child: its replay must be of the same one.
+	// Workflow is the workflow of the child, in the row of a child. A replay must start a child of the
+	// same workflow.
 	Workflow string `json:"workflow,omitempty"`
 }
 
-// FailuresOf reads the record of a row, with the error of the last attempt, which is the row's own while
-// there is one. A record that cannot be read is passed over: it is for people only.
+// FailuresOf decodes the record of a row. The row itself holds the error of the last attempt while there
+// is one, and FailuresOf adds it. For a record that does not decode it returns an empty one, because the
+// record is mostly for display.
 func FailuresOf(s *store.Step) (f Failures) {
 	if len(s.Failures) == 0 || json.Unmarshal(s.Failures, &f) != nil {
 		return Failures{}
@@ -49,7 +52,7 @@ func (f *Failures) last() *FailedAttempt {
 	return f.First
 }
 
-// Latest is the last attempt that failed or was interrupted, nil if none was.
+// Latest returns the last attempt that failed or was interrupted, or nil if there is none.
 func (f *Failures) Latest() *FailedAttempt { return f.last() }
 
 func (f *Failures) add(a *FailedAttempt) {
@@ -60,8 +63,9 @@ func (f *Failures) add(a *FailedAttempt) {
 	}
 }
 
-// encodeFailures returns the record for the task's row, nil if there is nothing to tell; with the attempt under way, if
-// the row is its marker. If the row has the error of the last attempt itself, the record leaves it out.
+// encodeFailures returns the record for the task's row, or nil if it would be empty. If open is true, the
+// row is a started marker, and the record includes the attempt in progress. If rowHasError is true, the
+// row holds the error of the last attempt, and the record omits it.
 func (t *task) encodeFailures(open, rowHasError bool) []byte {
 	var f Failures
 	if t.failures != nil {
@@ -77,12 +81,12 @@ func (t *task) encodeFailures(open, rowHasError bool) []byte {
 	f.Last = f.Last.stored(rowHasError)
 	b, err := json.Marshal(&f)
 	if err != nil {
-		return nil // tidy text and numbers are always encoded
+		return nil // cannot happen: the record holds tidy text and numbers
 	}
 	return b
 }
 
-// mostFailureText bounds an error's text in the record.
+// mostFailureText is the maximum length in bytes of an error's message in the record.
 const mostFailureText = 2 << 10
 
 func (a *FailedAttempt) stored(bare bool) *FailedAttempt {
@@ -94,7 +98,7 @@ func (a *FailedAttempt) stored(bare bool) *FailedAttempt {
 		own.Error = nil
 	} else if a.Error != nil {
 		f := *a.Error
-		f.Stack = "" // it is in the log
+		f.Stack = "" // the stack is in the log
 		if f.Message = tidy(f.Message); len(f.Message) > mostFailureText {
 			f.Message = tidy(f.Message[:mostFailureText]) + " (cut)"
 		}
@@ -104,12 +108,12 @@ func (a *FailedAttempt) stored(bare bool) *FailedAttempt {
 	return &own
 }
 
-// currently is the task's attempt under way.
+// currently returns the record of the attempt in progress.
 func (t *task) currently() *FailedAttempt {
 	return &FailedAttempt{Attempt: t.attempt, Worker: t.r.e.cfg.Name, WorkerID: t.r.w.id.String(), StartedAt: t.began}
 }
 
-// resume takes over what the row tells of the attempts before.
+// resume initializes the task from the row that earlier attempts have left.
 func (t *task) resume(row *store.Step) {
 	t.attempt, t.first, t.exists, t.seq = row.Attempt+1, row.StartedAt, true, row.Seq
 	failures := FailuresOf(row)
@@ -119,14 +123,14 @@ func (t *task) resume(row *store.Step) {
 	if row.Status != store.StepStarted {
 		return
 	}
-	if open == nil || open.Attempt != row.Attempt { // the marker of an older version
+	if open == nil || open.Attempt != row.Attempt { // the started marker of an older version
 		open = &FailedAttempt{Attempt: row.Attempt}
 	}
 	open.Interrupted = true
 	t.failures.add(open)
 }
 
-// failedAt notes that the attempt under way has failed, or was interrupted if f is nil.
+// failedAt notes that the attempt in progress has failed, or was interrupted if f is nil.
 func (t *task) failedAt(now time.Time, f *Failure) {
 	a := t.currently()
 	a.EndedAt, a.Error, a.Interrupted = now, f, f == nil

@@ -2,7 +2,8 @@ package engine
 
 import "github.com/seed8ec063be/durable/internal/store"
 
-// remember adds checkpoints to the history, which is complete before the run's function is called.
+// remember adds checkpoints to the run's history. The history is complete before the run's function is
+// called.
 func (r *run) remember(history []store.Step) {
 	if r.history == nil && len(history) > 0 {
 		r.history = make(map[string]*store.Step, len(history))
@@ -21,5 +22,6 @@ func (r *run) remember(history []store.Step) {
 	}
 }
 
-// nextSeq is the place of a call that begins now, after all that the run has made.
+// nextSeq returns the sequence number of a call that begins now. It follows those of all earlier calls of
+// the run.
 func (r *run) nextSeq() int32 { return r.seq.Add(1) }

@@ -5,47 +5,48 @@ import (
 	"sync"
 )
 
-// fewReceives is how many receives of a run look for their signals themselves whenever the run is
-// woken. Of more than that, only those look that the counts of unreceived signals call, so that a
-// wake costs one read for the run and not a write for each receive.
+// fewReceives is the number of receives up to which a wake of the run lets each receive query the database
+// for its signal. If more receives wait, only those query for which a count found unreceived signals. So a
+// wake costs one read for the run and not one write for each receive.
 const fewReceives = 8
 
-// inbox knows which receives of a run wait, and has those look for which there is a signal.
+// inbox knows which receives of a run wait, and calls those that should query the database because there
+// is a signal for them.
 //
-// A wake does not say which signal came. So the inbox requests a count: one read of how many
-// unreceived signals of each name the run has, which the worker makes for many runs together (see
-// countLoop). The count calls as many receives of a name as there are signals of it, less those that
-// look already. It may have been read before or after what those find, so each of them requests
-// another count when its look ends. A receive that was called and leaves without having looked, and
-// one that ends without a signal, requests one as well: the signal is for the next. So there is no
-// signal that a waiting receive can take, and for which neither a look nor a count is due.
+// A wake does not say which signal came. So the inbox requests a count: one read of how many unreceived
+// signals of each name the run has. The worker reads the counts of many runs together (see countLoop). For
+// each name the inbox calls as many receives as there are signals, minus the receives that are querying
+// already. The count may have been read before or after those queries. So each receive that queried
+// meanwhile requests another count when its query ends. A receive that was called and leaves without a
+// query requests a count as well, and so does a receive that ends without a signal, because the signal is
+// for the next receive. So whenever a waiting receive could take a signal, a query or a count is due.
 type inbox struct {
 	r  *run
 	mu sync.Mutex
 
 	members  map[*listener]struct{}
-	queues   map[string]*queue // by the signal's name
-	counting bool              // a count is requested or under way; the run is busy meanwhile
-	again    bool              // another one was requested since that began
+	queues   map[string]*queue // by the name of the signal
+	counting bool              // a count is requested or in progress; the run is busy meanwhile
+	again    bool              // another count was requested since that one began
 }
 
 // queue holds the receives that wait for signals of one name.
 type queue struct {
 	members int
-	idle    list.List // of *listener: those that are not called and do not look, the longest wait first
-	counts  int       // delivered
+	idle    list.List // of *listener: receives that are neither called nor querying, the longest wait first
+	counts  int       // the number of delivered counts
 }
 
-// listener is one receive that waits.
+// listener is one waiting receive.
 type listener struct {
 	signal string
 	queue  *queue
-	place  *list.Element // among the idle ones; nil: it is called, or looks
-	call   chan struct{} // of one: look for a signal
-	counts int           // of the queue, when its look began
+	place  *list.Element // in queue.idle; nil: the receive is called, or queries
+	call   chan struct{} // capacity one: the receive should query for a signal
+	counts int           // queue.counts when the query of this receive began
 }
 
-// join adds a receive, which is about to look.
+// join adds a receive that is about to query.
 func (in *inbox) join(signal string) *listener {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -63,8 +64,8 @@ func (in *inbox) join(signal string) *listener {
 	return l
 }
 
-// await makes a receive that has a row wait for a count rather than look at once, if there are
-// many. It reports whether it does.
+// await makes a receive that already has a row wait for a count instead of querying at once, if many
+// receives wait. It reports whether the receive has to wait.
 func (in *inbox) await(l *listener) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -76,7 +77,7 @@ func (in *inbox) await(l *listener) bool {
 	return true
 }
 
-// looks says that a receive begins to look.
+// looks notes that a receive begins its query.
 func (in *inbox) looks(l *listener) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -91,7 +92,7 @@ func (in *inbox) looks(l *listener) {
 	l.counts = l.queue.counts
 }
 
-// looked says that a receive has looked, and goes on waiting.
+// looked notes that the query of a receive found no signal, and that the receive keeps waiting.
 func (in *inbox) looked(l *listener) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -101,7 +102,7 @@ func (in *inbox) looked(l *listener) {
 	}
 }
 
-// leave removes a receive. took says that it has taken a signal.
+// leave removes a receive. took says whether the receive has taken a signal.
 func (in *inbox) leave(l *listener, took bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -119,14 +120,14 @@ func (in *inbox) leave(l *listener, took bool) {
 	}
 }
 
-// wake has the receives look for which something may have come.
+// wake calls the receives for which a signal may have come.
 func (in *inbox) wake() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.stir()
 }
 
-// stir is wake. in.mu is held.
+// stir does the work of wake. The caller holds in.mu.
 func (in *inbox) stir() {
 	if len(in.members) > fewReceives {
 		in.request()
@@ -135,14 +136,14 @@ func (in *inbox) stir() {
 	in.callAll()
 }
 
-// callAll has all receives look, those that look already once more. in.mu is held.
+// callAll calls all receives. Those that are querying will query once more. The caller holds in.mu.
 func (in *inbox) callAll() {
 	for l := range in.members {
 		in.summon(l)
 	}
 }
 
-// summon has the receive look. in.mu is held.
+// summon calls the receive, so that it queries for a signal. The caller holds in.mu.
 func (in *inbox) summon(l *listener) {
 	if l.place != nil {
 		l.queue.idle.Remove(l.place)
@@ -154,7 +155,7 @@ func (in *inbox) summon(l *listener) {
 	}
 }
 
-// request has the unreceived signals counted. in.mu is held.
+// request requests a count of the unreceived signals. The caller holds in.mu.
 func (in *inbox) request() {
 	if in.counting {
 		in.again = true
@@ -172,8 +173,8 @@ func (in *inbox) begin() {
 	in.again = false
 }
 
-// deliver has as many receives of each name look as there are signals of it; all of them if the
-// signals could not be counted.
+// deliver calls as many receives of each name as there are signals of it, minus those that are querying
+// already. It calls all receives if counted is false because the signals could not be counted.
 func (in *inbox) deliver(counts map[string]int, counted bool) {
 	in.mu.Lock()
 	if !counted {

@@ -10,29 +10,31 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// ErrInsideTx is returned by calls of an engine that would wait for the transaction they are made in.
+// ErrInsideTx is returned by a call of an engine that would wait for the transaction from inside which it
+// is made.
 var ErrInsideTx = errors.New("durable: an engine call inside a transaction")
 
-// A store with one writer lends it to a Tx step for the time of its function. A call that writes, or
-// that waits for the writes of others, would wait for the function that makes it, until its context
-// ends. Such calls are told by the context that the function got, and by its goroutine.
+// A store with one writer lends the writer to a Tx step while the step's function runs. If the function
+// makes an engine call that writes, or that waits for writes of others, the call would wait for the
+// function itself until its context ends. The engine recognizes such calls by the context that the
+// function received, and by the goroutine of the function.
 
-// transaction is a Tx step's function under way.
+// transaction is a Tx step whose function is in progress.
 type transaction struct {
 	t    *task
-	over atomic.Bool // the function may have left goroutines behind, which may call
+	over atomic.Bool // the function has returned; goroutines that it started may still make calls
 }
 
 type transactionKey struct{}
 
-// transactions are those under way in this process, by goroutine.
+// transactions holds the Tx steps in progress in this process, by goroutine.
 var transactions struct {
-	open atomic.Int32 // the map is looked at only if there are any
+	open atomic.Int32 // the number of entries; if it is zero, the map is not read
 	by   sync.Map     // of *transaction
 }
 
-// entered notes the transaction in the context for its function, and for the calling goroutine, until
-// the returned function is called.
+// entered notes the transaction in the context for its function, and for the calling goroutine, until the
+// caller calls the returned function.
 func (t *task) entered(ctx context.Context) (context.Context, func()) {
 	if _, serial := t.r.e.beneath.(store.SerialCommitter); !serial {
 		return ctx, func() {}
@@ -44,7 +46,7 @@ func (t *task) entered(ctx context.Context) (context.Context, func()) {
 	return context.WithValue(ctx, transactionKey{}, x), func() {
 		x.over.Store(true)
 		transactions.open.Add(-1)
-		if nested { // of another store
+		if nested { // before belongs to a transaction of another store
 			transactions.by.Store(self, before)
 		} else {
 			transactions.by.Delete(self)
@@ -52,8 +54,8 @@ func (t *task) entered(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// Outside returns ErrInsideTx for a call, in words, that is made from inside a transaction which
-// holds this store's only writer.
+// Outside returns ErrInsideTx if the call is made from inside a transaction that holds this store's only
+// writer. call describes the call in words, for the error.
 func (e *Engine) Outside(ctx context.Context, call string) error {
 	if transactions.open.Load() == 0 {
 		return nil

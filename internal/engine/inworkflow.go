@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// OutsideWorkflow returns ErrOutsideStep for a call, in words, that writes and is made with the context of a workflow
-// function outside of its steps: nothing records that it was made, so that every replay makes it again. instead is
-// the durable call to make, if there is one.
+// OutsideWorkflow returns ErrOutsideStep if a call that writes is made with the context of a workflow
+// function, outside of its steps. No checkpoint would record the call, so every replay would repeat it.
+// call describes the call in words. instead names the durable call to use, and is empty if there is none.
 func OutsideWorkflow(ctx context.Context, call, instead string) error {
 	s, workflow := ctx.Value(WorkflowKey{}).(*Scope)
 	if !workflow || s.nested() {

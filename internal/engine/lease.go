@@ -12,21 +12,21 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// probe is the time between two looks for dead workers; a worker is taken for dead
-// only when two looks in a row say so, since a connection may just be reopening.
+// probe is the time between two queries for dead workers. A worker counts as dead only if two queries in a
+// row report it, because its connection may just be reopening.
 const probe = 120 * time.Millisecond
 
-// again is when a dead worker that is still in the registry is expired once more: its
-// heartbeat is then old enough for it to be removed.
+// again is the time after which the runs of a dead worker that is still in the registry are expired once
+// more. Its heartbeat is then old enough for the worker to be removed from the registry.
 const again = 2 * time.Minute
 
-// longestLease bounds what a takeover looks for: a dead worker's lease that is longer
-// than this, and than ours, ends by itself.
+// longestLease limits which leases a takeover ends. A dead worker's lease that lasts longer than this, and
+// longer than the leases of this worker, expires by itself.
 const longestLease = time.Minute
 
-// renewLoop keeps the leases of the runs in memory, three times in their length. What
-// could not be kept is suspended when the lease ends by this process's own count,
-// whatever the database may say later.
+// renewLoop renews the leases of the runs in memory, three times per lease duration. If a lease cannot be
+// renewed, renewLoop suspends the run when the lease ends by this process's own clock, whatever the
+// database says later. The worker owns its goroutine.
 func (w *worker) renewLoop(ctx context.Context) {
 	every := w.e.cfg.Lease / 3
 	wait := every
@@ -54,12 +54,13 @@ func (w *worker) renewLoop(ctx context.Context) {
 	}
 }
 
-// renew sends one heartbeat with the leases that are past a quarter of their length: all those that
-// were held at the heartbeat before, however soon this one comes. It says whether some could not be
-// renewed since others hold their rows.
+// renew sends one heartbeat. It renews the leases that are older than a quarter of their duration, which
+// includes all leases that the previous regular heartbeat renewed, even with jitter. It reports whether
+// some leases could not be renewed because other transactions have locked their rows.
 func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) {
 	cfg := &w.e.cfg
-	// Not ctx's end: a heartbeat cut off on its way may come after the farewell.
+	// Not cancelled with ctx: a heartbeat that is cut off in flight may arrive after the worker's
+	// deregistration.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Lease/3)
 	defer cancel()
 	now := w.e.clock.now()
@@ -99,7 +100,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 			lost = append(lost, r)
 		case !slices.Contains(pulse.Locked, id):
 			r.extend(until)
-		case r.lease().Before(soon): // nobody can claim it as long as its row is held
+		case r.lease().Before(soon): // nobody can claim the run as long as its row is locked
 			r.extend(soon)
 		}
 	}
@@ -107,10 +108,11 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	return len(pulse.Locked) > 0, nil
 }
 
-// mostLost is how many runs are named of which a database lacks what was acknowledged.
+// mostLost is the maximum number of runs that rewound logs by name.
 const mostLost = 100
 
-// rewound tells that the database went on from another point of its history, and what was lost by that.
+// rewound logs that the database continues from another point of its history, and which acknowledged
+// writes were lost.
 func (w *worker) rewound(r *store.Rewind) {
 	w.log.Warn("the database goes on from another point of its history: a standby was promoted, or it was restored",
 		telemetry.KeyReason, "was at "+r.From+", is at "+r.To, telemetry.KeyCount, r.OwnedRuns)
@@ -132,8 +134,8 @@ func (w *worker) rewound(r *store.Rewind) {
 	}
 }
 
-// takeoverLoop looks for workers whose process is seen to be gone, and makes their
-// runs claimable at once. It only shortens what lease expiry would do.
+// takeoverLoop queries for workers whose process is known to be gone, and makes their runs claimable at
+// once. Without it their leases would expire later, with the same result. The worker owns its goroutine.
 func (w *worker) takeoverLoop(ctx context.Context) {
 	suspects := make(map[uuid.UUID]bool)
 	expired := make(map[uuid.UUID]time.Time)
@@ -163,9 +165,9 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 			continue
 		}
 		q := w.query()
-		q.LeaseUntil = q.Now.Add(max(w.e.cfg.Lease, longestLease)) // theirs may be longer
+		q.LeaseUntil = q.Now.Add(max(w.e.cfg.Lease, longestLease)) // the leases of those workers may be longer than ours
 		if q.OutageFrom.Before(q.Now) && q.EndedInOutage(q.Now) {
-			q.Now = q.OutageFrom // so that a death that was seen counts although it was in an outage
+			q.Now = q.OutageFrom // so that the detected death counts as a crash although it happened in an outage
 		}
 		freed, err := w.e.store.Expire(ctx, sure, q)
 		if err != nil {

@@ -2,22 +2,24 @@ package engine
 
 import "github.com/seed8ec063be/durable/internal/telemetry"
 
-// A run whose step waits for another run's result lends its slot: else the run that it waits for might never get one.
-// It stays in memory, so the number of slots that are lent is bounded, too. When the wait ends, the run goes on at once, and
-// nothing new begins until fewer than Concurrency runs are executed again.
+// A run whose step waits for the result of another run lends its slot. Otherwise the other run might never
+// get a slot. The waiting run stays in memory, so the number of lent slots is limited too. When the wait
+// ends, the run continues at once. No other run begins until fewer than Concurrency runs are being
+// executed again.
 
-// lentAtOnce bounds the slots that are lent at once, in multiples of Concurrency.
+// lentAtOnce is the maximum number of lent slots, as a multiple of Concurrency.
 const lentAtOnce = 16
 
-// slotLoan is what one run has lent. w.mu guards it.
+// slotLoan is the loan of one run's slot. It is guarded by w.mu.
 type slotLoan struct {
-	waits   int  // of functions of its steps
-	lent    bool // its slot is lent
-	refused bool // its slot could not be lent
-	over    bool // the run has left
+	waits   int  // how many functions of the run's steps wait
+	lent    bool // the slot is lent
+	refused bool // the slot could not be lent, because too many slots were lent
+	over    bool // the run is ending, and lends no more
 }
 
-// lend lends the run's slot while a function of one of its steps waits. The function returned ends that wait.
+// lend lends the run's slot while a function of one of its steps waits. The returned function ends that
+// wait.
 func (r *run) lend() (regain func()) {
 	w, l := r.w, &r.loan
 	w.mu.Lock()
@@ -37,7 +39,7 @@ func (r *run) lend() (regain func()) {
 	}
 }
 
-// lend lends a slot, unless too many are lent. w.mu is held.
+// lend lends a slot, unless too many slots are lent already. The caller holds w.mu.
 func (w *worker) lend(l *slotLoan) {
 	if w.lent >= lentAtOnce*w.e.cfg.Concurrency {
 		l.refused = true
@@ -54,7 +56,7 @@ func (w *worker) lend(l *slotLoan) {
 	w.freed.poke()
 }
 
-// regain ends what lend began. w.mu is held.
+// regain takes back the slot that lend lent. The caller holds w.mu.
 func (w *worker) regain(l *slotLoan) {
 	switch {
 	case l.lent:
@@ -66,7 +68,7 @@ func (w *worker) regain(l *slotLoan) {
 	l.lent, l.refused = false, false
 }
 
-// endLoan has the run's slot be its own again, for its end.
+// endLoan takes the run's slot back for good, when the run ends or leaves.
 func (w *worker) endLoan(r *run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

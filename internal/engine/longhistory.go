@@ -6,17 +6,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// A claim brings histories that are small. The rest of a longer one is read in parts before the run's
-// function is called, under the lease, which is renewed meanwhile as for any run in memory: so a
-// history may take longer to read than a claim, or a lease, lasts.
+// A claim returns only small histories in full. The rest of a longer history is read in parts before the
+// run's function is called. The run's lease is renewed meanwhile, as for any run in memory. So reading a
+// history may take longer than a claim or a lease lasts.
 const (
-	partBytes   = 1 << 20 // read at a time
-	restsAtOnce = 2       // histories, so that connections are left to everything else
+	partBytes   = 1 << 20 // the size of one part
+	restsAtOnce = 2       // histories read at once, so that connections remain for everything else
 )
 
-// readRest reads the rest of the history, and reports false if the run leaves before that is done.
+// readRest reads the rest of the history. It reports false if the run is suspended before the history is
+// complete.
 func (r *run) readRest() bool {
-	ctx, cancel := context.WithCancel(r.hard) // not r.ctx: a run that is to be cancelled is executed once more
+	ctx, cancel := context.WithCancel(r.hard) // not r.ctx: a run that is to be cancelled is executed once more, for its compensations
 	defer cancel()
 	defer context.AfterFunc(r.ctx, func() {
 		if r.gone() {

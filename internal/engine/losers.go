@@ -10,12 +10,12 @@ import (
 )
 
 // cancelLosersChildren cancels the children that were started in branches which a choice has ended, and
-// what is beneath them, unless they are detached. It reports false if the run was suspended over it:
-// whoever executes the run next does it again. With look, which is for a replay, children that know
-// of it already are left alone.
+// the descendants of these children, except for detached runs. It reports false if the run was suspended
+// because a cancel failed: the next execution repeats it. If look is true, as in a replay, it first reads
+// the children and skips those that have ended or whose cancel is already requested.
 func (r *run) cancelLosersChildren(look bool) bool {
 	r.mu.Lock()
-	open := make(map[string][]uuid.UUID) // by the choice
+	open := make(map[string][]uuid.UUID) // by the name of the choice
 	if len(r.ended) > 0 {
 		for name, id := range r.children {
 			for prefix := range scopes(name) {

@@ -63,7 +63,7 @@ func (t *task) superseded(state store.RunState) error {
 
 // strayed logs a warning for a step that ended too late, once per run. The caller holds r.mu.
 func (t *task) strayed() {
-	if t.r.strayed || t.s.branch != nil { // the branches that a choice did not wait for may still be running
+	if t.r.strayed || t.s.branch != nil { // a branch that a choice did not wait for may still be running
 		return
 	}
 	t.r.strayed = true

@@ -137,14 +137,14 @@ func (s *Sight) countItems(steps []store.Step) {
 	}
 }
 
-// Waits reports whether the run may still wait for a checkpoint that is not terminal or is a sleep.
+// Waits reports whether the run may still wait for the checkpoint, which must be non-terminal or a sleep.
 func (s *Sight) Waits(row *store.Step) bool {
 	status, _ := s.Of(row)
 	return status != StatusCancelled
 }
 
-// left returns when the run ended, or the branch that contains the name. It returns zero if neither has
-// ended.
+// left returns when the run or the branch that contains the name ended, whichever ended first. It returns
+// zero if neither has ended.
 func (s *Sight) left(name string) (first time.Time) {
 	if s.run.Status.Terminal() {
 		first = s.run.EndedAt

@@ -104,9 +104,9 @@ func (t *task) try() (tried, error) {
 	}
 	// A function that failed because its process or its lease ended, or because the run is cancelled, does
 	// not count as failed: the next owner calls it again. If the function succeeded all the same, its
-	// result is recorded. The failure of an at-most-once function without Verify is recorded too, if the
-	// function was allowed to finish: it may not be called again, and its suspended call leaves nothing
-	// unknown.
+	// result is recorded. The error of an at-most-once function without Verify is recorded too, even if it
+	// came from a call of the suspended run: the function may not be called again, and since it returned,
+	// its outcome is known.
 	met := got.failure != nil && got.failure.Suspended && t.r.gone() && (!t.spec.AtMostOnce || t.spec.Verify != nil)
 	if got.failure != nil && (t.s.work.Err() != nil || met || got.failure.Left) {
 		return tried{failure: got.failure}, t.interruption()

@@ -17,7 +17,7 @@ import (
 const (
 	firstLook = 2 * time.Millisecond
 	longLook  = 500 * time.Millisecond
-	lookAtOne = 1000             // runs per query
+	lookAtOne = 1000             // runs whose statuses are read by one query
 	oneLook   = 10 * time.Second // timeout of one query
 	toldAgain = time.Minute      // the time between two log lines about failed queries
 
@@ -47,7 +47,7 @@ type waiters struct {
 	looking bool
 	looks   uint64
 	denied  bool // some waiters have a rejected time
-	fresh   bell // wakes look early: a waiter has come for a run that is not executed here
+	fresh   bell // wakes the look goroutine early: a caller waits for a run that is not executed here
 
 	logged time.Time // when a failed query was last logged; only look uses it
 }
@@ -106,8 +106,8 @@ func (w *waiters) add(id uuid.UUID, who *waiter) {
 	}
 }
 
-// moved wakes look if somebody waits for the run: the run left this process and will end elsewhere, or
-// later.
+// moved wakes the look goroutine if callers wait for the run. It is called when the run leaves this
+// process and will end elsewhere, or later.
 func (w *waiters) moved(id uuid.UUID) {
 	w.mu.Lock()
 	_, wanted := w.wanted[id]
@@ -246,8 +246,8 @@ func (w *waiters) answered(ids []uuid.UUID) {
 }
 
 // failed delivers the error to the callers that need not wait any longer, and reports whether others keep
-// waiting. Runs keep waiting: they may be unloaded from memory meanwhile, and their own reads and writes
-// hold them if the database rejects those too.
+// waiting. Waiting runs get no error: they may be unloaded from memory meanwhile, and they are held when
+// the database rejects their own reads or writes.
 func (w *waiters) failed(ids []uuid.UUID, err error) (others bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

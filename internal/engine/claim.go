@@ -12,11 +12,11 @@ import (
 const (
 	maxClaim  = 256                    // default of Config.ClaimLimit: runs taken by one claim
 	basePoll  = 20 * time.Millisecond  // the shortest wait between two claims that found nothing
-	gather    = 2 * time.Millisecond   // slots that come free within this time are filled by one claim,
-	gathered  = 4                      // unless one in this many is already free
+	gather    = 2 * time.Millisecond   // how long a claim waits for more free slots
+	gathered  = 4                      // a claim does not wait if one slot in this many is free
 	spared    = 8                      // one slot in this many is left to starts of this process
 	firstWait = 50 * time.Millisecond  // the first wait after a failed claim
-	presence  = 250 * time.Millisecond // how long the first claim waits for the worker to be visible to others
+	presence  = 250 * time.Millisecond // how long the first claim waits at most for other workers to see this worker
 	longWait  = 2 * time.Second
 )
 
@@ -75,7 +75,7 @@ func (w *worker) claimLoop(ctx context.Context) {
 // claim claims runs for the slots and the prefetch places that the caller has acquired, and enters them.
 // It returns how many runs it took, whether more may be due, and when the next run is due.
 func (w *worker) claim(slots, ahead int) (taken int, more bool, next time.Time, err error) {
-	// Not the loop's context: a claim that is cancelled in flight may have taken runs.
+	// The claim does not use the loop's context: a claim that is cancelled in flight may have taken runs.
 	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
 	q := w.query()

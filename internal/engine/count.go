@@ -18,8 +18,8 @@ func (w *worker) count(r *run) {
 	w.counts.poke()
 }
 
-// countLoop counts the unreceived signals of the runs that requested it, and wakes the receives for which
-// there are signals. The worker owns its goroutine.
+// countLoop counts the unreceived signals of the runs that requested a count, and calls the receives for
+// which there are signals. The worker owns its goroutine.
 func (w *worker) countLoop(ctx context.Context) {
 	for {
 		select {
@@ -37,9 +37,9 @@ func (w *worker) countLoop(ctx context.Context) {
 	}
 }
 
-// countSignals counts the unreceived signals of the runs once. While the database is unavailable it
-// retries, since nothing can be received then. After any other error it wakes all receives: each of them
-// queries for itself, and meets that error.
+// countSignals reads the counts for the runs once, and delivers them to the inboxes. While the database is
+// unavailable it retries, since nothing can be received then. After any other error it calls all receives:
+// each of them queries for itself, and meets that error.
 func (w *worker) countSignals(ctx context.Context, runs []*run) {
 	ids := make([]uuid.UUID, len(runs))
 	for i, r := range runs {

@@ -78,8 +78,8 @@ func (c *attemptContext) Deadline() (time.Time, bool) {
 	return c.t.r.until(at, ok)
 }
 
-// due is called when the deadline has come. With a test's clock the run expires at once: time stands still
-// then, and no other process could have changed the deadline.
+// due is called when the deadline has come. With a test's clock the run expires at once: this clock does
+// not advance meanwhile, and there is no other process that could have changed the deadline.
 func (r *run) due() {
 	if r.e.clock.test != nil {
 		r.expire()
@@ -89,7 +89,7 @@ func (r *run) due() {
 	r.w.news.poke()
 }
 
-// expire terminates the run if its present deadline has passed.
+// expire begins to end the run with the status Expired if its present deadline has passed.
 func (r *run) expire() {
 	at := r.expiry()
 	if at.IsZero() {

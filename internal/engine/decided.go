@@ -90,7 +90,7 @@ func (r *run) recall() {
 
 // keepDecided keeps the registered compensations that are recorded, in the recorded order, and drops all
 // others. If the code does not register a recorded compensation that has no outcome yet, the run is held,
-// because the effect of the step would otherwise remain.
+// because the effect that this compensation undoes would otherwise remain.
 func (r *run) keepDecided() bool {
 	if len(r.decided.Compensations) == 0 {
 		return true

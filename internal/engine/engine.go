@@ -90,7 +90,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	session *session // nil while there is no worker
-	stopped bool     // Run has returned, and was not called again
+	stopped bool     // Run is stopping or has returned, and was not called again
 }
 
 // New returns an engine. It does not connect to the database.

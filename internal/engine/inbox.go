@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// fewReceives is the number of receives up to which a wake of the run lets each receive query the database
-// for its signal. If more receives wait, only those query for which a count found unreceived signals. So a
-// wake costs one read for the run and not one write for each receive.
+// fewReceives is a number of waiting receives. Up to this number, a wake of the run lets each receive
+// query the database for its signal. If more receives wait, only those query for which a count found
+// unreceived signals. So a wake costs one read for the run and not one write for each receive.
 const fewReceives = 8
 
 // inbox knows which receives of a run wait, and calls those that should query the database because there
@@ -42,7 +42,7 @@ type listener struct {
 	signal string
 	queue  *queue
 	place  *list.Element // in queue.idle; nil: the receive is called, or queries
-	call   chan struct{} // capacity one: the receive should query for a signal
+	call   chan struct{} // has capacity one; a value means that the receive should query for a signal
 	counts int           // queue.counts when the query of this receive began
 }
 

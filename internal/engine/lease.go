@@ -16,8 +16,8 @@ import (
 // row report it, because its connection may just be reopening.
 const probe = 120 * time.Millisecond
 
-// again is the time after which the runs of a dead worker that is still in the registry are expired once
-// more. Its heartbeat is then old enough for the worker to be removed from the registry.
+// again is how long takeoverLoop waits before it expires the runs of a dead worker once more, if the
+// worker is still in the registry. Its heartbeat is then old enough for the worker to be removed.
 const again = 2 * time.Minute
 
 // longestLease limits which leases a takeover ends. A dead worker's lease that lasts longer than this, and
@@ -59,8 +59,8 @@ func (w *worker) renewLoop(ctx context.Context) {
 // some leases could not be renewed because other transactions have locked their rows.
 func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) {
 	cfg := &w.e.cfg
-	// Not cancelled with ctx: a heartbeat that is cut off in flight may arrive after the worker's
-	// deregistration.
+	// The heartbeat is not cancelled with ctx: if it were cut off in flight, it could arrive after the
+	// worker's deregistration.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Lease/3)
 	defer cancel()
 	now := w.e.clock.now()

@@ -15,7 +15,7 @@ import (
 // the children and skips those that have ended or whose cancel is already requested.
 func (r *run) cancelLosersChildren(look bool) bool {
 	r.mu.Lock()
-	open := make(map[string][]uuid.UUID) // by the name of the choice
+	open := make(map[string][]uuid.UUID) // children by the name of the choice that ended their branch
 	if len(r.ended) > 0 {
 		for name, id := range r.children {
 			for prefix := range scopes(name) {

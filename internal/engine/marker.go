@@ -9,13 +9,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// marker is the trace that a slow attempt leaves before it ends, so that a process
-// it kills leaves it behind. A fast attempt costs no row: the marker is only
-// appended when the attempt has lasted Config.MarkAfter, and nobody waits for it.
+// marker writes the started row of a slow attempt before the attempt ends. If the attempt kills its
+// process, the row shows that it had begun. A fast attempt costs no row: the marker is only appended when
+// the attempt has lasted Config.MarkAfter, and nobody waits for its commit.
 type marker struct {
 	t     *task
 	timer Timer
-	again *time.Timer // timer, if it can be used again
+	again *time.Timer // timer as a *time.Timer, to be reset for the next attempt; nil with a test's clock
 
 	mu    sync.Mutex
 	over  bool
@@ -23,8 +23,8 @@ type marker struct {
 	entry *journal.Entry
 }
 
-// mark arms a marker for the attempt that begins: the run's spare one, if there is one, since a timer for
-// each step is a measurable part of a fast step.
+// mark arms a marker for the attempt that begins. It reuses the run's last marker if that is free,
+// because creating a timer for each step takes a measurable part of a fast step's time.
 func (t *task) mark() *marker {
 	m := t.r.spareMarker.Swap(nil)
 	if m == nil {
@@ -60,8 +60,9 @@ func (m *marker) append() {
 	}
 }
 
-// settle ends the marker when the attempt is over, and learns whether it left a row.
-// A marker that failed is nothing lost: the attempt's own write meets the same end.
+// settle ends the marker when the attempt is over, and records whether its row was committed. It returns
+// ErrSuspended if the write was fenced. It ignores a marker that could not be written, because the
+// attempt's own write then fails for the same reason.
 func (m *marker) settle() error {
 	if m.timer == nil {
 		return nil
@@ -93,16 +94,17 @@ func (m *marker) settle() error {
 	return nil
 }
 
-// announce writes the marker of an at-most-once attempt before it begins. It is done
-// already if another execution got further.
+// announce commits the started marker of an at-most-once attempt before its function is called. done
+// reports whether another execution had already recorded the step; res is then the recorded result.
 func (t *task) announce() (res Result, done bool, err error) {
 	w := t.row(store.StepStarted, nil, nil)
 	res, _, err = t.write(w)
 	return res, w.Outcome == store.Adopted, err
 }
 
-// mayBegin returns why the step's function may not be called now, or nil. What the process knows by now counts: a
-// write, or a Verify function, may have lasted until the lease was over, or until the run was paused or cancelled.
+// mayBegin returns why the step's function may not be called now, or nil if it may. It checks this right
+// before the call, because the preceding write or Verify function may have lasted until the lease ended,
+// or until the run was paused or cancelled.
 func (t *task) mayBegin() error {
 	if t.r.e.clock.now().After(t.r.lease()) {
 		t.r.lose()
@@ -110,9 +112,10 @@ func (t *task) mayBegin() error {
 	return t.s.left()
 }
 
-// takeBack replaces the marker of an at-most-once attempt whose function was not called, so that the next
-// execution calls it and need not ask what happened. Where that cannot be written the marker stays, and the outcome
-// counts as unknown. If another execution has the run, the write is fenced.
+// takeBack replaces the started marker of an at-most-once attempt whose function was not called with a
+// backoff row. The next execution then calls the function without calling Verify first. If the row cannot
+// be written, the marker stays, and the step's outcome counts as unknown. If another execution owns the
+// run, the write is fenced.
 func (t *task) takeBack() {
 	w := t.row(store.StepBackoff, nil, nil)
 	w.Step.NextAt = w.Step.EndedAt

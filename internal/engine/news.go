@@ -10,7 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// bell is rung to have something looked at; ringing it twice before that is once.
+// bell wakes the one goroutine that receives from it. Several calls of poke before it receives count as
+// one.
 type bell chan struct{}
 
 func newBell() bell { return make(bell, 1) }
@@ -22,11 +23,11 @@ func (b bell) poke() {
 	}
 }
 
-const firstDeaf = 20 * time.Millisecond // until the next try when news could not be read
+const firstDeaf = 20 * time.Millisecond // pause after the first failed read of notifications; it doubles up to a third of the lease
 
-// newsLoop reads what was asked of the runs in memory, and which of them were woken, when a
-// hint or a renewal says that there may be something. The fence of each flush tells
-// the first of these as well.
+// newsLoop reads which control requests the runs in memory have, and which of these runs were woken. It
+// reads after each hint and each lease renewal. The result of a flush also carries the control requests
+// of its runs.
 func (w *worker) newsLoop(ctx context.Context) {
 	wait := firstDeaf
 	for {
@@ -52,9 +53,10 @@ func (w *worker) newsLoop(ctx context.Context) {
 	}
 }
 
-// hear tells the runs their news; all of them that they were woken, if an answer may have
-// been lost. No run parks between the question and the answer: the database would not
-// know any more that it was woken, and the run not yet.
+// hear reads the notifications for the runs and applies them. If the read fails, hear wakes all the runs,
+// because the lost result may have contained their wake-ups. No run parks during the read, since hear
+// holds w.hearing: otherwise the database could have reported a wake-up that the run does not know of
+// yet.
 func (w *worker) hear(ctx context.Context, runs []*run) error {
 	w.hearing.Lock()
 	defer w.hearing.Unlock()
@@ -106,8 +108,8 @@ func (w *worker) hear(ctx context.Context, runs []*run) error {
 	return nil
 }
 
-// wake has the run's waits look again. It may leave before they have; then it is
-// claimable at once, since the database has told of this and will not again.
+// wake makes the run's waits check the database again. If the run parks before they have checked, it
+// becomes claimable at once, because the database reports each wake-up only once.
 func (r *run) wake() {
 	r.stirred.Store(true)
 	r.inbox.wake()

@@ -11,22 +11,22 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// StateError says that what was asked of a run does not go with its state.
+// StateError is returned when the state of a run does not allow the requested operation.
 type StateError struct {
 	ID      string
 	Verb    string
 	Status  store.Status
 	Control store.ControlBits
-	// Expiring says that a live run which nothing else hinders has come to its deadline.
+	// Expiring says that the deadline of the run has come, unless the run has ended or is being cancelled.
 	Expiring bool
 }
 
-// Error names the run and the state.
+// Error returns a message with the operation, the run and its state.
 func (e *StateError) Error() string {
 	return fmt.Sprintf("durable: cannot %s run %q: it is %s", e.Verb, e.ID, e.State())
 }
 
-// State is the run's state in words.
+// State returns the run's state in words.
 func (e *StateError) State() string {
 	switch {
 	case e.Expiring && !e.Status.Terminal() && e.Control&store.CancelRequested == 0:
@@ -44,8 +44,8 @@ func (e *StateError) State() string {
 	}
 }
 
-// Order carries out an order on runs whose IDs are known; its time and the error of
-// cancelled runs are filled in here.
+// Order pauses, resumes, cancels or terminates the runs of o, which are given by their UUIDs. It sets
+// o.Now and, for a cancel or a termination, o.Error.
 func (e *Engine) Order(ctx context.Context, o *store.Order) error {
 	if err := e.Outside(ctx, "a pause, resume or cancel"); err != nil {
 		return err
@@ -56,7 +56,8 @@ func (e *Engine) Order(ctx context.Context, o *store.Order) error {
 	return e.order(ctx, outsider, o)
 }
 
-// order carries out the order.
+// order is Order for the given caller, without the check that the call is made outside a transaction. It
+// retries for Config.Patience.
 func (e *Engine) order(ctx context.Context, by caller, o *store.Order) error {
 	o.Now = e.clock.now()
 	switch {
@@ -83,8 +84,7 @@ func (e *Engine) order(ctx context.Context, by caller, o *store.Order) error {
 	return nil
 }
 
-// CheckRef answers ErrNotFound for a text by which no run can be addressed, and which a database
-// would refuse.
+// CheckRef returns ErrNotFound for a text that cannot address a run, and that a database would reject.
 func CheckRef(ref string) error {
 	if CheckText("ID", ref) != nil {
 		return notFound(ref)

@@ -7,25 +7,27 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// outage remembers when this worker could not renew its leases, since leases of others that ended
-// then tell nothing of their processes. A death that is seen (see takeoverLoop) counts all the same.
+// outage records when this worker could not renew its leases. If leases of other workers ended in that
+// time, this does not show that their processes died, so a claim does not count it as a crash. A death
+// that takeoverLoop detects counts as a crash all the same.
 type outage struct {
 	mu          sync.Mutex
-	good        time.Time // when the latest heartbeat that was answered was sent, on the database's clock
-	answered    time.Time // and when its answer came, on this process's
-	failed      bool      // one has failed since
-	from, until time.Time // the latest outage that is over
+	good        time.Time // when the last successful heartbeat was sent, on the database's clock
+	answered    time.Time // when its response arrived, on this process's clock
+	failed      bool      // a heartbeat has failed since then
+	from, until time.Time // the last outage that has ended, on the database's clock
 }
 
-// beat notes that a heartbeat that was sent at that time was answered now.
+// beat records that a heartbeat has succeeded. sent and now, on the database's clock, are when it was
+// sent and when its response arrived.
 func (o *outage) beat(sent, now time.Time, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.out(lease) {
-		if o.good.After(o.until) { // else the one before goes on
+		if o.good.After(o.until) { // otherwise this outage continues the previous outage
 			o.from = o.good
 		}
-		// Others may need a moment more: a try of theirs that hangs ends after a third of a lease.
+		// Other workers may recover later: a renewal of theirs that hangs ends after a third of a lease.
 		o.until = now.Add(lease / 2)
 	}
 	o.good, o.answered, o.failed = sent, time.Now(), false
@@ -37,12 +39,14 @@ func (o *outage) fail() {
 	o.failed = true
 }
 
-// out reports whether there is an outage: a heartbeat has failed, or is overdue. o.mu is held.
+// out reports whether there is an outage: the last heartbeat failed, or the next is overdue. o.mu is
+// held.
 func (o *outage) out(lease time.Duration) bool {
 	return !o.good.IsZero() && (o.failed || time.Since(o.answered) > lease/2)
 }
 
-// excuse tells a claim of the outage that there is, or of the latest.
+// excuse sets the bounds of the current outage in the claim query, or those of the last outage if there
+// is none now.
 func (o *outage) excuse(q *store.ClaimQuery, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,31 +7,31 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// settle is how long a run must have had nothing running before it may leave memory:
-// between two durable calls, the workflow's own code runs unseen. A run that has never
-// done two things at once has but one goroutine, as far as is known, and settles sooner.
+// settle is how long a run must have executed no durable call before it may leave memory: between two
+// durable calls, the workflow's own code runs unseen by the engine. A run that never had two durable
+// calls at the same time has one goroutine, as far as the engine knows, and only needs settleAlone.
 const (
 	settle      = 100 * time.Millisecond
 	settleAlone = 5 * time.Millisecond
 )
 
-// idle watches whether a run has anything to do. A run with nothing running, and no
-// wait due soon, leaves memory, and its row says when to come back.
+// idle tracks whether a run does anything but wait. A run that executes no durable call and has no wait
+// that ends soon leaves memory, and its row says when to wake it.
 type idle struct {
 	r       *run
 	mu      sync.Mutex
 	active  int           // durable calls that execute or write
-	longer  time.Duration // to settle than others
-	crowded bool          // it has done two things at once
+	longer  time.Duration // minimum settling time after the run was parked too early; zero: none
+	crowded bool          // the run has had two durable calls at the same time, or goroutines of its own
 	waits   map[*wait]struct{}
 	timer   *time.Timer
 	stopped bool
 }
 
-// wait is one durable call that waits: for a time, or, with none, for somebody else.
+// wait is one durable call that waits until due or, if due is zero, for an event such as a signal.
 type wait struct{ due time.Time }
 
-// busy says that a durable call begins to execute; done ends it.
+// busy marks the beginning of a durable call that executes or writes. done marks its end.
 func (i *idle) busy() {
 	i.mu.Lock()
 	i.active++
@@ -50,17 +50,17 @@ func (i *idle) done() {
 	i.mu.Unlock()
 }
 
-// branched says that the run has goroutines of its own.
+// branched records that the run has goroutines of its own.
 func (i *idle) branched() {
 	i.mu.Lock()
 	i.crowded = true
 	i.mu.Unlock()
 }
 
-// watch starts the settling time if the run only waits. i.mu is held.
+// watch starts the settling timer if the run does nothing but wait. i.mu is held.
 func (i *idle) watch() {
 	if i.active != 0 || len(i.waits) == 0 || i.timer != nil || i.stopped || i.r.e.clock.test != nil {
-		return // with a test's clock the test says when; see rest.go
+		return // with a test's clock, the test calls Engine.Park
 	}
 	after := settleAlone
 	if i.crowded {
@@ -70,7 +70,8 @@ func (i *idle) watch() {
 	i.timer = time.AfterFunc(min(after, i.r.e.cfg.ParkAfter), i.park)
 }
 
-// park suspends the run if it still only waits, and for long.
+// park suspends the run if it still does nothing but wait, and none of its waits ends within
+// Config.ParkAfter.
 func (i *idle) park() {
 	i.mu.Lock()
 	i.timer = nil
@@ -78,7 +79,7 @@ func (i *idle) park() {
 		i.mu.Unlock()
 		return
 	}
-	var first time.Time // zero: no time is waited for
+	var first time.Time // zero: no wait has a due time
 	for w := range i.waits {
 		if !w.due.IsZero() && (first.IsZero() || w.due.Before(first)) {
 			first = w.due
@@ -86,15 +87,15 @@ func (i *idle) park() {
 	}
 	i.mu.Unlock()
 	if i.r.isDoomed() {
-		return // a compensation waits for its next attempt: with its cancel, or its time over, the run would be due again at once
+		return // a compensation waits for its next attempt; a parked run that is cancelled or expired would be claimed again at once
 	}
 	if first.IsZero() || i.r.e.clock.until(first) > i.r.e.cfg.ParkAfter {
 		i.r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: first})
 	}
 }
 
-// enter says that a durable call waits until due, or, if that is zero, for somebody
-// else. The caller is not busy meanwhile, and calls leave after it.
+// enter registers a durable call that waits until due or, if due is zero, for an event. The caller does
+// not count as busy meanwhile. When the wait is over, the caller calls leave.
 func (i *idle) enter(due time.Time) *wait {
 	w := &wait{due: due}
 	i.mu.Lock()
@@ -111,12 +112,12 @@ func (i *idle) enter(due time.Time) *wait {
 func (i *idle) leave(w *wait) {
 	i.mu.Lock()
 	delete(i.waits, w)
-	i.watch() // it may have been what kept the others in memory
+	i.watch() // this wait may have been the only one that kept the run in memory
 	i.mu.Unlock()
 }
 
-// until waits for a time on the database's clock (zero: for none), or for news. It
-// answers why the scope is left if that comes first. The caller is not busy meanwhile.
+// until waits for a time on the database's clock (zero: for no time) or for news. If the scope's context
+// ends first, until returns the reason. The caller does not count as busy meanwhile.
 func (i *idle) until(s *Scope, due time.Time, news <-chan struct{}) error {
 	defer i.leave(i.enter(due))
 	var over <-chan time.Time
@@ -136,7 +137,7 @@ func (i *idle) until(s *Scope, due time.Time, news <-chan struct{}) error {
 	}
 }
 
-// stop ends the watch: the run is at its end.
+// stop ends the tracking, because the run ends.
 func (i *idle) stop() {
 	i.mu.Lock()
 	i.stopped = true

@@ -12,27 +12,28 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Only a value fails a step. What the database rejects for another reason, or what another
-// transaction holds up, is retried by the one who wants it written, for Config.Patience: in a
-// transaction of its own, so that nobody waits with it, while renewals keep the run's lease.
-// After that the run is held: it leaves memory with the reason, and comes back later.
+// Only a bad value fails a step. If the database rejects a write for another reason, or if another
+// transaction blocks it, the caller retries the write for Config.Patience. It retries in a transaction of
+// its own, so that no other write waits with it, while renewals keep the run's lease. After
+// Config.Patience the run is held: it leaves memory, its row has the reason, and a worker claims it again
+// later.
 
 const (
 	firstRetry  = 20 * time.Millisecond
 	longRetry   = 2 * time.Second
-	limitRetry  = 5 * time.Second // so that a limit which was exceeded for a moment is not taken for the value's
+	limitRetry  = 5 * time.Second // longest pause after a write exceeded a limit of the database, so that a short excess does not fail the step
 	limitTries  = 3
-	longRefusal = time.Second // after which the log tells of it
+	longRefusal = time.Second // a write that is retried for longer is logged
 	maxReason   = 1 << 10
 )
 
 // WriteError is described in package journal.
 type WriteError = journal.WriteError
 
-// errRowLocked is the error for Outcome Locked.
+// errRowLocked is the error for the outcome store.Locked.
 var errRowLocked = &WriteError{Err: store.ErrLocked}
 
-// MayPass reports whether nothing was written, and the same write may succeed later.
+// MayPass reports whether, after err, nothing was written and the same write may succeed later.
 func MayPass(err error) bool {
 	if err == nil || unwritable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -40,23 +41,24 @@ func MayPass(err error) bool {
 	return !errors.Is(err, store.ErrBadData) && !errors.Is(err, ErrLeft)
 }
 
-// writeFunc makes a write by the writer that it is given.
+// writeFunc writes one item with the given writer.
 type writeFunc func(j journal.Writer) (*store.Outcome, error)
 
-// caller is the one for whom something is written.
+// caller is the run, or the user of the engine, that needs a write.
 type caller struct {
-	over    <-chan struct{}           // when it is closed, the write is not retried any more; nil: never
-	around  func(writeFunc) writeFunc // wraps the write; nil: nothing does
-	outside bool                      // it is no run: it is told at once that a privilege is missing
+	over    <-chan struct{}           // when it is closed, the write is no longer retried; nil: never closed
+	around  func(writeFunc) writeFunc // wraps each attempt of the write; nil: no wrapper
+	outside bool                      // the caller is a user of the engine, not a run: a missing privilege is returned at once
 }
 
-// outsider is a caller of the engine.
+// outsider is the caller for users of the engine.
 var outsider = caller{outside: true}
 
-// until is a run, or its call, that does not want the write any more when over is closed.
+// until returns the caller for a run, or for a call in it, that no longer needs the write when over is
+// closed.
 func until(over <-chan struct{}) caller { return caller{over: over} }
 
-// wrap is the write within what stands around it.
+// wrap returns the write, wrapped with around if there is such a function.
 func (c caller) wrap(write writeFunc) writeFunc {
 	if c.around == nil {
 		return write
@@ -64,15 +66,16 @@ func (c caller) wrap(write writeFunc) writeFunc {
 	return c.around(write)
 }
 
-// retries reports whether the write is to be tried again after the error. A missing privilege keeps a
-// run waiting, since it may be granted and nothing else is lost than time.
+// retries reports whether the write is retried after err. A missing privilege makes a run wait, because
+// the privilege may be granted later, and the run loses nothing but time.
 func (c caller) retries(err error) bool {
 	return MayPass(err) && !(c.outside && errors.Is(err, store.ErrPermission))
 }
 
-// persist makes a write of one caller, first together with others, then alone. It returns
-// nil with an outcome other than Locked. The write ends early with ctx. Before it is first made alone, apart, which may be nil, can change
-// it; it is not called if the write may have been committed.
+// persist writes for one caller: first in a batch with other writes, then in a transaction of its own. If
+// it returns nil, the outcome is not Locked. It stops when ctx ends. Before the first write in a
+// transaction of its own, persist calls apart, if it is not nil, which can change the write. It does not
+// call apart if the write may have been committed.
 func (e *Engine) persist(ctx context.Context, by caller, apart func(), write writeFunc) error {
 	write = by.wrap(write)
 	outcome, err := write(e.journal)
@@ -85,7 +88,7 @@ func (e *Engine) persist(ctx context.Context, by caller, apart func(), write wri
 	return e.persistAlone(ctx, by, apart, write, err)
 }
 
-// persistAlone is persist after the first try, which failed with last.
+// persistAlone is persist after the first attempt, which failed with last.
 func (e *Engine) persistAlone(ctx context.Context, by caller, apart func(), write writeFunc, last error) error {
 	alone := e.journal.NewSoloWriter()
 	defer alone.Close()
@@ -110,7 +113,7 @@ func (e *Engine) persistAlone(ctx context.Context, by caller, apart func(), writ
 	})
 }
 
-// cause is the error without what a WriteError says of it.
+// cause returns the error that a WriteError wraps, or err itself if it is no WriteError.
 func cause(err error) error {
 	if w, ok := errors.AsType[*WriteError](err); ok {
 		return w.Err
@@ -123,8 +126,9 @@ func mayHaveCommitted(err error) bool {
 	return ok && w.MayHaveCommitted
 }
 
-// patiently calls try until its error is nil or of a kind that does not pass, for
-// Config.Patience. A limit that a lone write exceeds time and again is the value's fault.
+// patiently calls try until it succeeds or returns an error that is not retried, for at most
+// Config.Patience. If a write in a transaction of its own exceeds a limit of the database several times,
+// the value is at fault, and patiently returns store.ErrBadData.
 func (e *Engine) patiently(ctx context.Context, by caller, try func() error) error {
 	began := time.Now()
 	told, limits := false, 0
@@ -139,7 +143,7 @@ func (e *Engine) patiently(ctx context.Context, by caller, try func() error) err
 		}
 		last = cause(err)
 		if errors.Is(err, store.ErrLimit) {
-			if limits++; limits > limitTries { // the first time it was perhaps not alone
+			if limits++; limits > limitTries { // the first time, the write may have been in a batch
 				return fmt.Errorf("%w: %w", store.ErrBadData, err)
 			}
 			wait = min(limitRetry, e.patience()/(limitTries+1))
@@ -154,7 +158,7 @@ func (e *Engine) patiently(ctx context.Context, by caller, try func() error) err
 		}
 		pause := wait/2 + rand.N(wait)
 		if errors.Is(err, store.ErrLocked) && wait == firstRetry {
-			pause = 0 // it may only have been beside one that was locked
+			pause = 0 // perhaps only another write of the batch was locked
 		}
 		t := time.NewTimer(pause)
 		select {
@@ -176,8 +180,8 @@ func (e *Engine) patience() time.Duration {
 	return journal.DefaultPatience
 }
 
-// refusing tells the log that the database does not take a write, unless others wait for the
-// same to end. The function returned is called at the end of it.
+// refusing logs that the database rejects a write, unless it has logged this for another write that is
+// still being retried. The caller calls over when it stops retrying.
 func (e *Engine) refusing(err error) (over func()) {
 	if e.counts.retrying.Add(1) == 1 {
 		e.tel.Log.Warn("the database does not take a write; it is retried, alone, until Patience is over", telemetry.KeyError, err)
@@ -185,13 +189,13 @@ func (e *Engine) refusing(err error) (over func()) {
 	return func() { e.counts.retrying.Add(-1) }
 }
 
-// hold lets the run leave since the database does not take what it has to write: it comes back
-// after a while, for this worker or another, and Get shows the reason until then.
+// hold suspends the run because the database rejects what it has to write. After a delay, this or another
+// worker claims the run again, and Get shows the reason until then.
 func (r *run) hold(what, name string, err error) {
 	r.suspend(suspension{cause: ErrHeld, status: store.Pending, reason: holdReason(what, name, err)})
 }
 
-// holdReason is the reason that Get shows of a run that is held.
+// holdReason returns the reason that Get shows for a run that is held.
 func holdReason(what, name string, err error) string {
 	reason := what
 	if name != "" {
@@ -204,7 +208,8 @@ func holdReason(what, name string, err error) string {
 	return reason
 }
 
-// unwritten lets the run leave after a write of it that failed for another cause than its value.
+// unwritten suspends the run after one of its writes failed although the value was not at fault. If
+// nothing can be written at all, it ends the ownership of the run; otherwise it holds the run.
 func (r *run) unwritten(what, name string, err error) {
 	if !unwritable(err) {
 		r.hold(what, name, err)
@@ -214,7 +219,7 @@ func (r *run) unwritten(what, name string, err error) {
 	r.lose()
 }
 
-// released tells the log what became of a run that was held.
+// released logs what happened to a run that was held.
 func (r *run) released(s *suspension, w *store.RunWrite) {
 	text := "the database does not take what a run records; the run "
 	if s.lacks {

@@ -21,7 +21,7 @@ import (
 const (
 	firstRetry  = 20 * time.Millisecond
 	longRetry   = 2 * time.Second
-	limitRetry  = 5 * time.Second // longest pause after a write exceeded a limit of the database, so that a short excess does not fail the step
+	limitRetry  = 5 * time.Second // longest pause after an exceeded limit, so that a short excess does not fail the step
 	limitTries  = 3
 	longRefusal = time.Second // a write that is retried for longer is logged
 	maxReason   = 1 << 10

@@ -12,45 +12,45 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Probe is a test's hold on an engine; see package durabletest, the only one that has any.
-// It comes with the store: an engine on a Probed one is probed.
+// Probe lets a test observe and control an engine. Only package durabletest implements it. The probe
+// comes with the store: an engine whose store is Probed has its probe.
 type Probe interface {
 	// Attach is called once, by New.
 	Attach(e *Engine)
-	// Clock is asked for once, by New. Nil: the database's time.
+	// Clock is called once, by New. If it returns nil, the engine uses the database's time.
 	Clock() Clock
-	// Called is told of every durable call that an execution makes, also of those that history
-	// answers. It must not block or call back.
+	// Called is called for every durable call of an execution, including calls whose result is in history.
+	// It must not block or call the engine.
 	Called(c Call)
-	// Attempt makes one attempt by calling next, or does something else instead.
+	// Attempt executes one attempt by calling next, or returns another result instead.
 	Attempt(ctx context.Context, c Call, next func() (Output, *Failure)) (Output, *Failure)
-	// Sealing returns the output that an attempt which commits its own checkpoint is to record, given
-	// the one that its function made.
+	// Sealing returns the output that is recorded by an attempt which commits its own checkpoint. output is
+	// what the attempt's function returned.
 	Sealing(c Call, output []byte) []byte
 }
 
-// Probed is a store with a probe. Beneath is the store that it stands before: what
-// Engine.Store answers.
+// Probed is a store with a probe. Beneath returns the store that it wraps, which is what Engine.Store
+// returns.
 type Probed interface {
 	store.Store
 	Probe() Probe
 	Beneath() store.Store
 }
 
-// Clock is a time that stands for the database's. Steps that are executed, their attempts'
-// timeouts and the engine's own pauses take the time that they take.
+// Clock replaces the database's time. It does not change how long steps, the timeouts of their attempts,
+// and the engine's own pauses take.
 type Clock interface {
-	// Now is in UTC and in whole microseconds, and never goes back.
+	// Now returns the time in UTC, in whole microseconds. It never goes back.
 	Now() time.Time
-	// At calls f, which does not block, once the time has come. Stop reports whether f was
-	// kept from being called.
+	// At calls f, which must not block, once due has come. Stop of the Timer reports whether it prevented
+	// the call of f.
 	At(due time.Time, f func()) Timer
 }
 
-// Timer is what *time.Timer is for time.AfterFunc.
+// Timer is a scheduled call of a function, like the *time.Timer that time.AfterFunc returns.
 type Timer interface{ Stop() bool }
 
-// Call is one durable call of an execution.
+// Call describes one durable call of an execution.
 type Call struct {
 	Run      uuid.UUID
 	Parent   uuid.NullUUID
@@ -63,13 +63,14 @@ type Call struct {
 	Recorded bool  // history holds its outcome
 }
 
-// Encode and FailureOf are set by the root package: how it records a value, and an error.
+// Encode and FailureOf are set by the root package. Encode encodes a value as it is recorded, and
+// FailureOf converts an error to the Failure that is recorded for it.
 var (
 	Encode    func(v any) ([]byte, error)
 	FailureOf func(err error) *Failure
 )
 
-// probed takes the store's probe, if it has one.
+// probed attaches the store's probe, if the store has one.
 func (e *Engine) probed(s store.Store) {
 	p, ok := s.(Probed)
 	if !ok {
@@ -79,7 +80,7 @@ func (e *Engine) probed(s store.Store) {
 	e.probe.Attach(e)
 }
 
-// seen tells the probe of a call. recorded is its row in history, or nil.
+// seen notifies the probe of a call. recorded is the call's row in history, or nil.
 func (r *run) seen(name string, kind store.Kind, recorded *store.Step) {
 	if p := r.e.probe; p != nil {
 		p.Called(r.sight(name, kind, recorded != nil && recorded.Status.Terminal()))
@@ -93,7 +94,7 @@ func (r *run) sight(name string, kind store.Kind, recorded bool) Call {
 	}
 }
 
-// perform does the attempt, by way of the probe if there is one.
+// perform executes the attempt, through the probe if there is one.
 func (t *task) perform(ctx *attemptContext) (got tried) {
 	if t.r.e.probe == nil {
 		return t.act(ctx)
@@ -101,8 +102,8 @@ func (t *task) perform(ctx *attemptContext) (got tried) {
 	return t.performProbed(ctx)
 }
 
-// sealing is the output to record, by way of the probe if there is one, and whether that is the
-// function's own.
+// sealing returns the output to record, through the probe if there is one. own reports whether this is
+// the function's own output.
 func (t *task) sealing(output []byte) (record []byte, own bool) {
 	if t.r.e.probe == nil {
 		return output, true
@@ -111,7 +112,8 @@ func (t *task) sealing(output []byte) (record []byte, own bool) {
 	return record, bytes.Equal(record, output)
 }
 
-// probeChoice returns which branches decide a choice.
+// probeChoice returns the indexes of the branches that decide a choice, through the probe if there is
+// one.
 func (t *task) probeChoice(spec *ChoiceSpec) ([]int, error) {
 	if t.r.e.probe == nil {
 		return spec.Won, nil

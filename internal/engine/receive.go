@@ -10,43 +10,43 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Timeout is what follows when the time of a receive is over.
+// Timeout says what happens when the time of a receive is over.
 type Timeout uint8
 
 // The behaviours.
 const (
 	TimeoutFails     Timeout = iota // the receive fails with CodeTimeout
-	TimeoutGoesOn                   // it answers ReceiveSpec.Value
+	TimeoutGoesOn                   // the receive returns ReceiveSpec.Value
 	TimeoutCancels                  // the run's tree is cancelled
 	TimeoutExpires                  // the run expires, as when its own timeout is over
-	TimeoutEscalates                // Escalate is called, once, and the wait goes on
-	timeouts                        // how many there are
+	TimeoutEscalates                // Escalate is called once, and the receive keeps waiting
+	timeouts                        // the number of behaviours
 )
 
-// ReceiveSpec is one receive.
+// ReceiveSpec describes one receive.
 type ReceiveSpec struct {
 	Name      string
 	Signal    string
 	Site      uintptr
-	Within    time.Duration // from the first look
-	Bounded   bool          // Within holds
+	Within    time.Duration // from the first check for a signal
+	Bounded   bool          // Within applies
 	Otherwise Timeout
 	Value     []byte
 	Escalate  Escalation
 }
 
-// receiving is one receive on its way.
+// receiving is the state of one receive in progress.
 type receiving struct {
 	s    *Scope
 	r    *run
 	spec *ReceiveSpec
 	name string     // with its scope
-	row  store.Step // as recorded, or to be
-	late bool       // its last look came when its time was over
+	row  store.Step // as it is recorded, or will be
+	late bool       // its time was over when its last check began
 }
 
-// Receive answers the payload of the oldest signal that nothing has received, waiting for
-// it if need be. A look that finds none records that the run waits, and until when: one
+// Receive returns the payload of the oldest signal of the name that no receive has taken, and waits if
+// there is none. A check that finds no signal records that the run waits, and until when. This takes one
 // row, which the end of the wait completes.
 func (s *Scope) Receive(spec *ReceiveSpec) (Result, error) {
 	r := s.r
@@ -72,7 +72,7 @@ func (s *Scope) Receive(spec *ReceiveSpec) (Result, error) {
 	return w.answer(recorded)
 }
 
-// wait looks until there is a signal or the time is over.
+// wait checks for a signal until there is one, or the time is over. It returns the recorded row.
 func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
 	now := w.r.e.clock.now()
 	w.row = store.Step{RunID: w.r.row.ID, Name: w.name, Kind: store.KindReceive, Attempt: 1, StartedAt: now}
@@ -113,8 +113,8 @@ func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
 	}
 }
 
-// look asks the database once. Whether the time is over is decided before; a signal that arrived
-// in time goes before the end all the same, see [store.Receive].
+// look checks the database once for a signal. It decides before the check whether the time is over. A
+// signal that arrived in time still takes precedence over the timeout, see [store.Receive].
 func (w *receiving) look() (*store.Step, error) {
 	r := w.r
 	r.idle.busy()
@@ -124,7 +124,7 @@ func (w *receiving) look() (*store.Step, error) {
 	if w.late = !w.row.NextAt.IsZero() && r.e.clock.until(w.row.NextAt) == 0; !w.late {
 		return w.record(&row, false)
 	}
-	if w.spec.Otherwise == TimeoutEscalates { // nobody is told of a wait that a signal has ended in time
+	if w.spec.Otherwise == TimeoutEscalates { // do not escalate if a signal arrived in time
 		if found, err := w.record(&row, false); err != nil || found.Status.Terminal() {
 			return found, err
 		}
@@ -135,12 +135,12 @@ func (w *receiving) look() (*store.Step, error) {
 	return w.record(&row, true)
 }
 
-// record commits the row, or the step's end by a signal, and answers what is recorded then. With late, the row is
-// what follows when the time is over.
+// record commits the row, or the end of the step by a signal if there is one, and returns the recorded
+// row. late says that the row is the one that the timeout writes.
 func (w *receiving) record(row *store.Step, late bool) (*store.Step, error) {
 	r := w.r
 	rec := &store.Receive{Step: *row, Signal: w.spec.Signal}
-	var left error // the branch was ended
+	var left error // not nil: a choice has ended the branch
 	failed := false
 	err := r.e.persist(r.durable, until(r.hard.Done()), nil, func(j journal.Writer) (*store.Outcome, error) {
 		w.s.branch.hold()
@@ -154,7 +154,7 @@ func (w *receiving) record(row *store.Step, late bool) (*store.Step, error) {
 		return &rec.Outcome, err
 	})
 	switch {
-	case left != nil && failed: // it may be recorded: another execution finds out
+	case left != nil && failed: // the row may be recorded: the next execution reads it
 		r.lose()
 		return nil, ErrSuspended
 	case left != nil:
@@ -177,7 +177,7 @@ func (w *receiving) record(row *store.Step, late bool) (*store.Step, error) {
 	return rec.Recorded, nil
 }
 
-// timeIsOver makes the row that is recorded if there is no signal now.
+// timeIsOver sets in row what is recorded if there is no signal when the time is over.
 func (w *receiving) timeIsOver(row *store.Step) error {
 	switch w.spec.Otherwise {
 	case TimeoutGoesOn:
@@ -198,7 +198,8 @@ func (w *receiving) timeIsOver(row *store.Step) error {
 	return nil
 }
 
-// answer is what the recorded end of the wait means, now and in every replay.
+// answer returns the result of a wait that has ended as recorded, in the first execution and in every
+// replay. It cancels or expires the run if the timeout does that.
 func (w *receiving) answer(recorded *store.Step) (Result, error) {
 	res := resultOf(recorded)
 	if res.Failure == nil {
@@ -206,7 +207,7 @@ func (w *receiving) answer(recorded *store.Step) (Result, error) {
 	}
 	switch w.spec.Otherwise {
 	case TimeoutCancels:
-		if err := w.r.goesOn(); err != nil { // of the run: that the branch was ended came after the row
+		if err := w.r.goesOn(); err != nil { // only of the run: the branch was ended after the row was recorded
 			return Result{}, err
 		}
 		o := &store.Order{Verb: store.VerbCancel, Runs: ids(w.r.row.ID), Reason: res.Failure.Message + " for " + Shown(w.name), Actor: "durable"}

@@ -10,26 +10,26 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A run parks when nothing that the engine can see goes on in it. Code of the function's own between
-// two durable calls is not seen, nor can a machine that stands still be told from it: so a run may be
-// parked too early. That shows when a goroutine that was not told of it makes its next call, which is refused,
-// or when the function does not return at all. Nothing else would bring that run back before what its
-// other goroutines wait for, which may never come. So it comes back by itself, and is given longer to
-// settle from time to time.
+// A run parks when the engine sees no activity in it. The engine does not see the function's own code
+// between two durable calls, and cannot tell such code from a machine that has stopped. So the engine may
+// park a run too early. This shows when a goroutine that was not notified of the suspension makes its
+// next call, which is refused, or when the function does not return at all. Nothing else would then wake
+// the run before the event that its other goroutines wait for, which may never come. So the run is woken
+// again after a delay. Each time this happens, the run gets more time to settle.
 
 const (
-	mostHasty = 10_000 // runs that a worker remembers as parked too early
-	mostStuck = 1      // times that one whose function does not return, and keeps its slot, comes back for that
-	mostDelay = 10     // doublings of the time until such a run comes back
+	mostHasty = 10_000 // runs parked too early that a worker remembers
+	mostStuck = 1      // wake-ups after a delay for a run whose function does not return, and keeps its slot
+	mostDelay = 10     // doublings of the delay and of the settling time
 )
 
-// refusals say who knows that the run is suspended.
+// refusals records which goroutines know that the run is suspended.
 type refusals struct {
-	told  map[string]bool // goroutines
-	early bool            // another made a call
+	told  map[string]bool // goroutines that were notified, by their numbers
+	early bool            // a goroutine that was not notified made a call
 }
 
-// tell notes that this goroutine is told of the suspension. r.mu is held.
+// tell records that the calling goroutine is notified of the suspension. r.mu is held.
 func (r *run) tell() {
 	if r.refusals.told == nil {
 		r.refusals.told = make(map[string]bool)
@@ -37,7 +37,7 @@ func (r *run) tell() {
 	r.refusals.told[goroutine()] = true
 }
 
-// refused notes a call that is refused. r.mu is held.
+// refused records that a call of the calling goroutine is refused. r.mu is held.
 func (r *run) refused() {
 	if r.suspended != nil && r.suspended.cause == ErrParked && !r.refusals.told[goroutine()] {
 		r.refusals.early = true
@@ -45,9 +45,9 @@ func (r *run) refused() {
 	r.tell()
 }
 
-// hasty reports whether the run was parked too early, and how long it stays away then. A function
-// that goes on although it was told, and calls again from another goroutine, looks the same: so each
-// time it is twice as long.
+// hasty reports whether the run was parked too early, and returns after what delay it then wakes. A
+// function that continues after the notification, and calls from another goroutine, looks the same, so
+// the delay doubles each time.
 func (r *run) hasty(s *suspension) (away time.Duration, early bool) {
 	if s.cause != ErrParked || s.status != store.Waiting {
 		return 0, false
@@ -63,8 +63,8 @@ func (r *run) hasty(s *suspension) (away time.Duration, early bool) {
 	return max(settle, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, mostDelay), early
 }
 
-// parkedEarly remembers that the run was parked too early, or was not, and answers how often that
-// was so before.
+// parkedEarly records whether the run was parked too early, and returns how often that had happened
+// before.
 func (w *worker) parkedEarly(id uuid.UUID, early bool) (times int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,14 +73,15 @@ func (w *worker) parkedEarly(id uuid.UUID, early bool) (times int) {
 		delete(w.early, id)
 		return times
 	}
-	if len(w.early) >= mostHasty { // some of them have ended elsewhere
+	if len(w.early) >= mostHasty { // some of these runs have ended in other processes
 		clear(w.early)
 	}
 	w.early[id] = times + 1
 	return times
 }
 
-// patience is how long a run that was so often parked too early has to settle, at least. w.mu is held.
+// patience returns the minimum settling time of a run that was parked too early before, or zero. w.mu is
+// held.
 func (w *worker) patience(id uuid.UUID) time.Duration {
 	if times := w.early[id]; times > 0 {
 		return 2 * settle << min(times, mostDelay)
@@ -88,7 +89,8 @@ func (w *worker) patience(id uuid.UUID) time.Duration {
 	return 0
 }
 
-// goroutine is the number of the calling one, which the runtime tells nobody but in stacks.
+// goroutine returns the number of the calling goroutine. The runtime shows that number only in stack
+// traces.
 func goroutine() string {
 	var b [32]byte
 	_, rest, _ := bytes.Cut(b[:runtime.Stack(b[:], false)], []byte(" "))

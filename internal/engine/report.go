@@ -11,12 +11,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// What an operator reads in the log: what failed (Warn), and what was cancelled and how a worker
-// lives (Info). Each line is written by the process whose write made it true, so a replay writes
-// none of them again. Payloads are in no line.
+// This file writes the log lines for operators: failures (Warn or Error), and cancellations and the life
+// of a worker (Info). The process whose write made an event durable logs it, so a replay logs no event
+// again. No line contains a payload.
 
-// reportFailure writes the line of a step whose failure is recorded for good. A child's failure is
-// the line of its own run, and so is the failure of this one.
+// reportFailure logs a step whose failure is recorded for good. It does not log the failure of a child,
+// which the child's own run logs, nor the record of this run's failure, which reportEnd logs.
 func (t *task) reportFailure(w *store.StepWrite) {
 	if w.Step.Status != store.StepFailed || w.Step.Kind == store.KindChild || w.Step.Kind == store.KindFailure {
 		return
@@ -33,8 +33,8 @@ func (t *task) reportFailure(w *store.StepWrite) {
 	log.Log(t.r.durable, level, text, append(t.attempts(), telemetry.KeyError, f.Message, telemetry.KeyErrorType, f.ErrorType())...)
 }
 
-// attempts are the step's name, the attempt, and the most that its policy makes, unless it sets no
-// bound.
+// attempts returns the log attributes for the step's name, the attempt and, unless its retry policy sets
+// no bound, the maximum number of attempts.
 func (t *task) attempts() []any {
 	attrs := []any{telemetry.KeyStep, Shown(t.name), telemetry.KeyAttempt, t.attempt}
 	if t.spec.Retry == nil || t.spec.MaxAttempts > 0 {
@@ -43,14 +43,15 @@ func (t *task) attempts() []any {
 	return attrs
 }
 
-// followed are the words of telemetry for what follows when the time of a receive is over.
+// followed maps each Timeout to the telemetry value for what follows.
 var followed = [...]string{
 	TimeoutFails: telemetry.FollowedByError, TimeoutGoesOn: telemetry.FollowedByValue, TimeoutCancels: telemetry.FollowedByCancel,
 	TimeoutExpires: telemetry.FollowedByExpiry, TimeoutEscalates: telemetry.FollowedByEscalation,
 }
 
-// reportTimeout counts a receive whose time is over, and writes the line of one that has failed over it. Whether
-// its write came first is known from its outcome, and whether a signal did from the row.
+// reportTimeout counts a receive that timed out, and logs it if it failed. It does nothing if another
+// execution wrote the row first, which the outcome shows, or if a signal ended the wait, which the row
+// shows.
 func (w *receiving) reportTimeout(rec *store.Receive, late bool) {
 	got, want := rec.Recorded, &rec.Step
 	asWanted := got.Status == want.Status && bytes.Equal(got.Output, want.Output) && bytes.Equal(got.Error, want.Error)
@@ -65,12 +66,12 @@ func (w *receiving) reportTimeout(rec *store.Receive, late bool) {
 	w.r.logger().Warn("a receive timed out", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, DecodeFailure(got.Error).Message)
 }
 
-// mostUncalled bounds the names in one line.
+// mostUncalled bounds the step names in one log line.
 const mostUncalled = 10
 
-// reportUncalled writes the line of a run that completed although its code did not call everything that
-// history holds: where a step was renamed, it has run twice. What a choice has ended, and
-// compensations, need not be called.
+// reportUncalled logs a run that completed although its code did not call everything in its history: a
+// step that was renamed has run twice. Compensations, and calls in branches that a choice has ended, need
+// not be called.
 func (r *run) reportUncalled() {
 	r.mu.Lock()
 	var names []string
@@ -98,7 +99,7 @@ func (r *run) inEnded(name string) bool {
 	return false
 }
 
-// reportEnd writes the lines of a run's end.
+// reportEnd logs the end of a run.
 func (r *run) reportEnd(status store.Status, f *Failure) {
 	switch {
 	case status == store.Completed:
@@ -115,8 +116,9 @@ func (r *run) reportEnd(status store.Status, f *Failure) {
 	}
 }
 
-// reportPause writes the line of a run that a claim has paused instead of giving it to the worker.
-// Either it crashes again and again, or it was to be paused when its owner died: then its pause is older than the claim.
+// reportPause logs a run that a claim has paused instead of giving it to the worker. Either the run
+// crashes repeatedly, or a pause was requested before its owner died. In the second case the pause is
+// older than the claim.
 func (w *worker) reportPause(r *store.Run, claimed time.Time) {
 	if r.PausedAt.Before(claimed.Truncate(time.Microsecond)) {
 		w.log.Info("a run that lost its worker was paused, as requested before", telemetry.KeyRun, r.ID, telemetry.KeyName, ShownRun(r),
@@ -127,8 +129,8 @@ func (w *worker) reportPause(r *store.Run, claimed time.Time) {
 		telemetry.KeyReason, r.Reason, telemetry.KeyCrashes, r.Crashes, telemetry.KeyMaxCrashes, w.e.cfg.MaxCrashes)
 }
 
-// reportCancel writes a line for each run with which a cancel has ended some at once. Those that
-// are executed somewhere have a line of their own when they end.
+// reportCancel logs each run for which a cancel ended runs at once, with their number. A run that a
+// worker executes is logged when it ends.
 func (e *Engine) reportCancel(o *store.Order) {
 	if o.Verb != store.VerbCancel || !e.tel.Log.Enabled(context.Background(), slog.LevelInfo) {
 		return
@@ -141,12 +143,12 @@ func (e *Engine) reportCancel(o *store.Order) {
 	}
 }
 
-// Unattended tells that a Call waits for a run that this process does not execute.
+// Unattended logs that a Call waits for a run that this process does not execute.
 func (e *Engine) Unattended(workflow string) {
 	e.tel.Log.Warn("Call waits for another process to execute its run, since the context of Engine.Run has ended here", telemetry.KeyWorkflow, workflow)
 }
 
-// reportStart writes the line of a worker that begins to take runs.
+// reportStart logs that a worker begins to claim runs.
 func (w *worker) reportStart() {
 	workflows, queues := make([]string, len(w.pairs)), make([]string, len(w.pairs))
 	for i, p := range w.pairs {

@@ -2,16 +2,16 @@ package engine
 
 import "time"
 
-// What a probe asks of an engine, to know when nothing can happen before a time comes.
+// A test's probe calls these methods to find out whether anything can happen before a given time.
 
-// Rest is what the runs in memory do.
+// Rest describes the activity of the runs in memory.
 type Rest struct {
-	Busy   string        // a run that does not only wait, for a time ahead or for somebody else; empty: none
+	Busy   string        // a run that does more than wait for a future time or for an event; empty: none
 	Active int           // durable calls that execute or write
-	Settle time.Duration // how long it must stay so until it is known that nothing goes on unseen
+	Settle time.Duration // how long there must be no activity until the runs count as idle
 }
 
-// Rest answers what the runs in memory do.
+// Rest returns the activity of the runs in memory.
 func (e *Engine) Rest() Rest {
 	rest := Rest{Settle: settleAlone}
 	w := e.worker()
@@ -48,14 +48,14 @@ func (r *run) resting() bool {
 	defer i.mu.Unlock()
 	for w := range i.waits {
 		if !w.due.IsZero() && !w.due.After(now) {
-			return false // it is about to go on
+			return false // this wait ends now
 		}
 	}
 	return i.active == 0 && len(i.waits) > 0 && !i.stopped
 }
 
-// Park has every run in memory that waits for long leave, as it would after a moment. It
-// reports whether one did.
+// Park parks every run in memory that only waits, and for longer than Config.ParkAfter, without its
+// settling time. It reports whether any run in memory is now suspended.
 func (e *Engine) Park() (left bool) {
 	w := e.worker()
 	if w == nil {
@@ -68,13 +68,13 @@ func (e *Engine) Park() (left bool) {
 	return left
 }
 
-// Stir has the worker look for due runs, and the waiters for results, now.
+// Stir makes the worker check for due runs, and the waiters check for results, now.
 func (e *Engine) Stir() {
 	e.worker().hint()
 	e.waiters.fresh.poke()
 }
 
-// Looking reports whether the worker takes runs: it is open, and not full.
+// Looking reports whether the worker claims runs: it is open, and not full.
 func (e *Engine) Looking() bool {
 	w := e.worker()
 	if w == nil {
@@ -85,13 +85,13 @@ func (e *Engine) Looking() bool {
 	return w.open && len(w.pairs) > 0 && len(w.runs) < e.cfg.Concurrency
 }
 
-// Looks is how often the waiters have looked for results; waiting is false if nobody waits
-// for any.
+// Looks returns how often the waiters have checked for results. waiting is false if nobody waits for a
+// result.
 func (e *Engine) Looks() (looks uint64, waiting bool) {
 	e.waiters.mu.Lock()
 	defer e.waiters.mu.Unlock()
 	return e.waiters.looks, e.waiters.looking
 }
 
-// Awaited is how many callers, runs apart, wait for results.
+// Awaited returns how many callers other than runs wait for results.
 func (e *Engine) Awaited() int { return int(e.awaited.Load()) }

@@ -19,81 +19,81 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// run is one run in this process's memory, for the time of one lease.
+// run is one run in this process's memory, for as long as this process owns it.
 type run struct {
 	w   *worker
 	e   *Engine
 	row store.Run // as claimed or created; never changed
 
-	// hard ends when the run is lost to this process, or the drain's grace period is
-	// over. work, its child, is the parent of steps' contexts, and ends also when the run
-	// is doomed. ctx, the child of that, is the workflow function's: it ends at any
-	// suspension.
+	// hard ends when this process loses the run, or when the grace period of the drain is over. work, a
+	// child of hard, is the parent of the steps' contexts; it also ends when the run is doomed. ctx, a child
+	// of work, is the context of the workflow function; it also ends when the run is suspended.
 	hard     context.Context
 	endHard  context.CancelCauseFunc
 	work     context.Context
 	endWork  context.CancelCauseFunc
 	ctx      context.Context
 	endCtx   context.CancelCauseFunc
-	durable  context.Context // for writes: it does not end with the run
+	durable  context.Context // for writes; it does not end with the run
 	span     trace.Span
 	traced   bool // the span records, so steps get spans too
 	trace    string
 	leaseEnd atomic.Int64  // microseconds since 1970, on the database's clock
-	ending   atomic.Bool   // somebody writes the one end of this ownership
-	vacated  sync.Once     // the one return of the slot
-	seat     chan struct{} // closed when the run has a slot; nil: it came with one
+	ending   atomic.Bool   // the end of this ownership is being written, which happens once
+	vacated  sync.Once     // guards the release of the slot, which happens once
+	seat     chan struct{} // closed when the run gets a slot; nil: the run entered with a slot
 
-	spareMarker atomic.Pointer[marker] // of an attempt that is over, with its timer stopped
+	spareMarker atomic.Pointer[marker] // a marker for the next attempt, with its timer stopped; nil: none
 
 	suspected atomic.Bool
-	stirred   atomic.Bool // it was woken here; its waits may not have looked yet
+	stirred   atomic.Bool // the run was woken here; its waits may not have checked the database since
 
 	mu         sync.Mutex
 	history    map[string]*store.Step
-	rest       store.Rest         // of the history, until it is read
-	calls      []call             // of the history, by their places; see passed
-	used       map[string]uintptr // names called in this execution, and where
-	replayed   int                // checkpoints answered from history
+	rest       store.Rest         // the part of the history that is not read yet
+	calls      []call             // the calls in the history, by their sequence numbers; see passed
+	used       map[string]uintptr // names called in this execution, and their call sites
+	replayed   int                // checkpoints returned from history in this execution
 	recorded   int                // terminal checkpoints in history
-	progress   int                // terminal checkpoints when its crashes were last counted; see crashloop.go
-	seq        atomic.Int32       // the highest place that a call of the run has in their order
-	live       atomic.Bool        // something new was executed: no longer replaying
+	progress   int                // terminal checkpoints when the crashes of the run were last counted; see crashloop.go
+	seq        atomic.Int32       // the highest sequence number of a call of the run
+	live       atomic.Bool        // the run has executed something new: it is no longer replaying
 	suspended  *suspension
 	doomed     *doom
 	returned   bool                    // the workflow function has returned
-	joined     bool                    // and so have its branches
-	strayed    bool                    // the log has a line of a call after that
-	branches   int                     // goroutines of its own that have not returned
-	lastBranch chan struct{}           // closed when the last of them returns; nil: nobody waits for that
-	ended      map[string]*branchEnd   // branches that choices have ended, by their prefixes
-	slept      time.Time               // until when the longest sleep in a branch was that is over
-	sent       time.Time               // when the latest signal was sent by the run
-	exited     *Failure                // a step left by runtime.Goexit: the run cannot go on
-	undos      []undo                  // registered compensations, in order, that were not executed yet
-	endUndo    context.CancelCauseFunc // of what they are called with, a child of hard; nil: none was yet
-	undone     []string                // those that failed, in words
-	decided    *decided                // how the run ends, as an execution before recorded it; nil: none did
-	children   map[string]uuid.UUID    // that may still run, by their names
+	joined     bool                    // the function and its branches have returned
+	strayed    bool                    // a call after the return was logged
+	branches   int                     // goroutines of the run that have not returned
+	lastBranch chan struct{}           // closed when the last branch returns; nil: nobody waits for it
+	ended      map[string]*branchEnd   // branches that choices have ended, by prefix
+	slept      time.Time               // the latest due time of a sleep in a branch that has ended by itself
+	sent       time.Time               // when the run sent its latest signal
+	exited     *Failure                // not nil: a step called runtime.Goexit, so the run fails
+	undos      []undo                  // registered compensations that were not executed yet, in the order of registration
+	endUndo    context.CancelCauseFunc // ends the context of compensations, a child of hard; nil: no compensation was due yet
+	undone     []string                // descriptions of the compensations that failed
+	decided    *decided                // how the run ends, if an earlier execution recorded that; nil: it did not
+	children   map[string]uuid.UUID    // children that may still run, by name
 	idle       idle
 	inbox      inbox
 	refusals   refusals
-	loan       slotLoan    // of its slot; under w.mu
-	overdue    *time.Timer // of the function's return
+	loan       slotLoan    // of the run's slot; guarded by w.mu
+	overdue    *time.Timer // calls giveUp if the function does not return in time
 
 	deadline      atomic.Pointer[deadline] // nil: none
-	deadlineCame  atomic.Bool              // its deadline has come; the next look at the news decides
+	deadlineCame  atomic.Bool              // the deadline has come; the next read of notifications decides whether it still holds
 	deadlineMu    sync.Mutex
 	deadlineTimer Timer // guarded by deadlineMu
 }
 
-// suspension says why a run left, and what its row becomes, if it is still this one's.
+// suspension says why a run leaves memory, and what is written to its row, if this process still owns the
+// run then.
 type suspension struct {
 	cause  error
 	status store.Status
 	wakeAt time.Time
-	reason string // of ErrHeld
-	lacks  bool   // ErrHeld, since the code lacks a compensation
+	reason string // only with ErrHeld
+	lacks  bool   // the cause is ErrHeld, because the code lacks a compensation
 }
 
 func newRun(w *worker, c *store.Claimed) *run {
@@ -119,20 +119,21 @@ func newRun(w *worker, c *store.Claimed) *run {
 	case row.Deadline.IsZero():
 	case left == 0:
 		r.deadline.Store(&deadline{at: row.Deadline, local: time.Now()})
-		r.expire() // at once: nothing new may begin
+		r.expire() // at once, so that nothing new begins
 	default:
 		r.setDeadline(row.Deadline)
 	}
 	return r
 }
 
-// logger makes the run's own logger when somebody asks for it.
+// logger returns a logger with the run's attributes. It creates the logger at each call.
 func (r *run) logger() *slog.Logger {
 	return r.e.tel.Log.With(telemetry.KeyRun, r.row.ID, telemetry.KeyName, ShownRun(&r.row),
 		telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyEpoch, r.row.Epoch.Count)
 }
 
-// exec calls the workflow function and writes what became of the run.
+// exec calls the workflow function, and writes the run's end or its release. It runs in a goroutine of
+// its own.
 func (r *run) exec(late time.Duration) {
 	defer r.left()
 	defer r.endHard(errEnded)
@@ -155,15 +156,15 @@ func (r *run) exec(late time.Duration) {
 		return
 	}
 
-	// runtime.Goexit in the workflow function unwinds this goroutine without a
-	// panic: only a deferred call can still end the run.
+	// runtime.Goexit in the workflow function unwinds this goroutine without a panic. Only a deferred call
+	// can still end the run.
 	var output []byte
 	failure := &Failure{Message: "the workflow function left by runtime.Goexit", Codes: []string{CodeGoexit}}
 	defer func() { r.conclude(output, failure) }()
 	output, failure = r.call()
 }
 
-// call runs the user's function and turns a panic into a failure.
+// call calls the user's function, and converts a panic into a failure.
 func (r *run) call() (output []byte, failure *Failure) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -174,8 +175,7 @@ func (r *run) call() (output []byte, failure *Failure) {
 	return r.e.defs[r.row.Workflow].Run(&Scope{r: r, ctx: r.ctx, work: r.work}, r.row.Input)
 }
 
-// conclude writes the end of this ownership: the run's own, or what its suspension
-// asks for.
+// conclude writes the end of this ownership: the run's result, or what its suspension specifies.
 func (r *run) conclude(output []byte, failure *Failure) {
 	r.mu.Lock()
 	r.returned = true // stray goroutines of the function get ErrSuspended
@@ -184,27 +184,27 @@ func (r *run) conclude(output []byte, failure *Failure) {
 	}
 	r.mu.Unlock()
 	r.endCtx(errEnded)
-	r.join() // their new calls answer ErrSuspended; steps that run are let finish
+	r.join() // wait for the branches: new calls return ErrSuspended, running steps finish
 	if r.leaving() == nil {
 		r.end(output, failure)
 	}
 	s := r.leaving()
 	r.idle.stop()
 	r.stopDeadline()
-	if s != nil && r.ending.CompareAndSwap(false, true) { // else it was abandoned, or has ended
+	if s != nil && r.ending.CompareAndSwap(false, true) { // otherwise the run was abandoned, or has ended
 		r.part(r.durable, s)
 	}
 }
 
-// leaving is the run's suspension, nil if there is none.
+// leaving returns the run's suspension, or nil if the run is not suspended.
 func (r *run) leaving() *suspension {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.suspended
 }
 
-// abandon ends the ownership of a run whose function does not return, as far as that
-// can be written before ctx ends.
+// abandon ends the ownership of a run whose function does not return. It tries to write the release until
+// ctx ends.
 func (r *run) abandon(ctx context.Context) {
 	r.lose()
 	if r.ending.CompareAndSwap(false, true) {
@@ -213,15 +213,15 @@ func (r *run) abandon(ctx context.Context) {
 	r.left()
 }
 
-// overdueAfter is how long a function may take to return when its run has left and none of
-// its durable calls executes.
+// overdueAfter returns how long a function may take to return when its run is suspended and none of its
+// durable calls executes.
 func (r *run) overdueAfter() time.Duration {
 	return max(2*min(r.e.cfg.ParkAfter, math.MaxInt64/2), settle)
 }
 
-// giveUp reports a function that does not return although its run has left, and writes
-// what the suspension asks for, so that others can go on with the run. Its slot stays taken
-// as long as its goroutine lives: a function that is stuck each time takes no more than
+// giveUp reports a function that does not return although its run is suspended. It writes what the
+// suspension specifies, so that any worker can continue the run. The slot stays taken as long as the
+// function's goroutine lives, so a function that is stuck in every execution takes no more slots than
 // there are.
 func (r *run) giveUp() {
 	r.mu.Lock()
@@ -241,11 +241,11 @@ func (r *run) giveUp() {
 	r.w.forget(r)
 }
 
-// left gives the run's slot back, once.
+// left releases the run's slot, once.
 func (r *run) left() { r.vacated.Do(func() { r.w.left(r) }) }
 
-// finish writes the run's result. It answers what was asked of the run instead, if that
-// does not let it end so.
+// finish writes the run's result. If a control request on the run does not allow this end, finish returns
+// the request instead.
 func (r *run) finish(status store.Status, output []byte, failure *Failure) (asked store.ControlBits) {
 	now := r.e.clock.now()
 	w := &store.RunWrite{
@@ -281,25 +281,25 @@ func (r *run) finish(status store.Status, output []byte, failure *Failure) (aske
 		ended.WakeAt, ended.Owner.Valid = time.Time{}, false
 		r.e.waiters.deliver(&ended)
 		if r.row.Parent.Valid {
-			r.w.hint() // its parent may wait in no memory
+			r.w.hint() // the parent may wait without being in memory
 		}
 	}
 	return 0
 }
 
-// outcomes are the words of telemetry for the ends of a run.
+// outcomes maps the final status of a run to its telemetry value.
 var outcomes = map[store.Status]string{
 	store.Completed: telemetry.OutcomeCompleted, store.Failed: telemetry.OutcomeFailed, store.Cancelled: telemetry.OutcomeCancelled,
 	store.Expired: telemetry.OutcomeExpired,
 }
 
-// part writes what a suspension asks for. If that fails, the lease expires by itself.
+// part writes what a suspension specifies. If the write fails, the lease expires by itself.
 func (r *run) part(ctx context.Context, s *suspension) {
 	outcome := telemetry.OutcomeReleased
 	switch {
 	case s.cause == ErrLeaseLost:
 		outcome = telemetry.OutcomeLost
-	case s.cause == ErrTerminated: // the database has it, whoever did it
+	case s.cause == ErrTerminated: // the termination is in the database already
 		r.report(telemetry.OutcomeCancelled, CodeTerminated, 0)
 		return
 	case s.cause == ErrPaused:
@@ -310,7 +310,7 @@ func (r *run) part(ctx context.Context, s *suspension) {
 		outcome = telemetry.OutcomeParked
 	}
 	var w *store.RunWrite
-	away, early := r.hasty(s) // once, however often the row is held by others
+	away, early := r.hasty(s) // called once, however often the write is retried
 	err := r.e.persist(ctx, caller{}, nil, func(j journal.Writer) (*store.Outcome, error) {
 		r.w.hearing.RLock()
 		defer r.w.hearing.RUnlock()
@@ -326,11 +326,11 @@ func (r *run) part(ctx context.Context, s *suspension) {
 	}
 	r.report(outcome, "", 0)
 	if s.status == store.Waiting {
-		r.w.hint() // the claim loop may be pausing beyond this run's wake time
+		r.w.hint() // the claim loop may be pausing until after this run's wake time
 	}
 }
 
-// parting is what becomes of a run that leaves.
+// parting returns the write that releases a run.
 func (r *run) parting(s *suspension, away time.Duration, early bool) *store.RunWrite {
 	now := r.e.clock.now()
 	w := &store.RunWrite{ID: r.row.ID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}
@@ -343,9 +343,9 @@ func (r *run) parting(s *suspension, away time.Duration, early bool) *store.RunW
 	case s.status == store.Pending:
 		w.WakeAt = now
 	case s.status == store.Waiting && r.stirred.Load():
-		w.WakeAt = now // at worst one claim in vain
+		w.WakeAt = now // at worst, one claim is in vain
 	case !limit.IsZero() && (w.WakeAt.IsZero() || limit.Before(w.WakeAt)):
-		w.WakeAt = limit // its timeout holds while nobody executes it
+		w.WakeAt = limit // the run's timeout also applies while no worker executes it
 	}
 	return w
 }
@@ -356,8 +356,8 @@ func (r *run) report(outcome, errorType string, lifetime time.Duration) {
 	telemetry.EndSpan(r.span, outcome, errorType)
 }
 
-// suspend makes the run leave this process. The first suspension holds: what a later
-// one would have changed, the fence decides.
+// suspend makes the run leave this process. Only the first suspension takes effect. If the run has been
+// lost since, the fence rejects its write.
 func (r *run) suspend(s suspension) {
 	r.mu.Lock()
 	first := r.suspended == nil
@@ -378,18 +378,18 @@ func (r *run) suspend(s suspension) {
 	}
 }
 
-// gone reports whether the run was suspended: another may bring it to its end.
+// gone reports whether the run was suspended. Another process may then bring it to its end.
 func (r *run) gone() bool { return r.leaving() != nil }
 
-// lose is the suspension of a run whose lease has ended. If nobody has claimed it since,
-// it is given back all the same, so that a lease which ended because the database was
-// away does not pass for a crash; otherwise that write is fenced.
+// lose suspends a run whose lease has ended. If no worker has claimed the run since, it is still
+// released, so that a lease which ended because the database was unavailable does not count as a crash.
+// Otherwise the fence rejects that write.
 func (r *run) lose() {
 	r.suspend(suspension{cause: ErrLeaseLost, status: store.Pending})
 	r.endHard(ErrLeaseLost)
 }
 
-// lease is when the run's lease ends, on the database's clock.
+// lease returns when the run's lease ends, on the database's clock.
 func (r *run) lease() time.Time { return time.UnixMicro(r.leaseEnd.Load()).UTC() }
 
 func (r *run) extend(until time.Time) { r.leaseEnd.Store(until.UnixMicro()) }

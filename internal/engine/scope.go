@@ -15,33 +15,33 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// separator stands between a scope and a name in it. Names given by users may not
-// contain control characters, so nobody's name can look like a scope.
+// separator stands between a scope and a name in it. Names given by users must not contain control
+// characters, so no such name can look like a scope.
 const separator = "\x1f"
 
-// MaxName is the longest name, in bytes, that a run, a workflow, a queue or a step
-// may have. Names are keys of an index.
+// MaxName is the maximum length, in bytes, of the name of a run, a workflow, a queue or a step. Names are
+// keys of an index.
 const MaxName = 512
 
-// maxFull is the longest name with its scopes: an entry of a PostgreSQL index, with the rest of its key
-// and, for a token, a prefix, has at most 2,704 bytes. Longer ones would be refused when the step's
-// function has taken effect.
+// maxFull is the maximum length, in bytes, of a name with its scopes. An entry of a PostgreSQL index has
+// at most 2,704 bytes, which include the rest of its key and, for a token, a prefix. The database would
+// reject a longer name only after the step's function has taken effect.
 const maxFull = 2400
 
-// Scope is a place for durable calls in a run: names are unique in it.
+// Scope is where a run makes durable calls. Names are unique within a scope.
 type Scope struct {
 	r      *run
 	prefix string
-	label  string          // of a Map: what metrics and spans call its items' steps; empty: each by its name
-	ctx    context.Context // ends when its calls can do nothing new
-	work   context.Context // the parent of its steps' contexts
-	undo   bool            // of compensations, which run when the function has returned
-	branch *Branch         // that it is in; nil: the workflow function itself
-	inside bool            // its calls are made with the context of a step's function
+	label  string          // the name of a Map, shown by metrics and spans for its items' steps; empty: no Map
+	ctx    context.Context // ends when calls in the scope can do nothing new
+	work   context.Context // the parent of the steps' contexts
+	undo   bool            // the scope of compensations, which are executed after the function has returned
+	branch *Branch         // the branch of the scope; nil: the workflow function itself
+	inside bool            // calls in the scope are made with the context of a step's function
 }
 
-// With is the scope for a call that is made with the given context: one of a step's function is told
-// from the workflow's by it, in whatever goroutine the call is made.
+// With returns the scope for a call that is made with ctx. The context of a step's function marks the
+// call as nested in that step, in whatever goroutine it is made.
 func (s *Scope) With(ctx context.Context) *Scope {
 	if ctx == s.ctx || ctx == nil {
 		return s
@@ -54,15 +54,15 @@ func (s *Scope) With(ctx context.Context) *Scope {
 	return &inside
 }
 
-// nested reports whether a durable call is made from inside another one's function. Only when
-// something executes is the stack worth a look.
+// nested reports whether a durable call is made from inside the function of another durable call. It
+// inspects the stack, which is slow, only when a durable call is being executed.
 func (s *Scope) nested() bool { return s.inside || s.r.idle.executing() && inStep() }
 
-// Context is the workflow function's context: it ends when the run leaves or is doomed,
-// and a branch's also when the branch is cancelled.
+// Context returns the context of the workflow function or of the scope's branch. It ends when the run is
+// suspended or doomed. The context of a branch also ends when the branch is cancelled.
 func (s *Scope) Context() context.Context { return s.ctx }
 
-// left is why a call in this scope can do nothing new, nil if it can.
+// left returns why a call in this scope can do nothing new, or nil if it can.
 func (s *Scope) left() error {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -73,7 +73,8 @@ func (s *Scope) left() error {
 	return err
 }
 
-// over is left for a wait of which it is not decided yet that it returns an error.
+// over is left for a wait that may still return without an error. It does not record that a call was
+// refused.
 func (s *Scope) over() error {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -84,21 +85,21 @@ func (s *Scope) over() error {
 	return err
 }
 
-// refuse is left with r.mu held.
+// refuse is left for callers that hold r.mu.
 func (s *Scope) refuse() error {
 	err := s.out()
 	if err == ErrCancelled && s.branch != nil {
-		s.branch.stop() // in a replay its contexts may be those of its history still
+		s.branch.stop() // in a replay, its contexts may not have ended yet
 		s.branch.refused = s.branch.refused || !s.branch.endedAt().IsZero()
 	}
-	if d := s.r.doomed; d != nil && d.recorded && err == d.cause { // so may the run's
+	if d := s.r.doomed; d != nil && d.recorded && err == d.cause { // in a replay, the run's contexts may not have ended yet either
 		s.r.endCtx(err)
 		s.r.endWork(err)
 	}
 	return err
 }
 
-// out is refuse for those who only want to know. r.mu is held.
+// out returns the same as refuse, but has no effects. r.mu is held.
 func (s *Scope) out() error {
 	switch r := s.r; {
 	case r.suspended != nil:
@@ -106,7 +107,7 @@ func (s *Scope) out() error {
 	case s.undo:
 		return nil
 	case !s.branch.endedAt().IsZero():
-		return ErrCancelled // also when the run itself must end now: it was so at first
+		return ErrCancelled // even if the run itself must end now, because the first execution returned it
 	case r.doomed != nil:
 		return r.doomed.cause
 	case r.returned:
@@ -116,29 +117,30 @@ func (s *Scope) out() error {
 	}
 }
 
-// Engine is the one that executes the run.
+// Engine returns the engine that executes the run.
 func (s *Scope) Engine() *Engine { return s.r.e }
 
-// RunID is the run's UUID.
+// RunID returns the run's UUID.
 func (s *Scope) RunID() uuid.UUID { return s.r.row.ID }
 
-// ID is what the run is addressed by: the caller's ID of a root, the UUID of a child.
+// ID returns the text that addresses the run: the caller's ID of a root, the UUID of a child.
 func (s *Scope) ID() string { return s.r.row.Address() }
 
-// Workflow is the name of the run's workflow.
+// Workflow returns the name of the run's workflow.
 func (s *Scope) Workflow() string { return s.r.row.Workflow }
 
 // Replaying reports whether the run has executed nothing new yet in this process.
 func (s *Scope) Replaying() bool { return !s.r.live.Load() }
 
-// Logger is the engine's logger with the run's names on each line.
+// Logger returns the engine's logger with the attributes of the run.
 func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
 
-// Shown is the name of a step, a wait or a child as people see it: with a slash after each scope, and
-// its own slashes escaped, as in "branch/50%25 off%2Feach". No two names are shown as the same.
+// Shown returns the name of a step, a wait or a child as people see it: with a slash after each scope,
+// and with the slashes of the names escaped, as in "branch/50%25 off%2Feach". Different names have
+// different results.
 func Shown(name string) string { return shown.Replace(name) }
 
-// Unshown is the name that is shown so.
+// Unshown returns the name for which Shown returns text.
 func Unshown(text string) string { return unshown.Replace(text) }
 
 var (
@@ -146,8 +148,8 @@ var (
 	unshown = strings.NewReplacer("%25", "%", "%2F", "/", "/", separator)
 )
 
-// ShownSignal is the name of a signal as people see it: as it was given, but for the one that
-// completes an Awaitable, which is named by its wait.
+// ShownSignal returns the name of a signal as people see it. It is the name as given, except for the
+// signal that completes an Awaitable, which is named after its wait.
 func ShownSignal(name string) string {
 	if wait, ok := strings.CutPrefix(name, separator); ok {
 		return Shown(wait)
@@ -155,8 +157,8 @@ func ShownSignal(name string) string {
 	return name
 }
 
-// ShownRun is how a run is called by people: a root by the caller's ID, a child by the name of the
-// call that started it, which is no address.
+// ShownRun returns the name of a run as people see it: the caller's ID of a root, or the name of the call
+// that started a child. The name of a child does not address it.
 func ShownRun(r *store.Run) string {
 	if r.Parent.Valid {
 		return Shown(r.Name)
@@ -164,11 +166,11 @@ func ShownRun(r *store.Run) string {
 	return r.Name
 }
 
-// Full is the name, in this scope, as people see it.
+// Full returns a name in this scope as people see it.
 func (s *Scope) Full(name string) string { return Shown(s.prefix + name) }
 
-// CheckName answers ErrInvalidName unless the text can be a name: valid UTF-8
-// without control characters, not empty, at most MaxName bytes.
+// CheckName returns ErrInvalidName unless name is valid UTF-8 without control characters, is not empty,
+// and has at most MaxName bytes. what says in the error what is named.
 func CheckName(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: the name of a %s is empty: give it one", ErrInvalidName, what)
@@ -176,7 +178,8 @@ func CheckName(what, name string) error {
 	return checkShort("name of a "+what, name)
 }
 
-// checkShort refuses a text, called what, that is too long for a name, or has control characters in it.
+// checkShort returns ErrInvalidName if text is too long for a name, is not valid UTF-8, or contains
+// control characters. The error calls the text what.
 func checkShort(what, text string) error {
 	switch {
 	case len(text) > MaxName:
@@ -193,8 +196,8 @@ func checkShort(what, text string) error {
 	return nil
 }
 
-// CheckText refuses text for people, such as a reason, that a database would refuse. Empty
-// text is fine.
+// CheckText returns ErrInvalidName for text for people, such as a reason, that a database would reject.
+// Empty text is valid.
 func CheckText(what, text string) error {
 	switch {
 	case len(text) > maxText:
@@ -205,7 +208,8 @@ func CheckText(what, text string) error {
 	return nil
 }
 
-// CheckTag refuses a tag without a namespace, and what cannot be a name.
+// CheckTag returns ErrInvalidName for a tag whose key has no namespace, or whose key or value cannot be a
+// name.
 func CheckTag(key, value string) error {
 	if err := CheckName("tag", key); err != nil {
 		return err
@@ -219,10 +223,9 @@ func CheckTag(key, value string) error {
 	return checkShort(fmt.Sprintf("value of the tag %q", key), value)
 }
 
-// claimName marks the name as used in this execution and answers what history holds
-// for it. The site is where the user's code made the call. With nothing terminal there, it
-// answers an error if the scope can do nothing new. A child that was started is all that history can
-// hold of its start.
+// claimName marks the name as used in this execution, and returns its row in history, or nil. site is
+// where the user's code made the call. If there is no terminal row, claimName returns an error if the
+// scope can do nothing new. A started child needs no terminal row, because history holds only its start.
 func (s *Scope) claimName(full string, kind store.Kind, site uintptr) (*store.Step, error) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -233,7 +236,7 @@ func (s *Scope) claimName(full string, kind store.Kind, site uintptr) (*store.St
 	return recorded, s.refuse()
 }
 
-// claim is claimName without a look at what the scope can do. r.mu is held.
+// claim is claimName without the check whether the scope can do anything new. r.mu is held.
 func (s *Scope) claim(full string, kind store.Kind, site uintptr) (*store.Step, error) {
 	r := s.r
 	if err := s.use(full, site); err != nil {
@@ -255,8 +258,8 @@ func (s *Scope) claim(full string, kind store.Kind, site uintptr) (*store.Step, 
 	return recorded, nil
 }
 
-// use marks the name. When the function has returned its branches still come to the end of their
-// history: compensations may be registered on the way. r.mu is held.
+// use marks the name as used. After the function has returned, its branches still make the calls that are
+// in their history, because these calls may register compensations. r.mu is held.
 func (s *Scope) use(full string, site uintptr) error {
 	r := s.r
 	if len(full) > maxFull {

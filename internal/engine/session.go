@@ -2,23 +2,22 @@ package engine
 
 import "context"
 
-// session is the life of one worker: it begins with the first who needs a worker and
-// ends, drained, when Run's context ends, or else when the last has left. Run is one of them, and each caller who
-// wants a run executed in this process is another, so that both may come and go in
-// any order.
+// session is the life of one worker. It begins when the first user needs a worker. It ends, drained, when
+// the context of Run ends, or when the last user leaves. Run is a user, and so is each caller that wants
+// a run executed in this process, so both can come and go in any order.
 type session struct {
 	w      *worker
 	cancel context.CancelFunc
 	done   chan struct{} // closed after the drain
-	failed chan struct{} // closed before done if there is an error
-	err    error         // why it could not begin, or had to stop; read after done
+	failed chan struct{} // closed before done if err is not nil
+	err    error         // why the worker could not begin, or had to stop; to be read after done is closed
 	users  int
 	run    bool // Run is among the users
 }
 
-// Run executes runs until ctx ends, then drains and returns. It returns an error only
-// if it could not begin, or if the database is lost for good. Others who wait for runs (see Attach) go on waiting, for
-// results from other processes.
+// Run executes runs until ctx ends, then drains and returns. It returns an error only if the worker could
+// not begin, or if the database is permanently lost. Callers that wait for runs (see Attach) keep
+// waiting, for results from other processes.
 func (e *Engine) Run(ctx context.Context) error {
 	s := e.join(true)
 	if s == nil {
@@ -34,11 +33,12 @@ func (e *Engine) Run(ctx context.Context) error {
 	return s.err
 }
 
-// Attach makes sure that a worker is active until the returned function is called, unless Run was stopped: then this
-// process executes nothing until Run is called again, and executed is false. The last to call the function waits for
-// the drain. The channel is closed if the worker could not begin, or had to stop; then the function returns why.
+// Attach keeps a worker active until detach is called. If Run was stopped, executed is false, and this
+// process executes nothing until Run is called again. The last caller of detach waits for the drain. The
+// channel failed is closed if the worker could not begin, or had to stop; detach then returns the reason.
 //
-// In a step of this engine it does nothing: the step is executed by a worker that waits for its end.
+// In a step of this engine, Attach does nothing, because the worker that executes the step waits for its
+// end.
 func (e *Engine) Attach(ctx context.Context) (executed bool, failed <-chan struct{}, detach func() error) {
 	if t, ok := ctx.Value(attemptKey{}).(*task); ok && t.r.e == e {
 		return true, nil, func() error { return nil }
@@ -51,7 +51,7 @@ func (e *Engine) Attach(ctx context.Context) (executed bool, failed <-chan struc
 		last := e.part(s, false)
 		select {
 		case <-s.failed:
-			last = true // at any moment
+			last = true // done is about to be closed
 		default:
 		}
 		if !last {
@@ -62,8 +62,8 @@ func (e *Engine) Attach(ctx context.Context) (executed bool, failed <-chan struc
 	}
 }
 
-// join enters the current session, or begins one. It returns nil if Run is asked for
-// twice, and to others if Run was stopped.
+// join enters the current session, or begins a session if there is none. The goroutine of the session
+// ends with its worker. join returns nil for a second Run, and for other users if Run was stopped.
 func (e *Engine) join(run bool) *session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -83,7 +83,7 @@ func (e *Engine) join(run bool) *session {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			if e.session == s {
-				e.session = nil // it could not begin, or had to stop
+				e.session = nil // the worker could not begin, or had to stop
 			}
 		}()
 	}
@@ -97,7 +97,8 @@ func (e *Engine) join(run bool) *session {
 	return s
 }
 
-// stop ends the session of Run, whoever else is in it, and has no other begin before Run is called again.
+// stop ends the session of Run even if it has other users, and prevents a new session until Run is called
+// again.
 func (e *Engine) stop(s *session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,12 +114,13 @@ func (e *Engine) end(s *session) {
 	s.cancel()
 }
 
-// part leaves the session, and ends it if nobody else is in it. It reports whether the caller is to wait for that.
+// part leaves the session, and ends it if it has no other users. It reports whether the caller must wait
+// for the drain.
 func (e *Engine) part(s *session, run bool) (last bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.users--
-	stopped := e.session != s // Run waits for its end
+	stopped := e.session != s // Run waits for the drain
 	if run {
 		s.run = false
 	}
@@ -129,7 +131,7 @@ func (e *Engine) part(s *session, run bool) (last bool) {
 	return !stopped
 }
 
-// worker is the active one, or nil.
+// worker returns the active worker, or nil.
 func (e *Engine) worker() *worker {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Signal sends the signal, of which Name, Key and Payload are given, to the run that ref
-// names.
+// Signal sends s, of which the caller sets Name, Key and Payload, to the run that ref addresses.
 func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error {
 	if err := e.Outside(ctx, "a signal"); err != nil {
 		return err
@@ -26,7 +25,7 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 	return e.signal(ctx, outsider, ref, s, time.Time{})
 }
 
-// signal sends the signal, with a time after the given one.
+// signal is Signal for the given caller. The time of the signal is later than after.
 func (e *Engine) signal(ctx context.Context, by caller, ref string, s *store.Signal, after time.Time) error {
 	var row *store.Run
 	err := e.patiently(ctx, by, func() (err error) {
@@ -56,12 +55,13 @@ func (e *Engine) signal(ctx context.Context, by caller, ref string, s *store.Sig
 	return nil
 }
 
-// Stamp gives a signal its ID and its time, which is after that of the signal before, even
-// if the database's clock was read better since: one sender's signals keep their order.
+// Stamp sets the ID and the time of a signal. The time is later than that of the previous signal, even if
+// the estimate of the database's clock was corrected in between, so the signals of one sender keep their
+// order.
 func (e *Engine) Stamp(s *store.Signal) { e.stamp(s, time.Time{}) }
 
-// stamp is Stamp with a time after the given one: a run's signals keep their order also when it goes on in another
-// process, whose measure of the database's clock is behind.
+// stamp is Stamp with a time that is also later than after. So the signals of a run keep their order even
+// when the run continues in another process, whose estimate of the database's clock is behind.
 func (e *Engine) stamp(s *store.Signal, after time.Time) {
 	s.CreatedAt = e.stamps.next(e.clock.now(), after)
 	if e.clock.test != nil {
@@ -70,7 +70,7 @@ func (e *Engine) stamp(s *store.Signal, after time.Time) {
 	s.ID = store.IDAt(0, s.CreatedAt)
 }
 
-// stamps are times that only grow.
+// stamps generates strictly increasing times.
 type stamps struct {
 	mu   sync.Mutex
 	last time.Time
@@ -89,7 +89,7 @@ func (s *stamps) next(now, after time.Time) time.Time {
 	return now
 }
 
-// Signalled says what a committed signal meant.
+// Signalled returns the error for the outcome of a committed signal, or nil.
 func (e *Engine) Signalled(ref string, s *store.Signal) error {
 	switch {
 	case s.Outcome == store.Written:
@@ -107,8 +107,8 @@ func (e *Engine) Signalled(ref string, s *store.Signal) error {
 	}
 }
 
-// wake has a run in memory look for what came, or the claim loop look for one that is
-// not.
+// wake makes a run in memory check the database for events. If the run is not in memory, it makes the
+// claim loop check for due runs.
 func (w *worker) wake(id uuid.UUID) {
 	w.mu.Lock()
 	r := w.runs[id]

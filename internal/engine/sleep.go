@@ -9,9 +9,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Sleep waits until the time that due answers for the present, which is recorded before
-// the wait begins: whoever continues the run waits for the same time. It costs one
-// row. A long wait leaves memory.
+// Sleep waits until the time that due returns for the current time. This time is recorded before the wait
+// begins, so every process that continues the run waits for the same time. A sleep costs one row. During
+// a long wait the run leaves memory.
 func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Time) error {
 	r := s.r
 	full := s.prefix + name
@@ -39,15 +39,16 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 	return s.awake(recorded.NextAt)
 }
 
-// call is when a recorded call, or the latest of those after it, began.
+// call is a recorded call. began is when this call, or the latest of the calls after it, began.
 type call struct {
 	seq   int32
 	began time.Time
 }
 
-// passed reports whether a sleep was over in an execution before: a later call of the run began when its time had
-// come. It then stays over, although the database's clock may be behind by now, as after a failover. A
-// compensation is no such call, since it is executed when the run's function has returned.
+// passed reports whether a sleep was over in an earlier execution, because a later call of the run began
+// when the sleep was due or afterwards. The sleep then stays over, although the database's clock may be
+// behind now, for example after a failover. Compensations do not count, because they are executed after
+// the run's function has returned.
 func (r *run) passed(sleep *store.Step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +70,7 @@ func (r *run) passed(sleep *store.Step) bool {
 	return next < len(r.calls) && !r.calls[next].began.Before(sleep.NextAt)
 }
 
-// ended reports whether a choice has ended the branch that the scope is in, or one around it.
+// ended reports whether a choice has ended the branch of the scope, or a branch around it.
 func (s *Scope) ended() bool {
 	if s.branch == nil {
 		return false
@@ -79,7 +80,7 @@ func (s *Scope) ended() bool {
 	return !s.branch.endedAt().IsZero()
 }
 
-// branchLeft is left for a branch that a choice has ended, and nil otherwise.
+// branchLeft returns the error of left if a choice has ended the branch, and nil otherwise.
 func (s *Scope) branchLeft() error {
 	if !s.ended() {
 		return nil
@@ -87,8 +88,9 @@ func (s *Scope) branchLeft() error {
 	return s.left()
 }
 
-// awake is how a sleep has ended: by itself, or by a choice that ended the branch before. Its time
-// will be over in every later replay too, so the time of the choice decides.
+// awake returns nil if a sleep has ended by itself, and an error if a choice had ended the branch before.
+// It compares the sleep's due time with the time of the choice, because in every later replay both are in
+// the past.
 func (s *Scope) awake(due time.Time) error {
 	if s.branch == nil {
 		return nil

@@ -1,7 +1,7 @@
 package engine
 
-// acquire takes up to want slots, and at least one of those that are free; of the others it
-// leaves so many.
+// acquire takes up to want slots, and returns how many it took. It leaves the given number of slots free,
+// but takes one slot if any is free.
 func (w *worker) acquire(want, leave int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -14,7 +14,8 @@ func (w *worker) acquire(want, leave int) int {
 	return n
 }
 
-// release gives back slots, and places ahead, that no run uses. A nil worker has none.
+// release returns slots, and places for prefetched runs (ahead), that no run uses. It does nothing for a
+// nil worker.
 func (w *worker) release(slots, ahead int) {
 	if w == nil || slots+ahead == 0 {
 		return
@@ -28,7 +29,7 @@ func (w *worker) release(slots, ahead int) {
 	w.freed.poke()
 }
 
-// vacated ends the drain's wait when nothing is left. w.mu is held.
+// vacated ends the drain's wait when no slot and no place for a prefetched run is taken. w.mu is held.
 func (w *worker) vacated() {
 	if !w.open && w.slots+w.lent == 0 && w.ahead == 0 {
 		close(w.empty)

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// stackOf are the stacks of the goroutine that executes the run's function, found by the
-// run's address in the frame that calls it, and of the steps that have goroutines of
-// their own.
+// stackOf returns the stack of the goroutine that executes the run's function, which it finds by the
+// run's address in the frame of run.call. If there is none, stackOf returns the stacks of all goroutines
+// that execute a workflow function or a step.
 func stackOf(r *run) string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
@@ -26,10 +26,10 @@ func stackOf(r *run) string {
 	return strings.Join(stuck, "\n\n")
 }
 
-// stepFrame is the function that every function of a step is called by.
+// stepFrame is the name of the function that calls the function of every step.
 var stepFrame = runtime.FuncForPC(reflect.ValueOf((*task).call).Pointer()).Name()
 
-// inStep reports whether the calling goroutine is inside a step's function, however deep.
+// inStep reports whether the calling goroutine is inside a step's function, at any depth of its stack.
 func inStep() bool {
 	var some [128]uintptr
 	pcs := some[:]

@@ -8,15 +8,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// StartSpans are the spans of prepared starts. They end with what became of the starts, so that none
-// names a run that was not created. The zero value is of starts that nobody traces.
+// StartSpans holds the trace spans of prepared starts. Each span ends with the outcome of its start, so
+// no span names a run that was not created. The zero value is for starts that are not traced.
 type StartSpans struct {
-	spans []trace.Span // one for each start, nil where it does not record; or none at all
+	spans []trace.Span // one for each start, nil if the span does not record; empty: no start is traced
 	// Open says that the caller's transaction, which creates the runs, has not committed yet.
 	Open bool
 }
 
-// keep takes the span of start i of n.
+// keep stores the span of start i of n, if the span records.
 func (s *StartSpans) keep(i, n int, span trace.Span) {
 	if !span.IsRecording() {
 		return
@@ -37,7 +37,8 @@ func (s *StartSpans) Refused(err error) {
 	}
 }
 
-// answered ends the span of one start, which is conflicting if it was another's.
+// answered ends the span of one start. conflicting is not nil if the run exists and was started
+// differently.
 func (s *StartSpans) answered(i int, start *store.Start, conflicting error) {
 	if s.spans == nil || s.spans[i] == nil {
 		return
@@ -56,7 +57,7 @@ func (s *StartSpans) answered(i int, start *store.Start, conflicting error) {
 	}
 }
 
-// errorType is the error.type of an error that is in no record.
+// errorType returns the error.type attribute for an error that is not recorded.
 func errorType(err error) string {
 	if FailureOf == nil {
 		return telemetry.Other

@@ -7,29 +7,30 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Stats is what an engine has done since New, and what it holds now.
+// Stats counts what an engine has done since New, and what it holds now.
 type Stats struct {
 	Journal journal.Stats
 	Active  int // runs in memory
 	Waiting int // steps that wait for a slot
 
 	Entered  int64 // executions of a run that began here
-	Ended    int64 // ... that ended in a result, an error or a cancel
-	Parked   int64 // ... that left memory to wait
-	Released int64 // ... that were given back or set aside
-	Lost     int64 // ... whose end was no longer this process's to write
-	Held     int64 // ... that were released since the database did not take what they recorded
-	Retrying int64 // writes that have been retried alone for a second or more, now
+	Ended    int64 // executions that ended in a result, an error or a cancel
+	Parked   int64 // executions that ended because the run left memory to wait
+	Released int64 // executions that ended because the run was released or paused
+	Lost     int64 // executions whose end this process could not write, because it had lost the run
+	Held     int64 // executions that ended because the database rejected what they recorded
+	Retrying int64 // writes that are retried now, in transactions of their own, for a second or more
 
-	TimedOut [timeouts]int64 // receives whose time was over, by what followed
+	TimedOut [timeouts]int64 // receives that timed out, by Timeout
 
-	Claims   int64 // looks for due runs that were answered
-	Claimed  int64 // runs that they took
-	Renewals int64 // heartbeats that were answered
-	Leases   int64 // that they extended
+	Claims   int64 // claims that succeeded
+	Claimed  int64 // runs that these claims took
+	Renewals int64 // heartbeats that succeeded
+	Leases   int64 // leases that these heartbeats extended
 }
 
-// counts are added to once a run or more rarely, and without a lock.
+// counts holds the counters of Stats. They change about once for each run or less often, and need no
+// lock.
 type counts struct {
 	entered, ended, parked, released, lost atomic.Int64
 	claims, claimed, renewals, leases      atomic.Int64
@@ -37,7 +38,7 @@ type counts struct {
 	timedOut                               [timeouts]atomic.Int64
 }
 
-// left counts an execution by how it left.
+// left counts an execution by its telemetry outcome.
 func (c *counts) left(outcome string) {
 	switch outcome {
 	case telemetry.OutcomeParked:
@@ -53,7 +54,7 @@ func (c *counts) left(outcome string) {
 	}
 }
 
-// Stats answers the figures as they are now.
+// Stats returns the current values.
 func (e *Engine) Stats() Stats {
 	c := &e.counts
 	s := Stats{
@@ -71,7 +72,7 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// active is how many runs are in memory.
+// active returns how many runs are in memory.
 func (w *worker) active() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,52 +12,52 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Spec is one durable call.
+// Spec describes one durable call.
 type Spec struct {
 	Name string
 	Kind store.Kind
 	Site uintptr // where the user's code made the call
 
-	// Retry answers how long to wait after the given attempt has failed, or false for
-	// no more. Nil means no retry.
+	// Retry returns how long to wait after the given attempt has failed, or false if there is no further
+	// attempt. Nil means no retry.
 	Retry func(attempt int32) (time.Duration, bool)
-	// MaxAttempts is the most attempts that Retry allows. Zero: no bound, or no Retry.
+	// MaxAttempts is the maximum number of attempts that Retry allows. Zero means no bound, or no Retry.
 	MaxAttempts int
 
-	AttemptTimeout time.Duration // of one attempt; zero: none
-	TotalTimeout   time.Duration // from the first attempt's start; zero: none
+	AttemptTimeout time.Duration // the limit of one attempt; zero: none
+	TotalTimeout   time.Duration // the limit from the first attempt's start; zero: none
 
-	// AtMostOnce writes the started marker before the function runs. If a process
-	// died after that, Verify is asked what happened; without it the step fails with
+	// AtMostOnce commits the started marker before the function is called. If a process died after that, the
+	// next execution calls Verify to find out what happened. Without Verify the step fails with
 	// CodeOutcomeUnknown.
 	AtMostOnce bool
 	Verify     func(ctx context.Context) (out Output, happened bool, failure *Failure)
 
-	// Attempt does one attempt.
+	// Attempt executes one attempt.
 	Attempt func(ctx context.Context) (Output, *Failure)
 
-	// Transact, instead of Attempt, does one attempt that commits its own checkpoint: w
-	// is the row, and the Transaction puts the output into it. What came of the commit is left in
-	// w.Outcome. With a failure nothing was committed, unless its Held is store.ErrInDoubt.
+	// Transact, used instead of Attempt, executes one attempt that commits its own checkpoint. w is the row,
+	// into which the Transaction puts the output. Transact sets w.Outcome to the outcome of the commit. If
+	// it returns a failure, nothing was committed, unless the failure's Held is store.ErrInDoubt.
 	Transact func(ctx context.Context, w *store.StepWrite, t *Transaction) (value any, f *Failure)
 }
 
-// retried reports whether the call is made of attempts.
+// retried reports whether the call consists of attempts.
 func (s *Spec) retried() bool { return s.Attempt != nil || s.Transact != nil }
 
-// Output is what an attempt made: the bytes to record, and the value that they decode
-// into, so that the caller need not decode them again. The value stays with its attempt,
-// since one that was left behind may still make another.
+// Output is the result of an attempt: the bytes to record, and the value that they decode into, so that
+// the caller need not decode them again. The value belongs to its attempt, because an attempt that was
+// left behind may still return another value.
 type Output struct {
 	Bytes []byte
 	Value any
 }
 
-// Result is the outcome of a durable call: an output or a failure, as recorded.
+// Result is the recorded outcome of a durable call: an output or a failure.
 type Result struct {
 	Output  []byte
 	Failure *Failure
-	Value   any // the Output.Value of this call's own attempt; nil if it was recorded before
+	Value   any // the Output.Value of this call's own attempt; nil if the outcome was recorded before
 }
 
 // task is one step being executed.
@@ -66,22 +66,21 @@ type task struct {
 	s         *Scope
 	spec      *Spec
 	name      string      // with its scope
-	recorded  *store.Step // a row that is not terminal, or nil
+	recorded  *store.Step // the step's row in history, which is not terminal; nil: none
 	attempt   int32       // the number of the attempt
 	first     time.Time   // when the first attempt began
 	unknown   bool        // an attempt of an AtMostOnce step began and its end is not known
-	exists    bool        // a row is in the database
-	endsAfter int64       // microseconds since 1970: the checkpoint has not ended before; zero: whenever
-	slot      *stepSlot   // of the attempt; nil: it needs none
-	seq       int32       // its place in the order in which the run's calls began
-	began     time.Time   // when the attempt under way began
-	phase     *phase      // of the attempt, if it is transactional and may be left behind
-	failures  *Failures   // of attempts before; nil: none
+	exists    bool        // the step has a row in the database
+	endsAfter int64       // the earliest end time of the checkpoint, in microseconds since 1970; zero: none
+	slot      *stepSlot   // the slot of the attempt; nil: it needs none
+	seq       int32       // the step's position in the order in which the run's calls began
+	began     time.Time   // when the current attempt began
+	phase     *phase      // the phase of the attempt; nil: it is not transactional, or cannot be left behind
+	failures  *Failures   // the failures of earlier attempts; nil: none
 }
 
-// Step answers the step's recorded outcome, executing it first if there is none. An
-// error is ErrSuspended, or says that the call itself was wrong; a step's own failure
-// is in the Result.
+// Step returns the step's recorded outcome. If there is none, it executes the step first. The error is
+// ErrSuspended, or says that the call itself was wrong. A failure of the step is in the Result.
 func (s *Scope) Step(spec *Spec) (Result, error) {
 	r := s.r
 	name := s.prefix + spec.Name
@@ -110,8 +109,8 @@ func (s *Scope) execute(spec *Spec, name string, recorded *store.Step) (Result, 
 	return t.execute()
 }
 
-// label is the step's name in metrics and spans: without the scopes around it, and the Map's name for
-// its items, since those may be keys.
+// label returns the step's name in metrics and spans. It omits the scopes. For the items of a Map it is
+// the Map's name, because the names of the items may be keys.
 func (t *task) label() string {
 	if t.s.label != "" {
 		return t.s.label
@@ -126,7 +125,7 @@ func resultOf(s *store.Step) Result {
 	return Result{Output: s.Output}
 }
 
-// execute runs attempts until the step has its outcome.
+// execute executes attempts until the step has an outcome.
 func (t *task) execute() (Result, error) {
 	t.attempt, t.first = 1, t.r.e.clock.now()
 	if row := t.recorded; row == nil {
@@ -135,7 +134,7 @@ func (t *task) execute() (Result, error) {
 		t.resume(row)
 		t.unknown = row.Status == store.StepStarted && t.spec.AtMostOnce
 		if row.Status == store.StepBackoff && t.spec.AtMostOnce {
-			t.attempt = row.Attempt // its marker was taken back: nothing began
+			t.attempt = row.Attempt // its started marker was taken back, so the attempt did not begin
 		}
 		if row.Status == store.StepStarted && t.spec.Retry != nil {
 			if _, more := t.spec.Retry(row.Attempt); !more {
@@ -163,7 +162,7 @@ func (t *task) execute() (Result, error) {
 	}
 }
 
-// diedLast fails a step whose last attempt ended with its process.
+// diedLast fails a step whose last allowed attempt ended with its process.
 func (t *task) diedLast(attempt int32) (Result, error) {
 	t.attempt = attempt
 	res, _, err := t.write(t.row(store.StepFailed, nil, &Failure{
@@ -174,7 +173,7 @@ func (t *task) diedLast(attempt int32) (Result, error) {
 	return res, err
 }
 
-// rest waits between attempts, in memory or out of it.
+// rest waits until due, when the next attempt begins. The run may leave memory meanwhile.
 func (t *task) rest(due time.Time) error {
 	t.r.idle.done()
 	defer t.r.idle.busy()
@@ -184,7 +183,7 @@ func (t *task) rest(due time.Time) error {
 	return nil
 }
 
-// once does one attempt and records what came of it. A time answered is when the next
+// once executes one attempt and records its outcome. A returned time that is not zero is when the next
 // attempt is due.
 func (t *task) once() (Result, time.Time, error) {
 	leave, err := t.enter()
@@ -204,7 +203,7 @@ func (t *task) once() (Result, time.Time, error) {
 			t.takeBack()
 			return Result{}, time.Time{}, err
 		}
-		m = &marker{t: t} // without a timer
+		m = &marker{t: t} // without a timer, because the started marker is committed already
 	} else {
 		m = t.mark()
 	}
@@ -236,9 +235,10 @@ func (t *task) once() (Result, time.Time, error) {
 	return res, time.Time{}, err
 }
 
-// interrupted takes back the started marker of an attempt that this process ended
-// because it shuts down, or that met the run's suspension: the attempt did not die, so it does
-// not use up a policy's last one. What an at-most-once step did stays unknown.
+// interrupted takes back the started marker of an attempt that ended because this process shuts down, or
+// because the attempt met the run's suspension. Such an attempt did not die with its process, so it must
+// not count as the last attempt that a retry policy allows. The outcome of an at-most-once step stays
+// unknown.
 func (t *task) interrupted(suspended bool) {
 	if !t.exists || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.hard), ErrShutdown) {
 		return
@@ -251,7 +251,8 @@ func (t *task) interrupted(suspended bool) {
 	}
 }
 
-// failed records a failed attempt: a backoff if another is to come, else the end.
+// failed records a failed attempt: as a backoff if another attempt follows, or else as the failure of the
+// step.
 func (t *task) failed(f *Failure) (Result, time.Time, error) {
 	f.Attempts = t.attempt
 	now := t.r.e.clock.now()
@@ -271,7 +272,7 @@ func (t *task) failed(f *Failure) (Result, time.Time, error) {
 	return t.write(t.row(store.StepFailed, nil, f))
 }
 
-// next is when the step is tried again after the failure, if it is.
+// next returns when the step is retried after the failure, and whether it is retried at all.
 func (t *task) next(f *Failure, now time.Time) (time.Time, bool) {
 	if f.Permanent || t.spec.Retry == nil {
 		return time.Time{}, false
@@ -289,7 +290,7 @@ func (t *task) next(f *Failure, now time.Time) (time.Time, bool) {
 	return next, true
 }
 
-// row makes the checkpoint of the current attempt.
+// row returns the checkpoint of the current attempt.
 func (t *task) row(status store.StepStatus, output []byte, f *Failure) *store.StepWrite {
 	if t.seq == 0 {
 		t.seq = t.r.nextSeq()
@@ -313,8 +314,8 @@ func (t *task) row(status store.StepStatus, output []byte, f *Failure) *store.St
 	return w
 }
 
-// write commits the row and answers what the step's outcome now is. A result that has arrived
-// is offered even if the run is leaving: the fence decides.
+// write commits the row, and returns the step's outcome. It also writes the result of a run that is
+// leaving memory: the fence decides whether the database accepts it.
 func (t *task) write(w *store.StepWrite) (Result, time.Time, error) {
 	r := t.r
 	err := r.e.journal.Step(r.durable, w)
@@ -336,7 +337,7 @@ func (t *task) write(w *store.StepWrite) (Result, time.Time, error) {
 	return Result{}, time.Time{}, ErrSuspended
 }
 
-// settled turns the answer to a committed write into the step's outcome.
+// settled returns the step's outcome after a write of it was committed.
 func (t *task) settled(w *store.StepWrite) (Result, time.Time, error) {
 	switch w.Outcome {
 	case store.Written:

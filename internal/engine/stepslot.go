@@ -8,20 +8,20 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// stepSlots bounds how many functions of steps this process executes at once: of steps, Tx steps and
-// compensations, in the order in which they ask. A function has its slot from before its started marker
-// until it returns, so that neither its attempt's timeout nor its marker counts the wait, and writes
-// its checkpoint without one.
+// stepSlots bounds how many functions of steps, Tx steps and compensations this process executes at once.
+// They get slots in the order of their requests. A function takes its slot before its started marker is
+// written, and keeps it until the function returns. So the wait for a slot does not count for the
+// attempt's timeout or its marker, and the checkpoint is written without a slot.
 //
-// Nothing else holds a slot. What a step's function waits for may be a run whose steps need slots here: while it
-// waits for a result by way of the engine, its slot is lent to others.
+// Nothing else holds a slot. The function of a step may wait for a run whose steps need slots in this
+// process. While the function waits for a result through the engine, its slot is lent to other functions.
 type stepSlots struct {
 	mu    sync.Mutex
 	free  int
-	queue list.List // of chan struct{}, which are closed when their slot is given
+	queue list.List // of chan struct{}, one for each waiting caller; closed when the caller gets its slot
 }
 
-// newStepSlots returns nil, which bounds nothing, for zero.
+// newStepSlots returns n slots. For zero it returns nil, which means no bound.
 func newStepSlots(n int) *stepSlots {
 	if n <= 0 {
 		return nil
@@ -29,8 +29,8 @@ func newStepSlots(n int) *stepSlots {
 	return &stepSlots{free: n}
 }
 
-// take takes a slot, and waits for one behind those who asked before. It reports whether it had to wait, and
-// returns the cause of ctx if that ends first.
+// take takes a slot, and waits behind earlier callers if none is free. It reports whether it had to wait,
+// and returns the cause of ctx if ctx ends first.
 func (s *stepSlots) take(ctx context.Context) (waited bool, err error) {
 	s.mu.Lock()
 	if s.free > 0 && s.queue.Len() == 0 {
@@ -49,7 +49,7 @@ func (s *stepSlots) take(ctx context.Context) (waited bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-turn: // it came at the same time: the next one has it
+	case <-turn: // the slot came at the same time: pass it on
 		s.give()
 	default:
 		s.queue.Remove(place)
@@ -64,7 +64,7 @@ func (s *stepSlots) put() {
 	s.give()
 }
 
-// give hands a slot to the one that has waited longest. s.mu is held.
+// give hands a slot to the caller that has waited longest, or counts it as free. s.mu is held.
 func (s *stepSlots) give() {
 	if first := s.queue.Front(); first != nil {
 		close(s.queue.Remove(first).(chan struct{}))
@@ -73,7 +73,7 @@ func (s *stepSlots) give() {
 	s.free++
 }
 
-// waiting is how many wait for a slot.
+// waiting returns how many callers wait for a slot.
 func (s *stepSlots) waiting() int {
 	if s == nil {
 		return 0
@@ -89,11 +89,11 @@ type stepSlot struct {
 
 	mu   sync.Mutex
 	held bool
-	lent int  // waits of the function for results
-	over bool // the attempt is
+	lent int  // how many waits of the function for results are in progress
+	over bool // the attempt is over
 }
 
-// lend gives the slot to others while the function waits.
+// lend gives the slot to other functions while this function waits.
 func (s *stepSlot) lend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,8 @@ func (s *stepSlot) lend() {
 	s.drop()
 }
 
-// regain takes a slot again when the function goes on, unless ctx ends first: then the function is to return.
+// regain takes a slot again when a wait of the function ends. If ctx ends first, it takes no slot,
+// because the function must then return.
 func (s *stepSlot) regain(ctx context.Context) {
 	s.mu.Lock()
 	s.lent--
@@ -122,7 +123,7 @@ func (s *stepSlot) regain(ctx context.Context) {
 	}
 }
 
-// wanted reports whether the function works without a slot. s.mu is held.
+// wanted reports whether the function is executing without a slot. s.mu is held.
 func (s *stepSlot) wanted() bool { return s.lent == 0 && !s.held && !s.over }
 
 // leave gives the slot back at the end of the attempt.
@@ -133,7 +134,7 @@ func (s *stepSlot) leave() {
 	s.drop()
 }
 
-// drop gives the slot back if it is held. s.mu is held.
+// drop gives the slot back if the attempt holds it. s.mu is held.
 func (s *stepSlot) drop() {
 	if s.held {
 		s.held = false
@@ -141,11 +142,11 @@ func (s *stepSlot) drop() {
 	}
 }
 
-// enter waits for the slot of an attempt, if there is a bound. The function returned, which may be called more
-// than once, gives it back.
+// enter waits for the slot of an attempt, if the number of slots is bounded. The returned function gives
+// the slot back, and may be called more than once.
 func (t *task) enter() (leave func(), err error) {
 	slots := t.r.e.steps
-	if slots == nil || t.spec.Kind > store.KindCompensation { // an effect calls no function of a user's
+	if slots == nil || t.spec.Kind > store.KindCompensation { // an effect calls no function of the user
 		return nothing, nil
 	}
 	waited, err := slots.take(t.s.ctx)
@@ -160,7 +161,7 @@ func (t *task) enter() (leave func(), err error) {
 			return nothing, err
 		}
 		if !t.exists && t.attempt == 1 {
-			t.first = t.r.e.clock.now() // a total timeout counts from here
+			t.first = t.r.e.clock.now() // the total timeout counts from here
 		}
 	}
 	return slot.leave, nil
@@ -168,8 +169,8 @@ func (t *task) enter() (leave func(), err error) {
 
 func nothing() {}
 
-// lent lends the slot of the step in whose function ctx is, if it has one, and that of its run. The function returned
-// takes them again.
+// lent lends the slot of the step whose function was called with ctx, if it has a slot, and the slot of
+// its run. The returned function takes both again.
 func lent(ctx context.Context) (regain func()) {
 	t, ok := ctx.Value(attemptKey{}).(*task)
 	if !ok {

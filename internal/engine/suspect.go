@@ -2,13 +2,12 @@ package engine
 
 import "github.com/seed8ec063be/durable/internal/store"
 
-// A run that was in memory when its process died, store.SuspectAfter times in a row and
-// without a new checkpoint since, is a suspect: it, or one beside it, kills processes. A
-// worker executes one suspect at a time, so that the next death counts against the one
-// that was there, and the innocent get on. A suspect is cleared by its next checkpoint,
-// or by leaving.
+// A suspect is a run that was in memory when its process died, store.SuspectAfter times in a row without
+// a new checkpoint in between. Either this run kills processes, or another run that is executed beside
+// it. A worker executes one suspect at a time, so that the next death counts against that suspect only,
+// and innocent runs make progress. A suspect is cleared by its next checkpoint, or when it leaves memory.
 
-// suspects is how many suspects may be claimed now: none or one.
+// suspects returns how many suspects may be claimed now: zero or one.
 func (w *worker) suspects() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -18,7 +17,7 @@ func (w *worker) suspects() int {
 	return 1
 }
 
-// suspectIf notes a run that is a suspect. w.mu is held.
+// suspectIf makes the run the worker's suspect if it is one. w.mu is held.
 func (w *worker) suspectIf(r *run) {
 	if r.row.Crashes >= store.SuspectAfter {
 		w.suspect = r
@@ -26,7 +25,7 @@ func (w *worker) suspectIf(r *run) {
 	}
 }
 
-// proven clears a suspect, and lets the next one come.
+// proven clears the run if it is a suspect, so that the worker can claim the next suspect.
 func (r *run) proven() {
 	if !r.suspected.CompareAndSwap(true, false) {
 		return

@@ -12,18 +12,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// A token is the run's UUID, the name of the signal that completes the wait, and a MAC of both. The
-// key is in the database, out of reach of those who may only read runs: all else in a token
-// can be known, from an idempotency key for example, which outside systems get.
+// A token is the run's UUID, the name of the signal that completes the wait, and a MAC of both. The key
+// of the MAC is in the database, where users who may only read runs cannot read it. All else in a token
+// may be known to others, for example from an idempotency key that was given to an external system.
 
-// tokenPrefix begins every token, so that another text is told from one.
+// tokenPrefix begins every token, so that other text can be told from a token.
 const tokenPrefix = "durable-"
 
 // macSize is how many bytes of the HMAC-SHA256 a token carries.
 const macSize = 16
 
-// TokenSignal is the name of the signal that completes the wait called name. No user can
-// send it otherwise.
+// TokenSignal returns the name of the signal that completes the wait called name. Users can send this
+// signal only with a token.
 func (s *Scope) TokenSignal(name string) string { return separator + s.prefix + name }
 
 // Token returns the token of the wait called name. A worker reads the key before it executes anything.
@@ -36,7 +36,7 @@ func sealToken(key []byte, run uuid.UUID, signal string) string {
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString(append(b, macOf(key, b)...))
 }
 
-// macOf is what nobody without the key can make for the rest of a token.
+// macOf returns the MAC of text, the rest of a token. Nobody can compute it without the key.
 func macOf(key, text []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("durable token 1\x00"))
@@ -54,7 +54,7 @@ func (e *Engine) OpenToken(ctx context.Context, token string) (run, signal strin
 	if err == nil {
 		return run, signal, nil
 	}
-	// The database may have been restored since, and its key is another.
+	// The database may have been restored since, with another key.
 	now, failed := e.readTokenKey(ctx, true)
 	if failed != nil || bytes.Equal(now, key) {
 		return "", "", err
@@ -83,8 +83,8 @@ func openToken(key []byte, token string) (run, signal string, err error) {
 	return run, signal, nil
 }
 
-// readTokenKey returns the key that tokens are signed with, from the database if it is not known yet or
-// anew is true.
+// readTokenKey returns the key that signs tokens. It reads the key from the database if it is not known
+// yet, or if anew is true.
 func (e *Engine) readTokenKey(ctx context.Context, anew bool) ([]byte, error) {
 	if known := e.tokenKey.Load(); known != nil && !anew {
 		return *known, nil

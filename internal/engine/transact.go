@@ -9,9 +9,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// phase is how far an attempt is that commits its own checkpoint. As long as the function is executed, the attempt
-// can be left behind: the function's transaction is then never committed. Once the function has returned, the
-// transaction may be committed at any time, and only the database knows its outcome.
+// phase is the progress of an attempt that commits its own checkpoint. While the function is executed,
+// the attempt can be left behind; its transaction is then never committed. Once the function has
+// returned, the transaction may be committed at any time, and only the database knows its outcome.
 type phase struct{ atomic.Int32 }
 
 const (
@@ -20,12 +20,12 @@ const (
 	phaseLeft                  // the attempt was left behind
 )
 
-// leave reports whether the attempt is left behind from now on. A nil phase always is.
+// leave tries to leave the attempt behind, and reports whether it did. It reports true for a nil phase.
 func (p *phase) leave() bool {
 	return p == nil || p.CompareAndSwap(phaseFunction, phaseLeft)
 }
 
-// to goes to the next phase, and reports false if the attempt was left behind.
+// to enters the next phase. It reports false if the attempt was left behind.
 func (p *phase) to(next int32) bool {
 	if p == nil {
 		return true
@@ -48,10 +48,11 @@ type Transaction struct {
 	own bool // the output is recorded as the function returned it
 }
 
-// Begin says that the function is about to be called, perhaps not for the first time.
+// Begin must be called right before each call of the function, which may be called more than once.
 func (x *Transaction) Begin() { x.t.phase.to(phaseFunction) }
 
-// Seal puts the output into the checkpoint. An error says that the attempt was left behind: nothing may be committed.
+// Seal puts the output into the checkpoint. If it returns an error, the attempt was left behind, and
+// nothing may be committed.
 func (x *Transaction) Seal(output []byte) error {
 	if !x.t.phase.to(phaseDatabase) {
 		return errAttemptTimeout
@@ -61,8 +62,8 @@ func (x *Transaction) Seal(output []byte) error {
 	return nil
 }
 
-// Outlast returns a context that ends Config.Patience after ctx, which is of an attempt, and at once when this process
-// may not execute the run any longer.
+// Outlast returns a context that ends Config.Patience after ctx, which must be the context of an attempt.
+// The returned context ends at once when this process must no longer execute the run.
 func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	t, ok := ctx.Value(attemptKey{}).(*task)
@@ -83,8 +84,8 @@ func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	return lasting, func() { stop(); end(nil) }
 }
 
-// transact runs an attempt that commits its own checkpoint. If the database does not take that,
-// the function is called again, for as long as other writes are retried.
+// transact executes an attempt that commits its own checkpoint. If the database rejects the commit,
+// transact calls the function again, for as long as other writes are retried.
 func (t *task) transact(ctx context.Context) (got tried) {
 	ctx, leave := t.entered(ctx)
 	defer leave()
@@ -95,7 +96,7 @@ func (t *task) transact(ctx context.Context) (got tried) {
 		switch {
 		case f == nil:
 			if !x.own {
-				value = nil // it is decoded from the record
+				value = nil // the caller decodes it from the record
 			}
 			got = tried{sealed: w, out: Output{Bytes: w.Step.Output, Value: value}}
 		case f.Held == nil:
@@ -106,8 +107,8 @@ func (t *task) transact(ctx context.Context) (got tried) {
 		}
 		return nil
 	})
-	// When the run is to end, try says what that means, unless the transaction may have been committed. But the end
-	// of the attempt's time is not the function's fault.
+	// If the run must end, try returns the reason, unless the transaction may have been committed. If only
+	// the attempt's time is over, the run is held, because that is not the function's fault.
 	if err != nil && (t.s.work.Err() == nil || errors.Is(got.failure.Held, store.ErrInDoubt)) && !errors.Is(err, store.ErrBadData) {
 		t.r.hold("commit step", t.name, got.failure.Held)
 		return tried{err: ErrSuspended}

@@ -107,8 +107,8 @@ func (t *task) transact(ctx context.Context) (got tried) {
 		}
 		return nil
 	})
-	// If the run must end, try returns the reason, unless the transaction may have been committed. If only
-	// the attempt's time is over, the run is held, because that is not the function's fault.
+	// If the run must end, try returns the reason, unless the transaction may have been committed. Otherwise
+	// the run is held: if the attempt's time ended during the retries, that is not the function's fault.
 	if err != nil && (t.s.work.Err() == nil || errors.Is(got.failure.Held, store.ErrInDoubt)) && !errors.Is(err, store.ErrBadData) {
 		t.r.hold("commit step", t.name, got.failure.Held)
 		return tried{err: ErrSuspended}

@@ -12,22 +12,23 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// A claim that failed may have been committed all the same: its answer was lost, or waited for a
-// disk or a standby for longer than the claim may take. Its runs would then be owned by this worker,
-// executed by nobody, and taken for a crash's when their leases end. So the worker looks for runs that
-// carry the nonce of such a claim, and gives them back. It looks again until their leases end, since the
-// claim may be under way still. Runs that are owned and not in memory are not given back for that alone:
-// a start commits before its run is entered.
+// A claim that failed may have been committed all the same: its result was lost, or waited for a disk or
+// a standby for longer than the claim may take. This worker would then own the claimed runs without
+// executing them, and they would count as crashed when their leases end. So the worker searches for runs
+// that carry the nonce of the failed claim, and releases them. It repeats the search until their leases
+// end, because the claim may still be in progress. The worker does not release a run only because it owns
+// the run and does not have it in memory: a start commits before its run enters memory.
 //
-// The same holds for a start that makes its runs this worker's, and that fails without saying that nothing was
-// written. Its runs have one nonce too, so it is looked for as a claim is.
+// A start that makes this worker the owner of its runs can fail in the same way, unless its error says
+// that nothing was written. Its runs have one nonce too, so the worker searches for them as for those of
+// a claim.
 
 const (
-	firstGiveBack = 10 * time.Millisecond // after a claim failed
+	firstGiveBack = 10 * time.Millisecond // after a claim failed; each further pause is twice as long, up to slowGiveBack
 	slowGiveBack  = time.Second
 )
 
-// unanswer notes a claim that failed.
+// unanswer records a failed claim, and wakes giveBackLoop.
 func (w *worker) unanswer(q store.ClaimQuery) {
 	w.mu.Lock()
 	w.unanswered = append(w.unanswered, q)
@@ -35,8 +36,8 @@ func (w *worker) unanswer(q store.ClaimQuery) {
 	w.failed.poke()
 }
 
-// unanswerStart notes a start that failed with err, and that may have made these runs this worker's all the
-// same.
+// unanswerStart records a start that failed with err, if this worker may own the runs of the start all
+// the same.
 func (w *worker) unanswerStart(own []*store.Start, err error) {
 	if len(own) == 0 || !mayHaveCommitted(err) {
 		return
@@ -52,7 +53,7 @@ func (w *worker) unanswerStart(own []*store.Start, err error) {
 	w.unanswer(q)
 }
 
-// giveBackLoop gives back what failed claims have taken.
+// giveBackLoop releases the runs that failed claims have taken.
 func (w *worker) giveBackLoop(ctx context.Context) {
 	for {
 		select {
@@ -68,7 +69,8 @@ func (w *worker) giveBackLoop(ctx context.Context) {
 	}
 }
 
-// giveBack looks for what each failed claim has taken, once, and reports whether it has to look again.
+// giveBack searches once for the runs of each failed claim, and releases them. It reports whether it must
+// be called again.
 func (w *worker) giveBack(ctx context.Context) (again bool) {
 	w.mu.Lock()
 	claims := slices.Clone(w.unanswered)
@@ -77,7 +79,7 @@ func (w *worker) giveBack(ctx context.Context) (again bool) {
 		over := w.e.clock.now().After(q.LeaseUntil)
 		done, err := w.giveBackClaim(ctx, q)
 		if err != nil && !over {
-			return true // the database is away for the others too
+			return true // the database is unavailable for the other claims too
 		}
 		if done || over {
 			w.mu.Lock()
@@ -90,7 +92,7 @@ func (w *worker) giveBack(ctx context.Context) (again bool) {
 	return len(w.unanswered) > 0
 }
 
-// giveBackClaim reports whether the claim was found to have taken runs, which are then given back.
+// giveBackClaim releases the runs that the claim has taken, and reports whether there were any.
 func (w *worker) giveBackClaim(ctx context.Context, q store.ClaimQuery) (done bool, err error) {
 	looking, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
 	defer cancel()
@@ -100,7 +102,7 @@ func (w *worker) giveBackClaim(ctx context.Context, q store.ClaimQuery) (done bo
 	}
 	now := w.e.clock.now()
 	errs := make([]error, len(leases))
-	var writes sync.WaitGroup // at the same time, so that they share flushes
+	var writes sync.WaitGroup // concurrent, so that the writes share flushes
 	for i, l := range leases {
 		writes.Go(func() {
 			end := &store.RunWrite{ID: l.Run, Epoch: l.Epoch, Status: store.Pending, WakeAt: now, Now: now}

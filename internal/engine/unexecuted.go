@@ -10,18 +10,19 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// A run whose workflow no worker executes waits for ever, and nothing fails. So each worker records what it
-// executes, and looks from time to time whether anything is due that no live worker does. It tells the log of
-// each such workflow and queue once, for as long as that lasts. Engine.Get says the same of one run, at once.
+// A run whose workflow no worker executes waits forever without an error. So each worker records what it
+// executes, and checks from time to time whether runs are due that no live worker executes. It logs each
+// such workflow and queue once, until a worker executes it. Engine.Get reports the same for one run at
+// once.
 
 const (
-	mostListed = 500              // workflows that a worker lists; one with more may execute any
-	mostPlaces = 1000             // in one statement
-	mostPages  = 10               // in one look
-	oftenest   = 10 * time.Second // between two looks, unless leases are shorter
+	mostListed = 500              // workflows that a worker lists; a worker with more lists none, and counts as executing any
+	mostPlaces = 1000             // queues and workflows in the result of one statement
+	mostPages  = 10               // such results in one check
+	oftenest   = 10 * time.Second // the time between two checks, unless leases are shorter
 )
 
-// listed is what a worker records that it executes; nil: the list would be too long.
+// listed returns the pairs that a worker records as executed, or nil if the list would be too long.
 func listed(pairs []store.Pair) []store.Pair {
 	if len(pairs) > mostListed {
 		return nil
@@ -29,13 +30,13 @@ func listed(pairs []store.Pair) []store.Pair {
 	return pairs
 }
 
-// unexecuted is a place whose runs nobody takes.
+// unexecuted is a pair of queue and workflow whose runs no worker takes.
 type unexecuted struct {
-	first time.Time // when it was seen, by this process's clock
+	first time.Time // when the pair was first seen, on this process's clock
 	told  bool
 }
 
-// unexecutedLoop looks for due runs that no live worker executes.
+// unexecutedLoop checks from time to time for due runs that no live worker executes.
 func (w *worker) unexecutedLoop(ctx context.Context) {
 	every := min(w.e.cfg.Lease, oftenest)
 	seen := make(map[store.Pair]*unexecuted)
@@ -49,7 +50,7 @@ func (w *worker) unexecutedLoop(ctx context.Context) {
 	}
 }
 
-// unexecuted returns the places with due runs that no live worker takes runs from.
+// unexecuted returns the pairs with due runs from which no live worker takes runs.
 func (w *worker) unexecuted(ctx context.Context) ([]store.Overdue, error) {
 	own := make(map[store.Pair]bool, len(w.pairs))
 	for _, p := range w.pairs {
@@ -93,8 +94,8 @@ func (w *worker) unexecuted(ctx context.Context) ([]store.Overdue, error) {
 	return left, nil
 }
 
-// reportUnexecuted writes a line for each place that was seen so for long enough, and forgets those that
-// are served now.
+// reportUnexecuted logs each pair that has been in places for at least the time after, and removes from
+// seen the pairs that a worker executes now.
 func (w *worker) reportUnexecuted(seen map[store.Pair]*unexecuted, places []store.Overdue, after time.Duration) {
 	still := make(map[store.Pair]bool, len(places))
 	for _, o := range places {
@@ -118,8 +119,8 @@ func (w *worker) reportUnexecuted(seen map[store.Pair]*unexecuted, places []stor
 	}
 }
 
-// Unexecuted reports whether the run is due at now, and no live worker that takes new runs executes its workflow in its
-// queue.
+// Unexecuted reports whether the run is due at now, and no live worker that takes new runs executes its
+// workflow in its queue.
 func (e *Engine) Unexecuted(ctx context.Context, r *store.Run, now time.Time) (bool, error) {
 	if r.Status.Terminal() || r.WakeAt.IsZero() || r.WakeAt.After(now) {
 		return false, nil
@@ -128,8 +129,8 @@ func (e *Engine) Unexecuted(ctx context.Context, r *store.Run, now time.Time) (b
 	return err == nil && !executed[0], err
 }
 
-// StateFor returns words about the run's state for the error of a caller whose context has ended, or
-// nothing if the database does not tell it soon.
+// StateFor describes the run's state for the error of a caller whose context has ended. It returns an
+// empty string if the database does not return the state within lastLook.
 func (e *Engine) StateFor(ctx context.Context, id uuid.UUID) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()

@@ -11,18 +11,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// A signal that a run accepted and never received is kept with the run, where Get counts it, and the
-// worker that has ended the run tells the log. It looks for such signals after the end, for many runs
-// together, so that no end waits for it.
+// A signal that a run accepted and never received is kept with the run, and Get counts it. The worker
+// that has ended the run logs it. The worker searches for such signals after the end, for many runs
+// together, so that no run's end waits for the search.
 
 const (
-	mostEnds     = 1 << 16 // runs that wait for the look; of those beyond it only Get tells
-	endsAtOnce   = 1000    // runs in one look
-	mostSignals  = 10      // names in one line
+	mostEnds     = 1 << 16 // runs that wait for the search; further runs are not logged, and only Get reports their signals
+	endsAtOnce   = 1000    // runs in one search
+	mostSignals  = 10      // signal names in one log line
 	lastEndsLook = 2 * time.Second
 )
 
-// endings are the runs that this worker has ended and not looked at yet.
+// endings holds the runs that this worker has ended and not searched yet.
 type endings struct {
 	mu   sync.Mutex
 	runs []ending
@@ -49,14 +49,14 @@ func (e *endings) take() []ending {
 	return runs
 }
 
-// unreceivedLoop looks at the runs that have ended since it looked last.
+// unreceivedLoop searches from time to time the runs that have ended since the last search.
 func (w *worker) unreceivedLoop(ctx context.Context) {
 	for pause(ctx, w.e.cfg.Lease/3) {
 		w.reportUnreceived(ctx)
 	}
 }
 
-// reportUnreceived writes a line for each run that has ended with signals which nobody received.
+// reportUnreceived logs each run that has ended with signals that it never received.
 func (w *worker) reportUnreceived(ctx context.Context) {
 	runs := w.ends.take()
 	for len(runs) > 0 {
@@ -92,7 +92,7 @@ func (w *worker) reportUnreceived(ctx context.Context) {
 	}
 }
 
-// reportLastUnreceived is reportUnreceived of a worker that stops.
+// reportLastUnreceived is reportUnreceived for a worker that stops. It takes at most lastEndsLook.
 func (w *worker) reportLastUnreceived() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastEndsLook)
 	defer cancel()

@@ -14,11 +14,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// lastCall is how long a drain waits, after the grace period, for steps that were
-// told to end. What still runs then is abandoned: its writes are fenced.
+// lastCall is how long a drain waits, after the grace period, for the steps whose contexts it has ended.
+// It then abandons the remaining runs, and their later writes are fenced.
 const lastCall = time.Second
 
-// worker executes runs from the beginning of Run to its end.
+// worker executes runs during one session.
 type worker struct {
 	e       *Engine
 	id      uuid.UUID
@@ -26,39 +26,38 @@ type worker struct {
 	pairs   []store.Pair
 	log     *slog.Logger
 
-	// ctx is the parent of every run's contexts; it outlives the drain's grace
-	// period, and then ends with ErrShutdown.
+	// ctx is the parent of every run's contexts. It ends with ErrShutdown after the drain's grace period.
 	ctx  context.Context
 	kill context.CancelCauseFunc
 
 	hints  bell // a run may be claimable
 	freed  bell // a slot was given back
-	news   bell // something may be asked of a run in memory, or have come for it
+	news   bell // a run in memory may have a control request, or may have been woken
 	failed bell // a claim, or a start of own runs, has failed
-	counts bell // signals are to be counted
+	counts bell // a run requests a count of its signals
 
 	outage outage
-	rests  chan struct{} // a place in it for each long history that is being read
+	rests  chan struct{} // holds one element for each long history that is being read
 
-	hearing sync.RWMutex // news are asked for; parks hold the reading side
+	hearing sync.RWMutex // locked while notifications are read; a run that leaves memory holds the read lock
 
 	mu         sync.Mutex
 	suspect    *run // see suspect.go
 	runs       map[uuid.UUID]*run
-	unanswered []store.ClaimQuery // claims, and starts of own runs, that failed; see unanswered.go
+	unanswered []store.ClaimQuery // failed claims, and failed starts of own runs; see unanswered.go
 	broken     chan error         // why the worker cannot go on; see stopFor
 	early      map[uuid.UUID]int  // how often runs were parked too early; see refused.go
-	slots      int                // taken: by runs, and by starts and claims under way
-	lent       int                // slots of runs that wait; see lentslot.go
-	unlent     int                // runs that wait and could not lend theirs
-	queued     []*run             // claimed ahead, and wait for a slot; see ahead.go
-	ahead      int                // places ahead that are taken: by those, by claims under way, and by runs that leave
-	open       bool               // new runs are taken
-	draining   bool               // none are any more
+	slots      int                // slots taken by runs, and by starts and claims in progress
+	lent       int                // slots lent by runs that wait; see lentslot.go
+	unlent     int                // runs that wait and could not lend their slots
+	queued     []*run             // prefetched runs that wait for a slot; see ahead.go
+	ahead      int                // places for prefetched runs that are taken: by queued runs, by claims in progress, and by runs that leave
+	open       bool               // the worker takes new runs
+	draining   bool               // the worker takes no new runs any more
 	empty      chan struct{}
 
 	countMu   sync.Mutex
-	uncounted []*run // those whose signals are to be counted; see count.go
+	uncounted []*run // runs whose signals are to be counted; see count.go
 
 	turnover turnover
 	ends     endings
@@ -78,11 +77,11 @@ func newWorker(e *Engine) *worker {
 	return w
 }
 
-// serve registers the worker, runs its loops until ctx ends, and drains. It answers why it could
-// not begin, or go on.
+// serve registers the worker, runs its loops until ctx ends, and drains. It returns why the worker could
+// not begin, or could not continue.
 func (w *worker) serve(ctx context.Context) (err error) {
 	defer w.kill(ErrShutdown)
-	if len(w.pairs) == 0 { // a client: it executes nothing, and is no worker
+	if len(w.pairs) == 0 { // a client: it executes nothing, and is not registered
 		w.log.Warn("Run was called on an engine without workflows, and executes nothing: list them in Config.Workflows, or leave Run out")
 		<-ctx.Done()
 		return nil
@@ -91,8 +90,8 @@ func (w *worker) serve(ctx context.Context) (err error) {
 		if ctx.Err() == nil {
 			return err
 		}
-		// Asked to stop before it began: there is nothing to drain, but its heartbeat may
-		// have arrived.
+		// ctx ended before the worker began. There is nothing to drain, but the first heartbeat may have
+		// arrived.
 		if w.started.IsZero() {
 			return nil
 		}
@@ -103,7 +102,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	w.mu.Unlock()
 	w.reportStart()
 
-	// The loops that take work end with ctx; those that keep it end after the drain.
+	// The loops that claim runs end with ctx. The loops that keep claimed runs end after the drain.
 	keeping, stopKeeping := context.WithCancel(w.ctx)
 	defer stopKeeping()
 	begun, stopTaking := context.WithCancel(ctx)
@@ -124,7 +123,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	case err = <-w.broken:
 		w.log.Error("the database is of no more use; this worker stops", telemetry.KeyError, err)
 		for _, r := range w.snapshot() {
-			r.lose() // none of their steps can be recorded
+			r.lose() // no step of the run can be recorded
 		}
 	}
 	w.close()
@@ -141,18 +140,17 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	return err
 }
 
-// stopFor has serve stop for an error of the store, if it is one after which that will never
-// work again.
+// stopFor makes serve stop if err means that the store will never work again.
 func (w *worker) stopFor(err error) {
 	if errors.Is(err, store.ErrMoved) || errors.Is(err, store.ErrClosed) {
 		select {
 		case w.broken <- err:
-		default: // it stops already
+		default: // serve stops already
 		}
 	}
 }
 
-// register tells the database of the worker, and waits for a database that is away.
+// register adds the worker to the registry in the database. It retries while the database is unavailable.
 func (w *worker) register(ctx context.Context) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := w.e.clock.ensure(ctx, w.e.store)
@@ -178,29 +176,30 @@ func (w *worker) register(ctx context.Context) error {
 	}
 }
 
-// hint says that a run may be claimable. A nil worker does not care.
+// hint tells the claim loop that a run may be claimable. It does nothing for a nil worker.
 func (w *worker) hint() {
 	if w != nil {
 		w.hints.poke()
 	}
 }
 
-// own makes the run this worker's from its very start. The nonce is drawn for that start alone.
+// own makes this worker the owner of a run that is about to be started. nonce is generated for that start
+// alone.
 func (w *worker) own(r *store.Run, now time.Time, nonce uint32) {
 	r.Status, r.Epoch = store.Running, store.Epoch{}.Next(nonce)
 	r.Owner = uuid.NullUUID{UUID: w.id, Valid: true}
 	r.StartedAt, r.WakeAt = now, now.Add(w.e.cfg.Lease)
 }
 
-// disown undoes own: any worker may take the run.
+// disown reverts own, so that any worker may claim the run.
 func disown(r *store.Run) {
 	if r.Owner.Valid {
 		r.Status, r.Epoch, r.Owner, r.StartedAt, r.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, r.CreatedAt
 	}
 }
 
-// enter executes a run that this worker owns: in a slot that was acquired for it, or, ahead of
-// one, in the place that was taken for it.
+// enter executes a run that this worker owns, in a goroutine of its own. The caller has acquired a slot
+// for the run or, if ahead is true, has taken a place for a prefetched run.
 func (w *worker) enter(c *store.Claimed, late time.Duration, ahead bool) {
 	row := &c.Run
 	r := newRun(w, c)
@@ -215,7 +214,7 @@ func (w *worker) enter(c *store.Claimed, late time.Duration, ahead bool) {
 	open := w.open
 	w.mu.Unlock()
 	if before != nil {
-		before.lose() // nobody else would tell it
+		before.lose() // nothing else would stop the earlier execution
 	}
 	if !open {
 		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
@@ -223,7 +222,7 @@ func (w *worker) enter(c *store.Claimed, late time.Duration, ahead bool) {
 	go r.exec(late)
 }
 
-// left is called by a run as the last thing it does.
+// left removes a run that has ended or left, and releases its slot. The run calls it as its last action.
 func (w *worker) left(r *run) {
 	r.proven()
 	w.forget(r)
@@ -238,7 +237,7 @@ func (w *worker) left(r *run) {
 	w.release(1, 0)
 }
 
-// forget takes the run out of memory, but for its slot.
+// forget removes the run from memory, but does not release its slot.
 func (w *worker) forget(r *run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -247,7 +246,7 @@ func (w *worker) forget(r *run) {
 	}
 }
 
-// executing reports whether the run is in this worker's memory, and is to stay.
+// executing reports whether the run is in this worker's memory, and is not suspended.
 func (w *worker) executing(id uuid.UUID) bool {
 	w.mu.Lock()
 	r := w.runs[id]
@@ -255,7 +254,7 @@ func (w *worker) executing(id uuid.UUID) bool {
 	return r != nil && !r.gone()
 }
 
-// snapshot lists the runs in memory.
+// snapshot returns the runs in memory.
 func (w *worker) snapshot() []*run {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -266,7 +265,7 @@ func (w *worker) snapshot() []*run {
 	return runs
 }
 
-// close takes no new runs from now on.
+// close makes the worker take no new runs.
 func (w *worker) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -274,9 +273,8 @@ func (w *worker) close() {
 	w.vacated()
 }
 
-// drain suspends every run, lets running steps finish for the grace period, then ends
-// their contexts. A run whose function does not return even then is reported and
-// given up.
+// drain suspends every run, lets running steps finish for the grace period, and then ends their contexts.
+// If a function has not returned within lastCall after that, drain logs and abandons its run.
 func (w *worker) drain() {
 	for _, r := range w.snapshot() {
 		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
@@ -308,14 +306,15 @@ func (w *worker) emptied(within time.Duration) bool {
 	}
 }
 
-// tellDraining has the registry show at once that the worker drains. If that fails, the next heartbeat does it.
+// tellDraining marks the worker in the registry as draining at once. If this fails, the next heartbeat
+// does it.
 func (w *worker) tellDraining() {
 	if _, err := w.renew(w.ctx, nil); err != nil {
 		w.log.Debug("could not tell that the worker is draining", telemetry.KeyError, err)
 	}
 }
 
-// state is what the registry shows.
+// state returns the state of the worker that the registry shows.
 func (w *worker) state() store.WorkerState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -325,8 +324,8 @@ func (w *worker) state() store.WorkerState {
 	return store.WorkerRunning
 }
 
-// leave takes the worker off the registry, and frees what it may still own: the
-// answer to a claim can have been lost.
+// leave removes the worker from the registry, and releases the runs that it may still own, because the
+// result of a claim may have been lost.
 func (w *worker) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), w.e.cfg.Lease)
 	defer cancel()
@@ -337,7 +336,7 @@ func (w *worker) leave() error {
 	return nil
 }
 
-// query is a claim of nothing yet: who asks, for what, and when.
+// query returns a claim query with the worker, its workflows and the times, but with a limit of zero.
 func (w *worker) query() store.ClaimQuery {
 	now := w.e.clock.now()
 	q := store.ClaimQuery{
@@ -347,7 +346,8 @@ func (w *worker) query() store.ClaimQuery {
 	return q
 }
 
-// attendLoop keeps the worker visible to others, and hears of runs to claim.
+// attendLoop keeps the worker visible to other workers, and receives hints about claimable runs and about
+// notifications.
 func (w *worker) attendLoop(ctx context.Context) {
 	hear := func(h store.Hint) {
 		if h == store.HintNotification {
@@ -362,7 +362,7 @@ func (w *worker) attendLoop(ctx context.Context) {
 	}
 }
 
-// pause waits, and reports false if ctx ended first.
+// pause waits for d, and reports false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// bell wakes the one goroutine that receives from it. Several calls of poke before it receives count as
-// one.
+// bell wakes the one goroutine that receives from it. If poke is called several times before the
+// goroutine receives, the goroutine wakes once.
 type bell chan struct{}
 
 func newBell() bell { return make(bell, 1) }
@@ -23,7 +23,7 @@ func (b bell) poke() {
 	}
 }
 
-const firstDeaf = 20 * time.Millisecond // pause after the first failed read of notifications; it doubles up to a third of the lease
+const firstDeaf = 20 * time.Millisecond // pause after the first failed read; it doubles up to a third of a lease
 
 // newsLoop reads which control requests the runs in memory have, and which of these runs were woken. It
 // reads after each hint and each lease renewal. The result of a flush also carries the control requests
@@ -54,9 +54,9 @@ func (w *worker) newsLoop(ctx context.Context) {
 }
 
 // hear reads the notifications for the runs and applies them. If the read fails, hear wakes all the runs,
-// because the lost result may have contained their wake-ups. No run parks during the read, since hear
-// holds w.hearing: otherwise the database could have reported a wake-up that the run does not know of
-// yet.
+// because the lost result may have contained their wake-ups. hear holds w.hearing, so that no run parks
+// during the read. Otherwise a run could park after the database has reported its wake-up, and before the
+// run knows of it.
 func (w *worker) hear(ctx context.Context, runs []*run) error {
 	w.hearing.Lock()
 	defer w.hearing.Unlock()

@@ -56,8 +56,8 @@ func (e *Engine) Order(ctx context.Context, o *store.Order) error {
 	return e.order(ctx, outsider, o)
 }
 
-// order is Order for the given caller, without the check that the call is made outside a transaction. It
-// retries for Config.Patience.
+// order does the same as Order for the given caller, but does not check that the call is made outside a
+// transaction. It retries for Config.Patience.
 func (e *Engine) order(ctx context.Context, by caller, o *store.Order) error {
 	o.Now = e.clock.now()
 	switch {

@@ -13,9 +13,9 @@ import (
 type outage struct {
 	mu          sync.Mutex
 	good        time.Time // when the last successful heartbeat was sent, on the database's clock
-	answered    time.Time // when its response arrived, on this process's clock
-	failed      bool      // a heartbeat has failed since then
-	from, until time.Time // the last outage that has ended, on the database's clock
+	answered    time.Time // when the response to that heartbeat arrived, on this process's clock
+	failed      bool      // a heartbeat has failed since the last success
+	from, until time.Time // the bounds of the last outage that has ended, on the database's clock
 }
 
 // beat records that a heartbeat has succeeded. sent and now, on the database's clock, are when it was

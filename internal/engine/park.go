@@ -87,7 +87,7 @@ func (i *idle) park() {
 	}
 	i.mu.Unlock()
 	if i.r.isDoomed() {
-		return // a compensation waits for its next attempt; a parked run that is cancelled or expired would be claimed again at once
+		return // a compensation waits for its next attempt; if the run parked, it would be claimed again at once
 	}
 	if first.IsZero() || i.r.e.clock.until(first) > i.r.e.cfg.ParkAfter {
 		i.r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: first})

@@ -23,7 +23,7 @@ const (
 	longRetry   = 2 * time.Second
 	limitRetry  = 5 * time.Second // longest pause after an exceeded limit, so that a short excess does not fail the step
 	limitTries  = 3
-	longRefusal = time.Second // a write that is retried for longer is logged
+	longRefusal = time.Second // a write that is retried for longer than this is logged
 	maxReason   = 1 << 10
 )
 
@@ -48,13 +48,13 @@ type writeFunc func(j journal.Writer) (*store.Outcome, error)
 type caller struct {
 	over    <-chan struct{}           // when it is closed, the write is no longer retried; nil: never closed
 	around  func(writeFunc) writeFunc // wraps each attempt of the write; nil: no wrapper
-	outside bool                      // the caller is a user of the engine, not a run: a missing privilege is returned at once
+	outside bool                      // a user of the engine, not a run: a missing privilege is returned at once
 }
 
 // outsider is the caller for users of the engine.
 var outsider = caller{outside: true}
 
-// until returns the caller for a run, or for a call in it, that no longer needs the write when over is
+// until returns the caller for a run, or for a call in it, whose write is no longer needed when over is
 // closed.
 func until(over <-chan struct{}) caller { return caller{over: over} }
 
@@ -88,7 +88,7 @@ func (e *Engine) persist(ctx context.Context, by caller, apart func(), write wri
 	return e.persistAlone(ctx, by, apart, write, err)
 }
 
-// persistAlone is persist after the first attempt, which failed with last.
+// persistAlone continues persist after its first attempt, which failed with last.
 func (e *Engine) persistAlone(ctx context.Context, by caller, apart func(), write writeFunc, last error) error {
 	alone := e.journal.NewSoloWriter()
 	defer alone.Close()

@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Probe lets a test observe and control an engine. Only package durabletest implements it. The probe
-// comes with the store: an engine whose store is Probed has its probe.
+// Probe lets a test observe and control an engine. Only package durabletest implements it. An engine uses
+// the probe of its store, if the store is a Probed.
 type Probe interface {
 	// Attach is called once, by New.
 	Attach(e *Engine)
@@ -57,7 +57,7 @@ type Call struct {
 	RunName  string
 	Workflow string
 	Epoch    store.Epoch
-	Name     string // with its scope; see Shown
+	Name     string // the name with its scope; see Shown
 	Kind     store.Kind
 	Attempt  int32 // zero in Probe.Called
 	Recorded bool  // history holds its outcome

@@ -13,14 +13,14 @@ import (
 // Timeout says what happens when the time of a receive is over.
 type Timeout uint8
 
-// The behaviours.
+// The values of Timeout.
 const (
 	TimeoutFails     Timeout = iota // the receive fails with CodeTimeout
 	TimeoutGoesOn                   // the receive returns ReceiveSpec.Value
 	TimeoutCancels                  // the run's tree is cancelled
 	TimeoutExpires                  // the run expires, as when its own timeout is over
 	TimeoutEscalates                // Escalate is called once, and the receive keeps waiting
-	timeouts                        // the number of behaviours
+	timeouts                        // the number of values
 )
 
 // ReceiveSpec describes one receive.
@@ -28,8 +28,8 @@ type ReceiveSpec struct {
 	Name      string
 	Signal    string
 	Site      uintptr
-	Within    time.Duration // from the first check for a signal
-	Bounded   bool          // Within applies
+	Within    time.Duration // the time limit, counted from the first check for a signal
+	Bounded   bool          // there is a time limit
 	Otherwise Timeout
 	Value     []byte
 	Escalate  Escalation
@@ -40,14 +40,14 @@ type receiving struct {
 	s    *Scope
 	r    *run
 	spec *ReceiveSpec
-	name string     // with its scope
-	row  store.Step // as it is recorded, or will be
-	late bool       // its time was over when its last check began
+	name string     // the name with its scope
+	row  store.Step // the row of the receive, as recorded or to be recorded
+	late bool       // the time of the receive was over when its last check began
 }
 
-// Receive returns the payload of the oldest signal of the name that no receive has taken, and waits if
-// there is none. A check that finds no signal records that the run waits, and until when. This takes one
-// row, which the end of the wait completes.
+// Receive returns the payload of the oldest signal called spec.Signal that no receive has taken, and
+// waits if there is none. A check that finds no signal records, in one row, that the run waits, and until
+// when. The end of the wait completes this row.
 func (s *Scope) Receive(spec *ReceiveSpec) (Result, error) {
 	r := s.r
 	full := s.prefix + spec.Name
@@ -136,7 +136,7 @@ func (w *receiving) look() (*store.Step, error) {
 }
 
 // record commits the row, or the end of the step by a signal if there is one, and returns the recorded
-// row. late says that the row is the one that the timeout writes.
+// row. late says that the row is what the timeout records.
 func (w *receiving) record(row *store.Step, late bool) (*store.Step, error) {
 	r := w.r
 	rec := &store.Receive{Step: *row, Signal: w.spec.Signal}
@@ -198,8 +198,8 @@ func (w *receiving) timeIsOver(row *store.Step) error {
 	return nil
 }
 
-// answer returns the result of a wait that has ended as recorded, in the first execution and in every
-// replay. It cancels or expires the run if the timeout does that.
+// answer returns the result that the recorded row of a wait means, in the first execution and in every
+// replay. It cancels or expires the run if the receive timed out and its Otherwise says so.
 func (w *receiving) answer(recorded *store.Step) (Result, error) {
 	res := resultOf(recorded)
 	if res.Failure == nil {
@@ -207,7 +207,7 @@ func (w *receiving) answer(recorded *store.Step) (Result, error) {
 	}
 	switch w.spec.Otherwise {
 	case TimeoutCancels:
-		if err := w.r.goesOn(); err != nil { // only of the run: the branch was ended after the row was recorded
+		if err := w.r.goesOn(); err != nil { // ignore the end of the branch: it came after the row was recorded
 			return Result{}, err
 		}
 		o := &store.Order{Verb: store.VerbCancel, Runs: ids(w.r.row.ID), Reason: res.Failure.Message + " for " + Shown(w.name), Actor: "durable"}

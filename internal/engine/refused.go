@@ -18,9 +18,9 @@ import (
 // again after a delay. Each time this happens, the run gets more time to settle.
 
 const (
-	mostHasty = 10_000 // runs parked too early that a worker remembers
-	mostStuck = 1      // wake-ups after a delay for a run whose function does not return, and keeps its slot
-	mostDelay = 10     // doublings of the delay and of the settling time
+	mostHasty = 10_000 // the maximum number of runs parked too early that a worker remembers
+	mostStuck = 1      // the maximum number of delayed wake-ups of a run whose function does not return, and keeps its slot
+	mostDelay = 10     // the maximum number of doublings of the delay and of the settling time
 )
 
 // refusals records which goroutines know that the run is suspended.

@@ -12,8 +12,8 @@ import (
 )
 
 // This file writes the log lines for operators: failures (Warn or Error), and cancellations and the life
-// of a worker (Info). The process whose write made an event durable logs it, so a replay logs no event
-// again. No line contains a payload.
+// of a worker (Info). The process whose write made an event durable logs the event, so a replay does not
+// log it again. No line contains a payload.
 
 // reportFailure logs a step whose failure is recorded for good. It does not log the failure of a child,
 // which the child's own run logs, nor the record of this run's failure, which reportEnd logs.

@@ -26,8 +26,8 @@ type run struct {
 	row store.Run // as claimed or created; never changed
 
 	// hard ends when this process loses the run, or when the grace period of the drain is over. work, a
-	// child of hard, is the parent of the steps' contexts; it also ends when the run is doomed. ctx, a child
-	// of work, is the context of the workflow function; it also ends when the run is suspended.
+	// child of hard, is the parent of the steps' contexts; it also ends when the run must end (see doom).
+	// ctx, a child of work, is the context of the workflow function; it also ends when the run is suspended.
 	hard     context.Context
 	endHard  context.CancelCauseFunc
 	work     context.Context
@@ -66,22 +66,22 @@ type run struct {
 	branches   int                     // goroutines of the run that have not returned
 	lastBranch chan struct{}           // closed when the last branch returns; nil: nobody waits for it
 	ended      map[string]*branchEnd   // branches that choices have ended, by prefix
-	slept      time.Time               // the latest due time of a sleep in a branch that has ended by itself
+	slept      time.Time               // the latest due time of all completed sleeps in branches
 	sent       time.Time               // when the run sent its latest signal
 	exited     *Failure                // not nil: a step called runtime.Goexit, so the run fails
-	undos      []undo                  // registered compensations that were not executed yet, in the order of registration
-	endUndo    context.CancelCauseFunc // ends the context of compensations, a child of hard; nil: no compensation was due yet
+	undos      []undo                  // compensations that are registered and not executed yet, in order
+	endUndo    context.CancelCauseFunc // ends the context of compensations, a child of hard; nil: none has begun
 	undone     []string                // descriptions of the compensations that failed
 	decided    *decided                // how the run ends, if an earlier execution recorded that; nil: it did not
 	children   map[string]uuid.UUID    // children that may still run, by name
 	idle       idle
 	inbox      inbox
 	refusals   refusals
-	loan       slotLoan    // of the run's slot; guarded by w.mu
+	loan       slotLoan    // the loan of the run's slot; guarded by w.mu
 	overdue    *time.Timer // calls giveUp if the function does not return in time
 
 	deadline      atomic.Pointer[deadline] // nil: none
-	deadlineCame  atomic.Bool              // the deadline has come; the next read of notifications decides whether it still holds
+	deadlineCame  atomic.Bool              // the deadline has come; the next read of notifications confirms or changes it
 	deadlineMu    sync.Mutex
 	deadlineTimer Timer // guarded by deadlineMu
 }
@@ -92,7 +92,7 @@ type suspension struct {
 	cause  error
 	status store.Status
 	wakeAt time.Time
-	reason string // only with ErrHeld
+	reason string // why the run is held; only with ErrHeld
 	lacks  bool   // the cause is ErrHeld, because the code lacks a compensation
 }
 
@@ -221,8 +221,8 @@ func (r *run) overdueAfter() time.Duration {
 
 // giveUp reports a function that does not return although its run is suspended. It writes what the
 // suspension specifies, so that any worker can continue the run. The slot stays taken as long as the
-// function's goroutine lives, so a function that is stuck in every execution takes no more slots than
-// there are.
+// function's goroutine lives, so a function that is stuck in every execution takes at most
+// Config.Concurrency slots.
 func (r *run) giveUp() {
 	r.mu.Lock()
 	s, back := r.suspended, r.joined

@@ -59,7 +59,7 @@ func (s *Scope) With(ctx context.Context) *Scope {
 func (s *Scope) nested() bool { return s.inside || s.r.idle.executing() && inStep() }
 
 // Context returns the context of the workflow function or of the scope's branch. It ends when the run is
-// suspended or doomed. The context of a branch also ends when the branch is cancelled.
+// suspended or must end. The context of a branch also ends when the branch is cancelled.
 func (s *Scope) Context() context.Context { return s.ctx }
 
 // left returns why a call in this scope can do nothing new, or nil if it can.
@@ -73,8 +73,8 @@ func (s *Scope) left() error {
 	return err
 }
 
-// over is left for a wait that may still return without an error. It does not record that a call was
-// refused.
+// over does the same as left for a wait that may still return without an error: it does not record that a
+// call was refused.
 func (s *Scope) over() error {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -85,14 +85,14 @@ func (s *Scope) over() error {
 	return err
 }
 
-// refuse is left for callers that hold r.mu.
+// refuse does the same as left for callers that hold r.mu.
 func (s *Scope) refuse() error {
 	err := s.out()
 	if err == ErrCancelled && s.branch != nil {
 		s.branch.stop() // in a replay, its contexts may not have ended yet
 		s.branch.refused = s.branch.refused || !s.branch.endedAt().IsZero()
 	}
-	if d := s.r.doomed; d != nil && d.recorded && err == d.cause { // in a replay, the run's contexts may not have ended yet either
+	if d := s.r.doomed; d != nil && d.recorded && err == d.cause { // nor the run's contexts
 		s.r.endCtx(err)
 		s.r.endWork(err)
 	}
@@ -170,7 +170,7 @@ func ShownRun(r *store.Run) string {
 func (s *Scope) Full(name string) string { return Shown(s.prefix + name) }
 
 // CheckName returns ErrInvalidName unless name is valid UTF-8 without control characters, is not empty,
-// and has at most MaxName bytes. what says in the error what is named.
+// and has at most MaxName bytes. The error uses what to describe the named thing.
 func CheckName(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: the name of a %s is empty: give it one", ErrInvalidName, what)
@@ -179,7 +179,7 @@ func CheckName(what, name string) error {
 }
 
 // checkShort returns ErrInvalidName if text is too long for a name, is not valid UTF-8, or contains
-// control characters. The error calls the text what.
+// control characters. The error uses what to describe the text.
 func checkShort(what, text string) error {
 	switch {
 	case len(text) > MaxName:
@@ -236,7 +236,8 @@ func (s *Scope) claimName(full string, kind store.Kind, site uintptr) (*store.St
 	return recorded, s.refuse()
 }
 
-// claim is claimName without the check whether the scope can do anything new. r.mu is held.
+// claim does the same as claimName, but does not check whether the scope can do anything new. r.mu is
+// held.
 func (s *Scope) claim(full string, kind store.Kind, site uintptr) (*store.Step, error) {
 	r := s.r
 	if err := s.use(full, site); err != nil {

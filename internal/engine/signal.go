@@ -25,7 +25,8 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 	return e.signal(ctx, outsider, ref, s, time.Time{})
 }
 
-// signal is Signal for the given caller. The time of the signal is later than after.
+// signal does the same as Signal for the given caller. The time of the signal is later than the time
+// after.
 func (e *Engine) signal(ctx context.Context, by caller, ref string, s *store.Signal, after time.Time) error {
 	var row *store.Run
 	err := e.patiently(ctx, by, func() (err error) {
@@ -60,8 +61,9 @@ func (e *Engine) signal(ctx context.Context, by caller, ref string, s *store.Sig
 // order.
 func (e *Engine) Stamp(s *store.Signal) { e.stamp(s, time.Time{}) }
 
-// stamp is Stamp with a time that is also later than after. So the signals of a run keep their order even
-// when the run continues in another process, whose estimate of the database's clock is behind.
+// stamp does the same as Stamp, with a time that is also later than after. So the signals of a run keep
+// their order even when the run continues in another process, whose estimate of the database's clock is
+// behind.
 func (e *Engine) stamp(s *store.Signal, after time.Time) {
 	s.CreatedAt = e.stamps.next(e.clock.now(), after)
 	if e.clock.test != nil {

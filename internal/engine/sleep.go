@@ -80,7 +80,7 @@ func (s *Scope) ended() bool {
 	return !s.branch.endedAt().IsZero()
 }
 
-// branchLeft returns the error of left if a choice has ended the branch, and nil otherwise.
+// branchLeft returns the result of left if a choice has ended the branch, and nil otherwise.
 func (s *Scope) branchLeft() error {
 	if !s.ended() {
 		return nil

@@ -29,8 +29,8 @@ type Stats struct {
 	Leases   int64 // leases that these heartbeats extended
 }
 
-// counts holds the counters of Stats. They change about once for each run or less often, and need no
-// lock.
+// counts holds the counters of Stats. The engine changes them about once for each run, or less often.
+// They need no lock.
 type counts struct {
 	entered, ended, parked, released, lost atomic.Int64
 	claims, claimed, renewals, leases      atomic.Int64

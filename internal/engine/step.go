@@ -65,7 +65,7 @@ type task struct {
 	r         *run
 	s         *Scope
 	spec      *Spec
-	name      string      // with its scope
+	name      string      // the name with its scope
 	recorded  *store.Step // the step's row in history, which is not terminal; nil: none
 	attempt   int32       // the number of the attempt
 	first     time.Time   // when the first attempt began
@@ -109,8 +109,8 @@ func (s *Scope) execute(spec *Spec, name string, recorded *store.Step) (Result, 
 	return t.execute()
 }
 
-// label returns the step's name in metrics and spans. It omits the scopes. For the items of a Map it is
-// the Map's name, because the names of the items may be keys.
+// label returns the step's name in metrics and spans. It omits the scopes. For an item of a Map it is the
+// Map's name, because the name of an item may be a key, such as an order's ID.
 func (t *task) label() string {
 	if t.s.label != "" {
 		return t.s.label

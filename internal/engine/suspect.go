@@ -3,9 +3,9 @@ package engine
 import "github.com/seed8ec063be/durable/internal/store"
 
 // A suspect is a run that was in memory when its process died, store.SuspectAfter times in a row without
-// a new checkpoint in between. Either this run kills processes, or another run that is executed beside
-// it. A worker executes one suspect at a time, so that the next death counts against that suspect only,
-// and innocent runs make progress. A suspect is cleared by its next checkpoint, or when it leaves memory.
+// a new checkpoint in between. Either this run or another run in the same process kills processes. A
+// worker executes one suspect at a time, so that the next death counts against that suspect only, and
+// innocent runs make progress. A suspect is cleared by its next checkpoint, or when it leaves memory.
 
 // suspects returns how many suspects may be claimed now: zero or one.
 func (w *worker) suspects() int {

@@ -24,7 +24,7 @@ import (
 // a claim.
 
 const (
-	firstGiveBack = 10 * time.Millisecond // after a claim failed; each further pause is twice as long, up to slowGiveBack
+	firstGiveBack = 10 * time.Millisecond // pause after a search that must be repeated; it doubles up to slowGiveBack
 	slowGiveBack  = time.Second
 )
 

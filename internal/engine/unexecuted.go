@@ -16,9 +16,9 @@ import (
 // once.
 
 const (
-	mostListed = 500              // workflows that a worker lists; a worker with more lists none, and counts as executing any
+	mostListed = 500              // workflows that a worker lists; if it has more, it counts as executing any
 	mostPlaces = 1000             // queues and workflows in the result of one statement
-	mostPages  = 10               // such results in one check
+	mostPages  = 10               // results of that statement in one check
 	oftenest   = 10 * time.Second // the time between two checks, unless leases are shorter
 )
 

@@ -16,13 +16,13 @@ import (
 // together, so that no run's end waits for the search.
 
 const (
-	mostEnds     = 1 << 16 // runs that wait for the search; further runs are not logged, and only Get reports their signals
+	mostEnds     = 1 << 16 // runs that wait for the search; further runs are not logged
 	endsAtOnce   = 1000    // runs in one search
 	mostSignals  = 10      // signal names in one log line
 	lastEndsLook = 2 * time.Second
 )
 
-// endings holds the runs that this worker has ended and not searched yet.
+// endings holds the runs that this worker has ended and not yet checked for unreceived signals.
 type endings struct {
 	mu   sync.Mutex
 	runs []ending
@@ -49,7 +49,7 @@ func (e *endings) take() []ending {
 	return runs
 }
 
-// unreceivedLoop searches from time to time the runs that have ended since the last search.
+// unreceivedLoop checks from time to time the runs that have ended since its last check.
 func (w *worker) unreceivedLoop(ctx context.Context) {
 	for pause(ctx, w.e.cfg.Lease/3) {
 		w.reportUnreceived(ctx)

@@ -33,7 +33,7 @@ type worker struct {
 	hints  bell // a run may be claimable
 	freed  bell // a slot was given back
 	news   bell // a run in memory may have a control request, or may have been woken
-	failed bell // a claim, or a start of own runs, has failed
+	failed bell // a claim has failed, or a start of runs that this worker would own
 	counts bell // a run requests a count of its signals
 
 	outage outage
@@ -42,16 +42,16 @@ type worker struct {
 	hearing sync.RWMutex // locked while notifications are read; a run that leaves memory holds the read lock
 
 	mu         sync.Mutex
-	suspect    *run // see suspect.go
+	suspect    *run // the suspect that is executed; nil: none; see suspect.go
 	runs       map[uuid.UUID]*run
-	unanswered []store.ClaimQuery // failed claims, and failed starts of own runs; see unanswered.go
-	broken     chan error         // why the worker cannot go on; see stopFor
+	unanswered []store.ClaimQuery // failed claims, and failed starts of runs that this worker may own; see unanswered.go
+	broken     chan error         // receives why the worker must stop; see stopFor
 	early      map[uuid.UUID]int  // how often runs were parked too early; see refused.go
 	slots      int                // slots taken by runs, and by starts and claims in progress
 	lent       int                // slots lent by runs that wait; see lentslot.go
 	unlent     int                // runs that wait and could not lend their slots
 	queued     []*run             // prefetched runs that wait for a slot; see ahead.go
-	ahead      int                // places for prefetched runs that are taken: by queued runs, by claims in progress, and by runs that leave
+	ahead      int                // taken places for prefetched runs: by queued runs, by claims in progress, by runs that leave
 	open       bool               // the worker takes new runs
 	draining   bool               // the worker takes no new runs any more
 	empty      chan struct{}
@@ -222,7 +222,8 @@ func (w *worker) enter(c *store.Claimed, late time.Duration, ahead bool) {
 	go r.exec(late)
 }
 
-// left removes a run that has ended or left, and releases its slot. The run calls it as its last action.
+// left removes a run that has ended or was suspended, and releases its slot. The run calls it as its last
+// action.
 func (w *worker) left(r *run) {
 	r.proven()
 	w.forget(r)

@@ -14,8 +14,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A child named as a root is: whatever is told of the child, its ID leads to the child, and never to
-// the root that has its name as ID.
+// The ID of a child, wherever it is returned, addresses the child, and never a root run whose ID is the child's name.
 func TestAChildsNameIsNoAddress(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		const name = "order-42"
@@ -115,7 +114,7 @@ func TestAChildsNameIsNoAddress(t *testing.T) {
 	})
 }
 
-// In its function, and in errors, a child is known by its UUID.
+// A child's own function, and errors about the child, identify it by its UUID.
 func TestAChildKnowsItselfByItsUUID(t *testing.T) {
 	inner := durable.Define("inner", func(c *durable.Ctx, _ int) (string, error) {
 		for range 2 {
@@ -136,7 +135,7 @@ func TestAChildKnowsItselfByItsUUID(t *testing.T) {
 	}
 }
 
-// An ID that is another run's UUID is refused: verbs would take it for that run.
+// A start whose ID is the UUID of another run is refused, because that ID would address both runs.
 func TestAnIDThatIsAnothersUUIDIsRefused(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", double)

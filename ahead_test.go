@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A worker whose runs end quickly has more of them in memory than slots, executes no more than
-// those, and leaves to others what would have to wait for long.
+// A worker whose runs end quickly prefetches more runs than it has slots, executes at most as many as it has slots, and leaves
+// runs that would wait for long to other workers.
 func TestRunsClaimedAhead(t *testing.T) {
 	const slots, long = 2, 10
 	s := openStore(t)

@@ -12,8 +12,8 @@ import (
 
 var errUnlucky = durable.RegisterError("test.unlucky", errors.New("unlucky"))
 
-// The first failure ends the other branches for good: their steps do not run again, they take no later
-// signal, their children are cancelled, and a replay sees the same error.
+// After the first failure the other branches end for good: their steps are not executed again, they receive no later signal,
+// their children are cancelled, and a replay returns the same error.
 func TestAllOrCancelRecordsWhoFailed(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var slow atomic.Int32
@@ -108,7 +108,7 @@ func TestAllOrCancelRecordsWhoFailed(t *testing.T) {
 	})
 }
 
-// Where no branch fails, AllOrCancel is All, and leaves no row; its name is used up all the same.
+// If no branch fails, AllOrCancel works as All and writes no row, but its name cannot be used again.
 func TestAllOrCancelOfBranchesThatSucceed(t *testing.T) {
 	w := durable.Define("all", func(c *durable.Ctx, n int) ([]int, error) {
 		var futures []*durable.Future[int]

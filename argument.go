@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// apply has each of the options change o. An option that is nil is ErrInvalidConfig.
+// apply calls each option with o. It returns ErrInvalidConfig if an option is nil.
 func apply[O any, F ~func(*O)](opts []F, o *O) error {
 	var err error
 	for i, option := range opts {
@@ -22,8 +22,7 @@ func apply[O any, F ~func(*O)](opts []F, o *O) error {
 	return err
 }
 
-// usable returns ErrInvalidConfig if a call cannot be made on this engine with this context, since one of
-// them is nil.
+// usable returns ErrInvalidConfig if the engine or the context is nil, or the engine was not created by New.
 func (e *Engine) usable(ctx context.Context) error {
 	switch {
 	case e == nil || e.inner == nil:
@@ -34,8 +33,9 @@ func (e *Engine) usable(ctx context.Context) error {
 	return nil
 }
 
-// writes is usable for a call that writes, which a workflow function makes in steps only: with the Ctx itself it is
-// ErrOutsideStep, with the durable call to use instead.
+// writes does what usable does, for a method that writes. A workflow function may call such a method in a step only: if ctx is
+// its Ctx, or is derived from it, writes returns ErrOutsideStep. call and instead are for the text: what was called, and what to
+// use instead.
 func (e *Engine) writes(ctx context.Context, call, instead string) error {
 	if err := e.usable(ctx); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (e *Engine) writes(ctx context.Context, call, instead string) error {
 	return engine.OutsideWorkflow(ctx, call, instead)
 }
 
-// isNil reports whether v is nil, or an interface that holds a nil pointer.
+// isNil reports whether v is nil, or holds a nil pointer.
 func isNil(v any) bool {
 	if v == nil {
 		return true

@@ -16,7 +16,7 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// refusesNil wants ErrInvalidConfig that names the argument, and no panic.
+// refusesNil checks that the call returns ErrInvalidConfig with the argument's name, and does not panic.
 func refusesNil(t *testing.T, what, argument string, call func() error) {
 	t.Helper()
 	defer func() {
@@ -29,7 +29,7 @@ func refusesNil(t *testing.T, what, argument string, call func() error) {
 	}
 }
 
-// An argument that is nil is named by the error of each call from outside of runs.
+// Every method that is called from outside of runs returns an error that names a nil argument.
 func TestNilArgumentsAreNamed(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(*durable.Ctx, int) (int, error) { return 0, nil })
@@ -102,7 +102,7 @@ func TestNilArgumentsAreNamed(t *testing.T) {
 	})
 }
 
-// An option that is nil is named by the error of each durable call, and fails no other.
+// Every durable call returns an error that names a nil option, and other calls are not affected.
 func TestNilOptionsOfDurableCallsAreNamed(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
 	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {

@@ -14,8 +14,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// instant is a store in which every commit has succeeded as soon as it is asked for. What is
-// left of a workflow is the library's own work.
+// instant is a store in which every commit succeeds at once. So a benchmark measures only the library's own work.
 type instant struct{ durable.Store }
 
 func (instant) Commit(_ context.Context, b *store.Batch) error {
@@ -31,8 +30,7 @@ func (instant) Commit(_ context.Context, b *store.Batch) error {
 	return nil
 }
 
-// BenchmarkWorkflow executes workflows of ten steps, 16 at once, without a database: ns/op and
-// allocs/op are of a workflow.
+// BenchmarkWorkflow executes workflows of ten steps, 16 at once, without a database. ns/op and allocs/op are per workflow.
 func BenchmarkWorkflow(b *testing.B) {
 	type receipt struct {
 		Number int    `json:"number"`
@@ -57,12 +55,12 @@ func BenchmarkWorkflow(b *testing.B) {
 			}
 			sum += r.Number
 		}
-		answers[caller] <- sum // nothing is kept, so that nobody could read it later
+		answers[caller] <- sum // the store keeps nothing, so the run could not be read later
 		return sum, nil
 	})
 	e := engineWith(b, instant{openStore(b)}, durable.Config{Workflows: []durable.Definition{flow}, Concurrency: 1000})
 	running(b, e)
-	for e.Stats().Heartbeats == 0 { // until then a start would be left to a claim
+	for e.Stats().Heartbeats == 0 { // before the first heartbeat the worker would claim the run instead of executing it from its start
 		runtime.Gosched()
 	}
 	b.ReportAllocs()
@@ -82,7 +80,7 @@ func BenchmarkWorkflow(b *testing.B) {
 	})
 }
 
-// endless is a store with one due run after the other, each with the same history.
+// endless is a store that always has one more due run, each with the same history.
 type endless struct {
 	instant
 	history []store.Step
@@ -99,8 +97,7 @@ func (s endless) Claim(_ context.Context, q store.ClaimQuery) (store.Claims, err
 	}}}}, nil
 }
 
-// BenchmarkReplay replays histories of 10,000 steps that a claim has brought, one after the
-// other: ns/op is of such a run.
+// BenchmarkReplay replays claimed runs with histories of 10,000 steps, one after the other. ns/op is per run.
 func BenchmarkReplay(b *testing.B) {
 	const steps = 10_000
 	s := endless{instant: instant{openStore(b)}, history: make([]store.Step, steps)}

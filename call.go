@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// Call starts the run, or resumes the one with the same ID, in this process, and waits
-// for its result: a script that is killed and run again carries on. It needs no Run: for
-// as long as it waits, a worker is active here, which also takes other due runs of this
-// engine's workflows. It waits while the run is paused. When ctx ends, or the run, it drains
-// as Run does: that can take Config.Grace and a second.
+// Call starts a run, or continues the run with the same ID, in this process, and returns its result. So a script that was killed
+// continues when it is executed again. Call does not need [Engine.Run]: while Call waits, a worker is active in this process,
+// which also executes other due runs of this engine's workflows. Call continues to wait while the run is paused. When the run or
+// ctx ends, the worker drains as that of Run does, which can take Config.Grace and a second.
 //
-// Beside [Engine.Run], Call uses the worker of Run. When the context of Run ends, that worker stops, and Call waits
-// until another process has executed the run, or ctx ends. A Call that begins after that waits in the same way, until
-// Run is called again; the log has a warning. In a step, Call starts no worker.
+// While Engine.Run is active, Call uses the worker of Run. When the context of Run ends, that worker stops, and Call waits until
+// another process has executed the run, or ctx ends. A Call that begins after that waits in the same way, until Run is called
+// again, and logs a warning. A Call inside a step starts no worker.
 //
-// ErrNotRegistered is returned if e does not execute the workflow; other errors as for Start and Result.
+// Call returns [ErrNotRegistered] if e does not execute the workflow. Its other errors are those of [Workflow.Start] and
+// [Run.Result].
 func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...StartOption) (O, error) {
 	var zero O
 	if err := w.usable(); err != nil {
@@ -63,5 +63,5 @@ func (w *Workflow[I, O]) Call(ctx context.Context, e *Engine, in I, opts ...Star
 	}
 }
 
-// errNoWorker ends the wait of a Call whose worker could not begin, or had to stop.
+// errNoWorker is the cause of the end of the context of a Call whose worker could not begin, or had to stop.
 var errNoWorker = errors.New("durable: the worker of this process could not begin, or had to stop")

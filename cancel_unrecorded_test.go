@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A cancel executes what a run has registered, whatever it has recorded, also if it has left memory since.
+// A cancel executes the compensations that a run has registered, even if the run has recorded nothing and has left memory.
 func TestCancelOfARunThatRecordedNoStepCompensates(t *testing.T) {
 	for _, what := range []string{"nothing", "a wait", "a sleep", "a signal and a wait", "paused", "its time is over"} {
 		t.Run(what, func(t *testing.T) {
@@ -22,7 +22,7 @@ func TestCancelOfARunThatRecordedNoStepCompensates(t *testing.T) {
 						return 0, err
 					}
 					switch what {
-					case "nothing": // a step that took effect, but has left no row
+					case "nothing": // a step that took effect, and whose row was not written
 						return 0, c.Do("charge", g.pass)
 					case "a sleep":
 						return 0, c.Sleep("nap", time.Hour)
@@ -82,7 +82,8 @@ func TestCancelOfARunThatRecordedNoStepCompensates(t *testing.T) {
 	}
 }
 
-// The same for children: that their parent's end cancels, a choice of it, and a cancel of only the run.
+// The same holds for children that are cancelled by the end of their parent, by a choice of their parent, or by a cancel of the
+// child only.
 func TestCancelOfAChildThatRecordedNoStepCompensates(t *testing.T) {
 	for _, how := range []string{"the parent ends", "a choice", "the tree is cancelled", "the child is terminated"} {
 		t.Run(how, func(t *testing.T) {

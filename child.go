@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Detached lets a child go on when its parent ends. Without it the end of a parent cancels
-// the children that still run.
+// Detached lets a child continue when its parent ends. Without this option, the end of a parent cancels its children that have
+// not ended. It is for children only; other starts return [ErrInvalidConfig].
 func Detached() StartOption {
 	return func(o *startOptions) {
 		o.fail(o.given.once(givenDetached, "Detached"))
@@ -18,13 +18,13 @@ func Detached() StartOption {
 	}
 }
 
-// Child runs the workflow as a run of its own beneath this one, and answers its result
-// once it has ended. Any worker that executes the workflow may take it. The parent leaves
-// memory while it only waits.
+// Child starts a run of the workflow as a child of this run, and returns its result once it has ended. Any worker that executes
+// the workflow may claim it. The parent leaves memory while it only waits.
 //
-// A child that failed or was cancelled is a *RunError with its UUID. Other errors are those
-// of Step; ErrInvalidConfig for the option ID, since a child is named by the call. A recorded child keeps the
-// input that it was started with; if the code now starts another workflow under its name, that is ErrDiverged.
+// Child returns a [*RunError] with the child's UUID if the child did not complete. The option [ID] returns [ErrInvalidConfig],
+// because a child is named by the call. The other errors are those of [Ctx.Step] and, for the input, of [Workflow.Start]. A child
+// that is recorded keeps the input that it was started with. If the code now calls another workflow under the same name, Child
+// returns [ErrDiverged].
 func (c *Ctx) Child[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (O, error) {
 	child, err := startChild(c, name, w, in, site(0), opts)
 	if err != nil {
@@ -34,13 +34,12 @@ func (c *Ctx) Child[I, O any](name string, w *Workflow[I, O], in I, opts ...Star
 	return child.Wait()
 }
 
-// StartChild starts the workflow as Child does, and answers at once with a handle to wait
-// by later.
+// StartChild starts a child as [Ctx.Child] does, and returns a handle of it without waiting for its end.
 func (c *Ctx) StartChild[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (*Child[O], error) {
 	return startChild(c, name, w, in, site(0), opts)
 }
 
-// Child is a child run as its parent holds it. It is safe for concurrent use.
+// Child is the parent's handle of a child. [Ctx.StartChild] returns it. It is safe for concurrent use.
 type Child[O any] struct {
 	c     *Ctx
 	name  string
@@ -63,20 +62,18 @@ func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where ui
 	return &Child[O]{c: c, name: name, inner: inner}, nil
 }
 
-// ID is the child's UUID in text form: what every verb of [Engine] takes. It is the same in every replay.
+// ID returns the child's UUID in text form, by which every method of [Engine] addresses it. It is the same in every replay.
 func (h *Child[O]) ID() string { return h.inner.ID().String() }
 
-// Signal sends a named message to the child, once, and records that under name in the scope that has
-// started the child; see [Ctx.Signal]. A child that has ended receives nothing: that is a *StepError with a
-// *StateError.
+// Signal sends a named message to the child, once, and records the call under name, in the scope that started the child; see
+// [Ctx.Signal]. If the child has ended, Signal returns a [*StepError] that wraps a [*StateError].
 func (h *Child[O]) Signal(name, signalName string, payload any, opts ...SignalOption) error {
 	return signalRun(h.c, name, h.ID(), signalName, payload, opts, site(0))
 }
 
-// Cancel cancels the child as [Engine.Cancel] does, whose options it takes, and records that under name in
-// the scope that has started the child. That the child has ended is no error. It does not wait for
-// the child's end: Wait returns that, a *RunError with [StatusCancelled] unless the child ended otherwise
-// first.
+// Cancel cancels the child as [Engine.Cancel] does, with the same options, and records the call under name, in the scope that
+// started the child. If the child has ended, Cancel returns no error. Cancel does not wait for the child's end. [Child.Wait] then
+// returns a [*RunError] with [StatusCancelled], unless the child ended in another way before.
 func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	order, o, err := newOrder(store.VerbCancel, opts)
 	if err == nil && o.dry {
@@ -93,7 +90,7 @@ func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	})
 }
 
-// Wait answers the child's result, once it has ended; see Ctx.Child.
+// Wait waits until the child has ended, and returns its result. The errors are those of [Ctx.Child].
 func (h *Child[O]) Wait() (O, error) {
 	var zero O
 	res, err := h.inner.Wait()

@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A run that somebody inserted below another one, under the name of a child that this is about to start, holds the
-// parent with a reason that names it. Nothing fails for it, and nobody takes its output for the child's.
+// If somebody inserted a run under the name of a child that its parent is about to start, the parent is held, with a reason that
+// names that run. Nothing fails, and the output of that run is not used as the child's.
 func TestAStrangersChildHoldsItsParent(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		kid := durable.Define("kid", func(*durable.Ctx, int) (string, error) { return "denied", nil })
@@ -50,7 +50,7 @@ func TestAStrangersChildHoldsItsParent(t *testing.T) {
 		if info.Err != nil || info.Output != nil {
 			t.Fatalf("the run is %s: %v", info.Status, info.Err)
 		}
-		waitFor(t, func() bool { // it comes back, finds its child missing, and is paused in the end
+		waitFor(t, func() bool { // the parent is due again, does not find its child, and is paused in the end
 			info = read(e.Get(within(t), "x"))(t)
 			return info.Err != nil || info.Output != nil || info.Status == durable.StatusPaused
 		})

@@ -13,8 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A tree of children, some started here and some taken by another engine, while their
-// parents are in no memory.
+// A tree of children is executed by two engines, while the parents are not in memory.
 func TestChildren(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var leaves atomic.Int32
@@ -119,8 +118,7 @@ func TestChildFailures(t *testing.T) {
 	})
 }
 
-// The end of a parent cancels what it left behind, but for what is detached; a replay finds
-// its children, and starts none twice.
+// The end of a parent cancels its children, except detached ones. A replay finds the children, and starts none twice.
 func TestParentEnds(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		g := newGate()
@@ -157,7 +155,8 @@ func TestParentEnds(t *testing.T) {
 	})
 }
 
-// Pause, resume and cancel reach the whole tree; a child that was paused itself stays so.
+// Pause, resume and cancel apply to the whole tree. A resume of the parent does not resume a child that was paused by a call of
+// its own.
 func TestControlOfATree(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		leaf := durable.Define("leaf", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })
@@ -222,7 +221,7 @@ func TestControlOfATree(t *testing.T) {
 	})
 }
 
-// A run in which nothing can be done leaves memory, and one started late begins late.
+// A run that only waits leaves memory, and a run with a Delay begins later.
 func TestDelay(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (time.Time, error) {
@@ -241,7 +240,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// The branches that a choice leaves are cancelled if it says so.
+// CancelLosers cancels the branches that did not win.
 func TestCancelLosers(t *testing.T) {
 	got, err := call(t, 0, func(c *durable.Ctx, _ int) (string, error) {
 		var seen error
@@ -263,8 +262,7 @@ func TestCancelLosers(t *testing.T) {
 	}
 }
 
-// Pauses and resumes that come while children are being started lose none and start none
-// twice.
+// If pauses and resumes come while children are being started, every child is started exactly once.
 func TestPauseWhileChildrenStart(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		const n = 30
@@ -303,12 +301,12 @@ func TestPauseWhileChildrenStart(t *testing.T) {
 			}
 			pauses++
 			if _, err := other.Resume(within(t), "p"); errors.Is(err, durable.ErrState) {
-				break // it was about to complete when it was asked to pause
+				break // the run was about to complete when the pause was requested
 			} else if err != nil {
 				t.Fatal(err)
 			}
 			if pauses > 20 {
-				break // leave it some time to get on
+				break // gives the run time to continue
 			}
 		}
 		if sum, err := run.Result(within(t)); sum != n*(n-1)/2 || err != nil {
@@ -320,7 +318,7 @@ func TestPauseWhileChildrenStart(t *testing.T) {
 	})
 }
 
-// The handle of a child that a branch has started works in the function too.
+// The workflow function can use the handle of a child that a branch started.
 func TestChildHandleOfABranch(t *testing.T) {
 	s := openStore(t)
 	child := durable.Define("child", func(c *durable.Ctx, n int) (int, error) { return 2 * n, c.Sleep("s", 50*time.Millisecond) })
@@ -338,7 +336,7 @@ func TestChildHandleOfABranch(t *testing.T) {
 	}
 }
 
-// strayStart holds the start of a child until it is let go.
+// strayStart is a store that withholds the start of a child until the test releases it.
 type strayStart struct {
 	durable.Store
 	gate
@@ -353,7 +351,7 @@ func (s *strayStart) Commit(ctx context.Context, b *store.Batch) error {
 	return s.Store.Commit(ctx, b)
 }
 
-// A child that a plain goroutine is about to start when its parent's function returns does not outlive the parent.
+// A child that a goroutine of the user's own starts while its parent's function returns ends with its parent.
 func TestStrayChildEndsWithItsParent(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		h := &strayStart{s, newGate()}

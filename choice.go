@@ -8,35 +8,37 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Losers says what becomes of the branches that a choice leaves.
+// Losers determines what a choice does with the branches that did not win.
 type Losers uint8
 
-// The rests of a choice.
+// The values of Losers.
 const (
-	// KeepLosers lets the other branches go on. They can be given to a later choice, or waited for.
+	// KeepLosers lets the other branches continue. They can be passed to a later choice, or waited for.
 	KeepLosers Losers = iota
-	// CancelLosers ends the others. The choice records who was ended, so that a replay ends them
-	// before they do anything that is not recorded:
+	// CancelLosers ends the other branches. The choice records which branches it ended, and a replay ends them before they make a
+	// call that is not recorded:
 	//
-	//   - The calls of a branch that had not returned return ErrCancelled, unless they are recorded. It starts no
-	//     child and receives no signal any more; its running steps see their contexts end. A step that succeeds all the
-	//     same is recorded.
-	//   - Wait of such a branch returns ErrCancelled once one of its calls has. A branch that comes to its end without
-	//     such a call has all its calls recorded, and Wait returns what it returned, in every replay too.
-	//   - The children that it started, and those of branches in it, are cancelled, unless they are
-	//     Detached. This is also so for a branch that had returned.
-	//   - What it registered with Compensate stays registered.
+	//   - If the branch had not returned, its calls that are not recorded return [ErrCancelled]. It starts no further child and
+	//     receives no further signal, and the contexts of its running steps end. A step that succeeds although its context has
+	//     ended is recorded, and returns its value.
+	//   - If a call of the branch returned ErrCancelled, [Future.Wait] returns ErrCancelled once the branch has returned. If no call
+	//     did, because all calls of the branch were recorded before or after the choice, Wait returns the result of the branch.
+	//     Every replay returns the same.
+	//   - The children that the branch started, and those of branches in it, are cancelled, unless they are [Detached]. This also
+	//     applies to a branch that had returned.
+	//   - The compensations that the branch registered with [Ctx.Compensate] stay registered.
 	//
-	// A signal that another branch has received, just before it was ended or as it was ended, is not received
-	// again. If that branch returns what it received and does nothing else, no signal is lost: its Wait returns the
-	// signal. So look at every branch when the choice has returned, or keep the listeners with KeepLosers and start
-	// only the one that won again, as in the example "SelectorLoop" of [Any].
+	// A signal that another branch received before the choice ended it is not received again. If that branch returns the signal
+	// without a further durable call, its Wait returns the signal, so that no signal is lost. So check the result of every branch
+	// after the choice, or keep the other branches with KeepLosers and start only the winner again, as in the example
+	// "SelectorLoop" of [Any].
 	CancelLosers
 )
 
-// Any waits until one of the branches has succeeded, records which one as the choice called
-// name, and returns its place and value: a replay goes on with the same one. others decides what
-// happens to the others. If all fail, the error joins theirs.
+// Any waits until one of the branches has succeeded, records it as the winner of the choice with the given name, and returns its
+// index in futures and its value. Every replay returns the same winner. others determines what the choice does with the other
+// branches. If all branches fail, Any returns -1 and an error that wraps all their errors. The errors of the choice itself are
+// those of [Quorum].
 func Any[T any](c *Ctx, name string, others Losers, futures ...*Future[T]) (int, T, error) {
 	var zero T
 	winners, err := quorum(c, name, 1, others, futures)
@@ -47,17 +49,18 @@ func Any[T any](c *Ctx, name string, others Losers, futures ...*Future[T]) (int,
 	return winners[0], value, err
 }
 
-// Quorum waits until k of the branches have succeeded, records which as the choice
-// called name, and returns their places: a replay goes on with the same ones. others decides what happens to the others. If
-// too many fail, the error joins theirs.
+// Quorum waits until k of the branches have succeeded, records them as the winners of the choice with the given name, and returns
+// their indexes in futures. Every replay returns the same winners. others determines what the choice does with the other
+// branches. If so many branches fail that k cannot succeed, Quorum waits for all branches and returns an error that wraps the
+// errors of those that failed.
 //
-// The places come in the order in which the branches succeeded in the execution that records the choice. Branches that had
-// succeeded before that, in a process that died or when the run was last in memory, come in any order. Once the
-// choice is recorded its order stays.
+// The indexes are in the order in which the branches succeeded in the execution that records the choice. The order of branches
+// that had succeeded before, in a process that died or when the run was last in memory, is undefined. Once the choice is
+// recorded, its order does not change.
 //
-// Errors: ErrInvalidConfig for a k that is not between 1 and the number of branches, a branch that is nil or given
-// twice, and an unknown others. ErrDiverged if the choice is recorded with other branches, in another order, or with another k or
-// others, or if a branch that succeeded then fails now.
+// Quorum returns [ErrInvalidConfig] if k is not between 1 and the number of branches, if a branch is nil or given twice, and if
+// others is unknown. It returns [ErrDiverged] if the choice is recorded with other branches, in another order, or with another k
+// or others, or if a recorded winner fails now. The other errors are those of [Ctx.Step].
 func Quorum[T any](c *Ctx, name string, k int, others Losers, futures ...*Future[T]) ([]int, error) {
 	return quorum(c, name, k, others, futures)
 }
@@ -71,8 +74,7 @@ func quorum[T any](c *Ctx, name string, k int, others Losers, futures []*Future[
 		return nil, err
 	}
 	if !c.scope.Recorded(name) {
-		// Not within the call that records it: to wait for a branch is nothing that keeps
-		// a run in memory.
+		// Wait outside of the call that records the choice: a run that only waits for branches may leave memory.
 		if spec.Won, err = firstOf(k, futures); err != nil {
 			return nil, err
 		}
@@ -89,7 +91,8 @@ func quorum[T any](c *Ctx, name string, k int, others Losers, futures []*Future[
 	return winners, nil
 }
 
-// choiceOf is a choice among the branches, of which wanted have to succeed; with zero the first failure decides.
+// choiceOf returns the specification of a choice among the branches. wanted is the number of branches that have to succeed; with
+// zero the first failure decides the choice.
 func choiceOf[T any](c *Ctx, name string, where uintptr, wanted int, others Losers, futures []*Future[T]) (*engine.ChoiceSpec, error) {
 	if others != KeepLosers && others != CancelLosers {
 		return nil, fmt.Errorf("%w: choice %q got Losers(%d), which is unknown: use KeepLosers or CancelLosers", ErrInvalidConfig, name, others)
@@ -110,8 +113,8 @@ func choiceOf[T any](c *Ctx, name string, where uintptr, wanted int, others Lose
 	return spec, nil
 }
 
-// choose records the choice, or reads its record, and returns the places of the branches that decided it
-// once these have returned.
+// choose records the choice, or reads its record. It returns the indexes of the branches that decided the choice, after these
+// have returned.
 func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int, error) {
 	res, err := c.calls().Choose(spec)
 	switch {
@@ -124,7 +127,7 @@ func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range deciders { // in a replay they may still be on their way
+	for _, i := range deciders { // in a replay they may not have returned yet
 		if _, err := futures[i].Wait(); errors.Is(err, ErrSuspended) {
 			return nil, ErrSuspended
 		}
@@ -132,10 +135,10 @@ func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int
 	return deciders, nil
 }
 
-// AllOrCancel waits for every branch and returns their values in order, as [All] does, but stops at the first
-// failure: it records as the choice called name which branch has failed, ends the others as [CancelLosers] does, and
-// returns the error of the one that failed. A replay ends the same branches, and returns the same error. If no branch fails,
-// nothing is recorded. Errors of the choice itself are those of [Quorum].
+// AllOrCancel waits for every branch and returns their values, in the order of the futures, as [All] does, but stops at the first
+// failure. Then it records the failed branch as the choice with the given name, ends the other branches as [CancelLosers] does,
+// and returns the error of the failed branch. A replay ends the same branches and returns the same error. If no branch fails,
+// nothing is recorded. The errors of the choice itself are those of [Quorum].
 func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error) {
 	spec, err := choiceOf(c, name, site(0), 0, CancelLosers, futures)
 	if err != nil {
@@ -164,7 +167,7 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 	return nil, err
 }
 
-// firstFailure waits until a branch has failed, and returns its place, or until all have succeeded: -1.
+// firstFailure waits until a branch has failed, and returns its index. If all branches succeed, it returns -1.
 func firstFailure[T any](futures []*Future[T]) (int, error) {
 	ends := make(chan int, len(futures))
 	for i, f := range futures {
@@ -182,7 +185,7 @@ func firstFailure[T any](futures []*Future[T]) (int, error) {
 	return -1, nil
 }
 
-// losers are the branches that have not won.
+// losers returns the branches that are not among the winners.
 func losers[T any](won []int, futures []*Future[T]) (all []engine.Loser) {
 	for i, f := range futures {
 		if !slices.Contains(won, i) {
@@ -192,7 +195,7 @@ func losers[T any](won []int, futures []*Future[T]) (all []engine.Loser) {
 	return all
 }
 
-// firstOf waits for the first k successes.
+// firstOf waits until k branches have succeeded, and returns their indexes in the order in which they succeeded.
 func firstOf[T any](k int, futures []*Future[T]) ([]int, error) {
 	ends := make(chan int, len(futures))
 	for i, f := range futures {

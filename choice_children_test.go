@@ -14,7 +14,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// lateOrders is a store that refuses orders until it is told otherwise: a process that dies after a choice.
+// lateOrders is a store that rejects orders until the test permits them, as if the process had died after a choice.
 type lateOrders struct {
 	durable.Store
 	refused atomic.Int32
@@ -29,8 +29,8 @@ func (s *lateOrders) Control(ctx context.Context, o *store.Order) error {
 	return s.Store.Control(ctx, o)
 }
 
-// Where the process ends between the choice and the cancel of the losers' children, the next execution
-// cancels them, also if it never comes to the branch.
+// If the process ends between the choice and the cancel of the losers' children, the next execution cancels them, even if it
+// never reaches the branch.
 func TestReloadCancelsLosersChildren(t *testing.T) {
 	onStores(t, func(t *testing.T, inner durable.Store) {
 		s := &lateOrders{Store: inner}
@@ -77,7 +77,7 @@ func TestReloadCancelsLosersChildren(t *testing.T) {
 	})
 }
 
-// heldChild is a store that keeps the start of a child from being committed.
+// heldChild is a store that withholds the commit of a child's start.
 type heldChild struct {
 	durable.Store
 	entered, open chan struct{}
@@ -103,7 +103,7 @@ func (s *heldChild) Commit(ctx context.Context, b *store.Batch) error {
 	return err
 }
 
-// A choice waits for a child that a loser is just starting, and cancels it.
+// A choice waits for a child that a loser is just starting, and cancels the child.
 func TestChoiceAgainstStartOfAChild(t *testing.T) {
 	onStores(t, func(t *testing.T, inner durable.Store) {
 		s := &heldChild{Store: inner, entered: make(chan struct{}, 10), open: make(chan struct{})}
@@ -144,7 +144,7 @@ func TestChoiceAgainstStartOfAChild(t *testing.T) {
 	})
 }
 
-// heldChoice is a store that keeps a choice from being committed.
+// heldChoice is a store that withholds the commit of a choice.
 type heldChoice struct {
 	durable.Store
 	entered, open chan struct{}
@@ -160,7 +160,7 @@ func (s *heldChoice) Commit(ctx context.Context, b *store.Batch) error {
 	return s.Store.Commit(ctx, b)
 }
 
-// A loser that comes to start a child while the choice is being committed waits for it, and starts none.
+// A loser that is about to start a child while the choice is being committed waits for the commit, and starts no child.
 func TestNoChildStartsBesideAChoice(t *testing.T) {
 	s := &heldChoice{Store: openStore(t), entered: make(chan struct{}), open: make(chan struct{})}
 	leaf := durable.Define("leaf", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })

@@ -15,8 +15,8 @@ import (
 	"github.com/seed8ec063be/durable/durabletest"
 )
 
-// What a loser registered to be undone is undone when the run fails, also in an execution in which the
-// function returns before the loser has come through its history.
+// The compensations that a loser registered are executed when the run fails, also in an execution in which the function returns
+// before the loser has replayed its history.
 func TestCompensationsOfALoser(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		const n = 100
@@ -82,8 +82,8 @@ func TestCompensationsOfALoser(t *testing.T) {
 	})
 }
 
-// The same for a run that is cancelled while it is in no memory, and whose function made calls that
-// leave no row of their own, or whose rows have no end yet.
+// The same holds for a run that is cancelled while it is not in memory, and whose function made calls that write no row, or whose
+// rows have no outcome yet.
 func TestCompensationsOfACancelledRun(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var undone atomic.Int32
@@ -120,8 +120,8 @@ func TestCompensationsOfACancelledRun(t *testing.T) {
 	})
 }
 
-// An item of a Map that has failed for good ends it: when the run goes on in another process, what had
-// begun is finished, and nothing else begins.
+// If an item of a Map has finally failed and the run continues in another process, the items that had begun finish, and no other
+// item begins.
 func TestFailedMapBeginsNothingMore(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		const n = 40
@@ -134,7 +134,7 @@ func TestFailedMapBeginsNothingMore(t *testing.T) {
 			for i := range items {
 				items[i] = i
 			}
-			if again.Load() { // those that have not begun come first now
+			if again.Load() { // the items that have not begun come first now
 				slices.Reverse(items)
 			}
 			return c.Map("m", items, func(ctx context.Context, i int) (int, error) {
@@ -190,7 +190,8 @@ func TestFailedMapBeginsNothingMore(t *testing.T) {
 	})
 }
 
-// A record of before losers were kept is replayed as it was: the others end when the choice is reached.
+// A choice whose record has no losers, as old versions wrote it, is replayed as before: the losers end when the function reaches
+// the choice.
 func TestChoiceOfBefore(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {

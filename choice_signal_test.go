@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A signal that a loser has received when the choice is made is what its Wait returns, also after a crash.
+// If a loser received a signal before the choice, its Wait returns the signal, also after a crash.
 func TestSignalOfALoserIsNotLost(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		g := newGate()
@@ -21,7 +21,7 @@ func TestSignalOfALoserIsNotLost(t *testing.T) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
 			loser := c.Go("loser", func(c *durable.Ctx) (int, error) {
 				v, err := c.Receive[int]("order")
-				if taken.Add(1) == 1 { // the goroutine is not scheduled before the choice is made
+				if taken.Add(1) == 1 { // the goroutine is scheduled only after the choice is recorded
 					received <- struct{}{}
 					<-chosen
 				}
@@ -63,7 +63,7 @@ func TestSignalOfALoserIsNotLost(t *testing.T) {
 	})
 }
 
-// A loser that is ended while it waits receives nothing, whenever the signal comes: the next receive does.
+// A loser that a choice ends while it waits receives no signal, whenever the signal arrives. The next receive gets the signal.
 func TestSignalAfterAChoiceIsLeftToOthers(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
@@ -93,7 +93,8 @@ func two(c *durable.Ctx) (int, error) {
 	return c.Step("done", func(context.Context) (int, error) { return 2, nil })
 }
 
-// A loser that begins something after the choice is cancelled, although it swallows the error.
+// The Wait of a loser that makes a further call after the choice returns ErrCancelled, even if the branch ignores the call's
+// error.
 func TestLoserThatGoesOnIsCancelled(t *testing.T) {
 	s := openStore(t)
 	chosen := make(chan struct{})
@@ -118,7 +119,7 @@ func TestLoserThatGoesOnIsCancelled(t *testing.T) {
 	}
 }
 
-// A loop that chooses between signals and a timer, and looks at every branch of each round, receives every signal.
+// A loop that chooses between signals and a timer, and checks the result of every branch in each round, receives every signal.
 func TestSelectorLoopLosesNoSignal(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, n int) (got []int, err error) {

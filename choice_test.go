@@ -13,16 +13,16 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// soon is a branch that returns at once.
+// soon returns the function of a branch that returns at once.
 func soon(c *durable.Ctx) (string, error) {
 	return c.Step("done", func(context.Context) (string, error) { return "quick", nil })
 }
 
-// approvals counts what losers do, over all executions of a run.
+// approvals counts the effects of losers, over all executions of a run.
 type approvals struct{ begun, after atomic.Int32 }
 
-// approve goes on with a branch that is quick, and waits for a signal then. What it knew of the other
-// branch before the wait and knows after it is its result.
+// approve waits for a quick branch, and then for a signal. Its result is what it knew of the other branch before and after that
+// wait.
 func (a *approvals) approve(name string, slow func(*durable.Ctx) (string, error)) *durable.Workflow[int, string] {
 	return durable.Define(name, func(c *durable.Ctx, _ int) (string, error) {
 		loser, winner := c.Go("slow", slow), c.Go("quick", func(c *durable.Ctx) (string, error) {
@@ -44,8 +44,8 @@ func (a *approvals) approve(name string, slow func(*durable.Ctx) (string, error)
 	})
 }
 
-// A loser's wait was cut short when the choice was recorded, and stays so when the time it waited for
-// has come. Nothing that follows in it is ever executed.
+// If a choice ended a loser's sleep, the sleep stays ended in a replay after its time is over, and nothing after it is ever
+// executed.
 func TestEndedBranchStaysEnded(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var a approvals
@@ -83,7 +83,7 @@ func TestEndedBranchStaysEnded(t *testing.T) {
 				ended++
 				waitUntil(t, s, history[nap].NextAt.Add(20*time.Millisecond))
 			default:
-				want = "yes false false" // on a slow machine the nap was over in time
+				want = "yes false false" // on a slow machine the sleep was over before the choice
 			}
 			signal(t, e, id, "approval", "yes")
 			if got, err := run.Result(within(t)); got != want || err != nil {
@@ -96,8 +96,8 @@ func TestEndedBranchStaysEnded(t *testing.T) {
 	})
 }
 
-// A signal that is sent after the choice is not taken by a branch which the choice has ended, and no step
-// of such a branch is executed again.
+// A branch that a choice has ended does not receive a signal that is sent after the choice, and no step of the branch is executed
+// again.
 func TestEndedBranchDoesNothingInAReplay(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var a approvals
@@ -145,7 +145,7 @@ func TestEndedBranchDoesNothingInAReplay(t *testing.T) {
 	})
 }
 
-// kids are the children that a run has started and not waited for, by the last part of their names.
+// kids returns the children that a run has started and not waited for, by the last part of their names.
 func kids(t testing.TB, e *durable.Engine, id string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -157,8 +157,8 @@ func kids(t testing.TB, e *durable.Engine, id string) map[string]string {
 	return all
 }
 
-// The children of an ended branch end with it: those that run, those that have not begun, those of
-// branches in it, those of children. Detached ones go on.
+// The children of an ended branch are cancelled: running ones, those that have not begun, those of branches in it, and their own
+// children. Detached ones continue.
 func TestChildrenOfAnEndedBranch(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		leaf := durable.Define("leaf", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })

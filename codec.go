@@ -16,11 +16,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Values are stored as JSON (RFC 8259), by encoding/json/v2: deterministic, so that
-// equal inputs have equal bytes; strict, so that text which is not valid UTF-8,
-// NaN, channels and cycles are refused rather than changed; nil and empty slices
-// and maps are kept apart; a time.Duration is its nanoseconds. In a value of type any,
-// an integer of 2^53 or more comes back as int64 or uint64, with all its digits.
+// asJSON holds the options of encoding/json/v2, which encodes values as JSON (RFC 8259). The encoding is deterministic, so that
+// equal inputs have equal bytes. It is strict: invalid UTF-8, NaN, channels and cycles are refused. Nil and empty slices and maps
+// stay distinct, and a time.Duration is encoded as nanoseconds. In a value of type any, integers of 2^53 and more decode to int64
+// or uint64, so that no digit is lost; see exactNumbers.
 var asJSON = json.JoinOptions(
 	json.Deterministic(true),
 	json.FormatNilSliceAsNull(true),
@@ -30,7 +29,7 @@ var asJSON = json.JoinOptions(
 
 var exactNumbers = json.JoinOptions(asJSON, json.WithUnmarshalers(json.UnmarshalFromFunc(decodeAny)))
 
-// encode makes the stored form of v, at most limit bytes long.
+// encode returns the JSON of v. It returns ErrPayloadTooLarge if the JSON is longer than limit bytes.
 func encode(v any, limit int) (b []byte, err error) {
 	b, err = json.Marshal(v, asJSON)
 	if err != nil {
@@ -43,7 +42,7 @@ func encode(v any, limit int) (b []byte, err error) {
 	return b, nil
 }
 
-// decode reads the stored form.
+// decode returns the value that the JSON encodes.
 func decode[T any](b []byte) (v T, err error) {
 	return v, decodeInto(b, &v)
 }
@@ -59,8 +58,9 @@ func decodeInto[T any](b []byte, v *T) error {
 	return nil
 }
 
-// roundTrip encodes v and returns it as every replay will see it. A panic of one of its methods is an error: what
-// is encoded has often taken effect, and is not to be done again for it.
+// roundTrip encodes v, and returns the JSON and the value that it decodes to, as every replay gets it. If a method of v panics,
+// roundTrip returns an error: v is often the result of a step that has taken effect, and a panic would let the step be executed
+// again.
 func roundTrip[T any](v T, limit int) (b []byte, back *T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -79,7 +79,7 @@ func roundTrip[T any](v T, limit int) (b []byte, back *T, err error) {
 	return b, back, nil
 }
 
-// codecPanic is a panic of a method by which a value is encoded or decoded.
+// codecPanic is the error for a panic of a method that encodes or decodes a value.
 type codecPanic struct {
 	value any
 	stack []byte
@@ -89,8 +89,8 @@ func (e *codecPanic) Error() string { return "its encoding panicked: " + engine.
 
 func (e *codecPanic) Unwrap() error { return ErrPanic }
 
-// encodeReadable is encode for a value that is decoded later, or elsewhere: what could never be
-// decoded is refused now.
+// encodeReadable does what encode does, and refuses values that do not decode again. It is for values that are decoded only
+// later, or in another process.
 func encodeReadable[T any](v T, limit int) ([]byte, error) {
 	if knows(&plainTypes, reflect.TypeFor[T](), plain) {
 		return encode(v, limit)
@@ -99,7 +99,8 @@ func encodeReadable[T any](v T, limit int) ([]byte, error) {
 	return b, err
 }
 
-// decodeAny reads numbers into any without losing digits, and leaves the rest alone.
+// decodeAny decodes a number into v without losing digits. For other values it returns errors.ErrUnsupported, so that the default
+// decoding is used.
 func decodeAny(dec *jsontext.Decoder, v *any) error {
 	if dec.PeekKind() != '0' {
 		return errors.ErrUnsupported
@@ -113,7 +114,7 @@ func decodeAny(dec *jsontext.Decoder, v *any) error {
 	if err != nil {
 		return err
 	}
-	// From 2^53 on, one float stands for several integers, and is written as one of them.
+	// From 2^53 on, one float64 represents several integers, so that decoding an integer into it would lose digits.
 	const exact = 1 << 53
 	if strings.ContainsAny(text, ".eE") || (f > -exact && f < exact) {
 		*v = f
@@ -130,12 +131,12 @@ func decodeAny(dec *jsontext.Decoder, v *any) error {
 	if strconv.FormatFloat(f, 'f', -1, 64) != text {
 		return fmt.Errorf("the integer %s fits neither int64 nor uint64", text)
 	}
-	*v = f // a float that was written without an exponent
+	*v = f // a float64 that was encoded without an exponent
 	return nil
 }
 
-// openTypes remembers which types can hold an any: only those pay for decodeAny. plainTypes
-// remembers which surely decode again.
+// openTypes caches which types can contain an interface: only those are decoded with decodeAny, which costs time. plainTypes
+// caches which types certainly decode again.
 var openTypes, plainTypes sync.Map // reflect.Type to bool
 
 func knows(types *sync.Map, t reflect.Type, find func(t reflect.Type, seen map[reflect.Type]bool) bool) bool {
@@ -169,14 +170,14 @@ func holdsAny(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// ownForms are the methods by which a type has a form of its own.
+// ownForms are the interfaces by which a type determines its own encoding.
 var ownForms = []reflect.Type{
 	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.MarshalerTo](), reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextAppender](),
 	reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[json.UnmarshalerFrom](), reflect.TypeFor[encoding.TextUnmarshaler](),
 }
 
-// plain reports whether values of the type are made of nothing but what JSON has: no interfaces, and no
-// methods that write or read it in a way of their own.
+// plain reports whether values of the type certainly decode again: the type contains only kinds that JSON has, no interfaces, and
+// no types that determine their own encoding.
 func plain(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return true
@@ -195,7 +196,7 @@ func plain(t reflect.Type, seen map[reflect.Type]bool) bool {
 	case reflect.Struct:
 		for f := range t.Fields() {
 			if f.Anonymous && f.Type.Kind() == reflect.Pointer && !f.IsExported() {
-				return false // written, and not read
+				return false // json encodes the fields of such an embedded struct, and cannot decode them
 			}
 			if f.Tag.Get("json") != "-" && (strings.Contains(f.Tag.Get("json"), "format:") || !plain(f.Type, seen)) {
 				return false

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkRoundTrip makes the stored form of what a step returned, and reads it again, as the
-// first execution does. Values of type any have their numbers read one by one.
+// BenchmarkRoundTrip encodes the result of a step and decodes it again, as the first execution does. In values of type any,
+// numbers are decoded one by one.
 func BenchmarkRoundTrip(b *testing.B) {
 	type receipt struct {
 		Number int    `json:"number"`

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// record is what a step may return: one field of each sort that JSON is known to spoil.
+// record is a result of a step, with one field of each type that JSON is known to change.
 type record struct {
 	Text    string            `json:"text"`
 	Big     int64             `json:"big"`
@@ -28,7 +28,7 @@ type record struct {
 	Inner   *record           `json:"inner"`
 }
 
-// What is encoded comes back the same, or is refused.
+// A value that is encoded decodes to the same value, or is refused.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("text", int64(1<<53+1), uint64(math.MaxUint64), 0.1, []byte{0, 255}, byte(0))
 	f.Add("", int64(math.MinInt64), uint64(0), math.Inf(1), []byte(nil), byte(1))
@@ -61,7 +61,7 @@ func FuzzRoundTrip(f *testing.F) {
 		case !encodable:
 			t.Fatalf("%q was encoded", b)
 		}
-		// An any holds numbers as JSON does: by value, not by type.
+		// A value of type any holds a number by its value, not by its type.
 		anyway := back.Any
 		back.Any, v.Any = nil, nil
 		if !reflect.DeepEqual(*back, v) || math.Signbit(back.Real) != math.Signbit(v.Real) {
@@ -75,8 +75,8 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// Whatever stands in a payload's column, reading it answers an error or a value that is
-// encoded and read again as the same; and no digit of an integer is lost.
+// For any bytes in a payload's column, decoding returns an error, or a value that encodes and decodes to the same value. No digit
+// of an integer is lost.
 func FuzzDecodeAny(f *testing.F) {
 	for _, seed := range []string{
 		`9007199254740993`, `-9223372036854775808`, `18446744073709551615`, `18446744073709551616`, `1e400`, `1.0`, `-0`, `1e2`, `[1,{"a":9007199254740993}]`,
@@ -104,7 +104,7 @@ func FuzzDecodeAny(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q was read as %#v, which cannot be encoded: %v", b, v, err)
 		}
-		// A float without a fraction may be stored as an integer, and is one from then on.
+		// A float without a fraction may be encoded as an integer, and then stays an integer.
 		back, err := decode[any](stored)
 		if err != nil {
 			t.Fatalf("%q was read as %#v, stored as %s, and not read again: %v", b, v, stored, err)
@@ -119,14 +119,14 @@ func FuzzDecodeAny(f *testing.F) {
 		if !jsontext.Value(stored).IsValid() {
 			t.Fatalf("%q is no JSON", stored)
 		}
-		// A type that holds an any inside, and one that holds none, read the same text.
+		// A type that contains an any and a type that contains none decode the same text.
 		for _, into := range []any{new(map[string]any), new([]any), new(record), new(string), new(int64), new([]byte)} {
 			_ = decodeInto(b, &into)
 		}
 	})
 }
 
-// integer reports whether the text is one, and canonical.
+// integer reports whether the text is an integer in its canonical form.
 func integer(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
 	return digits != "" && strings.Trim(digits, "0123456789") == "" && (digits == "0" || digits[0] != '0')

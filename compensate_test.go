@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
-// A failed run undoes what it did, also when the process dies in the middle of it.
+// A failed run executes its compensations, also if the process dies during them.
 func TestCompensationGoesOnElsewhere(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		g := newGate()
@@ -63,7 +63,7 @@ func TestCompensationThatFails(t *testing.T) {
 	}
 }
 
-// A run whose compensation waits for its next attempt is not claimed again and again meanwhile.
+// A run whose compensation waits for its next attempt is not claimed repeatedly meanwhile.
 func TestACompensationsBackoffKeepsItsPlace(t *testing.T) {
 	for name, cancelled := range map[string]bool{"timeout": false, "cancel": true} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestACompensationsBackoffKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// A compensation that calls runtime.Goexit counts as one that fails.
+// A compensation that calls runtime.Goexit counts as failed.
 func TestACompensationThatExitsFails(t *testing.T) {
 	s := openStore(t)
 	var calls atomic.Int32
@@ -135,7 +135,7 @@ func TestACompensationThatExitsFails(t *testing.T) {
 	}
 }
 
-// A cancel compensates when the running step has returned, whether the step has a timeout or not.
+// A cancel executes the compensations after the running step has returned, whether the step has a timeout or not.
 func TestCancelWaitsForATimedStep(t *testing.T) {
 	for name, opts := range map[string][]durable.StepOption{"untimed": nil, "timed": {durable.AttemptTimeout(time.Minute)}} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestCancelWaitsForATimedStep(t *testing.T) {
 				}
 				return 0, c.Do("charge", func(context.Context) error {
 					close(entered)
-					<-release // a call that cannot be called back
+					<-release // a call that does not end with its context
 					charged.Store(true)
 					return nil
 				}, opts...)
@@ -187,7 +187,7 @@ func TestCancelWaitsForATimedStep(t *testing.T) {
 	}
 }
 
-// Calls of a run are refused inside a compensation.
+// Durable calls inside a compensation are refused.
 func TestCallInsideACompensation(t *testing.T) {
 	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		if err := c.Compensate("undo", func(context.Context) error {

@@ -12,25 +12,24 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Effect says what a Pause, Resume, Cancel or Terminate did.
+// Effect is the result of a pause, resume, cancel or terminate.
 type Effect struct {
-	Matched int // runs that were addressed
-	// Done counts the runs, of these and their descendants, that the call brought into the state.
+	Matched int // the number of runs that were given by an ID or a filter, without their descendants
+	// Done is the number of these runs and their descendants that the call brought into the state.
 	Done int
-	// Requested counts runs that reach the state when their current step (pause) or their
-	// compensations (cancel) finish.
+	// Requested is the number of these runs and their descendants that reach the state later: when their current step (pause) or
+	// their compensations (cancel) finish.
 	Requested int
-	// DoneIDs and RequestedIDs are the UUIDs of these runs, up to MaxEffectIDs of each.
+	// DoneIDs and RequestedIDs are the UUIDs of the runs in Done and Requested, at most MaxEffectIDs each.
 	DoneIDs, RequestedIDs []string
 }
 
-// MaxEffectIDs bounds Effect.DoneIDs and Effect.RequestedIDs, so that a call on a huge tree
-// does not return all of it. The counts are always exact.
+// MaxEffectIDs is the largest length of Effect.DoneIDs and of Effect.RequestedIDs. The numbers in [Effect] have no bound.
 const MaxEffectIDs = 1000
 
-var _ = [1]struct{}{}[MaxEffectIDs-store.MaxControlIDs] // they are the same
+var _ = [1]struct{}{}[MaxEffectIDs-store.MaxControlIDs] // does not compile unless both are equal
 
-// add counts what an order did.
+// add adds the results of an order to the effect.
 func (f *Effect) add(o *store.Order) {
 	for _, a := range o.Results {
 		f.Done += a.Changed
@@ -47,61 +46,62 @@ func addIDs(to []string, ids []uuid.UUID) []string {
 	return to
 }
 
-// Pause stops the run with the caller's ID, or the UUID, and everything beneath it:
-// nothing new starts. A step that is running is let finish and is recorded; such a run is
-// counted in Effect.Requested, and leaves memory then. A run that is paused already stays so.
+// Pause pauses the run with the given ID, which is the caller's ID or the UUID, and all its descendants. No further step of them
+// begins. A running step finishes and is recorded, and then its run leaves memory; such a run is counted in Effect.Requested. A
+// run that is already paused does not change.
 //
-// Errors: ErrNotFound; *StateError if the run has ended or is being cancelled.
+// Pause returns [ErrNotFound], or a [*StateError] if the run has ended or is being cancelled.
 func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
 	return e.order(ctx, store.VerbPause, id, opts)
 }
 
-// Resume lets a run that was paused go on, and what is beneath it, but for runs that
-// were paused themselves and what is beneath those. If the run has come to its end
-// although it was asked to pause, what was paused with it goes on. Timers keep their due
-// times unless FreezeTimers is given.
+// Resume resumes the paused run with the given ID, which is the caller's ID or the UUID, and its descendants. It does not resume
+// descendants that were paused by a call of their own, nor the descendants of those. If the run ended although a pause was
+// requested, Resume resumes the descendants that were paused with it. Timers keep their due times, unless the option
+// [FreezeTimers] is given.
 //
-// Errors: ErrNotFound; *StateError if the run itself is not paused, and nothing was with it.
+// Resume returns [ErrNotFound], or a [*StateError] if neither the run nor a descendant was paused by a Pause of this run.
 func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
 	return e.order(ctx, store.VerbResume, id, opts)
 }
 
-// Cancel ends the run and all its descendants, detached ones included; OnlyUnstarted and
-// OnlyItself reach less far. A run that no process has executed yet is cancelled at once. Any other is
-// counted in Effect.Requested: its running steps see their contexts end, with ErrCancelled as the
-// cause, results that arrive all the same are recorded, its compensations run, and then it is
-// cancelled; it cannot complete any more. A run that is not in memory, because it waits, is paused or
-// was interrupted, is replayed for this by a worker that has its workflow, whatever it has recorded; without
-// such a worker it stays as it is until one comes, or until Terminate. The first reason and actor are kept. To cancel
-// again what is being cancelled, or is cancelled, is no error.
+// Cancel cancels the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including detached
+// ones. The options [OnlyUnstarted] and [OnlyItself] cancel fewer descendants. A run that no process has executed yet is
+// cancelled at once. Any other run is counted in Effect.Requested, cannot complete any more, and ends in this order: the contexts
+// of its running steps end with [ErrCancelled] as the cause; results that still arrive are recorded; its compensations are
+// executed; the run is cancelled.
 //
-// Errors: ErrNotFound; *StateError if the run has ended in another way.
+// A run that is not in memory, because it waits, is paused or was interrupted, is replayed for this by a worker that executes its
+// workflow. Without such a worker its state does not change until one starts, or until [Engine.Terminate]. The first reason and
+// actor are kept. A Cancel of a run that is cancelled or being cancelled returns no error.
+//
+// Cancel returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
 func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
 	return e.order(ctx, store.VerbCancel, id, opts)
 }
 
-// Terminate ends the run and all its descendants at once, detached ones included, whatever
-// they are doing: running, waiting, paused or being cancelled. Compensations do not run. It needs no
-// worker that has the workflow, so it also ends what no process can execute any more;
-// prefer Cancel, which undoes what was done.
+// Terminate ends the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including detached
+// ones, at once, also if they are running, waiting, paused or being cancelled. Their compensations are not executed. Terminate
+// needs no worker, so it also ends runs that no process can execute any more. Prefer [Engine.Cancel], which executes the
+// compensations.
 //
-// The runs are cancelled, and their errors are ErrCancelled and [ErrTerminated]. Where one
-// of them is executed, its Ctx and its running steps' contexts end with ErrTerminated as the
-// cause, and nothing that it returns is recorded any more. Parents that wait for a terminated
-// child go on with its error. To terminate again what is terminated, or cancelled, is no error.
+// The runs end as [StatusCancelled], and their errors wrap [ErrCancelled] and [ErrTerminated]. If a process executes one of them,
+// its Ctx and the contexts of its running steps end with ErrTerminated as the cause, and nothing more is recorded of it. A parent
+// that waits for a terminated child gets its error and continues. A Terminate of a run that is terminated or cancelled returns no
+// error.
 //
-// Options: Reason and Actor. Errors: ErrNotFound; *StateError if the run has ended in another way.
+// The options are [Reason] and [Actor]. Terminate returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
 func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
 	return e.order(ctx, store.VerbTerminate, id, opts)
 }
 
-// SetTimeout has the run expire d from now, by the database's clock, in place of the [Timeout]
-// that it was started with; zero removes it. A process that executes the run learns of it; the Ctx's
-// Deadline follows. A run whose Delay is longer expires when it is due. FreezeTimers
-// moves the deadline by the whole pause, also if it was set during the pause.
+// SetTimeout makes the run expire after d from now, by the database's clock. It replaces the [Timeout] that the run was started
+// with; zero removes the timeout. A process that executes the run is notified, and the Ctx's Deadline changes. If the run's
+// [Delay] ends after d, the run expires when it is due. A Resume with [FreezeTimers] moves the deadline by the whole duration of
+// the pause, also if SetTimeout was called during the pause.
 //
-// Errors: ErrNotFound; ErrInvalidConfig for a negative d; *StateError if the run has ended, is
-// being cancelled, or its time was over already.
+// SetTimeout returns [ErrNotFound], [ErrInvalidConfig] if d is negative, or a [*StateError] if the run has ended, is being
+// cancelled, or its time is already over.
 func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration) error {
 	if err := e.writes(ctx, "a change of a timeout", "the option Timeout"); err != nil {
 		return fmt.Errorf("set the timeout of run %q: %w", id, err)
@@ -112,30 +112,30 @@ func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration) err
 	return stated(e.inner.SetTimeout(ctx, id, d))
 }
 
-// PauseAll pauses every run that the filter chooses, page by page, as Pause does. Runs that
-// cannot be paused are left. If it fails on its way, the Effect says how far it came, and it
-// can be called again. A filter that chooses nothing in particular is ErrInvalidConfig:
-// give CreatedBefore to mean all.
+// PauseAll pauses every run that matches the filter as [Engine.Pause] does, 100 runs per transaction. It skips runs that cannot
+// be paused. Without Filter.Status it considers the runs that have not ended. If PauseAll returns an error, the Effect holds what
+// was done before, and PauseAll can be called again. A filter without any condition returns [ErrInvalidConfig]; to pause all
+// runs, set CreatedBefore.
 func (e *Engine) PauseAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
 	return e.orderAll(ctx, store.VerbPause, f, opts)
 }
 
-// ResumeAll is PauseAll for Resume.
+// ResumeAll resumes every run that matches the filter as [Engine.Resume] does. Otherwise it works as [Engine.PauseAll].
 func (e *Engine) ResumeAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
 	return e.orderAll(ctx, store.VerbResume, f, opts)
 }
 
-// CancelAll is PauseAll for Cancel.
+// CancelAll cancels every run that matches the filter as [Engine.Cancel] does. Otherwise it works as [Engine.PauseAll].
 func (e *Engine) CancelAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
 	return e.orderAll(ctx, store.VerbCancel, f, opts)
 }
 
-// TerminateAll is PauseAll for Terminate.
+// TerminateAll terminates every run that matches the filter as [Engine.Terminate] does. Otherwise it works as [Engine.PauseAll].
 func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
 	return e.orderAll(ctx, store.VerbTerminate, f, opts)
 }
 
-// ControlOption changes one Pause, Resume, Cancel or Terminate.
+// ControlOption configures one pause, resume, cancel or terminate.
 type ControlOption func(*controlOptions)
 
 type controlOptions struct {
@@ -161,7 +161,7 @@ func (o *controlOptions) once(bit given, option string) {
 	}
 }
 
-// Reason says why, for people, in at most 16 KiB. It is kept with the run.
+// Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run.
 func Reason(text string) ControlOption {
 	return func(o *controlOptions) {
 		o.once(givenReason, "Reason")
@@ -169,7 +169,7 @@ func Reason(text string) ControlOption {
 	}
 }
 
-// Actor says who, for people, in at most 16 KiB. It is kept with the run.
+// Actor sets who makes the call, a text of at most 16 KiB for people. It is recorded with the run.
 func Actor(name string) ControlOption {
 	return func(o *controlOptions) {
 		o.once(givenActor, "Actor")
@@ -177,8 +177,8 @@ func Actor(name string) ControlOption {
 	}
 }
 
-// OnlyUnstarted has Cancel end the run itself and, of its descendants, those that have never
-// been executed. The others run to their ends: the run's own children among them become Detached.
+// OnlyUnstarted makes Cancel cancel the run itself and those of its descendants that have never been executed. The other
+// descendants continue: the run's own children among them become [Detached], so that its end does not cancel them.
 func OnlyUnstarted() ControlOption {
 	return func(o *controlOptions) {
 		o.once(givenScope, "OnlyUnstarted")
@@ -186,8 +186,8 @@ func OnlyUnstarted() ControlOption {
 	}
 }
 
-// OnlyItself has Cancel leave the run's descendants alone. They run to their ends: its children
-// become Detached, so that its own end does not cancel them.
+// OnlyItself makes Cancel cancel the run itself only. Its descendants continue: its children become [Detached], so that its end
+// does not cancel them.
 func OnlyItself() ControlOption {
 	return func(o *controlOptions) {
 		o.once(givenScope, "OnlyItself")
@@ -195,9 +195,9 @@ func OnlyItself() ControlOption {
 	}
 }
 
-// FreezeTimers has Resume move the timers, backoffs, wait times and timeouts of what it
-// resumes by the time that it was paused. The StartedAt of a step without an outcome moves too, since its
-// TotalTimeout counts from it. A sleep that was over before the run learned of the pause stays over.
+// FreezeTimers makes Resume move the ends of sleeps, backoffs, receives and timeouts of the resumed runs by the duration of the
+// pause. The StartedAt of a step without an outcome moves too, because its [TotalTimeout] begins then. A sleep that was over
+// before the run learned of the pause stays over.
 func FreezeTimers() ControlOption {
 	return func(o *controlOptions) {
 		o.once(givenFreeze, "FreezeTimers")
@@ -205,8 +205,8 @@ func FreezeTimers() ControlOption {
 	}
 }
 
-// DryRun has PauseAll, ResumeAll, CancelAll and TerminateAll change nothing, and count in
-// Effect.Matched what the filter chooses.
+// DryRun makes PauseAll, ResumeAll, CancelAll and TerminateAll change nothing. Effect.Matched is the number of runs that match
+// the filter.
 func DryRun() ControlOption {
 	return func(o *controlOptions) {
 		o.once(givenDry, "DryRun")
@@ -214,23 +214,23 @@ func DryRun() ControlOption {
 	}
 }
 
-// StateError is returned when a run's state does not allow the operation. It is ErrState.
+// StateError is returned when a run's state does not allow the operation. It wraps [ErrState].
 type StateError struct {
-	ID     string
-	Verb   Verb
+	ID     string // the run's ID, as it was given
+	Verb   Verb   // the operation
 	Status Status
-	Detail string // the state in words, with what was asked of the run before
+	Detail string // the state in words, with a pause or cancel that was requested before
 }
 
-// Error names the run and its state.
+// Error returns a text with the operation, the run and its state.
 func (e *StateError) Error() string {
 	return fmt.Sprintf("cannot %s run %q: it is %s", e.Verb, e.ID, e.Detail)
 }
 
-// Unwrap answers ErrState.
+// Unwrap returns [ErrState].
 func (e *StateError) Unwrap() error { return ErrState }
 
-// stated makes the engine's StateError the public one.
+// stated converts the engine's StateError to the public one, and returns other errors unchanged.
 func stated(err error) error {
 	var inner *engine.StateError
 	if errors.As(err, &inner) {
@@ -286,10 +286,10 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 	case store.VerbPause:
 		refused = refused || a.Control&store.CancelRequested != 0
 	case store.VerbCancel, store.VerbTerminate:
-		// Descendants may live on when a run has ended, and are ended then.
+		// Descendants may live when the run has ended: they are cancelled, and the call is not refused.
 		refused = refused && a.Status != store.Cancelled && a.Changed+a.Requested == 0
 	case store.VerbResume:
-		// What was paused with a run is resumed also if that has ended meanwhile.
+		// Descendants that were paused with the run are resumed, also if the run has ended.
 		refused = (refused || a.Control&store.PausedItself == 0) && a.Changed == 0
 	}
 	switch {
@@ -303,7 +303,7 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 	return effect, nil
 }
 
-// orderPage is how many runs, each with what is beneath it, are changed in one transaction.
+// orderPage is the largest number of runs, each with its descendants, that one transaction changes.
 const orderPage = 100
 
 func (e *Engine) orderAll(ctx context.Context, verb store.Verb, f Filter, opts []ControlOption) (effect Effect, err error) {

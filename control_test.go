@@ -75,8 +75,8 @@ func TestPauseLetsTheRunningStepFinish(t *testing.T) {
 	})
 }
 
-// A resume that comes while the paused run's step still runs keeps the run where it is:
-// the step is not run a second time beside itself.
+// If a resume comes while a step of the paused run is still running, the run stays in its process, and the step is not executed a
+// second time concurrently.
 func TestResumeBeforeThePauseIsOver(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		g := newGate()
@@ -169,7 +169,7 @@ func TestCancelEndsTheRunningStepAndCompensates(t *testing.T) {
 	})
 }
 
-// A run that waits in no memory is executed again to compensate, by a worker that never saw it.
+// A waiting run that is not in memory is replayed by a worker that has never executed it, for its compensations.
 func TestCancelOfAWaitingRunCompensates(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var undone, charged atomic.Int32
@@ -259,7 +259,7 @@ func TestRunTimeout(t *testing.T) {
 	})
 }
 
-// Nothing starts while paused: not the attempt after a backoff, nor what follows a sleep.
+// While a run is paused nothing begins: neither the attempt after a backoff, nor the call after a sleep.
 func TestPauseInBackoffSleepAndWait(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var attempts atomic.Int32
@@ -296,7 +296,7 @@ func TestPauseInBackoffSleepAndWait(t *testing.T) {
 		if err := e.Signal(within(t), "wait", "go", "wait"); err != nil {
 			t.Fatal(err)
 		}
-		waitUntil(t, s, dbNow(t, s).Add(220*time.Millisecond)) // every backoff and sleep of the runs is over
+		waitUntil(t, s, dbNow(t, s).Add(220*time.Millisecond)) // every backoff and sleep of the runs is over then
 		for _, kind := range kinds {
 			if info, err := e.Get(within(t), kind); err != nil || info.Status != durable.StatusPaused {
 				t.Errorf("%s: %+v, %v", kind, info, err)
@@ -341,7 +341,7 @@ func TestFreezeTimers(t *testing.T) {
 	})
 }
 
-// counts reports whether an effect has these counts, and IDs for each.
+// counts reports whether an effect has these numbers, and as many IDs.
 func counts(f durable.Effect, matched, done, requested int) bool {
 	return f.Matched == matched && f.Done == done && f.Requested == requested && len(f.DoneIDs) == done && len(f.RequestedIDs) == requested
 }

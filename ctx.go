@@ -10,27 +10,26 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Ctx is what a workflow function works with: the durable calls, and a
-// context.Context. Its Done closes when the run leaves this process or must end, and
-// context.Cause says why: ErrShutdown, ErrLeaseLost, ErrParked or ErrPaused, ErrCancelled,
-// ErrTerminated or ErrTimeout.
+// Ctx is the argument of a workflow function. Its methods are the durable calls, and it is a context.Context. Its Done channel
+// closes when the run leaves this process or must end. Then context.Cause returns [ErrShutdown], [ErrLeaseLost], [ErrParked],
+// [ErrPaused] or [ErrHeld] if the run leaves, and [ErrCancelled], [ErrTerminated] or [ErrTimeout] if it must end.
 //
-// It is good for one execution of one run, in any of its goroutines.
+// A Ctx is valid for one execution of one run. It is safe for concurrent use by the goroutines of that execution.
 type Ctx struct {
 	context.Context
 	scope      *engine.Scope
 	maxPayload int
 }
 
-// Deadline returns when the run's [Timeout] is over, by this process's clock, or the earlier
-// deadline of the context that the Ctx is made from. It follows [Engine.SetTimeout]; a context that
-// was derived before keeps the deadline that it saw.
+// Deadline returns the time at which the run's [Timeout] is over, by this process's clock. [Engine.SetTimeout] changes it, but
+// not the deadline of contexts that were derived from the Ctx before. If the context in the field Context has an earlier
+// deadline, Deadline returns that.
 func (c *Ctx) Deadline() (time.Time, bool) { return c.scope.Deadline() }
 
-// calls is where durable calls are made.
+// calls returns the scope in which the durable calls of the Ctx are made.
 func (c *Ctx) calls() *engine.Scope { return c.scope.With(c.Context) }
 
-// Value returns what the context that the Ctx is made from returns.
+// Value returns the value of the field Context for the key.
 func (c *Ctx) Value(key any) any {
 	if key == (engine.WorkflowKey{}) {
 		return c.scope
@@ -38,8 +37,8 @@ func (c *Ctx) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// limit is how many bytes an argument of the call with this name may take. What is recorded was accepted under
-// the bound of its time.
+// limit returns the largest size, in bytes, of an encoded argument of the call with this name. A recorded call has no bound,
+// because its argument was accepted when it was recorded, perhaps with a larger Config.MaxPayload.
 func (c *Ctx) limit(name string) int {
 	if c.scope.Known(name) {
 		return math.MaxInt
@@ -47,24 +46,24 @@ func (c *Ctx) limit(name string) int {
 	return c.maxPayload
 }
 
-// ID is what the run is addressed by: the caller's ID of a root run; the UUID of a child, and of a
-// root that was started without an ID.
+// ID returns the ID that addresses the run: the caller's ID of a root run; the UUID of a child, and of a root run that was
+// started without an ID.
 func (c *Ctx) ID() string { return c.scope.ID() }
 
-// RunID is the run's UUID in text form.
+// RunID returns the run's UUID in text form.
 func (c *Ctx) RunID() string { return c.scope.RunID().String() }
 
-// Replaying reports whether this execution has so far only repeated what history
-// holds. Use it for nothing that decides what the workflow does.
+// Replaying reports whether this execution has so far only made calls that are recorded. The workflow function must not depend on
+// it.
 func (c *Ctx) Replaying() bool { return c.scope.Replaying() }
 
-// Logger is the engine's logger with the run's names on each line. It drops the lines
-// of a replay: they were written by the execution before.
+// Logger returns the engine's logger, with attributes that identify the run. During a replay it drops all lines, because an
+// earlier execution has written them.
 func (c *Ctx) Logger() *slog.Logger {
 	return slog.New(&liveHandler{c.scope.Logger().Handler(), c.scope})
 }
 
-// liveHandler passes records on unless the run is replaying.
+// liveHandler is a handler that drops all records while the run is replaying.
 type liveHandler struct {
 	slog.Handler
 	scope *engine.Scope
@@ -82,20 +81,20 @@ func (h *liveHandler) WithGroup(name string) slog.Handler {
 	return &liveHandler{h.Handler.WithGroup(name), h.scope}
 }
 
-// IdempotencyKey is, inside a step's function, a text that is the same in every
-// attempt and every process, and no other step has: give it to the outside systems
-// that the step calls, since a step can run more than once before it is
-// checkpointed. It panics if it is given the workflow's Ctx, or a context derived from it, in place
-// of the context that the step's function gets: the step, or the workflow, fails with ErrOutsideStep, and nothing
-// is sent with an empty key. With any other context outside a step it is empty.
+// IdempotencyKey returns a text that is unique to the step and the same in every attempt and every process. ctx is the context
+// that the step's function gets. Pass the key to the outside systems that the step calls, because a step can be executed more
+// than once before its result is recorded.
+//
+// If ctx is the workflow's Ctx, or is derived from it, IdempotencyKey panics, so that no request is sent with an empty key: the
+// step, or the workflow, fails with [ErrOutsideStep]. For any other context outside of a step it returns an empty string.
 func IdempotencyKey(ctx context.Context) string { return engine.IdempotencyKey(ctx) }
 
-// Attempt is, inside a step's function, the number of the attempt, from 1, counted
-// over all processes. Outside a step it is zero.
+// Attempt returns the number of the step's attempt, from 1, counted over all processes. ctx is the context that the step's
+// function gets. Outside of a step Attempt returns zero.
 func Attempt(ctx context.Context) int { return engine.Attempt(ctx) }
 
-// site is where the user's code called the exported function that calls site, with skip
-// functions in between.
+// site returns the program counter at which the user's code called the exported function that calls site. skip is the number of
+// functions between the exported function and site.
 func site(skip int) uintptr {
 	var pcs [1]uintptr
 	runtime.Callers(3+skip, pcs[:])

@@ -46,7 +46,7 @@
 //
 // The function of a step gets a context of its own and must not make durable calls: they return [ErrNestedStep]. Do not pass the
 // workflow's Ctx to goroutines that a step's function starts. The library cannot tell their durable calls from those of the
-// workflow; a replay, which does not execute the step's function, does not make them again.
+// workflow, and a replay, which does not execute the step's function, does not repeat them.
 //
 // # Guarantees of a step
 //
@@ -67,7 +67,7 @@
 // # Waiting, and leaving a process
 //
 // A run that only waits leaves memory. It also leaves its process when the process stops, when its lease is lost and when it is
-// paused. Then its Ctx ends, and every durable call returns [ErrSuspended]: return that error. The library ignores what the
+// paused. Then its Ctx ends, and every durable call returns [ErrSuspended]. Return that error. The library ignores what the
 // function returns then, and the run continues later, possibly in another process. Wait for your own goroutines before you
 // return: what they do afterwards is not recorded.
 //
@@ -90,11 +90,17 @@
 //
 // # Branches that a choice ends
 //
-// [Any] and [Quorum] with CancelLosers end the branches that did not win, and [AllOrCancel] ends the others when one branch fails.
-// The choice records which branches it ended. In such a branch, calls that are not recorded return [ErrCancelled], and so does
-// the branch's Wait, in every replay. The children that the branch started are cancelled, unless they are Detached. A step that
-// succeeds although its context has ended is recorded, and only the branch sees its value. Compensations that the branch
-// registered stay registered. A call belongs to the branch whose Ctx makes it.
+// [Any] and [Quorum] with [CancelLosers] end the branches that did not win, and [AllOrCancel] ends the others when one branch
+// fails. The choice records which branches it ended.
+//
+// In an ended branch, calls that are not recorded return [ErrCancelled], and the contexts of running steps end. A step that
+// succeeds although its context has ended is recorded, and the branch continues with its value. If a call of the branch returned
+// ErrCancelled, [Future.Wait] of the branch returns ErrCancelled, whatever the branch returned. If no call did, because all calls
+// of the branch were recorded, or were under way at the choice and then recorded, Wait returns the result of the branch. Every
+// replay returns the same.
+//
+// The children that the branch started are cancelled, unless they are [Detached]. Compensations that the branch registered stay
+// registered. A call belongs to the branch whose Ctx makes it.
 //
 // # Other runs
 //
@@ -113,15 +119,15 @@
 //	what happened                                     errors.Is or errors.As    what to do
 //	a step's last attempt failed                      *StepError                decide, or return it
 //	  ... by timeout, by panic                        ErrTimeout, ErrPanic
+//	  ... and it is unknown if it took effect         ErrOutcomeUnknown         check outside, or use Verify
 //	no signal came in time                            *StepError, ErrTimeout    decide, or choose Else...
 //	a child failed or was cancelled                   *RunError                 decide, or return it
 //	a call could not reach another run                *StepError, and one of    decide, or return it
 //	                                                  ErrNotFound, *StateError, ErrIDConflict
 //	the run is cancelled, or its branch is            ErrCancelled              return it
 //	  ... by Terminate                                ErrTerminated as well
-//	  ... and it is unknown if it took effect         ErrOutcomeUnknown         look outside, or use Verify
-//	the run failed                                    *RunError                 look at the cause, which it wraps
-//	  ... and a compensation failed                   ErrCompensation           look outside
+//	the run failed                                    *RunError                 read the cause, which it wraps
+//	  ... and a compensation failed                   ErrCompensation           check what was not undone
 //	the run leaves this process                       ErrSuspended              return it
 //	the function returned before its goroutine called ErrReturned               use Go, and Wait or All
 //	one name twice in a scope                         ErrDuplicateStep          add the item's key, or use Map
@@ -144,7 +150,7 @@
 //	the database rejects a statement                  ErrRejected, *WriteError  repair the database, call again
 //	the database refuses a privilege                  ErrPermission             grant it, call again
 //	Run while it runs already                         ErrRunning                one Run, or a second engine
-//	the database is away for longer than Patience     ErrUnavailable            call again
+//	the database is unavailable longer than Patience  ErrUnavailable            call again
 //	the SQLite file was deleted, moved or replaced    ErrMoved                  restore it, and restart
 //	the store was closed                              ErrClosed                 open it again
 //	the schema is newer or older than the code        ErrSchema                 update, or migrate

@@ -11,7 +11,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// changed executes before up to a step that is held, ends that execution, and executes after.
+// changed executes a run with the function before, up to a step that is held, and then executes the same run with the function
+// after.
 func changed(t *testing.T, s durable.Store, before, after func(c *durable.Ctx) (string, error), more ...durable.Definition) (string, error) {
 	t.Helper()
 	g := newGate()
@@ -39,7 +40,7 @@ func changed(t *testing.T, s durable.Store, before, after func(c *durable.Ctx) (
 	return run.Result(within(t))
 }
 
-// A choice that is recorded is replayed only by the same choice among the same branches in the same order.
+// A recorded choice is replayed only by the same choice among the same branches in the same order.
 func TestChangedChoiceDiverges(t *testing.T) {
 	var charged atomic.Int32
 	branch := func(c *durable.Ctx, name string, nap time.Duration) *durable.Future[string] {
@@ -118,7 +119,7 @@ func TestChangedChoiceDiverges(t *testing.T) {
 	}
 }
 
-// A child that is recorded is of the workflow that it was started with, whether it has ended or not.
+// A recorded child keeps the workflow that it was started with, whether it has ended or not.
 func TestChildOfAnotherWorkflowDiverges(t *testing.T) {
 	refund := durable.Define("refund", func(*durable.Ctx, int) (string, error) { return "refunded", nil })
 	charge := durable.Define("charge", func(*durable.Ctx, int) (string, error) { return "charged", nil })
@@ -156,7 +157,7 @@ func TestChildOfAnotherWorkflowDiverges(t *testing.T) {
 	}
 }
 
-// What was recorded under a larger MaxPayload replays under a smaller one; what is new is bounded by it.
+// A value that was recorded under a larger MaxPayload is replayed under a smaller one, which bounds new values.
 func TestLoweredMaxPayloadKeepsWhatIsRecorded(t *testing.T) {
 	big := strings.Repeat("x", 2000)
 	echo := durable.Define("echo", func(c *durable.Ctx, _ string) (string, error) { return "", nil })
@@ -197,7 +198,7 @@ func TestLoweredMaxPayloadKeepsWhatIsRecorded(t *testing.T) {
 	}
 }
 
-// What no choice can be made of is refused with its place.
+// A choice with an invalid branch returns an error with the index of that branch.
 func TestChoiceRefusesItsArguments(t *testing.T) {
 	one := func(c *durable.Ctx, name string) *durable.Future[int] {
 		return c.Go(name, func(*durable.Ctx) (int, error) { return 1, nil })

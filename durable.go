@@ -36,10 +36,10 @@ type Config struct {
 	// Concurrency is the largest number of runs that this process executes at once. Zero: 256. Under load the process prefetches
 	// a few more runs, about as many as it finishes in 30 ms.
 	//
-	// A run one of whose steps waits for the result of another run (Run.Result, Call) with its own context lends its
-	// slot meanwhile. It stays in memory, and at most sixteen times Concurrency slots are lent at once. If Concurrency
-	// further runs wait in steps, nothing goes on until a wait ends; the log has a warning. [Ctx.Child] waits without a
-	// slot.
+	// While a step of a run waits with its own context for the result of another run ([Run.Result], [Workflow.Call]), the run lends
+	// its slot to a further run, and stays in memory. At most sixteen times Concurrency slots are lent at once; beyond that, such
+	// runs keep their slots. If they have all Concurrency slots, no run continues until a wait ends, and a warning is logged. A run
+	// that waits in [Ctx.Child] has no slot meanwhile.
 	Concurrency int
 	// StepConcurrency is the largest number of functions of steps, Tx steps and compensations that this process executes at once,
 	// over all runs. Zero: no bound. Further ones wait in order of arrival; the wait does not count for their timeouts, and a
@@ -50,7 +50,7 @@ type Config struct {
 	// time. Zero: 10 s; at least 300 ms.
 	Lease time.Duration
 	// Poll is the longest time between two queries for due runs. Notifications and due times usually shorten it. A start with a
-	// Delay of a minute or more notifies nobody, and may be found by polling. Zero: 1 s.
+	// Delay of a minute or more sends no notification, and may be found by polling. Zero: 1 s.
 	Poll time.Duration
 	// Grace is how long running steps may continue after the context of [Engine.Run] has ended. Zero: 10 s. Negative: no time.
 	Grace time.Duration

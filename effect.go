@@ -10,14 +10,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Signal sends a named message to the run with the caller's ID, or the UUID, as [Engine.Signal] does, and
-// records that under name. The message is sent once, however often the run is replayed, and whenever a
-// process dies: without a [SignalKey] it has a key of this call's own.
+// Signal sends a named message to the run with the given ID, which is the caller's ID or the UUID, as [Engine.Signal] does, and
+// records the call under name. The signal is sent once, even across replays and crashes: without the option [SignalKey] its key
+// is derived from the call.
 //
-// A signal that could not be sent is a *StepError, the same in every replay: errors.Is finds
-// ErrNotFound, ErrState with a *StateError if the other run has ended, or ErrIDConflict if the SignalKey
-// was used for another signal. Other errors are those of Step, and ErrNotEncodable and
-// ErrPayloadTooLarge for the payload, of which nothing is recorded.
+// If the signal cannot be sent, Signal returns a [*StepError], which is recorded and the same in every replay. It wraps
+// [ErrNotFound] if there is no such run, a [*StateError] if the other run has ended, or [ErrIDConflict] if the SignalKey was used
+// for another signal. The other errors are those of [Ctx.Step], and [ErrNotEncodable] and [ErrPayloadTooLarge] for the payload,
+// which are not recorded.
 func (c *Ctx) Signal(name, id, signalName string, payload any, opts ...SignalOption) error {
 	return signalRun(c, name, id, signalName, payload, opts, site(0))
 }
@@ -32,15 +32,14 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 	})
 }
 
-// Start starts a run of the workflow that is no child of this one, records that under name, and returns
-// the run's ID. It is started once, however often this run is replayed, and whenever a process dies. It
-// goes on when this run ends, whatever the result; nothing waits for it. For a run whose result is needed
-// use [Ctx.Child].
+// Start starts a run of the workflow that is not a child of this run, records the call under name, and returns the ID of the
+// started run. The run is started once, even across replays and crashes. It continues when this run ends. If this run needs the
+// result, use [Ctx.Child].
 //
-// Without the option [ID], the run's ID is this run's UUID, a colon and the name of the call. With it, a
-// run that exists already with the same workflow and input is the same start, and a run that differs is a
-// *StepError that is ErrIDConflict, in every replay. Other errors are those of Step, and of
-// [Workflow.Start] for the input and the options, of which nothing is recorded.
+// Without the option [ID], the ID of the started run is this run's UUID, a colon and the name of the call; if the name is too
+// long for an ID, a hash of the name replaces it. With the option, if a run with the ID exists, Start returns the ID, or, if that
+// run has another workflow or input, a [*StepError] that wraps [ErrIDConflict], in every replay. The other errors are those of
+// [Ctx.Step], and those of [Workflow.Start] for the input and the options, which are not recorded.
 func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (id string, err error) {
 	request, err := w.request(c.limit(name), in, opts)
 	if err != nil {
@@ -54,9 +53,9 @@ func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...Star
 	return call.do()
 }
 
-// SetTags sets tags of this run, as [Engine.SetTags] does, and records that under name; an empty value
-// removes a tag. A process that dies before the record leaves the tags to be set once more, to the same
-// values. Errors are those of Step, and ErrInvalidName for a tag.
+// SetTags sets tags of this run, as [Engine.SetTags] does, and records the call under name. An empty value removes a tag. If the
+// process dies before the call is recorded, the tags are set again, to the same values. The errors are those of [Ctx.Step], and
+// [ErrInvalidName] for an invalid tag.
 func (c *Ctx) SetTags(name string, tags map[string]string) error {
 	list, err := tagList(tags)
 	if err != nil {
@@ -65,17 +64,17 @@ func (c *Ctx) SetTags(name string, tags map[string]string) error {
 	return effect(c, name, store.KindTags, site(0), func(ctx context.Context) error { return c.scope.SetTags(ctx, list) })
 }
 
-// Now returns the database's time at the first execution of the call, in UTC and in whole microseconds.
-// It is recorded under name: every replay returns the same time. Errors are those of Step.
+// Now returns the time of the database's clock at the first execution of the call, in UTC and in whole microseconds. The time is
+// recorded under name, and every replay returns it. The errors are those of [Ctx.Step].
 func (c *Ctx) Now(name string) (time.Time, error) {
 	call := newCall[time.Time](c, name, store.KindNow, nil)
 	call.spec.Attempt = func(context.Context) (engine.Output, *engine.Failure) { return call.record(c.scope.Time(), nil) }
 	return call.do()
 }
 
-// UUID returns a UUID in its text form that no other call returns: version 7, which sorts by the time at
-// which it was made and makes a good key of a table. It is recorded under name: every replay returns the
-// same one. Whoever sees it can read that time from it. Errors are those of Step.
+// UUID returns a new UUID in text form. It is recorded under name, and every replay returns it. Its version is 7: UUIDs sort by
+// the time of their creation, which suits the key of a table, and anybody who sees the UUID can read that time from it. The
+// errors are those of [Ctx.Step].
 func (c *Ctx) UUID(name string) (string, error) {
 	call := newCall[string](c, name, store.KindUUID, nil)
 	call.spec.Attempt = func(context.Context) (engine.Output, *engine.Failure) {
@@ -84,7 +83,7 @@ func (c *Ctx) UUID(name string) (string, error) {
 	return call.do()
 }
 
-// effect makes a call that does something outside of the run's own history, and returns nothing.
+// effect makes a durable call that changes something besides the run's own history, and has no result. do makes the change.
 func effect(c *Ctx, name string, kind store.Kind, where uintptr, do func(context.Context) error) error {
 	call := newCall[struct{}](c, name, kind, nil)
 	call.spec.Site = where
@@ -95,7 +94,8 @@ func effect(c *Ctx, name string, kind store.Kind, where uintptr, do func(context
 	return err
 }
 
-// settle is record for an effect of the engine.
+// settle encodes the outcome of an effect for the checkpoint. If the run left, or its branch ended, before the effect had an
+// outcome, nothing is recorded.
 func (k *call[T]) settle(v T, err error) (engine.Output, *engine.Failure) {
 	switch {
 	case errors.Is(err, engine.ErrLeft):

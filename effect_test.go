@@ -15,7 +15,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// seen collects what the executions of a workflow saw.
+// seen collects the results that the executions of a workflow got.
 type seen[T any] struct {
 	mu  sync.Mutex
 	all []T
@@ -33,7 +33,7 @@ func (s *seen[T]) values() []T {
 	return slices.Clone(s.all)
 }
 
-// collector receives signals until it is told to end.
+// collector is a workflow that receives signals until it receives the text "end".
 var collector = durable.Define("collector", func(c *durable.Ctx, _ int) ([]string, error) {
 	var got []string
 	for i := 0; ; i++ {
@@ -50,8 +50,8 @@ var collector = durable.Define("collector", func(c *durable.Ctx, _ int) ([]strin
 
 var noted = durable.Define("noted", func(_ *durable.Ctx, text string) (string, error) { return text, nil })
 
-// A run signals, starts, tags, and asks for the time and a UUID: each once, and every execution sees the
-// same values.
+// A run sends a signal, starts a run, sets tags, and calls Now and UUID. Each takes effect once, and every execution gets the
+// same results.
 func TestCallsOfARunTakeEffectOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		type values struct {
@@ -78,7 +78,7 @@ func TestCallsOfARunTakeEffectOnce(t *testing.T) {
 		})
 		ctx := within(t)
 		var run *durable.Run[int]
-		for range 2 { // the second one replays
+		for range 2 { // the second Call replays
 			before := len(executions.values())
 			e := engineOn(t, s, w, collector, noted)
 			stop := running(t, e)
@@ -155,7 +155,7 @@ func TestCallsOfARunTakeEffectOnce(t *testing.T) {
 	})
 }
 
-// What a call could not do is a recorded failure: errors.Is and errors.As find the same in a replay.
+// The failure of such a call is recorded: in a replay, errors.Is and errors.As find the same errors.
 func TestFailedCallsOfARunReplay(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var executions seen[string]
@@ -222,8 +222,8 @@ func TestFailedCallsOfARunReplay(t *testing.T) {
 	})
 }
 
-// A handle has the child's UUID in every execution, also when history holds its end; the child can be
-// signalled and cancelled by it.
+// The handle has the child's UUID in every execution, also if the child's end is recorded. Signal and Cancel of the handle
+// address the child by it.
 func TestChildHandle(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var executions seen[[2]string]
@@ -300,7 +300,7 @@ func TestChildHandle(t *testing.T) {
 	})
 }
 
-// A call of a cancelled run that is not recorded does nothing; what is recorded still replays.
+// In a cancelled run, a call that is not recorded has no effect; recorded calls are still replayed.
 func TestCallsOfACancelledRun(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var executions seen[error]
@@ -356,7 +356,7 @@ func TestCallsOfACancelledRun(t *testing.T) {
 	})
 }
 
-// Calls of a run belong to its function: inside a step they are refused.
+// These calls belong to the workflow function: inside a step they are refused.
 func TestCallsOfARunInsideAStep(t *testing.T) {
 	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		return 0, c.Do("outer", func(context.Context) error {
@@ -376,7 +376,7 @@ func TestCallsOfARunInsideAStep(t *testing.T) {
 	}
 }
 
-// What a call cannot encode or name is told at once, and nothing is recorded.
+// An argument that cannot be encoded, or an invalid name, returns an error at once, and nothing is recorded.
 func TestCallsOfARunThatCannotBe(t *testing.T) {
 	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		_, empty := c.Start("start", &durable.Workflow[int, int]{}, 1)

@@ -49,7 +49,7 @@ func TestRunTwice(t *testing.T) {
 	if _, err := w.Start(within(t), e, 1, durable.ID("a")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := w.Call(within(t), e, 1, durable.ID("a")); got != 2 || err != nil { // so Run is active
+	if got, err := w.Call(within(t), e, 1, durable.ID("a")); got != 2 || err != nil { // when Call returns, Run is active
 		t.Fatal(got, err)
 	}
 	if err := e.Run(within(t)); !errors.Is(err, durable.ErrRunning) {
@@ -57,7 +57,7 @@ func TestRunTwice(t *testing.T) {
 	}
 }
 
-// A thousand engines come and go, and leave nothing; goleak looks at the end.
+// A thousand engines start and stop, and leave no goroutine: goleak checks that at the end.
 func TestEnginesComeAndGo(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("double", double)
@@ -82,10 +82,10 @@ func TestEnginesComeAndGo(t *testing.T) {
 	}
 }
 
-// slowClaims is a store that answers no claim before the gate opens.
+// slowClaims is a store whose claims return only when the gate opens.
 type slowClaims struct {
 	durable.Store
-	asked chan struct{} // of one
+	asked chan struct{} // receives a value at each claim
 	gate  chan struct{}
 }
 
@@ -98,7 +98,7 @@ func (s slowClaims) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims
 	return s.Store.Claim(ctx, q)
 }
 
-// A claim under way leaves slots to runs that are started here.
+// A claim under way leaves slots free for runs that are started in this process.
 func TestStartDuringAClaim(t *testing.T) {
 	for _, slots := range []int{2, 3, 256} {
 		s := slowClaims{openStore(t), make(chan struct{}, 1), make(chan struct{})}
@@ -117,7 +117,7 @@ func TestStartDuringAClaim(t *testing.T) {
 	}
 }
 
-// A drain lets running steps finish and records them, then gives the run back.
+// A drain lets running steps finish and records them, and then releases the run.
 func TestDrain(t *testing.T) {
 	s := openStore(t)
 	entered := make(chan struct{})
@@ -126,7 +126,7 @@ func TestDrain(t *testing.T) {
 		a, err := c.Step("a", func(ctx context.Context) (string, error) {
 			executions++
 			close(entered)
-			<-c.Done() // the drain has begun, and this step's own context goes on
+			<-c.Done() // the drain has begun, and the step's own context has not ended
 			return "done", ctx.Err()
 		})
 		if err != nil {
@@ -164,7 +164,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// An attempt that a shutdown ends has not died: it does not use up the last one.
+// An attempt that a shutdown ends does not count as one whose process died: it does not use up the last attempt.
 func TestInterruptedAttemptDoesNotCount(t *testing.T) {
 	s := openStore(t)
 	entered := make(chan struct{}, 3)
@@ -194,8 +194,7 @@ func TestInterruptedAttemptDoesNotCount(t *testing.T) {
 	}
 }
 
-// A function that ignores the end of its context does not hold the drain, and another
-// process may have its run.
+// A function that ignores the end of its context does not delay the drain, and another process can claim its run.
 func TestDrainGivesUpOnTheDeaf(t *testing.T) {
 	s := openStore(t)
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -226,7 +225,7 @@ func TestDrainGivesUpOnTheDeaf(t *testing.T) {
 	close(release)
 }
 
-// A long backoff leaves memory, and comes back when it is due.
+// A run with a long backoff leaves memory, and continues when the backoff is over.
 func TestLongBackoffParks(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -263,7 +262,7 @@ func TestLongBackoffParks(t *testing.T) {
 	}
 }
 
-// The lines of a replay are dropped; those of new work are kept.
+// Log lines of a replay are dropped, and lines after the replay are kept.
 func TestLoggerDropsReplayedLines(t *testing.T) {
 	s := openStore(t)
 	log := new(lines)
@@ -305,7 +304,7 @@ func TestLoggerDropsReplayedLines(t *testing.T) {
 	}
 }
 
-// lines is a log to look at.
+// lines is a log that a test can read.
 type lines struct {
 	mu sync.Mutex
 	b  strings.Builder

@@ -8,130 +8,129 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Errors to test for with errors.Is. The table in the package comment says when each
-// appears.
+// Errors to test for with errors.Is. The table in the package comment lists when each is returned, and what to do.
 var (
-	// ErrSuspended is what every durable call answers once its run leaves this
-	// process: return it. What the workflow function returns then is ignored.
+	// ErrSuspended is returned by every durable call of a run that leaves this process. Return it: the library ignores what the
+	// workflow function returns then.
 	ErrSuspended = engine.ErrSuspended
-	// ErrShutdown, ErrLeaseLost, ErrParked, ErrPaused and ErrHeld are the causes (context.Cause) of a
-	// suspended run's Ctx.
+	// ErrShutdown, ErrLeaseLost, ErrParked, ErrPaused and ErrHeld are the causes (context.Cause) of the end of the Ctx of a
+	// suspended run.
 	ErrShutdown  = engine.ErrShutdown
 	ErrLeaseLost = engine.ErrLeaseLost
 	ErrParked    = engine.ErrParked
 	ErrPaused    = engine.ErrPaused
-	// ErrHeld is a further one: the database has rejected what the run records for longer than
-	// Config.Patience; or the code does not register a compensation that a failed run has yet to execute. The run
-	// is released, and comes back after 1 s to 5 min.
+	// ErrHeld is the cause when the run is held: the database has rejected the run's writes for longer than Config.Patience, or
+	// the code does not register a compensation that a failed run has yet to execute. The run is released, and is due again after
+	// 1 s to 5 min.
 	ErrHeld = engine.ErrHeld
-	// ErrReturned is returned by a durable call that is made after the workflow function has returned, or
-	// was under way then: by a goroutine that the function did not await. Such an error is ErrSuspended
-	// as well. Start goroutines with Ctx.Go, and await them with Wait or All.
+	// ErrReturned is returned by a durable call that a goroutine makes after the workflow function has returned, or that is under
+	// way when the function returns. Such an error also wraps ErrSuspended. Start goroutines with [Ctx.Go], and wait for them
+	// with [Future.Wait] or [All].
 	ErrReturned = engine.ErrReturned
 
-	// ErrDuplicateStep: one name was used twice in one scope of one run.
+	// ErrDuplicateStep is returned when a name is used twice in one scope of a run.
 	ErrDuplicateStep = engine.ErrDuplicateStep
-	// ErrNestedStep: a durable call was made inside a step's function.
+	// ErrNestedStep is returned by a durable call inside a step's function.
 	ErrNestedStep = engine.ErrNestedStep
-	// ErrOutsideStep: a workflow function gave its Ctx, or a context derived from it, to IdempotencyKey, which panics
-	// with it, or outside of its steps to a call of an Engine, a Workflow or a store's StartTx or SignalTx that writes. Such a
-	// call would be made again in every replay: use Ctx.Start, Ctx.StartChild, Ctx.Signal or Ctx.SetTags, or make it in a
-	// step. Calls that only read are made; what they return is not recorded.
+	// ErrOutsideStep is returned when a workflow function, outside of its steps, passes its Ctx, or a context derived from it, to
+	// a method of an Engine or a Workflow that writes, or to the StartTx or SignalTx of a store. Every replay would repeat that
+	// call: use [Ctx.Start], [Ctx.StartChild], [Ctx.Signal] or [Ctx.SetTags], or make the call in a step. [IdempotencyKey] panics
+	// with this error when it gets such a context. Calls that only read are allowed; their results are not recorded.
 	ErrOutsideStep = engine.ErrOutsideStep
-	// ErrInsideTx: an engine that works on SQLite was called inside a Tx step's function, for which it
-	// would wait.
+	// ErrInsideTx is returned when an engine on SQLite is called inside the function of a Tx step: the call would wait for the
+	// step's transaction, and the step for the call.
 	ErrInsideTx = engine.ErrInsideTx
-	// ErrDiverged: the code asks for something else than history holds.
+	// ErrDiverged is returned when the code makes a call that does not match the recorded history.
 	ErrDiverged = engine.ErrDiverged
-	// ErrInvalidName: a text that cannot be a name (see MaxName).
+	// ErrInvalidName is returned for an invalid name, ID, key or tag; see [MaxName].
 	ErrInvalidName = engine.ErrInvalidName
 
-	// ErrInvalidToken: a text that is not, or not unaltered, a token of this database's.
+	// ErrInvalidToken is returned for a token that was forged or altered, or is not of this database.
 	ErrInvalidToken = engine.ErrInvalidToken
 
-	// ErrIDConflict: the ID exists with another workflow or input.
+	// ErrIDConflict is returned when the ID belongs to a run with another workflow or input, or a signal's key to another signal.
 	ErrIDConflict = engine.ErrIDConflict
-	// ErrNotFound: no run has that ID.
+	// ErrNotFound is returned when no run has the ID.
 	ErrNotFound = engine.ErrNotFound
-	// ErrNotRegistered: Config.Workflows lacks the workflow.
+	// ErrNotRegistered is returned by [Workflow.Call] when the workflow is not in Config.Workflows.
 	ErrNotRegistered = errors.New("durable: the workflow is not registered")
-	// ErrRunning: Run was called twice.
+	// ErrRunning is returned by [Engine.Run] when it is already active.
 	ErrRunning = engine.ErrRunning
-	// ErrInvalidConfig: a Config, an option or a definition that cannot work.
+	// ErrInvalidConfig is returned for an invalid Config, option, argument or definition.
 	ErrInvalidConfig = errors.New("durable: invalid configuration")
 
-	// ErrNotEncodable: a value has no faithful JSON form.
+	// ErrNotEncodable is returned for a value that JSON cannot represent, or that does not decode again.
 	ErrNotEncodable = errors.New("durable: the value cannot be encoded")
-	// ErrPayloadTooLarge: an encoded value exceeds Config.MaxPayload.
+	// ErrPayloadTooLarge is returned for a value whose encoding is larger than Config.MaxPayload.
 	ErrPayloadTooLarge = errors.New("durable: the value is too large")
 
-	// ErrTimeout: the time of a step's attempt, of a whole step, of a wait or of a run is over.
+	// ErrTimeout is returned when the time of an attempt, a step, a wait or a run is over.
 	ErrTimeout = engine.ErrTimeout
-	// ErrCancelled: the run, or the branch, was cancelled. Return it.
+	// ErrCancelled is returned when the run was cancelled, or a choice ended the branch. Return it.
 	ErrCancelled = engine.ErrCancelled
-	// ErrTerminated: the run was ended by Terminate. Such a run is ErrCancelled as well.
+	// ErrTerminated is returned for a run that [Engine.Terminate] ended. Such an error also wraps ErrCancelled.
 	ErrTerminated = engine.ErrTerminated
-	// ErrCrashLoop: the run's process died, or the run was held, Config.MaxCrashes times in a row without a new
-	// checkpoint, and Config.FailAtMaxCrashes is set.
+	// ErrCrashLoop is the failure of a run whose process died, or that was held, Config.MaxCrashes times in a row without a new
+	// checkpoint, if Config.FailAtMaxCrashes is set.
 	ErrCrashLoop = errors.New("durable: the run crashed too often without a new checkpoint")
-	// ErrCompensation: a compensation of the run finally failed.
+	// ErrCompensation is returned for a run one of whose compensations finally failed.
 	ErrCompensation = errors.New("durable: a compensation failed")
-	// ErrState: a run is in no state for what was asked; it is in every *StateError.
+	// ErrState is returned when the run's current state does not allow the operation. Every [*StateError] wraps it.
 	ErrState = errors.New("durable: the run's state does not allow it")
-	// ErrInvalidCursor: a text that no list or outbox of this database answered.
+	// ErrInvalidCursor is returned for a cursor that was not returned by [Engine.List] or [Engine.Events] of this database.
 	ErrInvalidCursor = errors.New("durable: invalid cursor")
-	// ErrPanic: a step or a workflow panicked; StepError.Stack and RunError.Stack say where.
+	// ErrPanic is returned when a function of a step, a branch or a workflow panicked. StepError.Stack or RunError.Stack holds
+	// the stack.
 	ErrPanic = errors.New("durable: panicked")
-	// ErrOutcomeUnknown: an AtMostOnce step began, its process died, and nobody knows
-	// whether it took effect.
+	// ErrOutcomeUnknown is returned for a step whose process died, and which must not be executed again, because of [AtMostOnce]
+	// or because it has no further attempt. It is unknown whether the step took effect.
 	ErrOutcomeUnknown = errors.New("durable: it is not known whether the step took effect")
-	// ErrRefused: the database refused a value that was encoded well.
+	// ErrRefused is returned when the database refuses an encoded value.
 	ErrRefused = errors.New("durable: the database refused the value")
-	// ErrGoexit: a step or a workflow ended its goroutine by runtime.Goexit.
+	// ErrGoexit is returned when a function of a step, a branch or a workflow called runtime.Goexit.
 	ErrGoexit = errors.New("durable: the function left by runtime.Goexit")
 
-	// ErrUnavailable: the database could not be reached for longer than Config.Patience.
-	// The same call may be made again; see WriteError.
+	// ErrUnavailable is returned when the database was not available for longer than Config.Patience. Make the same call again;
+	// see [WriteError].
 	ErrUnavailable = store.ErrUnavailable
-	// ErrRejected: the database rejected a statement for longer than Config.Patience, and no
-	// value is the cause: a privilege is missing, a table was renamed, an index is damaged. The
-	// database's own error is beneath it.
+	// ErrRejected is returned when the database has rejected a statement for longer than Config.Patience, and no value is the
+	// cause: for example, a privilege is missing, a table was renamed, or an index is damaged. It wraps the database's own error.
 	ErrRejected = store.ErrRejected
-	// ErrPermission: the database refused a privilege. It is an ErrRejected, and callers outside of runs
-	// get it at once: grant the privilege to the database's role, see docs/operations.md, or make the
-	// SQLite file writable, and make the same call again.
+	// ErrPermission is returned when the database refuses a privilege. It also wraps ErrRejected. Callers outside of runs get it
+	// at once. Grant the privilege to the database's role, see docs/operations.md, or make the SQLite file writable. Then make
+	// the same call again.
 	ErrPermission = store.ErrPermission
-	// ErrLocked: another transaction, perhaps one with StartTx or SignalTx, has held a row or
-	// a name that the call needs for longer than Config.Patience, or than the call's context.
+	// ErrLocked is returned when another transaction, for example one with StartTx or SignalTx, has locked a row or a name that
+	// the call needs, for longer than Config.Patience or until the end of the call's context.
 	ErrLocked = store.ErrLocked
-	// ErrClosed: the store was closed before, or meanwhile.
+	// ErrClosed is returned when the store was closed before or during the call.
 	ErrClosed = store.ErrClosed
-	// ErrMoved: the file of an SQLite database, or its write-ahead log, was deleted, moved or
-	// replaced under this process. The store is of no more use, and [Engine.Run] returns the error.
+	// ErrMoved is returned when the file of an SQLite database, or its write-ahead log, was deleted, moved or replaced while this
+	// process had it open. The store cannot be used any more, and [Engine.Run] returns the error.
 	ErrMoved = store.ErrMoved
-	// ErrSchema: the database's schema is newer or older than this code's.
+	// ErrSchema is returned when the schema of the database is newer or older than the code requires.
 	ErrSchema = store.ErrSchema
 )
 
-// StepError is the recorded failure of a step: the same on the first run and on every
-// replay. Message, Type and Stack are recorded up to 16 KiB each; the rest is cut off, and " (cut)" says so.
-// Sentinels given to RegisterError, and the library's own, are found in it:
+// StepError is the recorded failure of a step. It is the same in the first execution and in every replay. Message, Type and Stack
+// are recorded up to 16 KiB each; longer ones are cut, and end with " (cut)". errors.Is finds the sentinels that were passed to
+// [RegisterError], and the library's own:
 //
 //	var failed *durable.StepError
 //	if errors.As(err, &failed) { log.Print(failed.Step, failed.Attempts) }
 //	if errors.Is(err, ErrCardDeclined) { ... }
 type StepError struct {
-	Step     string // with its scope; of a panic in a branch: the branch
+	Step     string // the step's name with its scope; for a panic of a branch: the branch's name
 	Attempts int
 	Message  string // the text of the error that the last attempt returned
-	Type     string // its Go type, for people
-	Stack    string // of a panic
+	Type     string // the Go type of that error, for people
+	Stack    string // the stack of a panic; else empty
 	codes    []string
-	state    *StateError // that the recorded error was
-	branch   bool        // it is that of a branch started by Go, and not of a step
+	state    *StateError // what the recorded error wrapped; nil: no StateError
+	branch   bool        // it is the failure of a branch that Go started, not of a step
 }
 
-// Error tells the step, the attempts and the last message.
+// Error returns a text with the step, the number of attempts and the message.
 func (e *StepError) Error() string {
 	switch {
 	case e.branch:
@@ -142,8 +141,8 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("step %q failed after %d attempts: %s", e.Step, e.Attempts, e.Message)
 }
 
-// Unwrap returns the registered sentinels that the recorded error matched, and the *StateError that it
-// was, if it was one; none of nil, as Checkpoint.Err is where nothing has failed.
+// Unwrap returns the registered sentinels that the recorded error matched, and the [*StateError] that it wrapped, if any. For a
+// nil *StepError, which Checkpoint.Err is if nothing failed, it returns nil.
 func (e *StepError) Unwrap() []error {
 	if e == nil {
 		return nil
@@ -155,21 +154,21 @@ func (e *StepError) Unwrap() []error {
 	return all
 }
 
-// RunError is the recorded failure, cancellation or expiry of a run. Message, Type and Stack are recorded up to 16 KiB
-// each, as those of a StepError.
+// RunError is the recorded failure, cancellation or expiry of a run. Message, Type and Stack are recorded up to 16 KiB each, as
+// those of a [StepError].
 type RunError struct {
-	ID       string // a root's: the caller's ID; a child's: its UUID
-	Name     string // a child's: of the call that started it, with its scope; empty for a root
+	ID       string // the ID that addresses the run: the caller's ID of a root run, the UUID of a child
+	Name     string // of a child: the name of the call that started it, with its scope; empty for a root run
 	Workflow string
 	Status   Status // StatusFailed, StatusCancelled or StatusExpired
 	Message  string // the text of the error that the workflow function returned
-	Type     string
-	Step     string // the step whose failure it returned, if it was one
-	Stack    string // of a panic
+	Type     string // the Go type of that error, for people
+	Step     string // the step whose failure the function returned; empty if it returned another error
+	Stack    string // the stack of a panic; else empty
 	codes    []string
 }
 
-// Error tells the run, its workflow and the message.
+// Error returns a text with the run, its workflow and the message.
 func (e *RunError) Error() string {
 	if e.Name != "" {
 		return fmt.Sprintf("child %q (run %s) of workflow %q %s: %s", e.Name, e.ID, e.Workflow, e.Status, e.Message)
@@ -177,8 +176,8 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("run %q of workflow %q %s: %s", e.ID, e.Workflow, e.Status, e.Message)
 }
 
-// Unwrap answers the registered sentinels that the recorded error matched; none of nil, as
-// RunInfo.Err is where nothing has failed.
+// Unwrap returns the registered sentinels that the recorded error matched. For a nil *RunError, which RunInfo.Err is if nothing
+// failed, it returns nil.
 func (e *RunError) Unwrap() []error {
 	if e == nil {
 		return nil
@@ -186,24 +185,24 @@ func (e *RunError) Unwrap() []error {
 	return sentinels(e.codes)
 }
 
-// WriteError is in every error of a start, a signal, a pause, resume or cancel that was sent
-// to the database and not acknowledged. It tells whether the call may have taken effect:
+// WriteError is returned by a start, a signal, a pause, a resume or a cancel that was sent to the database and not acknowledged.
+// It reports whether the call may have taken effect:
 //
 //	var failed *durable.WriteError
 //	if errors.As(err, &failed) && failed.MayHaveCommitted { /* make the same call again */ }
 //
 // It has two fields:
 //
-//   - MayHaveCommitted bool: true if the write may be durable all the same, since its answer was lost or was not waited
-//     for. The same call, made again, finds out. False: nothing was written, and nothing will be.
-//   - Err error: why the write was given up; errors.Is and errors.As look into it.
+//   - MayHaveCommitted bool: true if the write may be committed, because the reply of the database was lost, or the call did not
+//     wait for it. Make the same call again to find out. False if nothing was written, and nothing will be.
+//   - Err error: why the call stopped its attempts to write. errors.Is and errors.As unwrap it.
 //
-// Err is ErrUnavailable, ErrRejected, ErrLocked, ErrSchema, or the end of the
-// call's context, with the last of those if there was one.
+// Err wraps [ErrUnavailable], [ErrRejected], [ErrLocked], [ErrSchema], or the cause of the end of the call's context together
+// with the last of these errors, if there was one.
 type WriteError = engine.WriteError
 
-// Permanent marks an error of a step as not worth another attempt: the step fails at
-// once, whatever its retry policy. Nil stays nil.
+// Permanent marks an error of a step as one that is not retried: the step fails at once, whatever its retry policy.
+// Permanent(nil) returns nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -215,7 +214,7 @@ type permanentError struct{ error }
 
 func (e *permanentError) Unwrap() error { return e.error }
 
-// failureOf is the recorded form of an error that user code returned.
+// failureOf returns the form in which an error that user code returned is recorded.
 func failureOf(err error) *engine.Failure {
 	f := &engine.Failure{Message: err.Error(), Type: fmt.Sprintf("%T", err), Suspended: errors.Is(err, ErrSuspended)}
 	var permanent *permanentError
@@ -248,7 +247,7 @@ func failureOf(err error) *engine.Failure {
 	return f
 }
 
-// permanently is failureOf for errors that another attempt would only meet again.
+// permanently returns the recorded form of an error that is not retried, because further attempts would return it again.
 func permanently(err error) *engine.Failure {
 	f := failureOf(err)
 	f.Permanent = true
@@ -265,7 +264,7 @@ func stepError(name string, f *engine.Failure) *StepError {
 	return err
 }
 
-// branchError is the failure of a branch, which is in no record.
+// branchError returns the error of a branch whose function panicked or called runtime.Goexit. It is not recorded.
 func branchError(name string, f *engine.Failure) *StepError {
 	err := stepError(name, f)
 	err.branch = true

@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// The Err of what has not failed can be tested as that of what has.
+// The field Err of a run or checkpoint that has not failed can be used with errors.Is, as that of a failed one.
 func TestNoFailureIsNoError(t *testing.T) {
 	t.Parallel()
 	var run durable.RunInfo
@@ -19,7 +19,7 @@ func TestNoFailureIsNoError(t *testing.T) {
 	}
 }
 
-// What a step's function meets of this library is found in the step's error, as recorded.
+// If the function of a step returns an error of this library, errors.Is finds it in the recorded error of the step.
 func TestSentinelsAreRecorded(t *testing.T) {
 	for _, sentinel := range []error{
 		durable.ErrCancelled, durable.ErrTimeout, durable.ErrPanic, durable.ErrGoexit, durable.ErrOutcomeUnknown, durable.ErrCompensation,
@@ -38,7 +38,7 @@ func TestSentinelsAreRecorded(t *testing.T) {
 	}
 }
 
-// A step's error names the step with its scope.
+// The error of a step contains the step's name with its scope.
 func TestStepErrorsNameTheirScope(t *testing.T) {
 	for want, fn := range map[string]func(*durable.Ctx, int) (int, error){
 		"prices/7": func(c *durable.Ctx, _ int) (int, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// bossStore rejects starts of the workflow "boss" while it is closed.
+// bossStore is a store that rejects starts of the workflow "boss" while it is closed.
 type bossStore struct {
 	durable.Store
 	closed   atomic.Bool
@@ -27,8 +27,8 @@ func (s *bossStore) Commit(ctx context.Context, b *store.Batch) error {
 	return s.Store.Commit(ctx, b)
 }
 
-// An escalation that the database rejects for longer than Patience holds the run, and is made when the database
-// takes it again.
+// An escalation that the database rejects for longer than Patience holds the run, and is executed when the database accepts it
+// again.
 func TestEscalationIsMadeWhenTheDatabaseTakesIt(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		told := make(chan struct{}, 9)
@@ -58,7 +58,7 @@ func TestEscalationIsMadeWhenTheDatabaseTakesIt(t *testing.T) {
 	})
 }
 
-// heldFind holds the look for the run "boss".
+// heldFind is a store that withholds the query for the run "boss".
 type heldFind struct {
 	durable.Store
 	gate
@@ -74,7 +74,7 @@ func (s *heldFind) Find(ctx context.Context, refs []store.Ref, with store.Payloa
 	return s.Store.Find(ctx, refs, with)
 }
 
-// A choice ends a branch in which an escalation is under way, and is recorded: nobody is told any more.
+// If a choice ends a branch while an escalation of it is under way, the choice is recorded, and the escalation has no effect.
 func TestEscalationOfAnEndedBranchIsNotMade(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		h := &heldFind{Store: s, gate: newGate()}
@@ -91,7 +91,7 @@ func TestEscalationOfAnEndedBranchIsNotMade(t *testing.T) {
 		})
 		e := engineOn(t, h, w)
 		running(t, e)
-		if _, err := boss.Start(within(t), e, 0, durable.ID("boss")); err != nil { // nobody executes it
+		if _, err := boss.Start(within(t), e, 0, durable.ID("boss")); err != nil { // no worker executes it
 			t.Fatal(err)
 		}
 		h.on.Store(true)

@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A loop that goes on with whichever signal comes first. KeepLosers keeps the listener that did not win: it is part of
-// the next choice, so no signal is lost, and only the one that won is started again.
+// The loop receives whichever of two signals comes first. With KeepLosers the listener that did not win continues and takes part
+// in the next choice, so that no signal is lost. The loop starts only the winner again.
 func ExampleAny_selectorLoop() {
 	store, remove := temporary()
 	defer remove()
@@ -17,7 +17,7 @@ func ExampleAny_selectorLoop() {
 		names := []string{"order", "refund"}
 		listen := func(i, round int) *durable.Future[string] {
 			return c.Go(fmt.Sprint(names[i], "-", round), func(c *durable.Ctx) (string, error) {
-				return c.Receive[string](names[i]) // and nothing else: what follows is done by the loop
+				return c.Receive[string](names[i]) // the branch makes no further call: the loop handles the signal
 			})
 		}
 		listeners := []*durable.Future[string]{listen(0, 0), listen(1, 0)}

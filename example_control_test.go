@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// background runs the engine until stop is called.
+// background runs the engine until the returned function stop is called.
 func background(engine *durable.Engine) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -23,7 +23,7 @@ func background(engine *durable.Engine) (ctx context.Context, stop func()) {
 	}
 }
 
-// A signal may come before the run waits for it.
+// A signal may be sent before the run waits for it.
 func ExampleCtx_Receive() {
 	store, remove := temporary()
 	defer remove()
@@ -45,7 +45,7 @@ func ExampleCtx_Receive() {
 	// Output: order 42 approved by Ada <nil>
 }
 
-// The token can be given to any outside system, which posts it back.
+// Any outside system can get the token, and complete the wait with it.
 func ExampleCtx_Awaitable() {
 	store, remove := temporary()
 	defer remove()
@@ -180,7 +180,7 @@ func ExampleEngine_Watch() {
 			log.Fatal(err)
 		}
 	}
-	cursor := "" // kept where the handler keeps its results
+	cursor := "" // a program stores it where the handler stores its results
 	for event, err := range engine.Watch(ctx, cursor) {
 		if err != nil {
 			log.Fatal(err)

@@ -44,7 +44,7 @@ func ExampleCtx_Start() {
 	defer remove()
 	archive := durable.Define("archive", func(_ *durable.Ctx, order string) (string, error) { return order + " is archived", nil })
 	sell := durable.Define("sell", func(c *durable.Ctx, order string) (string, error) {
-		return c.Start("archive it later", archive, order, durable.ID("archive-"+order)) // goes on when this run has ended
+		return c.Start("archive it later", archive, order, durable.ID("archive-"+order)) // the started run continues when this run ends
 	})
 	engine := newEngine(store, sell, archive)
 	ctx := context.Background()

@@ -16,7 +16,7 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// temporary opens a store for an example; a program would name a file to keep.
+// temporary opens a store in a temporary file for an example. A program would use a permanent file.
 func temporary() (store durable.Store, remove func()) {
 	dir, err := os.MkdirTemp("", "durable-example")
 	if err != nil {
@@ -77,7 +77,7 @@ func ExampleWorkflow_Start() {
 	// <nil>
 }
 
-// A call with the same ID carries on where the last one was, or answers its result.
+// A Call with the same ID continues the run where it stopped, or returns its result.
 func ExampleWorkflow_Call() {
 	store, remove := temporary()
 	defer remove()
@@ -121,7 +121,7 @@ func ExampleWorkflow_Handle() {
 	if _, err := double.Call(ctx, engine, 4, durable.ID("x")); err != nil {
 		log.Fatal(err)
 	}
-	run, err := double.Handle(ctx, engine, "x") // in any process, at any time
+	run, err := double.Handle(ctx, engine, "x") // possible in any process, at any time
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func ExampleID() {
 	// Output: order-42 true
 }
 
-// What a step answers is recorded: the same in every execution of the workflow function.
+// The result of a step is recorded: every execution of the workflow function gets the same result.
 func ExampleCtx_Step() {
 	store, remove := temporary()
 	defer remove()
@@ -164,7 +164,7 @@ func ExampleCtx_Do() {
 	defer remove()
 	send := durable.Define("send", func(c *durable.Ctx, to []string) (int, error) {
 		for _, who := range to {
-			// Names are keys: in a loop, add the item's to the name.
+			// Names are keys: in a loop, add the item's key to the name.
 			if err := c.Do("mail to "+who, func(context.Context) error {
 				fmt.Println("mail to", who)
 				return nil
@@ -181,8 +181,8 @@ func ExampleCtx_Do() {
 	// 2 <nil>
 }
 
-// A step that must not happen twice runs zero times or once. After a crash in the middle
-// of it nobody knows which, and it fails with ErrOutcomeUnknown.
+// A step with AtMostOnce is executed at most once. After a crash during the step it is unknown whether it took effect, and it
+// fails with ErrOutcomeUnknown.
 func ExampleAtMostOnce() {
 	store, remove := temporary()
 	defer remove()
@@ -197,7 +197,7 @@ func ExampleAtMostOnce() {
 	// Output: payment-7 <nil>
 }
 
-// A run that is started in a transaction of yours exists if and when that commits.
+// A run that is started in the caller's own transaction exists once that transaction has committed.
 func Example_startTx() {
 	store, remove := temporary()
 	defer remove()
@@ -210,8 +210,8 @@ func Example_startTx() {
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback() // does nothing after the commit
-		// tx.ExecContext(ctx, "INSERT INTO orders ...") comes here.
+		defer tx.Rollback() // has no effect after the commit
+		// Statements such as tx.ExecContext(ctx, "INSERT INTO orders ...") belong here.
 		if _, err := sqlite.StartTx(ctx, tx, engine, ship, id, durable.ID(id)); err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func ExamplePermanent() {
 	defer remove()
 	pay := durable.Define("pay", func(c *durable.Ctx, _ int) (int, error) {
 		return 0, c.Do("charge", func(context.Context) error {
-			return durable.Permanent(errNoFunds) // no other attempt would help
+			return durable.Permanent(errNoFunds) // a further attempt would fail too
 		}, durable.Retry(durable.Fixed(time.Hour, 10)))
 	})
 	_, err := pay.Call(context.Background(), newEngine(store, pay), 0, durable.ID("p-1"))
@@ -262,14 +262,14 @@ func ExamplePermanent() {
 	// Output: run "p-1" of workflow "pay" failed: step "charge" failed: no funds
 }
 
-// A registered sentinel is found in errors that come from the database, too.
+// errors.Is also finds a registered sentinel in errors that are read from the database.
 func ExampleRegisterError() {
 	store, remove := temporary()
 	defer remove()
 	pay := durable.Define("pay", func(c *durable.Ctx, _ int) (int, error) {
 		return 0, c.Do("charge", func(context.Context) error { return fmt.Errorf("at the bank: %w", errNoFunds) })
 	})
-	for range 2 { // the second call reads the recorded failure
+	for range 2 { // the second Call returns the recorded failure
 		_, err := pay.Call(context.Background(), newEngine(store, pay), 0, durable.ID("p-1"))
 		var failed *durable.RunError
 		fmt.Println(errors.Is(err, errNoFunds), errors.As(err, &failed) && failed.Step == "charge")
@@ -279,7 +279,7 @@ func ExampleRegisterError() {
 	// true true
 }
 
-// Verify is asked only after a crash, when nobody knows whether the step took effect.
+// Verify is called only after a crash, when it is unknown whether the step took effect.
 func ExampleVerify() {
 	store, remove := temporary()
 	defer remove()
@@ -287,7 +287,7 @@ func ExampleVerify() {
 		return c.Step("mail", func(ctx context.Context) (string, error) {
 			return "sent", nil
 		}, durable.Verify(func(ctx context.Context) (string, bool, error) {
-			return "sent", true, nil // ask the mail server for IdempotencyKey(ctx)
+			return "sent", true, nil // a program queries the mail server for IdempotencyKey(ctx)
 		}))
 	})
 	fmt.Println(send.Call(context.Background(), newEngine(store, send), 0))

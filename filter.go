@@ -10,21 +10,21 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Filter chooses runs, also children unless Roots is set. Its zero fields choose all.
+// Filter matches runs that meet all its conditions. A zero field is no condition. It matches root runs and children.
 type Filter struct {
 	Workflow      string
 	Queue         string
-	Status        []Status
-	Tag           string        // a tag's key
-	TagValue      string        // with Tag: its value; empty: any
-	IDPrefix      string        // of the caller's ID, which only roots have: it chooses no children
-	OlderThan     time.Duration // since it was started, by the database's clock
-	CreatedAfter  time.Time
-	CreatedBefore time.Time
-	Roots         bool
+	Status        []Status      // the run has one of these statuses
+	Tag           string        // the run has a tag with this key
+	TagValue      string        // the tag has this value; empty: any value
+	IDPrefix      string        // the caller's ID begins with this text; matches no children, because these have no caller's ID
+	OlderThan     time.Duration // the run was started longer ago than this, by the database's clock
+	CreatedAfter  time.Time     // the run was started after this time
+	CreatedBefore time.Time     // the run was started before this time
+	Roots         bool          // the run is a root run
 }
 
-// filter checks a filter.
+// filter checks a filter, and converts it for the store.
 func (e *Engine) filter(ctx context.Context, f Filter) (store.Filter, error) {
 	g := store.Filter{
 		Workflow: f.Workflow, Queue: f.Queue, NamePrefix: f.IDPrefix, Roots: f.Roots || f.IDPrefix != "",

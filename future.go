@@ -9,26 +9,24 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Future is the result of a branch that was started by Go. It is safe for concurrent
-// use.
+// Future is the handle of a branch that [Ctx.Go] started. It is safe for concurrent use.
 type Future[T any] struct {
-	done   chan struct{}  // closed when value and err hold
-	branch *engine.Branch // nil: it could not begin
+	done   chan struct{}  // closed when value and err are final
+	branch *engine.Branch // nil: the branch could not begin
 	value  T
 	err    error
 
 	mu       sync.Mutex
-	closed   bool  // by a choice: what the branch returns is kept back until tell
-	verdict  error // of a closed one, once the choice is recorded
-	returned bool
+	closed   bool  // a choice has ended the branch before fn returned: the result is withheld until tell
+	verdict  error // what tell got; nil: tell was not called yet
+	returned bool  // fn has returned
 	watchers []func()
 }
 
-// Go runs fn at the same time as what follows, in a scope of its own: the names of its
-// durable calls are prefixed by name, so that each branch may use the same ones. What fn
-// returns is in the Future; it is not recorded itself, since what its calls record
-// leads it to the same result in a replay. The workflow function's end waits for its
-// branches.
+// Go starts a branch: it executes fn in a goroutine of the run, and returns at once. The branch has a scope of its own: the names
+// of its durable calls are prefixed by name, so that different branches may use the same names. [Future.Wait] returns what fn
+// returned. The result itself is not recorded, because the recorded calls lead fn to the same result in every replay. The run
+// does not end before its branches have returned.
 func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 	f := &Future[T]{done: make(chan struct{})}
 	var zero T
@@ -42,7 +40,7 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		return f
 	}
 	f.branch = branch
-	if branch.Ended() { // by a choice, in the execution before: it only comes to where it was
+	if branch.Ended() { // by a choice that is recorded: the branch only replays its recorded calls
 		f.close()
 		f.tell(ErrCancelled)
 	}
@@ -55,7 +53,7 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 	return f
 }
 
-// end is called once, with what the branch returned.
+// end stores what the branch returned. It is called once.
 func (f *Future[T]) end(value T, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,12 +64,12 @@ func (f *Future[T]) end(value T, err error) {
 	case f.verdict != nil:
 		f.conclude(value, err)
 	default:
-		f.value, f.err = value, err // until tell
+		f.value, f.err = value, err // tell makes them final, or replaces them
 	}
 }
 
-// close decides that a choice has ended the branch. It reports whether the branch had returned
-// before, which then holds. After false, tell follows.
+// close is called when a choice ends the branch. It reports whether the branch had returned before; then its result stays. If
+// close returns false, the result is withheld until the caller calls tell.
 func (f *Future[T]) close() (returned bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +77,7 @@ func (f *Future[T]) close() (returned bool) {
 	return !f.closed
 }
 
-// tell gives the result of a branch that was closed.
+// tell ends the withholding that close began. verdict is ErrCancelled if the choice was recorded, and ErrSuspended if it was not.
 func (f *Future[T]) tell(verdict error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,26 +87,26 @@ func (f *Future[T]) tell(verdict error) {
 	}
 }
 
-// conclude gives the result of a branch that was closed and has returned. f.mu is held.
+// conclude sets the final result of a branch that was closed and has returned: its own result if no call of it was refused, else
+// the verdict. f.mu is held.
 func (f *Future[T]) conclude(value T, err error) {
-	if f.verdict == ErrCancelled && !f.branch.Refused() { // it came to its own end, and does in every replay
+	if f.verdict == ErrCancelled && !f.branch.Refused() { // all its calls are recorded, so every replay returns the same result
 		f.set(value, err)
 		return
 	}
 	f.set(*new(T), f.verdict)
 }
 
-// set is called once, with f.mu held.
+// set sets the final result and notifies the watchers. It is called once, with f.mu held.
 func (f *Future[T]) set(value T, err error) {
 	f.value, f.err = value, err
-	close(f.done) // its contexts stay: a handle of a child that it has started may be waited by
+	close(f.done) // the branch's contexts do not end: the handle of a child that it started may still be waited for
 	for _, tell := range f.watchers {
 		tell()
 	}
 }
 
-// watch has tell called at the branch's end, or now if that has come. tell must not
-// block.
+// watch registers tell, which is called when the result is final, or at once if it is. tell must not block.
 func (f *Future[T]) watch(tell func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,17 +118,17 @@ func (f *Future[T]) watch(tell func()) {
 	}
 }
 
-// Wait returns what the branch returned, once it has. If a choice ended the branch while it made a durable call, or
-// before it made its last one, Wait returns ErrCancelled, whatever the branch returned then, in every replay too; see
-// [CancelLosers]. Wait always
-// returns: a branch of a run that leaves this process ends with ErrSuspended.
+// Wait waits until the branch has returned, and returns its result. If a choice ended the branch, and a durable call of the
+// branch then returned [ErrCancelled], Wait returns ErrCancelled, whatever the branch returned, also in every replay; see
+// [CancelLosers]. If the run leaves this process, the durable calls of the branch return [ErrSuspended], so that the branch can
+// return, and Wait too.
 func (f *Future[T]) Wait() (T, error) {
 	<-f.done
 	return f.value, f.err
 }
 
-// All waits for every branch and answers their values in order. The error joins those
-// of the branches that failed.
+// All waits for every branch and returns their values, in the order of the futures. The error wraps the errors of all branches
+// that failed. A nil future returns [ErrInvalidConfig].
 func All[T any](futures ...*Future[T]) ([]T, error) {
 	if i := slices.Index(futures, nil); i >= 0 {
 		return nil, fmt.Errorf("%w: All got nil as branch %d of %d: give it what Go returned", ErrInvalidConfig, i, len(futures))
@@ -143,7 +141,8 @@ func All[T any](futures ...*Future[T]) ([]T, error) {
 	return values, suspendedOr(errs)
 }
 
-// suspendedOr answers ErrSuspended alone if a branch met it: then nothing else counts.
+// suspendedOr returns ErrSuspended if one of the errors wraps it, because the other errors do not matter then. Else it returns
+// all errors joined.
 func suspendedOr(errs []error) error {
 	for _, err := range errs {
 		if errors.Is(err, ErrSuspended) {

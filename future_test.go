@@ -16,8 +16,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Branches use the same names, each in its own scope, and no name of a user's can
-// imitate a scope.
+// Branches can use the same names, each in its own scope, and no name that a user gives can imitate a scope.
 func TestBranches(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) ([]string, error) {
@@ -79,8 +78,7 @@ func TestBranchFailures(t *testing.T) {
 	}
 }
 
-// The winner is recorded: a replay goes on with the same one, though another would be first
-// now.
+// The winner is recorded: a replay returns the same winner, even if another branch would be the first to succeed now.
 func TestAnyReplaysItsWinner(t *testing.T) {
 	s := openStore(t)
 	var first atomic.Bool
@@ -221,8 +219,7 @@ func TestMapFailures(t *testing.T) {
 	}
 }
 
-// A sleep is over at the time first recorded, whoever continues the run, and a long one
-// leaves memory.
+// A sleep ends at the time that was recorded first, whatever process executes the run, and a run with a long sleep leaves memory.
 func TestSleep(t *testing.T) {
 	s := openStore(t)
 	var entered sync.Map
@@ -270,8 +267,7 @@ func TestSleep(t *testing.T) {
 	}
 }
 
-// While one branch sleeps for long, others work on: the run stays, and leaves when they are
-// done.
+// While one branch sleeps for long and others work, the run stays in memory. It leaves memory when the others are done.
 func TestBranchesWorkWhileOneSleeps(t *testing.T) {
 	got, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {
 		sleeper := c.Go("sleeper", func(c *durable.Ctx) (int, error) { return 1, c.Sleep("nap", 300*time.Millisecond) })
@@ -304,7 +300,7 @@ func awaitStatus(t testing.TB, e *durable.Engine, id string, want durable.Status
 	}
 }
 
-// becomes reports whether the run has the status within that time.
+// becomes reports whether the run gets the status within the given time.
 func becomes(t testing.TB, e *durable.Engine, id string, want durable.Status, d time.Duration) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
@@ -312,7 +308,7 @@ func becomes(t testing.TB, e *durable.Engine, id string, want durable.Status, d 
 	return poll(ctx, func() bool { return read(e.Get(context.Background(), id))(t).Status == want })
 }
 
-// unreadable says that the code no longer reads what fickle values have become.
+// unreadable makes the decoding of fickle values panic, as if the code had changed.
 var unreadable atomic.Bool
 
 type fickle struct{ N int }
@@ -325,7 +321,7 @@ func (v *fickle) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(v))
 }
 
-// A decoder that panics in a replay ends at most its run: the process goes on, and the run has its result or an error.
+// If a decoder panics in a replay, the process continues, and the run has its result or an error.
 func TestADecoderThatPanicsEndsAtMostItsRun(t *testing.T) {
 	s := openStore(t)
 	unreadable.Store(false)

@@ -13,9 +13,8 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// A history that was recorded, and then changed at random: the engine neither panics nor
-// goes on with a wrong value. The run diverges, fails, goes on waiting, or completes with
-// what it would have come to.
+// If a recorded history is changed at random, the engine neither panics nor continues with a wrong value. The run diverges,
+// fails, continues to wait, or completes with the result that it would have had.
 func FuzzMutatedHistory(f *testing.F) {
 	child := durable.Define("child", func(c *durable.Ctx, n int) (int, error) {
 		return c.Step("work", func(context.Context) (int, error) { return n + 1, nil })
@@ -36,11 +35,11 @@ func FuzzMutatedHistory(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		moved := false // a right value under a wrong name cannot be told from a right one
+		moved := false // the engine cannot detect a valid value that was moved to another name
 		for n := 0; len(changes) >= 3 && n < 6; n++ {
 			d, name := damages[int(changes[0])%len(damages)], recorded.names[int(changes[1])%len(recorded.names)]
 			if d.spares == nil || !d.spares(name) {
-				// Two changes may meet in one key: then the second one is refused.
+				// Two changes may result in the same key: then the database refuses the second one.
 				_, err := s.Writer().ExecContext(t.Context(), d.sql, name, d.values[int(changes[2])%len(d.values)])
 				moved = moved || d.moves && err == nil
 			}
@@ -59,7 +58,7 @@ func FuzzMutatedHistory(f *testing.F) {
 	})
 }
 
-// everything makes one call of each sort.
+// everything makes one durable call of each kind.
 func everything(c *durable.Ctx, child *durable.Workflow[int, int], n int) (string, error) {
 	one, err := c.Step("one", func(context.Context) (int, error) { return n + 1, nil })
 	if err != nil {
@@ -100,10 +99,10 @@ func everything(c *durable.Ctx, child *durable.Workflow[int, int], n int) (strin
 	return fmt.Sprint(one, text, once, heard, squares, both, kid), nil
 }
 
-// recording is a file that holds a run with its whole history, which may be claimed.
+// recording is a database file with a run and its whole history. A worker can claim the run.
 type recording struct {
 	file   []byte
-	names  []string // of its checkpoints
+	names  []string // the names of its checkpoints
 	result string
 }
 
@@ -120,7 +119,7 @@ func record(f *testing.F, w *durable.Workflow[int, string], child durable.Defini
 	if _, err := w.Start(ctx, e, 1, durable.ID("run")); err != nil {
 		f.Fatal(err)
 	}
-	for range 2 { // one is left, should the receive be taken back
+	for range 2 { // if a change removes the receive's row, the second signal is there to be received
 		if err := e.Signal(ctx, "run", "heard", 9); err != nil {
 			f.Fatal(err)
 		}
@@ -135,11 +134,11 @@ func record(f *testing.F, w *durable.Workflow[int, string], child durable.Defini
 	for _, c := range history {
 		r.names = append(r.names, c.Name)
 	}
-	// As a process left it that was killed before the run's end was written.
+	// This is the state that a process leaves if it is killed before the end of the run is written.
 	if _, err := s.Writer().ExecContext(ctx, `UPDATE durable_run SET status = 1, wake_at = created_at, output = NULL, ended_at = NULL WHERE name = 'run'`); err != nil {
 		f.Fatal(err)
 	}
-	if err := s.Close(); err != nil { // folds the log into the file
+	if err := s.Close(); err != nil { // moves the write-ahead log into the file
 		f.Fatal(err)
 	}
 	if r.file, err = os.ReadFile(path); err != nil {
@@ -148,12 +147,12 @@ func record(f *testing.F, w *durable.Workflow[int, string], child durable.Defini
 	return r
 }
 
-// damage is one way to change a checkpoint: a statement that takes its name and a value.
+// damage is a way to change a checkpoint: a statement with the checkpoint's name and a value as parameters.
 type damage struct {
 	sql    string
 	values []any
-	moves  bool // it may put a value where another of its type belongs
-	// spares says which checkpoints are left alone, because the run would only wait.
+	moves  bool // it may put a value at a name where another value of the same type belongs
+	// spares reports whether a checkpoint is not changed, because the run would only wait.
 	spares func(name string) bool
 }
 

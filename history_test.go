@@ -16,7 +16,7 @@ import (
 
 var errFlaky = errors.New("flaky")
 
-// checkpoint is one of a history.
+// checkpoint returns the checkpoint with the given name from the history of a run.
 func checkpoint(t *testing.T, e *durable.Engine, id, name string) durable.Checkpoint {
 	t.Helper()
 	for _, c := range historyOf(t, e, id) {
@@ -28,7 +28,7 @@ func checkpoint(t *testing.T, e *durable.Engine, id, name string) durable.Checkp
 	return durable.Checkpoint{}
 }
 
-// A history is in the order in which its calls began, over as many executions as it takes.
+// A history is in the order in which its calls began, over any number of executions.
 func TestHistoryIsInTheOrderOfItsCalls(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -79,7 +79,7 @@ func TestHistoryIsInTheOrderOfItsCalls(t *testing.T) {
 	})
 }
 
-// A sleep goes on until it is over, and ends then; with its run, if that ends first.
+// A sleep is shown as started until it is over, and ends then, or when its run ends before.
 func TestSleepIsShownAsItIs(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, d time.Duration) (int, error) { return 0, c.Sleep("nap", d) })
@@ -103,7 +103,8 @@ func TestSleepIsShownAsItIs(t *testing.T) {
 	})
 }
 
-// What has no outcome when its run, or the branch that a choice ends, has ended is shown as cancelled, and nobody waits for it.
+// A call that has no outcome when its run has ended, or its branch by a choice, is shown as cancelled, and is not in
+// RunInfo.Waits.
 func TestCallsEndWithTheirRunOrBranch(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -117,7 +118,7 @@ func TestCallsEndWithTheirRunOrBranch(t *testing.T) {
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
 		running(t, e)
 		read(w.Start(within(t), e, 0, durable.ID("run")))(t)
-		awaitCheckpoint(t, e, "run", "loser/never", durable.CheckpointStarted) // or the choice leaves no row of it
+		awaitCheckpoint(t, e, "run", "loser/never", durable.CheckpointStarted) // otherwise the choice could be recorded before the call has a row
 		if err := e.Signal(within(t), "run", "go", 1); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +143,7 @@ func TestCallsEndWithTheirRunOrBranch(t *testing.T) {
 	})
 }
 
-// The first and the last attempt that failed are kept; a step that succeeds at first has none.
+// The first and the last attempt that failed are kept. A step whose first attempt succeeds has none.
 func TestFailedAttemptsAreKept(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var tries atomic.Int32
@@ -188,8 +189,8 @@ func TestFailedAttemptsAreKept(t *testing.T) {
 	})
 }
 
-// An attempt whose process died is found by who takes the run over: when, of which worker. The run tells who lost it, and counts
-// the crash until there is a new checkpoint.
+// When a process dies during an attempt, the worker that takes the run over records the time and the dead worker with the
+// attempt. RunInfo.Loss names the dead worker, and Crashes counts the crash until there is a new checkpoint.
 func TestDeathsAreKept(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		held := newGate()
@@ -220,7 +221,7 @@ func TestDeathsAreKept(t *testing.T) {
 		running(t, e)
 		<-held.entered
 		ctx := within(t)
-		for ctx.Err() == nil && checkpoint(t, e, id.String(), "first").Attempts < 2 { // its marker
+		for ctx.Err() == nil && checkpoint(t, e, id.String(), "first").Attempts < 2 { // until the started marker of the second attempt is written
 		}
 		check := func(f *durable.FailedAttempt) {
 			t.Helper()
@@ -234,7 +235,7 @@ func TestDeathsAreKept(t *testing.T) {
 			t.Errorf("after a crash: %d crashes, %+v", info.Crashes, info.Loss)
 		}
 		held.open <- struct{}{}
-		<-held.entered // the first is recorded
+		<-held.entered // the first step is recorded
 		info = read(e.Get(within(t), id.String()))(t)
 		if info.Crashes != 0 || info.Loss == nil || info.LastFailure != nil {
 			t.Errorf("after a new checkpoint: %d crashes, %+v, %+v", info.Crashes, info.Loss, info.LastFailure)
@@ -249,7 +250,7 @@ func TestDeathsAreKept(t *testing.T) {
 	})
 }
 
-// The line of a Map says whether its items are done.
+// The checkpoint of a Map shows whether its items are done.
 func TestHistoryShowsHowFarAMapIs(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		g := newGate()

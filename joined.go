@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// toldErrors is how many of many errors the text of joined tells.
+// toldErrors is the number of errors whose texts are in the text of a manyErrors.
 const toldErrors = 3
 
-// manyErrors are the errors of a Map's items, or of branches. All of them are found by errors.Is and errors.As; the
-// text tells the first few and counts the others, since it is recorded and logged.
+// manyErrors wraps the errors of a Map's items, or of branches. errors.Is and errors.As find all of them. The text holds only the
+// first toldErrors texts and the number of the others, because it is recorded and logged.
 type manyErrors struct{ all []error }
 
-// joined returns the errors that are not nil as one; nil if there are none.
+// joined returns an error that wraps the errors that are not nil, or nil if all are nil.
 func joined(errs []error) error {
 	var all []error
 	for _, err := range errs {
@@ -26,7 +26,7 @@ func joined(errs []error) error {
 	return &manyErrors{all}
 }
 
-// Error tells the first errors, one in a line, and how many more there are.
+// Error returns the texts of the first errors, one per line, and the number of the others.
 func (e *manyErrors) Error() string {
 	var text strings.Builder
 	for i, err := range e.all {

@@ -34,7 +34,7 @@ const (
 	CheckpointCancelled CheckpointStatus = "cancelled" // its run, or its branch, ended before it had an outcome
 )
 
-// Verb is what was requested of a run.
+// Verb is an operation on a run.
 type Verb string
 
 // The verbs.

@@ -16,8 +16,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A function that waits for something of its own when its run has left is reported with
-// its stack. The run goes on all the same, and only its slot stays with the function.
+// If a function does not return after its run has been suspended, its stack is logged. The run continues in another execution,
+// and the function keeps its slot.
 func TestFunctionThatDoesNotReturn(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		release := make(chan struct{})
@@ -25,7 +25,7 @@ func TestFunctionThatDoesNotReturn(t *testing.T) {
 		stuckFunction := func(c *durable.Ctx, _ int) (string, error) {
 			if entered.Add(1) == 1 {
 				_ = c.Sleep("nap", 500*time.Millisecond)
-				<-release // deaf to its context
+				<-release // ignores its context
 				return "too late", nil
 			}
 			return "woken", c.Sleep("nap", 500*time.Millisecond)
@@ -46,7 +46,7 @@ func TestFunctionThatDoesNotReturn(t *testing.T) {
 		if text := log.String(); !strings.Contains(text, "does not return") || !strings.Contains(text, "TestFunctionThatDoesNotReturn.func") {
 			t.Errorf("its stack is not in the log: %s", text)
 		}
-		// One of the two slots is still taken, the other works.
+		// The function still holds one of the two slots; the other one is free.
 		other, err := w.Start(within(t), e, 0, durable.ID("other"))
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func TestFunctionThatDoesNotReturn(t *testing.T) {
 	})
 }
 
-// slowStore holds up the commits that record the step called slow.
+// slowStore is a store that withholds the commits that record the step "slow".
 type slowStore struct {
 	durable.Store
 	gate
@@ -74,9 +74,8 @@ func (s *slowStore) Commit(ctx context.Context, b *store.Batch) error {
 	return s.Store.Commit(ctx, b)
 }
 
-// A function that returns while a goroutine of its own still records a step: its run can be
-// claimed only when that step is recorded, however much else is written meanwhile. Whoever claimed it
-// before would not know of the step.
+// If a function returns while a goroutine of its own still records a step, the run is released only when that step is recorded,
+// even if other writes are committed meanwhile. A worker that claimed the run before would not see the step.
 func TestLeaveWaitsForItsSteps(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		stray := make(chan error, 1)
@@ -93,11 +92,11 @@ func TestLeaveWaitsForItsSteps(t *testing.T) {
 		}
 		<-slow.entered
 		must(t)(other.Pause(within(t), "run"))
-		for e.Stats().Queued == 0 { // until its leave waits for a flush
+		for e.Stats().Queued == 0 { // until the release of the run waits for a flush
 		}
 		var crowd sync.WaitGroup
 		beside := make(chan struct{}, 100)
-		for range cap(beside) { // enough for a second flush beside the first; the last of them may wait for that
+		for range cap(beside) { // enough for a second flush, concurrent with the first; the last of them may wait for a third one
 			crowd.Go(func() {
 				if _, err := w.Start(within(t), e, 0, durable.Delay(time.Hour)); err != nil {
 					t.Error(err)
@@ -105,7 +104,7 @@ func TestLeaveWaitsForItsSteps(t *testing.T) {
 				beside <- struct{}{}
 			})
 		}
-		<-beside // the leave, which came before all of them, would have been in that flush
+		<-beside // if the release had not waited, it would be in this flush, because it was queued first
 		if info, err := other.Get(within(t), "run"); err != nil || info.Status != durable.StatusRunning {
 			t.Errorf("while its step is being recorded the run is %+v, %v", info, err)
 		}
@@ -118,7 +117,7 @@ func TestLeaveWaitsForItsSteps(t *testing.T) {
 	})
 }
 
-// A run that is cancelled while it waits in goroutines of its own leaves nothing behind.
+// A run that is cancelled while goroutines of its own wait leaves no goroutine behind.
 func TestCancelOfBranches(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -147,7 +146,7 @@ func TestCancelOfBranches(t *testing.T) {
 	})
 }
 
-// Pause, cancel and shutdown in the middle of the compensations: they go on, and each is done.
+// A pause, a cancel or a shutdown during the compensations: the compensations continue, and each is executed once.
 func TestControlWhileCompensating(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		g := newGate()
@@ -185,7 +184,7 @@ func TestControlWhileCompensating(t *testing.T) {
 	})
 }
 
-// A cancel that comes with the last step's end wins, or the run has completed: never both.
+// If a cancel comes together with the end of the last step, the run is cancelled or it completes, never both.
 func TestCancelAgainstCompletion(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		const n = 60

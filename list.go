@@ -40,7 +40,7 @@ const (
 )
 
 // List returns a page of the runs that match the filter, the newest first. Runs that are started between two pages do not shift
-// them. It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor].
+// them. It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that List did not return.
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	if err := e.usable(ctx); err != nil {
 		return RunPage{}, fmt.Errorf("list runs: %w", err)
@@ -160,8 +160,7 @@ func Tag(key, value string) StartOption {
 }
 
 // SetTags sets tags of a run, in any state. An empty value removes a tag. Keys have a namespace before a dot, such as team.owner.
-// Keys and values have at most 512 bytes and no control characters.
-// It returns [ErrNotFound] or [ErrInvalidName].
+// Keys and values have at most 512 bytes and no control characters. id is the caller's ID or the UUID. SetTags returns [ErrNotFound] or [ErrInvalidName].
 func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	if err := e.writes(ctx, "a change of tags", "Ctx.SetTags"); err != nil {
 		return fmt.Errorf("tag run %q: %w", id, err)

@@ -206,7 +206,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// A Map's progress is there for others to see while it runs.
+// The progress of a Map can be read while it runs.
 func TestMapProgress(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		g := newGate()

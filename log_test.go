@@ -14,14 +14,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// logged is an engine's log at Info, and a reading of it.
+// logged returns a configuration with a logger at Info, and the log that it writes.
 func logged(cfg durable.Config) (durable.Config, *lines) {
 	log := new(lines)
 	cfg.Logger = slog.New(slog.NewJSONHandler(log, nil))
 	return cfg, log
 }
 
-// only is the one line with the message, which a test wants to be there once.
+// only returns the one line with the message. It fails the test if there are more or none.
 func (l *lines) only(t *testing.T, message string) map[string]any {
 	t.Helper()
 	var found []map[string]any
@@ -40,7 +40,7 @@ func (l *lines) only(t *testing.T, message string) map[string]any {
 	return found[0]
 }
 
-// none says that no line has the message.
+// none checks that no line has the message.
 func (l *lines) none(t *testing.T, message string) {
 	t.Helper()
 	for line := range strings.Lines(l.String()) {
@@ -54,7 +54,7 @@ func (l *lines) none(t *testing.T, message string) {
 	}
 }
 
-// await waits for the message.
+// await waits until a line has the message.
 func (l *lines) await(t *testing.T, message string) {
 	t.Helper()
 	if !poll(within(t), func() bool { return strings.Contains(l.String(), message) }) {
@@ -75,8 +75,8 @@ func has(t *testing.T, line map[string]any, level string, fields map[string]any)
 	}
 }
 
-// A step that failed for good and the run that it failed have a line each, with the attempts, and
-// an execution after that writes none of them again. What the run works with is in no line.
+// A step that finally failed and the run that failed with it are logged once each, with the attempts. A later execution does not
+// log them again. No line contains the values of the run.
 func TestFailuresAreLoggedOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		held := newGate()
@@ -109,7 +109,7 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// A receive that fails by its time has a line; one that goes on with something else has none.
+// A receive that fails because its time is over is logged; a receive that continues in another way is not.
 func TestTimedOutReceivesAreLogged(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -127,7 +127,7 @@ func TestTimedOutReceivesAreLogged(t *testing.T) {
 	})
 }
 
-// A compensation that failed has a line in the execution that made it, and in no other.
+// A failed compensation is logged by the execution in which it failed, and by no other.
 func TestFailedCompensationsAreLoggedOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		held := newGate()
@@ -156,7 +156,7 @@ func TestFailedCompensationsAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// A cancel has a line where it takes effect: in the run's process, or in the one that asked for it.
+// A cancel is logged where it takes effect: by the process of the run, or by the process that requested it.
 func TestCancelsAreLogged(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		held := newGate()
@@ -186,7 +186,7 @@ func TestCancelsAreLogged(t *testing.T) {
 	})
 }
 
-// A run that killed its processes until it was paused has a line that says how often.
+// When a run killed its processes until it was paused, a line has the number of crashes.
 func TestCrashLoopsAreLogged(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		now, err := s.Now(within(t))
@@ -196,7 +196,7 @@ func TestCrashLoopsAreLogged(t *testing.T) {
 		now = now.Add(-time.Hour)
 		id, name := store.RootIDAt("killer", now)
 		owner := uuid.New()
-		err = s.Commit(within(t), &store.Batch{Starts: []*store.Start{{Run: store.Run{ // a process that died with the run
+		err = s.Commit(within(t), &store.Batch{Starts: []*store.Start{{Run: store.Run{ // the owner is a process that died with the run
 			ID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(owner),
 			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now,
 		}}}})
@@ -214,7 +214,7 @@ func TestCrashLoopsAreLogged(t *testing.T) {
 	})
 }
 
-// A pause that was requested before its run lost its worker is logged as what it is, not as a crash loop.
+// A pause that was requested before the run lost its worker is logged as a pause, not as a crash loop.
 func TestRequestedPausesAreNotLoggedAsCrashLoops(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		now, err := s.Now(within(t))
@@ -222,7 +222,7 @@ func TestRequestedPausesAreNotLoggedAsCrashLoops(t *testing.T) {
 			t.Fatal(err)
 		}
 		id, name := store.RootIDAt("orphan", now)
-		err = s.Commit(within(t), &store.Batch{Starts: []*store.Start{{Run: store.Run{ // of a process that died with the run
+		err = s.Commit(within(t), &store.Batch{Starts: []*store.Start{{Run: store.Run{ // the owner is a process that died with the run
 			ID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(uuid.New()),
 			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now.Add(200 * time.Millisecond),
 		}}}})
@@ -239,8 +239,8 @@ func TestRequestedPausesAreNotLoggedAsCrashLoops(t *testing.T) {
 	})
 }
 
-// A worker says who it is and what it executes, that it drains, and that it has stopped. In between
-// an idle one says nothing.
+// A worker logs its name and its workflows when it starts, that it drains, and that it has stopped. An idle worker logs nothing
+// in between.
 func TestWorkersLifeIsLogged(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		cfg, log := logged(durable.Config{
@@ -273,7 +273,7 @@ func TestWorkersLifeIsLogged(t *testing.T) {
 	})
 }
 
-// A step that was renamed under a live run has run twice: the run's end tells which.
+// When a step is renamed under a live run, the step is executed under both names, and the end of the run logs this.
 func TestRecordedStepsThatWereNotCalledAreTold(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		version := func(step string) *durable.Workflow[int, int] {

@@ -20,27 +20,27 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Most tests wait, so more of them may run at once than there are processors.
+	// Most tests wait, so more of them can run at once than there are processors.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	os.Exit(leaktest.Main(pgtest.Main(m)))
 }
 
-// openStore is a store on a temporary file, closed when the test ends. The test runs beside others,
-// or must leave no goroutine behind: see besideOthers.
+// openStore returns a store on a temporary file, which is closed when the test ends. The test runs in parallel with others, or is
+// checked for leaked goroutines; see besideOthers.
 func openStore(t testing.TB) durable.Store {
 	t.Helper()
 	besideOthers(t)
 	return openFile(t)
 }
 
-// aside has the tests that run in parallel by now.
+// aside holds the tests that were made parallel.
 var aside sync.Map
 
-// besideOthers has a test run in parallel with others, because most wait more than they work. When the tests
-// do everything (see testsize), they run one after the other instead, and each must leave no goroutine
-// behind: who has left one cannot be told in parallel.
+// besideOthers makes a test run in parallel with others, because most tests wait more than they work. In the full size (see
+// testsize) tests run one after the other instead, and each must leave no goroutine behind: with parallel tests, the test that
+// leaked a goroutine is unknown.
 func besideOthers(t testing.TB) {
 	t.Helper()
 	p, ok := t.(*testing.T)
@@ -48,7 +48,7 @@ func besideOthers(t testing.TB) {
 		leaktest.Test(t)
 		return
 	}
-	if strings.Contains(t.Name(), "/") { // its parent may count what its parts do, one after the other
+	if strings.Contains(t.Name(), "/") { // its parent may compare what its subtests do one after the other
 		return
 	}
 	if _, again := aside.LoadOrStore(p, nil); !again {
@@ -70,7 +70,7 @@ func openFile(t testing.TB) durable.Store {
 	return s
 }
 
-// engineOn is an engine that executes the workflows; it does not run yet.
+// engineOn returns an engine that executes the workflows once its Run is called.
 func engineOn(t testing.TB, s durable.Store, workflows ...durable.Definition) *durable.Engine {
 	t.Helper()
 	return engineWith(t, s, durable.Config{Workflows: workflows})
@@ -85,7 +85,7 @@ func engineWith(t testing.TB, s durable.Store, cfg durable.Config) *durable.Engi
 	return e
 }
 
-// running runs the engine until the test ends, or stop is called.
+// running runs the engine until the test ends, or the returned function stop is called.
 func running(t testing.TB, e *durable.Engine) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -101,7 +101,7 @@ func running(t testing.TB, e *durable.Engine) (stop func()) {
 	return stop
 }
 
-// within bounds a test that would hang.
+// within returns a context that ends after 15 s or with the test, so that a test does not hang.
 func within(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
@@ -109,17 +109,17 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// call executes one workflow function on a fresh database.
+// call executes one workflow function on a fresh SQLite database, and returns its result.
 func call[I, O any](t *testing.T, in I, fn func(*durable.Ctx, I) (O, error)) (O, error) {
 	t.Helper()
 	w := durable.Define("test", fn)
-	e := engineOn(t, openStore(t), w) // may wait for its turn
+	e := engineOn(t, openStore(t), w) // openStore may wait until other parallel tests are done
 	return w.Call(within(t), e, in, durable.ID("run"))
 }
 
-// onStores runs a test on a fresh database of each kind.
+// onStores runs a test as subtests, each on a fresh database of one kind.
 func onStores(t *testing.T, test func(t *testing.T, s durable.Store)) {
-	besideOthers(t) // leaves no goroutine of both
+	besideOthers(t) // checks both subtests together for leaked goroutines
 	t.Run("sqlite", func(t *testing.T) {
 		aside.Store(t, nil)
 		t.Parallel()
@@ -141,7 +141,7 @@ func onStores(t *testing.T, test func(t *testing.T, s durable.Store)) {
 	})
 }
 
-// gate is a step that can be held.
+// gate is a step that blocks until the test opens the gate.
 type gate struct{ entered, open chan struct{} }
 
 func newGate() gate { return gate{make(chan struct{}, 100), make(chan struct{})} }
@@ -156,7 +156,7 @@ func (g gate) pass(ctx context.Context) error {
 	}
 }
 
-// must is a verb's effect.
+// must returns a function that returns the effect of a control call, and fails the test if the call fails.
 func must(t *testing.T) func(durable.Effect, error) durable.Effect {
 	return func(e durable.Effect, err error) durable.Effect {
 		t.Helper()
@@ -176,7 +176,7 @@ func historyOf(t testing.TB, e *durable.Engine, id string) []durable.Checkpoint 
 	return history
 }
 
-// read is what must be answered: read(e.Get(ctx, id))(t).
+// read returns a function that returns v, and fails the test if err is not nil. It is used as read(e.Get(ctx, id))(t).
 func read[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -192,7 +192,7 @@ func dbNow(t testing.TB, s durable.Store) time.Time {
 	return read(s.Now(within(t)))(t)
 }
 
-// waitFor waits until the state is as wanted, which another goroutine brings about.
+// waitFor waits until done returns true, because of another goroutine. It fails the test after 15 s.
 func waitFor(t testing.TB, done func() bool) {
 	t.Helper()
 	if !poll(within(t), done) {
@@ -200,7 +200,7 @@ func waitFor(t testing.TB, done func() bool) {
 	}
 }
 
-// poll asks each millisecond whether the state is as wanted. It reports false if the context ends before.
+// poll calls done each millisecond until it returns true. It reports false if the context ends before.
 func poll(ctx context.Context, done func() bool) bool {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -214,7 +214,7 @@ func poll(ctx context.Context, done func() bool) bool {
 	return true
 }
 
-// waitUntil waits until the database's clock shows a later time.
+// waitUntil waits until the database's clock shows a time after at.
 func waitUntil(t testing.TB, s durable.Store, at time.Time) {
 	t.Helper()
 	waitFor(t, func() bool { return dbNow(t, s).After(at) })

@@ -20,7 +20,7 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// collected is what a reader has, by the instruments' names.
+// collected returns the metrics that a reader has, by the instruments' names.
 func collected(t *testing.T, reader metric.Reader) map[string]metricdata.Metrics {
 	t.Helper()
 	var got metricdata.ResourceMetrics
@@ -36,7 +36,7 @@ func collected(t *testing.T, reader metric.Reader) map[string]metricdata.Metrics
 	return all
 }
 
-// stepNames are the values of durable.step.name, with how many attempts have each; empty: no value.
+// stepNames returns the values of durable.step.name, with the number of attempts of each; empty is the missing attribute.
 func stepNames(t *testing.T, reader metric.Reader) map[string]uint64 {
 	t.Helper()
 	duration, ok := collected(t, reader)["durable.step.duration"].Data.(metricdata.Histogram[float64])
@@ -51,7 +51,7 @@ func stepNames(t *testing.T, reader metric.Reader) map[string]uint64 {
 	return names
 }
 
-// loops is a run with an item's key in the name of most of its steps.
+// loops is a workflow whose step names mostly contain an item's key.
 var loops = durable.Define("loops", func(c *durable.Ctx, n int) (int, error) {
 	items := make([]int, n)
 	for i := range items {
@@ -84,7 +84,7 @@ func measured(t *testing.T, n, names int) map[string]uint64 {
 	return stepNames(t, reader)
 }
 
-// Items of a Map are counted under its name, whatever their keys and the scopes around it.
+// Items of a Map are counted under its name, whatever their keys and scopes.
 func TestMapItemsAreOneSeries(t *testing.T) {
 	got := measured(t, 2, 0)
 	if want := map[string]uint64{"mail": 2, "inner": 2, "send-0": 1, "send-1": 1}; !maps.Equal(got, want) {
@@ -92,12 +92,13 @@ func TestMapItemsAreOneSeries(t *testing.T) {
 	}
 }
 
-// However many names a loop makes, a workflow has no more of them in metrics than the bound, and one.
+// However many step names a loop uses, a workflow has at most the configured number of them in the metrics, plus one for all
+// others.
 func TestStepNamesAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		n, bound int
-		want     int    // series
-		other    uint64 // attempts in the last of them
+		want     int    // the number of series
+		other    uint64 // attempts that are counted under the name for all others
 	}{
 		"by default":      {150, 0, 101, 150 - 98},
 		"as configured":   {20, 5, 6, 20 - 3},
@@ -112,7 +113,7 @@ func TestStepNamesAreBounded(t *testing.T) {
 	}
 }
 
-// One workflow's names do not take those of another.
+// The step names of one workflow do not count against the bound of another workflow.
 func TestStepNamesAreBoundedByWorkflow(t *testing.T) {
 	reader := metric.NewManualReader()
 	w := durable.Define("w", double)
@@ -136,7 +137,7 @@ func TestStepNamesAreLeftOut(t *testing.T) {
 	}
 }
 
-// Histograms have bounds that fit what they measure, and instruments names as the conventions have them.
+// The bounds of histograms fit what they measure, and the names of instruments follow the conventions of OpenTelemetry.
 func TestInstruments(t *testing.T) {
 	reader := metric.NewManualReader()
 	cfg := durable.Config{Workflows: []durable.Definition{loops}, MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}
@@ -177,7 +178,7 @@ func TestInstruments(t *testing.T) {
 	}
 }
 
-// started are the spans of starts, in order, with their outcome, error.type, and run, if they name one.
+// started returns the spans of starts, in order, with their outcome, error.type, and run, if they have one.
 func started(spans *tracetest.SpanRecorder) (all []string) {
 	for _, span := range spans.Ended() {
 		if !strings.HasPrefix(span.Name(), "start ") {
@@ -195,7 +196,7 @@ func started(spans *tracetest.SpanRecorder) (all []string) {
 	return all
 }
 
-// The span of a start tells what became of it, and names a run only if there is one.
+// The span of a start has the outcome of the start, and the ID of a run only if the run exists.
 func TestStartSpansNameRunsThatExist(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		spans := tracetest.NewSpanRecorder()
@@ -253,7 +254,7 @@ func TestStartSpansNameRunsThatExist(t *testing.T) {
 	})
 }
 
-// A start in a transaction of the caller's that is rolled back leaves a span, which names no run.
+// A start in a transaction of the caller that is rolled back leaves a span without the ID of a run.
 func TestStartSpansOfTransactions(t *testing.T) {
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "durable.db"))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A step that asks for its key with the workflow's Ctx fails before it can go on with an empty one, once, and
-// the error says what to pass.
+// A step that calls IdempotencyKey with the workflow's Ctx fails before it can send a request with an empty key. It is executed
+// once, and the error says which context to pass.
 func TestIdempotencyKeyWantsTheStepsContext(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		for name, derive := range map[string]func(*durable.Ctx) context.Context{
@@ -45,7 +45,7 @@ func TestIdempotencyKeyWantsTheStepsContext(t *testing.T) {
 	})
 }
 
-// In the workflow function itself there is no key either; where no workflow is, it is empty.
+// IdempotencyKey also panics in the workflow function itself. Outside of a workflow it returns an empty string.
 func TestIdempotencyKeyOutsideSteps(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) { return durable.IdempotencyKey(c), nil })
@@ -57,8 +57,8 @@ func TestIdempotencyKeyOutsideSteps(t *testing.T) {
 	}
 }
 
-// A goroutine that the workflow function did not await is told that the function has returned, whatever it
-// calls, and so is the log, once for each run.
+// If a goroutine that the workflow function did not wait for makes a durable call after the function has returned, the call
+// returns ErrReturned, and a line is logged, once for each run.
 func TestCallsAfterTheFunctionHasReturned(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		nothing := func(context.Context) error { return nil }
@@ -96,7 +96,7 @@ func TestCallsAfterTheFunctionHasReturned(t *testing.T) {
 	})
 }
 
-// A step that was under way when the function returned is told too: its result is not recorded.
+// The same holds for a step that was under way when the function returned: its result is not recorded.
 func TestStepsUnderWayWhenTheFunctionReturns(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		hold, late := newGate(), make(chan error, 1)

@@ -41,7 +41,7 @@ func TestTryResult(t *testing.T) {
 	})
 }
 
-// Counts tells what is delayed, and what is waited for.
+// Counts has the numbers of delayed runs, and of calls that wait.
 func TestCountsTellWhatIsWaitedFor(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		kid := durable.Define("kid", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("go") })
@@ -67,7 +67,7 @@ func TestCountsTellWhatIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A worker that drains says so at once.
+// Workers shows at once that a worker drains.
 func TestWorkerState(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		held := newGate()
@@ -98,7 +98,8 @@ func TestWorkerState(t *testing.T) {
 	})
 }
 
-// With FailAtMaxCrashes a run that keeps losing its process fails, for good, with its children. One that gets on does not.
+// With FailAtMaxCrashes, a run that loses its process again and again fails finally, with its children. A run that writes
+// checkpoints in between does not.
 func TestFailAtMaxCrashes(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		const most = 3
@@ -178,7 +179,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 	})
 }
 
-// Claims take no more than ClaimLimit.
+// A claim takes at most ClaimLimit runs.
 func TestClaimLimit(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return 0, nil })

@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// markStore calls a function before or after the commit of an at-most-once step's marker. While it is deaf,
-// no lease is renewed.
+// markStore is a store that calls a function before or after the commit of an at-most-once step's marker. While deaf is set, no
+// lease is renewed.
 type markStore struct {
 	durable.Store
 	before, after func()
@@ -39,8 +39,8 @@ func (s *markStore) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRe
 	return s.Store.Renew(ctx, h)
 }
 
-// A pause or a cancel that was acknowledged before the marker was written is told with the marker's outcome: the
-// function is not called, and nothing is unknown of it later.
+// If a pause or a cancel was acknowledged before the marker is written, the process learns of it from the outcome of that write:
+// the function is not called, and the step's outcome is not unknown later.
 func TestAtMostOnceIsNotCalledAfterAnAcknowledgedControl(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		for _, verb := range []durable.Verb{durable.VerbCancel, durable.VerbPause} {
@@ -92,8 +92,8 @@ func TestAtMostOnceIsNotCalledAfterAnAcknowledgedControl(t *testing.T) {
 	})
 }
 
-// The marker's outcome arrives when the lease is over: the function is not called, since the next owner has asked
-// what happened, and has acted on that.
+// If the outcome of the marker's write arrives after the lease has expired, the function is not called: the next owner has called
+// Verify meanwhile, and acts on what it returned.
 func TestAtMostOnceIsNotCalledWhenTheLeaseIsOver(t *testing.T) {
 	for name, verified := range map[string]bool{"verified": true, "unknown": false} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestAtMostOnceIsNotCalledWhenTheLeaseIsOver(t *testing.T) {
 	}
 }
 
-// The run is cancelled while Verify is asked, which says that nothing happened: the function is not called.
+// If the run is cancelled while Verify is called, and Verify reports that the step did not happen, the function is not called.
 func TestCancelWhileVerifying(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		g := newGate()
@@ -181,7 +181,7 @@ type panicsInMarshal struct{ N int }
 
 func (panicsInMarshal) MarshalJSON() ([]byte, error) { panic("a nil pointer, say") }
 
-// A step whose value panics while it is encoded has taken effect: it fails, and is not called again.
+// A step whose value panics while it is encoded has taken effect: it fails, and is not executed again.
 func TestValueThatPanicsWhenEncoded(t *testing.T) {
 	var effects atomic.Int32
 	retry := durable.Retry(durable.Fixed(time.Millisecond, 5))

@@ -13,8 +13,8 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// An option that is given twice, that another excludes, or that can have no effect where it is given is refused by
-// its name, and nothing is recorded.
+// An option that is given twice, that another option excludes, or that can have no effect where it is given, is refused with an
+// error that names it, and nothing is recorded.
 func TestOptionsWithoutEffect(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("w", double)

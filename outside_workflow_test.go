@@ -11,8 +11,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A call of an engine that writes, made by a workflow function with its own Ctx, is refused with the durable call to
-// use; in a step, and for calls that read, it is made.
+// If a workflow function calls a method of an engine that writes with its own Ctx, the call is refused with an error that names
+// the durable call to use. In a step, and for methods that read, the call is allowed.
 func TestEngineCallsOfAWorkflowFunctionAreRefused(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		kid := durable.Define("kid", func(*durable.Ctx, int) (int, error) { return 0, nil })
@@ -40,11 +40,11 @@ func TestEngineCallsOfAWorkflowFunctionAreRefused(t *testing.T) {
 					}
 				}
 			}
-			if _, err := e.Get(c, c.ID()); err != nil { // reads are made
+			if _, err := e.Get(c, c.ID()); err != nil { // methods that read are allowed
 				return 0, err
 			}
 			if err := c.Do("start", func(ctx context.Context) error {
-				if _, err := kid.Start(c, e, 1, durable.ID("kid-1")); err != nil { // by the outer context
+				if _, err := kid.Start(c, e, 1, durable.ID("kid-1")); err != nil { // the engine call gets the workflow's context
 					return err
 				}
 				_, err := kid.Start(ctx, e, 1, durable.ID("kid-2"))

@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// cutOff is a store whose process is cut off from the database by the answer to the commit of a child's start.
+// cutOff is a store whose process loses the database when the reply to the commit of a child's start is due.
 type cutOff struct {
 	durable.Store
 	cut  atomic.Bool
@@ -57,7 +57,7 @@ func (s *cutOff) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, e
 	return s.Store.Claim(ctx, q)
 }
 
-// The slot of a child is given back when another process has taken over its parent.
+// The slot of a child is released when another process has taken over its parent.
 func TestAChildThatAnotherTakesGivesItsSlotBack(t *testing.T) {
 	besideOthers(t)
 	file := filepath.Join(t.TempDir(), "durable.db")
@@ -75,7 +75,7 @@ func TestAChildThatAnotherTakesGivesItsSlotBack(t *testing.T) {
 	cfg := durable.Config{Workflows: []durable.Definition{w, child}, Lease: 300 * time.Millisecond, Grace: 3 * time.Second}
 	e1 := engineWith(t, cut, cfg)
 	stop := running(t, e1)
-	if got, err := child.Call(within(t), e1, 1); got != 2 || err != nil { // it is open
+	if got, err := child.Call(within(t), e1, 1); got != 2 || err != nil { // when Call returns, the engine's worker is active
 		t.Fatal(got, err)
 	}
 	if _, err := w.Start(within(t), e1, 21, durable.ID("a")); err != nil {
@@ -88,7 +88,7 @@ func TestAChildThatAnotherTakesGivesItsSlotBack(t *testing.T) {
 		t.Fatal("the other process does not take over")
 	}
 	cut.cut.Store(false)
-	for ctx := within(t); e1.Stats().Active > 0; { // the parent has left e1
+	for ctx := within(t); e1.Stats().Active > 0; { // until the parent has left e1
 		if ctx.Err() != nil {
 			t.Fatal("the run stays")
 		}
@@ -100,7 +100,7 @@ func TestAChildThatAnotherTakesGivesItsSlotBack(t *testing.T) {
 	}
 }
 
-// deafRenewals is a store that fails every heartbeat once it is told to.
+// deafRenewals is a store that fails every heartbeat after the test sets off.
 type deafRenewals struct {
 	durable.Store
 	off atomic.Bool
@@ -113,7 +113,7 @@ func (s *deafRenewals) Renew(ctx context.Context, h store.Heartbeat) (store.Rene
 	return s.Store.Renew(ctx, h)
 }
 
-// I, through the public API: the process loses the lease and claims its own run again before its renewal loop looks.
+// I, through the public API: the process loses the lease, and claims its own run again before its renewal loop notices.
 func TestSameProcessTakesOver(t *testing.T) {
 	s := &deafRenewals{Store: openStore(t)}
 	entered, told := make(chan struct{}, 9), make(chan struct{})
@@ -154,7 +154,7 @@ func TestSameProcessTakesOver(t *testing.T) {
 	}
 }
 
-// A parent that waits for its child must not be told that it failed when the store is closed.
+// A parent that waits for its child must not get a failure when the store is closed.
 func TestAClosedStoreCompensatesNothing(t *testing.T) {
 	besideOthers(t)
 	s := openFile(t)
@@ -178,7 +178,7 @@ func TestAClosedStoreCompensatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return len(read(e.Tree(within(t), run.ID()))(t).Children) == 1 }) // it waits for its child
+	waitFor(t, func() bool { return len(read(e.Tree(within(t), run.ID()))(t).Children) == 1 }) // the parent waits for its child
 	_ = s.Close()
 	realtime.Pass(500*time.Millisecond, "nothing tells that a compensation does not begin")
 	cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/realtime"
 )
 
-// A run that was kept in memory for a short wait leaves it for the long one that follows.
+// A run that stays in memory for a short wait leaves memory for the long wait that follows.
 func TestParksAfterAShortWait(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -30,7 +30,7 @@ func TestParksAfterAShortWait(t *testing.T) {
 	}
 }
 
-// A run that computes while a branch waits is not taken from memory for good.
+// A run whose function computes while a branch waits leaves memory at most for a while.
 func TestWorkBesideAWait(t *testing.T) {
 	s := openStore(t)
 	var first atomic.Bool
@@ -40,7 +40,7 @@ func TestWorkBesideAWait(t *testing.T) {
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
 		work := c.Go("work", func(c *durable.Ctx) (int, error) {
 			if first.Swap(false) {
-				<-compute // the function's own code takes its time
+				<-compute // the function's own code takes long
 			}
 			return 0, c.Do("ask", func(ctx context.Context) error { return e.Signal(ctx, "a", "go", 7) })
 		})
@@ -57,7 +57,7 @@ func TestWorkBesideAWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	becomes(t, e, "a", durable.StatusWaiting, time.Second) // it has left, or stays
+	becomes(t, e, "a", durable.StatusWaiting, time.Second) // the run has left memory, or stays
 	close(compute)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -67,7 +67,7 @@ func TestWorkBesideAWait(t *testing.T) {
 	}
 }
 
-// The same with a plain goroutine instead of a branch.
+// The same holds with a plain goroutine instead of a branch.
 func TestWorkBesideAWaitPlain(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -155,7 +155,7 @@ func TestAPauseDoesNotFailAStepThatWaits(t *testing.T) {
 	}
 }
 
-// A worker does not claim a run again and again whose sleep ends beyond what a timer can hold.
+// A worker does not claim a run repeatedly if its sleep ends later than a timer can be set.
 func TestASleepIntoTheFarFutureIsIdle(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -176,7 +176,7 @@ func TestASleepIntoTheFarFutureIsIdle(t *testing.T) {
 	}
 }
 
-// A function that does not return takes slot after slot.
+// A function that does not return takes one more slot in each execution.
 func TestAStuckFunctionLeavesSlotsToOthers(t *testing.T) {
 	s := openStore(t)
 	release := make(chan struct{})
@@ -215,7 +215,7 @@ func TestAStuckFunctionLeavesSlotsToOthers(t *testing.T) {
 	}
 }
 
-// Two pauses during the attempts of a step whose function meets ErrSuspended.
+// Two pauses come during the attempts of a step whose function gets ErrSuspended.
 func TestPausesAreNoAttempts(t *testing.T) {
 	s := openStore(t)
 	waiting := make(chan struct{}, 10)

@@ -18,12 +18,12 @@ import (
 	"github.com/seed8ec063be/durable/postgres"
 )
 
-// reads counts what an engine reads of runs.
+// reads is a store that counts what an engine reads of runs.
 type reads struct {
 	durable.Store
-	looks  atomic.Int64 // for statuses
+	looks  atomic.Int64 // queries for statuses
 	inputs atomic.Int64 // runs that were read with their inputs
-	whole  atomic.Int64 // and with what became of them
+	whole  atomic.Int64 // runs that were read with their inputs and outcomes
 }
 
 func (s *reads) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status, error) {
@@ -47,8 +47,8 @@ func (s *reads) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error)
 	return s.Store.Get(ctx, refs)
 }
 
-// Waiting for a run reads its status and nothing else, until it has ended; then what became of it
-// is read once. Verbs read no payload either.
+// Waiting for a run reads only its status until it has ended; then its outcome is read once. Control calls read no payload
+// either.
 func TestWaitingForARunReadsItsStatusOnly(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		const n = 5
@@ -97,7 +97,7 @@ func TestWaitingForARunReadsItsStatusOnly(t *testing.T) {
 	})
 }
 
-// bytesRead counts what comes over its connections.
+// bytesRead counts the bytes that are read from its connections.
 type bytesRead struct {
 	net.Conn
 	n *atomic.Int64
@@ -109,7 +109,7 @@ func (c bytesRead) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// The same in bytes on the wire.
+// The same holds for the bytes on the network.
 func TestWaitingForLargeRunsReadsLittle(t *testing.T) {
 	cfg, err := pgxpool.ParseConfig(pgtest.URL(t))
 	if err != nil {

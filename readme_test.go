@@ -43,8 +43,8 @@ func main() {
 }
 `
 
-// fragments is the program around the other blocks: each is the body of a workflow function, or controls a run from
-// outside. It executes the workflows, and prints their histories.
+// fragments is the program around the other blocks. Each block is the body of a workflow function, or controls a run from
+// outside. The program executes the workflows, and prints their histories.
 const fragments = `package main
 
 import (
@@ -144,7 +144,7 @@ func main() {
 
 var result = regexp.MustCompile(`^(\w+), err := `)
 
-// program returns the program that executes some blocks.
+// program returns the program that executes the given blocks.
 func program(blocks []string) string {
 	if len(blocks) == 1 {
 		if strings.HasPrefix(blocks[0], "package") {
@@ -219,7 +219,8 @@ func TestReadme(t *testing.T) {
 				address = freeAddress(t)
 				text = strings.Replace(text, "localhost:8080", address, 1)
 			}
-			// Below the module, so that its packages are found; with a dot, so that ./... does not.
+			// The directory is inside of the module, so that its packages are found. Its name begins with a dot, so that ./...
+			// ignores it.
 			dir, err := os.MkdirTemp(".", ".readme-")
 			if err != nil {
 				t.Fatal(err)
@@ -255,7 +256,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// order sends an order to a service, and ends it by SIGTERM.
+// order sends an order to a service, and stops the service with SIGTERM.
 func order(t *testing.T, cmd *exec.Cmd, address string) {
 	for {
 		req, err := http.NewRequestWithContext(within(t), http.MethodPost, "http://"+address+"/orders/42", nil)
@@ -264,7 +265,7 @@ func order(t *testing.T, cmd *exec.Cmd, address string) {
 		}
 		response, err := http.DefaultClient.Do(req)
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			continue // it does not listen yet
+			continue // the service does not listen yet
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -281,7 +282,7 @@ func order(t *testing.T, cmd *exec.Cmd, address string) {
 	}
 }
 
-// freeAddress returns an address that nobody listens on.
+// freeAddress returns an address on which no process listens.
 func freeAddress(t *testing.T) string {
 	listener, err := net.Listen("tcp", "localhost:0")
 	if err != nil {

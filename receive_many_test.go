@@ -14,12 +14,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// counting is a store that counts what waiting receives cost.
+// counting is a store that counts the statements of waiting receives.
 type counting struct {
 	durable.Store
 	looks, counts atomic.Int64
-	waits         chan struct{} // one for each look that found no signal
-	parks         chan struct{} // one for each run that parks
+	waits         chan struct{} // receives a value for each query that found no signal
+	parks         chan struct{} // receives a value for each run that parks
 }
 
 func countingOn(s durable.Store) *counting {
@@ -75,8 +75,8 @@ var signalNames = map[string]func(int) string{
 	"one name":    func(int) string { return "signal" },
 }
 
-// A wake of a run in which many receives wait costs no look of each of them: the looks and the counts
-// grow with the signals.
+// When a run in which many receives wait is woken, the receives do not each query for a signal: the numbers of queries and counts
+// grow with the signals, not with the receives.
 func TestAWakeDoesNotHaveEveryReceiveLook(t *testing.T) {
 	const n = 200
 	for name, signal := range signalNames {
@@ -114,8 +114,7 @@ func TestAWakeDoesNotHaveEveryReceiveLook(t *testing.T) {
 	}
 }
 
-// A signal to a parked run has it replayed, and there too only the receives look for which there is a
-// signal.
+// A signal to a parked run makes the run replay. There too, only receives for which there is a signal query for it.
 func TestAReplayDoesNotHaveEveryReceiveLook(t *testing.T) {
 	const n, signals = 100, 10
 	for name, signal := range signalNames {
@@ -155,8 +154,8 @@ func TestAReplayDoesNotHaveEveryReceiveLook(t *testing.T) {
 	}
 }
 
-// No signal is lost to receives that wait for the same one, of which some time out, some are ended by a
-// choice, and some begin while others look.
+// No signal is lost if several receives wait for the same signal, of which some time out, some are ended by a choice, and some
+// begin while others query.
 func TestManyReceivesLoseNoSignal(t *testing.T) {
 	const branches, rounds = 16, 5
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) {
@@ -204,7 +203,7 @@ func TestManyReceivesLoseNoSignal(t *testing.T) {
 				for range 3 * branches * rounds {
 					var state *durable.StateError
 					if err := e.Signal(within(t), "many", "x", 1); errors.As(err, &state) {
-						break // it has ended: the others timed out
+						break // the run has ended: the other receives timed out
 					} else if err != nil {
 						t.Fatal(err)
 					}

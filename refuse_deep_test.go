@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// deep calls fn beneath so many frames.
+// deep calls fn below the given number of stack frames.
 func deep(frames int, fn func() error) error {
 	if frames > 0 {
 		return errors.Join(deep(frames-1, fn))
@@ -16,8 +16,8 @@ func deep(frames int, fn func() error) error {
 	return fn()
 }
 
-// A durable call inside a step is refused however deep it is made; one that is made with the step's
-// context is refused in any goroutine.
+// A durable call inside a step is refused however deep the stack is. A durable call with the step's context is refused in any
+// goroutine.
 func TestNestedHoweverDeep(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
 	for name, inside := range map[string]func(c *durable.Ctx, ctx context.Context) error{
@@ -60,7 +60,8 @@ func TestNestedHoweverDeep(t *testing.T) {
 	}
 }
 
-// A child that a step waits for would keep the run in memory, and its end would be recorded within the step.
+// A Wait for a child inside a step is refused: it would keep the run in memory, and the child's end would be recorded within the
+// step.
 func TestWaitForAChildInsideAStep(t *testing.T) {
 	s := openStore(t)
 	child := durable.Define("child", func(c *durable.Ctx, n int) (int, error) { return c.Receive[int]("never") })

@@ -18,7 +18,7 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// Wrong calls are answered, name what is wrong, and record nothing.
+// Invalid calls return errors that name what is invalid, and record nothing.
 func TestWrongCalls(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
 	one := func(_ context.Context, i int) (int, error) { return i, nil }
@@ -114,7 +114,7 @@ func TestWrongCalls(t *testing.T) {
 	}
 }
 
-// A name that is used twice is shown with both places in the user's code, whatever the call.
+// The error for a name that is used twice contains both places in the user's code, for every kind of call.
 func TestDuplicateNamesHavePlaces(t *testing.T) {
 	child := durable.Define("child", func(_ *durable.Ctx, i int) (int, error) { return i, nil })
 	branches := 0
@@ -174,7 +174,7 @@ func TestDuplicateNamesHavePlaces(t *testing.T) {
 	}
 }
 
-// A workflow that Define has not made is an error wherever it is given.
+// A workflow that Define has not created returns an error wherever it is passed.
 func TestUndefinedWorkflows(t *testing.T) {
 	s := openStore(t)
 	for name, w := range map[string]*durable.Workflow[int, int]{"nil": nil, "empty": new(durable.Workflow[int, int])} {
@@ -197,12 +197,12 @@ func TestUndefinedWorkflows(t *testing.T) {
 	}
 }
 
-// writeOnly has a form of its own, which it does not read.
+// writeOnly has an encoding of its own, and no decoding.
 type writeOnly int
 
 func (writeOnly) MarshalJSON() ([]byte, error) { return []byte(`"one"`), nil }
 
-// What could be written and never be read is refused before it is written.
+// A value that encodes and does not decode again is refused before it is written.
 func TestValuesThatNeverDecode(t *testing.T) {
 	type holder struct{ S fmt.Stringer }
 	in := durable.Define("in", func(*durable.Ctx, holder) (int, error) { return 0, nil })
@@ -229,7 +229,7 @@ func TestValuesThatNeverDecode(t *testing.T) {
 	}
 }
 
-// Texts that no database keeps are answered the same by both stores.
+// Both stores return the same errors for texts that databases cannot store.
 func TestTextsThatNoDatabaseKeeps(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(*durable.Ctx, int) (int, error) { return 0, nil })
@@ -261,7 +261,7 @@ func TestTextsThatNoDatabaseKeeps(t *testing.T) {
 	})
 }
 
-// "For ever" is written in several ways, and none of them is over at once.
+// "For ever" can be written in several ways, and none of them ends at once.
 func TestWaitsForEver(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, how string) (int, error) {
@@ -290,7 +290,7 @@ func TestWaitsForEver(t *testing.T) {
 	})
 }
 
-// A store that is closed is no reason to wait.
+// Calls on a closed store do not wait.
 func TestResultOfAClosedStore(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(*durable.Ctx, int) (int, error) { return 0, nil })
@@ -311,8 +311,7 @@ func TestResultOfAClosedStore(t *testing.T) {
 	})
 }
 
-// Names with all their scopes have a bound, which is the same for both stores, and is met before a
-// function has taken effect.
+// Names with all their scopes have a bound. It is the same for both stores, and is checked before a function has taken effect.
 func TestDeepNames(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		effects := 0

@@ -15,22 +15,21 @@ import (
 var registry = struct {
 	sync.RWMutex
 	codes  []string // in the order of registration
-	wrong  error    // the registrations that were refused
+	wrong  error    // the errors of the registrations that were refused, joined
 	errors map[string][]error
 }{errors: make(map[string][]error)}
 
-// RegisterError gives a sentinel error a code that is recorded with failures, so that
-// errors.Is finds the sentinel in a replayed StepError or RunError as it did in the
-// first one. It answers the sentinel, for use in a declaration:
+// RegisterError registers a sentinel error under a code, which is recorded with failures. So errors.Is finds the sentinel also in
+// a [*StepError] or [*RunError] that is read from the database. RegisterError returns the sentinel, for use in a declaration:
 //
 //	var ErrDeclined = durable.RegisterError("payment.declined", errors.New("card declined"))
 //
-// Codes are kept in the database: never change one. Those of this library begin with
-// "durable." and "context.". Sentinels with one code are all found by it.
+// Codes are recorded in the database: do not change a code. Codes that begin with "durable." or "context." are reserved for this
+// library. If several sentinels have the same code, errors.Is finds all of them.
 //
-// An empty or reserved code, a nil sentinel, and a sentinel whose value cannot be compared, which errors.Is would
-// never find, are not registered: [New] then returns ErrInvalidConfig, which names each of them. For a nil sentinel
-// RegisterError returns that error too.
+// RegisterError does not register an invalid or reserved code, a nil sentinel, or a sentinel whose value cannot be compared,
+// because errors.Is would never find it. [New] then returns [ErrInvalidConfig] with a text that lists every such registration.
+// For a nil sentinel RegisterError returns that error too.
 func RegisterError(code string, sentinel error) error {
 	err := engine.CheckName("error code", code)
 	switch {
@@ -61,7 +60,7 @@ func misregistered() error {
 	return registry.wrong
 }
 
-// register gives a sentinel its code.
+// register adds a sentinel to those of the code, and returns it.
 func register(code string, sentinel error) error {
 	registry.Lock()
 	defer registry.Unlock()
@@ -77,8 +76,8 @@ func register(code string, sentinel error) error {
 	return sentinel
 }
 
-// The library's own sentinels, in a fixed order: the first code of a failure is its
-// error.type.
+// init registers the library's own sentinels. Their order is fixed, because the first code of a failure is its attribute
+// error.type in the telemetry.
 func init() {
 	for _, own := range []struct {
 		code     string

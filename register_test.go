@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A registration that could never work is told by New, since a declaration has nobody to return it to.
+// New returns the error of an invalid registration, because RegisterError in a declaration cannot return it.
 func TestRegistrationsThatCannotWorkAreRefused(t *testing.T) {
 	registry.Lock()
 	before := registry.wrong
@@ -29,7 +29,7 @@ func TestRegistrationsThatCannotWorkAreRefused(t *testing.T) {
 	}
 	RegisterError("shop.list", uncomparable{})
 	RegisterError("shop.list", uncomparable{})
-	_, err := New(struct{ Store }{}, Config{}) // the store is not used yet
+	_, err := New(struct{ Store }{}, Config{}) // New does not use the store
 	if !errors.Is(err, ErrInvalidConfig) {
 		t.Fatalf("New returned %v", err)
 	}
@@ -45,5 +45,5 @@ func TestRegistrationsThatCannotWorkAreRefused(t *testing.T) {
 
 type uncomparable []int
 
-// Error makes it an error that cannot be compared.
+// Error makes the type an error whose values cannot be compared.
 func (uncomparable) Error() string { return "uncomparable" }

@@ -14,10 +14,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// away is a store whose database is away for some looks for the ends of runs.
+// away is a store that is not available for some queries for ended runs.
 type away struct {
 	durable.Store
-	looks atomic.Int64 // that are left
+	looks atomic.Int64 // the number of queries that still fail
 }
 
 func (s *away) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status, error) {
@@ -29,7 +29,7 @@ func (s *away) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status, 
 
 const unread = "could not read the results that callers wait for; trying again"
 
-// The caller of Result waits while the database is away, however short Patience is, and the log tells it once.
+// Result waits while the database is not available, even if Patience is short, and the outage is logged once.
 func TestResultWaitsForTheDatabase(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, in int) (int, error) { return in, nil })
@@ -65,7 +65,7 @@ func (s *damaged) Find(ctx context.Context, refs []store.Ref, with store.Payload
 	return s.Store.Find(ctx, refs, with)
 }
 
-// A result that cannot be read is told to those who wait for it, after Patience, and holds up no other.
+// If a result cannot be read, those who wait for it get an error after Patience, and waits for other results are not affected.
 func TestOneUnreadableResultHoldsUpNoOther(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		const n = 5

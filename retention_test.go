@@ -18,7 +18,7 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// documented is the block of SQL in docs/operations.md that stands behind this comment.
+// documented returns the block of SQL in docs/operations.md that follows the given HTML comment.
 func documented(t *testing.T, comment string) string {
 	t.Helper()
 	text, err := os.ReadFile("docs/operations.md")
@@ -32,14 +32,14 @@ func documented(t *testing.T, comment string) string {
 	return string(found[1])
 }
 
-// database executes statements as an operator's shell does, beside the engine.
+// database executes statements as an operator's shell does, while the engine works.
 type database struct {
 	exec  func(sql string) error
 	count func(sql string) int
 }
 
-// TestDocumentedRetention executes the statements of docs/operations.md: trees that have ended go with all their
-// rows, and nothing that a live run needs.
+// TestDocumentedRetention executes the statements of docs/operations.md. They delete trees that have ended with all their rows,
+// and nothing that a live run needs.
 func TestDocumentedRetention(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "retention.db")
@@ -147,7 +147,7 @@ func retention(t *testing.T, s durable.Store, statements, tables, longAgo string
 	if err := db.exec("UPDATE " + tables + "run SET " + longAgo + " WHERE ended_at IS NOT NULL AND name <> 'recent'"); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time deletes nothing more
+	for range 2 { // the second execution deletes nothing more
 		if err := db.exec(statements); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func retention(t *testing.T, s durable.Store, statements, tables, longAgo string
 			t.Errorf("no row of %s is left", table)
 		}
 	}
-	for _, id := range []string{"waits", detached} { // what lives goes on
+	for _, id := range []string{"waits", detached} { // the live runs continue
 		if err := e.Signal(within(t), id, "go", 7); err != nil {
 			t.Fatal(err)
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Whatever policy passes the check: a wait is not negative, not above its bound, and
-// does not overflow; and the number of attempts is bounded.
+// For every policy that passes the check, no wait is negative, longer than its bound or overflows, and the number of attempts is
+// bounded.
 func FuzzBackoff(f *testing.F) {
 	f.Add(int64(time.Second), int64(time.Minute), 2.0, 0.5, 10, int32(3))
 	f.Add(int64(math.MaxInt64), int64(0), 1e300, 1.0, Unlimited, int32(math.MaxInt32-1))

@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// family is a parent with a running child, a running grandchild, and a child that nobody executes.
+// family is a parent with a running child, a running grandchild, and a child that no worker executes.
 type family struct {
 	e       *durable.Engine
 	run     *durable.Run[int]
@@ -29,7 +29,7 @@ func newFamily(t *testing.T, s durable.Store) *family {
 		if err != nil {
 			return 0, err
 		}
-		if _, err := c.StartChild("unbegun", later, 0); err != nil { // not registered here
+		if _, err := c.StartChild("unbegun", later, 0); err != nil { // this process does not execute the workflow
 			return 0, err
 		}
 		return begun.Wait()
@@ -59,7 +59,7 @@ func (f *family) want(t *testing.T, statuses map[string]durable.Status) {
 	}
 }
 
-// OnlyItself spares the members for good: the run's own end does not cancel them either.
+// With OnlyItself the descendants continue, and the end of the run does not cancel them either.
 func TestCancelOnlyItselfSparesMembers(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		f := newFamily(t, s)
@@ -78,7 +78,7 @@ func TestCancelOnlyItselfSparesMembers(t *testing.T) {
 	})
 }
 
-// OnlyUnstarted ends a begun run itself, and what has not begun; running members finish.
+// OnlyUnstarted cancels a run that has begun, and its descendants that have not begun. Running descendants finish.
 func TestCancelOnlyUnstartedLetsRunningMembersFinish(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		f := newFamily(t, s)
@@ -95,7 +95,7 @@ func TestCancelOnlyUnstartedLetsRunningMembersFinish(t *testing.T) {
 	})
 }
 
-// To cancel what is cancelled is no error, whether it has ended yet or not.
+// A Cancel of a cancelled run returns no error, whether the run has ended yet or not.
 func TestCancelAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		f := newFamily(t, s)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// runUntil runs e until stop is called. The channel gets what Run returned.
+// runUntil runs e until stop is called. The channel receives what Run returned.
 func runUntil(t *testing.T, e *durable.Engine) (stop context.CancelFunc, returned <-chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -21,8 +21,8 @@ func runUntil(t *testing.T, e *durable.Engine) (stop context.CancelFunc, returne
 	return cancel, done
 }
 
-// Run drains and returns when its context ends, also if a Call waits elsewhere in the process. The Call returns the
-// result when another process has executed the run.
+// Run drains and returns when its context ends, also if a Call waits in the same process. The Call returns the result when
+// another process has executed the run.
 func TestRunEndsUnderACall(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		begun := make(chan struct{}, 9)
@@ -63,7 +63,7 @@ func TestRunEndsUnderACall(t *testing.T) {
 			t.Fatalf("the Call did not wait: %d, %v", it.got, it.err)
 		default:
 		}
-		// Nothing new begins, not even by a Call that begins now.
+		// No run begins in this process, not even by a Call that begins now.
 		go call("later")
 		run, err := quick.Start(within(t), e, 2)
 		if err != nil {
@@ -88,7 +88,7 @@ func TestRunEndsUnderACall(t *testing.T) {
 	})
 }
 
-// A step that waits in a Call ends when its context does, and so does Run.
+// A step that waits in a Call ends when its context does, and Run returns.
 func TestRunEndsUnderACallInAStep(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var e *durable.Engine
@@ -135,7 +135,7 @@ func TestRunEndsUnderACallInAStep(t *testing.T) {
 	})
 }
 
-// Closing the store under Run ends Run.
+// Run returns when the store is closed.
 func TestRunEndsWithItsStore(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		e := engineOn(t, s, durable.Define("double", double))
@@ -154,7 +154,7 @@ func TestRunEndsWithItsStore(t *testing.T) {
 	})
 }
 
-// Runs whose steps wait for other runs do not keep those from being executed, however many slots they fill.
+// Runs whose steps wait for other runs do not keep those from being executed, however many slots they use.
 func TestStepsThatWaitForRunsLendTheirSlots(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var e *durable.Engine
@@ -173,7 +173,7 @@ func TestStepsThatWaitForRunsLendTheirSlots(t *testing.T) {
 		})
 		e = engineWith(t, s, durable.Config{Workflows: []durable.Definition{started, called, kid}, Concurrency: 2, StepConcurrency: 2})
 		var runs []*durable.Run[int]
-		for n := range 10 { // five times as many as slots
+		for n := range 10 { // five times the number of slots
 			for _, w := range []*durable.Workflow[int, int]{started, called} {
 				run, err := w.Start(within(t), e, n)
 				if err != nil {
@@ -188,11 +188,11 @@ func TestStepsThatWaitForRunsLendTheirSlots(t *testing.T) {
 				t.Fatal(i, got, err)
 			}
 		}
-		stop() // returns only if each slot was given back once
+		stop() // returns only if each slot was released once
 	})
 }
 
-// When as many runs wait in steps as slots can be lent and are there, the log says so.
+// When all slots, including those that can be lent, are taken by runs that wait in steps, a warning is logged.
 func TestRunsThatAllWaitAreLogged(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var e *durable.Engine

@@ -12,13 +12,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Signal sends a named message to the run with the caller's ID, or the UUID. It is kept
-// until the run receives it, also if the run does not wait for it yet, and each one is
-// received once, first in, first out. The payload is encoded as a step's result is.
+// Signal sends a named message to the run with the given ID, which is the caller's ID or the UUID. The signal is kept until the
+// run receives it; the run need not wait for it yet. Each signal is received once, and signals of one name are received in the
+// order in which they arrived. The payload is encoded as the result of a step is.
 //
-// Errors: ErrNotFound; *StateError if the run has ended; ErrIDConflict if a signal of the
-// run with the same Key has another name or payload; ErrInvalidName, ErrNotEncodable,
-// ErrPayloadTooLarge, ErrUnavailable.
+// Signal returns [ErrNotFound] if there is no such run, a [*StateError] if the run has ended, and [ErrIDConflict] if a signal to
+// the run with the same [SignalKey] has another name or payload. It returns [ErrInvalidName], [ErrNotEncodable] or
+// [ErrPayloadTooLarge] for invalid arguments, and a [*WriteError] if the database does not acknowledge the write.
 func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts ...SignalOption) error {
 	if err := e.writes(ctx, "a signal", "Ctx.Signal or Child.Signal"); err != nil {
 		return fmt.Errorf("signal %q: %w", name, err)
@@ -33,10 +33,10 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 	return stated(e.inner.Signal(ctx, id, signal))
 }
 
-// Complete posts the value that an Awaitable with this token waits for, from whatever
-// process. The first value holds: the same one again is accepted, another one is
-// ErrIDConflict. Further errors as for Signal; ErrInvalidToken for a text that is no token, or that
-// was altered or made by somebody else; ErrInvalidName if the wait has a name that cannot be one.
+// Complete completes the [Awaitable] with the given token. Any process can call it. The first value is kept: another call with
+// the same value succeeds and changes nothing, and a call with another value returns [ErrIDConflict]. Complete returns
+// [ErrInvalidToken] if the token was forged or altered, or is of another database, and [ErrInvalidName] if the name of the wait
+// is invalid. The other errors are those of [Engine.Signal].
 func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 	if err := e.writes(ctx, "a completion of a token", ""); err != nil {
 		return fmt.Errorf("complete a token: %w", err)
@@ -56,25 +56,25 @@ func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 	return stated(err)
 }
 
-// SignalOption changes one signal.
+// SignalOption configures one signal.
 type SignalOption func(*signalOptions)
 
 type signalOptions struct {
 	key    string
-	insert bridge.InsertSignal // by the SignalTx of a store
+	insert bridge.InsertSignal // set by the SignalTx of a store; else nil
 	given  given
 	err    error
 }
 
-// SignalKey makes a signal idempotent: of all that are sent to one run with the same key,
-// one is kept. It is any text of 1 to 512 bytes without control characters.
+// SignalKey makes a signal idempotent: of all signals that are sent to one run with the same key, the first one is kept. The key
+// is a text of 1 to 512 bytes without control characters.
 func SignalKey(key string) SignalOption {
 	return func(o *signalOptions) {
 		o.key, o.err = key, errors.Join(o.err, o.given.once(1, "SignalKey"), engine.CheckName("signal key", key))
 	}
 }
 
-// newSignal checks and encodes one signal.
+// newSignal checks and encodes one signal. limit is the largest size of the encoded payload, in bytes.
 func newSignal(limit int, name string, payload any, opts []SignalOption) (*store.Signal, bridge.InsertSignal, error) {
 	var o signalOptions
 	if err := apply(opts, &o); err != nil {
@@ -93,37 +93,36 @@ func newSignal(limit int, name string, payload any, opts []SignalOption) (*store
 	return &store.Signal{Name: name, Key: o.key, Payload: b}, o.insert, nil
 }
 
-// Receive answers the payload of the oldest signal called name that nothing has received
-// yet, or waits for one. Which signal it is, and that it is taken, are recorded in one transaction. A run that
-// only waits leaves memory. A second Receive in one scope needs a name of its own;
-// OnSignal says which signal it is for.
+// Receive returns the payload of the oldest signal with the given name that the run has not received yet. If there is none,
+// Receive waits for one, and a run that only waits leaves memory. The receipt is recorded in the transaction that takes the
+// signal. Each Receive in one scope needs a name of its own; with [OnSignal] its name differs from that of the signal.
 //
-// Without Within it waits for ever. When the time is over and no signal came first, the
-// options say what follows; by default Receive fails with a *StepError that is
-// ErrTimeout. Other errors as for Step.
+// Without the option [Within], Receive waits without a bound. If the time is over before a signal arrives, the options [Else],
+// [ElseCancel], [ElseExpire], [ElseStart] and [ElseSignal] determine what happens; without any of them Receive returns a
+// [*StepError] that wraps [ErrTimeout]. The other errors are those of [Ctx.Step].
 func (c *Ctx) Receive[T any](name string, opts ...ReceiveOption) (T, error) {
 	return receive[T](c, name, "", site(0), opts)
 }
 
-// Awaitable is a wait that an outside system completes: give it the token.
+// Awaitable is a wait that an outside system completes: pass it the [Awaitable.Token], for [Engine.Complete].
 type Awaitable[T any] struct {
 	c    *Ctx
 	name string
 	site uintptr
 }
 
-// Awaitable makes a wait called name. Nothing is recorded before Wait.
+// Awaitable returns a wait with the given name. Nothing is recorded before [Awaitable.Wait] is called.
 func (c *Ctx) Awaitable[T any](name string) *Awaitable[T] {
 	return &Awaitable[T]{c: c, name: name, site: site(0)}
 }
 
-// Token is a text that any process can give to Engine.Complete, once or more often. It
-// stays the same in every execution. Who has it can complete the wait, and nobody can make it
-// without a key that is kept in the database.
+// Token returns the token of the wait, which any process can pass to [Engine.Complete], once or several times. Every execution of
+// the run returns the same token. Anybody who has the token can complete the wait. It is signed with a key that is kept in the
+// database, so that nobody can create it otherwise.
 func (a *Awaitable[T]) Token() string { return a.c.scope.Token(a.name) }
 
-// Wait answers the value that the token was completed with, before or after; otherwise it
-// is as Receive, whose options it takes.
+// Wait returns the value with which the token was completed, before or during the wait. Otherwise it works as [Ctx.Receive], and
+// takes the same options, except [OnSignal].
 func (a *Awaitable[T]) Wait(opts ...ReceiveOption) (T, error) {
 	return receive[T](a.c, a.name, a.c.scope.TokenSignal(a.name), a.site, opts)
 }
@@ -179,7 +178,7 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 	return v, nil
 }
 
-// ReceiveOption changes one Receive or Wait.
+// ReceiveOption configures one [Ctx.Receive] or [Awaitable.Wait].
 type ReceiveOption func(*receiveOptions)
 
 type receiveOptions struct {
@@ -196,10 +195,10 @@ type receiveOptions struct {
 const (
 	givenOnSignal given = 1 << iota
 	givenWithin
-	givenElse // any that says what to do when the time is over
+	givenElse // any of the options that determine what happens when the time is over
 )
 
-// OnSignal receives the signal with this name, where the Receive has another one.
+// OnSignal sets the name of the signal to receive. The default is the name of the Receive.
 func OnSignal(name string) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.fail(o.given.once(givenOnSignal, "OnSignal"))
@@ -208,11 +207,11 @@ func OnSignal(name string) ReceiveOption {
 	}
 }
 
-// Within bounds the wait, from its first execution, by the database's clock. A signal that
-// arrives in time is received, however late the run looks for it, and one that arrives later is not, even
-// if the run looks later still: it is kept for another Receive of its name. The database stamps the
-// arrival while it writes the signal. A pause does not stop the time, unless the run is resumed with
-// FreezeTimers. Zero and less: the wait receives what is there already, or is over.
+// Within sets the longest duration of the wait. The time begins with the first execution of the wait, by the database's clock. A
+// signal is in time if it arrives before the time is over, even if the run is executed only later. A signal that arrives later is
+// kept for another Receive. The time of arrival is when the database writes the signal. A pause does not stop the time, unless
+// the run is resumed with [FreezeTimers]. With zero or less, the wait receives a signal that has arrived already, or is over at
+// once.
 func Within(d time.Duration) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.fail(o.given.once(givenWithin, "Within"))
@@ -220,8 +219,8 @@ func Within(d time.Duration) ReceiveOption {
 	}
 }
 
-// Else goes on with this value when the time is over: choose one that can be told from a
-// signal's.
+// Else sets the value that the receive returns when the time of [Within] is over. Use a value that no signal has, to tell them
+// apart.
 func Else[T any](value T) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.fail(o.given.once(givenElse, "Else"))
@@ -229,7 +228,7 @@ func Else[T any](value T) ReceiveOption {
 	}
 }
 
-// ElseCancel cancels the run, and everything beneath it, when the time is over.
+// ElseCancel cancels the run and its descendants when the time of [Within] is over.
 func ElseCancel() ReceiveOption {
 	return func(o *receiveOptions) {
 		o.fail(o.given.once(givenElse, "ElseCancel"))
@@ -237,8 +236,8 @@ func ElseCancel() ReceiveOption {
 	}
 }
 
-// ElseExpire ends the run when the time is over, as its own Timeout does: compensations
-// run, and then it has expired, with ErrTimeout.
+// ElseExpire ends the run when the time of [Within] is over, as the option [Timeout] does: its compensations are executed, and
+// then it is expired, with [ErrTimeout].
 func ElseExpire() ReceiveOption {
 	return func(o *receiveOptions) {
 		o.fail(o.given.once(givenElse, "ElseExpire"))
@@ -246,9 +245,9 @@ func ElseExpire() ReceiveOption {
 	}
 }
 
-// ElseStart starts a run of w when the time is over, once, and goes on waiting without
-// a bound. Its ID is the waiting run's UUID and the name of the wait. If the database does not take the start,
-// the waiting run is held, and tries it again; see ErrHeld.
+// ElseStart starts a run of w, once, when the time of [Within] is over. The receive then continues to wait without a bound. The
+// ID of the started run is the waiting run's UUID, a colon and the name of the wait; the option [ID] returns [ErrInvalidConfig].
+// If the database rejects the start, the waiting run is held and retries the start later; see [ErrHeld].
 func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.fail(o.given.once(givenElse, "ElseStart"))
@@ -267,9 +266,8 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 	}
 }
 
-// ElseSignal sends a signal to another run when the time is over, once, and goes on
-// waiting without a bound. That the other run has ended, or does not exist, is logged and
-// no error.
+// ElseSignal sends a signal to another run, once, when the time of [Within] is over. The receive then continues to wait without a
+// bound. If the other run has ended or does not exist, that is logged, and is not an error.
 func ElseSignal(id, name string, payload any) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.fail(o.given.once(givenElse, "ElseSignal"))

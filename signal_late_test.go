@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/postgres"
 )
 
-// listener is a workflow that waits for an answer in one of the ways there are, and, if none came in
-// time, for the same signal once more, without a bound.
+// listener is a workflow that waits for the signal "answer" in one of several ways. If none arrived in time, it waits for the
+// same signal again, without a bound.
 func listener(within time.Duration, tokens chan string) *durable.Workflow[string, string] {
 	return durable.Define("listener", func(c *durable.Ctx, how string) (string, error) {
 		bound := []durable.ReceiveOption{durable.Within(within), durable.Else("nobody")}
@@ -26,7 +26,7 @@ func listener(within time.Duration, tokens chan string) *durable.Workflow[string
 				tokens <- a.Token()
 				return a.Wait(bound...)
 			}
-			again = func() (string, error) { return "unseen", nil } // nobody else can receive it
+			again = func() (string, error) { return "unseen", nil } // no other receive can receive the value of a token
 		case "branch":
 			inner := wait
 			wait = func(c *durable.Ctx) (string, error) { return c.Go("branch", inner).Wait() }
@@ -40,7 +40,7 @@ func listener(within time.Duration, tokens chan string) *durable.Workflow[string
 	})
 }
 
-// over waits until the time that the run's receive has is over by the database's clock.
+// over waits until the time of the run's receive is over, by the database's clock.
 func over(t *testing.T, s durable.Store, e *durable.Engine, id string) {
 	t.Helper()
 	info, err := e.Get(within(t), id)
@@ -50,8 +50,8 @@ func over(t *testing.T, s durable.Store, e *durable.Engine, id string) {
 	waitUntil(t, s, info.Waits[0].Until)
 }
 
-// A signal that arrives when the time of a wait is over does not end that wait, also if nobody has
-// executed the run meanwhile: it is there for the next receive.
+// A signal that arrives after the time of a wait is over does not end that wait, even if no process has executed the run
+// meanwhile. The next receive gets the signal.
 func TestALateSignalDoesNotBeatAWaitThatIsOver(t *testing.T) {
 	for _, how := range []string{"receive", "awaitable", "branch"} {
 		t.Run(how, func(t *testing.T) {
@@ -86,8 +86,7 @@ func TestALateSignalDoesNotBeatAWaitThatIsOver(t *testing.T) {
 	}
 }
 
-// A signal that arrives in time is received, however late the run looks for it; and nobody is told
-// that the wait takes long.
+// A signal that arrives in time is received, however late the run is executed, and no escalation is sent.
 func TestASignalInTimeWinsHoweverLateItIsNoticed(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var told atomic.Int32
@@ -138,8 +137,8 @@ func TestASignalInTimeWinsHoweverLateItIsNoticed(t *testing.T) {
 	})
 }
 
-// A signal of a user's transaction arrives when that writes it, under the run's lock, and not when it
-// commits: the receive waits for it.
+// A signal of a user's transaction arrives when the transaction writes it, under the run's lock, and not when it commits: the
+// receive waits for the commit.
 func TestASignalTxThatWroteInTimeWins(t *testing.T) {
 	schema := pgtest.Schema(t)
 	pool, err := pgxpool.New(within(t), pgtest.URL(t))

@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Signals that race the end of a wait: one of the two, never both, never neither.
+// If a signal races the end of a wait's time, exactly one of both ends the wait.
 func TestSignalAgainstTimeout(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
@@ -21,7 +21,7 @@ func TestSignalAgainstTimeout(t *testing.T) {
 			if err != nil || got != "late" {
 				return got, err
 			}
-			// The signal that came too late is still there.
+			// A signal that arrived too late is kept.
 			again, err := c.Receive[string]("again", durable.OnSignal("go"))
 			return got + ", then " + again, err
 		})
@@ -60,7 +60,7 @@ func TestSignalAgainstTimeout(t *testing.T) {
 	})
 }
 
-// flakyGet is a store that once fails to find a run, when it is told to.
+// flakyGet is a store that fails once to find the run "boss", after the test sets fail.
 type flakyGet struct {
 	durable.Store
 	fail atomic.Bool
@@ -73,7 +73,7 @@ func (s *flakyGet) Find(ctx context.Context, refs []store.Ref, with store.Payloa
 	return s.Store.Find(ctx, refs, with)
 }
 
-// A signal that a receive sends when its time is over arrives, also if the store fails once on its way.
+// A signal that a receive sends when its time is over arrives, also if the store fails once meanwhile.
 func TestAnEscalationSurvivesALostConnection(t *testing.T) {
 	s := &flakyGet{Store: openStore(t)}
 	boss := durable.Define("boss", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("late") })
@@ -97,7 +97,7 @@ func TestAnEscalationSurvivesALostConnection(t *testing.T) {
 	}
 }
 
-// heldCommit is a store that holds the commit of a signal until its sender has left.
+// heldCommit is a store that withholds the commit of a signal until its sender has returned.
 type heldCommit struct {
 	durable.Store
 	hold  chan struct{}
@@ -109,7 +109,7 @@ func (s *heldCommit) Commit(ctx context.Context, b *store.Batch) error {
 	if len(b.Signals) > 0 && s.on.Swap(false) {
 		close(s.begun)
 		<-s.hold
-		for range 1000 { // beside the sender, who has left
+		for range 1000 { // writes the outcome after the sender has returned
 			b.Signals[0].Outcome = store.Written
 			runtime.Gosched()
 		}
@@ -117,7 +117,7 @@ func (s *heldCommit) Commit(ctx context.Context, b *store.Batch) error {
 	return s.Store.Commit(ctx, b)
 }
 
-// A sender whose context ends leaves its signal to the commit under way; the race detector sees what both touch.
+// If the context of a sender ends, the commit under way still has the signal. The race detector finds memory that both use.
 func TestASenderMayLeaveBeforeTheCommit(t *testing.T) {
 	s := &heldCommit{Store: openStore(t), hold: make(chan struct{}), begun: make(chan struct{})}
 	w := durable.Define("w", double)

@@ -21,8 +21,7 @@ func signal(t testing.TB, e *durable.Engine, id, name string, payload any, opts 
 	}
 }
 
-// Signals are kept before the wait, received in order, and once, over a parked run and a
-// replay.
+// Signals that are sent before the wait are kept. They are received in order, and once, also if the run parks and is replayed.
 func TestSignals(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, n int) ([]int, error) {
@@ -95,7 +94,7 @@ func TestSignalRefusals(t *testing.T) {
 	})
 }
 
-// Many senders at once, from two engines: each signal is received once.
+// Many senders send at once, with two engines: each signal is received once.
 func TestManySenders(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		const senders, each = 8, 10
@@ -197,7 +196,7 @@ func TestReceiveTimeouts(t *testing.T) {
 		if got, err := started.Result(within(t)); got != "asked: please look" || err != nil {
 			t.Errorf("the escalation answered %q, %v", got, err)
 		}
-		for _, kind := range []string{"start", "signal"} { // they go on waiting
+		for _, kind := range []string{"start", "signal"} { // the receives continue to wait
 			signal(t, e, kind, "answer", "at last")
 			if got, err := result(kind); got != "at last" || err != nil {
 				t.Errorf("%s: %q, %v", kind, got, err)
@@ -225,7 +224,7 @@ func TestReceiveRefusals(t *testing.T) {
 	}
 }
 
-// An outside system posts a token back, before the wait or after, once or more often.
+// An outside system completes a token before the wait or after its begin, once or several times.
 func TestAwaitable(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		tokens := make(chan string, 10)

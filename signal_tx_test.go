@@ -13,8 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/postgres"
 )
 
-// A user's transaction that has signalled a run and stays open holds up that run, and
-// nobody else's.
+// A user's transaction that has signalled a run and stays open delays that run, and no other run.
 func TestOpenSignalTxHoldsUpItsRunOnly(t *testing.T) {
 	schema := pgtest.Schema(t)
 	pool, err := pgxpool.New(within(t), pgtest.URL(t))
@@ -55,7 +54,7 @@ func TestOpenSignalTxHoldsUpItsRunOnly(t *testing.T) {
 	if err := postgres.SignalTx(within(t), tx, e, "held", "word", "at last"); err != nil {
 		t.Fatal(err)
 	}
-	close(g.open) // it goes on to receive, and cannot
+	close(g.open) // the run continues to its receive, which is blocked
 	for i := range 20 {
 		other, err := free.Start(within(t), e, i, durable.ID(fmt.Sprint("free-", i)))
 		if err != nil {

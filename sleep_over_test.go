@@ -31,8 +31,8 @@ func (s *behind) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResul
 	return p, err
 }
 
-// A sleep that was over stays over when the database's clock is behind after a failover: what was registered after
-// it is undone.
+// A sleep that was over stays over when the database's clock is behind after a failover: a compensation that was registered after
+// the sleep is executed.
 func TestSleepStaysOverWhenTheClockIsBehind(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		g := newGate()
@@ -67,7 +67,7 @@ func TestSleepStaysOverWhenTheClockIsBehind(t *testing.T) {
 	})
 }
 
-// lateNews holds what a worker learns from outside.
+// lateNews is a store that withholds notifications from a worker.
 type lateNews struct {
 	durable.Store
 	open chan struct{}
@@ -82,8 +82,8 @@ func (s *lateNews) Notifications(ctx context.Context, w store.ID, held []store.L
 	return s.Store.Notifications(ctx, w, held)
 }
 
-// A sleep of a loser was over before its run learned of a pause. FreezeTimers does not move it behind the choice: what
-// the loser did after it is undone.
+// If a loser's sleep was over before its run learned of a pause, FreezeTimers does not move the sleep behind the choice: the
+// compensations for what the loser did after it are executed.
 func TestFreezeTimersLeavesASleepThatWasOver(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		late := &lateNews{Store: s, open: make(chan struct{})}

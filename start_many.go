@@ -8,16 +8,17 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// Item is one start of StartMany.
+// Item is one start of [Workflow.StartMany].
 type Item[I any] struct {
-	ID    string // as given to the ID option; empty for a made one
+	ID    string // the run's ID, as in the option ID; empty: the run's UUID is its ID
 	Input I
 }
 
-// StartMany starts all items in one transaction and answers their handles in order; the
-// options hold for each of them. An item whose ID is in conflict has a nil handle, and its error
-// is in the joined one; the others are started all the same. Any other error means that
-// nothing is started. The option ID is ErrInvalidConfig: IDs are in the items.
+// StartMany starts all items in one transaction and returns their handles, in the order of the items. The options apply to every
+// item. If the ID of an item belongs to another start, its handle is nil, the returned error wraps an [ErrIDConflict] for it, and
+// the other items are started. After any other error no item is started, unless a [*WriteError] says that the write may have
+// committed. The option [ID] returns [ErrInvalidConfig], because the IDs are in the items. The other errors are those of
+// [Workflow.Start].
 func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Item[I], opts ...StartOption) ([]*Run[O], error) {
 	if err := e.writes(ctx, "a start", "Ctx.Start or Ctx.StartChild"); err != nil {
 		return nil, fmt.Errorf("start %d runs of workflow %q: %w", len(items), w.Name(), err)

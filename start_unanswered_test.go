@@ -11,16 +11,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// mute is a store that commits a chosen start and does not say so: it returns an error, or nothing until
-// the test says so. Further commits of the same start fail without being made.
+// mute is a store that commits a chosen start and loses the reply: it returns an error, or blocks until the test releases it.
+// Further commits of the same start fail and write nothing.
 type mute struct {
 	durable.Store
 	chosen func(*store.Start) bool
-	hangs  chan struct{} // if not nil, the answer comes when it is closed
+	hangs  chan struct{} // if not nil, Commit returns when it is closed
 
 	mu    sync.Mutex
 	lost  bool
-	owned bool // the start made the run its worker's
+	owned bool // the start assigned the run to this process's worker
 	done  chan struct{}
 }
 
@@ -49,7 +49,7 @@ func (s *mute) Commit(ctx context.Context, b *store.Batch) error {
 	return s.Store.Commit(ctx, b)
 }
 
-// wantNoCrash waits for the run's end, and looks what the database says of it.
+// wantNoCrash waits for the run's end, and checks that the database counts no crash of it.
 func (s *mute) wantNoCrash(t *testing.T, e *durable.Engine, w *durable.Workflow[int, int], id string, want int) {
 	t.Helper()
 	run := read(w.Handle(within(t), e, id))(t)
@@ -67,7 +67,7 @@ func (s *mute) wantNoCrash(t *testing.T, e *durable.Engine, w *durable.Workflow[
 	}
 }
 
-// A run that its own process was to execute, and whose start was committed without an answer, is given back: it is
+// If the start of a run that its own process was to execute is committed and the reply is lost, the run is released: it is
 // executed long before its lease ends, and no crash is counted.
 func TestStartsWithoutAnAnswerAreGivenBack(t *testing.T) {
 	onStores(t, func(t *testing.T, inner durable.Store) {
@@ -78,7 +78,7 @@ func TestStartsWithoutAnAnswerAreGivenBack(t *testing.T) {
 				s := &mute{Store: inner, hangs: hangs, done: make(chan struct{}), chosen: func(r *store.Start) bool { return r.Run.Name == id }}
 				e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{double}, Lease: time.Hour, Patience: 50 * time.Millisecond})
 				running(t, e)
-				read(double.Call(within(t), e, 1))(t) // it is open
+				read(double.Call(within(t), e, 1))(t) // when Call returns, the worker has been active
 				ctx, leave := context.WithCancel(within(t))
 				if hangs != nil {
 					go func() {
@@ -116,8 +116,8 @@ func TestChildStartsWithoutAnAnswerAreGivenBack(t *testing.T) {
 		s := &mute{Store: inner, done: make(chan struct{}), chosen: func(r *store.Start) bool { return r.Run.Parent.Valid }}
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{parent, child}, Lease: time.Second, Patience: 50 * time.Millisecond})
 		running(t, e)
-		read(child.Call(within(t), e, 1))(t) // it is open
+		read(child.Call(within(t), e, 1))(t) // when Call returns, the worker has been active
 		read(parent.Start(within(t), e, 21, durable.ID("p")))(t)
-		s.wantNoCrash(t, e, child, <-ids, 42) // the parent comes back when its lease ends
+		s.wantNoCrash(t, e, child, <-ids, 42) // the parent is claimed again when its lease ends
 	})
 }

@@ -41,7 +41,7 @@ type Stats struct {
 	LeasesRenewed int64 // leases that the heartbeats renewed
 }
 
-// TimedOut counts receives whose time, set by [Within], was over, by what followed.
+// TimedOut counts receives whose time, set by [Within], was over, by what happened then.
 type TimedOut struct {
 	Failed    int64 // the receive failed with ErrTimeout
 	WentOn    int64 // the receive returned the value of Else

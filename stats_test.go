@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Every write, claim, park and end is counted, once.
+// Every write, claim, park and end is counted once.
 func TestStats(t *testing.T) {
 	s := openStore(t)
 	const runs, steps = 5, 3
@@ -21,7 +21,7 @@ func TestStats(t *testing.T) {
 		}
 		return c.Receive[int]("open")
 	})
-	client := engineOn(t, s) // so that each start is claimed
+	client := engineOn(t, s) // it executes no workflow, so that each start is claimed
 	handles := make([]*durable.Run[int], runs)
 	for i := range handles {
 		r, err := gate.Start(within(t), client, i, durable.ID(fmt.Sprint("run", i)))
@@ -67,7 +67,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// A run that stays in memory has its lease renewed.
+// The lease of a run that stays in memory is renewed.
 func TestStatsOfLeases(t *testing.T) {
 	release := make(chan struct{})
 	w := durable.Define("stays", func(c *durable.Ctx, n int) (int, error) {

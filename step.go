@@ -11,15 +11,14 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Step answers the recorded outcome of the step called name, or runs fn and records
-// what it returns. It blocks until the outcome is durable. A step whose outcome is
-// recorded never runs again; until then it can run more than once, if its process
-// dies or its retry policy asks for it.
+// Step returns the recorded outcome of the step with the given name. If none is recorded, it executes fn, records what fn
+// returns, and returns once the record is committed. After that, fn is never executed again. Before that, fn can be executed more
+// than once, if the process dies or the option [Retry] allows further attempts.
 //
-// The value answered is the one that decodes from the checkpoint, also on the first
-// run, and a failure is a *StepError made from its record. Other errors are
-// ErrSuspended, ErrCancelled and, when the run's time is over, ErrTimeout (return them),
-// ErrDuplicateStep, ErrNestedStep, ErrInvalidName, ErrInvalidConfig and ErrDiverged.
+// Step returns the value that decodes from the record, also when fn was executed just now. It returns a failure of fn as a
+// [*StepError], which is created from the record. The other errors are [ErrSuspended], [ErrCancelled] and, if the run's time is
+// over, [ErrTimeout], which the function should return; and [ErrDuplicateStep], [ErrNestedStep], [ErrInvalidName],
+// [ErrInvalidConfig] and [ErrDiverged].
 func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts ...StepOption) (T, error) {
 	call := newCall[T](c, name, store.KindStep, opts)
 	call.needs(fn != nil)
@@ -34,7 +33,7 @@ func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts
 	return call.do()
 }
 
-// Do is Step for functions that answer nothing but an error.
+// Do works as [Ctx.Step] for functions that return only an error.
 func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption) error {
 	call := newCall[struct{}](c, name, store.KindStep, opts)
 	call.needs(fn != nil)
@@ -45,12 +44,12 @@ func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption
 	return err
 }
 
-// call is one durable call on its way: the typed side of an engine.Spec.
+// call is the state of one durable call while it is made. It adds the type T of the result to an engine.Spec.
 type call[T any] struct {
 	c    *Ctx
 	spec engine.Spec
-	err  error
-	// transact is set by the option of a transactional step.
+	err  error // an invalid argument or option: do returns it
+	// transact is set by the option of a transactional step; else nil.
 	transact bridge.Transact
 }
 
@@ -62,7 +61,7 @@ func newCall[T any](c *Ctx, name string, kind store.Kind, opts []StepOption) *ca
 	return k
 }
 
-// needs refuses a call without its function.
+// needs sets the error of a call whose function is nil.
 func (k *call[T]) needs(function bool) {
 	if !function && k.err == nil {
 		k.err = fmt.Errorf("%w: %s %q has no function", ErrInvalidConfig, k.spec.Kind, k.spec.Name)
@@ -112,19 +111,19 @@ func (k *call[T]) configure(opts []StepOption) error {
 	return nil
 }
 
-// record makes what a user's function returned ready to be written.
+// record encodes what a user's function returned, for the checkpoint.
 func (k *call[T]) record(v T, err error) (engine.Output, *engine.Failure) {
 	if err != nil {
 		return engine.Output{}, failureOf(err)
 	}
 	b, back, err := roundTrip(v, k.c.maxPayload)
 	if err != nil {
-		return engine.Output{}, permanently(err) // the function has taken effect: never run it again for this
+		return engine.Output{}, permanently(err) // the function has taken effect: it must not be executed again
 	}
 	return engine.Output{Bytes: b, Value: back}, nil
 }
 
-// do makes the call and answers what its record says.
+// do makes the call and returns the recorded outcome.
 func (k *call[T]) do() (T, error) {
 	var zero T
 	if k.err != nil {
@@ -148,7 +147,7 @@ func (k *call[T]) do() (T, error) {
 	return v, nil
 }
 
-// StepOption changes how one step is executed.
+// StepOption configures one step.
 type StepOption func(*stepOptions)
 
 type stepOptions struct {
@@ -169,7 +168,7 @@ const (
 	givenVerify
 )
 
-// Retry makes further attempts by the policy when one fails.
+// Retry sets the policy by which a failed attempt is followed by further ones. The default is [NoRetry].
 func Retry(p RetryPolicy) StepOption {
 	return func(o *stepOptions) {
 		o.fail(o.given.once(givenRetry, "Retry"))
@@ -178,8 +177,9 @@ func Retry(p RetryPolicy) StepOption {
 	}
 }
 
-// AttemptTimeout bounds each attempt. The function's context ends then; a function
-// that ignores it is left behind, and the attempt has failed with ErrTimeout.
+// AttemptTimeout sets the longest duration of each attempt, which must be positive. When it is over, the function's context ends,
+// and the attempt fails with [ErrTimeout], also if the function ignores its context and continues. Without this option there is
+// no bound.
 func AttemptTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
 		o.fail(o.given.once(givenAttemptTimeout, "AttemptTimeout"))
@@ -188,8 +188,9 @@ func AttemptTimeout(d time.Duration) StepOption {
 	}
 }
 
-// TotalTimeout bounds the whole step, from its first attempt's start, over waits and
-// processes. When it is over the step fails with ErrTimeout.
+// TotalTimeout sets the longest duration of the whole step, which must be positive. The time begins with the first attempt, and
+// includes waits between attempts and changes of the process. When it is over, the step fails with [ErrTimeout]. Without this
+// option there is no bound.
 func TotalTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
 		o.fail(o.given.once(givenTotalTimeout, "TotalTimeout"))
@@ -198,10 +199,10 @@ func TotalTimeout(d time.Duration) StepOption {
 	}
 }
 
-// AtMostOnce records that the function begins before it does, so that it runs zero
-// times or once. If its process dies meanwhile, the step fails with ErrOutcomeUnknown,
-// or asks Verify. A pause lets the function finish, and records what it returns. The function is not called
-// when the lease is over, or when the process has learned of a pause or a cancel.
+// AtMostOnce commits a started marker before the function is called, so that the function is executed at most once, even across
+// crashes. If the process dies after the marker was committed, the step fails with [ErrOutcomeUnknown], unless [Verify] is given.
+// If the run is paused meanwhile, the function may finish, and its result is recorded. The function is not called after the lease
+// has expired, or after the process has learned of a pause or a cancel.
 func AtMostOnce() StepOption {
 	return func(o *stepOptions) {
 		o.fail(o.given.once(givenAtMostOnce, "AtMostOnce"))
@@ -209,9 +210,9 @@ func AtMostOnce() StepOption {
 	}
 }
 
-// Verify is AtMostOnce with a way out: after a crash fn is asked whether the step took
-// effect, and answers its result if so. If not, the step runs. An error of fn leaves
-// the step failed with ErrOutcomeUnknown.
+// Verify works as [AtMostOnce], and sets a function that finds out after a crash whether the step took effect. If fn returns
+// happened as true, its result is recorded as the result of the step. If fn returns false, the step is executed. If fn returns an
+// error, the step fails with [ErrOutcomeUnknown].
 func Verify[T any](fn func(context.Context) (result T, happened bool, err error)) StepOption {
 	return func(o *stepOptions) {
 		o.fail(o.given.once(givenVerify, "Verify"))

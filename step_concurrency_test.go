@@ -28,8 +28,8 @@ func (l *load) enter() (leave func()) {
 	}
 }
 
-// No more functions of steps, Map items, Tx steps and compensations are executed at once than
-// Config.StepConcurrency, whatever becomes of them.
+// At most Config.StepConcurrency functions of steps, Map items, Tx steps and compensations are executed at once, however they
+// end.
 func TestStepConcurrencyBoundsWhatIsExecutedAtOnce(t *testing.T) {
 	var l load
 	work := func(context.Context) error {
@@ -87,7 +87,7 @@ func TestStepConcurrencyBoundsWhatIsExecutedAtOnce(t *testing.T) {
 	}
 }
 
-// While a step waits for its place it has not begun: it has no row, no timeout of it runs, and a cancel ends the wait.
+// While a step waits for a free place it has not begun: it has no row, its timeouts have not begun, and a cancel ends the wait.
 func TestAStepThatWaitsForItsPlaceHasNotBegun(t *testing.T) {
 	hold := newGate()
 	var began atomic.Int32
@@ -129,7 +129,7 @@ func TestAStepThatWaitsForItsPlaceHasNotBegun(t *testing.T) {
 	}
 }
 
-// A step whose function waits for another run leaves its place to the steps of that one.
+// A step whose function waits for another run does not count, so that the steps of that run can be executed.
 func TestStepConcurrencyOfNestedWaits(t *testing.T) {
 	var l load
 	var e *durable.Engine
@@ -161,7 +161,7 @@ func TestStepConcurrencyOfNestedWaits(t *testing.T) {
 	}
 }
 
-// A function that ends its goroutine, or that ignores its timeout, takes no place with it.
+// A function that calls runtime.Goexit, or ignores its timeout, does not keep its place.
 func TestStepConcurrencyOfFunctionsThatDoNotReturn(t *testing.T) {
 	stuck := make(chan struct{})
 	ended := make(chan struct{})

@@ -26,7 +26,7 @@ type money struct {
 	note     string // unexported: not encoded
 }
 
-// The first run answers what a replay will: the decoded checkpoint.
+// The first execution returns what a replay returns: the decoded checkpoint.
 func TestFirstRunEqualsReplay(t *testing.T) {
 	s := openStore(t)
 	executions := 0
@@ -45,7 +45,7 @@ func TestFirstRunEqualsReplay(t *testing.T) {
 		}
 		return 0, nil
 	})
-	// The first engine is stopped in the second step, the second one replays.
+	// The first engine is stopped in the second step, and the second engine replays.
 	first := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Grace: -1})
 	stop := running(t, first)
 	run, err := w.Start(within(t), first, struct{}{}, durable.ID("a"))
@@ -57,7 +57,7 @@ func TestFirstRunEqualsReplay(t *testing.T) {
 	seenFirst := len(seen)
 	running(t, engineOn(t, s, w))
 	if _, err := run.Result(within(t)); err == nil || !strings.Contains(err.Error(), "stop here") {
-		// The second execution waits in "stop here" only if it is the first to see it.
+		// The second execution blocks in "stop here" only if no execution has called it before.
 		t.Logf("result: %v", err)
 	}
 	if executions != 1 || seenFirst != 1 || len(seen) != 2 {
@@ -85,7 +85,7 @@ func TestStepErrorSurvivesReplay(t *testing.T) {
 		}
 		return "", err
 	})
-	for range 2 { // the second Call finds the recorded failure of the run
+	for range 2 { // the second Call returns the recorded failure of the run
 		_, err := w.Call(within(t), engineOn(t, s, w), struct{}{}, durable.ID("a"))
 		var failed *durable.RunError
 		if !errors.As(err, &failed) || !errors.Is(err, errDeclined) {
@@ -198,7 +198,7 @@ func TestGoexit(t *testing.T) {
 		"workflow": func(*durable.Ctx, int) (int, error) { runtime.Goexit(); return 0, nil },
 		"a goroutine's step": func(c *durable.Ctx, _ int) (int, error) {
 			var wg sync.WaitGroup
-			wg.Go(func() { _ = c.Do("exit", goexit) }) // never answers: that is the point
+			wg.Go(func() { _ = c.Do("exit", goexit) }) // Do never returns, which is what the test checks
 			wg.Wait()
 			return 7, nil
 		},
@@ -213,7 +213,7 @@ func TestGoexit(t *testing.T) {
 
 func goexit(context.Context) error { runtime.Goexit(); return nil }
 
-// Names are bytes: these are all different steps.
+// Names are compared as bytes: these names are of different steps.
 func TestNamesAreKeptBytewise(t *testing.T) {
 	names := []string{"a", "A", "a ", " a", "'; DROP TABLE x; --", `"`, "%s%d", "ä", "a\u0308", "🦆", strings.Repeat("n", durable.MaxName)}
 	s := openStore(t)
@@ -247,7 +247,7 @@ func TestNamesAreKeptBytewise(t *testing.T) {
 	}
 }
 
-// What cannot be encoded fails the step for good: its effect has happened.
+// A step whose result cannot be encoded fails finally, because its function has taken effect.
 func TestUnencodableOutputs(t *testing.T) {
 	type node struct{ Next *node }
 	loop := &node{}
@@ -316,8 +316,7 @@ func TestValuesAreKeptExactly(t *testing.T) {
 	}
 }
 
-// Steps called from plain goroutines are keyed by name, so they replay whatever order
-// they end in.
+// Steps in plain goroutines are keyed by their names, so they replay in whatever order they end.
 func TestConcurrentSteps(t *testing.T) {
 	const n = 50
 	var executions atomic.Int32

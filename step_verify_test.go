@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// Verify is called also if the TotalTimeout was over before another process came to it.
+// Verify is called also if the TotalTimeout was over before another process claimed the run.
 func TestVerifyAfterTotalTimeout(t *testing.T) {
 	s := openStore(t)
 	entered := make(chan struct{}, 3)
@@ -20,7 +20,7 @@ func TestVerifyAfterTotalTimeout(t *testing.T) {
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
 		return c.Step("charge", func(ctx context.Context) (string, error) {
 			entered <- struct{}{}
-			<-ctx.Done() // it has taken effect, and the process goes
+			<-ctx.Done() // the step has taken effect, and the process ends
 			return "", ctx.Err()
 		}, durable.TotalTimeout(time.Second), durable.Verify(func(context.Context) (string, bool, error) {
 			asked.Add(1)
@@ -34,14 +34,14 @@ func TestVerifyAfterTotalTimeout(t *testing.T) {
 	}
 	<-entered
 	stop()
-	waitUntil(t, s, historyOf(t, engineOn(t, s), "a")[0].StartedAt.Add(time.Second)) // nothing executes the run
+	waitUntil(t, s, historyOf(t, engineOn(t, s), "a")[0].StartedAt.Add(time.Second)) // no process executes the run meanwhile
 	got, err := w.Call(within(t), engineOn(t, s, w), 0, durable.ID("a"))
 	if got != "charged" || err != nil || asked.Load() != 1 {
 		t.Errorf("got %q, %v (outcome unknown: %v); Verify was asked %d times", got, err, errors.Is(err, durable.ErrOutcomeUnknown), asked.Load())
 	}
 }
 
-// A Tx step whose process ended before it committed is executed again after Verify.
+// A Tx step whose process ended before its commit is executed again after Verify.
 func TestTxVerify(t *testing.T) {
 	s := openStore(t)
 	entered := make(chan struct{}, 3)

@@ -16,8 +16,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A start is a producer span; each process's segment of the run is a consumer span under
-// it, linked to the segment before; attempts are spans, replayed steps are not.
+// A start is a producer span. The execution of the run in each process is a consumer span below it, linked to the one before.
+// Attempts are spans, and replayed steps are not.
 func TestSpans(t *testing.T) {
 	s := openStore(t)
 	spans := tracetest.NewSpanRecorder()
@@ -143,7 +143,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// noIDs: an ID in a metric would make a series a run.
+// noIDs checks that a metric has no ID as an attribute, because each run would then be a series.
 func noIDs(t *testing.T, name string, set attribute.Set) {
 	t.Helper()
 	for _, kv := range set.ToSlice() {

@@ -10,8 +10,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A run that no process can execute any more ends all the same, with its tree, and without
-// compensations.
+// Terminate ends a run that no process can execute any more, with its descendants and without compensations.
 func TestTerminateEndsWhatNobodyExecutes(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var undone atomic.Int32
@@ -37,7 +36,7 @@ func TestTerminateEndsWhatNobodyExecutes(t *testing.T) {
 		stop()
 
 		client := engineOn(t, s)
-		if got := must(t)(client.Cancel(within(t), "run")); got.Requested != 2 { // and nobody is there to do it
+		if got := must(t)(client.Cancel(within(t), "run")); got.Requested != 2 { // no worker executes the compensations
 			t.Errorf("cancel: %+v", got)
 		}
 		got := must(t)(client.Terminate(within(t), "run", durable.Reason("its code is gone"), durable.Actor("ann")))
@@ -60,8 +59,8 @@ func TestTerminateEndsWhatNobodyExecutes(t *testing.T) {
 	})
 }
 
-// Where a terminated run is executed, all its contexts end with the cause, nothing that it
-// returns is recorded, and its parent goes on with the error.
+// In the process that executes a terminated run, all its contexts end with the cause, its later results are not recorded, and its
+// parent gets the error and continues.
 func TestTerminateEndsRunningFunctions(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		entered, causes := make(chan struct{}), make(chan error, 2)
@@ -70,7 +69,7 @@ func TestTerminateEndsRunningFunctions(t *testing.T) {
 				close(entered)
 				<-ctx.Done()
 				causes <- context.Cause(ctx)
-				return nil // a late success
+				return nil // the step succeeds after the Terminate
 			})
 			causes <- context.Cause(c)
 			if !errors.Is(err, durable.ErrSuspended) {
@@ -85,7 +84,7 @@ func TestTerminateEndsRunningFunctions(t *testing.T) {
 		})
 		e := engineOn(t, s, w, child)
 		running(t, e)
-		other := engineOn(t, s) // as from another process
+		other := engineOn(t, s) // stands for another process
 		run, err := w.Start(within(t), e, 0, durable.ID("run"))
 		if err != nil {
 			t.Fatal(err)

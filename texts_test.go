@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// says wants an error of that kind whose text has all of these parts.
+// says checks that an error wraps the given error, and that its text contains all of the given parts.
 func says(t *testing.T, what string, err, kind error, parts ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -25,7 +25,7 @@ func says(t *testing.T, what string, err, kind error, parts ...string) {
 	}
 }
 
-// A conflict says what is in conflict: a start, a signal or a completed wait, and where inputs differ.
+// The text of a conflict says whether a start, a signal or a completed wait is in conflict, and at which byte inputs differ.
 func TestConflictsSayOfWhat(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		tokens := make(chan string, 1)
@@ -67,7 +67,7 @@ func TestConflictsSayOfWhat(t *testing.T) {
 	})
 }
 
-// A wait whose name cannot be one is refused by both stores, by Wait and by Complete.
+// Both stores refuse a wait with an invalid name, in Wait and in Complete.
 func TestWaitsHaveNames(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		tokens := make(chan string, 3)
@@ -128,7 +128,7 @@ func TestTextsNameTheFix(t *testing.T) {
 	says(t, "a branch", err, durable.ErrPanic, `branch "a" failed: panic`)
 }
 
-// The error of a Map with Collect tells the first failures and counts the others; errors.Is finds all of them.
+// The error of a Map with Collect contains the first failures and the number of the others. errors.Is finds all of them.
 func TestManyErrorsAreCounted(t *testing.T) {
 	last := errors.New("the last one")
 	_, err := call(t, 0, func(c *durable.Ctx, _ int) (int, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A Timeout counts from when the run is due.
+// The time of a Timeout begins when the run is due.
 func TestTimeoutCountsFromWhenTheRunIsDue(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (time.Duration, error) {
@@ -30,14 +30,14 @@ func TestTimeoutCountsFromWhenTheRunIsDue(t *testing.T) {
 		if got := info.Deadline.Sub(info.CreatedAt); got != time.Hour+500*time.Millisecond {
 			t.Errorf("the deadline is %v after the start", got)
 		}
-		// Shorter than its delay, and yet it is executed.
+		// The timeout is shorter than the delay, and the run is executed.
 		if _, err := w.Call(within(t), e, 0, durable.Delay(time.Second), durable.Timeout(900*time.Millisecond)); err != nil {
 			t.Errorf("a timeout that is shorter than the delay: %v", err)
 		}
 	})
 }
 
-// A run that expires before anybody has executed it is ended without a call of its function.
+// A run that expires before any process has executed it ends without a call of its function.
 func TestExpiredBeforeItBegan(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		var calls atomic.Int32
@@ -68,7 +68,7 @@ func TestExpiredBeforeItBegan(t *testing.T) {
 	})
 }
 
-// SetTimeout holds for a running run, whoever executes it.
+// SetTimeout applies to a running run, in whatever process.
 func TestSetTimeoutOfARunningRun(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		begun, deadlines := make(chan struct{}, 2), make(chan time.Time, 2)
@@ -106,7 +106,7 @@ func TestSetTimeoutOfARunningRun(t *testing.T) {
 	})
 }
 
-// An extension that was acknowledged holds, and so does the removal of a timeout.
+// An extension or a removal of a timeout takes effect once it is acknowledged.
 func TestSetTimeoutExtends(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		g := newGate()
@@ -149,7 +149,7 @@ func TestSetTimeoutExtends(t *testing.T) {
 	})
 }
 
-// One that waits in no memory expires by its new deadline too.
+// A waiting run that is not in memory also expires by its new deadline.
 func TestSetTimeoutOfAWaitingRun(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return c.Receive[int]("never") })
@@ -169,7 +169,7 @@ func TestSetTimeoutOfAWaitingRun(t *testing.T) {
 	})
 }
 
-// Only cancelled ends a run whose cancel was acknowledged, also one that expires meanwhile.
+// A run whose cancel was acknowledged ends as cancelled, also if it expires meanwhile.
 func TestACancelGoesBeforeTheTimeout(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		undoing, g := make(chan struct{}), newGate()
@@ -189,7 +189,7 @@ func TestACancelGoesBeforeTheTimeout(t *testing.T) {
 		if err := e.SetTimeout(within(t), "run", time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
-		<-undoing // its time is over, and its compensations run
+		<-undoing // its time is over, and its compensations are executed
 		if got := must(t)(engineOn(t, s).Cancel(within(t), "run")); got.Requested != 1 {
 			t.Errorf("%+v", got)
 		}

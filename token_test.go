@@ -13,14 +13,14 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A token is known to nobody who was not given it: neither from the idempotency key of a step, nor from
-// another token, nor from another database. It is the same in every execution and process.
+// Nobody can derive a token from the idempotency key of a step, from another token, or with another database. A token is the same
+// in every execution and process.
 func TestTokensCannotBeForged(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		tokens, keys := make(chan string, 10), make(chan string, 10)
 		w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
 			approval := c.Awaitable[string]("approval")
-			tokens <- approval.Token() // in each execution
+			tokens <- approval.Token() // once in each execution
 			err := c.Do("mail", func(ctx context.Context) error { keys <- durable.IdempotencyKey(ctx); return nil })
 			if err != nil {
 				return "", err
@@ -77,7 +77,7 @@ func TestTokensCannotBeForged(t *testing.T) {
 	})
 }
 
-// uuidBytes are the sixteen bytes of a UUID.
+// uuidBytes returns the sixteen bytes of a UUID.
 func uuidBytes(t *testing.T, text string) []byte {
 	t.Helper()
 	id, err := uuid.Parse(text)

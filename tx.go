@@ -21,15 +21,15 @@ func init() {
 	}
 }
 
-// inTransaction makes the call one of a transactional step: fn's writes commit together with the checkpoint, exactly
-// once. If the database does not take the checkpoint, or the commit, for another reason than a value, fn is called
-// again as part of the same attempt, until Config.Patience is over; then the run is held.
+// inTransaction makes the call a transactional step: the writes of fn commit together with the checkpoint, exactly once. If the
+// checkpoint or the commit fails, and no value is the cause, fn is called again within the same attempt, until Config.Patience is
+// over. Then the run is held.
 func (k *call[T]) inTransaction(in bridge.Transact, fn func(context.Context) (T, error)) {
 	k.spec.Attempt = nil
 	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, attempt *engine.Transaction) (any, *engine.Failure) {
 		ctx = bridge.WithOutlast(ctx, engine.Outlast)
 		var out engine.Output
-		var unfit *engine.Failure // the function's value, not the database
+		var unfit *engine.Failure // set if the value that fn returned cannot be recorded
 		err := in(ctx, k.c.scope.Engine().Store(), w, func(ctx context.Context) error {
 			attempt.Begin()
 			v, err := fn(ctx)
@@ -48,7 +48,7 @@ func (k *call[T]) inTransaction(in bridge.Transact, fn func(context.Context) (T,
 		switch {
 		case unfit != nil:
 			return nil, unfit
-		case errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrInsideTx): // such as the other store's Tx
+		case errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrInsideTx): // for example the Tx of another store's package
 			return nil, permanently(err)
 		case err != nil:
 			f := failureOf(err)
@@ -61,13 +61,13 @@ func (k *call[T]) inTransaction(in bridge.Transact, fn func(context.Context) (T,
 	}
 }
 
-// workError is what the function of a transactional step returned, and not the database.
+// workError wraps an error that the function of a transactional step returned, to tell it from an error of the database.
 type workError struct{ error }
 
 // Unwrap returns the function's error.
 func (e *workError) Unwrap() error { return e.error }
 
-// startIn starts a run by insert, in the caller's transaction. The run exists once that transaction has committed.
+// startIn starts a run with insert, which writes in the caller's transaction. The run exists once that transaction has committed.
 func startIn[O any](ctx context.Context, e *Engine, request engine.StartRequest, insert bridge.InsertStarts) (*Run[O], error) {
 	if err := e.inner.Ready(ctx); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func startIn[O any](ctx context.Context, e *Engine, request engine.StartRequest,
 	return newRun[O](e, &answer.Run), nil
 }
 
-// signalIn sends a signal by insert, in the caller's transaction.
+// signalIn sends a signal with insert, which writes in the caller's transaction.
 func (e *Engine) signalIn(ctx context.Context, id string, signal *store.Signal, insert bridge.InsertSignal) error {
 	if err := e.inner.Ready(ctx); err != nil {
 		return err

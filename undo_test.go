@@ -13,14 +13,15 @@ import (
 
 // sale is a workflow whose compensations can be held, and whose code changes.
 type sale struct {
-	undoing                     gate // "release" passes it
-	packing                     gate // "pack" passes it
+	undoing                     gate // the compensation "release" blocks on it
+	packing                     gate // the step "pack" blocks on it
 	refunded, released, shipped atomic.Int32
 }
 
 func newSale() *sale { return &sale{undoing: newGate(), packing: newGate()} }
 
-// define makes a version of the workflow; charge is what it does between the compensations and "pack".
+// define returns a version of the workflow. The workflow calls charge after it registered the compensations, and before the step
+// "pack".
 func (x *sale) define(charge func(c *durable.Ctx) error, compensations ...string) *durable.Workflow[int, string] {
 	return durable.Define("sell", func(c *durable.Ctx, _ int) (string, error) {
 		for _, name := range compensations {
@@ -50,12 +51,12 @@ func (x *sale) define(charge func(c *durable.Ctx) error, compensations ...string
 
 func charge(c *durable.Ctx) error { return c.Do("charge", func(context.Context) error { return nil }) }
 
-// serve executes a version until the returned function is called, which lets nothing finish.
+// serve executes a version until the returned function is called, which lets no step finish.
 func serve(t *testing.T, s durable.Store, w durable.Definition) (stop func()) {
 	return running(t, engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, Grace: -1}))
 }
 
-// A run that has begun to undo what it did ends with its failure, also when corrected code would not fail.
+// A run that has begun to execute compensations ends with its failure, also if corrected code would not fail.
 func TestFailedRunDoesNotGoForwardAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		x := newSale()
@@ -82,7 +83,7 @@ func TestFailedRunDoesNotGoForwardAgain(t *testing.T) {
 	})
 }
 
-// The same when no compensation was recorded before the process died.
+// The same holds if no compensation was recorded before the process died.
 func TestFailedRunDoesNotGoForwardBeforeItsFirstCompensationIsRecorded(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		x := newSale()
@@ -102,7 +103,7 @@ func TestFailedRunDoesNotGoForwardBeforeItsFirstCompensationIsRecorded(t *testin
 	})
 }
 
-// Code that diverges makes the run fail; the code of before does not take it forward again.
+// Code that diverges makes the run fail. With the old code back, the run still executes its compensations only.
 func TestRollbackOfCodeThatDiverged(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		x := newSale()
@@ -115,7 +116,7 @@ func TestRollbackOfCodeThatDiverged(t *testing.T) {
 		<-x.packing.entered
 		stop()
 		stop = serve(t, s, x.define(func(c *durable.Ctx) error { return c.Sleep("charge", time.Second) }, "release", "refund"))
-		<-x.undoing.entered // refunded
+		<-x.undoing.entered // the refund is recorded
 		stop()
 		close(x.packing.open)
 		close(x.undoing.open)
@@ -127,8 +128,8 @@ func TestRollbackOfCodeThatDiverged(t *testing.T) {
 	})
 }
 
-// Code that registers fewer compensations than the run has to execute, and another one, holds the run, until the
-// code of before is back.
+// If the code registers fewer compensations than the run has to execute, and another one, the run is held until the old code is
+// back.
 func TestCompensationThatTheCodeLacksHoldsTheRun(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		x := newSale()

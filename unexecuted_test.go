@@ -11,8 +11,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// Runs that are due and that no live worker executes are told of: by Get and by the error of Result at once, and
-// by a worker's log, once for each workflow, until a worker comes.
+// If no live worker executes a due run, Get and the error of Result report it at once. A worker logs it once for each workflow,
+// until such a worker starts.
 func TestRunsWithoutAWorkerAreTold(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
@@ -52,7 +52,7 @@ func TestRunsWithoutAWorkerAreTold(t *testing.T) {
 		log.await(t, `"workflow":"orphan"`)
 		log.await(t, `"workflow":"noted","queue":"elsewhere"`)
 		beats := e.Stats().Heartbeats
-		waitFor(t, func() bool { return e.Stats().Heartbeats >= beats+12 }) // it looks again a few times
+		waitFor(t, func() bool { return e.Stats().Heartbeats >= beats+12 }) // the worker has checked again a few times
 		const text = "runs of a workflow are due, and no live worker executes it in their queue: start one that lists it in Config.Workflows"
 		if n := strings.Count(log.String(), text); n != 2 {
 			t.Errorf("%d lines, want one for each workflow, in:\n%s", n, log)
@@ -70,7 +70,7 @@ func TestRunsWithoutAWorkerAreTold(t *testing.T) {
 	})
 }
 
-// A worker that executes more workflows than are listed may execute any, so nobody is told.
+// A worker with more workflows than are listed may execute any workflow, so nothing is reported.
 func TestAWorkerWithManyWorkflows(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)

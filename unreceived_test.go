@@ -9,8 +9,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// A signal that was accepted and not received stays visible when the run has ended, and the log tells of it
-// once.
+// A signal that was accepted and not received stays visible after the run has ended, and is logged once.
 func TestUnreceivedSignalsAreTold(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		hold := newGate()
@@ -62,7 +61,7 @@ func TestUnreceivedSignalsAreTold(t *testing.T) {
 	})
 }
 
-// A worker that stops has told of what ended before.
+// A worker that stops has logged the signals of runs that ended before.
 func TestUnreceivedSignalsAreToldByAWorkerThatStops(t *testing.T) {
 	w := durable.Define("forgetful", func(c *durable.Ctx, _ int) (int, error) {
 		return c.Receive[int]("paid")

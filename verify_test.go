@@ -11,7 +11,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// The process of an attempt died; Verify says it did not happen; the attempt that follows is not bounded.
+// The process of an attempt died, and Verify reports that the step did not happen. The attempt that follows is bounded by the
+// TotalTimeout.
 func TestVerifiedAttemptIsBounded(t *testing.T) {
 	s := openStore(t)
 	var tries atomic.Int32
@@ -20,10 +21,10 @@ func TestVerifiedAttemptIsBounded(t *testing.T) {
 		return c.Step("pay", func(ctx context.Context) (string, error) {
 			if tries.Add(1) == 1 {
 				entered <- struct{}{}
-				<-ctx.Done() // by the end of the process
+				<-ctx.Done() // ends with the process
 				return "", ctx.Err()
 			}
-			<-ctx.Done() // a call that hangs until its time is over
+			<-ctx.Done() // stands for a call that hangs until its time is over
 			return "", ctx.Err()
 		}, durable.TotalTimeout(3*time.Second), durable.Verify(func(context.Context) (string, bool, error) { return "", false, nil }))
 	})
@@ -45,7 +46,7 @@ func TestVerifiedAttemptIsBounded(t *testing.T) {
 	}
 }
 
-// After Verify has said that it did not happen, too late for another attempt: by TotalTimeout, and so said.
+// If Verify reports that the step did not happen and the TotalTimeout is over, the step fails, and the error says so.
 func TestVerifyTooLate(t *testing.T) {
 	s := openStore(t)
 	entered := make(chan struct{}, 3)
@@ -63,20 +64,20 @@ func TestVerifyTooLate(t *testing.T) {
 	}
 	<-entered
 	stop()
-	waitUntil(t, s, historyOf(t, engineOn(t, s), "a")[0].StartedAt.Add(time.Second)) // nothing executes the run
+	waitUntil(t, s, historyOf(t, engineOn(t, s), "a")[0].StartedAt.Add(time.Second)) // no process executes the run meanwhile
 	_, err := w.Call(within(t), engineOn(t, s, w), 0, durable.ID("a"))
 	if err == nil || !errors.Is(err, durable.ErrTimeout) || !strings.Contains(err.Error(), "total timeout of 1s") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A pause lets a step that runs at most once finish, and what it returned is recorded: also where that is
-// ErrSuspended, which it met while it waited for a branch of its run. Nothing about it is unknown.
+// A pause lets an at-most-once step finish, and what the step returned is recorded, even if it is ErrSuspended, which the
+// function got while it waited for a branch of its run. The step's outcome is not unknown.
 func TestAtMostOnceMeetsAPause(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		for name, c := range map[string]struct {
 			opts []durable.StepOption
-			want string // of its error; empty: none
+			want string // of its error; empty: the step succeeds
 		}{
 			"finishes": {[]durable.StepOption{durable.AtMostOnce()}, ""},
 			"bounded":  {[]durable.StepOption{durable.AtMostOnce(), durable.AttemptTimeout(time.Minute)}, ""},
@@ -110,7 +111,7 @@ func TestAtMostOnceMeetsAPause(t *testing.T) {
 					t.Fatal("it was not paused")
 				}
 				must(t)(e.Resume(within(t), name))
-				if err := e.Signal(within(t), name, "go", 7); err != nil && !errors.Is(err, durable.ErrState) { // it may have ended
+				if err := e.Signal(within(t), name, "go", 7); err != nil && !errors.Is(err, durable.ErrState) { // the run may have ended
 					t.Fatal(err)
 				}
 				got, err := run.Result(within(t))

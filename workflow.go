@@ -13,10 +13,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// DefaultQueue is where runs wait whose workflow names no queue.
+// DefaultQueue is the queue of a workflow that is defined without the option [Queue].
 const DefaultQueue = "default"
 
-// Workflow is a registered name and its function. Make it with Define.
+// Workflow is a name and its function. Create it with [Define].
 type Workflow[I, O any] struct {
 	name  string
 	queue string
@@ -24,13 +24,13 @@ type Workflow[I, O any] struct {
 	err   error
 }
 
-// Define names a workflow function. The name is kept in the database, and is how other
-// processes find the function: never change it while runs are alive. A name that
-// cannot be one, or a nil function, is answered by New and by each start.
+// Define returns the workflow with the given name and function. The name is recorded with each run, and processes find the
+// function by it: do not change it while runs are live. If the name is invalid, the function is nil or an option is invalid,
+// [New] and every start return [ErrInvalidName] or [ErrInvalidConfig].
 //
-// The function must be deterministic: what it does outside durable calls must follow
-// from its input and their results, since it is executed again from its beginning
-// after a crash, with recorded results answered from history.
+// The function must be deterministic: what it does outside of durable calls must depend only on its input and on the results of
+// durable calls. After a crash the function is executed again from the beginning, and recorded calls return their recorded
+// results.
 func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...WorkflowOption) *Workflow[I, O] {
 	o := workflowOptions{queue: DefaultQueue}
 	unusable := apply(opts, &o)
@@ -42,7 +42,7 @@ func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...Workflow
 	return w
 }
 
-// WorkflowOption changes how a workflow is dispatched.
+// WorkflowOption configures a workflow; see [Queue].
 type WorkflowOption func(*workflowOptions)
 
 type workflowOptions struct {
@@ -51,7 +51,7 @@ type workflowOptions struct {
 	err   error
 }
 
-// Queue names the queue in which the workflow's runs wait. Unless given: DefaultQueue.
+// Queue sets the name of the queue in which the workflow's runs wait for a worker. The default is [DefaultQueue].
 func Queue(name string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.queue = name
@@ -59,14 +59,14 @@ func Queue(name string) WorkflowOption {
 	}
 }
 
-// Definition is a *Workflow of any types, for Config.Workflows.
+// Definition is a [*Workflow] with any input and output types, for Config.Workflows.
 type Definition interface {
-	// Name is the workflow's name.
+	// Name returns the workflow's name.
 	Name() string
 	definition(maxPayload int) (*engine.Definition, error)
 }
 
-// Name is the workflow's name.
+// Name returns the workflow's name, or an empty string if w is nil.
 func (w *Workflow[I, O]) Name() string {
 	if w == nil {
 		return ""
@@ -74,7 +74,7 @@ func (w *Workflow[I, O]) Name() string {
 	return w.name
 }
 
-// usable is why the workflow cannot be used, nil if it can.
+// usable returns an error if the workflow was not created by Define, or was defined with an invalid argument.
 func (w *Workflow[I, O]) usable() error {
 	if w == nil || w.fn == nil && w.err == nil {
 		return fmt.Errorf("%w: a %T that is nil or empty: make it with Define", ErrInvalidConfig, w)
@@ -82,7 +82,8 @@ func (w *Workflow[I, O]) usable() error {
 	return w.err
 }
 
-// definition is the workflow as the engine sees it: bytes in, bytes out.
+// definition converts the workflow for the engine, which passes inputs and outputs as bytes. maxPayload bounds an output, in
+// bytes.
 func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) {
 	if err := w.usable(); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) 
 	}}, nil
 }
 
-// StartOption changes one start.
+// StartOption configures one start of a run.
 type StartOption func(*startOptions)
 
 type startOptions struct {
@@ -114,7 +115,7 @@ type startOptions struct {
 	delay    time.Duration
 	detached bool
 	tags     []store.Tag
-	insert   bridge.InsertStarts // by the StartTx of a store
+	insert   bridge.InsertStarts // set by the StartTx of a store; else nil
 	given    given
 	err      error
 }
@@ -132,11 +133,11 @@ func (o *startOptions) fail(err error) {
 	}
 }
 
-// Timeout bounds the run, from when it is due (after its [Delay]), by the database's clock,
-// also while nobody executes it; a paused run is held to it when it is resumed. It is the Ctx's
-// Deadline. When it is over, the run's context ends with ErrTimeout as the cause, its compensations
-// run, and it ends as [StatusExpired] with ErrTimeout. A function that was never called is not
-// called then. [Engine.SetTimeout] changes it.
+// Timeout sets how long the run may take. The time begins when the run is due, which is after its [Delay], and passes by the
+// database's clock, also while no process executes the run. A paused run whose time is over expires when it is resumed. The end
+// of the time is the Ctx's Deadline. Then the run's Ctx ends with [ErrTimeout] as the cause, its compensations are executed, and
+// the run ends as [StatusExpired] with [ErrTimeout]. If its function was never called, it is not called any more. Without this
+// option there is no bound; d must be positive. [Engine.SetTimeout] changes the time.
 func Timeout(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.fail(o.given.once(givenTimeout, "Timeout"))
@@ -147,7 +148,7 @@ func Timeout(d time.Duration) StartOption {
 	}
 }
 
-// Delay lets the run begin only after d, by the database's clock. Zero and less: at once.
+// Delay sets how long after its start the run is due, by the database's clock. With zero or less, the run is due at once.
 func Delay(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.fail(o.given.once(givenDelay, "Delay"))
@@ -155,10 +156,9 @@ func Delay(d time.Duration) StartOption {
 	}
 }
 
-// ID names the run: the same ID with the same workflow and input is the same run, however
-// often and from wherever it is started. It is any text of 1 to 512 bytes without
-// control characters. Without it a UUIDv7 is made. The UUID of another run is refused as an ID, with
-// ErrIDConflict: the text would name both.
+// ID sets the ID of the run. All starts with the same ID, workflow and input, from any process, start one run. The ID is a text
+// of 1 to 512 bytes without control characters. Without this option the run's UUID, of version 7, is its ID. A start whose ID is
+// the UUID of a child, or of a run with an ID of its own, returns [ErrIDConflict], because that ID would address two runs.
 func ID(id string) StartOption {
 	return func(o *startOptions) {
 		o.fail(o.given.once(givenID, "ID"))
@@ -167,7 +167,7 @@ func ID(id string) StartOption {
 	}
 }
 
-// request checks and encodes one start of a root.
+// request checks and encodes a start of a root run. limit is the largest size of the encoded input, in bytes.
 func (w *Workflow[I, O]) request(limit int, in I, opts []StartOption) (engine.StartRequest, error) {
 	return w.requestOf(limit, in, optionsOf(opts))
 }
@@ -178,7 +178,7 @@ func optionsOf(opts []StartOption) *startOptions {
 	return o
 }
 
-// requestOf is request with options that were taken already.
+// requestOf does what request does, with options that were applied before.
 func (w *Workflow[I, O]) requestOf(limit int, in I, o *startOptions) (engine.StartRequest, error) {
 	request, err := w.anyRequest(limit, in, o)
 	if err == nil && request.Detached {
@@ -187,7 +187,7 @@ func (w *Workflow[I, O]) requestOf(limit int, in I, o *startOptions) (engine.Sta
 	return request, err
 }
 
-// anyRequest checks and encodes one start of a root or a child.
+// anyRequest checks and encodes a start of a root run or a child.
 func (w *Workflow[I, O]) anyRequest(limit int, in I, o *startOptions) (engine.StartRequest, error) {
 	if err := w.usable(); err != nil {
 		return engine.StartRequest{}, err
@@ -204,12 +204,14 @@ func (w *Workflow[I, O]) anyRequest(limit int, in I, o *startOptions) (engine.St
 	}, nil
 }
 
-// Start makes a run durable and answers its handle. If e executes the workflow and has
-// a free slot, the run begins here at once; otherwise any worker takes it. Starting an
-// ID again answers the existing run, or ErrIDConflict if the workflow or the input is
-// another. Other errors: ErrInvalidName, ErrNotEncodable, ErrPayloadTooLarge, and a
-// *WriteError with ErrPermission, with ErrUnavailable, ErrRejected or ErrLocked after
-// Config.Patience, or with the end of ctx. If its MayHaveCommitted is true, start the same ID again to know.
+// Start records a run in the database and returns its handle once the record is committed. If e executes the workflow and has a
+// free slot, the run begins in this process at once; otherwise any worker that executes the workflow claims it. If a run with the
+// ID exists, Start returns its handle, or [ErrIDConflict] if that run has another workflow or input.
+//
+// Start returns [ErrInvalidName], [ErrInvalidConfig], [ErrNotEncodable] or [ErrPayloadTooLarge] for invalid arguments. If the
+// database does not acknowledge the write, Start returns a [*WriteError], which wraps [ErrPermission] at once; [ErrUnavailable],
+// [ErrRejected] or [ErrLocked] after Config.Patience; or the cause of the end of ctx. If its MayHaveCommitted is true, start the
+// same ID again to find out whether the run exists.
 func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...StartOption) (*Run[O], error) {
 	if err := e.writes(ctx, "a start", "Ctx.Start, Ctx.StartChild or Ctx.Child"); err != nil {
 		return nil, fmt.Errorf("start workflow %q: %w", w.Name(), err)
@@ -232,9 +234,8 @@ func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...Sta
 	return newRun[O](e, &started[0].Run), nil
 }
 
-// Handle answers the handle of a run of this workflow that exists already, by the
-// caller's ID or its UUID. ErrNotFound if there is none, ErrIDConflict if it is of
-// another workflow.
+// Handle returns a handle of the existing run with the given ID, which is the caller's ID or the UUID. It returns [ErrNotFound]
+// if there is no such run, and [ErrIDConflict] if the run has another workflow.
 func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run[O], error) {
 	if err := w.usable(); err != nil {
 		return nil, err
@@ -252,7 +253,7 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run
 	return newRun[O](e, row), nil
 }
 
-// Run is a handle of one run. It is safe for concurrent use.
+// Run is a handle of one run. [Workflow.Start] and [Workflow.Handle] return it. It is safe for concurrent use.
 type Run[O any] struct {
 	e              *Engine
 	id             uuid.UUID
@@ -263,19 +264,18 @@ func newRun[O any](e *Engine, row *store.Run) *Run[O] {
 	return &Run[O]{e: e, id: row.ID, name: row.Address(), workflow: row.Workflow}
 }
 
-// ID is what the run is addressed by: the caller's ID of a root run; the UUID of a child, and of a
-// root that was started without an ID.
+// ID returns the ID that addresses the run: the caller's ID of a root run; the UUID of a child, and of a root run that was
+// started without an ID.
 func (r *Run[O]) ID() string { return r.name }
 
-// RunID is the run's UUID in text form.
+// RunID returns the run's UUID in text form.
 func (r *Run[O]) RunID() string { return r.id.String() }
 
-// Result waits until the run has ended, wherever it is executed, and returns its output.
-// A run that did not complete is a [*RunError]; an output that no longer decodes is
-// [ErrDiverged]. If ctx ends first, the error is its cause and tells the run's state, and the
-// run goes on. While the database is away Result waits. It returns [ErrPermission] if the database
-// refuses the privilege to read the run, and [ErrRejected] or [ErrSchema] if the database has rejected
-// each look for the result for Config.Patience.
+// Result waits until the run has ended, in whatever process, and returns its output. It returns a [*RunError] if the run did not
+// complete, [ErrDiverged] if the output does not decode into O, and [ErrNotFound] if the run was removed. If ctx ends first,
+// Result returns the cause, with the state of the run in the text, and the run continues. While the database is not available,
+// Result continues to wait. It returns [ErrPermission] if the database refuses the privilege to read the run, and [ErrRejected]
+// or [ErrSchema] if the database has rejected every query for the result for Config.Patience.
 func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	if err := r.usable(ctx); err != nil {
 		return *new(O), err
@@ -292,8 +292,8 @@ func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	return resultOf[O](row)
 }
 
-// TryResult is Result without the wait: ended is false, and err is nil, if the run has not ended yet. It reads
-// the database once. ErrNotFound is returned if the run was removed.
+// TryResult returns what [Run.Result] returns if the run has ended. If the run has not ended, ended is false and err is nil. It
+// reads the database once, and does not wait. It returns [ErrNotFound] if the run was removed.
 func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
 	if err := r.usable(ctx); err != nil {
 		return out, false, err
@@ -309,7 +309,7 @@ func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
 	return out, true, err
 }
 
-// usable returns ErrInvalidConfig for a handle that no call has returned, and for a nil context.
+// usable returns ErrInvalidConfig if the handle, its engine or the context is nil.
 func (r *Run[O]) usable(ctx context.Context) error {
 	if r == nil {
 		return fmt.Errorf("%w: the *Run is nil: it comes with an error from Start, StartMany or Handle", ErrInvalidConfig)
@@ -317,7 +317,7 @@ func (r *Run[O]) usable(ctx context.Context) error {
 	return r.e.usable(ctx)
 }
 
-// resultOf is what a run that has ended came to.
+// resultOf returns the decoded output of a run that has ended, or its failure.
 func resultOf[O any](row *store.Run) (O, error) {
 	var zero O
 	if row.Status != store.Completed {

@@ -62,7 +62,7 @@ func TestStartWithoutAnID(t *testing.T) {
 	if err != nil || info.Status != durable.StatusPending || string(info.Input) != "1" {
 		t.Errorf("got %+v, %v; want it pending: nobody runs the engine", info, err)
 	}
-	// The same text as an ID of the caller's is the same run.
+	// A run that was started without an ID has its UUID as its ID: a start with that ID is a start of the same run.
 	if again, err := w.Start(within(t), e, 1, durable.ID(run.ID())); err != nil || again.RunID() != run.RunID() {
 		t.Errorf("started by its own UUID: %v, %v", again, err)
 	}
@@ -225,7 +225,7 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// An output that no longer decodes is an error that names the step and both sides.
+// The error for an output that does not decode any more names the step, and both types.
 func TestDivergedOutput(t *testing.T) {
 	s := openStore(t)
 	before := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) {
@@ -275,7 +275,7 @@ func TestResultEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Who stops waiting is told what the run was doing.
+// If the context of a Result ends, the error says what the run was doing.
 func TestResultTellsTheStateWhenItsContextEnds(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		w := durable.Define("alone", func(*durable.Ctx, int) (int, error) { return 0, nil })

@@ -92,7 +92,7 @@ func TestOptionsWithoutEffect(t *testing.T) {
 		"Parallel": each(durable.Parallel(1), durable.Parallel(2)),
 		"Collect":  each(durable.Collect(), durable.Collect()),
 		"Key":      each(key, key),
-		"Patience": func(*durable.Ctx) error {
+		"BusyTimeout": func(*durable.Ctx) error {
 			_, err := sqlite.Open(filepath.Join(t.TempDir(), "f"), sqlite.BusyTimeout(1), sqlite.BusyTimeout(2))
 			return err
 		},

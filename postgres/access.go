@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// AccessReason says why the server refuses a connection.
+// AccessReason is the reason why the server refuses a connection.
 type AccessReason string
 
 // The reasons of an [AccessError].
@@ -18,17 +18,18 @@ const (
 	NoPrivilege     AccessReason = "permission" // 42501: the role lacks CONNECT on the database
 )
 
-// AccessError says why the server refuses a connection although it can be reached. [Open] and [New] return it at
-// once, with [durable.ErrInvalidConfig]. Later, when a password was changed or a database is restored, say, it is in
-// errors that are [durable.ErrUnavailable], and in the log, and the connection is tried again. It holds no password.
+// AccessError is returned when the server can be reached but refuses a connection. [Open] and [New]
+// return it together with [durable.ErrInvalidConfig]. Later, for example after a password was changed or
+// while the database is restored, calls return it together with [durable.ErrUnavailable]; the engine logs
+// it and tries again. The error contains no password.
 type AccessError struct {
 	Reason   AccessReason
-	Role     string // that wanted to connect
+	Role     string // the role that wanted to connect
 	Database string
 	err      *pgconn.PgError
 }
 
-// Error says what the server refuses, and how to mend it.
+// Error returns what the server refuses and how to fix it.
 func (e *AccessError) Error() string {
 	var what, fix string
 	switch e.Reason {
@@ -48,10 +49,10 @@ func (e *AccessError) Error() string {
 // Unwrap returns the server's own error.
 func (e *AccessError) Unwrap() error { return e.err }
 
-// accessReasons are the reasons by SQLSTATE.
+// accessReasons maps SQLSTATEs to reasons.
 var accessReasons = map[string]AccessReason{"28P01": WrongPassword, "3D000": UnknownDatabase, "28000": RefusedRole, "42501": NoPrivilege}
 
-// accessError returns why the server refused a connection, nil if err is something else.
+// accessError returns the server's refusal of a connection, or nil if err has another cause.
 func accessError(err error) *AccessError {
 	var connecting *pgconn.ConnectError
 	var pg *pgconn.PgError

@@ -15,22 +15,22 @@ import (
 
 const (
 	dialTimeout  = 5 * time.Second
-	probeTimeout = 2 * time.Second  // for a notification to come back
-	pingAfter    = 30 * time.Second // of silence
+	probeTimeout = 2 * time.Second  // bounds the wait for the notification that listen sends to itself
+	pingAfter    = 30 * time.Second // how long a silent session goes without a ping
 	firstReturn  = 20 * time.Millisecond
-	slowReturn   = time.Second     // below the grace of presence_dead.sql
-	poolerReturn = 5 * time.Minute // until a pooler is tried again
+	slowReturn   = time.Second     // longest wait before a reconnect, shorter than the 2 s of presence_dead.sql
+	poolerReturn = 5 * time.Minute // wait before a session behind a pooler is tried again
 )
 
-// errPooled says that the session is not ours alone, so that neither notifications nor
-// locks work in it.
+// errPooled is returned when a pooler shares the session with other clients, so that neither
+// notifications nor session locks work in it.
 var errPooled = errors.New("a pooler is in between that shares sessions")
 
-// Attend implements store.Store on a connection of its own: it listens for hints, and
-// holds a lock that the server frees the moment this process dies, which is how others
-// see it (Dead). It first proves that the session is real, by a notification to
-// itself from another connection. Where that does not arrive, a pooler shares the
-// session; then it holds nothing and waits, and polling and lease expiry do the work.
+// Listen implements store.Store with a connection of its own. On this connection it receives
+// notifications, and holds a lock that the server releases as soon as this process dies; other workers
+// detect the death by the free lock (see Dead). Listen first checks that no pooler shares the session: it
+// notifies itself from another connection. If this notification does not arrive, Listen holds nothing and
+// tries again after up to 5 minutes; meanwhile workers rely on polling and on the expiry of leases.
 func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
 	s.mu.Lock()
 	if s.closed {
@@ -59,7 +59,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 		case errors.Is(err, errPooled):
 			wait = poolerReturn
 		case time.Since(began) > slowReturn || wait > slowReturn:
-			wait = firstReturn // it worked for a while: come back at once
+			wait = firstReturn // the session worked for a while: reconnect soon
 		default:
 			wait = min(2*wait, slowReturn)
 		}
@@ -76,7 +76,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 	}
 }
 
-// attend does one session's worth. It returns an error whenever the session ends.
+// attend connects, listens, and holds the presence lock until the session ends. It never returns nil.
 func (s *database) attend(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
 	heard := func(payload string) { pass(payload, worker, hear) }
 	conn, err := s.dial(ctx)
@@ -84,7 +84,8 @@ func (s *database) attend(ctx context.Context, worker uuid.UUID, hear func(store
 		return err
 	}
 	defer func() {
-		// The lock goes with the session. Closed with time of its own: ctx may have ended.
+		// The end of the session releases the lock. Close has a timeout of its own, because ctx may have
+		// ended.
 		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = conn.Close(bye) // the socket is closed in any case
@@ -101,7 +102,7 @@ func (s *database) attend(ctx context.Context, worker uuid.UUID, hear func(store
 		return err
 	}
 	defer s.dropPresence(outer, worker)
-	hear(store.HintClaim) // what was notified before is lost
+	hear(store.HintClaim) // notifications from before LISTEN are lost
 	hear(store.HintNotification)
 	for {
 		if err := s.wait(ctx, conn, heard); err != nil {
@@ -110,8 +111,8 @@ func (s *database) attend(ctx context.Context, worker uuid.UUID, hear func(store
 	}
 }
 
-// pass says what a notification means to the worker: an empty text, that a run may be
-// claimable; its own ID, that it has news. Others' proofs and news carry other texts.
+// pass converts a notification to a hint. An empty payload means that a run may be claimable. The
+// worker's own ID means that one of its runs has changed. All other payloads are for other workers.
 func pass(payload string, worker uuid.UUID, hear func(store.Hint)) {
 	switch payload {
 	case "":
@@ -121,15 +122,15 @@ func pass(payload string, worker uuid.UUID, hear func(store.Hint)) {
 	}
 }
 
-// dial makes the session. The server is told to probe for a dead client, since the lock
-// of a machine that lost its power would be held for hours otherwise.
+// dial opens the session. In it attendance.sql makes the server probe for a dead client; otherwise the
+// server would hold the lock of a machine that lost power for hours.
 func (s *database) dial(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	return s.connect(ctx)
 }
 
-// listen listens, and proves that notifications arrive.
+// listen subscribes to the channel. It returns errPooled if its own notification does not arrive.
 func (s *database) listen(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout+probeTimeout)
 	defer cancel()
@@ -162,14 +163,14 @@ func (s *database) listen(ctx context.Context, conn *pgx.Conn, heard func(payloa
 	}
 }
 
-// presence is a lock that shows that a worker lives.
+// presence is the lock that shows that a worker is alive.
 type presence struct {
 	since  time.Time
-	server time.Time // when the server started that keeps the lock
+	server time.Time // when the server that keeps the lock started
 }
 
-// takePresence takes the lock, and lets it be known. A lock timeout means that the
-// server still keeps a session of ours that is dead; another try follows.
+// takePresence takes the presence lock and records it in the worker's row. A lock timeout means that the
+// server still keeps a dead session of this worker; Listen then reconnects and tries again.
 func (s *database) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -185,8 +186,9 @@ func (s *database) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid
 	return s.notePresence(ctx, worker, held)
 }
 
-// dropPresence is called when the session is gone. If the worker goes on, others must
-// not take it for dead while it makes another; if it leaves, they may.
+// dropPresence is called after the session has ended. If the worker continues, dropPresence removes the
+// record of the lock, so that other workers do not consider it dead while it reconnects. If ctx has
+// ended, the worker stops, and the record stays.
 func (s *database) dropPresence(ctx context.Context, worker uuid.UUID) {
 	s.setPresence(worker, presence{})
 	if ctx.Err() != nil {
@@ -194,7 +196,7 @@ func (s *database) dropPresence(ctx context.Context, worker uuid.UUID) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	_ = s.notePresence(ctx, worker, presence{}) // the next heartbeat says it again
+	_ = s.notePresence(ctx, worker, presence{}) // if it fails, the next heartbeat records it
 }
 
 func (s *database) notePresence(ctx context.Context, worker uuid.UUID, held presence) error {
@@ -218,14 +220,15 @@ func (s *database) setPresence(worker uuid.UUID, held presence) {
 	}
 }
 
-// presenceOf is the worker's lock, zero if it does not hold it.
+// presenceOf returns the worker's lock, or zero if the worker does not hold it.
 func (s *database) presenceOf(worker uuid.UUID) presence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.presence[worker]
 }
 
-// wait passes one notification on, or pings after a long silence.
+// wait waits for one notification and passes it on. If none arrives within pingAfter, it pings the
+// server.
 func (s *database) wait(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
 	quiet, cancel := context.WithTimeout(ctx, pingAfter)
 	defer cancel()
@@ -242,8 +245,8 @@ func (s *database) wait(ctx context.Context, conn *pgx.Conn, heard func(payload 
 	return conn.Ping(alive)
 }
 
-// Dead implements store.Store. A worker whose session has just broken off may be back in
-// a moment, so the caller takes for dead only what two calls, about 100 ms apart, name.
+// Dead implements store.Store. A worker whose session has just ended may reconnect in a moment. So the
+// caller considers a worker dead only if two calls, about 100 ms apart, return it.
 func (s *database) Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
 	var dead []uuid.UUID
 	err := s.once(ctx, s.engine, "look for dead workers", func(batch *pgx.Batch) { batch.Queue(s.sql.presenceDead, one(self)) },

@@ -10,33 +10,34 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// silentFor is how long a call may go without an answer before the hosts are looked at.
+// silentFor is how long a call may go without a reply before the store searches for another host.
 const silentFor = time.Second
 
-// mostPatience is the longest that a flush waits for its answer where there are several hosts.
+// mostPatience is the longest time that a flush waits for its reply if there are several hosts.
 const mostPatience = 30 * time.Second
 
-// errSilent says that a host took too long.
+// errSilent is the cause of a flush that ended because its host did not reply in time.
 var errSilent = errors.New("the host did not answer in time")
 
-// errMoved says that another host takes writes now.
+// errMoved is the cause of a call that was cancelled because another host takes writes now.
 var errMoved = errors.New("another host takes writes now")
 
-// call is something under way on a host.
+// call is an operation in progress on a host.
 type call struct {
-	where  string // empty: it waits for a connection
+	where  string // the host's address; empty while it waits for a connection
 	cancel context.CancelCauseFunc
 	moved  atomic.Bool
-	doubt  *time.Timer // nil: its silence means nothing
-	silent bool        // for longer than silentFor
+	doubt  *time.Timer // nil if the call may take any time
+	silent bool        // it had no reply for silentFor
 }
 
-// moved says of a call that ended since another host takes writes why it did.
+// moved returns the error of a call that was cancelled because another host takes writes now.
 func moved(err error) error { return fmt.Errorf("%w: %w: %v", store.ErrUnavailable, errMoved, err) }
 
-// track notes a call on a host, whose context ends when another host takes writes. Long ones are
-// those of users, which may take their time; any other that has no answer for a second has the
-// hosts looked at. The function returned ends the call, and reports whether it was moved.
+// track registers a call on a host. The returned context ends when another host takes writes. A long
+// call, such as a user's transaction, may take any time. For any other call that has no reply for a
+// second, the store searches for the host that takes writes. The returned function ends the call, and
+// reports whether it was cancelled because another host takes writes.
 func (h *hosts) track(ctx context.Context, where string, long bool) (_ context.Context, done func() (moved bool)) {
 	if h == nil {
 		return ctx, func() bool { return false }
@@ -61,7 +62,7 @@ func (h *hosts) track(ctx context.Context, where string, long bool) (_ context.C
 	}
 }
 
-// doubt has the hosts looked at for a call that has no answer, now and each second from now on.
+// doubt searches for the host that takes writes, now and each second until the call has a reply.
 func (h *hosts) doubt(c *call) {
 	h.mu.Lock()
 	_, open := h.flights[c]
@@ -75,8 +76,9 @@ func (h *hosts) doubt(c *call) {
 	}
 }
 
-// patient bounds a flush: a connection on which nothing comes back any more is given up soon. Each flush
-// that ended so doubles the time for the next, since large ones, and standbys that are away, take theirs.
+// patient bounds a flush, so that a broken connection is abandoned soon. Each flush that exceeds the
+// limit doubles the limit of the next one, because large flushes and absent standbys take longer; a
+// success resets the limit. The returned function sets the error of a flush that exceeded its limit.
 func (h *hosts) patient(ctx context.Context) (_ context.Context, done func(*error)) {
 	if h == nil {
 		return ctx, func(*error) {}

@@ -12,9 +12,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Histories come with a claim up to so many bytes, and so many for each run that it may take: what
-// is longer would keep its answer for longer than the claim may take where the way to the database is
-// slow. A worker whose claim failed asks for fewer runs.
+// A claim loads at most claimBytes of histories, and at most runBytes for each run that it may take. With
+// more, a claim over a slow connection would exceed its timeout. A worker whose claim failed requests
+// fewer runs.
 const (
 	claimBytes = 4 << 20
 	runBytes   = 128 << 10
@@ -22,9 +22,9 @@ const (
 
 func historyBytes(q *store.ClaimQuery) int { return min(claimBytes, runBytes*q.Limit) }
 
-// Claim implements store.Store: the claim, the histories of what it took, and the look
-// ahead are three statements of one transaction and one round trip. Runs whose owner lost its
-// lease get their histories after that, see takeOver.
+// Claim implements store.Store. One transaction and one round trip contain three statements: the claim,
+// the histories of the claimed runs, and the time when the next run is due. The histories of runs whose
+// owner lost its lease are read afterwards; see takeOver.
 func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
 	var claims store.Claims
 	if len(q.Pairs) == 0 || q.Limit <= 0 {
@@ -83,7 +83,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims,
 	return claims, nil
 }
 
-// HeldBy implements store.Store.
+// ClaimedLeases implements store.Store.
 func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	if len(q.Pairs) == 0 {
 		return nil, nil
@@ -91,7 +91,7 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 	err = s.once(ctx, s.engine, "read back a claim", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.heldBy, append(pairColumns(q.Pairs), instant(q.LeaseUntil), one(q.Worker), int64(q.Nonce))...)
 	}, func(res results) error {
-		leases = nil // of a try that failed
+		leases = nil // discard the rows of a failed try
 		return each(res, func(rows pgx.Rows) error {
 			var l store.Lease
 			err := rows.Scan((*uuidValue)(&l.Run), (*epochValue)(&l.Epoch))
@@ -105,35 +105,38 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 	return leases, nil
 }
 
-// inFlight bounds how long a takeover waits for transactions under way. They take milliseconds;
-// for longer they are open only if a process was stopped, or cut off, in the middle of sending one.
+// inFlight bounds how long a takeover waits for transactions in progress. They take milliseconds. They
+// are open longer only if a process was stopped, or disconnected, while it sent one.
 const inFlight = 5 * time.Second
 
-// takeOver reads the histories of claimed runs whose owner lost its lease. That owner may be
-// alive, with a write under way whose statement has seen its own epoch still. All later ones see
-// the new epoch, and are fenced; this one is waited for, so that its step is not executed again.
+// takeOver reads the histories of claimed runs whose owner lost its lease. This owner may be alive, with
+// a write in progress whose statement still saw the owner's epoch. All later writes of the owner see the
+// new epoch and are fenced. takeOver waits for the write in progress, so that its step is not executed
+// again.
 func (s *database) takeOver(ctx context.Context, runs []store.Claimed, overtaken []int, bytes int) error {
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
 		err := s.land(ctx)
 		if err == nil {
-			// What the former owner wrote after this claim, its commit has not waited for.
+			// The claim's commit did not wait for writes that the former owner committed after it.
 			err = s.parts(s.confirmed(ctx), runs, overtaken, "", bytes)
 		}
-		// The runs are this worker's: what fails here would keep them until their leases end.
+		// This worker owns the runs already: after an error nobody would execute them until the leases
+		// end.
 		if err == nil || !errors.Is(err, store.ErrUnavailable) || !rest(ctx, wait) {
 			return err
 		}
 	}
 }
 
-// land waits until none of the transactions that write steps now is left.
+// land waits until all transactions that write steps at this moment have ended. It waits at most
+// inFlight, and at most half of the time that ctx leaves.
 func (s *database) land(ctx context.Context) error {
 	patience := inFlight
 	if end, bounded := ctx.Deadline(); bounded {
 		patience = min(patience, time.Until(end)/2)
 	}
 	over := time.Now().Add(patience)
-	var open []string // none: those of now
+	var open []string // empty on the first query, which returns all of them
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		var left []string
 		err := s.once(ctx, s.engine, "look for writes under way", func(batch *pgx.Batch) {
@@ -155,8 +158,8 @@ func (s *database) land(ctx context.Context) error {
 	}
 }
 
-// rotated starts the pairs at another one each time, since a claim that fills up at
-// the first pair never gets to the last.
+// rotated returns the pairs in a rotation that starts at a random pair, because a claim that reaches its
+// limit at the first pair never gets to the last.
 func rotated(pairs []store.Pair) []store.Pair {
 	if len(pairs) < 2 {
 		return pairs

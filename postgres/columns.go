@@ -10,10 +10,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A column is one array parameter of a plural statement: n values, read out of the
-// items by at while they are encoded, so that nothing is copied into slices first. On
-// the store's own connections it encodes itself; everywhere else, as in a user's transaction,
-// pgx does, to which every value goes as a pointer into its item, so that nothing is boxed.
+// A column is one array parameter of a statement for many items. It has n values, which at returns during
+// encoding, so that no values are copied into slices first. On the store's own connections the column
+// encodes itself. On all others, for example in a user's transaction, pgx encodes it. pgx gets texts,
+// times, payloads and UUIDs as pointers into the items, so that they are not boxed.
 type column interface {
 	// encode appends the array in the protocol's binary form.
 	encode(b []byte) []byte
@@ -54,8 +54,8 @@ type (
 	}
 )
 
-// orNull is the column, or NULL as a whole if each of its values is: then the server has no array to
-// walk over. It is for columns that few rows have.
+// orNull returns the column, or NULL for the whole array if each of its values is NULL, so that the
+// server need not read an array. It is for columns that few rows have.
 func (c blobs) orNull() any {
 	for i := range c.n {
 		if *c.at(i) != nil {
@@ -74,8 +74,8 @@ func (c times) orNull() any {
 	return nil
 }
 
-// registerColumns names the columns' types for modes in which the server has not told
-// pgx the types of the parameters.
+// registerColumns tells pgx the types of the columns for modes in which the server has not described the
+// parameters.
 func registerColumns(m *pgtype.Map) {
 	if _, ok := m.TypeForValue(uuids{}); ok {
 		return
@@ -184,7 +184,7 @@ func (c blobs) encode(b []byte) []byte {
 	return b
 }
 
-// timeZero is the server's, in microseconds of Unix time.
+// timeZero is the server's zero time, 2000-01-01, in microseconds of Unix time.
 const timeZero = 946_684_800_000_000
 
 func (c times) encode(b []byte) []byte {
@@ -240,7 +240,7 @@ func (c bools) encode(b []byte) []byte {
 	return b
 }
 
-// The values as pgx reads and writes them.
+// These types convert values for pgx.
 type (
 	uuidValue uuid.UUID
 	textValue string
@@ -291,7 +291,7 @@ func nullUUID(u *uuid.NullUUID) *uuid.UUID {
 	return &u.UUID
 }
 
-// nullText is for columns in which an empty text is NULL.
+// nullText returns nil for an empty text. It is for columns that store an empty text as NULL.
 func nullText(s *string) *string {
 	if *s == "" {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// sorted is a batch in the order in which its rows are locked, steps apart by whether
-// they have a row. It belongs to one Commit and goes back to the pool after it.
+// sorted holds a batch in the order in which its rows are locked. Steps with and without a row are
+// separate. A sorted belongs to one call of commit, which returns it to the pool afterwards.
 type sorted struct {
 	starts       []*store.Start
 	tags         []tagging
@@ -22,16 +22,16 @@ type sorted struct {
 	receives     []*store.Receive // in the caller's order
 	signals      []*store.Signal
 	runs         []*store.RunWrite
-	holds        []*store.RunWrite // those of the batch's runs that are held
+	holds        []*store.RunWrite // the writes of the batch that hold a run
 	wakes        []wake
 	locks        []uuid.UUID // runs that are locked first, each once
-	again        bool        // steps are written whatever was asked of their runs
-	met          bool        // some of what is new may be there after all
-	hints        bool        // a start becomes claimable soon, perhaps by others
+	again        bool        // steps are written despite a request to pause or cancel their runs
+	met          bool        // some of the new rows may already exist
+	hints        bool        // a start becomes claimable soon, perhaps for other workers
 	plain        bool        // the starts are roots without tags
-	made         bool        // and none was named by its caller
-	finish       bool        // the runs all end for good, at a time that is known
-	brief        bool        // locks are hardly waited for
+	made         bool        // plain, and no start was named by its caller
+	finish       bool        // all runs end with a terminal status, at a known time
+	brief        bool        // lock waits are limited to 20 ms
 }
 
 func (w *sorted) fill(b *store.Batch) {
@@ -73,7 +73,7 @@ func (w *sorted) fill(b *store.Batch) {
 	w.lock()
 }
 
-// lock chooses the runs to lock first: none, if the batch concerns nothing but its own rows.
+// lock sets the runs to lock first. There are none if the batch changes only its own rows.
 func (w *sorted) lock() {
 	for _, item := range w.starts {
 		if item.Run.Parent.Valid {
@@ -96,9 +96,9 @@ func (w *sorted) lock() {
 	w.locks = slices.Compact(w.locks)
 }
 
-// anyway reports whether a step is written whatever was asked of its run: if that was found
-// before, or if the run is left in this very transaction, when there is no second try.
-// The mark that a child was started goes with the child, which is kept out.
+// anyway reports whether a step is written even if its run is to be paused or cancelled: on the second
+// try, or if the same transaction releases the run, so that no second try follows. It is false for the
+// marker of a child's start, which is refused together with the child.
 func (w *sorted) anyway(item *store.StepWrite) bool {
 	if mark(item) {
 		return false
@@ -110,12 +110,12 @@ func (w *sorted) anyway(item *store.StepWrite) bool {
 	return w.again || leaves()
 }
 
-// mark reports whether the write says that a child was started.
+// mark reports whether the write is the marker that a child was started.
 func mark(item *store.StepWrite) bool {
 	return item.Step.Kind == store.KindChild && !item.Step.Status.Terminal()
 }
 
-// empty forgets the items, so that the pool keeps no payload alive.
+// empty clears the items, so that the pool keeps no payload alive.
 func (w *sorted) empty() {
 	clear(w.starts)
 	clear(w.fresh)
@@ -138,7 +138,7 @@ func byID(a, b uuid.UUID) int {
 	return bytes.Compare(a[:], b[:])
 }
 
-// byStart orders by the key on which two starts can meet. Their IDs never do.
+// byStart orders starts by the key on which they can conflict. Their IDs never conflict.
 func byStart(a, b *store.Start) int {
 	if c := cmp.Compare(store.ShardOf(a.Run.ID), store.ShardOf(b.Run.ID)); c != 0 {
 		return c
@@ -156,20 +156,20 @@ func byStep(a, b *store.StepWrite) int {
 	return cmp.Compare(a.Step.Name, b.Step.Name)
 }
 
-// counts are the rows that each section took.
+// counts holds the number of rows that each section changed.
 type counts struct{ starts, fresh, known, signals, runs int64 }
 
-// farOff is how far ahead a start must lie for nobody to be told of it: a worker looks by itself
-// before that. Whoever tells makes all others that tell wait for its commit.
+// If a start becomes due later than farOff after its creation, its commit sends no notification, because
+// workers poll before that. Transactions that notify have to commit one after the other.
 const farOff = time.Minute
 
-// startTries is how often a start is made whose parent was paused when it was made, and
-// resumed when that was read back.
+// startTries bounds the tries of a start whose parent was paused at the write, and resumed when it was
+// read back.
 const startTries = 5
 
-// Commit implements store.Store. When nothing is in the way it is one round trip, and
-// the row counts of the command tags say so; what fell short is read back with a
-// fresh snapshot in another.
+// Commit implements store.Store. Without conflicts it takes one round trip, and the row counts of the
+// command tags confirm all writes. Otherwise a second round trip, with a new snapshot, reads the rows
+// back.
 func (s *database) Commit(ctx context.Context, b *store.Batch) (err error) {
 	if b.Len() == 0 {
 		return nil
@@ -192,8 +192,8 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) (err error) {
 	}
 }
 
-// withMarks is the batch of those starts and their parents' rows for them, which are
-// written together or not at all.
+// withMarks returns a batch of the given starts and of their markers in the parents' histories. A start
+// and its marker are written together or not at all.
 func withMarks(b *store.Batch, starts []*store.Start) *store.Batch {
 	again := &store.Batch{Starts: starts}
 	for _, start := range starts {
@@ -206,7 +206,7 @@ func withMarks(b *store.Batch, starts []*store.Start) *store.Batch {
 	return again
 }
 
-// commit makes one transaction, and answers the starts that are to be made once more.
+// commit writes the batch in one transaction, and returns the starts that have to be retried.
 func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.Start, err error) {
 	w := s.scratch.Get().(*sorted)
 	defer func() {
@@ -219,7 +219,7 @@ func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.St
 		return s.once(ctx, s.engine, "commit", func(batch *pgx.Batch) { s.queue(batch, w) },
 			func(res results) error { return w.count(res, &took) })
 	}
-	if err = write(); taken(err) { // all of it was undone
+	if err = write(); taken(err) { // everything was rolled back
 		w.met = true
 		err = write()
 	}
@@ -229,7 +229,7 @@ func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.St
 	return s.answer(ctx, w, took)
 }
 
-// queue puts the statements of the sections that are not empty into the pipeline.
+// queue adds the statements of all non-empty sections to the pipeline.
 func (s *database) queue(batch *pgx.Batch, w *sorted) {
 	if w.brief {
 		batch.Queue(s.sql.lockWait, briefly)
@@ -279,7 +279,7 @@ func (s *database) queue(batch *pgx.Batch, w *sorted) {
 	}
 }
 
-// count takes the results of queue.
+// count reads the results of the statements that queue added.
 func (w *sorted) count(res results, took *counts) error {
 	if w.brief {
 		if err := tally(res, 1, nil); err != nil {
@@ -288,7 +288,7 @@ func (w *sorted) count(res results, took *counts) error {
 	}
 	for _, section := range []struct {
 		items int
-		took  *int64 // nil: whatever it took
+		took  *int64 // nil: the count does not matter
 	}{
 		{len(w.locks), nil},
 		{len(w.starts), &took.starts},
@@ -330,7 +330,7 @@ func (w *sorted) count(res results, took *counts) error {
 	return nil
 }
 
-// tally takes the result of a section that is not empty.
+// tally reads the row count of a section, unless the section is empty.
 func tally(res results, items int, took *int64) error {
 	if items == 0 {
 		return nil
@@ -342,7 +342,7 @@ func tally(res results, items int, took *int64) error {
 	return err
 }
 
-// answer answers every item of a committed batch, but for the starts that are left over.
+// answer sets the outcomes of a committed batch, except for the starts that it returns.
 func (s *database) answer(ctx context.Context, w *sorted, took counts) (left []*store.Start, err error) {
 	ask := s.onEngine(ctx)
 	if took.starts == int64(len(w.starts)) {

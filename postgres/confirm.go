@@ -7,13 +7,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Whatever is acknowledged must have been waited for: by the disk, and by the standbys that
-// synchronous_standby_names asks for. A write's own commit does that. But an answer may also
-// come from what was found: a flush is cancelled while it waits for a standby, its rows are
-// visible all the same, and the next try finds them. A transaction that only reads waits for
-// nobody; so each that acknowledges what it has found runs confirm.sql too.
+// An acknowledged result must be on disk, and on the standbys that synchronous_standby_names requires.
+// The commit of a write waits for that. But a result may also be based on rows that were read: if a flush
+// is cancelled while it waits for a standby, its rows are visible nevertheless, and the next try finds
+// them. The commit of a read-only transaction waits for nothing. Therefore each transaction that
+// acknowledges what it has read also executes confirm.sql.
 
-// readBack asks as ask does, in a transaction whose commit waits as that of a write does.
+// readBack calls ask with the statements and confirm.sql, so that the commit waits like that of a write.
 func (s *database) readBack(ask asker, what string, fill func(*pgx.Batch), read func(results) error) error {
 	return ask(what, func(batch *pgx.Batch) {
 		fill(batch)
@@ -27,24 +27,24 @@ func (s *database) readBack(ask asker, what string, fill func(*pgx.Batch), read 
 	})
 }
 
-// confirmed asks in a transaction of its own, as readBack does.
+// confirmed returns an asker that executes statements as readBack does, in a transaction of its own.
 func (s *database) confirmed(ctx context.Context) asker {
 	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
 		return s.readBack(s.onEngine(ctx), what, fill, read)
 	}
 }
 
-// confirm waits until all that was visible before is where acknowledged writes are.
+// confirm waits until everything that was visible before is on disk and on the synchronous standbys.
 func (s *database) confirm(ctx context.Context) error {
 	return s.readBack(s.onEngine(ctx), "confirm", func(*pgx.Batch) {}, func(results) error { return nil })
 }
 
-// alone is the key, in a connection's own data, that says that its last commit was not waited for.
+// alone is the key under which a connection records that its last commit did not wait for the standbys.
 const alone = "durable.alone"
 
-// heedNotices has a connection remember that a commit's wait for a standby was cancelled, by an
-// operator, say. The server reports such a commit as a success, with a warning. The text of that is in the
-// server's language, the name of the routine is not.
+// heedNotices makes a connection remember that a commit's wait for a standby was cancelled, for example
+// by an operator. The server reports such a commit as a success with a warning. The warning is recognized
+// by its routine, because the text depends on the server's language.
 func heedNotices(cfg *pgconn.Config) {
 	users := cfg.OnNotice
 	cfg.OnNotice = func(conn *pgconn.PgConn, n *pgconn.Notice) {
@@ -57,7 +57,8 @@ func heedNotices(cfg *pgconn.Config) {
 	}
 }
 
-// unreplicated reports, once, whether the last commit of the connection was not waited for.
+// unreplicated reports whether the last commit of the connection did not wait for the standbys. It
+// reports that once.
 func unreplicated(conn *pgconn.PgConn) bool {
 	data := conn.CustomData()
 	if data[alone] == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// SetDeadline implements store.Store. It tries again as Order does.
+// SetDeadline implements store.Store. It retries as Control does.
 func (s *database) SetDeadline(ctx context.Context, d *store.Deadline) error {
 	wait := firstAgain
 	for try := 1; ; try++ {
@@ -48,7 +48,7 @@ func (s *database) setDeadline(ctx context.Context, d *store.Deadline) error {
 	})
 }
 
-// heldColumns are the parameters of notifications.sql.
+// heldColumns returns the parameters of notifications.sql.
 func heldColumns(items []store.Lease, owner uuid.UUID) []any {
 	return append(leaseColumns(items, owner), times{len(items), func(i int) *time.Time { return &items[i].Deadline }})
 }

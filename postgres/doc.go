@@ -1,40 +1,38 @@
-// Package postgres keeps durable's runs in PostgreSQL 15 or newer.
+// Package postgres stores the runs of durable in PostgreSQL 15 or newer.
 //
 //	store, err := postgres.Open(ctx, "postgres://localhost/shop")
-//	store, err := postgres.New(pool) // with a pool that the program has already
+//	store, err := postgres.New(pool) // with an existing pool
 //
 // # Connections
 //
-// The user's pool is never used for the engine's own work, so that a program whose
-// transactions exhaust it keeps its leases:
+// The engine's own work never uses the user's pool. So a program whose transactions exhaust the pool
+// keeps its leases:
 //
 //	user's pool    transactional steps, StartTx, SignalTx   the user's size
-//	engine's pool  commits, claims, reads, orders           up to 6
-//	pulse          renewals and the clock                   1
-//	attendance     LISTEN and the presence lock             1, of its own
+//	engine's pool  commits, claims, reads, control          up to 6
+//	pulse pool     heartbeats and the clock                 1 (3 if connections hang)
+//	presence       LISTEN and the presence lock             1, outside the pools
 //
 // # One flush, one round trip, one transaction
 //
-// Statements go out as one pipeline that ends in one Sync. On a direct connection
-// that alone makes them one transaction, and the settings they need (session.sql) were
-// made when the session began. Behind a pooler settings do not last, so there the
-// pipeline itself begins, makes the settings for its transaction, and commits: it is
-// still one round trip. Which of the two it is shows when a connection is made: a
-// pooler announces a process ID that is not the server's.
+// The store sends the statements of a flush as one pipeline that ends with one Sync. On a direct
+// connection that makes them one transaction, and the settings that they need (session.sql) are set at
+// the beginning of the session. Behind a pooler, settings do not last for a session. There the pipeline
+// contains BEGIN, the settings for the transaction, and COMMIT, and still takes one round trip. The store
+// detects a pooler when it connects: a pooler announces a process ID that is not the server's.
 //
 // # Sessions
 //
-// The store's own sessions search pg_catalog only, so that nothing another role has created is
-// taken for an operator, a function or a type of PostgreSQL; session.sql has all that they set.
-// A transaction of the user's keeps its settings: the statements that durable executes in it qualify every
-// name, see inUsers. Package lint tells the two kinds apart by the head of the file, and a
-// test by what is executed. A schema that a stranger owns is refused, see OwnerError.
+// The search_path of the store's own sessions is pg_catalog, so that they use no operator, function or
+// type that another role has created. session.sql lists all settings. A user's transaction keeps its own
+// settings, so the statements of durable in it qualify every name; see inUsers. The head of the .sql file
+// tells package lint which kind a statement is, and a test compares that with the executed statements. A
+// schema that an untrusted role owns is refused; see OwnerError.
 //
 // # SQL
 //
-// Every statement is in a .sql file of this folder, with what it does and why it has
-// its shape. Values are always bound. The schema's name is the only thing ever
-// replaced in them.
+// Every statement is in a .sql file of the folder sql, with a comment on what it does and why it has its
+// shape. Values are always bound. Only the name of the schema is replaced in the text.
 //
-// This package imports the seam, the schema and pgx.
+// This package imports internal/store, schema and pgx.
 package postgres

@@ -13,8 +13,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// wrap gives an error its kind. A context that ended has none; what the call was waiting for then
-// is told, but not wrapped.
+// wrap adds the kind of an error. If ctx has ended, it returns the context's error, and describes what
+// the call was waiting for in the text only.
 func (s *database) wrap(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
@@ -37,8 +37,8 @@ func (s *database) wrap(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
 
-// because is what is known of a call beyond that its context ended: the context's cause, the call's
-// own error, and why no host is connected to.
+// because describes a failed call whose context has ended: the context's cause, the call's own error, and
+// why no host is connected.
 func (s *database) because(ctx context.Context, err error) (text string) {
 	if cause := context.Cause(ctx); cause != ctx.Err() { //nolint:errorlint // the very same one
 		text += ": " + cause.Error()
@@ -52,12 +52,12 @@ func (s *database) because(ctx context.Context, err error) (text string) {
 	return strings.ReplaceAll(text, "\n", " ")
 }
 
-// kindOf returns which of the seam's kinds an error of pgx or the server is, nil if it
-// has one already.
+// kindOf returns the kind, an error of package store, for an error of pgx or the server. It returns nil
+// if err already has a kind.
 func kindOf(err error) error {
 	for _, known := range []error{store.ErrUnavailable, store.ErrBadData, store.ErrRejected, store.ErrLocked, store.ErrSchema, store.ErrClosed} {
 		if errors.Is(err, known) {
-			return nil // it has its kind
+			return nil // it already has a kind
 		}
 	}
 	var connecting *pgconn.ConnectError
@@ -77,32 +77,32 @@ func kindOf(err error) error {
 		return store.ErrBadData // pgx itself could not encode a value
 	}
 	if strings.Contains(err.Error(), "message body too large") {
-		return store.ErrBadData // pgx has no type for it
+		return store.ErrBadData // pgx has no error type for this
 	}
-	return store.ErrUnavailable // the connection: reset, closed, cut off, timed out
+	return store.ErrUnavailable // a failed connection: reset, closed, interrupted or timed out
 }
 
-// kindOfState sorts by SQLSTATE, see the manual's appendix A. Only what no other value could have
-// caused is the value's; what is not known here is rejected, which fails nothing.
+// kindOfState returns the kind for a SQLSTATE; see appendix A of the PostgreSQL manual. A state is
+// ErrBadData only if the value is certainly at fault. Unknown states are ErrRejected, which fails no run.
 func kindOfState(code string) error {
 	switch code {
 	case "22001", "22003", "22007", "22008", // too long, out of range, no time, no interval
 		"22021", "22P02", "22P03", "22P05": // not in the encoding, not of the type, not in the other encoding
 		return store.ErrBadData
 	case "23505":
-		// Names and steps that exist are no error here; what is left is the same start
-		// replayed while its first copy, whose answer was lost, still commits.
+		// Existing names and steps do not cause this error here. The remaining case is a repeated start
+		// whose first copy, of which the result was lost, is still committing.
 		return store.ErrUnavailable
 	case "55P03":
 		return store.ErrLocked
-	case "3D000", // a database that is just being restored
-		"25006",                   // read only: a standby that is just being promoted
-		"25P02", "25P03", "25P04", // the transaction was ended for us
-		"26000", "0A000": // a prepared statement went with its session, or its plan with the table
+	case "3D000", // a database that is being restored
+		"25006",                   // read-only: a standby that is being promoted
+		"25P02", "25P03", "25P04", // the server ended the transaction
+		"26000", "0A000": // a prepared statement was lost with its session, or its plan with the table
 		return store.ErrUnavailable
 	case "42501":
 		return store.ErrPermission
-	case "53200", "53400": // out of memory, or over a limit that is configured: perhaps by one statement
+	case "53200", "53400": // out of memory, or over a configured limit: perhaps caused by one statement
 		return store.ErrRejected
 	case "42P01", "42703", "42883", "42P10", "3F000":
 		return store.ErrSchema
@@ -124,7 +124,7 @@ func kindOfState(code string) error {
 	return store.ErrRejected
 }
 
-// broken reports whether the error is that of a connection rather than of a value.
+// broken reports whether err comes from a connection rather than from a value.
 func broken(err error) bool {
 	var net interface{ Timeout() bool }
 	return errors.As(err, &net) || errors.Is(err, pgconn.ErrConnClosed) || strings.Contains(err.Error(), "EOF")
@@ -133,22 +133,23 @@ func broken(err error) bool {
 // held reports whether a lock timeout ended the statement.
 func held(err error) bool { return hasState(err, "55P03") }
 
-// readOnly is the SQLSTATE of a write that a standby refuses.
+// readOnly is the SQLSTATE of a write that a standby or a read-only transaction refuses.
 const readOnly = "25006"
 
-// stale reports whether a prepared statement went with its session, its plan with the table, or
-// the right to write with the server's role. Another connection may do.
+// stale reports whether a prepared statement was lost with its session, its plan with the table, or the
+// right to write with the server's role. The call may succeed on another connection.
 func stale(err error) bool { return hasState(err, "26000", "0A000", readOnly) }
 
-// replanned reports whether a plan went with its table. The message is in the language of lc_messages.
+// replanned reports whether a cached plan became invalid with its table. The message depends on
+// lc_messages.
 func replanned(err *pgconn.PgError) bool {
 	return err.Routine == "RevalidateCachedQuery" || strings.Contains(err.Message, "cached plan")
 }
 
-// taken reports whether a key was there already.
+// taken reports whether a unique key already exists.
 func taken(err error) bool { return hasState(err, "23505") }
 
-// hasState reports whether the error is the server's, with one of these SQLSTATEs.
+// hasState reports whether err is an error of the server with one of these SQLSTATEs.
 func hasState(err error, states ...string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && slices.Contains(states, pg.Code)

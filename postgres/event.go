@@ -13,8 +13,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// cursor is the place of an event in the outbox: what its key is made of, but for the
-// shard, which is in the run's ID; and its time, since keys are given anew after a restore.
+// cursor is the position of an event in the outbox. It contains the event's key, without the shard, which
+// is part of the run's ID. It also contains the event's time, because transaction IDs are assigned again
+// after a restore.
 type cursor struct {
 	txid uint64
 	run  uuid.UUID
@@ -27,7 +28,7 @@ func (c cursor) String() string { return fmt.Sprintf("%d-%s-%d-%d", c.txid, c.ru
 // uuidText is the length of a UUID as text.
 const uuidText = 36
 
-// parseCursor reads what String has written; an empty text is before all events.
+// parseCursor parses the result of String. An empty text is the position before all events.
 func parseCursor(text string) (c cursor, err error) {
 	if text == "" {
 		return c, nil
@@ -46,7 +47,7 @@ func parseCursor(text string) (c cursor, err error) {
 	return c, nil
 }
 
-// Events implements store.Store. The order is that of the transactions' numbers.
+// Events implements store.Store. It orders events by their transaction IDs.
 func (s *database) Events(ctx context.Context, after string, limit int) ([]store.Event, error) {
 	from, err := parseCursor(after)
 	if err != nil || limit <= 0 {

@@ -8,13 +8,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// How long statements wait for a lock, where not as session.sql says.
+// Lock timeouts that differ from the one in session.sql.
 const (
-	briefly = "20ms" // a lone write that is made again anyway
-	orderly = "1s"   // an order, which keeps nobody waiting but its caller
+	briefly = "20ms" // a single write, which is retried anyway
+	orderly = "1s"   // a control request, which delays only its caller
 )
 
-// wasHeld takes the result of run_hold.sql for one item. No row leaves it undecided.
+// wasHeld reads the result of run_hold.sql for one item. Without a row the item gets no outcome.
 func wasHeld(res results, item *store.RunWrite) error {
 	item.Outcome, item.State = 0, store.RunState{}
 	return each(res, func(rows pgx.Rows) error {
@@ -23,9 +23,9 @@ func wasHeld(res results, item *store.RunWrite) error {
 	})
 }
 
-// refused answers for a batch that was rolled back. A wait that was too long must not
-// be one for everybody: a journal splits the batch, and what is alone then gets the
-// answer that fits it.
+// refused handles the error of a batch that was rolled back. After a lock timeout, a batch of one item
+// gets the outcome Locked, or the start of a root returns ErrLocked. A larger batch returns ErrLocked;
+// the journal then divides it, so that the other items are written.
 func (s *database) refused(b *store.Batch, err error) error {
 	switch {
 	case !held(err):
@@ -44,10 +44,10 @@ func (s *database) refused(b *store.Batch, err error) error {
 	case b.Len() == 1 && len(b.Runs) == 1:
 		b.Runs[0].Outcome = store.Locked
 		return nil
-	case b.Len() == 2 && len(b.Starts) == 1 && len(b.Steps) == 1 && b.Starts[0].Run.Parent.Valid: // a child and its mark
+	case b.Len() == 2 && len(b.Starts) == 1 && len(b.Steps) == 1 && b.Starts[0].Run.Parent.Valid: // a child and its marker
 		b.Starts[0].Outcome, b.Steps[0].Outcome = store.Locked, store.Locked
 		return nil
-	case b.Len() == 1: // a child without one
+	case b.Len() == 1: // a child without its marker
 		b.Starts[0].Outcome = store.Locked
 		return nil
 	default:
@@ -55,7 +55,7 @@ func (s *database) refused(b *store.Batch, err error) error {
 	}
 }
 
-// shown keeps a name of any length and content fit for an error.
+// shown shortens a name for an error message.
 func shown(name string) string {
 	const most = 100
 	if len(name) > most {

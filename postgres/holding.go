@@ -13,29 +13,31 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// holding is a run that this process owns, with its acknowledged checkpoints.
+// holding is a run that this process owns, a held run, with its acknowledged checkpoints.
 type holding struct {
 	name  string
 	epoch store.Epoch
 	steps []checkpoint
 }
 
-// checkpoint is one that was acknowledged. One of the same name that another has recorded is another one.
+// checkpoint is an acknowledged checkpoint. A step that another epoch has recorded under the same name is
+// a different checkpoint.
 type checkpoint struct {
 	name  string
-	epoch store.Epoch // of who recorded it
+	epoch store.Epoch // of the owner that recorded it
 }
 
-// Holdings of runs that have ended are kept for the next ones: so many, of runs with at most so many checkpoints.
+// The timeline reuses up to mostSpare holdings of ended runs, with room for up to spareSteps checkpoints
+// each.
 const (
 	mostSpare  = 1024
 	spareSteps = 64
 )
 
-// mostFound bounds how many checkpoints one statement of a search reads.
+// mostFound is about how many checkpoints one statement of a search reads.
 const mostFound = 20_000
 
-// hold notes the ownership of a run. l.mu is held.
+// hold records the ownership of a run. The caller holds l.mu.
 func (l *timeline) hold(run *store.Run) *holding {
 	h := l.held[run.ID]
 	if last := len(l.spare) - 1; h == nil && last >= 0 {
@@ -50,7 +52,8 @@ func (l *timeline) hold(run *store.Run) *holding {
 	return h
 }
 
-// recorded notes that a checkpoint was acknowledged. l.mu is held.
+// recorded records an acknowledged checkpoint: found if it is not nil, otherwise step. The caller holds
+// l.mu.
 func (l *timeline) recorded(step, found *store.Step) {
 	h := l.held[step.RunID]
 	if h == nil || h.epoch != step.Epoch {
@@ -62,7 +65,7 @@ func (l *timeline) recorded(step, found *store.Step) {
 	h.steps = append(h.steps, checkpoint{step.Name, found.Epoch})
 }
 
-// dropped notes the end of an ownership. l.mu is held.
+// dropped records the end of an ownership. The caller holds l.mu.
 func (l *timeline) dropped(run uuid.UUID, epoch store.Epoch) {
 	h := l.held[run]
 	if h == nil || h.epoch != epoch {
@@ -76,7 +79,8 @@ func (l *timeline) dropped(run uuid.UUID, epoch store.Epoch) {
 	}
 }
 
-// acknowledge notes what a batch that was begun in that era has come to. After it its items are acknowledged.
+// acknowledge records the outcomes of a batch that was begun in the given era. The items count as
+// acknowledged if it returns nil. It returns an error if the database has gone back since.
 func (l *timeline) acknowledge(era uint64, b *store.Batch) error {
 	if !l.known.Load() {
 		return nil
@@ -110,7 +114,7 @@ func (l *timeline) acknowledge(era uint64, b *store.Batch) error {
 	return nil
 }
 
-// claimed notes what a claim that was begun in that era has taken.
+// claimed records the runs of a claim that was begun in the given era.
 func (l *timeline) claimed(era uint64, runs []store.Claimed) error {
 	if !l.known.Load() {
 		return nil
@@ -130,7 +134,7 @@ func (l *timeline) claimed(era uint64, runs []store.Claimed) error {
 	return nil
 }
 
-// readOn notes a further part of the history of a run that was claimed, which was read in that era.
+// readOn records a further part of the history of a claimed run. The read was begun in the given era.
 func (l *timeline) readOn(era uint64, part *store.Claimed) error {
 	if !l.known.Load() {
 		return nil
@@ -146,7 +150,7 @@ func (l *timeline) readOn(era uint64, part *store.Claimed) error {
 	return nil
 }
 
-// read notes the checkpoints of a history.
+// read records the terminal checkpoints of a history.
 func (h *holding) read(history []store.Step) {
 	for i := range history {
 		if step := &history[i]; step.Status.Terminal() {
@@ -155,7 +159,7 @@ func (h *holding) read(history []store.Step) {
 	}
 }
 
-// lost notes leases that are not held any more.
+// lost records that leases are no longer held.
 func (l *timeline) lost(leases []store.Lease, gone []uuid.UUID) {
 	if len(gone) == 0 || !l.known.Load() {
 		return
@@ -169,9 +173,9 @@ func (l *timeline) lost(leases []store.Lease, gone []uuid.UUID) {
 	}
 }
 
-// search looks for the acknowledged checkpoints of all runs that are held, and releases the runs that lack
-// one, so that they are replayed. Their old executions are fenced from then on. It returns what is lost.
-// s.timeline.mu is held.
+// search checks whether the database has the acknowledged checkpoints of all held runs. It releases each
+// run that lacks one, so that the run is replayed; the old execution is fenced from then on. It returns
+// what is lost. The caller holds s.timeline.mu.
 func (s *database) search(ctx context.Context, ask asker) (lost []store.LostRun, err error) {
 	var portion []uuid.UUID
 	size := 0

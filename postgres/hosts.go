@@ -17,48 +17,49 @@ import (
 )
 
 // A URL may name several hosts: a primary and its standbys. pgx tries them one after the other, and a
-// machine that stands still accepts connections and never says a word. So where several are named:
+// machine that hangs accepts connections but never replies. So if a URL names several hosts:
 //
-//   - all are tried at the same time, again and again, and the first that takes writes is connected to;
-//   - a call without an answer for a second has the hosts looked at. If another one takes writes
-//     than the call's, all that is under way on others is cancelled, and made again there.
+//   - The store tries all hosts at the same time, repeatedly, and connects to the first that takes
+//     writes.
+//   - If a call has no reply for a second, the store searches again. If another host takes writes now,
+//     all calls on other hosts are cancelled and retried there.
 const (
-	connectTimeout = 5 * time.Second        // unless the URL says otherwise
-	unsetTimeout   = 2 * time.Minute        // what pgxpool gives connections that have no timeout
-	searchFor      = 5 * time.Second        // then whoever needs a host is told why there is none
-	stagger        = 25 * time.Millisecond  // between the hosts' first tries: the order of the URL is a preference
-	firstSearch    = 50 * time.Millisecond  // between two tries of a host
-	slowSearch     = 200 * time.Millisecond // below what a failover may take
-	foundHolds     = 200 * time.Millisecond // connections made so soon after a search need none
-	goodbye        = 250 * time.Millisecond // for what is said to a host at the end of a connection
+	connectTimeout = 5 * time.Second        // unless the URL sets another one
+	unsetTimeout   = 2 * time.Minute        // what pgxpool sets if the URL sets none
+	searchFor      = 5 * time.Second        // then the calls that need a host return an error
+	stagger        = 25 * time.Millisecond  // between the first tries of the hosts, so that the URL's order is a preference
+	firstSearch    = 50 * time.Millisecond  // first pause between two tries of a host
+	slowSearch     = 200 * time.Millisecond // longest such pause, shorter than a failover
+	foundHolds     = 200 * time.Millisecond // how long the result of a search is reused
+	goodbye        = 250 * time.Millisecond // bounds the messages at the end of a connection
 )
 
-// hosts are the several hosts of a URL. A nil one is a single host.
+// hosts are the hosts of a URL that names several. It is nil if the URL names one.
 type hosts struct {
 	life  context.Context
 	wg    sync.WaitGroup // searches; Close of the store waits for them
 	moved func()         // called when another host takes writes
 
 	mu      sync.Mutex
-	config  *pgx.ConnConfig // of the last connection that was made: credentials may rotate
-	search  *search         // under way, or the last one
+	config  *pgx.ConnConfig // of the latest connection, because credentials may rotate
+	search  *search         // in progress, or the last one
 	flights map[*call]struct{}
-	waits   time.Duration // of a flush for its answer; zero: silentFor
-	current string        // where the host is that was found last
-	name    string        // and what the URL calls it
+	waits   time.Duration // timeout of the next flush; zero: silentFor
+	current string        // address of the host that was found last
+	name    string        // its name in the URL
 	closed  bool
 }
 
-// search is one look for the host that takes writes.
+// search is one search for the host that takes writes. Several calls may wait for it.
 type search struct {
 	done  chan struct{}
-	over  time.Time // the rest is read after done
+	over  time.Time // this field and the next ones are read after done is closed
 	host  []*pgconn.FallbackConfig
 	where string
 	err   error
 }
 
-// newHosts returns the hosts of a configuration that names several.
+// newHosts returns the hosts of a configuration, or nil if it names only one.
 func newHosts(cfg *pgxpool.Config) *hosts {
 	if len(hostsOf(cfg.ConnConfig)) < 2 {
 		return nil
@@ -66,21 +67,21 @@ func newHosts(cfg *pgxpool.Config) *hosts {
 	return &hosts{flights: make(map[*call]struct{})}
 }
 
-// begin lets searches begin, until life ends.
+// begin allows searches until life ends. A search calls moved when another host takes writes.
 func (h *hosts) begin(life context.Context, moved func()) {
 	if h != nil {
 		h.life, h.moved = life, moved
 	}
 }
 
-// join has the connections of a pool lead to the host that takes writes.
+// join makes the connections of a pool lead to the host that takes writes.
 func (h *hosts) join(cfg *pgxpool.Config) {
 	if h == nil {
 		return
 	}
 	users, bye := cfg.BeforeConnect, cfg.BeforeClose
 	cfg.BeforeConnect = func(ctx context.Context, one *pgx.ConnConfig) error {
-		if users != nil { // credentials that rotate come from here
+		if users != nil { // sets credentials that rotate
 			if err := users(ctx, one); err != nil {
 				return err
 			}
@@ -91,14 +92,14 @@ func (h *hosts) join(cfg *pgxpool.Config) {
 		if bye != nil {
 			bye(conn)
 		}
-		_ = conn.PgConn().Conn().SetDeadline(time.Now().Add(goodbye)) // closed in any case
+		_ = conn.PgConn().Conn().SetDeadline(time.Now().Add(goodbye)) // the connection is closed in any case
 	}
 	if timeless(cfg.ConnConfig) {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
 	}
 }
 
-// hostsOf groups the places of a configuration by host: one host has several if its TLS is optional.
+// hostsOf groups the addresses of a configuration by host. A host has several if its TLS is optional.
 func hostsOf(cfg *pgx.ConnConfig) (groups [][]*pgconn.FallbackConfig) {
 	all := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
 	place := make(map[string]int)
@@ -115,12 +116,12 @@ func hostsOf(cfg *pgx.ConnConfig) (groups [][]*pgconn.FallbackConfig) {
 	return groups
 }
 
-// nameOf is how errors name a host.
+// nameOf returns the name of a host for errors.
 func nameOf(group []*pgconn.FallbackConfig) string {
 	return net.JoinHostPort(group[0].Host, strconv.Itoa(int(group[0].Port)))
 }
 
-// whereIs is where a connection leads; empty if there are no several hosts.
+// whereIs returns the address of a connection's host, or an empty text if there is only one host.
 func (h *hosts) whereIs(conn *pgx.Conn) string {
 	if h == nil {
 		return ""
@@ -128,24 +129,24 @@ func (h *hosts) whereIs(conn *pgx.Conn) string {
 	return whereIs(conn.PgConn(), conn.Config().Host, conn.Config().Port)
 }
 
-// whereIs is where a connection leads.
+// whereIs returns the address of a connection's host.
 func whereIs(conn *pgconn.PgConn, host string, port uint16) string {
 	addr := conn.Conn().RemoteAddr()
-	if addr.Network() == "unix" { // its address is relative
+	if addr.Network() == "unix" { // the remote address may be relative
 		return net.JoinHostPort(host, strconv.Itoa(int(port)))
 	}
 	return addr.String()
 }
 
-// only makes the configuration that of one host.
+// only restricts a configuration to one host.
 func only(cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) {
 	cfg.Host, cfg.Port, cfg.TLSConfig, cfg.Fallbacks = group[0].Host, group[0].Port, group[0].TLSConfig, group[1:]
-	if cfg.ValidateConnect == nil { // durable writes
+	if cfg.ValidateConnect == nil { // the engine needs a host that takes writes
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 }
 
-// choose points the configuration of a new connection to the host that takes writes.
+// choose sets the configuration of a new connection to the host that takes writes.
 func (h *hosts) choose(ctx context.Context, cfg *pgx.ConnConfig) error {
 	found := h.look(cfg, "")
 	select {
@@ -161,8 +162,8 @@ func (h *hosts) choose(ctx context.Context, cfg *pgx.ConnConfig) error {
 	return nil
 }
 
-// look joins the search that is under way, or begins one: with the host at that address, if it is
-// known, a little before the others.
+// look returns the search in progress, or starts one. If first is the address of the current host, the
+// search tries that host slightly before the others.
 func (h *hosts) look(cfg *pgx.ConnConfig, first string) *search {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,7 +195,7 @@ func (h *hosts) look(cfg *pgx.ConnConfig, first string) *search {
 	return s
 }
 
-// find is a search.
+// find executes a search.
 func (h *hosts) find(s *search, cfg *pgx.ConnConfig, first string) {
 	ctx, cancel := context.WithTimeout(h.life, searchFor)
 	defer cancel()
@@ -208,7 +209,7 @@ func (h *hosts) find(s *search, cfg *pgx.ConnConfig, first string) {
 	var tries sync.WaitGroup
 	for i, group := range groups {
 		head := time.Duration(i) * stagger
-		if first != "" && nameOf(group) != first { // it is busy, perhaps, and not gone
+		if first != "" && nameOf(group) != first { // the first host may only be busy
 			head += 2 * stagger
 		}
 		tries.Go(func() {
@@ -263,7 +264,7 @@ func (h *hosts) find(s *search, cfg *pgx.ConnConfig, first string) {
 	}
 }
 
-// note keeps what a search under way has met.
+// note stores the errors that a search in progress has met so far.
 func (h *hosts) note(s *search, groups [][]*pgconn.FallbackConfig, causes []error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -273,7 +274,7 @@ func (h *hosts) note(s *search, groups [][]*pgconn.FallbackConfig, causes []erro
 	}
 }
 
-// hostless says why no host was found.
+// hostless returns why no host was found.
 func hostless(groups [][]*pgconn.FallbackConfig, causes []error) error {
 	err := errors.New("no host takes writes")
 	for i, group := range groups {
@@ -286,7 +287,7 @@ func hostless(groups [][]*pgconn.FallbackConfig, causes []error) error {
 	return err
 }
 
-// trouble says why there is no host, empty if there is one.
+// trouble returns why there is no host, or an empty text if there is one.
 func (h *hosts) trouble() string {
 	if h == nil {
 		return ""
@@ -299,10 +300,10 @@ func (h *hosts) trouble() string {
 	return strings.ReplaceAll(h.search.err.Error(), "\n", " ")
 }
 
-// hopeless reports whether another try at once would end in the same way.
+// hopeless reports whether an immediate retry would fail in the same way.
 func hopeless(err error) bool { return hasState(err, "28P01", "28000", "3D000", "42501") }
 
-// try makes a connection to one host, to see whether it takes writes.
+// try connects to one host, to find out whether it takes writes, and returns its address.
 func try(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) (where string, err error) {
 	one := cfg.Copy()
 	only(one, group)
@@ -321,8 +322,8 @@ func try(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackConfi
 	return where, nil
 }
 
-// brief is a socket whose end is short. pgx sets deadlines in the past, to end a call, and one of 15
-// seconds when it gives a connection up, in which it waits for the host's last words.
+// brief is a socket with deadlines of at most 250 ms. pgx sets a deadline in the past to end a call, and
+// one of 15 seconds when it abandons a connection and waits for the server's last messages.
 type brief struct{ net.Conn }
 
 // SetDeadline implements net.Conn.
@@ -333,11 +334,11 @@ func (c brief) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// NetConn is the socket beneath.
+// NetConn returns the wrapped socket.
 func (c brief) NetConn() net.Conn { return c.Conn }
 
-// hasten keeps a connection's end short, whose host may stand still: pgx asks it to cancel what is
-// under way, and would wait for the answer.
+// hasten bounds the time to abandon a connection whose host may hang: pgx then opens another connection
+// to cancel the statement, and waits for the reply.
 func hasten(cfg *pgx.ConnConfig) {
 	dial, after := cfg.DialFunc, cfg.AfterConnect
 	var made atomic.Bool
@@ -366,7 +367,7 @@ func hasten(cfg *pgx.ConnConfig) {
 	}
 }
 
-// close ends the searches. No call is under way any more.
+// close waits for the searches to end. No call is in progress any more.
 func (h *hosts) close() {
 	if h == nil {
 		return
@@ -377,7 +378,7 @@ func (h *hosts) close() {
 	h.wg.Wait()
 }
 
-// sleep waits for d, and reports whether ctx has not ended before.
+// sleep waits for d, and reports whether ctx is still active then.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

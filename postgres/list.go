@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// List implements store.Store, by the index that fits what the filter says best.
+// List implements store.Store. It uses the index that fits the filter best.
 func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, limit int) ([]*store.Run, error) {
 	if limit <= 0 {
 		return nil, nil
@@ -38,8 +38,8 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 	return s.readRuns(ctx, "list runs", sql, args...)
 }
 
-// beyond is the first text after all that begin with prefix, by the bytes of UTF-8, whose
-// order is that of the code points.
+// beyond returns the first text after all texts that begin with prefix. Texts are ordered by the bytes of
+// UTF-8, which is the order of the code points.
 func beyond(prefix string) string {
 	for rest := prefix; rest != ""; {
 		last, size := utf8.DecodeLastRuneInString(rest)
@@ -47,12 +47,12 @@ func beyond(prefix string) string {
 		switch {
 		case last == utf8.MaxRune:
 			continue
-		case last == 0xd7ff: // no text has what follows, up to 0xdfff
+		case last == 0xd7ff: // texts have no code points from 0xd800 to 0xdfff
 			last = 0xdfff
 		}
 		return rest + string(last+1)
 	}
-	return strings.Repeat(string(utf8.MaxRune), 256) // longer than a name can be
+	return strings.Repeat(string(utf8.MaxRune), 256) // longer than any name
 }
 
 // Tree implements store.Store.
@@ -76,7 +76,7 @@ func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) 
 	return runs, nil
 }
 
-// Counts implements store.Store: two reads in one round trip.
+// Counts implements store.Store with two reads in one round trip.
 func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.Counts, error) {
 	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	shard, id := store.ShardOf(run), one(run)

@@ -13,11 +13,11 @@ import (
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// oldest is the first server version that has what the schema needs: UNIQUE NULLS NOT
+// oldest is the first server version that has everything that the schema needs: UNIQUE NULLS NOT
 // DISTINCT.
 const oldest = 150000
 
-// prepare brings the schema to this code's version, or checks that it is there.
+// prepare migrates the schema to the version of this code. Without migrate it only checks the version.
 func (s *database) prepare(ctx context.Context, migrate bool) error {
 	all := schema.Postgres()
 	s.tryMark(ctx)
@@ -35,9 +35,9 @@ func (s *database) prepare(ctx context.Context, migrate bool) error {
 	return s.migrate(ctx, all)
 }
 
-// version reads what is there, without locks.
+// version returns the version of the schema, without locks. It is zero if there is no schema.
 func (s *database) version(ctx context.Context) (int, error) {
-	// First of all: a schema may be out of sight because it is a stranger's.
+	// Owners are checked first: a schema that a stranger owns may be invisible to this role.
 	if err := s.checkOwners(s.onEngine(ctx)); err != nil {
 		return 0, err
 	}
@@ -53,7 +53,7 @@ func (s *database) version(ctx context.Context) (int, error) {
 	if server < oldest {
 		return 0, fmt.Errorf("postgres: the server is PostgreSQL %d.%d, durable needs 15 or newer: upgrade the server", server/10000, server%10000)
 	}
-	if encoding != "UTF8" && encoding != "SQL_ASCII" { // the latter converts nothing
+	if encoding != "UTF8" && encoding != "SQL_ASCII" { // SQL_ASCII converts nothing
 		return 0, fmt.Errorf("postgres: %w: the database keeps text in the encoding %s, and names must be kept byte for byte: create another one with TEMPLATE template0 ENCODING 'UTF8'", durable.ErrInvalidConfig, encoding)
 	}
 	if !recorded {
@@ -67,8 +67,8 @@ func (s *database) version(ctx context.Context) (int, error) {
 	return have, err
 }
 
-// migrate applies what is missing in one transaction. Of several processes one does it,
-// and the others find it done.
+// migrate applies the missing migrations in one transaction. If several processes call it, one of them
+// applies the migrations, and the others find them applied.
 func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 	conn, err := s.engine.Acquire(ctx)
 	if err != nil {
@@ -94,19 +94,20 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 
 func (s *database) apply(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []schema.Migration) error {
 	ask := s.inTx(ctx, tx)
-	if sessionOf(conn) == nil { // before anything else: what is made keeps what its names meant now
+	if sessionOf(conn) == nil { // before any CREATE: the names in a new view keep their present meaning
 		if err := ask("migrate", s.queueSettings, func(res results) error { return tally(res, 1, nil) }); err != nil {
 			return err
 		}
 	}
-	// The wait is for another migrator; ctx bounds it. Local, so gone with the transaction.
+	// The lock may be held by another migrator; ctx bounds the wait. The setting ends with the
+	// transaction.
 	if _, err := tx.Exec(ctx, s.sql.migrationPatience); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, s.sql.migrationLock, s.schema); err != nil {
 		return err
 	}
-	if err := s.checkOwners(ask); err != nil { // again, now that nobody else makes it
+	if err := s.checkOwners(ask); err != nil { // again, because no other process can create the schema now
 		return err
 	}
 	var exists, recorded bool
@@ -136,7 +137,7 @@ func (s *database) apply(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []s
 	return tx.QueryRow(ctx, s.sql.migrationVersionOf).Scan(&have)
 }
 
-// versionError says which schema it is about.
+// versionError adds the name of the schema to an error about its version.
 func (s *database) versionError(err error) error {
 	if err == nil || !errors.Is(err, store.ErrSchema) {
 		return err

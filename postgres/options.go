@@ -7,7 +7,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// DefaultSchema is the schema that the tables are in unless Schema says otherwise.
+// DefaultSchema is the schema of the tables unless the option Schema names another one.
 const DefaultSchema = "durable"
 
 // Option changes how a store is opened.
@@ -22,7 +22,7 @@ type options struct {
 	given   map[string]bool
 }
 
-// once refuses an option that was given before.
+// once returns an error if the option was given before.
 func (o *options) once(option string) error {
 	if o.given[option] {
 		return fmt.Errorf("postgres: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
@@ -31,12 +31,12 @@ func (o *options) once(option string) error {
 	return nil
 }
 
-// schemaName keeps a name short enough for a channel to be named after it, and free
-// of anything that would need thought when it is typed in psql.
+// schemaName matches the allowed names: short enough to name a channel after them, and without characters
+// that are hard to type in psql.
 var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 
-// Schema puts the tables into the named schema instead of "durable", so that several
-// installations share a database. Up to 48 letters, digits and underscores.
+// Schema puts the tables into the named schema instead of "durable", so that several installations can
+// share a database. The name has up to 48 letters, digits and underscores, and no digit first.
 func Schema(name string) Option {
 	return func(o *options) error {
 		if !schemaName.MatchString(name) {
@@ -47,8 +47,8 @@ func Schema(name string) Option {
 	}
 }
 
-// WithoutMigrations opens a database whose schema somebody else keeps, and refuses one
-// that is not at the version that this code needs.
+// WithoutMigrations opens a database whose schema is migrated by other means. Open and New then return an
+// error if the schema does not have the version that this code needs.
 func WithoutMigrations() Option {
 	return func(o *options) error {
 		o.migrate = false
@@ -56,11 +56,11 @@ func WithoutMigrations() Option {
 	}
 }
 
-// AllowAsyncCommit leaves synchronous_commit as the role, the database or the connection string
-// sets it, also where that is off. Then a crash of the server loses what it acknowledged in its
-// last moments, up to three times wal_writer_delay: steps run again, and runs and signals
-// are gone. Without this option, transactions that would not wait for the disk are made to; values
-// stronger than that are kept in any case.
+// AllowAsyncCommit keeps the synchronous_commit that the role, the database or the connection string
+// sets, even if it is off. If it is off, a crash of the server loses the transactions of its last
+// moments, up to three times wal_writer_delay, although they were acknowledged: steps run again, and runs
+// and signals are lost. Without this option, the store changes synchronous_commit from off to on. It
+// keeps all stronger values in any case.
 func AllowAsyncCommit() Option {
 	return func(o *options) error {
 		o.async = true
@@ -68,10 +68,10 @@ func AllowAsyncCommit() Option {
 	}
 }
 
-// WithoutListen does without the connection on which each worker listens for notifications, and holds the
-// lock that shows that it lives: for databases without LISTEN, and where each connection counts. Then due runs are
-// found by polling (see durable.Config.Poll), what is asked of a run that is executed is found when its lease
-// is renewed, and the runs of a worker that died go to others when their leases end.
+// WithoutListen opens no connection on which a worker listens for notifications and holds its presence
+// lock. Use it for databases without LISTEN, or if each connection counts. Workers then find due runs by
+// polling (see durable.Config.Poll), and find requests to pause or cancel a run when they renew its
+// lease. The runs of a dead worker are taken over when their leases end.
 func WithoutListen() Option {
 	return func(o *options) error {
 		o.deaf = true
@@ -79,10 +79,10 @@ func WithoutListen() Option {
 	}
 }
 
-// OwnedBy names roles that may own the schema and its tables, beside the connecting role, the owner
-// of the database and superusers. Whoever owns a table can have code of theirs run with the
-// rights of those who use it, so a schema of anybody else's is refused with an
-// [*OwnerError]. Name only roles that you trust as you trust the program's own.
+// OwnedBy names roles that may own the schema and its tables, in addition to the connecting role, the
+// owner of the database, and superusers. The owner of a table can execute code with the rights of the
+// roles that use it. So Open and New return an [*OwnerError] if any other role owns the schema or a
+// table. Name only roles that you trust as much as the program's own role.
 func OwnedBy(roles ...string) Option {
 	return func(o *options) error {
 		if len(roles) == 0 {

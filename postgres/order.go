@@ -14,10 +14,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// orderTries is how often an order is tried that the database undoes.
+// orderTries bounds the tries of a control request that the database rolls back.
 const orderTries = 10
 
-// Order implements store.Store.
+// Control implements store.Store.
 func (s *database) Control(ctx context.Context, o *store.Order) error {
 	wait := firstAgain
 	for try := 1; ; try++ {
@@ -29,7 +29,7 @@ func (s *database) Control(ctx context.Context, o *store.Order) error {
 	}
 }
 
-// order makes one try: everything concerned is locked, then judged, then changed.
+// order makes one try: it locks all runs concerned, plans the changes, and writes them.
 func (s *database) order(ask asker, o *store.Order) error {
 	nodes, err := s.lockTree(ask, o.Runs)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *database) order(ask asker, o *store.Order) error {
 	}
 	changes, parents := o.Plan(nodes)
 	if len(changes) == 0 && len(parents) == 0 {
-		return nil // the locks alone make the commit one that waits; see confirm.go
+		return nil // the commit waits for the disk because of the locks; see confirm.go
 	}
 	var frozen []uuid.UUID
 	for _, c := range changes {
@@ -71,14 +71,15 @@ func (s *database) order(ask asker, o *store.Order) error {
 		return tally(res, len(wakes), nil)
 	})
 	if err == nil && made != int64(len(changes)) {
-		// They were locked, so this cannot be; but half an order must not be kept.
+		// The runs are locked, so this cannot happen. If it did, half of the changes must not be
+		// committed.
 		err = fmt.Errorf("postgres: order: %w: %d of %d runs were as they had been found", store.ErrUnavailable, made, len(changes))
 	}
 	return err
 }
 
-// lockTree locks all that an order may change, and returns it as it then is, with the ended runs
-// that lead to it.
+// lockTree locks all runs that a control request may change. It returns them as they are after that, with
+// the ended runs between them.
 func (s *database) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
 	var nodes []store.Node
 	for {
@@ -101,7 +102,7 @@ func (s *database) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
 				return err
 			})
 		})
-		if err != nil || live == locked { // what is locked stays, so as many are the same ones
+		if err != nil || live == locked { // locked runs stay locked, so equal numbers mean the same runs
 			return nodes, err
 		}
 	}
@@ -116,7 +117,7 @@ func scanNode(rows pgx.Rows) (store.Node, error) {
 	return n, err
 }
 
-// changeColumns are the first parameters of control_apply.sql.
+// changeColumns returns the first parameters of control_apply.sql.
 func changeColumns(items []store.Change) []any {
 	n := len(items)
 	return append(make([]any, 0, 16),
@@ -132,8 +133,8 @@ func changeColumns(items []store.Change) []any {
 	)
 }
 
-// within runs work in one transaction of several round trips, with the settings that
-// every transaction of the engine has.
+// within calls work in one transaction of several round trips, with the settings that every transaction
+// of the engine has.
 func (s *database) within(ctx context.Context, what string, work func(asker) error) (err error) {
 	conn, err := s.acquire(ctx, s.engine)
 	if err != nil {
@@ -152,7 +153,7 @@ func (s *database) within(ctx context.Context, what string, work func(asker) err
 		return s.wrap(ctx, what, err)
 	}
 	defer func() {
-		// Also when ctx has ended. After a commit this does nothing.
+		// This also runs when ctx has ended. After a commit it does nothing.
 		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = tx.Rollback(bye) // if it fails, the pool drops the connection

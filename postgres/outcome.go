@@ -10,19 +10,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// asker sends statements in one round trip: in a transaction of their own, or in a
-// caller's.
+// asker sends statements in one round trip: in a transaction of their own, or in the caller's.
 type asker func(what string, fill func(*pgx.Batch), read func(results) error) error
 
-// onEngine asks in a transaction of its own, so with a snapshot that sees what got in
-// the way.
+// onEngine returns an asker that uses a new transaction, whose snapshot sees the writes that caused a
+// conflict.
 func (s *database) onEngine(ctx context.Context) asker {
 	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
 		return s.once(ctx, s.engine, what, fill, read)
 	}
 }
 
-// inTx asks in a transaction of several round trips.
+// inTx returns an asker that uses a given transaction. Each call is one round trip.
 func (s *database) inTx(ctx context.Context, tx pgx.Tx) asker {
 	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
 		var batch pgx.Batch
@@ -31,16 +30,16 @@ func (s *database) inTx(ctx context.Context, tx pgx.Tx) asker {
 	}
 }
 
-// settleStarts answers starts of which some found their name taken, or their parent left.
-// Left over are those in whose way there is nothing any more: a parent was resumed since, or
-// the run with the name was removed.
+// settleStarts sets the outcomes of starts, some of which created no run because their name existed or
+// their parent no longer accepts children. It returns the starts that have to be retried, because nothing
+// prevents them any more: the parent was resumed since, or the run of that name was removed.
 func (s *database) settleStarts(ask asker, items []*store.Start) (left []*store.Start, err error) {
 	for _, item := range items {
 		item.Outcome, item.Existing, item.State = 0, nil, store.RunState{}
 	}
 	parents := make([]store.RunState, len(items))
 	err = s.readBack(ask, "read back starts", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.parentState, parentKeys(items)...) // first: what came by name since is found all the same
+		batch.Queue(s.sql.parentState, parentKeys(items)...) // first: a run that is created after this is still found by name
 		batch.Queue(s.sql.runByName, startKeys(items)...)
 	}, func(res results) error {
 		var ordinal int64
@@ -85,7 +84,7 @@ func (s *database) settleStarts(ask asker, items []*store.Start) (left []*store.
 	return left, nil
 }
 
-// errGone is a start that was not written, time and again, although nothing is in its way.
+// errGone returns the error of a start that failed several times, although nothing prevents it any more.
 func errGone(item *store.Start) error {
 	return fmt.Errorf("postgres: start %q: %w: what was in its way was gone just now", shown(item.Run.Name), store.ErrUnavailable)
 }
@@ -95,16 +94,16 @@ func owned(run store.RunState, epoch store.Epoch) bool {
 	return run.Found && run.Epoch == epoch && run.Status == store.Running
 }
 
-// found is what step_state.sql reads for one step write.
+// found is the result of step_state.sql for one step write.
 type found struct {
 	state store.RunState
 	step  *store.Step // nil: no row
 }
 
-// settleSteps answers step writes of which some took no row. If again is true, a write that
-// knew less than the database, of a row that is there or is not, is made once more the other
-// way; and so is one of a run of which something was asked, which is not kept out then. But
-// the mark that a child was started goes with the child, which is kept out.
+// settleSteps sets the outcomes of step writes, some of which changed no row. If again is true, it
+// retries the writes that were wrong about whether their row exists. It also retries the writes to a run
+// that is to be paused or cancelled; the second try ignores that request. But the marker of a child's
+// start is then refused, together with the child.
 func (s *database) settleSteps(ask asker, items []*store.StepWrite, again bool) error {
 	if len(items) == 0 {
 		return nil
@@ -143,14 +142,14 @@ func (s *database) settleSteps(ask asker, items []*store.StepWrite, again bool) 
 	return s.settleSteps(ask, append(fresh, known...), false)
 }
 
-// judge answers one step write by what was found, 0 if that does not decide it. It
-// fills in the item's State and Recorded.
+// judge returns the outcome of one step write according to the rows found, or 0 if they do not decide it.
+// It sets the item's State and Recorded.
 func judge(item *store.StepWrite, f *found) store.Outcome {
 	item.State, item.Recorded = f.state, nil
 	want := &item.Step
 	have := f.step
 	if have != nil && item.AlreadyWritten(have) {
-		return store.Written // a replay of an answer that was lost
+		return store.Written // a repeated write whose first result was lost
 	}
 	if !owned(f.state, want.Epoch) {
 		return store.Fenced
@@ -162,13 +161,13 @@ func judge(item *store.StepWrite, f *found) store.Outcome {
 		item.Recorded = have
 		return store.Adopted
 	case behind(want, have):
-		return store.Written // this epoch itself has got further since
+		return store.Written // the same epoch has written a later state since
 	}
 	return 0
 }
 
-// behind reports whether a state that is not terminal comes late: the same epoch has
-// written a later one. The same rule as in step_update.sql.
+// behind reports whether a state that is not terminal comes too late, because the same epoch has written
+// a later one. step_update.sql has the same rule.
 func behind(want, have *store.Step) bool {
 	if want.Status.Terminal() || have.Epoch != want.Epoch {
 		return false
@@ -207,7 +206,7 @@ func (s *database) readSteps(ask asker, items []*store.StepWrite) ([]found, erro
 	return states, err
 }
 
-// settleRuns answers ends of ownership of which some took no row.
+// settleRuns sets the outcomes of run writes, some of which changed no row.
 func (s *database) settleRuns(ask asker, items []*store.RunWrite) error {
 	for _, item := range items {
 		item.Outcome, item.State = store.Fenced, store.RunState{}
@@ -234,14 +233,14 @@ func (s *database) settleRuns(ask asker, items []*store.RunWrite) error {
 		})
 	})
 	if err == nil && undecided >= 0 {
-		// The write must have taken this row; only another write in between explains it.
+		// The write should have changed this row. Only another write in between explains that it did not.
 		err = fmt.Errorf("postgres: finish run %s: %w: it was changed at the same time", items[undecided].ID, store.ErrUnavailable)
 	}
 	return err
 }
 
-// overruled reports whether the row is what this write became by what was asked of the
-// run, see run_leave.sql: it was committed before, and its answer was lost.
+// overruled reports whether the row has the state into which a request to pause or cancel the run has
+// turned this write; see run_leave.sql. Then the write was committed before, and its result was lost.
 func overruled(w *store.RunWrite, row *store.Run) bool {
 	if w.Status.Terminal() || row.Epoch != w.Epoch {
 		return false

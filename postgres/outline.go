@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Outline implements store.Store: five reads in one round trip.
+// Outline implements store.Store with five reads in one round trip.
 func (s *database) Outline(ctx context.Context, run uuid.UUID, now time.Time) (store.Outline, error) {
 	var o store.Outline
 	shard, id := store.ShardOf(run), one(run)
@@ -22,7 +22,7 @@ func (s *database) Outline(ctx context.Context, run uuid.UUID, now time.Time) (s
 		batch.Queue(s.sql.maps, shard, id)
 		batch.Queue(s.sql.tags, shard, id)
 	}, func(res results) error {
-		o = store.Outline{} // of a try that failed
+		o = store.Outline{} // discard the rows of a failed try
 		for _, list := range []*[]store.Step{&o.Open, &o.Choices} {
 			err := each(res, func(rows pgx.Rows) error {
 				step, err := scanStep(rows)

@@ -47,7 +47,8 @@ func (s *database) Executed(ctx context.Context, pairs []store.Pair) ([]bool, er
 	return executed, err
 }
 
-// executesColumns are what a worker executes; null says that the list is not kept.
+// executesColumns returns the queues and workflows that a worker executes, or NULL if they are not
+// recorded.
 func executesColumns(pairs []store.Pair) []any {
 	if pairs == nil {
 		return []any{nil, nil}

@@ -9,16 +9,16 @@ import (
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// OwnerError is returned by Open and New when the schema, or a table or view in it, belongs to a
-// role that is not trusted to own it, see [OwnedBy]. Its owner could run code with the rights
-// of the connecting role. Nothing has been created or changed.
+// OwnerError is returned by Open and New when a role that is not trusted owns the schema, or a table or
+// view in it; see [OwnedBy]. That role could execute code with the rights of the connecting role. Nothing
+// has been created or changed.
 type OwnerError struct {
 	Schema string
 	Object string // the table or view; empty: the schema itself
 	Owner  string // the role
 }
 
-// Error says what belongs to whom, and how to mend it.
+// Error returns which object the role owns, and how to fix it.
 func (e *OwnerError) Error() string {
 	what := fmt.Sprintf("schema %q", e.Schema)
 	if e.Object != "" {
@@ -28,7 +28,8 @@ func (e *OwnerError) Error() string {
 		what, e.Owner, e.Owner)
 }
 
-// checkOwners returns an *OwnerError if a stranger owns the schema or what it has of ours.
+// checkOwners returns an *OwnerError if a role that is not trusted owns the schema, or a table or view of
+// durable in it.
 func (s *database) checkOwners(ask asker) error {
 	var stranger *OwnerError
 	owners := s.owners
@@ -55,7 +56,7 @@ func (s *database) checkOwners(ask asker) error {
 
 var created = regexp.MustCompile(`(?m)^CREATE (?:TABLE|VIEW) durable\.(\w+)`)
 
-// relations are the tables and views that the migrations make.
+// relations returns the names of the tables and views that the migrations create.
 func relations() (names []string) {
 	for _, m := range schema.Postgres() {
 		for _, found := range created.FindAllStringSubmatch(m.SQL, -1) {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// startColumns are the parameters of run_insert.sql, and the first of run_insert_any.sql.
+// startColumns returns the parameters of run_insert.sql, which are the first ones of run_insert_any.sql.
 func startColumns(items []*store.Start) []any {
 	n := len(items)
 	return append(make([]any, 0, 22),
@@ -31,7 +31,7 @@ func startColumns(items []*store.Start) []any {
 	)
 }
 
-// startAnyColumns are the parameters of run_insert_any.sql.
+// startAnyColumns returns the parameters of run_insert_any.sql.
 func startAnyColumns(items []*store.Start, tags []tagging) []any {
 	n := len(items)
 	return append(append(startColumns(items),
@@ -40,7 +40,7 @@ func startAnyColumns(items []*store.Start, tags []tagging) []any {
 	), tagColumns(tags)...)
 }
 
-// startKeys are the parameters of run_by_name.sql.
+// startKeys returns the parameters of run_by_name.sql.
 func startKeys(items []*store.Start) []any {
 	n := len(items)
 	return []any{
@@ -50,7 +50,7 @@ func startKeys(items []*store.Start) []any {
 	}
 }
 
-// parentKeys are the parameters of parent_state.sql; NULL for a root.
+// parentKeys returns the parameters of parent_state.sql. The parent of a root is NULL.
 func parentKeys(items []*store.Start) []any {
 	n := len(items)
 	return []any{
@@ -59,8 +59,8 @@ func parentKeys(items []*store.Start) []any {
 	}
 }
 
-// stepColumns are the parameters of step_insert.sql and step_update.sql. A write for which
-// anyway does not hold is kept out by what was asked of its run.
+// stepColumns returns the parameters of step_insert.sql and step_update.sql. If anyway is false for a
+// write, a request to pause or cancel its run prevents the write.
 func stepColumns(items []*store.StepWrite, anyway func(*store.StepWrite) bool) []any {
 	n := len(items)
 	return append(stepKeys(items),
@@ -79,7 +79,7 @@ func stepColumns(items []*store.StepWrite, anyway func(*store.StepWrite) bool) [
 	)
 }
 
-// stepKeys are the parameters of step_state.sql.
+// stepKeys returns the parameters of step_state.sql.
 func stepKeys(items []*store.StepWrite) []any {
 	n := len(items)
 	return append(make([]any, 0, 15),
@@ -89,7 +89,7 @@ func stepKeys(items []*store.StepWrite) []any {
 	)
 }
 
-// oneStep are the first parameters of checkpoint.sql and receive.sql.
+// oneStep returns the first parameters of checkpoint.sql and receive.sql.
 func oneStep(w *store.Step) []any {
 	return []any{
 		store.ShardOf(w.RunID), one(w.RunID), w.Name, int16(w.Kind), int16(w.Status), w.Attempt, w.Epoch.Number(),
@@ -97,7 +97,7 @@ func oneStep(w *store.Step) []any {
 	}
 }
 
-// finishColumns are the parameters of run_finish.sql, and the first of run_leave.sql.
+// finishColumns returns the parameters of run_finish.sql, which are the first ones of run_leave.sql.
 func finishColumns(items []*store.RunWrite) []any {
 	n := len(items)
 	return append(runKeys(items),
@@ -111,7 +111,7 @@ func finishColumns(items []*store.RunWrite) []any {
 	)
 }
 
-// leaveColumns are the parameters of run_leave.sql, without the channel.
+// leaveColumns returns the parameters of run_leave.sql, except the channel.
 func leaveColumns(items []*store.RunWrite) []any {
 	n := len(items)
 	return append(finishColumns(items),
@@ -120,18 +120,18 @@ func leaveColumns(items []*store.RunWrite) []any {
 	)
 }
 
-// moment is when the write was made.
+// moment returns the time of the write: the first of Now, EndedAt and WakeAt that is set.
 func moment(w *store.RunWrite) *time.Time {
 	for _, at := range []*time.Time{&w.Now, &w.EndedAt, &w.WakeAt} {
 		if !at.IsZero() {
 			return at
 		}
 	}
-	now := time.Now() // it says no time at all
+	now := time.Now() // none is set
 	return &now
 }
 
-// runKeys are the parameters of run_state.sql.
+// runKeys returns the parameters of run_state.sql.
 func runKeys(items []*store.RunWrite) []any {
 	n := len(items)
 	return append(make([]any, 0, 12),
@@ -140,7 +140,7 @@ func runKeys(items []*store.RunWrite) []any {
 	)
 }
 
-// leaseColumns are the parameters of lease_extend.sql and lease_lost.sql.
+// leaseColumns returns the parameters of lease_lost.sql, which are the first ones of lease_extend.sql.
 func leaseColumns(items []store.Lease, owner uuid.UUID) []any {
 	n := len(items)
 	return []any{
@@ -151,7 +151,7 @@ func leaseColumns(items []store.Lease, owner uuid.UUID) []any {
 	}
 }
 
-// pairColumns are the places a run may wait in.
+// pairColumns returns the queues and the workflows of pairs.
 func pairColumns(pairs []store.Pair) []any {
 	n := len(pairs)
 	return append(make([]any, 0, 7),

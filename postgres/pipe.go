@@ -10,15 +10,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// errAlone is a commit that an operator kept from waiting for its standbys.
+// errAlone is the error of a commit that did not wait for its standbys, because an operator cancelled the
+// wait.
 var errAlone = errors.New("the commit's wait for a synchronous standby was cancelled")
 
-// errPartial is a pipeline whose COMMIT answered that it was rolled back.
+// errPartial is the error of a pipeline whose COMMIT rolled back.
 var errPartial = errors.New("the server rolled the transaction back")
 
-// once sends the statements that fill queues to the server as one round trip and one
-// transaction, and lets read take their results in order. All of it is durable when
-// once returns nil. An error of read ends the reading, not the transaction.
+// once sends the statements that fill queues to the server as one transaction, usually in one round trip,
+// and read takes their results in order. If once returns nil, everything is durable. An error of read
+// ends the reading, but does not roll back the transaction.
 func (s *database) once(ctx context.Context, pool *pgxpool.Pool, what string, fill func(*pgx.Batch), read func(results) error) error {
 	conn, err := s.acquire(ctx, pool)
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *database) once(ctx context.Context, pool *pgxpool.Pool, what string, fi
 		_, _ = conn.Exec(ctx, rollbackSQL) // if it fails, the pool drops the connection
 	}
 	if hasState(err, readOnly) {
-		_ = conn.Conn().Close(ctx) // of no use any more, also where a pooler stands between
+		_ = conn.Conn().Close(ctx) // this server takes no writes; a pooler may lead elsewhere next time
 	}
 	if err == nil && !s.present(conn.Conn()) {
 		err = errRewound
@@ -62,8 +63,8 @@ func (s *database) once(ctx context.Context, pool *pgxpool.Pool, what string, fi
 	return s.wrap(outer, what, err)
 }
 
-// acquire takes a connection of the pool. One that stands idle on a host that says nothing any more is
-// not waited for longer than another host needs to be found.
+// acquire takes a connection of the pool. It does not wait for a host that hangs for longer than the
+// search for another host takes.
 func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
 	for {
 		waiting, over := s.hosts.track(ctx, "", false)
@@ -78,21 +79,23 @@ func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Co
 		if s.present(conn.Conn()) {
 			return conn, nil
 		}
-		_ = conn.Conn().Close(waiting) // of a server that was superseded; waiting has ended, so at once
+		_ = conn.Conn().Close(waiting) // its server was superseded; Close returns at once, because waiting has ended
 		conn.Release()
 	}
 }
 
-// queueSettings makes the engine's settings for the transaction under way, where a session keeps none.
+// queueSettings adds the engine's settings for one transaction, for connections whose session cannot keep
+// them.
 func (s *database) queueSettings(batch *pgx.Batch) {
 	batch.Queue(s.sql.session, true, int32(0), !s.async)
 }
 
-// seenKey is where a connection has the statements that pgx has had described on it.
+// seenKey is the key under which a connection keeps the statements that pgx has described on it.
 const seenKey = "durable.seen"
 
-// newlySeen returns a function that notes the statements, if pgx would have some described or
-// prepared before it sends the pipeline with them; nil: it knows them, or never does.
+// newlySeen returns a function that records the statements of a batch as seen, if pgx would describe or
+// prepare some of them before it sends the pipeline. It returns nil if pgx has seen all of them, or
+// describes none in this mode.
 func newlySeen(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
 	switch conn.Config().DefaultQueryExecMode {
 	case pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeCacheStatement:
@@ -115,8 +118,8 @@ func newlySeen(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
 	}
 }
 
-// inSteps makes one transaction of a round trip for each of its parts. So a statement that pgx has described is
-// parsed after the settings were made, when names mean what they mean to the engine.
+// inSteps executes one transaction with a round trip for each of its parts. So the server parses a
+// statement that pgx describes after the settings were made, with the engine's search_path.
 func (s *database) inSteps(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(results) error) error {
 	if _, err := conn.Exec(ctx, beginSQL); err != nil {
 		return err
@@ -143,19 +146,19 @@ func (s *database) inSteps(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch
 	return err
 }
 
-// results are what the statements of a pipeline answered, in order.
+// results are the results of a pipeline's statements, in order.
 type results interface {
 	Exec() (pgconn.CommandTag, error)
 	Query() (pgx.Rows, error)
 }
 
-// ending is a pipeline whose results can be taken, until it is closed.
+// ending is a pipeline whose results can be read until it is closed.
 type ending interface {
 	results
 	Close() error
 }
 
-// once sends the batch in this session, whose pipelines are transactions by themselves.
+// once sends a batch in this session, whose pipelines are transactions without BEGIN and COMMIT.
 func (own *session) once(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(results) error) error {
 	if own.traced {
 		return take(conn.SendBatch(ctx, batch), read)
@@ -165,13 +168,13 @@ func (own *session) once(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, 
 		return err
 	}
 	if err = take(f, read); stale(err) {
-		_ = conn.Close(ctx) // what it has prepared is of no use any more
+		_ = conn.Close(ctx) // its prepared statements are invalid
 	}
 	return err
 }
 
-// take reads the results of a pipeline, and ends it. The end of the transaction is only known
-// when the pipeline is: the Sync commits.
+// take reads the results of a pipeline and closes it. Only Close returns the outcome of the transaction,
+// because the Sync commits it.
 func take(res ending, read func(results) error) error {
 	err := read(res)
 	if closing := res.Close(); err == nil {
@@ -180,8 +183,8 @@ func take(res ending, read func(results) error) error {
 	return err
 }
 
-// framed reads what is between the beginning of a transaction, which has so many results, and
-// its commit.
+// framed returns a function that reads the results of a whole transaction: those of BEGIN and the
+// settings, which are first in number, then those for read, then that of COMMIT.
 func framed(first int, read func(results) error) func(results) error {
 	return func(res results) error {
 		for range first {
@@ -200,7 +203,7 @@ func framed(first int, read func(results) error) func(results) error {
 	}
 }
 
-// each runs fn for every row of the next result.
+// each calls fn for every row of the next result.
 func each(res results, fn func(pgx.Rows) error) error {
 	rows, err := res.Query()
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 
 const (
 	engineConns = 6
-	// One is used. A connection that hangs keeps its place until pgx gives up closing it, for
-	// longer than most leases last; the next renewal needs another.
+	// Heartbeats use one connection. A connection that hangs counts until pgx has closed it, which takes
+	// longer than most leases last; the next heartbeat needs another one.
 	pulseConns = 3
 )
 
-// openPools makes the store's own pools after the user's. Nothing is connected yet.
+// openPools creates the store's own pools with the configuration of the user's pool. It does not connect.
 func (s *database) openPools(ctx context.Context) error {
 	var err error
 	if s.engine, err = s.newPool(ctx, engineConns); err != nil {
@@ -30,7 +30,7 @@ func (s *database) openPools(ctx context.Context) error {
 	cfg := s.ownConfig()
 	s.connect = func(ctx context.Context) (*pgx.Conn, error) {
 		one := cfg.ConnConfig.Copy()
-		if cfg.BeforeConnect != nil { // credentials that rotate come from here
+		if cfg.BeforeConnect != nil { // sets credentials that rotate
 			if err := cfg.BeforeConnect(ctx, one); err != nil {
 				return nil, err
 			}
@@ -45,10 +45,10 @@ func (s *database) openPools(ctx context.Context) error {
 	return nil
 }
 
-// ownConfig is the configuration of the store's own connections, after the user's.
+// ownConfig returns the configuration of the store's own connections, which is based on the user's pool.
 func (s *database) ownConfig() *pgxpool.Config {
 	cfg := s.user.Config()
-	if !s.owned { // else its connections are chosen so already
+	if !s.owned { // Open has done so already for a pool of its own
 		s.hosts.join(cfg)
 	}
 	if timeless(cfg.ConnConfig) {
@@ -57,7 +57,7 @@ func (s *database) ownConfig() *pgxpool.Config {
 	return cfg
 }
 
-// timeless reports whether nobody has said how long a connection may take to be made.
+// timeless reports whether nobody has set a timeout for connecting.
 func timeless(cfg *pgx.ConnConfig) bool {
 	return cfg.ConnectTimeout <= 0 || cfg.ConnectTimeout == unsetTimeout
 }
@@ -67,7 +67,7 @@ func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, err
 	cfg.MaxConns = conns
 	cfg.MinConns = 0
 	cfg.MinIdleConns = 0
-	// What the user does at each acquisition is about the user's sessions.
+	// These hooks are meant for the user's sessions.
 	cfg.PrepareConn = nil
 	cfg.BeforeAcquire = nil //lint:ignore SA1019 deprecated, but still called if it is set
 	cfg.AfterRelease = nil
@@ -91,14 +91,14 @@ func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, err
 	return pool, nil
 }
 
-// settle readies a new connection of the store's own: its column types, and, if the
-// session is really ours alone, its settings.
+// settle prepares a new connection of the store's own. It registers the column types. If no pooler shares
+// the session, it also makes the settings for the session.
 func (s *database) settle(ctx context.Context, conn *pgx.Conn) error {
 	registerColumns(conn.TypeMap())
 	if conn.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 		return nil
 	}
-	// Unnamed, since it is not known yet whether prepared statements last here.
+	// The statement is not prepared, because it is not known yet whether prepared statements last here.
 	tag, err := conn.Exec(ctx, s.sql.session, pgx.QueryExecModeExec, false, int32(conn.PgConn().PID()), !s.async)
 	if err != nil {
 		return err
@@ -117,10 +117,10 @@ func (s *database) settle(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// keepAlive makes a silent connection notice within half a minute that the other side
-// is gone. Unix sockets and proxies' own connections have nothing to set.
+// keepAlive makes the kernel close a silent TCP connection within 30 seconds after the other side is
+// gone. It does nothing for connections of other kinds.
 func keepAlive(c net.Conn) {
-	for wrapped, ok := c.(interface{ NetConn() net.Conn }); ok; wrapped, ok = c.(interface{ NetConn() net.Conn }) { // TLS
+	for wrapped, ok := c.(interface{ NetConn() net.Conn }); ok; wrapped, ok = c.(interface{ NetConn() net.Conn }) { // unwraps TLS
 		c = wrapped.NetConn()
 	}
 	if tcp, ok := c.(*net.TCPConn); ok {

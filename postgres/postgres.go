@@ -15,7 +15,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// openTimeout bounds New, which has no context of its own.
+// openTimeout bounds New, which takes no context.
 const openTimeout = time.Minute
 
 // database is the implementation of a [Store].
@@ -23,31 +23,31 @@ type database struct {
 	schema  string
 	sql     statements
 	user    *pgxpool.Pool // transactional steps, StartTx and SignalTx only
-	owned   bool          // user was made by Open, so Close closes it
+	owned   bool          // Open created user, so Close closes it
 	async   bool          // see AllowAsyncCommit
 	deaf    bool          // see WithoutListen
 	owners  []string      // see OwnedBy
 	engine  *pgxpool.Pool
 	pulse   *pgxpool.Pool
-	connect func(context.Context) (*pgx.Conn, error) // for Attend
+	connect func(context.Context) (*pgx.Conn, error) // opens the session of Listen
 	hosts   *hosts                                   // nil if the URL names one
 
 	scratch  sync.Pool // of *sorted
-	unmarked bool      // transactions cannot take the mark of writer_local.sql; set when the store is opened
+	unmarked bool      // transactions cannot take the lock of writer_local.sql; set when the store is opened
 
 	life context.Context // ends with Close
 	kill context.CancelFunc
 
 	mu        sync.Mutex
 	closed    bool
-	attending sync.WaitGroup // calls of Attend; added to under mu while not closed
+	attending sync.WaitGroup // calls of Listen; added to under mu while not closed
 	timeline  timeline
-	presence  map[uuid.UUID]presence // the locks that workers of this process hold
+	presence  map[uuid.UUID]presence // the presence locks of this process's workers
 }
 
 var _ store.Store = (*database)(nil)
 
-// openDatabase is [Open] without the wrapper.
+// openDatabase is [Open], but returns the implementation.
 func openDatabase(ctx context.Context, url string, opts ...Option) (*database, error) {
 	o, err := newOptions(opts)
 	if err != nil {
@@ -61,10 +61,10 @@ func openDatabase(ctx context.Context, url string, opts ...Option) (*database, e
 	}
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		// Not wrapped: the text of what cannot be parsed may hold a password anywhere.
+		// The error is not wrapped, because its text may contain a password.
 		return nil, errors.New("postgres: the connection string cannot be parsed: write it as postgres://user@host:5432/database, and percent-encode special characters")
 	}
-	cfg.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // pgx knows no other
+	cfg.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // pgx supports no other encoding
 	heedNotices(&cfg.ConnConfig.Config)
 	several := newHosts(cfg)
 	several.join(cfg)
@@ -80,7 +80,7 @@ func openDatabase(ctx context.Context, url string, opts ...Option) (*database, e
 	return s, nil
 }
 
-// newDatabase is [New] without the wrapper.
+// newDatabase is [New], but returns the implementation.
 func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 	o, err := newOptions(opts)
 	if err != nil {
@@ -94,7 +94,7 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 	return newStore(ctx, pool, newHosts(pool.Config()), false, o)
 }
 
-// newStore makes the store over the user's pool, which is its own to close if it is owned.
+// newStore creates a database with the user's pool. If owned is true, Close closes the pool.
 func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned bool, o options) (*database, error) {
 	s := &database{
 		schema: o.schema, sql: load(o.schema), user: user, owned: owned, hosts: several, async: o.async, deaf: o.deaf, owners: o.owners,
@@ -109,7 +109,7 @@ func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned boo
 		return nil, err
 	}
 	if err := s.prepare(ctx, o.migrate); err != nil {
-		_ = s.Close() // nothing but closing pools
+		_ = s.Close() // it only closes pools
 		if refused := new(AccessError); errors.As(err, &refused) {
 			return nil, fmt.Errorf("postgres: %w: the server refuses the connection: %w", durable.ErrInvalidConfig, refused)
 		}
@@ -118,11 +118,11 @@ func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned boo
 	return s, nil
 }
 
-// Name is "postgres".
+// Name returns "postgres".
 func (s *database) Name() string { return "postgres" }
 
-// Close ends Attend and closes all connections that the store opened itself. It waits
-// for calls in flight. A second Close does nothing.
+// Close ends Listen, waits for calls in progress, and closes all connections that the store opened. A
+// second Close does nothing.
 func (s *database) Close() error {
 	s.mu.Lock()
 	already := s.closed
@@ -142,7 +142,7 @@ func (s *database) Close() error {
 	return nil
 }
 
-// reconnect drops the connections that nothing is under way on, and the others once nothing is.
+// reconnect closes the idle connections now, and the others as soon as they are released.
 func (s *database) reconnect() {
 	s.engine.Reset()
 	s.pulse.Reset()
@@ -157,5 +157,5 @@ func (s *database) isClosed() bool {
 	return s.closed
 }
 
-// userPool is where transactions of the user's begin.
+// userPool returns the pool for the user's transactions.
 func (s *database) userPool() *pgxpool.Pool { return s.user }

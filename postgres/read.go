@@ -32,7 +32,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	err := s.onEngine(ctx)("read statuses", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.statuses, lockColumns(runs)...)
 	}, func(res results) error {
-		clear(statuses) // of a try that failed
+		clear(statuses) // discard the rows of a failed try
 		return each(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var status int16
@@ -83,7 +83,7 @@ func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.
 	err = s.once(ctx, s.engine, "read a history", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.history, store.ShardOf(run), one(run))
 	}, func(res results) error {
-		history = nil // of a try that failed
+		history = nil // discard the rows of a failed try
 		return each(res, func(rows pgx.Rows) error {
 			step, err := scanStep(rows)
 			history = append(history, step)
@@ -111,7 +111,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 	return part[0].History, part[0].HistoryRest, nil
 }
 
-// parts reads a part of the history of each of those runs, in one round trip.
+// parts reads a part of the history of each run that which lists, in one round trip.
 func (s *database) parts(ask asker, runs []store.Claimed, which []int, from string, bytes int) error {
 	return ask("read histories", func(batch *pgx.Batch) {
 		for _, i := range which {
@@ -119,7 +119,7 @@ func (s *database) parts(ask asker, runs []store.Claimed, which []int, from stri
 		}
 	}, func(res results) error {
 		for _, i := range which {
-			runs[i].History, runs[i].HistoryRest = nil, store.Rest{} // of a try that failed
+			runs[i].History, runs[i].HistoryRest = nil, store.Rest{} // discard the rows of a failed try
 			err := each(res, func(rows pgx.Rows) error {
 				var rest bool
 				step, err := scanStep(rows, &rest)
@@ -134,7 +134,8 @@ func (s *database) parts(ask asker, runs []store.Claimed, which []int, from stri
 	})
 }
 
-// addStep adds a checkpoint to what was read of the history, or notes it as the first of the rest.
+// addStep adds a checkpoint to the part of the history that was read, or records it as the first one of
+// the rest.
 func addStep(c *store.Claimed, step store.Step, rest bool) {
 	if rest {
 		c.HistoryRest = store.Rest{More: true, From: step.Name}
@@ -169,7 +170,7 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 	return workers, nil
 }
 
-// scanRun reads a whole run, whose columns follow the others.
+// scanRun scans a run. The destinations in first take the columns before it.
 func scanRun(rows pgx.Rows, first ...any) (*store.Run, error) {
 	r := new(store.Run)
 	var parent, owner pgtype.UUID
@@ -185,7 +186,7 @@ func scanRun(rows pgx.Rows, first ...any) (*store.Run, error) {
 	return r, err
 }
 
-// scanStep reads a whole step, whose columns follow the others.
+// scanStep scans a step. The destinations in first take the columns before it.
 func scanStep(rows pgx.Rows, first ...any) (store.Step, error) {
 	var p store.Step
 	err := rows.Scan(append(first,

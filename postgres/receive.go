@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// received takes the result of receive.sql for one item. No row leaves it undecided.
+// received reads the result of receive.sql for one item. Without a row the item gets no outcome.
 func received(res results, item *store.Receive) error {
 	item.Outcome, item.Recorded, item.State = 0, nil, store.RunState{}
 	return each(res, func(rows pgx.Rows) error {
@@ -25,8 +25,8 @@ func received(res results, item *store.Receive) error {
 	})
 }
 
-// settleReceives answers the receives that took no row: the step has ended, by this write
-// whose answer was lost or by another's, or the run is not the writer's any more.
+// settleReceives sets the outcomes of receives that changed no row. Either the step has ended, by another
+// write or by this one, whose result was lost; or the writer no longer owns the run.
 func (s *database) settleReceives(ask asker, items []*store.Receive) error {
 	var open []*store.Receive
 	var steps []*store.StepWrite
@@ -54,7 +54,7 @@ func (s *database) settleReceives(ask asker, items []*store.Receive) error {
 		case !owned(item.State, item.Step.Epoch):
 			item.Outcome = store.Fenced
 		default:
-			// The run was locked when it took no row; only a change since explains it.
+			// The run was locked when the receive changed no row. Only a change since then explains that.
 			return fmt.Errorf("postgres: receive %q: %w: its run was changed at the same time", shown(item.Step.Name), store.ErrUnavailable)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Renew implements store.Store, on a connection that nothing else can occupy.
+// Renew implements store.Store. It uses a pool of its own, so that no other work can delay it.
 func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
 	var pulse store.RenewResult
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
@@ -60,7 +60,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	}
 	if s.timeline.direct.Load() {
 		s.timeline.advance(at)
-	} else if err := s.arrive(ctx, at, floor, s.onPulse(ctx)); err != nil { // a pooler may lead elsewhere by now
+	} else if err := s.arrive(ctx, at, floor, s.onPulse(ctx)); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
 	pulse.Rewinds = s.timeline.told()
@@ -79,14 +79,14 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	return pulse, nil
 }
 
-// onPulse asks in a transaction of its own, on a connection for heartbeats.
+// onPulse returns an asker that uses transactions of their own on the pool for heartbeats.
 func (s *database) onPulse(ctx context.Context) asker {
 	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
 		return s.once(ctx, s.pulse, what, fill, read)
 	}
 }
 
-// lost asks which leases are gone, with a snapshot of its own.
+// lost returns the leases that are no longer held. It reads them with a new snapshot.
 func (s *database) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error) {
 	var gone []uuid.UUID
 	err := s.once(ctx, s.pulse, "read back leases", func(batch *pgx.Batch) {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// signalColumns are the parameters of signal_insert.sql.
+// signalColumns returns the parameters of signal_insert.sql.
 func signalColumns(items []*store.Signal) []any {
 	n := len(items)
 	return append(signalRuns(items),
@@ -24,7 +24,7 @@ func signalColumns(items []*store.Signal) []any {
 	)
 }
 
-// signalKeys are the parameters of signal_state.sql.
+// signalKeys returns the parameters of signal_state.sql.
 func signalKeys(items []*store.Signal) []any {
 	n := len(items)
 	return append(signalRuns(items),
@@ -41,7 +41,7 @@ func signalRuns(items []*store.Signal) []any {
 	)
 }
 
-// settleSignals answers signals of which some were not new.
+// settleSignals sets the outcomes of signals, some of which were not new.
 func (s *database) settleSignals(ask asker, items []*store.Signal) error {
 	err := s.readBack(ask, "read back signals", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.signalState, signalKeys(items)...)
@@ -59,7 +59,7 @@ func (s *database) settleSignals(ask asker, items []*store.Signal) error {
 	return nil
 }
 
-// settleSignal judges one row of signal_state.sql.
+// settleSignal sets the outcome of one signal according to its row of signal_state.sql.
 func settleSignal(rows pgx.Rows, items []*store.Signal) error {
 	var ordinal int64
 	var status, control pgtype.Int2

@@ -10,16 +10,15 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// Transaction control around the statements of a pipeline, where the pipeline alone
-// does not make a transaction. The level is named because a database may default to
-// another one.
+// These statements frame a pipeline that is not a transaction by itself. BEGIN names the isolation level,
+// because the default of a database may be another one.
 const (
 	beginSQL    = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 	commitSQL   = "COMMIT"
 	rollbackSQL = "ROLLBACK"
 )
 
-// statements are the texts of the .sql files, for one schema.
+// statements holds the texts of the .sql files for one schema.
 type statements struct {
 	session                                                                     string
 	lock, start, startMade, startAny, runByName, parentState                    string
@@ -132,8 +131,8 @@ func load(schema string) statements {
 	}
 }
 
-// statement reads one file. Its comments are for people: modes without prepared
-// statements would send them each time.
+// statement returns the text of one file without its comments, which modes without prepared statements
+// would send each time.
 func statement(name, schema string) string {
 	text, err := files.ReadFile("sql/" + name)
 	if err != nil {
@@ -150,7 +149,7 @@ func statement(name, schema string) string {
 	return qualify(strings.TrimSuffix(strings.TrimSpace(b.String()), ";"), schema)
 }
 
-// qualify puts another schema's name in place of durable.
+// qualify replaces the schema name durable by another one.
 func qualify(text, schema string) string {
 	quoted := pgx.Identifier{schema}.Sanitize()
 	return strings.NewReplacer(
@@ -160,5 +159,5 @@ func qualify(text, schema string) string {
 	).Replace(text)
 }
 
-// channel is where processes that share a schema notify each other.
+// channel returns the name of the channel on which the processes that share a schema notify each other.
 func channel(schema string) string { return schema + "_wake" }

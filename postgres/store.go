@@ -8,23 +8,27 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Store is a PostgreSQL database, or a schema of it, for durable.New. Create it with [Open] or [New]. It is safe for
-// concurrent use.
+// Store keeps runs in one schema of a PostgreSQL database, for durable.New. [Open] and [New] return a Store. It
+// is safe for concurrent use.
 type Store struct {
 	implementation
 }
 
-// implementation has the methods that the engine calls. They are not for users, so they are no methods of Store's own.
+// implementation has the methods that the engine calls. They are not for users, so Store does not declare
+// them itself.
 type implementation interface {
 	store.Store
 }
 
-// Open connects to the database at url, which is a PostgreSQL URL or a key=value string, applies missing migrations, and
-// returns the store. Close it after the engine's Run has returned.
+// Open connects to the database at url, which is a PostgreSQL URL or a key=value string, applies the
+// missing migrations, and returns the store. Close it after the engine's Run has returned.
 //
-// It returns an error if the server is older than PostgreSQL 15 or the schema is newer than this code, an [*OwnerError] if
-// an untrusted role owns the schema, an [*AccessError] if the server refuses the password, the role or the database, and
-// durable.ErrInvalidConfig if url is empty or the database's encoding is not UTF-8.
+// Open returns
+//
+//   - an error if the server is older than PostgreSQL 15, or the schema is newer than this code.
+//   - an [*OwnerError] if a role that is not trusted owns the schema.
+//   - an [*AccessError] if the server refuses the password, the role or the database.
+//   - durable.ErrInvalidConfig if url is empty, or the encoding of the database is not UTF-8.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	db, err := openDatabase(ctx, url, opts...)
 	if err != nil {
@@ -33,9 +37,9 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	return &Store{db}, nil
 }
 
-// New returns a store of the database to which pool connects, and applies missing migrations. The store opens a few
-// connections of its own with the configuration of the pool. It uses the pool itself for transactional steps only. Close
-// the store first, then the pool. Errors are those of [Open].
+// New returns a store of the database to which pool connects, and applies the missing migrations. The store
+// opens a few connections of its own with the configuration of the pool. It uses the pool itself for
+// transactional steps only. Close the store first, then the pool. Errors are those of [Open].
 func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	db, err := newDatabase(pool, opts...)
 	if err != nil {
@@ -47,6 +51,6 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 // Name returns "postgres".
 func (s *Store) Name() string { return s.implementation.Name() }
 
-// Close closes the connections that the store has opened. It waits for calls that are under way. A second Close has no
-// effect.
+// Close waits for calls in progress, and closes the connections that the store has opened. A second Close
+// has no effect.
 func (s *Store) Close() error { return s.implementation.Close() }

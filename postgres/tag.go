@@ -11,13 +11,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// tagging is one tag of a run that is started.
+// tagging is one tag of a run to be started.
 type tagging struct {
 	run uuid.UUID
 	tag *store.Tag
 }
 
-// tag notes the tags of a start, in the order of their keys.
+// tag adds the tags of a start, ordered by key.
 func (w *sorted) tag(start *store.Start) {
 	from := len(w.tags)
 	for i := range start.Tags {
@@ -26,7 +26,7 @@ func (w *sorted) tag(start *store.Start) {
 	slices.SortFunc(w.tags[from:], func(a, b tagging) int { return cmp.Compare(a.tag.Key, b.tag.Key) })
 }
 
-// tagColumns are the last parameters of run_insert_any.sql.
+// tagColumns returns the last parameters of run_insert_any.sql.
 func tagColumns(items []tagging) []any {
 	n := len(items)
 	return []any{
@@ -48,13 +48,13 @@ func (s *database) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag, epo
 	for key := range last {
 		keys = append(keys, key)
 	}
-	slices.Sort(keys) // the order in which they are locked
+	slices.Sort(keys) // the tags are locked in this order
 	values := make([]string, len(keys))
 	for i, key := range keys {
 		values[i] = last[key]
 	}
 	n := len(keys)
-	// Confirmed: what is removed already is not removed again.
+	// The commit must wait even if nothing was written, because the tags to remove were removed before.
 	err := s.readBack(s.onEngine(ctx), "tag", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.tag, store.ShardOf(run), one(run),
 			texts{n, func(i int) *string { return &keys[i] }},

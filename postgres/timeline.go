@@ -17,46 +17,47 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A standby that was behind can become the primary, and a database can be restored to an earlier
-// time, under processes that live on. What they hold in memory is then ahead of the database: a
-// run that went on would mix two histories. So each new connection says where the database is in its
-// history. On another timeline, or at a position before one that was seen, the connection is given to
-// nobody until the acknowledged checkpoints of all runs that are held were looked for. A run that
-// lacks one is released, and replayed from what is there.
+// A standby that lags behind can become the primary, and a database can be restored to an earlier time,
+// while processes continue. What they have in memory is then ahead of the database, and a run that
+// continued would mix two histories. So each new connection reads the database's position in its history.
+// If the timeline is another one, or the position is before one seen earlier, nobody gets the connection
+// until the store has looked up the acknowledged checkpoints of all held runs. A run that lacks one is
+// released, and is replayed from the recorded history.
 
-// place is where a database is in its history.
+// place is a position in the history of a database.
 type place struct {
-	timeline uint32 // zero: it does not say
-	position int64  // bytes of log
+	timeline uint32 // zero: unknown
+	position int64  // bytes of WAL
 }
 
 func (p place) String() string {
 	return fmt.Sprintf("timeline %d, position %X/%08X", p.timeline, uint64(p.position)>>32, uint32(p.position))
 }
 
-// stillUsed is how long ago a primary may have been heard of for one on an older timeline to be refused:
-// it was superseded, and does not know it yet.
+// stillUsed is how long after a successful call a server on an older timeline is refused: another server
+// was promoted, and the old primary does not know it yet.
 const stillUsed = 10 * time.Second
 
-// mostRewinds are kept for a heartbeat to tell.
+// mostRewinds bounds the rewinds that are kept until a heartbeat returns them.
 const mostRewinds = 16
 
-// searchTimeout bounds the search for what was acknowledged.
+// searchTimeout bounds the search for acknowledged checkpoints.
 const searchTimeout = 30 * time.Second
 
-// errRewound says that what a call came to is not certain: the database goes on from an earlier
-// state than the one that the call was made in.
+// errRewound is returned when the result of a call is uncertain, because the database went back to an
+// earlier state during the call.
 var errRewound = errors.New("the database went on from another point of its history meanwhile")
 
-// errSuperseded says that a server was a primary once.
+// errSuperseded is returned for a server that was the primary before another one was promoted.
 var errSuperseded = errors.New("the server is an old primary: another one has been promoted")
 
-// timeline is what a store knows of its database's history, and what it was acknowledged. A store
-// whose database tells nothing, or that only reads, keeps nothing.
+// timeline records the database's position in its history and the acknowledged checkpoints of held runs,
+// which are the runs that this process owns. A new era begins whenever the database goes back. The
+// timeline stays empty if the database does not report its position, or the store only reads.
 type timeline struct {
-	off    bool // the database does not say; set when the store is opened
+	off    bool // the database does not report its position; set when the store is opened
 	known  atomic.Bool
-	direct atomic.Bool   // sessions are the store's own; no pooler stands between
+	direct atomic.Bool   // no pooler shares the store's sessions
 	eras   atomic.Uint64 // how often the database has gone back
 	used   atomic.Int64  // nanoseconds since 1970: when a call last succeeded
 
@@ -74,7 +75,7 @@ func (l *timeline) init() {
 	l.era, l.endEra = context.WithCancel(context.Background())
 }
 
-// within is a context that ends with ctx, and when the database goes back.
+// within returns a context that ends with ctx, or when the database goes back.
 func (l *timeline) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	l.mu.Lock()
 	era := l.era
@@ -87,21 +88,22 @@ func (l *timeline) within(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// alive notes that the database has answered.
+// alive records that the database has replied.
 func (l *timeline) alive() {
 	if l.known.Load() {
 		l.used.Store(time.Now().UnixNano())
 	}
 }
 
-// unplaced reports whether the database does not tell where it is, or not to us.
+// unplaced reports whether the database does not report its position, at least not to this role.
 func unplaced(err error) bool { return hasState(err, "42883", "0A000", "42501") }
 
-// tryTimeline finds out whether the database tells where it is: a heartbeat that asked in vain would fail.
+// tryTimeline finds out whether the database reports its position. If not, a heartbeat that reads it
+// would fail.
 func (s *database) tryTimeline(ctx context.Context) {
 	conn, err := s.acquire(ctx, s.engine)
 	if err != nil {
-		return // the next call says what is wrong
+		return // the next call returns the error
 	}
 	defer conn.Release()
 	var name pgtype.Text
@@ -109,7 +111,7 @@ func (s *database) tryTimeline(ctx context.Context) {
 	s.timeline.off = unplaced(err)
 }
 
-// scanPlace reads a row of timeline.sql. The first eight digits of a log file's name are the timeline.
+// scanPlace scans a row of timeline.sql. The first eight digits of a WAL file's name are the timeline.
 func scanPlace(row pgx.Row) (place, error) {
 	var name pgtype.Text
 	var position pgtype.Int8
@@ -120,7 +122,7 @@ func scanPlace(row pgx.Row) (place, error) {
 	return place{timeline: uint32(number), position: position.Int64}, err
 }
 
-// admit asks a new connection where its database is, and returns the era that it belongs to.
+// admit reads the database's position on a new connection, and returns the era of the connection.
 func (s *database) admit(ctx context.Context, conn *pgx.Conn) (era uint64, err error) {
 	l := &s.timeline
 	if l.off {
@@ -144,11 +146,13 @@ func (s *database) admit(ctx context.Context, conn *pgx.Conn) (era uint64, err e
 	return l.eras.Load(), err
 }
 
-// eraKey is where a connection of the user's pool has the era that it was admitted in, in its own data.
+// eraKey is the key under which a connection of the user's pool keeps the era in which it was admitted.
 const eraKey = "durable.era"
 
-// admitUsers finds out, when a connection of the user's pool is used for the first time, whether it leads to
-// where the store's own do. What is to be looked for is looked for on one of those, whose settings are known.
+// admitUsers reports whether a connection of the user's pool leads to the same timeline as the store's
+// own connections. It checks that when the connection is used for the first time. If the timelines
+// differ, the store opens a connection of its own, whose settings are known, and searches for
+// acknowledged checkpoints there.
 func (s *database) admitUsers(ctx context.Context, conn *pgx.Conn) (present bool, err error) {
 	l := &s.timeline
 	if l.off || !l.direct.Load() {
@@ -171,20 +175,20 @@ func (s *database) admitUsers(ctx context.Context, conn *pgx.Conn) (present bool
 		if try == 2 {
 			return false, fmt.Errorf("postgres: begin: %w: %w: it is at %v, and the database has been at %v", store.ErrUnavailable, errRewound, at, now)
 		}
-		s.reconnect() // one of the own connections is made anew, and admitted
+		s.reconnect() // Now then opens a new connection, for which settle calls admit
 		if _, err := s.Now(ctx); err != nil {
 			return false, err
 		}
 	}
 }
 
-// present reports whether the connection is of the present era, as far as that can be told.
+// present reports whether the connection belongs to the current era. It returns true if that is unknown.
 func (s *database) present(conn *pgx.Conn) bool {
 	own := sessionOf(conn)
 	return own == nil || own.era == s.timeline.eras.Load()
 }
 
-// acquireUsers takes a connection of the user's pool that belongs to the present.
+// acquireUsers takes a connection of the user's pool that belongs to the current era.
 func (s *database) acquireUsers(ctx context.Context) (*pgxpool.Conn, error) {
 	for {
 		conn, err := s.acquire(ctx, s.userPool())
@@ -197,7 +201,7 @@ func (s *database) acquireUsers(ctx context.Context) (*pgxpool.Conn, error) {
 		}
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
-		_ = conn.Conn().Close(ended) // at once
+		_ = conn.Conn().Close(ended) // returns at once
 		conn.Release()
 		if err != nil {
 			return nil, err
@@ -205,15 +209,15 @@ func (s *database) acquireUsers(ctx context.Context) (*pgxpool.Conn, error) {
 	}
 }
 
-// floor is the last place that was seen: whoever asks from now on must not be told an earlier position on
-// the same timeline.
+// floor returns the last position that was seen. A position that is read later, on the same timeline,
+// must not be before it.
 func (l *timeline) floor() place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now
 }
 
-// advance notes where a database was found to be on a connection that was admitted before.
+// advance records a position that was read on an admitted connection.
 func (l *timeline) advance(at place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,8 +227,9 @@ func (l *timeline) advance(at place) {
 	}
 }
 
-// arrive judges where a database was found to be by somebody who asked after floor had been seen. If it has gone
-// back, what was acknowledged is looked for by ask, and nothing is acknowledged meanwhile.
+// arrive evaluates a position that was read after floor was returned. If the database has gone back,
+// arrive uses ask to search for the acknowledged checkpoints. Nothing is acknowledged meanwhile, because
+// arrive holds l.mu.
 func (s *database) arrive(ctx context.Context, at, floor place, ask asker) error {
 	l := &s.timeline
 	if at.timeline == 0 {
@@ -260,7 +265,7 @@ func (s *database) arrive(ctx context.Context, at, floor place, ask asker) error
 	return nil
 }
 
-// told takes the rewinds that no heartbeat has told yet.
+// told returns the rewinds since its last call.
 func (l *timeline) told() []store.Rewind {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// tokenKeySize is in bytes.
+// tokenKeySize is the size of a key in bytes.
 const tokenKeySize = 32
 
 // TokenKey implements store.Store.
@@ -30,7 +30,7 @@ func (s *database) TokenKey(ctx context.Context) ([]byte, error) {
 	return key, err
 }
 
-// tokenKey reads the key, nil if there is none.
+// tokenKey reads the key. It returns nil if there is none.
 func (s *database) tokenKey(ctx context.Context, what string) (key []byte, err error) {
 	err = s.once(ctx, s.engine, what, func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKey) },
 		func(res results) error {

@@ -17,22 +17,23 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Tx is a step whose writes commit together with its checkpoint, exactly once: fn's
-// statements on tx, and the record that the step is done, are one transaction in the
-// database that the engine works on, on a connection of the pool given to New (or of
-// one made by Open). fn must not commit or roll back itself.
+// Tx executes a step whose writes commit together with its checkpoint, exactly once. The statements of fn
+// on tx, and the record that the step is done, are one transaction in the engine's database. It uses a
+// connection of the pool that was given to New, or that Open created. fn must not commit or roll back
+// itself.
 //
-// A transaction that the database undid (serialization failure, deadlock, a lost
-// connection), or whose COMMIT was not answered, is made again, fn included, until the
-// step's context ends; that counts as one attempt. When it ends after COMMIT was sent, the step still returns what the
-// database recorded; if that cannot be found out within Config.Patience, the run is held. One that a timeout, a cancel or a lock
-// ended is made ten times. An error that fn answers otherwise rolls back and is the step's
-// failure. Where the database's default isolation is REPEATABLE READ or above, fn may be
-// called once more with the run locked, so that no renewal of its lease comes in between;
-// signals to the run wait for its end then.
+// If the database rolled the transaction back (serialization failure, deadlock, lost connection), or did
+// not reply to COMMIT, it is retried, together with fn, until the step's context ends. If a timeout, a
+// cancelled statement or a lock ended the transaction, it is retried at most nine times. All tries count
+// as one attempt. Any other error of fn rolls the transaction back and is the step's failure.
 //
-// It answers as durable.Ctx.Step does; durable.ErrInvalidConfig if the engine does not
-// work on PostgreSQL.
+// If the step's context ends after COMMIT was sent, Tx still returns what the database recorded. If that
+// cannot be found out within Config.Patience, the run is held. If the default isolation level of the
+// database is REPEATABLE READ or above, fn may be called once more with the run locked, so that its lease
+// is not renewed during the transaction; signals to the run then wait until the transaction ends.
+//
+// Tx returns the errors of durable.Ctx.Step, and durable.ErrInvalidConfig if the engine does not use
+// PostgreSQL.
 func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pgx.Tx) (T, error), opts ...durable.StepOption) (T, error) {
 	var step func(context.Context) (T, error)
 	if fn != nil {
@@ -41,9 +42,9 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pg
 	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(transact).(durable.StepOption))...)
 }
 
-// StartTx starts a run in the caller's own transaction, which must be of the engine's own
-// database: the run exists if and when that commits, and workers hear of it then. durable.ErrInvalidConfig is returned
-// if tx is nil or has ended.
+// StartTx starts a run in the caller's own transaction, which must belong to the engine's database. The
+// run exists if and when that transaction commits, and workers are notified then. StartTx returns
+// durable.ErrInvalidConfig if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.Start) error {
 		own, err := mine(s)
@@ -58,10 +59,10 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }
 
-// SignalTx sends a signal in the caller's own transaction, which must be of the engine's own
-// database: it is there if and when that commits, and the run is woken then. Until then the
-// run can neither end nor receive, so commit soon. Errors as for durable.Engine.Signal, and durable.ErrInvalidConfig if
-// tx is nil or has ended.
+// SignalTx sends a signal in the caller's own transaction, which must belong to the engine's database.
+// The signal exists if and when that transaction commits, and the run is woken then. Until then the run
+// can neither end nor receive, so commit soon. SignalTx returns the errors of durable.Engine.Signal, and
+// durable.ErrInvalidConfig if tx is nil or has ended.
 func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.Ref, signal *store.Signal) error {
 		own, err := mine(s)
@@ -76,10 +77,11 @@ func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string
 	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
 }
 
-// errNoTransaction is the error of a StartTx or SignalTx without a transaction.
+// errNoTransaction is returned by StartTx and SignalTx if the transaction is nil.
 var errNoTransaction = fmt.Errorf("%w: the transaction is nil: pass one that Begin of the pool or of a connection returned", durable.ErrInvalidConfig)
 
-// ended gives the error of a call in a transaction that has ended its kind: another try fails as well.
+// ended converts the error of a call in an ended transaction to durable.ErrInvalidConfig: a retry would
+// fail as well.
 func ended(err error) error {
 	if errors.Is(err, pgx.ErrTxClosed) {
 		return fmt.Errorf("%w: the transaction was committed or rolled back before this call: call before Commit: %w", durable.ErrInvalidConfig, pgx.ErrTxClosed)
@@ -102,10 +104,10 @@ func mine(s store.Store) (*database, error) {
 const (
 	firstAgain = 5 * time.Millisecond
 	longAgain  = time.Second
-	doubtful   = 10 // how often a transaction is made that may end in the same way each time
+	doubtful   = 10 // bounds the tries of a transaction that may fail in the same way each time
 )
 
-// transact is the bridge.Transact of this store.
+// transact is this store's bridge.Transact.
 func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
 	own, err := mine(s)
 	if err != nil {
@@ -118,14 +120,14 @@ func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(
 	return err
 }
 
-// transact makes the transaction until it is committed or may not be made again. It also reports whether a COMMIT
-// was sent whose outcome is not known, if there is an error.
+// transact tries the transaction until it is committed or must not be retried. Together with an error it
+// reports whether a COMMIT was sent whose outcome is unknown.
 func (s *database) transact(ctx context.Context, w *store.StepWrite, work func(context.Context) error) (sent bool, _ error) {
 	var before error
 	doubts := 0
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
 		era := s.timeline.eras.Load()
-		its := false // the error is the function's own, whatever it wraps
+		its := false // the function returned the error, whatever it wraps
 		err := s.transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
 			err := work(bridge.WithTransaction(ctx, tx))
 			if err != nil && undone(ctx, tx, err) {
@@ -158,8 +160,8 @@ type noReply struct{ error }
 // Unwrap returns the error of the COMMIT.
 func (e *noReply) Unwrap() error { return e.error }
 
-// commitStep commits a transaction that has written its checkpoint. It waits for the reply although ctx ends meanwhile: a
-// COMMIT that was sent cannot be taken back.
+// commitStep commits a transaction that has written its checkpoint. It waits for the reply even if ctx
+// ends, because a COMMIT that was sent cannot be withdrawn.
 func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 	if ctx.Err() != nil {
 		return s.wrap(ctx, "commit", ctx.Err())
@@ -176,7 +178,7 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 		return nil
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.SeverityUnlocalized == "ERROR" {
-		if !passes(pg) { // a deferred constraint or trigger of the user's
+		if !passes(pg) { // a deferred constraint or trigger of the user
 			return fmt.Errorf("postgres: commit: %w: %w", store.ErrBadData, err)
 		}
 		return s.wrap(lasting, "commit", err)
@@ -187,9 +189,10 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 	return &noReply{s.wrap(lasting, "commit", err)}
 }
 
-// findOut returns nil if a COMMIT without a reply took effect, err if it did not, and store.ErrInDoubt if that is not
-// known within bridge.Outlast. It does what the engine does for another attempt, without the function: the
-// checkpoint's key is waited for as long as the transaction holds it.
+// findOut returns nil if a COMMIT without a reply took effect, err if it did not, and store.ErrInDoubt if
+// the context of bridge.Outlast ends before that is known. It executes the transaction again, but without
+// the function: its insert of the checkpoint waits for the former transaction, as long as that holds the
+// key.
 func (s *database) findOut(ctx context.Context, w *store.StepWrite, err error) error {
 	lasting, end := bridge.Outlast(ctx)
 	defer end()
@@ -216,16 +219,16 @@ func (s *database) findOut(ctx context.Context, w *store.StepWrite, err error) e
 	}
 }
 
-// errNotThere undoes the transaction of findOut: the checkpoint was not there.
+// errNotThere rolls back the transaction of findOut: the checkpoint did not exist.
 var errNotThere = errors.New("the COMMIT did not take effect")
 
-// recurs reports whether a transaction that ended so may end so each time: by a timeout of the
-// user's, by a lock that another holds, or by what the server has forgotten.
+// recurs reports whether a transaction may end with this error each time: by a timeout of the user, a
+// lock of another transaction, or a statement that the server has forgotten.
 func recurs(err error) bool {
 	return hasState(err, "57014", "55P03", "26000", "0A000") || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// rest waits about as long as it is told, and answers false if ctx ends first.
+// rest waits for a random time between 0.5 and 1.5 times wait. It returns false if ctx ends first.
 func rest(ctx context.Context, wait time.Duration) bool {
 	t := time.NewTimer(wait/2 + rand.N(wait))
 	defer t.Stop()
@@ -237,21 +240,21 @@ func rest(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// undone reports whether work failed because the database undid its transaction, or was lost under
-// it; any other error is the function's own.
+// undone reports whether work failed because the database rolled its transaction back, or the connection
+// was lost. Any other error is the function's own.
 func undone(ctx context.Context, tx pgx.Tx, err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && passes(pg) || ctx.Err() == nil && tx.Conn().IsClosed() || errors.Is(context.Cause(ctx), errMoved)
 }
 
-// passes reports whether what a statement of the user's met may have passed when the transaction is
-// made again. kindOfState judges the engine's own statements, for which a key that exists, say,
-// is only a start whose first copy still commits.
+// passes reports whether the error of a user's statement may disappear when the transaction is retried.
+// kindOfState judges the engine's own statements; there, for example, an existing key only means that the
+// first copy of a start is still committing.
 func passes(err *pgconn.PgError) bool {
 	switch err.Code {
-	case "23505", aborted, readOnly: // a transaction that began as READ WRITE was made read-only by the function
+	case "23505", aborted, readOnly: // readOnly: the function made its transaction read-only
 		return false
-	case "0A000": // a plan that went with its table; other things are never supported
+	case "0A000": // a plan that became invalid with its table; otherwise a feature that is never supported
 		return replanned(err)
 	case "55P03", "53200", "53400":
 		return true
@@ -259,8 +262,7 @@ func passes(err *pgconn.PgError) bool {
 	return kindOfState(err.Code) == store.ErrUnavailable && !strings.HasPrefix(err.Code, "55")
 }
 
-// misused says what a function did with its transaction that it must not, nil if it
-// did nothing of the kind.
+// misused returns the error for a function that misused its transaction, or nil if err has another cause.
 func misused(err error) error {
 	switch {
 	case errors.Is(err, pgx.ErrTxClosed):
@@ -273,16 +275,16 @@ func misused(err error) error {
 	return nil
 }
 
-// errEndedItself is the error of a function that committed or rolled back, by a method or by a statement.
+// errEndedItself is returned when the function committed or rolled back, by a method or by a statement.
 var errEndedItself = fmt.Errorf("%w: the function of a Tx step ended its transaction itself: leave Commit and Rollback to the step", durable.ErrInvalidConfig)
 
-// aborted is the SQLSTATE of a statement after one that failed in the same transaction.
+// aborted is the SQLSTATE of a statement that follows a failed statement in the same transaction.
 const aborted = "25P02"
 
-// transactOnce makes one transaction. After one that ended with an error it first looks whether
-// that one's commit, whose answer may have been lost, took effect after all. One that is
-// still on its way then holds the checkpoint's key, and ours waits for it. Without work it only looks, and returns
-// errNotThere if no commit took effect.
+// transactOnce executes one transaction. If before, the error of the former try, is not nil, transactOnce
+// first checks whether the former try took effect, because its reply may have been lost. If the former
+// COMMIT is still in progress, it holds the checkpoint's key, and this transaction waits for it. If work
+// is nil, transactOnce only checks, and returns errNotThere if no COMMIT took effect.
 func (s *database) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) (err error) {
 	if before != nil {
 		states, err := s.readSteps(s.onEngine(ctx), []*store.StepWrite{w})
@@ -307,18 +309,18 @@ func (s *database) transactOnce(ctx context.Context, w *store.StepWrite, work fu
 			err = s.wrap(outer, "transaction", moved(err))
 		}
 	}()
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.sql.txBegin}) // the isolation level is the user's
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.sql.txBegin}) // the isolation level is the session's default
 	if err != nil {
 		return s.wrap(ctx, "begin", err)
 	}
 	defer func() {
-		// Also when ctx has ended: the connection must go back out of its transaction.
-		// After a commit this does nothing; if it fails, the pool drops the connection.
+		// This also runs when ctx has ended, because the connection must leave its transaction. After a
+		// commit it does nothing; if it fails, the pool drops the connection.
 		_ = tx.Rollback(context.WithoutCancel(ctx))
 	}()
 	if hasState(before, "40001") {
-		// At REPEATABLE READ and above, a renewal of the lease since the first statement undoes each
-		// try of a long function. With the run locked from its first statement on, there is none.
+		// At REPEATABLE READ and above, a renewal of the lease after the first statement makes each try
+		// of a long function fail. If the first statement locks the run, the lease is not renewed.
 		if _, err := tx.Exec(ctx, s.sql.checkpointHold, store.ShardOf(w.Step.RunID), one(w.Step.RunID), w.Step.Epoch.Number()); err != nil {
 			return s.wrap(ctx, "hold the run", err)
 		}

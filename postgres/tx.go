@@ -8,10 +8,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// checkpoint writes one step in the caller's transaction, so that it commits together
-// with what else that transaction does. The outcome is in w, and holds if and when
-// the transaction commits. The run cannot be claimed by another until then. If the transaction is marked, but no longer
-// the one that tx_begin.sql began, it returns errEndedItself.
+// checkpoint writes one step in the caller's transaction, so that it commits together with the other
+// writes of that transaction. It sets the outcome in w, which holds if and when the transaction commits.
+// Until then no other worker can claim the run. If marked is true and the transaction is no longer the
+// one that tx_begin.sql began, checkpoint returns errEndedItself.
 func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite, marked bool) error {
 	ask := s.inUsers(ctx, tx)
 	var took, mark int64
@@ -31,7 +31,7 @@ func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite
 	switch {
 	case err != nil:
 		return err
-	case marked && mark == 0: // what was written now is rolled back
+	case marked && mark == 0: // what was just written is rolled back
 		return errEndedItself
 	}
 	if took == 1 {
@@ -46,20 +46,20 @@ func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite
 	case 0:
 		w.Outcome = store.Locked
 	case store.Written:
-		// An earlier transaction of this attempt wrote it: with this one, the caller's
-		// own writes would be made twice.
+		// An earlier transaction of this attempt wrote it. If this one committed too, the caller's own
+		// writes would take effect twice.
 		w.Outcome, w.Recorded = store.Adopted, states[0].step
 	}
 	return nil
 }
 
-// startIn creates runs in the caller's transaction, and has others notified if and
-// when it commits. The outcomes are in the items, and hold from then on.
+// startIn creates runs in the caller's transaction. Workers are notified if and when it commits. The
+// outcomes in the items hold from then on.
 func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) error {
 	if len(starts) == 0 {
 		return nil
 	}
-	w := &sorted{met: true} // an error would end the caller's transaction
+	w := &sorted{met: true} // so that an existing row is no error, which would abort the caller's transaction
 	w.fill(&store.Batch{Starts: starts})
 	ask := s.inUsers(ctx, tx)
 	var took counts
@@ -81,9 +81,9 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 	return nil
 }
 
-// signalIn sends a signal in the caller's transaction, to the run that ref names; it is
-// woken, and others are notified, if and when that commits. The run's row is locked until
-// then. The outcome is in the signal, and holds from then on.
+// signalIn sends a signal in the caller's transaction to the run that ref names. If and when the
+// transaction commits, the run is woken and workers are notified. Until then the row of the run is
+// locked. The outcome in the signal holds from the commit on.
 func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.Ref, signal *store.Signal) error {
 	ask := s.inUsers(ctx, tx)
 	runs, err := s.find(ask, []store.Ref{ref}, store.NoPayloads)

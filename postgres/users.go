@@ -6,10 +6,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// inUsers asks in a transaction of the user's. The session is the user's too, and stays as it
-// is for the user's own statements: durable's name in full what they use, whatever the
-// search_path, and where text or values would be sent in another form than durable reads and
-// writes, they come between enter.sql and leave.sql.
+// inUsers returns an asker that uses a transaction of the user. The session's settings stay as they are
+// for the user's own statements. The statements of durable qualify all names, so they do not depend on
+// the search_path. If the session would send text or values in another form than durable uses, they are
+// executed between enter.sql and leave.sql.
 func (s *database) inUsers(ctx context.Context, tx pgx.Tx) asker {
 	registerColumns(tx.Conn().TypeMap())
 	ask := s.inTx(ctx, tx)
@@ -33,19 +33,19 @@ func (s *database) inUsers(ctx context.Context, tx pgx.Tx) asker {
 	}
 }
 
-// suits reports whether text and values are sent in this session as durable needs them: the server takes
-// text for UTF-8, and the form of results depends on no setting, being binary.
+// suits reports whether this session sends text and values in the form that durable needs: the server
+// expects UTF-8, and results are binary, so that no setting changes their form.
 func suits(conn *pgx.Conn) bool {
 	switch conn.Config().DefaultQueryExecMode {
 	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
 		return false
 	}
 	encoding := conn.PgConn().ParameterStatus("client_encoding")
-	return encoding == "UTF8" || encoding == "" // some poolers do not tell
+	return encoding == "UTF8" || encoding == "" // some poolers do not report it
 }
 
-// writing is ask for statements of a user's transaction whose effect is acknowledged with its commit: the commit
-// waits for the disk, see [AllowAsyncCommit].
+// writing returns an asker for statements of a user's transaction whose effect is acknowledged when it
+// commits. It makes the commit wait for the disk; see [AllowAsyncCommit].
 func (s *database) writing(ask asker) asker {
 	if s.async {
 		return ask

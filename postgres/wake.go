@@ -8,8 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// wake is one reason to wake a run: the end of a child, a signal, or, with neither, an
-// order.
+// wake is one reason to wake a run: the end of a child, a signal, or, with neither, a control request.
 type wake struct {
 	run    uuid.UUID
 	child  uuid.NullUUID
@@ -17,7 +16,7 @@ type wake struct {
 	at     time.Time
 }
 
-// wake notes who is woken by the batch.
+// wake records which runs the batch wakes.
 func (w *sorted) wake() {
 	for _, item := range w.signals {
 		w.wakes = append(w.wakes, wake{run: item.Run, signal: uuid.NullUUID{UUID: item.ID, Valid: true}, at: item.CreatedAt})
@@ -29,7 +28,7 @@ func (w *sorted) wake() {
 	}
 }
 
-// wakeColumns are the parameters of run_wake.sql, without the channel.
+// wakeColumns returns the parameters of run_wake.sql, except the channel.
 func wakeColumns(items []wake) []any {
 	n := len(items)
 	return append(make([]any, 0, 6),
@@ -41,7 +40,8 @@ func wakeColumns(items []wake) []any {
 	)
 }
 
-// lockColumns are the parameters of lock.sql, and of others that take no more than runs.
+// lockColumns returns the parameters of lock.sql, and the first ones of other statements for several
+// runs.
 func lockColumns(runs []uuid.UUID) []any {
 	return append(make([]any, 0, 3),
 		int2s{len(runs), func(i int) int16 { return store.ShardOf(runs[i]) }},

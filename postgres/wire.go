@@ -12,42 +12,42 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// session is what a connection of the store's own keeps, if its settings and its statements
-// last: what it has prepared, and the buffers in which what goes to the server is put
-// together. pgx would make these anew for every pipeline, from nothing, by doubling: they were
-// half of all the bytes that a busy process allocated.
+// session is the state of a connection of the store's own whose settings and prepared statements last. It
+// contains the prepared statements, and the buffers for the messages to the server. pgx would allocate
+// these buffers for every pipeline and grow them by doubling, which was half of all bytes that a busy
+// process allocated.
 type session struct {
 	era      uint64 // of the database; see timeline.go
-	traced   bool   // pgx tells a tracer of its own batches only, so these are used
+	traced   bool   // pgx traces only batches of its own, so those are used
 	prepared map[string]*prepared
 	args     []byte // the arguments of one statement
 	values   [][]byte
 	wire     lent // the messages of one pipeline
 }
 
-// prepared is a statement of one connection.
+// prepared is a prepared statement of one connection.
 type prepared struct {
 	*pgconn.StatementDescription
-	results []int16 // the format of each column answered
+	results []int16 // the format of each column of the result
 }
 
-// mostKept is the largest buffer that a connection keeps after a pipeline with large values.
+// mostKept is the size in bytes of the largest buffer that a connection keeps after a pipeline.
 const mostKept = 1 << 20
 
-// sessionKey is where a connection has its session, in its own data.
+// sessionKey is the key under which a connection keeps its session.
 const sessionKey = "durable.session"
 
-// sessionOf answers the connection's session, nil if it has none.
+// sessionOf returns the connection's session, or nil if it has none.
 func sessionOf(conn *pgx.Conn) *session {
 	s, _ := conn.PgConn().CustomData()[sessionKey].(*session)
 	return s
 }
 
-// binaryFormat is of every argument.
+// binaryFormat is the format of every argument.
 var binaryFormat = []int16{pgx.BinaryFormatCode}
 
-// send prepares what the connection has not prepared yet, and sends all statements as one
-// pipeline, so as one transaction.
+// send prepares the statements that are new to the connection, and sends all statements as one pipeline,
+// which is one transaction.
 func (s *session) send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) (*flight, error) {
 	f := &flight{types: conn.TypeMap(), statements: make([]*prepared, len(batch.QueuedQueries))}
 	for i, q := range batch.QueuedQueries {
@@ -61,7 +61,7 @@ func (s *session) send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) (*
 	size := 0
 	for i, q := range batch.QueuedQueries {
 		if err := s.encode(f.types, f.statements[i], q.Arguments); err != nil {
-			_ = f.pipe.Close() // it gives the connection up: half a pipeline is buffered
+			_ = f.pipe.Close() // it closes the connection, because half a pipeline is buffered
 			return nil, err
 		}
 		size += len(s.args) + overhead(f.statements[i].StatementDescription)
@@ -73,13 +73,13 @@ func (s *session) send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) (*
 		s.args, s.values = nil, nil
 	}
 	if err != nil {
-		_ = f.pipe.Close() // it has the same error
+		_ = f.pipe.Close() // it returns the same error
 		return nil, err
 	}
 	return f, nil
 }
 
-// prepare answers the statement of this text.
+// prepare returns the prepared statement for a text. It prepares it at the first use.
 func (s *session) prepare(ctx context.Context, conn *pgx.Conn, sql string) (*prepared, error) {
 	if p := s.prepared[sql]; p != nil {
 		return p, nil
@@ -96,13 +96,13 @@ func (s *session) prepare(ctx context.Context, conn *pgx.Conn, sql string) (*pre
 	return p, nil
 }
 
-// encode puts the arguments of one statement into values.
+// encode encodes the arguments of one statement into s.values.
 func (s *session) encode(types *pgtype.Map, p *prepared, args []any) error {
 	if len(args) != len(p.ParamOIDs) {
 		return fmt.Errorf("failed to encode: %d arguments for %d parameters of %q", len(args), len(p.ParamOIDs), p.SQL)
 	}
 	if s.args == nil {
-		s.args = make([]byte, 0, 512) // not nil: an empty text appended to that would pass for NULL
+		s.args = make([]byte, 0, 512) // not nil: an empty text appended to nil would be sent as NULL
 	}
 	s.args, s.values = s.args[:0], s.values[:0]
 	for i, arg := range args {
@@ -120,20 +120,20 @@ func (s *session) encode(types *pgtype.Map, p *prepared, args []any) error {
 			}
 			s.args = encoded
 		}
-		// What was put there before stays where it is, also if the buffer has moved since.
+		// Earlier values stay valid in the old buffer if append has allocated a new one.
 		s.values = append(s.values, s.args[from:len(s.args):len(s.args)])
 	}
 	return nil
 }
 
-// A flight is a pipeline on its way. Its results are taken in order.
+// A flight is a pipeline that was sent. Its results are read in order.
 type flight struct {
 	pipe       *pgconn.Pipeline
 	types      *pgtype.Map
 	statements []*prepared
 }
 
-// reader answers the next result.
+// reader returns the reader of the next result.
 func (f *flight) reader() (*pgconn.ResultReader, error) {
 	result, err := f.pipe.GetResults()
 	if err != nil {
@@ -167,19 +167,19 @@ func (f *flight) Query() (pgx.Rows, error) {
 // Close implements ending.
 func (f *flight) Close() error { return f.pipe.Close() }
 
-// lent is no message of the protocol: encoded as the first one of a pipeline, it has those
-// that follow put into a buffer that was used before. pgx lets go of a large one once it is
-// written.
+// lent is no message of the protocol. As the first message of a pipeline it makes pgx encode the
+// following ones into a buffer that was used before; pgx itself drops a large buffer after each write.
 type lent struct{ buf []byte }
 
-// keep makes room for as many bytes the next time.
+// keep enlarges the buffer for the next pipeline, if size bytes do not fit and do not exceed mostKept.
 func (l *lent) keep(size int) {
 	if size > cap(l.buf) && size <= mostKept {
 		l.buf = make([]byte, 0, size+size/4)
 	}
 }
 
-// overhead is the most that the messages of a statement hold beside its arguments' values.
+// overhead returns the most bytes that the messages of a statement have beside the values of its
+// arguments.
 func overhead(d *pgconn.StatementDescription) int {
 	return 64 + len(d.Name) + 4*len(d.ParamOIDs) + 2*len(d.Fields)
 }
@@ -200,8 +200,9 @@ func (l *lent) Encode(dst []byte) ([]byte, error) {
 
 var _ pgproto3.FrontendMessage = (*lent)(nil)
 
-// The binary form of an array: dimensions, whether there are NULLs, the type of the elements,
-// their number and the first one's place; then each with its length.
+// The binary form of an array contains the number of dimensions, a flag for NULLs, the OID of the element
+// type, the number of elements and the index of the first one; then the length and the bytes of each
+// element.
 
 func arrayHeader(b []byte, element uint32, n int) []byte {
 	if n == 0 {
@@ -209,7 +210,7 @@ func arrayHeader(b []byte, element uint32, n int) []byte {
 		b = binary.BigEndian.AppendUint32(b, 0)
 		return binary.BigEndian.AppendUint32(b, element)
 	}
-	for _, v := range [...]uint32{1, 1, element, uint32(n), 1} { // NULLs are allowed, not promised
+	for _, v := range [...]uint32{1, 1, element, uint32(n), 1} { // the flag is set even if there are no NULLs
 		b = binary.BigEndian.AppendUint32(b, v)
 	}
 	return b

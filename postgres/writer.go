@@ -6,12 +6,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A takeover waits for the writes of steps that are under way (see land). So that it waits for
-// those of workers only, each session that writes as one holds a shared advisory lock, its mark:
-// in a session of the store's own for as long as that lasts, else in each transaction.
+// A takeover waits for writes of steps that are in progress (see land). So that it waits only for those
+// of workers, each session that writes steps as a worker holds a shared advisory lock, its mark. A
+// session of the store's own holds the mark until the session ends; behind a pooler, each transaction
+// takes it.
 
-// markless reports whether the database refused the mark because it has no such locks, or does not
-// let us take them. Then takeovers wait for everybody who writes steps.
+// markless reports whether the database refused the mark, because it has no such locks or this role may
+// not take them. Takeovers then wait for all transactions that write steps.
 func markless(err error) bool { return hasState(err, "42883", "0A000", "42501") }
 
 // markSession takes the mark for a session of the store's own.
@@ -23,11 +24,11 @@ func (s *database) markSession(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// tryMark finds out whether transactions can take the mark: the first one that could not would fail.
+// tryMark finds out whether transactions can take the mark. If not, a transaction that tries would fail.
 func (s *database) tryMark(ctx context.Context) {
 	conn, err := s.engine.Acquire(ctx)
 	if err != nil {
-		return // the next call says what is wrong
+		return // the next call returns the error
 	}
 	defer conn.Release()
 	if sessionOf(conn.Conn()) != nil {
@@ -37,8 +38,8 @@ func (s *database) tryMark(ctx context.Context) {
 	s.unmarked = markless(err)
 }
 
-// queueMark takes the mark in a transaction of a session that is not the store's own. It returns how
-// many results that has.
+// queueMark adds the statement that takes the mark for one transaction, for sessions behind a pooler. It
+// returns the number of its results.
 func (s *database) queueMark(batch *pgx.Batch) int {
 	if s.unmarked {
 		return 0

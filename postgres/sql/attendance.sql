@@ -1,6 +1,6 @@
--- Settings of the session that listens and holds the presence lock. The server probes
--- for a dead client: the lock of a machine that lost its power would be kept for hours
--- otherwise. It is idle for ever by design.
+-- Makes the settings of the session that listens and holds the presence lock. The server probes for a
+-- dead client; otherwise it would keep the lock of a machine that lost power for hours. The session has
+-- no idle timeout, because it is idle most of the time.
 SET search_path = pg_catalog, pg_temp;
 SET tcp_keepalives_idle = 15;
 SET tcp_keepalives_interval = 5;

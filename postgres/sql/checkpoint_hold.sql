@@ -1,5 +1,5 @@
--- Takes the lock of checkpoint.sql's fence at the beginning of a transaction. No row: the
--- run is not the writer's any more, which checkpoint.sql will find.
+-- Takes the lock of checkpoint.sql's fence at the beginning of a transaction. If it returns no row, the
+-- writer no longer owns the run; checkpoint.sql will detect that.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT FROM durable.run AS r

@@ -1,32 +1,33 @@
--- Takes due runs: new ones, those whose timer, backoff or deadline is due, and those
--- whose owner lost its lease, all by the one index on wake_at.
+-- Claims due runs by the index on wake_at: new runs, runs whose timer, backoff or deadline is due, and
+-- runs whose owner lost its lease.
 --
--- One range of that index per queue and workflow that this worker may execute, so that
--- nothing else is ever walked over. SKIP LOCKED, so that claims pass through each
--- other; MATERIALIZED, so that rows are locked once, whatever is joined to them.
+-- It reads one range of that index for each queue and workflow that this worker may execute, so it never
+-- walks over other runs. SKIP LOCKED lets concurrent claims pass each other. MATERIALIZED ensures that
+-- rows are locked once, whatever is joined to them.
 --
--- A run found running (2) had an owner that died or stalled. Such claims in a row are
--- counted; the count starts again at 1 whenever the run has more terminal
--- checkpoints than at the last one (progress). At $7 of them the run is paused (4)
--- instead, so that what kills its process cannot do so for ever. Zero is no bound.
+-- If a run is running (2), its owner died or stalled. Such claims in a row are counted as crashes. The
+-- count starts again at 1 if the run has more terminal checkpoints than at the last crash (progress). At
+-- $7 crashes the run is paused (4) instead, so that it does not kill its process again and again. Zero
+-- means no limit.
 --
--- A lease that ended after $10 and not after $11 is no crash either: the claimer could not renew
--- its own then, and perhaps the owner could not.
+-- If a lease ended after $10 and not after $11, that is no crash: the claiming worker could not renew its
+-- own leases at that time, and perhaps the owner could not either.
 --
--- One that is paused (control 1, 2), and whose owner died before it left, is set aside in
--- the same way, which is no crash of its own. Lost leases and pauses are recorded.
+-- A run that is to be paused (control 1, 2), and whose owner died before it released the run, is paused
+-- in the same way without a crash. Lost leases and pauses are recorded as events.
 --
--- An epoch is its count, which rises by one here, in the upper 32 bits, and the nonce of the
--- claim ($9) in the lower ones.
+-- An epoch has its count, which increases by one here, in the upper 32 bits, and the nonce of the claim
+-- ($9) in the lower 32 bits.
 --
--- A run that has, or would now have, two crashes is a suspect. Of the $4 taken at most $8, none or
--- one, are that, so that each is executed alone and the next death counts against
--- the right one. A small index finds them.
+-- A run that has two crashes, or has two with this claim, is a suspect. At most $8 (0 or 1) of the $4
+-- claimed runs are suspects, so that each suspect is executed alone, and the next death counts against
+-- the right run. The index run_suspect finds them.
 --
--- The IDs taken go to history_claimed.sql, the next statement of this transaction,
--- through a setting that ends with it. It must be another statement: this one's snapshot is older
--- than its locks. Left out are those of runs that nobody has executed before, which have no history,
--- and those whose owner lost its lease: its last write may be under way, so theirs are read later.
+-- A setting that ends with the transaction passes the claimed IDs to history_claimed.sql, the next
+-- statement. The histories need a statement of their own, because the snapshot of this one is older than
+-- its locks. The setting leaves out runs that nobody has executed before, which have no history. It also
+-- leaves out runs whose owner lost its lease: the owner's last write may be in progress, so their
+-- histories are read later.
 WITH suspect AS MATERIALIZED (
     SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
     FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
@@ -86,7 +87,7 @@ WITH suspect AS MATERIALIZED (
         crashes = judged.crashes,
         reason = CASE WHEN judged.halted THEN r.reason WHEN judged.hopeless THEN 'its process died or lost its lease ' || judged.crashes::text
             || ' times in a row without a new checkpoint: find the cause, then resume the run'
-            WHEN judged.crashes > judged.lost::integer THEN r.reason END -- why it was held: nothing new was recorded since
+            WHEN judged.crashes > judged.lost::integer THEN r.reason END -- why it was held: no checkpoint was recorded since
     FROM judged
     WHERE r.shard = judged.shard AND r.id = judged.id
     RETURNING judged.lost AND NOT (judged.hopeless OR judged.halted) AS overtaken, r.progress,
@@ -99,7 +100,7 @@ WITH suspect AS MATERIALIZED (
     SELECT $3::timestamptz, judged.shard, 1, judged.id FROM judged WHERE judged.lost
     UNION ALL
     SELECT $3::timestamptz, judged.shard, 104, judged.id FROM judged WHERE judged.hopeless OR judged.halted
-), passed AS MATERIALIZED ( -- once, and not for each row
+), passed AS MATERIALIZED ( -- computed once, not for each row
     SELECT set_config('durable_claim.ids', coalesce(string_agg(id::text, ',') FILTER (WHERE epoch >> 32 > 1 AND NOT overtaken), ''), true) AS ids
     FROM taken
     WHERE status = 2

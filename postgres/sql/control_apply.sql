@@ -1,11 +1,10 @@
--- Makes the changes that an order leads to, each guarded by what the run was found to be,
--- and records what is reached by them: a pause (4), an end (5 and above), a lease that an end takes from
--- its owner. The runs are
--- locked, so all are as they were found; the count says so.
+-- Applies the changes of a control request, each guarded by the state in which the run was found. It
+-- records events for pauses (4), ends (5 and above), and leases that an end takes from their owner. The
+-- runs are locked, so all are in the state in which they were found; the returned count confirms that.
 --
--- A run that ends loses its owner and gets the error; what it notes is in the numbers
--- of store.Note: 1 a pause, 2 a resume, 3 a cancel. Others are told: an empty text says that
--- a run is claimable, a worker's ID that something was asked of a run of its, or that it was ended.
+-- A run that ends loses its owner and gets the error. The column note has the numbers of store.AuditUpdate: 1 a
+-- pause, 2 a resume, 3 a cancel. Workers are notified: an empty payload means that a run is claimable; a
+-- worker's ID means that one of its runs was ended, or is to be paused or cancelled.
 WITH changed AS (
     UPDATE durable.run AS r
     SET status = item.status, control = item.control, detached = item.detached,

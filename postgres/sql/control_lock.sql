@@ -1,9 +1,10 @@
--- Locks the given runs, all beneath them, and all above them, in the order of (shard, id), as far as
--- they have not ended, and returns how many they are. A child that is started meanwhile is not among them; so
--- control_tree.sql, the next statement, counts them again with a snapshot that began after the locks
--- were there, until nothing new is found: no child is started without the lock on its parent.
--- A run that nobody has executed (epoch 0) has no children, so none are looked for. A run that has
--- ended (5 and above) never changes again: it needs no lock, and leads at most to its children.
+-- Locks the given runs, their descendants and their ancestors in the order of (shard, id), except ended
+-- runs, and returns how many it locked. A child that is started meanwhile is not among them. So the next
+-- statement, control_tree.sql, counts them again with a snapshot that is newer than the locks, and both
+-- are repeated until the numbers are equal: no child is started without the lock on its parent. A run
+-- that nobody has executed (epoch 0) has no children, so the query does not search for them. A run that
+-- has ended (5 and above) never changes again, so it needs no lock; the query only follows it to its
+-- children.
 WITH RECURSIVE tree AS (
     SELECT item.shard, item.id, true AS executed, true AS live
     FROM unnest($1::smallint[], $2::uuid[]) AS item(shard, id)
@@ -27,7 +28,7 @@ WITH RECURSIVE tree AS (
         WHERE r.shard = above.shard AND r.id = above.id
         OFFSET 0
     ) AS own
-    WHERE own.parent_id IS NOT NULL -- not above, where it would choose run_child on a young table
+    WHERE own.parent_id IS NOT NULL -- not in the subquery, where the planner would choose run_child on a young table
 ), place AS MATERIALIZED (
     SELECT tree.shard, tree.id FROM tree
     WHERE tree.live

@@ -1,14 +1,14 @@
--- Moves the times that paused runs wait for by as long as they were paused, so that as
--- much is left of them as when they were paused: what sleeps (3), what waits for its
--- next attempt or for a signal, and the runs' own deadlines. What was due before stays. The
--- runs are locked, and resumed by the next statement.
+-- Moves the times that paused runs wait for by the length of the pause, so that the remaining time is the
+-- same as before the pause. This applies to sleeps (3), to calls that wait for their next attempt or for
+-- a signal, and to the runs' own deadlines. Times before the pause are not moved. The runs are locked,
+-- and the next statement resumes them.
 --
--- A run learns of a pause a moment later, and a sleep may be over by then: it stays as it is if a later call
--- of the run began when its time had come. A compensation (8) is no such call, since it is executed when the
--- run's function has returned.
+-- A run learns of a pause a moment later, and a sleep may be over by then. So a sleep is not moved if a
+-- later call of the run began when or after the sleep was over. A compensation (8) does not count as a
+-- later call, because it is executed after the run's function has returned.
 --
--- The start of a step (1), a Tx step (2) or a compensation that has no outcome moves too: the total timeout
--- counts from it.
+-- The start of a step (1), a Tx step (2) or a compensation without an outcome is moved too, because the
+-- total timeout counts from it.
 WITH frozen AS MATERIALIZED (
     SELECT run.shard, run.id, run.paused_at, $3::timestamptz - run.paused_at AS pause
     FROM unnest($1::smallint[], $2::uuid[]) AS item(shard, id)

@@ -1,6 +1,6 @@
--- Reads the given runs, all beneath them, and all above them, as an order has to see them, with
--- the locks of control_lock.sql. Descendants that have ended (5 and above) without being executed are
--- left out: no order changes them, and they lead to no others.
+-- Returns the given runs, their descendants and their ancestors, for the plan of a control request.
+-- control_lock.sql has locked them. Descendants that ended (5 and above) without being executed are left
+-- out: no request changes them, and they have no children.
 WITH RECURSIVE tree AS (
     SELECT run.shard, run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached
     FROM unnest($1::smallint[], $2::uuid[]) AS item(shard, id)
@@ -19,7 +19,7 @@ WITH RECURSIVE tree AS (
         WHERE r.parent_id = tree.id AND r.shard = tree.shard AND (r.status < 5 OR r.epoch > 0)
         OFFSET 0
     ) AS child
-    WHERE tree.epoch > 0 -- else it has no children
+    WHERE tree.epoch > 0 -- a run that was never executed has no children
 ), above AS (
     SELECT run.shard, run.id, run.parent_id, run.status, run.epoch, run.control, run.owner, run.detached
     FROM unnest($1::smallint[], $2::uuid[]) AS item(shard, id)

@@ -1,5 +1,5 @@
--- How many runs of a tree are in each status, and how many of those have never been executed and are
--- to begin only after $3.
+-- Returns how many runs of a tree have each status, and how many of those have never been executed and
+-- are scheduled after $3.
 WITH RECURSIVE tree AS (
     SELECT r.shard, r.id, r.status, r.epoch, r.wake_at FROM durable.run AS r
     WHERE r.shard = $1::smallint AND r.id = $2::uuid

@@ -1,5 +1,5 @@
--- How many checkpoints of each kind the live runs (status below 5) of a tree have open at $3: not terminal
--- (3, 4), or asleep (kind 3).
+-- Returns how many checkpoints of each kind the live runs (status below 5) of a tree wait for at $3:
+-- those that are not terminal (3, 4), and sleeps (kind 3) that are not over.
 WITH RECURSIVE tree AS (
     SELECT r.shard, r.id, r.status FROM durable.run AS r
     WHERE r.shard = $1::smallint AND r.id = $2::uuid

@@ -1,9 +1,10 @@
--- Sets when a live run expires ($3; NULL: never), unless it is to be cancelled (control 4), or
--- its own deadline was over at $4, so that it may have begun to expire; a paused run (4) has not
--- if its deadline came after the pause. No row: run_state.sql reads why.
+-- Sets the deadline of a live run to $3 (NULL: none). It changes nothing if the run is to be cancelled
+-- (control 4), or if its present deadline was over at $4, because the run may have begun to expire. A
+-- paused run (4) has not begun to expire if its deadline is after the pause. If no row is returned,
+-- run_state.sql reads why.
 --
--- A waiting run (3), and a pending one (1) that is held, becomes claimable at the deadline at the
--- latest; a running one (2) is marked, so that it does not park with the old one, and its owner is told.
+-- A waiting run (3), or a pending one (1) that is held, becomes claimable at the deadline at the latest.
+-- A running run (2) is marked, so that it does not park with the old deadline, and its owner is notified.
 WITH changed AS (
     UPDATE durable.run AS r
     SET deadline_at = $3::timestamptz,

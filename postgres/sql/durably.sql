@@ -1,5 +1,5 @@
--- Has a transaction of a user's wait for its commit to reach the disk, if the role, the database
--- or the user has turned that off. Stronger values are kept. It ends with the transaction.
+-- Makes the commit of a user's transaction wait for the disk, if the role, the database or the user has
+-- turned that off. Stronger values are kept. The setting ends with the transaction.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT pg_catalog.set_config('synchronous_commit', 'on', true)

@@ -1,6 +1,6 @@
--- Sets how text and values are sent in a transaction of a user's, for durable's statements in it, and
--- keeps what it was for leave.sql. pgx sends UTF-8, and a server that is told otherwise would keep
--- other names than were sent; in modes in which results come as text, it reads one form of them.
+-- Sets how text and values are sent in a user's transaction, for the statements of durable in it, and
+-- saves the former settings for leave.sql. pgx sends UTF-8; a server that expects another encoding would
+-- store other names. In modes with results as text, pgx reads only one text form of each type.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT pg_catalog.set_config(setting.name,

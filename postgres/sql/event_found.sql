@@ -1,6 +1,7 @@
--- Whether a cursor still leads on: its event is there, or, like everything that is older, was swept.
--- If it is gone and older ones are there, the database is in an earlier state than the one that the cursor
--- is of, and numbers are given anew: what came after it cannot be told. The oldest of each shard is looked at.
+-- Returns whether a cursor is still valid: its event exists, or was deleted together with all older
+-- events. If its event is gone but older events exist, the database was restored to a state before the
+-- cursor was returned, and transaction IDs are assigned again; so the events after the cursor are
+-- unknown. The statement reads only the oldest event of each shard.
 SELECT EXISTS (
     SELECT FROM durable.event AS e
     WHERE e.shard = $1::smallint AND e.txid = $2::text::xid8 AND e.run_id = $3::uuid AND e.type = $4::smallint AND e.at = $5::timestamptz

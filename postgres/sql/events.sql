@@ -1,6 +1,6 @@
--- The outbox from a cursor on: one range of the primary key per shard, merged. Only what
--- transactions wrote that are below the oldest one still open: what they added is all
--- there, and nothing can be added before it any more.
+-- Returns the events after a cursor: one range of the primary key per shard, merged. It returns only
+-- events of transactions below the oldest one that is still open. These events are complete, and none can
+-- be added before them.
 SELECT event.txid::text, event.run_id, event.type, event.at, coalesce(run.name, ''), coalesce(run.workflow, ''),
        run.parent_id IS NOT NULL
 FROM (

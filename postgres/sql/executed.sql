@@ -1,5 +1,5 @@
--- Which of these queues and workflows a live worker executes that takes new runs. One whose list is not kept
--- may execute any.
+-- Returns which of these queues and workflows are executed by a live worker that claims new runs. A
+-- worker whose list is not recorded may execute any of them.
 WITH live AS MATERIALIZED (
     SELECT w.queues, w.workflows
     FROM durable.worker AS w

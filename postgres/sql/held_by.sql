@@ -1,5 +1,5 @@
--- The runs that a claim took, by its worker ($4) and nonce ($5), as far as their leases end where
--- it set them ($3). A claim whose answer was lost is found so.
+-- Returns the runs that a claim took, by its worker ($4) and nonce ($5), if their leases still end at the
+-- time that the claim set ($3). It finds the runs of a claim whose result was lost.
 SELECT r.id, r.epoch
 FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
 CROSS JOIN LATERAL (

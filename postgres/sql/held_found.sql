@@ -1,5 +1,6 @@
--- What the database has of runs that a process holds: the ownership, and the names of the
--- checkpoints that have their outcome (3, 4), with who recorded each. A run that has none has one row.
+-- Returns what the database has of runs that a process holds: each run's status and epoch, and the names
+-- of its terminal checkpoints (3, 4) with the epochs that recorded them. A run without such checkpoints
+-- has one row.
 SELECT item.ordinal, run.name, run.status, run.epoch, step.name, step.epoch
 FROM unnest($1::smallint[], $2::uuid[]) WITH ORDINALITY AS item(shard, id, ordinal)
 LEFT JOIN LATERAL (

@@ -1,4 +1,4 @@
--- The checkpoints of one run, in the order of the primary key.
+-- Returns the checkpoints of one run, in the order of the primary key.
 SELECT s.run_id, s.name, s.kind, s.status, s.attempt, s.epoch, s.output, s.error, s.started_at, s.ended_at, s.next_at, s.seq, s.failures
 FROM durable.step AS s
 WHERE s.shard = $1::smallint AND s.run_id = $2::uuid

@@ -1,9 +1,9 @@
--- Reads the checkpoints of the runs that claim.sql took just before, in the same
--- transaction and round trip. The shard of a run is in the last byte of its ID.
+-- Returns the checkpoints of the runs that claim.sql has just claimed, in the same transaction and round
+-- trip. The shard of a run is in the last byte of its ID.
 --
--- All of them together take about $1 bytes, each its part of that, so that the claim is answered in time:
--- where there is more, the next checkpoint is marked, and comes without its payloads, and
--- history_from.sql reads on from there.
+-- All histories together take about $1 bytes, and each run gets an equal part of that, so that the claim
+-- returns in time. If a run has more, its next checkpoint is marked and comes without payloads, and
+-- history_from.sql reads from there.
 SELECT measured.reached > measured.most,
        measured.run_id, measured.name, measured.kind, measured.status, measured.attempt, measured.epoch,
        CASE WHEN measured.reached <= measured.most THEN measured.output END,

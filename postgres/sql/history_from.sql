@@ -1,6 +1,6 @@
--- The checkpoints of one run from the name $3 on, in the order of the primary key, as far as they
--- take about $4 bytes; the first one whatever it takes. The next one after them, if there is one, is
--- marked as the rest's first, and comes without its payloads. How long a payload is, is told without reading it.
+-- Returns the checkpoints of one run from the name $3 on, in the order of the primary key, up to about $4
+-- bytes, but at least one. The checkpoint after them, if there is one, is marked as the first of the
+-- rest, and comes without payloads. octet_length returns the size of a payload without reading it.
 SELECT sized.rest, sized.run_id, sized.name, sized.kind, sized.status, sized.attempt, sized.epoch,
        CASE WHEN NOT sized.rest THEN sized.output END, CASE WHEN NOT sized.rest THEN sized.error END,
        sized.started_at, sized.ended_at, sized.next_at, sized.seq, CASE WHEN NOT sized.rest THEN sized.failures END

@@ -1,11 +1,12 @@
--- Transactions of workers that write steps at this moment, or those of $1, unless it is empty, that
--- still do. A statement that writes locks its table before it takes its snapshot, until its transaction
--- ends. So what is not named here has committed, or sees all that was committed before this.
+-- Returns the workers' transactions that write steps at this moment. If $1 is not empty, it returns only
+-- those of $1 that still do. A statement that writes locks its table before it takes its snapshot, until
+-- its transaction ends. So a transaction that is not returned has ended, or sees everything that was
+-- committed before this statement.
 --
--- Whoever writes steps as a worker holds the mark of writer.sql or writer_local.sql; others, such as
--- a DELETE of old rows or a user's transaction with a Tx step, whose own locks fence it, are not
--- waited for. Where this transaction does not see its own mark, the database does not show such locks:
--- then all are waited for; and so are prepared transactions, which have no session.
+-- A transaction that writes steps as a worker holds the mark of writer.sql or writer_local.sql. Others,
+-- such as a DELETE of old rows, or a user's transaction with a Tx step, which its own locks fence, are
+-- left out. If this transaction does not see its own mark, the database does not show such locks, and all
+-- transactions are returned. Prepared transactions, which have no session, are always returned.
 WITH lock AS MATERIALIZED (
     SELECT l.locktype, l.pid, l.virtualtransaction
     FROM pg_locks AS l

@@ -1,6 +1,6 @@
--- Makes the runs of dead workers claimable now. The leases of all workers lie close
--- ahead in the wake index, so a short range of it per pair finds them. Locked rows are
--- left out: somebody is at them, and their lease ends by itself.
+-- Makes the runs of dead workers claimable now. The leases of all workers end soon, so a short range of
+-- the wake index per pair contains them. Locked rows are left out: another transaction uses them, and
+-- their leases end by themselves.
 WITH orphan AS MATERIALIZED (
     SELECT r.shard, r.id
     FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)

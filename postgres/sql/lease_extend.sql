@@ -1,7 +1,7 @@
--- Extends leases that are still held with this epoch. A row that another transaction
--- has locked is left out: a user's transaction that is checkpointing a step holds
--- FOR SHARE on it, and waiting for that would cost the worker all its other leases.
--- Nobody can claim the run as long as that lock is held. It answers those it has extended.
+-- Extends the leases that are still held with this epoch, and returns the extended ones. A row that
+-- another transaction has locked is left out: a user's transaction that writes a checkpoint holds FOR
+-- SHARE on it, and waiting for that lock would cost the worker all its other leases. Nobody can claim the
+-- run while it is locked.
 WITH free AS MATERIALIZED (
     SELECT held.shard, held.id
     FROM unnest($1::smallint[], $2::uuid[], $3::bigint[]) AS held(shard, id, epoch)

@@ -1,5 +1,5 @@
--- Which of the leases are not held any more. Asked only when lease_extend.sql extended fewer
--- rows than it was given; one that is merely locked is not lost.
+-- Returns the leases that are no longer held. It is executed only if lease_extend.sql extended fewer
+-- leases than it was given. A lease whose row is only locked is not lost.
 SELECT held.id
 FROM unnest($1::smallint[], $2::uuid[], $3::bigint[]) AS held(shard, id, epoch)
 WHERE NOT EXISTS (

@@ -1,4 +1,4 @@
--- Gives a transaction of a user's back what enter.sql has set.
+-- Restores the settings of a user's transaction that enter.sql has changed.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT pg_catalog.set_config(setting.name, pg_catalog.current_setting(pg_catalog.concat('durable_users.', setting.name)), true)

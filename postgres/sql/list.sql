@@ -1,5 +1,5 @@
--- Lists runs, newest first, without payloads: the primary key of each shard backwards from
--- $1, merged. What the filter leaves out is walked over.
+-- Lists runs, newest first, without payloads. It reads the primary key of each shard backwards from $1
+-- and merges the results. It walks over the runs that the filter excludes.
 SELECT run.*
 FROM generate_series(0, 63) AS place(shard)
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- Lists runs with a tag of any value, newest first. All that have it are looked at.
+-- Lists runs with a tag of any value, newest first. It reads every run that has the tag.
 SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.status, r.epoch, r.owner,
        CASE WHEN r.crashes > 0 AND (SELECT count(*) FROM durable.step AS s WHERE s.shard = r.shard AND s.run_id = r.id AND s.status >= 3) > r.progress
             THEN 0::smallint ELSE r.crashes END AS crashes, NULL::bytea AS input, NULL::bytea AS output, r.error, r.reason, r.trace,

@@ -1,5 +1,4 @@
--- Lists runs whose names begin with $6 (and are below $10), newest first. All of them are
--- looked at.
+-- Lists runs whose names begin with $6 (and are below $10), newest first. It reads every such run.
 SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.status, r.epoch, r.owner,
        CASE WHEN r.crashes > 0 AND (SELECT count(*) FROM durable.step AS s WHERE s.shard = r.shard AND s.run_id = r.id AND s.status >= 3) > r.progress
             THEN 0::smallint ELSE r.crashes END AS crashes, NULL::bytea AS input, NULL::bytea AS output, r.error, r.reason, r.trace,

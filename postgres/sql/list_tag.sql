@@ -1,5 +1,5 @@
--- Lists runs with a tag of this value, newest first, without payloads, by the index of the
--- tags, which has them in this order. What the filter leaves out is walked over.
+-- Lists runs with a tag of this value, newest first, without payloads. The index tag_value has them in
+-- this order. The statement walks over the runs that the filter excludes.
 SELECT run.*
 FROM durable.tag AS t
 CROSS JOIN LATERAL (

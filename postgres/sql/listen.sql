@@ -1,2 +1,3 @@
--- Hears of runs that became claimable, and of news for this worker. The channel is the schema's name with _wake.
+-- Subscribes to notifications of claimable runs and of changes to this worker's runs. The channel is the
+-- schema's name with _wake.
 LISTEN "durable_wake";

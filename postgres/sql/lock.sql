@@ -1,13 +1,12 @@
--- Locks the runs that a batch concerns beside its own rows: parents, runs that are sent
--- signals or take them, and those that end with them. So what reads a run and what
--- wakes it happen one after the other.
+-- Locks the runs that a batch concerns beside its own rows: parents, runs that receive or are sent
+-- signals, and runs that end in the same batch. So a write that reads a run and a write that wakes it
+-- happen one after the other.
 --
--- The items come in the order of (shard, id), and a nested loop keeps it, so that two
--- batches cannot deadlock. NO KEY: a lock that keeps off updates is enough.
+-- The items come in the order of (shard, id), and a nested loop keeps it, so that two batches cannot
+-- deadlock. NO KEY UPDATE is enough to prevent updates.
 --
--- A user's transaction may hold one of them, and for long: whoever waits here keeps a
--- whole batch waiting, so patience is short (session.sql); in a user's own transaction it is
--- the user's.
+-- A user's transaction may hold one of the locks for a long time, and a wait here delays a whole batch,
+-- so the lock timeout is short (session.sql). In a user's own transaction it is the user's.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT pg_catalog.count(*)

@@ -1,6 +1,6 @@
--- How far the Maps (kind 7) of a run are: each one's row, and how many of its items have
--- their outcome. The items' names are the Map's, the separator of scopes (31), and the
--- item's; one more separator leads into an item.
+-- Returns the progress of a run's Maps (kind 7): the row of each Map, and how many of its items have an
+-- outcome. The name of an item is the name of the Map, the separator of scopes (31), and the item's own
+-- name. A name with one more separator belongs to a call inside an item.
 SELECT item.done, m.run_id, m.name, m.kind, m.status, m.attempt, m.epoch, m.output, m.error, m.started_at, m.ended_at, m.next_at, m.seq, m.failures
 FROM durable.step AS m
 CROSS JOIN LATERAL (

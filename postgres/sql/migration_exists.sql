@@ -1,5 +1,5 @@
--- What is there before anything is applied: the server's version, the database's encoding, whether the
--- schema exists ($1 its name), and the table that records migrations ($2 its name, quoted).
+-- Returns what exists before any migration is applied: the server's version, the database's encoding,
+-- whether the schema named $1 exists, and whether the table of migrations ($2, quoted) exists.
 SELECT current_setting('server_version_num')::integer,
        current_setting('server_encoding'),
        EXISTS (SELECT FROM pg_catalog.pg_namespace AS n WHERE n.nspname = $1::text),

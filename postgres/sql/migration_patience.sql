@@ -1,3 +1,3 @@
--- A migrator waits for another one as long as its context lets it, and a migration
--- may take its time.
+-- Removes the timeouts of this transaction. A migrator waits for another one until its context ends, and
+-- a migration may take any time.
 SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true);

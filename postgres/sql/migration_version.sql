@@ -1,2 +1,2 @@
--- The version that the schema is at: the number of the last migration applied.
+-- Returns the version of the schema: the number of the last migration that was applied.
 SELECT coalesce(max(version), 0) FROM durable.migration;

@@ -1,7 +1,7 @@
--- What a worker has to know of the runs that it holds: what is asked of them, and another
--- deadline than it knows ($5), each time; which were woken, once; and which were ended as
--- cancelled (7) under their epoch. A row that another transaction has locked is told of all
--- the same, and again the next time: only then is the mark taken off.
+-- Returns what a worker has to know about the runs that it holds. Requests to pause or cancel, deadlines
+-- that differ from the one that the worker knows ($5), and runs that were ended as cancelled (7) under
+-- their epoch are returned each time. A wake-up is returned once, except if another transaction has
+-- locked the row: then its mark stays, and it is returned again the next time.
 WITH told AS MATERIALIZED (
     SELECT held.shard, held.id, held.epoch, run.status, run.control, run.woken, run.deadline_at, free.id AS free
     FROM unnest($1::smallint[], $2::uuid[], $3::bigint[], $5::timestamptz[]) AS held(shard, id, epoch, deadline_at)

@@ -1,5 +1,5 @@
--- Hints that runs became claimable, by an empty text. At most once in a transaction: a transaction that
--- notifies takes a lock that all others that notify wait for at their commit.
+-- Sends a notification; an empty payload ($2) means that runs became claimable. A transaction sends at
+-- most one. All transactions that notify take the same lock at their commit, so they wait for each other.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT pg_catalog.pg_notify($1::pg_catalog.text, $2::pg_catalog.text);

@@ -1,2 +1,2 @@
--- The database's clock; all times that durable stores are measured on it.
+-- Returns the time of the database's clock. All times that durable stores are measured on it.
 SELECT clock_timestamp();

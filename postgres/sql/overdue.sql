@@ -1,6 +1,6 @@
--- The queues and workflows, after ($2, $3) in their order, that have a run which was due at $1, and the
--- run of each that has been due for longest; at most $4. Two index probes per queue and workflow that has
--- anything to wake, however many runs are due.
+-- Returns up to $4 queues and workflows, after ($2, $3) in their order, that have a run which was due at
+-- $1, each with the run that has been due for longest. It needs two index probes for each queue and
+-- workflow with a run that has a wake time, however many runs are due.
 WITH RECURSIVE pair AS (
     (
         SELECT r.queue, r.workflow

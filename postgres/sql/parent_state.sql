@@ -1,4 +1,4 @@
--- Reads what the parents of children are that were not created.
+-- Returns the states of the parents of children that were not created.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT item.ordinal, r.status, r.epoch, r.control

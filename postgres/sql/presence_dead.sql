@@ -1,10 +1,10 @@
--- Workers that are seen to be gone: they took their presence lock, and nobody holds it.
--- Left out are those who took it from another server than this one, or before this one last
--- started, since the lock was not kept: a standby that is promoted started long before, so only
--- the very start time of the server that gave the lock tells. Left out is also everybody, while the asking worker itself has only just come back to its
--- own: after a failover all do at about the same time, and none is dead. A worker that
--- has only just started says nothing about that, and may look at once.
--- The lock that a probe takes ends with its transaction, that is at once.
+-- Returns dead workers: those that took their presence lock although nobody holds it now. It leaves out
+-- workers that took the lock from another server, or before this server last started, because the lock
+-- was not kept. Only the start time of the server that gave the lock shows that, because a standby that
+-- is promoted started long before. If the calling worker has only just taken its lock again, nobody is
+-- returned: after a failover all workers reconnect at about the same time, and none of them is dead. A
+-- worker that has only just started is no sign of a failover, and may call at once. The lock that a probe
+-- takes ends with its transaction, that is, at once.
 WITH candidate AS MATERIALIZED (
     SELECT w.id
     FROM durable.worker AS w

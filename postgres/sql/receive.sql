@@ -1,14 +1,14 @@
--- Takes the oldest waiting signal of a name for a step, and completes the step with its
--- payload; without one, the step is recorded as given. One item: of several receives in
--- a batch each sees what the one before took. lock.sql has locked the run before, so no
--- signal comes meanwhile.
+-- Takes the oldest waiting signal of a name for a step, and completes the step with its payload. If there
+-- is no signal, the step is recorded as given. The statement is for one item, so that each of several
+-- receives in a batch sees what the one before took. lock.sql has locked the run before, so no signal
+-- arrives meanwhile.
 --
--- A step that goes on waiting has no end yet, whatever is given for the case that it has.
--- The row of a step that has ended (3, 4) is left alone, and then nothing is taken. A row
--- of the same attempt keeps when it began to wait, and until when it does.
+-- A step that continues to wait gets no end, even if one is given for the other case. If the step has
+-- ended (3, 4), its row is left unchanged, and no signal is taken. A row of the same attempt keeps its
+-- start and its time limit.
 --
--- A wait that has a time takes no signal that arrived after it: that one goes on waiting for
--- another receive. A wait that begins here takes whatever is there.
+-- A wait with a time limit takes no signal that arrived after the limit; that signal waits for another
+-- receive. A wait that begins here takes any signal that exists.
 WITH fence AS MATERIALIZED (
     SELECT r.control FROM durable.run AS r
     WHERE r.shard = $1::smallint AND r.id = $2::uuid AND r.epoch = $7::bigint AND r.status = 2

@@ -1,16 +1,16 @@
--- Reads runs by reference: a UUID, or the name of a root. A text that could be both is
--- looked up as both, and the ID is preferred.
+-- Returns runs by reference: a UUID, or the name of a root. A text that can be both is looked up as both,
+-- and the run with this ID is preferred.
 --
--- IN (shard, shard) is an equality that costs the planner twice as much on the primary
--- key. Without it, on tables without statistics, the two indexes tie, and it reads all
--- of a shard through the primary key to find one name.
+-- ANY (ARRAY[shard, shard]) is an equality to which the planner assigns twice the cost on the primary
+-- key. With a plain equality, on tables without statistics, the two indexes have the same cost, and the
+-- planner reads a whole shard through the primary key to find one name.
 --
--- Crashes count since the last new checkpoint: with more terminal checkpoints than at the last
--- crash (progress) there are none. The row itself is brought up to date by the next claim that counts.
+-- Crashes count since the last new checkpoint: if the run has more terminal checkpoints than at the last
+-- crash (progress), there are none. The next claim that counts crashes updates the row itself.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 --
--- Payloads are left out unless they are wanted: $4 is for the input, $5 for what became of it.
+-- Payloads are returned only on request: $4 requests the input, $5 the output and the error.
 SELECT item.ordinal,
        run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner,
        CASE WHEN run.crashes OPERATOR(pg_catalog.>) 0 AND (

@@ -1,7 +1,6 @@
--- Reads the runs that stood in the way of starts, by name and parent.
--- Two branches, because "parent_id IS NOT DISTINCT FROM" cannot use an index: a
--- child's name, such as "charge", may be that of millions. For IN (shard, shard) see
--- run_by_id.sql.
+-- Returns the existing runs with which starts conflicted, by name and parent. It has two branches,
+-- because "parent_id IS NOT DISTINCT FROM" cannot use an index, and millions of children may have the
+-- same name, such as "charge". For ANY (ARRAY[shard, shard]) see run_by_id.sql.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT item.ordinal,

@@ -1,9 +1,8 @@
--- Finishes runs: each that is still running (2) at the writer's epoch ends as completed (5),
--- failed (6), cancelled (7) or expired (9), and that it did is recorded. One that is to be
--- cancelled (control 4) ends only as cancelled. The count is of those that were taken; run_state.sql reads
--- the others.
+-- Finishes runs: each run that is still running (2) at the writer's epoch ends as completed (5), failed
+-- (6), cancelled (7) or expired (9), and gets an event. A run that is to be cancelled (control 4) ends
+-- only as cancelled. The count is the number of finished runs; run_state.sql reads the others.
 --
--- Where some of the runs only leave, run_leave.sql takes them all, in one order. For how
+-- If some runs of the batch are only released, run_leave.sql writes all of them, in one order. For how
 -- the arrays are read see step_insert.sql.
 WITH ended AS (
     UPDATE durable.run AS r

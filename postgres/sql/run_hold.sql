@@ -1,11 +1,11 @@
--- Releases a run that is still running (2) at the writer's epoch, since the database does not
--- take what it has to write. That counts as a crash, by the rule of claim.sql: the count starts
--- again at 1 if the run has more terminal checkpoints than at its last crash (progress). The run
--- is pending (1) and becomes claimable after one second, four times as long after each further
--- crash, and at most 300 seconds; or at its deadline, if that comes before and is ahead. At $6 crashes it is paused (4) instead, as by claim.sql; zero
--- is no bound. A run that is to be paused (control 1, 2) is paused, which is no crash.
+-- Releases a run that is still running (2) at the writer's epoch, because the database does not accept
+-- what it has to write. That counts as a crash by the rule of claim.sql: the count starts again at 1 if
+-- the run has more terminal checkpoints than at its last crash (progress). The run becomes pending (1),
+-- and claimable after one second, four times as long after each further crash, and at most 300 seconds;
+-- or at its deadline, if that is earlier and not over. At $6 crashes it is paused (4) instead, as by
+-- claim.sql; zero means no limit. A run that is to be paused (control 1, 2) is paused without a crash.
 --
--- It returns what the run became, or no row. run_state.sql reads those that were not taken.
+-- It returns what the run became. If it returns no row, run_state.sql reads the run.
 WITH own AS MATERIALIZED (
     SELECT r.shard, r.id, r.control, r.crashes, r.progress,
            CASE WHEN r.deadline_at > $4::timestamptz THEN r.deadline_at END AS ahead

@@ -1,6 +1,6 @@
--- Creates root runs without tags, one row per item; a name that is there already is left
--- alone. The count says whether all were new. If not, run_by_name.sql reads what is
--- there. Children and runs with tags go by run_insert_any.sql.
+-- Creates root runs without tags, one row per item. A run whose name exists is left unchanged. The count
+-- shows whether all were new; if not, run_by_name.sql reads the existing ones. run_insert_any.sql creates
+-- children and runs with tags.
 --
 -- For how the arrays are read see step_insert.sql.
 --

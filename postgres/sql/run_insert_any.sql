@@ -1,11 +1,11 @@
--- Creates runs of any kind, one row per item, and sets the tags of those that it creates; a name
--- that its parent has already is left alone, and so is a child whose parent is not running (2)
--- at its writer's epoch any more, or was asked to leave: lock.sql has locked the parent
--- before, so what is read here holds. The count says whether all were new.
+-- Creates runs of any kind, one row per item, and sets the tags of those that it creates. A run whose
+-- name exists under the same parent is left unchanged. A child is not created if its parent is no longer
+-- running (2) at the writer's epoch, or is to be paused or cancelled. lock.sql has locked the parent
+-- before, so its state cannot change. The count shows whether all were new.
 --
--- A run that was there gets no tags: whoever lost the answer and starts it again must not
--- bring back what was removed since. IS TRUE keeps the IN a look into a hash of the new IDs. As
--- a join it would be a nested loop over two lists, with the planner's settings of session.sql.
+-- An existing run gets no tags: a caller that repeats a start whose result was lost must not restore tags
+-- that were removed since. IS TRUE makes the executor look up each ID in a hash of the new IDs. As a join
+-- it would be a nested loop over two lists, because of the planner's settings in session.sql.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 WITH made AS (

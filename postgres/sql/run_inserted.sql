@@ -1,7 +1,7 @@
--- Creates root runs without tags, whose names are the IDs that were made for them, and fails if
--- one is there: then run_insert.sql creates the others. Such a name can only be there if the answer to its own
--- start was lost. To look for it each time, and to insert so that it could be taken back, costs a
--- fifth of the statement.
+-- Creates root runs without tags whose names are generated IDs, and fails if one of the names exists;
+-- then run_insert.sql creates the others. Such a name exists only if the result of the same start was
+-- lost. ON CONFLICT would check each name first, and insert rows so that they can be withdrawn; that
+-- costs a fifth of the statement.
 --
 -- For how the arrays are read see step_insert.sql.
 INSERT INTO durable.run (

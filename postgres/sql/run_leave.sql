@@ -1,17 +1,17 @@
--- Ends ownerships: each run that is still running (2) at the writer's epoch finishes,
--- parks, goes back or is set aside, and what happened to it is recorded. What was
--- asked of it meanwhile goes first:
+-- Ends the ownership of runs: each run that is still running (2) at the writer's epoch finishes, parks,
+-- becomes pending or is paused. Ends and pauses are recorded as events. Requests to the run take
+-- precedence:
 --
---   to be cancelled (control 4)  it ends only as cancelled (7): no row is taken for another
---                                end. Not ended, it is pending (1) now: it has to undo things
---   paused (control 1, 2)        not ended, it is paused (4), with the pause's reason
---   woken                        it parks (3) so that it is claimable at once
+--  to be cancelled (control 4)  it ends only as cancelled (7); another end changes no row. If
+--                               it does not end, it becomes pending (1) to be compensated
+--  to be paused (control 1, 2)  if it does not end, it is paused (4), with the pause's reason
+--  woken                        if it parks (3), it is claimable at once
 --
--- One that is set aside (4) without having been paused counts as paused itself from now
--- on, so that it can be resumed.
+-- A run that is paused (4) without such a request counts as paused itself from now on, so that it can be
+-- resumed.
 --
--- It answers how many rows were taken; run_state.sql reads those that were not. Others
--- are told if a run became claimable. Where all finish, run_finish.sql does with less.
+-- It returns how many rows were changed; run_state.sql reads the others. Workers are notified if a run
+-- became claimable. If all runs finish, run_finish.sql is used, which does less work.
 WITH ended AS (
     UPDATE durable.run AS r
     SET status = CASE WHEN item.status >= 5 THEN item.status

@@ -1,5 +1,5 @@
--- Reads what runs are whose guarded update took no row: their payloads too, since only
--- exactly the same end is a replay.
+-- Returns the states of runs whose guarded update changed no row. It returns their payloads too, because
+-- only exactly the same end is a repeated write.
 SELECT item.ordinal, r.status, r.epoch, r.control, r.output, r.error
 FROM unnest($1::smallint[], $2::uuid[]) WITH ORDINALITY AS item(shard, id, ordinal)
 CROSS JOIN LATERAL (

@@ -1,10 +1,10 @@
--- Wakes runs: for a child that has ended, for a signal that is there, or, with neither, for
--- an order. One that waits (3) becomes claimable; one that is running (2) is marked, and
--- looks again before it parks. Others need no waking.
+-- Wakes runs: because a child has ended, because a signal exists, or, with neither, because of a control
+-- request. A waiting run (3) becomes claimable. A running run (2) is marked, so that it checks again
+-- before it parks. Runs with another status need no waking.
 --
--- Who has to hear of it is told in the same statement, and only if somebody has to: all
--- transactions that notify take a lock at their commit. An empty text says that a run is
--- claimable, a worker's ID that it has news. The server itself tells each text once.
+-- The same statement notifies workers, but only if that is necessary: all transactions that notify take
+-- the same lock at their commit. An empty payload means that a run is claimable, a worker's ID that one
+-- of its runs was woken. The server sends each payload of a transaction only once.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 WITH due AS MATERIALIZED (

@@ -1,19 +1,17 @@
--- The settings that every transaction of the engine runs with.
+-- Makes the settings with which every transaction of the engine runs.
 --
--- On a direct connection they are set once for the session ($1 false, $2 the
--- process ID that the server announced when the session began). A pooler announces
--- an ID of its own, so there this sets nothing and returns no row. Then, and in
--- every mode made for poolers, they are set for one transaction at a time ($1 true,
--- $2 zero), since a pooler would hand session settings on to strangers.
+-- On a direct connection they are made once for the session ($1 is false, $2 is the process ID that the
+-- server announced when the session began). A pooler announces a process ID of its own, so behind a
+-- pooler this changes nothing and returns no row. There, and in every mode made for poolers, the settings
+-- are made for one transaction at a time ($1 is true, $2 is zero), because a pooler would pass settings
+-- of the session on to other clients.
 --
--- The planner's: statements over unnest() are planned once, blindly, on tables that
--- may be empty today and huge tomorrow. What they must do is always the same, one
--- index probe per item, so everything else is taken from the planner's table.
--- The timeouts: what the database or the role defaults to is made for users.
--- search_path: nothing that another role has created, in public or elsewhere, is taken for
--- an operator, function or type of PostgreSQL. synchronous_commit: where it is off, it is
--- turned on ($3 true); stronger values are kept.
--- A setting that this server does not have is left out.
+-- The planner: statements over unnest() are planned once, with a generic plan, on tables that may be
+-- empty today and huge tomorrow. The right plan is always the same, one index probe per item, so all
+-- other plans are disabled. The timeouts: the defaults of the database and the role are meant for users.
+-- search_path: the engine uses no operator, function or type that another role has created, in public or
+-- elsewhere. synchronous_commit: off becomes on if $3 is true; stronger values are kept. Settings that
+-- this server does not have are left out.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT pg_catalog.set_config(setting.name, setting.value, $1::boolean)
@@ -35,7 +33,7 @@ FROM (VALUES
     ('default_transaction_read_only', 'off'),
     ('default_transaction_deferrable', 'off'),
     ('statement_timeout', '30s'),
-    ('lock_timeout', '100ms'), -- a flush keeps others waiting; what may wait longer says so by lock_wait.sql
+    ('lock_timeout', '100ms'), -- a flush delays others; lock_wait.sql sets other values
     ('idle_in_transaction_session_timeout', '60s'),
     ('idle_session_timeout', '0'),
     ('transaction_timeout', '0'),
@@ -43,7 +41,7 @@ FROM (VALUES
     ('standard_conforming_strings', 'on'),
     ('DateStyle', 'ISO, YMD'),
     ('IntervalStyle', 'postgres'),
-    ('TimeZone', 'UTC'), -- a day is 24 hours: control_shift_timers.sql adds intervals
+    ('TimeZone', 'UTC'), -- a day has 24 hours: control_shift_timers.sql adds intervals
     ('bytea_output', 'hex')
 ) AS setting(name, value)
 WHERE ($2::integer OPERATOR(pg_catalog.=) 0 OR $2::integer OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid())

@@ -1,11 +1,11 @@
--- Keeps signals for runs that have not ended (5 and above), each once by its ID and by
--- the caller's key. lock.sql has locked the runs before. The count says whether all were
--- new; if not, signal_state.sql reads what is there.
+-- Stores signals for runs that have not ended (5 and above), each once by its ID and by the caller's key.
+-- lock.sql has locked the runs before. The count shows whether all were new; if not, signal_state.sql
+-- reads the existing ones.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 --
--- arrived_at is read off the clock here, with the run locked: a receive that looked before, and
--- found the time over, has an earlier time. Only a test gives another one.
+-- arrived_at is the time of the clock while the run is locked. So it is later than the time limit of a
+-- receive that timed out before. Only a test sets another time.
 INSERT INTO durable.signal (shard, run_id, id, name, key, payload, created_at, arrived_at)
 SELECT item.shard, item.run_id, item.id, item.name, item.key, item.payload, item.created_at,
        coalesce(item.arrived_at, pg_catalog.clock_timestamp())

@@ -1,5 +1,5 @@
--- Reads what stood in the way of signals: the run, the signal itself if an earlier try
--- wrote it, and the one that used its key first. Any of them may be missing.
+-- Returns why signals were not stored: the state of the run, whether an earlier try stored the signal
+-- itself, and the signal that used its key first. Each of them may be missing.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT item.ordinal, run.status, run.epoch, run.control, own.id IS NOT NULL,

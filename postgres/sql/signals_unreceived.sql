@@ -1,4 +1,4 @@
--- How many signals nobody has received (step) wait for each of the runs, by name.
+-- Returns how many signals that no step has received wait for each of the runs, by name.
 SELECT item.run_id, s.name, s.count
 FROM unnest($1::smallint[], $2::uuid[]) WITH ORDINALITY AS item(shard, run_id, ordinal)
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- The states of runs, and nothing else: this is polled by all who wait for a run's end.
+-- Returns the statuses of runs and nothing else, because all callers that wait for a run's end poll it.
 SELECT item.ordinal, run.status
 FROM unnest($1::smallint[], $2::uuid[]) WITH ORDINALITY AS item(shard, id, ordinal)
 CROSS JOIN LATERAL (

@@ -1,15 +1,17 @@
--- Records steps that have no row yet, and fails if one has: then step_insert_again.sql records
--- the others. A step has a row before it is written for the first time only after an answer was lost, or
--- where two processes execute one run. To look for such a row each time costs a seventh of the statement.
+-- Records steps that have no row yet, and fails if one of them has a row; then step_insert_again.sql
+-- records the others. A step has a row before its first write only if the result of that write was lost,
+-- or if two processes execute the run. Checking for such a row each time would cost a seventh of the
+-- statement.
 --
--- The fence is the lateral join: no row comes out of a run that is not running (2)
--- at the writer's epoch. What was asked of the run (control) fences only a first try (not
--- anyway), so that the writer hears of it. It takes no lock: a process that lost
--- the run can so write for the flight time of one statement, which a takeover waits for. OFFSET 0 keeps it
--- a probe per item; flattened into a join it was once planned as a scan of all runs.
+-- The lateral join is the fence: it returns no row for a run that is not running (2) at the writer's
+-- epoch. A request to pause or cancel the run (control) fences only a first try (anyway is false), so
+-- that the writer learns of it. The fence takes no lock: a process that lost the run can still write for
+-- the duration of one statement, for which a takeover waits. OFFSET 0 keeps the join an index probe per
+-- item; without it, the join was once planned as a scan of all runs.
 --
--- Columns of a fixed width are read out of their arrays at place i, which is one look; only
--- texts are unnested, since each array that is costs a store of its rows. See docs/decisions.md.
+-- Columns of a fixed width are read from their arrays by the subscript i, which takes constant time. Only
+-- texts and payloads are unnested, because each unnested array costs a copy of its rows. See
+-- docs/decisions.md.
 INSERT INTO durable.step (
     shard, run_id, name, kind, status, attempt, epoch, output, error, started_at, ended_at, next_at, seq, failures
 )

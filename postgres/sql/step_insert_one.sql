@@ -1,5 +1,5 @@
--- step_insert.sql for a flush of one step, as a caller alone has it: without a function that unnests
--- and a join, it costs a tenth less.
+-- Does the same as step_insert.sql for a flush of one step, which is usual if there is only one caller.
+-- Without unnest and a join it costs a tenth less.
 INSERT INTO durable.step (
     shard, run_id, name, kind, status, attempt, epoch, output, error, started_at, ended_at, next_at, seq, failures
 )

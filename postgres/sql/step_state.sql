@@ -1,6 +1,6 @@
--- Reads what stood in the way of step writes: the run's epoch, status and control, and the
--- step's row, either of which may be missing. It runs after the write, as a statement
--- of its own, because the write's snapshot cannot see what got in between.
+-- Returns why steps were not written: the run's status, epoch and control, and the step's row. Each may
+-- be missing. It is a statement of its own after the write, because the snapshot of the write cannot see
+-- concurrent changes.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT item.ordinal, run.status, run.epoch, run.control,

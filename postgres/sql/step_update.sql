@@ -1,10 +1,9 @@
--- Moves on steps whose row is known and not terminal, behind the same fence as
--- step_insert.sql. A row that another transaction has locked is left out, so that
--- one slow stranger never holds up a batch.
+-- Updates steps whose row exists and is not terminal, with the same fence as step_insert.sql. A row that
+-- another transaction has locked is left out, so that one slow transaction never delays a whole batch.
 --
--- A terminal state (3, 4) always takes. A started marker (1) or a backoff (2) takes
--- only if it is not behind what this epoch wrote already: a marker that comes late
--- changes nothing. A row keeps its place in the run's order (seq).
+-- A terminal state (3, 4) is always written. A started marker (1) or a backoff (2) is written only if
+-- this epoch has not written a later state before: a late marker changes nothing. A row keeps its place
+-- in the run's order (seq).
 WITH item AS MATERIALIZED (
     SELECT * FROM unnest(
         $1::smallint[], $2::uuid[], $3::text[], $4::smallint[], $5::smallint[], $6::integer[], $7::bigint[],

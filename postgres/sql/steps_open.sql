@@ -1,4 +1,5 @@
--- The checkpoints that a run waits for at $3: not terminal (3, 4), or asleep (kind 3).
+-- Returns the checkpoints that a run waits for at $3: not terminal (3, 4), or sleeps (kind 3) that are
+-- not over.
 SELECT s.run_id, s.name, s.kind, s.status, s.attempt, s.epoch, s.output, s.error, s.started_at, s.ended_at, s.next_at, s.seq, s.failures
 FROM durable.step AS s
 WHERE s.shard = $1::smallint AND s.run_id = $2::uuid

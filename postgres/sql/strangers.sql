@@ -1,8 +1,8 @@
--- Finds the schema ($1), and tables and views of ours in it ($2), that somebody owns who could
--- run code with the rights of this role: by a trigger, a rule or a view. Trusted are
--- this role, the database's owner, superusers, and the roles that the program names ($3).
--- A role that this one is a member of is not: up to PostgreSQL 15 every role can make others
--- its members.
+-- Returns the schema ($1), and those of durable's tables and views in it ($2), whose owner is not
+-- trusted. The owner could execute code with the rights of this role, by a trigger, a rule or a view.
+-- Trusted are this role, the database's owner, superusers, and the roles that the program names ($3). A
+-- role that this one is a member of is not trusted, because up to PostgreSQL 15 every role can make other
+-- roles its members.
 SELECT owned.name, pg_get_userbyid(owned.owner)
 FROM (
     SELECT '' AS name, n.nspowner AS owner FROM pg_catalog.pg_namespace AS n WHERE n.nspname = $1::text

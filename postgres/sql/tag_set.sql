@@ -1,5 +1,5 @@
--- Sets tags of one run; an empty value removes one. It returns whether the run is there and,
--- unless $5 is zero, running (2) at that epoch.
+-- Sets tags of one run; an empty value removes a tag. It returns whether the run exists and, unless $5 is
+-- zero, is running (2) at the epoch $5.
 WITH target AS MATERIALIZED (
     SELECT FROM durable.run AS r
     WHERE r.shard = $1::smallint AND r.id = $2::uuid

@@ -1,6 +1,6 @@
--- The tags of one run. Compared as a row, and sorted outside, so that only the primary key
--- fits: on a table that was empty when it was analyzed, the index by key and value ties
--- with it otherwise, and is read in full.
+-- Returns the tags of one run. The row comparison, and the sort outside of the subquery, allow only the
+-- primary key. Otherwise, on a table that was empty when it was analyzed, the planner may choose the
+-- index by key and value, and read all of it.
 SELECT t.key, t.value
 FROM (
     SELECT t.key, t.value

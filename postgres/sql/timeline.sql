@@ -1,5 +1,5 @@
--- Where the database is in its history: the timeline, which a promotion or a restore to an earlier
--- time makes anew, and the position in the log. NULL on a standby.
+-- Returns the database's position in its history: the timeline, which a promotion or a restore to an
+-- earlier time changes, and the position in the WAL. Both are NULL on a standby.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()) END,

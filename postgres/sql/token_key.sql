@@ -1,2 +1,2 @@
--- Reads the key that tokens are signed with.
+-- Returns the key that signs tokens.
 SELECT s.value FROM durable.secret AS s WHERE s.name = 'token';

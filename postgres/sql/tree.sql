@@ -1,4 +1,4 @@
--- A run and everything beneath it, parents before their children, without the payloads.
+-- Returns a run and all its descendants, parents before their children, without input and output.
 WITH RECURSIVE tree AS (
     SELECT r.shard, r.id, 0 AS depth FROM durable.run AS r
     WHERE r.shard = $1::smallint AND r.id = $2::uuid

@@ -1,5 +1,6 @@
--- Begins the transaction of a Tx step, read-write also where a role or database defaults to the other, and marks it. The mark
--- ends with the transaction, so tx_mark.sql finds out whether the step's function has ended it.
+-- Begins the transaction of a Tx step and marks it. It is read-write even if the role or the database has
+-- another default. The mark ends with the transaction, so that tx_mark.sql detects whether the step's
+-- function has ended the transaction.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 BEGIN READ WRITE;

@@ -1,4 +1,4 @@
--- When the next run of these queues and workflows is due: one index probe per pair.
+-- Returns when the next run of these queues and workflows is due, with one index probe per pair.
 SELECT min(ahead.wake_at)
 FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
 CROSS JOIN LATERAL (

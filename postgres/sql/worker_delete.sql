@@ -1,9 +1,8 @@
--- Takes workers off the registry: the one that leaves ($2) at once, dead ones a minute
--- after their last heartbeat, since others, who execute other workflows, are still to
--- see that they are dead; and any that has been silent for an hour, which nobody could
--- find dead where there is no presence lock. SKIP LOCKED for those,
--- because several may do this at once; the own row is waited for, since a last note of its
--- presence may still be on its way.
+-- Removes workers from the registry. The worker that stops ($2) is removed at once. Dead workers are
+-- removed a minute after their last heartbeat, so that workers with other workflows can still see that
+-- they are dead. Any worker without a heartbeat for an hour is removed, because nobody can detect its
+-- death if there is no presence lock. SKIP LOCKED for the others, because several workers may do this at
+-- once. The own row is waited for, because a last update of its presence may be in progress.
 WITH gone AS MATERIALIZED (
     SELECT id FROM durable.worker
     WHERE id <> $2::uuid

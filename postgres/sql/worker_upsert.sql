@@ -1,5 +1,5 @@
--- A worker's heartbeat. The clock is read in the inserted row, not in the update:
--- a distributed database evaluates that once, where the statement arrives.
+-- Records a worker's heartbeat. The clock is read in the inserted row, not in the update: a distributed
+-- database evaluates the inserted row once, where the statement arrives.
 INSERT INTO durable.worker AS w (queues, workflows, id, name, version, capacity, active, started_at, heartbeat_at, attended_at, server_started_at, state, silent_at)
 VALUES ($1::text[], $2::text[], $3::uuid, $4::text, $5::text, $6::integer, $7::integer, $8::timestamptz, clock_timestamp(), $9::timestamptz, $10::timestamptz, $11::smallint, coalesce($12::timestamptz, clock_timestamp()))
 ON CONFLICT (id) DO UPDATE

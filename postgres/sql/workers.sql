@@ -1,4 +1,4 @@
--- The registry, oldest worker first.
+-- Returns the registered workers, oldest first.
 SELECT id, name, version, capacity, active, state, started_at, heartbeat_at, queues, workflows
 FROM durable.worker
 ORDER BY started_at, id;

@@ -1,6 +1,7 @@
--- An operator reads everything, pauses, resumes and cancels runs, sends signals, completes tokens and sets tags.
--- It starts nothing and records no step. Of a run it may update what these verbs set: a run that it ends has no
--- output, and its input, name, workflow and epoch stay. Of a step it may update when the step is due and when it started: FreezeTimers moves both.
+-- An operator reads everything, pauses, resumes and cancels runs, sends signals, completes tokens and
+-- sets tags. It starts no runs and records no steps. Of a run it may update the columns that these
+-- operations set: a run that it ends has no output, and its input, name, workflow and epoch stay. Of a
+-- step it may update the due time and the start, because FreezeTimers moves both.
 GRANT USAGE ON SCHEMA durable TO durable_operator;
 GRANT SELECT ON durable.migration, durable.secret, durable.worker TO durable_operator;
 GRANT SELECT ON durable.run, durable.step TO durable_operator;

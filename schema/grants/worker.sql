@@ -1,4 +1,4 @@
--- A worker executes runs. It can do whatever an Engine can, but apply migrations.
+-- A worker executes runs. It may do everything that an Engine does, except apply migrations.
 GRANT USAGE ON SCHEMA durable TO durable_worker;
 GRANT SELECT ON durable.migration, durable.secret TO durable_worker;
 GRANT SELECT, INSERT, UPDATE ON durable.run, durable.step, durable.signal TO durable_worker;

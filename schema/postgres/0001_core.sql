@@ -1,16 +1,16 @@
 -- Runs, steps and workers. PostgreSQL 15 or newer.
 --
--- shard leads every primary key and is part of every unique key, so that the same
--- tables can be distributed by it unchanged. All times come from the database's
--- clock. Columns stand widest first, which saves padding in every row.
+-- shard leads every primary key and is part of every unique key, so that the tables can be distributed by
+-- it without a change. All times come from the database's clock. The widest columns come first, which
+-- saves padding in every row.
 
--- What names mean in views is settled here, so nothing that another role has created may be found.
--- It lasts for this transaction: apply each file in one, as psql --single-transaction does.
+-- Names in views are resolved here, so that nothing that another role has created may be found. The
+-- setting lasts for this transaction: apply each file in one, as psql --single-transaction does.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE SCHEMA durable;
 
--- Each migration records itself here, in the transaction that applies it, whoever runs it.
+-- Each migration inserts a row here, in the transaction that applies it, whoever executes it.
 CREATE TABLE durable.migration (
     applied_at timestamptz NOT NULL DEFAULT now(),
     version    integer     NOT NULL PRIMARY KEY,
@@ -19,8 +19,8 @@ CREATE TABLE durable.migration (
 
 INSERT INTO durable.migration (version, name) VALUES (1, '0001_core.sql');
 
--- What must be kept from those who may read everything else: the key that signs tokens. Both
--- functions draw on the server's source of strong randomness.
+-- Secrets, which roles that may read everything else must not read: the key that signs tokens. Both
+-- functions below use the server's source of strong randomness.
 CREATE TABLE durable.secret (
     name  text COLLATE "C" NOT NULL PRIMARY KEY,
     value bytea            NOT NULL
@@ -33,18 +33,18 @@ CREATE TABLE durable.run (
     started_at  timestamptz,
     ended_at    timestamptz,
     lost_at     timestamptz,            -- when it was last claimed after its lease had ended
-    wake_at     timestamptz,            -- the one column that makes a run claimable
+    wake_at     timestamptz,            -- when the run becomes claimable; NULL: never
     deadline_at timestamptz,
-    epoch       bigint   NOT NULL,      -- fences writes; upper 32 bits: +1 at every claim, lower: its nonce
-    progress    integer  NOT NULL DEFAULT 0, -- checkpoints seen at the last claim after a crash
+    epoch       bigint   NOT NULL,      -- fences writes; upper 32 bits: count, +1 at every claim; lower: nonce of the claim
+    progress    integer  NOT NULL DEFAULT 0, -- terminal checkpoints at the last claim after a crash
     shard       smallint NOT NULL,
     status      smallint NOT NULL,      -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled 9 expired
     crashes     smallint NOT NULL DEFAULT 0, -- claims after a lost lease since the last new checkpoint
     id          uuid     NOT NULL,
     parent_id   uuid,
     owner       uuid,
-    lost_by     uuid,                   -- the worker that had that lease
-    name        text COLLATE "C" NOT NULL,   -- a root's: the caller's ID; a child's: its step name
+    lost_by     uuid,                   -- the worker that lost that lease
+    name        text COLLATE "C" NOT NULL,   -- of a root: the caller's ID; of a child: its step name
     workflow    text COLLATE "C" NOT NULL,
     queue       text COLLATE "C" NOT NULL,
     version     text COLLATE "C" NOT NULL DEFAULT '',
@@ -54,21 +54,22 @@ CREATE TABLE durable.run (
     output      bytea,
     error       bytea,
     PRIMARY KEY (shard, id),
-    -- In this order: led by shard, the planner would scan a whole shard with it on a young table.
+    -- name is first: with shard first, the planner would scan a whole shard by this index on a young
+    -- table.
     CONSTRAINT run_name UNIQUE NULLS NOT DISTINCT (name, parent_id, shard)
 );
 
--- Dispatch, timers, retries, deadlines and crash recovery are all one query on this index.
+-- Dispatch, timers, retries, deadlines and crash recovery are one query on this index.
 CREATE INDEX run_wake ON durable.run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL;
 
--- Runs that lost their process lately, which a claim takes one by one.
+-- Runs that recently lost their process. A claim takes them one by one.
 CREATE INDEX run_suspect ON durable.run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL AND crashes > 0;
 
 CREATE TABLE durable.step (
     started_at timestamptz NOT NULL,
     ended_at   timestamptz,
     next_at    timestamptz,
-    epoch      bigint   NOT NULL,      -- the writer's
+    epoch      bigint   NOT NULL,      -- of the writer
     attempt    integer  NOT NULL,
     seq        integer  NOT NULL DEFAULT 0, -- the order in which the calls of a run began
     shard      smallint NOT NULL,
@@ -85,20 +86,20 @@ CREATE TABLE durable.step (
 CREATE TABLE durable.worker (
     started_at   timestamptz NOT NULL,
     heartbeat_at timestamptz NOT NULL,
-    attended_at  timestamptz,           -- since when it holds its presence lock; NULL: it does not
-    server_started_at timestamptz,      -- of the server that keeps the lock
-    silent_at    timestamptz NOT NULL,  -- when it counts as gone, unless it is heard of before
+    attended_at  timestamptz,           -- since when it holds its presence lock; NULL: it holds none
+    server_started_at timestamptz,      -- when the server that keeps the lock started
+    silent_at    timestamptz NOT NULL,  -- when it counts as dead, unless there is another heartbeat
     capacity     integer NOT NULL,
     active       integer NOT NULL,
     state        smallint NOT NULL DEFAULT 1, -- 1 running 2 draining
     id           uuid    NOT NULL PRIMARY KEY,
     name         text    NOT NULL,
     version      text    NOT NULL,
-    queues       text[],                -- of the workflows, one for each
-    workflows    text[]                 -- that it executes; NULL: too many to be listed
+    queues       text[],                -- the queue of each of the workflows
+    workflows    text[]                 -- what it executes; NULL: too many to be listed
 );
 
--- For people in psql: states in words, payloads as JSON.
+-- Views for users of psql: states as words, payloads as JSON.
 CREATE VIEW durable.runs AS
 SELECT id, name, parent_id, workflow, queue,
        (ARRAY['pending','running','waiting','paused','completed','failed','cancelled',NULL,'expired'])[status] AS status,

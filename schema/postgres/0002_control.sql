@@ -1,33 +1,33 @@
 -- Pause, resume and cancel; signals; children that wake their parents; tags; the outbox.
 
--- As in 0001_core.sql.
+-- See 0001_core.sql.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 ALTER TABLE durable.run
     ADD COLUMN control      smallint NOT NULL DEFAULT 0, -- bits: 1 paused itself, 2 paused with an ancestor, 4 to be cancelled
     ADD COLUMN woken        boolean  NOT NULL DEFAULT false, -- a signal or a child's end came while it was running
-    ADD COLUMN detached     boolean  NOT NULL DEFAULT false, -- a child that goes on when its parent ends
+    ADD COLUMN detached     boolean  NOT NULL DEFAULT false, -- a child that continues when its parent ends
     ADD COLUMN paused_at    timestamptz,
-    ADD COLUMN cancelled_at timestamptz,          -- when it was first asked for
-    ADD COLUMN paused_by    text COLLATE "C",     -- the actor; why is in reason
+    ADD COLUMN cancelled_at timestamptz,          -- when the cancel was first requested
+    ADD COLUMN paused_by    text COLLATE "C",     -- the actor; the reason is in column reason
     ADD COLUMN cancelled_by text COLLATE "C",
     ADD COLUMN cancel_reason text;
 
--- A run that the crash loop has paused counts as paused itself.
+-- A run that was paused because of repeated crashes counts as paused itself.
 UPDATE durable.run SET control = 1 WHERE status = 4;
 
--- The children of a run. Led by the shard, so that the planner does not take it for run_name
--- on a young table, see run_by_name.sql.
+-- The children of a run. shard is first, so that the planner does not prefer this index to run_name on a
+-- young table; see run_by_name.sql.
 CREATE INDEX run_child ON durable.run (shard, parent_id) WHERE parent_id IS NOT NULL;
 
 CREATE TABLE durable.signal (
     created_at timestamptz NOT NULL,
-    arrived_at timestamptz NOT NULL,     -- by this database's clock, with the run's row locked: what a deadline is compared with
+    arrived_at timestamptz NOT NULL,     -- by this database's clock, with the run's row locked; compared with the time limits of receives
     shard      smallint NOT NULL,
     id         uuid     NOT NULL,
     run_id     uuid     NOT NULL,
     name       text COLLATE "C" NOT NULL,
-    key        text COLLATE "C",         -- the caller's, by which it is sent once
+    key        text COLLATE "C",         -- the caller's idempotency key
     step       text COLLATE "C",         -- the receive that took it; NULL: it waits
     payload    bytea,
     PRIMARY KEY (shard, run_id, id)
@@ -35,7 +35,7 @@ CREATE TABLE durable.signal (
 
 CREATE UNIQUE INDEX signal_key ON durable.signal (shard, run_id, key) WHERE key IS NOT NULL;
 
--- First in, first out.
+-- Signals are received in the order of their creation.
 CREATE INDEX signal_queue ON durable.signal (shard, run_id, name, created_at, id) WHERE step IS NULL;
 
 CREATE TABLE durable.tag (
@@ -46,12 +46,12 @@ CREATE TABLE durable.tag (
     PRIMARY KEY (shard, run_id, key)
 );
 
--- Newest runs last, whatever their shard.
+-- Ordered by run ID, which puts the newest runs last, whatever their shard.
 CREATE INDEX tag_value ON durable.tag (key, value, run_id);
 
--- What happened to runs, written in the transaction that made it true. txid orders events
--- by a number that a reader can tell to be settled: below the oldest transaction
--- that is still open, none can be added any more.
+-- What happened to runs, written in the transaction that changed them. Events are ordered by txid,
+-- because a reader can see which transactions have ended: no event can be added below the oldest
+-- transaction that is still open.
 CREATE TABLE durable.event (
     at     timestamptz NOT NULL,
     txid   xid8     NOT NULL DEFAULT pg_current_xact_id(),
@@ -75,15 +75,17 @@ SELECT id, name, parent_id, workflow, queue,
        (control OPERATOR(pg_catalog.&) 2) OPERATOR(pg_catalog.<>) 0 AS paused_with_parent,
        (control OPERATOR(pg_catalog.&) 4) OPERATOR(pg_catalog.<>) 0 AS cancel_requested,
        paused_at, paused_by, cancelled_at, cancelled_by, cancel_reason, detached, lost_at, lost_by,
-       -- of a child: the call that started it, with its scope. Column name has it as it is stored, and is no address
+       -- Of a child: the call that started it, with its scope. Column name has the stored form, which is
+       -- no address
        CASE WHEN parent_id IS NOT NULL THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), chr(31), '/') END AS step
 FROM durable.run;
 
 DROP VIEW durable.steps;
 
--- A call without an outcome whose run has ended is cancelled, and so is a sleep that was not over then; a sleep
--- goes on until it is over, though its row is complete from the beginning. ORDER BY run_id, seq is the order in
--- which the calls of a run began; the view has none, so that nobody who counts or picks rows pays for a sort.
+-- If a run has ended, its calls without an outcome are shown as cancelled, and so are sleeps that were
+-- not over. A sleep is shown as started until it is over, although its row is complete from the
+-- beginning. ORDER BY run_id, seq is the order in which the calls of a run began. The view does not sort,
+-- so that queries that count or select rows do not pay for it.
 CREATE VIEW durable.steps AS
 SELECT s.run_id, s.seq, replace(replace(replace(s.name, '%', '%25'), '/', '%2F'), chr(31), '/') AS name,
        (ARRAY['step','tx','sleep','choice','receive','child','map','compensation',

@@ -18,7 +18,7 @@ import (
 	"github.com/seed8ec063be/durable/postgres"
 )
 
-// refusing is the address of a server that refuses every connection with this SQLSTATE.
+// refusing returns the address of a server that refuses every connection with this SQLSTATE.
 func refusing(t *testing.T, code, message string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,7 +45,7 @@ func refusing(t *testing.T, code, message string) string {
 	return l.Addr().String()
 }
 
-// wantRefused checks that the error says which it is, and tells no password.
+// wantRefused checks that the error has this reason and contains no password.
 func wantRefused(t *testing.T, what string, err error, reason postgres.AccessReason, text string) {
 	t.Helper()
 	var refused *postgres.AccessError
@@ -62,7 +62,7 @@ func wantRefused(t *testing.T, what string, err error, reason postgres.AccessRea
 	}
 }
 
-// A server that refuses the connection is not away: Open and New say at once what it refuses.
+// A server that refuses the connection is not unavailable: Open and New return at once what it refuses.
 func TestRefusedConnectionsAreTold(t *testing.T) {
 	for _, c := range []struct {
 		code   string
@@ -88,7 +88,7 @@ func TestRefusedConnectionsAreTold(t *testing.T) {
 		wantRefused(t, "New, "+c.code, err, c.reason, c.text)
 		pool.Close()
 	}
-	// What refuses nothing is away.
+	// Other SQLSTATEs mean that the server is unavailable.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestRefusedConnectionsAreTold(t *testing.T) {
 	}
 }
 
-// A real server says the same.
+// A real server returns the same errors.
 func TestAnUnknownDatabaseOrRole(t *testing.T) {
 	u, err := url.Parse(pgtest.URL(t))
 	if err != nil {
@@ -117,7 +117,7 @@ func TestAnUnknownDatabaseOrRole(t *testing.T) {
 	}
 }
 
-// A store whose role is refused later tries again, and its errors say why.
+// A store whose role is refused later retries, and its errors contain the reason.
 func TestRefusedLater(t *testing.T) {
 	dsn := pgtest.URL(t)
 	admin, err := pgxpool.New(t.Context(), dsn)
@@ -150,7 +150,7 @@ func TestRefusedLater(t *testing.T) {
 	do("ALTER ROLE " + role + " NOLOGIN")
 	do("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = '" + role + "'")
 	refused := new(postgres.AccessError)
-	for range 10 { // the first ones find their connections cut off
+	for range 10 { // the first calls find their connections closed
 		if _, err = s.Workers(t.Context()); errors.As(err, &refused) {
 			break
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// attendance is a call of Attend that a test can follow.
+// attendance is a call of Listen that a test can follow.
 type attendance struct {
 	hints map[store.Hint]chan struct{}
 	done  chan error
@@ -74,7 +74,7 @@ func TestAttendHintsAndShowsDeath(t *testing.T) {
 			s := openBeside(t, mode)
 			worker, other, unseen := uuid.New(), uuid.New(), uuid.New()
 			a := attend(t, s, worker)
-			beat(t, s, unseen) // never attended: only its leases can tell
+			beat(t, s, unseen) // never had a presence lock: only its leases show its death
 			commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}})
 			a.hinted(t, store.HintClaim)
 			if dead(t, s, other, worker) {
@@ -96,8 +96,8 @@ func TestAttendHintsAndShowsDeath(t *testing.T) {
 	}
 }
 
-// TestAttendComesBack ends the session from the server's side: the worker is not taken for
-// dead while it comes back, and hears again.
+// TestAttendComesBack ends the session on the server's side. The worker is not considered dead while it
+// reconnects, and then receives notifications again.
 func TestAttendComesBack(t *testing.T) {
 	s := open(t, "cache_statement")
 	worker := uuid.New()
@@ -121,8 +121,8 @@ func TestAttendComesBack(t *testing.T) {
 	a.hinted(t, store.HintClaim)
 }
 
-// TestReturnerCallsNobodyDead: after a failover everybody has just come back. A worker
-// that has only just started may look at once.
+// TestReturnerCallsNobodyDead: after a failover every worker has just reconnected, so none is dead. A
+// worker that has only just started may query at once.
 func TestReturnerCallsNobodyDead(t *testing.T) {
 	s := open(t, "cache_statement")
 	gone, newcomer := uuid.New(), uuid.New()
@@ -148,8 +148,8 @@ func TestReturnerCallsNobodyDead(t *testing.T) {
 	}
 }
 
-// TestAPromotedStandbyCallsNobodyDead: the standby's server started long before the workers took
-// their locks, which another server kept. Of that, only the start time in their rows tells.
+// TestAPromotedStandbyCallsNobodyDead: the standby's server started long before the workers took their
+// locks, which another server kept. Only the server's start time in their rows shows that.
 func TestAPromotedStandbyCallsNobodyDead(t *testing.T) {
 	s := open(t, "cache_statement")
 	living, gone := uuid.New(), uuid.New()
@@ -164,7 +164,7 @@ func TestAPromotedStandbyCallsNobodyDead(t *testing.T) {
 			t.Fatal(tag, err)
 		}
 	}
-	kept(living, "server_started_at") // a beat has noted it
+	kept(living, "server_started_at") // a heartbeat has recorded it
 	for _, server := range []string{"pg_postmaster_start_time() - interval '1 hour'", "pg_postmaster_start_time() + interval '1 microsecond'", "NULL"} {
 		kept(gone, server)
 		if dead(t, s, uuid.New(), gone) {
@@ -191,7 +191,7 @@ func TestCloseEndsAttend(t *testing.T) {
 	}
 }
 
-// WithoutListen has no session of its own: it waits until it is told to leave, and nobody is told of anything.
+// With WithoutListen, Listen opens no session: it waits until its context ends, and nobody is notified.
 func TestAttendWithoutListen(t *testing.T) {
 	s := open(t, "cache_statement", WithoutListen())
 	conn := ours(t, s)
@@ -200,7 +200,7 @@ func TestAttendWithoutListen(t *testing.T) {
 	worker := uuid.New()
 	go func() { done <- s.Listen(ctx, worker, func(h store.Hint) { t.Errorf("it was hinted %d", h) }) }()
 	beat(t, s, worker)
-	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}}) // tells those who listen
+	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}}) // notifies the workers that listen
 	var listening int
 	err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%'").Scan(&listening)
 	if err != nil || listening != 0 {

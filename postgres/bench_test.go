@@ -12,8 +12,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// BenchmarkCommit flushes fresh steps of as many runs, from one writer: the ceiling of
-// the write path without a journal or an engine. rows/s is the figure.
+// BenchmarkCommit flushes new steps, each of another run, from one writer. It measures the limit of the
+// write path without a journal and an engine, in rows/s.
 func BenchmarkCommit(b *testing.B) {
 	ctx := b.Context()
 	s := open(b, "cache_statement")
@@ -57,7 +57,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkClaim claims runs of one queue that holds many, in batches of 100.
+// BenchmarkClaim claims runs of one queue with many runs, in batches of 100.
 func BenchmarkClaim(b *testing.B) {
 	ctx := b.Context()
 	s := open(b, "cache_statement")

@@ -11,20 +11,20 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// slowly makes the insertion of steps with this name wait, in the middle of its statement, for
-// as long as somebody holds the advisory lock 1, and without the engine's bound on waits.
+// slowly makes the insertion of steps with this name wait, in the middle of its statement, as long as
+// somebody holds the advisory lock 1. The engine's lock timeout does not apply to it.
 const slowly = `
 CREATE FUNCTION durable.slow() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS $$
 BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END $$;
 CREATE TRIGGER slow AFTER INSERT ON durable.step FOR EACH ROW WHEN (NEW.name = 'slow') EXECUTE FUNCTION durable.slow();
 CREATE SEQUENCE durable.looks;`
 
-// A process that has lost its run is not dead: its last write may be under way when another
-// takes the run over. That write is allowed, since it began before, and its step must not be
-// executed again: so the takeover waits for it, and has it in the history.
+// A process that has lost its run may be alive, and its last write may be in progress when another
+// process takes the run over. That write is allowed, because it began before the takeover, and its step
+// must not be executed again. So the takeover waits for it, and reads it with the history.
 func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
-		s.sql.inFlight += " AND nextval('durable.looks') > 0" // counts the looks that find something
+		s.sql.inFlight += " AND nextval('durable.looks') > 0" // counts the queries that find something
 		at := now(t, s)
 		overdue := running(uuid.New(), at.Add(-time.Hour))
 		overdue.WakeAt = at.Add(-time.Second)
@@ -68,8 +68,7 @@ func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 	})
 }
 
-// until waits for a condition that is a query, and that must come before the end of what is told
-// by a channel.
+// until waits until a query returns true. It fails if the channel receives a result first.
 func until(t *testing.T, what string, conn *pgx.Conn, query string, over <-chan error) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {

@@ -18,7 +18,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// whole is a batch with something in every section.
+// whole returns a batch with an item in every section.
 func whole(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	t.Helper()
 	at := now(t, s)
@@ -35,8 +35,7 @@ func whole(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	}, []uuid.UUID{a.ID, b.ID, c.ID}
 }
 
-// family is a whole batch with a child that begins and one that ends, tags, a receive and a
-// signal.
+// family returns a whole batch with tags, a receive, a signal, a child that starts and a child that ends.
 func family(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	t.Helper()
 	b, runs := whole(t, s)
@@ -55,8 +54,8 @@ func family(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	return b, append(runs, parent.ID, ends.Run.ID, begins.Run.ID)
 }
 
-// TestNobodyPaysForOthersLocks: a batch that concerns its own rows only has no statement
-// but those of its sections, and a batch that concerns others has one for the locks.
+// TestNobodyPaysForOthersLocks: a batch that changes only its own rows has only the statements of its
+// sections. A batch that affects other runs has one more, for the locks.
 func TestNobodyPaysForOthersLocks(t *testing.T) {
 	s := open(t, "cache_statement")
 	plain, _ := whole(t, s)
@@ -89,8 +88,8 @@ func TestNobodyPaysForOthersLocks(t *testing.T) {
 	}
 }
 
-// TestFlushIsOneTransactionAndOneRoundTrip asks the rows which transaction wrote them,
-// and counts what goes over the wire.
+// TestFlushIsOneTransactionAndOneRoundTrip reads from the rows which transaction wrote them, and counts
+// the messages of the connection.
 func TestFlushIsOneTransactionAndOneRoundTrip(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
@@ -115,7 +114,7 @@ func TestFlushIsOneTransactionAndOneRoundTrip(t *testing.T) {
 			if got := writes.Load() - before; got != 1 {
 				t.Errorf("a flush was written to the server in %d pieces, not 1", got)
 			}
-			var texts []string // what every mode can encode
+			var texts []string // types that every mode can encode
 			for _, id := range runs {
 				texts = append(texts, id.String())
 			}
@@ -156,8 +155,8 @@ func (c *counted) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestBadValueUndoesTheWholeFlush puts the bad value last, so that all that came before it
-// had been applied, and leaves the connection fit for the next flush.
+// TestBadValueUndoesTheWholeFlush puts the bad value last, so that everything before it has been applied.
+// The connection can be used for the next flush.
 func TestBadValueUndoesTheWholeFlush(t *testing.T) {
 	for _, mode := range append([]string{"simple_protocol"}, modes...) {
 		t.Run(mode, func(t *testing.T) {
@@ -185,7 +184,8 @@ func TestBadValueUndoesTheWholeFlush(t *testing.T) {
 	}
 }
 
-// TestHostileDefaults is Row 16 of package faults, at the store: what the database defaults to is for users.
+// TestHostileDefaults is Row 16 of package faults for the store: the database's default settings are for
+// users.
 func TestHostileDefaults(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
@@ -224,8 +224,8 @@ func TestHostileDefaults(t *testing.T) {
 	}
 }
 
-// TestHeldNameSetsNeighboursFree starts a name that another transaction has inserted and
-// not committed: alone it fails, and a batch with it fails in a way that is split.
+// TestHeldNameSetsNeighboursFree starts a run whose name another transaction has inserted and not
+// committed. Alone it fails; a batch with it fails with an error that makes the journal divide it.
 func TestHeldNameSetsNeighboursFree(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
@@ -257,7 +257,7 @@ func TestHeldNameSetsNeighboursFree(t *testing.T) {
 	}
 }
 
-// TestTwoStartsOfOneNameInOneBatch: the second is adopted with the first's row.
+// TestTwoStartsOfOneNameInOneBatch: the second start adopts the row of the first.
 func TestTwoStartsOfOneNameInOneBatch(t *testing.T) {
 	s := open(t, "cache_statement")
 	first := pending(now(t, s))
@@ -270,8 +270,8 @@ func TestTwoStartsOfOneNameInOneBatch(t *testing.T) {
 	}
 }
 
-// TestWriterThatKnewTooLittle writes over a marker that it does not know of, and moves on
-// a row that is not there.
+// TestWriterThatKnewTooLittle writes over a marker that it does not know, and updates a row that does not
+// exist.
 func TestWriterThatKnewTooLittle(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
@@ -301,8 +301,8 @@ func TestWriterThatKnewTooLittle(t *testing.T) {
 	}
 }
 
-// TestAFlushThatMeetsARow: a step that is recorded already undoes the flush, which is made again
-// whole: what is new is written, what is fenced stays fenced, and what was there is found.
+// TestAFlushThatMeetsARow: a step that has a row rolls back the flush, and all of it is retried: new
+// steps are written, fenced steps stay fenced, and existing steps are adopted.
 func TestAFlushThatMeetsARow(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)

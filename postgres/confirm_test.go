@@ -14,7 +14,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// lonely is a store on a server of its own, which can be made to wait for a standby that is not there.
+// lonely is a store on a server of its own that can be made to wait for an absent standby.
 type lonely struct {
 	*testing.T
 	s      *database
@@ -44,7 +44,7 @@ func newLonely(t *testing.T) *lonely {
 	return l
 }
 
-// standby names a standby that is away, or, with no name, none.
+// standby requires a standby that is absent, or, with an empty name, none.
 func (l *lonely) standby(names ...string) {
 	l.Helper()
 	if err := l.server.Synchronous(l.Context(), names...); err != nil {
@@ -61,8 +61,8 @@ func (l *lonely) waits() (yes bool) {
 	return yes
 }
 
-// cutOff acts until a commit of it waits for the standby, and then cancels that as interrupt does.
-// It returns what the act came to.
+// cutOff calls act until one of its commits waits for the standby, and cancels that commit by interrupt.
+// It returns the error of act.
 func (l *lonely) cutOff(act func(context.Context) error, interrupt func(cancel context.CancelFunc)) error {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), 20*time.Second)
@@ -76,7 +76,7 @@ func (l *lonely) cutOff(act func(context.Context) error, interrupt func(cancel c
 				l.Fatal("it was acknowledged, and nobody waited for the standby")
 			}
 			l.Fatal(err)
-		default: // the question is a round trip
+		default: // waits queries the server, which takes a round trip
 		}
 	}
 	interrupt(cancel)
@@ -89,10 +89,10 @@ func (l *lonely) cutOff(act func(context.Context) error, interrupt func(cancel c
 	return err
 }
 
-// lonelyCase is one kind of call. Its act is made until it is acknowledged.
+// lonelyCase is one kind of call. act is repeated until it is acknowledged.
 type lonelyCase struct {
 	name string
-	act  func(l *lonely) func(context.Context) error // begins with nothing awaited
+	act  func(l *lonely) func(context.Context) error // begins when no commit waits for the standby
 }
 
 func committed(b func(l *lonely) *store.Batch, check func() bool) func(*lonely) func(context.Context) error {
@@ -117,7 +117,7 @@ func (l *lonely) run() store.Run {
 	return r
 }
 
-// What is found to be there already is acknowledged only when it is where acknowledged writes are.
+// Rows that exist already are acknowledged only when they are as durable as acknowledged writes.
 func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 	l := newLonely(t)
 	var start *store.Start
@@ -214,7 +214,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 				return transact(ctx, l.s, w, func(context.Context) error { return nil })
 			}
 		}},
-		{"blind transaction", func(l *lonely) func(context.Context) error { // that does not look before it begins
+		{"blind transaction", func(l *lonely) func(context.Context) error { // does not check the checkpoint before it begins
 			w := done(l.run().ID, "pay", l.at)
 			w.Step.Kind = store.KindTx
 			return func(ctx context.Context) error {
@@ -252,7 +252,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			l.standby()
 			act := c.act(&l)
 			l.standby("away")
-			for range 2 { // a write, and what finds it
+			for range 2 { // a write, and a call that finds the written row
 				if err := l.cutOff(act, func(cancel context.CancelFunc) { cancel() }); err == nil {
 					t.Error("it was acknowledged although its wait was cancelled")
 				}
@@ -265,8 +265,8 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 	}
 }
 
-// An operator who cancels a commit's wait (pg_cancel_backend) gets it out of the way, but what it
-// wrote is not acknowledged for that.
+// An operator may cancel a commit's wait (pg_cancel_backend). The commit then returns, but its writes are
+// not acknowledged.
 func TestACancelledWaitAcknowledgesNothing(t *testing.T) {
 	l := newLonely(t)
 	cancelled := 0

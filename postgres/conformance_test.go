@@ -11,11 +11,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
-// places bounds how many databases the suite has open at once, however many tests go
-// test runs in parallel: a store takes up to eleven connections.
+// places bounds the databases that the suite has open at the same time, however many tests `go test` runs
+// in parallel: a store opens up to eleven connections.
 var places = make(chan struct{}, 8)
 
-// lend is a place for one test, given back when all else of the test is.
+// lend reserves a place for one test until all its other cleanups are done.
 func lend(t *testing.T) {
 	t.Helper()
 	select {
@@ -26,15 +26,15 @@ func lend(t *testing.T) {
 	}
 }
 
-// modeOf draws one of pgx's modes by the test's name, always the same one.
+// modeOf chooses one of pgx's modes by the test's name, always the same one.
 func modeOf(t *testing.T) string {
 	h := fnv.New32a()
 	_, _ = io.WriteString(h, t.Name())
 	return modes[int(h.Sum32()%uint32(len(modes)))]
 }
 
-// The suite has a worker's rights, and no others. When the tests do everything (see testsize), it is executed
-// in each of pgx's modes, else each test of it in one of them.
+// The suite has the rights of a worker and no others. With all tests (see testsize), it is executed in
+// each of pgx's modes; otherwise each of its tests is executed in one of them.
 func TestConformance(t *testing.T) {
 	if !testsize.All() {
 		storetest.Run(t, func(t *testing.T) store.Store {
@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// What is written for a single step has a statement of its own: here the one for many does it.
+// A single step is written by a statement of its own. This test uses the one for many steps instead.
 func TestConformanceOfMany(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store {
 		if h := fnv.New32a(); !testsize.All() {

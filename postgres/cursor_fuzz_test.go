@@ -13,8 +13,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A text that Events never answered is refused, or leads to what comes after some event;
-// a list begins below any ID.
+// A text that Events has not returned is refused, or is the position after some event. A list may begin
+// below any ID.
 func FuzzCursor(f *testing.F) {
 	s := openAt(f, pgtest.ServerURL(f), Schema(pgtest.Schema(f)))
 	b := new(store.Batch)

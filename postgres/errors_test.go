@@ -45,7 +45,7 @@ func TestKindsOfErrors(t *testing.T) {
 		{errors.New("message body too large"), store.ErrBadData},
 		{io.ErrUnexpectedEOF, store.ErrUnavailable},
 		{net.ErrClosed, store.ErrUnavailable},
-		{context.DeadlineExceeded, store.ErrUnavailable}, // a timeout of pgx's own
+		{context.DeadlineExceeded, store.ErrUnavailable}, // a timeout of pgx itself
 	} {
 		got := s.wrap(t.Context(), "do", c.err)
 		if !errors.Is(got, c.err) || !errors.Is(got, c.want) {
@@ -79,7 +79,7 @@ func TestClosedStore(t *testing.T) {
 	}
 }
 
-// The server speaks the language of lc_messages; the plan that went with its table is the same.
+// The server's messages depend on lc_messages; an invalid cached plan is recognized in any language.
 func TestCachedPlanInGerman(t *testing.T) {
 	err := &pgconn.PgError{Code: "0A000", Message: "gecachter Plan darf den Ergebnistyp nicht ändern", Routine: "RevalidateCachedQuery"}
 	if !passes(err) {

@@ -10,8 +10,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A cursor names its event. If that is gone and older ones are there, the database went back, and what
-// came after it cannot be told: the cursor is refused. Swept from the oldest on, events leave it valid.
+// A cursor names its event. If this event is gone although older ones exist, the database went back, and
+// the events after the cursor are unknown: the cursor is refused. If the oldest events are deleted first,
+// the cursor stays valid.
 func TestACursorOfALostEventIsRefused(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
@@ -21,7 +22,7 @@ func TestACursorOfALostEventIsRefused(t *testing.T) {
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(r.ID, at.Add(time.Duration(i)*time.Second))}})
 	}
 	var all []store.Event
-	for deadline := time.Now().Add(20 * time.Second); len(all) < 3; { // others of this server have transactions too
+	for deadline := time.Now().Add(20 * time.Second); len(all) < 3; { // other tests have transactions on this server too
 		var err error
 		if all, err = s.Events(t.Context(), "", 10); err != nil || time.Now().After(deadline) {
 			t.Fatalf("%d events, %v", len(all), err)
@@ -33,7 +34,7 @@ func TestACursorOfALostEventIsRefused(t *testing.T) {
 			t.Fatal(tag, err)
 		}
 	}
-	remove(all[0]) // the oldest: swept
+	remove(all[0]) // the oldest: deleted by retention
 	for _, e := range all {
 		if _, err := s.Events(t.Context(), e.Cursor, 10); err != nil {
 			t.Errorf("the cursor %s: %v", e.Cursor, err)
@@ -46,7 +47,7 @@ func TestACursorOfALostEventIsRefused(t *testing.T) {
 	if got, err := s.Events(t.Context(), all[0].Cursor, 10); err != nil || len(got) != 1 {
 		t.Errorf("the cursor of a swept event leads to %d events, %v", len(got), err)
 	}
-	if _, err := s.user.Exec(t.Context(), "UPDATE durable.event SET at = at + interval '1 second'"); err != nil { // the number was given anew
+	if _, err := s.user.Exec(t.Context(), "UPDATE durable.event SET at = at + interval '1 second'"); err != nil { // the transaction ID was assigned again
 		t.Fatal(err)
 	}
 	older := all[1].At.Add(-time.Hour)

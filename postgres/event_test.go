@@ -19,8 +19,8 @@ func types(events []store.Event) []store.EventType {
 	return list
 }
 
-// TestEventsWaitForOlderTransactions: what is answered is complete. An open transaction
-// that has a number holds back what came after it.
+// TestEventsWaitForOlderTransactions: returned events are complete. An open transaction with an ID holds
+// back all later events.
 func TestEventsWaitForOlderTransactions(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
@@ -35,7 +35,7 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 			t.Helper()
 			var events []store.Event
 			var err error
-			for deadline := time.Now().Add(20 * time.Second); len(events) < want; { // others of this server have transactions too
+			for deadline := time.Now().Add(20 * time.Second); len(events) < want; { // other tests have transactions on this server too
 				if events, err = s.Events(t.Context(), after, 10); err != nil || time.Now().After(deadline) {
 					t.Fatalf("%d events, %v", len(events), err)
 				}
@@ -84,8 +84,8 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 	})
 }
 
-// TestClaimSetsAside: a run whose owner died before it left for a pause, and one that
-// kills its process, are paused and recorded, as is each lease that was lost.
+// TestClaimSetsAside: a run whose owner died before it paused the run, and a run that kills its process,
+// are paused and recorded as events, as is each lost lease.
 func TestClaimSetsAside(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
@@ -129,7 +129,8 @@ func TestClaimSetsAside(t *testing.T) {
 	})
 }
 
-// A cancel that waited on its way through a tree is told after what came true meanwhile.
+// A cancel that waited for locks in its tree has later events than the changes that were committed
+// meanwhile.
 func TestEventsOfOneRunInOrder(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
@@ -153,7 +154,7 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 	go func() {
 		ended <- s.Control(t.Context(), &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID}, Now: at})
 	}()
-	for waits := 0; waits == 0; { // it has locked the root, and waits for the one between
+	for waits := 0; waits == 0; { // it has locked the root, and waits for the run between
 		err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&waits)
 		if err != nil {
 			t.Fatal(err)

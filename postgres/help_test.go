@@ -29,15 +29,15 @@ func with(url, param string) string {
 	return url + "?" + param
 }
 
-// open makes a store in a database of its own, in one of pgx's modes, whose test must leave
-// no goroutine behind.
+// open opens a store in a database of its own, in one of pgx's modes. The test must leave no goroutine
+// behind.
 func open(t testing.TB, mode string, opts ...Option) *database {
 	t.Helper()
 	leaktest.Test(t)
 	return openBeside(t, mode, opts...)
 }
 
-// openBeside is open for tests that run beside others.
+// openBeside is open for tests that run in parallel.
 func openBeside(t testing.TB, mode string, opts ...Option) *database {
 	t.Helper()
 	return openAt(t, with(pgtest.URL(t), "default_query_exec_mode="+mode), opts...)
@@ -57,7 +57,7 @@ func openAt(t testing.TB, url string, opts ...Option) *database {
 	return s
 }
 
-// openOver makes a store over a pool that is set up so.
+// openOver opens a store over a pool with this configuration.
 func openOver(t testing.TB, cfg *pgxpool.Config) *database {
 	t.Helper()
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
@@ -103,7 +103,7 @@ func commit(t testing.TB, s *database, b *store.Batch) {
 	}
 }
 
-// running is a run started where it runs.
+// running returns a run that is executed by the process that starts it.
 func running(owner uuid.UUID, now time.Time) store.Run {
 	id, name := store.NewRootID("")
 	return store.Run{
@@ -113,7 +113,7 @@ func running(owner uuid.UUID, now time.Time) store.Run {
 	}
 }
 
-// pending is a run that waits to be claimed.
+// pending returns a run that waits to be claimed.
 func pending(now time.Time) store.Run {
 	id, name := store.NewRootID("")
 	return store.Run{
@@ -122,14 +122,14 @@ func pending(now time.Time) store.Run {
 	}
 }
 
-// childOf is a running child of a run at epoch 1.
+// childOf returns a running child of a run at epoch 1.
 func childOf(parent uuid.UUID, name string, now time.Time) *store.Start {
 	run := running(uuid.New(), now)
 	run.ID, run.Name, run.Parent = store.NewChildID(parent), name, uuid.NullUUID{UUID: parent, Valid: true}
 	return &store.Start{Run: run, ParentEpoch: epochAt(1)}
 }
 
-// begin starts runs of which each is written.
+// begin starts runs and checks that each is written.
 func begin(t testing.TB, s *database, starts ...*store.Start) {
 	t.Helper()
 	commit(t, s, &store.Batch{Starts: starts})
@@ -161,7 +161,7 @@ func row(t testing.TB, s *database, id uuid.UUID) *store.Run {
 	return got[0]
 }
 
-// receive waits for a signal in a step of a run at epoch 1.
+// receive returns a receive that waits for a signal, in a step of a run at epoch 1.
 func receive(run uuid.UUID, name, signal string, now time.Time) *store.Receive {
 	return &store.Receive{Signal: signal, Step: store.Step{
 		RunID: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: epochAt(1),
@@ -173,7 +173,7 @@ func signal(run uuid.UUID, name, payload string, now time.Time) *store.Signal {
 	return &store.Signal{Run: run, ID: uuid.Must(uuid.NewV7()), Name: name, Payload: []byte(payload), CreatedAt: now}
 }
 
-// done is a completed step of a run at epoch 1.
+// done returns a completed step of a run at epoch 1.
 func done(run uuid.UUID, name string, now time.Time) *store.StepWrite {
 	return &store.StepWrite{Step: store.Step{
 		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epochAt(1),
@@ -181,10 +181,10 @@ func done(run uuid.UUID, name string, now time.Time) *store.StepWrite {
 	}}
 }
 
-// finish completes a run at epoch 1.
+// finish returns the write that completes a run at epoch 1.
 func finish(run uuid.UUID, now time.Time) *store.RunWrite {
 	return &store.RunWrite{ID: run, Epoch: epochAt(1), Status: store.Completed, Output: []byte("1"), EndedAt: now}
 }
 
-// epochAt is the epoch with that count, and no nonce: none of the claims here draws one.
+// epochAt returns the epoch with this count and no nonce, because the claims here have none.
 func epochAt(count int32) store.Epoch { return store.Epoch{Count: count} }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// TestListMergesShards pages through runs of many shards by each of the ways that List has.
+// TestListMergesShards pages through runs of many shards with each of List's statements.
 func TestListMergesShards(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
@@ -129,7 +129,7 @@ func TestOutline(t *testing.T) {
 	})
 }
 
-// TestTagsAreOfTheRunThatWasMade: a start that is adopted leaves none.
+// TestTagsAreOfTheRunThatWasMade: a start that adopts a run sets no tags.
 func TestTagsAreOfTheRunThatWasMade(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)

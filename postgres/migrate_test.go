@@ -25,7 +25,7 @@ func TestEightMigrateAtOnce(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if i == 0 {
-				cancel() // one that is killed somewhere on the way
+				cancel() // a migrator that is killed at some point
 			}
 			s, err := openDatabase(ctx, url, Schema("at_once"))
 			if i == 0 {
@@ -46,7 +46,7 @@ func TestEightMigrateAtOnce(t *testing.T) {
 	}
 }
 
-// TestMigrationOfADatabaseInUse: version 1 with runs in it, one of them set aside.
+// TestMigrationOfADatabaseInUse migrates version 1 with runs in it, one of which is paused.
 func TestMigrationOfADatabaseInUse(t *testing.T) {
 	url := pgtest.URL(t)
 	old, err := pgx.Connect(t.Context(), url)

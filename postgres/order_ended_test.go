@@ -9,8 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// TestOrderWaitsForNoEndedRun: an order locks no run that has ended, and yet reaches what lives beneath
-// one.
+// TestOrderWaitsForNoEndedRun: a control request locks no ended run, but reaches live runs below one.
 func TestOrderWaitsForNoEndedRun(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)

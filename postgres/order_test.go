@@ -16,7 +16,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// TestOrder pauses, resumes and cancels a tree, one of each state in it.
+// TestOrder pauses, resumes and cancels a tree with a run in each state.
 func TestOrder(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
@@ -85,8 +85,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestCancelGoesBeforeAnEnd: a run that is to be cancelled neither completes nor fails,
-// and nothing makes of it what it is not.
+// TestCancelGoesBeforeAnEnd: a run that is to be cancelled can neither complete nor fail, and no write
+// gives it a wrong status.
 func TestCancelGoesBeforeAnEnd(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
@@ -115,7 +115,7 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 		}
 		park := &store.RunWrite{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
 		final := done(run.ID, "in the same flush", at)
-		for range 2 { // the second is a replay
+		for range 2 { // the second is a repeated call
 			commit(t, s, &store.Batch{Steps: []*store.StepWrite{final}, Runs: []*store.RunWrite{park}})
 			if final.Outcome != store.Written {
 				t.Errorf("a step with the park: outcome %d", final.Outcome)
@@ -127,7 +127,7 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 	})
 }
 
-// TestFreeze resumes a run whose timers and deadline were not over when it was paused.
+// TestFreeze resumes a run whose timers and deadline lay ahead when it was paused.
 func TestFreeze(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s).Truncate(time.Second)
@@ -146,7 +146,7 @@ func TestFreeze(t *testing.T) {
 			Runs:     []*store.RunWrite{{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}},
 		})
 		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at.Add(10 * time.Minute)})
-		for range 2 { // the second is a replay
+		for range 2 { // the second is a repeated call
 			order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}, Now: at.Add(30 * time.Minute), ShiftTimers: true})
 		}
 		if got := row(t, s, run.ID).Deadline; !got.Equal(at.Add(80 * time.Minute)) {
@@ -165,7 +165,7 @@ func TestFreeze(t *testing.T) {
 	})
 }
 
-// TestNoChildEscapes starts children of runs as fast as it can while those are cancelled.
+// TestNoChildEscapes starts children of runs as fast as it can while these runs are cancelled.
 func TestNoChildEscapes(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
@@ -209,7 +209,7 @@ func TestNoChildEscapes(t *testing.T) {
 	}
 }
 
-// TestOpposingOrders: orders of trees that overlap end, and so do commits meanwhile.
+// TestOpposingOrders: control requests to overlapping trees finish, and so do commits at the same time.
 func TestOpposingOrders(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
@@ -239,7 +239,7 @@ func TestOpposingOrders(t *testing.T) {
 	all.Wait()
 }
 
-// TestOrderIsTriedAgain ends an order's session while it waits for a lock.
+// TestOrderIsTriedAgain ends the session of a control request while it waits for a lock.
 func TestOrderIsTriedAgain(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
@@ -284,7 +284,7 @@ func TestOrderIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A day is 24 hours, whatever the server's time zone.
+// A day has 24 hours, whatever the server's time zone.
 func TestFreezeOverSummerTime(t *testing.T) {
 	s := openAt(t, with(pgtest.URL(t), "timezone=Europe/Berlin"))
 	paused := time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC) // clocks go forward on the 29th

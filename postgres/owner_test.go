@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// twoRoles are a database with a program's role and a stranger's, who may both create in it.
+// twoRoles returns a database with a program's role and a stranger's role, which both may create in it.
 func twoRoles(t *testing.T) (conn *pgx.Conn, program, asProgram, stranger, asStranger string) {
 	t.Helper()
 	url := pgtest.URL(t)
@@ -34,7 +34,7 @@ func twoRoles(t *testing.T) (conn *pgx.Conn, program, asProgram, stranger, asStr
 	return conn, program, as(program), stranger, as(stranger)
 }
 
-// wantStranger wants Open to refuse what the stranger owns, and to change nothing.
+// wantStranger checks that Open refuses what the stranger owns, and changes nothing.
 func wantStranger(t *testing.T, conn *pgx.Conn, url string, want OwnerError, opts ...Option) {
 	t.Helper()
 	count := func() (n int) {
@@ -59,8 +59,8 @@ func wantStranger(t *testing.T, conn *pgx.Conn, url string, want OwnerError, opt
 	}
 }
 
-// TestSchemaOfAStrangerIsRefused: its owner could have triggers and views run with the rights of whoever
-// uses it, be it the program or a superuser.
+// TestSchemaOfAStrangerIsRefused: the owner of a schema could execute triggers and views with the rights
+// of its users, such as the program or a superuser.
 func TestSchemaOfAStrangerIsRefused(t *testing.T) {
 	t.Run("an empty schema", func(t *testing.T) {
 		conn, _, url, stranger, _ := twoRoles(t)
@@ -70,7 +70,7 @@ func TestSchemaOfAStrangerIsRefused(t *testing.T) {
 	t.Run("a whole one", func(t *testing.T) {
 		conn, program, url, stranger, theirs := twoRoles(t)
 		openAt(t, theirs, Schema("flows"))
-		execAll(t, conn, "GRANT "+stranger+" TO "+program) // which the stranger may do without being asked for
+		execAll(t, conn, "GRANT "+stranger+" TO "+program) // the stranger may do this without consent
 		admin, _, _ := strings.Cut(url, "&options=")
 		for _, opts := range [][]Option{{Schema("flows")}, {Schema("flows"), WithoutMigrations()}} {
 			wantStranger(t, conn, url, OwnerError{Schema: "flows", Owner: stranger}, opts...)
@@ -94,7 +94,8 @@ func TestSchemaOfAStrangerIsRefused(t *testing.T) {
 	})
 }
 
-// TestEncodingsOfTheDatabase: one that would change names is refused, one that changes nothing is not.
+// TestEncodingsOfTheDatabase: an encoding that would change names is refused; SQL_ASCII, which changes
+// nothing, is not.
 func TestEncodingsOfTheDatabase(t *testing.T) {
 	conn := connectTo(t, pgtest.URL(t))
 	for _, c := range []struct {

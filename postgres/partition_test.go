@@ -16,9 +16,9 @@ import (
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// TestTablesDistribute shows that the schema can be partitioned by its shard unchanged,
-// and that every hot statement but the claim and the look ahead then touches the one
-// partition of its item.
+// TestTablesDistribute shows that the schema can be partitioned by its shard without a change. Every
+// frequent statement, except the claim and the query for the next due time, then reads only the partition
+// of its item.
 func TestTablesDistribute(t *testing.T) {
 	s := open(t, "exec")
 	conn := ours(t, s)
@@ -118,7 +118,7 @@ func TestTablesDistribute(t *testing.T) {
 	}
 }
 
-// ours is a connection with the settings that the store's own have.
+// ours returns a connection with the settings of the store's own connections.
 func ours(t *testing.T, s *database) *pgx.Conn {
 	t.Helper()
 	conn, err := s.connect(t.Context())
@@ -133,7 +133,7 @@ func ours(t *testing.T, s *database) *pgx.Conn {
 	return conn
 }
 
-// statementIn prepares the file anew and answers its EXECUTE with n placeholders.
+// statementIn prepares the statement of a file and returns its EXECUTE with n placeholders.
 func statementIn(t *testing.T, conn *pgx.Conn, file string, value func(int) string) string {
 	t.Helper()
 	text := statement(file, DefaultSchema)
@@ -166,11 +166,11 @@ func explain(t *testing.T, conn *pgx.Conn, file string) string {
 	return strings.Join(lines, "\n")
 }
 
-// tableScan is what no plan may do: read a table in full, or hash one.
+// tableScan matches what no plan may contain: a scan of a whole table, or a hash of one.
 var tableScan = regexp.MustCompile(`^(Seq|Bitmap \w+|Tid|Tid Range) Scan on |^Hash (Left |Semi |Anti )?Join`)
 
-// indexes answers, sorted, what a generic plan reads tables with: names of indexes, and
-// any other kind of scan of a table in full.
+// indexes returns, sorted, how a generic plan reads tables: the names of indexes, and other kinds of
+// scans of a whole table.
 func indexes(t *testing.T, conn *pgx.Conn, file string) []string {
 	t.Helper()
 	var used []string
@@ -189,8 +189,8 @@ func indexes(t *testing.T, conn *pgx.Conn, file string) []string {
 	return slices.Compact(used)
 }
 
-// partitions executes the statement, undoes it, and answers the partitions that it read,
-// by table those beyond the first.
+// partitions executes the statement, rolls it back, and returns the partitions that it read, by table,
+// except the first one of each.
 func partitions(t *testing.T, conn *pgx.Conn, file string, args []any) []string {
 	t.Helper()
 	execute := statementIn(t, conn, file, func(i int) string { return "$" + strconv.Itoa(i) })
@@ -217,7 +217,7 @@ func partitions(t *testing.T, conn *pgx.Conn, file string, args []any) []string 
 				walk(child)
 			}
 		case map[string]any:
-			loops, _ := n["Actual Loops"].(float64) // absent from the list of targets
+			loops, _ := n["Actual Loops"].(float64) // absent for the targets of an update
 			if name, ok := n["Relation Name"].(string); ok && strings.Contains(name, "_p") && loops > 0 {
 				read[name] = true
 			}

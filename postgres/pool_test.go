@@ -15,7 +15,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// TestExhaustedPoolKeepsLeases is Row 15 of package faults, at the store.
+// TestExhaustedPoolKeepsLeases is Row 15 of package faults for the store.
 func TestExhaustedPoolKeepsLeases(t *testing.T) {
 	s := open(t, "cache_statement")
 	for range s.user.Config().MaxConns {
@@ -35,9 +35,9 @@ func TestExhaustedPoolKeepsLeases(t *testing.T) {
 	beat(t, s, uuid.New())
 }
 
-// TestPoolerIsFoundOut goes through a connection that behaves as a pooler's in transaction
-// mode does: the process ID is not the server's, and notifications do not arrive. No
-// setting may stay in the session, nor any lock, and everything else works.
+// TestPoolerIsFoundOut uses a connection that behaves like one of a pooler in transaction mode: the
+// announced process ID is not the server's, and notifications do not arrive. The store leaves no setting
+// and no lock in the session, and everything else works.
 func TestPoolerIsFoundOut(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestPoolerIsFoundOut(t *testing.T) {
 	}
 }
 
-// openPooled makes a store behind a pooler.
+// openPooled opens a store behind a pooler.
 func openPooled(t *testing.T, mode string) *database {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(with(pgtest.URL(t), "sslmode=disable&default_query_exec_mode="+mode))
@@ -86,7 +86,7 @@ func openPooled(t *testing.T, mode string) *database {
 	return openOver(t, cfg)
 }
 
-// pooler changes what the server says, message by message.
+// pooler changes the messages of the server.
 type pooler struct {
 	net.Conn
 	in, out []byte
@@ -107,7 +107,7 @@ func (p *pooler) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// pass moves whole messages on: a type byte, then a length that counts itself.
+// pass forwards whole messages: a type byte, then a length that includes itself.
 func (p *pooler) pass() {
 	for len(p.in) >= 5 {
 		size := 1 + int(binary.BigEndian.Uint32(p.in[1:]))
@@ -115,8 +115,8 @@ func (p *pooler) pass() {
 			return
 		}
 		switch message := p.in[:size]; message[0] {
-		case 'A': // notification
-		case 'K': // the key to cancel with: the process ID first
+		case 'A': // a notification, which is dropped
+		case 'K': // BackendKeyData, which begins with the process ID
 			message[8] ^= 0x55
 			fallthrough
 		default:
@@ -126,7 +126,7 @@ func (p *pooler) pass() {
 	}
 }
 
-// TestUsersPoolIsLeftOpen: it is the caller's to close.
+// TestUsersPoolIsLeftOpen: only the caller closes its pool.
 func TestUsersPoolIsLeftOpen(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), pgtest.URL(t))
 	if err != nil {

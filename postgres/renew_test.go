@@ -8,12 +8,12 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A lease whose row a user's transaction holds is neither extended nor lost.
+// A lease whose row is locked by a user's transaction is neither extended nor lost.
 func TestRenewOfALockedRun(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	worker := uuid.New()
-	run := running(worker, at) // until a minute from now
+	run := running(worker, at) // its lease ends in a minute
 	begin(t, s, &store.Start{Run: run})
 	tx, err := s.user.Begin(t.Context())
 	if err != nil {

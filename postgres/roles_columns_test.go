@@ -10,7 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// columnRights are those of roles that may not insert or update whole rows, by table and privilege.
+// columnRights has the columns that a role may write if it may not insert or update whole rows, by table
+// and privilege.
 var columnRights = map[schema.Role]map[string]string{
 	schema.Operator: {
 		"run UPDATE": "cancel_reason cancelled_at cancelled_by control crashes deadline_at detached ended_at error owner" +
@@ -26,7 +27,8 @@ var columnRights = map[schema.Role]map[string]string{
 	schema.Worker: {},
 }
 
-// TestRolesHaveTheirColumnsOnly reads which columns a role may write of tables that it may not write as a whole.
+// TestRolesHaveTheirColumnsOnly reads which columns each role may write in tables that it may not write
+// as a whole.
 func TestRolesHaveTheirColumnsOnly(t *testing.T) {
 	url := pgtest.URL(t)
 	openAt(t, url, Schema("flows"))
@@ -55,7 +57,7 @@ func TestRolesHaveTheirColumnsOnly(t *testing.T) {
 	}
 }
 
-// TestRolesForgeNoResults: what an operator and a starter may write does not reach what runs and steps return.
+// TestRolesForgeNoResults: an operator and a starter cannot write what runs and steps return.
 func TestRolesForgeNoResults(t *testing.T) {
 	url := pgtest.URL(t)
 	openAt(t, url, Schema("flows"))

@@ -17,8 +17,8 @@ import (
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// rights are those of each role, by table: Select, Insert, Update, Delete. A table that is new has to be
-// given to those who need it, here and in package schema.
+// rights has the rights of each role, by table: Select, Insert, Update, Delete. A new table has to be
+// granted to the roles that need it, here and in package schema.
 var rights = map[schema.Role]map[string]string{
 	schema.Worker: {
 		"migration": "S", "secret": "S", "run": "SIU", "step": "SIU", "signal": "SIU", "worker": "SIUD", "tag": "SIUD", "event": "SI",
@@ -34,7 +34,7 @@ var rights = map[schema.Role]map[string]string{
 	},
 }
 
-// granted makes a role with the rights of role, and returns a URL that works as it.
+// granted creates a role with the rights of role, and returns a URL that connects as it.
 func granted(t *testing.T, url, in string, role schema.Role) (name, as string) {
 	t.Helper()
 	conn := connectTo(t, url)
@@ -107,10 +107,10 @@ func TestRolesHaveTheirRightsOnly(t *testing.T) {
 	}
 }
 
-// TestRolesDoTheirWork: each role does what it is for, and is refused what it is not for.
+// TestRolesDoTheirWork: each role can do its own work, and is refused everything else.
 func TestRolesDoTheirWork(t *testing.T) {
 	url := pgtest.URL(t)
-	owner, asOwner := granted(t, url, "flows", schema.Owner) // it has no right to create in the database
+	owner, asOwner := granted(t, url, "flows", schema.Owner) // this role has no right to create in the database
 	openAt(t, asOwner, Schema("flows"))
 	tokens := make(chan string, 4)
 	w := durable.Define("w", func(c *durable.Ctx, in string) (string, error) {
@@ -228,12 +228,13 @@ func TestGrantsAreForNamesAsTheyAre(t *testing.T) {
 	}
 }
 
-// suiteWorker is a worker's role in the database of the suite.
+// suiteWorker is the name of a worker's role in the database of the suite.
 const suiteWorker = "durable_suite_worker"
 
 var makeSuiteWorker sync.Once
 
-// openAsWorker opens a store with the rights of a worker, in a schema of its own unless it is there.
+// openAsWorker opens a store with the rights of a worker. It migrates a schema of its own unless that
+// exists.
 func openAsWorker(t *testing.T, mode, in string) *database {
 	t.Helper()
 	url := with(pgtest.ServerURL(t), "default_query_exec_mode="+mode)
@@ -249,7 +250,7 @@ func openAsWorker(t *testing.T, mode, in string) *database {
 	defer conn.Release()
 	makeSuiteWorker.Do(func() {
 		_, err := conn.Exec(t.Context(), "CREATE ROLE "+suiteWorker)
-		if err != nil && !hasState(err, "42710", "23505") { // of another run of the tests on this server
+		if err != nil && !hasState(err, "42710", "23505") { // created by another test run on this server
 			t.Error(err)
 		}
 	})

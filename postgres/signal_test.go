@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// TestSignalsAreTakenInOrder sends and takes in one batch and in several, by two steps.
+// TestSignalsAreTakenInOrder sends and receives signals in one batch and in several, by two steps.
 func TestSignalsAreTakenInOrder(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
@@ -43,7 +43,7 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 			t.Errorf("taken were %+v, %+v, %+v", c.Recorded, a.Recorded, d.Recorded)
 		}
 		commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.ID, "go", "5", at)}})
-		commit(t, s, b) // as if the answer had been lost
+		commit(t, s, b) // as if the result had been lost
 		if c.Outcome != store.Adopted || string(c.Recorded.Output) != "1" || a.Outcome != store.Adopted || d.Outcome != store.Written || string(d.Recorded.Output) != "5" {
 			t.Errorf("replayed: outcomes %d, %d, %d", c.Outcome, a.Outcome, d.Outcome)
 		}
@@ -65,14 +65,14 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 	})
 }
 
-// TestReceiveKeepsItsTimes: a wait that is recorded again goes on as it began.
+// TestReceiveKeepsItsTimes: a wait that is recorded again keeps its start and its time limit.
 func TestReceiveKeepsItsTimes(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	run := running(uuid.New(), at)
 	begin(t, s, &store.Start{Run: run})
 	wait := receive(run.ID, "a", "go", at)
-	wait.Step.EndedAt = at // in case there is one
+	wait.Step.EndedAt = at // the end, if there is a signal
 	commit(t, s, &store.Batch{Receives: []*store.Receive{wait}})
 	wait.Step.StartedAt, wait.Step.NextAt = at.Add(time.Minute), at.Add(time.Hour*2)
 	commit(t, s, &store.Batch{Receives: []*store.Receive{wait}})
@@ -88,7 +88,7 @@ func TestReceiveKeepsItsTimes(t *testing.T) {
 	}
 }
 
-// TestEveryWakeIsFound: a child's end and a signal, before, while and after the run parks.
+// TestEveryWakeIsFound: the end of a child or a signal wakes a run before, while and after it parks.
 func TestEveryWakeIsFound(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
@@ -110,7 +110,7 @@ func TestEveryWakeIsFound(t *testing.T) {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end(one, epochAt(7))}}) // by a stranger
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end(one, epochAt(7))}}) // by another worker
 		woken(0)
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end(one, epochAt(1))}})
 		woken(1)
@@ -118,7 +118,7 @@ func TestEveryWakeIsFound(t *testing.T) {
 		sent := signal(parent.ID, "go", "1", at)
 		park := &store.RunWrite{ID: parent.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
 		commit(t, s, &store.Batch{Signals: []*store.Signal{sent}})
-		for range 2 { // the second is a replay
+		for range 2 { // the second is a repeated call
 			commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
 			if got := row(t, s, parent.ID); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
 				t.Errorf("parked when it was woken: outcome %d, %+v", park.Outcome, got)
@@ -142,7 +142,8 @@ func TestEveryWakeIsFound(t *testing.T) {
 	})
 }
 
-// TestHintsGoWhereTheyBelong: news to the one worker, claimable runs to all.
+// TestHintsGoWhereTheyBelong: only its own worker is notified of a change to a run, and all workers of
+// claimable runs.
 func TestHintsGoWhereTheyBelong(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
@@ -177,7 +178,7 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 	}
 }
 
-// TestNewsPassALockedRow: it is told, and told again.
+// TestNewsPassALockedRow: a change to a locked row is reported, each time.
 func TestNewsPassALockedRow(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
@@ -204,7 +205,7 @@ func TestNewsPassALockedRow(t *testing.T) {
 	look(0)
 }
 
-// TestSignalInTx sends with the user's transaction, and not without it.
+// TestSignalInTx sends a signal if and only if the user's transaction commits.
 func TestSignalInTx(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
@@ -217,7 +218,7 @@ func TestSignalInTx(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // the second is a replay
+			for range 2 { // the second is a repeated call
 				if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.Name}, sent); err != nil {
 					t.Fatal(err)
 				}
@@ -243,8 +244,8 @@ func TestSignalInTx(t *testing.T) {
 	})
 }
 
-// TestHeldRunSetsNeighboursFree: a transaction of the user's that has signalled a run holds up
-// what concerns that run, and a batch with more in it fails in a way that is split.
+// TestHeldRunSetsNeighboursFree: a user's transaction that has signalled a run delays writes to that run.
+// A batch with other items too fails with an error that makes the journal divide it.
 func TestHeldRunSetsNeighboursFree(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
@@ -280,7 +281,7 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 			t.Errorf("%s: outcome %d, %v", name, *c.outcome, err)
 		}
 	}
-	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(run.ID, "a", at)}, Signals: []*store.Signal{neighbour}}) // steps wait for nobody
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(run.ID, "a", at)}, Signals: []*store.Signal{neighbour}}) // steps wait for no lock
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// unprepared are the files that hold what PostgreSQL does not prepare.
+// unprepared lists the files with statements that PostgreSQL cannot prepare.
 var unprepared = []string{"attendance.sql", "listen.sql", "tx_begin.sql"}
 
 func TestEveryFileIsPreparedAsItStands(t *testing.T) {
@@ -51,8 +51,8 @@ func TestAnotherSchemaReplacesTheQualifierOnly(t *testing.T) {
 	}
 }
 
-// TestBothInsertsAreOne: what is made again after it met a row is the same statement, which passes
-// over rows that are there.
+// TestBothInsertsAreOne: the statement that is executed after an existing row was met is the same, except
+// that it leaves existing rows unchanged.
 func TestBothInsertsAreOne(t *testing.T) {
 	for _, c := range []struct{ first, again, key string }{
 		{"step_insert.sql", "step_insert_again.sql", "shard, run_id, name"},
@@ -64,8 +64,8 @@ func TestBothInsertsAreOne(t *testing.T) {
 	}
 }
 
-// plans are the statements whose plan must not depend on how full the tables are, and
-// the indexes that they may use.
+// plans lists the statements whose plan must not depend on the size of the tables, and the indexes that
+// they may use.
 var plans = map[string][]string{
 	"overdue.sql":              {"run_wake"},
 	"lock.sql":                 {"run_pkey"},
@@ -122,8 +122,8 @@ var plans = map[string][]string{
 	"checkpoint.sql":           {"run_pkey"},
 }
 
-// TestPlans holds the plans of an empty database, of one with DURABLE_PLAN_ROWS runs (1000 by
-// default) and fresh statistics, and of one that passes for five million.
+// TestPlans checks the plans in an empty database, in one with DURABLE_PLAN_ROWS runs (1000 by default)
+// and fresh statistics, and in one whose statistics are those of five million runs.
 func TestPlans(t *testing.T) {
 	s := open(t, "exec")
 	conn := ours(t, s)
@@ -140,7 +140,7 @@ func TestPlans(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("DURABLE_PLAN_ROWS")); err == nil {
 		rows = n
 	}
-	if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0"); err != nil { // millions of rows take their time
+	if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0"); err != nil { // inserting millions of rows takes a while
 		t.Fatal(err)
 	}
 	for _, fill := range []string{
@@ -163,8 +163,9 @@ func TestPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run(fmt.Sprint(rows), check)
-	// The planner multiplies a table's pages by what the catalog says of its density. This says that
-	// there are five million rows in them; DURABLE_PLAN_ROWS makes them, which takes minutes.
+	// The planner multiplies the number of a table's pages by the density in the catalog. This sets a
+	// density that amounts to five million rows. DURABLE_PLAN_ROWS inserts real rows, which takes
+	// minutes.
 	_, err := conn.Exec(t.Context(), `UPDATE pg_class SET reltuples = 5e6, relpages = greatest(1, pg_relation_size(oid) / 8192)
 		WHERE relnamespace = 'durable'::regnamespace AND relkind IN ('r', 'i')`)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// goneBack has the store find that its database is at another place.
+// goneBack makes the store find its database at another position of its history.
 func goneBack(t *testing.T, s *database, move func(place) place) error {
 	t.Helper()
 	s.timeline.mu.Lock()
@@ -27,7 +27,7 @@ func earlier(p place) place { return place{p.timeline, p.position - 1} }
 
 func promoted(p place) place { return place{p.timeline + 1, p.position + 1} }
 
-// heartbeat is what the next one tells of rewinds.
+// heartbeat returns the rewinds that the next heartbeat reports.
 func heartbeat(t *testing.T, s *database) []store.Rewind {
 	t.Helper()
 	pulse, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New(), StartedAt: time.Now()}, LeaseUntil: time.Now()})
@@ -37,8 +37,9 @@ func heartbeat(t *testing.T, s *database) []store.Rewind {
 	return pulse.Rewinds
 }
 
-// A database that has gone back is searched for what was acknowledged. A run that lacks a checkpoint
-// is released, so that it is replayed, and its old execution is fenced; all others go on.
+// If the database has gone back, the store searches it for the acknowledged checkpoints. A run that lacks
+// a checkpoint is released, so that it is replayed, and its old execution is fenced. All other runs
+// continue.
 func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
@@ -79,13 +80,13 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 	if old.Outcome != store.Fenced || fine.Outcome != store.Written {
 		t.Errorf("outcomes %d and %d", old.Outcome, fine.Outcome)
 	}
-	late := &store.Batch{Steps: []*store.StepWrite{fine}} // its answer came from before
+	late := &store.Batch{Steps: []*store.StepWrite{fine}} // its result is from before the rewind
 	if err := s.timeline.acknowledge(era, late); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
 		t.Errorf("an answer from before was taken: %v", err)
 	}
 }
 
-// A claimed history counts as acknowledged, and a run that is gone altogether is told.
+// A claimed history counts as acknowledged, and a run that no longer exists is reported.
 func TestAClaimedHistoryIsLookedFor(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
@@ -109,7 +110,7 @@ func TestAClaimedHistoryIsLookedFor(t *testing.T) {
 	}
 }
 
-// A server that was superseded by a promotion is not connected to as long as the new one is heard of.
+// The store refuses a primary that was superseded by a promotion, as long as the new one replies.
 func TestAnOldPrimaryIsRefused(t *testing.T) {
 	s := open(t, "cache_statement")
 	if err := goneBack(t, s, promoted); err != nil {
@@ -120,7 +121,7 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 		t.Errorf("got %v, want %v", err, errSuperseded)
 	}
 	s.timeline.used.Store(time.Now().Add(-2 * stillUsed).UnixNano())
-	if err := goneBack(t, s, old); err != nil { // it is all there is
+	if err := goneBack(t, s, old); err != nil { // it is the only server left
 		t.Error(err)
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// errWrote marks a failure as the function's own.
+// errWrote is returned by the function itself.
 var errWrote = durable.RegisterError("test.wrote", errors.New("the function has written"))
 
-// What a function does wrong with its transaction leaves nothing behind but its failure.
+// If a function misuses its transaction, nothing remains of it except the step's failure.
 func TestTxMisuse(t *testing.T) {
 	failing := func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "SELECT 1/0")

@@ -53,7 +53,7 @@ func pay(ctx context.Context, tx pgx.Tx) error {
 
 func TestTxCommitsWithItsCheckpoint(t *testing.T) {
 	s := shop(t)
-	for range 2 { // the second time from history
+	for range 2 { // the second call reads the history
 		got, err := execute(t, s, func(c *durable.Ctx, _ int) (string, error) {
 			return Tx(c, "pay", func(ctx context.Context, tx pgx.Tx) (string, error) { return "paid", pay(ctx, tx) })
 		})
@@ -66,7 +66,7 @@ func TestTxCommitsWithItsCheckpoint(t *testing.T) {
 	}
 }
 
-// A serialization failure runs the function again, within one attempt.
+// A serialization failure repeats the function within one attempt.
 func TestTxIsMadeAgain(t *testing.T) {
 	s := shop(t)
 	calls := 0
@@ -86,11 +86,11 @@ func TestTxIsMadeAgain(t *testing.T) {
 	}
 }
 
-// The commit took effect and its answer was lost: the transaction is not made twice.
+// The commit took effect, but its reply was lost: the transaction does not take effect twice.
 func TestTxAnswerLost(t *testing.T) {
 	s := shop(t)
 	calls := 0
-	// twice makes the transaction of a step twice, the second time after an error.
+	// twice executes the transaction of a step twice, the second time after an error.
 	twice := func(after error) durable.StepOption {
 		return bridge.TxStep(func(ctx context.Context, st store.Store, w *store.StepWrite, work func(context.Context) error) error {
 			if err := transact(ctx, st, w, work); err != nil {
@@ -99,8 +99,8 @@ func TestTxAnswerLost(t *testing.T) {
 			return st.(*database).transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error { return work(bridge.WithTransaction(ctx, tx)) }, after)
 		}).(durable.StepOption)
 	}
-	lost := twice(store.ErrUnavailable) // as if the answer had not come
-	blind := twice(nil)                 // and without the look that saves the work
+	lost := twice(store.ErrUnavailable) // as if the reply had not arrived
+	blind := twice(nil)                 // without the check before the second try
 	got, err := execute(t, s, func(c *durable.Ctx, _ int) (int, error) {
 		fn := func(ctx context.Context) (int, error) {
 			calls++
@@ -169,7 +169,7 @@ func TestStartTx(t *testing.T) {
 	}
 }
 
-// SignalTx sends with the caller's transaction; the run that waits for it goes on then.
+// SignalTx sends a signal with the caller's transaction; the run that waits for it then continues.
 func TestSignalTx(t *testing.T) {
 	s := shop(t)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) { return c.Receive[string]("word") })
@@ -221,7 +221,7 @@ func TestSignalTx(t *testing.T) {
 	}
 }
 
-// StartTx and SignalTx say that a transaction has ended, or is none, as what it is: not as an outage.
+// StartTx and SignalTx report that a transaction has ended or is nil; they do not report an outage.
 func TestStartTxAfterTheTransaction(t *testing.T) {
 	s := shop(t)
 	w := durable.Define("w", func(c *durable.Ctx, n int) (int, error) { return 2 * n, nil })
@@ -249,7 +249,7 @@ func TestStartTxAfterTheTransaction(t *testing.T) {
 	}
 }
 
-// What a statement of the user's meets is the step's failure, unless the database undid the transaction.
+// An error of a user's statement is the step's failure, unless the database rolled the transaction back.
 func TestTxOwnFailures(t *testing.T) {
 	for name, sql := range map[string]string{
 		"unique violation":        "INSERT INTO customer VALUES (1)",
@@ -269,7 +269,7 @@ func TestTxOwnFailures(t *testing.T) {
 			w := durable.Define("test", func(c *durable.Ctx, _ int) (int, error) {
 				return Tx(c, "register", func(ctx context.Context, tx pgx.Tx) (int, error) {
 					if calls.Add(1) == 5 {
-						cancel() // it would go on for ever
+						cancel() // it would be repeated for ever
 					}
 					_, err := tx.Exec(ctx, sql)
 					return 0, err
@@ -288,7 +288,7 @@ func TestTxOwnFailures(t *testing.T) {
 	}
 }
 
-// At REPEATABLE READ a renewal of the lease undoes the transaction of a function that lasts longer, once.
+// At REPEATABLE READ a renewal of the lease fails the transaction of a slow function, but only once.
 func TestTxOutlastsHeartbeats(t *testing.T) {
 	s := openAt(t, with(pgtest.URL(t), "default_transaction_isolation=repeatable%20read"))
 	var calls atomic.Int32
@@ -303,12 +303,12 @@ func TestTxOutlastsHeartbeats(t *testing.T) {
 	w := durable.Define("test", func(c *durable.Ctx, _ int) (int, error) {
 		return Tx(c, "long", func(ctx context.Context, tx pgx.Tx) (int, error) {
 			if calls.Add(1) == 4 {
-				cancel() // it would go on for ever
+				cancel() // it would be repeated for ever
 			}
 			if _, err := tx.Exec(ctx, "SELECT count(*) FROM durable.worker"); err != nil {
 				return 0, err
 			}
-			for range 2 { // two heartbeats' worth of work, of which one at least renews the lease
+			for range 2 { // lasts two heartbeats, at least one of which renews the lease
 				for last := beat(); ctx.Err() == nil && beat().Equal(last); {
 				}
 			}
@@ -325,7 +325,7 @@ func TestTxOutlastsHeartbeats(t *testing.T) {
 	}
 }
 
-// A timeout of the user's ends the transaction each time: it is the step's failure in the end.
+// If a user's timeout ends the transaction each time, it becomes the step's failure.
 func TestTxThatAlwaysTimesOut(t *testing.T) {
 	calls := 0
 	_, err := execute(t, shop(t), func(c *durable.Ctx, _ int) (int, error) {
@@ -341,13 +341,13 @@ func TestTxThatAlwaysTimesOut(t *testing.T) {
 	}
 }
 
-// An error of the step's own function is the step's failure, whatever it wraps.
+// An error of the function itself is the step's failure, whatever it wraps.
 func TestTxOwnUnavailable(t *testing.T) {
 	calls := 0
 	_, err := execute(t, shop(t), func(c *durable.Ctx, _ int) (int, error) {
 		return Tx(c, "pay", func(context.Context, pgx.Tx) (int, error) {
 			if calls++; calls > 3 {
-				return 7, nil // it would go on for ever
+				return 7, nil // it would be repeated for ever
 			}
 			return 0, fmt.Errorf("the other shop: %w", durable.ErrUnavailable)
 		})

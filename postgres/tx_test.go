@@ -11,8 +11,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// TestCheckpointInTx writes steps in a user's transaction: new ones, over a marker, over a
-// terminal row, behind the fence; and holds off a claim, but not a renewal, meanwhile.
+// TestCheckpointInTx writes steps in a user's transaction: new ones, over a marker, over a terminal row,
+// and fenced ones. The transaction prevents a claim, but no renewal.
 func TestCheckpointInTx(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestCheckpointInTx(t *testing.T) {
 			at := now(t, s)
 			owner := uuid.New()
 			run := running(owner, at)
-			run.WakeAt = at // due: its lease is over
+			run.WakeAt = at // due: its lease has ended
 			marker := done(run.ID, "marked", at)
 			marker.Step.Status = store.StepStarted
 			first := done(run.ID, "first", at)
@@ -42,7 +42,7 @@ func TestCheckpointInTx(t *testing.T) {
 				}{
 					{done(run.ID, "new", at), store.Written},
 					{known, store.Written},
-					{done(run.ID, "first", at), store.Adopted}, // a replay must not repeat the user's writes
+					{done(run.ID, "first", at), store.Adopted}, // a repeated try must not repeat the user's writes
 					{other, store.Adopted},
 					{stale, store.Fenced},
 					{nonce, store.Fenced},
@@ -81,7 +81,7 @@ func TestCheckpointInTx(t *testing.T) {
 	}
 }
 
-// TestStartInTx starts with the user's transaction, and not without it.
+// TestStartInTx starts a run if and only if the user's transaction commits.
 func TestStartInTx(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestStartInTx(t *testing.T) {
 			for _, end := range []error{undo, nil} {
 				start := &store.Start{Run: pending(at)}
 				err := pgx.BeginFunc(t.Context(), s.userPool(), func(tx pgx.Tx) error {
-					for range 2 { // the second is a replay
+					for range 2 { // the second is a repeated call
 						if err := s.startIn(t.Context(), tx, []*store.Start{start}); err != nil {
 							return err
 						}
@@ -114,7 +114,7 @@ func TestStartInTx(t *testing.T) {
 	}
 }
 
-// The caller's transaction keeps its own patience with locks.
+// The caller's transaction keeps its own lock timeout.
 func TestSignalTxKeepsSettings(t *testing.T) {
 	s := shop(t)
 	w := durable.Define("w", func(c *durable.Ctx, _ int) (string, error) { return c.Receive[string]("word") })
@@ -146,7 +146,7 @@ func TestSignalTxKeepsSettings(t *testing.T) {
 	}
 }
 
-// A text by which no run can be addressed does not cost the caller's transaction.
+// A text that can be the ID of no run does not abort the caller's transaction.
 func TestSignalTxOddID(t *testing.T) {
 	s := open(t, "cache_statement")
 	e, err := durable.New(s, durable.Config{})

@@ -15,7 +15,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// witness notes the statements that connections of the user's pool send.
+// witness records the statements that connections of the user's pool send.
 type witness struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -45,8 +45,8 @@ func (w *witness) TraceBatchStart(ctx context.Context, conn *pgx.Conn, data pgx.
 func (w *witness) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (w *witness) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
-// TestStatementsInUsersTransactionsSaySo: what runs in a session of the user's has it in the head of its
-// file, by which package lint knows what has to be qualified in full.
+// TestStatementsInUsersTransactionsSaySo: the file of a statement that is executed in a user's session
+// says so in its head. By this head, package lint knows which files must qualify every name.
 func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 	cfg, err := pgxpool.ParseConfig(with(pgtest.URL(t), "client_encoding=LATIN1"))
 	if err != nil {
@@ -65,7 +65,7 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 	plain, tagged := pending(at), pending(at)
 	owned := running(uuid.New(), at)
 	begin(t, s, &store.Start{Run: owned})
-	for range 2 { // the second time all of it is there
+	for range 2 { // the second time everything exists
 		in(func(tx pgx.Tx) error { return s.startIn(ctx, tx, []*store.Start{{Run: plain}}) })
 		in(func(tx pgx.Tx) error {
 			return s.startIn(ctx, tx, []*store.Start{{Run: tagged, Tags: []store.Tag{{Key: "shop.kind", Value: "book"}}}})

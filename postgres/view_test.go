@@ -11,7 +11,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// The view of steps shows what calls are doing, in words: a sleep until it is over, and what an ended run has left.
+// The view of steps shows the states of calls in words: sleeps until they are over, and the open calls of
+// an ended run.
 func TestViewShowsWhatCallsDo(t *testing.T) {
 	s := open(t, "exec")
 	conn := ours(t, s)

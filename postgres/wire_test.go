@@ -49,7 +49,7 @@ func TestColumnsAreEncodedAsPgxDoes(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		got := c.column.encode(nil)
-		if len(want) >= 8 { // the flag that says whether there are NULLs is only a hint
+		if len(want) >= 8 { // the flag for NULLs is only a hint
 			want[7], got[7] = 0, 0
 		}
 		if string(got) != string(want) {
@@ -58,7 +58,7 @@ func TestColumnsAreEncodedAsPgxDoes(t *testing.T) {
 	}
 }
 
-// A pipeline whose values outgrow the buffers, and one after it, arrive whole.
+// A pipeline with values larger than the buffers arrives whole, and so does the next one.
 func TestBuffersGrowAndShrink(t *testing.T) {
 	s := open(t, "cache_statement")
 	for _, size := range []int{10, 3 * mostKept, 10, 5000} {
@@ -84,7 +84,7 @@ func TestBuffersGrowAndShrink(t *testing.T) {
 	}
 }
 
-// A statement that is gone costs its connection, not the store.
+// If the server has lost a prepared statement, the connection is closed, but the store keeps working.
 func TestPreparedStatementsThatAreGone(t *testing.T) {
 	s := open(t, "cache_statement")
 	if _, err := s.Now(t.Context()); err != nil {
@@ -126,7 +126,7 @@ func (*tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQuer
 }
 func (*tracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// Somebody who traces the pool's connections sees what the engine sends.
+// A tracer on the pool's connections sees the statements of the engine.
 func TestATracerSeesTheStoresBatches(t *testing.T) {
 	cfg, err := pgxpool.ParseConfig(pgtest.URL(t))
 	if err != nil {
@@ -142,7 +142,7 @@ func TestATracerSeesTheStoresBatches(t *testing.T) {
 	}
 }
 
-// The first thing that a new connection sends may be an empty text.
+// The first argument on a new connection may be an empty text.
 func TestEmptyTextIsNotNull(t *testing.T) {
 	s := new(session)
 	p := &prepared{StatementDescription: &pgconn.StatementDescription{ParamOIDs: []uint32{pgtype.TextOID, pgtype.TextOID}}}

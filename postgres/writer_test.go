@@ -10,8 +10,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A takeover waits for writes of workers. What else has changed rows of the step table, such as a
-// DELETE of old ones in a transaction that stays open, does not hold it up.
+// A takeover waits for writes of workers. It does not wait for other transactions that have changed the
+// step table, such as a DELETE of old rows in a transaction that stays open.
 func TestTakeoverWaitsForWorkersOnly(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
 		at := now(t, s)
@@ -39,7 +39,7 @@ func TestTakeoverWaitsForWorkersOnly(t *testing.T) {
 	})
 }
 
-// Where the database does not show such marks, takeovers wait for everybody who writes steps.
+// If the database does not show such marks, takeovers wait for all transactions that write steps.
 func TestTakeoverWaitsForAllWithoutMarks(t *testing.T) {
 	s := openPooled(t, "exec")
 	s.unmarked = true

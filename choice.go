@@ -54,8 +54,8 @@ func Any[T any](c *Ctx, name string, others Losers, futures ...*Future[T]) (int,
 // branches. If so many branches fail that k cannot succeed, Quorum waits for all branches and returns an error that wraps the
 // errors of those that failed.
 //
-// The indexes are in the order in which the branches succeeded in the execution that records the choice. The order of branches
-// that had succeeded before, in a process that died or when the run was last in memory, is undefined. Once the choice is
+// The indexes are in the order in which the branches succeeded in the execution that records the choice. Branches that had
+// already succeeded before, when the process died or the run left memory, are in no particular order. Once the choice is
 // recorded, its order does not change.
 //
 // Quorum returns [ErrInvalidConfig] if k is not between 1 and the number of branches, if a branch is nil or given twice, and if

@@ -46,8 +46,8 @@ func addIDs(to []string, ids []uuid.UUID) []string {
 	return to
 }
 
-// Pause pauses the run with the given ID, which is the caller's ID or the UUID, and all its descendants. No further step of them
-// begins. A running step finishes and is recorded, and then its run leaves memory; such a run is counted in Effect.Requested. A
+// Pause pauses the run with the given ID, which is the caller's ID or the UUID, and all its descendants. None of
+// these runs begins another step. A running step finishes and is recorded, and then its run leaves memory; such a run is counted in Effect.Requested. A
 // run that is already paused does not change.
 //
 // Pause returns [ErrNotFound], or a [*StateError] if the run has ended or is being cancelled.

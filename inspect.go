@@ -61,7 +61,7 @@ type RunInfo struct {
 	Tags     map[string]string
 	Waits    []Wait     // calls that have no outcome yet, in the order in which they began
 	Progress []Progress // the progress of its Maps
-	// LastFailure is the last attempt, of the calls in Waits, that failed or was interrupted; nil if there was none, and in lists.
+	// LastFailure is the most recent attempt that failed or was interrupted, among the calls in Waits. It is nil if there was none.
 	LastFailure *FailedAttempt
 
 	// Unreceived is the number of signals, by name, that the run has accepted and not received. They are kept when the run ends.

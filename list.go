@@ -30,7 +30,7 @@ func (p *Page) limit() (int, error) {
 
 // RunPage is one page of a list.
 type RunPage struct {
-	Runs []RunInfo // without input, output, tags, waits and progress
+	Runs []RunInfo // without Input, Output, Tags, Waits, Progress, LastFailure, Loss, Unreceived and NoWorker
 	Next string    // the cursor of the next page; empty: this is the last
 }
 
@@ -77,7 +77,7 @@ func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 
 // Node is a run in a tree.
 type Node struct {
-	RunInfo  // without input, output, tags, waits and progress
+	RunInfo  // without the fields that RunPage.Runs lacks
 	Children []*Node
 }
 

@@ -181,7 +181,7 @@ func Parallel(n int) MapOption {
 	}
 }
 
-// Collect executes every item, also after failures.
+// Collect executes every item, even if some fail.
 func Collect() MapOption {
 	return func(o *mapOptions) {
 		o.fail(o.given.once(givenCollect, "Collect"))

@@ -207,7 +207,7 @@ func OnSignal(name string) ReceiveOption {
 	}
 }
 
-// Within sets the longest duration of the wait. The time begins with the first execution of the wait, by the database's clock. A
+// Within limits the duration of the wait. The time begins with the first execution of the wait, by the database's clock. A
 // signal is in time if it arrives before the time is over, even if the run is executed only later. A signal that arrives later is
 // kept for another Receive. The time of arrival is when the database writes the signal. A pause does not stop the time, unless
 // the run is resumed with [FreezeTimers]. With zero or less, the wait receives a signal that has arrived already, or is over at

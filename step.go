@@ -177,7 +177,7 @@ func Retry(p RetryPolicy) StepOption {
 	}
 }
 
-// AttemptTimeout sets the longest duration of each attempt, which must be positive. When it is over, the function's context ends,
+// AttemptTimeout limits the duration of each attempt. It must be positive. When it is over, the function's context ends,
 // and the attempt fails with [ErrTimeout], also if the function ignores its context and continues. Without this option there is
 // no bound.
 func AttemptTimeout(d time.Duration) StepOption {
@@ -188,7 +188,7 @@ func AttemptTimeout(d time.Duration) StepOption {
 	}
 }
 
-// TotalTimeout sets the longest duration of the whole step, which must be positive. The time begins with the first attempt, and
+// TotalTimeout limits the duration of the whole step, across all attempts. It must be positive. The time begins with the first attempt, and
 // includes waits between attempts and changes of the process. When it is over, the step fails with [ErrTimeout]. Without this
 // option there is no bound.
 func TotalTimeout(d time.Duration) StepOption {

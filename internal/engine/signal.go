@@ -14,7 +14,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Signal sends s, of which the caller sets Name, Key and Payload, to the run that ref addresses.
+// Signal sends s to the run that ref addresses. The caller sets Name, Key and Payload of s.
 func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error {
 	if err := e.Outside(ctx, "a signal"); err != nil {
 		return err

@@ -105,8 +105,8 @@ type Notifications struct {
 	// Deadlines holds the leases of runs whose deadline differs from the deadline in the caller's
 	// lease. They are repeated until the caller's lease has the new deadline.
 	Deadlines []Lease
-	// Ended holds the leases of runs that became Cancelled at their epoch, by a termination or by the
-	// caller itself. They are repeated as long as the caller passes their leases.
+	// Ended holds those of the caller's leases whose run is now Cancelled and still has the epoch of the
+	// lease: the run was terminated, or the caller recorded the cancel itself. They are repeated as long as the caller passes their leases.
 	Ended []Lease
 }
 

@@ -122,8 +122,8 @@ type Store interface {
 	// If the epoch is not zero, it also returns false unless the run is running at this epoch.
 	Tag(ctx context.Context, run uuid.UUID, tags []Tag, epoch Epoch) (bool, error)
 
-	// Unreceived counts the signals that wait for each of the runs, by name. The result has no entry
-	// for a run without waiting signals. It is ordered by the position in runs, then by name.
+	// Unreceived returns, for each of the runs and each name of a signal, how many signals the run has not
+	// received. The result has no entry for a run that has received all its signals. It is ordered by the position in runs, then by name.
 	Unreceived(ctx context.Context, runs []uuid.UUID) ([]SignalCount, error)
 
 	// Events returns up to limit events after the cursor, in the order in which they were committed.

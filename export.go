@@ -86,10 +86,10 @@ func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 	out := Exported{Format: ExportFormat, Run: exportedRun(r), History: make([]ExportedStep, len(steps))}
 	for i := range steps {
 		s := &steps[i]
-		status, ended := sight.Of(s)
+		status, ended := sight.StatusOf(s)
 		failures := engine.FailuresOf(s)
 		out.History[i] = ExportedStep{
-			Seq: int(s.Seq), Name: engine.Shown(s.Name), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
+			Seq: int(s.Seq), Name: engine.DisplayName(s.Name), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
 			Output: s.Output, Error: s.Error, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
 			FirstFailure: exportedAttempt(failures.First), LastFailure: exportedAttempt(failures.Latest()), Workflow: failures.Workflow,
 		}

@@ -52,9 +52,9 @@ func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
 	history := make([]Checkpoint, len(steps))
 	for i := range steps {
 		s := &steps[i]
-		status, ended := sight.Of(s)
+		status, ended := sight.StatusOf(s)
 		c := Checkpoint{
-			Name: engine.Shown(s.Name), Seq: int(s.Seq), Kind: Kind(s.Kind.String()), Status: CheckpointStatus(status), Attempts: int(s.Attempt),
+			Name: engine.DisplayName(s.Name), Seq: int(s.Seq), Kind: Kind(s.Kind.String()), Status: CheckpointStatus(status), Attempts: int(s.Attempt),
 			Output: s.Output, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
 		}
 		if len(s.Error) > 0 {
@@ -68,7 +68,7 @@ func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
 }
 
 // recorded reads a run and its history, and returns how the checkpoints are shown.
-func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps []store.Step, sight engine.Sight, err error) {
+func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps []store.Step, sight engine.HistoryView, err error) {
 	if err := e.usable(ctx); err != nil {
 		return nil, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
@@ -82,7 +82,7 @@ func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps [
 	if err != nil {
 		return nil, nil, sight, err
 	}
-	return r, steps, engine.NewSight(r, steps, now), nil
+	return r, steps, engine.NewHistoryView(r, steps, now), nil
 }
 
 // began returns the latest known time of the attempt.

@@ -130,13 +130,13 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 		info.Unreceived = make(map[string]int, len(unreceived))
 	}
 	for _, s := range unreceived {
-		info.Unreceived[engine.ShownSignal(s.Name)] += s.Count
+		info.Unreceived[engine.DisplaySignal(s.Name)] += s.Count
 	}
 	info.Tags = make(map[string]string, len(outline.Tags))
 	for _, t := range outline.Tags {
 		info.Tags[t.Key] = t.Value
 	}
-	sight := engine.NewSight(r, outline.Choices, now)
+	sight := engine.NewHistoryView(r, outline.Choices, now)
 	for i := range outline.Open {
 		if s := &outline.Open[i]; sight.Waits(s) {
 			info.wait(s)
@@ -148,16 +148,16 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	for _, m := range outline.Maps {
 		total, err := decode[int](m.Step.Output)
 		if err != nil {
-			return nil, fmt.Errorf("%w: the size of map %q in run %q: %w", ErrDiverged, engine.Shown(m.Step.Name), id, err)
+			return nil, fmt.Errorf("%w: the size of map %q in run %q: %w", ErrDiverged, engine.DisplayName(m.Step.Name), id, err)
 		}
-		info.Progress = append(info.Progress, Progress{Name: engine.Shown(m.Step.Name), Done: m.Done, Total: total})
+		info.Progress = append(info.Progress, Progress{Name: engine.DisplayName(m.Step.Name), Done: m.Done, Total: total})
 	}
 	return info, nil
 }
 
 // wait adds a call that has no outcome yet.
 func (info *RunInfo) wait(s *store.Step) {
-	w := Wait{Name: engine.Shown(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
+	w := Wait{Name: engine.DisplayName(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
 	failures := engine.FailuresOf(s)
 	w.LastFailure = failedAttempt(w.Name, failures.Latest())
 	info.Waits = append(info.Waits, w)
@@ -200,7 +200,7 @@ func runInfo(r *store.Run) *RunInfo {
 // childName returns the name of the call that started a child; empty for a root run.
 func childName(r *store.Run) string {
 	if r.Parent.Valid {
-		return engine.Shown(r.Name)
+		return engine.DisplayName(r.Name)
 	}
 	return ""
 }

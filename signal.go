@@ -51,7 +51,7 @@ func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 	}
 	err = e.inner.Signal(ctx, run, &store.Signal{Name: signal, Key: signal, Payload: b})
 	if errors.Is(err, ErrIDConflict) {
-		return &engine.Conflict{Text: fmt.Sprintf("durable: the wait %q of this token, in run %s, was completed with another value before: the first one holds", engine.ShownSignal(signal), run)}
+		return &engine.Conflict{Text: fmt.Sprintf("durable: the wait %q of this token, in run %s, was completed with another value before: the first one holds", engine.DisplaySignal(signal), run)}
 	}
 	return stated(err)
 }
@@ -173,7 +173,7 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 	v, err := decode[T](res.Output)
 	if err != nil {
 		return zero, fmt.Errorf("%w: the signal %q in run %q of workflow %q (%d bytes) does not decode into %v: %w: send what is received, or bring back the old type",
-			ErrDiverged, engine.ShownSignal(o.signal), c.ID(), c.scope.Workflow(), len(res.Output), reflect.TypeFor[T](), err)
+			ErrDiverged, engine.DisplaySignal(o.signal), c.ID(), c.scope.Workflow(), len(res.Output), reflect.TypeFor[T](), err)
 	}
 	return v, nil
 }

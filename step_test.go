@@ -235,7 +235,7 @@ func TestNamesAreKeptBytewise(t *testing.T) {
 	}
 	kept := make(map[string]bool)
 	for _, h := range history {
-		kept[engine.Unshown(h.Name)] = true
+		kept[engine.ParseDisplayName(h.Name)] = true
 	}
 	for _, name := range names {
 		if !kept[name] {

@@ -113,7 +113,7 @@ func (e *Engine) ExecutedSteps(id string) (names []string) {
 	log.mu.Lock()
 	defer log.mu.Unlock()
 	for _, c := range log.attempts {
-		if name := engine.Shown(c.Name); c.Run.String() == info.RunID && !slices.Contains(names, name) {
+		if name := engine.DisplayName(c.Name); c.Run.String() == info.RunID && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -173,7 +173,7 @@ func (p *clockDriver) seemsQuiet(nodes []*probe) (quiet bool, settle time.Durati
 	}
 	for _, n := range nodes {
 		rest := n.quiescence()
-		if rest.Busy != "" {
+		if rest.BusyRun != "" {
 			return false, 0
 		}
 		settle = max(settle, rest.Settle)
@@ -213,7 +213,7 @@ func (p *clockDriver) claimAgain(nodes []*probe) bool {
 		if e := n.engine.Load(); e != nil {
 			marks[i].claim, _, _ = n.claimState()
 			marks[i].look, _ = e.Looks()
-			e.Stir()
+			e.WakeAll()
 		}
 	}
 	behind := func() bool {
@@ -307,8 +307,8 @@ func (p *clockDriver) explainStall(nodes []*probe, wanted bool) {
 	frozen := p.frozen
 	p.mu.Unlock()
 	for _, n := range nodes {
-		if rest := n.quiescence(); rest.Busy != "" {
-			p.t.Logf("durabletest: the clock stands still at %s while this is executed: %s", at, rest.Busy)
+		if rest := n.quiescence(); rest.BusyRun != "" {
+			p.t.Logf("durabletest: the clock stands still at %s while this is executed: %s", at, rest.BusyRun)
 			return
 		}
 		if _, _, due := n.claimState(); !due.IsZero() && due.Before(now.Add(farFuture)) && (next.IsZero() || due.Before(next)) {

@@ -269,7 +269,7 @@ func (e *Engine) cancelled(ctx context.Context, s store.Store) error {
 			continue
 		}
 		if _, err := e.probe.engine.Load().Await(ctx, r.ID); err != nil {
-			return fmt.Errorf("wait for the end of the cancelled run %q: %w", engine.ShownRun(r), err)
+			return fmt.Errorf("wait for the end of the cancelled run %q: %w", engine.DisplayRun(r), err)
 		}
 	}
 	return nil

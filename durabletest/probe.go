@@ -68,15 +68,15 @@ func (n *probe) Sealing(c engine.Call, output []byte) []byte {
 
 // quiescence returns what the engine is doing. Busy is empty if the engine does nothing until a time comes or something
 // from outside happens.
-func (n *probe) quiescence() engine.Rest {
+func (n *probe) quiescence() engine.Quiescence {
 	e := n.engine.Load()
 	if e == nil {
-		return engine.Rest{}
+		return engine.Quiescence{}
 	}
 	flying := n.activeCalls.Load() > 0 // read before Rest: a call that ends in between leaves work in memory
-	rest := e.Rest()
-	if rest.Busy == "" && flying {
-		rest.Busy = "a call of the database"
+	rest := e.Quiescence()
+	if rest.BusyRun == "" && flying {
+		rest.BusyRun = "a call of the database"
 	}
 	return rest
 }

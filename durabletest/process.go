@@ -121,7 +121,7 @@ func (f *process) attempt(c engine.Call, next func() (engine.Output, *engine.Fai
 		out, failure = next()
 		return out, failure, again
 	}
-	err := f.write("the transaction of "+engine.Shown(c.Name), func() error {
+	err := f.write("the transaction of "+engine.DisplayName(c.Name), func() error {
 		if out, failure = next(); failure == nil {
 			f.finishedSteps[key] = true
 		}
@@ -155,16 +155,16 @@ func (f *process) loadFinishedSteps(ctx context.Context, s store.Store, runs []*
 func describeBatch(b *store.Batch) string {
 	var parts []string
 	for _, w := range b.Starts {
-		parts = append(parts, "the start of "+engine.ShownRun(&w.Run))
+		parts = append(parts, "the start of "+engine.DisplayRun(&w.Run))
 	}
 	for _, w := range b.Steps {
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", w.Step.Kind, engine.Shown(w.Step.Name), w.Step.Status))
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", w.Step.Kind, engine.DisplayName(w.Step.Name), w.Step.Status))
 	}
 	for _, w := range b.Receives {
-		parts = append(parts, "receive "+engine.Shown(w.Step.Name))
+		parts = append(parts, "receive "+engine.DisplayName(w.Step.Name))
 	}
 	for _, w := range b.Signals {
-		parts = append(parts, "signal "+engine.ShownSignal(w.Name))
+		parts = append(parts, "signal "+engine.DisplaySignal(w.Name))
 	}
 	for _, w := range b.Runs {
 		parts = append(parts, "the run becoming "+w.Status.String())

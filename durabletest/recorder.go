@@ -77,7 +77,7 @@ func (r *recorder) calledNames() []string {
 	var all []string
 	for _, x := range r.executions {
 		for _, c := range x.calls {
-			all = append(all, engine.Shown(c.Name))
+			all = append(all, engine.DisplayName(c.Name))
 		}
 	}
 	slices.Sort(all)
@@ -161,13 +161,13 @@ func runPath(above, name, workflow string) string { return above + "\x00" + name
 type stepPath struct{ run, step string }
 
 // matchesName reports whether the pattern matches the step: by its name, by its name with its scope, or by path.Match.
-func matchesName(pattern, name string) bool { return matchesShown(pattern, engine.Shown(name)) }
+func matchesName(pattern, name string) bool { return matchesShown(pattern, engine.DisplayName(name)) }
 
 // matchesShown is matchesName for the escaped form of the name that users see. The pattern may also be the unescaped
 // name.
 func matchesShown(pattern, shown string) bool {
 	last := shown[strings.LastIndexByte(shown, '/')+1:]
-	if pattern == shown || pattern == last || pattern == engine.Unshown(last) {
+	if pattern == shown || pattern == last || pattern == engine.ParseDisplayName(last) {
 		return true
 	}
 	ok, err := path.Match(pattern, shown)

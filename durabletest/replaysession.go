@@ -62,7 +62,7 @@ func (p *replaySession) finished(n *probe) bool {
 	rest := n.quiescence()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.calledNames)+len(p.newCalls) == 0 || p.blockedAttempts != rest.Active || p.blockedAttempts == 0 && rest.Busy != "" || n.activeCalls.Load() > 0 {
+	if len(p.calledNames)+len(p.newCalls) == 0 || p.blockedAttempts != rest.Active || p.blockedAttempts == 0 && rest.BusyRun != "" || n.activeCalls.Load() > 0 {
 		p.lastCall = time.Now()
 		return false
 	}
@@ -96,7 +96,7 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 			return v, err
 		}
 	}
-	e.probe.engine.Load().Stir()
+	e.probe.engine.Load().WakeAll()
 	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
 	var info *durable.RunInfo
@@ -146,7 +146,7 @@ func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at ti
 		if h.Kind == store.KindFailure.String() {
 			continue // today's code must fail by itself
 		}
-		name := engine.Unshown(h.Name)
+		name := engine.ParseDisplayName(h.Name)
 		kind, ok := parseWord(store.KindStep, h.Kind)
 		status, ended, known := storedStatus(kind, &h)
 		if !ok || !known {
@@ -220,16 +220,16 @@ func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo
 	defer p.mu.Unlock()
 	v := ReplayResult{ID: x.Run.ID}
 	for _, h := range x.History {
-		name := engine.Unshown(h.Name)
+		name := engine.ParseDisplayName(h.Name)
 		if row := p.history[name]; row != nil && !p.calledNames[name] && row.Status.Terminal() && row.Kind != store.KindCompensation {
 			v.NotCalled = append(v.NotCalled, h.Name)
 		}
 	}
 	for _, c := range p.newCalls {
-		v.NewCalls = append(v.NewCalls, engine.Shown(c.Name))
+		v.NewCalls = append(v.NewCalls, engine.DisplayName(c.Name))
 	}
 	diverges := func(where, format string, args ...any) ReplayResult {
-		v.Diverged, v.Step, v.Reason = true, engine.Shown(where), fmt.Sprintf(format, args...)
+		v.Diverged, v.Step, v.Reason = true, engine.DisplayName(where), fmt.Sprintf(format, args...)
 		return v
 	}
 	over := x.Run.Status == durable.StatusCompleted || x.Run.Status == durable.StatusFailed

@@ -65,7 +65,7 @@ func (p *clockDriver) describeWaits(nodes []*probe, run store.ID) string {
 		if r.Status.Terminal() {
 			continue
 		}
-		text := fmt.Sprintf("run %q of workflow %q is %s", engine.ShownRun(r), r.Workflow, r.Status)
+		text := fmt.Sprintf("run %q of workflow %q is %s", engine.DisplayRun(r), r.Workflow, r.Status)
 		executes := slices.ContainsFunc(nodes, func(n *probe) bool { e := n.engine.Load(); return e != nil && e.Executes(r.Workflow) })
 		switch {
 		case r.Status == store.Paused:
@@ -90,10 +90,10 @@ func (p *clockDriver) describeOpenCalls(ctx context.Context, s store.Store, r *s
 		return ""
 	}
 	var calls []string
-	sight := engine.NewSight(r, outline.Choices, now)
+	sight := engine.NewHistoryView(r, outline.Choices, now)
 	for i := range outline.Open {
 		if step := &outline.Open[i]; sight.Waits(step) {
-			calls = append(calls, fmt.Sprintf("%s %q", step.Kind, engine.Shown(step.Name)))
+			calls = append(calls, fmt.Sprintf("%s %q", step.Kind, engine.DisplayName(step.Name)))
 		}
 	}
 	return ", and waits for " + strings.Join(calls, ", ")

@@ -62,7 +62,7 @@ func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *record
 	byID := make(map[store.ID]*runTrace)
 	var names []string // pairs for a strings.Replacer, because IDs differ between databases
 	for _, row := range rows {
-		r := &runTrace{displayPath: engine.ShownRun(row), run: row, steps: make(map[string]*store.Step), executedSteps: make(map[string]bool), varyingSteps: make(map[string]bool)}
+		r := &runTrace{displayPath: engine.DisplayRun(row), run: row, steps: make(map[string]*store.Step), executedSteps: make(map[string]bool), varyingSteps: make(map[string]bool)}
 		above := ""
 		if parent := byID[row.Parent.UUID]; row.Parent.Valid && parent != nil {
 			above, r.displayPath = parent.path, parent.displayPath+" > "+r.displayPath
@@ -119,7 +119,7 @@ func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *record
 		}
 	}
 	for _, c := range log.reruns {
-		got.reruns = append(got.reruns, engine.Shown(c.Name))
+		got.reruns = append(got.reruns, engine.DisplayName(c.Name))
 	}
 	return got, nil
 }
@@ -145,7 +145,7 @@ func (t *trace) choiceHints() (hints []string) {
 				continue
 			}
 			hints = append(hints, fmt.Sprintf("run %q makes the choice %q among the branches %s: if they race and another winner is correct too, pass durabletest.VaryingSteps(%q)",
-				r.displayPath, engine.Shown(name), strings.Join(record.Of, ", "), engine.Shown(name)))
+				r.displayPath, engine.DisplayName(name), strings.Join(record.Of, ", "), engine.DisplayName(name)))
 		}
 	}
 	return hints
@@ -169,7 +169,7 @@ func (r *runTrace) inLosingBranch(got *runTrace, name string) bool {
 				continue
 			}
 			for i, branch := range record.Of {
-				if !slices.Contains(record.Won, i) && !slices.Contains(record.Failed, i) && strings.HasPrefix(engine.Shown(name), branch+"/") {
+				if !slices.Contains(record.Won, i) && !slices.Contains(record.Failed, i) && strings.HasPrefix(engine.DisplayName(name), branch+"/") {
 					return true
 				}
 			}
@@ -221,10 +221,10 @@ func (r *runTrace) difference(got *runTrace) string {
 			continue
 		}
 		if r.steps[name] == nil && got.steps[name] != nil {
-			return fmt.Sprintf("step %q is in its history, and the first run never called it", engine.Shown(name))
+			return fmt.Sprintf("step %q is in its history, and the first run never called it", engine.DisplayName(name))
 		}
 		if got.executedSteps[name] && !r.executedSteps[name] {
-			return fmt.Sprintf("step %q was executed, which the first run did not do", engine.Shown(name))
+			return fmt.Sprintf("step %q was executed, which the first run did not do", engine.DisplayName(name))
 		}
 	}
 	switch a, b := r.run, got.run; {
@@ -240,7 +240,7 @@ func (r *runTrace) difference(got *runTrace) string {
 
 func (r *runTrace) stepDifference(got *runTrace, name string) string {
 	a, b := r.steps[name], got.steps[name]
-	shown := engine.Shown(name)
+	shown := engine.DisplayName(name)
 	switch {
 	case r.executedSteps[name] && !got.executedSteps[name]:
 		return fmt.Sprintf("step %q was not executed", shown)
@@ -281,7 +281,7 @@ func (r *runTrace) callDifference(got *runTrace) string {
 		for i, c := range x.calls[:min(len(x.calls), len(longest))] {
 			if want := longest[i]; c.Name != want.Name || c.Kind != want.Kind {
 				return fmt.Sprintf("execution %d called %s %q where the first run called %s %q (call %d)",
-					x.epoch.Count, c.Kind, engine.Shown(c.Name), want.Kind, engine.Shown(want.Name), i+1)
+					x.epoch.Count, c.Kind, engine.DisplayName(c.Name), want.Kind, engine.DisplayName(want.Name), i+1)
 			}
 		}
 	}

@@ -273,7 +273,7 @@ var mutants = []mutant{
 `}},
 		},
 		{
-			"postgres/order.go", modelled("TestAnOrderIsOneTransaction/postgres"),
+			"postgres/control.go", modelled("TestAnOrderIsOneTransaction/postgres"),
 			[]change{{"	made := int64(0)\n", `	made := int64(0)
 	if o.Verb == store.VerbResume && len(changes) > 1 {
 		err := ask("half an order", func(batch *pgx.Batch) {

@@ -78,7 +78,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 
 // attend connects, listens, and holds the presence lock until the session ends. It never returns nil.
 func (s *database) attend(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
-	heard := func(payload string) { pass(payload, worker, hear) }
+	heard := func(payload string) { sleepCtx(payload, worker, hear) }
 	conn, err := s.dial(ctx)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *database) attend(ctx context.Context, worker uuid.UUID, hear func(store
 
 // pass converts a notification to a hint. An empty payload means that a run may be claimable. The
 // worker's own ID means that one of its runs has changed. All other payloads are for other workers.
-func pass(payload string, worker uuid.UUID, hear func(store.Hint)) {
+func sleepCtx(payload string, worker uuid.UUID, hear func(store.Hint)) {
 	switch payload {
 	case "":
 		hear(store.HintClaim)
@@ -221,7 +221,7 @@ func (s *database) setPresence(worker uuid.UUID, held presence) {
 }
 
 // presenceOf returns the worker's lock, or zero if the worker does not hold it.
-func (s *database) presenceOf(worker uuid.UUID) presence {
+func (s *database) heldPresence(worker uuid.UUID) presence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.presence[worker]

@@ -36,11 +36,11 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims,
 	place := make(map[uuid.UUID]int)
 	var overtaken []int
 	err := s.once(ctx, s.engine, "claim", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.claim, append(pairColumns(pairs),
+		batch.Queue(s.sql.claim, append(pairArgs(pairs),
 			instant(q.Now), int32(q.Limit), one(q.Worker), instant(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)), int64(q.Nonce),
 			instant(q.OutageFrom), instant(q.OutageUntil))...)
 		batch.Queue(s.sql.historyClaimed, int64(historyBytes(&q)))
-		batch.Queue(s.sql.next, append(pairColumns(pairs), instant(q.Now))...)
+		batch.Queue(s.sql.next, append(pairArgs(pairs), instant(q.Now))...)
 	}, func(res results) error {
 		err := each(res, func(rows pgx.Rows) error {
 			var passed, lost bool
@@ -89,7 +89,7 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 		return nil, nil
 	}
 	err = s.once(ctx, s.engine, "read back a claim", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.heldBy, append(pairColumns(q.Pairs), instant(q.LeaseUntil), one(q.Worker), int64(q.Nonce))...)
+		batch.Queue(s.sql.heldBy, append(pairArgs(q.Pairs), instant(q.LeaseUntil), one(q.Worker), int64(q.Nonce))...)
 	}, func(res results) error {
 		leases = nil // discard the rows of a failed try
 		return each(res, func(rows pgx.Rows) error {
@@ -176,7 +176,7 @@ func (s *database) Expire(ctx context.Context, workers []uuid.UUID, q store.Clai
 	freed := 0
 	err := s.once(ctx, s.engine, "expire", func(batch *pgx.Batch) {
 		if len(q.Pairs) > 0 {
-			batch.Queue(s.sql.expire, append(pairColumns(q.Pairs), instant(q.Now), instant(q.LeaseUntil), ids(workers))...)
+			batch.Queue(s.sql.expire, append(pairArgs(q.Pairs), instant(q.Now), instant(q.LeaseUntil), ids(workers))...)
 			batch.Queue(s.sql.notify, channel(s.schema), "")
 		}
 		batch.Queue(s.sql.workerRemove, ids(workers), one(q.Worker))

@@ -16,22 +16,22 @@ import (
 // sorted holds a batch in the order in which its rows are locked. Steps with and without a row are
 // separate. A sorted belongs to one call of commit, which returns it to the pool afterwards.
 type sorted struct {
-	starts       []*store.Start
-	tags         []tagging
-	fresh, known []*store.StepWrite
-	receives     []*store.Receive // in the caller's order
-	signals      []*store.Signal
-	runs         []*store.RunWrite
-	holds        []*store.RunWrite // the writes of the batch that hold a run
-	wakes        []wake
-	locks        []uuid.UUID // runs that are locked first, each once
-	again        bool        // steps are written despite a request to pause or cancel their runs
-	met          bool        // some of the new rows may already exist
-	hints        bool        // a start becomes claimable soon, perhaps for other workers
-	plain        bool        // the starts are roots without tags
-	made         bool        // plain, and no start was named by its caller
-	finish       bool        // all runs end with a terminal status, at a known time
-	brief        bool        // lock waits are limited to 20 ms
+	starts         []*store.Start
+	tags           []tagging
+	fresh, known   []*store.StepWrite
+	receives       []*store.Receive // in the caller's order
+	signals        []*store.Signal
+	runs           []*store.RunWrite
+	holds          []*store.RunWrite // the writes of the batch that hold a run
+	wakes          []wake
+	locks          []uuid.UUID // runs that are locked first, each once
+	despiteControl bool        // steps are written despite a request to pause or cancel their runs
+	met            bool        // some of the new rows may already exist
+	hints          bool        // a start becomes claimable soon, perhaps for other workers
+	plain          bool        // the starts are roots without tags
+	made           bool        // plain, and no start was named by its caller
+	finish         bool        // all runs end with a terminal status, at a known time
+	brief          bool        // lock waits are limited to 20 ms
 }
 
 func (w *sorted) fill(b *store.Batch) {
@@ -69,7 +69,7 @@ func (w *sorted) fill(b *store.Batch) {
 	for _, item := range w.runs {
 		w.finish = w.finish && item.Status.Terminal() && !item.EndedAt.IsZero()
 	}
-	w.wake()
+	w.collectWakes()
 	w.lock()
 }
 
@@ -107,7 +107,7 @@ func (w *sorted) anyway(item *store.StepWrite) bool {
 		_, found := slices.BinarySearchFunc(w.runs, item.Step.RunID, func(r *store.RunWrite, id uuid.UUID) int { return byID(r.ID, id) })
 		return found || slices.ContainsFunc(w.holds, func(r *store.RunWrite) bool { return r.ID == item.Step.RunID })
 	}
-	return w.again || leaves()
+	return w.despiteControl || leaves()
 }
 
 // mark reports whether the write is the marker that a child was started.
@@ -128,7 +128,7 @@ func (w *sorted) empty() {
 	w.holds = w.holds[:0]
 	w.starts, w.fresh, w.known, w.runs = w.starts[:0], w.fresh[:0], w.known[:0], w.runs[:0]
 	w.tags, w.receives, w.signals = w.tags[:0], w.receives[:0], w.signals[:0]
-	w.wakes, w.locks, w.again, w.met, w.hints = w.wakes[:0], w.locks[:0], false, false, false
+	w.wakes, w.locks, w.despiteControl, w.met, w.hints = w.wakes[:0], w.locks[:0], false, false, false
 }
 
 func byID(a, b uuid.UUID) int {
@@ -157,7 +157,7 @@ func byStep(a, b *store.StepWrite) int {
 }
 
 // counts holds the number of rows that each section changed.
-type counts struct{ starts, fresh, known, signals, runs int64 }
+type changedRows struct{ starts, fresh, known, signals, runs int64 }
 
 // If a start becomes due later than farOff after its creation, its commit sends no notification, because
 // workers poll before that. Transactions that notify have to commit one after the other.
@@ -214,7 +214,7 @@ func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.St
 		s.scratch.Put(w)
 	}()
 	w.fill(b)
-	var took counts
+	var took changedRows
 	write := func() error {
 		return s.once(ctx, s.engine, "commit", func(batch *pgx.Batch) { s.queue(batch, w) },
 			func(res results) error { return w.count(res, &took) })
@@ -235,44 +235,44 @@ func (s *database) queue(batch *pgx.Batch, w *sorted) {
 		batch.Queue(s.sql.lockWait, briefly)
 	}
 	if len(w.locks) > 0 {
-		batch.Queue(s.sql.lock, lockColumns(w.locks)...)
+		batch.Queue(s.sql.lock, lockArgs(w.locks)...)
 	}
 	switch {
 	case w.made && !w.met:
-		batch.Queue(s.sql.startMade, startColumns(w.starts)...)
+		batch.Queue(s.sql.startMade, startArgs(w.starts)...)
 	case w.plain:
-		batch.Queue(s.sql.start, startColumns(w.starts)...)
+		batch.Queue(s.sql.start, startArgs(w.starts)...)
 	case len(w.starts) > 0:
-		batch.Queue(s.sql.startAny, startAnyColumns(w.starts, w.tags)...)
+		batch.Queue(s.sql.startAny, startAnyArgs(w.starts, w.tags)...)
 	}
 	switch {
 	case len(w.fresh) > 0 && w.met:
-		batch.Queue(s.sql.stepInsertAgain, stepColumns(w.fresh, w.anyway)...)
+		batch.Queue(s.sql.stepInsertAgain, stepArgs(w.fresh, w.anyway)...)
 	case len(w.fresh) == 1:
-		batch.Queue(s.sql.stepInsertOne, stepColumns(w.fresh, w.anyway)...)
+		batch.Queue(s.sql.stepInsertOne, stepArgs(w.fresh, w.anyway)...)
 	case len(w.fresh) > 0:
-		batch.Queue(s.sql.stepInsert, stepColumns(w.fresh, w.anyway)...)
+		batch.Queue(s.sql.stepInsert, stepArgs(w.fresh, w.anyway)...)
 	}
 	if len(w.known) > 0 {
-		batch.Queue(s.sql.stepUpdate, stepColumns(w.known, w.anyway)...)
+		batch.Queue(s.sql.stepUpdate, stepArgs(w.known, w.anyway)...)
 	}
 	for _, item := range w.receives {
 		batch.Queue(s.sql.receive, append(oneStep(&item.Step), item.Signal)...)
 	}
 	if len(w.signals) > 0 {
-		batch.Queue(s.sql.signal, signalColumns(w.signals)...)
+		batch.Queue(s.sql.signal, signalArgs(w.signals)...)
 	}
 	switch {
 	case len(w.runs) > 0 && w.finish:
-		batch.Queue(s.sql.runFinish, finishColumns(w.runs)...)
+		batch.Queue(s.sql.runFinish, finishArgs(w.runs)...)
 	case len(w.runs) > 0:
-		batch.Queue(s.sql.runLeave, append(leaveColumns(w.runs), channel(s.schema))...)
+		batch.Queue(s.sql.runLeave, append(leaveArgs(w.runs), channel(s.schema))...)
 	}
 	for _, item := range w.holds {
 		batch.Queue(s.sql.runHold, store.ShardOf(item.ID), one(item.ID), item.Epoch.Number(), instant(*moment(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
 	}
 	if len(w.wakes) > 0 {
-		batch.Queue(s.sql.wake, append(wakeColumns(w.wakes), channel(s.schema))...)
+		batch.Queue(s.sql.wake, append(wakeArgs(w.wakes), channel(s.schema))...)
 	}
 	if w.hints {
 		batch.Queue(s.sql.notify, channel(s.schema), "")
@@ -280,7 +280,7 @@ func (s *database) queue(batch *pgx.Batch, w *sorted) {
 }
 
 // count reads the results of the statements that queue added.
-func (w *sorted) count(res results, took *counts) error {
+func (w *sorted) count(res results, took *changedRows) error {
 	if w.brief {
 		if err := tally(res, 1, nil); err != nil {
 			return err
@@ -343,7 +343,7 @@ func tally(res results, items int, took *int64) error {
 }
 
 // answer sets the outcomes of a committed batch, except for the starts that it returns.
-func (s *database) answer(ctx context.Context, w *sorted, took counts) (left []*store.Start, err error) {
+func (s *database) answer(ctx context.Context, w *sorted, took changedRows) (left []*store.Start, err error) {
 	ask := s.onEngine(ctx)
 	if took.starts == int64(len(w.starts)) {
 		for _, item := range w.starts {

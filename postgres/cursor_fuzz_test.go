@@ -42,7 +42,7 @@ func FuzzCursor(f *testing.F) {
 		case len(events) > max(limit, 0):
 			t.Errorf("%d events after %q, limit %d", len(events), after, limit)
 		}
-		if c, err := parseCursor(after); err == nil && after != "" && c.String() != after {
+		if c, err := parseEventCursor(after); err == nil && after != "" && c.String() != after {
 			t.Errorf("the cursor %q is read as %q", after, c)
 		}
 		var id uuid.UUID

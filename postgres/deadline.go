@@ -49,6 +49,6 @@ func (s *database) setDeadline(ctx context.Context, d *store.Deadline) error {
 }
 
 // heldColumns returns the parameters of notifications.sql.
-func heldColumns(items []store.Lease, owner uuid.UUID) []any {
-	return append(leaseColumns(items, owner), times{len(items), func(i int) *time.Time { return &items[i].Deadline }})
+func heldArgs(items []store.Lease, owner uuid.UUID) []any {
+	return append(leaseArgs(items, owner), times{len(items), func(i int) *time.Time { return &items[i].Deadline }})
 }

@@ -29,7 +29,7 @@ func (c cursor) String() string { return fmt.Sprintf("%d-%s-%d-%d", c.txid, c.ru
 const uuidText = 36
 
 // parseCursor parses the result of String. An empty text is the position before all events.
-func parseCursor(text string) (c cursor, err error) {
+func parseEventCursor(text string) (c cursor, err error) {
 	if text == "" {
 		return c, nil
 	}
@@ -49,7 +49,7 @@ func parseCursor(text string) (c cursor, err error) {
 
 // Events implements store.Store. It orders events by their transaction IDs.
 func (s *database) Events(ctx context.Context, after string, limit int) ([]store.Event, error) {
-	from, err := parseCursor(after)
+	from, err := parseEventCursor(after)
 	if err != nil || limit <= 0 {
 		return nil, err
 	}

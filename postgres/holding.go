@@ -206,7 +206,7 @@ func (s *database) searchSome(ctx context.Context, ask asker, runs []uuid.UUID) 
 	var now time.Time
 	err = ask("look for what was acknowledged", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.now)
-		batch.Queue(s.sql.heldFound, lockColumns(runs)...)
+		batch.Queue(s.sql.heldFound, lockArgs(runs)...)
 	}, func(res results) error {
 		if err := each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) }); err != nil {
 			return err
@@ -252,7 +252,7 @@ func (s *database) searchSome(ctx context.Context, ask asker, runs []uuid.UUID) 
 		return lost, nil
 	}
 	return lost, ask("release what lacks something", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.runLeave, append(leaveColumns(release), channel(s.schema))...)
+		batch.Queue(s.sql.runLeave, append(leaveArgs(release), channel(s.schema))...)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error { return rows.Scan(nil, nil) })
 	})

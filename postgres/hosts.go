@@ -215,7 +215,7 @@ func (h *hosts) find(s *search, cfg *pgx.ConnConfig, first string) {
 		tries.Go(func() {
 			for wait, pause := firstSearch, head; sleep(ctx, pause); wait = min(2*wait, slowSearch) {
 				pause = wait
-				where, err := try(ctx, cfg, group)
+				where, err := dialTry(ctx, cfg, group)
 				select {
 				case answers <- answer{i, where, err}:
 				case <-ctx.Done():
@@ -304,7 +304,7 @@ func (h *hosts) trouble() string {
 func hopeless(err error) bool { return hasState(err, "28P01", "28000", "3D000", "42501") }
 
 // try connects to one host, to find out whether it takes writes, and returns its address.
-func try(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) (where string, err error) {
+func dialTry(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) (where string, err error) {
 	one := cfg.Copy()
 	only(one, group)
 	hasten(one)
@@ -324,10 +324,10 @@ func try(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackConfi
 
 // brief is a socket with deadlines of at most 250 ms. pgx sets a deadline in the past to end a call, and
 // one of 15 seconds when it abandons a connection and waits for the server's last messages.
-type brief struct{ net.Conn }
+type shortDeadlineConn struct{ net.Conn }
 
 // SetDeadline implements net.Conn.
-func (c brief) SetDeadline(t time.Time) error {
+func (c shortDeadlineConn) SetDeadline(t time.Time) error {
 	if soon := time.Now().Add(goodbye); t.After(soon) {
 		t = soon
 	}
@@ -335,7 +335,7 @@ func (c brief) SetDeadline(t time.Time) error {
 }
 
 // NetConn returns the wrapped socket.
-func (c brief) NetConn() net.Conn { return c.Conn }
+func (c shortDeadlineConn) NetConn() net.Conn { return c.Conn }
 
 // hasten bounds the time to abandon a connection whose host may hang: pgx then opens another connection
 // to cancel the statement, and waits for the reply.
@@ -348,7 +348,7 @@ func hasten(cfg *pgx.ConnConfig) {
 			if err != nil {
 				return nil, err
 			}
-			return brief{conn}, nil
+			return shortDeadlineConn{conn}, nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, goodbye)
 		defer cancel()

@@ -132,8 +132,8 @@ func (s *database) settleSteps(ask asker, items []*store.StepWrite, again bool) 
 	if len(fresh)+len(known) == 0 {
 		return nil
 	}
-	w := sorted{fresh: fresh, known: known, again: true, met: true}
-	var took counts
+	w := sorted{fresh: fresh, known: known, despiteControl: true, met: true}
+	var took changedRows
 	err = ask("write steps once more", func(batch *pgx.Batch) { s.queue(batch, &w) },
 		func(res results) error { return w.count(res, &took) })
 	if err != nil {

@@ -33,7 +33,7 @@ func (s *database) Executed(ctx context.Context, pairs []store.Pair) ([]bool, er
 		return executed, nil
 	}
 	err := s.once(ctx, s.engine, "look for workers", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.executed, pairColumns(pairs)...)
+		batch.Queue(s.sql.executed, pairArgs(pairs)...)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			var ordinal int64
@@ -53,5 +53,5 @@ func executesColumns(pairs []store.Pair) []any {
 	if pairs == nil {
 		return []any{nil, nil}
 	}
-	return pairColumns(pairs)
+	return pairArgs(pairs)
 }

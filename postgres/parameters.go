@@ -9,7 +9,7 @@ import (
 )
 
 // startColumns returns the parameters of run_insert.sql, which are the first ones of run_insert_any.sql.
-func startColumns(items []*store.Start) []any {
+func startArgs(items []*store.Start) []any {
 	n := len(items)
 	return append(make([]any, 0, 22),
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.ID) }},
@@ -32,12 +32,12 @@ func startColumns(items []*store.Start) []any {
 }
 
 // startAnyColumns returns the parameters of run_insert_any.sql.
-func startAnyColumns(items []*store.Start, tags []tagging) []any {
+func startAnyArgs(items []*store.Start, tags []tagging) []any {
 	n := len(items)
-	return append(append(startColumns(items),
+	return append(append(startArgs(items),
 		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
 		epochs{n, func(i int) store.Epoch { return items[i].ParentEpoch }},
-	), tagColumns(tags)...)
+	), tagArgs(tags)...)
 }
 
 // startKeys returns the parameters of run_by_name.sql.
@@ -61,7 +61,7 @@ func parentKeys(items []*store.Start) []any {
 
 // stepColumns returns the parameters of step_insert.sql and step_update.sql. If anyway is false for a
 // write, a request to pause or cancel its run prevents the write.
-func stepColumns(items []*store.StepWrite, anyway func(*store.StepWrite) bool) []any {
+func stepArgs(items []*store.StepWrite, anyway func(*store.StepWrite) bool) []any {
 	n := len(items)
 	return append(stepKeys(items),
 		int2s{n, func(i int) int16 { return int16(items[i].Step.Kind) }},
@@ -98,7 +98,7 @@ func oneStep(w *store.Step) []any {
 }
 
 // finishColumns returns the parameters of run_finish.sql, which are the first ones of run_leave.sql.
-func finishColumns(items []*store.RunWrite) []any {
+func finishArgs(items []*store.RunWrite) []any {
 	n := len(items)
 	return append(runKeys(items),
 		epochs{n, func(i int) store.Epoch { return items[i].Epoch }},
@@ -112,9 +112,9 @@ func finishColumns(items []*store.RunWrite) []any {
 }
 
 // leaveColumns returns the parameters of run_leave.sql, except the channel.
-func leaveColumns(items []*store.RunWrite) []any {
+func leaveArgs(items []*store.RunWrite) []any {
 	n := len(items)
-	return append(finishColumns(items),
+	return append(finishArgs(items),
 		times{n, func(i int) *time.Time { return &items[i].WakeAt }},
 		times{n, func(i int) *time.Time { return moment(items[i]) }},
 	)
@@ -141,7 +141,7 @@ func runKeys(items []*store.RunWrite) []any {
 }
 
 // leaseColumns returns the parameters of lease_lost.sql, which are the first ones of lease_extend.sql.
-func leaseColumns(items []store.Lease, owner uuid.UUID) []any {
+func leaseArgs(items []store.Lease, owner uuid.UUID) []any {
 	n := len(items)
 	return []any{
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
@@ -152,7 +152,7 @@ func leaseColumns(items []store.Lease, owner uuid.UUID) []any {
 }
 
 // pairColumns returns the queues and the workflows of pairs.
-func pairColumns(pairs []store.Pair) []any {
+func pairArgs(pairs []store.Pair) []any {
 	n := len(pairs)
 	return append(make([]any, 0, 7),
 		texts{n, func(i int) *string { return &pairs[i].Queue }},

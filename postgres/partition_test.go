@@ -58,27 +58,27 @@ func TestTablesDistribute(t *testing.T) {
 	sent := []*store.Signal{signal(run.ID, "go", "1", at)}
 	change := store.Change{Before: store.Node{ID: run.ID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Audit: store.AuditCancel}
 	key := []any{store.ShardOf(run.ID), one(run.ID)}
-	lease := leaseColumns([]store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, owner)
+	lease := leaseArgs([]store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, owner)
 	for _, c := range []struct {
 		name string
 		args []any
 	}{
-		{"lock.sql", lockColumns([]uuid.UUID{run.ID})},
-		{"run_insert.sql", startColumns([]*store.Start{{Run: pending(at)}})},
-		{"run_inserted.sql", startColumns([]*store.Start{{Run: pending(at)}})},
-		{"run_insert_any.sql", startAnyColumns(child, []tagging{{child[0].Run.ID, &tag}})},
+		{"lock.sql", lockArgs([]uuid.UUID{run.ID})},
+		{"run_insert.sql", startArgs([]*store.Start{{Run: pending(at)}})},
+		{"run_inserted.sql", startArgs([]*store.Start{{Run: pending(at)}})},
+		{"run_insert_any.sql", startAnyArgs(child, []tagging{{child[0].Run.ID, &tag}})},
 		{"parent_state.sql", parentKeys(child)},
 		{"receive.sql", append(oneStep(&wait.Step), "go")},
-		{"signal_insert.sql", signalColumns(sent)},
+		{"signal_insert.sql", signalArgs(sent)},
 		{"signal_state.sql", signalKeys(sent)},
-		{"run_wake.sql", append(wakeColumns([]wake{{run: run.ID, at: at}}), "channel")},
-		{"control_lock.sql", lockColumns([]uuid.UUID{run.ID})},
-		{"control_tree.sql", lockColumns([]uuid.UUID{run.ID})},
+		{"run_wake.sql", append(wakeArgs([]wake{{run: run.ID, at: at}}), "channel")},
+		{"control_lock.sql", lockArgs([]uuid.UUID{run.ID})},
+		{"control_tree.sql", lockArgs([]uuid.UUID{run.ID})},
 		{"deadline.sql", append(key[:2:2], instant(at), instant(at), "channel")},
-		{"control_shift_timers.sql", append(lockColumns([]uuid.UUID{run.ID}), instant(at))},
-		{"control_apply.sql", append(changeColumns([]store.Change{change}), instant(at), nil, nil, nil, "channel",
+		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.ID}), instant(at))},
+		{"control_apply.sql", append(changeArgs([]store.Change{change}), instant(at), nil, nil, nil, "channel",
 			uuids{1, func(int) *uuid.UUID { return &owner }}, bools{1, func(int) bool { return false }})},
-		{"notifications.sql", heldColumns([]store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, owner)},
+		{"notifications.sql", heldArgs([]store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, owner)},
 		{"steps_open.sql", append(key, instant(at))},
 		{"choices.sql", key},
 		{"run_lost.sql", key},
@@ -90,18 +90,18 @@ func TestTablesDistribute(t *testing.T) {
 		{"tree.sql", key},
 		{"counts.sql", append(key[:2:2], instant(at))},
 		{"run_by_name.sql", startKeys(start)},
-		{"step_insert.sql", stepColumns(step, new(sorted).anyway)},
-		{"step_insert_one.sql", stepColumns(step, new(sorted).anyway)},
-		{"step_insert_again.sql", stepColumns(step, new(sorted).anyway)},
-		{"step_update.sql", stepColumns(step, new(sorted).anyway)},
+		{"step_insert.sql", stepArgs(step, new(sorted).anyway)},
+		{"step_insert_one.sql", stepArgs(step, new(sorted).anyway)},
+		{"step_insert_again.sql", stepArgs(step, new(sorted).anyway)},
+		{"step_update.sql", stepArgs(step, new(sorted).anyway)},
 		{"step_state.sql", stepKeys(step)},
 		{"checkpoint.sql", append(oneStep(&step[0].Step), step[0].Step.Failures)},
 		{"lease_extend.sql", append(lease, instant(at))},
 		{"lease_lost.sql", lease},
 		{"history.sql", []any{store.ShardOf(run.ID), one(run.ID)}},
 		{"run_state.sql", runKeys(end)},
-		{"run_finish.sql", finishColumns(end)},
-		{"run_leave.sql", append(leaveColumns(end), "channel")},
+		{"run_finish.sql", finishArgs(end)},
+		{"run_leave.sql", append(leaveArgs(end), "channel")},
 		{"run_hold.sql", append(key, epochAt(1).Number(), instant(at), "reason", int32(3), nil)},
 		{"run_by_id.sql", []any{
 			int2s{1, func(int) int16 { return store.ShardOf(run.ID) }},
@@ -109,7 +109,7 @@ func TestTablesDistribute(t *testing.T) {
 			texts{1, func(int) *string { return &run.Name }},
 			true, true,
 		}},
-		{"statuses.sql", lockColumns([]uuid.UUID{run.ID})},
+		{"statuses.sql", lockArgs([]uuid.UUID{run.ID})},
 	} {
 		touched := partitions(t, conn, c.name, c.args)
 		if len(touched) > 0 {

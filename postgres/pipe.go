@@ -153,7 +153,7 @@ type results interface {
 }
 
 // ending is a pipeline whose results can be read until it is closed.
-type ending interface {
+type closableResults interface {
 	results
 	Close() error
 }
@@ -175,7 +175,7 @@ func (own *session) once(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, 
 
 // take reads the results of a pipeline and closes it. Only Close returns the outcome of the transaction,
 // because the Sync commits it.
-func take(res ending, read func(results) error) error {
+func take(res closableResults, read func(results) error) error {
 	err := read(res)
 	if closing := res.Close(); err == nil {
 		err = closing

@@ -53,7 +53,7 @@ func TestPoolerIsFoundOut(t *testing.T) {
 			}
 			worker := uuid.New()
 			err = s.attend(t.Context(), worker, func(store.Hint) {})
-			if !errors.Is(err, errPooled) || !s.presenceOf(worker).since.IsZero() {
+			if !errors.Is(err, errPooled) || !s.heldPresence(worker).since.IsZero() {
 				t.Errorf("attendance ended with %v", err)
 			}
 			err = s.engine.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {

@@ -16,14 +16,14 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	var pulse store.RenewResult
 	extended := make(map[uuid.UUID]bool, len(h.Leases))
 	w := &h.Worker
-	held := s.presenceOf(w.ID)
+	held := s.heldPresence(w.ID)
 	var at place
 	floor := s.timeline.floor()
 	err := s.once(ctx, s.pulse, "renew", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.workerBeat, append(executesColumns(w.Executes), one(w.ID), w.Name, w.Version, w.Capacity, w.Active, instant(w.StartedAt),
 			instant(held.since), instant(held.server), int16(w.State), instant(h.LeaseUntil))...)
 		if len(h.Leases) > 0 {
-			batch.Queue(s.sql.lease, append(leaseColumns(h.Leases, w.ID), instant(h.LeaseUntil))...)
+			batch.Queue(s.sql.lease, append(leaseArgs(h.Leases, w.ID), instant(h.LeaseUntil))...)
 		}
 		if !s.timeline.off {
 			batch.Queue(s.sql.timeline)
@@ -90,7 +90,7 @@ func (s *database) onPulse(ctx context.Context) asker {
 func (s *database) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error) {
 	var gone []uuid.UUID
 	err := s.once(ctx, s.pulse, "read back leases", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.leaseLost, leaseColumns(h.Leases, h.Worker.ID)...)
+		batch.Queue(s.sql.leaseLost, leaseArgs(h.Leases, h.Worker.ID)...)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			var id uuid.UUID

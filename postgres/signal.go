@@ -12,7 +12,7 @@ import (
 )
 
 // signalColumns returns the parameters of signal_insert.sql.
-func signalColumns(items []*store.Signal) []any {
+func signalArgs(items []*store.Signal) []any {
 	n := len(items)
 	return append(signalRuns(items),
 		uuids{n, func(i int) *uuid.UUID { return &items[i].ID }},

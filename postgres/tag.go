@@ -27,7 +27,7 @@ func (w *sorted) tag(start *store.Start) {
 }
 
 // tagColumns returns the last parameters of run_insert_any.sql.
-func tagColumns(items []tagging) []any {
+func tagArgs(items []tagging) []any {
 	n := len(items)
 	return []any{
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].run) }},

@@ -62,7 +62,7 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 	w := &sorted{met: true} // so that an existing row is no error, which would abort the caller's transaction
 	w.fill(&store.Batch{Starts: starts})
 	ask := s.inUsers(ctx, tx)
-	var took counts
+	var took changedRows
 	err := s.writing(ask)("start", func(batch *pgx.Batch) { s.queue(batch, w) },
 		func(res results) error { return w.count(res, &took) })
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.Ref, signa
 	signal.Run = runs[0].ID
 	w := &sorted{}
 	w.fill(&store.Batch{Signals: []*store.Signal{signal}})
-	var took counts
+	var took changedRows
 	err = s.writing(ask)("signal", func(batch *pgx.Batch) { s.queue(batch, w) },
 		func(res results) error { return w.count(res, &took) })
 	if err != nil {

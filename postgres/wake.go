@@ -17,7 +17,7 @@ type wake struct {
 }
 
 // wake records which runs the batch wakes.
-func (w *sorted) wake() {
+func (w *sorted) collectWakes() {
 	for _, item := range w.signals {
 		w.wakes = append(w.wakes, wake{run: item.Run, signal: uuid.NullUUID{UUID: item.ID, Valid: true}, at: item.CreatedAt})
 	}
@@ -29,7 +29,7 @@ func (w *sorted) wake() {
 }
 
 // wakeColumns returns the parameters of run_wake.sql, except the channel.
-func wakeColumns(items []wake) []any {
+func wakeArgs(items []wake) []any {
 	n := len(items)
 	return append(make([]any, 0, 6),
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
@@ -42,7 +42,7 @@ func wakeColumns(items []wake) []any {
 
 // lockColumns returns the parameters of lock.sql, and the first ones of other statements for several
 // runs.
-func lockColumns(runs []uuid.UUID) []any {
+func lockArgs(runs []uuid.UUID) []any {
 	return append(make([]any, 0, 3),
 		int2s{len(runs), func(i int) int16 { return store.ShardOf(runs[i]) }},
 		ids(runs),

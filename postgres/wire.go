@@ -22,7 +22,7 @@ type session struct {
 	prepared map[string]*prepared
 	args     []byte // the arguments of one statement
 	values   [][]byte
-	wire     lent // the messages of one pipeline
+	wire     lentBuffer // the messages of one pipeline
 }
 
 // prepared is a prepared statement of one connection.
@@ -169,10 +169,10 @@ func (f *flight) Close() error { return f.pipe.Close() }
 
 // lent is no message of the protocol. As the first message of a pipeline it makes pgx encode the
 // following ones into a buffer that was used before; pgx itself drops a large buffer after each write.
-type lent struct{ buf []byte }
+type lentBuffer struct{ buf []byte }
 
 // keep enlarges the buffer for the next pipeline, if size bytes do not fit and do not exceed mostKept.
-func (l *lent) keep(size int) {
+func (l *lentBuffer) keep(size int) {
 	if size > cap(l.buf) && size <= mostKept {
 		l.buf = make([]byte, 0, size+size/4)
 	}
@@ -185,20 +185,20 @@ func overhead(d *pgconn.StatementDescription) int {
 }
 
 // Frontend implements pgproto3.FrontendMessage.
-func (*lent) Frontend() {}
+func (*lentBuffer) Frontend() {}
 
 // Decode implements pgproto3.FrontendMessage.
-func (*lent) Decode([]byte) error { return errors.New("this message is never received") }
+func (*lentBuffer) Decode([]byte) error { return errors.New("this message is never received") }
 
 // Encode implements pgproto3.FrontendMessage.
-func (l *lent) Encode(dst []byte) ([]byte, error) {
+func (l *lentBuffer) Encode(dst []byte) ([]byte, error) {
 	if len(dst) > 0 {
 		return dst, nil
 	}
 	return l.buf[:0], nil
 }
 
-var _ pgproto3.FrontendMessage = (*lent)(nil)
+var _ pgproto3.FrontendMessage = (*lentBuffer)(nil)
 
 // The binary form of an array contains the number of dimensions, a flag for NULLs, the OID of the element
 // type, the number of elements and the index of the first one; then the length and the bytes of each

@@ -36,7 +36,7 @@ func (s *recordingStore) Commit(ctx context.Context, b *store.Batch) error {
 func writes(b *store.Batch) (all []write) {
 	step := func(s *store.Step, o store.Outcome) {
 		all = append(all, write{
-			Run: s.RunID.String(), Epoch: s.Epoch.Count, Nonce: s.Epoch.Nonce, What: fmt.Sprintf("%s %v %d", engine.Shown(s.Name), s.Status, s.Attempt), Outcome: outcomes[o],
+			Run: s.RunID.String(), Epoch: s.Epoch.Count, Nonce: s.Epoch.Nonce, What: fmt.Sprintf("%s %v %d", engine.DisplayName(s.Name), s.Status, s.Attempt), Outcome: outcomes[o],
 		})
 	}
 	for _, w := range b.Steps {

@@ -13,7 +13,7 @@ import (
 // request. Control calls accept a UUID or an ID and prefer the UUID, so they would act on the other run.
 // All UUIDs of runs have version 7, and nobody knows the UUID of a run before that run exists. So Usurped
 // looks up only IDs of that form, and a run that is created later cannot cause a conflict.
-func (e *Engine) Usurped(ctx context.Context, requests []StartRequest) (map[int]error, error) {
+func (e *Engine) IDsOfOtherRuns(ctx context.Context, requests []StartRequest) (map[int]error, error) {
 	var ids []uuid.UUID
 	var places []int
 	for i, q := range requests {
@@ -42,7 +42,7 @@ func (e *Engine) Usurped(ctx context.Context, requests []StartRequest) (map[int]
 			if wrong == nil {
 				wrong = make(map[int]error)
 			}
-			wrong[places[i]] = fmt.Errorf("%w: the ID %q is the UUID of another run, %q of workflow %q: use another ID", ErrIDConflict, name, ShownRun(had), had.Workflow)
+			wrong[places[i]] = fmt.Errorf("%w: the ID %q is the UUID of another run, %q of workflow %q: use another ID", ErrIDConflict, name, DisplayRun(had), had.Workflow)
 		}
 	}
 	return wrong, nil

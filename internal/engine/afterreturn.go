@@ -30,10 +30,10 @@ func (r *run) tooLate(name string, site uintptr) error {
 	if !r.strayed {
 		r.strayed = true
 		r.logger().Warn("a durable call was made after its workflow function had returned, and is not executed: "+awaitFix,
-			telemetry.KeyStep, Shown(name), telemetry.KeySource, at)
+			telemetry.KeyStep, DisplayName(name), telemetry.KeySource, at)
 	}
 	return &returnedError{fmt.Sprintf("%v: %q (%s) was called in run %q of workflow %q after that, and is not executed: %s",
-		ErrReturned, Shown(name), at, r.row.Address(), r.row.Workflow, awaitFix)}
+		ErrReturned, DisplayName(name), at, r.row.Address(), r.row.Workflow, awaitFix)}
 }
 
 // returnedAlready returns the error of a call that was in progress when the workflow function returned.
@@ -67,5 +67,5 @@ func (t *task) strayed() {
 		return
 	}
 	t.r.strayed = true
-	t.r.logger().Warn("a step ended after its workflow function had returned, and is not recorded: "+awaitFix, telemetry.KeyStep, Shown(t.name))
+	t.r.logger().Warn("a step ended after its workflow function had returned, and is not recorded: "+awaitFix, telemetry.KeyStep, DisplayName(t.name))
 }

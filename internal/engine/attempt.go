@@ -50,7 +50,7 @@ type WorkflowKey struct{}
 // because the step function would otherwise continue with an empty key.
 func IdempotencyKey(ctx context.Context) string {
 	if t, ok := ctx.Value(attemptKey{}).(*task); ok {
-		return t.r.row.ID.String() + ":" + Shown(t.name)
+		return t.r.row.ID.String() + ":" + DisplayName(t.name)
 	}
 	if s, ok := ctx.Value(WorkflowKey{}).(*Scope); ok {
 		panic(fmt.Errorf("%w: IdempotencyKey was called with the Ctx of run %q of workflow %q, which belongs to no step: pass the context that the step's function gets",
@@ -83,7 +83,7 @@ func (t *task) try() (tried, error) {
 	parent := t.s.work
 	var span trace.Span
 	if t.r.traced {
-		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, t.label(), Shown(t.name), t.attempt)
+		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, t.label(), DisplayName(t.name), t.attempt)
 	}
 	got := t.within(parent)
 	if got.unmade {
@@ -272,7 +272,7 @@ func (t *task) call(ctx *attemptContext) (got tried) {
 			if t.unknown {
 				got.failure.Codes = append(got.failure.Codes, CodeOutcomeUnknown)
 			}
-			t.r.logger().Warn("a step panicked", telemetry.KeyStep, Shown(t.name), telemetry.KeyAttempt, t.attempt,
+			t.r.logger().Warn("a step panicked", telemetry.KeyStep, DisplayName(t.name), telemetry.KeyAttempt, t.attempt,
 				telemetry.KeyError, got.failure.Message, telemetry.KeyStack, got.failure.Stack)
 		}
 	}()
@@ -295,8 +295,8 @@ func (t *task) act(ctx context.Context) (got tried) {
 // goexit returns the failure of a function that called runtime.Goexit.
 func (t *task) goexit() *Failure {
 	return &Failure{
-		Message: fmt.Sprintf("step %q left by runtime.Goexit (t.FailNow in a test does that): return an error instead", Shown(t.name)),
-		Codes:   []string{CodeGoexit}, Step: Shown(t.name), Permanent: true,
+		Message: fmt.Sprintf("step %q left by runtime.Goexit (t.FailNow in a test does that): return an error instead", DisplayName(t.name)),
+		Codes:   []string{CodeGoexit}, Step: DisplayName(t.name), Permanent: true,
 	}
 }
 

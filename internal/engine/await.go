@@ -46,14 +46,14 @@ type waiters struct {
 	wanted  map[uuid.UUID][]*waiter
 	looking bool
 	looks   uint64
-	denied  bool // some waiters have a rejected time
-	fresh   bell // wakes the look goroutine early: a caller waits for a run that is not executed here
+	denied  bool     // some waiters have a rejected time
+	fresh   notifier // wakes the look goroutine early: a caller waits for a run that is not executed here
 
 	logged time.Time // when a failed query was last logged; only look uses it
 }
 
 func (w *waiters) init(e *Engine) {
-	w.e, w.wanted, w.fresh = e, make(map[uuid.UUID][]*waiter), newBell()
+	w.e, w.wanted, w.fresh = e, make(map[uuid.UUID][]*waiter), newNotifier()
 }
 
 // Await waits until the run has ended, and returns the run. It returns ErrNotFound if the run does not
@@ -102,7 +102,7 @@ func (w *waiters) add(id uuid.UUID, who *waiter) {
 	case start:
 		go w.look()
 	case !here:
-		w.fresh.poke()
+		w.fresh.notify()
 	}
 }
 
@@ -113,7 +113,7 @@ func (w *waiters) moved(id uuid.UUID) {
 	_, wanted := w.wanted[id]
 	w.mu.Unlock()
 	if wanted {
-		w.fresh.poke()
+		w.fresh.notify()
 	}
 }
 
@@ -130,7 +130,7 @@ func (w *waiters) remove(id uuid.UUID, who *waiter) {
 	if len(left) == 0 {
 		delete(w.wanted, id)
 		if len(w.wanted) == 0 {
-			w.fresh.poke() // there are no waiters left: look returns
+			w.fresh.notify() // there are no waiters left: look returns
 		}
 		return
 	}
@@ -279,14 +279,14 @@ func (w *waiters) log(err error) {
 }
 
 // gone is a run that has ended, without its input. run is nil if the run does not exist.
-type gone struct {
+type endedRun struct {
 	id  uuid.UUID
 	run *store.Run
 }
 
 // ended returns those of the runs that have ended or do not exist. It first reads the statuses, and then
 // the outcomes of the ended runs only. So even a large outcome is read once per waiter, at the run's end.
-func (e *Engine) ended(ctx context.Context, ids []uuid.UUID) (all []gone, err error) {
+func (e *Engine) ended(ctx context.Context, ids []uuid.UUID) (all []endedRun, err error) {
 	statuses, err := e.store.Statuses(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -295,7 +295,7 @@ func (e *Engine) ended(ctx context.Context, ids []uuid.UUID) (all []gone, err er
 	for i, status := range statuses {
 		switch {
 		case status == 0:
-			all = append(all, gone{id: ids[i]})
+			all = append(all, endedRun{id: ids[i]})
 		case status.Terminal():
 			refs = append(refs, store.Ref{Text: ids[i].String()})
 		}
@@ -309,7 +309,7 @@ func (e *Engine) ended(ctx context.Context, ids []uuid.UUID) (all []gone, err er
 		}
 		for i, run := range runs {
 			id, _ := some[i].ID()
-			all = append(all, gone{id, run})
+			all = append(all, endedRun{id, run})
 		}
 	}
 	return all, nil

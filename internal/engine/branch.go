@@ -214,7 +214,7 @@ func (s *Scope) Go(fn func(), failed func(*Failure)) error {
 				r.logger().Error("a branch panicked", telemetry.KeyError, f.Message, telemetry.KeyStack, f.Stack)
 				failed(f)
 			} else if !returned {
-				failed(&Failure{Message: fmt.Sprintf("branch %q left by runtime.Goexit", Shown(s.prefix)), Codes: []string{CodeGoexit}})
+				failed(&Failure{Message: fmt.Sprintf("branch %q left by runtime.Goexit", DisplayName(s.prefix)), Codes: []string{CodeGoexit}})
 			}
 		}()
 		fn()

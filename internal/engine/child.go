@@ -28,7 +28,7 @@ type Child struct {
 }
 
 // Name returns the name of the call with its scope, as users see it.
-func (c *Child) Name() string { return Shown(c.name) }
+func (c *Child) Name() string { return DisplayName(c.name) }
 
 // StartChild starts a child of this run under the name of the call. The start and the row of this call are
 // committed in one transaction. The row is completed when the parent has waited for the child. The
@@ -44,7 +44,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	if recorded != nil {
 		c.row = *recorded
 		if had := FailuresOf(recorded).Workflow; had != "" && had != q.Workflow {
-			return nil, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, Shown(full), r.row.Address(), had, q.Workflow)
+			return nil, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, DisplayName(full), r.row.Address(), had, q.Workflow)
 		}
 		if recorded.Status.Terminal() {
 			c.id = store.ChildID(r.row.ID, full, recorded.StartedAt)
@@ -52,7 +52,7 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 			return c, nil
 		}
 		if c.id, err = childID(recorded); err != nil {
-			return nil, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, Shown(full), r.row.Address())
+			return nil, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, DisplayName(full), r.row.Address())
 		}
 		return c, nil
 	}
@@ -152,7 +152,7 @@ func (c *Child) start(q StartRequest) error {
 		r.unwritten("start child", c.name, err)
 		return ErrSuspended
 	case err != nil:
-		return fmt.Errorf("start child %q of run %q: %w", Shown(c.name), r.row.Address(), err)
+		return fmt.Errorf("start child %q of run %q: %w", DisplayName(c.name), r.row.Address(), err)
 	case start.Outcome == store.Fenced && start.State.Epoch == r.row.Epoch && start.State.Control != 0:
 		r.asked(start.State.Control)
 		return c.s.left()
@@ -165,7 +165,7 @@ func (c *Child) start(q StartRequest) error {
 	}
 	r.e.tel.Started(r.ctx, q.Workflow, q.Queue)
 	c.row, c.here = step.Step, true
-	r.proven()
+	r.clearSuspect()
 	if own {
 		w.enter(&store.Claimed{Run: start.Run}, 0, false)
 	} else {
@@ -214,7 +214,7 @@ func (c *Child) wait() (Result, error) {
 		return Result{}, left
 	}
 	if err != nil {
-		return Result{}, fmt.Errorf("wait for child %q of run %q: %w", Shown(c.name), r.row.Address(), err)
+		return Result{}, fmt.Errorf("wait for child %q of run %q: %w", DisplayName(c.name), r.row.Address(), err)
 	}
 	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, first: c.row.StartedAt, exists: true, seq: c.row.Seq}
 	w := t.row(store.StepCompleted, row.Output, nil)
@@ -236,7 +236,7 @@ func (c *Child) ended() (*store.Run, error) {
 	if c.here {
 		return nil, nil
 	}
-	var ended []gone
+	var ended []endedRun
 	err := c.s.r.e.patiently(c.s.ctx, caller{}, func() (err error) {
 		ended, err = c.s.r.e.ended(c.s.ctx, []uuid.UUID{c.id})
 		return err

@@ -87,7 +87,7 @@ func (r *run) note(names []string, end branchEnd) {
 		r.ended = make(map[string]*branchEnd)
 	}
 	for _, name := range names {
-		prefix := Unshown(name) + separator
+		prefix := ParseDisplayName(name) + separator
 		if first := r.ended[prefix]; first == nil || end.at.Before(first.at) {
 			own := end
 			r.ended[prefix] = &own
@@ -174,7 +174,7 @@ func (s *Scope) chosen(spec *ChoiceSpec, row *store.Step) (Result, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range slices.Concat(c.Ended, c.Returned) {
-		if e := r.ended[Unshown(name)+separator]; e != nil {
+		if e := r.ended[ParseDisplayName(name)+separator]; e != nil {
 			e.reached = true
 			e.caughtUp()
 		}
@@ -202,7 +202,7 @@ func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 		unlock()
 		return Result{}, err
 	}
-	at := r.endsNow()
+	at := r.branchEndTime()
 	w := t.row(store.StepCompleted, record, nil)
 	w.Step.EndedAt = at
 	res, _, err := t.write(w)
@@ -210,7 +210,7 @@ func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 		// The closed branches stay closed in this execution, and the choice is not recorded. Only another
 		// execution can continue.
 		if r.leaving() == nil {
-			r.logger().Error("a choice could not be recorded; the run leaves this process", telemetry.KeyStep, Shown(t.name), telemetry.KeyError, err)
+			r.logger().Error("a choice could not be recorded; the run leaves this process", telemetry.KeyStep, DisplayName(t.name), telemetry.KeyError, err)
 			r.lose()
 		}
 		unlock()
@@ -256,7 +256,7 @@ func (t *task) end(losers, closed []Loser, at time.Time, unlock func()) bool {
 
 // endsNow returns the end time for a branch that is ended now. It is not before the due time of a sleep
 // that is over.
-func (r *run) endsNow() time.Time {
+func (r *run) branchEndTime() time.Time {
 	now := r.e.clock.now().Truncate(time.Microsecond)
 	r.mu.Lock()
 	defer r.mu.Unlock()

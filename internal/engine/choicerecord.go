@@ -104,5 +104,5 @@ func (b *Branch) Name() string {
 	if b == nil {
 		return ""
 	}
-	return Shown(strings.TrimSuffix(b.scope.prefix, separator))
+	return DisplayName(strings.TrimSuffix(b.scope.prefix, separator))
 }

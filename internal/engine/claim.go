@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	maxClaim  = 256                    // default of Config.ClaimLimit: runs taken by one claim
-	basePoll  = 20 * time.Millisecond  // the shortest wait between two claims that found nothing
-	gather    = 2 * time.Millisecond   // how long a claim waits for more free slots
-	gathered  = 4                      // a claim does not wait if one slot in this many is free
-	spared    = 8                      // one slot in this many is left to starts of this process
-	firstWait = 50 * time.Millisecond  // the first wait after a failed claim
-	presence  = 250 * time.Millisecond // how long the first claim waits at most for other workers to see this worker
-	longWait  = 2 * time.Second
+	maxClaim             = 256                    // default of Config.ClaimLimit: runs taken by one claim
+	shortestPoll         = 20 * time.Millisecond  // the shortest wait between two claims that found nothing
+	claimGatherTime      = 2 * time.Millisecond   // how long a claim waits for more free slots
+	claimGatherFraction  = 4                      // a claim does not wait if one slot in this many is free
+	startReserveFraction = 8                      // one slot in this many is left to starts of this process
+	firstWait            = 50 * time.Millisecond  // the first wait after a failed claim
+	firstClaimWait       = 250 * time.Millisecond // how long the first claim waits at most for other workers to see this worker
+	longWait             = 2 * time.Second
 )
 
 // claimLoop claims due runs while there are free slots. Hints wake it. It also polls with decorrelated
@@ -27,19 +27,19 @@ const (
 // leaves some slots to starts of this process, so that they need not wait for the claim.
 func (w *worker) claimLoop(ctx context.Context) {
 	busy := false // all slots are taken, or the last claim filled all its slots
-	poll, failed, most := basePoll, firstWait, w.e.cfg.ClaimLimit
+	poll, failed, most := shortestPoll, firstWait, w.e.cfg.ClaimLimit
 	// The first hint says that other workers see this worker. If a worker claimed before that and died,
 	// the others would notice only when its leases expire.
-	w.awaitWork(ctx, presence, time.Time{})
+	w.awaitWork(ctx, firstClaimWait, time.Time{})
 	for ctx.Err() == nil {
 		leave, ahead := 0, 0
 		if !busy {
-			leave = max(1, w.e.cfg.Concurrency/spared)
+			leave = max(1, w.e.cfg.Concurrency/startReserveFraction)
 		} else if ahead = w.awaitSlots(ctx); ctx.Err() != nil {
 			return
 		}
 		slots := w.acquire(most, leave)
-		ahead = w.takePlaces(min(ahead, most-slots))
+		ahead = w.reservePrefetch(min(ahead, most-slots))
 		if slots+ahead == 0 {
 			busy = true
 			continue
@@ -50,7 +50,7 @@ func (w *worker) claimLoop(ctx context.Context) {
 		case err != nil:
 			w.stopFor(err)
 			w.log.Warn("could not claim runs; trying again", telemetry.KeyError, err)
-			if !pause(ctx, failed/2+rand.N(failed)) {
+			if !sleepCtx(ctx, failed/2+rand.N(failed)) {
 				return
 			}
 			failed = min(2*failed, longWait)
@@ -58,14 +58,14 @@ func (w *worker) claimLoop(ctx context.Context) {
 			continue
 		case more:
 			most = min(2*most, w.e.cfg.ClaimLimit)
-			poll, failed = basePoll, firstWait
+			poll, failed = shortestPoll, firstWait
 		default:
 			most = min(2*most, w.e.cfg.ClaimLimit)
 			failed = firstWait
 			if taken > 0 {
-				poll = basePoll
+				poll = shortestPoll
 			} else {
-				poll = min(w.e.cfg.Poll, basePoll+rand.N(3*poll))
+				poll = min(w.e.cfg.Poll, shortestPoll+rand.N(3*poll))
 			}
 			w.awaitWork(ctx, poll, next)
 		}
@@ -127,11 +127,11 @@ func (w *worker) late(r *store.Run, now time.Time) time.Duration {
 func (w *worker) awaitSlots(ctx context.Context) (ahead int) {
 	var enough <-chan time.Time // nil: no slot is free
 	for {
-		free, room := w.vacancies()
-		if gathered*free >= w.e.cfg.Concurrency || room > 0 {
+		free, room := w.freeSlotsAndPrefetch()
+		if claimGatherFraction*free >= w.e.cfg.Concurrency || room > 0 {
 			return room
 		} else if free > 0 && enough == nil {
-			t := time.NewTimer(gather)
+			t := time.NewTimer(claimGatherTime)
 			defer t.Stop()
 			enough = t.C
 		}

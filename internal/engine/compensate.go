@@ -13,7 +13,7 @@ import (
 // Each compensation is executed as a step of its own, the last registered first.
 
 // undo is a registered compensation.
-type undo struct {
+type compensation struct {
 	spec *Spec
 	name string // including the prefix of its scope
 }
@@ -38,7 +38,7 @@ func (s *Scope) Compensate(spec *Spec) error {
 		return divergedKind(&r.row, name, recorded.Kind, store.KindCompensation)
 	}
 	spec.Kind = store.KindCompensation
-	r.undos = append(r.undos, undo{spec, name})
+	r.compensations = append(r.compensations, compensation{spec, name})
 	return nil
 }
 
@@ -56,12 +56,12 @@ func (r *run) compensate() bool {
 	s := &Scope{r: r, ctx: ctx, work: r.hard, undo: true}
 	for {
 		r.mu.Lock()
-		last := len(r.undos) - 1
+		last := len(r.compensations) - 1
 		if last < 0 {
 			r.mu.Unlock()
 			return true
 		}
-		u := r.undos[last]
+		u := r.compensations[last]
 		recorded := r.history[u.name]
 		r.live.Store(true)
 		r.mu.Unlock()
@@ -76,26 +76,26 @@ func (r *run) compensate() bool {
 					return false
 				}
 				res.Failure = &Failure{Message: err.Error()}
-				r.logger().Error("a compensation failed", telemetry.KeyStep, Shown(u.name), telemetry.KeyError, err)
+				r.logger().Error("a compensation failed", telemetry.KeyStep, DisplayName(u.name), telemetry.KeyError, err)
 			}
 		}
 		r.mu.Lock()
 		if res.Failure != nil {
-			r.noteUndone(u.name, res.Failure)
+			r.noteFailedCompensation(u.name, res.Failure)
 		}
-		r.undos = r.undos[:last]
+		r.compensations = r.compensations[:last]
 		r.mu.Unlock()
 	}
 }
 
 // withUndone returns the run's failure with the failed compensations added.
 func (r *run) withUndone(failure *Failure) *Failure {
-	if len(r.undone) == 0 {
+	if len(r.failedCompensations) == 0 {
 		return failure
 	}
 	f := *failure
 	f.Codes = append(slices.Clone(f.Codes), CodeCompensation)
-	for _, text := range r.undone {
+	for _, text := range r.failedCompensations {
 		f.Message += "; " + text
 	}
 	return &f

@@ -15,7 +15,7 @@ func (w *worker) count(r *run) {
 	w.countMu.Lock()
 	w.uncounted = append(w.uncounted, r)
 	w.countMu.Unlock()
-	w.counts.poke()
+	w.counts.notify()
 }
 
 // countLoop counts the unreceived signals of the runs that requested a count, and calls the receives for
@@ -66,7 +66,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 			}
 			return
 		}
-		if !pause(ctx, wait) {
+		if !sleepCtx(ctx, wait) {
 			return
 		}
 		wait = min(2*wait, w.e.cfg.Lease/3)

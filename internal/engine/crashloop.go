@@ -31,8 +31,8 @@ func (r *run) crashFailure() *Failure {
 		text += " (" + r.row.Reason + ")"
 	}
 	const skipped = "its compensations were not executed"
-	if r.isDoomed() {
-		r.undone = append(r.undone, text+": "+skipped)
+	if r.endsEarly() {
+		r.failedCompensations = append(r.failedCompensations, text+": "+skipped)
 	}
 	return &Failure{Message: text + "; " + skipped, Type: "crash loop", Codes: []string{CodeCrashLoop}}
 }

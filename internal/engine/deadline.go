@@ -86,7 +86,7 @@ func (r *run) due() {
 		return
 	}
 	r.deadlineCame.Store(true)
-	r.w.news.poke()
+	r.w.news.notify()
 }
 
 // expire begins to end the run with the status Expired if its present deadline has passed.
@@ -100,20 +100,20 @@ func (r *run) expire() {
 		r.arm(at)
 		return
 	}
-	r.doom(doom{cause: ErrTimeout, status: store.Expired, failure: &Failure{
+	r.endEarly(earlyEnd{cause: ErrTimeout, status: store.Expired, failure: &Failure{
 		Message: fmt.Sprintf("the run's time was over at %s", at.Format(time.RFC3339Nano)), Type: "timeout", Codes: []string{CodeTimeout},
 	}})
 }
 
 // unbegun reports whether no process has ever called the run's function, so that there is nothing to
 // compensate.
-func (r *run) unbegun() bool { return r.row.Epoch.Count == 1 && len(r.history) == 0 }
+func (r *run) neverCalled() bool { return r.row.Epoch.Count == 1 && len(r.history) == 0 }
 
 // expired reports whether the run must end because of its deadline, and not because of a cancel.
 func (r *run) expired() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.doomed != nil && r.doomed.status == store.Expired
+	return r.mustEnd != nil && r.mustEnd.status == store.Expired
 }
 
 // SetTimeout makes a run expire d from now. Zero removes its deadline. SetTimeout returns a *StateError
@@ -150,7 +150,7 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 		if r != nil {
 			r.setDeadline(change.At) // other processes read it from the database
 		}
-		w.news.poke()
+		w.news.notify()
 		w.hint()
 	}
 	return nil

@@ -35,12 +35,12 @@ func (r *run) decide(status store.Status, failure *Failure) bool {
 	if r.decided != nil {
 		return r.keepDecided()
 	}
-	if len(r.undos) == 0 || !slices.Contains(ends, status) {
+	if len(r.compensations) == 0 || !slices.Contains(ends, status) {
 		return true
 	}
 	made := decided{Status: status.String()}
-	for _, u := range r.undos {
-		made.Compensations = append(made.Compensations, Shown(u.name))
+	for _, u := range r.compensations {
+		made.Compensations = append(made.Compensations, DisplayName(u.name))
 	}
 	record, err := json.Marshal(&made)
 	if err != nil { // cannot happen: names are valid text
@@ -83,8 +83,8 @@ func (r *run) recall() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.decided = d
-	if r.doomed == nil || r.doomed.status != store.Cancelled {
-		r.doomed = &doom{cause: cause, status: status, failure: failure, recorded: true}
+	if r.mustEnd == nil || r.mustEnd.status != store.Cancelled {
+		r.mustEnd = &earlyEnd{cause: cause, status: status, failure: failure, recorded: true}
 	}
 }
 
@@ -95,14 +95,14 @@ func (r *run) keepDecided() bool {
 	if len(r.decided.Compensations) == 0 {
 		return true
 	}
-	registered := make(map[string]undo, len(r.undos))
-	for _, u := range r.undos {
+	registered := make(map[string]compensation, len(r.compensations))
+	for _, u := range r.compensations {
 		registered[u.name] = u
 	}
-	var kept []undo
+	var kept []compensation
 	var missing []string
 	for _, shown := range r.decided.Compensations {
-		name := Unshown(shown)
+		name := ParseDisplayName(shown)
 		u, ok := registered[name]
 		switch row := r.history[name]; {
 		case ok:
@@ -110,7 +110,7 @@ func (r *run) keepDecided() bool {
 		case row == nil || !row.Status.Terminal():
 			missing = append(missing, shown)
 		case row.Status == store.StepFailed:
-			r.noteUndone(name, DecodeFailure(row.Error))
+			r.noteFailedCompensation(name, DecodeFailure(row.Error))
 		}
 	}
 	if len(missing) > 0 {
@@ -119,12 +119,12 @@ func (r *run) keepDecided() bool {
 		return false
 	}
 	r.mu.Lock()
-	r.undos, r.decided.Compensations = kept, nil
+	r.compensations, r.decided.Compensations = kept, nil
 	r.mu.Unlock()
 	return true
 }
 
 // noteUndone notes a compensation that has finally failed.
-func (r *run) noteUndone(name string, f *Failure) {
-	r.undone = append(r.undone, "compensation "+Shown(name)+" failed: "+f.Message)
+func (r *run) noteFailedCompensation(name string, f *Failure) {
+	r.failedCompensations = append(r.failedCompensations, "compensation "+DisplayName(name)+" failed: "+f.Message)
 }

@@ -49,7 +49,7 @@ func (t *task) identity() string { return separator + t.r.row.ID.String() + sepa
 // UUID of this run and the name of the call, or a hash of the name if the ID would be too long.
 func (t *task) startID() string {
 	id := t.r.row.ID.String() + ":"
-	name := Shown(t.name)
+	name := DisplayName(t.name)
 	if len(id)+len(name) > MaxName {
 		sum := sha256.Sum256([]byte(t.name))
 		name = hex.EncodeToString(sum[:])
@@ -59,7 +59,7 @@ func (t *task) startID() string {
 
 // unended wraps a write that must not follow a choice which ends the branch of the scope. Either the
 // choice waits for the write, or the wrapped write returns ErrLeft and writes nothing.
-func (s *Scope) unended(write writeFunc) writeFunc {
+func (s *Scope) unlessBranchLeft(write writeFunc) writeFunc {
 	if s.branch == nil {
 		return write
 	}
@@ -92,7 +92,7 @@ func (t *task) settleEffect(what string, err error) error {
 // effectContext returns the context and the caller for the writes of an effect. Each write may finish, so
 // that its outcome is known. No write is retried once the call has to end.
 func (t *task) effectContext(ctx context.Context) (writes context.Context, by caller) {
-	return context.WithoutCancel(ctx), caller{over: t.s.work.Done(), around: t.s.unended}
+	return context.WithoutCancel(ctx), caller{over: t.s.work.Done(), around: t.s.unlessBranchLeft}
 }
 
 // SendSignal sends the signal in an attempt of a call of this scope. The caller sets Name, Key and
@@ -142,7 +142,7 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 		q.Name = t.startID()
 	}
 	writes, by := t.effectContext(ctx)
-	started, err := s.r.e.startUnlessUsurped(writes, by, []StartRequest{q})
+	started, err := s.r.e.startUnlessIDTaken(writes, by, []StartRequest{q})
 	if err == nil {
 		err = started[0].Err
 		if own && started[0].Run.Workflow == q.Workflow {

@@ -10,7 +10,7 @@
 //
 //	Start (slot free) ─┐
 //	                   ├─► run.exec ─► workflow function ─► conclude ─► journal: the run's end
-//	claim loop ────────┘ (also before a slot is free: see ahead.go)
+//	claim loop ────────┘ (also before a slot is free: see prefetch.go)
 //	                                      │
 //	                                      └─ Scope.Step ─► history hit: recorded result, no I/O
 //	                                                   └─► miss: attempts ─► journal ─► result
@@ -152,13 +152,13 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return nil, err
 	}
-	return e.startUnlessUsurped(ctx, outsider, requests)
+	return e.startUnlessIDTaken(ctx, outsider, requests)
 }
 
 // startUnlessUsurped starts the runs, except for requests whose ID is the UUID of another run. Those get
 // an error in their result.
-func (e *Engine) startUnlessUsurped(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
-	wrong, err := e.Usurped(ctx, requests)
+func (e *Engine) startUnlessIDTaken(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
+	wrong, err := e.IDsOfOtherRuns(ctx, requests)
 	if err != nil {
 		return nil, err
 	}

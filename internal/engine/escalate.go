@@ -23,7 +23,7 @@ type Escalator struct {
 
 // Start starts a run.
 func (x *Escalator) Start(q StartRequest) error {
-	started, err := x.s.r.e.startUnlessUsurped(x.ctx, x.by, []StartRequest{q})
+	started, err := x.s.r.e.startUnlessIDTaken(x.ctx, x.by, []StartRequest{q})
 	if err != nil {
 		return err
 	}
@@ -40,13 +40,13 @@ func (x *Escalator) Signal(ref string, s *store.Signal) error {
 // has ended.
 func (w *receiving) escalate() error {
 	r := w.r
-	err := w.spec.Escalate(&Escalator{w.s, r.durable, caller{over: w.s.work.Done(), around: w.s.unended}}, r.row.ID.String()+":"+Shown(w.name))
+	err := w.spec.Escalate(&Escalator{w.s, r.durable, caller{over: w.s.work.Done(), around: w.s.unlessBranchLeft}}, r.row.ID.String()+":"+DisplayName(w.name))
 	var state *StateError
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, ErrInvalidName), errors.Is(err, store.ErrBadData), errors.As(err, &state):
-		r.logger().Error("a wait could not be escalated; it goes on", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, err)
+		r.logger().Error("a wait could not be escalated; it goes on", telemetry.KeyStep, DisplayName(w.name), telemetry.KeyError, err)
 		return nil
 	case errors.Is(err, ErrLeft), w.s.left() != nil:
 		return cmp.Or(w.s.left(), ErrSuspended)

@@ -65,12 +65,12 @@ func FuzzNames(f *testing.F) {
 			t.Errorf("the name %q: %v", name, err)
 		}
 		for _, full := range []string{name, name + separator + value, value + separator + name} {
-			if back := Unshown(Shown(full)); back != full || strings.Contains(Shown(full), separator) {
-				t.Errorf("the name %q is shown as %q, and read as %q", full, Shown(full), back)
+			if back := ParseDisplayName(DisplayName(full)); back != full || strings.Contains(DisplayName(full), separator) {
+				t.Errorf("the name %q is shown as %q, and read as %q", full, DisplayName(full), back)
 			}
 		}
-		if err == nil && (strings.Contains(name, separator) || ShownSignal(name) != name || strings.ContainsRune(Shown(name), '/')) {
-			t.Errorf("the name %q is shown as %q", name, Shown(name))
+		if err == nil && (strings.Contains(name, separator) || DisplaySignal(name) != name || strings.ContainsRune(DisplayName(name), '/')) {
+			t.Errorf("the name %q is shown as %q", name, DisplayName(name))
 		}
 		if err != nil && !utf8.ValidString(err.Error()) {
 			t.Errorf("the error of %q is not text", name)

@@ -25,13 +25,13 @@ type inbox struct {
 	mu sync.Mutex
 
 	members  map[*listener]struct{}
-	queues   map[string]*queue // by the name of the signal
-	counting bool              // a count is requested or in progress; the run is busy meanwhile
-	again    bool              // another count was requested since that one began
+	queues   map[string]*receiveQueue // by the name of the signal
+	counting bool                     // a count is requested or in progress; the run is busy meanwhile
+	again    bool                     // another count was requested since that one began
 }
 
 // queue holds the receives that wait for signals of one name.
-type queue struct {
+type receiveQueue struct {
 	members int
 	idle    list.List // of *listener: receives that are neither called nor querying, the longest wait first
 	counts  int       // the number of delivered counts
@@ -40,7 +40,7 @@ type queue struct {
 // listener is one waiting receive.
 type listener struct {
 	signal string
-	queue  *queue
+	queue  *receiveQueue
 	place  *list.Element // in queue.idle; nil: the receive is called, or queries
 	call   chan struct{} // has capacity one; a value means that the receive should query for a signal
 	counts int           // queue.counts when the query of this receive began
@@ -51,11 +51,11 @@ func (in *inbox) join(signal string) *listener {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.members == nil {
-		in.members, in.queues = make(map[*listener]struct{}), make(map[string]*queue)
+		in.members, in.queues = make(map[*listener]struct{}), make(map[string]*receiveQueue)
 	}
 	q := in.queues[signal]
 	if q == nil {
-		q = &queue{}
+		q = &receiveQueue{}
 		in.queues[signal] = q
 	}
 	l := &listener{signal: signal, queue: q, call: make(chan struct{}, 1), counts: q.counts}

@@ -30,14 +30,14 @@ const longestLease = time.Minute
 func (w *worker) renewLoop(ctx context.Context) {
 	every := w.e.cfg.Lease / 3
 	wait := every
-	for pause(ctx, wait-wait/8+rand.N(wait/4)) {
+	for sleepCtx(ctx, wait-wait/8+rand.N(wait/4)) {
 		held := w.snapshot()
 		busy, err := w.renew(ctx, held)
 		if ctx.Err() != nil {
 			return
 		}
 		wait = every
-		w.news.poke()
+		w.news.notify()
 		if err != nil {
 			w.stopFor(err)
 			w.log.Warn("could not renew leases; trying again", telemetry.KeyError, err)
@@ -83,10 +83,10 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 		Leases: due, LeaseUntil: until,
 	})
 	if err != nil {
-		w.outage.fail()
+		w.outage.noteFailure()
 		return false, err
 	}
-	w.outage.beat(now, w.e.clock.now(), cfg.Lease)
+	w.outage.noteHeartbeat(now, w.e.clock.now(), cfg.Lease)
 	w.e.counts.renewals.Add(1)
 	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Locked)))
 	w.e.clock.set(pulse.Now, asked)
@@ -127,7 +127,7 @@ func (w *worker) rewound(r *store.Rewind) {
 		}
 		names := make([]string, len(run.MissingSteps))
 		for j, name := range run.MissingSteps {
-			names[j] = Shown(name)
+			names[j] = DisplayName(name)
 		}
 		w.log.Error("the database lacks checkpoints that were acknowledged; the run was released, and is replayed without them",
 			telemetry.KeyRun, run.ID, telemetry.KeyName, run.Name, telemetry.KeyCount, len(names), telemetry.KeyStep, names)
@@ -140,7 +140,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 	suspects := make(map[uuid.UUID]bool)
 	expired := make(map[uuid.UUID]time.Time)
 	wait := probe
-	for pause(ctx, wait-wait/8+rand.N(wait/4)) {
+	for sleepCtx(ctx, wait-wait/8+rand.N(wait/4)) {
 		dead, err := w.e.store.Dead(ctx, w.id)
 		if err != nil {
 			wait = min(2*wait, w.e.cfg.Lease/2)

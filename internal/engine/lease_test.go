@@ -78,7 +78,7 @@ func TestARetriedWriteDelaysARunOnce(t *testing.T) {
 		for _, w := range c.ended() {
 			if w.ID == old.row.ID {
 				if away := w.WakeAt.Sub(w.Now); away > time.Second {
-					t.Errorf("parked too early for the first time, it stays away for %v; counted %d times", away, c.w.early[old.row.ID])
+					t.Errorf("parked too early for the first time, it stays away for %v; counted %d times", away, c.w.parkedTooEarly[old.row.ID])
 				}
 			}
 		}

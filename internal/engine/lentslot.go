@@ -53,7 +53,7 @@ func (w *worker) lend(l *slotLoan) {
 	w.slots--
 	w.lent++
 	w.fill()
-	w.freed.poke()
+	w.freed.notify()
 }
 
 // regain takes back the slot that lend lent. The caller holds w.mu.

@@ -30,7 +30,7 @@ func (r *run) cancelLosersChildren(look bool) bool {
 	for choice, children := range open {
 		if err := r.cancelChildrenOf(choice, children, look); err != nil {
 			r.logger().Error("the children of branches that a choice ended could not be cancelled; another execution will do it",
-				telemetry.KeyStep, Shown(choice), telemetry.KeyError, err)
+				telemetry.KeyStep, DisplayName(choice), telemetry.KeyError, err)
 			r.lose()
 			return false
 		}
@@ -60,6 +60,6 @@ func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) e
 	}
 	return r.e.Order(r.durable, &store.Order{
 		Verb: store.VerbCancel, Scope: store.Attached, Runs: children,
-		Reason: fmt.Sprintf("its branch was ended by the choice %q of its parent", Shown(choice)),
+		Reason: fmt.Sprintf("its branch was ended by the choice %q of its parent", DisplayName(choice)),
 	})
 }

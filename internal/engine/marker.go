@@ -121,6 +121,6 @@ func (t *task) takeBack() {
 	w.Step.NextAt = w.Step.EndedAt
 	if err := t.r.e.journal.Step(t.r.durable, w); err != nil {
 		t.r.logger().Warn("the started marker of a step whose function was not called could not be taken back; its outcome counts as unknown",
-			telemetry.KeyStep, Shown(t.name), telemetry.KeyError, err)
+			telemetry.KeyStep, DisplayName(t.name), telemetry.KeyError, err)
 	}
 }

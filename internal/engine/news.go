@@ -12,11 +12,11 @@ import (
 
 // bell wakes the one goroutine that receives from it. If poke is called several times before the
 // goroutine receives, the goroutine wakes once.
-type bell chan struct{}
+type notifier chan struct{}
 
-func newBell() bell { return make(bell, 1) }
+func newNotifier() notifier { return make(notifier, 1) }
 
-func (b bell) poke() {
+func (b notifier) notify() {
 	select {
 	case b <- struct{}{}:
 	default:
@@ -28,7 +28,7 @@ const firstDeaf = 20 * time.Millisecond // pause after the first failed read; it
 // newsLoop reads which control requests the runs in memory have, and which of these runs were woken. It
 // reads after each hint and each lease renewal. The result of a flush also carries the control requests
 // of its runs.
-func (w *worker) newsLoop(ctx context.Context) {
+func (w *worker) notificationLoop(ctx context.Context) {
 	wait := firstDeaf
 	for {
 		select {
@@ -40,13 +40,13 @@ func (w *worker) newsLoop(ctx context.Context) {
 		if len(runs) == 0 {
 			continue
 		}
-		if err := w.hear(ctx, runs); err != nil {
+		if err := w.applyNotifications(ctx, runs); err != nil {
 			w.log.Warn("could not read what was asked of the runs here; trying again", telemetry.KeyError, err)
-			if !pause(ctx, wait) {
+			if !sleepCtx(ctx, wait) {
 				return
 			}
 			wait = min(2*wait, w.e.cfg.Lease/3)
-			w.news.poke()
+			w.news.notify()
 			continue
 		}
 		wait = firstDeaf
@@ -57,7 +57,7 @@ func (w *worker) newsLoop(ctx context.Context) {
 // because the lost result may have contained their wake-ups. hear holds w.hearing, so that no run parks
 // during the read. Otherwise a run could park after the database has reported its wake-up, and before the
 // run knows of it.
-func (w *worker) hear(ctx context.Context, runs []*run) error {
+func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 	w.hearing.Lock()
 	defer w.hearing.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
@@ -73,7 +73,7 @@ func (w *worker) hear(ctx context.Context, runs []*run) error {
 	news, err := w.e.store.Notifications(ctx, w.id, held)
 	if err != nil {
 		for _, r := range runs {
-			r.wake()
+			r.recheckWaits()
 		}
 		return err
 	}
@@ -99,18 +99,18 @@ func (w *worker) hear(ctx context.Context, runs []*run) error {
 	}
 	for _, id := range news.Woken {
 		if r := here[id]; r != nil {
-			r.wake()
+			r.recheckWaits()
 		}
 	}
 	if len(news.Woken) > 0 {
-		w.e.waiters.fresh.poke()
+		w.e.waiters.fresh.notify()
 	}
 	return nil
 }
 
 // wake makes the run's waits check the database again. If the run parks before they have checked, it
 // becomes claimable at once, because the database reports each wake-up only once.
-func (r *run) wake() {
+func (r *run) recheckWaits() {
 	r.stirred.Store(true)
 	r.inbox.wake()
 }

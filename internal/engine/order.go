@@ -78,7 +78,7 @@ func (e *Engine) order(ctx context.Context, by caller, o *store.Order) error {
 	}
 	e.reportCancel(o)
 	if w := e.worker(); w != nil {
-		w.news.poke()
+		w.news.notify()
 		w.hint()
 	}
 	return nil

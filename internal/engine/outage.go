@@ -20,7 +20,7 @@ type outage struct {
 
 // beat records that a heartbeat has succeeded. sent and now, on the database's clock, are when it was
 // sent and when its response arrived.
-func (o *outage) beat(sent, now time.Time, lease time.Duration) {
+func (o *outage) noteHeartbeat(sent, now time.Time, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.out(lease) {
@@ -33,7 +33,7 @@ func (o *outage) beat(sent, now time.Time, lease time.Duration) {
 	o.good, o.answered, o.failed = sent, time.Now(), false
 }
 
-func (o *outage) fail() {
+func (o *outage) noteFailure() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.failed = true

@@ -86,7 +86,7 @@ func (i *idle) park() {
 		}
 	}
 	i.mu.Unlock()
-	if i.r.isDoomed() {
+	if i.r.endsEarly() {
 		return // a compensation waits for its next attempt; if the run parked, it would be claimed again at once
 	}
 	if first.IsZero() || i.r.e.clock.until(first) > i.r.e.cfg.ParkAfter {

@@ -199,7 +199,7 @@ func (r *run) hold(what, name string, err error) {
 func holdReason(what, name string, err error) string {
 	reason := what
 	if name != "" {
-		reason += " " + fmt.Sprintf("%.100q", Shown(name))
+		reason += " " + fmt.Sprintf("%.100q", DisplayName(name))
 	}
 	reason = tidy(reason + ": " + cause(err).Error())
 	if len(reason) > maxReason {
@@ -215,7 +215,7 @@ func (r *run) unwritten(what, name string, err error) {
 		r.hold(what, name, err)
 		return
 	}
-	r.logger().Error("a write of a run failed; the run leaves this process", telemetry.KeyReason, what, telemetry.KeyStep, Shown(name), telemetry.KeyError, err)
+	r.logger().Error("a write of a run failed; the run leaves this process", telemetry.KeyReason, what, telemetry.KeyStep, DisplayName(name), telemetry.KeyError, err)
 	r.lose()
 }
 

@@ -163,12 +163,12 @@ func (w *receiving) record(row *store.Step, late bool) (*store.Step, error) {
 		r.unwritten("record receive", w.name, err)
 		return nil, ErrSuspended
 	case err != nil:
-		return nil, fmt.Errorf("receive %q in run %q: %w", Shown(w.name), r.row.Address(), err)
+		return nil, fmt.Errorf("receive %q in run %q: %w", DisplayName(w.name), r.row.Address(), err)
 	case rec.Outcome == store.Fenced:
 		r.fenced(rec.State)
 		return nil, ErrSuspended
 	}
-	r.proven()
+	r.clearSuspect()
 	r.asked(rec.State.Control)
 	w.reportTimeout(rec, late)
 	if rec.Recorded.Kind != store.KindReceive {
@@ -191,7 +191,7 @@ func (w *receiving) timeIsOver(row *store.Step) error {
 	default:
 		row.Status = store.StepFailed
 		f := &Failure{
-			Message: fmt.Sprintf("no signal %q came in time", ShownSignal(w.spec.Signal)), Type: "timeout", Codes: []string{CodeTimeout}, Attempts: 1,
+			Message: fmt.Sprintf("no signal %q came in time", DisplaySignal(w.spec.Signal)), Type: "timeout", Codes: []string{CodeTimeout}, Attempts: 1,
 		}
 		row.Error = f.Encode()
 	}
@@ -207,20 +207,20 @@ func (w *receiving) answer(recorded *store.Step) (Result, error) {
 	}
 	switch w.spec.Otherwise {
 	case TimeoutCancels:
-		if err := w.r.goesOn(); err != nil { // ignore the end of the branch: it came after the row was recorded
+		if err := w.r.continues(); err != nil { // ignore the end of the branch: it came after the row was recorded
 			return Result{}, err
 		}
-		o := &store.Order{Verb: store.VerbCancel, Runs: ids(w.r.row.ID), Reason: res.Failure.Message + " for " + Shown(w.name), Actor: "durable"}
+		o := &store.Order{Verb: store.VerbCancel, Runs: ids(w.r.row.ID), Reason: res.Failure.Message + " for " + DisplayName(w.name), Actor: "durable"}
 		if err := w.r.e.Order(w.r.durable, o); err != nil {
 			w.r.unwritten("cancel the run, whose time to wait is over, at", w.name, err)
 		} else {
-			w.r.doom(cancelled())
+			w.r.endEarly(cancelled())
 		}
 		return Result{}, w.s.left()
 	case TimeoutExpires:
 		f := *res.Failure
-		f.Step = Shown(w.name)
-		w.r.doom(doom{cause: ErrTimeout, status: store.Expired, failure: &f})
+		f.Step = DisplayName(w.name)
+		w.r.endEarly(earlyEnd{cause: ErrTimeout, status: store.Expired, failure: &f})
 		return Result{}, w.s.left()
 	}
 	return res, nil

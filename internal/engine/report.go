@@ -36,7 +36,7 @@ func (t *task) reportFailure(w *store.StepWrite) {
 // attempts returns the log attributes for the step's name, the attempt and, unless its retry policy sets
 // no bound, the maximum number of attempts.
 func (t *task) attempts() []any {
-	attrs := []any{telemetry.KeyStep, Shown(t.name), telemetry.KeyAttempt, t.attempt}
+	attrs := []any{telemetry.KeyStep, DisplayName(t.name), telemetry.KeyAttempt, t.attempt}
 	if t.spec.Retry == nil || t.spec.MaxAttempts > 0 {
 		attrs = append(attrs, telemetry.KeyMaxAttempts, max(t.spec.MaxAttempts, 1))
 	}
@@ -63,7 +63,7 @@ func (w *receiving) reportTimeout(rec *store.Receive, late bool) {
 	if got.Status != store.StepFailed || w.spec.Otherwise != TimeoutFails {
 		return
 	}
-	w.r.logger().Warn("a receive timed out", telemetry.KeyStep, Shown(w.name), telemetry.KeyError, DecodeFailure(got.Error).Message)
+	w.r.logger().Warn("a receive timed out", telemetry.KeyStep, DisplayName(w.name), telemetry.KeyError, DecodeFailure(got.Error).Message)
 }
 
 // mostUncalled bounds the step names in one log line.
@@ -77,7 +77,7 @@ func (r *run) reportUncalled() {
 	var names []string
 	for name, row := range r.history {
 		if _, called := r.used[name]; !called && row.Kind != store.KindCompensation && !r.inEnded(name) {
-			names = append(names, Shown(name))
+			names = append(names, DisplayName(name))
 		}
 	}
 	r.mu.Unlock()
@@ -121,11 +121,11 @@ func (r *run) reportEnd(status store.Status, f *Failure) {
 // older than the claim.
 func (w *worker) reportPause(r *store.Run, claimed time.Time) {
 	if r.PausedAt.Before(claimed.Truncate(time.Microsecond)) {
-		w.log.Info("a run that lost its worker was paused, as requested before", telemetry.KeyRun, r.ID, telemetry.KeyName, ShownRun(r),
+		w.log.Info("a run that lost its worker was paused, as requested before", telemetry.KeyRun, r.ID, telemetry.KeyName, DisplayRun(r),
 			telemetry.KeyWorkflow, r.Workflow, telemetry.KeyReason, r.Reason, telemetry.KeyActor, r.PausedBy)
 		return
 	}
-	w.log.Warn("a run was paused", telemetry.KeyRun, r.ID, telemetry.KeyName, ShownRun(r), telemetry.KeyWorkflow, r.Workflow,
+	w.log.Warn("a run was paused", telemetry.KeyRun, r.ID, telemetry.KeyName, DisplayRun(r), telemetry.KeyWorkflow, r.Workflow,
 		telemetry.KeyReason, r.Reason, telemetry.KeyCrashes, r.Crashes, telemetry.KeyMaxCrashes, w.e.cfg.MaxCrashes)
 }
 

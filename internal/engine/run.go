@@ -48,37 +48,37 @@ type run struct {
 	suspected atomic.Bool
 	stirred   atomic.Bool // the run was woken here; its waits may not have checked the database since
 
-	mu         sync.Mutex
-	history    map[string]*store.Step
-	rest       store.Rest         // the part of the history that is not read yet
-	calls      []call             // the calls in the history, by their sequence numbers; see passed
-	used       map[string]uintptr // names called in this execution, and their call sites
-	replayed   int                // checkpoints returned from history in this execution
-	recorded   int                // terminal checkpoints in history
-	progress   int                // terminal checkpoints when the crashes of the run were last counted; see crashloop.go
-	seq        atomic.Int32       // the highest sequence number of a call of the run
-	live       atomic.Bool        // the run has executed something new: it is no longer replaying
-	suspended  *suspension
-	doomed     *doom
-	returned   bool                    // the workflow function has returned
-	joined     bool                    // the function and its branches have returned
-	strayed    bool                    // a call after the return was logged
-	branches   int                     // goroutines of the run that have not returned
-	lastBranch chan struct{}           // closed when the last branch returns; nil: nobody waits for it
-	ended      map[string]*branchEnd   // branches that choices have ended, by prefix
-	slept      time.Time               // the latest due time of all completed sleeps in branches
-	sent       time.Time               // when the run sent its latest signal
-	exited     *Failure                // not nil: a step called runtime.Goexit, so the run fails
-	undos      []undo                  // compensations that are registered and not executed yet, in order
-	endUndo    context.CancelCauseFunc // ends the context of compensations, a child of hard; nil: none has begun
-	undone     []string                // descriptions of the compensations that failed
-	decided    *decided                // how the run ends, if an earlier execution recorded that; nil: it did not
-	children   map[string]uuid.UUID    // children that may still run, by name
-	idle       idle
-	inbox      inbox
-	refusals   refusals
-	loan       slotLoan    // the loan of the run's slot; guarded by w.mu
-	overdue    *time.Timer // calls giveUp if the function does not return in time
+	mu                  sync.Mutex
+	history             map[string]*store.Step
+	rest                store.Rest         // the part of the history that is not read yet
+	calls               []call             // the calls in the history, by their sequence numbers; see passed
+	used                map[string]uintptr // names called in this execution, and their call sites
+	replayed            int                // checkpoints returned from history in this execution
+	recorded            int                // terminal checkpoints in history
+	progress            int                // terminal checkpoints when the crashes of the run were last counted; see crashloop.go
+	seq                 atomic.Int32       // the highest sequence number of a call of the run
+	live                atomic.Bool        // the run has executed something new: it is no longer replaying
+	suspended           *suspension
+	mustEnd             *earlyEnd
+	returned            bool                    // the workflow function has returned
+	joined              bool                    // the function and its branches have returned
+	strayed             bool                    // a call after the return was logged
+	branches            int                     // goroutines of the run that have not returned
+	lastBranch          chan struct{}           // closed when the last branch returns; nil: nobody waits for it
+	ended               map[string]*branchEnd   // branches that choices have ended, by prefix
+	slept               time.Time               // the latest due time of all completed sleeps in branches
+	sent                time.Time               // when the run sent its latest signal
+	exited              *Failure                // not nil: a step called runtime.Goexit, so the run fails
+	compensations       []compensation          // compensations that are registered and not executed yet, in order
+	endUndo             context.CancelCauseFunc // ends the context of compensations, a child of hard; nil: none has begun
+	failedCompensations []string                // descriptions of the compensations that failed
+	decided             *decided                // how the run ends, if an earlier execution recorded that; nil: it did not
+	children            map[string]uuid.UUID    // children that may still run, by name
+	idle                idle
+	inbox               inbox
+	refusals            suspensionNotices
+	loan                slotLoan    // the loan of the run's slot; guarded by w.mu
+	overdue             *time.Timer // calls giveUp if the function does not return in time
 
 	deadline      atomic.Pointer[deadline] // nil: none
 	deadlineCame  atomic.Bool              // the deadline has come; the next read of notifications confirms or changes it
@@ -100,7 +100,7 @@ func newRun(w *worker, c *store.Claimed) *run {
 	row := c.Run
 	r := &run{w: w, e: w.e, row: row, rest: c.HistoryRest, progress: c.Progress, used: make(map[string]uintptr, 16)}
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
-	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.ID, ShownRun(&row), row.Epoch.Count, row.Trace)
+	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.ID, DisplayRun(&row), row.Epoch.Count, row.Trace)
 	r.span, r.trace, r.traced = span, column, span.IsRecording()
 	r.hard, r.endHard = context.WithCancelCause(ctx)
 	r.work, r.endWork = context.WithCancelCause(r.hard)
@@ -113,7 +113,7 @@ func newRun(w *worker, c *store.Claimed) *run {
 	r.live.Store(r.recorded == 0 && !r.rest.More)
 	r.idle.r, r.inbox.r = r, r
 	if row.Control&store.CancelRequested != 0 {
-		r.doom(cancelled())
+		r.endEarly(cancelled())
 	}
 	switch left := w.e.clock.until(row.Deadline); {
 	case row.Deadline.IsZero():
@@ -128,7 +128,7 @@ func newRun(w *worker, c *store.Claimed) *run {
 
 // logger returns a logger with the run's attributes. It creates the logger at each call.
 func (r *run) logger() *slog.Logger {
-	return r.e.tel.Log.With(telemetry.KeyRun, r.row.ID, telemetry.KeyName, ShownRun(&r.row),
+	return r.e.tel.Log.With(telemetry.KeyRun, r.row.ID, telemetry.KeyName, DisplayRun(&r.row),
 		telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyEpoch, r.row.Epoch.Count)
 }
 
@@ -139,14 +139,14 @@ func (r *run) exec(late time.Duration) {
 	defer r.endHard(errEnded)
 	if r.seat != nil {
 		began := time.Now()
-		r.awaitSeat()
+		r.awaitSlot()
 		if late > 0 {
 			late += time.Since(began)
 		}
 	}
 	r.e.counts.entered.Add(1)
 	r.e.tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.seated() || r.rest.More && !r.readRest() || r.unbegun() && r.expired() || !r.cancelLosersChildren(true) {
+	if !r.hasSlot() || r.rest.More && !r.readRest() || r.neverCalled() && r.expired() || !r.cancelLosersChildren(true) {
 		r.conclude(nil, nil)
 		return
 	}
@@ -192,7 +192,7 @@ func (r *run) conclude(output []byte, failure *Failure) {
 	r.idle.stop()
 	r.stopDeadline()
 	if s != nil && r.ending.CompareAndSwap(false, true) { // otherwise the run was abandoned, or has ended
-		r.part(r.durable, s)
+		r.release(r.durable, s)
 	}
 }
 
@@ -208,7 +208,7 @@ func (r *run) leaving() *suspension {
 func (r *run) abandon(ctx context.Context) {
 	r.lose()
 	if r.ending.CompareAndSwap(false, true) {
-		r.part(ctx, &suspension{cause: ErrShutdown, status: store.Pending})
+		r.release(ctx, &suspension{cause: ErrShutdown, status: store.Pending})
 	}
 	r.left()
 }
@@ -237,7 +237,7 @@ func (r *run) giveUp() {
 	r.logger().Error("a workflow function does not return although its run has left; the run goes on without it, its slot does not",
 		telemetry.KeyReason, s.cause, telemetry.KeyStack, stackOf(r))
 	r.endHard(s.cause)
-	r.part(r.durable, s)
+	r.release(r.durable, s)
 	r.w.forget(r)
 }
 
@@ -294,7 +294,7 @@ var outcomes = map[store.Status]string{
 }
 
 // part writes what a suspension specifies. If the write fails, the lease expires by itself.
-func (r *run) part(ctx context.Context, s *suspension) {
+func (r *run) release(ctx context.Context, s *suspension) {
 	outcome := telemetry.OutcomeReleased
 	switch {
 	case s.cause == ErrLeaseLost:
@@ -310,11 +310,11 @@ func (r *run) part(ctx context.Context, s *suspension) {
 		outcome = telemetry.OutcomeParked
 	}
 	var w *store.RunWrite
-	away, early := r.hasty(s) // called once, however often the write is retried
+	away, early := r.leftTooEarly(s) // called once, however often the write is retried
 	err := r.e.persist(ctx, caller{}, nil, func(j journal.Writer) (*store.Outcome, error) {
 		r.w.hearing.RLock()
 		defer r.w.hearing.RUnlock()
-		w = r.parting(s, away, early)
+		w = r.releasing(s, away, early)
 		return &w.Outcome, j.Run(ctx, w)
 	})
 	if err != nil {
@@ -331,7 +331,7 @@ func (r *run) part(ctx context.Context, s *suspension) {
 }
 
 // parting returns the write that releases a run.
-func (r *run) parting(s *suspension, away time.Duration, early bool) *store.RunWrite {
+func (r *run) releasing(s *suspension, away time.Duration, early bool) *store.RunWrite {
 	now := r.e.clock.now()
 	w := &store.RunWrite{ID: r.row.ID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}
 	if early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {

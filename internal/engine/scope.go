@@ -92,7 +92,7 @@ func (s *Scope) refuse() error {
 		s.branch.stop() // in a replay, its contexts may not have ended yet
 		s.branch.refused = s.branch.refused || !s.branch.endedAt().IsZero()
 	}
-	if d := s.r.doomed; d != nil && d.recorded && err == d.cause { // nor the run's contexts
+	if d := s.r.mustEnd; d != nil && d.recorded && err == d.cause { // nor the run's contexts
 		s.r.endCtx(err)
 		s.r.endWork(err)
 	}
@@ -108,8 +108,8 @@ func (s *Scope) out() error {
 		return nil
 	case !s.branch.endedAt().IsZero():
 		return ErrCancelled // even if the run itself must end now, because the first execution returned it
-	case r.doomed != nil:
-		return r.doomed.cause
+	case r.mustEnd != nil:
+		return r.mustEnd.cause
 	case r.returned:
 		return r.returnedAlready()
 	default:
@@ -138,10 +138,10 @@ func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
 // Shown returns the name of a step, a wait or a child as people see it: with a slash after each scope,
 // and with the slashes of the names escaped, as in "branch/50%25 off%2Feach". Different names have
 // different results.
-func Shown(name string) string { return shown.Replace(name) }
+func DisplayName(name string) string { return shown.Replace(name) }
 
 // Unshown returns the name for which Shown returns text.
-func Unshown(text string) string { return unshown.Replace(text) }
+func ParseDisplayName(text string) string { return unshown.Replace(text) }
 
 var (
 	shown   = strings.NewReplacer("%", "%25", "/", "%2F", separator, "/")
@@ -150,24 +150,24 @@ var (
 
 // ShownSignal returns the name of a signal as people see it. It is the name as given, except for the
 // signal that completes an Awaitable, which is named after its wait.
-func ShownSignal(name string) string {
+func DisplaySignal(name string) string {
 	if wait, ok := strings.CutPrefix(name, separator); ok {
-		return Shown(wait)
+		return DisplayName(wait)
 	}
 	return name
 }
 
 // ShownRun returns the name of a run as people see it: the caller's ID of a root, or the name of the call
 // that started a child. The name of a child does not address it.
-func ShownRun(r *store.Run) string {
+func DisplayRun(r *store.Run) string {
 	if r.Parent.Valid {
-		return Shown(r.Name)
+		return DisplayName(r.Name)
 	}
 	return r.Name
 }
 
 // Full returns a name in this scope as people see it.
-func (s *Scope) Full(name string) string { return Shown(s.prefix + name) }
+func (s *Scope) Full(name string) string { return DisplayName(s.prefix + name) }
 
 // CheckName returns ErrInvalidName unless name is valid UTF-8 without control characters, is not empty,
 // and has at most MaxName bytes. The error uses what to describe the named thing.
@@ -264,7 +264,7 @@ func (s *Scope) claim(full string, kind store.Kind, site uintptr) (*store.Step, 
 func (s *Scope) use(full string, site uintptr) error {
 	r := s.r
 	if len(full) > maxFull {
-		return fmt.Errorf("%w: %.40q… has %d bytes with the scopes around it, at most %d are kept: shorten the names", ErrInvalidName, Shown(full), len(full), maxFull)
+		return fmt.Errorf("%w: %.40q… has %d bytes with the scopes around it, at most %d are kept: shorten the names", ErrInvalidName, DisplayName(full), len(full), maxFull)
 	}
 	over := r.joined || r.returned && s.branch == nil
 	if r.suspended == nil && over && inStep() {
@@ -279,7 +279,7 @@ func (s *Scope) use(full string, site uintptr) error {
 	}
 	if first, twice := r.used[full]; twice {
 		return fmt.Errorf("%w: %q in run %q (%s and %s): names are keys; use Map, or add the item's key to the name in a loop",
-			ErrDuplicateStep, Shown(full), r.row.Address(), position(first), position(site))
+			ErrDuplicateStep, DisplayName(full), r.row.Address(), position(first), position(site))
 	}
 	r.used[full] = site
 	return nil

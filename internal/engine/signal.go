@@ -99,7 +99,7 @@ func (e *Engine) Signalled(ref string, s *store.Signal) error {
 	case s.Outcome == store.Adopted:
 		if had := s.Existing; had.Name != s.Name || !bytes.Equal(had.Payload, s.Payload) {
 			return &Conflict{Text: fmt.Sprintf("durable: signal %q with key %q was sent to run %q before with another name or payload: use another key, or the same signal",
-				ShownSignal(s.Name), ShownSignal(s.Key), ref)}
+				DisplaySignal(s.Name), DisplaySignal(s.Key), ref)}
 		}
 		return nil
 	case !s.State.Found:
@@ -116,7 +116,7 @@ func (w *worker) wake(id uuid.UUID) {
 	r := w.runs[id]
 	w.mu.Unlock()
 	if r != nil {
-		r.wake()
+		r.recheckWaits()
 		return
 	}
 	w.hint()

@@ -127,5 +127,5 @@ func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.
 
 func nestedError(r *run, full string) error {
 	return fmt.Errorf("%w: %q in run %q: return from the outer step first, and call this one from the workflow function",
-		ErrNestedStep, Shown(full), r.row.Address())
+		ErrNestedStep, DisplayName(full), r.row.Address())
 }

@@ -22,16 +22,16 @@ func (w *worker) release(slots, ahead int) {
 	}
 	w.mu.Lock()
 	w.slots -= slots
-	w.ahead -= ahead
+	w.prefetchReserved -= ahead
 	w.fill()
 	w.vacated()
 	w.mu.Unlock()
-	w.freed.poke()
+	w.freed.notify()
 }
 
 // vacated ends the drain's wait when no slot and no place for a prefetched run is taken. w.mu is held.
 func (w *worker) vacated() {
-	if !w.open && w.slots+w.lent == 0 && w.ahead == 0 {
+	if !w.open && w.slots+w.lent == 0 && w.prefetchReserved == 0 {
 		close(w.empty)
 	}
 }

@@ -247,7 +247,7 @@ func (t *task) interrupted(suspended bool) {
 	w := t.row(store.StepBackoff, nil, nil)
 	w.Step.NextAt = w.Step.EndedAt
 	if err := t.r.e.journal.Step(t.r.durable, w); err != nil {
-		t.r.logger().Warn("an interrupted attempt could not be noted; it will count as one that died", telemetry.KeyStep, Shown(t.name), telemetry.KeyError, err)
+		t.r.logger().Warn("an interrupted attempt could not be noted; it will count as one that died", telemetry.KeyStep, DisplayName(t.name), telemetry.KeyError, err)
 	}
 }
 
@@ -343,7 +343,7 @@ func (t *task) settled(w *store.StepWrite) (Result, time.Time, error) {
 	case store.Written:
 		t.exists = true
 		t.reportFailure(w)
-		t.r.proven()
+		t.r.clearSuspect()
 		t.r.asked(w.State.Control)
 		return resultOf(&w.Step), time.Time{}, nil
 	case store.Adopted:

@@ -33,7 +33,7 @@ func (w *worker) unanswer(q store.ClaimQuery) {
 	w.mu.Lock()
 	w.unanswered = append(w.unanswered, q)
 	w.mu.Unlock()
-	w.failed.poke()
+	w.failed.notify()
 }
 
 // unanswerStart records a start that failed with err, if this worker may own the runs of the start all
@@ -62,7 +62,7 @@ func (w *worker) giveBackLoop(ctx context.Context) {
 			return
 		}
 		for wait := firstGiveBack; w.giveBack(ctx); wait = min(2*wait, slowGiveBack) {
-			if !pause(ctx, wait) {
+			if !sleepCtx(ctx, wait) {
 				return
 			}
 		}

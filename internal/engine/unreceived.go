@@ -51,7 +51,7 @@ func (e *endings) take() []ending {
 
 // unreceivedLoop checks from time to time the runs that have ended since its last check.
 func (w *worker) unreceivedLoop(ctx context.Context) {
-	for pause(ctx, w.e.cfg.Lease/3) {
+	for sleepCtx(ctx, w.e.cfg.Lease/3) {
 		w.reportUnreceived(ctx)
 	}
 }
@@ -82,7 +82,7 @@ func (w *worker) reportUnreceived(ctx context.Context) {
 			for len(counts) > 0 && counts[0].Run == run.id {
 				total += counts[0].Count
 				if len(names) < mostSignals {
-					names = append(names, fmt.Sprintf("%s (%d)", ShownSignal(counts[0].Name), counts[0].Count))
+					names = append(names, fmt.Sprintf("%s (%d)", DisplaySignal(counts[0].Name), counts[0].Count))
 				}
 				counts = counts[1:]
 			}

@@ -30,31 +30,31 @@ type worker struct {
 	ctx  context.Context
 	kill context.CancelCauseFunc
 
-	hints  bell // a run may be claimable
-	freed  bell // a slot was given back
-	news   bell // a run in memory may have a control request, or may have been woken
-	failed bell // a claim has failed, or a start of runs that this worker would own
-	counts bell // a run requests a count of its signals
+	hints  notifier // a run may be claimable
+	freed  notifier // a slot was given back
+	news   notifier // a run in memory may have a control request, or may have been woken
+	failed notifier // a claim has failed, or a start of runs that this worker would own
+	counts notifier // a run requests a count of its signals
 
 	outage outage
 	rests  chan struct{} // holds one element for each long history that is being read
 
 	hearing sync.RWMutex // locked while notifications are read; a run that leaves memory holds the read lock
 
-	mu         sync.Mutex
-	suspect    *run // the suspect that is executed; nil: none; see suspect.go
-	runs       map[uuid.UUID]*run
-	unanswered []store.ClaimQuery // failed claims, and failed starts of runs that this worker may own; see unanswered.go
-	broken     chan error         // receives why the worker must stop; see stopFor
-	early      map[uuid.UUID]int  // how often runs were parked too early; see refused.go
-	slots      int                // slots taken by runs, and by starts and claims in progress
-	lent       int                // slots lent by runs that wait; see lentslot.go
-	unlent     int                // runs that wait and could not lend their slots
-	queued     []*run             // prefetched runs that wait for a slot; see ahead.go
-	ahead      int                // taken places for prefetched runs: by queued runs, by claims in progress, by runs that leave
-	open       bool               // the worker takes new runs
-	draining   bool               // the worker takes no new runs any more
-	empty      chan struct{}
+	mu               sync.Mutex
+	suspect          *run // the suspect that is executed; nil: none; see suspect.go
+	runs             map[uuid.UUID]*run
+	unanswered       []store.ClaimQuery // failed claims, and failed starts of runs that this worker may own; see unanswered.go
+	broken           chan error         // receives why the worker must stop; see stopFor
+	parkedTooEarly   map[uuid.UUID]int  // how often runs were parked too early; see calls_after_suspension.go
+	slots            int                // slots taken by runs, and by starts and claims in progress
+	lent             int                // slots lent by runs that wait; see lentslot.go
+	unlent           int                // runs that wait and could not lend their slots
+	prefetched       []*run             // prefetched runs that wait for a slot; see prefetch.go
+	prefetchReserved int                // taken places for prefetched runs: by queued runs, by claims in progress, by runs that leave
+	open             bool               // the worker takes new runs
+	draining         bool               // the worker takes no new runs any more
+	empty            chan struct{}
 
 	countMu   sync.Mutex
 	uncounted []*run // runs whose signals are to be counted; see count.go
@@ -67,8 +67,8 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewID(0), ctx: ctx, kill: kill,
-		hints: newBell(), freed: newBell(), news: newBell(), failed: newBell(), counts: newBell(), rests: make(chan struct{}, restsAtOnce),
-		runs: make(map[uuid.UUID]*run), early: make(map[uuid.UUID]int), empty: make(chan struct{}), broken: make(chan error, 1),
+		hints: newNotifier(), freed: newNotifier(), news: newNotifier(), failed: newNotifier(), counts: newNotifier(), rests: make(chan struct{}, restsAtOnce),
+		runs: make(map[uuid.UUID]*run), parkedTooEarly: make(map[uuid.UUID]int), empty: make(chan struct{}), broken: make(chan error, 1),
 	}
 	for _, d := range e.defs {
 		w.pairs = append(w.pairs, store.Pair{Queue: d.Queue, Workflow: d.Name})
@@ -113,7 +113,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	taking.Go(func() { w.unexecutedLoop(begun) })
 	kept.Go(func() { w.renewLoop(keeping) })
 	kept.Go(func() { w.attendLoop(keeping) })
-	kept.Go(func() { w.newsLoop(keeping) })
+	kept.Go(func() { w.notificationLoop(keeping) })
 	kept.Go(func() { w.countLoop(keeping) })
 	kept.Go(func() { w.giveBackLoop(keeping) })
 	kept.Go(func() { w.unreceivedLoop(keeping) })
@@ -170,7 +170,7 @@ func (w *worker) register(ctx context.Context) error {
 			return err
 		}
 		w.log.Warn("the database is away; trying again", telemetry.KeyError, err)
-		if !pause(ctx, wait/2+rand.N(wait)) {
+		if !sleepCtx(ctx, wait/2+rand.N(wait)) {
 			return ctx.Err()
 		}
 	}
@@ -179,7 +179,7 @@ func (w *worker) register(ctx context.Context) error {
 // hint tells the claim loop that a run may be claimable. It does nothing for a nil worker.
 func (w *worker) hint() {
 	if w != nil {
-		w.hints.poke()
+		w.hints.notify()
 	}
 }
 
@@ -225,10 +225,10 @@ func (w *worker) enter(c *store.Claimed, late time.Duration, ahead bool) {
 // left removes a run that has ended or was suspended, and releases its slot. The run calls it as its last
 // action.
 func (w *worker) left(r *run) {
-	r.proven()
+	r.clearSuspect()
 	w.forget(r)
 	w.endLoan(r)
-	if !r.seated() {
+	if !r.hasSlot() {
 		w.release(0, 1)
 		return
 	}
@@ -291,7 +291,7 @@ func (w *worker) drain() {
 	defer cancel()
 	for _, r := range w.snapshot() {
 		w.log.Error("a workflow function did not return after its context ended; the run is given to others",
-			telemetry.KeyRun, r.row.ID, telemetry.KeyName, ShownRun(&r.row), telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stackOf(r))
+			telemetry.KeyRun, r.row.ID, telemetry.KeyName, DisplayRun(&r.row), telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stackOf(r))
 		r.abandon(ctx)
 	}
 }
@@ -352,7 +352,7 @@ func (w *worker) query() store.ClaimQuery {
 func (w *worker) attendLoop(ctx context.Context) {
 	hear := func(h store.Hint) {
 		if h == store.HintNotification {
-			w.news.poke()
+			w.news.notify()
 		} else {
 			w.hint()
 		}
@@ -364,7 +364,7 @@ func (w *worker) attendLoop(ctx context.Context) {
 }
 
 // pause waits for d, and reports false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
+func sleepCtx(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -21,7 +21,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 		known[l.Run] = l.Deadline
 	}
 	err := s.once(ctx, s.engine, "look for news", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.news, heldColumns(held, worker)...)
+		batch.Queue(s.sql.news, heldArgs(held, worker)...)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			var asked store.ControlRequest

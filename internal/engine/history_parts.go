@@ -38,7 +38,7 @@ func (r *run) readRest() bool {
 			if ctx.Err() == nil {
 				r.logger().Warn("could not read the history of a run; trying again", telemetry.KeyError, err)
 			}
-			if !pause(ctx, wait) {
+			if !sleepCtx(ctx, wait) {
 				return false
 			}
 			wait = min(2*wait, longWait)

@@ -17,15 +17,15 @@ import (
 const StatusCancelled = "cancelled"
 
 // Sight computes the status that users are shown for the checkpoints of one run.
-type Sight struct {
+type HistoryView struct {
 	run   *store.Run
 	now   time.Time
-	ended map[string]time.Time // when choices ended the branches, by their prefixes
-	maps  map[string]*items    // counts of finished items, by the name of the Map
+	ended map[string]time.Time    // when choices ended the branches, by their prefixes
+	maps  map[string]*mapProgress // counts of finished items, by the name of the Map
 }
 
 // items counts the items of a Map that have an outcome.
-type items struct {
+type mapProgress struct {
 	done   int
 	failed bool
 	last   time.Time // when the last of these items ended
@@ -33,8 +33,8 @@ type items struct {
 
 // NewSight returns the Sight of the run at the time now. steps must hold at least the run's choices. To
 // show Maps it must hold all checkpoints.
-func NewSight(run *store.Run, steps []store.Step, now time.Time) Sight {
-	s := Sight{run: run, now: now}
+func NewHistoryView(run *store.Run, steps []store.Step, now time.Time) HistoryView {
+	s := HistoryView{run: run, now: now}
 	s.countItems(steps)
 	for i := range steps {
 		row := &steps[i]
@@ -46,7 +46,7 @@ func NewSight(run *store.Run, steps []store.Step, now time.Time) Sight {
 			continue // the replay of the choice reports the error
 		}
 		for _, name := range c.Ended {
-			prefix := Unshown(name) + separator
+			prefix := ParseDisplayName(name) + separator
 			if at, ok := s.ended[prefix]; ok && !row.EndedAt.Before(at) {
 				continue
 			}
@@ -61,7 +61,7 @@ func NewSight(run *store.Run, steps []store.Step, now time.Time) Sight {
 
 // Of returns the status to show for a checkpoint, and when the checkpoint or its last attempt ended. A
 // zero time means that it has not ended.
-func (s *Sight) Of(row *store.Step) (status string, endedAt time.Time) {
+func (s *HistoryView) StatusOf(row *store.Step) (status string, endedAt time.Time) {
 	if row.Kind == store.KindMap {
 		return s.ofMap(row)
 	}
@@ -85,12 +85,12 @@ func (s *Sight) Of(row *store.Step) (status string, endedAt time.Time) {
 
 // ofMap is Of for a Map. The row of a Map holds the number of its items, and is completed before the items
 // are.
-func (s *Sight) ofMap(row *store.Step) (status string, endedAt time.Time) {
+func (s *HistoryView) ofMap(row *store.Step) (status string, endedAt time.Time) {
 	total, err := strconv.Atoi(string(row.Output))
 	if err != nil {
 		return row.Status.String(), row.EndedAt
 	}
-	var of items
+	var of mapProgress
 	if m := s.maps[row.Name]; m != nil {
 		of = *m
 	}
@@ -107,13 +107,13 @@ func (s *Sight) ofMap(row *store.Step) (status string, endedAt time.Time) {
 }
 
 // countItems counts the items with an outcome, for each Map.
-func (s *Sight) countItems(steps []store.Step) {
+func (s *HistoryView) countItems(steps []store.Step) {
 	for i := range steps {
 		if steps[i].Kind == store.KindMap {
 			if s.maps == nil {
-				s.maps = make(map[string]*items)
+				s.maps = make(map[string]*mapProgress)
 			}
-			s.maps[steps[i].Name] = new(items)
+			s.maps[steps[i].Name] = new(mapProgress)
 		}
 	}
 	if s.maps == nil {
@@ -138,14 +138,14 @@ func (s *Sight) countItems(steps []store.Step) {
 }
 
 // Waits reports whether the run may still wait for the checkpoint, which must be non-terminal or a sleep.
-func (s *Sight) Waits(row *store.Step) bool {
-	status, _ := s.Of(row)
+func (s *HistoryView) Waits(row *store.Step) bool {
+	status, _ := s.StatusOf(row)
 	return status != StatusCancelled
 }
 
 // left returns when the run or the branch that contains the name ended, whichever ended first. It returns
 // zero if neither has ended.
-func (s *Sight) left(name string) (first time.Time) {
+func (s *HistoryView) left(name string) (first time.Time) {
 	if s.run.Status.Terminal() {
 		first = s.run.EndedAt
 	}

@@ -52,30 +52,30 @@ func (t *turnover) pass(at time.Time) {
 }
 
 // vacancies returns how many slots are free, and how many further runs may be prefetched.
-func (w *worker) vacancies() (free, room int) {
+func (w *worker) freeSlotsAndPrefetch() (free, room int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.e.cfg.Concurrency - w.slots, w.room(time.Now())
+	return w.e.cfg.Concurrency - w.slots, w.prefetchRoom(time.Now())
 }
 
 // room returns how many further runs may be prefetched. It returns zero if the number is too small to be
 // worth a claim. The caller holds w.mu.
-func (w *worker) room(at time.Time) int {
+func (w *worker) prefetchRoom(at time.Time) int {
 	most := min(w.e.cfg.ClaimLimit, w.turnover.rate(at))
-	if room := most - w.ahead; room > 0 && 2*room >= most {
+	if room := most - w.prefetchReserved; room > 0 && 2*room >= most {
 		return room
 	}
 	return 0
 }
 
 // takePlaces reserves places for n runs to be prefetched. It returns n, or zero if the worker is closed.
-func (w *worker) takePlaces(n int) int {
+func (w *worker) reservePrefetch(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.open {
 		return 0
 	}
-	w.ahead += n
+	w.prefetchReserved += n
 	return n
 }
 
@@ -83,17 +83,17 @@ func (w *worker) takePlaces(n int) int {
 // The caller holds w.mu.
 func (w *worker) queue(r *run) {
 	r.seat = make(chan struct{})
-	w.queued = append(w.queued, r)
+	w.prefetched = append(w.prefetched, r)
 	w.fill() // a slot may have come free since the claim began
 }
 
 // fill gives free slots to the runs that wait for a slot. The caller holds w.mu.
 func (w *worker) fill() {
-	for w.open && len(w.queued) > 0 && w.slots < w.e.cfg.Concurrency {
-		r := w.queued[0]
-		w.queued = slices.Delete(w.queued, 0, 1)
+	for w.open && len(w.prefetched) > 0 && w.slots < w.e.cfg.Concurrency {
+		r := w.prefetched[0]
+		w.prefetched = slices.Delete(w.prefetched, 0, 1)
 		w.slots++
-		w.ahead--
+		w.prefetchReserved--
 		close(r.seat)
 	}
 }
@@ -102,13 +102,13 @@ func (w *worker) fill() {
 func (w *worker) unqueue(r *run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if i := slices.Index(w.queued, r); i >= 0 {
-		w.queued = slices.Delete(w.queued, i, i+1)
+	if i := slices.Index(w.prefetched, r); i >= 0 {
+		w.prefetched = slices.Delete(w.prefetched, i, i+1)
 	}
 }
 
 // seated reports whether the run has a slot.
-func (r *run) seated() bool {
+func (r *run) hasSlot() bool {
 	if r.seat == nil {
 		return true // it was claimed with a slot
 	}
@@ -122,7 +122,7 @@ func (r *run) seated() bool {
 
 // awaitSeat waits until the prefetched run has a slot. It returns without a slot if the run is suspended
 // first, or if the wait lasts longer than 500 ms.
-func (r *run) awaitSeat() {
+func (r *run) awaitSlot() {
 	t := time.NewTimer(overlong)
 	defer t.Stop()
 	ended := r.ctx.Done()

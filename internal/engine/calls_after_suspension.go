@@ -24,7 +24,7 @@ const (
 )
 
 // refusals records which goroutines know that the run is suspended.
-type refusals struct {
+type suspensionNotices struct {
 	told  map[string]bool // goroutines that were notified, by their numbers
 	early bool            // a goroutine that was not notified made a call
 }
@@ -48,7 +48,7 @@ func (r *run) refused() {
 // hasty reports whether the run was parked too early, and returns after what delay it then wakes. A
 // function that continues after the notification, and calls from another goroutine, looks the same, so
 // the delay doubles each time.
-func (r *run) hasty(s *suspension) (away time.Duration, early bool) {
+func (r *run) leftTooEarly(s *suspension) (away time.Duration, early bool) {
 	if s.cause != ErrParked || s.status != store.Waiting {
 		return 0, false
 	}
@@ -68,22 +68,22 @@ func (r *run) hasty(s *suspension) (away time.Duration, early bool) {
 func (w *worker) parkedEarly(id uuid.UUID, early bool) (times int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	times = w.early[id]
+	times = w.parkedTooEarly[id]
 	if !early {
-		delete(w.early, id)
+		delete(w.parkedTooEarly, id)
 		return times
 	}
-	if len(w.early) >= mostHasty { // some of these runs have ended in other processes
-		clear(w.early)
+	if len(w.parkedTooEarly) >= mostHasty { // some of these runs have ended in other processes
+		clear(w.parkedTooEarly)
 	}
-	w.early[id] = times + 1
+	w.parkedTooEarly[id] = times + 1
 	return times
 }
 
 // patience returns the minimum settling time of a run that was parked too early before, or zero. w.mu is
 // held.
 func (w *worker) patience(id uuid.UUID) time.Duration {
-	if times := w.early[id]; times > 0 {
+	if times := w.parkedTooEarly[id]; times > 0 {
 		return 2 * settle << min(times, mostDelay)
 	}
 	return 0

@@ -80,7 +80,7 @@ func newCrew(t *testing.T) *crew {
 	}
 	c.w = newWorker(e)
 	c.w.open = true
-	if c.w.acquire(1, 0) != 1 || c.w.takePlaces(1) != 1 {
+	if c.w.acquire(1, 0) != 1 || c.w.reservePrefetch(1) != 1 {
 		t.Fatal("there is no slot, or no place ahead of it")
 	}
 	c.enter("first", false)
@@ -115,8 +115,8 @@ func (c *crew) ends(t *testing.T) {
 	c.w.close()
 	c.w.drain()
 	c.w.kill(nil)
-	if c.w.slots != 0 || c.w.ahead != 0 || len(c.w.queued) != 0 || len(c.w.runs) != 0 {
-		t.Errorf("%d slots, %d places ahead, %d waiting and %d runs are left", c.w.slots, c.w.ahead, len(c.w.queued), len(c.w.runs))
+	if c.w.slots != 0 || c.w.prefetchReserved != 0 || len(c.w.prefetched) != 0 || len(c.w.runs) != 0 {
+		t.Errorf("%d slots, %d places ahead, %d waiting and %d runs are left", c.w.slots, c.w.prefetchReserved, len(c.w.prefetched), len(c.w.runs))
 	}
 	if err := c.w.e.journal.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -143,8 +143,8 @@ func TestClaimedAhead(t *testing.T) {
 		"the next slot is its own": func(t *testing.T, c *crew) {
 			c.free <- struct{}{}
 			c.became(t, store.Completed)
-			if name := <-c.began; name != "second" || c.w.slots != 1 || c.w.ahead != 0 {
-				t.Errorf("%s was executed next, in %d slots; %d places are taken", name, c.w.slots, c.w.ahead)
+			if name := <-c.began; name != "second" || c.w.slots != 1 || c.w.prefetchReserved != 0 {
+				t.Errorf("%s was executed next, in %d slots; %d places are taken", name, c.w.slots, c.w.prefetchReserved)
 			}
 			if c.w.acquire(1, 0) != 0 {
 				t.Error("a slot is free beside it")
@@ -155,7 +155,7 @@ func TestClaimedAhead(t *testing.T) {
 		"it is given back when none comes free": func(t *testing.T, c *crew) {
 			<-time.After(overlong)
 			c.became(t, store.Pending)
-			if c.w.ahead != 0 || c.run("second") != nil {
+			if c.w.prefetchReserved != 0 || c.run("second") != nil {
 				t.Error("it still has its place")
 			}
 			c.free <- struct{}{}
@@ -167,9 +167,9 @@ func TestClaimedAhead(t *testing.T) {
 		},
 		"a cancelled one is executed to its end": func(t *testing.T, c *crew) {
 			r := c.run("second")
-			r.doom(cancelled())
+			r.endEarly(cancelled())
 			synctest.Wait()
-			if r.gone() || c.w.ahead != 1 {
+			if r.gone() || c.w.prefetchReserved != 1 {
 				t.Error("it has left without being executed")
 			}
 			c.free <- struct{}{}
@@ -183,13 +183,13 @@ func TestClaimedAhead(t *testing.T) {
 			c.became(t, store.Pending, store.Pending)
 		},
 		"one that is claimed while the worker closes leaves at once": func(t *testing.T, c *crew) {
-			c.w.takePlaces(1)
+			c.w.reservePrefetch(1)
 			c.w.mu.Lock()
 			c.w.open = false
 			c.w.mu.Unlock()
 			c.enter("third", true)
 			c.became(t, store.Pending)
-			if c.w.takePlaces(1) != 0 {
+			if c.w.reservePrefetch(1) != 0 {
 				t.Error("a closed worker claims ahead")
 			}
 		},
@@ -227,11 +227,11 @@ func TestRoomAhead(t *testing.T) {
 		{freed: 100, ahead: 200, want: 0},
 		{freed: 2 * maxClaim, want: maxClaim},
 	} {
-		w.turnover, w.ahead = turnover{since: at}, c.ahead
+		w.turnover, w.prefetchReserved = turnover{since: at}, c.ahead
 		for range c.freed {
 			w.turnover.add(at)
 		}
-		if got := w.room(at.Add(c.after)); got != c.want {
+		if got := w.prefetchRoom(at.Add(c.after)); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}
@@ -244,7 +244,7 @@ func TestReplacedRunIsToldOfItsLease(t *testing.T) {
 		old := c.run("first")
 		row := old.row
 		row.Epoch = row.Epoch.Next(store.NewNonce()) // its lease has expired, and this process has claimed it again
-		c.w.takePlaces(1)
+		c.w.reservePrefetch(1)
 		c.w.enter(&store.Claimed{Run: row}, 0, true)
 		synctest.Wait()
 		<-time.After(time.Hour) // any number of renewals

@@ -5,25 +5,25 @@ import "time"
 // A test's probe calls these methods to find out whether anything can happen before a given time.
 
 // Rest describes the activity of the runs in memory.
-type Rest struct {
-	Busy   string        // a run that does more than wait for a future time or for an event; empty: none
-	Active int           // durable calls that execute or write
-	Settle time.Duration // how long there must be no activity until the runs count as idle
+type Quiescence struct {
+	BusyRun string        // a run that does more than wait for a future time or for an event; empty: none
+	Active  int           // durable calls that execute or write
+	Settle  time.Duration // how long there must be no activity until the runs count as idle
 }
 
 // Rest returns the activity of the runs in memory.
-func (e *Engine) Rest() Rest {
-	rest := Rest{Settle: settleAlone}
+func (e *Engine) Quiescence() Quiescence {
+	rest := Quiescence{Settle: settleAlone}
 	w := e.worker()
 	if w == nil {
 		return rest
 	}
 	if len(w.news) > 0 {
-		rest.Busy = "a run that has news"
+		rest.BusyRun = "a run that has news"
 	}
 	for _, r := range w.snapshot() {
 		if !r.resting() {
-			rest.Busy = r.row.Address()
+			rest.BusyRun = r.row.Address()
 		}
 		r.idle.mu.Lock()
 		rest.Active += r.idle.active
@@ -69,9 +69,9 @@ func (e *Engine) Park() (left bool) {
 }
 
 // Stir makes the worker check for due runs, and the waiters check for results, now.
-func (e *Engine) Stir() {
+func (e *Engine) WakeAll() {
 	e.worker().hint()
-	e.waiters.fresh.poke()
+	e.waiters.fresh.notify()
 }
 
 // Looking reports whether the worker claims runs: it is open, and not full.

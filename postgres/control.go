@@ -52,14 +52,14 @@ func (s *database) order(ask asker, o *store.Order) error {
 	made := int64(0)
 	err = ask("order", func(batch *pgx.Batch) {
 		if len(frozen) > 0 {
-			batch.Queue(s.sql.freeze, append(lockColumns(frozen), instant(o.Now))...)
+			batch.Queue(s.sql.freeze, append(lockArgs(frozen), instant(o.Now))...)
 		}
-		batch.Queue(s.sql.orderApply, append(changeColumns(changes),
+		batch.Queue(s.sql.orderApply, append(changeArgs(changes),
 			instant(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema),
 			uuids{len(changes), func(i int) *uuid.UUID { return nullUUID(&changes[i].Before.Owner) }},
 			bools{len(changes), func(i int) bool { return changes[i].Detached }})...)
 		if len(wakes) > 0 {
-			batch.Queue(s.sql.wake, append(wakeColumns(wakes), channel(s.schema))...)
+			batch.Queue(s.sql.wake, append(wakeArgs(wakes), channel(s.schema))...)
 		}
 	}, func(res results) error {
 		if err := tally(res, len(frozen), nil); err != nil {
@@ -85,8 +85,8 @@ func (s *database) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
 	for {
 		locked, live := 0, 0
 		err := ask("lock a tree", func(batch *pgx.Batch) {
-			batch.Queue(s.sql.treeLock, lockColumns(runs)...)
-			batch.Queue(s.sql.treeNodes, lockColumns(runs)...)
+			batch.Queue(s.sql.treeLock, lockArgs(runs)...)
+			batch.Queue(s.sql.treeNodes, lockArgs(runs)...)
 		}, func(res results) error {
 			err := each(res, func(rows pgx.Rows) error { return rows.Scan(&locked) })
 			if err != nil {
@@ -118,7 +118,7 @@ func scanNode(rows pgx.Rows) (store.Node, error) {
 }
 
 // changeColumns returns the first parameters of control_apply.sql.
-func changeColumns(items []store.Change) []any {
+func changeArgs(items []store.Change) []any {
 	n := len(items)
 	return append(make([]any, 0, 16),
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Before.ID) }},

@@ -69,7 +69,7 @@ func (e *Engine) Outside(ctx context.Context, call string) error {
 	}
 	return fmt.Errorf("%w: %s inside Tx step %q of run %q: the step holds the only connection that writes, so the call would wait for itself: "+
 		"use StartTx or SignalTx with the step's own transaction, or call the engine after the step",
-		ErrInsideTx, call, Shown(x.t.name), x.t.r.row.Address())
+		ErrInsideTx, call, DisplayName(x.t.name), x.t.r.row.Address())
 }
 
 func (x *transaction) holds(e *Engine) bool { return !x.over.Load() && x.t.r.e.beneath == e.beneath }

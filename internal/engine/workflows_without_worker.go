@@ -40,7 +40,7 @@ type unexecuted struct {
 func (w *worker) unexecutedLoop(ctx context.Context) {
 	every := min(w.e.cfg.Lease, oftenest)
 	seen := make(map[store.Pair]*unexecuted)
-	for pause(ctx, every) {
+	for sleepCtx(ctx, every) {
 		places, err := w.unexecuted(ctx)
 		if err != nil {
 			w.log.Debug("could not look for runs that no worker executes", telemetry.KeyError, err)

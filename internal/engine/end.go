@@ -12,7 +12,7 @@ import (
 // function has returned, with any result, the compensations are executed and the run ends with the status.
 // If a doomed run is claimed, it is executed in the same way, so that it registers its compensations
 // again.
-type doom struct {
+type earlyEnd struct {
 	cause   error
 	status  store.Status
 	failure *Failure // nil: the run's row holds the reason
@@ -20,14 +20,14 @@ type doom struct {
 	recorded bool // an earlier execution recorded the end; see decided.go
 }
 
-func cancelled() doom { return doom{cause: ErrCancelled, status: store.Cancelled} }
+func cancelled() earlyEnd { return earlyEnd{cause: ErrCancelled, status: store.Cancelled} }
 
 // doom marks the run as doomed and ends its contexts. A cancel replaces a timeout.
-func (r *run) doom(d doom) {
+func (r *run) endEarly(d earlyEnd) {
 	r.mu.Lock()
-	takes := r.doomed == nil || d.status == store.Cancelled && r.doomed.status != store.Cancelled
+	takes := r.mustEnd == nil || d.status == store.Cancelled && r.mustEnd.status != store.Cancelled
 	if takes {
-		r.doomed = &d
+		r.mustEnd = &d
 	}
 	r.mu.Unlock()
 	if takes {
@@ -37,30 +37,30 @@ func (r *run) doom(d doom) {
 }
 
 // goesOn returns why the run can begin no new call, or nil if it can.
-func (r *run) goesOn() error {
+func (r *run) continues() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.suspended != nil:
 		return ErrSuspended
-	case r.doomed != nil:
-		return r.doomed.cause
+	case r.mustEnd != nil:
+		return r.mustEnd.cause
 	}
 	return nil
 }
 
 // isDoomed reports whether the run must end.
-func (r *run) isDoomed() bool {
+func (r *run) endsEarly() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.doomed != nil
+	return r.mustEnd != nil
 }
 
 // asked carries out a cancel or a pause that was requested for the run.
 func (r *run) asked(bits store.ControlBits) {
 	switch {
 	case bits&store.CancelRequested != 0:
-		r.doom(cancelled())
+		r.endEarly(cancelled())
 	case bits&store.PausedMask != 0:
 		r.suspend(suspension{cause: ErrPaused, status: store.Pending}) // the database changes Pending to Paused, unless the run was resumed
 	}
@@ -93,7 +93,7 @@ func (r *run) end(output []byte, failure *Failure) {
 // verdict returns the final status and failure of the run, given the failure that its function returned.
 func (r *run) verdict(failure *Failure) (store.Status, *Failure) {
 	r.mu.Lock()
-	d := r.doomed
+	d := r.mustEnd
 	r.mu.Unlock()
 	switch {
 	case d == nil && failure == nil:
@@ -157,7 +157,7 @@ func (r *run) closeChildren() bool {
 		return false
 	}
 	r.e.reportCancel(o)
-	r.w.news.poke()
+	r.w.news.notify()
 	return true
 }
 

@@ -15,7 +15,7 @@ var batches = []test{
 	{"a bad value fails all or nothing", batchBadValue},
 }
 
-// Starts come before Steps, and Steps before Runs.
+// batchLife checks that a batch writes its Starts before its Steps, and its Steps before its Runs.
 func batchLife(b *bed) {
 	r := b.running("")
 	finish := b.finish(r.ID, epochAt(1))
@@ -70,8 +70,8 @@ func batchOutcomes(b *bed) {
 	wantOutcome(b, "finish", mine.Outcome, store.Written)
 }
 
-// A text that the database cannot hold is refused with nothing of the batch written,
-// or kept bytewise with all of it.
+// batchBadValue commits texts that the database may be unable to hold. The store either refuses the
+// batch and writes nothing of it, or writes all of it and keeps the text bytewise.
 func batchBadValue(b *bed) {
 	had := b.started("had")
 	for _, bad := range []string{"a\x00b", "\x00", "\xff", "caf\xc3", "\xed\xa0\x80"} {
@@ -94,11 +94,12 @@ func batchBadValue(b *bed) {
 		}
 	}
 	batch := b.neighbours(had)
-	b.commit(batch) // nothing of the failures is left behind
+	b.commit(batch) // the failed batches left nothing behind
 	b.wantAllOrNothing("a good batch", batch, true)
 }
 
-// neighbours is a batch with a start, a step and a pause on either side of a bad item.
+// neighbours returns a valid batch of starts, steps and a pause. The caller makes one of its items
+// bad.
 func (b *bed) neighbours(had store.Run) *store.Batch {
 	paused := b.started("")
 	pending := b.pending("", b.now)

@@ -25,7 +25,7 @@ var children = []test{
 	{"its end against its parent's park", func(b *bed) { raceChildEnd(b, b.s) }},
 }
 
-// child is a pending child of a run.
+// child returns a pending child of the run.
 func (b *bed) child(parent store.Run, name string) store.Run {
 	r := b.pending(name, b.now)
 	r.ID, r.Parent = store.NewChildID(parent.ID), owner(parent.ID)
@@ -33,7 +33,7 @@ func (b *bed) child(parent store.Run, name string) store.Run {
 	return r
 }
 
-// commitChild starts a child by its parent's owner at an epoch.
+// commitChild starts a child, as the owner of the parent at the given epoch.
 func (b *bed) commitChild(r store.Run, epoch store.Epoch) *store.Start {
 	b.Helper()
 	w := &store.Start{Run: r, ParentEpoch: epoch}
@@ -41,7 +41,8 @@ func (b *bed) commitChild(r store.Run, epoch store.Epoch) *store.Start {
 	return w
 }
 
-// begotten commits a child that this case's worker owns, of a parent at epoch 1.
+// begotten commits and returns a running child that this case's worker owns. The parent is at epoch
+// 1.
 func (b *bed) begotten(parent store.Run, name string) store.Run {
 	b.Helper()
 	r := b.running(name)
@@ -50,7 +51,7 @@ func (b *bed) begotten(parent store.Run, name string) store.Run {
 	return r
 }
 
-// left commits a pending child that nobody has executed.
+// left commits and returns a pending child that nobody has executed.
 func (b *bed) left(parent store.Run, name string) store.Run {
 	b.Helper()
 	r := b.child(parent, name)
@@ -58,19 +59,20 @@ func (b *bed) left(parent store.Run, name string) store.Run {
 	return r
 }
 
-// childEnd ends a child, and says whom to wake.
+// childEnd returns the write that completes a child and wakes its parent.
 func (b *bed) childEnd(r store.Run) store.RunWrite {
 	w := b.finish(r.ID, r.Epoch)
 	w.Parent = r.Parent
 	return w
 }
 
-// park makes a run wait until wakeAt, or, if that is zero, for somebody else.
+// park returns the write that makes a run wait until wakeAt or, if that is zero, until something
+// else wakes it.
 func (b *bed) park(r store.Run, wakeAt time.Time) store.RunWrite {
 	return store.RunWrite{ID: r.ID, Now: b.in(3 * time.Second), Epoch: r.Epoch, Status: store.Waiting, WakeAt: wakeAt}
 }
 
-// awaited is a parent's row for a child that has not ended.
+// awaited returns the parent's checkpoint for a child that has not ended.
 func (b *bed) awaited(parent, child store.Run) store.Step {
 	s := b.began(parent.ID, parent.Epoch, 1, child.Name)
 	s.Kind, s.Output = store.KindChild, []byte(`"`+child.ID.String()+`"`)
@@ -137,7 +139,8 @@ func childGuarded(b *bed) {
 	wantOutcome(b, "a parent that was resumed", b.commitChild(b.child(paused, "charge"), epochAt(1)).Outcome, store.Written)
 }
 
-// What is asked of a run keeps no checkpoint out but this one.
+// childKeptOut checks that a requested pause or cancel fences the start of a child, and no other
+// checkpoint.
 func childKeptOut(b *bed) {
 	for verb, bit := range asked {
 		parent := b.started("")
@@ -187,7 +190,7 @@ func childReplay(b *bed) {
 	start := &store.Start{Run: child, ParentEpoch: epochAt(1)}
 	again := func(when string) {
 		b.Helper()
-		start.Outcome, start.Existing, start.State = store.Fenced, &store.Run{}, store.RunState{Found: true} // answers of an earlier try
+		start.Outcome, start.Existing, start.State = store.Fenced, &store.Run{}, store.RunState{Found: true} // results of an earlier try
 		b.commit(&store.Batch{Starts: []*store.Start{start}})
 		wantOutcome(b, when, start.Outcome, store.Written)
 		if start.Existing != nil {
@@ -295,7 +298,7 @@ func childOneBatch(b *bed) {
 func childClaimForgets(b *bed) {
 	parent := b.started("parent")
 	b.commitRun(b.childEnd(b.begotten(parent, "charge")))
-	b.claimOne(b.query(b.in(2*time.Hour)), parent.ID) // its lease is over; the history says that the child has ended
+	b.claimOne(b.query(b.in(2*time.Hour)), parent.ID) // the parent's lease has expired; the claimed history shows that the child has ended
 	parent.Epoch = epochAt(2)
 	b.commitRun(b.park(parent, b.in(50*time.Hour)))
 	if got := b.row(parent.ID); !got.WakeAt.Equal(b.in(50 * time.Hour)) {
@@ -336,8 +339,8 @@ func childFenced(b *bed) {
 	wantRun(b, "the parent", b.row(parent.ID), before)
 }
 
-// raceChildEnd: a parent parks while its child ends. Whichever is first, the parent is
-// claimable then.
+// raceChildEnd parks a parent while its child ends. Whichever is first, the parent is claimable
+// afterwards.
 func raceChildEnd(b *bed, s store.Store) {
 	other := b.through(s)
 	for range 60 {

@@ -96,7 +96,7 @@ func claimPairs(b *bed) {
 		b.commitStart(r)
 	}
 	q := b.query(b.now)
-	q.Pairs = []store.Pair{all[0], all[3], all[0], {Queue: "a", Workflow: "z"}, {Queue: "c", Workflow: "x"}} // one of them twice
+	q.Pairs = []store.Pair{all[0], all[3], all[0], {Queue: "a", Workflow: "z"}, {Queue: "c", Workflow: "x"}} // the first pair is given twice
 	got := b.claim(q)
 	var names []string
 	for _, c := range got.Runs {
@@ -108,13 +108,13 @@ func claimPairs(b *bed) {
 	}
 }
 
-// A pair with much to do never starves another for good.
+// claimTurns checks that a pair with many due runs never starves another pair.
 func claimTurns(b *bed) {
 	batch := &store.Batch{}
 	for range 500 {
 		batch.Starts = append(batch.Starts, &store.Start{Run: b.pending("", b.now)})
 	}
-	quiet := b.pending("quiet", b.in(time.Second)) // not even the oldest
+	quiet := b.pending("quiet", b.in(time.Second)) // the quiet run is due later than the others
 	quiet.Workflow = "quiet"
 	b.commit(&store.Batch{Starts: append(batch.Starts, &store.Start{Run: quiet})})
 	q := b.query(b.in(time.Minute))

@@ -34,7 +34,7 @@ func wantState(t testing.TB, what string, got, want store.RunState) {
 	wantFields(t, what+": state", got, want)
 }
 
-// wantSteps compares histories, which are ordered by name, bytewise.
+// wantSteps compares two histories bytewise. Both are ordered by name.
 func wantSteps(t testing.TB, what string, got []store.Step, want ...store.Step) {
 	t.Helper()
 	for i := range min(len(got), len(want)) {
@@ -45,7 +45,7 @@ func wantSteps(t testing.TB, what string, got []store.Step, want ...store.Step) 
 	}
 }
 
-// wantRecorded compares the row that an adopted write came back with.
+// wantRecorded compares the recorded row that an adopted write returned.
 func wantRecorded(t testing.TB, what string, got *store.Step, want store.Step) {
 	t.Helper()
 	if got == nil {
@@ -55,8 +55,8 @@ func wantRecorded(t testing.TB, what string, got *store.Step, want store.Step) {
 	wantFields(t, what+": the recorded row", *got, want)
 }
 
-// wantFields compares two rows of one type field by field: times as instants, payloads
-// bytewise, and NULL apart from empty.
+// wantFields compares two rows of one type field by field: times as instants, payloads bytewise. A
+// NULL payload differs from an empty one.
 func wantFields[R any](t testing.TB, what string, got, want R) {
 	t.Helper()
 	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
@@ -79,7 +79,7 @@ func wantFields[R any](t testing.TB, what string, got, want R) {
 	}
 }
 
-// show prints a value short enough for a message.
+// show formats a value for a message, and shortens long values.
 func show(v any) string {
 	switch v := v.(type) {
 	case []byte:
@@ -103,7 +103,7 @@ func show(v any) string {
 	return fmt.Sprint(v)
 }
 
-// short quotes a name, without the middle of a long one.
+// short quotes a name. It cuts a name of more than 80 bytes after its first 40.
 func short(name string) string {
 	if len(name) > 80 {
 		return fmt.Sprintf("%q... (%d bytes)", name[:40], len(name))

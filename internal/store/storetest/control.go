@@ -26,7 +26,7 @@ var controls = []test{
 	{"a renewal extends what is asked to leave", controlRenew},
 }
 
-// asked is what each verb leaves on one run of its own.
+// asked contains, for each verb, the control bits that the verb sets on a run that it names.
 var asked = map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested}
 
 func controlStep(b *bed) {
@@ -121,7 +121,7 @@ func controlPark(b *bed) {
 		r := b.started("")
 		child := b.begotten(r, "charge")
 		b.ordered(store.VerbPause, r.ID)
-		b.sent(r.ID, "paid", 0) // what wakes it does not undo the pause
+		b.sent(r.ID, "paid", 0) // a wake-up does not undo the pause
 		for id, bits := range map[uuid.UUID]store.ControlBits{r.ID: store.PausedItself, child.ID: store.PausedByAncestor} {
 			want := b.row(id)
 			w.ID, w.Epoch = id, epochAt(1)
@@ -152,7 +152,7 @@ func controlCancelledPark(b *bed) {
 				b.Errorf("%s when to be cancelled: got %s with %d, owner %s, wake %s, want pending with %d, NULL, %s",
 					w.Status, got.Status, got.Control, show(got.Owner), show(got.WakeAt), store.CancelRequested, show(w.Now))
 			}
-			b.commitRun(w) // whatever the replay is told
+			b.commitRun(w) // the outcome of the repeated write does not matter
 			wantRun(b, w.Status.String()+", replayed", b.row(r.ID), got)
 			claimed := b.claimOne(b.query(w.Now), r.ID).Run
 			if claimed.Control != store.CancelRequested || claimed.Epoch != epochAt(2) {
@@ -188,10 +188,10 @@ func controlClaim(b *bed) {
 	wantSteps(b, "its history", got.History, b.completed(r.ID, epochAt(1), "charge"))
 }
 
-// wantSetAside is a run that a claim found asked to pause, and its owner gone.
+// wantSetAside checks that a claim pauses a run whose pause was requested and whose owner is gone.
 func (b *bed) wantSetAside(q store.ClaimQuery, before store.Run) {
 	b.Helper()
-	for _, c := range b.claim(q).Runs { // it may be told, as one that was paused
+	for _, c := range b.claim(q).Runs { // the claim may return the run as paused
 		if c.Run.ID == before.ID && c.Run.Status != store.Paused {
 			b.Errorf("a run that was to pause is %s by a claim", c.Run.Status)
 		}
@@ -218,7 +218,7 @@ func controlDead(b *bed) {
 		b.Errorf("asked to pause, its lease ends at %s, want %s", show(before.WakeAt), show(q.LeaseUntil))
 	}
 	next := b.query(q.LeaseUntil)
-	next.MaxCrashes = 1 // it is paused, not given up
+	next.MaxCrashes = 1 // the reason of the pause is the request, not the number of crashes
 	b.wantSetAside(next, before)
 }
 
@@ -246,7 +246,8 @@ func controlExpired(b *bed) {
 	b.wantSetAside(q, b.row(r.ID))
 }
 
-// crashed is a run that is paused for its crashes, at epoch 1.
+// crashed returns a run at epoch 1 that was paused because of its crashes. Unless the verb is zero,
+// the run was controlled with it before the crash.
 func (b *bed) crashed(verb store.Verb) store.Run {
 	b.Helper()
 	r := b.queued("", b.now)
@@ -279,7 +280,8 @@ func controlCrash(b *bed) {
 	}
 }
 
-// A run whose compensations crash is set aside too; resumed, it goes on ending.
+// controlCrashCancelled checks that a run whose compensations crash is paused too. After it is
+// resumed, it continues to end.
 func controlCrashCancelled(b *bed) {
 	r := b.crashed(store.VerbCancel)
 	if r.Control != store.PausedItself|store.CancelRequested {

@@ -17,7 +17,7 @@ var controlRaces = []test{
 	{"orders of overlapping trees", func(b *bed) { raceOverlap(b, b.s) }},
 }
 
-// Notifications of what another handle asks, or wakes, is hinted at.
+// pairNews checks that a worker gets a hint when another handle controls or wakes one of its runs.
 func pairNews(b *bed, s store.Store) {
 	other := b.through(s)
 	a := b.attend(b.worker)
@@ -40,14 +40,14 @@ func pairNews(b *bed, s store.Store) {
 			b.Fatalf("no hint of %s", what)
 		}
 		for got := b.news(b.worker, r.ID); len(got.Requests)+len(got.Woken) == 0; got = b.news(b.worker, r.ID) {
-			select { // the hint may have been of something before
+			select { // the hint may be for an earlier change
 			case <-a.news:
 			case <-b.ctx.Done():
 				b.Fatalf("no news of %s", what)
 			}
 		}
 	}
-	waiting := b.started("") // what another wakes may be claimed
+	waiting := b.started("") // a parked run that another handle wakes is claimable
 	b.commitRun(b.park(waiting, time.Time{}))
 	b.quiet(a)
 	other.sent(waiting.ID, "paid", 0)
@@ -59,8 +59,9 @@ func pairNews(b *bed, s store.Store) {
 	b.wantHint(a, "a run that was resumed")
 }
 
-// raceOrphans: a tree is cancelled while children are started at every depth of it, through
-// another handle. When the cancel has returned, nothing in the tree is left alone.
+// raceOrphans cancels a tree while children are started at every depth of it through another
+// handle. When the cancel has returned, every run of the tree is cancelled, or its cancel is
+// requested.
 func raceOrphans(b *bed, s store.Store) {
 	other := b.through(s)
 	for round := range 15 {
@@ -84,7 +85,7 @@ func raceOrphans(b *bed, s store.Store) {
 					return nil
 				}
 				if k%2 == 1 && k < 20 {
-					parent = child // deeper and deeper
+					parent = child // the next child is one level deeper
 				}
 			}
 			return nil
@@ -97,8 +98,8 @@ func raceOrphans(b *bed, s store.Store) {
 	}
 }
 
-// raceCancelFinish: a run is cancelled while it completes. Whoever is first decides, and both
-// are told.
+// raceCancelFinish cancels a run while it completes. Whichever is first decides how the run ends,
+// and the results of both calls say so.
 func raceCancelFinish(b *bed, s store.Store) {
 	other := b.through(s)
 	for round := range 100 {
@@ -133,8 +134,8 @@ func raceCancelFinish(b *bed, s store.Store) {
 	}
 }
 
-// raceCancelClaim: a run is cancelled while it is claimed. It never starts, or its owner is
-// told.
+// raceCancelClaim cancels a run while it is claimed. Either the run never starts, or its owner is
+// notified.
 func raceCancelClaim(b *bed, s store.Store) {
 	other := b.through(s)
 	for round := range 60 {
@@ -165,8 +166,8 @@ func raceCancelClaim(b *bed, s store.Store) {
 	}
 }
 
-// racePausePark: a run parks while it is paused, and then resumed. It is paused in between,
-// and claimable in the end.
+// racePausePark pauses a run while it parks, and then resumes it. The run is paused in between, and
+// claimable in the end.
 func racePausePark(b *bed, s store.Store) {
 	other := b.through(s)
 	for round := range 60 {
@@ -186,8 +187,8 @@ func racePausePark(b *bed, s store.Store) {
 	}
 }
 
-// raceOverlap: orders of parts of one tree, given from above and from below, beside starts
-// and ends in it. Nothing may fail, and what is cancelled stays so.
+// raceOverlap controls overlapping parts of one tree, from its top and from its bottom, while runs
+// of the tree start and end. Nothing may fail, and a cancelled run stays cancelled.
 func raceOverlap(b *bed, s store.Store) {
 	handles := []*bed{b, b.through(s)}
 	for range 4 {
@@ -223,7 +224,7 @@ func raceOverlap(b *bed, s store.Store) {
 			return nil
 		})
 		b.ordered(store.VerbResume, chain[0].ID, chain[1].ID, chain[2].ID, chain[3].ID, chain[4].ID, chain[5].ID)
-		doomed := map[uuid.UUID]bool{chain[2].ID: true} // and what is beneath
+		doomed := map[uuid.UUID]bool{chain[2].ID: true} // and its descendants
 		for _, r := range b.tree(chain[0].ID) {
 			doomed[r.ID] = doomed[r.ID] || doomed[r.Parent.UUID]
 			if doomed[r.ID] != (r.Control&store.CancelRequested != 0) || r.Control&store.PausedMask != 0 {

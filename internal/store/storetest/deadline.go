@@ -83,8 +83,9 @@ func deadlineRefused(b *bed) {
 	}
 }
 
-// A run whose time is over may have been compensated in part: it is not brought back to life. One
-// that was paused before has done nothing since.
+// deadlineOver checks that a run whose deadline has passed gets no new deadline, because it may
+// already be partly compensated. A run that was paused before its deadline has executed nothing
+// since then, so it gets the new deadline.
 func deadlineOver(b *bed) {
 	r := b.started("over")
 	wantOutcome(b, "the first", b.setDeadline(r.ID, b.in(-time.Second)).Outcome, store.Written)
@@ -113,7 +114,7 @@ func deadlineNews(b *bed) {
 		b.Errorf("who knows it is told %+v, %v", got.Deadlines, err)
 	}
 	b.setDeadline(r.ID, b.in(time.Minute))
-	park := b.park(r, b.in(time.Hour)) // with what it knew
+	park := b.park(r, b.in(time.Hour)) // the owner does not know the new deadline
 	park.Now = b.now
 	b.commitRun(park)
 	if got := b.row(r.ID); !got.WakeAt.Equal(b.now) {

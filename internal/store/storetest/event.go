@@ -35,7 +35,8 @@ func (b *bed) events(after string, limit int) []store.Event {
 	return got
 }
 
-// tail reads on until the last run's end, which may be told a moment after its commit.
+// tail reads events until the end of the last run, which Events may return a moment after its
+// commit.
 func (b *bed) tail(last uuid.UUID, limit int) (all []store.Event) {
 	b.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -58,7 +59,8 @@ func (b *bed) tail(last uuid.UUID, limit int) (all []store.Event) {
 	}
 }
 
-// wantEvents ends one more run, reads all up to that, and compares: "name type" each.
+// wantEvents ends one more run, reads all events before that end, and compares them with want. Each
+// string of want is a run's name, a space and the type.
 func (b *bed) wantEvents(want ...string) {
 	b.Helper()
 	last := b.started("the last run")
@@ -90,7 +92,7 @@ func eventNone(b *bed) {
 	b.sent(r.ID, "paid", 0)
 	b.commitRun(b.park(r, b.now))
 	b.claimOne(b.query(b.in(time.Minute)), r.ID)
-	b.ordered(store.VerbPause, r.ID) // it has not paused yet
+	b.ordered(store.VerbPause, r.ID) // the run has not paused yet, so there is no event
 	b.ordered(store.VerbResume, r.ID)
 	b.ordered(store.VerbCancel, r.ID)
 	b.wantEvents()
@@ -139,12 +141,12 @@ func eventOrders(b *bed) {
 	b.ordered(store.VerbPause, root.ID)
 	b.ordered(store.VerbResume, root.ID)
 	b.ordered(store.VerbPause, root.ID)
-	b.ordered(store.VerbPause, child.ID) // it is paused
-	b.ordered(store.VerbResume, root.ID) // and stays so
+	b.ordered(store.VerbPause, child.ID) // the child is paused already
+	b.ordered(store.VerbResume, root.ID) // the child stays paused
 	b.ordered(store.VerbPause, root.ID)
 	b.commitRun(b.park(root, time.Time{}))
 	b.ordered(store.VerbCancel, child.ID)
-	b.ordered(store.VerbCancel, root.ID) // it was executed, so it is only asked
+	b.ordered(store.VerbCancel, root.ID) // the root was executed, so its cancel is only requested
 	b.wantEvents("child paused", "child paused", "root paused", "child cancelled")
 }
 
@@ -168,7 +170,7 @@ func eventCursor(b *bed) {
 		got = append(got, e.Run)
 	}
 	wantIDs(b, "ended", got, want)
-	for i := range 20 { // those of one commit have no order
+	for i := range 20 { // the events of one commit have no order
 		if len(got) == len(want) {
 			wantIDs(b, fmt.Sprint("commit ", i), got[i*5:i*5+5], want[i*5:i*5+5])
 		}
@@ -203,13 +205,13 @@ func eventFailed(b *bed) {
 	end := b.finish(r.ID, epochAt(1))
 	bad := &store.Start{Run: b.running("\x00")}
 	if err := b.s.Commit(b.ctx, &store.Batch{Starts: []*store.Start{bad}, Runs: []*store.RunWrite{&end}}); err == nil {
-		return // it can hold such a name
+		return // the database can hold such a name
 	}
 	b.wantEvents()
 }
 
-// raceEvents: runs end through both handles while a reader follows. It is told of each
-// one once.
+// raceEvents ends runs through both handles while a reader reads the events. The reader receives
+// the end of each run exactly once.
 func raceEvents(b *bed, s store.Store) {
 	const writers, each = 8, 15
 	handles := []*bed{b, b.through(s)}

@@ -24,8 +24,8 @@ func (b *bed) expire(q store.ClaimQuery, workers ...uuid.UUID) int {
 	return n
 }
 
-// owned commits a running run of a worker's, with a lease of half an hour, which lies
-// within that of every query here.
+// owned commits a running run of the worker. Its lease of half an hour ends before the leases of
+// all queries in this file.
 func (b *bed) owned(worker uuid.UUID, name string) store.Run {
 	b.Helper()
 	r := b.running(name)
@@ -62,7 +62,8 @@ func expireDead(b *bed) {
 	}
 }
 
-// A store frees the dead worker's runs of the pairs given; it may free its others too.
+// expireBounds checks that a store releases the dead worker's runs of the given pairs. It may
+// release the worker's other runs too.
 func expireBounds(b *bed) {
 	dead := uuid.New()
 	other := b.running("another workflow's")

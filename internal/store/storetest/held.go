@@ -22,7 +22,8 @@ var holds = []test{
 
 const rejected = "write the checkpoint of step \"a\": permission denied"
 
-// hold gives the run back as one whose writes are rejected.
+// hold releases a run as a run whose writes the database rejects. most is the MaxCrashes of the
+// write.
 func (b *bed) hold(run uuid.UUID, epoch store.Epoch, at time.Time, most int) *store.RunWrite {
 	b.Helper()
 	return b.commitRun(store.RunWrite{ID: run, Epoch: epoch, Status: store.Pending, Now: at, Held: true, Reason: rejected, MaxCrashes: most})
@@ -116,7 +117,7 @@ func holdReason(b *bed) {
 	}
 	got = again()
 	b.commitStep(b.completed(r.ID, got.Epoch, "a"), false)
-	if got = again(); got.Reason != "" { // the lease was lost, after a new checkpoint
+	if got = again(); got.Reason != "" { // the lease was lost after a new checkpoint
 		b.Errorf("after a new checkpoint its reason is %q", got.Reason)
 	}
 	b.hold(r.ID, got.Epoch, q.Now, 0)
@@ -172,11 +173,12 @@ func holdWithStep(b *bed) {
 	wantSteps(b, "its history", b.history(r.ID), step.Step)
 }
 
-// A deadline that is over brings nothing back sooner: the run has come to it, and was held then.
+// holdDeadline checks that a deadline shortens a hold, unless the deadline had already passed: the
+// run has then handled its deadline before it was held.
 func holdDeadline(b *bed) {
 	for _, c := range []struct {
 		name                   string
-		deadline, then, wanted time.Duration // then: another deadline, set while the run is held
+		deadline, then, wanted time.Duration // then is another deadline, which is set while the run is held
 	}{
 		{"a deadline before the end of the hold", 300 * time.Millisecond, 0, 300 * time.Millisecond},
 		{"a deadline after it", time.Minute, 0, time.Second},

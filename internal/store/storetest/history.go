@@ -18,7 +18,7 @@ var histories = []test{
 	{"long ones are taken over with a rest", historyTakenOver},
 }
 
-// long commits a run with checkpoints of that many bytes, and answers its history.
+// long commits a run with one checkpoint of each given size in bytes, and returns its history.
 func (b *bed) long(name string, sizes ...int) (r store.Run, history []store.Step) {
 	b.Helper()
 	r = b.started(name)
@@ -36,7 +36,8 @@ func (b *bed) long(name string, sizes ...int) (r store.Run, history []store.Step
 	return r, history
 }
 
-// rest reads what was left out of a history, in parts.
+// rest reads the parts of a history that the claim left out. It returns the whole history and the
+// number of parts.
 func (b *bed) rest(c store.Claimed, most int) (steps []store.Step, parts int) {
 	b.Helper()
 	steps = c.History
@@ -117,8 +118,8 @@ func historyNone(b *bed) {
 	}
 }
 
-// wantWhole compares claimed histories, with their rests, with what was recorded. What is short
-// must come with the claim.
+// wantWhole compares claimed histories, including their rests, with the recorded ones. The
+// histories of the runs in short must be complete in the claim.
 func (b *bed) wantWhole(claims store.Claims, want map[store.ID][]store.Step, short ...store.ID) {
 	b.Helper()
 	if len(claims.Runs) != len(want) {

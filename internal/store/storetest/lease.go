@@ -96,7 +96,8 @@ func leaseWorkers(b *bed) {
 		b.Fatalf("got %d workers, want %d", len(got), len(want))
 	}
 	for i := range got {
-		// The pulse may be read in another statement than the row is written in.
+		// The statement that reads the time of the heartbeat may be another one than the statement
+		// that writes the row.
 		if apart := got[i].HeartbeatAt.Sub(want[i].HeartbeatAt).Abs(); apart < time.Minute {
 			got[i].HeartbeatAt = want[i].HeartbeatAt
 		}
@@ -109,14 +110,14 @@ func leasePulse(b *bed) {
 		before := b.clock()
 		pulse := b.renew(b.heartbeat())
 		after := b.clock()
-		const tick = time.Microsecond // rounding
+		const tick = time.Microsecond // times are rounded to microseconds
 		if pulse.Now.Before(before.Add(-tick)) || pulse.Now.After(after.Add(tick)) {
 			b.Errorf("the pulse says %s, want it between %s and %s, the clock before and after", show(pulse.Now), show(before), show(after))
 		}
 	}
 }
 
-// wantIDs compares sets.
+// wantIDs compares two sets of IDs.
 func wantIDs(b *bed, what string, got, want []uuid.UUID) {
 	b.Helper()
 	order := func(l, r uuid.UUID) int { return slices.Compare(l[:], r[:]) }

@@ -18,7 +18,7 @@ var contexts = []test{
 	{"it has a name", contextName},
 }
 
-// calls is every method that takes a context and answers at once.
+// calls returns a call of every method that takes a context and does not wait for its end.
 func (b *bed) calls() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Commit": func(ctx context.Context) error {
@@ -106,7 +106,7 @@ func contextCancelled(b *bed) {
 	if rows := b.get("cancelled"); rows[0] != nil {
 		b.Error("the start of a cancelled call is there")
 	}
-	b.claimOne(b.query(b.now), r.ID) // not taken by the cancelled claim
+	b.claimOne(b.query(b.now), r.ID) // the cancelled claim has not claimed it
 	for name, call := range b.calls() {
 		if err := call(b.ctx); err != nil {
 			b.Errorf("%s after that: %v", name, err)
@@ -124,7 +124,8 @@ func contextDeadline(b *bed) {
 	}
 }
 
-// Wherever the cancel strikes, a commit is whole or absent, and its replay settles it.
+// contextRace checks that a commit is written completely or not at all, whenever its context is
+// cancelled, and that every item of the repeated commit has the outcome Written.
 func contextRace(b *bed) {
 	r := b.started("")
 	for i := range 50 {
@@ -136,7 +137,7 @@ func contextRace(b *bed) {
 		done := make(chan error, 1)
 		go func() { done <- b.s.Commit(ctx, batch) }()
 		for range i * 20 {
-			b.s.Name() // a little work, so that the cancel comes at another moment each time
+			b.s.Name() // some work, so that the cancel happens at a different moment each time
 		}
 		cancel()
 		err := <-done

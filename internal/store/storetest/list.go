@@ -32,7 +32,8 @@ func (b *bed) list(f store.Filter, before uuid.UUID, limit int) []*store.Run {
 	return got
 }
 
-// wantList compares what a filter finds, in pages, with some of the runs given, newest first.
+// wantList compares the runs that a filter finds, read in pages, with the chosen runs of all,
+// newest first.
 func (b *bed) wantList(what string, f store.Filter, all []store.Run, chosen func(store.Run) bool) {
 	b.Helper()
 	var want []store.Run
@@ -83,7 +84,7 @@ func listPages(b *bed) {
 	var all []store.Run
 	batch := &store.Batch{}
 	for i := range 60 {
-		r := b.running(fmt.Sprint("order-", i)) // in many shards
+		r := b.running(fmt.Sprint("order-", i)) // the runs are in many shards
 		all = append(all, r)
 		batch.Starts = append(batch.Starts, &store.Start{Run: r})
 	}
@@ -98,7 +99,7 @@ func listPages(b *bed) {
 	}
 }
 
-// listed makes runs that differ in all that a filter can tell.
+// listed commits runs that differ in everything that a filter can test.
 func (b *bed) listed() (all []store.Run) {
 	b.Helper()
 	batch := &store.Batch{}
@@ -197,7 +198,7 @@ func listTags(b *bed) {
 	})
 }
 
-// A condition is one that a filter can have, and whether a run keeps it.
+// A condition sets one condition of a filter, and reports whether a run meets it.
 type condition struct {
 	add  func(f *store.Filter)
 	kept func(r store.Run) bool
@@ -302,7 +303,7 @@ func listNames(b *bed) {
 	batch := &store.Batch{}
 	for _, name := range oddNames() {
 		if name == "" || len(name) > 1000 {
-			continue // a filter without it; two of them in one index entry
+			continue // an empty name is no filter; two long names exceed one index entry
 		}
 		r := b.running("")
 		r.Workflow, r.Queue = name, name

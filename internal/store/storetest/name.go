@@ -14,15 +14,15 @@ var names = []test{
 	{"every queue and workflow is kept bytewise", namePairs},
 }
 
-// oddNames are all different, however alike some look.
+// oddNames returns names that are all different, although some look alike.
 func oddNames() []string {
 	all := []string{
-		"a", "A", "a ", " a", "a\t", "a\n", "ä", "a\u0308", "\u00e4 ", // the last ones look alike
+		"a", "A", "a ", " a", "a\t", "a\n", "ä", "a\u0308", "\u00e4 ", // the last three look alike
 		`it's "quoted" \ and 'so'`, "%s %d %", "$1, ?1, :a, @b, {}", "{1,2}", "NULL", "null", "", "-- no", "; DROP TABLE step;",
 		"\U0001F680 start", "\U0001F468\u200d\U0001F469", "日本語", "\u202eright to left", "\uffff", "\U0010ffff", "\x01\x7f",
 		strings.Repeat(" ", 7), "B", "b", "_", "Z",
 	}
-	long := make([]byte, 2048) // does not compress, so that an index must hold it as it is
+	long := make([]byte, 2048) // does not compress, so an index must hold all bytes of it
 	for i := range long {
 		long[i] = byte('!' + rand.IntN('~'-'!'))
 	}
@@ -61,7 +61,7 @@ func nameRoots(b *bed) {
 	var all []string
 	for _, name := range oddNames() {
 		if name == "" {
-			continue // a root without a name is named after its ID
+			continue // a root without a name gets its ID as name
 		}
 		all = append(all, name)
 		batch.Starts = append(batch.Starts, &store.Start{Run: b.running(name)})
@@ -86,7 +86,7 @@ func nameRoots(b *bed) {
 func namePairs(b *bed) {
 	var all []string
 	for _, name := range oddNames() {
-		if len(name) < 1000 { // two of them, and more, in one index entry
+		if len(name) < 1000 { // two or more long names exceed one index entry
 			all = append(all, name)
 		}
 	}

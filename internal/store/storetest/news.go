@@ -19,7 +19,7 @@ var tidings = []test{
 	{"many runs", newsMany},
 }
 
-// news answers what the worker has to know of runs at epoch 1.
+// news returns the worker's notifications about runs that it holds at epoch 1.
 func (b *bed) news(worker uuid.UUID, held ...uuid.UUID) store.Notifications {
 	b.Helper()
 	var leases []store.Lease

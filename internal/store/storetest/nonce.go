@@ -9,8 +9,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// After a failover to a standby that was behind, or a restore, two owners of a run can have the
-// same count, and one worker can own a run twice at it. Only the nonces tell them apart.
+// After a failover to a standby that lagged behind, or after a restore, two owners of a run can
+// have the same epoch count, and one worker can own a run twice with the same count. Only the
+// nonces distinguish these epochs.
 var nonces = []test{
 	{"a claim's epoch has the claim's nonce", nonceClaimed},
 	{"a start's epoch has the start's nonce", nonceStarted},
@@ -24,12 +25,12 @@ var nonces = []test{
 	{"news of another nonce are not told", nonceNews},
 }
 
-// others are epochs of the same count as epochAt's.
+// others returns epochs that have the same count as epochAt(count), but other nonces.
 func others(count int32) []store.Epoch {
 	return []store.Epoch{{Count: count}, {Count: count, Nonce: nonce + 1}, {Count: count, Nonce: nonce - 1<<31}, {Count: count, Nonce: 1<<32 - 1}}
 }
 
-// twice is a run that this case's worker owned at its start, and has claimed since.
+// twice returns a run that this case's worker owned from its start, and has claimed again since.
 func (b *bed) twice() store.Run {
 	b.Helper()
 	r := b.started("")
@@ -60,7 +61,7 @@ func nonceStarted(b *bed) {
 	first := b.started("a name")
 	again := first
 	again.Epoch.Nonce++
-	wantOutcome(b, "the same start", b.commitStart(again).Outcome, store.Written) // a lost answer; what follows is fenced
+	wantOutcome(b, "the same start", b.commitStart(again).Outcome, store.Written) // the store takes it for a repeated call whose first result was lost; the writes that follow are fenced
 	wantRun(b, "the run", b.row(first.ID), first)
 	wantOutcome(b, "a step of the second start", b.commitStep(b.completed(first.ID, again.Epoch, "second"), false).Outcome, store.Fenced)
 	wantOutcome(b, "a step of the first start", b.commitStep(b.completed(first.ID, first.Epoch, "first"), false).Outcome, store.Written)
@@ -101,7 +102,7 @@ func nonceStepWritten(b *bed) {
 	for _, epoch := range append(others(2), r.Epoch) {
 		late.Epoch = epoch
 		want := store.Fenced
-		if epoch == r.Epoch { // its answer was lost
+		if epoch == r.Epoch { // a repeated call, whose first result was lost
 			want = store.Written
 		}
 		wantOutcome(b, "the step again at epoch "+epoch.String(), b.commitStep(late, false).Outcome, want)
@@ -134,7 +135,7 @@ func nonceEndWritten(b *bed) {
 	b.commitRun(store.RunWrite{ID: paused.ID, Epoch: paused.Epoch, Status: store.Pending, WakeAt: b.now})
 	for _, epoch := range append(others(2), finished.Epoch) {
 		want := store.Fenced
-		if epoch == finished.Epoch { // its answer was lost
+		if epoch == finished.Epoch { // a repeated call, whose first result was lost
 			want = store.Written
 		}
 		wantOutcome(b, "the same end at epoch "+epoch.String(), b.commitRun(b.finish(finished.ID, epoch)).Outcome, want)

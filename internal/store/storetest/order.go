@@ -29,7 +29,7 @@ var orders = []test{
 	{"many runs at once", orderMany},
 }
 
-// order carries out what must succeed.
+// order executes a control request, which must succeed.
 func (b *bed) order(o *store.Order) []store.ControlResult {
 	b.Helper()
 	if err := b.s.Control(b.ctx, o); err != nil {
@@ -41,12 +41,12 @@ func (b *bed) order(o *store.Order) []store.ControlResult {
 	return o.Results
 }
 
-// newOrder is made ten seconds after the beginning.
+// newOrder returns a control request whose time is ten seconds after the beginning of the case.
 func (b *bed) newOrder(verb store.Verb, runs ...uuid.UUID) *store.Order {
 	return &store.Order{Verb: verb, Runs: runs, Now: b.in(10 * time.Second), Reason: "it's by hand", Actor: "ann", Error: []byte(`"cancelled"`)}
 }
 
-// ordered carries out an order whose runs must be there.
+// ordered executes a control request for runs that must exist.
 func (b *bed) ordered(verb store.Verb, runs ...uuid.UUID) *store.Order {
 	b.Helper()
 	o := b.newOrder(verb, runs...)
@@ -65,7 +65,7 @@ func (b *bed) wantAnswers(what string, got []store.ControlResult, want ...store.
 	}
 }
 
-// wantBits compares what is asked of a run, and its status.
+// wantBits compares the status of a run, and its control bits.
 func (b *bed) wantBits(what string, run uuid.UUID, status store.Status, control store.ControlBits) {
 	b.Helper()
 	if got := b.row(run); got.Status != status || got.Control != control {
@@ -130,8 +130,8 @@ func orderCancel(b *bed) {
 	}
 }
 
-// A run that was executed may have registered compensations and taken effect, whatever it has recorded: it is
-// executed once more.
+// orderExecuted checks that a cancelled run is executed once more if it was executed before,
+// whatever it has recorded, because it may have registered compensations and had effects.
 func orderExecuted(b *bed) {
 	for name, leave := range map[string]func(r store.Run) store.ControlBits{
 		"no checkpoint": func(r store.Run) store.ControlBits { b.commitRun(b.park(r, b.in(1000*time.Hour))); return 0 },
@@ -163,7 +163,7 @@ func orderExecuted(b *bed) {
 	wantRun(b, "a running one", b.row(running.ID), running)
 }
 
-// chain is a run, its child, and so on, all of them running.
+// chain commits a run, its child, a grandchild and so on, all of them running, and returns them.
 func (b *bed) chain(depth int) []store.Run {
 	b.Helper()
 	all := []store.Run{b.started("")}
@@ -236,7 +236,7 @@ func orderApart(b *bed) {
 }
 
 func orderScopes(b *bed) {
-	type want map[string]store.Status // of what is cancelled at once, or (Running) asked
+	type want map[string]store.Status // statuses of the cancelled runs: Cancelled at once, or Running with a requested cancel
 	for scope, expected := range map[store.Scope]want{
 		store.WholeTree:    {"root": store.Running, "child": store.Running, "new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
 		store.NotStarted:   {"root": store.Running, "new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
@@ -262,7 +262,8 @@ func orderScopes(b *bed) {
 			} else {
 				b.wantBits(what, r.ID, r.Status, 0)
 			}
-			// What goes on although its parent ends is detached, so that the end does not take it along.
+			// A run that continues although its parent ends is made detached, so that the parent's
+			// end does not cancel it.
 			spared := name == "detached" || scope == store.RunItself && name != "root" && name != "grandchild" || scope == store.NotStarted && name == "child"
 			if got := b.row(r.ID).Detached; got != spared {
 				b.Errorf("%s: detached %v, want %v", what, got, spared)

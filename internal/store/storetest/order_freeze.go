@@ -6,7 +6,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// sleeping is a paused run that waits in each way there is for a time.
+// sleeping returns a paused run that waits for a time in each possible way, and its checkpoints.
 func (b *bed) sleeping() (r store.Run, want []store.Step) {
 	b.Helper()
 	r = b.running("")
@@ -36,7 +36,7 @@ func orderFreeze(b *bed) {
 		if !want[i].NextAt.IsZero() {
 			want[i].NextAt = want[i].NextAt.Add(5 * time.Hour)
 		}
-		if want[i].Status == store.StepBackoff { // its total timeout counts from its start
+		if want[i].Status == store.StepBackoff { // the total timeout of a step counts from its start
 			want[i].StartedAt = want[i].StartedAt.Add(5 * time.Hour)
 		}
 	}
@@ -62,7 +62,8 @@ func orderNoFreeze(b *bed) {
 	}
 }
 
-// A run learns of its pause after a sleep was over: the sleep stays over, and only that one.
+// orderFreezeLate checks a run that learns of its pause after one of its sleeps has ended. The
+// resume does not shift that sleep, but all others.
 func orderFreezeLate(b *bed) {
 	r := b.running("")
 	b.commitStart(r)

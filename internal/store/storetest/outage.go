@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// While the database is away, or cannot commit, claims lose their answers and leases end, and no
-// process has died.
+// During an outage the database is unreachable, or cannot commit. Results of claims are lost and
+// leases expire, although no process has died.
 var outages = []test{
 	{"a claim is found by its nonce", outageFound},
 	{"what a claim took and has moved on is not found", outageMoved},
@@ -19,7 +19,7 @@ var outages = []test{
 	{"a suspect stays one", outageSuspect},
 }
 
-// heldBy is what a claim is found to hold.
+// heldBy returns the leases that ClaimedLeases finds for the claim, ordered by run.
 func (b *bed) heldBy(q store.ClaimQuery) []store.Lease {
 	b.Helper()
 	leases, err := b.s.ClaimedLeases(b.ctx, q)

@@ -45,7 +45,7 @@ func outlineOpen(b *bed) {
 	wantSteps(b, "open while nobody executes it", b.outline(r.ID, b.in(2*time.Hour)).Open, back, began, child, wait.Step)
 }
 
-// What is in a scope is named after it, with this between.
+// inside separates the name of a scope from the name of a call in it.
 const inside = "\x1f"
 
 func outlineMaps(b *bed) {

@@ -15,7 +15,7 @@ var overdues = []test{
 	{"places that live workers execute", overdueExecuted},
 }
 
-// place queues a run there.
+// place commits a pending run of the pair, and returns the entry for it that Overdue returns.
 func (b *bed) place(p store.Pair, name string, wakeAt time.Time) store.Overdue {
 	b.Helper()
 	r := b.pending(name, wakeAt)

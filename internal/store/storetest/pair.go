@@ -13,8 +13,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// RunPair tries what takes two handles on one database, as two processes have them.
-// open answers two stores on one fresh, empty database, and closes them at the end.
+// RunPair tests everything that needs two handles on one database, as two processes have them. open
+// returns two stores on one fresh, empty database, and closes them at the end of the test.
 func RunPair(t *testing.T, open func(t *testing.T) (a, b store.Store)) {
 	for _, c := range []struct {
 		name string
@@ -49,7 +49,7 @@ func RunPair(t *testing.T, open func(t *testing.T) (a, b store.Store)) {
 	}
 }
 
-// through is the same case seen by the other handle.
+// through returns the same case with the other handle as its store.
 func (b *bed) through(s store.Store) *bed {
 	other := *b
 	other.s = s
@@ -82,10 +82,10 @@ func pairTakeover(b *bed, s store.Store) {
 	wantOutcome(b, "a finish of the owner", other.commitRun(b.finish(r.ID, epochAt(2))).Outcome, store.Written)
 }
 
-// attendance is a call of Attend in the background.
+// attendance is a call of Listen in the background.
 type attendance struct {
-	hints chan struct{} // of what may be claimable; holds one
-	news  chan struct{} // of what the worker may have to know; holds one
+	hints chan struct{} // hints that a run may be claimable; holds one
+	news  chan struct{} // hints that the worker may have notifications; holds one
 	stop  context.CancelFunc
 	done  chan error
 }
@@ -96,7 +96,7 @@ func (b *bed) attend(worker uuid.UUID) *attendance {
 	note := func(of chan struct{}) {
 		select {
 		case of <- struct{}{}:
-		default: // one is there already
+		default: // it holds a hint already
 		}
 	}
 	go func() {
@@ -113,8 +113,8 @@ func (b *bed) attend(worker uuid.UUID) *attendance {
 	return a
 }
 
-// established makes runs claimable through another handle until the first hint comes:
-// from then on, none is missed.
+// established makes runs claimable through another handle until the first hint arrives. After that,
+// Listen misses no hint.
 func (b *bed) established(a *attendance, other *bed) {
 	b.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -133,8 +133,8 @@ func (b *bed) established(a *attendance, other *bed) {
 	}
 }
 
-// quiet takes the hint that waits. One that is still under way may stand for what
-// follows: a hint too many is allowed.
+// quiet removes the buffered hint. A hint that is still on its way may be taken for the hint of a
+// later change: the contract allows superfluous hints.
 func (b *bed) quiet(a *attendance) {
 	select {
 	case <-a.hints:
@@ -142,7 +142,7 @@ func (b *bed) quiet(a *attendance) {
 	}
 }
 
-// wantHint waits for one.
+// wantHint waits for a hint.
 func (b *bed) wantHint(a *attendance, of string) {
 	b.Helper()
 	select {
@@ -173,7 +173,7 @@ func pairHint(b *bed, s store.Store) {
 		switch round {
 		case 0, 1, 2:
 			other.queued("", b.now)
-		case 3, 4: // a run that goes back is claimable too
+		case 3, 4: // a run that its owner releases is claimable too
 			r := other.started("")
 			other.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 		}
@@ -184,19 +184,20 @@ func pairHint(b *bed, s store.Store) {
 }
 
 func pairAttendEnds(b *bed, s store.Store) {
-	for range 3 { // the second finds what the first had undone
+	for range 3 { // later calls reconnect after the first call has released its resources
 		a := b.attend(b.worker)
 		b.established(a, b.through(s))
 		a.stop()
 		b.wantEnd(a)
 	}
 	at := b.attend(b.worker)
-	at.stop() // before it has begun
+	at.stop() // before Listen has begun
 	b.wantEnd(at)
 	b.commit(&store.Batch{Starts: []*store.Start{{Run: b.running("")}}})
 }
 
-// Dead is an accelerator, so that it may miss a death, but never names the living.
+// pairDead checks that Dead never returns a live worker. Dead may miss a dead worker, because it
+// only speeds up a takeover.
 func pairDead(b *bed, s store.Store) {
 	other := b.through(s)
 	b.renew(b.heartbeat())
@@ -219,7 +220,7 @@ func pairDead(b *bed, s store.Store) {
 			b.Fatalf("dead: got %v, while %s attends and %s asks", got, b.worker, self.Worker.ID)
 		}
 	}
-	if err := b.s.Close(); err != nil { // ends it at once, as a death would
+	if err := b.s.Close(); err != nil { // ends Listen at once, as the death of the process would
 		b.Fatalf("Close: %v", err)
 	}
 	select {

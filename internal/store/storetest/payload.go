@@ -14,7 +14,7 @@ var payloads = []test{
 	{"a run's", payloadRuns},
 }
 
-// oddPayloads are kept bytewise, and NULL is not the same as empty.
+// oddPayloads returns payloads that must be kept bytewise. NULL is not the same as empty.
 func oddPayloads() map[string][]byte {
 	every := make([]byte, 256)
 	for i := range every {

@@ -23,7 +23,8 @@ var races = []test{
 	{"the same batch in opposite orders", raceOrders},
 }
 
-// together runs n functions at once, and fails the case on the first error.
+// together calls work in n goroutines at the same time and waits for them. It fails the case if any
+// of them returns an error.
 func (b *bed) together(n int, work func(i int) error) {
 	b.Helper()
 	var all sync.WaitGroup
@@ -80,7 +81,7 @@ func raceStep(b *bed) {
 	}
 }
 
-// settle commits a batch until no step of it is answered Locked.
+// settle commits a batch, and repeats the steps with the outcome Locked until there are none.
 func (b *bed) settle(batch *store.Batch) error {
 	for {
 		switch err := b.s.Commit(b.ctx, batch); {
@@ -102,8 +103,9 @@ func (b *bed) settle(batch *store.Batch) error {
 	}
 }
 
-// deliver commits a batch as the journal does: again when the store says so, in parts when
-// another transaction holds up the whole, and until nothing is answered Locked.
+// deliver commits a batch as the journal does. It repeats the call after ErrUnavailable, commits
+// each item on its own after other errors, and repeats items with the outcome Locked until there
+// are none.
 func (b *bed) deliver(batch *store.Batch) error {
 	for {
 		err := b.s.Commit(b.ctx, batch)
@@ -132,7 +134,7 @@ func (b *bed) deliver(batch *store.Batch) error {
 	}
 }
 
-// apart is a batch of its own for each item whose outcome is chosen.
+// apart returns a batch of its own for each item for whose outcome chosen returns true.
 func apart(batch *store.Batch, chosen func(store.Outcome) bool) (parts []*store.Batch) {
 	add := func(o store.Outcome, part *store.Batch) {
 		if chosen(o) {
@@ -237,9 +239,9 @@ func raceClaim(b *bed) {
 	}
 }
 
-// The lease is over, and its owner ends the run while another claims it: either the end
-// was first and there is nothing to claim, or the claim was and the end is fenced. A
-// step of the old owner beside it is recorded exactly when it was answered so.
+// raceTakeover lets the owner of an expired lease end the run while another worker claims it. If
+// the end is first, there is nothing to claim. If the claim is first, the end is fenced. A step in
+// the batch of the end is recorded exactly if its outcome is Written.
 func raceTakeover(b *bed) {
 	for range 40 {
 		r := b.running("")
@@ -266,7 +268,7 @@ func raceTakeover(b *bed) {
 			if row.Status != store.Running || row.Epoch != epochAt(2) {
 				b.Errorf("the end was fenced: the row is %s at epoch %s, want running at 2", row.Status, row.Epoch)
 			}
-			b.commitRun(b.finish(r.ID, row.Epoch)) // so that the next turn claims its own
+			b.commitRun(b.finish(r.ID, row.Epoch)) // so that the next round claims its own run
 		default:
 			b.Errorf("the end was answered %s", outcomeWords[end.Outcome])
 		}
@@ -276,8 +278,8 @@ func raceTakeover(b *bed) {
 	}
 }
 
-// Batches overlap in runs, steps and starts, in any order, beside renewals of the same
-// runs. Nothing may fail, and each row has one writer.
+// raceBatches commits batches that overlap in runs, steps and starts, in any order, while leases of
+// the same runs are renewed. Nothing may fail, and each row has one writer.
 func raceBatches(b *bed) {
 	const writers, rounds, names = 64, 8, 12
 	live, doomed := make([]uuid.UUID, 10), make([]uuid.UUID, 40)
@@ -350,7 +352,7 @@ func raceBatches(b *bed) {
 	}
 }
 
-// randomBatch has steps of many runs, ends of some, and starts of a few common names.
+// randomBatch returns steps of many runs, ends of some runs, and starts with a few common names.
 func (b *bed) randomBatch(all, doomed []uuid.UUID, names int, attempt int32, by string) *store.Batch {
 	batch := &store.Batch{}
 	for _, at := range rand.Perm(len(all) * names)[:20] {
@@ -369,7 +371,7 @@ func (b *bed) randomBatch(all, doomed []uuid.UUID, names int, attempt int32, by 
 	return batch
 }
 
-// raceOrders: whoever locks in the order in which it was given its items deadlocks here.
+// raceOrders causes a deadlock in a store that locks rows in the order of the given items.
 func raceOrders(b *bed) {
 	r := b.started("")
 	const rounds, items = 20, 60

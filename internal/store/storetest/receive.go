@@ -28,14 +28,14 @@ var receives = []test{
 	{"a signal against the end of the wait", func(b *bed) { raceTimeout(b, b.s) }},
 }
 
-// receive waits for a signal, at a run's epoch, for an hour.
+// receive returns a receive that waits for the signal for an hour, at the run's epoch.
 func (b *bed) receive(r store.Run, step, signal string) *store.Receive {
 	s := b.began(r.ID, r.Epoch, 1, step)
 	s.Kind, s.NextAt = store.KindReceive, b.in(time.Hour)
 	return &store.Receive{Step: s, Signal: signal}
 }
 
-// timeout ends a wait that began with the same values.
+// timeout returns the write that ends the wait of receive, with the same arguments, by its timeout.
 func (b *bed) timeout(r store.Run, step, signal string) *store.Receive {
 	w := b.receive(r, step, signal)
 	w.Step.Status, w.Step.Error, w.Step.EndedAt = store.StepFailed, []byte(`"late"`), b.in(2*time.Hour)
@@ -48,7 +48,8 @@ func (b *bed) commitReceive(w *store.Receive) *store.Receive {
 	return w
 }
 
-// wantTaken compares a receive's end with a signal's payload, and its row with the answer.
+// wantTaken checks that the receive took a signal with the payload, and compares its row with the
+// returned one.
 func (b *bed) wantTaken(what string, w *store.Receive, payload []byte) {
 	b.Helper()
 	wantOutcome(b, what, w.Outcome, store.Written)
@@ -63,7 +64,7 @@ func (b *bed) wantTaken(what string, w *store.Receive, payload []byte) {
 	b.wantRow(what, *w.Recorded)
 }
 
-// wantWaiting is that a receive found nothing.
+// wantWaiting checks that the receive found no signal.
 func (b *bed) wantWaiting(what string, w *store.Receive) {
 	b.Helper()
 	wantOutcome(b, what, w.Outcome, store.Written)
@@ -71,7 +72,7 @@ func (b *bed) wantWaiting(what string, w *store.Receive) {
 	b.wantRow(what, w.Step)
 }
 
-// wantRow compares one checkpoint of a history.
+// wantRow compares one checkpoint with the row in the history of its run.
 func (b *bed) wantRow(what string, want store.Step) {
 	b.Helper()
 	for _, s := range b.history(want.RunID) {
@@ -207,7 +208,8 @@ func receiveEnded(b *bed) {
 	b.wantTaken("what none of them took", b.commitReceive(b.receive(r, "next", "paid")), second.Payload)
 }
 
-// An answer that was lost: the row is told, and nothing is taken again.
+// receiveReplay repeats receives whose results were lost. The store returns the recorded row, and
+// takes no further signal.
 func receiveReplay(b *bed) {
 	r := b.started("")
 	first, second := b.sent(r.ID, "paid", 0), b.sent(r.ID, "paid", 1)
@@ -306,8 +308,8 @@ func receiveAsked(b *bed) {
 	}
 }
 
-// raceTimeout: a signal is sent while a wait ends. Exactly one of the two is recorded, and
-// the signal is taken or still there.
+// raceTimeout sends a signal while a wait ends. The checkpoint records exactly one of the two, and
+// the signal is either taken or still waiting.
 func raceTimeout(b *bed, s store.Store) {
 	other := b.through(s)
 	for i := range 200 {

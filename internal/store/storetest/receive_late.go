@@ -6,7 +6,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// arrived commits a signal that must be new, and that arrives at a time of this case's choice.
+// arrived commits a signal with the given arrival time. The signal must be new.
 func (b *bed) arrived(r store.Run, name string, at time.Time) store.Signal {
 	b.Helper()
 	w := b.message(r.ID, name, 0)
@@ -15,7 +15,7 @@ func (b *bed) arrived(r store.Run, name string, at time.Time) store.Signal {
 	return w
 }
 
-// waiting is a run whose receive waits until a time.
+// waiting returns a run, and its receive, which waits until the given time.
 func (b *bed) waiting(until time.Time) (store.Run, *store.Receive) {
 	b.Helper()
 	r := b.started("")
@@ -34,7 +34,7 @@ func receiveLate(b *bed) {
 	b.wantTaken("another receive", b.commitReceive(b.receive(r, "next", "paid")), late.Payload)
 
 	r, _ = b.waiting(b.in(time.Hour))
-	late = b.arrived(r, "paid", b.in(2*time.Hour)) // the sender's time is before the other one's
+	late = b.arrived(r, "paid", b.in(2*time.Hour)) // its creation time and ID come before those of the next signal
 	last := b.arrived(r, "paid", b.in(time.Hour))
 	b.wantTaken("the end of the wait, by one that came at the very last moment", b.commitReceive(b.timeout(r, "wait", "paid")), last.Payload)
 	b.wantTaken("another receive", b.commitReceive(b.receive(r, "next", "paid")), late.Payload)
@@ -48,7 +48,7 @@ func receiveLate(b *bed) {
 
 func receiveStamped(b *bed) {
 	r, wait := b.waiting(b.in(-time.Second))
-	w := b.message(r.ID, "paid", -3600) // a sender whose time is an hour behind
+	w := b.message(r.ID, "paid", -3600) // the sender's clock is an hour behind
 	b.commitSignal(w)
 	b.wantWaiting("a wait that was over a second ago", b.commitReceive(wait))
 	end := b.timeout(r, "wait", "paid")
@@ -56,7 +56,7 @@ func receiveStamped(b *bed) {
 	b.wantWaiting("its end", b.commitReceive(end))
 
 	r, _ = b.waiting(b.in(time.Hour))
-	w = b.message(r.ID, "paid", 7200) // and one whose time is ahead
+	w = b.message(r.ID, "paid", 7200) // the sender's clock is two hours ahead
 	b.commitSignal(w)
 	b.wantTaken("a wait that is over in an hour", b.commitReceive(b.timeout(r, "wait", "paid")), w.Payload)
 }
@@ -69,8 +69,9 @@ func receiveBegins(b *bed) {
 	b.wantTaken("a wait that is over at its first look", b.commitReceive(over), w.Payload)
 }
 
-// pausedWait is a wait until an hour from now, of a run that is paused in twenty minutes for five
-// hours, and gets a signal in the second of them. It answers the next owner's look.
+// pausedWait has a run wait until an hour from now. The run is paused after twenty minutes for five
+// hours, and a signal arrives two hours from now. pausedWait returns the receive that the next
+// owner commits, and the signal.
 func (b *bed) pausedWait(freeze bool) (*store.Receive, store.Signal) {
 	b.Helper()
 	r, _ := b.waiting(b.in(time.Hour))

@@ -91,7 +91,7 @@ func runNotRunning(b *bed) {
 	}
 }
 
-// leftState is what a run is found to be that left at epoch 1 with a status.
+// leftState returns the state of a run that got the given status at epoch 1.
 func leftState(status store.Status) store.RunState {
 	state := store.RunState{Found: true, Status: status, Epoch: epochAt(1)}
 	if status == store.Paused {
@@ -110,7 +110,7 @@ func runReplay(b *bed) {
 		r := b.started("")
 		w.ID, w.Epoch, w.Now = r.ID, epochAt(1), b.now
 		for _, when := range []string{"first", "replayed"} {
-			w.Outcome, w.State = store.Fenced, store.RunState{Found: true} // answers of an earlier try
+			w.Outcome, w.State = store.Fenced, store.RunState{Found: true} // results of an earlier try
 			b.commit(&store.Batch{Runs: []*store.RunWrite{w}})
 			wantOutcome(b, w.Status.String()+", "+when, w.Outcome, store.Written)
 		}

@@ -33,7 +33,8 @@ var signals = []test{
 	{"against a park", func(b *bed) { raceWake(b, b.s) }},
 }
 
-// message is a signal whose payload names it, sent so many seconds after the beginning.
+// message returns a signal whose payload contains its name and ID. It was created the given number
+// of seconds after the beginning of the case.
 func (b *bed) message(run uuid.UUID, name string, second int) store.Signal {
 	id := uuid.Must(uuid.NewV7())
 	return store.Signal{
@@ -47,7 +48,7 @@ func (b *bed) commitSignal(w store.Signal) *store.Signal {
 	return &w
 }
 
-// sent commits a signal that must be new.
+// sent commits a signal, which must be new.
 func (b *bed) sent(run uuid.UUID, name string, second int) store.Signal {
 	b.Helper()
 	w := b.message(run, name, second)
@@ -55,7 +56,7 @@ func (b *bed) sent(run uuid.UUID, name string, second int) store.Signal {
 	return w
 }
 
-// wantExisting compares the signal that an adopted one came back with.
+// wantExisting compares the existing signal that an adopted write returned.
 func wantExisting(b *bed, what string, got *store.Signal, want store.Signal) {
 	b.Helper()
 	if got == nil {
@@ -80,7 +81,7 @@ func signalOrder(b *bed) {
 	r := b.started("")
 	var want []store.Signal
 	for i := range 30 {
-		w := b.message(r.ID, "paid", i/3) // of three at one time, the ID decides
+		w := b.message(r.ID, "paid", i/3) // the IDs order the three signals of one time
 		if i%2 == 0 {
 			w.ID = uuid.New()
 		}
@@ -133,7 +134,7 @@ func signalKey(b *bed) {
 	elsewhere.Key = first.Key
 	wantOutcome(b, "the key in another run", b.commitSignal(elsewhere).Outcome, store.Written)
 	for range 3 {
-		b.sent(r.ID, "without", 0) // no key is no key in common
+		b.sent(r.ID, "without", 0) // two signals without a key do not have the same key
 	}
 	one, two := b.message(r.ID, "twice", 0), b.message(r.ID, "twice", 1)
 	one.Key, two.Key = "both", "both"
@@ -157,7 +158,7 @@ func signalReplay(b *bed) {
 	again := func(when string) {
 		b.Helper()
 		for _, w := range batch.Signals {
-			w.Outcome, w.Existing, w.State = store.Fenced, &store.Signal{}, store.RunState{Found: true} // answers of an earlier try
+			w.Outcome, w.Existing, w.State = store.Fenced, &store.Signal{}, store.RunState{Found: true} // results of an earlier try
 		}
 		b.commit(batch)
 		for _, w := range batch.Signals {
@@ -241,7 +242,7 @@ func signalMarks(b *bed) {
 			b.Errorf("parked again: wakes at %s, want %s", show(got.WakeAt), show(wakeAt))
 		}
 	}
-	r := b.started("") // looks, hears of a signal, and parks, all in one batch
+	r := b.started("") // receives no signal, gets a signal, and parks, all in one batch
 	rec, w, park := b.receive(r, "wait", "paid"), b.message(r.ID, "paid", 0), b.park(r, time.Time{})
 	b.commit(&store.Batch{Receives: []*store.Receive{rec}, Signals: []*store.Signal{&w}, Runs: []*store.RunWrite{&park}})
 	b.wantWaiting("a receive before the signal of its batch", rec)

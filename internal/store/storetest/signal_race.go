@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// pairSenders: many send through both handles while one receives. Each sender's signals
-// arrive in its order.
+// pairSenders sends many signals through both handles while one receiver receives them. The signals
+// of each sender arrive in the order in which they were sent.
 func pairSenders(b *bed, s store.Store) {
 	const senders, each = 12, 15
 	r := b.started("")
@@ -32,7 +32,7 @@ func pairSenders(b *bed, s store.Store) {
 			return nil
 		}
 		for {
-			all := sent.Load() == senders // before the look that may find nothing
+			all := sent.Load() == senders // read before the receive that may find no signal
 			rec := b.receive(r, fmt.Sprint("wait-", len(got)), "paid")
 			if err := handles[len(got)%2].deliver(&store.Batch{Receives: []*store.Receive{rec}}); err != nil {
 				return err
@@ -60,8 +60,8 @@ func pairSenders(b *bed, s store.Store) {
 	}
 }
 
-// raceWake: a run looks for a signal, and parks, while one is sent. It has it, or is
-// claimable and then finds it.
+// raceWake sends a signal while a run receives, and then parks. Either the run has received the
+// signal, or it is claimable and then receives it.
 func raceWake(b *bed, s store.Store) {
 	other := b.through(s)
 	for range 60 {

@@ -33,7 +33,8 @@ func signalUnreceived(b *bed) {
 	b.wantUnreceived("received", all, store.SignalCount{Run: one.ID, Name: "changed", Count: 1}, store.SignalCount{Run: one.ID, Name: "paid", Count: 1})
 }
 
-// A run sends with a key of its own, and perhaps again after a crash: the receiver may have ended meanwhile.
+// signalKeyEnded repeats a send with a key, as a sender does after a crash. The receiver may have
+// ended in the meantime.
 func signalKeyEnded(b *bed) {
 	r := b.started("r")
 	first := b.message(r.ID, "paid", 1)

@@ -81,7 +81,7 @@ func startReplay(b *bed) {
 	owned, pending := &store.Start{Run: b.running("owned")}, &store.Start{Run: b.pending("pending", b.now)}
 	batch := &store.Batch{Starts: []*store.Start{owned, pending}}
 	for _, when := range []string{"first", "replayed", "replayed after a claim"} {
-		owned.Outcome, owned.Existing, pending.Outcome = 0, &store.Run{}, store.Fenced // answers of an earlier try
+		owned.Outcome, owned.Existing, pending.Outcome = 0, &store.Run{}, store.Fenced // results of an earlier try
 		b.commit(batch)
 		wantOutcome(b, "owned, "+when, owned.Outcome, store.Written)
 		wantOutcome(b, "pending, "+when, pending.Outcome, store.Written)
@@ -152,7 +152,8 @@ func startMany(b *bed) {
 	}
 }
 
-// Times are rounded to microseconds, so the caller's own are not found again exactly.
+// startNanoseconds checks that a repeated write is recognized although the store rounds its times
+// to microseconds.
 func startNanoseconds(b *bed) {
 	r := b.running("order-42")
 	r.CreatedAt = b.now.Add(1499 * time.Nanosecond)

@@ -54,7 +54,7 @@ func stepReplay(b *bed) {
 	batch := &store.Batch{Steps: []*store.StepWrite{{Step: marker}, {Step: done}, {Step: failed}}}
 	for _, when := range []string{"first", "replayed", "replayed after the end"} {
 		for _, w := range batch.Steps {
-			w.Outcome, w.Recorded, w.State = store.Fenced, &store.Step{}, store.RunState{Found: true} // answers of an earlier try
+			w.Outcome, w.Recorded, w.State = store.Fenced, &store.Step{}, store.RunState{Found: true} // results of an earlier try
 		}
 		b.commit(batch)
 		for _, w := range batch.Steps {
@@ -85,8 +85,8 @@ func stepAdopts(b *bed) {
 	wantSteps(b, "history", b.history(r.ID), first)
 }
 
-// Two values for one attempt cannot both be the checkpoint: whoever is told Written
-// goes on with its own.
+// stepExactly checks that only one of two values for the same attempt becomes the checkpoint,
+// because a writer with the outcome Written continues with its own value.
 func stepExactly(b *bed) {
 	r := b.started("")
 	first := b.completed(r.ID, epochAt(1), "charge")
@@ -113,7 +113,7 @@ func stepTerminal(b *bed) {
 		first := b.completed(r.ID, epochAt(1), "charge")
 		first.Status = status
 		b.commitStep(first, false)
-		b.claimOne(b.query(b.in(2*time.Hour)), r.ID) // its lease ran out
+		b.claimOne(b.query(b.in(2*time.Hour)), r.ID) // its lease has expired
 		for _, second := range []store.Step{
 			b.began(r.ID, epochAt(2), 2, "charge"), b.backoff(r.ID, epochAt(2), 2, "charge"), b.completed(r.ID, epochAt(2), "charge"),
 		} {
@@ -123,7 +123,7 @@ func stepTerminal(b *bed) {
 			wantRecorded(b, what, w.Recorded, first)
 		}
 		wantSteps(b, "history", b.history(r.ID), first)
-		b.commitRun(b.finish(r.ID, epochAt(2))) // so that the next turn claims its own
+		b.commitRun(b.finish(r.ID, epochAt(2))) // so that the next round claims its own run
 	}
 }
 

@@ -1,13 +1,13 @@
-// Package storetest is the contract of the seam as a test: what the comments of
-// package store promise, tried on a real database. Both stores pass all of it.
+// Package storetest is the conformance suite of the stores. It tests the promises in the comments
+// of package store on a real database. Both stores pass all of it.
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) store.Store { return openTest(t) })
 //		storetest.RunPair(t, func(t *testing.T) (a, b store.Store) { ... })
 //	}
 //
-// Nothing here sleeps or depends on the speed of the machine: a test gives the times
-// that it needs due, or waits for what it has caused, bounded by patience.
+// No test sleeps or depends on the speed of the machine. A test sets the times that must be due, or
+// waits for what it has caused, at most for patience.
 package storetest
 
 import (
@@ -20,17 +20,17 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// patience bounds each case. It is reached only by one that hangs.
+// patience limits the duration of each case. Only a case that hangs reaches it.
 const patience = 2 * time.Minute
 
-// A test is one case and the promise that it is named after.
+// A test is one case. Its name is the promise that it tests.
 type test struct {
 	name string
 	run  func(b *bed)
 }
 
-// Run tries every promise that one handle can keep. open answers a store on a fresh,
-// empty database, and closes it at the test's end.
+// Run tests every promise that needs one handle only. open returns a store on a fresh, empty
+// database, and closes it at the end of the test.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, noun := range []struct {
 		name  string
@@ -85,13 +85,13 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// bed is one case on one database. Its times are the database's.
+// bed holds one case on one database. Its times are measured on the database's clock.
 type bed struct {
 	*testing.T
 	ctx    context.Context
 	s      store.Store
 	now    time.Time // when the case began; whole microseconds
-	worker uuid.UUID // who owns what running makes
+	worker uuid.UUID // the owner of the runs that running returns
 }
 
 func newBed(t *testing.T, s store.Store) *bed {
@@ -112,10 +112,10 @@ func (b *bed) clock() time.Time {
 	return now.Round(time.Microsecond)
 }
 
-// in is a time from the case's beginning.
+// in returns the time d after the beginning of the case.
 func (b *bed) in(d time.Duration) time.Time { return b.now.Add(d) }
 
-// commit commits what must succeed.
+// commit commits a batch, which must succeed.
 func (b *bed) commit(batch *store.Batch) {
 	b.Helper()
 	if err := b.s.Commit(b.ctx, batch); err != nil {
@@ -146,13 +146,13 @@ func (b *bed) commitRun(w store.RunWrite) *store.RunWrite {
 	return &w
 }
 
-// nonce is that of every claim and start of a case, unless it is about nonces.
+// nonce is the nonce of all claims and starts, except in the cases about nonces.
 const nonce = 0xfade_cafe
 
-// epochAt is the epoch with that count.
+// epochAt returns the epoch with the given count and the usual nonce.
 func epochAt(count int32) store.Epoch { return store.Epoch{Count: count, Nonce: nonce} }
 
-// running is a run that this case's worker owns from its start.
+// running returns a run that this case's worker owns from its start. The run is not committed.
 func (b *bed) running(name string) store.Run {
 	id, name := store.NewRootID(name)
 	return store.Run{
@@ -162,14 +162,14 @@ func (b *bed) running(name string) store.Run {
 	}
 }
 
-// pending is a run that anybody may claim from wakeAt on.
+// pending returns a run that any worker may claim from wakeAt on. The run is not committed.
 func (b *bed) pending(name string, wakeAt time.Time) store.Run {
 	r := b.running(name)
 	r.Status, r.Epoch, r.Owner, r.StartedAt, r.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, wakeAt
 	return r
 }
 
-// started commits a running run.
+// started commits and returns a running run.
 func (b *bed) started(name string) store.Run {
 	b.Helper()
 	r := b.running(name)
@@ -177,7 +177,7 @@ func (b *bed) started(name string) store.Run {
 	return r
 }
 
-// queued commits a pending run.
+// queued commits and returns a pending run.
 func (b *bed) queued(name string, wakeAt time.Time) store.Run {
 	b.Helper()
 	r := b.pending(name, wakeAt)
@@ -185,7 +185,7 @@ func (b *bed) queued(name string, wakeAt time.Time) store.Run {
 	return r
 }
 
-// completed is a step's success at its first attempt.
+// completed returns the checkpoint of a step that succeeded at its first attempt.
 func (b *bed) completed(run uuid.UUID, epoch store.Epoch, name string) store.Step {
 	return store.Step{
 		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epoch,
@@ -193,28 +193,29 @@ func (b *bed) completed(run uuid.UUID, epoch store.Epoch, name string) store.Ste
 	}
 }
 
-// began is a step's started marker.
+// began returns the started marker of a step.
 func (b *bed) began(run uuid.UUID, epoch store.Epoch, attempt int32, name string) store.Step {
 	return store.Step{
 		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepStarted, Attempt: attempt, Epoch: epoch, StartedAt: b.now,
 	}
 }
 
-// backoff is a step's failed attempt with another one due.
+// backoff returns the checkpoint of a step whose attempt failed, and whose next attempt is due a
+// minute after the beginning of the case.
 func (b *bed) backoff(run uuid.UUID, epoch store.Epoch, attempt int32, name string) store.Step {
 	s := b.began(run, epoch, attempt, name)
 	s.Status, s.Error, s.EndedAt, s.NextAt = store.StepBackoff, []byte(`"try"`), b.in(time.Second), b.in(time.Minute)
 	return s
 }
 
-// finish completes a run.
+// finish returns the write that completes a run.
 func (b *bed) finish(run uuid.UUID, epoch store.Epoch) store.RunWrite {
 	return store.RunWrite{
 		ID: run, Now: b.in(2 * time.Second), Epoch: epoch, Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(2 * time.Second),
 	}
 }
 
-// query claims for another worker, at a time, with leases of an hour.
+// query returns a claim by a new worker at the given time, with leases of an hour.
 func (b *bed) query(at time.Time) store.ClaimQuery {
 	return store.ClaimQuery{
 		Worker: uuid.New(), Nonce: nonce, Pairs: []store.Pair{{Queue: "queue", Workflow: "flow"}}, Limit: 100, Suspects: 1,
@@ -231,7 +232,7 @@ func (b *bed) claim(q store.ClaimQuery) store.Claims {
 	return answer
 }
 
-// claimOne claims what must be exactly this run.
+// claimOne claims runs, which must be exactly the given run.
 func (b *bed) claimOne(q store.ClaimQuery, run uuid.UUID) store.Claimed {
 	b.Helper()
 	answer := b.claim(q)
@@ -241,7 +242,7 @@ func (b *bed) claimOne(q store.ClaimQuery, run uuid.UUID) store.Claimed {
 	return answer.Runs[0]
 }
 
-// row reads a run that must be there.
+// row reads a run, which must exist.
 func (b *bed) row(run uuid.UUID) store.Run {
 	b.Helper()
 	rows := b.get(run.String())

@@ -16,8 +16,8 @@ var suspects = []test{
 	{"an expired lease counts too", suspectExpired},
 }
 
-// suspects commits n runs that have lost SuspectAfter-1 leases, and an hour later, when
-// the query answered is for, another one.
+// suspects commits n runs that have lost SuspectAfter-1 leases. At the time of the returned query,
+// an hour after their last claim, they lose another lease.
 func (b *bed) suspects(n int) (all []uuid.UUID, q store.ClaimQuery) {
 	b.Helper()
 	for range n {
@@ -37,7 +37,7 @@ func suspectPassed(b *bed) {
 	b.suspects(3)
 	_, q := b.suspects(0)
 	q.Now, q.LeaseUntil, q.Suspects = b.in(10*time.Hour), b.in(11*time.Hour), 0
-	clean := b.queued("clean", b.in(9*time.Hour)) // younger than all of them
+	clean := b.queued("clean", b.in(9*time.Hour)) // due later than all of them
 	q.Limit = 1
 	b.claimOne(q, clean.ID)
 	if got := b.claim(q); len(got.Runs) != 0 {
@@ -49,7 +49,7 @@ func suspectOne(b *bed) {
 	all, q := b.suspects(3)
 	clean := []uuid.UUID{b.queued("", q.Now).ID, b.queued("", q.Now).ID}
 	var taken []uuid.UUID
-	for i, want := range []int{1, 1 + len(clean), 1} { // the first has no room for more, the last finds none
+	for i, want := range []int{1, 1 + len(clean), 1} { // the limit of the first claim is one; for the last one only suspects are left
 		q.Limit = want
 		got := b.claim(q).Runs
 		suspects := 0
@@ -70,7 +70,7 @@ func suspectCleared(b *bed) {
 	all, q := b.suspects(1)
 	run := b.claimOne(q, all[0]).Run
 	b.commitStep(b.completed(run.ID, run.Epoch, "progress"), false)
-	for range 2 { // the first claim after it sees the progress
+	for range 2 { // at the latest, the second claim takes the checkpoint into account
 		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 		run = b.claimOne(q, run.ID).Run
 		if run.Status != store.Running || run.Crashes == 0 {

@@ -20,7 +20,7 @@ var tags = []test{
 	{"every key and value is kept bytewise", tagNames},
 }
 
-// tag sets tags of a run that must be there.
+// tag sets tags of a run, which must exist.
 func (b *bed) tag(run uuid.UUID, tags ...store.Tag) {
 	b.Helper()
 	if found, err := b.s.Tag(b.ctx, run, tags, store.Epoch{}); err != nil || !found {
@@ -77,7 +77,7 @@ func tagStart(b *bed) {
 	b.wantTags("one without", none.Run.ID)
 }
 
-// The answer to a start may be lost, and its run's tags be changed before it is made again.
+// tagReplay repeats a start whose result was lost, after the tags of its run were changed.
 func tagReplay(b *bed) {
 	red, blue := []store.Tag{{Key: "size", Value: "1"}, {Key: "team", Value: "red"}}, store.Tag{Key: "team", Value: "blue"}
 	parent := b.started("parent")
@@ -114,7 +114,7 @@ func tagNames(b *bed) {
 	r := b.started("")
 	var all []store.Tag
 	for _, name := range oddNames() {
-		if name == "" || len(name) > 1000 { // no value; two of them in one index entry
+		if name == "" || len(name) > 1000 { // an empty value removes a tag; two long names exceed one index entry
 			continue
 		}
 		all = append(all, store.Tag{Key: name, Value: name})

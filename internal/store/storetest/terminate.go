@@ -75,7 +75,7 @@ func terminateNews(b *bed) {
 	r, other, foreign := b.started("r"), b.started("other"), b.started("foreign")
 	b.ordered(store.VerbTerminate, r.ID, foreign.ID)
 	held := []store.Lease{{Run: r.ID, Epoch: epochAt(1)}, {Run: other.ID, Epoch: epochAt(1)}, {Run: foreign.ID, Epoch: epochAt(2)}}
-	for range 2 { // until nobody asks for it
+	for range 2 { // the notification is repeated as long as the worker asks about the lease
 		got, err := b.s.Notifications(b.ctx, b.worker, held)
 		if err != nil || !slices.EqualFunc(got.Ended, held[:1], sameLease) || len(got.Requests) != 0 {
 			b.Errorf("told %+v, %v, want %+v ended", got, err, held[0])
@@ -83,7 +83,8 @@ func terminateNews(b *bed) {
 	}
 }
 
-// A worker that could not renew a lease asks for that run alone, and owns others.
+// terminateNewsOfOne requests the notifications of one run only, as a worker does that could not
+// renew one of its leases.
 func terminateNewsOfOne(b *bed) {
 	r := b.started("r")
 	b.started("other")

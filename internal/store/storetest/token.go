@@ -11,10 +11,10 @@ var tokens = []test{
 	{"the key is one, however many ask for it first", tokenKeyIsOne},
 }
 
-// tokenKeyIsOne asks for the key from many sides at once, for the first time.
+// tokenKeyIsOne calls TokenKey for the first time in several goroutines at once.
 func tokenKeyIsOne(b *bed) { tokenKeys(b, b.s) }
 
-// tokenKeys asks each of the handles on one database for its key, several times at once.
+// tokenKeys calls TokenKey several times at once on each of the handles of one database.
 func tokenKeys(b *bed, handles ...store.Store) {
 	keys := make([][]byte, 8*len(handles))
 	var all sync.WaitGroup

@@ -9,7 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// What a run leaves behind for people: the order of its calls, the attempts that failed, the leases that were lost.
+// traces tests what a run records for people: the order of its calls, its failed attempts and its
+// lost leases.
 var traces = []test{
 	{"a history is in the order in which its calls began", traceOrder},
 	{"a row keeps its place in that order", traceKeepsPlace},
@@ -50,7 +51,7 @@ func traceKeepsPlace(b *bed) {
 	b.commitStep(b.backoff(r.ID, epochAt(1), 1, "mistaken"), false)
 	again := b.completed(r.ID, epochAt(1), "mistaken")
 	again.Seq, again.Attempt = 5, 2
-	b.commitStep(again, false) // its writer does not know of the row
+	b.commitStep(again, false) // the writer does not know that the row exists
 	again.Seq = 0
 	b.wantRow("a mistaken insert", again)
 }
@@ -73,7 +74,7 @@ func traceFailures(b *bed) {
 	b.wantRow("a success at first", clean)
 	late := done
 	late.Failures = nil
-	if w := b.commitStep(late, false); w.Outcome != store.Written { // the same end: a replay
+	if w := b.commitStep(late, false); w.Outcome != store.Written { // Written: the store takes it for a repeated call
 		wantRecorded(b, "a later write", w.Recorded, done)
 	}
 	b.wantRow("after a later write", done)
@@ -132,7 +133,7 @@ func traceLoss(b *bed) {
 	if got := b.outline(r.ID, b.now).LastLeaseLoss; got != (store.Loss{}) {
 		b.Errorf("nothing was lost, got %v", got)
 	}
-	for _, verb := range []store.Verb{0, store.VerbPause} { // a paused run is set aside
+	for _, verb := range []store.Verb{0, store.VerbPause} { // with VerbPause, the claim pauses the run
 		if verb != 0 {
 			b.ordered(verb, r.ID)
 		}

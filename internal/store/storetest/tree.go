@@ -28,11 +28,11 @@ func (b *bed) tree(run uuid.UUID) []*store.Run {
 	return got
 }
 
-// wantTree compares the rows and their order.
+// wantTree compares the rows, and checks their order.
 func (b *bed) wantTree(what string, got []*store.Run, want ...store.Run) {
 	b.Helper()
 	at := make(map[uuid.UUID]int)
-	last := make(map[uuid.NullUUID]uuid.UUID) // of each parent's children
+	last := make(map[uuid.NullUUID]uuid.UUID) // the last child of each parent
 	for i, r := range got {
 		at[r.ID] = i
 		if parent, ok := at[r.Parent.UUID]; i > 0 && (!ok || parent >= i) {
@@ -58,7 +58,8 @@ func (b *bed) wantTree(what string, got []*store.Run, want ...store.Run) {
 	}
 }
 
-// grown is a tree of three generations: the root, its children, and all.
+// grown commits a tree of three generations. It returns the root, the root's children, and all
+// runs.
 func (b *bed) grown() (root store.Run, middle, all []store.Run) {
 	b.Helper()
 	root = b.started("root")
@@ -67,7 +68,7 @@ func (b *bed) grown() (root store.Run, middle, all []store.Run) {
 		child := b.begotten(root, fmt.Sprint("child-", i))
 		middle, all = append(middle, child), append(all, child)
 	}
-	for i := range 12 { // one after the other's, so that the order is not that of creation
+	for i := range 12 { // the parents alternate, so that the order of the tree differs from the order of creation
 		all = append(all, b.left(middle[3-i%4], fmt.Sprint("grandchild-", i)))
 	}
 	return root, middle, all

@@ -8,18 +8,18 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// quantile is the smallest of the values that is not exceeded by the part q of them;
-// unknown if there are none. It sorts them.
+// quantile returns the smallest value that at least the fraction q of the values does not exceed.
+// Without values it returns Unknown. It sorts the values.
 func quantile(values []float64, q float64) result.Number {
 	if len(values) == 0 {
 		return result.Unknown
 	}
 	slices.Sort(values)
-	rank := int(math.Ceil(q * float64(len(values)))) // from 1
+	rank := int(math.Ceil(q * float64(len(values)))) // the first has rank 1
 	return result.Number(values[max(rank, 1)-1])
 }
 
-// median leaves out what is unknown. Of an even number it is the mean of the two in the
+// median ignores unknown values. For an even number of values it returns the mean of the two in the
 // middle.
 func median(values []result.Number) result.Number {
 	var known []float64

@@ -11,11 +11,11 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// replays is how often the run is brought back.
+// replays is how often the run is replayed.
 const replays = 21
 
-// long is a workflow with many steps, which then waits for signals: one for each time that
-// it is to come back. It tells back when it has passed its steps.
+// long returns a workflow with many steps, which then waits for one signal per replay. It sends the
+// time to back when it has executed its steps.
 func long(names []string, payload int, back chan<- time.Time) *durable.Workflow[int, int] {
 	out := newReceipt(payload)
 	return durable.Define("long", func(c *durable.Ctx, times int) (int, error) {
@@ -36,8 +36,8 @@ func long(names []string, payload int, back chan<- time.Time) *durable.Workflow[
 
 func again(i int) string { return "again-" + strconv.Itoa(i) }
 
-// replay measures how long a run with a long history takes to come back: from the beginning
-// of the claim, which loads the history, until all of it has been replayed.
+// replay measures how long the replay of a run with a long history takes: from the beginning of the
+// claim, which loads the history, until the whole history has been replayed.
 func (b *bench) replay(at *site) (err error) {
 	back := make(chan time.Time, 1)
 	w := long(stepNames(b.history), b.payload, back)
@@ -100,7 +100,7 @@ func receive[T any](ctx context.Context, from <-chan T) (got T, err error) {
 	}
 }
 
-// parked waits until so many executions have left memory.
+// parked waits until n executions have been unloaded from memory.
 func (b *bench) parked(e *durable.Engine, n int64) error {
 	for began := time.Now(); e.Stats().Parked < n; {
 		if time.Since(began) > stall {

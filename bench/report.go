@@ -7,7 +7,7 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// columns of the table; the lines have the same figures, but for the last four.
+// columns are the columns of the table. The printed lines lack the figures of Row.More.
 var columns = []struct{ title, figure string }{
 	{"workflows/s", "wf_per_s"},
 	{"steps/s", "steps_per_s"},
@@ -22,7 +22,7 @@ var columns = []struct{ title, figure string }{
 	{"ms/flush", "flush_ms"},
 }
 
-// table prints the rows of the default mode side by side.
+// table prints the rows of the default mode as a table.
 func (b *bench) table() {
 	t := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	rows := 0
@@ -46,5 +46,5 @@ func (b *bench) table() {
 	if rows > 0 {
 		fmt.Fprintln(t)
 	}
-	_ = t.Flush() // to a terminal or a pipe; the lines above went there too
+	_ = t.Flush() // to a terminal or a pipe, to which the lines above were printed too
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// rounds is the default mode: for each number of callers the paths take turns.
+// rounds is the default mode: for each number of callers it measures the paths in turns.
 func (b *bench) rounds(at *site) error {
 	for _, callers := range b.callers {
 		rows, err := b.compare(at, callers, b.paths)
@@ -21,7 +21,7 @@ func (b *bench) rounds(at *site) error {
 	return nil
 }
 
-// compare measures the paths in turns, and answers a row for each.
+// compare measures the paths in turns, and returns a row for each path.
 func (b *bench) compare(at *site, callers int, wanted []string) ([]*result.Row, error) {
 	opening, err := b.opening(at)
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *bench) path(at *site, path string, callers int, opening int64) (*sample
 	}
 }
 
-// row is the medians of a path's samples, and how they compare with the other paths'.
+// row returns the medians of a path's samples, and their ratios to the other paths.
 func row(store, path string, callers int, samples map[string][]*sample) *result.Row {
 	of := func(path, name string, get func(*sample) result.Number) result.Figure {
 		f := result.Figure{Name: name}

@@ -18,16 +18,16 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// server is where databases are made: a PostgreSQL that lives as long as this process, or
-// a folder for SQLite's files.
+// server holds the place for databases: a PostgreSQL server that lives as long as this process, or
+// a folder for SQLite files.
 type server struct {
 	store  string
 	pg     *pgtest.Server // nil for SQLite
-	admin  *pgx.Conn      // to a database in which nothing is measured
+	admin  *pgx.Conn      // connected to a database in which nothing is measured
 	folder string
 }
 
-// provide starts a server, or makes a folder.
+// provide starts a server, or creates a folder.
 func provide(ctx context.Context, store string) (*server, error) {
 	s := &server{store: store}
 	if store != "postgres" {
@@ -36,8 +36,8 @@ func provide(ctx context.Context, store string) (*server, error) {
 		return s, err
 	}
 	var err error
-	// On the disk, not in memory, so that a sync is one. All else is as in a default
-	// installation; the two sizes are stated with the figures.
+	// The data is on a disk, not in memory, so that a sync has its real cost. All other settings
+	// are the defaults; the two sizes are printed with the figures.
 	s.pg, err = pgtest.Start(ctx, pgtest.Options{Dir: os.TempDir(), Settings: map[string]string{
 		"shared_buffers": "1GB", "max_wal_size": "8GB",
 	}})
@@ -53,13 +53,13 @@ func provide(ctx context.Context, store string) (*server, error) {
 	return s, nil
 }
 
-// seasoning is how many files of the log, of 16 MB each, are written before anything is
-// measured.
+// seasoning is the number of WAL files, of 16 MB each, that are written before the first
+// measurement.
 const seasoning = 64
 
-// season gives the server the log of one that has been at work: a new server makes each file of
-// it, fills it with zeros and syncs it while every commit waits; later it takes those that a
-// checkpoint has set free.
+// season gives the server the WAL files of a server that has been in use. A new server creates each
+// file, fills it with zeros and syncs it while every commit waits. Later it reuses the files that a
+// checkpoint has released.
 func (s *server) season(ctx context.Context) error {
 	for range seasoning {
 		if _, err := s.admin.Exec(ctx, statement("season.postgres.sql")); err != nil {
@@ -77,7 +77,7 @@ func (s *server) close() error {
 	return errors.Join(s.admin.Close(context.Background()), s.pg.Close())
 }
 
-// settings are those that the figures depend on.
+// settings returns the settings that the figures depend on.
 func (s *server) settings(ctx context.Context) (text string, err error) {
 	if s.pg == nil {
 		return "journal_mode=WAL synchronous=" + s.level(), nil
@@ -86,23 +86,22 @@ func (s *server) settings(ctx context.Context) (text string, err error) {
 	return text, err
 }
 
-// level is SQLite's word for what a commit waits for.
+// level returns SQLite's name for the durability of a commit (synchronous).
 func (s *server) level() string {
 	_, level, _ := strings.Cut(s.store, "-")
 	return strings.ToUpper(level)
 }
 
-// site is a pair of databases: one with durable's tables, and one beside it with the tables of what
-// durable is compared with, so that the transactions of each can be counted.
+// site holds two databases: one with durable's tables, and one with the tables of the designs that
+// durable is compared with. The transactions of each database can be counted.
 type site struct {
 	*server
 	name    string
-	address string // of durable's database: a URL or a file
-	rivals  string // of the other one
+	address string // durable's database: a URL or a file
+	rivals  string // the other database
 }
 
-// site makes the databases. The tables of durable come with the first store that is
-// opened.
+// site creates the databases. The first store that is opened creates durable's tables.
 func (s *server) site(ctx context.Context, name string) (*site, error) {
 	at := &site{server: s, name: name}
 	if s.pg == nil {
@@ -134,7 +133,7 @@ func (s *server) site(ctx context.Context, name string) (*site, error) {
 	return at, err
 }
 
-// remove drops the databases: the next mode has the disk for itself.
+// remove drops the databases, so that they do not affect the next mode.
 func (at *site) remove() error {
 	if at.pg == nil {
 		files, err := filepath.Glob(filepath.Join(at.folder, at.name+"*"))
@@ -143,18 +142,18 @@ func (at *site) remove() error {
 		}
 		return err
 	}
-	ctx := context.Background() // also after an interrupt
+	ctx := context.Background() // the databases are dropped even after an interrupt
 	_, err := at.admin.Exec(ctx, naming("drop.postgres.sql", at.name))
 	_, more := at.admin.Exec(ctx, naming("drop.postgres.sql", at.name+"_rivals"))
 	return errors.Join(err, more)
 }
 
-// open opens durable's database, and makes its tables.
+// open opens durable's database, and creates its tables if they do not exist.
 func (at *site) open(ctx context.Context) (durable.Store, error) {
 	return openStore(ctx, at.store, at.address)
 }
 
-// openStore is what a user would write for that kind of store.
+// openStore opens a store of this kind as a user would.
 func openStore(ctx context.Context, store, address string) (durable.Store, error) {
 	switch store {
 	case "postgres":
@@ -167,14 +166,14 @@ func openStore(ctx context.Context, store, address string) (durable.Store, error
 	return nil, fmt.Errorf("the store %q is not known", store)
 }
 
-// file opens an SQLite file with one connection, with the driver and the settings that
-// package sqlite has for its writer.
+// file opens an SQLite file with one connection, with the same driver and settings as the writer of
+// package sqlite.
 func (s *server) file(name string) (*sql.DB, error) {
 	u := url.URL{Scheme: "file", Path: name, RawQuery: url.Values{
 		"_txlock": {"immediate"}, "_busy_timeout": {"10000"}, "_synchronous": {s.level()},
 		"_pragma": {"journal_mode(wal)", "cache_size(-16384)", "temp_store(memory)", "wal_autocheckpoint(4000)"},
 	}.Encode()}
-	db, err := sql.Open("sqlite", u.String()) // package sqlite has brought the driver
+	db, err := sql.Open("sqlite", u.String()) // package sqlite registers the driver
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +181,8 @@ func (s *server) file(name string) (*sql.DB, error) {
 	return db, nil
 }
 
-// settle writes out what was measured before, so that it is nobody else's burden.
+// settle writes earlier measurements' data to disk, so that it does not slow down the next
+// measurement.
 func (at *site) settle(ctx context.Context) error {
 	if at.pg != nil {
 		_, err := at.admin.Exec(ctx, statement("checkpoint.postgres.sql"))
@@ -190,7 +190,7 @@ func (at *site) settle(ctx context.Context) error {
 	}
 	for _, name := range []string{at.address, at.rivals} {
 		if _, err := os.Stat(name); err != nil {
-			continue // not made yet
+			continue // the file does not exist yet
 		}
 		db, err := at.file(name)
 		if err != nil {

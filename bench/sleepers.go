@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	night    = time.Hour // longer than all of this takes
-	bedsides = 1000      // callers that start one at a time
-	nurses   = 4         // callers that start many
-	ward     = 1000      // runs that one of them starts at a time
+	night    = time.Hour // longer than the whole measurement
+	bedsides = 1000      // concurrent callers that start one run at a time
+	nurses   = 4         // concurrent callers that start many runs in one call
+	ward     = 1000      // runs in one call of a nurse
 )
 
-// dormitory is who sleeps, and who woke how late.
+// dormitory holds the workflow of the sleeping runs, and how late each run woke up.
 type dormitory struct {
 	*worker
 	workflow *durable.Workflow[int64, int]
@@ -34,8 +34,8 @@ type dormitory struct {
 	late []time.Duration
 }
 
-// newDormitory makes a workflow that is told in its input when it is due, by this process's
-// clock, and notes how much later it was entered.
+// newDormitory defines a workflow whose input is the time when the run is due, by this process's
+// clock. The workflow records how much later it was entered.
 func newDormitory() *dormitory {
 	d := new(dormitory)
 	d.workflow = durable.Define("sleeper", func(_ *durable.Ctx, due int64) (int, error) {
@@ -47,7 +47,7 @@ func newDormitory() *dormitory {
 	return d
 }
 
-// bed starts n runs that begin only after the delay.
+// bed starts n runs, each of which begins after its delay.
 func (d *dormitory) bed(ctx context.Context, n int, delay func(i int) time.Duration) error {
 	var (
 		next    atomic.Int64
@@ -71,7 +71,7 @@ func (d *dormitory) bed(ctx context.Context, n int, delay func(i int) time.Durat
 	return failed.get()
 }
 
-// bedMany starts n runs that begin only after the delay, many in one call.
+// bedMany starts n runs that begin after the delay, many of them in one call.
 func (d *dormitory) bedMany(ctx context.Context, n int, delay time.Duration) error {
 	var (
 		next    atomic.Int64
@@ -99,9 +99,9 @@ func (d *dormitory) bedMany(ctx context.Context, n int, delay time.Duration) err
 	return failed.get()
 }
 
-// sleepers measures what runs cost that were started and are not due: how fast they are
-// started, what they take in the database and in this process, and how late those begin
-// that come due among them.
+// sleepers measures the cost of runs that were started and are not due: how fast they are started,
+// how much space they take in the database and in this process, and how late the due runs among
+// them begin.
 func (b *bench) sleepers(at *site) (err error) {
 	d := newDormitory()
 	s, err := at.open(b.ctx)
@@ -113,7 +113,7 @@ func (b *bench) sleepers(at *site) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.dismiss()) }()
-	if err := d.bedMany(b.ctx, min(20000, b.options.sleepers), night); err != nil { // pools, caches and stacks are as large as they get
+	if err := d.bedMany(b.ctx, min(20000, b.options.sleepers), night); err != nil { // then pools, caches and stacks have their largest size
 		return err
 	}
 	memory, database, err := at.weigh(b.ctx)
@@ -149,7 +149,7 @@ func (b *bench) sleepers(at *site) (err error) {
 	return nil
 }
 
-// wake starts runs that come due one after the other, and waits until all have begun.
+// wake starts runs that are due one after the other, and waits until all have begun.
 func (d *dormitory) wake(ctx context.Context, n int, first, apart time.Duration) error {
 	if err := d.bed(ctx, n, func(i int) time.Duration { return first + time.Duration(i)*apart }); err != nil {
 		return err
@@ -171,8 +171,8 @@ func (d *dormitory) woken() int {
 	return len(d.late)
 }
 
-// weigh answers the bytes of this process's memory, after it has given back what it does
-// not need, and of the database.
+// weigh returns the size of this process's memory, after it has released unused memory, and of the
+// database, both in bytes.
 func (at *site) weigh(ctx context.Context) (memory, database int64, err error) {
 	if err := at.settle(ctx); err != nil {
 		return 0, 0, err
@@ -181,7 +181,7 @@ func (at *site) weigh(ctx context.Context) (memory, database int64, err error) {
 		return 0, 0, err
 	}
 	runtime.GC()
-	debug.FreeOSMemory() // collects too: what pools let go of at the first is free at the second
+	debug.FreeOSMemory() // collects garbage too: the second collection frees what pools released in the first
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return 0, 0, fmt.Errorf("measure the memory of the process, which only Linux tells: %w", err)
@@ -191,7 +191,8 @@ func (at *site) weigh(ctx context.Context) (memory, database int64, err error) {
 	return pages * int64(os.Getpagesize()), database, err
 }
 
-// size is what durable's tables take, with their indexes; of SQLite the file and its log.
+// size returns the bytes of durable's tables with their indexes or, for SQLite, of the file and its
+// WAL.
 func (at *site) size(ctx context.Context) (bytes int64, err error) {
 	if at.pg != nil {
 		conn, err := pgx.Connect(ctx, at.address)

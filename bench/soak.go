@@ -14,21 +14,21 @@ import (
 
 const (
 	soakCallers = 100
-	soakParts   = 10 // of which the last is compared with the first: a minute each of ten
+	soakParts   = 10 // the last part is compared with the first; by default each takes a minute
 )
 
-// health is how a database looks at one moment of the soak.
+// health holds the state of a database at one moment of the soak.
 type health struct {
-	ended       int64 // runs, by this process
+	ended       int64 // runs that have ended in this process
 	table       int64 // bytes of the runs and steps, without indexes
 	index       int64 // bytes of their indexes
-	wake        int64 // bytes of the index of what is due, which holds few rows at any time
-	dead        int64 // rows that are no longer seen, by the statistics
-	autovacuums int64 // of both tables, with autoanalyze
+	wake        int64 // bytes of the index of due runs, which contains few rows at any time
+	dead        int64 // dead rows, according to the statistics
+	autovacuums int64 // runs of autovacuum and autoanalyze on both tables
 }
 
-// soak runs the local path for long, and compares the last minute with the first: what it
-// leaves behind must not slow it down.
+// soak measures the local path for a long time, and compares the last part with the first: the data
+// of ended runs must not slow the path down.
 func (b *bench) soak(at *site) error {
 	w := define(b.steps, b.payload)
 	process, err := at.employ(b.ctx, durable.Config{Workflows: []durable.Definition{w.Workflow}, Concurrency: 256})
@@ -65,7 +65,7 @@ func (b *bench) soak(at *site) error {
 	return nil
 }
 
-// look examines the database at the end of each part, and prints what it sees.
+// look reads the health of the database at the end of each part, and prints it.
 func (b *bench) look(ctx context.Context, at *site, e *durable.Engine, part time.Duration, looks *[]health) error {
 	began := time.Now()
 	for i := range soakParts {
@@ -85,8 +85,8 @@ func (b *bench) look(ctx context.Context, at *site, e *durable.Engine, part time
 	return nil
 }
 
-// soaked is what came of it. What a run takes in the tables and in their indexes is what they
-// grew by in the part, over the runs that ended in it.
+// soaked returns the result. The bytes of a run in the tables and in the indexes are their growth
+// in a part, divided by the number of runs that ended in it.
 func soaked(store string, callers int, looks []health, part time.Duration) *result.Row {
 	n := len(looks) - 1
 	first, last := looks[1], looks[n]
@@ -113,7 +113,7 @@ func soaked(store string, callers int, looks []health, part time.Duration) *resu
 		{Name: "dead_rows", Value: result.Number(last.dead)},
 		{Name: "autovacuums", Value: result.Number(last.autovacuums)},
 	}}
-	if last.index == 0 { // SQLite has one file, and tells nothing of what is in it
+	if last.index == 0 { // SQLite has one file, and no figures of its tables
 		for i := range r.Figures {
 			if slices.Contains([]string{"first_index_bytes_per_run", "last_index_bytes_per_run", "first_wake_index_mb", "last_wake_index_mb", "dead_rows", "autovacuums"}, r.Figures[i].Name) {
 				r.Figures[i].Value = result.Unknown
@@ -123,7 +123,7 @@ func soaked(store string, callers int, looks []health, part time.Duration) *resu
 	return r
 }
 
-// health reads the statistics; of SQLite only the size of the file.
+// health reads the statistics of the database or, for SQLite, only the size of its files.
 func (at *site) health(ctx context.Context, e *durable.Engine) (h health, err error) {
 	h.ended = e.Stats().Ended
 	if at.pg == nil {

@@ -10,7 +10,7 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// statement is the text of one file, without its comments: they are for people.
+// statement returns the text of one file without its comments, which are for readers only.
 func statement(name string) string {
 	text, err := files.ReadFile("sql/" + name)
 	if err != nil {
@@ -25,7 +25,7 @@ func statement(name string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// naming is a statement about a database, whose name cannot be a parameter.
+// naming returns a statement with the name of a database, which cannot be a parameter.
 func naming(file, database string) string {
 	return strings.ReplaceAll(statement(file), "bench_database", pgx.Identifier{database}.Sanitize())
 }

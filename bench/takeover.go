@@ -14,7 +14,7 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// holding is a workflow that says when it was entered, and then does not end by itself.
+// holding returns a workflow that prints when it is entered, and does not end by itself.
 func holding() *durable.Workflow[int, int] {
 	return durable.Define("holding", func(c *durable.Ctx, in int) (int, error) {
 		say("entered", in, time.Now().UnixNano())
@@ -25,11 +25,12 @@ func holding() *durable.Workflow[int, int] {
 	})
 }
 
-// hold is a process that starts and executes such runs: those that it is told to start, and
-// those of others that died.
+// hold is the main function of a process that starts and executes such runs: those whose numbers it
+// reads, and those of dead processes.
 func hold(ctx context.Context, j *job, s durable.Store, said <-chan string) error {
 	w := holding()
-	// The settings are the defaults, but that it need not wait for a step when it is stopped.
+	// The settings are the defaults, except that the process does not wait for its steps when it
+	// stops, and may have another lease.
 	e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}, Grace: -1, Lease: j.Lease})
 	if err != nil {
 		return err
@@ -47,22 +48,22 @@ func hold(ctx context.Context, j *job, s durable.Store, said <-chan string) erro
 	return <-ended
 }
 
-// holdBlind does so without the accelerator: it does not see who is dead, and waits for
-// leases to expire.
+// holdBlind is hold without the accelerator: the process does not detect dead workers, and waits
+// until leases expire.
 func holdBlind(ctx context.Context, j *job, s durable.Store, said <-chan string) error {
 	return hold(ctx, j, blind{s}, said)
 }
 
-// blind is a store that cannot tell who is dead, as behind a pooler.
+// blind is a store that cannot detect dead workers, as a store behind a connection pooler.
 type blind struct{ durable.Store }
 
 func (blind) Dead(context.Context, uuid.UUID) ([]uuid.UUID, error) { return nil, nil }
 
 func held(n int) string { return "held-" + strconv.Itoa(n) }
 
-// takeover measures how long it takes from kill -9 of a process until the function of its
-// run is entered in another one: one after the other where a death is seen, all at
-// about the same time where it is not, since each would take a lease.
+// takeover measures the time from kill -9 of a process until another process enters the function of
+// the killed process's run. With the accelerator, processes are killed one after the other. Without
+// it, they are killed at about the same time, because each takeover takes a lease.
 func (b *bench) takeover(at *site) (err error) {
 	s, err := at.open(b.ctx)
 	if err != nil {
@@ -96,7 +97,7 @@ func (b *bench) took(at *site, path string, times []time.Duration) {
 	}})
 }
 
-// holder starts a process, and answers when it takes runs.
+// holder starts a process, and returns when the process executes runs.
 func (b *bench) holder(at *site, j job) (*process, error) {
 	p, err := at.spawn(j)
 	if err != nil {
@@ -108,8 +109,8 @@ func (b *bench) holder(at *site, j job) (*process, error) {
 	return p, nil
 }
 
-// seen kills one process after the other, each of which holds a run, while a second
-// one is idle.
+// seen kills processes one after the other while another process is idle. Each killed process holds
+// a run.
 func (b *bench) seen(at *site, client *durable.Engine) (times []time.Duration, err error) {
 	idle, err := b.holder(at, job{Role: "holder"})
 	if err != nil {
@@ -144,7 +145,7 @@ func (b *bench) one(at *site, number int, idle *process) (time.Duration, error) 
 	return b.since(killed, idle, number)
 }
 
-// occupy has the process start a run, and waits until it has been at it for a while.
+// occupy has the process start a run, and waits until the run has been executed for a while.
 func (b *bench) occupy(p *process, number int) error {
 	if err := p.tell(number); err != nil {
 		return err
@@ -152,7 +153,7 @@ func (b *bench) occupy(p *process, number int) error {
 	if _, err := enteredAt(b.ctx, p, number); err != nil {
 		return err
 	}
-	return b.pause(50*time.Millisecond + rand.N(100*time.Millisecond)) // its started marker is written after 20 ms
+	return b.pause(50*time.Millisecond + rand.N(100*time.Millisecond)) // the step's started marker is written after 20 ms
 }
 
 func (b *bench) since(killed time.Time, p *process, number int) (time.Duration, error) {
@@ -162,8 +163,8 @@ func (b *bench) since(killed time.Time, p *process, number int) (time.Duration, 
 	return when.Sub(killed), err
 }
 
-// unseen kills many processes within a second, and then looks how long one that does not see it
-// has taken for each.
+// unseen kills many processes within about a second. It then measures how long a process that
+// cannot detect dead workers takes to take over each run.
 func (b *bench) unseen(at *site, client *durable.Engine) (times []time.Duration, err error) {
 	j := job{Role: "blind"}
 	if b.tight {
@@ -174,7 +175,7 @@ func (b *bench) unseen(at *site, client *durable.Engine) (times []time.Duration,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, idle.stop()) }()
-	const first = 1000 // of these runs
+	const first = 1000 // the number of the first of these runs
 	doomed := make([]*process, 0, b.takeovers)
 	defer func() {
 		for _, p := range doomed {

@@ -9,16 +9,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// watch stands before a store and times the claims that took something.
+// watch wraps a store, and measures how long the claims that return runs take.
 type watch struct {
 	durable.Store
 
 	mu    sync.Mutex
-	began time.Time // the latest such claim
+	began time.Time // when the latest such claim began
 	took  []time.Duration
 }
 
-// Claim implements the store's.
+// Claim implements store.Store.
 func (w *watch) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
 	began := time.Now()
 	claims, err := w.Store.Claim(ctx, q)
@@ -30,7 +30,7 @@ func (w *watch) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 	return claims, err
 }
 
-// latest is when the latest claim that took something began, and how long it took.
+// latest returns when the latest claim that returned runs began, and how long it took.
 func (w *watch) latest() (began time.Time, took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,7 +40,7 @@ func (w *watch) latest() (began time.Time, took time.Duration) {
 	return w.began, w.took[len(w.took)-1]
 }
 
-// all are the durations of the claims since the last call.
+// all returns the durations of the claims since the last call.
 func (w *watch) all() []time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

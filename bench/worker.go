@@ -7,7 +7,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// worker is an engine that runs in this process.
+// worker holds an engine that runs in this process.
 type worker struct {
 	store  durable.Store
 	engine *durable.Engine
@@ -15,7 +15,7 @@ type worker struct {
 	ended  chan error
 }
 
-// employ opens the store and runs an engine in it.
+// employ opens the store and runs an engine on it.
 func (at *site) employ(ctx context.Context, cfg durable.Config) (*worker, error) {
 	store, err := at.open(ctx)
 	if err != nil {
@@ -24,11 +24,11 @@ func (at *site) employ(ctx context.Context, cfg durable.Config) (*worker, error)
 	return engage(ctx, store, cfg)
 }
 
-// engage runs an engine on the store, and answers when it has been heard of.
+// engage runs an engine on the store, and returns after the engine's first heartbeat.
 func engage(ctx context.Context, store durable.Store, cfg durable.Config) (*worker, error) {
 	engine, err := durable.New(store, cfg)
 	if err != nil {
-		_ = store.Close() // the first error says it
+		_ = store.Close() // the first error is returned
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -42,7 +42,7 @@ func engage(ctx context.Context, store durable.Store, cfg durable.Config) (*work
 	return w, nil
 }
 
-// dismiss ends the engine, which drains, and closes the store.
+// dismiss drains and stops the engine, and closes the store.
 func (w *worker) dismiss() error {
 	w.stop()
 	err := <-w.ended
@@ -52,7 +52,7 @@ func (w *worker) dismiss() error {
 	return err
 }
 
-// sleep waits, and reports false if ctx ended first.
+// sleep waits for d, and reports false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

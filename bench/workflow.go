@@ -10,20 +10,20 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// receipt is what a step returns.
+// receipt is the result of a step.
 type receipt struct {
 	Number int    `json:"number"`
 	Text   string `json:"text"`
 }
 
-// smallest is the shortest receipt that has room for any number, in bytes of JSON.
+// smallest is the size in bytes of JSON of the shortest receipt that can contain every number.
 const smallest = 40
 
-// letters need no escape in JSON.
+// letters contains characters that need no escape in JSON.
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// newReceipt is one of so many bytes of JSON. They are always the same, and cannot be
-// compressed by much: PostgreSQL would.
+// newReceipt returns a receipt of the given size in bytes of JSON. Its bytes are always the same,
+// and compress badly, because PostgreSQL compresses large values.
 func newReceipt(bytes int) receipt {
 	r := receipt{Number: 1_000_000}
 	chosen := rand.New(rand.NewPCG(1, 2))
@@ -38,22 +38,22 @@ func newReceipt(bytes int) receipt {
 func (r receipt) encode() []byte {
 	text, err := json.Marshal(r)
 	if err != nil {
-		panic("bench: " + err.Error()) // a number and a text
+		panic("bench: " + err.Error()) // a number and a text can always be encoded
 	}
 	return text
 }
 
-// workflowName is the workflow's of the default mode.
+// workflowName is the name of the workflow of the default mode.
 const workflowName = "bench"
 
-// tenSteps is the workflow, unless there are to be more steps or fewer, and how many of its steps
-// were executed here.
+// tenSteps is the workflow of the default mode, with ten steps unless a flag sets another number.
+// done counts the steps that this process has executed.
 type tenSteps struct {
 	*durable.Workflow[int, int]
 	done atomic.Int64
 }
 
-// define makes the workflow: steps that do nothing, one after the other.
+// define defines the workflow, whose steps do nothing and are executed one after the other.
 func define(steps, payload int) *tenSteps {
 	names, out := stepNames(steps), newReceipt(payload)
 	w := new(tenSteps)
@@ -62,7 +62,7 @@ func define(steps, payload int) *tenSteps {
 			if _, err := c.Step(name, func(context.Context) (receipt, error) { return out, nil }); err != nil {
 				return 0, err
 			}
-			w.done.Add(1) // it is committed
+			w.done.Add(1) // the step is committed
 		}
 		return in, nil
 	})

@@ -11,17 +11,17 @@ import (
 	"github.com/seed8ec063be/durable/bench/result"
 )
 
-// Sizes in pixels. Each store is a column of two panels: throughput above latency.
+// Sizes in pixels. Each store is a column of two panels, with throughput above latency.
 const (
 	panelWidth  = 340
 	panelHeight = 210
-	left        = 58 // of a panel: the numbers of its axis
-	top         = 46 // of the first panel: the store's name
-	gap         = 40 // under a panel: the callers
+	left        = 58 // width of the axis numbers of a panel
+	top         = 46 // height above the first panel, for the store's name
+	gap         = 40 // height under a panel, for the numbers of callers
 	legend      = 52
 )
 
-// curve is one line of a panel.
+// curve describes one line of a panel.
 type curve struct {
 	label  string
 	figure string
@@ -30,7 +30,7 @@ type curve struct {
 	dashed bool
 }
 
-// Colours that can be told apart without seeing red and green (Okabe and Ito).
+// The colours can be distinguished by people who cannot see red and green (Okabe and Ito).
 var throughput = []curve{
 	{"ceiling", "steps_per_s", "ceiling", "#666666", true},
 	{"durable, started here", "steps_per_s", "local", "#0072b2", false},
@@ -45,10 +45,11 @@ var latency = []curve{
 	{"naive p99", "p99_ms", "naive", "#d55e00", true},
 }
 
-// point is in the units of the axes.
+// point is a point in the units of the axes.
 type point struct{ x, y float64 }
 
-// draw makes the picture. Both axes of every panel are logarithmic, and the same in a row.
+// draw returns the picture as SVG. Both axes of every panel are logarithmic, and all panels of a
+// row have the same axes.
 func draw(r *result.Report) (string, error) {
 	var stores []string
 	var callers []float64
@@ -99,7 +100,7 @@ func draw(r *result.Report) (string, error) {
 	return b.String(), nil
 }
 
-// points are the known values of a curve, by callers.
+// points returns the known values of a curve by number of callers.
 func points(r *result.Report, store string, c curve) (found []point) {
 	for _, row := range r.Rows {
 		if v := row.Get(c.figure); row.Mode == result.Default && row.Store == store && row.Path == c.path && v > 0 {
@@ -110,7 +111,7 @@ func points(r *result.Report, store string, c curve) (found []point) {
 	return found
 }
 
-// span is an axis: from and to are powers of ten.
+// span is the range of an axis. from and to are powers of ten.
 type span struct{ from, to float64 }
 
 func spread(values []float64) span {
@@ -124,10 +125,10 @@ func spread(values []float64) span {
 	return s
 }
 
-// part is where v is between the ends of the axis, from 0 to 1.
+// part returns the position of v between the ends of the axis, from 0 to 1.
 func (s span) part(v float64) float64 { return (math.Log10(v) - s.from) / (s.to - s.from) }
 
-// panel is one diagram; x and y are its upper left corner.
+// panel is one diagram. x and y are its upper left corner.
 type panel struct {
 	x, y       int
 	across, up span
@@ -137,7 +138,7 @@ func (p panel) at(q point) (x, y float64) {
 	return float64(p.x) + p.across.part(q.x)*(panelWidth-20), float64(p.y) + (1-p.up.part(q.y))*panelHeight
 }
 
-// frame draws the axes, a line for each power of ten.
+// frame draws the axes, and a line for each power of ten.
 func (p panel) frame(b *strings.Builder, title, unit string) {
 	if title != "" {
 		fmt.Fprintf(b, `<text x="%d" y="%d" font-size="14" font-weight="bold">%s</text>`+"\n", p.x, p.y-22, html.EscapeString(title))
@@ -156,7 +157,7 @@ func (p panel) frame(b *strings.Builder, title, unit string) {
 	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end" fill="#444444">callers at once</text>`+"\n", p.x+panelWidth-20, p.y+panelHeight+30)
 }
 
-// power is 10^e as people write it.
+// power formats 10^e for readers.
 func power(e float64) string {
 	switch v := math.Pow(10, e); {
 	case v >= 1e6:
@@ -189,11 +190,11 @@ func (c curve) dash() string {
 	return ""
 }
 
-// key draws the curve's entry in the legend under the row.
+// key draws the curve's entry in the legend below the row.
 func (p panel) key(b *strings.Builder, c curve, k int) {
 	const apart = 190
 	x, y := p.x+k*apart, p.y+panelHeight+gap+6
-	if k > 1 { // two lines, in the width of one panel
+	if k > 1 { // the entries take two lines to fit the width of one panel
 		x, y = p.x+(k-2)*apart, y+14
 	}
 	fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="%d" y2="%d" stroke="%s" stroke-width="2"%s/>`, x, x+24, y-4, y-4, c.color, c.dash())

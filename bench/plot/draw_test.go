@@ -18,7 +18,7 @@ func sample() *result.Report {
 		for _, path := range []string{"ceiling", "naive", "local", "claimed"} {
 			p99 := result.Number(20 * (i + 1))
 			if path == "naive" && c == 100 {
-				p99 = result.Unknown // nothing ended in the window
+				p99 = result.Unknown // no run ended in the window
 			}
 			r.Rows = append(r.Rows, &result.Row{Mode: result.Default, Store: "postgres", Path: path, C: c, Figures: []result.Figure{
 				{Name: "steps_per_s", Value: result.Number(1000 * c)}, {Name: "p50_ms", Value: 5}, {Name: "p99_ms", Value: p99},
@@ -28,7 +28,7 @@ func sample() *result.Report {
 	return r
 }
 
-// The picture is well-formed, and has a point for each known figure.
+// TestDraw checks that the picture is well-formed and has a point for each known figure.
 func TestDraw(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "bench.json")
 	if err := sample().Write(name); err != nil {

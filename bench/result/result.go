@@ -1,4 +1,4 @@
-// Package result is what a benchmark came to: what `bench -json` writes and bench/plot
+// Package result contains the report of a benchmark, which `bench -json` writes and bench/plot
 // reads.
 package result
 
@@ -16,34 +16,35 @@ type Report struct {
 	Taken    string            `json:"taken"` // RFC 3339
 	Go       string            `json:"go"`
 	CPUs     int               `json:"cpus"`
-	Settings map[string]string `json:"settings"` // by store, as they were in force
+	Settings map[string]string `json:"settings"` // the settings that were in force, by store
 	Rows     []*Row            `json:"rows"`
 }
 
-// Row is one line: what was measured where, and its figures in the order of the line.
+// Row is one line of the report: what was measured, where, and the figures in the order of the
+// line.
 type Row struct {
 	Mode    string   `json:"mode"`
 	Store   string   `json:"store"`
 	Path    string   `json:"path,omitempty"`
-	C       int      `json:"c,omitempty"` // callers at once; zero: it does not matter
+	C       int      `json:"c,omitempty"` // concurrent callers; zero: not applicable
 	Figures []Figure `json:"figures"`     // medians over the rounds
 	More    []Figure `json:"more,omitempty"`
 }
 
-// Figure is one number under its name, which ends in its unit.
+// Figure is one number with its name, which ends in the unit.
 type Figure struct {
 	Name  string    `json:"name"`
 	Value Number    `json:"value"`
-	Each  []float64 `json:"each,omitempty"` // of each round, where there were several
+	Each  []float64 `json:"each,omitempty"` // one value per round, if there were several rounds
 }
 
-// Number is a figure that may be unknown, which is NaN here and null in JSON.
+// Number is a figure that may be unknown. An unknown number is NaN in Go and null in JSON.
 type Number float64
 
-// Unknown is a figure that was not measured, or could not be.
+// Unknown is a figure that was not measured, or cannot be measured.
 var Unknown = Number(math.NaN())
 
-// Known reports whether there is a figure. A ratio to nothing is none.
+// Known reports whether the number is known. A ratio to zero is unknown.
 func (n Number) Known() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
 // MarshalJSON implements json.Marshaler.
@@ -63,7 +64,8 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*float64)(n))
 }
 
-// String has four digits that count, and no exponent; "-" for what is unknown.
+// String returns the number with four significant digits and without an exponent, or "-" if it is
+// unknown.
 func (n Number) String() string {
 	switch v := math.Abs(float64(n)); {
 	case !n.Known():
@@ -79,7 +81,7 @@ func (n Number) String() string {
 	}
 }
 
-// Get answers the figure of that name, of either list, or Unknown.
+// Get returns the figure with the given name from Figures or More, or Unknown if there is none.
 func (r *Row) Get(name string) Number {
 	for _, list := range [][]Figure{r.Figures, r.More} {
 		for _, f := range list {
@@ -91,10 +93,10 @@ func (r *Row) Get(name string) Number {
 	return Unknown
 }
 
-// Default is the mode whose lines do not name it.
+// Default is the mode whose name is left out of the lines.
 const Default = "default"
 
-// Line is the row as one line.
+// Line returns the row as one line of text.
 func (r *Row) Line() string {
 	var b strings.Builder
 	b.WriteString("bench:")

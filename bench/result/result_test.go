@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is not known stays so in the file, and shows as a dash.
+// TestWriteAndRead checks that unknown numbers stay unknown in the file, and are shown as dashes.
 func TestWriteAndRead(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "bench.json")
 	r := &Report{Rows: []*Row{{

@@ -1,4 +1,5 @@
--- Finished runs ?1 to ?2 of ?3, as in age.postgres.sql. ?4 is now, ?5 the output.
+-- Inserts the finished runs ?1 to ?2 of ?3, as in age.postgres.sql. ?4 is the current time, ?5 the
+-- output.
 WITH RECURSIVE series(n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM series WHERE n + 1 < ?2),
 made AS (
     SELECT n, n * 37 % 64 AS shard, ?4 - 2592000000000 + 2592000000000 / ?3 * n AS at

@@ -1,4 +1,5 @@
--- Two steps of output ?5 for each of the runs of age_run.sqlite.sql, which has the same IDs.
+-- Inserts two steps with the output ?5 for each run of age_run.sqlite.sql, which computes the same
+-- IDs.
 WITH RECURSIVE series(n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM series WHERE n + 1 < ?2),
 made AS (
     SELECT n, n * 37 % 64 AS shard, ?4 - 2592000000000 + 2592000000000 / ?3 * n AS at

@@ -1,2 +1,2 @@
--- Takes the write lock at once.
+-- Begins a transaction that takes the write lock immediately.
 BEGIN IMMEDIATE;

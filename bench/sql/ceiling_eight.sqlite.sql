@@ -1,4 +1,4 @@
--- The ceiling's rows, eight at a time: a call of the driver costs as much as a row.
+-- Ceiling: inserts eight rows at a time, because a call of the driver costs as much as a row.
 INSERT INTO ceiling_step (shard, run_id, name, output) VALUES
     (?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?),
     (?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?);

@@ -1,2 +1,2 @@
--- The ceiling's single row: what is left of a batch after the eights.
+-- Ceiling: inserts a single row, for the rows of a batch that remain after the groups of eight.
 INSERT INTO ceiling_step (shard, run_id, name, output) VALUES (?, ?, ?, ?);

@@ -1,2 +1,3 @@
--- Writes out what earlier measurements have left, so that none pays for another.
+-- Writes the data of earlier measurements to disk, so that it does not slow down the next
+-- measurement.
 CHECKPOINT;

@@ -1,2 +1,2 @@
--- Moves the log into the file, so that each measurement begins with an empty one.
+-- Moves the WAL into the file, so that each measurement begins with an empty WAL.
 PRAGMA wal_checkpoint(TRUNCATE);

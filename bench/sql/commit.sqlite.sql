@@ -1,2 +1,2 @@
--- Ends a transaction of the ceiling.
+-- Commits a transaction of the ceiling.
 COMMIT;

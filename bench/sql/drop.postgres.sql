@@ -1,2 +1,2 @@
--- Removes such a database, whoever is still connected.
+-- Drops such a database, even if clients are still connected.
 DROP DATABASE IF EXISTS bench_database WITH (FORCE);

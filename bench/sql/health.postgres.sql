@@ -1,5 +1,6 @@
--- How the two large tables look: their bytes, those of their indexes, those of the index that
--- every claim reads, rows that nobody sees any more, and how often autovacuum has been there.
+-- Reads the health of the two large tables: their bytes, the bytes of their indexes, the bytes of
+-- the index that every claim reads, the number of dead rows, and how often autovacuum and
+-- autoanalyze have run.
 SELECT sum(pg_catalog.pg_table_size(s.relid))::bigint,
        sum(pg_catalog.pg_indexes_size(s.relid))::bigint,
        pg_catalog.pg_relation_size('durable.run_wake'),

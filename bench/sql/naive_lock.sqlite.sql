@@ -1,2 +1,2 @@
--- The naive design looks at its run; the whole file is locked already.
+-- The naive design reads its run. The transaction has already locked the whole file.
 SELECT status FROM naive_run WHERE id = ?;

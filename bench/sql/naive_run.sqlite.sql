@@ -1,2 +1,2 @@
--- The naive design's run, made in the transaction of its first step.
+-- Inserts a run of the naive design, in the transaction of its first step.
 INSERT INTO naive_run (id, status) VALUES (?, 'running');

@@ -1,7 +1,7 @@
--- The tables of what durable is compared with, in a database of their own.
+-- The tables of the designs that durable is compared with, in a database of their own.
 --
--- ceiling_step is durable's step at its barest: the key, and the result. naive_run and
--- naive_step are what a textbook would draw.
+-- ceiling_step is durable's table of steps with the key and the result only. naive_run and
+-- naive_step are the tables of a textbook design.
 CREATE SCHEMA bench;
 
 CREATE TABLE bench.ceiling_step (

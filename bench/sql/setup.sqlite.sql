@@ -1,4 +1,4 @@
--- The tables of what durable is compared with, as in setup.postgres.sql.
+-- The tables of the designs that durable is compared with, as in setup.postgres.sql.
 CREATE TABLE ceiling_step (
     shard  INTEGER NOT NULL,
     run_id BLOB    NOT NULL,

@@ -1,2 +1,2 @@
--- The tables as autovacuum would have left them.
+-- Leaves the tables as autovacuum would have left them.
 VACUUM ANALYZE durable.run, durable.step;

@@ -15,17 +15,18 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// addressVariable hands the database's address from the parent to a worker.
+// addressVariable is the environment variable in which the parent passes the database's address to
+// a worker.
 const addressVariable = "DURABLE_DEMO_ADDRESS"
 
-// place says where runs are kept.
+// place says where runs are stored.
 type place struct {
 	Store   string // sqlite or postgres
 	Address string // a file or a URL
 	Schema  string // of the tables in PostgreSQL
 }
 
-// open connects to the place, and makes the tables if they are not there.
+// open connects to the place, and creates the tables if they do not exist.
 func (p place) open(ctx context.Context) (durable.Store, error) {
 	switch p.Store {
 	case "sqlite":
@@ -36,7 +37,7 @@ func (p place) open(ctx context.Context) (durable.Store, error) {
 	return nil, fmt.Errorf("the store %q is not known: use -store=sqlite or -store=postgres", p.Store)
 }
 
-// fresh is a place of its own for one run.
+// fresh returns a place of its own for one run.
 func (p place) fresh(name string) place {
 	if p.Store == "sqlite" {
 		p.Address = filepath.Join(p.Address, name+".db")
@@ -46,8 +47,8 @@ func (p place) fresh(name string) place {
 	return p
 }
 
-// provide answers where fresh places can be made: the folder for SQLite; for PostgreSQL
-// the database of DATABASE_URL, or a server that lives as long as this process.
+// provide returns where fresh places can be created: the folder for SQLite; for PostgreSQL the
+// database of DATABASE_URL, or a server that lives as long as this process.
 func provide(store, folder string) (base place, done func() error, err error) {
 	base, done = place{Store: store, Address: folder}, func() error { return nil }
 	if store != "postgres" {
@@ -65,12 +66,13 @@ func provide(store, folder string) (base place, done func() error, err error) {
 	return base, server.Close, nil
 }
 
-// remove drops what a fresh place in PostgreSQL has made: the database may be somebody's.
+// remove drops the schema of a fresh place in PostgreSQL, because the database may belong to
+// somebody else.
 func (p place) remove() error {
 	if p.Store != "postgres" {
 		return nil
 	}
-	ctx := context.Background() // also after an interrupt
+	ctx := context.Background() // the schema is dropped even after an interrupt
 	conn, err := pgx.Connect(ctx, p.Address)
 	if err != nil {
 		return errors.New("the schema " + p.Schema + " could not be dropped: the database cannot be reached")

@@ -2,7 +2,8 @@ package main
 
 import "sync"
 
-// group runs functions in goroutines, a few at once, and keeps the first error.
+// group calls functions in goroutines, a limited number at the same time, and keeps the first
+// error.
 type group struct {
 	slots   chan struct{}
 	running sync.WaitGroup
@@ -12,7 +13,7 @@ type group struct {
 
 func newGroup(atOnce int) *group { return &group{slots: make(chan struct{}, atOnce)} }
 
-// run waits for a slot.
+// run waits for a free slot, and then calls fn in a goroutine.
 func (g *group) run(fn func() error) {
 	g.slots <- struct{}{}
 	g.running.Go(func() {

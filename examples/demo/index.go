@@ -18,13 +18,13 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// atOnce is how many steps of the run are executed at the same time.
+// atOnce is the number of steps of the run that are executed at the same time.
 const atOnce = 8
 
-// Source is the workflow's input: the folder that is indexed.
+// Source is the input of the workflow: the folder to index.
 type Source struct{ Root string }
 
-// Package is what one step finds out.
+// Package is the result of one step.
 type Package struct {
 	Path                       string
 	Files, Lines, Declarations int
@@ -32,7 +32,7 @@ type Package struct {
 	Hash                       string // SHA-256 over names and contents
 }
 
-// Report is the workflow's output.
+// Report is the output of the workflow.
 type Report struct {
 	Packages, Files, Lines, Declarations int
 	Bytes                                int64
@@ -40,11 +40,11 @@ type Report struct {
 	Hash                                 string    // SHA-256 over the packages' hashes, in order
 }
 
-// define makes the workflow. Each step's function notes in the ledger that it begins,
-// before anything else.
+// define defines the workflow. The function of each step first records in the ledger that it was
+// called.
 func define(l *ledger) *durable.Workflow[Source, Report] {
 	return durable.Define("index", func(c *durable.Ctx, in Source) (Report, error) {
-		// Which packages there are is not the workflow's to know: it is a step's result.
+		// The list of packages depends on the file system, so it must be the result of a step.
 		paths, err := c.Step("list packages", func(ctx context.Context) ([]string, error) {
 			l.begin("list packages")
 			return listPackages(in.Root)
@@ -52,7 +52,7 @@ func define(l *ledger) *durable.Workflow[Source, Report] {
 		if err != nil {
 			return Report{}, err
 		}
-		// Names are keys, so plain goroutines may make the calls, in any order.
+		// Step names are keys, so plain goroutines may call the steps in any order.
 		packages := make([]Package, len(paths))
 		g := newGroup(atOnce)
 		for i, p := range paths {
@@ -75,8 +75,8 @@ func define(l *ledger) *durable.Workflow[Source, Report] {
 	})
 }
 
-// listPackages answers every folder below root that holds Go files, sorted, as go list
-// would: without testdata and what begins with a dot or an underscore.
+// listPackages returns every folder below root that contains Go files, sorted. Like go list, it
+// ignores testdata and names that begin with a dot or an underscore.
 func listPackages(root string) ([]string, error) {
 	var paths []string
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -132,15 +132,15 @@ func indexPackage(root, pkg string) (Package, error) {
 		p.Bytes += int64(len(text))
 		p.Lines += bytes.Count(text, []byte{'\n'})
 		p.Declarations += declarations(file)
-		fmt.Fprintf(sum, "%s %d\n", name, len(text)) // a hash never fails to write
+		fmt.Fprintf(sum, "%s %d\n", name, len(text)) // writing to a hash never fails
 		sum.Write(text)
 	}
 	p.Hash = hex.EncodeToString(sum.Sum(nil))
 	return p, nil
 }
 
-// declarations counts the functions, methods, types, variables and constants that a
-// file declares at its top.
+// declarations counts the functions, methods, types, variables and constants that a file declares
+// at the top level.
 func declarations(f *ast.File) int {
 	n := 0
 	for _, d := range f.Decls {

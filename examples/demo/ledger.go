@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 )
 
-// ledger is the worker's side of a file outside the database, to which every execution
-// of a step's function appends one line as its first act:
+// ledger is the worker's side of a file outside of the database. Every execution of a step's
+// function begins by appending one line to it:
 //
 //	step name TAB process-execution
 //
-// One write to a file opened with O_APPEND is not torn by kill -9 of the writer.
+// kill -9 of the writer does not tear a single write to a file that was opened with O_APPEND.
 type ledger struct {
 	file    *os.File
 	process string
@@ -29,26 +29,26 @@ func openLedger(name string) (*ledger, error) {
 	return &ledger{file: f, process: rand.Text()}, nil
 }
 
-// begin notes an execution. A ledger that cannot be written would make the proof
-// worthless, so that is a panic, which fails the step.
+// begin records an execution. If the ledger cannot be written, the demo proves nothing, so begin
+// panics, which fails the step.
 func (l *ledger) begin(step string) {
 	if _, err := fmt.Fprintf(l.file, "%s\t%s-%d\n", step, l.process, l.count.Add(1)); err != nil {
 		panic(err)
 	}
 }
 
-// auditor is the parent's side: it reads what is new in the ledger, and finds the steps
-// that ran again after their checkpoint was committed. There are two ways to be one:
+// auditor is the parent's side. It reads the new lines of the ledger, and finds the steps that were
+// executed again after their checkpoint was committed. There are two cases:
 //
-//   - a process began it although its checkpoint was there before that process was
-//     started. Checkpoints are therefore read while no worker lives, and what the
-//     worker before had written is judged first;
-//   - one process began it twice, which no step here has a reason to be.
+//   - A process began the step although its checkpoint was committed before that process was
+//     started. Therefore checkpoints are read while no worker lives, after all lines of the previous
+//     worker were checked.
+//   - One process began the step twice, for which no step of the demo has a reason.
 type auditor struct {
 	file       *os.File
-	rest       []byte            // of a line that is not complete
-	begun      map[string]string // the process that began the step last
-	process    string            // of the line read last
+	rest       []byte            // the beginning of an incomplete line
+	begun      map[string]string // by step: the process that last began it
+	process    string            // the process of the last line
 	committed  map[string]bool
 	reexecuted map[string]bool
 }
@@ -63,7 +63,7 @@ func newAuditor(name string) (*auditor, error) {
 	}, nil
 }
 
-// read judges the lines that were written since the last call.
+// read checks the lines that were written since the last call.
 func (a *auditor) read() error {
 	more, err := io.ReadAll(a.file)
 	if err != nil {
@@ -85,8 +85,8 @@ func (a *auditor) read() error {
 	}
 }
 
-// commit takes note of the checkpoints that the database holds while no worker lives,
-// and answers how many steps had begun without getting one.
+// commit records the checkpoints that the database contains while no worker lives. It returns how
+// many steps have begun and have no checkpoint.
 func (a *auditor) commit(checkpoints []string) (interrupted int, err error) {
 	if err := a.read(); err != nil {
 		return 0, err

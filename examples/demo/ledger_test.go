@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The proof is worth what its auditor finds: here it is shown executions that must not be.
+// TestAuditor gives the auditor executions that must not happen. The demo proves something only if
+// the auditor finds them.
 func TestAuditor(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "ledger")
 	process := func(steps ...string) {
@@ -40,7 +41,8 @@ func TestAuditor(t *testing.T) {
 	}
 
 	process("a", "b", "c")
-	// b began, its process was killed before the checkpoint: it may run again.
+	// The process was killed after it had begun b, and before the checkpoint of b, so b may be
+	// executed again.
 	interrupted, err := a.commit([]string{"a", "c"})
 	if err != nil || interrupted != 1 {
 		t.Fatal(interrupted, err)
@@ -48,12 +50,12 @@ func TestAuditor(t *testing.T) {
 	process("b", "d")
 	expect()
 	process("a")
-	expect("a") // its checkpoint was there before this process began
+	expect("a") // the checkpoint of a was committed before this process began it
 	process("e", "e")
-	expect("a", "e") // twice in one process
+	expect("a", "e") // one process began e twice
 }
 
-// A line that is half written when the auditor looks is judged when it is whole.
+// TestAuditorWaitsForWholeLines checks that a half-written line is checked once it is complete.
 func TestAuditorWaitsForWholeLines(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "ledger")
 	l, err := openLedger(name)
@@ -79,7 +81,7 @@ func TestAuditorWaitsForWholeLines(t *testing.T) {
 	}
 }
 
-// Whatever is not as promised ends the demo with an error.
+// TestVerdict checks that every violation ends the demo with an error.
 func TestVerdict(t *testing.T) {
 	calm := &trial{}
 	for name, c := range map[string]struct {
@@ -100,7 +102,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// Kills lie apart, in order, and inside of the work, however few steps there are.
+// TestPlan checks that the kills are distinct, in order and within the work.
 func TestPlan(t *testing.T) {
 	for range 1000 {
 		at := plan(776, 5)

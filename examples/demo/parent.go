@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// demo is the parent process: the same work twice, undisturbed and killed, and what
-// came of it.
+// demo is the main function of the parent process. It does the same work twice, undisturbed and
+// with kills, and compares the results.
 func demo(ctx context.Context, store string, kills int) (err error) {
 	began := time.Now()
 	folder, err := os.MkdirTemp("", "durable-demo-")
@@ -31,11 +31,11 @@ func demo(ctx context.Context, store string, kills int) (err error) {
 	if err != nil {
 		return err
 	}
-	paths, err := listPackages(root) // only to know how much there is to do
+	paths, err := listPackages(root) // only to know the number of steps
 	if err != nil {
 		return err
 	}
-	steps := len(paths) + 2 // and the list, and the report
+	steps := len(paths) + 2 // the step that lists the packages, and the report
 
 	calm := &trial{name: "calm", where: base.fresh("calm"), folder: folder, root: root, steps: steps}
 	fmt.Printf("indexing the %d packages of the Go source tree as one run of %d steps, on %s\n\n", len(paths), steps, store)
@@ -58,7 +58,7 @@ func demo(ctx context.Context, store string, kills int) (err error) {
 	return verdict(calm, hard, kills, equal)
 }
 
-// verdict says what is wrong with a demo that came to its end, all of it.
+// verdict returns an error with everything that is wrong with a demo that has finished, or nil.
 func verdict(calm, hard *trial, kills int, equal bool) error {
 	var wrong []error
 	find := func(bad bool, format string, args ...any) {
@@ -74,7 +74,7 @@ func verdict(calm, hard *trial, kills int, equal bool) error {
 	return errors.Join(wrong...)
 }
 
-// sourceTree is where the Go toolchain keeps its source.
+// sourceTree returns the folder of the Go toolchain's source.
 func sourceTree(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {

@@ -12,13 +12,13 @@ const (
 	frames = time.Second / 20 // between two drawings
 )
 
-// bar shows how far the work is: in place on a terminal, in a few lines elsewhere.
+// bar shows the progress: in place on a terminal, and in a few lines elsewhere.
 type bar struct {
 	name     string
 	total    int
 	terminal bool
 	drawn    time.Time
-	tenth    int // shown last, where it is no terminal
+	tenth    int // the last tenth that was shown, if the output is no terminal
 	begun    time.Time
 }
 
@@ -54,7 +54,7 @@ func (b *bar) say(format string, args ...any) {
 	fmt.Printf("%-6s  %s\n", b.name, fmt.Sprintf(format, args...))
 }
 
-// end leaves the bar where it is.
+// end moves the terminal's cursor to the line below the bar.
 func (b *bar) end() {
 	if b.terminal {
 		fmt.Println()

@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// summarize is the last step: the sums, and the largest packages.
+// summarize is the function of the last step. It returns the sums, and the largest packages.
 func summarize(packages []Package) Report {
 	r := Report{Packages: len(packages)}
 	sum := sha256.New()
@@ -40,6 +40,6 @@ func (r Report) print(to io.Writer) {
 		row(p.Files, p.Lines, p.Declarations, p.Bytes, p.Path)
 	}
 	row(r.Files, r.Lines, r.Declarations, r.Bytes, fmt.Sprintf("all %d packages", r.Packages))
-	_ = table.Flush() // like fmt.Println: there is nobody to tell
+	_ = table.Flush() // like fmt.Println, print ignores the error
 	fmt.Fprintln(to, "\nSHA-256 of it all:", r.Hash)
 }

@@ -14,33 +14,34 @@ import (
 
 const (
 	runID = "source-tree"
-	look  = 3 * time.Millisecond  // between two looks at the ledger
-	ask   = 50 * time.Millisecond // between two looks at the database
+	look  = 3 * time.Millisecond  // between two readings of the ledger
+	ask   = 50 * time.Millisecond // between two queries of the database
 )
 
-// trial is one run from its start to its end, by one worker process after another.
+// trial is one run from its start to its end, executed by one worker process after the other.
 type trial struct {
 	name   string
 	where  place
 	folder string // for the ledger
 	root   string // of the source
-	steps  int    // to be done
-	plan   []int  // kill when so many steps have begun
+	steps  int    // number of steps of the run
+	plan   []int  // the worker is killed when this many steps have begun
 
 	engine    *durable.Engine // a client: it executes nothing
 	worker    *process
 	audit     *auditor
 	bar       *bar
-	killed    time.Time // when the last worker was, until the next one works
+	killed    time.Time // when the last worker was killed; zero once its successor executes steps
 	takeovers []time.Duration
 
-	output     []byte // the report as it is recorded
+	output     []byte // the recorded report
 	completed  int    // checkpoints at the end
 	reexecuted int
-	offenders  []string // the names of those steps
+	offenders  []string // names of the re-executed steps
 }
 
-// plan spreads kills over the work: each falls into a part of its own, at random.
+// plan distributes the kills over the work: each kill is at a random point of its own part of the
+// work.
 func plan(steps, kills int) []int {
 	at := make([]int, kills)
 	for i := range at {
@@ -52,7 +53,7 @@ func plan(steps, kills int) []int {
 
 func (t *trial) ledgerName() string { return filepath.Join(t.folder, t.name+".ledger") }
 
-// execute starts the run, and sees to it that a worker lives until it has ended.
+// execute starts the run, and ensures that a worker lives until the run has ended.
 func (t *trial) execute(ctx context.Context) (err error) {
 	store, err := t.where.open(ctx)
 	if err != nil {
@@ -81,8 +82,8 @@ func (t *trial) execute(ctx context.Context) (err error) {
 	return t.conclude(ctx)
 }
 
-// watch follows the ledger, kills and restarts by the plan, and returns when the run
-// has ended.
+// watch reads the ledger, kills and restarts workers according to the plan, and returns when the
+// run has ended.
 func (t *trial) watch(ctx context.Context) error {
 	looks, asks := time.NewTicker(look), time.NewTicker(ask)
 	defer looks.Stop()
@@ -121,7 +122,8 @@ func (t *trial) watch(ctx context.Context) error {
 	}
 }
 
-// judge reports whether the run has ended as it should.
+// judge reports whether the run has ended or was paused, and returns an error unless it has
+// completed.
 func judge(run *durable.RunInfo) (ended bool, err error) {
 	switch run.Status {
 	case durable.StatusCompleted:
@@ -134,11 +136,11 @@ func judge(run *durable.RunInfo) (ended bool, err error) {
 	return false, nil
 }
 
-// strike kills the worker with signal 9 at a moment that nobody chose, makes sure that
-// this hit the run in progress, notes what is checkpointed now, and starts another.
+// strike kills the worker with SIGKILL at a random moment. It checks that the run was being
+// executed, records the checkpoints that are committed now, and starts another worker.
 func (t *trial) strike(ctx context.Context) error {
 	t.plan = t.plan[1:]
-	time.Sleep(rand.N(15 * time.Millisecond)) // the random moment itself
+	time.Sleep(rand.N(15 * time.Millisecond)) // makes the moment random
 	if !t.worker.kill() {
 		return fmt.Errorf("the worker ended before it was killed: %w", t.worker.err)
 	}
@@ -163,7 +165,7 @@ func (t *trial) strike(ctx context.Context) error {
 	return err
 }
 
-// checkpoints lists the steps whose outcome is recorded.
+// checkpoints returns the names of the steps whose outcome is recorded.
 func (t *trial) checkpoints(ctx context.Context) ([]string, error) {
 	history, err := t.engine.History(ctx, runID)
 	if err != nil {
@@ -178,7 +180,7 @@ func (t *trial) checkpoints(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// conclude keeps what the run came to.
+// conclude stores the results of the run in the trial.
 func (t *trial) conclude(ctx context.Context) error {
 	if err := t.audit.read(); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// work is the worker process: it executes runs until it is killed, or until its
-// standard input ends, which is how the parent, or the parent's death, stops it.
+// work is the main function of the worker process. It executes runs until the process is killed, or
+// until its standard input ends because the parent has closed it or has died.
 func work(ctx context.Context, where place, ledgerName string) error {
 	l, err := openLedger(ledgerName)
 	if err != nil {
@@ -30,18 +30,18 @@ func work(ctx context.Context, where place, ledgerName string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // its end is all there is to learn
+		_, _ = io.Copy(io.Discard, os.Stdin) // only the end of the input matters
 		stop()
 	}()
 	return engine.Run(ctx)
 }
 
-// process is a worker process as its parent sees it.
+// process is a worker process, as its parent sees it.
 type process struct {
 	cmd   *exec.Cmd
 	input io.Closer
 	ended chan struct{}
-	err   error // of the process; read after ended
+	err   error // result of the process; read it after ended is closed
 }
 
 func startWorker(where place, ledgerName string) (*process, error) {
@@ -50,7 +50,7 @@ func startWorker(where place, ledgerName string) (*process, error) {
 		return nil, err
 	}
 	cmd := exec.Command(self, "-worker", "-ledger="+ledgerName, "-store="+where.Store, "-schema="+where.Schema)
-	// Not an argument, which other users could read: a URL may hold a password.
+	// The address is not an argument, which other users could read: a URL may contain a password.
 	cmd.Env = append(os.Environ(), addressVariable+"="+where.Address)
 	cmd.Stderr = os.Stderr
 	input, err := cmd.StdinPipe()
@@ -68,18 +68,18 @@ func startWorker(where place, ledgerName string) (*process, error) {
 	return p, nil
 }
 
-// kill is kill -9. It returns when the process is gone, and reports whether it was the
-// signal that ended it.
+// kill sends SIGKILL and waits for the end of the process. It reports whether the signal ended the
+// process.
 func (p *process) kill() bool {
 	err := p.cmd.Process.Kill()
 	<-p.ended
 	var exit *exec.ExitError
-	return err == nil && errors.As(p.err, &exit) && exit.ExitCode() == -1 // no code: ended by a signal
+	return err == nil && errors.As(p.err, &exit) && exit.ExitCode() == -1 // without an exit code, a signal ended the process
 }
 
-// stop asks the worker to drain, and waits for it.
+// stop drains the worker, and waits for the end of the process.
 func (p *process) stop() error {
-	_ = p.input.Close() // that is the request; a process that is gone has closed it already
+	_ = p.input.Close() // the worker drains at the end of its input; if the process has ended, the pipe is closed already
 	<-p.ended
 	return p.err
 }

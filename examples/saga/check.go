@@ -7,26 +7,25 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// end is what an order came to: in the database, and in the shop's books.
+// end holds how an order ended: in the database, and in the shop's ledger.
 type end struct {
 	order   *order
 	run     *durable.RunInfo
-	receipt Receipt // of a run that completed
-	err     error   // of one that did not, as whoever waits for its result gets it
+	receipt Receipt // of a completed run
+	err     error   // of any other run, as a caller that waits for the result gets it
 	account account
 }
 
-// tally is what the audit counts.
+// tally holds the counts of the audit.
 type tally struct {
 	orders, approved, refused, kills int
 	doubled                          int // orders that were charged twice
-	missing                          int // orders that came to nothing, and something was not undone
+	missing                          int // refused or withdrawn orders with an effect that was not undone
 	stuck                            int // runs that have not ended
 	wrong                            []error
 }
 
-// audit compares the ends of all orders with what was to become of them, and the books
-// with both.
+// audit compares the ends of all orders with their planned fates, and with the shop's ledger.
 func audit(ends []end, live []durable.RunInfo, kills int) tally {
 	t := tally{orders: len(ends), kills: kills, stuck: len(live)}
 	for _, run := range live {
@@ -57,7 +56,8 @@ func (t *tally) blame(id, format string, args ...any) {
 	t.wrong = append(t.wrong, fmt.Errorf("%s: %w", id, fmt.Errorf(format, args...)))
 }
 
-// delivered: what an approved order must have, it has once, and the receipt tells of that.
+// delivered checks that an approved order was charged, reserved and shipped once each, and that the
+// receipt has the numbers.
 func (t *tally) delivered(e end) {
 	numbers := map[string]string{pathCharge: e.receipt.Charge, pathReserve: e.receipt.Reservation, pathShip: e.receipt.Parcel}
 	for _, path := range []string{pathCharge, pathReserve, pathShip, pathRefund, pathRelease} {
@@ -74,7 +74,7 @@ func (t *tally) delivered(e end) {
 	}
 }
 
-// undone: what an order that came to nothing has, it has given back, once.
+// undone checks that each effect of a refused or withdrawn order was undone once.
 func (t *tally) undone(e end) {
 	missing := false
 	for undo, path := range undoes {
@@ -98,13 +98,13 @@ func (t *tally) undone(e end) {
 	}
 }
 
-// String is the last line of the saga.
+// String returns the last line that the command prints.
 func (t tally) String() string {
 	return fmt.Sprintf("saga: orders=%d approved=%d refused=%d kills=%d charges_doubled=%d refunds_missing=%d stuck=%d",
 		t.orders, t.approved, t.refused, t.kills, t.doubled, t.missing, t.stuck)
 }
 
-// verdict says what is wrong, all of it.
+// verdict returns an error with everything that is wrong, or nil.
 func (t tally) verdict() error {
 	wrong := t.wrong
 	find := func(bad bool, format string, args ...any) {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// books are the ends of four orders as they should be: one of each fate, and one that was
-// withdrawn before it was charged.
+// books returns the correct ends of four orders: one order of each fate, and one that was withdrawn
+// before it was charged.
 func books() []end {
 	at := func(id string, f fate, status durable.Status, err error, a account) end {
 		return end{order: &order{Order: Order{ID: id}, fate: f}, run: &durable.RunInfo{ID: id, Status: status}, err: err, account: a}
@@ -40,7 +40,8 @@ func TestAuditOfGoodBooks(t *testing.T) {
 	}
 }
 
-// The saga is worth what its audit finds: here it is shown books that must not be.
+// TestAudit checks that the audit finds every kind of violation: each case gives it an incorrect
+// ledger or end.
 func TestAudit(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(ends []end)
@@ -116,7 +117,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// A run that lives is stuck, an order's or one beneath it.
+// TestAuditFindsStuckRuns checks that a live run counts as stuck, be it the run of an order or a
+// descendant.
 func TestAuditFindsStuckRuns(t *testing.T) {
 	ends := books()
 	ends[yes].run.Status = durable.StatusWaiting
@@ -133,7 +135,7 @@ func TestAuditFindsStuckRuns(t *testing.T) {
 	}
 }
 
-// Counts that show nothing wrong, and prove nothing, are refused too.
+// TestVerdict checks that verdict also rejects counts without a violation that prove nothing.
 func TestVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		tally tally
@@ -155,8 +157,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// Each strike has a victim of its own, with the fate that leads there, whatever the seed
-// and however few orders there are.
+// TestPlan checks that each strike has an order of its own, with the fate that the strike needs,
+// for every seed and for few orders.
 func TestPlan(t *testing.T) {
 	for seed := range uint64(200) {
 		for _, n := range []int{len(script), 40, 101} {

@@ -15,33 +15,33 @@ type Order struct {
 	Cents int
 }
 
-// Decision is what a human says to an order.
+// Decision is the decision of a human on an order.
 type Decision struct {
 	Approved bool
 	By       string
 }
 
-// Receipt is what the customer of an approved order gets.
+// Receipt is the result of an approved order, for the customer.
 type Receipt struct{ Charge, Reservation, Parcel, ApprovedBy string }
 
-// errRefused is why an order that a human refused has failed. It is registered, so that
-// whoever asks for the result can tell it from other failures.
+// errRefused is the error of an order that a human refused. It is registered, so that a caller that
+// waits for the result can distinguish it from other failures.
 var errRefused = durable.RegisterError("saga.refused", errors.New("the order was refused"))
 
 var (
-	// The shop is slow and fails now and then, and attempts whose workers died count too.
+	// The shop is slow and sometimes fails. Attempts whose workers died count too.
 	stubborn = durable.Retry(durable.Exponential(10*time.Millisecond, 200*time.Millisecond, 50))
-	// There is nobody to give up to when something must be undone.
+	// Compensations are retried without limit, because nobody else would undo the effect.
 	relentless = durable.Retry(durable.Exponential(10*time.Millisecond, 200*time.Millisecond, durable.Unlimited))
 	bounded    = durable.AttemptTimeout(10 * time.Second)
 )
 
 const (
-	thinking = time.Hour             // a human may take
-	drying   = 40 * time.Millisecond // until the glue of a parcel holds
+	thinking = time.Hour             // the longest time that a human may take to decide
+	drying   = 40 * time.Millisecond // the time until the glue of a parcel holds
 )
 
-// defineShip makes the workflow that sends a parcel, as a run beneath its order.
+// defineShip defines the workflow that sends a parcel, as a child of its order.
 func defineShip(shop client) *durable.Workflow[Order, string] {
 	return durable.Define("ship", func(c *durable.Ctx, in Order) (string, error) {
 		label, err := c.Step("pack", func(context.Context) (string, error) {
@@ -59,8 +59,8 @@ func defineShip(shop client) *durable.Workflow[Order, string] {
 	})
 }
 
-// defineCheckout makes the workflow of an order. What undoes a step is registered before
-// the step is tried: the shop takes a refund of what was never charged, and refuses the
+// defineCheckout defines the workflow of an order. It registers the compensation of a step before
+// it tries the step: the shop accepts the refund of a charge that was never made, and rejects that
 // charge from then on.
 func defineCheckout(shop client) *durable.Workflow[Order, Receipt] {
 	ship := defineShip(shop)

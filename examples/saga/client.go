@@ -13,7 +13,7 @@ import (
 
 const (
 	keyHeader    = "Idempotency-Key"
-	workerHeader = "Saga-Worker" // who sends it, so that the one to kill is known
+	workerHeader = "Saga-Worker" // the name of the worker that sends the request, so that the parent knows which worker to kill
 )
 
 // request is the body of every request to the shop, and of a question to a human.
@@ -23,17 +23,17 @@ type request struct {
 	Token string // of a question
 }
 
-// client is the worker's side of the shop.
+// client sends a worker's requests to the shop.
 type client struct{ url, worker string }
 
-// order sends one request about an order, under the step's own key, and answers the number
-// of its receipt.
+// order sends one request about an order, with the step's idempotency key, and returns the number
+// of the receipt.
 func (c client) order(ctx context.Context, path, order, label string) (string, error) {
 	answer, err := c.post(ctx, path, request{Order: order, Label: label})
 	return string(answer), err
 }
 
-// ask puts an order before a human, who answers with the token some time later.
+// ask sends a question about an order to a human, who decides some time later with the token.
 func (c client) ask(ctx context.Context, order, token string) error {
 	_, err := c.post(ctx, pathAsk, request{Order: order, Token: token})
 	return err
@@ -61,13 +61,13 @@ func (c client) post(ctx context.Context, path string, body any) ([]byte, error)
 		return nil, err
 	case response.StatusCode >= 500:
 		return nil, fmt.Errorf("the shop answers %s: %s", response.Status, answer)
-	case response.StatusCode >= 300: // it would say so again
+	case response.StatusCode >= 300: // a repeated request would get the same response
 		return nil, durable.Permanent(&refusal{response.StatusCode, string(answer)})
 	}
 	return answer, nil
 }
 
-// refusal is a request that the other side understood and will not do.
+// refusal is the error of a request that the other side understood and rejected.
 type refusal struct {
 	status int
 	text   string

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// crew is the worker processes that live. Only one goroutine uses it.
+// crew holds the live worker processes. Only one goroutine uses it.
 type crew struct {
 	where   place
 	shop    string // its URL
 	size    int
-	fail    func(error) // a worker ended by itself
+	fail    func(error) // called when a worker ends by itself
 	workers map[string]*process
 	hired   int
 	kills   int
@@ -36,7 +36,7 @@ func (c *crew) fill() error {
 	return nil
 }
 
-// kill ends the named workers with signal 9.
+// kill sends SIGKILL to the named workers.
 func (c *crew) kill(names ...string) error {
 	for _, name := range names {
 		p := c.workers[name]
@@ -52,10 +52,11 @@ func (c *crew) kill(names ...string) error {
 	return nil
 }
 
-// names answers who lives.
+// names returns the names of the live workers, sorted.
 func (c *crew) names() []string { return slices.Sorted(maps.Keys(c.workers)) }
 
-// stop lets all of them drain. One that had ended by itself is an error too.
+// stop drains all workers. It returns the errors of workers that did not drain, or that had failed
+// by themselves.
 func (c *crew) stop() error {
 	var errs []error
 	for name, p := range c.workers {

@@ -15,17 +15,18 @@ import (
 	"github.com/seed8ec063be/durable/sqlite"
 )
 
-// addressVariable hands the database's address from the parent to a worker.
+// addressVariable is the environment variable in which the parent passes the database's address to
+// a worker.
 const addressVariable = "DURABLE_SAGA_ADDRESS"
 
-// place says where runs are kept.
+// place says where runs are stored.
 type place struct {
 	Store   string // sqlite or postgres
 	Address string // a file or a URL
 	Schema  string // of the tables in PostgreSQL
 }
 
-// open connects to the place, and makes the tables if they are not there.
+// open connects to the place, and creates the tables if they do not exist.
 func (p place) open(ctx context.Context) (durable.Store, error) {
 	switch p.Store {
 	case "sqlite":
@@ -36,8 +37,8 @@ func (p place) open(ctx context.Context) (durable.Store, error) {
 	return nil, fmt.Errorf("the store %q is not known: use -store=sqlite or -store=postgres", p.Store)
 }
 
-// provide makes a fresh place: a file in the folder for SQLite; for PostgreSQL a schema in
-// the database of DATABASE_URL, or on a server that lives as long as this process.
+// provide creates a fresh place: for SQLite a file in the folder; for PostgreSQL a schema in the
+// database of DATABASE_URL, or on a server that lives as long as this process.
 func provide(store, folder string) (p place, done func() error, err error) {
 	if store != "postgres" {
 		return place{Store: store, Address: filepath.Join(folder, "saga.db")}, func() error { return nil }, nil
@@ -55,9 +56,9 @@ func provide(store, folder string) (p place, done func() error, err error) {
 	return p, server.Close, nil
 }
 
-// remove drops what the saga has made in a database that is somebody's.
+// remove drops the saga's schema, because the database may belong to somebody else.
 func (p place) remove() error {
-	ctx := context.Background() // also after an interrupt
+	ctx := context.Background() // the schema is dropped even after an interrupt
 	conn, err := pgx.Connect(ctx, p.Address)
 	if err != nil {
 		return errors.New("the schema " + p.Schema + " could not be dropped: the database cannot be reached")

@@ -17,21 +17,21 @@ import (
 
 const (
 	pathApprove = "/approve"
-	quickest    = 10 * time.Millisecond // decision of a human
+	quickest    = 10 * time.Millisecond // the shortest time in which a human decides
 	longest     = 200 * time.Millisecond
 )
 
-// desk is where humans decide on orders: a question comes by POST /ask with the token of
-// its wait, and some time later the answer goes to POST /approve.
+// desk is where humans decide on orders. A question arrives by POST /ask with the token of the
+// run's wait. Some time later, the decision is sent by POST /approve.
 type desk struct {
-	ctx      context.Context // of the humans
+	ctx      context.Context // ends the goroutines of the humans
 	engine   *durable.Engine // a client
 	operator *operator
 	orders   map[string]*order
 	seed     uint64
-	url      string // of the server that has the desk's routes
+	url      string // URL of the server that has the desk's routes
 	fail     func(error)
-	absent   chan string // the token of an order that nobody decides on here
+	absent   chan string // the token of an order on which no human decides
 
 	mu     sync.Mutex
 	tokens map[string]string // by order
@@ -49,7 +49,7 @@ func newDesk(ctx context.Context, engine *durable.Engine, orders []*order, seed 
 	return d
 }
 
-// ask takes a question. It can come more than once: the token is always the same.
+// ask accepts a question. A question can arrive several times, always with the same token.
 func (d *desk) ask(id, token string) {
 	d.mu.Lock()
 	before, again := d.tokens[id]
@@ -71,7 +71,7 @@ func (d *desk) ask(id, token string) {
 	}
 }
 
-// decide is one human.
+// decide is the goroutine of one human, who decides on an order or cancels it for the customer.
 func (d *desk) decide(o *order, token string) error {
 	chance := rand.New(rand.NewPCG(d.seed, uint64(o.Cents)))
 	if !pause(d.ctx, quickest+time.Duration(chance.Int64N(int64(longest-quickest)))) {
@@ -98,7 +98,7 @@ func (d *desk) decide(o *order, token string) error {
 	return nil
 }
 
-// answer posts a decision.
+// answer sends a decision by POST /approve.
 func (d *desk) answer(token string, decision Decision) error {
 	b, err := json.Marshal(struct {
 		Token string
@@ -123,7 +123,7 @@ func (d *desk) answer(token string, decision Decision) error {
 	return err
 }
 
-// approve is the handler of POST /approve: whoever has the token decides.
+// approve is the handler of POST /approve. Whoever has the token may decide.
 func (d *desk) approve(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		Token string
@@ -141,7 +141,7 @@ func (d *desk) approve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pause waits, and reports false if ctx ended first.
+// pause waits for d, and reports false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

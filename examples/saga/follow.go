@@ -7,7 +7,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// follower reads the events of all runs as they come. Its maps are read when it is done.
+// follower reads the events of all runs as they are written. Its maps may be read after follow has
+// returned.
 type follower struct {
 	engine *durable.Engine
 	orders int
@@ -22,7 +23,8 @@ func newFollower(engine *durable.Engine, orders int) *follower {
 	}
 }
 
-// follow returns when every order has ended: nothing comes twice, and nothing after an end.
+// follow returns when every order has ended. It returns an error if a run has an event after its
+// end.
 func (f *follower) follow(ctx context.Context) error {
 	left := f.orders
 	for event, err := range f.engine.Watch(ctx, "") {
@@ -48,7 +50,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// taken counts how often a worker of the run, or of one beneath it, was found dead.
+// taken returns how often a worker of the run, or of one of its descendants, was found dead.
 func (f *follower) taken(run *durable.Node) int {
 	n := f.lost[run.RunID]
 	for _, child := range run.Children {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// The requests that the shop takes, and the one that goes to its desk.
+// The paths of the requests to the shop, and of the question to its desk.
 const (
 	pathCharge  = "/charge"
 	pathRefund  = "/refund"
@@ -18,19 +18,20 @@ const (
 	pathAsk     = "/ask"
 )
 
-// undoes says which request takes back which.
+// undoes maps the path of each request that undoes an effect to the path of the request that has
+// the effect.
 var undoes = map[string]string{pathRefund: pathCharge, pathRelease: pathReserve}
 
-// account is what took effect for one order: the receipts' numbers by the request's path.
+// account contains the effects for one order: the numbers of the receipts, by path of the request.
 type account map[string][]string
 
-// ledger is the shop's books. It is kept in the parent's memory: no worker and no database
-// has a part in it.
+// ledger is the shop's ledger. It is in the parent's memory, so it depends on no worker and on no
+// database.
 type ledger struct {
 	mu       sync.Mutex
 	accounts map[string]account // by order
-	entries  map[string]entry   // by key: what was asked under it, and the answer
-	void     map[string]bool    // path and order of what was undone, and must not come after
+	entries  map[string]entry   // by idempotency key: the request and its response
+	void     map[string]bool    // path and order of effects that were undone, and that must not happen later
 	last     int
 }
 
@@ -45,8 +46,8 @@ var (
 	errVoid   = errors.New("it has been undone before it came")
 )
 
-// apply does what is asked, once for each key, and answers the receipt's number. It does
-// not look whether the order has one under another key: that is for the audit to find.
+// apply executes a request once for each key, and returns the number of the receipt. It does not
+// check whether the order has the same effect under another key: the audit finds that.
 func (l *ledger) apply(path, order, key string) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +63,7 @@ func (l *ledger) apply(path, order, key string) (string, error) {
 	done := true
 	if what, ok := undoes[path]; ok {
 		l.void[what+order] = true
-		done = len(l.accounts[order][what]) > 0 // else it only keeps that from coming late
+		done = len(l.accounts[order][what]) > 0 // if there is no effect to undo, the request only prevents a late effect
 	}
 	var number string
 	if done {
@@ -77,7 +78,7 @@ func (l *ledger) apply(path, order, key string) (string, error) {
 	return number, nil
 }
 
-// account answers what took effect for the order.
+// account returns the effects for the order.
 func (l *ledger) account(order string) account {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	ask   = 15 * time.Millisecond  // between two looks at the database
-	quiet = 150 * time.Millisecond // for which nothing may come from what is paused
-	soon  = 30 * time.Second       // within which what must come comes
+	ask   = 15 * time.Millisecond  // between two queries of the database
+	quiet = 150 * time.Millisecond // how long a paused run must send no request
+	soon  = 30 * time.Second       // the time limit of every wait
 )
 
 // operator pauses, resumes and cancels orders from outside of the workers.
 type operator struct {
 	engine *durable.Engine       // a client
-	counts func() map[string]int // of the shop's requests, by order
-	one    sync.RWMutex          // held for writing by whoever pauses all
+	counts func() map[string]int // number of requests to the shop, by order
+	one    sync.RWMutex          // write-locked while all orders are paused
 }
 
 // withdraw cancels an order for its customer.
@@ -30,7 +30,8 @@ func (o *operator) withdraw(ctx context.Context, id string) error {
 	return err
 }
 
-// hold pauses an order while something is done about it.
+// hold pauses an order, calls during, checks that the paused order sends no requests, and resumes
+// it.
 func (o *operator) hold(ctx context.Context, id string, during func() error) error {
 	o.one.RLock()
 	defer o.one.RUnlock()
@@ -63,8 +64,8 @@ func (o *operator) hold(ctx context.Context, id string, during func() error) err
 	return err
 }
 
-// freeze pauses all orders, does something, sees to it that nothing comes from any of
-// them, and resumes them.
+// freeze pauses all orders, calls during, checks that the paused runs send no requests, and resumes
+// the orders.
 func (o *operator) freeze(ctx context.Context, during func() error) error {
 	o.one.Lock()
 	defer o.one.Unlock()
@@ -101,8 +102,8 @@ func (o *operator) freeze(ctx context.Context, during func() error) error {
 	return err
 }
 
-// frozen waits until every live run that is not being cancelled is paused, and answers
-// those.
+// frozen waits until every live run is paused, except runs whose cancel was requested, and returns
+// the paused runs.
 func (o *operator) frozen(ctx context.Context) ([]durable.RunInfo, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, soon, fmt.Errorf("not everything was paused within %v", soon))
 	defer cancel()
@@ -129,7 +130,7 @@ func (o *operator) frozen(ctx context.Context) ([]durable.RunInfo, error) {
 	}
 }
 
-// live answers every run that has not ended, of orders and of what is beneath them.
+// live returns every run that has not ended: the runs of orders, and their descendants.
 func (o *operator) live(ctx context.Context) ([]durable.RunInfo, error) {
 	filter := durable.Filter{Status: []durable.Status{
 		durable.StatusPending, durable.StatusRunning, durable.StatusWaiting, durable.StatusPaused,
@@ -147,7 +148,7 @@ func (o *operator) live(ctx context.Context) ([]durable.RunInfo, error) {
 	}
 }
 
-// until waits for a state of a run.
+// until waits until reached returns true for the run, and returns the run.
 func (o *operator) until(ctx context.Context, id, what string, reached func(*durable.RunInfo) bool) (*durable.RunInfo, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, soon, fmt.Errorf("%s was not %s within %v", id, what, soon))
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// session is everything that lives in the parent process.
+// session holds everything that lives in the parent process.
 type session struct {
 	began    time.Time
 	orders   []*order
@@ -27,7 +27,8 @@ type session struct {
 	follower *follower
 }
 
-// saga is the parent process: the shop, the humans, and whoever kills workers.
+// saga is the main function of the parent process. It runs the shop and the humans, and kills
+// workers.
 func saga(ctx context.Context, store string, orders, workers int, seed uint64) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -74,7 +75,7 @@ func saga(ctx context.Context, store string, orders, workers int, seed uint64) (
 	go func() { served <- server.Serve(listener) }()
 	defer func() {
 		if ctx.Err() != nil {
-			err = context.Cause(ctx) // what failed first, in whatever goroutine
+			err = context.Cause(ctx) // the first failure, in any goroutine
 		}
 		err = errors.Join(err, s.crew.stop(), server.Close())
 		fail(err)
@@ -87,7 +88,7 @@ func saga(ctx context.Context, store string, orders, workers int, seed uint64) (
 	return s.execute(ctx, fail)
 }
 
-// execute is the saga from the first order to the last line.
+// execute runs the saga from the first order to the last line.
 func (s *session) execute(ctx context.Context, fail func(error)) error {
 	following := make(chan struct{})
 	watching, stop := context.WithCancel(ctx)
@@ -115,8 +116,8 @@ func (s *session) execute(ctx context.Context, fail func(error)) error {
 	return errors.Join(failed, late, s.conclude(ctx, late == nil))
 }
 
-// strikeThem carries out the strikes. After one that failed there are no more kills, but
-// all orders are placed: the books are audited in any case.
+// strikeThem executes the strikes. After a failed strike it kills no more workers, but it starts
+// all orders, because the ledger is audited in any case.
 func (s *session) strikeThem(ctx context.Context) (failed error) {
 	for _, k := range s.strikes {
 		if failed == nil {
@@ -133,7 +134,7 @@ func (s *session) strikeThem(ctx context.Context) (failed error) {
 	return failed
 }
 
-// conclude audits what is there, and prints the last line.
+// conclude audits the orders, and prints the last line.
 func (s *session) conclude(ctx context.Context, followed bool) error {
 	live, err := s.operator.live(ctx)
 	if err != nil {
@@ -168,7 +169,7 @@ func (s *session) conclude(ctx context.Context, followed bool) error {
 	return t.verdict()
 }
 
-// end reads what an order came to.
+// end reads how an order ended.
 func (s *session) end(ctx context.Context, o *order) (e end, err error) {
 	e = end{order: o, account: s.ledger.account(o.ID)}
 	if e.run, err = s.engine.Get(ctx, o.ID); err != nil {
@@ -185,7 +186,7 @@ func (s *session) end(ctx context.Context, o *order) (e end, err error) {
 	return e, nil
 }
 
-// start places orders.
+// start starts the runs of the orders.
 func (s *session) start(ctx context.Context, orders []*order) error {
 	items := make([]durable.Item[Order], len(orders))
 	for i, o := range orders {
@@ -195,7 +196,7 @@ func (s *session) start(ctx context.Context, orders []*order) error {
 	return err
 }
 
-// state tells where a run stands, for people.
+// state describes the state of a run for readers.
 func (s *session) state(ctx context.Context, id string) string {
 	run, err := s.engine.Get(ctx, id)
 	if err != nil {
@@ -208,7 +209,7 @@ func (s *session) state(ctx context.Context, id string) string {
 	return text + ")"
 }
 
-// say prints a line with its time.
+// say prints a line with the time since the beginning.
 func (s *session) say(format string, args ...any) {
 	fmt.Printf("%5.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }

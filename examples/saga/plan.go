@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// fate is what becomes of an order.
+// fate says how an order ends.
 type fate uint8
 
 const (
@@ -16,39 +16,39 @@ const (
 
 func (f fate) String() string { return [...]string{"approved", "refused", "withdrawn"}[f] }
 
-// order is one order and what the parent will do with it.
+// order is one order, with what the parent does to it.
 type order struct {
 	Order
 	fate     fate
-	held     bool // paused before it is decided, and resumed after
-	contrary bool // another human says the opposite, too late
-	absent   bool // decided by the strike at it
-	regret   bool // approved all the same, and withdrawn by the strike at it
+	held     bool // paused before the human decides, and resumed afterwards
+	contrary bool // another human sends the opposite decision, too late
+	absent   bool // its strike decides, and no human does
+	regret   bool // a human approves it, although its strike cancels it
 }
 
-// twist is what else happens when a worker is killed.
+// twist says what else happens when a worker is killed.
 type twist uint8
 
 const (
 	plain      twist = iota
 	withdraws        // the order is cancelled before another worker can take it over
-	stocktakes       // all orders are paused before the kill, and resumed after
-	closes           // all workers are killed; the order is approved while there is none
+	stocktakes       // all orders are paused before the kill, and resumed afterwards
+	closes           // all workers are killed; the order is approved while no worker lives
 )
 
-// strike is one kill: of the worker whose request is held.
+// strike is one kill of the worker whose request is held.
 type strike struct {
-	at    string // the request that is held; empty: the order waits for its approval
-	lost  bool   // it has taken effect, and only its answer is lost
-	then  string // the request with which another worker must come
-	fate  fate   // that leads there
+	at    string // path of the held request; empty: the order waits for its approval
+	lost  bool   // the request has taken effect, and only its response is lost
+	then  string // path of the request that another worker must send
+	fate  fate   // the fate of an order for which then is sent
 	twist twist
 
-	order string // the victim
+	order string // ID of the order whose worker is killed
 	place []*order
 }
 
-// script kills at every stage of an order, on both sides of an effect.
+// script contains a kill at every stage of an order, before and after each effect.
 var script = []strike{
 	{at: pathCharge, then: pathCharge},
 	{at: pathCharge, then: pathCharge, lost: true},
@@ -65,8 +65,8 @@ var script = []strike{
 	{at: pathRefund, then: pathRefund, lost: true, fate: refused},
 }
 
-// plan makes n orders, and gives each strike its victim and the orders that are placed
-// with it.
+// plan creates n orders. It assigns each strike the order whose worker is killed, and the orders
+// that are started with it.
 func plan(n int, seed uint64) ([]*order, []strike, error) {
 	if n < len(script) {
 		return nil, nil, fmt.Errorf("%d orders are too few for %d strikes", n, len(script))

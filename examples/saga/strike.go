@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// strike places orders, kills the worker that is at work on one of them, and waits until
-// another carries on with it.
+// strike starts orders, kills the worker that executes one of them, and waits until another worker
+// continues that order.
 func (s *session) strike(ctx context.Context, k strike) error {
 	if k.twist == closes {
 		return s.strikeAll(ctx, k)
@@ -60,8 +60,8 @@ func (s *session) strike(ctx context.Context, k strike) error {
 	return nil
 }
 
-// strikeAll kills all workers when an order waits for its approval, and approves it while
-// there is none.
+// strikeAll kills all workers when an order waits for its approval, and approves the order while no
+// worker lives.
 func (s *session) strikeAll(ctx context.Context, k strike) error {
 	if err := s.start(ctx, k.place); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *session) strikeAll(ctx context.Context, k strike) error {
 	return nil
 }
 
-// spare does what belongs to a strike but for the kill.
+// spare does everything that a strike does, except for the kill.
 func (s *session) spare(ctx context.Context, k strike) error {
 	if err := s.start(ctx, k.place); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *session) spare(ctx context.Context, k strike) error {
 	return nil
 }
 
-// await receives, within the time in which it must come.
+// await receives a value, or returns an error if none arrives within the time limit (soon).
 func await[T any](ctx context.Context, from <-chan T, never string) (v T, err error) {
 	t := time.NewTimer(soon)
 	defer t.Stop()

@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	slowest   = 12 * time.Millisecond // answer of the shop
-	oneFailed = 8                     // of so many requests one is answered 500
+	slowest   = 12 * time.Millisecond // longest response time of the shop
+	oneFailed = 8                     // one of so many requests fails with status 500
 )
 
-// stub is the shop as an HTTP server: slow, failing now and then, and idempotent by the
-// header Idempotency-Key.
+// stub is the shop as an HTTP server. It is slow, fails sometimes, and is idempotent by the header
+// Idempotency-Key.
 type stub struct {
 	ledger *ledger
 	seed   uint64
-	ask    func(order, token string) // hands a question to the desk
-	fail   func(error)               // a worker has asked what it never should
+	ask    func(order, token string) // passes a question to the desk
+	fail   func(error)               // called when a worker sends a request that no worker may send
 
 	mu       sync.Mutex
 	trap     *trap
-	requests map[string]int // by order
-	tries    map[string]int // by path and order
+	requests map[string]int // number of requests, by order
+	tries    map[string]int // number of requests, by path and order
 }
 
 func newStub(l *ledger, seed uint64, ask func(order, token string), fail func(error)) *stub {
 	return &stub{ledger: l, seed: seed, ask: ask, fail: fail, requests: make(map[string]int), tries: make(map[string]int)}
 }
 
-// routes adds the shop's requests to a server.
+// routes adds the handlers of the shop's requests to a server.
 func (s *stub) routes(mux *http.ServeMux) {
 	for _, path := range []string{pathCharge, pathRefund, pathReserve, pathRelease, pathShip} {
 		mux.HandleFunc("POST "+path, s.serve(func(q request, key string) (string, error) {
@@ -49,7 +49,8 @@ func (s *stub) routes(mux *http.ServeMux) {
 	}))
 }
 
-// serve is the handler of all requests; effect is what the request does.
+// serve returns the handler of a request. effect executes the request, and returns the number of
+// the receipt.
 func (s *stub) serve(effect func(q request, key string) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q request
@@ -86,13 +87,13 @@ func (s *stub) serve(effect func(q request, key string) (string, error)) http.Ha
 		case fails:
 			http.Error(w, "out of order, after it was done", http.StatusInternalServerError)
 		default:
-			_, _ = io.WriteString(w, number) // who is gone does not hear it, and asks again
+			_, _ = io.WriteString(w, number) // a worker that was killed does not get the response, and another repeats the request
 		}
 	}
 }
 
-// enter counts a request, and answers the trap that it walked into, and its own chances,
-// which do not depend on what else happens.
+// enter counts a request. It returns the trap if that holds the request, and a random source that
+// depends only on the seed, the path, the order and the number of tries.
 func (s *stub) enter(path, order string, v visit) (*trap, *rand.Rand) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,21 +108,21 @@ func (s *stub) enter(path, order string, v visit) (*trap, *rand.Rand) {
 	return nil, chance
 }
 
-// set replaces the trap.
+// set replaces the trap; nil removes it.
 func (s *stub) set(t *trap) {
 	s.mu.Lock()
 	s.trap = t
 	s.mu.Unlock()
 }
 
-// counts answers how many requests came for each order.
+// counts returns the number of requests for each order.
 func (s *stub) counts() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.requests)
 }
 
-// total is how many requests came.
+// total returns the number of all requests.
 func (s *stub) total() (n int) {
 	for _, of := range s.counts() {
 		n += of

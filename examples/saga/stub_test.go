@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// The same key is one effect; another key is another effect, which the books show.
+// TestLedger checks that requests with the same key have one effect, and that a request with
+// another key has another effect, which the ledger shows.
 func TestLedger(t *testing.T) {
 	l := newLedger()
 	apply := func(path, key, want string, wrong error) {
@@ -24,7 +25,7 @@ func TestLedger(t *testing.T) {
 	apply(pathCharge, "k2", "charge-2", nil)
 	apply(pathRefund, "k3", "refund-3", nil)
 	apply(pathRefund, "k3", "refund-3", nil)
-	apply(pathCharge, "k1", "charge-1", nil) // it was answered so
+	apply(pathCharge, "k1", "charge-1", nil) // the repeated request gets the first response
 	apply(pathCharge, "k4", "", errVoid)
 	apply(pathRelease, "k5", "", nil) // there is nothing to release
 	apply(pathReserve, "k6", "", errVoid)
@@ -36,7 +37,8 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// serveStub serves a stub without workers. Its requests are tried until they succeed.
+// serveStub serves a stub without workers. The function that it returns repeats a request until it
+// succeeds.
 func serveStub(t *testing.T) (*stub, func(ctx context.Context, worker, path, key string) error) {
 	t.Helper()
 	s := newStub(newLedger(), 1, func(string, string) {}, func(err error) { t.Error(err) })
@@ -64,7 +66,8 @@ func serveStub(t *testing.T) (*stub, func(ctx context.Context, worker, path, key
 	}
 }
 
-// A trap holds the request before or after its effect, and tells who comes with it next.
+// TestTrap checks that the trap holds a request before or after its effect, and reports which
+// worker sends the next request.
 func TestTrap(t *testing.T) {
 	for name, lost := range map[string]bool{"before": false, "after": true} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +100,8 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-// The shop fails now and then, also after an effect; under one key that is one effect.
+// TestStubFailsAndRepeats checks that the shop sometimes fails, also after an effect, and that
+// requests with one key have one effect.
 func TestStubFailsAndRepeats(t *testing.T) {
 	s, post := serveStub(t)
 	const times = 40

@@ -5,30 +5,30 @@ import (
 	"sync"
 )
 
-// trap holds one request, so that its sender can be killed meanwhile, and tells when
-// another worker comes with the request that shows that it carries on.
+// trap holds one request, so that its sender can be killed in the meantime. It reports when another
+// worker sends the request that shows that it has continued the order.
 type trap struct {
 	order string
-	at    string // the request that is held; empty: none
-	lost  bool   // it is held after it took effect
-	then  string // the request that is waited for
+	at    string // path of the held request; empty: none is held
+	lost  bool   // the request is held after it has taken effect
+	then  string // path of the awaited request
 
-	caught chan visit // buffered: the one that is held
-	back   chan visit // buffered: the one after the kill
+	caught chan visit // buffered: the held request
+	back   chan visit // buffered: the awaited request, after the kill
 	held   *visit
 	first  sync.Once
 	told   bool
 }
 
-// visit is who came, and with which key.
+// visit names the worker that sent a request, and the request's key.
 type visit struct{ worker, key string }
 
 func newTrap(s strike) *trap {
 	return &trap{order: s.order, at: s.at, lost: s.lost, then: s.then, caught: make(chan visit, 1), back: make(chan visit, 1)}
 }
 
-// meet is called for each request, by one goroutine at a time, and reports whether this is
-// one to hold: the first, and where another request is waited for, all that follow.
+// meet reports whether the trap holds the request. Each request calls it, one goroutine at a time.
+// The trap holds the first request of path at or, if then is another path, all requests of path at.
 func (t *trap) meet(path, order string, v visit) bool {
 	switch {
 	case order != t.order:
@@ -44,7 +44,7 @@ func (t *trap) meet(path, order string, v visit) bool {
 	return false
 }
 
-// hold keeps the request until its sender is gone.
+// hold blocks until the sender of the request is gone.
 func (t *trap) hold(ctx context.Context) {
 	t.first.Do(func() { t.caught <- *t.held })
 	<-ctx.Done()

@@ -13,8 +13,8 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// work is the worker process: it executes orders until it is killed, or until its
-// standard input ends, which is how the parent, or the parent's death, stops it.
+// work is the main function of a worker process. It executes orders until the process is killed, or
+// until its standard input ends because the parent has closed it or has died.
 func work(ctx context.Context, where place, shop client) error {
 	store, err := where.open(ctx)
 	if err != nil {
@@ -23,7 +23,7 @@ func work(ctx context.Context, where place, shop client) error {
 	defer store.Close()
 	engine, err := durable.New(store, durable.Config{
 		Name: shop.worker, Workflows: []durable.Definition{defineCheckout(shop), defineShip(shop)},
-		MaxCrashes: 100, // it is not the orders that kill their workers, several in a second
+		MaxCrashes: 100, // the parent kills several workers in a second, so crashes are not the fault of the orders
 	})
 	if err != nil {
 		return err
@@ -31,30 +31,31 @@ func work(ctx context.Context, where place, shop client) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // its end is all there is to learn
+		_, _ = io.Copy(io.Discard, os.Stdin) // only the end of the input matters
 		stop()
 	}()
 	return engine.Run(ctx)
 }
 
-// process is a worker process as its parent sees it.
+// process is a worker process, as its parent sees it.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
 	input io.Closer
-	asked atomic.Bool // to end, in whatever way
+	asked atomic.Bool // kill or stop was called
 	ended chan struct{}
-	err   error // of the process; read after ended
+	err   error // result of the process; read it after ended is closed
 }
 
-// startWorker calls fail if the process ends and nobody asked it to.
+// startWorker starts a worker process. It calls fail if the process ends before kill or stop is
+// called.
 func startWorker(where place, name, shop string, fail func(error)) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(self, "-worker="+name, "-shop="+shop, "-store="+where.Store, "-schema="+where.Schema)
-	// Not an argument, which other users could read: a URL may hold a password.
+	// The address is not an argument, which other users could read: a URL may contain a password.
 	cmd.Env = append(os.Environ(), addressVariable+"="+where.Address)
 	cmd.Stderr = os.Stderr
 	input, err := cmd.StdinPipe()
@@ -74,20 +75,20 @@ func startWorker(where place, name, shop string, fail func(error)) (*process, er
 	return p, nil
 }
 
-// kill is kill -9. It returns when the process is gone, and reports whether it was the
-// signal that ended it.
+// kill sends SIGKILL and waits for the end of the process. It reports whether the signal ended the
+// process.
 func (p *process) kill() bool {
 	p.asked.Store(true)
 	err := p.cmd.Process.Kill()
 	<-p.ended
 	var exit *exec.ExitError
-	return err == nil && errors.As(p.err, &exit) && exit.ExitCode() == -1 // no code: ended by a signal
+	return err == nil && errors.As(p.err, &exit) && exit.ExitCode() == -1 // without an exit code, a signal ended the process
 }
 
-// stop asks the worker to drain, and waits for it.
+// stop drains the worker, and waits for the end of the process.
 func (p *process) stop() error {
 	p.asked.Store(true)
-	_ = p.input.Close() // that is the request; a process that is gone has closed it already
+	_ = p.input.Close() // the worker drains at the end of its input; if the process has ended, the pipe is closed already
 	<-p.ended
 	return p.err
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// clock tells the database's time without asking it each time.
+// clock computes the database's time without a query for each reading.
 type clock struct {
 	database, local time.Time
 }
 
-const readings = 50 // of which the quickest is the best: half of its round trip is the error
+const readings = 50 // the clocks are compared this often, and the quickest comparison is used: half of its round trip is the error
 
-// readClock compares the two clocks.
+// readClock compares the database's clock with this process's clock.
 func readClock(ctx context.Context, s durable.Store) (*clock, error) {
 	var best clock
 	var least time.Duration
@@ -32,5 +32,5 @@ func readClock(ctx context.Context, s durable.Store) (*clock, error) {
 	return &best, nil
 }
 
-// at is the database's time at a moment of this process's.
+// at returns the database's time at a moment of this process's clock.
 func (c *clock) at(local time.Time) time.Time { return c.database.Add(local.Sub(c.local)) }

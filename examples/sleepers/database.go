@@ -24,7 +24,7 @@ var (
 	checkpoint string
 )
 
-// place is a database, or a schema of one, that is empty at first and removed at the end.
+// place is a database, or a schema of a database. It is empty at first, and is removed at the end.
 type place struct {
 	store   string // sqlite or postgres
 	address string // a file or a URL
@@ -32,8 +32,8 @@ type place struct {
 	remove  func() error
 }
 
-// provide makes a place: for SQLite a file in a new folder; for PostgreSQL a schema in
-// the database of DATABASE_URL, or in a server that lives as long as this process.
+// provide creates a place: for SQLite a file in a new folder; for PostgreSQL a schema in the
+// database of DATABASE_URL, or in a server that lives as long as this process.
 func provide(ctx context.Context, store string) (*place, error) {
 	switch store {
 	case "sqlite":
@@ -59,7 +59,7 @@ func provide(ctx context.Context, store string) (*place, error) {
 	return nil, fmt.Errorf("the store %q is not known: use -store=sqlite, -store=postgres or -store=all", store)
 }
 
-// open connects to the place, and makes the tables.
+// open connects to the place, and creates the tables.
 func (p *place) open(ctx context.Context) (durable.Store, error) {
 	if p.store == "sqlite" {
 		return sqlite.Open(p.address)
@@ -67,8 +67,8 @@ func (p *place) open(ctx context.Context) (durable.Store, error) {
 	return postgres.Open(ctx, p.address, postgres.Schema(p.schema))
 }
 
-// size is how many bytes the database takes: its file, once all is in it, or its tables
-// with their indexes.
+// size returns the bytes of the database: of its file, after all data was moved into it, or of its
+// tables with their indexes.
 func (p *place) size(ctx context.Context) (bytes int64, err error) {
 	if p.store == "postgres" {
 		conn, err := pgx.Connect(ctx, p.address)
@@ -92,8 +92,8 @@ func (p *place) size(ctx context.Context) (bytes int64, err error) {
 	return bytes, nil
 }
 
-// settle moves SQLite's write-ahead log into the file. It does so through a connection of
-// its own, with the driver that package sqlite has brought.
+// settle moves SQLite's write-ahead log into the file. It uses a connection of its own, with the
+// driver that package sqlite registers.
 func (p *place) settle(ctx context.Context) error {
 	db, err := sql.Open("sqlite", p.address)
 	if err != nil {
@@ -103,9 +103,9 @@ func (p *place) settle(ctx context.Context) error {
 	return errors.Join(db.QueryRowContext(ctx, checkpoint).Scan(&busy, &logged, &moved), db.Close())
 }
 
-// drop removes what was made in a database that is somebody's.
+// drop drops the schema, because the database may belong to somebody else.
 func (p *place) drop() error {
-	ctx := context.Background() // also after an interrupt
+	ctx := context.Background() // the schema is dropped even after an interrupt
 	conn, err := pgx.Connect(ctx, p.address)
 	if err != nil {
 		return errors.New("the schema " + p.schema + " could not be dropped: the database cannot be reached")

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// mostMemory is what a sleeping run may cost in memory, in bytes. It is to cost none: this is what
-// the measurement may be wrong by.
+// mostMemory is the highest memory cost of a sleeping run, in bytes, that the command accepts. A
+// sleeping run should cost no memory: the limit allows for the error of the measurement.
 const mostMemory = 100
 
-// figures is what came of one store.
+// figures holds the results for one store.
 type figures struct {
 	store     string
 	runs, due int
-	rate      float64 // runs started in a second, each executed until it sleeps
-	memory    float64 // bytes of the process for each sleeping run
-	database  float64 // bytes of the database for each
+	rate      float64 // runs started per second; each was executed until it slept
+	memory    float64 // bytes of the process per sleeping run
+	database  float64 // bytes of the database per sleeping run
 	late      []time.Duration
 }
 
-// line is the last one that is printed for a store.
+// line returns the last line that is printed for a store.
 func (f *figures) line() string {
 	return fmt.Sprintf("sleepers: store=%s runs=%d started_per_s=%.0f rss_per_run_b=%.0f db_per_run_b=%.0f late_p50_ms=%.1f late_p99_ms=%.1f",
 		f.store, f.runs, f.rate, f.memory, f.database, milliseconds(quantile(f.late, 0.5)), milliseconds(quantile(f.late, 0.99)))
 }
 
-// verdict says what is wrong, all of it.
+// verdict returns an error with everything that is wrong, or nil.
 func (f *figures) verdict() error {
 	var wrong []error
 	if f.memory > mostMemory {
@@ -40,14 +40,14 @@ func (f *figures) verdict() error {
 	return errors.Join(wrong...)
 }
 
-// quantile is the shortest of the times that is not exceeded by the part q of them; zero for
-// none.
+// quantile returns the shortest time that at least the fraction q of the times does not exceed, or
+// zero if there are no times.
 func quantile(times []time.Duration, q float64) time.Duration {
 	if len(times) == 0 {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(times))
-	rank := int(math.Ceil(q * float64(len(sorted)))) // from 1
+	rank := int(math.Ceil(q * float64(len(sorted)))) // the first has rank 1
 	return sorted[max(rank, 1)-1]
 }
 

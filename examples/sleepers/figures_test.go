@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Whatever is not as promised ends the command with an error.
+// TestVerdict checks that every violation ends the command with an error.
 func TestVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		f    figures
@@ -26,7 +26,7 @@ func TestVerdict(t *testing.T) {
 func TestQuantile(t *testing.T) {
 	times := make([]time.Duration, 100)
 	for i := range times {
-		times[i] = time.Duration(100 - i) // from the longest
+		times[i] = time.Duration(100 - i) // from the longest to the shortest
 	}
 	for q, want := range map[float64]time.Duration{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
 		if got := quantile(times, q); got != want {

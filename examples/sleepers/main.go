@@ -29,7 +29,7 @@ import (
 	"time"
 )
 
-// patience bounds one store's trial: one that hangs has failed.
+// patience limits the duration of one store's trial. A trial that takes longer has failed.
 const patience = 5 * time.Minute
 
 func main() {
@@ -57,15 +57,16 @@ func main() {
 	}
 }
 
-// alone tries a store in a process of its own: what one of them has left in memory
-// would be counted, or be of use, to the next.
+// alone measures a store in a process of its own. Otherwise memory that one store leaves behind
+// would be counted for the next store, or reused by it.
 func alone(ctx context.Context, store string, runs, due int) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, self, "-store="+store, "-runs="+strconv.Itoa(runs), "-due="+strconv.Itoa(due))
-	// An interrupt reaches the process by itself, and it has a database to remove.
+	// On a cancel, the process gets an interrupt instead of SIGKILL, so that it removes its
+	// database.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {

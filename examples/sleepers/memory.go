@@ -7,10 +7,10 @@ import (
 	"runtime/debug"
 )
 
-// resident is how much memory this process holds, in bytes, after it has given back what
-// it does not need.
+// resident returns how much memory this process holds, in bytes, after it has released unused
+// memory.
 func resident() (int64, error) {
-	runtime.GC() // FreeOSMemory collects too: what pools let go of at the first is free at the second
+	runtime.GC() // FreeOSMemory collects garbage too: the second collection frees what pools released in the first
 	debug.FreeOSMemory()
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

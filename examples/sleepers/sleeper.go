@@ -8,25 +8,25 @@ import (
 	"github.com/seed8ec063be/durable"
 )
 
-// dormitory is who sleeps in this process's runs, and who woke.
+// dormitory tracks which runs of this process are in memory, and how late each run woke up.
 type dormitory struct {
-	beds chan struct{} // one is taken by each run from its start until it leaves memory
+	beds chan struct{} // each run takes an element from its start until it is unloaded from memory
 
 	mu    sync.Mutex
 	clock *clock
-	late  []time.Duration // of those that went on
+	late  []time.Duration // one value for each run that has continued
 }
 
 func newDormitory(c *clock, awake int) *dormitory {
 	return &dormitory{clock: c, beds: make(chan struct{}, awake)}
 }
 
-// define makes the workflow: it sleeps until the time given, once.
+// define defines the workflow, which sleeps once, until the given time.
 func (d *dormitory) define() *durable.Workflow[time.Time, struct{}] {
 	return durable.Define("sleeper", func(c *durable.Ctx, until time.Time) (struct{}, error) {
 		defer d.leave()
 		if err := c.SleepUntil("sleep", until); err != nil {
-			return struct{}{}, err // it leaves memory, and comes back when it is due
+			return struct{}{}, err // the run is unloaded from memory, and executed again when it is due
 		}
 		woke := time.Now()
 		d.mu.Lock()
@@ -36,7 +36,7 @@ func (d *dormitory) define() *durable.Workflow[time.Time, struct{}] {
 	})
 }
 
-// book takes n beds for runs that are about to start.
+// book takes n beds for runs that are about to start, and waits until they are free.
 func (d *dormitory) book(ctx context.Context, n int) error {
 	for range n {
 		select {
@@ -48,7 +48,8 @@ func (d *dormitory) book(ctx context.Context, n int) error {
 	return nil
 }
 
-// leave gives a bed back. Who comes back to go on has none, and comes when nobody starts.
+// leave returns a bed. A run that continues after its sleep has no bed, and continues only when no
+// runs are being started.
 func (d *dormitory) leave() {
 	select {
 	case <-d.beds:
@@ -56,10 +57,10 @@ func (d *dormitory) leave() {
 	}
 }
 
-// empty reports whether every run that was started has left memory, or is about to.
+// empty reports whether every started run was unloaded from memory, or is about to be.
 func (d *dormitory) empty() bool { return len(d.beds) == 0 }
 
-// now is the database's time.
+// now returns the database's time.
 func (d *dormitory) now() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,7 +73,7 @@ func (d *dormitory) set(c *clock) {
 	d.clock = c
 }
 
-// woken is how late each of those that went on did so.
+// woken returns how late each run continued, for the runs that have continued.
 func (d *dormitory) woken() []time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,31 +10,34 @@ import (
 )
 
 const (
-	// warm is how many runs sleep before anything is measured: the pools, the caches and the
-	// stacks of runs that are awake at once are then as large as they get.
+	// warm is the number of runs that sleep before the measurement begins. Then the pools, the
+	// caches, and the stacks of runs that are in memory together have their largest size.
 	warm = 5 * awake
-	// awake is how many runs are in memory at once, from their start until they leave it.
-	// Each of them waits for three commits, and for the few milliseconds after which a
-	// run that only waits is let go; with fewer, the database would wait for the runs.
+	// awake is the number of runs that are in memory at the same time, from their start until they
+	// are unloaded. Each of them waits for three commits, and for the few milliseconds after which
+	// a run that only waits is unloaded. With fewer runs, the database would wait for the runs.
 	awake = 1024
-	// batch is how many runs one StartMany starts: about what the journal writes at once.
+	// batch is the number of runs that one StartMany starts: about as many as the journal writes at
+	// once.
 	batch = 500
-	// night is how long those sleep that are not to wake: longer than all of this takes.
+	// night is the sleep of the runs that must not wake up. It is longer than the whole
+	// measurement.
 	night = time.Hour
-	// spread is over how long the others wake.
+	// spread is the period in which the other runs wake up.
 	spread = 5 * time.Second
-	// parkAfter is far below the shortest sleep here, so that all of them leave memory.
+	// parkAfter is far below the shortest sleep, so that all sleeping runs are unloaded from
+	// memory.
 	parkAfter = 500 * time.Millisecond
 )
 
-// trial is one store, and the runs that sleep in it.
+// trial holds one store, and the runs that sleep in it.
 type trial struct {
 	place    *place
 	store    durable.Store
 	engine   *durable.Engine
 	beds     *dormitory
 	workflow *durable.Workflow[time.Time, struct{}]
-	asleep   int // runs, so far
+	asleep   int // number of sleeping runs
 }
 
 // sleepers measures one store and prints the figures.
@@ -84,13 +87,14 @@ func prepare(ctx context.Context, p *place) (*trial, error) {
 	t := &trial{place: p, store: s, beds: d, workflow: d.define()}
 	t.engine, err = durable.New(s, durable.Config{
 		Workflows: []durable.Definition{t.workflow},
-		// A slot is given back when it is committed that its run sleeps, a moment after the
-		// function has returned. There are twice as many as runs awake, so that a start
-		// finds one: a run that did not would have to be claimed, which is one more write.
+		// A run's slot is released when the record of its sleep is committed, a moment after the
+		// function has returned. There are twice as many slots as runs in memory, so that a start
+		// finds a free slot. A run that finds no free slot would have to be claimed, which is one
+		// more write.
 		Concurrency: 2 * awake,
 		ParkAfter:   parkAfter,
-		// Poll stays at its second. A worker knows when the next sleep of its own ends
-		// and looks then: it polls for what others may have started.
+		// Poll keeps its default of one second. A worker knows when the next sleep of its own runs
+		// ends, and claims then. It polls for runs that others may have started.
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -98,7 +102,7 @@ func prepare(ctx context.Context, p *place) (*trial, error) {
 	return t, nil
 }
 
-// measure puts all to sleep, weighs them, and wakes some.
+// measure starts all runs, measures while they sleep, and has some of them wake up.
 func (t *trial) measure(ctx context.Context, runs, due int) (*figures, error) {
 	f := &figures{store: t.place.store, runs: runs, due: due}
 	if err := t.bed(ctx, warm, t.allNight, nil); err != nil {
@@ -114,8 +118,8 @@ func (t *trial) measure(ctx context.Context, runs, due int) (*figures, error) {
 		return nil, err
 	}
 	pace := time.Since(began) / time.Duration(max(1, runs-due))
-	// Those that are to wake go to bed last, and must all be asleep and weighed before the first
-	// of them does.
+	// The runs that wake up are started last. All of them must be asleep, and the measurement of
+	// the sleeping runs finished, before the first of them wakes up.
 	first := t.beds.now().Add(5*time.Second + 3*pace*time.Duration(due))
 	morning := func(i int) time.Time { return first.Add(spread * time.Duration(i) / time.Duration(due)) }
 	handles := make([]*durable.Run[struct{}], 0, due)
@@ -136,7 +140,7 @@ func (t *trial) measure(ctx context.Context, runs, due int) (*figures, error) {
 		megabytes(memory), megabytes(moreMemory-memory), megabytes(database), megabytes(moreDatabase-database))
 
 	fmt.Printf("%d of them wake over %v\n", due, spread)
-	c, err := readClock(ctx, t.store) // again: clocks drift
+	c, err := readClock(ctx, t.store) // a second time, because clocks drift
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +154,9 @@ func (t *trial) measure(ctx context.Context, runs, due int) (*figures, error) {
 
 func (t *trial) allNight(int) time.Time { return t.beds.now().Add(night) }
 
-// bed starts n runs that sleep until the times given, and waits until all of them do. It
-// keeps the handles only if they are asked for: they are a caller's, and cost memory too.
+// bed starts n runs that sleep until the given times, and waits until all of them sleep. It keeps
+// the handles only if keep is not nil, because a handle belongs to its caller, and costs memory
+// too.
 func (t *trial) bed(ctx context.Context, n int, until func(i int) time.Time, keep *[]*durable.Run[struct{}]) error {
 	shown := 0
 	for i := 0; i < n; {
@@ -170,7 +175,7 @@ func (t *trial) bed(ctx context.Context, n int, until func(i int) time.Time, kee
 			*keep = append(*keep, started...)
 		}
 		i += len(items)
-		if fifth := i * 5 / n; fifth > shown && n > warm { // what is quick needs no telling
+		if fifth := i * 5 / n; fifth > shown && n > warm { // a few runs start so quickly that no progress is printed
 			shown = fifth
 			fmt.Printf("%d of %d runs are started\n", i, n)
 		}
@@ -179,18 +184,18 @@ func (t *trial) bed(ctx context.Context, n int, until func(i int) time.Time, kee
 	return t.quiet(ctx)
 }
 
-// awakened are the states of runs that do not sleep.
+// awakened contains the statuses of runs that do not sleep.
 var awakened = []durable.Status{
 	durable.StatusPending, durable.StatusRunning, durable.StatusPaused,
 	durable.StatusCompleted, durable.StatusFailed, durable.StatusCancelled, durable.StatusExpired,
 }
 
-// quiet waits until all runs sleep, by what the database says.
+// quiet waits until all runs sleep, according to the database.
 func (t *trial) quiet(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if t.beds.empty() { // before that the database need not be asked
+		if t.beds.empty() { // until then no query is needed
 			page, err := t.engine.List(ctx, durable.Filter{Status: awakened}, durable.Page{Limit: 1})
 			switch {
 			case err != nil:
@@ -209,7 +214,8 @@ func (t *trial) quiet(ctx context.Context) error {
 	}
 }
 
-// early says that a run has ended although it was to sleep until all of them did.
+// early returns the error of a run that has ended, although it should have slept until all runs
+// slept.
 func early(r *durable.RunInfo) error {
 	if r.Err != nil {
 		return r.Err
@@ -217,9 +223,9 @@ func early(r *durable.RunInfo) error {
 	return fmt.Errorf("run %s woke before all were asleep: this machine is too busy to measure anything", r.ID)
 }
 
-// weigh answers what the process and the database take. SQLite's page cache is let go of
-// first: it may grow to its bound, and is no run's. A connection drops it at its first
-// transaction after somebody else has emptied the log, so one more run goes to bed.
+// weigh returns the bytes of the process and of the database. It first has SQLite release its page
+// cache, which may grow up to its limit and belongs to no run. A connection releases the cache at
+// its first transaction after another connection has emptied the WAL, so weigh starts one more run.
 func (t *trial) weigh(ctx context.Context) (memory, database int64, err error) {
 	if database, err = t.place.size(ctx); err != nil {
 		return 0, 0, err
@@ -231,10 +237,10 @@ func (t *trial) weigh(ctx context.Context) (memory, database int64, err error) {
 	return memory, database, err
 }
 
-// tooLate is when a run that has not gone on is taken for one that never will.
+// tooLate is how late a run may continue. After that, the command assumes that it never will.
 const tooLate = 20 * time.Second
 
-// wake waits until those that are due have ended, the last of which is due at the time given.
+// wake waits until the given runs have ended. last is the time when the last of them is due.
 func (t *trial) wake(ctx context.Context, last time.Time, due []*durable.Run[struct{}]) error {
 	limit := last.Sub(t.beds.now()) + tooLate
 	waiting, cancel := context.WithTimeout(ctx, limit)

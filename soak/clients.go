@@ -103,7 +103,7 @@ func (t *clients) replace(old *target) {
 	}
 }
 
-// operate makes one operation, drawn by r, on one of the live targets.
+// operate executes one operation, drawn by r, on one of the live targets.
 func (t *clients) operate(ctx context.Context, client int, r *rand.Rand) error {
 	to := t.draw(r)
 	var q request
@@ -159,13 +159,14 @@ func (t *target) signal(r *rand.Rand) string {
 	return fmt.Sprintf("w%d", t.words-1)
 }
 
-// call makes an operation until the database is available, and records it with its result.
+// call executes an operation, repeats it until the database is available, and records it with its
+// result.
 func (t *clients) call(ctx context.Context, to *target, client int, q request) (response, error) {
 	return t.callSince(ctx, to, client, q, time.Now(), false)
 }
 
-// callSince is call of an operation that was first tried at the given time; again says that this try may have taken
-// effect.
+// callSince is like call for an operation that was first tried at the time called. again reports
+// whether that first try may have taken effect.
 func (t *clients) callSince(ctx context.Context, to *target, client int, q request, called time.Time, again bool) (response, error) {
 	var a response
 	tries, err := t.controller.retry(ctx, func() (err error) {
@@ -180,7 +181,7 @@ func (t *clients) callSince(ctx context.Context, to *target, client int, q reque
 	return a, nil
 }
 
-// record adds an operation that was called at that time and returns now.
+// record adds an operation that was called at the given time and returns now.
 func (t *clients) record(to *target, client int, q request, a response, called time.Time) {
 	to.mu.Lock()
 	defer to.mu.Unlock()
@@ -193,7 +194,7 @@ func (t *clients) record(to *target, client int, q request, a response, called t
 	}
 }
 
-// do makes an operation once.
+// do executes an operation once.
 func (t *clients) do(ctx context.Context, id string, q request) (a response, err error) {
 	switch q.Verb {
 	case verbStart:

@@ -77,7 +77,7 @@ func (c *controller) retry(ctx context.Context, do func() error) (tries int, err
 	}
 }
 
-// getReplicated is Get of a state that no failover takes back.
+// getReplicated is like Get, but returns only a state that no failover can take back.
 func (c *controller) getReplicated(ctx context.Context, id string) (info *durable.RunInfo, err error) {
 	err = c.place.replicated(ctx, func() (err error) {
 		info, err = c.Get(ctx, id)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// faults injects faults into the workers, one kind after the other, as the seed draws them, and has the servers inject
-// theirs.
+// faults injects faults into the workers, one kind after the other, in an order that the seed
+// determines. It also starts the faults of the servers.
 type faults struct {
 	place   place
 	workers *workers
@@ -77,7 +77,7 @@ func (f *faults) pick() int {
 	return -1
 }
 
-// during calls do, a fault of worker i, in a goroutine of its own.
+// during calls do, which injects a fault into worker i, in a new goroutine.
 func (f *faults) during(i int, do func() error) {
 	f.running.Go(func() {
 		err := do()
@@ -116,7 +116,7 @@ func (f *faults) stop(ctx context.Context) {
 		if err := p.signal(syscall.SIGSTOP); err != nil {
 			return fmt.Errorf("stop a worker: %w", err)
 		}
-		_ = wait(context.WithoutCancel(ctx), delay) // a shorter time would be no fault
+		_ = wait(context.WithoutCancel(ctx), delay) // ctx does not shorten the wait, because a shorter stop would cause no fault
 		return p.signal(syscall.SIGCONT)
 	})
 }

@@ -17,7 +17,7 @@ import (
 
 var (
 	errMeant = durable.RegisterError("soak.meant", errors.New("as planned"))
-	tries    = durable.Fixed(50*time.Millisecond, 12) // of steps that succeed at last
+	tries    = durable.Fixed(50*time.Millisecond, 12) // of steps that succeed in the end
 )
 
 // interpreter executes plans.
@@ -225,7 +225,7 @@ func (x *execution) race(a act) (string, error) {
 	return v + " " + got, nil
 }
 
-// step makes one Step; place is its name with the scope.
+// step calls Step once. place is the name of the step with its scope.
 func (x *execution) step(c *durable.Ctx, a act, place string, opts ...durable.StepOption) (string, error) {
 	v, err := c.Step(a.Name, func(ctx context.Context) (string, error) {
 		x.begin(ctx, a, place)
@@ -249,7 +249,7 @@ func (x *execution) step(c *durable.Ctx, a act, place string, opts ...durable.St
 	return x.ack(a, place, v, err)
 }
 
-// changed makes a step in the first execution of the run, and a sleep in later ones.
+// changed calls Step in the first execution of the run, and Sleep in later ones.
 func (x *execution) changed(a act) (string, error) {
 	f, err := os.OpenFile(filepath.Join(x.folder, "changed-"+x.run), os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {

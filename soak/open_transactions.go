@@ -73,7 +73,8 @@ func startTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id string) erro
 const (
 	// longestOpen is how long a transaction is open at most.
 	longestOpen = 3 * time.Second
-	// longestOpenSQLite is the same on SQLite, where nobody else can write meanwhile: it is less than a lease.
+	// longestOpenSQLite is longestOpen for SQLite, where nobody else can write in the meantime. It
+	// is shorter than a lease.
 	longestOpenSQLite = 500 * time.Millisecond
 	// holder is the number of the client that holds transactions open.
 	holder = clientCount + 1

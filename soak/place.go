@@ -36,10 +36,10 @@ type place struct {
 	Folder  string
 
 	servers *servers      // nil for SQLite, and in workers
-	pool    *pgxpool.Pool // of the controller, likewise
+	pool    *pgxpool.Pool // of the controller; nil for SQLite, and in workers
 }
 
-// transaction makes a Tx step that writes one row.
+// transaction calls a Tx step that writes one row.
 type transaction = func(c *durable.Ctx, name string, value func(context.Context) string) (string, error)
 
 // provide creates a place.
@@ -85,7 +85,7 @@ func (p place) prepare(ctx context.Context) error {
 	return err
 }
 
-// open connects to the database. It returns the store, and how to make a Tx step on it.
+// open connects to the database. It returns the store, and the function that calls a Tx step on it.
 func (p place) open(ctx context.Context) (durable.Store, transaction, error) {
 	if p.Store == "sqlite" {
 		s, err := sqlite.Open(p.Address)
@@ -151,7 +151,8 @@ func (p place) effects(ctx context.Context, s durable.Store) (all []effect, err 
 
 func (p place) ledger() (*ledger, error) { return openLedger(filepath.Join(p.Folder, "ledger.jsonl")) }
 
-// replicated calls read until what it has read is wherever acknowledged writes are.
+// replicated repeats read until no failover can take back what it has read. On SQLite it calls read
+// once.
 func (p place) replicated(ctx context.Context, read func() error) error {
 	for {
 		if p.servers == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// recordingStore is a store that adds to the ledger what a worker claims, what it is about to write,
-// and the outcome. It implements engine.Probed, so that Tx finds the store beneath.
+// recordingStore is a store that records in the ledger what a worker claims, what it is about to
+// write, and the outcomes. It implements engine.Probed, so that Tx finds the wrapped store.
 type recordingStore struct {
 	store.Store
 	ledger *ledger

@@ -28,13 +28,13 @@ var replicatedQuery string
 // What was acknowledged is on the standby when it is promoted: synchronous_standby_names is set and the standby has
 // caught up before a failover begins, and it is emptied only while the primary stays.
 type servers struct {
-	address string // of both
+	address string // addresses of both servers
 	rand    *rand.Rand
 
 	immediate, terminated, away, blocked, failovers int
 
-	primary, standby *pgtest.Server // of run, once that has begun
-	promotions       atomic.Int64   // that have begun
+	primary, standby *pgtest.Server // only run uses them after it has begun
+	promotions       atomic.Int64   // number of promotions that have begun
 }
 
 const (
@@ -63,7 +63,7 @@ func startServers(ctx context.Context, seed uint64) (*servers, error) {
 	return s, nil
 }
 
-// synchronize waits until the standby has all data, and has commits wait for it from now on.
+// synchronize waits until the standby has all data, and then makes commits wait for the standby.
 func (s *servers) synchronize(ctx context.Context) error {
 	if err := s.primary.CaughtUp(ctx, standbyName); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (s *servers) failOver(ctx context.Context) error {
 	if err == nil {
 		err = s.standby.Promote(ctx)
 	}
-	if err == nil && s.primary.Pid() != 0 { // frozen
+	if err == nil && s.primary.Pid() != 0 { // the primary is frozen
 		err = s.primary.Kill9()
 	}
 	if err != nil {

@@ -77,7 +77,7 @@ func serve(ctx context.Context, j *job, book *ledger) error {
 		base, tx, err = j.Place.open(ctx)
 	}
 	if ctx.Err() != nil && err != nil {
-		return nil // it was drained before it had connected
+		return nil // the worker was shut down before it had connected
 	}
 	if err != nil {
 		return err
@@ -114,5 +114,5 @@ func killer(book *ledger) *durable.Workflow[int, int] {
 	})
 }
 
-// killerID is the ID of that run, and the name of its workflow.
+// killerID is the ID of the run that kills its process, and the name of its workflow.
 const killerID = "killer"

@@ -114,7 +114,7 @@ func startProcess(j job) (*process, error) {
 		return nil, err
 	}
 	p := &process{cmd: exec.Command(self), ended: make(chan struct{})}
-	// The race detector would make every exit a second long.
+	// By default the race detector delays every exit by a second.
 	p.cmd.Env = append(os.Environ(), jobVariable+"="+string(text), "GORACE=atexit_sleep_ms=0 halt_on_error=1")
 	p.cmd.Stderr = &p.stderr
 	if p.input, err = p.cmd.StdinPipe(); err != nil {
@@ -144,7 +144,7 @@ func (p *process) killed() bool {
 
 func (p *process) signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
 
-// drain has the worker shut down, and waits for its end.
+// drain makes the worker shut down, and waits for its end.
 func (p *process) drain() error {
 	_ = p.input.Close() // the worker shuts down at the end of its input; closing fails if the process has ended
 	limit := time.NewTimer(30 * time.Second)

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// What database/sql calls for users of Writer: durable's own statements go by way of exec and each.
+// database/sql calls the methods of this file for users of Writer. durable's own statements use
+// exec and each.
 
-// BeginTx implements driver.ConnBeginTx for the user's transactions on the writer:
-// it waits for the write lock as begin does.
+// BeginTx implements driver.ConnBeginTx for the user's transactions on the writer. Like begin, it
+// waits for the write lock.
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	var tx driver.Tx
 	err := retryBusy(ctx, c.busyTimeout, func() (err error) {
-		tx, err = c.rawConn.BeginTx(context.Background(), opts) // never waits: busy_timeout is 0
+		tx, err = c.rawConn.BeginTx(context.Background(), opts) // returns at once, because busy_timeout is 0
 		return err
 	})
 	if err != nil {
@@ -24,8 +25,8 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	return &checkedTx{tx, c}, nil
 }
 
-// checkedTx is a transaction of database/sql, whose commit is acknowledged only into the
-// file that is there.
+// checkedTx is a transaction of database/sql. Its Commit returns an error if the file's path has
+// led to another file than the open one.
 type checkedTx struct {
 	driver.Tx
 	c *conn
@@ -77,7 +78,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	return &userStmt{stmt, c}, nil
 }
 
-// userStmt is a prepared statement of the user's.
+// userStmt is a prepared statement of a user.
 type userStmt struct {
 	rawStmt
 	c *conn
@@ -101,9 +102,10 @@ func (s *userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (
 	return rows, err
 }
 
-// waiting has the user's call wait for other processes that write. In a transaction the connection has the write lock
-// already. Outside of one SQLite itself has to wait: a call that is made again after SQLITE_BUSY would repeat those of
-// its statements that were committed.
+// waiting executes a user's call, and has SQLite wait for other processes that write. In a
+// transaction the connection already has the write lock. Outside of a transaction SQLite itself
+// must wait: if the call were repeated after SQLITE_BUSY, those of its statements that were
+// committed would be executed twice.
 func (c *conn) waiting(call func() error) error {
 	if c.inTx || c.busyTimeout <= 0 {
 		return call()
@@ -118,7 +120,8 @@ func (c *conn) waiting(call func() error) error {
 	return err
 }
 
-// setBusyTimeout sets how long SQLite waits for a lock of another connection. A pragma has no parameters.
+// setBusyTimeout sets how long SQLite waits for a lock of another connection. A pragma cannot have
+// parameters, so the statement contains the number.
 func (c *conn) setBusyTimeout(d time.Duration) error {
 	_, err := c.rawConn.ExecContext(context.Background(), "PRAGMA busy_timeout = "+strconv.FormatInt(d.Milliseconds(), 10), nil)
 	return err

@@ -1,13 +1,14 @@
 -- Runs, steps and workers, as in schema/postgres/0001_core.sql. SQLite 3.37 or newer.
 --
--- Times are microseconds since 1970 in UTC. IDs are the sixteen bytes of the UUID.
--- parent_id is an empty blob for a root, because NULLs would defeat UNIQUE.
+-- Times are microseconds since 1970 in UTC. IDs are the 16 bytes of the UUID. parent_id of a root
+-- is an empty blob, because UNIQUE treats all NULLs as different.
 --
--- A file is never distributed, so shard leads no key here: IDs grow with time, and what is being
--- worked on shares a few pages at the end, where 64 shards would have an end each. For the same
--- reason steps lie in the order in which they came, with an index over them, and not run by run.
+-- A file is never distributed, so no key of these tables begins with shard. IDs grow with time, so
+-- the active runs share a few pages at the end of the table; with shard first, each of the 64
+-- shards would have its own end. For the same reason steps are stored in the order of their
+-- creation, with an index, and not run by run.
 
--- The key that signs tokens; made at its first use.
+-- The key that signs tokens. Its first use creates it.
 CREATE TABLE durable_secret (
     name  TEXT NOT NULL PRIMARY KEY,
     value BLOB NOT NULL
@@ -17,17 +18,17 @@ CREATE TABLE durable_run (
     id          BLOB    NOT NULL,
     shard       INTEGER NOT NULL,
     parent_id   BLOB    NOT NULL DEFAULT x'',
-    name        TEXT    NOT NULL,       -- a root's: the caller's ID; a child's: its step name
+    name        TEXT    NOT NULL,       -- of a root: the caller's ID; of a child: the name of its step
     workflow    TEXT    NOT NULL,
     queue       TEXT    NOT NULL,
     status      INTEGER NOT NULL,       -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled 9 expired
-    epoch       INTEGER NOT NULL,       -- fences writes; upper 32 bits: +1 at every claim, lower: its nonce
-    crashes     INTEGER NOT NULL DEFAULT 0, -- claims after a lost lease since the last new checkpoint
-    progress    INTEGER NOT NULL DEFAULT 0, -- checkpoints seen at the last claim after a crash
+    epoch       INTEGER NOT NULL,       -- fences writes; upper 32 bits: increased by 1 at every claim; lower 32 bits: the nonce of the claim
+    crashes     INTEGER NOT NULL DEFAULT 0, -- claims after a lost lease, since the last new checkpoint
+    progress    INTEGER NOT NULL DEFAULT 0, -- number of checkpoints at the last claim after a crash
     owner       BLOB,
-    lost_by     BLOB,                   -- the worker that had the lease of lost_at
-    lost_at     INTEGER,                -- when it was last claimed after its lease had ended
-    wake_at     INTEGER,                -- the one column that makes a run claimable
+    lost_by     BLOB,                   -- the worker that lost its lease before lost_at
+    lost_at     INTEGER,                -- when the run was last claimed after its lease had expired
+    wake_at     INTEGER,                -- a run is claimable from this time on; NULL: it is not claimable
     deadline_at INTEGER,
     created_at  INTEGER NOT NULL,
     started_at  INTEGER,
@@ -42,13 +43,13 @@ CREATE TABLE durable_run (
     UNIQUE (name, parent_id, shard)
 ) STRICT, WITHOUT ROWID;
 
--- Dispatch, timers, retries, deadlines and crash recovery are all one query on this index.
+-- Claims, timers, retries, deadlines and crash recovery are one query, which uses this index.
 CREATE INDEX durable_run_wake ON durable_run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL;
 
--- Runs that lost their process lately, which a claim takes one by one.
+-- Runs whose process died recently. A claim takes them one at a time.
 CREATE INDEX durable_run_suspect ON durable_run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL AND crashes > 0;
 
--- A worker's runs, for the day it is found dead: else that would read the whole table.
+-- The runs of a worker. When the worker is found dead, this index avoids reading the whole table.
 CREATE INDEX durable_run_owner ON durable_run (owner) WHERE owner IS NOT NULL;
 
 CREATE TABLE durable_step (
@@ -59,13 +60,13 @@ CREATE TABLE durable_step (
     status     INTEGER NOT NULL,        -- 1 started 2 backoff 3 completed 4 failed
     attempt    INTEGER NOT NULL,
     seq        INTEGER NOT NULL DEFAULT 0, -- the order in which the calls of a run began
-    epoch      INTEGER NOT NULL,        -- the writer's
+    epoch      INTEGER NOT NULL,        -- the epoch of the writer
     started_at INTEGER NOT NULL,
     ended_at   INTEGER,
     next_at    INTEGER,
     output     BLOB,
     error      BLOB,
-    failures   BLOB,                    -- the first and the last attempt that failed or was interrupted, or a child's workflow; NULL: neither
+    failures   BLOB,                    -- the first and the last attempt that failed or was interrupted; or the workflow of a child; NULL: neither
     PRIMARY KEY (run_id, name)
 ) STRICT;
 
@@ -78,11 +79,12 @@ CREATE TABLE durable_worker (
     state        INTEGER NOT NULL DEFAULT 1, -- 1 running 2 draining
     started_at   INTEGER NOT NULL,
     heartbeat_at INTEGER NOT NULL,
-    silent_at    INTEGER NOT NULL,           -- when it counts as gone, unless it is heard of before
+    silent_at    INTEGER NOT NULL,           -- when the worker counts as gone, unless it renews its heartbeat before
     executes     TEXT                        -- a JSON array of [queue, workflow]; NULL: too many to be listed
 ) STRICT, WITHOUT ROWID;
 
--- For people with the sqlite3 shell: states in words, payloads as text.
+-- The views are for people who use the sqlite3 shell. They show states as words, and payloads as
+-- text.
 CREATE VIEW durable_runs AS
 SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
        CASE status WHEN 1 THEN 'pending' WHEN 2 THEN 'running' WHEN 3 THEN 'waiting' WHEN 4 THEN 'paused'

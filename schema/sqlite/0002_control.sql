@@ -1,25 +1,26 @@
--- Pause, resume and cancel; signals; children that wake their parents; tags; the
--- outbox. As in schema/postgres/0002_control.sql.
+-- Pause, resume and cancel; signals; children that wake their parents; tags; the outbox of events.
+-- The same as schema/postgres/0002_control.sql.
 
-ALTER TABLE durable_run ADD COLUMN control INTEGER NOT NULL DEFAULT 0; -- bits: 1 paused itself, 2 paused with an ancestor, 4 to be cancelled
-ALTER TABLE durable_run ADD COLUMN woken INTEGER NOT NULL DEFAULT 0; -- a signal or a child's end came while it was running
-ALTER TABLE durable_run ADD COLUMN detached INTEGER NOT NULL DEFAULT 0; -- a child that goes on when its parent ends
+ALTER TABLE durable_run ADD COLUMN control INTEGER NOT NULL DEFAULT 0; -- bits: 1 paused itself, 2 paused with an ancestor, 4 cancel requested
+ALTER TABLE durable_run ADD COLUMN woken INTEGER NOT NULL DEFAULT 0; -- a signal or the end of a child was recorded while the run was running
+ALTER TABLE durable_run ADD COLUMN detached INTEGER NOT NULL DEFAULT 0; -- the child continues when its parent ends
 ALTER TABLE durable_run ADD COLUMN paused_at INTEGER;
-ALTER TABLE durable_run ADD COLUMN paused_by TEXT; -- the actor; why is in reason
-ALTER TABLE durable_run ADD COLUMN cancelled_at INTEGER; -- when it was first asked for
+ALTER TABLE durable_run ADD COLUMN paused_by TEXT; -- the actor; column reason has the reason
+ALTER TABLE durable_run ADD COLUMN cancelled_at INTEGER; -- when a cancel was first requested
 ALTER TABLE durable_run ADD COLUMN cancelled_by TEXT;
 ALTER TABLE durable_run ADD COLUMN cancel_reason TEXT;
 
--- A run that the crash loop has paused counts as paused itself.
+-- A run that was paused because of its crashes counts as paused itself.
 UPDATE durable_run SET control = 1 WHERE status = 4;
 
 -- The children of a run.
 CREATE INDEX durable_run_child ON durable_run (parent_id, shard) WHERE parent_id <> x'';
 
--- What a worker has to be told of its runs.
+-- The runs about which their workers must be notified.
 CREATE INDEX durable_run_news ON durable_run (owner) WHERE owner IS NOT NULL AND (control <> 0 OR woken <> 0);
 
--- Runs that were ended while a worker owned them, until it has been told. Their own rows name no owner any more.
+-- Runs that were terminated while a worker owned them, until the worker has been notified. The rows
+-- of these runs have no owner any more.
 CREATE TABLE durable_terminated (
     worker BLOB    NOT NULL,
     run_id BLOB    NOT NULL,
@@ -33,17 +34,17 @@ CREATE TABLE durable_signal (
     run_id     BLOB    NOT NULL,
     id         BLOB    NOT NULL,
     name       TEXT    NOT NULL,
-    key        TEXT,                    -- the caller's, by which it is sent once
-    step       TEXT,                    -- the receive that took it; NULL: it waits
+    key        TEXT,                    -- the caller's idempotency key: a signal with the same key is sent once
+    step       TEXT,                    -- the receive that took the signal; NULL: the signal is waiting
     payload    BLOB,
     created_at INTEGER NOT NULL,
-    arrived_at INTEGER NOT NULL,        -- by this machine's clock, in the transaction that writes it: what a deadline is compared with
+    arrived_at INTEGER NOT NULL,        -- by this machine's clock, in the transaction that writes the signal; it is compared with the deadlines of receives
     PRIMARY KEY (shard, run_id, id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX durable_signal_key ON durable_signal (shard, run_id, key) WHERE key IS NOT NULL;
 
--- First in, first out.
+-- The order in which signals are received: oldest first.
 CREATE INDEX durable_signal_queue ON durable_signal (shard, run_id, name, created_at, id) WHERE step IS NULL;
 
 CREATE TABLE durable_tag (
@@ -56,7 +57,7 @@ CREATE TABLE durable_tag (
 
 CREATE INDEX durable_tag_value ON durable_tag (key, value, shard, run_id);
 
--- What happened to runs, written in the transaction that made it true. A file has one
+-- Events of runs, written in the same transaction as the change that they report. A file has one
 -- writer at a time, so id is the order of the commits.
 CREATE TABLE durable_event (
     id     INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -79,15 +80,16 @@ SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
        (control & 1) <> 0 AS paused, (control & 2) <> 0 AS paused_with_parent, (control & 4) <> 0 AS cancel_requested,
        paused_by, cancelled_by, cancel_reason, detached,
        strftime('%Y-%m-%dT%H:%M:%fZ', lost_at / 1e6, 'unixepoch') AS lost_at, hex(lost_by) AS lost_by,
-       -- of a child: the call that started it, with its scope. Column name has it as it is stored, and is no address
+       -- of a child: the call that started it, with its scope. Column name contains the stored
+       -- name, which is not an address
        CASE WHEN parent_id <> x'' THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') END AS step
 FROM durable_run;
 
 DROP VIEW durable_steps;
 
--- A call without an outcome whose run has ended is cancelled, and so is a sleep that was not over then; a sleep
--- goes on until it is over, though its row is complete from the beginning. ORDER BY run_id, seq is the order in
--- which the calls of a run began.
+-- If a run has ended, its calls without an outcome are cancelled, and so are sleeps that had not
+-- ended by then. A sleep has the status started until its time has come, although its row is complete from the
+-- beginning. ORDER BY run_id, seq returns the calls of a run in the order in which they began.
 CREATE VIEW durable_steps AS
 SELECT hex(run_id) AS run_id, seq, replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') AS name,
        CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' WHEN 3 THEN 'sleep' WHEN 4 THEN 'choice' WHEN 5 THEN 'receive'

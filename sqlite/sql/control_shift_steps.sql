@@ -1,9 +1,12 @@
--- Moves what a paused run waits for by as long as it was paused: sleeps (3), attempts, and
--- the ends of receives, unless they were over when it was paused (?2).
+-- Moves the times for which a paused run waits by the duration of the pause: the ends of sleeps
+-- (kind 3), the next attempts, and the deadlines of receives, unless they had passed before the
+-- pause began (?2).
 --
--- A run learns of a pause a moment later, and a sleep may be over by then: it stays as it is if a later call
--- of the run began when its time had come. A compensation (8) is no such call, since it is executed when the
--- run's function has returned. The latest start of all is looked at first: most sleeps end after it.
+-- A run learns of a pause a moment later, and a sleep may have ended by then. Such a sleep is not
+-- moved: it has ended if a later call of the run began after the sleep's time had come. A
+-- compensation (8) is no such call, because it is executed after the function of the run has
+-- returned. The query compares the latest start of all calls first, because most sleeps end after
+-- it.
 UPDATE durable_step AS waiting
 SET next_at = next_at + (?1 - ?2)
 WHERE shard = ?3 AND run_id = ?4 AND next_at > ?2

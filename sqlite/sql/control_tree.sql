@@ -1,4 +1,4 @@
--- A run and everything beneath it, as an order has to see it.
+-- Selects a run and all its descendants, with the columns that a control request needs.
 WITH RECURSIVE tree(shard, id) AS (
     SELECT shard, id FROM durable_run WHERE shard = ? AND id = ?
     UNION ALL

@@ -15,7 +15,7 @@ const early = 2 * time.Millisecond
 // reading is the state of the checker while it reads the ledger from its beginning.
 type reading struct {
 	current map[string]string           // by run: the execution of the newest epoch that began
-	entered map[string]int32            // by run: that epoch
+	entered map[string]int32            // by run: the newest epoch that began
 	owned   map[string]int32            // by process and run: the epoch of its latest claim; 0: it started the run itself
 	acks    map[string]entry            // by run and step: what the call first returned
 	epoch   map[string]int32            // by run: the newest epoch that was claimed
@@ -63,8 +63,8 @@ func (e *evidence) checkLedger(f *findings) {
 	f.report.steps = len(r.acks)
 }
 
-// owns checks that an epoch of a run has one nonce. Two would mean that a failover has lost an acknowledged claim, so that
-// its epoch was given to another owner.
+// owns checks that an epoch of a run has one nonce. Two nonces would mean that a failover has lost
+// an acknowledged claim, so that its epoch was given to another owner.
 func (r *reading) owns(f *findings, w write) {
 	key := fmt.Sprint(w.Run, " ", w.Epoch)
 	if first, known := r.nonce[key]; known && first != w.Nonce {
@@ -105,7 +105,8 @@ func (r *reading) begun(f *findings, x entry, place string) {
 	}
 }
 
-// acknowledged checks that a call returns the same in every execution, and that it is what was recorded.
+// acknowledged checks that a call returns the same value in every execution, and that this value is
+// the recorded one.
 func (r *reading) acknowledged(f *findings, x entry, place string, run *known) {
 	first, again := r.acks[place]
 	if again {

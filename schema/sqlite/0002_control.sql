@@ -88,8 +88,9 @@ FROM durable_run;
 DROP VIEW durable_steps;
 
 -- If a run has ended, its calls without an outcome are cancelled, and so are sleeps that had not
--- ended by then. A sleep has the status started until its time has come, although its row is complete from the
--- beginning. ORDER BY run_id, seq returns the calls of a run in the order in which they began.
+-- ended by then. A sleep has the status started until its time has come, although its row is
+-- complete from the beginning. ORDER BY run_id, seq returns the calls of a run in the order in
+-- which they began.
 CREATE VIEW durable_steps AS
 SELECT hex(run_id) AS run_id, seq, replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') AS name,
        CASE kind WHEN 1 THEN 'step' WHEN 2 THEN 'tx' WHEN 3 THEN 'sleep' WHEN 4 THEN 'choice' WHEN 5 THEN 'receive'

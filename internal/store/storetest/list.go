@@ -198,7 +198,7 @@ func listTags(b *bed) {
 	})
 }
 
-// A condition sets one condition of a filter, and reports whether a run meets it.
+// A condition sets a field of a filter, and reports whether a run matches that filter.
 type condition struct {
 	add  func(f *store.Filter)
 	kept func(r store.Run) bool
@@ -303,7 +303,7 @@ func listNames(b *bed) {
 	batch := &store.Batch{}
 	for _, name := range oddNames() {
 		if name == "" || len(name) > 1000 {
-			continue // an empty name is no filter; two long names exceed one index entry
+			continue // an empty name is no filter; two long names are too long for one index entry
 		}
 		r := b.running("")
 		r.Workflow, r.Queue = name, name

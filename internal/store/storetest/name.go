@@ -86,7 +86,7 @@ func nameRoots(b *bed) {
 func namePairs(b *bed) {
 	var all []string
 	for _, name := range oddNames() {
-		if len(name) < 1000 { // two or more long names exceed one index entry
+		if len(name) < 1000 { // two or more long names are too long for one index entry
 			all = append(all, name)
 		}
 	}

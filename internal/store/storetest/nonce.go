@@ -61,7 +61,7 @@ func nonceStarted(b *bed) {
 	first := b.started("a name")
 	again := first
 	again.Epoch.Nonce++
-	wantOutcome(b, "the same start", b.commitStart(again).Outcome, store.Written) // the store takes it for a repeated call whose first result was lost; the writes that follow are fenced
+	wantOutcome(b, "the same start", b.commitStart(again).Outcome, store.Written) // the store takes it for a repeated call; writes at its epoch are fenced
 	wantRun(b, "the run", b.row(first.ID), first)
 	wantOutcome(b, "a step of the second start", b.commitStep(b.completed(first.ID, again.Epoch, "second"), false).Outcome, store.Fenced)
 	wantOutcome(b, "a step of the first start", b.commitStep(b.completed(first.ID, first.Epoch, "first"), false).Outcome, store.Written)

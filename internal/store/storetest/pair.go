@@ -84,8 +84,8 @@ func pairTakeover(b *bed, s store.Store) {
 
 // attendance is a call of Listen in the background.
 type attendance struct {
-	hints chan struct{} // hints that a run may be claimable; holds one
-	news  chan struct{} // hints that the worker may have notifications; holds one
+	hints chan struct{} // buffers one hint that a run may be claimable
+	news  chan struct{} // buffers one hint that the worker may have notifications
 	stop  context.CancelFunc
 	done  chan error
 }

@@ -114,7 +114,7 @@ func tagNames(b *bed) {
 	r := b.started("")
 	var all []store.Tag
 	for _, name := range oddNames() {
-		if name == "" || len(name) > 1000 { // an empty value removes a tag; two long names exceed one index entry
+		if name == "" || len(name) > 1000 { // an empty value removes a tag; two long names are too long for one index entry
 			continue
 		}
 		all = append(all, store.Tag{Key: name, Value: name})

@@ -2,7 +2,8 @@ package main
 
 import "time"
 
-// nearby is how far from a deadline a signal is at most that counts as sent around it.
+// nearby is the longest time between a deadline and a signal that counts as sent around the
+// deadline.
 const nearby = 50 * time.Millisecond
 
 // deadlines checks that a Receive with a deadline received a signal that was acknowledged before the deadline, and

@@ -285,7 +285,7 @@ func (x *execution) mark(name string) (string, error) {
 	return value, nil
 }
 
-// marked returns the value that mark wrote, and whether there is one.
+// marked returns the value that mark wrote, and reports whether mark wrote one.
 func (x *execution) marked(name string) (string, bool, error) {
 	b, err := os.ReadFile(filepath.Join(x.folder, "mark-"+x.run+"-"+name))
 	if errors.Is(err, os.ErrNotExist) {

@@ -17,7 +17,7 @@ type killerRun struct {
 	err   error
 }
 
-// begin starts a worker whenever there is none, until ctx ends. The function done waits for the last one.
+// begin starts a worker whenever there is none, until ctx ends. done waits for the last worker.
 func (k *killerRun) begin(ctx context.Context) (done func()) {
 	ended := make(chan struct{})
 	go func() {

@@ -61,7 +61,7 @@ type run struct {
 	exists, paused, cancelled bool
 	words                     string // the signals that were sent to it, each once, in order, separated by spaces
 	count                     int
-	first                     string // the words that it receives, once they are wantedSignals
+	first                     string // the first wantedSignals words, which the target receives; empty until there are that many
 	ended                     state
 }
 

@@ -30,12 +30,12 @@ type load struct {
 type order struct {
 	id        string
 	plan      *plan
-	runID     string // once the start was acknowledged
+	runID     string // set once the start was acknowledged
 	timeout   time.Duration
 	requested bool             // its cancel was requested
 	cancelled bool             // its cancel was acknowledged
-	end       *durable.RunInfo // the first that showed its end
-	err       error            // the error that kept it from being followed to its end
+	end       *durable.RunInfo // the first result that showed its end
+	err       error            // the error because of which it was not followed to its end
 }
 
 func newLoad(c *controller, seed uint64) *load { return &load{controller: c, seed: seed} }

@@ -9,9 +9,9 @@
 // The parent process, the controller, starts runs whose inputs are plans (plan.go), drawn by the seed: steps of
 // all kinds, transactions, timers, signals, tokens, maps, branches, choices, children,
 // compensations, deadlines, and common mistakes (NaN, panics, changed code). At the same time
-// several clients start, signal, pause, resume, cancel and read a few runs, and record each call with its times and
-// its result (clients.go). One more starts and signals these runs in transactions that it holds open for up to three
-// seconds (open_transactions.go).
+// several clients start, signal, pause, resume, cancel and read a few runs, and record each call
+// with its times and its result (clients.go). Another client starts and signals these runs in
+// transactions that it holds open for up to three seconds (open_transactions.go).
 //
 // # Faults
 //

@@ -91,9 +91,10 @@ func (t *clients) holdOpen(ctx context.Context) error {
 	return nil
 }
 
-// holdOne starts a target, or sends it a signal, in a transaction that stays open for a while. Three of four are
-// committed, and are operations on the target; the others are rolled back, and must have no effect. A transaction that
-// a fault ends is not an operation either, unless its commit may have succeeded: then the call is made again.
+// holdOne starts a target, or sends it a signal, in a transaction that stays open for a while.
+// Three of four transactions are committed, and are operations on the target. The others are rolled
+// back, and must have no effect. A transaction that a fault ends is not an operation either, unless
+// its commit may have succeeded: then the call is repeated.
 func (t *clients) holdOne(ctx context.Context, r *rand.Rand) error {
 	to, q := t.draw(r), request{Verb: verbStart}
 	if r.IntN(4) > 0 {

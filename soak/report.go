@@ -12,7 +12,7 @@ type report struct {
 	superseded, diverged, operations              int
 	losersChildren                                int
 	kill9, sigstop, immediate, terminated, killer int
-	failovers, away, blocked                      int // promotions; absences of the standby, and those in which commits waited
+	failovers, away, blocked                      int // promotions; absences of the standby; absences of the standby in which commits waited
 	open                                          int // transactions that users held open
 	fenced                                        int
 	deadlines, aroundDeadline                     int // signals to a Receive with a deadline, and those around it

@@ -25,8 +25,9 @@ var replicatedQuery string
 // servers holds two PostgreSQL servers: a primary, and its synchronous standby. A failover swaps them. The address of
 // the place names both.
 //
-// What was acknowledged is on the standby when it is promoted: synchronous_standby_names is set and the standby has
-// caught up before a failover begins, and it is emptied only while the primary stays.
+// Every acknowledged write is on the standby when the standby is promoted: before a failover
+// begins, synchronous_standby_names is set and the standby has caught up. The setting is emptied
+// only while the primary stays the primary.
 type servers struct {
 	address string // addresses of both servers
 	rand    *rand.Rand
@@ -80,8 +81,8 @@ func (s *servers) close() error {
 	return err
 }
 
-// run injects faults into the servers until ctx ends, each kind at least once. The last one is completed: both servers
-// are up, and commits wait for the standby again, when it returns.
+// run injects faults into the servers until ctx ends, each kind at least once. It completes the
+// last fault: when it returns, both servers are up, and commits wait for the standby again.
 func (s *servers) run(ctx context.Context) error {
 	kinds := []func(context.Context) error{s.failOver, s.stopStandby, s.stopImmediately, s.terminate}
 	first := s.rand.Perm(len(kinds))
@@ -187,8 +188,9 @@ func (s *servers) failOver(ctx context.Context) error {
 	return s.synchronize(ctx)
 }
 
-// replicated calls read, and reports whether the standby has what was read, so that no failover takes it back. If not,
-// the caller reads again: the server may have shown a commit whose wait for the standby was cancelled.
+// replicated calls read, and reports whether the standby has everything that was read, so that no
+// failover takes it back. If not, the caller repeats the call: the server may have shown a commit
+// whose wait for the standby was cancelled.
 func (s *servers) replicated(ctx context.Context, pool *pgxpool.Pool, read func() error) (bool, error) {
 	before := s.promotions.Load()
 	if err := read(); err != nil {

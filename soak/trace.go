@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bounds of what is printed of the runs that violations name.
+// Limits of the trace that is printed for the runs that violations name.
 const (
 	tracedRuns    = 3   // runs
 	tracedEntries = 100 // entries of the ledger for each, the last ones

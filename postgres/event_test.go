@@ -129,7 +129,7 @@ func TestClaimSetsAside(t *testing.T) {
 	})
 }
 
-// A cancel that waited for locks in its tree has later events than the changes that were committed
+// A termination that waited for locks in its tree has later events than the changes that were committed
 // meanwhile.
 func TestEventsOfOneRunInOrder(t *testing.T) {
 	s := open(t, "cache_statement")
@@ -152,7 +152,7 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Control(t.Context(), &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID}, Now: at})
+		ended <- s.Control(t.Context(), &store.Order{Verb: store.VerbTerminate, Runs: []uuid.UUID{root.ID}, Now: at})
 	}()
 	for waits := 0; waits == 0; { // it has locked the root, and waits for the run between
 		err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&waits)

@@ -113,7 +113,8 @@ func (s *deafRenewals) Renew(ctx context.Context, h store.Heartbeat) (store.Rene
 	return s.Store.Renew(ctx, h)
 }
 
-// I, through the public API: the process loses the lease, and claims its own run again before its renewal loop notices.
+// A process loses a lease, and claims the run again before its renewal loop notices: the new execution completes the run, and the
+// step of the old one ends.
 func TestSameProcessTakesOver(t *testing.T) {
 	s := &deafRenewals{Store: openStore(t)}
 	entered, told := make(chan struct{}, 9), make(chan struct{})

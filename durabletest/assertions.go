@@ -86,15 +86,8 @@ func (e *Engine) RequireFailed(id, name string) *durable.StepError {
 // in this test. Names are as in [Stub].
 func (e *Engine) Attempts(id, name string) (n int) {
 	e.t.Helper()
-	info, err := e.Get(e.t.Context(), id)
-	if err != nil {
-		e.t.Fatalf("durabletest: %v", err)
-	}
-	log := e.probe.recorder
-	log.mu.Lock()
-	defer log.mu.Unlock()
-	for _, c := range log.attempts {
-		if c.Run.String() == info.RunID && matchesName(name, c.Name) {
+	for _, called := range e.attemptsOf(id) {
+		if matchesName(name, called) {
 			n++
 		}
 	}
@@ -105,15 +98,8 @@ func (e *Engine) Attempts(id, name string) (n int) {
 // test, in the order of their first calls.
 func (e *Engine) ExecutedSteps(id string) (names []string) {
 	e.t.Helper()
-	info, err := e.Get(e.t.Context(), id)
-	if err != nil {
-		e.t.Fatalf("durabletest: %v", err)
-	}
-	log := e.probe.recorder
-	log.mu.Lock()
-	defer log.mu.Unlock()
-	for _, c := range log.attempts {
-		if name := engine.DisplayName(c.Name); c.Run.String() == info.RunID && !slices.Contains(names, name) {
+	for _, called := range e.attemptsOf(id) {
+		if name := engine.DisplayName(called); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -141,4 +127,22 @@ func errorSuffix(c *durable.Checkpoint) string {
 		return ""
 	}
 	return ": " + c.Err.Error()
+}
+
+// attemptsOf returns the name of the step of each attempt of the run in this test, in the order of the attempts.
+func (e *Engine) attemptsOf(id string) (names []string) {
+	e.t.Helper()
+	info, err := e.Get(e.t.Context(), id)
+	if err != nil {
+		e.t.Fatalf("durabletest: %v", err)
+	}
+	log := e.probe.recorder
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	for _, c := range log.attempts {
+		if c.Run.String() == info.RunID {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }

@@ -146,7 +146,7 @@ func (w *wrong) do(verb, id string, n any) {
 	w.expect("done " + line)
 }
 
-// moment is what a step of those processes answers.
+// moment is the time that a step of those processes returns.
 type moment struct {
 	True, Wall time.Time
 	Who        string

@@ -47,12 +47,9 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pg
 // durable.ErrInvalidConfig if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.Start) error {
-		own, err := mine(s)
+		own, err := callersStore(s, tx)
 		if err != nil {
 			return err
-		}
-		if tx == nil {
-			return errNoTransaction
 		}
 		return ended(own.startIn(ctx, tx, starts))
 	})
@@ -65,12 +62,9 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 // durable.ErrInvalidConfig if tx is nil or has ended.
 func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.Ref, signal *store.Signal) error {
-		own, err := mine(s)
+		own, err := callersStore(s, tx)
 		if err != nil {
 			return err
-		}
-		if tx == nil {
-			return errNoTransaction
 		}
 		return ended(own.signalIn(ctx, tx, to, signal))
 	})
@@ -89,8 +83,17 @@ func ended(err error) error {
 	return err
 }
 
-// mine returns the database of a store of this package.
-func mine(s store.Store) (*database, error) {
+// callersStore returns the database for a call in the caller's transaction tx.
+func callersStore(s store.Store, tx pgx.Tx) (*database, error) {
+	own, err := ownStore(s)
+	if err == nil && tx == nil {
+		return nil, errNoTransaction
+	}
+	return own, err
+}
+
+// ownStore returns the database of a store of this package.
+func ownStore(s store.Store) (*database, error) {
 	if opened, ok := s.(*Store); ok {
 		s = opened.implementation
 	}
@@ -109,7 +112,7 @@ const (
 
 // transact is this store's bridge.Transact.
 func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
-	own, err := mine(s)
+	own, err := ownStore(s)
 	if err != nil {
 		return err
 	}

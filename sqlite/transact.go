@@ -33,12 +33,9 @@ func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *s
 // returns. durable.ErrInvalidConfig is returned if tx is nil or has ended.
 func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
 	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.Start) error {
-		own, err := ownStore(s)
+		own, err := callersStore(s, tx)
 		if err != nil {
 			return err
-		}
-		if tx == nil {
-			return errNoTransaction
 		}
 		return ended(own.startIn(ctx, tx, starts))
 	})
@@ -51,12 +48,9 @@ func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *du
 // ended.
 func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
 	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.Ref, signal *store.Signal) error {
-		own, err := ownStore(s)
+		own, err := callersStore(s, tx)
 		if err != nil {
 			return err
-		}
-		if tx == nil {
-			return errNoTransaction
 		}
 		return ended(own.signalIn(ctx, tx, to, signal))
 	})
@@ -71,7 +65,7 @@ func (s *database) Writer() *sql.DB { return s.writer() }
 // errNoTransaction is the error of a StartTx or SignalTx without a transaction.
 var errNoTransaction = fmt.Errorf("%w: the transaction is nil: pass one that BeginTx of Writer returned", durable.ErrInvalidConfig)
 
-// ended gives the error of a call in a transaction that has ended its kind: another try fails as well.
+// ended converts the error of a call in an ended transaction to durable.ErrInvalidConfig: a retry would fail as well.
 func ended(err error) error {
 	if errors.Is(err, sql.ErrTxDone) {
 		return fmt.Errorf("%w: the transaction was committed or rolled back before this call: call before Commit: %w", durable.ErrInvalidConfig, sql.ErrTxDone)
@@ -79,6 +73,16 @@ func ended(err error) error {
 	return err
 }
 
+// callersStore returns the database for a call in the caller's transaction tx.
+func callersStore(s store.Store, tx *sql.Tx) (*database, error) {
+	own, err := ownStore(s)
+	if err == nil && tx == nil {
+		return nil, errNoTransaction
+	}
+	return own, err
+}
+
+// ownStore returns the database of a store of this package.
 func ownStore(s store.Store) (*database, error) {
 	if opened, ok := s.(*Store); ok {
 		s = opened.implementation

@@ -98,7 +98,7 @@ func (d *desk) decide(o *order, token string) error {
 	return nil
 }
 
-// answer sends a decision by POST /approve.
+// answer posts a decision to /approve.
 func (d *desk) answer(token string, decision Decision) error {
 	b, err := json.Marshal(struct {
 		Token string

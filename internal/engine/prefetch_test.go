@@ -17,7 +17,7 @@ type slate struct {
 	store.Store
 	mu    sync.Mutex
 	ends  []store.RunWrite
-	pulse store.RenewResult // the answer to renewals
+	pulse store.RenewResult // the result of each renewal
 }
 
 func (*slate) Now(context.Context) (time.Time, error) { return time.Now(), nil }

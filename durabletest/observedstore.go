@@ -71,7 +71,7 @@ func (s *observedStore) Tag(ctx context.Context, run store.ID, tags []store.Tag,
 	return found, err
 }
 
-// Order implements store.Store.
+// Control implements store.Store.
 func (s *observedStore) Control(ctx context.Context, o *store.Order) error {
 	return s.write("a pause, resume or cancel", func() error { return s.Store.Control(ctx, o) })
 }
@@ -119,7 +119,7 @@ func (s *observedStore) Expire(ctx context.Context, workers []store.ID, q store.
 	return n, err
 }
 
-// News implements store.Store.
+// Notifications implements store.Store.
 func (s *observedStore) Notifications(ctx context.Context, worker store.ID, held []store.Lease) (news store.Notifications, err error) {
 	err = s.call(func() error {
 		news, err = s.Store.Notifications(ctx, worker, held)
@@ -172,7 +172,7 @@ func (s *observedStore) Dead(ctx context.Context, self store.ID) ([]store.ID, er
 	return s.Store.Dead(ctx, self)
 }
 
-// Attend implements store.Store. It lasts until the engine stops, so the clock does not wait for it.
+// Listen implements store.Store. It lasts until the engine stops, so the clock does not wait for it.
 func (s *observedStore) Listen(ctx context.Context, worker store.ID, hear func(store.Hint)) error {
 	if s.process.dead() {
 		return errProcessCrashed

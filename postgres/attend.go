@@ -111,7 +111,7 @@ func (s *database) attend(ctx context.Context, worker uuid.UUID, hear func(store
 	}
 }
 
-// pass converts a notification to a hint. An empty payload means that a run may be claimable. The
+// sleepCtx converts a notification to a hint. An empty payload means that a run may be claimable. The
 // worker's own ID means that one of its runs has changed. All other payloads are for other workers.
 func sleepCtx(payload string, worker uuid.UUID, hear func(store.Hint)) {
 	switch payload {
@@ -220,7 +220,7 @@ func (s *database) setPresence(worker uuid.UUID, held presence) {
 	}
 }
 
-// presenceOf returns the worker's lock, or zero if the worker does not hold it.
+// heldPresence returns the worker's lock, or zero if the worker does not hold it.
 func (s *database) heldPresence(worker uuid.UUID) presence {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -156,7 +156,7 @@ func byStep(a, b *store.StepWrite) int {
 	return cmp.Compare(a.Step.Name, b.Step.Name)
 }
 
-// counts holds the number of rows that each section changed.
+// changedRows holds the number of rows that each section changed.
 type changedRows struct{ starts, fresh, known, signals, runs int64 }
 
 // If a start becomes due later than farOff after its creation, its commit sends no notification, because

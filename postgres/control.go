@@ -117,7 +117,7 @@ func scanNode(rows pgx.Rows) (store.Node, error) {
 	return n, err
 }
 
-// changeColumns returns the first parameters of control_apply.sql.
+// changeArgs returns the first parameters of control_apply.sql.
 func changeArgs(items []store.Change) []any {
 	n := len(items)
 	return append(make([]any, 0, 16),

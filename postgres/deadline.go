@@ -48,7 +48,7 @@ func (s *database) setDeadline(ctx context.Context, d *store.Deadline) error {
 	})
 }
 
-// heldColumns returns the parameters of notifications.sql.
+// heldArgs returns the parameters of notifications.sql.
 func heldArgs(items []store.Lease, owner uuid.UUID) []any {
 	return append(leaseArgs(items, owner), times{len(items), func(i int) *time.Time { return &items[i].Deadline }})
 }

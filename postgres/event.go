@@ -28,7 +28,7 @@ func (c cursor) String() string { return fmt.Sprintf("%d-%s-%d-%d", c.txid, c.ru
 // uuidText is the length of a UUID as text.
 const uuidText = 36
 
-// parseCursor parses the result of String. An empty text is the position before all events.
+// parseEventCursor parses the result of String. An empty text is the position before all events.
 func parseEventCursor(text string) (c cursor, err error) {
 	if text == "" {
 		return c, nil

@@ -303,7 +303,7 @@ func (h *hosts) trouble() string {
 // hopeless reports whether an immediate retry would fail in the same way.
 func hopeless(err error) bool { return hasState(err, "28P01", "28000", "3D000", "42501") }
 
-// try connects to one host, to find out whether it takes writes, and returns its address.
+// dialTry connects to one host, to find out whether it takes writes, and returns its address.
 func dialTry(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) (where string, err error) {
 	one := cfg.Copy()
 	only(one, group)
@@ -322,7 +322,7 @@ func dialTry(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackC
 	return where, nil
 }
 
-// brief is a socket with deadlines of at most 250 ms. pgx sets a deadline in the past to end a call, and
+// shortDeadlineConn is a socket with deadlines of at most 250 ms. pgx sets a deadline in the past to end a call, and
 // one of 15 seconds when it abandons a connection and waits for the server's last messages.
 type shortDeadlineConn struct{ net.Conn }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// startColumns returns the parameters of run_insert.sql, which are the first ones of run_insert_any.sql.
+// startArgs returns the parameters of run_insert.sql, which are the first ones of run_insert_any.sql.
 func startArgs(items []*store.Start) []any {
 	n := len(items)
 	return append(make([]any, 0, 22),
@@ -31,7 +31,7 @@ func startArgs(items []*store.Start) []any {
 	)
 }
 
-// startAnyColumns returns the parameters of run_insert_any.sql.
+// startAnyArgs returns the parameters of run_insert_any.sql.
 func startAnyArgs(items []*store.Start, tags []tagging) []any {
 	n := len(items)
 	return append(append(startArgs(items),
@@ -59,7 +59,7 @@ func parentKeys(items []*store.Start) []any {
 	}
 }
 
-// stepColumns returns the parameters of step_insert.sql and step_update.sql. If anyway is false for a
+// stepArgs returns the parameters of step_insert.sql and step_update.sql. If anyway is false for a
 // write, a request to pause or cancel its run prevents the write.
 func stepArgs(items []*store.StepWrite, anyway func(*store.StepWrite) bool) []any {
 	n := len(items)
@@ -97,7 +97,7 @@ func oneStep(w *store.Step) []any {
 	}
 }
 
-// finishColumns returns the parameters of run_finish.sql, which are the first ones of run_leave.sql.
+// finishArgs returns the parameters of run_finish.sql, which are the first ones of run_leave.sql.
 func finishArgs(items []*store.RunWrite) []any {
 	n := len(items)
 	return append(runKeys(items),
@@ -111,7 +111,7 @@ func finishArgs(items []*store.RunWrite) []any {
 	)
 }
 
-// leaveColumns returns the parameters of run_leave.sql, except the channel.
+// leaveArgs returns the parameters of run_leave.sql, except the channel.
 func leaveArgs(items []*store.RunWrite) []any {
 	n := len(items)
 	return append(finishArgs(items),
@@ -140,7 +140,7 @@ func runKeys(items []*store.RunWrite) []any {
 	)
 }
 
-// leaseColumns returns the parameters of lease_lost.sql, which are the first ones of lease_extend.sql.
+// leaseArgs returns the parameters of lease_lost.sql, which are the first ones of lease_extend.sql.
 func leaseArgs(items []store.Lease, owner uuid.UUID) []any {
 	n := len(items)
 	return []any{
@@ -151,7 +151,7 @@ func leaseArgs(items []store.Lease, owner uuid.UUID) []any {
 	}
 }
 
-// pairColumns returns the queues and the workflows of pairs.
+// pairArgs returns the queues and the workflows of pairs.
 func pairArgs(pairs []store.Pair) []any {
 	n := len(pairs)
 	return append(make([]any, 0, 7),

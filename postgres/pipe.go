@@ -152,7 +152,7 @@ type results interface {
 	Query() (pgx.Rows, error)
 }
 
-// ending is a pipeline whose results can be read until it is closed.
+// closableResults is a pipeline whose results can be read until it is closed.
 type closableResults interface {
 	results
 	Close() error

@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// signalColumns returns the parameters of signal_insert.sql.
+// signalArgs returns the parameters of signal_insert.sql.
 func signalArgs(items []*store.Signal) []any {
 	n := len(items)
 	return append(signalRuns(items),

@@ -26,7 +26,7 @@ func (w *sorted) tag(start *store.Start) {
 	slices.SortFunc(w.tags[from:], func(a, b tagging) int { return cmp.Compare(a.tag.Key, b.tag.Key) })
 }
 
-// tagColumns returns the last parameters of run_insert_any.sql.
+// tagArgs returns the last parameters of run_insert_any.sql.
 func tagArgs(items []tagging) []any {
 	n := len(items)
 	return []any{

@@ -16,7 +16,7 @@ type wake struct {
 	at     time.Time
 }
 
-// wake records which runs the batch wakes.
+// collectWakes records which runs the batch wakes.
 func (w *sorted) collectWakes() {
 	for _, item := range w.signals {
 		w.wakes = append(w.wakes, wake{run: item.Run, signal: uuid.NullUUID{UUID: item.ID, Valid: true}, at: item.CreatedAt})
@@ -28,7 +28,7 @@ func (w *sorted) collectWakes() {
 	}
 }
 
-// wakeColumns returns the parameters of run_wake.sql, except the channel.
+// wakeArgs returns the parameters of run_wake.sql, except the channel.
 func wakeArgs(items []wake) []any {
 	n := len(items)
 	return append(make([]any, 0, 6),
@@ -40,7 +40,7 @@ func wakeArgs(items []wake) []any {
 	)
 }
 
-// lockColumns returns the parameters of lock.sql, and the first ones of other statements for several
+// lockArgs returns the parameters of lock.sql, and the first ones of other statements for several
 // runs.
 func lockArgs(runs []uuid.UUID) []any {
 	return append(make([]any, 0, 3),

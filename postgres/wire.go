@@ -167,7 +167,7 @@ func (f *flight) Query() (pgx.Rows, error) {
 // Close implements ending.
 func (f *flight) Close() error { return f.pipe.Close() }
 
-// lent is no message of the protocol. As the first message of a pipeline it makes pgx encode the
+// lentBuffer is no message of the protocol. As the first message of a pipeline it makes pgx encode the
 // following ones into a buffer that was used before; pgx itself drops a large buffer after each write.
 type lentBuffer struct{ buf []byte }
 

@@ -85,7 +85,7 @@ func earliest(l, r time.Time) time.Time {
 	return l
 }
 
-// HeldBy implements store.Store.
+// ClaimedLeases implements store.Store.
 func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
 	err = s.read(ctx, "read back a claim", func(x session) error {
 		leases = nil // drops what a failed attempt read

@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Order implements store.Store. It holds the write lock while it reads the trees of the runs, so that no child can be
+// Control implements store.Store. It holds the write lock while it reads the trees of the runs, so that no child can be
 // added meanwhile.
 func (s *database) Control(ctx context.Context, o *store.Order) error {
 	return s.writeAndNotify(ctx, "order", func(x *writeTx) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// News implements store.Store. It reads on a reading connection first, so that it takes the write lock only if a run
+// Notifications implements store.Store. It reads on a reading connection first, so that it takes the write lock only if a run
 // was woken.
 func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []store.Lease) (store.Notifications, error) {
 	if len(held) == 0 {

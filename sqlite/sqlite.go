@@ -188,7 +188,7 @@ func openPool(k *connector, n int) *sql.DB {
 // Name implements store.Store.
 func (s *database) Name() string { return "sqlite" }
 
-// Serial implements store.Serial: an SQLite file has one writer.
+// CommitsSerially implements store.Serial: an SQLite file has one writer.
 func (s *database) CommitsSerially() {}
 
 // Close implements store.Store. Calls that have begun end normally. Later calls return durable.ErrClosed. Close may be

@@ -9,9 +9,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Usurped returns an error for each request whose ID is the UUID of another run, by the index of the
+// IDsOfOtherRuns returns an error for each request whose ID is the UUID of another run, by the index of the
 // request. Control calls accept a UUID or an ID and prefer the UUID, so they would act on the other run.
-// All UUIDs of runs have version 7, and nobody knows the UUID of a run before that run exists. So Usurped
+// All UUIDs of runs have version 7, and nobody knows the UUID of a run before that run exists. So IDsOfOtherRuns
 // looks up only IDs of that form, and a run that is created later cannot cause a conflict.
 func (e *Engine) IDsOfOtherRuns(ctx context.Context, requests []StartRequest) (map[int]error, error) {
 	var ids []uuid.UUID

@@ -278,7 +278,7 @@ func (w *waiters) log(err error) {
 	}
 }
 
-// gone is a run that has ended, without its input. run is nil if the run does not exist.
+// endedRun is a run that has ended, without its input. run is nil if the run does not exist.
 type endedRun struct {
 	id  uuid.UUID
 	run *store.Run

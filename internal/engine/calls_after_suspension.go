@@ -23,7 +23,7 @@ const (
 	mostDelay = 10     // the maximum number of doublings of the delay and of the settling time
 )
 
-// refusals records which goroutines know that the run is suspended.
+// suspensionNotices records which goroutines know that the run is suspended.
 type suspensionNotices struct {
 	told  map[string]bool // goroutines that were notified, by their numbers
 	early bool            // a goroutine that was not notified made a call
@@ -45,7 +45,7 @@ func (r *run) refused() {
 	r.tell()
 }
 
-// hasty reports whether the run was parked too early, and returns after what delay it then wakes. A
+// leftTooEarly reports whether the run was parked too early, and returns after what delay it then wakes. A
 // function that continues after the notification, and calls from another goroutine, looks the same, so
 // the delay doubles each time.
 func (r *run) leftTooEarly(s *suspension) (away time.Duration, early bool) {

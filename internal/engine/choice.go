@@ -254,7 +254,7 @@ func (t *task) end(losers, closed []Loser, at time.Time, unlock func()) bool {
 	return len(losers) == 0 || r.cancelLosersChildren(false)
 }
 
-// endsNow returns the end time for a branch that is ended now. It is not before the due time of a sleep
+// branchEndTime returns the end time for a branch that is ended now. It is not before the due time of a sleep
 // that is over.
 func (r *run) branchEndTime() time.Time {
 	now := r.e.clock.now().Truncate(time.Microsecond)

@@ -12,7 +12,7 @@ import (
 // 1987). Registering a compensation writes no row: after a crash, the next execution registers it again.
 // Each compensation is executed as a step of its own, the last registered first.
 
-// undo is a registered compensation.
+// compensation is a registered compensation.
 type compensation struct {
 	spec *Spec
 	name string // including the prefix of its scope

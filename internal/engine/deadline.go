@@ -105,7 +105,7 @@ func (r *run) expire() {
 	}})
 }
 
-// unbegun reports whether no process has ever called the run's function, so that there is nothing to
+// neverCalled reports whether no process has ever called the run's function, so that there is nothing to
 // compensate.
 func (r *run) neverCalled() bool { return r.row.Epoch.Count == 1 && len(r.history) == 0 }
 

@@ -124,7 +124,7 @@ func (r *run) keepDecided() bool {
 	return true
 }
 
-// noteUndone notes a compensation that has finally failed.
+// noteFailedCompensation notes a compensation that has finally failed.
 func (r *run) noteFailedCompensation(name string, f *Failure) {
 	r.failedCompensations = append(r.failedCompensations, "compensation "+DisplayName(name)+" failed: "+f.Message)
 }

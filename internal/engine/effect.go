@@ -57,7 +57,7 @@ func (t *task) startID() string {
 	return id + name
 }
 
-// unended wraps a write that must not follow a choice which ends the branch of the scope. Either the
+// unlessBranchLeft wraps a write that must not follow a choice which ends the branch of the scope. Either the
 // choice waits for the write, or the wrapped write returns ErrLeft and writes nothing.
 func (s *Scope) unlessBranchLeft(write writeFunc) writeFunc {
 	if s.branch == nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// doom describes why a run must end although its function could continue: the run was cancelled, or its
+// earlyEnd describes why a run must end although its function could continue: the run was cancelled, or its
 // deadline has passed. Its contexts end, and calls that are not in history return the cause. When the
 // function has returned, with any result, the compensations are executed and the run ends with the status.
-// If a doomed run is claimed, it is executed in the same way, so that it registers its compensations
+// If a run that must end is claimed, it is executed in the same way, so that it registers its compensations
 // again.
 type earlyEnd struct {
 	cause   error
@@ -22,7 +22,7 @@ type earlyEnd struct {
 
 func cancelled() earlyEnd { return earlyEnd{cause: ErrCancelled, status: store.Cancelled} }
 
-// doom marks the run as doomed and ends its contexts. A cancel replaces a timeout.
+// endEarly marks the run as one that must end and ends its contexts. A cancel replaces a timeout.
 func (r *run) endEarly(d earlyEnd) {
 	r.mu.Lock()
 	takes := r.mustEnd == nil || d.status == store.Cancelled && r.mustEnd.status != store.Cancelled
@@ -36,7 +36,7 @@ func (r *run) endEarly(d earlyEnd) {
 	}
 }
 
-// goesOn returns why the run can begin no new call, or nil if it can.
+// continues returns why the run can begin no new call, or nil if it can.
 func (r *run) continues() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +49,7 @@ func (r *run) continues() error {
 	return nil
 }
 
-// isDoomed reports whether the run must end.
+// endsEarly reports whether the run must end.
 func (r *run) endsEarly() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -155,7 +155,7 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 	return e.startUnlessIDTaken(ctx, outsider, requests)
 }
 
-// startUnlessUsurped starts the runs, except for requests whose ID is the UUID of another run. Those get
+// startUnlessIDTaken starts the runs, except for requests whose ID is the UUID of another run. Those get
 // an error in their result.
 func (e *Engine) startUnlessIDTaken(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
 	wrong, err := e.IDsOfOtherRuns(ctx, requests)

@@ -16,7 +16,7 @@ import (
 // StatusCancelled is the status shown for a call that had no outcome when its run or its branch ended.
 const StatusCancelled = "cancelled"
 
-// Sight computes the status that users are shown for the checkpoints of one run.
+// HistoryView computes the status that users are shown for the checkpoints of one run.
 type HistoryView struct {
 	run   *store.Run
 	now   time.Time
@@ -24,14 +24,14 @@ type HistoryView struct {
 	maps  map[string]*mapProgress // counts of finished items, by the name of the Map
 }
 
-// items counts the items of a Map that have an outcome.
+// mapProgress counts the items of a Map that have an outcome.
 type mapProgress struct {
 	done   int
 	failed bool
 	last   time.Time // when the last of these items ended
 }
 
-// NewSight returns the Sight of the run at the time now. steps must hold at least the run's choices. To
+// NewHistoryView returns the Sight of the run at the time now. steps must hold at least the run's choices. To
 // show Maps it must hold all checkpoints.
 func NewHistoryView(run *store.Run, steps []store.Step, now time.Time) HistoryView {
 	s := HistoryView{run: run, now: now}
@@ -59,7 +59,7 @@ func NewHistoryView(run *store.Run, steps []store.Step, now time.Time) HistoryVi
 	return s
 }
 
-// Of returns the status to show for a checkpoint, and when the checkpoint or its last attempt ended. A
+// StatusOf returns the status to show for a checkpoint, and when the checkpoint or its last attempt ended. A
 // zero time means that it has not ended.
 func (s *HistoryView) StatusOf(row *store.Step) (status string, endedAt time.Time) {
 	if row.Kind == store.KindMap {

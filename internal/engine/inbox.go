@@ -30,7 +30,7 @@ type inbox struct {
 	again    bool                     // another count was requested since that one began
 }
 
-// queue holds the receives that wait for signals of one name.
+// receiveQueue holds the receives that wait for signals of one name.
 type receiveQueue struct {
 	members int
 	idle    list.List // of *listener: receives that are neither called nor querying, the longest wait first

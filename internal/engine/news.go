@@ -10,7 +10,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// bell wakes the one goroutine that receives from it. If poke is called several times before the
+// notifier wakes the one goroutine that receives from it. If notify is called several times before the
 // goroutine receives, the goroutine wakes once.
 type notifier chan struct{}
 
@@ -25,7 +25,7 @@ func (b notifier) notify() {
 
 const firstDeaf = 20 * time.Millisecond // pause after the first failed read; it doubles up to a third of a lease
 
-// newsLoop reads which control requests the runs in memory have, and which of these runs were woken. It
+// notificationLoop reads which control requests the runs in memory have, and which of these runs were woken. It
 // reads after each hint and each lease renewal. The result of a flush also carries the control requests
 // of its runs.
 func (w *worker) notificationLoop(ctx context.Context) {
@@ -53,7 +53,7 @@ func (w *worker) notificationLoop(ctx context.Context) {
 	}
 }
 
-// hear reads the notifications for the runs and applies them. If the read fails, hear wakes all the runs,
+// applyNotifications reads the notifications for the runs and applies them. If the read fails, hear wakes all the runs,
 // because the lost result may have contained their wake-ups. hear holds w.hearing, so that no run parks
 // during the read. Otherwise a run could park after the database has reported its wake-up, and before the
 // run knows of it.
@@ -108,7 +108,7 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 	return nil
 }
 
-// wake makes the run's waits check the database again. If the run parks before they have checked, it
+// recheckWaits makes the run's waits check the database again. If the run parks before they have checked, it
 // becomes claimable at once, because the database reports each wake-up only once.
 func (r *run) recheckWaits() {
 	r.stirred.Store(true)

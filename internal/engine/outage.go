@@ -18,7 +18,7 @@ type outage struct {
 	from, until time.Time // the bounds of the last outage that has ended, on the database's clock
 }
 
-// beat records that a heartbeat has succeeded. sent and now, on the database's clock, are when it was
+// noteHeartbeat records that a heartbeat has succeeded. sent and now, on the database's clock, are when it was
 // sent and when its response arrived.
 func (o *outage) noteHeartbeat(sent, now time.Time, lease time.Duration) {
 	o.mu.Lock()

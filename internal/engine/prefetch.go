@@ -51,14 +51,14 @@ func (t *turnover) pass(at time.Time) {
 	}
 }
 
-// vacancies returns how many slots are free, and how many further runs may be prefetched.
+// freeSlotsAndPrefetch returns how many slots are free, and how many further runs may be prefetched.
 func (w *worker) freeSlotsAndPrefetch() (free, room int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.e.cfg.Concurrency - w.slots, w.prefetchRoom(time.Now())
 }
 
-// room returns how many further runs may be prefetched. It returns zero if the number is too small to be
+// prefetchRoom returns how many further runs may be prefetched. It returns zero if the number is too small to be
 // worth a claim. The caller holds w.mu.
 func (w *worker) prefetchRoom(at time.Time) int {
 	most := min(w.e.cfg.ClaimLimit, w.turnover.rate(at))
@@ -68,7 +68,7 @@ func (w *worker) prefetchRoom(at time.Time) int {
 	return 0
 }
 
-// takePlaces reserves places for n runs to be prefetched. It returns n, or zero if the worker is closed.
+// reservePrefetch reserves places for n runs to be prefetched. It returns n, or zero if the worker is closed.
 func (w *worker) reservePrefetch(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +107,7 @@ func (w *worker) unqueue(r *run) {
 	}
 }
 
-// seated reports whether the run has a slot.
+// hasSlot reports whether the run has a slot.
 func (r *run) hasSlot() bool {
 	if r.seat == nil {
 		return true // it was claimed with a slot
@@ -120,7 +120,7 @@ func (r *run) hasSlot() bool {
 	}
 }
 
-// awaitSeat waits until the prefetched run has a slot. It returns without a slot if the run is suspended
+// awaitSlot waits until the prefetched run has a slot. It returns without a slot if the run is suspended
 // first, or if the wait lasts longer than 500 ms.
 func (r *run) awaitSlot() {
 	t := time.NewTimer(overlong)

@@ -4,14 +4,14 @@ import "time"
 
 // A test's probe calls these methods to find out whether anything can happen before a given time.
 
-// Rest describes the activity of the runs in memory.
+// Quiescence describes the activity of the runs in memory.
 type Quiescence struct {
 	BusyRun string        // a run that does more than wait for a future time or for an event; empty: none
 	Active  int           // durable calls that execute or write
 	Settle  time.Duration // how long there must be no activity until the runs count as idle
 }
 
-// Rest returns the activity of the runs in memory.
+// Quiescence returns the activity of the runs in memory.
 func (e *Engine) Quiescence() Quiescence {
 	rest := Quiescence{Settle: settleAlone}
 	w := e.worker()
@@ -68,7 +68,7 @@ func (e *Engine) Park() (left bool) {
 	return left
 }
 
-// Stir makes the worker check for due runs, and the waiters check for results, now.
+// WakeAll makes the worker check for due runs, and the waiters check for results, now.
 func (e *Engine) WakeAll() {
 	e.worker().hint()
 	e.waiters.fresh.notify()

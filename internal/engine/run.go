@@ -26,7 +26,7 @@ type run struct {
 	row store.Run // as claimed or created; never changed
 
 	// hard ends when this process loses the run, or when the grace period of the drain is over. work, a
-	// child of hard, is the parent of the steps' contexts; it also ends when the run must end (see doom).
+	// child of hard, is the parent of the steps' contexts; it also ends when the run must end (see earlyEnd).
 	// ctx, a child of work, is the context of the workflow function; it also ends when the run is suspended.
 	hard     context.Context
 	endHard  context.CancelCauseFunc
@@ -293,7 +293,7 @@ var outcomes = map[store.Status]string{
 	store.Expired: telemetry.OutcomeExpired,
 }
 
-// part writes what a suspension specifies. If the write fails, the lease expires by itself.
+// release writes what a suspension specifies. If the write fails, the lease expires by itself.
 func (r *run) release(ctx context.Context, s *suspension) {
 	outcome := telemetry.OutcomeReleased
 	switch {
@@ -330,7 +330,7 @@ func (r *run) release(ctx context.Context, s *suspension) {
 	}
 }
 
-// parting returns the write that releases a run.
+// releasing returns the write that releases a run.
 func (r *run) releasing(s *suspension, away time.Duration, early bool) *store.RunWrite {
 	now := r.e.clock.now()
 	w := &store.RunWrite{ID: r.row.ID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}

@@ -135,12 +135,12 @@ func (s *Scope) Replaying() bool { return !s.r.live.Load() }
 // Logger returns the engine's logger with the attributes of the run.
 func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
 
-// Shown returns the name of a step, a wait or a child as people see it: with a slash after each scope,
+// DisplayName returns the name of a step, a wait or a child as people see it: with a slash after each scope,
 // and with the slashes of the names escaped, as in "branch/50%25 off%2Feach". Different names have
 // different results.
 func DisplayName(name string) string { return shown.Replace(name) }
 
-// Unshown returns the name for which Shown returns text.
+// ParseDisplayName returns the name for which Shown returns text.
 func ParseDisplayName(text string) string { return unshown.Replace(text) }
 
 var (
@@ -148,7 +148,7 @@ var (
 	unshown = strings.NewReplacer("%25", "%", "%2F", "/", "/", separator)
 )
 
-// ShownSignal returns the name of a signal as people see it. It is the name as given, except for the
+// DisplaySignal returns the name of a signal as people see it. It is the name as given, except for the
 // signal that completes an Awaitable, which is named after its wait.
 func DisplaySignal(name string) string {
 	if wait, ok := strings.CutPrefix(name, separator); ok {
@@ -157,7 +157,7 @@ func DisplaySignal(name string) string {
 	return name
 }
 
-// ShownRun returns the name of a run as people see it: the caller's ID of a root, or the name of the call
+// DisplayRun returns the name of a run as people see it: the caller's ID of a root, or the name of the call
 // that started a child. The name of a child does not address it.
 func DisplayRun(r *store.Run) string {
 	if r.Parent.Valid {

@@ -25,7 +25,7 @@ func (w *worker) suspectIf(r *run) {
 	}
 }
 
-// proven clears the run if it is a suspect, so that the worker can claim the next suspect.
+// clearSuspect clears the run if it is a suspect, so that the worker can claim the next suspect.
 func (r *run) clearSuspect() {
 	if !r.suspected.CompareAndSwap(true, false) {
 		return

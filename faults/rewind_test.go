@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,16 +24,47 @@ import (
 // drawn is a workflow whose steps each return something new, and that returns what its steps did. Every third
 // step is a transaction, if it works on PostgreSQL.
 func drawn(name string, l ledger, steps int, pace time.Duration) *durable.Workflow[int, []string] {
-	return drawnOf(name, l, steps, pace, 3)
+	return drawnOf(name, l, steps, pace, 3, nil)
 }
 
-// drawnOf is drawn with a transaction at every nth step; with zero it has none.
-func drawnOf(name string, l ledger, steps int, pace time.Duration, nth int) *durable.Workflow[int, []string] {
+// gates are the files for which steps wait, by the number of the step.
+type gates map[int]string
+
+// behindAndPromoted are the gates of row 38: no run writes its step 21 before the standby is behind, and none ends
+// before it is promoted. Neither step is a transaction.
+func behindAndPromoted(file string, steps int) gates {
+	return gates{21: file + ".behind", steps - 3: file + ".promoted"}
+}
+
+// open makes the file for which steps wait.
+func (g gates) open(t testing.TB, step int) {
+	must(t, "open a gate", os.WriteFile(g[step], nil, 0o600))
+}
+
+// pass returns when the gate of the step is open, or its context ends.
+func (g gates) pass(ctx context.Context, step int) error {
+	if g[step] == "" {
+		return nil
+	}
+	for _, err := os.Stat(g[step]); err != nil; _, err = os.Stat(g[step]) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		realtime.Pass(2*time.Millisecond, "the file comes from another process")
+	}
+	return nil
+}
+
+// drawnOf is drawn with a transaction at every nth step, none with zero, and with gates.
+func drawnOf(name string, l ledger, steps int, pace time.Duration, nth int, g gates) *durable.Workflow[int, []string] {
 	return durable.Define(name, func(c *durable.Ctx, _ int) ([]string, error) {
 		var all []string
 		for i := range steps {
 			name := fmt.Sprintf("s%03d", i)
 			act := func(ctx context.Context) (string, error) {
+				if err := g.pass(ctx, i); err != nil {
+					return "", err
+				}
 				l.did(ctx, c.ID(), name)
 				realtime.Pass(pace, "the work of a step takes this long")
 				return uuid.NewString(), nil
@@ -74,7 +107,7 @@ func oneHistory(t testing.TB, e *durable.Engine, id string, steps int) {
 
 func init() {
 	scenarios["drawn"] = func(ctx context.Context, j *job, s durable.Store) error {
-		w := drawn(j.Workflow, j.Ledger, int(j.N), 5*time.Millisecond)
+		w := drawnOf(j.Workflow, j.Ledger, int(j.N), 5*time.Millisecond, 3, behindAndPromoted(j.File, int(j.N)))
 		e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}, Lease: j.Lease, Logger: slog.New(slog.NewTextHandler(sayer{}, nil))})
 		if err != nil {
 			return err
@@ -109,10 +142,29 @@ func TestRow38_PromotedFromBehind(t *testing.T) {
 	standby := standbyOf(t, primary, "behind")
 	db := database{Kind: "postgres", Where: pgtest.Hosts(primary, standby), Schema: "s"}
 	l, logged := newLedger(t), &journalled{}
-	mine, theirs := drawn("mine", l, steps, 5*time.Millisecond), drawn("theirs", l, steps, 5*time.Millisecond)
+	file := filepath.Join(t.TempDir(), "standby")
+	g := behindAndPromoted(file, steps)
+	mine, theirs := drawnOf("mine", l, steps, 5*time.Millisecond, 3, g), drawnOf("theirs", l, steps, 5*time.Millisecond, 3, g)
 	e := engineOn(t, db.openIn(t), durable.Config{Lease: 4 * time.Second, Logger: logged.logger()}, mine, theirs)
+	all := func(acks int) func() bool { // whether each run has that many acknowledged steps
+		return func() bool {
+			of := make(map[string]int)
+			for _, x := range l.read(t) {
+				if strings.HasPrefix(x.Step, "ack ") {
+					of[x.Run]++
+				}
+			}
+			slow := 2*runs - len(of)
+			for _, n := range of {
+				if n < acks {
+					slow++
+				}
+			}
+			return slow == 0
+		}
+	}
 
-	old := spawn(t, job{Scenario: "drawn", DB: db, Ledger: l, ID: "old", Workflow: "theirs", Runs: runs, N: steps, Lease: 6 * time.Second})
+	old := spawn(t, job{Scenario: "drawn", DB: db, Ledger: l, ID: "old", Workflow: "theirs", Runs: runs, N: steps, Lease: 6 * time.Second, File: file})
 	old.expect("started")
 	await(t, "the other process to execute all its runs", func() bool { // before this one could claim them
 		began := make(map[string]bool)
@@ -125,15 +177,16 @@ func TestRow38_PromotedFromBehind(t *testing.T) {
 	for i := range runs {
 		start(t, e, mine, i, durable.ID(fmt.Sprint("mine", i)))
 	}
-	await(t, "steps of all", func() bool { return acknowledged(t, l) > 4*2*runs })
+	await(t, "steps of all", all(8))
 	must(t, "let the standby see them", primary.CaughtUp(bounded(t), "behind"))
 	must(t, "keep the standby behind", standby.Stop(pgtest.Fast))
-	before := acknowledged(t, l)
-	await(t, "more steps", func() bool { return acknowledged(t, l) > before+4*2*runs })
+	g.open(t, 21)
+	await(t, "steps of all that the standby lacks", all(25))
 	old.signal(syscall.SIGSTOP)
 	must(t, "kill the primary", primary.Kill9())
 	must(t, "start the standby", standby.Restart(bounded(t)))
 	must(t, "promote", standby.Promote(bounded(t)))
+	g.open(t, steps-3)
 	for i := range runs {
 		if _, err := result(t, e, mine, fmt.Sprint("mine", i)); err != nil {
 			t.Error(err)

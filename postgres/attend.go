@@ -78,7 +78,7 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 
 // attend connects, listens, and holds the presence lock until the session ends. It never returns nil.
 func (s *database) attend(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
-	heard := func(payload string) { sleepCtx(payload, worker, hear) }
+	heard := func(payload string) { passHint(payload, worker, hear) }
 	conn, err := s.dial(ctx)
 	if err != nil {
 		return err
@@ -111,9 +111,9 @@ func (s *database) attend(ctx context.Context, worker uuid.UUID, hear func(store
 	}
 }
 
-// sleepCtx converts a notification to a hint. An empty payload means that a run may be claimable. The
+// passHint converts a notification to a hint. An empty payload means that a run may be claimable. The
 // worker's own ID means that one of its runs has changed. All other payloads are for other workers.
-func sleepCtx(payload string, worker uuid.UUID, hear func(store.Hint)) {
+func passHint(payload string, worker uuid.UUID, hear func(store.Hint)) {
 	switch payload {
 	case "":
 		hear(store.HintClaim)

@@ -195,6 +195,31 @@ func (h *hosts) look(cfg *pgx.ConnConfig, first string) *search {
 	return s
 }
 
+// forget discards the result of the last search if a connection to the host that it found has failed with err, and
+// reports whether a new search may find another host.
+func (h *hosts) forget(err error) bool {
+	var failed *pgconn.ConnectError
+	if h == nil || !errors.As(err, &failed) || hopeless(err) {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.search
+	if s == nil {
+		return true // another call has discarded it
+	}
+	select {
+	case <-s.done:
+	default:
+		return true // waits for the search in progress
+	}
+	if s.err != nil {
+		return false // no host takes writes
+	}
+	h.search = nil
+	return true
+}
+
 // find executes a search.
 func (h *hosts) find(s *search, cfg *pgx.ConnConfig, first string) {
 	ctx, cancel := context.WithTimeout(h.life, searchFor)

@@ -66,10 +66,13 @@ func (s *database) once(ctx context.Context, pool *pgxpool.Pool, what string, fi
 // acquire takes a connection of the pool. It does not wait for a host that hangs for longer than the
 // search for another host takes.
 func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
-	for {
+	for retried := false; ; {
 		waiting, over := s.hosts.track(ctx, "", false)
 		conn, err := pool.Acquire(waiting)
 		again := over()
+		if err != nil && !again && !retried {
+			again, retried = s.hosts.forget(err), true
+		}
 		if err != nil && (!again || ctx.Err() != nil) {
 			return nil, err
 		}

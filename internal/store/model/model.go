@@ -76,16 +76,17 @@ func (m *Model) Clone() *Model {
 	return c
 }
 
-// String describes the whole content. Equal texts mean equal databases.
+// String describes the whole content. Equal texts mean equal databases, so a payload that is nil and one that
+// is empty differ in it.
 func (m *Model) String() string {
 	var text strings.Builder
 	for _, id := range m.sortedIDs() {
-		fmt.Fprintf(&text, "%v\n", *m.Runs[id])
+		fmt.Fprintf(&text, "%#v\n", *m.Runs[id])
 	}
 	for _, tx := range m.Events {
 		tx = slices.Clone(tx)
 		slices.SortFunc(tx, compareEvents)
-		fmt.Fprintf(&text, "%v\n", tx)
+		fmt.Fprintf(&text, "%#v\n", tx)
 	}
 	return text.String()
 }

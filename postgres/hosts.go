@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,7 +30,6 @@ const (
 	firstSearch    = 50 * time.Millisecond  // first pause between two tries of a host
 	slowSearch     = 200 * time.Millisecond // longest such pause, shorter than a failover
 	foundHolds     = 200 * time.Millisecond // how long the result of a search is reused
-	goodbye        = 250 * time.Millisecond // bounds the messages at the end of a connection
 )
 
 // hosts are the hosts of a URL that names several. It is nil if the URL names one.
@@ -345,51 +343,6 @@ func dialTry(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackC
 	defer cancel()
 	_ = conn.Close(bye) // the socket is closed in any case
 	return where, nil
-}
-
-// shortDeadlineConn is a socket with deadlines of at most 250 ms. pgx sets a deadline in the past to end a call, and
-// one of 15 seconds when it abandons a connection and waits for the server's last messages.
-type shortDeadlineConn struct{ net.Conn }
-
-// SetDeadline implements net.Conn.
-func (c shortDeadlineConn) SetDeadline(t time.Time) error {
-	if soon := time.Now().Add(goodbye); t.After(soon) {
-		t = soon
-	}
-	return c.Conn.SetDeadline(t)
-}
-
-// NetConn returns the wrapped socket.
-func (c shortDeadlineConn) NetConn() net.Conn { return c.Conn }
-
-// hasten bounds the time to abandon a connection whose host may hang: pgx then opens another connection
-// to cancel the statement, and waits for the reply.
-func hasten(cfg *pgx.ConnConfig) {
-	dial, after := cfg.DialFunc, cfg.AfterConnect
-	var made atomic.Bool
-	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if !made.Load() {
-			conn, err := dial(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return shortDeadlineConn{conn}, nil
-		}
-		ctx, cancel := context.WithTimeout(ctx, goodbye)
-		defer cancel()
-		conn, err := dial(ctx, network, addr)
-		if err == nil {
-			err = conn.SetDeadline(time.Now().Add(goodbye))
-		}
-		return conn, err
-	}
-	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		made.Store(true)
-		if after != nil {
-			return after(ctx, conn)
-		}
-		return nil
-	}
 }
 
 // close waits for the searches to end. No call is in progress any more.

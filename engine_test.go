@@ -62,7 +62,7 @@ func TestEnginesComeAndGo(t *testing.T) {
 	s := openStore(t)
 	w := durable.Define("double", double)
 	e := engineOn(t, s, w)
-	cycles := testsize.Of(1000, 150)
+	cycles := testsize.Of(1000, 60)
 	for i := range cycles {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)

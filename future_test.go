@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 // Branches can use the same names, each in its own scope, and no name that a user gives can imitate a scope.
@@ -148,7 +149,7 @@ func TestQuorum(t *testing.T) {
 }
 
 func TestMap(t *testing.T) {
-	const n = 10_000
+	n := testsize.Of(10_000, 1_000)
 	items := make([]int, n)
 	for i := range items {
 		items[i] = i
@@ -178,7 +179,7 @@ func TestMap(t *testing.T) {
 	if got, err := w.Call(within(t), engineOn(t, s, w), 0); got != n || err != nil {
 		t.Errorf("got %d, %v", got, err)
 	}
-	if executions.Load() != n || most.Load() > 50 {
+	if int(executions.Load()) != n || most.Load() > 50 {
 		t.Errorf("%d executions, %d at once; want %d and at most 50", executions.Load(), most.Load(), n)
 	}
 }

@@ -56,9 +56,36 @@ func besideOthers(t testing.TB) {
 	}
 }
 
+// emptyFile is the content of an SQLite database whose tables exist and are empty. Copying it is faster than creating the
+// tables.
+var emptyFile = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "durable-empty")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "durable.db")
+	s, err := sqlite.Open(path, sqlite.Synchronous(sqlite.Normal))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
 func openFile(t testing.TB) durable.Store {
 	t.Helper()
-	s, err := sqlite.Open(filepath.Join(t.TempDir(), "durable.db"))
+	path := filepath.Join(t.TempDir(), "durable.db")
+	empty, err := emptyFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, empty, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := sqlite.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +155,7 @@ func onStores(t *testing.T, test func(t *testing.T, s durable.Store)) {
 	t.Run("postgres", func(t *testing.T) {
 		aside.Store(t, nil)
 		t.Parallel()
-		s, err := postgres.Open(within(t), pgtest.URL(t), postgres.Schema(pgtest.Schema(t)))
+		s, err := postgres.Open(within(t), pgtest.ServerURL(t), postgres.Schema(pgtest.LendSchema(t, "migration", "secret")))
 		if err != nil {
 			t.Fatal(err)
 		}

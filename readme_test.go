@@ -230,7 +230,7 @@ func TestReadme(t *testing.T) {
 				t.Fatal(err)
 			}
 			binary := filepath.Join(t.TempDir(), "program")
-			if out, err := exec.Command("go", "build", "-o", binary, "./"+dir).CombinedOutput(); err != nil {
+			if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, "./"+dir).CombinedOutput(); err != nil {
 				t.Fatalf("it does not compile: %v\n%s", err, out)
 			}
 			cmd := exec.CommandContext(within(t), binary)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/realtime"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 // brink is a workflow whose last step takes the given time, and then it completes.
@@ -165,7 +166,8 @@ func TestRow29_CancelAgainstCompletion(t *testing.T) {
 // born, and what each run did is undone once.
 func TestRow29_CancelAgainstChildCreation(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
-		const batches, each = 6, 5
+		const each = 5
+		batches := testsize.Of(6, 4)
 		l := newLedger(t)
 		client := engineOn(t, db.openIn(t), durable.Config{})
 		j := job{Scenario: "control", DB: db, Ledger: l}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/realtime"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 // mode is what an endless run is busy with, and in whose name.
@@ -337,7 +338,7 @@ func begin(t *testing.T, file string) {
 // are both refused, and a cancel that was accepted holds.
 func TestRow30_ResumeAgainstCancel(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
-		const runs = 40
+		runs := testsize.Of(40, 15)
 		l, file := newLedger(t), filepath.Join(t.TempDir(), "go")
 		client := engineOn(t, db.openIn(t), durable.Config{})
 		spawn(t, job{Scenario: "control", DB: db, Ledger: l})

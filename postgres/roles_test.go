@@ -233,11 +233,20 @@ const suiteWorker = "durable_suite_worker"
 
 var makeSuiteWorker sync.Once
 
+// workersMay are the schemas in which the role suiteWorker has its rights.
+var workersMay sync.Map
+
 // openAsWorker opens a store with the rights of a worker. It migrates a schema of its own unless that
 // exists.
 func openAsWorker(t *testing.T, mode, in string) *database {
 	t.Helper()
 	url := with(pgtest.ServerURL(t), "default_query_exec_mode="+mode)
+	asWorker := func() *database {
+		return openAt(t, with(url, "options=-c%20role%3D"+suiteWorker), Schema(in), WithoutMigrations())
+	}
+	if _, ready := workersMay.Load(in); ready {
+		return asWorker()
+	}
 	migrated, err := openDatabase(t.Context(), url, Schema(in))
 	if err != nil {
 		t.Fatal(err)
@@ -255,5 +264,6 @@ func openAsWorker(t *testing.T, mode, in string) *database {
 		}
 	})
 	grant(t, conn.Conn(), schema.Worker, in, suiteWorker)
-	return openAt(t, with(url, "options=-c%20role%3D"+suiteWorker), Schema(in), WithoutMigrations())
+	workersMay.Store(in, true)
+	return asWorker()
 }

@@ -115,7 +115,7 @@ func TestRulesFindFaults(t *testing.T) {
 // of tops may import anything. Each folder is in one of the two.
 var layers = map[string][]string{
 	"internal/store":           {},
-	"internal/store/storetest": {"internal/store"},
+	"internal/store/storetest": {"internal/store", "internal/testsize"},
 	"internal/telemetry":       {},
 	"internal/bridge":          {"internal/store"},
 	"internal/journal":         {"internal/store"},

@@ -31,10 +31,11 @@ var shared struct {
 func Main(m *testing.M) int {
 	shared.main = true
 	code := m.Run()
-	if shared.server == nil {
-		return code
+	err := removeEmptyCluster()
+	if shared.server != nil {
+		err = errors.Join(err, shared.server.Close())
 	}
-	if err := shared.server.Close(); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
 		return max(code, 1)
 	}

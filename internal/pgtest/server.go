@@ -85,7 +85,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) create(ctx context.Context, o Options) error {
-	if err := s.initdb(ctx); err != nil {
+	if err := s.newCluster(ctx); err != nil {
 		return err
 	}
 	return s.configureAndStart(ctx, o)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 var children = []test{
@@ -343,7 +344,7 @@ func childFenced(b *bed) {
 // afterwards.
 func raceChildEnd(b *bed, s store.Store) {
 	other := b.through(s)
-	for range 60 {
+	for range testsize.Of(60, 20) {
 		parent := b.started("")
 		child := b.begotten(parent, "charge")
 		end, park := b.childEnd(child), b.park(parent, time.Time{})

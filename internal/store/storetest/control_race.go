@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 var controlRaces = []test{
@@ -64,7 +65,7 @@ func pairNews(b *bed, s store.Store) {
 // requested.
 func raceOrphans(b *bed, s store.Store) {
 	other := b.through(s)
-	for round := range 15 {
+	for round := range testsize.Of(15, 4) {
 		chain := b.chain(5)
 		b.together(len(chain)+1, func(i int) error {
 			if i == len(chain) {
@@ -102,7 +103,7 @@ func raceOrphans(b *bed, s store.Store) {
 // and the results of both calls say so.
 func raceCancelFinish(b *bed, s store.Store) {
 	other := b.through(s)
-	for round := range 100 {
+	for round := range testsize.Of(100, 25) {
 		r := b.started("")
 		end, o := b.finish(r.ID, epochAt(1)), b.newOrder(store.VerbCancel, r.ID)
 		b.together(2, func(i int) error {
@@ -138,7 +139,7 @@ func raceCancelFinish(b *bed, s store.Store) {
 // notified.
 func raceCancelClaim(b *bed, s store.Store) {
 	other := b.through(s)
-	for round := range 60 {
+	for round := range testsize.Of(60, 20) {
 		r := b.queued("", b.now)
 		q, o := b.query(b.now), b.newOrder(store.VerbCancel, r.ID)
 		var claimed []store.Claimed
@@ -170,7 +171,7 @@ func raceCancelClaim(b *bed, s store.Store) {
 // claimable in the end.
 func racePausePark(b *bed, s store.Store) {
 	other := b.through(s)
-	for round := range 60 {
+	for round := range testsize.Of(60, 20) {
 		r := b.started("")
 		park := b.park(r, time.Time{})
 		b.together(2, func(i int) error {
@@ -191,7 +192,7 @@ func racePausePark(b *bed, s store.Store) {
 // of the tree start and end. Nothing may fail, and a cancelled run stays cancelled.
 func raceOverlap(b *bed, s store.Store) {
 	handles := []*bed{b, b.through(s)}
-	for range 4 {
+	for range testsize.Of(4, 2) {
 		chain := b.chain(6)
 		b.together(8, func(i int) error {
 			on := handles[i%2]

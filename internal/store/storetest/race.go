@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 var races = []test{
@@ -243,7 +244,7 @@ func raceClaim(b *bed) {
 // the end is first, there is nothing to claim. If the claim is first, the end is fenced. A step in
 // the batch of the end is recorded exactly if its outcome is Written.
 func raceTakeover(b *bed) {
-	for range 40 {
+	for range testsize.Of(40, 12) {
 		r := b.running("")
 		r.WakeAt = b.now
 		b.commitStart(r)
@@ -281,7 +282,8 @@ func raceTakeover(b *bed) {
 // raceBatches commits batches that overlap in runs, steps and starts, in any order, while leases of
 // the same runs are renewed. Nothing may fail, and each row has one writer.
 func raceBatches(b *bed) {
-	const writers, rounds, names = 64, 8, 12
+	const writers, names = 64, 12
+	rounds := testsize.Of(8, 2)
 	live, doomed := make([]uuid.UUID, 10), make([]uuid.UUID, 40)
 	for _, group := range [][]uuid.UUID{live, doomed} {
 		for i := range group {
@@ -374,8 +376,8 @@ func (b *bed) randomBatch(all, doomed []uuid.UUID, names int, attempt int32, by 
 // raceOrders causes a deadlock in a store that locks rows in the order of the given items.
 func raceOrders(b *bed) {
 	r := b.started("")
-	const rounds, items = 20, 60
-	for round := range rounds {
+	const items = 60
+	for round := range testsize.Of(20, 6) {
 		b.together(4, func(i int) error {
 			batch := new(store.Batch)
 			for k := range items {

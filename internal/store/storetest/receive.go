@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 var receives = []test{
@@ -312,7 +313,7 @@ func receiveAsked(b *bed) {
 // the signal is either taken or still waiting.
 func raceTimeout(b *bed, s store.Store) {
 	other := b.through(s)
-	for i := range 200 {
+	for i := range testsize.Of(200, 50) {
 		r := b.started("")
 		b.commitReceive(b.receive(r, "wait", "paid"))
 		end, w := b.timeout(r, "wait", "paid"), b.message(r.ID, "paid", 0)

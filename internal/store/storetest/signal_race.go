@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/testsize"
 )
 
 // pairSenders sends many signals through both handles while one receiver receives them. The signals
 // of each sender arrive in the order in which they were sent.
 func pairSenders(b *bed, s store.Store) {
-	const senders, each = 12, 15
+	const senders = 12
+	each := testsize.Of(15, 5)
 	r := b.started("")
 	handles := []*bed{b, b.through(s)}
 	var sent atomic.Int32
@@ -64,7 +66,7 @@ func pairSenders(b *bed, s store.Store) {
 // signal, or it is claimable and then receives it.
 func raceWake(b *bed, s store.Store) {
 	other := b.through(s)
-	for range 60 {
+	for range testsize.Of(60, 20) {
 		r := b.started("")
 		rec, w, park := b.receive(r, "wait", "paid"), b.message(r.ID, "paid", 0), b.park(r, time.Time{})
 		b.together(2, func(i int) error {

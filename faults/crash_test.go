@@ -145,7 +145,7 @@ func TestRow01_DeathAtEveryCommit(t *testing.T) {
 			each(0, "claim")
 		})
 		t.Logf("deaths=%d checkpoints_kept=%d rerun_after_checkpoint=0 attempts_repeated=%d", deaths, kept, again)
-		if deaths != testsize.Of(25, 9) || kept < testsize.Of(30, 9) {
+		if deaths != testsize.Of(25, 9) || kept < testsize.Of(30, 11) {
 			t.Errorf("%d deaths, %d checkpoints kept", deaths, kept)
 		}
 	})

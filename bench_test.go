@@ -90,9 +90,9 @@ func (s endless) Claim(_ context.Context, q store.ClaimQuery) (store.Claims, err
 	if q.Limit == 0 {
 		return store.Claims{}, nil
 	}
-	id, name := store.NewRootID("")
+	id, name := store.NewRootUUID("")
 	return store.Claims{Runs: []store.Claimed{{History: s.history, Run: store.Run{
-		ID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: store.Epoch{Count: 2}, Input: []byte("1"),
+		UUID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: store.Epoch{Count: 2}, Input: []byte("1"),
 		Owner: uuid.NullUUID{UUID: q.Worker, Valid: true}, CreatedAt: q.Now, StartedAt: q.Now, WakeAt: q.LeaseUntil,
 	}}}}, nil
 }

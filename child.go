@@ -63,7 +63,7 @@ func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where ui
 }
 
 // ID returns the child's UUID in text form, by which every method of [Engine] addresses it. It is the same in every replay.
-func (h *Child[O]) ID() string { return h.inner.ID().String() }
+func (h *Child[O]) ID() string { return h.inner.UUID().String() }
 
 // Signal sends a named message to the child, once, and records the call under name, in the scope that started the child; see
 // [Ctx.Signal]. If the child has ended, Signal returns a [*StepError] that wraps a [*StateError].
@@ -86,7 +86,7 @@ func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 		order.Reason = "its parent has cancelled it"
 	}
 	return effect(h.c, name, store.KindCancel, site(0), func(ctx context.Context) error {
-		return h.c.scope.CancelRun(ctx, h.inner.ID(), order)
+		return h.c.scope.CancelRun(ctx, h.inner.UUID(), order)
 	})
 }
 

@@ -35,7 +35,7 @@ func TestAStrangersChildHoldsItsParent(t *testing.T) {
 		row := read(s.Get(within(t), []store.Ref{{Text: "x"}}))(t)[0]
 		now := dbNow(t, s)
 		stranger := &store.Start{ParentEpoch: row.Epoch, Run: store.Run{
-			ID: store.ChildID(parent, "another", now), Parent: uuid.NullUUID{UUID: parent, Valid: true}, Name: "approve", Workflow: "evil",
+			UUID: store.ChildUUID(parent, "another", now), Parent: uuid.NullUUID{UUID: parent, Valid: true}, Name: "approve", Workflow: "evil",
 			Queue: "evil", Status: store.Pending, CreatedAt: now, WakeAt: now.Add(time.Hour),
 		}}
 		if err := s.Commit(within(t), &store.Batch{Starts: []*store.Start{stranger}}); err != nil || stranger.Outcome != store.Written {
@@ -45,7 +45,7 @@ func TestAStrangersChildHoldsItsParent(t *testing.T) {
 		var info *durable.RunInfo
 		waitFor(t, func() bool {
 			info = read(e.Get(within(t), "x"))(t)
-			return info.Err != nil || info.Output != nil || info.Crashes > 0 && strings.Contains(info.Reason, stranger.Run.ID.String())
+			return info.Err != nil || info.Output != nil || info.Crashes > 0 && strings.Contains(info.Reason, stranger.Run.UUID.String())
 		})
 		if info.Err != nil || info.Output != nil {
 			t.Fatalf("the run is %s: %v", info.Status, info.Err)

@@ -234,7 +234,7 @@ func (e *StateError) Unwrap() error { return ErrState }
 func stated(err error) error {
 	var inner *engine.StateError
 	if errors.As(err, &inner) {
-		return &StateError{ID: inner.ID, Verb: Verb(inner.Verb), Status: Status(inner.Status.String()), Detail: inner.State()}
+		return &StateError{ID: inner.Ref, Verb: Verb(inner.Verb), Status: Status(inner.Status.String()), Detail: inner.State()}
 	}
 	return err
 }
@@ -276,7 +276,7 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 	if err != nil {
 		return Effect{}, err
 	}
-	o.Runs = []uuid.UUID{row.ID}
+	o.Runs = []uuid.UUID{row.UUID}
 	if err := e.inner.Order(ctx, o); err != nil {
 		return Effect{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
 	}
@@ -296,7 +296,7 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 	case !a.Found:
 		return Effect{}, fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
 	case refused:
-		return Effect{}, stated(&engine.StateError{ID: id, Verb: string(verbs[verb]), Status: a.Status, Control: a.Control})
+		return Effect{}, stated(&engine.StateError{Ref: id, Verb: string(verbs[verb]), Status: a.Status, Control: a.Control})
 	}
 	effect := Effect{Matched: 1}
 	effect.add(o)
@@ -334,14 +334,14 @@ func (e *Engine) orderAll(ctx context.Context, verb store.Verb, f Filter, opts [
 		if len(rows) == 0 {
 			return effect, nil
 		}
-		before = rows[len(rows)-1].ID
+		before = rows[len(rows)-1].UUID
 		effect.Matched += len(rows)
 		if options.dry {
 			continue
 		}
 		o := *template
 		for _, row := range rows {
-			o.Runs = append(o.Runs, row.ID)
+			o.Runs = append(o.Runs, row.UUID)
 		}
 		if err := e.inner.Order(ctx, &o); err != nil {
 			return effect, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)

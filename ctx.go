@@ -48,10 +48,10 @@ func (c *Ctx) limit(name string) int {
 
 // ID returns the ID that addresses the run: the caller's ID of a root run; the UUID of a child, and of a root run that was
 // started without an ID.
-func (c *Ctx) ID() string { return c.scope.ID() }
+func (c *Ctx) ID() string { return c.scope.Address() }
 
 // RunID returns the run's UUID in text form.
-func (c *Ctx) RunID() string { return c.scope.RunID().String() }
+func (c *Ctx) RunID() string { return c.scope.RunUUID().String() }
 
 // Replaying reports whether this execution has so far only made calls that are recorded. The workflow function must not depend on
 // it.

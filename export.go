@@ -116,7 +116,7 @@ func exportedAttempt(a *engine.FailedAttempt) *ExportedAttempt {
 
 func exportedRun(r *store.Run) ExportedRun {
 	out := ExportedRun{
-		ID: r.Address(), Name: childName(r), RunID: r.ID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version, Status: Status(r.Status.String()),
+		ID: r.Address(), Name: childName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version, Status: Status(r.Status.String()),
 		Input: r.Input, Output: r.Output, Error: r.Error,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, Deadline: r.Deadline,
 	}

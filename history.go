@@ -75,7 +75,7 @@ func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps [
 	if r, err = e.inner.Get(ctx, id); err != nil {
 		return nil, nil, sight, err
 	}
-	if steps, err = e.inner.Store().History(ctx, r.ID); err != nil {
+	if steps, err = e.inner.Store().History(ctx, r.UUID); err != nil {
 		return nil, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
 	now, err := e.inner.Now(ctx)

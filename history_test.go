@@ -201,16 +201,16 @@ func TestDeathsAreKept(t *testing.T) {
 			return 0, c.Do("second", held.pass)
 		})
 		at := dbNow(t, s)
-		dead, id := store.NewID(0), store.NewID(7)
+		dead, id := store.NewUUID(0), store.NewUUID(7)
 		epoch := store.Epoch{}.Next(1)
 		began := at.Add(-time.Minute)
 		batch := &store.Batch{
 			Starts: []*store.Start{{Run: store.Run{
-				ID: id, Name: id.String(), Workflow: "w", Queue: "default", Status: store.Running, Epoch: epoch, Owner: store.OwnedBy(dead), Input: []byte("0"),
+				UUID: id, Name: id.String(), Workflow: "w", Queue: "default", Status: store.Running, Epoch: epoch, Owner: store.OwnedBy(dead), Input: []byte("0"),
 				CreatedAt: began, StartedAt: began, WakeAt: at.Add(-time.Second),
 			}}},
 			Steps: []*store.StepWrite{{Step: store.Step{
-				RunID: id, Seq: 4, Name: "first", Kind: store.KindStep, Status: store.StepStarted, Attempt: 1, Epoch: epoch, StartedAt: began,
+				Run: id, Seq: 4, Name: "first", Kind: store.KindStep, Status: store.StepStarted, Attempt: 1, Epoch: epoch, StartedAt: began,
 				Failures: []byte(`{"open":{"attempt":1,"worker":"host:1","worker_id":"` + dead.String() + `","started_at":"` + began.Format(time.RFC3339Nano) + `"}}`),
 			}}},
 		}

@@ -112,7 +112,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	outline, err := e.inner.Store().Outline(ctx, r.ID, now)
+	outline, err := e.inner.Store().Outline(ctx, r.UUID, now)
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
@@ -120,7 +120,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
-	unreceived, err := e.inner.Store().Unreceived(ctx, []uuid.UUID{r.ID})
+	unreceived, err := e.inner.Store().Unreceived(ctx, []uuid.UUID{r.UUID})
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
@@ -169,7 +169,7 @@ func (info *RunInfo) wait(s *store.Step) {
 // runInfo converts the run's own row.
 func runInfo(r *store.Run) *RunInfo {
 	info := &RunInfo{
-		ID: r.Address(), Name: childName(r), RunID: r.ID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version,
+		ID: r.Address(), Name: childName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version,
 		Status: Status(r.Status.String()), Reason: r.Reason, Epoch: int(r.Epoch.Count), Crashes: int(r.Crashes),
 		Input: r.Input, Output: r.Output,
 		Detached: r.Detached, Actor: r.PausedBy,

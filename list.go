@@ -66,7 +66,7 @@ func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	var page RunPage
 	if len(rows) > limit {
 		rows = rows[:limit]
-		page.Next = rows[limit-1].ID.String()
+		page.Next = rows[limit-1].UUID.String()
 	}
 	page.Runs = make([]RunInfo, len(rows))
 	for i, r := range rows {
@@ -90,22 +90,22 @@ func (e *Engine) Tree(ctx context.Context, id string) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := e.inner.Store().Tree(ctx, root.ID)
+	rows, err := e.inner.Store().Tree(ctx, root.UUID)
 	if err != nil {
 		return nil, fmt.Errorf("read the tree of run %q: %w", id, err)
 	}
 	nodes := make(map[uuid.UUID]*Node, len(rows))
 	for _, r := range rows { // parents come first
 		n := &Node{RunInfo: *runInfo(r)}
-		nodes[r.ID] = n
+		nodes[r.UUID] = n
 		if parent := nodes[r.Parent.UUID]; r.Parent.Valid && parent != nil {
 			parent.Children = append(parent.Children, n)
 		}
 	}
-	if nodes[root.ID] == nil {
+	if nodes[root.UUID] == nil {
 		return nil, fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
 	}
-	return nodes[root.ID], nil
+	return nodes[root.UUID], nil
 }
 
 // Counts holds the numbers of runs, and of their calls, in a tree of runs.
@@ -131,7 +131,7 @@ func (e *Engine) Counts(ctx context.Context, id string) (Counts, error) {
 	if err != nil {
 		return Counts{}, err
 	}
-	rows, err := e.inner.Store().Counts(ctx, root.ID, now)
+	rows, err := e.inner.Store().Counts(ctx, root.UUID, now)
 	if err != nil {
 		return Counts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
 	}
@@ -176,7 +176,7 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string)
 	if err != nil {
 		return err
 	}
-	there, err := e.inner.Store().Tag(ctx, row.ID, list, store.Epoch{})
+	there, err := e.inner.Store().Tag(ctx, row.UUID, list, store.Epoch{})
 	switch {
 	case err != nil:
 		return fmt.Errorf("tag run %q: %w", id, err)

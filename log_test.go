@@ -194,10 +194,10 @@ func TestCrashLoopsAreLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		now = now.Add(-time.Hour)
-		id, name := store.RootIDAt("killer", now)
+		id, name := store.RootUUIDAt("killer", now)
 		owner := uuid.New()
 		err = s.Commit(within(t), &store.Batch{Starts: []*store.Start{{Run: store.Run{ // the owner is a process that died with the run
-			ID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(owner),
+			UUID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(owner),
 			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now,
 		}}}})
 		if err != nil {
@@ -221,9 +221,9 @@ func TestRequestedPausesAreNotLoggedAsCrashLoops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, name := store.RootIDAt("orphan", now)
+		id, name := store.RootUUIDAt("orphan", now)
 		err = s.Commit(within(t), &store.Batch{Starts: []*store.Start{{Run: store.Run{ // the owner is a process that died with the run
-			ID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(uuid.New()),
+			UUID: id, Name: name, Workflow: "w", Queue: durable.DefaultQueue, Status: store.Running, Epoch: store.Epoch{Count: 1}, Owner: store.OwnedBy(uuid.New()),
 			Input: []byte("0"), CreatedAt: now, StartedAt: now, WakeAt: now.Add(200 * time.Millisecond),
 		}}}})
 		if err != nil {

@@ -230,7 +230,7 @@ func TestStartSpansNameRunsThatExist(t *testing.T) {
 		}
 		for _, span := range spans.Ended() {
 			set := attribute.NewSet(span.Attributes()...)
-			if id, ok := set.Value("durable.run.id"); ok && id.AsString() != first.RunID() {
+			if id, ok := set.Value("durable.run.uuid"); ok && id.AsString() != first.RunID() {
 				t.Errorf("a span names run %s, and there is only %s", id.AsString(), first.RunID())
 			}
 		}
@@ -243,7 +243,7 @@ func TestStartSpansNameRunsThatExist(t *testing.T) {
 		}
 		for _, span := range spans.Ended() {
 			set := attribute.NewSet(span.Attributes()...)
-			id, ok := set.Value("durable.run.id")
+			id, ok := set.Value("durable.run.uuid")
 			if !ok {
 				continue
 			}

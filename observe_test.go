@@ -106,17 +106,17 @@ func TestFailAtMaxCrashes(t *testing.T) {
 		at := dbNow(t, s)
 		crashed := func(name string, bits store.ControlBits, steps ...string) store.Run {
 			t.Helper()
-			id, name := store.NewRootID(name)
+			id, name := store.NewRootUUID(name)
 			r := store.Run{
-				ID: id, Name: name, Workflow: "w", Queue: "default", Status: store.Running, Epoch: store.Epoch{}.Next(1), Owner: store.OwnedBy(store.NewID(0)),
+				UUID: id, Name: name, Workflow: "w", Queue: "default", Status: store.Running, Epoch: store.Epoch{}.Next(1), Owner: store.OwnedBy(store.NewUUID(0)),
 				Input: []byte("0"), CreatedAt: at.Add(-time.Hour), StartedAt: at.Add(-time.Hour), WakeAt: at.Add(-time.Minute),
 			}
 			kid := r
-			kid.ID, kid.Parent, kid.Name, kid.Workflow = store.NewChildID(id), store.OwnedBy(id), "kid", "kid"
+			kid.UUID, kid.Parent, kid.Name, kid.Workflow = store.NewChildUUID(id), store.OwnedBy(id), "kid", "kid"
 			kid.Status, kid.Epoch, kid.Owner.Valid, kid.StartedAt = store.Pending, store.Epoch{}, false, time.Time{}
 			step := store.Step{
-				RunID: id, Name: "kid", Kind: store.KindChild, Status: store.StepStarted, Attempt: 1, Epoch: r.Epoch,
-				Output: []byte(`"` + kid.ID.String() + `"`), StartedAt: r.CreatedAt,
+				Run: id, Name: "kid", Kind: store.KindChild, Status: store.StepStarted, Attempt: 1, Epoch: r.Epoch,
+				Output: []byte(`"` + kid.UUID.String() + `"`), StartedAt: r.CreatedAt,
 			}
 			commit := func(b *store.Batch) {
 				t.Helper()
@@ -127,7 +127,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			commit(&store.Batch{Starts: []*store.Start{{Run: r}}})
 			commit(&store.Batch{Starts: []*store.Start{{Run: kid, ParentEpoch: r.Epoch}}, Steps: []*store.StepWrite{{Step: step}}})
 			if bits != 0 {
-				o := &store.Order{Verb: store.VerbCancel, Scope: store.RunItself, Runs: []store.ID{id}, Now: r.CreatedAt}
+				o := &store.Order{Verb: store.VerbCancel, Scope: store.RunItself, Runs: []store.UUID{id}, Now: r.CreatedAt}
 				if err := s.Control(within(t), o); err != nil {
 					t.Fatal(err)
 				}
@@ -135,7 +135,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			for i := range most - 1 {
 				now := r.WakeAt.Add(time.Duration(i) * time.Second)
 				got, err := s.Claim(within(t), store.ClaimQuery{
-					Worker: store.NewID(0), Nonce: 2, Pairs: []store.Pair{{Queue: "default", Workflow: "w"}}, Limit: 1, Suspects: 1,
+					Worker: store.NewUUID(0), Nonce: 2, Pairs: []store.Pair{{Queue: "default", Workflow: "w"}}, Limit: 1, Suspects: 1,
 					Now: now, LeaseUntil: now.Add(time.Second),
 				})
 				if err != nil || len(got.Runs) != 1 {
@@ -166,7 +166,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 		if !errors.Is(err, durable.ErrCrashLoop) || !errors.As(err, &failed) || failed.Status != durable.StatusFailed {
 			t.Errorf("a crash loop ends with %v", err)
 		}
-		if info := read(e.Get(within(t), kid.ID.String()))(t); info.Status != durable.StatusCancelled {
+		if info := read(e.Get(within(t), kid.UUID.String()))(t); info.Status != durable.StatusCancelled {
 			t.Errorf("its child is %s", info.Status)
 		}
 		_, err = read(w.Handle(within(t), e, "cancelled"))(t).Result(within(t))

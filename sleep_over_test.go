@@ -73,7 +73,7 @@ type lateNews struct {
 	open chan struct{}
 }
 
-func (s *lateNews) Notifications(ctx context.Context, w store.ID, held []store.Lease) (store.Notifications, error) {
+func (s *lateNews) Notifications(ctx context.Context, w store.UUID, held []store.Lease) (store.Notifications, error) {
 	select {
 	case <-s.open:
 	case <-ctx.Done():

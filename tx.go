@@ -72,7 +72,7 @@ func startIn[O any](ctx context.Context, e *Engine, request engine.StartRequest,
 	if err := e.inner.Ready(ctx); err != nil {
 		return nil, err
 	}
-	wrong, err := e.inner.IDsOfOtherRuns(ctx, []engine.StartRequest{request})
+	wrong, err := e.inner.UUIDsAsNames(ctx, []engine.StartRequest{request})
 	if err == nil {
 		err = wrong[0]
 	}

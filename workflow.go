@@ -92,7 +92,7 @@ func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) 
 		in, err := decode[I](input)
 		if err != nil {
 			return nil, failureOf(fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",
-				ErrDiverged, s.ID(), w.name, len(input), err))
+				ErrDiverged, s.Address(), w.name, len(input), err))
 		}
 		out, err := w.fn(&Ctx{Context: s.Context(), scope: s, maxPayload: maxPayload}, in)
 		if err != nil {
@@ -255,21 +255,21 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run
 
 // Run is a handle of one run. [Workflow.Start] and [Workflow.Handle] return it. It is safe for concurrent use.
 type Run[O any] struct {
-	e              *Engine
-	id             uuid.UUID
-	name, workflow string
+	e            *Engine
+	uuid         uuid.UUID
+	id, workflow string
 }
 
 func newRun[O any](e *Engine, row *store.Run) *Run[O] {
-	return &Run[O]{e: e, id: row.ID, name: row.Address(), workflow: row.Workflow}
+	return &Run[O]{e: e, uuid: row.UUID, id: row.Address(), workflow: row.Workflow}
 }
 
 // ID returns the ID that addresses the run: the caller's ID of a root run; the UUID of a child, and of a root run that was
 // started without an ID.
-func (r *Run[O]) ID() string { return r.name }
+func (r *Run[O]) ID() string { return r.id }
 
 // RunID returns the run's UUID in text form.
-func (r *Run[O]) RunID() string { return r.id.String() }
+func (r *Run[O]) RunID() string { return r.uuid.String() }
 
 // Result waits until the run has ended, in whatever process, and returns its output. It returns a [*RunError] if the run did not
 // complete, [ErrDiverged] if the output does not decode into O, and [ErrNotFound] if the run was removed. If ctx ends first,
@@ -280,14 +280,14 @@ func (r *Run[O]) Result(ctx context.Context) (O, error) {
 	if err := r.usable(ctx); err != nil {
 		return *new(O), err
 	}
-	row, err := r.e.inner.Await(ctx, r.id)
+	row, err := r.e.inner.Await(ctx, r.uuid)
 	if err != nil {
 		var zero O
 		state := ""
 		if ctx.Err() != nil {
-			state = r.e.inner.StateFor(ctx, r.id)
+			state = r.e.inner.StateFor(ctx, r.uuid)
 		}
-		return zero, fmt.Errorf("wait for run %q of workflow %q%s: %w", r.name, r.workflow, state, err)
+		return zero, fmt.Errorf("wait for run %q of workflow %q%s: %w", r.id, r.workflow, state, err)
 	}
 	return resultOf[O](row)
 }
@@ -298,10 +298,10 @@ func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
 	if err := r.usable(ctx); err != nil {
 		return out, false, err
 	}
-	row, err := r.e.inner.Get(ctx, r.id.String())
+	row, err := r.e.inner.Get(ctx, r.uuid.String())
 	switch {
 	case err != nil:
-		return out, false, fmt.Errorf("look for the result of run %q of workflow %q: %w", r.name, r.workflow, err)
+		return out, false, fmt.Errorf("look for the result of run %q of workflow %q: %w", r.id, r.workflow, err)
 	case !row.Status.Terminal():
 		return out, false, nil
 	}

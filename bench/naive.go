@@ -29,7 +29,7 @@ func (b *bench) naive(at *site, callers int) (*sample, error) {
 	names, output := stepNames(b.steps), newReceipt(b.payload).encode()
 	o, err := b.load(callers).run(b.ctx, func() (caller, error) {
 		return func(did func() bool) error {
-			run := store.NewID(0)
+			run := store.NewUUID(0)
 			for i, name := range names {
 				if err := step(run, i == 0, name, output); err != nil {
 					return err

@@ -15,8 +15,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// crashedRunID is the ID of the run that CrashEverywhere starts.
-const crashedRunID = "crash-everywhere"
+// crashedID is the ID of the run that CrashEverywhere starts.
+const crashedID = "crash-everywhere"
 
 // maxDifferences is the number of differences after which CrashEverywhere stops.
 const maxDifferences = 5
@@ -48,7 +48,7 @@ func CrashEverywhere[I, O any](t testing.TB, w *durable.Workflow[I, O], in I, op
 	t.Helper()
 	h := &crashTest{t: t, settings: newSettings(t, "CrashEverywhere", opts), workflows: []durable.Definition{w}}
 	h.start = func(ctx context.Context, e *durable.Engine) (func(context.Context) error, error) {
-		run, err := w.Start(ctx, e, in, durable.ID(crashedRunID))
+		run, err := w.Start(ctx, e, in, durable.ID(crashedID))
 		if err != nil {
 			return nil, err
 		}
@@ -268,8 +268,8 @@ func (e *Engine) cancelled(ctx context.Context, s store.Store) error {
 		if r.Control&store.CancelRequested == 0 || r.Status.Terminal() {
 			continue
 		}
-		if _, err := e.probe.engine.Load().Await(ctx, r.ID); err != nil {
-			return fmt.Errorf("wait for the end of the cancelled run %q: %w", engine.DisplayRun(r), err)
+		if _, err := e.probe.engine.Load().Await(ctx, r.UUID); err != nil {
+			return fmt.Errorf("wait for the end of the cancelled run %q: %w", engine.DisplayRunName(r), err)
 		}
 	}
 	return nil
@@ -278,7 +278,7 @@ func (e *Engine) cancelled(ctx context.Context, s store.Store) error {
 // scheduleSignals sends the signals of SignalAfter at their times. The returned function cancels those that were not
 // sent yet.
 func (h *crashTest) scheduleSignals(ctx context.Context, e *Engine, p *clockDriver) (stop func()) {
-	info, err := e.Get(ctx, crashedRunID)
+	info, err := e.Get(ctx, crashedID)
 	if err != nil {
 		return func() {}
 	}
@@ -294,7 +294,7 @@ func (h *crashTest) scheduleSignals(ctx context.Context, e *Engine, p *clockDriv
 				return
 			}
 			p.startDelivery(func() {
-				err := e.Signal(ctx, crashedRunID, signal.name, signal.payload, key)
+				err := e.Signal(ctx, crashedID, signal.name, signal.payload, key)
 				if err != nil && !errors.Is(err, durable.ErrState) && ctx.Err() == nil && !e.probe.process.dead() {
 					h.t.Errorf("durabletest: send signal %q: %v", signal.name, err)
 				}
@@ -329,7 +329,7 @@ func (h *crashTest) expireLeases(ctx context.Context, s store.Store, next *proce
 		}
 	}
 	for _, w := range workers {
-		if _, err := s.Expire(ctx, []store.ID{w.ID}, q); err != nil {
+		if _, err := s.Expire(ctx, []store.UUID{w.ID}, q); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,7 @@ func (s *observedStore) Commit(ctx context.Context, b *store.Batch) error {
 }
 
 // Tag implements store.Store.
-func (s *observedStore) Tag(ctx context.Context, run store.ID, tags []store.Tag, epoch store.Epoch) (found bool, err error) {
+func (s *observedStore) Tag(ctx context.Context, run store.UUID, tags []store.Tag, epoch store.Epoch) (found bool, err error) {
 	err = s.write("tags", func() error {
 		found, err = s.Store.Tag(ctx, run, tags, epoch)
 		return err
@@ -110,7 +110,7 @@ func (s *observedStore) Renew(ctx context.Context, h store.Heartbeat) (pulse sto
 }
 
 // Expire implements store.Store.
-func (s *observedStore) Expire(ctx context.Context, workers []store.ID, q store.ClaimQuery) (n int, err error) {
+func (s *observedStore) Expire(ctx context.Context, workers []store.UUID, q store.ClaimQuery) (n int, err error) {
 	err = s.call(func() error {
 		s.writes.Add(1)
 		n, err = s.Store.Expire(ctx, workers, q)
@@ -120,7 +120,7 @@ func (s *observedStore) Expire(ctx context.Context, workers []store.ID, q store.
 }
 
 // Notifications implements store.Store.
-func (s *observedStore) Notifications(ctx context.Context, worker store.ID, held []store.Lease) (news store.Notifications, err error) {
+func (s *observedStore) Notifications(ctx context.Context, worker store.UUID, held []store.Lease) (news store.Notifications, err error) {
 	err = s.call(func() error {
 		news, err = s.Store.Notifications(ctx, worker, held)
 		return err
@@ -147,7 +147,7 @@ func (s *observedStore) Find(ctx context.Context, refs []store.Ref, with store.P
 }
 
 // Statuses implements store.Store.
-func (s *observedStore) Statuses(ctx context.Context, runs []store.ID) (statuses []store.Status, err error) {
+func (s *observedStore) Statuses(ctx context.Context, runs []store.UUID) (statuses []store.Status, err error) {
 	err = s.call(func() error {
 		statuses, err = s.Store.Statuses(ctx, runs)
 		return err
@@ -156,7 +156,7 @@ func (s *observedStore) Statuses(ctx context.Context, runs []store.ID) (statuses
 }
 
 // History implements store.Store.
-func (s *observedStore) History(ctx context.Context, run store.ID) (steps []store.Step, err error) {
+func (s *observedStore) History(ctx context.Context, run store.UUID) (steps []store.Step, err error) {
 	err = s.call(func() error {
 		steps, err = s.Store.History(ctx, run)
 		return err
@@ -165,7 +165,7 @@ func (s *observedStore) History(ctx context.Context, run store.ID) (steps []stor
 }
 
 // Dead implements store.Store. The clock does not wait for it.
-func (s *observedStore) Dead(ctx context.Context, self store.ID) ([]store.ID, error) {
+func (s *observedStore) Dead(ctx context.Context, self store.UUID) ([]store.UUID, error) {
 	if s.process.dead() {
 		return nil, errProcessCrashed
 	}
@@ -173,7 +173,7 @@ func (s *observedStore) Dead(ctx context.Context, self store.ID) ([]store.ID, er
 }
 
 // Listen implements store.Store. It lasts until the engine stops, so the clock does not wait for it.
-func (s *observedStore) Listen(ctx context.Context, worker store.ID, hear func(store.Hint)) error {
+func (s *observedStore) Listen(ctx context.Context, worker store.UUID, hear func(store.Hint)) error {
 	if s.process.dead() {
 		return errProcessCrashed
 	}

@@ -44,7 +44,7 @@ type process struct {
 
 // stepKey identifies a step of a run.
 type stepKey struct {
-	run  store.ID
+	run  store.UUID
 	name string
 }
 
@@ -98,7 +98,7 @@ func (f *process) noteFinishedSteps(b *store.Batch) {
 	}
 	for _, w := range b.Steps {
 		if w.Outcome == store.Written && w.Step.Status.Terminal() {
-			f.finishedSteps[stepKey{w.Step.RunID, w.Step.Name}] = true
+			f.finishedSteps[stepKey{w.Step.Run, w.Step.Name}] = true
 		}
 	}
 }
@@ -138,13 +138,13 @@ func (f *process) loadFinishedSteps(ctx context.Context, s store.Store, runs []*
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range runs {
-		steps, err := s.History(ctx, r.ID)
+		steps, err := s.History(ctx, r.UUID)
 		if err != nil {
 			return err
 		}
 		for _, step := range steps {
 			if step.Status.Terminal() {
-				f.finishedSteps[stepKey{r.ID, step.Name}] = true
+				f.finishedSteps[stepKey{r.UUID, step.Name}] = true
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func (f *process) loadFinishedSteps(ctx context.Context, s store.Store, runs []*
 func describeBatch(b *store.Batch) string {
 	var parts []string
 	for _, w := range b.Starts {
-		parts = append(parts, "the start of "+engine.DisplayRun(&w.Run))
+		parts = append(parts, "the start of "+engine.DisplayRunName(&w.Run))
 	}
 	for _, w := range b.Steps {
 		parts = append(parts, fmt.Sprintf("%s %s (%s)", w.Step.Kind, engine.DisplayName(w.Step.Name), w.Step.Status))

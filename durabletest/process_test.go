@@ -44,7 +44,7 @@ func TestFaultNoticesReruns(t *testing.T) {
 	}
 	f.mu.Lock()
 	f.noteFinishedSteps(&store.Batch{Steps: []*store.StepWrite{{
-		Step: store.Step{RunID: c.Run, Name: "a", Status: store.StepCompleted}, Outcome: store.Written,
+		Step: store.Step{Run: c.Run, Name: "a", Status: store.StepCompleted}, Outcome: store.Written,
 	}}})
 	f.mu.Unlock()
 	if _, _, again := f.attempt(c, next); !again {

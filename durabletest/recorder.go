@@ -21,14 +21,14 @@ type recorder struct {
 	attempts     []engine.Call
 	reruns       []engine.Call
 	replacements []*Replacement
-	fixedOutputs map[stepPath][]byte // the outputs of VaryingSteps
-	runPaths     map[store.ID]string // the paths of the runs that made calls
-	replay       *replaySession      // nil unless Replay executes the run
+	fixedOutputs map[stepPath][]byte   // the outputs of VaryingSteps
+	runPaths     map[store.UUID]string // the paths of the runs that made calls
+	replay       *replaySession        // nil unless Replay executes the run
 }
 
 // execution is one execution of a run, with its durable calls in order.
 type execution struct {
-	run            store.ID
+	run            store.UUID
 	epoch          store.Epoch
 	calls          []engine.Call
 	goroutine      string
@@ -147,7 +147,7 @@ func (r *recorder) recordRunPath(c engine.Call) {
 		return
 	}
 	if r.runPaths == nil {
-		r.runPaths = make(map[store.ID]string)
+		r.runPaths = make(map[store.UUID]string)
 	}
 	r.runPaths[c.Run] = runPath(r.runPaths[c.Parent.UUID], c.RunName, c.Workflow)
 }

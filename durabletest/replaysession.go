@@ -18,7 +18,7 @@ import (
 
 // replaySession is a run that is replayed against its history.
 type replaySession struct {
-	run     store.ID
+	run     store.UUID
 	history map[string]*store.Step
 
 	mu              sync.Mutex
@@ -127,7 +127,7 @@ var importEpoch = store.Epoch{Count: 1}
 // its history; and the release of the run. It also returns the latest time in the history.
 func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at time.Time, err error) {
 	var ok bool
-	if p.run, ok = store.ParseID(x.Run.RunID); !ok {
+	if p.run, ok = store.ParseUUID(x.Run.RunID); !ok {
 		return nil, at, fmt.Errorf("its run_id %q is not a UUID in canonical form", x.Run.RunID)
 	}
 	at = x.Run.CreatedAt
@@ -137,8 +137,8 @@ func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at ti
 		}
 	}
 	start := &store.Start{Run: store.Run{
-		ID: p.run, Name: x.Run.ID, Workflow: x.Run.Workflow, Version: x.Run.Version,
-		Status: store.Running, Epoch: importEpoch, Owner: store.OwnedBy(store.NewID(0)), Input: compactJSON(x.Run.Input),
+		UUID: p.run, Name: x.Run.ID, Workflow: x.Run.Workflow, Version: x.Run.Version,
+		Status: store.Running, Epoch: importEpoch, Owner: store.OwnedBy(store.NewUUID(0)), Input: compactJSON(x.Run.Input),
 		CreatedAt: x.Run.CreatedAt, StartedAt: x.Run.CreatedAt, WakeAt: x.Run.CreatedAt.Add(leaseDuration),
 	}}
 	history := &store.Batch{}
@@ -153,7 +153,7 @@ func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at ti
 			return nil, at, fmt.Errorf("checkpoint %q is a %s that is %s, which this code does not know: export the run again", h.Name, h.Kind, h.Status)
 		}
 		row := store.Step{
-			RunID: p.run, Name: name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: importEpoch,
+			Run: p.run, Name: name, Kind: kind, Status: status, Attempt: int32(h.Attempts), Epoch: importEpoch,
 			Seq: int32(h.Seq), Output: compactJSON(h.Output), Error: compactJSON(h.Error), StartedAt: h.StartedAt, EndedAt: ended, NextAt: h.NextAt,
 		}
 		if h.Workflow != "" {
@@ -177,7 +177,7 @@ func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at ti
 	if history.Len() > 0 {
 		rows = append(rows, history)
 	}
-	return append(rows, &store.Batch{Runs: []*store.RunWrite{{ID: p.run, Epoch: importEpoch, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
+	return append(rows, &store.Batch{Runs: []*store.RunWrite{{UUID: p.run, Epoch: importEpoch, Status: store.Pending, WakeAt: at, Now: at}}}), at, nil
 }
 
 // storedStatus returns the status that the database row of an exported checkpoint has. The rows of a sleep and of a Map are
@@ -204,12 +204,12 @@ func (p *replaySession) placeholderChild(row *store.Step) *store.Start {
 	if json.Unmarshal(row.Output, &text) != nil {
 		return nil
 	}
-	id, ok := store.ParseID(text)
+	id, ok := store.ParseUUID(text)
 	if !ok {
 		return nil
 	}
 	return &store.Start{ParentEpoch: importEpoch, Run: store.Run{
-		ID: id, Name: row.Name, Parent: store.OwnedBy(p.run), Workflow: "durabletest.child", Queue: "durabletest.child",
+		UUID: id, Name: row.Name, Parent: store.OwnedBy(p.run), Workflow: "durabletest.child", Queue: "durabletest.child",
 		Status: store.Pending, Input: []byte("null"), CreatedAt: row.StartedAt, WakeAt: row.StartedAt.Add(leaseDuration),
 	}}
 }

@@ -52,7 +52,7 @@ func (p *clockDriver) endStuckWaits(nodes []*probe) {
 }
 
 // describeWaits describes what a run and its descendants wait for.
-func (p *clockDriver) describeWaits(nodes []*probe, run store.ID) string {
+func (p *clockDriver) describeWaits(nodes []*probe, run store.UUID) string {
 	ctx, cancel := context.WithTimeout(context.Background(), barrierTimeout)
 	defer cancel()
 	s := nodes[0].Beneath()
@@ -65,7 +65,7 @@ func (p *clockDriver) describeWaits(nodes []*probe, run store.ID) string {
 		if r.Status.Terminal() {
 			continue
 		}
-		text := fmt.Sprintf("run %q of workflow %q is %s", engine.DisplayRun(r), r.Workflow, r.Status)
+		text := fmt.Sprintf("run %q of workflow %q is %s", engine.DisplayRunName(r), r.Workflow, r.Status)
 		executes := slices.ContainsFunc(nodes, func(n *probe) bool { e := n.engine.Load(); return e != nil && e.Executes(r.Workflow) })
 		switch {
 		case r.Status == store.Paused:
@@ -85,7 +85,7 @@ func (p *clockDriver) describeWaits(nodes []*probe, run store.ID) string {
 // describeOpenCalls lists the calls of a run that have no outcome.
 func (p *clockDriver) describeOpenCalls(ctx context.Context, s store.Store, r *store.Run) string {
 	now := p.clock.Now()
-	outline, err := s.Outline(ctx, r.ID, now)
+	outline, err := s.Outline(ctx, r.UUID, now)
 	if err != nil || len(outline.Open) == 0 {
 		return ""
 	}

@@ -36,17 +36,17 @@ type runTrace struct {
 
 // runTree returns the run of CrashEverywhere and its descendants, parents first.
 func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
-	found, err := s.Get(ctx, []store.Ref{{Text: crashedRunID}})
+	found, err := s.Get(ctx, []store.Ref{{Text: crashedID}})
 	if err != nil || found[0] == nil {
 		return nil, err
 	}
-	rows, err := s.Tree(ctx, found[0].ID)
+	rows, err := s.Tree(ctx, found[0].UUID)
 	if err != nil {
 		return nil, err
 	}
 	refs := make([]store.Ref, len(rows))
 	for i, r := range rows {
-		refs[i] = store.Ref{Text: r.ID.String()}
+		refs[i] = store.Ref{Text: r.UUID.String()}
 	}
 	whole, err := s.Get(ctx, refs) // Tree returns no outputs
 	return slices.DeleteFunc(whole, func(r *store.Run) bool { return r == nil }), err
@@ -59,17 +59,17 @@ func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *record
 		return nil, err
 	}
 	got := &trace{crashedWrite: f.crashedWrite, fixedOutputs: make(map[stepPath][]byte)}
-	byID := make(map[store.ID]*runTrace)
+	byID := make(map[store.UUID]*runTrace)
 	var names []string // pairs for a strings.Replacer, because IDs differ between databases
 	for _, row := range rows {
-		r := &runTrace{displayPath: engine.DisplayRun(row), run: row, steps: make(map[string]*store.Step), executedSteps: make(map[string]bool), varyingSteps: make(map[string]bool)}
+		r := &runTrace{displayPath: engine.DisplayRunName(row), run: row, steps: make(map[string]*store.Step), executedSteps: make(map[string]bool), varyingSteps: make(map[string]bool)}
 		above := ""
 		if parent := byID[row.Parent.UUID]; row.Parent.Valid && parent != nil {
 			above, r.displayPath = parent.path, parent.displayPath+" > "+r.displayPath
 		}
 		r.path = runPath(above, row.Name, row.Workflow)
-		byID[row.ID] = r
-		names = append(names, row.ID.String(), "<"+r.displayPath+">")
+		byID[row.UUID] = r
+		names = append(names, row.UUID.String(), "<"+r.displayPath+">")
 		got.runs = append(got.runs, r)
 	}
 	same := strings.NewReplacer(names...)
@@ -81,7 +81,7 @@ func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *record
 	}
 	for _, r := range got.runs {
 		r.run.Input, r.run.Output, r.run.Error = neutral(r.run.Input), neutral(r.run.Output), neutral(r.run.Error)
-		steps, err := s.History(ctx, r.run.ID)
+		steps, err := s.History(ctx, r.run.UUID)
 		if err != nil {
 			return nil, err
 		}

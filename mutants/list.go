@@ -193,7 +193,7 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/commit.go", modelled("TestLocksAreSorted"),
-			[]change{{"slices.SortFunc(w.locks, byID)\n", "\n"}},
+			[]change{{"slices.SortFunc(w.locks, compareUUIDs)\n", "\n"}},
 		},
 	}},
 	{"an answer before the commit", []place{

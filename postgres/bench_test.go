@@ -28,7 +28,7 @@ func BenchmarkCommit(b *testing.B) {
 				run := running(uuid.New(), now)
 				batch.Starts = append(batch.Starts, &store.Start{Run: run})
 				batch.Steps = append(batch.Steps, &store.StepWrite{Step: store.Step{
-					RunID: run.ID, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epochAt(1),
+					Run: run.UUID, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epochAt(1),
 					Output: []byte(`{"ok":true}`), StartedAt: now, EndedAt: now,
 				}})
 			}

@@ -47,7 +47,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims,
 			var progress int32
 			run, err := scanRun(rows, &passed, &lost, &progress)
 			if err == nil {
-				place[run.ID] = len(claims.Runs)
+				place[run.UUID] = len(claims.Runs)
 				if lost {
 					overtaken = append(overtaken, len(claims.Runs))
 				}
@@ -62,7 +62,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims,
 			var rest bool
 			step, err := scanStep(rows, &rest)
 			if err == nil {
-				addStep(&claims.Runs[place[step.RunID]], step, rest)
+				addStep(&claims.Runs[place[step.Run]], step, rest)
 			}
 			return err
 		})

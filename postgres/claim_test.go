@@ -40,7 +40,7 @@ func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		last := done(overdue.ID, "slow", at)
+		last := done(overdue.UUID, "slow", at)
 		wrote, claimed := make(chan error, 1), make(chan error, 1)
 		go func() { wrote <- s.Commit(context.Background(), &store.Batch{Steps: []*store.StepWrite{last}}) }()
 		until(t, "the write to be under way", conn, `SELECT count(*) = 1 FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()

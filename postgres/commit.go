@@ -57,14 +57,14 @@ func (w *sorted) fill(b *store.Batch) {
 	slices.SortFunc(w.starts, byStart)
 	slices.SortFunc(w.fresh, byStep)
 	slices.SortFunc(w.known, byStep)
-	slices.SortFunc(w.runs, func(a, b *store.RunWrite) int { return byID(a.ID, b.ID) })
+	slices.SortFunc(w.runs, func(a, b *store.RunWrite) int { return compareUUIDs(a.UUID, b.UUID) })
 	for _, item := range w.starts {
 		w.hints = w.hints || item.Run.Status == store.Pending && item.Run.WakeAt.Before(item.Run.CreatedAt.Add(farOff))
 		w.plain = w.plain && !item.Run.Parent.Valid
 		w.tag(item)
 	}
 	w.plain = w.plain && len(w.tags) == 0
-	w.made = w.plain && !slices.ContainsFunc(w.starts, func(item *store.Start) bool { return !store.NamedByID(&item.Run) })
+	w.made = w.plain && !slices.ContainsFunc(w.starts, func(item *store.Start) bool { return !store.NamedByUUID(&item.Run) })
 	w.finish = len(w.runs) > 0
 	for _, item := range w.runs {
 		w.finish = w.finish && item.Status.Terminal() && !item.EndedAt.IsZero()
@@ -81,7 +81,7 @@ func (w *sorted) lock() {
 		}
 	}
 	for _, item := range w.receives {
-		w.locks = append(w.locks, item.Step.RunID)
+		w.locks = append(w.locks, item.Step.Run)
 	}
 	for _, item := range w.wakes {
 		w.locks = append(w.locks, item.run)
@@ -90,9 +90,9 @@ func (w *sorted) lock() {
 		return
 	}
 	for _, item := range slices.Concat(w.runs, w.holds) {
-		w.locks = append(w.locks, item.ID)
+		w.locks = append(w.locks, item.UUID)
 	}
-	slices.SortFunc(w.locks, byID)
+	slices.SortFunc(w.locks, compareUUIDs)
 	w.locks = slices.Compact(w.locks)
 }
 
@@ -104,8 +104,8 @@ func (w *sorted) anyway(item *store.StepWrite) bool {
 		return false
 	}
 	leaves := func() bool {
-		_, found := slices.BinarySearchFunc(w.runs, item.Step.RunID, func(r *store.RunWrite, id uuid.UUID) int { return byID(r.ID, id) })
-		return found || slices.ContainsFunc(w.holds, func(r *store.RunWrite) bool { return r.ID == item.Step.RunID })
+		_, found := slices.BinarySearchFunc(w.runs, item.Step.Run, func(r *store.RunWrite, id uuid.UUID) int { return compareUUIDs(r.UUID, id) })
+		return found || slices.ContainsFunc(w.holds, func(r *store.RunWrite) bool { return r.UUID == item.Step.Run })
 	}
 	return w.despiteControl || leaves()
 }
@@ -131,16 +131,16 @@ func (w *sorted) empty() {
 	w.wakes, w.locks, w.despiteControl, w.met, w.hints = w.wakes[:0], w.locks[:0], false, false, false
 }
 
-func byID(a, b uuid.UUID) int {
+func compareUUIDs(a, b uuid.UUID) int {
 	if c := cmp.Compare(store.ShardOf(a), store.ShardOf(b)); c != 0 {
 		return c
 	}
 	return bytes.Compare(a[:], b[:])
 }
 
-// byStart orders starts by the key on which they can conflict. Their IDs never conflict.
+// byStart orders starts by the key on which they can conflict. Their UUIDs never conflict.
 func byStart(a, b *store.Start) int {
-	if c := cmp.Compare(store.ShardOf(a.Run.ID), store.ShardOf(b.Run.ID)); c != 0 {
+	if c := cmp.Compare(store.ShardOf(a.Run.UUID), store.ShardOf(b.Run.UUID)); c != 0 {
 		return c
 	}
 	if c := bytes.Compare(a.Run.Parent.UUID[:], b.Run.Parent.UUID[:]); c != 0 {
@@ -150,7 +150,7 @@ func byStart(a, b *store.Start) int {
 }
 
 func byStep(a, b *store.StepWrite) int {
-	if c := byID(a.Step.RunID, b.Step.RunID); c != 0 {
+	if c := compareUUIDs(a.Step.Run, b.Step.Run); c != 0 {
 		return c
 	}
 	return cmp.Compare(a.Step.Name, b.Step.Name)
@@ -198,7 +198,7 @@ func withMarks(b *store.Batch, starts []*store.Start) *store.Batch {
 	again := &store.Batch{Starts: starts}
 	for _, start := range starts {
 		for _, item := range b.Steps {
-			if mark(item) && start.Run.Parent.Valid && item.Step.RunID == start.Run.Parent.UUID && item.Step.Name == start.Run.Name {
+			if mark(item) && start.Run.Parent.Valid && item.Step.Run == start.Run.Parent.UUID && item.Step.Name == start.Run.Name {
 				again.Steps = append(again.Steps, item)
 			}
 		}
@@ -269,7 +269,7 @@ func (s *database) queue(batch *pgx.Batch, w *sorted) {
 		batch.Queue(s.sql.runLeave, append(leaveArgs(w.runs), channel(s.schema))...)
 	}
 	for _, item := range w.holds {
-		batch.Queue(s.sql.runHold, store.ShardOf(item.ID), one(item.ID), item.Epoch.Number(), instant(*moment(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
+		batch.Queue(s.sql.runHold, store.ShardOf(item.UUID), one(item.UUID), item.Epoch.Number(), instant(*moment(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
 	}
 	if len(w.wakes) > 0 {
 		batch.Queue(s.sql.wake, append(wakeArgs(w.wakes), channel(s.schema))...)

@@ -23,16 +23,16 @@ func whole(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	t.Helper()
 	at := now(t, s)
 	a, b, c := running(uuid.New(), at), running(uuid.New(), at), pending(at)
-	marker := done(b.ID, "known", at)
+	marker := done(b.UUID, "known", at)
 	marker.Step.Status = store.StepStarted
 	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: a}, {Run: b}}, Steps: []*store.StepWrite{marker}})
-	known := done(b.ID, "known", at)
+	known := done(b.UUID, "known", at)
 	known.Exists = true
 	return &store.Batch{
 		Starts: []*store.Start{{Run: c}},
-		Steps:  []*store.StepWrite{done(a.ID, "fresh", at), known},
-		Runs:   []*store.RunWrite{finish(a.ID, at)},
-	}, []uuid.UUID{a.ID, b.ID, c.ID}
+		Steps:  []*store.StepWrite{done(a.UUID, "fresh", at), known},
+		Runs:   []*store.RunWrite{finish(a.UUID, at)},
+	}, []uuid.UUID{a.UUID, b.UUID, c.UUID}
 }
 
 // family returns a whole batch with tags, a receive, a signal, a child that starts and a child that ends.
@@ -42,16 +42,16 @@ func family(t *testing.T, s *database) (*store.Batch, []uuid.UUID) {
 	at := now(t, s)
 	parent := running(uuid.New(), at)
 	begin(t, s, &store.Start{Run: parent})
-	ends, begins := childOf(parent.ID, "ends", at), childOf(parent.ID, "begins", at)
+	ends, begins := childOf(parent.UUID, "ends", at), childOf(parent.UUID, "begins", at)
 	begin(t, s, ends)
 	begins.Tags = []store.Tag{{Key: "k", Value: "v"}}
-	end := finish(ends.Run.ID, at)
+	end := finish(ends.Run.UUID, at)
 	end.Parent, end.Now = ends.Run.Parent, at
 	b.Starts = append(b.Starts, begins)
-	b.Receives = append(b.Receives, receive(parent.ID, "wait", "go", at))
-	b.Signals = append(b.Signals, signal(parent.ID, "go", "1", at))
+	b.Receives = append(b.Receives, receive(parent.UUID, "wait", "go", at))
+	b.Signals = append(b.Signals, signal(parent.UUID, "go", "1", at))
 	b.Runs = append(b.Runs, end)
-	return b, append(runs, parent.ID, ends.Run.ID, begins.Run.ID)
+	return b, append(runs, parent.UUID, ends.Run.UUID, begins.Run.UUID)
 }
 
 // TestNobodyPaysForOthersLocks: a batch that changes only its own rows has only the statements of its
@@ -72,7 +72,7 @@ func TestNobodyPaysForOthersLocks(t *testing.T) {
 		"a start far off": {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(farOff)}}}}, []string{s.sql.start}},
 		"a start soon":    {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(farOff - 1)}}}}, []string{s.sql.start, s.sql.notify}},
 		"several steps":   {&store.Batch{Steps: []*store.StepWrite{done(uuid.New(), "a", time.Time{}), done(uuid.New(), "a", time.Time{})}}, []string{s.sql.stepInsert}},
-		"park":            {&store.Batch{Runs: []*store.RunWrite{{ID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runLeave}},
+		"park":            {&store.Batch{Runs: []*store.RunWrite{{UUID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runLeave}},
 	} {
 		var w sorted
 		var pipe pgx.Batch
@@ -239,7 +239,7 @@ func TestHeldNameSetsNeighboursFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := taken
-	again.ID = store.NewID(store.ShardOf(taken.ID))
+	again.UUID = store.NewUUID(store.ShardOf(taken.UUID))
 	b := &store.Batch{Starts: []*store.Start{{Run: again}, {Run: pending(at)}}}
 	err = s.Commit(t.Context(), b)
 	if !errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrUnavailable) {
@@ -249,7 +249,7 @@ func TestHeldNameSetsNeighboursFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit(t, s, b)
-	if got := b.Starts[0]; got.Outcome != store.Adopted || got.Existing.ID != taken.ID {
+	if got := b.Starts[0]; got.Outcome != store.Adopted || got.Existing.UUID != taken.UUID {
 		t.Errorf("the held name: outcome %d", got.Outcome)
 	}
 	if got := b.Starts[1]; got.Outcome != store.Written {
@@ -262,10 +262,10 @@ func TestTwoStartsOfOneNameInOneBatch(t *testing.T) {
 	s := open(t, "cache_statement")
 	first := pending(now(t, s))
 	second := first
-	second.ID = store.NewID(store.ShardOf(first.ID))
+	second.UUID = store.NewUUID(store.ShardOf(first.UUID))
 	b := &store.Batch{Starts: []*store.Start{{Run: first}, {Run: second}}}
 	commit(t, s, b)
-	if b.Starts[0].Outcome != store.Written || b.Starts[1].Outcome != store.Adopted || b.Starts[1].Existing.ID != first.ID {
+	if b.Starts[0].Outcome != store.Written || b.Starts[1].Outcome != store.Adopted || b.Starts[1].Existing.UUID != first.UUID {
 		t.Errorf("outcomes %d and %d", b.Starts[0].Outcome, b.Starts[1].Outcome)
 	}
 }
@@ -276,15 +276,15 @@ func TestWriterThatKnewTooLittle(t *testing.T) {
 	s := open(t, "cache_statement")
 	at := now(t, s)
 	run := running(uuid.New(), at)
-	marker := done(run.ID, "marked", at)
+	marker := done(run.UUID, "marked", at)
 	marker.Step.Status = store.StepStarted
 	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: run}}, Steps: []*store.StepWrite{marker}})
-	missing := done(run.ID, "missing", at)
+	missing := done(run.UUID, "missing", at)
 	missing.Exists = true
-	b := &store.Batch{Steps: []*store.StepWrite{done(run.ID, "marked", at), missing}}
+	b := &store.Batch{Steps: []*store.StepWrite{done(run.UUID, "marked", at), missing}}
 	commit(t, s, b)
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{marker}}) // late
-	history, err := s.History(t.Context(), run.ID)
+	history, err := s.History(t.Context(), run.UUID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,16 +308,16 @@ func TestAFlushThatMeetsARow(t *testing.T) {
 	at := now(t, s)
 	one, two := running(uuid.New(), at), running(uuid.New(), at)
 	begin(t, s, &store.Start{Run: one}, &store.Start{Run: two})
-	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(one.ID, "there", at)}})
-	other := done(one.ID, "there", at)
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(one.UUID, "there", at)}})
+	other := done(one.UUID, "there", at)
 	other.Step.Output = []byte(`"another value"`)
-	replay, fresh, old := done(one.ID, "there", at), done(two.ID, "new", at), done(two.ID, "old", at)
+	replay, fresh, old := done(one.UUID, "there", at), done(two.UUID, "new", at), done(two.UUID, "old", at)
 	old.Step.Epoch = store.Epoch{}
 	third := running(uuid.New(), at)
 	commit(t, s, &store.Batch{
 		Starts: []*store.Start{{Run: third}},
 		Steps:  []*store.StepWrite{replay, fresh, old},
-		Runs:   []*store.RunWrite{finish(one.ID, at)},
+		Runs:   []*store.RunWrite{finish(one.UUID, at)},
 	})
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{other}})
 	for what, c := range map[string]struct{ got, want store.Outcome }{
@@ -332,7 +332,7 @@ func TestAFlushThatMeetsARow(t *testing.T) {
 		run  store.Run
 		want []string
 	}{{one, []string{"there"}}, {two, []string{"new"}}} {
-		steps, err := s.History(t.Context(), c.run.ID)
+		steps, err := s.History(t.Context(), c.run.UUID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -129,10 +129,10 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		return func(l *lonely) func(context.Context) error {
 			r := l.run()
 			if verb == store.VerbResume {
-				order(l, l.s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{r.ID}})
+				order(l, l.s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}})
 			}
 			return func(ctx context.Context) error {
-				return l.s.Control(ctx, &store.Order{Verb: verb, Runs: []uuid.UUID{r.ID}, Now: l.at})
+				return l.s.Control(ctx, &store.Order{Verb: verb, Runs: []uuid.UUID{r.UUID}, Now: l.at})
 			}
 		}
 	}
@@ -143,8 +143,8 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		}, func() bool { return start.Outcome == store.Written })},
 		{"start of a name", committed(func(l *lonely) *store.Batch {
 			first, again := pending(l.at), pending(l.at)
-			first.ID, first.Name = store.NewRootID("order-1")
-			again.ID, again.Name = store.NewRootID("order-1")
+			first.UUID, first.Name = store.NewRootUUID("order-1")
+			again.UUID, again.Name = store.NewRootUUID("order-1")
 			l.standby("away")
 			_ = l.cutOff(func(ctx context.Context) error {
 				return l.s.Commit(ctx, &store.Batch{Starts: []*store.Start{{Run: first}}})
@@ -153,38 +153,38 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			return &store.Batch{Starts: []*store.Start{start}}
 		}, func() bool { return start.Outcome == store.Adopted })},
 		{"child", committed(func(l *lonely) *store.Batch {
-			start = childOf(l.run().ID, "kid", l.at)
+			start = childOf(l.run().UUID, "kid", l.at)
 			return &store.Batch{Starts: []*store.Start{start}}
 		}, func() bool { return start.Outcome == store.Written })},
 		{"step", committed(func(l *lonely) *store.Batch {
-			step = done(l.run().ID, "charge", l.at)
+			step = done(l.run().UUID, "charge", l.at)
 			return &store.Batch{Steps: []*store.StepWrite{step}}
 		}, func() bool { return step.Outcome == store.Written })},
 		{"step over its marker", committed(func(l *lonely) *store.Batch {
 			r := l.run()
-			marker := done(r.ID, "charge", l.at)
+			marker := done(r.UUID, "charge", l.at)
 			marker.Step.Status, marker.Step.Output = store.StepStarted, nil
 			commit(l, l.s, &store.Batch{Steps: []*store.StepWrite{marker}})
-			step = done(r.ID, "charge", l.at)
+			step = done(r.UUID, "charge", l.at)
 			step.Exists = true
 			return &store.Batch{Steps: []*store.StepWrite{step}}
 		}, func() bool { return step.Outcome == store.Written })},
 		{"receive", committed(func(l *lonely) *store.Batch {
 			r := l.run()
-			commit(l, l.s, &store.Batch{Signals: []*store.Signal{signal(r.ID, "paid", "1", l.at)}})
-			taken = receive(r.ID, "wait", "paid", l.at)
+			commit(l, l.s, &store.Batch{Signals: []*store.Signal{signal(r.UUID, "paid", "1", l.at)}})
+			taken = receive(r.UUID, "wait", "paid", l.at)
 			return &store.Batch{Receives: []*store.Receive{taken}}
 		}, func() bool { return taken.Outcome == store.Adopted || taken.Outcome == store.Written })},
 		{"signal", committed(func(l *lonely) *store.Batch {
-			sent = signal(l.run().ID, "paid", "1", l.at)
+			sent = signal(l.run().UUID, "paid", "1", l.at)
 			return &store.Batch{Signals: []*store.Signal{sent}}
 		}, func() bool { return sent.Outcome == store.Written })},
 		{"end", committed(func(l *lonely) *store.Batch {
-			end = finish(l.run().ID, l.at)
+			end = finish(l.run().UUID, l.at)
 			return &store.Batch{Runs: []*store.RunWrite{end}}
 		}, func() bool { return end.Outcome == store.Written })},
 		{"leave", committed(func(l *lonely) *store.Batch {
-			end = &store.RunWrite{ID: l.run().ID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: l.at.Add(time.Hour), Now: l.at}
+			end = &store.RunWrite{UUID: l.run().UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: l.at.Add(time.Hour), Now: l.at}
 			return &store.Batch{Runs: []*store.RunWrite{end}}
 		}, func() bool { return end.Outcome == store.Written })},
 		{"pause", ordered(store.VerbPause)},
@@ -193,29 +193,29 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		{"tag", func(l *lonely) func(context.Context) error {
 			r := l.run()
 			return func(ctx context.Context) error {
-				_, err := l.s.Tag(ctx, r.ID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{})
+				_, err := l.s.Tag(ctx, r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{})
 				return err
 			}
 		}},
 		{"tag removed", func(l *lonely) func(context.Context) error {
 			r := l.run()
-			if _, err := l.s.Tag(l.Context(), r.ID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}); err != nil {
+			if _, err := l.s.Tag(l.Context(), r.UUID, []store.Tag{{Key: "team", Value: "a"}}, store.Epoch{}); err != nil {
 				l.Fatal(err)
 			}
 			return func(ctx context.Context) error {
-				_, err := l.s.Tag(ctx, r.ID, []store.Tag{{Key: "team"}}, store.Epoch{})
+				_, err := l.s.Tag(ctx, r.UUID, []store.Tag{{Key: "team"}}, store.Epoch{})
 				return err
 			}
 		}},
 		{"transaction", func(l *lonely) func(context.Context) error {
-			w := done(l.run().ID, "pay", l.at)
+			w := done(l.run().UUID, "pay", l.at)
 			w.Step.Kind = store.KindTx
 			return func(ctx context.Context) error {
 				return transact(ctx, l.s, w, func(context.Context) error { return nil })
 			}
 		}},
 		{"blind transaction", func(l *lonely) func(context.Context) error { // does not check the checkpoint before it begins
-			w := done(l.run().ID, "pay", l.at)
+			w := done(l.run().UUID, "pay", l.at)
 			w.Step.Kind = store.KindTx
 			return func(ctx context.Context) error {
 				return l.s.transactOnce(ctx, w, func(context.Context, pgx.Tx) error { return nil }, nil)
@@ -238,10 +238,10 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 		}},
 		{"signal in the caller's transaction", func(l *lonely) func(context.Context) error {
 			r := l.run()
-			word := signal(r.ID, "paid", "1", l.at)
+			word := signal(r.UUID, "paid", "1", l.at)
 			return func(ctx context.Context) error {
 				return pgx.BeginFunc(ctx, l.s.userPool(), func(tx pgx.Tx) error {
-					return l.s.signalIn(ctx, tx, store.Ref{Text: r.ID.String()}, word)
+					return l.s.signalIn(ctx, tx, store.Ref{Text: r.UUID.String()}, word)
 				})
 			}
 		}},
@@ -272,11 +272,11 @@ func TestACancelledWaitAcknowledgesNothing(t *testing.T) {
 	cancelled := 0
 	for name, act := range map[string]func() func(context.Context) error{
 		"step": func() func(context.Context) error {
-			w := done(l.run().ID, "charge", l.at)
+			w := done(l.run().UUID, "charge", l.at)
 			return func(ctx context.Context) error { return l.s.Commit(ctx, &store.Batch{Steps: []*store.StepWrite{w}}) }
 		},
 		"transaction": func() func(context.Context) error {
-			w := done(l.run().ID, "pay", l.at)
+			w := done(l.run().UUID, "pay", l.at)
 			return func(ctx context.Context) error {
 				return l.s.transactOnce(ctx, w, func(context.Context, pgx.Tx) error { return nil }, nil)
 			}
@@ -285,7 +285,7 @@ func TestACancelledWaitAcknowledgesNothing(t *testing.T) {
 			r := l.run()
 			return func(ctx context.Context) error {
 				return l.s.within(ctx, "order", func(ask asker) error {
-					return l.s.order(ask, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{r.ID}, Now: l.at})
+					return l.s.order(ask, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{r.UUID}, Now: l.at})
 				})
 			}
 		},

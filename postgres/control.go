@@ -42,7 +42,7 @@ func (s *database) order(ask asker, o *store.Order) error {
 	var frozen []uuid.UUID
 	for _, c := range changes {
 		if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused {
-			frozen = append(frozen, c.Before.ID)
+			frozen = append(frozen, c.Before.UUID)
 		}
 	}
 	wakes := make([]wake, len(parents))
@@ -111,7 +111,7 @@ func (s *database) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
 func scanNode(rows pgx.Rows) (store.Node, error) {
 	var n store.Node
 	var parent, owner pgtype.UUID
-	err := rows.Scan((*uuidValue)(&n.ID), &parent, (*int16)(&n.Status), (*epochValue)(&n.Epoch), (*int16)(&n.Control), &owner, &n.Detached)
+	err := rows.Scan((*uuidValue)(&n.UUID), &parent, (*int16)(&n.Status), (*epochValue)(&n.Epoch), (*int16)(&n.Control), &owner, &n.Detached)
 	n.Parent = uuid.NullUUID{UUID: parent.Bytes, Valid: parent.Valid}
 	n.Owner = uuid.NullUUID{UUID: owner.Bytes, Valid: owner.Valid}
 	return n, err
@@ -121,8 +121,8 @@ func scanNode(rows pgx.Rows) (store.Node, error) {
 func changeArgs(items []store.Change) []any {
 	n := len(items)
 	return append(make([]any, 0, 16),
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Before.ID) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].Before.ID }},
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Before.UUID) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].Before.UUID }},
 		int2s{n, func(i int) int16 { return int16(items[i].Before.Status) }},
 		epochs{n, func(i int) store.Epoch { return items[i].Before.Epoch }},
 		int2s{n, func(i int) int16 { return int16(items[i].Before.Control) }},

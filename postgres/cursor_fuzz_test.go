@@ -22,9 +22,9 @@ func FuzzCursor(f *testing.F) {
 	at := time.Now()
 	for i := range ids {
 		run := running(uuid.New(), at)
-		ids[i] = run.ID
+		ids[i] = run.UUID
 		b.Starts = append(b.Starts, &store.Start{Run: run})
-		b.Runs = append(b.Runs, finish(run.ID, at))
+		b.Runs = append(b.Runs, finish(run.UUID, at))
 	}
 	commit(f, s, b)
 	for _, seed := range []string{
@@ -53,8 +53,8 @@ func FuzzCursor(f *testing.F) {
 			t.Errorf("runs below %s: %d, %v", id, len(runs), err)
 		}
 		for _, r := range runs {
-			if (id != uuid.UUID{}) && string(r.ID[:]) >= string(id[:]) {
-				t.Errorf("%s is listed below %s", r.ID, id)
+			if (id != uuid.UUID{}) && string(r.UUID[:]) >= string(id[:]) {
+				t.Errorf("%s is listed below %s", r.UUID, id)
 			}
 			if !strings.HasPrefix(r.Name, prefix) {
 				t.Errorf("%q is listed for the prefix %q", r.Name, prefix)

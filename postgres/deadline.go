@@ -37,7 +37,7 @@ func (s *database) setDeadline(ctx context.Context, d *store.Deadline) error {
 		return err
 	}
 	d.Outcome = store.Fenced
-	keys := []*store.RunWrite{{ID: d.Run}}
+	keys := []*store.RunWrite{{UUID: d.Run}}
 	return s.once(ctx, s.engine, "read back a run", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runState, runKeys(keys)...)
 	}, func(res results) error {

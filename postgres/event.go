@@ -14,7 +14,7 @@ import (
 )
 
 // cursor is the position of an event in the outbox. It contains the event's key, without the shard, which
-// is part of the run's ID. It also contains the event's time, because transaction IDs are assigned again
+// is part of the run's UUID. It also contains the event's time, because transaction IDs are assigned again
 // after a restore.
 type cursor struct {
 	txid uint64

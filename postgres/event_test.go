@@ -42,7 +42,7 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 			}
 			return events
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(all[0].ID, at), finish(all[1].ID, at)}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(all[0].UUID, at), finish(all[1].UUID, at)}})
 		first := settled("", 2)
 		if first[0].Name != first[0].Run.String() || first[0].Workflow != "flow" || !first[0].At.Equal(at) || first[0].Type != store.EventCompleted {
 			t.Errorf("the first event is %+v", first[0])
@@ -60,7 +60,7 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), "SELECT pg_current_xact_id()"); err != nil {
 			t.Fatal(err)
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: all[2].ID, Epoch: epochAt(1), Status: store.Failed, EndedAt: at}}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: all[2].UUID, Epoch: epochAt(1), Status: store.Failed, EndedAt: at}}})
 		if early, err := s.Events(t.Context(), first[1].Cursor, 10); err != nil || len(early) != 0 {
 			t.Errorf("while a transaction is open: %v, %v", early, err)
 		}
@@ -68,10 +68,10 @@ func TestEventsWaitForOlderTransactions(t *testing.T) {
 			t.Fatal(err)
 		}
 		second := settled(first[1].Cursor, 1)
-		if second[0].Run != all[2].ID || second[0].Type != store.EventFailed {
+		if second[0].Run != all[2].UUID || second[0].Type != store.EventFailed {
 			t.Errorf("the second are %v", second)
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: all[3].ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: at}}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: all[3].UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: at}}})
 		third := settled(second[0].Cursor, 1)
 		if third[0].Type != store.EventCancelled {
 			t.Errorf("the third are %v", third)
@@ -92,18 +92,18 @@ func TestClaimSetsAside(t *testing.T) {
 		paused, doomed := running(uuid.New(), at), running(uuid.New(), at)
 		paused.WakeAt, doomed.WakeAt = at, at
 		begin(t, s, &store.Start{Run: paused}, &store.Start{Run: doomed})
-		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{paused.ID}, Reason: "mine", Actor: "me", Now: at})
+		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{paused.UUID}, Reason: "mine", Actor: "me", Now: at})
 		q := store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: 10, Suspects: 1, Now: at, LeaseUntil: at, MaxCrashes: 2}
 		claims, err := s.Claim(t.Context(), q)
 		if err != nil || len(claims.Runs) != 2 {
 			t.Fatalf("the claims are %v, %v", claims, err)
 		}
 		for _, c := range claims.Runs {
-			if (c.Run.Status == store.Paused) != (c.Run.ID == paused.ID) {
+			if (c.Run.Status == store.Paused) != (c.Run.UUID == paused.UUID) {
 				t.Errorf("claimed was %+v", c.Run)
 			}
 		}
-		got := row(t, s, paused.ID)
+		got := row(t, s, paused.UUID)
 		if got.Status != store.Paused || got.Reason != "mine" || got.Crashes != 0 || got.Epoch != epochAt(1) || got.Owner.Valid || !got.WakeAt.IsZero() {
 			t.Errorf("the paused run is %+v", got)
 		}
@@ -111,8 +111,8 @@ func TestClaimSetsAside(t *testing.T) {
 		if err != nil || len(claims.Runs) != 1 || claims.Runs[0].Run.Status != store.Paused || claims.Runs[0].Run.Control != store.PausedItself || !claims.Runs[0].Run.PausedAt.Equal(at) {
 			t.Fatalf("the second claims are %v, %v", claims, err)
 		}
-		a := order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{paused.ID, doomed.ID}})
-		if a[0].Changed != 1 || a[1].Changed != 1 || row(t, s, doomed.ID).Crashes != 0 {
+		a := order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{paused.UUID, doomed.UUID}})
+		if a[0].Changed != 1 || a[1].Changed != 1 || row(t, s, doomed.UUID).Crashes != 0 {
 			t.Errorf("the resume answered %+v", a)
 		}
 		n := make(map[store.EventType]int)
@@ -136,23 +136,23 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 	at := now(t, s)
 	root := running(uuid.New(), at)
 	begin(t, s, &store.Start{Run: root})
-	between := childOf(root.ID, "between", at)
+	between := childOf(root.UUID, "between", at)
 	begin(t, s, between)
-	last := childOf(root.ID, "last", at)
+	last := childOf(root.UUID, "last", at)
 	begin(t, s, last)
-	order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{last.Run.ID}})
+	order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{last.Run.UUID}})
 
 	holder, err := s.user.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer holder.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // after a commit there is nothing to undo
-	if _, err := holder.Exec(t.Context(), "SELECT FROM durable.run WHERE id = $1 FOR UPDATE", between.Run.ID); err != nil {
+	if _, err := holder.Exec(t.Context(), "SELECT FROM durable.run WHERE id = $1 FOR UPDATE", between.Run.UUID); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Control(t.Context(), &store.Order{Verb: store.VerbTerminate, Runs: []uuid.UUID{root.ID}, Now: at})
+		ended <- s.Control(t.Context(), &store.Order{Verb: store.VerbTerminate, Runs: []uuid.UUID{root.UUID}, Now: at})
 	}()
 	for waits := 0; waits == 0; { // it has locked the root, and waits for the run between
 		err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(&waits)
@@ -160,8 +160,8 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: last.Run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
-	if got := row(t, s, last.Run.ID).Status; got != store.Paused {
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: last.Run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
+	if got := row(t, s, last.Run.UUID).Status; got != store.Paused {
 		t.Fatalf("the last run is %v", got)
 	}
 	if err := holder.Commit(t.Context()); err != nil {
@@ -170,7 +170,7 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if got := row(t, s, last.Run.ID).Status; got != store.Cancelled {
+	if got := row(t, s, last.Run.UUID).Status; got != store.Cancelled {
 		t.Fatalf("the last run is %v in the end", got)
 	}
 	events, err := s.Events(t.Context(), "", 100)
@@ -179,7 +179,7 @@ func TestEventsOfOneRunInOrder(t *testing.T) {
 	}
 	var types []store.EventType
 	for _, e := range events {
-		if e.Run == last.Run.ID {
+		if e.Run == last.Run.UUID {
 			types = append(types, e.Type)
 		}
 	}

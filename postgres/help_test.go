@@ -105,9 +105,9 @@ func commit(t testing.TB, s *database, b *store.Batch) {
 
 // running returns a run that is executed by the process that starts it.
 func running(owner uuid.UUID, now time.Time) store.Run {
-	id, name := store.NewRootID("")
+	id, name := store.NewRootUUID("")
 	return store.Run{
-		ID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: epochAt(1),
+		UUID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: epochAt(1),
 		Owner: uuid.NullUUID{UUID: owner, Valid: true}, Input: []byte("{}"),
 		CreatedAt: now, StartedAt: now, WakeAt: now.Add(time.Minute),
 	}
@@ -115,9 +115,9 @@ func running(owner uuid.UUID, now time.Time) store.Run {
 
 // pending returns a run that waits to be claimed.
 func pending(now time.Time) store.Run {
-	id, name := store.NewRootID("")
+	id, name := store.NewRootUUID("")
 	return store.Run{
-		ID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Pending,
+		UUID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Pending,
 		Input: []byte("{}"), CreatedAt: now, WakeAt: now,
 	}
 }
@@ -125,7 +125,7 @@ func pending(now time.Time) store.Run {
 // childOf returns a running child of a run at epoch 1.
 func childOf(parent uuid.UUID, name string, now time.Time) *store.Start {
 	run := running(uuid.New(), now)
-	run.ID, run.Name, run.Parent = store.NewChildID(parent), name, uuid.NullUUID{UUID: parent, Valid: true}
+	run.UUID, run.Name, run.Parent = store.NewChildUUID(parent), name, uuid.NullUUID{UUID: parent, Valid: true}
 	return &store.Start{Run: run, ParentEpoch: epochAt(1)}
 }
 
@@ -164,7 +164,7 @@ func row(t testing.TB, s *database, id uuid.UUID) *store.Run {
 // receive returns a receive that waits for a signal, in a step of a run at epoch 1.
 func receive(run uuid.UUID, name, signal string, now time.Time) *store.Receive {
 	return &store.Receive{Signal: signal, Step: store.Step{
-		RunID: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: epochAt(1),
+		Run: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: epochAt(1),
 		StartedAt: now, NextAt: now.Add(time.Hour),
 	}}
 }
@@ -176,14 +176,14 @@ func signal(run uuid.UUID, name, payload string, now time.Time) *store.Signal {
 // done returns a completed step of a run at epoch 1.
 func done(run uuid.UUID, name string, now time.Time) *store.StepWrite {
 	return &store.StepWrite{Step: store.Step{
-		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epochAt(1),
+		Run: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epochAt(1),
 		Output: []byte(`{"ok":true}`), StartedAt: now, EndedAt: now,
 	}}
 }
 
 // finish returns the write that completes a run at epoch 1.
 func finish(run uuid.UUID, now time.Time) *store.RunWrite {
-	return &store.RunWrite{ID: run, Epoch: epochAt(1), Status: store.Completed, Output: []byte("1"), EndedAt: now}
+	return &store.RunWrite{UUID: run, Epoch: epochAt(1), Status: store.Completed, Output: []byte("1"), EndedAt: now}
 }
 
 // epochAt returns the epoch with this count and no nonce, because the claims here have none.

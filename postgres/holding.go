@@ -39,14 +39,14 @@ const mostFound = 20_000
 
 // hold records the ownership of a run. The caller holds l.mu.
 func (l *timeline) hold(run *store.Run) *holding {
-	h := l.held[run.ID]
+	h := l.held[run.UUID]
 	if last := len(l.spare) - 1; h == nil && last >= 0 {
 		h, l.spare = l.spare[last], l.spare[:last]
-		l.held[run.ID] = h
+		l.held[run.UUID] = h
 	}
 	if h == nil {
 		h = &holding{steps: make([]checkpoint, 0, 8)}
-		l.held[run.ID] = h
+		l.held[run.UUID] = h
 	}
 	h.name, h.epoch, h.steps = run.Name, run.Epoch, h.steps[:0]
 	return h
@@ -55,7 +55,7 @@ func (l *timeline) hold(run *store.Run) *holding {
 // recorded records an acknowledged checkpoint: found if it is not nil, otherwise step. The caller holds
 // l.mu.
 func (l *timeline) recorded(step, found *store.Step) {
-	h := l.held[step.RunID]
+	h := l.held[step.Run]
 	if h == nil || h.epoch != step.Epoch {
 		return
 	}
@@ -108,7 +108,7 @@ func (l *timeline) acknowledge(era uint64, b *store.Batch) error {
 	}
 	for _, item := range b.Runs {
 		if item.Outcome == store.Written || item.Outcome == store.Fenced && !owned(item.State, item.Epoch) {
-			l.dropped(item.ID, item.Epoch)
+			l.dropped(item.UUID, item.Epoch)
 		}
 	}
 	return nil
@@ -144,7 +144,7 @@ func (l *timeline) readOn(era uint64, part *store.Claimed) error {
 	if era != l.eras.Load() {
 		return fmt.Errorf("postgres: read a history: %w: %w", store.ErrUnavailable, errRewound)
 	}
-	if h := l.held[part.Run.ID]; h != nil {
+	if h := l.held[part.Run.UUID]; h != nil {
 		h.read(part.History)
 	}
 	return nil
@@ -234,7 +234,7 @@ func (s *database) searchSome(ctx context.Context, ask asker, runs []uuid.UUID) 
 	var release []*store.RunWrite
 	for i, id := range runs {
 		h := s.timeline.held[id]
-		one := store.LostRun{ID: id, Name: h.name, Missing: !states[i].Found}
+		one := store.LostRun{UUID: id, Name: h.name, Missing: !states[i].Found}
 		for _, step := range h.steps {
 			if !found[i][step] {
 				one.MissingSteps = append(one.MissingSteps, step.name)
@@ -245,7 +245,7 @@ func (s *database) searchSome(ctx context.Context, ask asker, runs []uuid.UUID) 
 		}
 		lost = append(lost, one)
 		if owned(states[i], h.epoch) {
-			release = append(release, &store.RunWrite{ID: id, Epoch: h.epoch, Status: store.Pending, Now: now, WakeAt: now})
+			release = append(release, &store.RunWrite{UUID: id, Epoch: h.epoch, Status: store.Pending, Now: now, WakeAt: now})
 		}
 	}
 	if len(release) == 0 {

@@ -18,10 +18,10 @@ func TestListMergesShards(t *testing.T) {
 		var want []uuid.UUID // oldest first
 		for i := range 20 {
 			run := pending(at.Add(time.Duration(i) * time.Second))
-			run.ID, run.Name = store.NewRootID(fmt.Sprintf("order\xf4\x8f\xbf\xbf%d", i))
+			run.UUID, run.Name = store.NewRootUUID(fmt.Sprintf("order\xf4\x8f\xbf\xbf%d", i))
 			start := &store.Start{Run: run, Tags: []store.Tag{{Key: "team", Value: "a"}, {Key: "n", Value: fmt.Sprint(i)}}}
 			begin(t, s, start)
-			want = append(want, run.ID)
+			want = append(want, run.UUID)
 		}
 		begin(t, s, &store.Start{Run: pending(at)})
 		slices.Reverse(want)
@@ -41,14 +41,14 @@ func TestListMergesShards(t *testing.T) {
 					if run.Input != nil {
 						t.Errorf("%s: the input was read", name)
 					}
-					if name != "all" || run.Name != run.ID.String() {
-						got = append(got, run.ID)
+					if name != "all" || run.Name != run.UUID.String() {
+						got = append(got, run.UUID)
 					}
 				}
 				if len(page) < 7 {
 					break
 				}
-				before = page[6].ID
+				before = page[6].UUID
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("%s: got %d runs, not %d, or in another order", name, len(got), len(want))
@@ -84,7 +84,7 @@ func TestOutline(t *testing.T) {
 		run := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: run, Tags: []store.Tag{{Key: "z", Value: "1"}, {Key: "a", Value: "2"}}})
 		step := func(name string, kind store.Kind, status store.StepStatus, next time.Time) *store.StepWrite {
-			w := done(run.ID, name, at)
+			w := done(run.UUID, name, at)
 			w.Step.Kind, w.Step.Status, w.Step.NextAt = kind, status, next
 			return w
 		}
@@ -103,13 +103,13 @@ func TestOutline(t *testing.T) {
 			step("mapp\x1f0", store.KindStep, store.StepCompleted, time.Time{}),
 		}
 		commit(t, s, &store.Batch{Steps: all})
-		if found, err := s.Tag(t.Context(), run.ID, []store.Tag{{Key: "z"}, {Key: "b", Value: "3"}, {Key: "a", Value: "4"}}, store.Epoch{}); err != nil || !found {
+		if found, err := s.Tag(t.Context(), run.UUID, []store.Tag{{Key: "z"}, {Key: "b", Value: "3"}, {Key: "a", Value: "4"}}, store.Epoch{}); err != nil || !found {
 			t.Errorf("a tag: %v, %v", found, err)
 		}
 		if found, err := s.Tag(t.Context(), uuid.New(), []store.Tag{{Key: "b", Value: "3"}}, store.Epoch{}); err != nil || found {
 			t.Errorf("a tag of nobody: %v, %v", found, err)
 		}
-		o, err := s.Outline(t.Context(), run.ID, at)
+		o, err := s.Outline(t.Context(), run.UUID, at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestTagsAreOfTheRunThatWasMade(t *testing.T) {
 	at := now(t, s)
 	first := &store.Start{Run: pending(at), Tags: []store.Tag{{Key: "k", Value: "1"}}}
 	second := &store.Start{Run: first.Run, Tags: []store.Tag{{Key: "k", Value: "2"}, {Key: "l", Value: "2"}}}
-	second.Run.ID = store.NewID(store.ShardOf(first.Run.ID))
+	second.Run.UUID = store.NewUUID(store.ShardOf(first.Run.UUID))
 	commit(t, s, &store.Batch{Starts: []*store.Start{first}})
 	commit(t, s, &store.Batch{Starts: []*store.Start{second, first}})
 	var tags int

@@ -59,20 +59,20 @@ func TestMigrationOfADatabaseInUse(t *testing.T) {
 		schema.Postgres()[0].SQL,
 		fmt.Sprintf(`INSERT INTO durable.run (created_at, epoch, shard, status, id, name, workflow, queue) VALUES
 			(now(), 1, %d, 4, '%s', '%s', 'flow', 'default'), (now(), 1, %d, 5, '%s', '%s', 'flow', 'default')`,
-			store.ShardOf(first.ID), first.ID, first.Name, store.ShardOf(second.ID), second.ID, second.Name),
+			store.ShardOf(first.UUID), first.UUID, first.Name, store.ShardOf(second.UUID), second.UUID, second.Name),
 	} {
 		if _, err := old.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s := openAt(t, url)
-	if row(t, s, first.ID).Control != store.PausedItself || row(t, s, second.ID).Control != 0 {
+	if row(t, s, first.UUID).Control != store.PausedItself || row(t, s, second.UUID).Control != 0 {
 		t.Error("the run that was paused does not count as paused, or the other one does")
 	}
-	order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{first.ID}})
+	order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{first.UUID}})
 	var status string
 	var paused bool
-	err = old.QueryRow(t.Context(), "SELECT status, paused FROM durable.runs WHERE id = $1", first.ID).Scan(&status, &paused)
+	err = old.QueryRow(t.Context(), "SELECT status, paused FROM durable.runs WHERE id = $1", first.UUID).Scan(&status, &paused)
 	if err != nil || status != "pending" || paused {
 		t.Errorf("the view shows %s, %v, %v", status, paused, err)
 	}
@@ -97,7 +97,7 @@ func TestSchemaThatDoesNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := pending(now(t, s))
-	b := &store.Batch{Steps: []*store.StepWrite{done(run.ID, "a", run.CreatedAt)}}
+	b := &store.Batch{Steps: []*store.StepWrite{done(run.UUID, "a", run.CreatedAt)}}
 	if err := s.Commit(t.Context(), b); !errors.Is(err, store.ErrSchema) {
 		t.Errorf("a table that is gone: %v", err)
 	}

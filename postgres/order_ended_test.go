@@ -15,28 +15,28 @@ func TestOrderWaitsForNoEndedRun(t *testing.T) {
 		at := now(t, s)
 		root := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: root})
-		ended, unbegun := childOf(root.ID, "ended", at), childOf(root.ID, "unbegun", at)
+		ended, unbegun := childOf(root.UUID, "ended", at), childOf(root.UUID, "unbegun", at)
 		begin(t, s, ended)
-		beneath := childOf(ended.Run.ID, "beneath", at)
+		beneath := childOf(ended.Run.UUID, "beneath", at)
 		begin(t, s, beneath)
 		unbegun.Run.Status, unbegun.Run.Epoch, unbegun.Run.Owner, unbegun.Run.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, at
 		begin(t, s, unbegun)
-		order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{unbegun.Run.ID}})
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(ended.Run.ID, at)}})
+		order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{unbegun.Run.UUID}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(ended.Run.UUID, at)}})
 
 		tx, err := s.user.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
-		if _, err := tx.Exec(t.Context(), "SELECT FROM "+s.schema+".run WHERE id IN ($1, $2) FOR UPDATE", ended.Run.ID, unbegun.Run.ID); err != nil {
+		if _, err := tx.Exec(t.Context(), "SELECT FROM "+s.schema+".run WHERE id IN ($1, $2) FOR UPDATE", ended.Run.UUID, unbegun.Run.UUID); err != nil {
 			t.Fatal(err)
 		}
-		answers := order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID}, Now: at.Add(time.Second)})
+		answers := order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}, Now: at.Add(time.Second)})
 		if want := (store.ControlResult{Found: true, Status: store.Running, Requested: 2}); answers[0] != want {
 			t.Errorf("the cancel answered %+v, not %+v", answers[0], want)
 		}
-		if got := row(t, s, beneath.Run.ID); got.Control != store.CancelRequested {
+		if got := row(t, s, beneath.Run.UUID); got.Control != store.CancelRequested {
 			t.Errorf("the run beneath one that has ended is %+v", got)
 		}
 	})

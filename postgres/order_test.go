@@ -22,64 +22,64 @@ func TestOrder(t *testing.T) {
 		at := now(t, s)
 		root := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: root})
-		runs, waits, begun := childOf(root.ID, "runs", at), childOf(root.ID, "waits", at), childOf(root.ID, "begun", at)
+		runs, waits, begun := childOf(root.UUID, "runs", at), childOf(root.UUID, "waits", at), childOf(root.UUID, "begun", at)
 		begin(t, s, runs, waits, begun)
-		below := childOf(waits.Run.ID, "below", at)
+		below := childOf(waits.Run.UUID, "below", at)
 		below.Run.Status, below.Run.Epoch, below.Run.Owner, below.Run.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, at
 		begin(t, s, below)
 		commit(t, s, &store.Batch{
-			Steps: []*store.StepWrite{done(begun.Run.ID, "a", at)},
+			Steps: []*store.StepWrite{done(begun.Run.UUID, "a", at)},
 			Runs: []*store.RunWrite{
-				{ID: waits.Run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)},
-				{ID: begun.Run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at},
+				{UUID: waits.Run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)},
+				{UUID: begun.Run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at},
 			},
 		})
 		status := func(want ...store.Status) {
 			t.Helper()
 			var got []store.Status
-			for _, id := range []uuid.UUID{root.ID, runs.Run.ID, waits.Run.ID, begun.Run.ID, below.Run.ID} {
+			for _, id := range []uuid.UUID{root.UUID, runs.Run.UUID, waits.Run.UUID, begun.Run.UUID, below.Run.UUID} {
 				got = append(got, row(t, s, id).Status)
 			}
 			if !slices.Equal(got, want) {
 				t.Fatalf("the statuses are %v, not %v", got, want)
 			}
 		}
-		a := order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{waits.Run.ID}, Reason: "mine", Actor: "me"})
+		a := order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{waits.Run.UUID}, Reason: "mine", Actor: "me"})
 		if want := (store.ControlResult{Found: true, Status: store.Waiting, Changed: 2}); a[0] != want {
 			t.Errorf("the pause answered %+v, not %+v", a[0], want)
 		}
-		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{root.ID}, Reason: "all", Actor: "ops"})
+		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{root.UUID}, Reason: "all", Actor: "ops"})
 		status(store.Running, store.Running, store.Paused, store.Paused, store.Paused)
-		if got := row(t, s, waits.Run.ID); got.Reason != "mine" || got.PausedBy != "me" || got.PausedAt.IsZero() || got.Control != store.PausedMask || !got.WakeAt.IsZero() {
+		if got := row(t, s, waits.Run.UUID); got.Reason != "mine" || got.PausedBy != "me" || got.PausedAt.IsZero() || got.Control != store.PausedMask || !got.WakeAt.IsZero() {
 			t.Errorf("the paused child is %+v", got)
 		}
-		late := childOf(root.ID, "late", at)
+		late := childOf(root.UUID, "late", at)
 		commit(t, s, &store.Batch{Starts: []*store.Start{late}})
 		if late.Outcome != store.Fenced || late.State.Control != store.PausedItself {
 			t.Errorf("a child of a paused run: outcome %d, %+v", late.Outcome, late.State)
 		}
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: root.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at}}})
-		if got := row(t, s, root.ID); got.Status != store.Paused || got.Reason != "all" || !got.WakeAt.IsZero() {
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: root.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at}}})
+		if got := row(t, s, root.UUID); got.Status != store.Paused || got.Reason != "all" || !got.WakeAt.IsZero() {
 			t.Errorf("the parked root is %+v", got)
 		}
-		order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{root.ID}})
+		order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{root.UUID}})
 		status(store.Pending, store.Running, store.Paused, store.Pending, store.Paused)
-		order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{waits.Run.ID}})
+		order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{waits.Run.UUID}})
 		status(store.Pending, store.Running, store.Pending, store.Pending, store.Pending)
-		a = order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID, uuid.New()}, Reason: "enough", Actor: "me", Error: []byte(`{"message":"cancelled"}`)})
+		a = order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID, uuid.New()}, Reason: "enough", Actor: "me", Error: []byte(`{"message":"cancelled"}`)})
 		if a[0].Changed != 1 || a[0].Requested != 4 || a[1].Found {
 			t.Errorf("the cancel answered %+v", a)
 		}
 		status(store.Pending, store.Running, store.Pending, store.Pending, store.Cancelled)
-		if got := row(t, s, below.Run.ID); string(got.Error) != `{"message":"cancelled"}` || got.CancelReason != "enough" || got.CancelledBy != "me" || got.EndedAt.IsZero() || !got.WakeAt.IsZero() {
+		if got := row(t, s, below.Run.UUID); string(got.Error) != `{"message":"cancelled"}` || got.CancelReason != "enough" || got.CancelledBy != "me" || got.EndedAt.IsZero() || !got.WakeAt.IsZero() {
 			t.Errorf("the cancelled run is %+v", got)
 		}
-		counts, err := s.Counts(t.Context(), root.ID, time.Now())
+		counts, err := s.Counts(t.Context(), root.UUID, time.Now())
 		if err != nil || counts.Runs[store.Cancelled] != 1 || counts.Runs[store.Running] != 1 || counts.Runs[store.Pending] != 3 {
 			t.Errorf("the counts are %v, %v", counts, err)
 		}
-		tree, err := s.Tree(t.Context(), root.ID)
-		if err != nil || len(tree) != 5 || tree[0].ID != root.ID || tree[4].ID != below.Run.ID || tree[0].Input != nil {
+		tree, err := s.Tree(t.Context(), root.UUID)
+		if err != nil || len(tree) != 5 || tree[0].UUID != root.UUID || tree[4].UUID != below.Run.UUID || tree[0].Input != nil {
 			t.Errorf("the tree is %v, %v", tree, err)
 		}
 	})
@@ -92,9 +92,9 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: run})
-		order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{run.ID}})
-		step := done(run.ID, "last", at)
-		end := finish(run.ID, at)
+		order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{run.UUID}})
+		step := done(run.UUID, "last", at)
+		end := finish(run.UUID, at)
 		commit(t, s, &store.Batch{Steps: []*store.StepWrite{step}})
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end}})
 		want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelRequested}
@@ -104,23 +104,23 @@ func TestCancelGoesBeforeAnEnd(t *testing.T) {
 		if end.Outcome != store.Fenced || end.State != want {
 			t.Errorf("an end: outcome %d, %+v", end.Outcome, end.State)
 		}
-		child, mark := childOf(run.ID, "child", at), done(run.ID, "child", at)
+		child, mark := childOf(run.UUID, "child", at), done(run.UUID, "child", at)
 		mark.Step.Kind, mark.Step.Status = store.KindChild, store.StepStarted
-		commit(t, s, &store.Batch{Starts: []*store.Start{child}, Steps: []*store.StepWrite{mark, done(run.ID, "other", at)}})
+		commit(t, s, &store.Batch{Starts: []*store.Start{child}, Steps: []*store.StepWrite{mark, done(run.UUID, "other", at)}})
 		if child.Outcome != store.Fenced || child.State != want || mark.Outcome != store.Fenced || mark.State != want {
 			t.Errorf("a child: outcome %d, %+v; its mark: outcome %d", child.Outcome, child.State, mark.Outcome)
 		}
-		if history, err := s.History(t.Context(), run.ID); err != nil || len(history) != 2 {
+		if history, err := s.History(t.Context(), run.UUID); err != nil || len(history) != 2 {
 			t.Errorf("the history is %v, %v", history, err)
 		}
-		park := &store.RunWrite{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
-		final := done(run.ID, "in the same flush", at)
+		park := &store.RunWrite{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
+		final := done(run.UUID, "in the same flush", at)
 		for range 2 { // the second is a repeated call
 			commit(t, s, &store.Batch{Steps: []*store.StepWrite{final}, Runs: []*store.RunWrite{park}})
 			if final.Outcome != store.Written {
 				t.Errorf("a step with the park: outcome %d", final.Outcome)
 			}
-			if got := row(t, s, run.ID); park.Outcome != store.Written || got.Status != store.Pending || !got.WakeAt.Equal(at) {
+			if got := row(t, s, run.UUID); park.Outcome != store.Written || got.Status != store.Pending || !got.WakeAt.Equal(at) {
 				t.Errorf("a park: outcome %d, %+v", park.Outcome, got)
 			}
 		}
@@ -135,24 +135,24 @@ func TestFreeze(t *testing.T) {
 		run.Deadline = at.Add(time.Hour)
 		begin(t, s, &store.Start{Run: run})
 		sleep := func(name string, until time.Time) *store.StepWrite {
-			w := done(run.ID, name, at)
+			w := done(run.UUID, name, at)
 			w.Step.Kind, w.Step.NextAt = store.KindSleep, until
 			return w
 		}
-		wait := receive(run.ID, "wait", "never", at)
+		wait := receive(run.UUID, "wait", "never", at)
 		commit(t, s, &store.Batch{
 			Steps:    []*store.StepWrite{sleep("over", at.Add(time.Minute)), sleep("ahead", at.Add(time.Hour))},
 			Receives: []*store.Receive{wait},
-			Runs:     []*store.RunWrite{{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}},
+			Runs:     []*store.RunWrite{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}},
 		})
-		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at.Add(10 * time.Minute)})
+		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at.Add(10 * time.Minute)})
 		for range 2 { // the second is a repeated call
-			order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}, Now: at.Add(30 * time.Minute), ShiftTimers: true})
+			order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}, Now: at.Add(30 * time.Minute), ShiftTimers: true})
 		}
-		if got := row(t, s, run.ID).Deadline; !got.Equal(at.Add(80 * time.Minute)) {
+		if got := row(t, s, run.UUID).Deadline; !got.Equal(at.Add(80 * time.Minute)) {
 			t.Errorf("the deadline moved by %v", got.Sub(run.Deadline))
 		}
-		history, err := s.History(t.Context(), run.ID)
+		history, err := s.History(t.Context(), run.UUID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestNoChildEscapes(t *testing.T) {
 		for j := range 2 {
 			all.Go(func() {
 				for k := 0; ; k++ {
-					child := childOf(root.ID, fmt.Sprintf("child-%d-%d", j, k), at)
+					child := childOf(root.UUID, fmt.Sprintf("child-%d-%d", j, k), at)
 					if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.Start{child}}); err != nil {
 						t.Error(err)
 						return
@@ -195,9 +195,9 @@ func TestNoChildEscapes(t *testing.T) {
 		for range i {
 			<-started
 		}
-		order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.ID}})
+		order(t, s, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{root.UUID}})
 		all.Wait()
-		tree, err := s.Tree(t.Context(), root.ID)
+		tree, err := s.Tree(t.Context(), root.UUID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,11 +215,11 @@ func TestOpposingOrders(t *testing.T) {
 	at := now(t, s)
 	root := running(uuid.New(), at)
 	begin(t, s, &store.Start{Run: root})
-	ids := []uuid.UUID{root.ID}
+	ids := []uuid.UUID{root.UUID}
 	for i := range 20 {
 		child := childOf(ids[i/2], fmt.Sprint("child-", i), at)
 		begin(t, s, child)
-		ids = append(ids, child.Run.ID)
+		ids = append(ids, child.Run.UUID)
 	}
 	var all sync.WaitGroup
 	for i := range 4 {
@@ -250,12 +250,12 @@ func TestOrderIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
-	if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.Name}, signal(run.ID, "x", "1", at)); err != nil {
+	if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.Name}, signal(run.UUID, "x", "1", at)); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Control(t.Context(), &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at})
+		ended <- s.Control(t.Context(), &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at})
 	}()
 	killed := 0
 	for deadline := time.Now().Add(10 * time.Second); killed == 0; {
@@ -274,12 +274,12 @@ func TestOrderIsTriedAgain(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if got := row(t, s, run.ID); got.Control != store.PausedItself {
+	if got := row(t, s, run.UUID); got.Control != store.PausedItself {
 		t.Errorf("the run's control is %d", got.Control)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Control(ctx, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: at}); !errors.Is(err, context.Canceled) {
+	if err := s.Control(ctx, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: at}); !errors.Is(err, context.Canceled) {
 		t.Errorf("an order without time: %v", err)
 	}
 }
@@ -292,21 +292,21 @@ func TestFreezeOverSummerTime(t *testing.T) {
 	run := running(uuid.New(), paused)
 	run.Deadline = due
 	begin(t, s, &store.Start{Run: run})
-	sleep := done(run.ID, "nap", paused)
+	sleep := done(run.UUID, "nap", paused)
 	sleep.Step.Kind, sleep.Step.NextAt = store.KindSleep, due
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{sleep}})
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: paused, WakeAt: due}}})
-	order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}, Now: paused})
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: paused, WakeAt: due}}})
+	order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}, Now: paused})
 	const pause = 72 * time.Hour
-	order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}, Now: paused.Add(pause), ShiftTimers: true})
-	history, err := s.History(t.Context(), run.ID)
+	order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}, Now: paused.Add(pause), ShiftTimers: true})
+	history, err := s.History(t.Context(), run.UUID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := history[0].NextAt; !got.Equal(due.Add(pause)) {
 		t.Errorf("the sleep ends at %v, want %v: %v off", got, due.Add(pause), got.Sub(due.Add(pause)))
 	}
-	if got := row(t, s, run.ID).Deadline; !got.Equal(due.Add(pause)) {
+	if got := row(t, s, run.UUID).Deadline; !got.Equal(due.Add(pause)) {
 		t.Errorf("the deadline is %v, want %v: %v off", got, due.Add(pause), got.Sub(due.Add(pause)))
 	}
 }

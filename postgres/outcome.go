@@ -59,7 +59,7 @@ func (s *database) settleStarts(ask asker, items []*store.Start) (left []*store.
 			}
 			item := items[ordinal-1]
 			switch parent := parents[ordinal-1]; {
-			case run.ID == item.Run.ID:
+			case run.UUID == item.Run.UUID:
 				item.Outcome = store.Written
 			case item.Run.Parent.Valid && !owned(parent, item.ParentEpoch): // a superseded writer adopts nothing
 				item.Outcome, item.State = store.Fenced, parent
@@ -195,7 +195,7 @@ func (s *database) readSteps(ask asker, items []*store.StepWrite) ([]found, erro
 			f.state = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.ControlBits(control.Int16)}
 			if stepStatus.Valid {
 				item := &items[ordinal-1].Step
-				step.RunID, step.Name = item.RunID, item.Name
+				step.Run, step.Name = item.Run, item.Name
 				step.Kind, step.Status = store.Kind(kind.Int16), store.StepStatus(stepStatus.Int16)
 				step.Attempt, step.Epoch, step.Seq = attempt.Int32, stepEpoch, seq.Int32
 				f.step = &step
@@ -234,7 +234,7 @@ func (s *database) settleRuns(ask asker, items []*store.RunWrite) error {
 	})
 	if err == nil && undecided >= 0 {
 		// The write should have changed this row. Only another write in between explains that it did not.
-		err = fmt.Errorf("postgres: finish run %s: %w: it was changed at the same time", items[undecided].ID, store.ErrUnavailable)
+		err = fmt.Errorf("postgres: finish run %s: %w: it was changed at the same time", items[undecided].UUID, store.ErrUnavailable)
 	}
 	return err
 }

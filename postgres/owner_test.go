@@ -121,9 +121,9 @@ func TestEncodingsOfTheDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		run := pending(now(t, s))
-		run.ID, run.Name = store.NewRootID("zürich → 中")
+		run.UUID, run.Name = store.NewRootUUID("zürich → 中")
 		begin(t, s, &store.Start{Run: run})
-		if got := row(t, s, run.ID); got.Name != "zürich → 中" {
+		if got := row(t, s, run.UUID); got.Name != "zürich → 中" {
 			t.Errorf("the name came back as %q", got.Name)
 		}
 		if err := s.Close(); err != nil {

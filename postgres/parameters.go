@@ -12,8 +12,8 @@ import (
 func startArgs(items []*store.Start) []any {
 	n := len(items)
 	return append(make([]any, 0, 22),
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.ID) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].Run.ID }},
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].Run.UUID }},
 		texts{n, func(i int) *string { return &items[i].Run.Name }},
 		texts{n, func(i int) *string { return &items[i].Run.Workflow }},
 		texts{n, func(i int) *string { return &items[i].Run.Version }},
@@ -44,7 +44,7 @@ func startAnyArgs(items []*store.Start, tags []tagging) []any {
 func startKeys(items []*store.Start) []any {
 	n := len(items)
 	return []any{
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.ID) }},
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
 		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
 		texts{n, func(i int) *string { return &items[i].Run.Name }},
 	}
@@ -54,7 +54,7 @@ func startKeys(items []*store.Start) []any {
 func parentKeys(items []*store.Start) []any {
 	n := len(items)
 	return []any{
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.ID) }},
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
 		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
 	}
 }
@@ -83,8 +83,8 @@ func stepArgs(items []*store.StepWrite, anyway func(*store.StepWrite) bool) []an
 func stepKeys(items []*store.StepWrite) []any {
 	n := len(items)
 	return append(make([]any, 0, 15),
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Step.RunID) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].Step.RunID }},
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Step.Run) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].Step.Run }},
 		texts{n, func(i int) *string { return &items[i].Step.Name }},
 	)
 }
@@ -92,7 +92,7 @@ func stepKeys(items []*store.StepWrite) []any {
 // oneStep returns the first parameters of checkpoint.sql and receive.sql.
 func oneStep(w *store.Step) []any {
 	return []any{
-		store.ShardOf(w.RunID), one(w.RunID), w.Name, int16(w.Kind), int16(w.Status), w.Attempt, w.Epoch.Number(),
+		store.ShardOf(w.Run), one(w.Run), w.Name, int16(w.Kind), int16(w.Status), w.Attempt, w.Epoch.Number(),
 		w.Output, w.Error, instant(w.StartedAt), instant(w.EndedAt), instant(w.NextAt), w.Seq,
 	}
 }
@@ -135,8 +135,8 @@ func moment(w *store.RunWrite) *time.Time {
 func runKeys(items []*store.RunWrite) []any {
 	n := len(items)
 	return append(make([]any, 0, 12),
-		int2s{n, func(i int) int16 { return store.ShardOf(items[i].ID) }},
-		uuids{n, func(i int) *uuid.UUID { return &items[i].ID }},
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].UUID) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].UUID }},
 	)
 }
 

@@ -49,36 +49,36 @@ func TestTablesDistribute(t *testing.T) {
 	run := running(owner, at)
 	start := []*store.Start{{Run: run}}
 	commit(t, s, &store.Batch{Starts: start})
-	step := []*store.StepWrite{done(run.ID, "a", at)}
+	step := []*store.StepWrite{done(run.UUID, "a", at)}
 	step[0].Step.Status = store.StepStarted
-	end := []*store.RunWrite{finish(run.ID, at)}
-	child := []*store.Start{childOf(run.ID, "child", at)}
+	end := []*store.RunWrite{finish(run.UUID, at)}
+	child := []*store.Start{childOf(run.UUID, "child", at)}
 	tag := store.Tag{Key: "k", Value: "v"}
-	wait := receive(run.ID, "wait", "go", at)
-	sent := []*store.Signal{signal(run.ID, "go", "1", at)}
-	change := store.Change{Before: store.Node{ID: run.ID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Audit: store.AuditCancel}
-	key := []any{store.ShardOf(run.ID), one(run.ID)}
-	lease := leaseArgs([]store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, owner)
+	wait := receive(run.UUID, "wait", "go", at)
+	sent := []*store.Signal{signal(run.UUID, "go", "1", at)}
+	change := store.Change{Before: store.Node{UUID: run.UUID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Audit: store.AuditCancel}
+	key := []any{store.ShardOf(run.UUID), one(run.UUID)}
+	lease := leaseArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)
 	for _, c := range []struct {
 		name string
 		args []any
 	}{
-		{"lock.sql", lockArgs([]uuid.UUID{run.ID})},
+		{"lock.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"run_insert.sql", startArgs([]*store.Start{{Run: pending(at)}})},
 		{"run_inserted.sql", startArgs([]*store.Start{{Run: pending(at)}})},
-		{"run_insert_any.sql", startAnyArgs(child, []tagging{{child[0].Run.ID, &tag}})},
+		{"run_insert_any.sql", startAnyArgs(child, []tagging{{child[0].Run.UUID, &tag}})},
 		{"parent_state.sql", parentKeys(child)},
 		{"receive.sql", append(oneStep(&wait.Step), "go")},
 		{"signal_insert.sql", signalArgs(sent)},
 		{"signal_state.sql", signalKeys(sent)},
-		{"run_wake.sql", append(wakeArgs([]wake{{run: run.ID, at: at}}), "channel")},
-		{"control_lock.sql", lockArgs([]uuid.UUID{run.ID})},
-		{"control_tree.sql", lockArgs([]uuid.UUID{run.ID})},
+		{"run_wake.sql", append(wakeArgs([]wake{{run: run.UUID, at: at}}), "channel")},
+		{"control_lock.sql", lockArgs([]uuid.UUID{run.UUID})},
+		{"control_tree.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"deadline.sql", append(key[:2:2], instant(at), instant(at), "channel")},
-		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.ID}), instant(at))},
+		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.UUID}), instant(at))},
 		{"control_apply.sql", append(changeArgs([]store.Change{change}), instant(at), nil, nil, nil, "channel",
 			uuids{1, func(int) *uuid.UUID { return &owner }}, bools{1, func(int) bool { return false }})},
-		{"notifications.sql", heldArgs([]store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, owner)},
+		{"notifications.sql", heldArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)},
 		{"steps_open.sql", append(key, instant(at))},
 		{"choices.sql", key},
 		{"run_lost.sql", key},
@@ -98,18 +98,18 @@ func TestTablesDistribute(t *testing.T) {
 		{"checkpoint.sql", append(oneStep(&step[0].Step), step[0].Step.Failures)},
 		{"lease_extend.sql", append(lease, instant(at))},
 		{"lease_lost.sql", lease},
-		{"history.sql", []any{store.ShardOf(run.ID), one(run.ID)}},
+		{"history.sql", []any{store.ShardOf(run.UUID), one(run.UUID)}},
 		{"run_state.sql", runKeys(end)},
 		{"run_finish.sql", finishArgs(end)},
 		{"run_leave.sql", append(leaveArgs(end), "channel")},
 		{"run_hold.sql", append(key, epochAt(1).Number(), instant(at), "reason", int32(3), nil)},
 		{"run_by_id.sql", []any{
-			int2s{1, func(int) int16 { return store.ShardOf(run.ID) }},
-			ids([]uuid.UUID{run.ID}),
+			int2s{1, func(int) int16 { return store.ShardOf(run.UUID) }},
+			ids([]uuid.UUID{run.UUID}),
 			texts{1, func(int) *string { return &run.Name }},
 			true, true,
 		}},
-		{"statuses.sql", lockArgs([]uuid.UUID{run.ID})},
+		{"statuses.sql", lockArgs([]uuid.UUID{run.UUID})},
 	} {
 		touched := partitions(t, conn, c.name, c.args)
 		if len(touched) > 0 {

@@ -54,7 +54,7 @@ func (s *database) find(ask asker, refs []store.Ref, with store.Payloads) ([]*st
 	runs := make([]*store.Run, n)
 	known := make([]uuid.NullUUID, n)
 	for i, ref := range refs {
-		known[i].UUID, known[i].Valid = ref.ID()
+		known[i].UUID, known[i].Valid = ref.UUID()
 	}
 	err := ask("get", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.get,
@@ -100,7 +100,7 @@ func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.
 // HistoryFrom implements store.Store.
 func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.Rest, error) {
 	era := s.timeline.eras.Load()
-	part := []store.Claimed{{Run: store.Run{ID: run}}}
+	part := []store.Claimed{{Run: store.Run{UUID: run}}}
 	err := s.parts(s.onEngine(ctx), part, []int{0}, from, max(bytes, 1))
 	if err == nil {
 		err = s.timeline.readOn(era, &part[0])
@@ -115,7 +115,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 func (s *database) parts(ask asker, runs []store.Claimed, which []int, from string, bytes int) error {
 	return ask("read histories", func(batch *pgx.Batch) {
 		for _, i := range which {
-			batch.Queue(s.sql.historyPart, store.ShardOf(runs[i].Run.ID), one(runs[i].Run.ID), from, int64(bytes))
+			batch.Queue(s.sql.historyPart, store.ShardOf(runs[i].Run.UUID), one(runs[i].Run.UUID), from, int64(bytes))
 		}
 	}, func(res results) error {
 		for _, i := range which {
@@ -176,7 +176,7 @@ func scanRun(rows pgx.Rows, first ...any) (*store.Run, error) {
 	var parent, owner pgtype.UUID
 	var reason, pausedBy, cancelledBy, cancelReason pgtype.Text
 	err := rows.Scan(append(first,
-		(*uuidValue)(&r.ID), &parent, &r.Name, &r.Workflow, &r.Version, &r.Queue, (*int16)(&r.Status), (*epochValue)(&r.Epoch), &owner,
+		(*uuidValue)(&r.UUID), &parent, &r.Name, &r.Workflow, &r.Version, &r.Queue, (*int16)(&r.Status), (*epochValue)(&r.Epoch), &owner,
 		&r.Crashes, &r.Input, &r.Output, &r.Error, &reason, &r.Trace,
 		(*timeValue)(&r.CreatedAt), (*timeValue)(&r.StartedAt), (*timeValue)(&r.EndedAt), (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline),
 		&r.Detached, (*int16)(&r.Control), &pausedBy, &cancelledBy, &cancelReason, (*timeValue)(&r.PausedAt), (*timeValue)(&r.CancelledAt))...)
@@ -190,7 +190,7 @@ func scanRun(rows pgx.Rows, first ...any) (*store.Run, error) {
 func scanStep(rows pgx.Rows, first ...any) (store.Step, error) {
 	var p store.Step
 	err := rows.Scan(append(first,
-		(*uuidValue)(&p.RunID), &p.Name, (*int16)(&p.Kind), (*int16)(&p.Status), &p.Attempt, (*epochValue)(&p.Epoch), &p.Output, &p.Error,
+		(*uuidValue)(&p.Run), &p.Name, (*int16)(&p.Kind), (*int16)(&p.Status), &p.Attempt, (*epochValue)(&p.Epoch), &p.Output, &p.Error,
 		(*timeValue)(&p.StartedAt), (*timeValue)(&p.EndedAt), (*timeValue)(&p.NextAt), &p.Seq, &p.Failures)...)
 	return p, err
 }

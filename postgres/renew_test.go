@@ -19,12 +19,12 @@ func TestRenewOfALockedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.ID.String()}, signal(run.ID, "word", "1", at)); err != nil {
+	if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.UUID.String()}, signal(run.UUID, "word", "1", at)); err != nil {
 		t.Fatal(err)
 	}
 	until := at.Add(10 * time.Minute)
 	pulse, err := s.Renew(t.Context(), store.Heartbeat{
-		Worker: store.Worker{ID: worker, Name: "w", StartedAt: at}, Leases: []store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, LeaseUntil: until,
+		Worker: store.Worker{ID: worker, Name: "w", StartedAt: at}, Leases: []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, LeaseUntil: until,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -32,10 +32,10 @@ func TestRenewOfALockedRun(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(pulse.Locked) != 1 || pulse.Locked[0] != run.ID || len(pulse.Lost) != 0 {
+	if len(pulse.Locked) != 1 || pulse.Locked[0] != run.UUID || len(pulse.Lost) != 0 {
 		t.Errorf("the renewal answers %+v, want the run as busy", pulse)
 	}
-	if got := row(t, s, run.ID).WakeAt; !got.Equal(run.WakeAt) {
+	if got := row(t, s, run.UUID).WakeAt; !got.Equal(run.WakeAt) {
 		t.Errorf("the lease ends at %v, want %v", got, run.WakeAt)
 	}
 }

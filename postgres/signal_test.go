@@ -17,12 +17,12 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: run})
-		second, first := signal(run.ID, "go", "2", at.Add(time.Second)), signal(run.ID, "go", "1", at)
+		second, first := signal(run.UUID, "go", "2", at.Add(time.Second)), signal(run.UUID, "go", "1", at)
 		first.Key = "once"
-		again := signal(run.ID, "go", "3", at)
+		again := signal(run.UUID, "go", "3", at)
 		again.Key = "once"
 		nobody := signal(uuid.New(), "go", "4", at)
-		wait := receive(run.ID, "early", "other", at)
+		wait := receive(run.UUID, "early", "other", at)
 		b := &store.Batch{Receives: []*store.Receive{wait}, Signals: []*store.Signal{second, first, again, nobody}}
 		for _, when := range []string{"first", "replayed"} {
 			commit(t, s, b)
@@ -36,13 +36,13 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 				t.Errorf("%s: a key used twice: outcome %d, %+v", when, again.Outcome, again.Existing)
 			}
 		}
-		a, c, d := receive(run.ID, "a", "go", at), receive(run.ID, "c", "go", at), receive(run.ID, "d", "go", at)
+		a, c, d := receive(run.UUID, "a", "go", at), receive(run.UUID, "c", "go", at), receive(run.UUID, "d", "go", at)
 		b = &store.Batch{Receives: []*store.Receive{c, a, d}}
 		commit(t, s, b)
 		if string(c.Recorded.Output) != "1" || string(a.Recorded.Output) != "2" || d.Recorded.Status != store.StepStarted || c.Recorded.EndedAt.IsZero() {
 			t.Errorf("taken were %+v, %+v, %+v", c.Recorded, a.Recorded, d.Recorded)
 		}
-		commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.ID, "go", "5", at)}})
+		commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.UUID, "go", "5", at)}})
 		commit(t, s, b) // as if the result had been lost
 		if c.Outcome != store.Adopted || string(c.Recorded.Output) != "1" || a.Outcome != store.Adopted || d.Outcome != store.Written || string(d.Recorded.Output) != "5" {
 			t.Errorf("replayed: outcomes %d, %d, %d", c.Outcome, a.Outcome, d.Outcome)
@@ -51,13 +51,13 @@ func TestSignalsAreTakenInOrder(t *testing.T) {
 		if err := s.user.QueryRow(t.Context(), "SELECT count(*) FROM durable.signal WHERE step IS NULL").Scan(&left); err != nil || left != 0 {
 			t.Errorf("%d signals are left, %v", left, err)
 		}
-		stale := receive(run.ID, "a", "go", at)
+		stale := receive(run.UUID, "a", "go", at)
 		stale.Step.Epoch = store.Epoch{}
-		commit(t, s, &store.Batch{Receives: []*store.Receive{stale}, Runs: []*store.RunWrite{finish(run.ID, at)}})
+		commit(t, s, &store.Batch{Receives: []*store.Receive{stale}, Runs: []*store.RunWrite{finish(run.UUID, at)}})
 		if stale.Outcome != store.Fenced || stale.State.Epoch != epochAt(1) {
 			t.Errorf("an older epoch: outcome %d, %+v", stale.Outcome, stale.State)
 		}
-		late := signal(run.ID, "go", "6", at)
+		late := signal(run.UUID, "go", "6", at)
 		commit(t, s, &store.Batch{Signals: []*store.Signal{late, first}})
 		if late.Outcome != store.Fenced || late.State.Status != store.Completed || first.Outcome != store.Written {
 			t.Errorf("after the end: outcomes %d, %d", late.Outcome, first.Outcome)
@@ -71,7 +71,7 @@ func TestReceiveKeepsItsTimes(t *testing.T) {
 	at := now(t, s)
 	run := running(uuid.New(), at)
 	begin(t, s, &store.Start{Run: run})
-	wait := receive(run.ID, "a", "go", at)
+	wait := receive(run.UUID, "a", "go", at)
 	wait.Step.EndedAt = at // the end, if there is a signal
 	commit(t, s, &store.Batch{Receives: []*store.Receive{wait}})
 	wait.Step.StartedAt, wait.Step.NextAt = at.Add(time.Minute), at.Add(time.Hour*2)
@@ -81,7 +81,7 @@ func TestReceiveKeepsItsTimes(t *testing.T) {
 	}
 	over := *wait
 	over.Step.Status, over.Step.Error, over.Step.EndedAt = store.StepFailed, []byte(`"late"`), at.Add(time.Hour)
-	order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}})
+	order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
 	commit(t, s, &store.Batch{Receives: []*store.Receive{&over}})
 	if over.Outcome != store.Written || over.Recorded.Status != store.StepFailed || over.State.Control != store.PausedItself {
 		t.Errorf("its end: outcome %d, %+v, %+v", over.Outcome, over.Recorded, over.State)
@@ -95,14 +95,14 @@ func TestEveryWakeIsFound(t *testing.T) {
 		worker := uuid.New()
 		parent := running(worker, at)
 		begin(t, s, &store.Start{Run: parent})
-		one, two := childOf(parent.ID, "one", at), childOf(parent.ID, "two", at)
+		one, two := childOf(parent.UUID, "one", at), childOf(parent.UUID, "two", at)
 		begin(t, s, one, two)
 		end := func(child *store.Start, epoch store.Epoch) *store.RunWrite {
-			w := finish(child.Run.ID, at)
+			w := finish(child.Run.UUID, at)
 			w.Parent, w.Now, w.Epoch = child.Run.Parent, at, epoch
 			return w
 		}
-		held := []store.Lease{{Run: parent.ID, Epoch: epochAt(1)}}
+		held := []store.Lease{{Run: parent.UUID, Epoch: epochAt(1)}}
 		woken := func(want int) {
 			t.Helper()
 			news, err := s.Notifications(t.Context(), worker, held)
@@ -115,28 +115,28 @@ func TestEveryWakeIsFound(t *testing.T) {
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{end(one, epochAt(1))}})
 		woken(1)
 		woken(0)
-		sent := signal(parent.ID, "go", "1", at)
-		park := &store.RunWrite{ID: parent.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
+		sent := signal(parent.UUID, "go", "1", at)
+		park := &store.RunWrite{UUID: parent.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
 		commit(t, s, &store.Batch{Signals: []*store.Signal{sent}})
 		for range 2 { // the second is a repeated call
 			commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
-			if got := row(t, s, parent.ID); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
+			if got := row(t, s, parent.UUID); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
 				t.Errorf("parked when it was woken: outcome %d, %+v", park.Outcome, got)
 			}
 		}
 		q := store.ClaimQuery{Worker: worker, Pairs: pairs, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)}
-		if claims, err := s.Claim(t.Context(), q); err != nil || len(claims.Runs) != 1 || claims.Runs[0].Run.ID != parent.ID {
+		if claims, err := s.Claim(t.Context(), q); err != nil || len(claims.Runs) != 1 || claims.Runs[0].Run.UUID != parent.UUID {
 			t.Fatalf("the claims are %v, %v", claims, err)
 		}
 		park.Epoch = epochAt(2)
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
-		if got := row(t, s, parent.ID); !got.WakeAt.Equal(park.WakeAt) {
+		if got := row(t, s, parent.UUID); !got.WakeAt.Equal(park.WakeAt) {
 			t.Errorf("parked in peace: %+v", got)
 		}
 		late := end(two, epochAt(1))
 		late.Now = at.Add(time.Minute)
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{late}})
-		if got := row(t, s, parent.ID); got.Status != store.Waiting || !got.WakeAt.Equal(late.Now) {
+		if got := row(t, s, parent.UUID); got.Status != store.Waiting || !got.WakeAt.Equal(late.Now) {
 			t.Errorf("woken when it was parked: %+v", got)
 		}
 	})
@@ -154,20 +154,20 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			a, other := attend(t, s, worker), attend(t, s, uuid.New())
 			run, idle := running(worker, at), running(uuid.New(), at)
 			begin(t, s, &store.Start{Run: run}, &store.Start{Run: idle})
-			commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.ID, "go", "1", at)}})
+			commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.UUID, "go", "1", at)}})
 			a.hinted(t, store.HintNotification)
-			order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.ID}})
+			order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
 			a.hinted(t, store.HintNotification)
-			news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: run.ID, Epoch: epochAt(1)}, {Run: idle.ID, Epoch: epochAt(1)}})
-			if err != nil || len(news.Requests) != 1 || news.Requests[0] != (store.ControlRequest{Run: run.ID, Epoch: epochAt(1), Control: store.PausedItself}) {
+			news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}, {Run: idle.UUID, Epoch: epochAt(1)}})
+			if err != nil || len(news.Requests) != 1 || news.Requests[0] != (store.ControlRequest{Run: run.UUID, Epoch: epochAt(1), Control: store.PausedItself}) {
 				t.Errorf("the news is %+v, %v", news, err)
 			}
-			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: idle.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
-			commit(t, s, &store.Batch{Signals: []*store.Signal{signal(idle.ID, "go", "1", at)}})
+			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: idle.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
+			commit(t, s, &store.Batch{Signals: []*store.Signal{signal(idle.UUID, "go", "1", at)}})
 			a.hinted(t, store.HintClaim)
 			other.hinted(t, store.HintClaim)
-			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: epochAt(1), Status: store.Paused, Now: at}}})
-			order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.ID}})
+			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Paused, Now: at}}})
+			order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}})
 			other.hinted(t, store.HintClaim)
 			select {
 			case <-other.hints[store.HintNotification]:
@@ -185,16 +185,16 @@ func TestNewsPassALockedRow(t *testing.T) {
 	worker := uuid.New()
 	run := running(worker, at)
 	begin(t, s, &store.Start{Run: run})
-	commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.ID, "go", "1", at)}})
+	commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.UUID, "go", "1", at)}})
 	look := func(want int) {
 		t.Helper()
-		news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: run.ID, Epoch: epochAt(1)}})
+		news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}})
 		if err != nil || len(news.Woken) != want {
 			t.Errorf("the news is %+v, %v", news, err)
 		}
 	}
 	err := pgx.BeginFunc(t.Context(), s.user, func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), "SELECT FROM durable.run WHERE id = $1 FOR SHARE", run.ID)
+		_, err := tx.Exec(t.Context(), "SELECT FROM durable.run WHERE id = $1 FOR SHARE", run.UUID)
 		look(1)
 		return err
 	})
@@ -211,7 +211,7 @@ func TestSignalInTx(t *testing.T) {
 		at := now(t, s)
 		run := running(uuid.New(), at)
 		begin(t, s, &store.Start{Run: run})
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}}})
 		for _, keep := range []bool{false, true} {
 			sent, lost := signal(uuid.Nil, "go", "1", at), signal(uuid.Nil, "go", "1", at)
 			tx, err := s.user.Begin(t.Context())
@@ -222,7 +222,7 @@ func TestSignalInTx(t *testing.T) {
 				if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.Name}, sent); err != nil {
 					t.Fatal(err)
 				}
-				if sent.Outcome != store.Written || sent.Run != run.ID {
+				if sent.Outcome != store.Written || sent.Run != run.UUID {
 					t.Errorf("outcome %d", sent.Outcome)
 				}
 			}
@@ -237,7 +237,7 @@ func TestSignalInTx(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := row(t, s, run.ID); got.WakeAt.Equal(at) != keep {
+			if got := row(t, s, run.UUID); got.WakeAt.Equal(at) != keep {
 				t.Errorf("it is to wake at %v", got.WakeAt)
 			}
 		}
@@ -259,15 +259,15 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 	if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.Name}, signal(uuid.Nil, "go", "1", at)); err != nil {
 		t.Fatal(err)
 	}
-	waits, neighbour := receive(run.ID, "wait", "go", at), signal(other.ID, "go", "2", at)
-	mark := done(run.ID, "child", at)
+	waits, neighbour := receive(run.UUID, "wait", "go", at), signal(other.UUID, "go", "2", at)
+	mark := done(run.UUID, "child", at)
 	mark.Step.Kind = store.KindChild
 	both := &store.Batch{Receives: []*store.Receive{waits}, Signals: []*store.Signal{neighbour}}
 	if err := s.Commit(t.Context(), both); !errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("both: the error is %v", err)
 	}
-	child, third := childOf(run.ID, "child", at), signal(run.ID, "go", "3", at)
-	park := &store.RunWrite{ID: run.ID, Epoch: epochAt(1), Status: store.Waiting, Now: at}
+	child, third := childOf(run.UUID, "child", at), signal(run.UUID, "go", "3", at)
+	park := &store.RunWrite{UUID: run.UUID, Epoch: epochAt(1), Status: store.Waiting, Now: at}
 	for name, c := range map[string]struct {
 		batch   *store.Batch
 		outcome *store.Outcome
@@ -281,7 +281,7 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 			t.Errorf("%s: outcome %d, %v", name, *c.outcome, err)
 		}
 	}
-	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(run.ID, "a", at)}, Signals: []*store.Signal{neighbour}}) // steps wait for no lock
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(run.UUID, "a", at)}, Signals: []*store.Signal{neighbour}}) // steps wait for no lock
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

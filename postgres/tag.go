@@ -21,7 +21,7 @@ type tagging struct {
 func (w *sorted) tag(start *store.Start) {
 	from := len(w.tags)
 	for i := range start.Tags {
-		w.tags = append(w.tags, tagging{start.Run.ID, &start.Tags[i]})
+		w.tags = append(w.tags, tagging{start.Run.UUID, &start.Tags[i]})
 	}
 	slices.SortFunc(w.tags[from:], func(a, b tagging) int { return cmp.Compare(a.tag.Key, b.tag.Key) })
 }

@@ -47,10 +47,10 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 	lacking.Name = "lacking"
 	begin(t, s, &store.Start{Run: whole}, &store.Start{Run: lacking}, &store.Start{Run: ended})
 	for _, name := range []string{"a", "b", "c"} {
-		commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(whole.ID, name, at), done(lacking.ID, name, at), done(ended.ID, name, at)}})
+		commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(whole.UUID, name, at), done(lacking.UUID, name, at), done(ended.UUID, name, at)}})
 	}
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(ended.ID, at)}})
-	if _, err := s.user.Exec(t.Context(), "DELETE FROM durable.step WHERE name >= 'b' AND run_id = ANY($1)", []uuid.UUID{lacking.ID, ended.ID}); err != nil {
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(ended.UUID, at)}})
+	if _, err := s.user.Exec(t.Context(), "DELETE FROM durable.step WHERE name >= 'b' AND run_id = ANY($1)", []uuid.UUID{lacking.UUID, ended.UUID}); err != nil {
 		t.Fatal(err)
 	}
 	era := s.timeline.eras.Load()
@@ -63,19 +63,19 @@ func TestWhatLacksACheckpointIsReleased(t *testing.T) {
 	}
 	lost := told[0].Lost[0]
 	slices.Sort(lost.MissingSteps)
-	if lost.ID != lacking.ID || lost.Name != "lacking" || !slices.Equal(lost.MissingSteps, []string{"b", "c"}) {
+	if lost.UUID != lacking.UUID || lost.Name != "lacking" || !slices.Equal(lost.MissingSteps, []string{"b", "c"}) {
 		t.Errorf("lost: %+v", lost)
 	}
 	if again := heartbeat(t, s); len(again) != 0 {
 		t.Errorf("it was told again: %+v", again)
 	}
-	if got := row(t, s, lacking.ID); got.Status != store.Pending || got.WakeAt.IsZero() {
+	if got := row(t, s, lacking.UUID); got.Status != store.Pending || got.WakeAt.IsZero() {
 		t.Errorf("the run that lacks checkpoints: %+v", got)
 	}
-	if got := row(t, s, whole.ID); got.Status != store.Running {
+	if got := row(t, s, whole.UUID); got.Status != store.Running {
 		t.Errorf("the run that lacks nothing: %+v", got)
 	}
-	old, fine := done(lacking.ID, "d", at), done(whole.ID, "d", at)
+	old, fine := done(lacking.UUID, "d", at), done(whole.UUID, "d", at)
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{old, fine}})
 	if old.Outcome != store.Fenced || fine.Outcome != store.Written {
 		t.Errorf("outcomes %d and %d", old.Outcome, fine.Outcome)
@@ -93,7 +93,7 @@ func TestAClaimedHistoryIsLookedFor(t *testing.T) {
 	r := running(uuid.New(), at)
 	r.WakeAt = at
 	begin(t, s, &store.Start{Run: r})
-	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(r.ID, "a", at)}})
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(r.UUID, "a", at)}})
 	claims, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)})
 	if err != nil || len(claims.Runs) != 1 {
 		t.Fatal(claims, err)
@@ -105,7 +105,7 @@ func TestAClaimedHistoryIsLookedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := heartbeat(t, s)
-	if len(told) != 1 || len(told[0].Lost) != 1 || !told[0].Lost[0].Missing || told[0].Lost[0].ID != r.ID {
+	if len(told) != 1 || len(told[0].Lost) != 1 || !told[0].Lost[0].Missing || told[0].Lost[0].UUID != r.UUID {
 		t.Errorf("told: %+v", told)
 	}
 }

@@ -324,7 +324,7 @@ func (s *database) transactOnce(ctx context.Context, w *store.StepWrite, work fu
 	if hasState(before, "40001") {
 		// At REPEATABLE READ and above, a renewal of the lease after the first statement makes each try
 		// of a long function fail. If the first statement locks the run, the lease is not renewed.
-		if _, err := tx.Exec(ctx, s.sql.checkpointHold, store.ShardOf(w.Step.RunID), one(w.Step.RunID), w.Step.Epoch.Number()); err != nil {
+		if _, err := tx.Exec(ctx, s.sql.checkpointHold, store.ShardOf(w.Step.Run), one(w.Step.Run), w.Step.Epoch.Number()); err != nil {
 			return s.wrap(ctx, "hold the run", err)
 		}
 	}

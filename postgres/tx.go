@@ -94,7 +94,7 @@ func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.Ref, signa
 		signal.Outcome, signal.Existing, signal.State = store.Fenced, nil, store.RunState{}
 		return nil
 	}
-	signal.Run = runs[0].ID
+	signal.Run = runs[0].UUID
 	w := &sorted{}
 	w.fill(&store.Batch{Signals: []*store.Signal{signal}})
 	var took changedRows

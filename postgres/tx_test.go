@@ -22,27 +22,27 @@ func TestCheckpointInTx(t *testing.T) {
 			owner := uuid.New()
 			run := running(owner, at)
 			run.WakeAt = at // due: its lease has ended
-			marker := done(run.ID, "marked", at)
+			marker := done(run.UUID, "marked", at)
 			marker.Step.Status = store.StepStarted
-			first := done(run.ID, "first", at)
+			first := done(run.UUID, "first", at)
 			commit(t, s, &store.Batch{Starts: []*store.Start{{Run: run}}, Steps: []*store.StepWrite{marker, first}})
 
-			other := done(run.ID, "first", at)
+			other := done(run.UUID, "first", at)
 			other.Step.Attempt, other.Step.Output = 2, []byte("2")
-			stale := done(run.ID, "stale", at)
+			stale := done(run.UUID, "stale", at)
 			stale.Step.Epoch = store.Epoch{}
-			nonce := done(run.ID, "nonce", at)
+			nonce := done(run.UUID, "nonce", at)
 			nonce.Step.Epoch.Nonce++
-			known := done(run.ID, "marked", at)
+			known := done(run.UUID, "marked", at)
 			known.Exists = true
 			err := pgx.BeginFunc(t.Context(), s.userPool(), func(tx pgx.Tx) error {
 				for _, c := range []struct {
 					w    *store.StepWrite
 					want store.Outcome
 				}{
-					{done(run.ID, "new", at), store.Written},
+					{done(run.UUID, "new", at), store.Written},
 					{known, store.Written},
-					{done(run.ID, "first", at), store.Adopted}, // a repeated try must not repeat the user's writes
+					{done(run.UUID, "first", at), store.Adopted}, // a repeated try must not repeat the user's writes
 					{other, store.Adopted},
 					{stale, store.Fenced},
 					{nonce, store.Fenced},
@@ -60,7 +60,7 @@ func TestCheckpointInTx(t *testing.T) {
 					t.Errorf("a claim during the transaction: %v, %v", claims, err)
 				}
 				pulse, err := s.Renew(t.Context(), store.Heartbeat{
-					Worker: store.Worker{ID: owner, StartedAt: at}, Leases: []store.Lease{{Run: run.ID, Epoch: epochAt(1)}}, LeaseUntil: at,
+					Worker: store.Worker{ID: owner, StartedAt: at}, Leases: []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, LeaseUntil: at,
 				})
 				if err != nil || len(pulse.Lost) != 0 {
 					t.Errorf("a renewal during the transaction: %v, %v", pulse, err)
@@ -73,7 +73,7 @@ func TestCheckpointInTx(t *testing.T) {
 			if string(other.Recorded.Output) != `{"ok":true}` {
 				t.Errorf("the recorded output is %s", other.Recorded.Output)
 			}
-			history, err := s.History(t.Context(), run.ID)
+			history, err := s.History(t.Context(), run.UUID)
 			if err != nil || len(history) != 3 {
 				t.Errorf("the history is %v, %v", history, err)
 			}

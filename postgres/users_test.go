@@ -71,16 +71,16 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 			return s.startIn(ctx, tx, []*store.Start{{Run: tagged, Tags: []store.Tag{{Key: "shop.kind", Value: "book"}}}})
 		})
 		in(func(tx pgx.Tx) error {
-			sent := signal(owned.ID, "go", "1", at)
+			sent := signal(owned.UUID, "go", "1", at)
 			sent.Key = "once"
 			return s.signalIn(ctx, tx, store.Ref{Text: owned.Name}, sent)
 		})
 		undone := &pgconn.PgError{Code: "40001"}
-		if err := s.transactOnce(ctx, done(owned.ID, "a step", at), func(context.Context, pgx.Tx) error { return nil }, undone); err != nil {
+		if err := s.transactOnce(ctx, done(owned.UUID, "a step", at), func(context.Context, pgx.Tx) error { return nil }, undone); err != nil {
 			t.Error(err)
 		}
 	}
-	fenced := done(owned.ID, "another", at)
+	fenced := done(owned.UUID, "another", at)
 	fenced.Step.Epoch = store.Epoch{Count: 7}
 	if err := s.transactOnce(ctx, fenced, func(context.Context, pgx.Tx) error { return nil }, nil); err != nil || fenced.Outcome != store.Fenced {
 		t.Errorf("outcome %d, %v", fenced.Outcome, err)

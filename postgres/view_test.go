@@ -31,14 +31,14 @@ func TestViewShowsWhatCallsDo(t *testing.T) {
 			{Name: "wait", Kind: store.KindReceive, Status: store.StepStarted},
 			{Name: "again", Kind: store.KindStep, Status: store.StepBackoff, Failures: []byte(`{"first":{"attempt":1}}`)},
 		} {
-			step.RunID, step.Seq, step.Attempt, step.Epoch, step.StartedAt = r.ID, int32(i+1), 1, r.Epoch, at.Add(-time.Minute)
+			step.Run, step.Seq, step.Attempt, step.Epoch, step.StartedAt = r.UUID, int32(i+1), 1, r.Epoch, at.Add(-time.Minute)
 			b.Steps = append(b.Steps, &store.StepWrite{Step: step})
 		}
 		commit(t, s, &b)
 		if name == "ended" {
-			commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(r.ID, at)}})
+			commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(r.UUID, at)}})
 		}
-		rows, err := conn.Query(t.Context(), `SELECT name, status, ended_at, failures::text FROM durable.steps WHERE run_id = $1 ORDER BY seq`, one(r.ID))
+		rows, err := conn.Query(t.Context(), `SELECT name, status, ended_at, failures::text FROM durable.steps WHERE run_id = $1 ORDER BY seq`, one(r.UUID))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func (w *sorted) collectWakes() {
 	}
 	for _, item := range w.runs {
 		if item.Parent.Valid && item.Status.Terminal() {
-			w.wakes = append(w.wakes, wake{run: item.Parent.UUID, child: uuid.NullUUID{UUID: item.ID, Valid: true}, at: *moment(item)})
+			w.wakes = append(w.wakes, wake{run: item.Parent.UUID, child: uuid.NullUUID{UUID: item.UUID, Valid: true}, at: *moment(item)})
 		}
 	}
 }

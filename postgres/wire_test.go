@@ -66,7 +66,7 @@ func TestBuffersGrowAndShrink(t *testing.T) {
 		start.Run.Input = make([]byte, size)
 		start.Run.Input[size-1] = 7
 		commit(t, s, &store.Batch{Starts: []*store.Start{start}})
-		runs, err := s.Get(t.Context(), []store.Ref{{Text: start.Run.ID.String()}})
+		runs, err := s.Get(t.Context(), []store.Ref{{Text: start.Run.UUID.String()}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func (s *recordingStore) Commit(ctx context.Context, b *store.Batch) error {
 func writes(b *store.Batch) (all []write) {
 	step := func(s *store.Step, o store.Outcome) {
 		all = append(all, write{
-			Run: s.RunID.String(), Epoch: s.Epoch.Count, Nonce: s.Epoch.Nonce, What: fmt.Sprintf("%s %v %d", engine.DisplayName(s.Name), s.Status, s.Attempt), Outcome: outcomes[o],
+			Run: s.Run.String(), Epoch: s.Epoch.Count, Nonce: s.Epoch.Nonce, What: fmt.Sprintf("%s %v %d", engine.DisplayName(s.Name), s.Status, s.Attempt), Outcome: outcomes[o],
 		})
 	}
 	for _, w := range b.Steps {
@@ -46,7 +46,7 @@ func writes(b *store.Batch) (all []write) {
 		step(&w.Step, w.Outcome)
 	}
 	for _, w := range b.Runs {
-		all = append(all, write{Run: w.ID.String(), Epoch: w.Epoch.Count, Nonce: w.Epoch.Nonce, What: w.Status.String(), Outcome: outcomes[w.Outcome]})
+		all = append(all, write{Run: w.UUID.String(), Epoch: w.Epoch.Count, Nonce: w.Epoch.Nonce, What: w.Status.String(), Outcome: outcomes[w.Outcome]})
 	}
 	return all
 }
@@ -66,7 +66,7 @@ func (s *recordingStore) Claim(ctx context.Context, q store.ClaimQuery) (store.C
 	}
 	e := entry{Kind: kClaim, Outage: !q.OutageUntil.IsZero()}
 	for _, r := range c.Runs {
-		e.Writes = append(e.Writes, write{Run: r.Run.ID.String(), Epoch: r.Run.Epoch.Count, Nonce: r.Run.Epoch.Nonce, Crashes: int32(r.Run.Crashes)})
+		e.Writes = append(e.Writes, write{Run: r.Run.UUID.String(), Epoch: r.Run.Epoch.Count, Nonce: r.Run.Epoch.Nonce, Crashes: int32(r.Run.Crashes)})
 	}
 	s.ledger.add(e)
 	return c, nil

@@ -25,7 +25,7 @@ func BenchmarkSteps(b *testing.B) {
 				batch := &store.Batch{}
 				for len(batch.Steps) < size && n < b.N {
 					batch.Steps = append(batch.Steps, &store.StepWrite{Step: store.Step{
-						RunID: runs[n%len(runs)], Name: fmt.Sprintf("step-%d", n), Kind: store.KindStep,
+						Run: runs[n%len(runs)], Name: fmt.Sprintf("step-%d", n), Kind: store.KindStep,
 						Status: store.StepCompleted, Attempt: 1, Epoch: epochAt(1),
 						Output: output, StartedAt: now, EndedAt: now,
 					}})
@@ -53,7 +53,7 @@ func BenchmarkRuns(b *testing.B) {
 		batch := &store.Batch{}
 		for _, id := range runs {
 			batch.Runs = append(batch.Runs, &store.RunWrite{
-				ID: id, Epoch: epochAt(1), Status: store.Completed, Output: []byte("1"), EndedAt: time.Now(),
+				UUID: id, Epoch: epochAt(1), Status: store.Completed, Output: []byte("1"), EndedAt: time.Now(),
 			})
 		}
 		if err := s.Commit(b.Context(), batch); err != nil {

@@ -91,12 +91,12 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 		leases = nil // drops what a failed attempt read
 		return x.each(qHeldBy, func(v []driver.Value) error {
 			c := columns{values: v}
-			l := store.Lease{Run: c.id(), Epoch: store.EpochOf(c.int())}
+			l := store.Lease{Run: c.uuid(), Epoch: store.EpochOf(c.int())}
 			if slices.Contains(q.Pairs, store.Pair{Queue: c.text(), Workflow: c.text()}) {
 				leases = append(leases, l)
 			}
 			return c.err
-		}, bindID(q.Worker), bindTime(q.LeaseUntil), int64(q.Nonce))
+		}, bindUUID(q.Worker), bindTime(q.LeaseUntil), int64(q.Nonce))
 	})
 	return leases, err
 }
@@ -142,7 +142,7 @@ func dueRuns(x session, q *store.ClaimQuery, kind query, limit int) ([]dueRun, e
 	for _, p := range q.Pairs {
 		err := x.each(kind, func(v []driver.Value) error {
 			c := columns{values: v[1:]}
-			due = append(due, dueRun{id: c.id(), wakeAt: c.time()})
+			due = append(due, dueRun{id: c.uuid(), wakeAt: c.time()})
 			return c.err
 		}, p.Queue, p.Workflow, bindTime(q.Now), int64(limit))
 		if err != nil {
@@ -150,7 +150,7 @@ func dueRuns(x session, q *store.ClaimQuery, kind query, limit int) ([]dueRun, e
 		}
 	}
 	slices.SortStableFunc(due, func(l, r dueRun) int {
-		return cmp.Or(l.wakeAt.Compare(r.wakeAt), compareIDs(&l.id, &r.id))
+		return cmp.Or(l.wakeAt.Compare(r.wakeAt), compareUUIDs(&l.id, &r.id))
 	})
 	return due[:min(len(due), limit)], nil
 }
@@ -158,7 +158,7 @@ func dueRuns(x session, q *store.ClaimQuery, kind query, limit int) ([]dueRun, e
 // claimRun claims one due run, or pauses it. It returns false if the run is no longer due, which happens when the query
 // names a pair twice.
 func claimRun(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool, error) {
-	row, ok, err := runByID(x, id, store.AllPayloads)
+	row, ok, err := runByUUID(x, id, store.AllPayloads)
 	if err != nil || !ok || row.WakeAt.IsZero() || row.WakeAt.After(q.Now) {
 		return store.Claimed{}, false, err
 	}
@@ -220,10 +220,10 @@ func takeRun(x session, q *store.ClaimQuery, run *store.Run, progress int64, los
 		lostAt = bindTime(q.Now)
 	}
 	n, err := x.exec(
-		qClaimTake, int64(q.Nonce), bindID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now), bindBool(keep), int64(run.Crashes), progress, lostAt,
-		bindShard(run.ID), bindID(run.ID), bindTime(q.Now),
+		qClaimTake, int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now), bindBool(keep), int64(run.Crashes), progress, lostAt,
+		bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now),
 	)
-	return checkOneRow("claiming run", run.ID, n, err)
+	return checkOneRow("claiming run", run.UUID, n, err)
 }
 
 // pauseCrashedRun pauses a run that has crashed MaxCrashes times without progress.
@@ -233,17 +233,17 @@ func pauseCrashedRun(x session, q *store.ClaimQuery, run *store.Run, progress in
 	run.Reason = store.CrashedTooOftenReason(run.Crashes)
 	n, err := x.exec(
 		qClaimPauseCrashed, run.Reason, bindTime(q.Now), int64(run.Crashes), progress, bindTime(q.Now),
-		bindShard(run.ID), bindID(run.ID), bindTime(q.Now),
+		bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now),
 	)
-	return checkOneRow("pausing run", run.ID, n, err)
+	return checkOneRow("pausing run", run.UUID, n, err)
 }
 
 // finishPause pauses a run that was running when its pause was requested, and whose worker died before it released the
 // run.
 func finishPause(x session, q *store.ClaimQuery, run *store.Run) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
-	n, err := x.exec(qClaimAlreadyPaused, bindTime(q.Now), bindShard(run.ID), bindID(run.ID), bindTime(q.Now))
-	return checkOneRow("setting aside run", run.ID, n, err)
+	n, err := x.exec(qClaimAlreadyPaused, bindTime(q.Now), bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now))
+	return checkOneRow("setting aside run", run.UUID, n, err)
 }
 
 func countTerminalSteps(x session, run uuid.UUID) (n int64, err error) {
@@ -251,6 +251,6 @@ func countTerminalSteps(x session, run uuid.UUID) (n int64, err error) {
 		c := columns{values: v}
 		n = c.int()
 		return c.err
-	}, bindShard(run), bindID(run))
+	}, bindShard(run), bindUUID(run))
 	return n, err
 }

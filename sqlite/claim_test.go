@@ -49,7 +49,7 @@ func TestClaimOrder(t *testing.T) {
 		}
 		for _, c := range claims.Runs {
 			order += c.Run.Name
-			got, err := s.Get(t.Context(), []store.Ref{{Text: c.Run.ID.String()}})
+			got, err := s.Get(t.Context(), []store.Ref{{Text: c.Run.UUID.String()}})
 			if err != nil || got[0].Epoch != epochAt(1) || got[0].Owner != c.Run.Owner || !got[0].WakeAt.Equal(c.Run.WakeAt) ||
 				!got[0].StartedAt.Equal(c.Run.StartedAt) || got[0].Status != c.Run.Status {
 				t.Fatalf("claimed %+v, stored %+v, %v", c.Run, got[0], err)
@@ -139,9 +139,9 @@ func TestRenewAndExpire(t *testing.T) {
 	beat := store.Heartbeat{
 		Worker: store.Worker{ID: q.Worker, Name: "host/1", Version: "v1", Capacity: 10, Active: 1, StartedAt: at},
 		Leases: []store.Lease{
-			{Run: run.ID, Epoch: epochAt(1)},
-			{Run: run.ID, Epoch: epochAt(2)},
-			{Run: store.NewID(1), Epoch: epochAt(1)},
+			{Run: run.UUID, Epoch: epochAt(1)},
+			{Run: run.UUID, Epoch: epochAt(2)},
+			{Run: store.NewUUID(1), Epoch: epochAt(1)},
 		},
 		LeaseUntil: at.Add(time.Hour),
 	}
@@ -169,7 +169,7 @@ func TestRenewAndExpire(t *testing.T) {
 		t.Fatal(workers, err)
 	}
 	claims := claimAt(t, s, at.Add(time.Minute))
-	if len(claims.Runs) != 1 || claims.Runs[0].Run.ID != run.ID || claims.Runs[0].Run.Crashes != 1 || claims.Runs[0].Run.Epoch != epochAt(2) {
+	if len(claims.Runs) != 1 || claims.Runs[0].Run.UUID != run.UUID || claims.Runs[0].Run.Crashes != 1 || claims.Runs[0].Run.Epoch != epochAt(2) {
 		t.Fatal(claims)
 	}
 }

@@ -54,12 +54,12 @@ func (s *database) writeAndNotify(ctx context.Context, what string, fn func(*wri
 // order too, because two of them may have the same key.
 func writeBatch(ctx context.Context, x *writeTx, b *store.Batch) error {
 	starts := sorted(b.Starts, func(l, r *store.Start) int {
-		return cmp.Compare(store.ShardOf(l.Run.ID), store.ShardOf(r.Run.ID))
+		return cmp.Compare(store.ShardOf(l.Run.UUID), store.ShardOf(r.Run.UUID))
 	})
 	steps := sorted(b.Steps, func(l, r *store.StepWrite) int { return compareSteps(&l.Step, &r.Step) })
 	receives := sorted(b.Receives, func(l, r *store.Receive) int { return compareSteps(&l.Step, &r.Step) })
-	signals := sorted(b.Signals, func(l, r *store.Signal) int { return compareIDs(&l.Run, &r.Run) })
-	runs := sorted(b.Runs, func(l, r *store.RunWrite) int { return compareIDs(&l.ID, &r.ID) })
+	signals := sorted(b.Signals, func(l, r *store.Signal) int { return compareUUIDs(&l.Run, &r.Run) })
+	runs := sorted(b.Runs, func(l, r *store.RunWrite) int { return compareUUIDs(&l.UUID, &r.UUID) })
 	if err := writeAll(ctx, x, starts, writeStart); err != nil {
 		return err
 	}
@@ -99,10 +99,10 @@ func sorted[W any](items []W, order func(l, r W) int) []W {
 	return items
 }
 
-func compareIDs(l, r *uuid.UUID) int {
+func compareUUIDs(l, r *uuid.UUID) int {
 	return cmp.Or(cmp.Compare(store.ShardOf(*l), store.ShardOf(*r)), bytes.Compare(l[:], r[:]))
 }
 
 func compareSteps(l, r *store.Step) int {
-	return cmp.Or(compareIDs(&l.RunID, &r.RunID), cmp.Compare(l.Name, r.Name))
+	return cmp.Or(compareUUIDs(&l.Run, &r.Run), cmp.Compare(l.Name, r.Name))
 }

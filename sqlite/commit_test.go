@@ -33,7 +33,7 @@ func TestStartsAdoptAndReplay(t *testing.T) {
 	if first.Outcome != store.Written || second.Outcome != store.Adopted {
 		t.Fatal(first.Outcome, second.Outcome)
 	}
-	if second.Existing == nil || second.Existing.ID != first.Run.ID || !second.Existing.CreatedAt.Equal(truncateTime(first.Run.CreatedAt)) {
+	if second.Existing == nil || second.Existing.UUID != first.Run.UUID || !second.Existing.CreatedAt.Equal(truncateTime(first.Run.CreatedAt)) {
 		t.Fatalf("adopted %+v", second.Existing)
 	}
 	commit(t, s, &store.Batch{Starts: []*store.Start{first}})
@@ -41,7 +41,7 @@ func TestStartsAdoptAndReplay(t *testing.T) {
 		t.Fatal("a replay is answered", first.Outcome)
 	}
 	taken := newStart("order-42-b")
-	taken.Run.ID = first.Run.ID
+	taken.Run.UUID = first.Run.UUID
 	if err := s.Commit(t.Context(), &store.Batch{Starts: []*store.Start{taken}}); !errors.Is(err, store.ErrBadData) {
 		t.Fatal("a taken ID is answered", err)
 	}
@@ -102,7 +102,7 @@ func TestStepRules(t *testing.T) {
 	if got := commitStep(t, s, missing); got != store.Written {
 		t.Fatal(got)
 	}
-	unknown := newStep(store.NewID(3), "send")
+	unknown := newStep(store.NewUUID(3), "send")
 	if got := commitStep(t, s, unknown); got != store.Fenced || unknown.State.Found {
 		t.Fatal(got, unknown.State)
 	}
@@ -112,7 +112,7 @@ func TestRunWriteRules(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
 	finish := func(status store.Status, epoch store.Epoch) *store.RunWrite {
-		w := &store.RunWrite{ID: run, Epoch: epoch, Status: status, EndedAt: time.Now(), Output: []byte{}}
+		w := &store.RunWrite{UUID: run, Epoch: epoch, Status: status, EndedAt: time.Now(), Output: []byte{}}
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{w}})
 		return w
 	}
@@ -150,7 +150,7 @@ func TestBytesAreKept(t *testing.T) {
 		w.Run.Input = payloads[i%len(payloads)]
 		batch.Starts = append(batch.Starts, w)
 	}
-	run := batch.Starts[0].Run.ID
+	run := batch.Starts[0].Run.UUID
 	for i, name := range names {
 		w := newStep(run, name)
 		w.Step.Output, w.Step.Error = payloads[i%len(payloads)], payloads[(i+1)%len(payloads)]
@@ -158,11 +158,11 @@ func TestBytesAreKept(t *testing.T) {
 	}
 	commit(t, s, batch)
 	for _, w := range batch.Starts {
-		got, err := s.Get(t.Context(), []store.Ref{{Text: w.Run.Name}, {Text: w.Run.ID.String()}, {Text: w.Run.Name + "\x00"}})
+		got, err := s.Get(t.Context(), []store.Ref{{Text: w.Run.Name}, {Text: w.Run.UUID.String()}, {Text: w.Run.Name + "\x00"}})
 		if err != nil || got[0] == nil || got[1] == nil {
 			t.Fatalf("%q: %v %v", w.Run.Name, got, err)
 		}
-		if got[0].ID != w.Run.ID || got[1].Name != w.Run.Name || !samePayload(got[0].Input, w.Run.Input) {
+		if got[0].UUID != w.Run.UUID || got[1].Name != w.Run.Name || !samePayload(got[0].Input, w.Run.Input) {
 			t.Errorf("%q came back as %q", w.Run.Name, got[1].Name)
 		}
 	}

@@ -41,8 +41,8 @@ func TestConcurrentCalls(t *testing.T) {
 				beat := store.Heartbeat{Worker: store.Worker{ID: q.Worker}, LeaseUntil: q.LeaseUntil}
 				batch := &store.Batch{}
 				for _, c := range claims.Runs {
-					batch.Steps = append(batch.Steps, newStep(c.Run.ID, "own"), newStep(c.Run.ID, "second"))
-					beat.Leases = append(beat.Leases, store.Lease{Run: c.Run.ID, Epoch: c.Run.Epoch})
+					batch.Steps = append(batch.Steps, newStep(c.Run.UUID, "own"), newStep(c.Run.UUID, "second"))
+					beat.Leases = append(beat.Leases, store.Lease{Run: c.Run.UUID, Epoch: c.Run.Epoch})
 				}
 				if err := s.Commit(t.Context(), batch); err != nil {
 					t.Error(err)
@@ -52,7 +52,7 @@ func TestConcurrentCalls(t *testing.T) {
 				}
 				mu.Lock()
 				for _, c := range claims.Runs {
-					claimed[c.Run.ID]++
+					claimed[c.Run.UUID]++
 				}
 				for _, w := range batch.Steps {
 					if w.Outcome != store.Written {

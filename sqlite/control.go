@@ -23,7 +23,7 @@ func (s *database) Control(ctx context.Context, o *store.Order) error {
 			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if err := applyChange(x, o, &changes[i], paused[changes[i].Before.ID]); err != nil {
+			if err := applyChange(x, o, &changes[i], paused[changes[i].Before.UUID]); err != nil {
 				return err
 			}
 		}
@@ -48,20 +48,20 @@ func loadTree(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.N
 		return x.each(q, func(v []driver.Value) error {
 			c := columns{values: v}
 			n := store.Node{
-				ID: c.id(), Parent: c.nullID(), Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int()),
-				Owner: c.nullID(), Detached: c.int() != 0,
+				UUID: c.uuid(), Parent: c.nullUUID(), Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int()),
+				Owner: c.nullUUID(), Detached: c.int() != 0,
 			}
 			since := c.time()
-			if _, again := seen[n.ID]; again {
+			if _, again := seen[n.UUID]; again {
 				return c.err
 			}
-			seen[n.ID] = n.Parent
+			seen[n.UUID] = n.Parent
 			nodes = append(nodes, n)
 			if !since.IsZero() {
-				paused[n.ID] = since
+				paused[n.UUID] = since
 			}
 			return c.err
-		}, bindShard(run), bindID(run))
+		}, bindShard(run), bindUUID(run))
 	}
 	for _, run := range runs {
 		if _, beneath := seen[run]; !beneath { // otherwise it is a descendant of another run of the request
@@ -85,14 +85,14 @@ func loadTree(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.N
 
 // applyChange writes one change of a control request. The time since is when the run was paused, or zero.
 func applyChange(x *writeTx, o *store.Order, c *store.Change, since time.Time) error {
-	run := c.Before.ID
+	run := c.Before.UUID
 	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && since.Before(o.Now) && !since.IsZero() {
 		if err := shiftTimers(x, run, since, o.Now); err != nil {
 			return err
 		}
 	}
 	n, err := x.exec(
-		qControlApply, bindTime(o.Now), bindText(o.Reason), bindText(o.Actor), bindShard(run), bindID(run),
+		qControlApply, bindTime(o.Now), bindText(o.Reason), bindText(o.Actor), bindShard(run), bindUUID(run),
 		int64(c.Before.Status), c.Before.Epoch.Number(), int64(c.Status), int64(c.Control), int64(c.Wake), int64(c.Audit),
 		bindBytes(o.Error), int64(c.Before.Control), bindBool(c.Detached),
 	)
@@ -107,7 +107,7 @@ func applyChange(x *writeTx, o *store.Order, c *store.Change, since time.Time) e
 	}
 	if c.Ends() && c.Before.Status == store.Running { // the request ends the owner's lease
 		if c.Before.Owner.Valid {
-			if _, err := x.exec(qTerminatedInsert, bindID(c.Before.Owner.UUID), bindID(run), c.Before.Epoch.Number(), bindTime(o.Now)); err != nil {
+			if _, err := x.exec(qTerminatedInsert, bindUUID(c.Before.Owner.UUID), bindUUID(run), c.Before.Epoch.Number(), bindTime(o.Now)); err != nil {
 				return err
 			}
 		}
@@ -123,11 +123,11 @@ func applyChange(x *writeTx, o *store.Order, c *store.Change, since time.Time) e
 
 // shiftTimers moves the deadline and the timers of a paused run by the time for which it was paused.
 func shiftTimers(x session, run uuid.UUID, since, until time.Time) error {
-	if _, err := x.exec(qControlShiftRun, bindTime(until), bindShard(run), bindID(run)); err != nil {
+	if _, err := x.exec(qControlShiftRun, bindTime(until), bindShard(run), bindUUID(run)); err != nil {
 		return err
 	}
 	for _, q := range []query{qControlShiftSteps, qControlShiftStarts} {
-		if _, err := x.exec(q, bindTime(until), bindTime(since), bindShard(run), bindID(run)); err != nil {
+		if _, err := x.exec(q, bindTime(until), bindTime(since), bindShard(run), bindUUID(run)); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ func TestPauseAndResume(t *testing.T) {
 	if a := order(t, s, store.VerbPause, run); a.Changed != 1 || a.Requested != 1 || a.Status != store.Running {
 		t.Fatalf("%+v", a)
 	}
-	got := row(t, s, child.Run.ID)
+	got := row(t, s, child.Run.UUID)
 	if got.Status != store.Paused || got.Control != store.PausedByAncestor || got.Reason != "because" || got.PausedBy != "me" || !got.WakeAt.IsZero() {
 		t.Fatalf("%+v", got)
 	}
@@ -39,10 +39,10 @@ func TestPauseAndResume(t *testing.T) {
 	late := newChild(run, "late")
 	again := newChild(run, "child")
 	commit(t, s, &store.Batch{Starts: []*store.Start{late, again}})
-	if late.Outcome != store.Fenced || late.State != want || again.Outcome != store.Adopted || again.Existing.ID != child.Run.ID {
+	if late.Outcome != store.Fenced || late.State != want || again.Outcome != store.Adopted || again.Existing.UUID != child.Run.UUID {
 		t.Fatalf("%+v %+v", late, again)
 	}
-	park := &store.RunWrite{ID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: now().Add(time.Hour), Now: now()}
+	park := &store.RunWrite{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: now().Add(time.Hour), Now: now()}
 	for range 2 { // the second time its answer was lost
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
 		if got := row(t, s, run); park.Outcome != store.Written || got.Status != store.Paused || got.Reason != "because" || !got.WakeAt.IsZero() || got.Owner.Valid {
@@ -55,12 +55,12 @@ func TestPauseAndResume(t *testing.T) {
 	if a := order(t, s, store.VerbResume, run); a.Changed != 2 {
 		t.Fatalf("%+v", a)
 	}
-	for _, id := range []uuid.UUID{run, child.Run.ID} {
+	for _, id := range []uuid.UUID{run, child.Run.UUID} {
 		if got := row(t, s, id); got.Status != store.Pending || got.Control != 0 || got.Reason != "" || !got.PausedAt.IsZero() || got.WakeAt.IsZero() {
 			t.Fatalf("%+v", got)
 		}
 	}
-	o, err := s.Outline(t.Context(), child.Run.ID, now())
+	o, err := s.Outline(t.Context(), child.Run.UUID, now())
 	if err != nil || !slices.Equal(o.Tags, []store.Tag{{Key: "team", Value: "a"}}) {
 		t.Fatal(o, err)
 	}
@@ -81,16 +81,16 @@ func TestCancelIsNotOutrun(t *testing.T) {
 		return &w
 	}
 	for _, status := range []store.Status{store.Completed, store.Failed} {
-		w := write(store.RunWrite{ID: runs[0], Status: status, EndedAt: now()})
+		w := write(store.RunWrite{UUID: runs[0], Status: status, EndedAt: now()})
 		if w.Outcome != store.Fenced || w.State.Control != store.CancelRequested || w.State.Status != store.Running {
 			t.Fatalf("%+v", w)
 		}
 	}
-	if w := write(store.RunWrite{ID: runs[0], Status: store.Cancelled, EndedAt: now()}); w.Outcome != store.Written {
+	if w := write(store.RunWrite{UUID: runs[0], Status: store.Cancelled, EndedAt: now()}); w.Outcome != store.Written {
 		t.Fatalf("%+v", w)
 	}
 	for i, status := range []store.Status{store.Waiting, store.Pending} {
-		w := write(store.RunWrite{ID: runs[1+i], Status: status})
+		w := write(store.RunWrite{UUID: runs[1+i], Status: status})
 		if got := row(t, s, runs[1+i]); w.Outcome != store.Written || got.Status != store.Pending || !got.WakeAt.Equal(w.Now) {
 			t.Fatalf("%+v %+v", w, got)
 		}
@@ -106,18 +106,18 @@ func TestCancelEndsWhatHasNotBegun(t *testing.T) {
 	parent := startTestRuns(t, s, 1)[0]
 	child := newChild(parent, "child")
 	commit(t, s, &store.Batch{Starts: []*store.Start{child}})
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: parent, Epoch: epochAt(1), Status: store.Waiting}}})
-	if a := order(t, s, store.VerbCancel, child.Run.ID); a.Changed != 1 || a.Requested != 0 {
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: parent, Epoch: epochAt(1), Status: store.Waiting}}})
+	if a := order(t, s, store.VerbCancel, child.Run.UUID); a.Changed != 1 || a.Requested != 0 {
 		t.Fatalf("%+v", a)
 	}
-	got := row(t, s, child.Run.ID)
+	got := row(t, s, child.Run.UUID)
 	if got.Status != store.Cancelled || string(got.Error) != `"over"` || got.EndedAt.IsZero() || got.CancelReason != "because" || got.CancelledBy != "me" || got.CancelledAt.IsZero() {
 		t.Fatalf("%+v", got)
 	}
-	if types := eventTypes(t, s, child.Run.ID); !slices.Equal(types, []store.EventType{store.EventCancelled}) {
+	if types := eventTypes(t, s, child.Run.UUID); !slices.Equal(types, []store.EventType{store.EventCancelled}) {
 		t.Error(types)
 	}
-	if claims := claimAt(t, s, now()); len(claims.Runs) != 1 || claims.Runs[0].Run.ID != parent {
+	if claims := claimAt(t, s, now()); len(claims.Runs) != 1 || claims.Runs[0].Run.UUID != parent {
 		t.Fatalf("the parent was not woken: %+v", claims)
 	}
 	if a := order(t, s, store.VerbCancel, uuid.New()); a.Found {
@@ -147,7 +147,7 @@ func TestPausedRunIsNotTaken(t *testing.T) {
 func TestSetAsideIsResumed(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
-	w := &store.RunWrite{ID: run, Epoch: epochAt(1), Status: store.Paused, Reason: "broken", Now: now()}
+	w := &store.RunWrite{UUID: run, Epoch: epochAt(1), Status: store.Paused, Reason: "broken", Now: now()}
 	for range 2 { // the second time its answer was lost
 		commit(t, s, &store.Batch{Runs: []*store.RunWrite{w}})
 		if got := row(t, s, run); w.Outcome != store.Written || got.Control != store.PausedItself || got.Reason != "broken" || !got.PausedAt.Equal(w.Now) {
@@ -168,7 +168,7 @@ func TestFreeze(t *testing.T) {
 	w := newStart("")
 	w.Run.Deadline = at.Add(time.Hour)
 	s.mustCommit(t, w)
-	run := w.Run.ID
+	run := w.Run.UUID
 	step := func(name string, kind store.Kind, status store.StepStatus, next time.Time) {
 		w := newStep(run, name)
 		w.Step.Kind, w.Step.Status, w.Step.NextAt = kind, status, next
@@ -178,7 +178,7 @@ func TestFreeze(t *testing.T) {
 	step("backoff", store.KindStep, store.StepBackoff, at.Add(time.Minute))
 	step("ended", store.KindReceive, store.StepCompleted, at.Add(time.Minute))
 	step("slept", store.KindSleep, store.StepCompleted, at.Add(-time.Minute))
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: at.Add(time.Minute)}}})
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: at.Add(time.Minute)}}})
 	for _, o := range []*store.Order{
 		{Verb: store.VerbPause, Runs: []uuid.UUID{run}, Now: at},
 		{Verb: store.VerbResume, Runs: []uuid.UUID{run}, Now: at.Add(24 * time.Hour), ShiftTimers: true},

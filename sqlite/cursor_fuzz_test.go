@@ -27,7 +27,7 @@ func FuzzCursor(f *testing.F) {
 	b := new(store.Batch)
 	for _, id := range ids {
 		at := time.Now()
-		b.Runs = append(b.Runs, &store.RunWrite{ID: id, Epoch: epochAt(1), Now: at, EndedAt: at, Status: store.Completed})
+		b.Runs = append(b.Runs, &store.RunWrite{UUID: id, Epoch: epochAt(1), Now: at, EndedAt: at, Status: store.Completed})
 	}
 	if err := s.Commit(f.Context(), b); err != nil {
 		f.Fatal(err)
@@ -59,8 +59,8 @@ func FuzzCursor(f *testing.F) {
 			t.Errorf("runs below %s: %d, %v", id, len(runs), err)
 		}
 		for _, r := range runs {
-			if (id != uuid.UUID{}) && string(r.ID[:]) >= string(id[:]) {
-				t.Errorf("%s is listed below %s", r.ID, id)
+			if (id != uuid.UUID{}) && string(r.UUID[:]) >= string(id[:]) {
+				t.Errorf("%s is listed below %s", r.UUID, id)
 			}
 			if len(r.Name) < len(prefix) || r.Name[:len(prefix)] != prefix {
 				t.Errorf("%q is listed for the prefix %q", r.Name, prefix)

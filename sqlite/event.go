@@ -14,7 +14,7 @@ import (
 )
 
 func writeEvent(x session, run uuid.UUID, what store.EventType, at time.Time) error {
-	_, err := x.exec(qEventInsert, bindID(run), int64(what), bindTime(at))
+	_, err := x.exec(qEventInsert, bindUUID(run), int64(what), bindTime(at))
 	return err
 }
 
@@ -38,7 +38,7 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 		err := x.each(qEvents, func(v []driver.Value) error {
 			c := columns{values: v}
 			id := c.int()
-			e := store.Event{Run: c.id(), Type: store.EventType(c.int()), At: c.time()}
+			e := store.Event{Run: c.uuid(), Type: store.EventType(c.int()), At: c.time()}
 			e.Cursor = formatCursor(id, e.At.UnixMicro())
 			events = append(events, e)
 			return c.err
@@ -78,13 +78,13 @@ func checkCursor(x session, id, at int64) error {
 }
 
 // addRunNames adds the name and the workflow of the event's run, if the run still exists. It is a statement of its own
-// because the shard is part of the run's ID, which SQL cannot decode.
+// because the shard is part of the run's UUID, which SQL cannot decode.
 func addRunNames(x session, e *store.Event) error {
 	return x.each(qRunNames, func(v []driver.Value) error {
 		c := columns{values: v}
 		e.Name, e.Workflow, e.Child = c.text(), c.text(), c.int() != 0
 		return c.err
-	}, bindShard(e.Run), bindID(e.Run))
+	}, bindShard(e.Run), bindUUID(e.Run))
 }
 
 // formatCursor returns the cursor of an event. It holds the event's number and its time, because numbers are assigned

@@ -31,8 +31,8 @@ func writeRun(x *writeTx, w *store.RunWrite) error {
 		return resolveRunWrite(x, w)
 	}
 	if w.Status == store.Paused { // paused without a control request
-		if n, err := x.exec(qRunSetAside, bindTime(writeTime(w)), bindShard(w.ID), bindID(w.ID), w.Epoch.Number()); err != nil || n != 1 {
-			return checkOneRow("setting aside run", w.ID, n, err)
+		if n, err := x.exec(qRunSetAside, bindTime(writeTime(w)), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number()); err != nil || n != 1 {
+			return checkOneRow("setting aside run", w.UUID, n, err)
 		}
 	}
 	return ownershipEnded(x, w, w.Status)
@@ -43,14 +43,14 @@ func writeRun(x *writeTx, w *store.RunWrite) error {
 func endOwnership(x session, w *store.RunWrite, asked, woken int64) (int64, error) {
 	return x.exec(
 		qRunFinish, int64(w.Status), bindBytes(w.Output), bindBytes(w.Error), bindText(w.Reason), int64(w.Status), bindText(w.Trace),
-		bindTime(w.WakeAt), bindTime(w.EndedAt), bindShard(w.ID), bindID(w.ID), w.Epoch.Number(), asked, woken,
+		bindTime(w.WakeAt), bindTime(w.EndedAt), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(), asked, woken,
 	)
 }
 
 // resolveRunWrite handles the end of an ownership that changed no row. Either the write is fenced, or a control request
 // or a wake came first, and the ownership ends as that demands.
 func resolveRunWrite(x *writeTx, w *store.RunWrite) error {
-	row, ok, err := runByID(x, w.ID, store.AllPayloads)
+	row, ok, err := runByUUID(x, w.UUID, store.AllPayloads)
 	if err != nil {
 		return err
 	}
@@ -82,14 +82,14 @@ func resolveRunWrite(x *writeTx, w *store.RunWrite) error {
 		now.WakeAt = writeTime(w)
 	}
 	if n, err := endOwnership(x, &now, ignoreControl, ignoreControl); err != nil || n != 1 {
-		return checkOneRow("ending an ownership of run", w.ID, n, err)
+		return checkOneRow("ending an ownership of run", w.UUID, n, err)
 	}
 	return ownershipEnded(x, &now, now.Status)
 }
 
 // holdRun releases or pauses a run whose writes the database rejects.
 func holdRun(x *writeTx, w *store.RunWrite) error {
-	row, ok, err := runByID(x, w.ID, store.AllPayloads)
+	row, ok, err := runByUUID(x, w.UUID, store.AllPayloads)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func holdRun(x *writeTx, w *store.RunWrite) error {
 			reason = row.Reason // the reason of the pause
 		}
 	} else {
-		reached, err := countTerminalSteps(x, w.ID)
+		reached, err := countTerminalSteps(x, w.UUID)
 		if err != nil {
 			return err
 		}
@@ -125,10 +125,10 @@ func holdRun(x *writeTx, w *store.RunWrite) error {
 	}
 	n, err := x.exec(
 		qRunHold, int64(status), int64(control), bindTime(wake), reason, bindTime(paused),
-		int64(crashes), progress, bindText(w.Trace), bindShard(w.ID), bindID(w.ID), w.Epoch.Number(),
+		int64(crashes), progress, bindText(w.Trace), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(),
 	)
 	if err != nil || n != 1 {
-		return checkOneRow("holding run", w.ID, n, err)
+		return checkOneRow("holding run", w.UUID, n, err)
 	}
 	w.State = store.RunState{Found: true, Status: status, Epoch: w.Epoch, Control: control}
 	now := *w
@@ -152,7 +152,7 @@ func ownershipEnded(x *writeTx, w *store.RunWrite, status store.Status) error {
 		x.addHint(store.HintClaim)
 	}
 	if status >= store.Paused {
-		if err := writeEvent(x, w.ID, store.EventOf(status), writeTime(w)); err != nil {
+		if err := writeEvent(x, w.UUID, store.EventOf(status), writeTime(w)); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func writeTime(w *store.RunWrite) time.Time {
 // wakeRun wakes a run that is waiting or running, so that it checks what it waits for. Runs with another status check
 // that when they are claimed.
 func wakeRun(x *writeTx, run uuid.UUID, at time.Time) error {
-	status, err := queryStatus(x, qRunWake, bindTime(at), bindShard(run), bindID(run))
+	status, err := queryStatus(x, qRunWake, bindTime(at), bindShard(run), bindUUID(run))
 	switch status {
 	case store.Waiting:
 		x.addHint(store.HintClaim)

@@ -43,9 +43,9 @@ func openBeside(t testing.TB, path string, opts ...Option) *database {
 // newStart is a run that its creator owns.
 func newStart(name string) *store.Start {
 	at := time.Now()
-	id, name := store.NewRootID(name)
+	id, name := store.NewRootUUID(name)
 	return &store.Start{Run: store.Run{
-		ID: id, Name: name, Workflow: "test", Queue: "default", Status: store.Running, Epoch: epochAt(1),
+		UUID: id, Name: name, Workflow: "test", Queue: "default", Status: store.Running, Epoch: epochAt(1),
 		Owner: uuid.NullUUID{UUID: uuid.New(), Valid: true}, Input: []byte("{}"),
 		CreatedAt: at, StartedAt: at, WakeAt: at.Add(time.Minute),
 	}}
@@ -62,7 +62,7 @@ func newPending(name string) *store.Start {
 func newStep(run uuid.UUID, name string) *store.StepWrite {
 	at := time.Now()
 	return &store.StepWrite{Step: store.Step{
-		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epochAt(1),
+		Run: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epochAt(1),
 		Output: []byte("1"), StartedAt: at, EndedAt: at,
 	}}
 }
@@ -74,7 +74,7 @@ func startTestRuns(t testing.TB, s *database, n int) []uuid.UUID {
 	for i := range ids {
 		w := newStart("")
 		batch.Starts = append(batch.Starts, w)
-		ids[i] = w.Run.ID
+		ids[i] = w.Run.UUID
 	}
 	if err := s.Commit(t.Context(), batch); err != nil {
 		t.Fatal(err)
@@ -90,17 +90,17 @@ func samePayload(l, r []byte) bool { return (l == nil) == (r == nil) && bytes.Eq
 // newChild is a run that anyone may claim, beneath parent at its first epoch.
 func newChild(parent uuid.UUID, name string) *store.Start {
 	w := newPending(name)
-	w.Run.ID, w.Run.Parent, w.ParentEpoch = store.NewChildID(parent), uuid.NullUUID{UUID: parent, Valid: true}, epochAt(1)
+	w.Run.UUID, w.Run.Parent, w.ParentEpoch = store.NewChildUUID(parent), uuid.NullUUID{UUID: parent, Valid: true}, epochAt(1)
 	return w
 }
 
 func newSignal(run uuid.UUID, name string, at time.Time) *store.Signal {
-	return &store.Signal{Run: run, ID: store.NewID(0), Name: name, Payload: []byte(`"` + name + `"`), CreatedAt: at}
+	return &store.Signal{Run: run, ID: store.NewUUID(0), Name: name, Payload: []byte(`"` + name + `"`), CreatedAt: at}
 }
 
 func newReceive(run uuid.UUID, name, signal string) *store.Receive {
 	return &store.Receive{Signal: signal, Step: store.Step{
-		RunID: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: epochAt(1), StartedAt: now(),
+		Run: run, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: epochAt(1), StartedAt: now(),
 	}}
 }
 

@@ -93,7 +93,7 @@ func prefixEnd(prefix string) driver.Value {
 }
 
 func listPage(x session, q query, args []driver.Value, shard int16, before uuid.UUID, limit int) (runs []*store.Run, err error) {
-	args[0], args[1], args[2] = int64(shard), bindID(before), int64(limit)
+	args[0], args[1], args[2] = int64(shard), bindUUID(before), int64(limit)
 	err = x.each(q, func(v []driver.Value) error {
 		row, err := scanRun(v)
 		runs = append(runs, &row.Run)
@@ -131,7 +131,7 @@ func mergeShards(ctx context.Context, x session, q query, args []driver.Value, b
 				}
 				l.runs, l.exhausted = page, len(page) < ahead
 			}
-			if len(l.runs) > 0 && (first < 0 || bytes.Compare(l.runs[0].ID[:], lanes[first].runs[0].ID[:]) > 0) {
+			if len(l.runs) > 0 && (first < 0 || bytes.Compare(l.runs[0].UUID[:], lanes[first].runs[0].UUID[:]) > 0) {
 				first = shard
 			}
 		}
@@ -139,7 +139,7 @@ func mergeShards(ctx context.Context, x session, q query, args []driver.Value, b
 			break
 		}
 		l := &lanes[first]
-		runs, l.before, l.runs = append(runs, l.runs[0]), l.runs[0].ID, l.runs[1:]
+		runs, l.before, l.runs = append(runs, l.runs[0]), l.runs[0].UUID, l.runs[1:]
 	}
 	return runs, nil
 }

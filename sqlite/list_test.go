@@ -26,7 +26,7 @@ func TestListPages(t *testing.T) {
 			w.Run.Workflow = "even"
 		}
 		batch.Starts = append(batch.Starts, w)
-		all = append(all, w.Run.ID)
+		all = append(all, w.Run.UUID)
 	}
 	commit(t, s, batch)
 	slices.SortFunc(all, func(l, r uuid.UUID) int { return bytes.Compare(r[:], l[:]) })
@@ -44,7 +44,7 @@ func TestListPages(t *testing.T) {
 		var want []uuid.UUID
 		byID := map[uuid.UUID]*store.Start{}
 		for _, w := range batch.Starts {
-			byID[w.Run.ID] = w
+			byID[w.Run.UUID] = w
 		}
 		for _, id := range all {
 			w := byID[id]
@@ -68,7 +68,7 @@ func TestListPages(t *testing.T) {
 					if r.Input != nil || r.Name == "" {
 						t.Fatalf("%+v", r)
 					}
-					got, before = append(got, r.ID), r.ID
+					got, before = append(got, r.UUID), r.UUID
 				}
 				if len(page) < size {
 					break
@@ -95,7 +95,7 @@ func TestListWalks(t *testing.T) {
 	}
 	for _, f := range []store.Filter{{NamePrefix: "x"}, {Tag: store.Tag{Key: "any"}}, {NamePrefix: "x", Tag: store.Tag{Key: "any", Value: "v"}}} {
 		got, err := s.List(t.Context(), f, uuid.UUID{}, 100)
-		if err != nil || !slices.EqualFunc(got, want, func(l, r *store.Run) bool { return l.ID == r.ID }) {
+		if err != nil || !slices.EqualFunc(got, want, func(l, r *store.Run) bool { return l.UUID == r.UUID }) {
 			t.Errorf("%+v: %d runs, %v", f, len(got), err)
 		}
 	}
@@ -107,21 +107,21 @@ func TestTreeAndCounts(t *testing.T) {
 	one, two := newChild(root, "one"), newChild(root, "two")
 	one.Run.Status, one.Run.Epoch = store.Running, epochAt(1)
 	commit(t, s, &store.Batch{Starts: []*store.Start{one, two}})
-	below := newChild(one.Run.ID, "below")
+	below := newChild(one.Run.UUID, "below")
 	commit(t, s, &store.Batch{Starts: []*store.Start{below}})
 	runs, err := s.Tree(t.Context(), root)
 	var got []uuid.UUID
 	for _, r := range runs {
-		got = append(got, r.ID)
+		got = append(got, r.UUID)
 	}
-	if want := []uuid.UUID{root, one.Run.ID, two.Run.ID, below.Run.ID}; err != nil || !slices.Equal(got, want) {
+	if want := []uuid.UUID{root, one.Run.UUID, two.Run.UUID, below.Run.UUID}; err != nil || !slices.Equal(got, want) {
 		t.Fatal(got, want, err)
 	}
 	counts, err := s.Counts(t.Context(), root, time.Now())
 	if err != nil || len(counts.Runs) != 2 || counts.Runs[store.Running] != 2 || counts.Runs[store.Pending] != 2 {
 		t.Fatal(counts, err)
 	}
-	if runs, err := s.Tree(t.Context(), store.NewID(1)); err != nil || len(runs) > 0 {
+	if runs, err := s.Tree(t.Context(), store.NewUUID(1)); err != nil || len(runs) > 0 {
 		t.Fatal(runs, err)
 	}
 }
@@ -158,7 +158,7 @@ func TestOutline(t *testing.T) {
 func TestTag(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
-	if ok, err := s.Tag(t.Context(), store.NewID(1), []store.Tag{{Key: "k", Value: "v"}}, store.Epoch{}); ok || err != nil {
+	if ok, err := s.Tag(t.Context(), store.NewUUID(1), []store.Tag{{Key: "k", Value: "v"}}, store.Epoch{}); ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	for _, c := range []struct{ set, want []store.Tag }{
@@ -177,7 +177,7 @@ func TestTag(t *testing.T) {
 func TestEventCursors(t *testing.T) {
 	s := openTest(t)
 	for _, run := range startTestRuns(t, s, 5) {
-		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
+		commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
 	}
 	seen := 0
 	for cursor := ""; ; {

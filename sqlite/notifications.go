@@ -27,7 +27,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 		}
 		return x.each(qNotifications, func(v []driver.Value) error {
 			c := columns{values: v}
-			a := store.ControlRequest{Run: c.id(), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
+			a := store.ControlRequest{Run: c.uuid(), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 			stirred := c.int() != 0
 			// A run whose claim has not returned to the worker yet stays marked as woken.
 			if l, ok := known[a.Run]; !ok || l.Epoch != a.Epoch {
@@ -40,7 +40,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 				woken = append(woken, known[a.Run])
 			}
 			return c.err
-		}, bindID(worker))
+		}, bindUUID(worker))
 	})
 	if err != nil || len(woken) == 0 {
 		return news, err
@@ -58,7 +58,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 					news.Deadlines = append(news.Deadlines, l)
 				}
 				return c.err
-			}, bindShard(l.Run), bindID(l.Run), l.Epoch.Number(), bindID(worker))
+			}, bindShard(l.Run), bindUUID(l.Run), l.Epoch.Number(), bindUUID(worker))
 			if err != nil {
 				return err
 			}
@@ -76,12 +76,12 @@ func findTerminated(x session, worker uuid.UUID, held []store.Lease, known map[u
 	ended := make(map[uuid.UUID]bool)
 	err := x.each(qTerminated, func(v []driver.Value) error {
 		c := columns{values: v}
-		run, epoch := c.id(), store.EpochOf(c.int())
+		run, epoch := c.uuid(), store.EpochOf(c.int())
 		if l, ok := known[run]; ok && l.Epoch == epoch {
 			ended[run] = true
 		}
 		return c.err
-	}, bindID(worker))
+	}, bindUUID(worker))
 	if err != nil || len(ended) == 0 {
 		return err
 	}

@@ -20,22 +20,22 @@ func (s *database) Outline(ctx context.Context, run uuid.UUID, now time.Time) (s
 	var o store.Outline
 	err := s.read(ctx, "outline", func(x session) error {
 		var err error
-		if o.Open, err = querySteps(x, qStepsOpen, bindShard(run), bindID(run), bindTime(now)); err != nil {
+		if o.Open, err = querySteps(x, qStepsOpen, bindShard(run), bindUUID(run), bindTime(now)); err != nil {
 			return err
 		}
 		slices.SortStableFunc(o.Open, func(a, b store.Step) int { return cmp.Compare(a.Seq, b.Seq) })
-		if o.Choices, err = querySteps(x, qChoices, bindShard(run), bindID(run)); err != nil {
+		if o.Choices, err = querySteps(x, qChoices, bindShard(run), bindUUID(run)); err != nil {
 			return err
 		}
 		err = x.each(qRunLost, func(v []driver.Value) error {
 			c := columns{values: v}
-			o.LastLeaseLoss = store.Loss{At: c.time(), Worker: c.id()}
+			o.LastLeaseLoss = store.Loss{At: c.time(), Worker: c.uuid()}
 			return c.err
-		}, bindShard(run), bindID(run))
+		}, bindShard(run), bindUUID(run))
 		if err != nil {
 			return err
 		}
-		maps, err := querySteps(x, qMaps, bindShard(run), bindID(run))
+		maps, err := querySteps(x, qMaps, bindShard(run), bindUUID(run))
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (s *database) Outline(ctx context.Context, run uuid.UUID, now time.Time) (s
 			c := columns{values: v}
 			o.Tags = append(o.Tags, store.Tag{Key: c.text(), Value: c.text()})
 			return c.err
-		}, bindShard(run), bindID(run))
+		}, bindShard(run), bindUUID(run))
 	})
 	if err != nil {
 		return store.Outline{}, err
@@ -68,6 +68,6 @@ func countItemsDone(x session, run uuid.UUID, name string) (done int, err error)
 		c := columns{values: v}
 		done = int(c.int())
 		return c.err
-	}, bindShard(run), bindID(run), from, below, int64(len(from)))
+	}, bindShard(run), bindUUID(run), from, below, int64(len(from)))
 	return done, err
 }

@@ -24,7 +24,7 @@ func (s *database) Overdue(ctx context.Context, at time.Time, after store.Pair, 
 			}
 			err = x.each(qWakeLongest, func(v []driver.Value) error {
 				c := columns{values: v}
-				all = append(all, store.Overdue{Pair: pair, Run: c.id(), Since: c.time()})
+				all = append(all, store.Overdue{Pair: pair, Run: c.uuid(), Since: c.time()})
 				return c.err
 			}, pair.Queue, pair.Workflow, bindTime(at))
 			if err != nil {

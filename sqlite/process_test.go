@@ -49,7 +49,7 @@ func help(task, path string) error {
 			batch := &store.Batch{}
 			for j := range 5 {
 				w := newStart(fmt.Sprintf("%d-%d-%d", os.Getpid(), i, j))
-				step := newStep(w.Run.ID, "only")
+				step := newStep(w.Run.UUID, "only")
 				batch.Starts, batch.Steps = append(batch.Starts, w), append(batch.Steps, step)
 			}
 			if err := s.Commit(ctx, batch); err != nil {
@@ -153,7 +153,7 @@ func TestKilledProcesses(t *testing.T) {
 			if r == nil {
 				t.Fatal("lost:", names[i])
 			}
-			if history, err := again.History(t.Context(), r.ID); err != nil || len(history) != 1 {
+			if history, err := again.History(t.Context(), r.UUID); err != nil || len(history) != 1 {
 				t.Fatal(names[i], history, err)
 			}
 		}

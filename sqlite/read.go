@@ -66,10 +66,10 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	return statuses, nil
 }
 
-// findRun returns the run that the reference names. A run's ID wins over an equal name of a root run.
+// findRun returns the run that the reference names. A run's UUID wins over an equal name of a root run.
 func findRun(x session, ref store.Ref, with store.Payloads) (runRow, bool, error) {
-	if id, ok := ref.ID(); ok {
-		if row, ok, err := runByID(x, id, with); ok || err != nil {
+	if id, ok := ref.UUID(); ok {
+		if row, ok, err := runByUUID(x, id, with); ok || err != nil {
 			return row, ok, err
 		}
 	}
@@ -82,7 +82,7 @@ func currentCrashes(x session, row *runRow) (int16, error) {
 	if row.Crashes == 0 {
 		return 0, nil
 	}
-	if reached, err := countTerminalSteps(x, row.ID); err != nil || reached > row.progress {
+	if reached, err := countTerminalSteps(x, row.UUID); err != nil || reached > row.progress {
 		return 0, err
 	}
 	return row.Crashes, nil
@@ -118,7 +118,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 			}
 			steps = append(steps, p)
 			return nil
-		}, bindShard(run), bindID(run), from)
+		}, bindShard(run), bindUUID(run), from)
 		if errors.Is(err, errStopRows) {
 			return nil
 		}
@@ -134,7 +134,7 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 		return x.each(qWorkers, func(v []driver.Value) error {
 			c := columns{values: v}
 			w := store.Worker{
-				ID: c.id(), Name: c.text(), Version: c.text(),
+				ID: c.uuid(), Name: c.text(), Version: c.text(),
 				Capacity: int32(c.int()), Active: int32(c.int()), State: store.WorkerState(c.int()),
 				StartedAt: c.time(), HeartbeatAt: c.time(),
 			}
@@ -171,7 +171,7 @@ func truncateTime(t time.Time) time.Time {
 }
 
 func readHistory(x session, run uuid.UUID) ([]store.Step, error) {
-	return querySteps(x, qHistory, bindShard(run), bindID(run))
+	return querySteps(x, qHistory, bindShard(run), bindUUID(run))
 }
 
 func querySteps(x session, q query, args ...driver.Value) (rows []store.Step, err error) {
@@ -183,12 +183,12 @@ func querySteps(x session, q query, args ...driver.Value) (rows []store.Step, er
 	return rows, err
 }
 
-func runByID(x session, id uuid.UUID, with store.Payloads) (runRow, bool, error) {
-	return queryRun(x, qRunByID, int64(with), bindShard(id), bindID(id))
+func runByUUID(x session, id uuid.UUID, with store.Payloads) (runRow, bool, error) {
+	return queryRun(x, qRunByID, int64(with), bindShard(id), bindUUID(id))
 }
 
 func runByName(x session, name string, parent uuid.NullUUID, shard int16, with store.Payloads) (runRow, bool, error) {
-	return queryRun(x, qRunByName, int64(with), name, bindNullID(parent), int64(shard))
+	return queryRun(x, qRunByName, int64(with), name, bindNullUUID(parent), int64(shard))
 }
 
 func queryRun(x session, q query, args ...driver.Value) (row runRow, ok bool, err error) {
@@ -206,7 +206,7 @@ func readRunState(x session, id uuid.UUID) (state store.RunState, err error) {
 		c := columns{values: v}
 		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 		return c.err
-	}, bindShard(id), bindID(id))
+	}, bindShard(id), bindUUID(id))
 	return state, err
 }
 

@@ -22,7 +22,7 @@ func writeReceive(x *writeTx, w *store.Receive) error {
 	if recorded && had.Attempt >= w.Step.Attempt {
 		bound = bindTime(had.NextAt)
 	}
-	signal, waits, err := querySignal(x, w.Step.RunID, qSignalNext, w.Signal, bound)
+	signal, waits, err := querySignal(x, w.Step.Run, qSignalNext, w.Signal, bound)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func writeReceive(x *writeTx, w *store.Receive) error {
 		return err
 	}
 	if n == 0 {
-		state, err := readRunState(x, step.RunID)
+		state, err := readRunState(x, step.Run)
 		if err != nil {
 			return err
 		}
@@ -64,11 +64,11 @@ func writeReceive(x *writeTx, w *store.Receive) error {
 	}
 	if waits {
 		if n != 1 {
-			return checkOneRow("receiving in run", step.RunID, n, nil)
+			return checkOneRow("receiving in run", step.Run, n, nil)
 		}
-		n, err := x.exec(qSignalTake, step.Name, bindShard(step.RunID), bindID(step.RunID), bindID(signal.ID))
+		n, err := x.exec(qSignalTake, step.Name, bindShard(step.Run), bindUUID(step.Run), bindUUID(signal.ID))
 		if err != nil || n != 1 {
-			return checkOneRow("taking a signal of run", step.RunID, n, err)
+			return checkOneRow("taking a signal of run", step.Run, n, err)
 		}
 	}
 	// Without a signal, no changed row means that a later write of this epoch was committed first.
@@ -80,7 +80,7 @@ func writeReceive(x *writeTx, w *store.Receive) error {
 // resolveEndedReceive handles a receive whose step has an outcome already. If this ownership wrote the outcome, its
 // reply may have been lost, and the outcome is returned even if the ownership has ended since.
 func resolveEndedReceive(x session, w *store.Receive, had *store.Step) error {
-	state, err := readRunState(x, w.Step.RunID)
+	state, err := readRunState(x, w.Step.Run)
 	if err != nil {
 		return err
 	}

@@ -33,18 +33,18 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 			return err
 		}
 		if _, err := x.exec(
-			qWorkerUpsert, bindID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
+			qWorkerUpsert, bindUUID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
 			bindTime(started), bindTime(pulse.Now), bindTime(silent), executes,
 		); err != nil {
 			return err
 		}
 		leases := slices.Clone(h.Leases)
-		slices.SortFunc(leases, func(l, r store.Lease) int { return compareIDs(&l.Run, &r.Run) })
+		slices.SortFunc(leases, func(l, r store.Lease) int { return compareUUIDs(&l.Run, &r.Run) })
 		for i, l := range leases {
 			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			n, err := x.exec(qLeaseExtend, bindTime(h.LeaseUntil), bindShard(l.Run), bindID(l.Run), l.Epoch.Number(), bindID(w.ID))
+			n, err := x.exec(qLeaseExtend, bindTime(h.LeaseUntil), bindShard(l.Run), bindUUID(l.Run), l.Epoch.Number(), bindUUID(w.ID))
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 		if len(pulse.Lost) > 0 {
 			return nil // the worker reads next which of them were terminated, so the notices stay
 		}
-		_, err = x.exec(qTerminatedDelete, bindID(w.ID), bindTime(pulse.Now.Add(-terminatedRetention)))
+		_, err = x.exec(qTerminatedDelete, bindUUID(w.ID), bindTime(pulse.Now.Add(-terminatedRetention)))
 		return err
 	})
 	if err != nil {
@@ -76,12 +76,12 @@ func (s *database) Expire(ctx context.Context, workers []uuid.UUID, q store.Clai
 	freed := 0
 	err := s.write(ctx, "expire", func(x session) error {
 		for _, w := range workers {
-			n, err := x.exec(qLeaseExpire, bindTime(at), bindID(w))
+			n, err := x.exec(qLeaseExpire, bindTime(at), bindUUID(w))
 			if err != nil {
 				return err
 			}
 			freed += int(n)
-			if _, err := x.exec(qWorkerDelete, bindID(w)); err != nil {
+			if _, err := x.exec(qWorkerDelete, bindUUID(w)); err != nil {
 				return err
 			}
 		}

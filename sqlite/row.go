@@ -35,9 +35,9 @@ func bindTime(t time.Time) driver.Value {
 	return t.UnixMicro()
 }
 
-func bindID(id uuid.UUID) driver.Value { return id[:] }
+func bindUUID(id uuid.UUID) driver.Value { return id[:] }
 
-func bindNullID(id uuid.NullUUID) driver.Value {
+func bindNullUUID(id uuid.NullUUID) driver.Value {
 	if !id.Valid {
 		return nil
 	}
@@ -60,7 +60,7 @@ func bindText(s string) driver.Value {
 	return s
 }
 
-// bindShard binds the shard of an ID, which is the first column of every key.
+// bindShard binds the shard of a UUID, which is the first column of every key.
 func bindShard(id uuid.UUID) driver.Value { return int64(store.ShardOf(id)) }
 
 // checkLength returns an error if the value is longer than SQLite can store.
@@ -149,13 +149,13 @@ func (c *columns) time() time.Time {
 	}
 }
 
-func (c *columns) id() uuid.UUID {
-	v := c.nullID()
+func (c *columns) uuid() uuid.UUID {
+	v := c.nullUUID()
 	return v.UUID
 }
 
-// nullID returns an invalid ID for NULL and for the empty blob, which is the parent of a root run.
-func (c *columns) nullID() (id uuid.NullUUID) {
+// nullUUID returns an invalid UUID for NULL and for the empty blob, which is the parent of a root run.
+func (c *columns) nullUUID() (id uuid.NullUUID) {
 	b := c.bytes()
 	switch len(b) {
 	case 0:
@@ -178,15 +178,15 @@ type runRow struct {
 func scanRun(values []driver.Value) (runRow, error) {
 	c := columns{values: values}
 	var r runRow
-	r.ID = c.id()
-	r.Parent = c.nullID()
+	r.UUID = c.uuid()
+	r.Parent = c.nullUUID()
 	r.Name = c.text()
 	r.Workflow = c.text()
 	r.Version = c.text()
 	r.Queue = c.text()
 	r.Status = store.Status(c.int())
 	r.Epoch = store.EpochOf(c.int())
-	r.Owner = c.nullID()
+	r.Owner = c.nullUUID()
 	r.Crashes = int16(min(c.int(), math.MaxInt16))
 	r.Input = c.bytes()
 	r.Output = c.bytes()
@@ -214,7 +214,7 @@ func scanRun(values []driver.Value) (runRow, error) {
 func scanStep(values []driver.Value) (store.Step, error) {
 	c := columns{values: values}
 	var p store.Step
-	p.RunID = c.id()
+	p.Run = c.uuid()
 	p.Name = c.text()
 	p.Kind = store.Kind(c.int())
 	p.Status = store.StepStatus(c.int())

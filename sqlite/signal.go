@@ -16,8 +16,8 @@ func writeSignal(x *writeTx, w *store.Signal) error {
 		arrived = now() // the transaction holds the write lock, so this time is after all earlier writes
 	}
 	n, err := x.exec(
-		qSignalInsert, bindID(w.ID), w.Name, bindText(w.Key), bindBytes(w.Payload), bindTime(w.CreatedAt), bindTime(arrived),
-		bindShard(w.Run), bindID(w.Run),
+		qSignalInsert, bindUUID(w.ID), w.Name, bindText(w.Key), bindBytes(w.Payload), bindTime(w.CreatedAt), bindTime(arrived),
+		bindShard(w.Run), bindUUID(w.Run),
 	)
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func writeSignal(x *writeTx, w *store.Signal) error {
 // resolveSignalWrite handles a signal that changed no row: the signal was written before, its key was used before, or
 // the run has ended or does not exist.
 func resolveSignalWrite(x session, w *store.Signal) error {
-	_, sent, err := querySignal(x, w.Run, qSignalByID, bindID(w.ID))
+	_, sent, err := querySignal(x, w.Run, qSignalByID, bindUUID(w.ID))
 	if err != nil || sent {
 		return err
 	}
@@ -60,9 +60,9 @@ func resolveSignalWrite(x session, w *store.Signal) error {
 func querySignal(x session, run uuid.UUID, q query, which ...driver.Value) (row store.Signal, ok bool, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
-		row = store.Signal{Run: run, ID: c.id(), Name: c.text(), Key: c.text(), Payload: c.bytes(), CreatedAt: c.time()}
+		row = store.Signal{Run: run, ID: c.uuid(), Name: c.text(), Key: c.text(), Payload: c.bytes(), CreatedAt: c.time()}
 		ok = true
 		return c.err
-	}, append([]driver.Value{bindShard(run), bindID(run)}, which...)...)
+	}, append([]driver.Value{bindShard(run), bindUUID(run)}, which...)...)
 	return row, ok, err
 }

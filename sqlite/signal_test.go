@@ -31,8 +31,8 @@ func TestSignalRules(t *testing.T) {
 	if first.Outcome != store.Written || second.Outcome != store.Adopted || second.Existing.ID != first.ID || second.Existing.Name != "paid" {
 		t.Fatalf("%+v %+v", first, second)
 	}
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
-	late, nobody := newSignal(run, "late", now()), newSignal(store.NewID(1), "late", now())
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run, Epoch: epochAt(1), Status: store.Completed, EndedAt: now()}}})
+	late, nobody := newSignal(run, "late", now()), newSignal(store.NewUUID(1), "late", now())
 	sendSignals(t, s, first, late, nobody)
 	if first.Outcome != store.Written {
 		t.Error("a replay is answered", first.Outcome)
@@ -98,7 +98,7 @@ func TestWaking(t *testing.T) {
 	s := openTest(t)
 	start := newStart("")
 	s.mustCommit(t, start)
-	run, worker := start.Run.ID, start.Run.Owner.UUID
+	run, worker := start.Run.UUID, start.Run.Owner.UUID
 	claimHints, _ := attend(t, s, uuid.New(), store.HintClaim)
 	newsHints, _ := attend(t, s, uuid.New(), store.HintNotification)
 	at := now()
@@ -121,7 +121,7 @@ func TestWaking(t *testing.T) {
 		}
 	}
 	sendSignals(t, s, newSignal(run, "b", at))
-	park := &store.RunWrite{ID: run, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
+	park := &store.RunWrite{UUID: run, Epoch: epochAt(1), Status: store.Waiting, Now: at, WakeAt: at.Add(time.Hour)}
 	commit(t, s, &store.Batch{Runs: []*store.RunWrite{park}})
 	if got := row(t, s, run); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
 		t.Fatalf("%+v %+v", park, got)
@@ -139,7 +139,7 @@ func TestWaking(t *testing.T) {
 		}
 	}
 	order(t, s, store.VerbResume, run)
-	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{ID: run, Epoch: epochAt(2), Status: store.Waiting, WakeAt: at.Add(time.Hour)}}})
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run, Epoch: epochAt(2), Status: store.Waiting, WakeAt: at.Add(time.Hour)}}})
 	await(t, claimHints)
 	sendSignals(t, s, newSignal(run, "c", at))
 	await(t, claimHints)
@@ -157,8 +157,8 @@ func TestChildWakesParent(t *testing.T) {
 		child := newChild(parent, "child")
 		child.Run.Status, child.Run.Epoch = store.Running, epochAt(1)
 		commit(t, s, &store.Batch{Starts: []*store.Start{child}})
-		end := &store.RunWrite{ID: child.Run.ID, Parent: child.Run.Parent, Epoch: epochAt(1), Status: store.Failed, Now: at, EndedAt: at}
-		park := &store.RunWrite{ID: parent, Epoch: epochAt(1), Status: store.Waiting, Now: at}
+		end := &store.RunWrite{UUID: child.Run.UUID, Parent: child.Run.Parent, Epoch: epochAt(1), Status: store.Failed, Now: at, EndedAt: at}
+		park := &store.RunWrite{UUID: parent, Epoch: epochAt(1), Status: store.Waiting, Now: at}
 		if i == 0 {
 			commit(t, s, &store.Batch{Runs: []*store.RunWrite{end, park}})
 		} else {
@@ -168,7 +168,7 @@ func TestChildWakesParent(t *testing.T) {
 		if got := row(t, s, parent); park.Outcome != store.Written || got.Status != store.Waiting || !got.WakeAt.Equal(at) {
 			t.Fatalf("%d: %+v %+v", i, park, got)
 		}
-		if types := eventTypes(t, s, child.Run.ID); !slices.Equal(types, []store.EventType{store.EventFailed}) {
+		if types := eventTypes(t, s, child.Run.UUID); !slices.Equal(types, []store.EventType{store.EventFailed}) {
 			t.Error(types)
 		}
 	}

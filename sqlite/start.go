@@ -29,19 +29,19 @@ func insertRun(x session, w *store.Start) (int64, error) {
 	r := &w.Run
 	if !r.Parent.Valid {
 		return x.exec(
-			qRunInsert, bindShard(r.ID), bindID(r.ID), r.Name, r.Workflow, r.Version, r.Queue,
-			int64(r.Status), r.Epoch.Number(), bindNullID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
+			qRunInsert, bindShard(r.UUID), bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue,
+			int64(r.Status), r.Epoch.Number(), bindNullUUID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
 			bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline),
 		)
 	}
-	if store.ShardOf(r.ID) != store.ShardOf(r.Parent.UUID) {
-		return 0, fmt.Errorf("%w: run %s is not in the shard of its parent %s", store.ErrBadData, r.ID, r.Parent.UUID)
+	if store.ShardOf(r.UUID) != store.ShardOf(r.Parent.UUID) {
+		return 0, fmt.Errorf("%w: run %s is not in the shard of its parent %s", store.ErrBadData, r.UUID, r.Parent.UUID)
 	}
 	return x.exec(
-		qRunInsertChild, bindID(r.ID), r.Name, r.Workflow, r.Version, r.Queue,
-		int64(r.Status), r.Epoch.Number(), bindNullID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
+		qRunInsertChild, bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue,
+		int64(r.Status), r.Epoch.Number(), bindNullUUID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
 		bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline),
-		bindShard(r.Parent.UUID), bindID(r.Parent.UUID), w.ParentEpoch.Number(),
+		bindShard(r.Parent.UUID), bindUUID(r.Parent.UUID), w.ParentEpoch.Number(),
 	)
 }
 
@@ -51,8 +51,8 @@ func setTags(x session, w *store.Start) error {
 		if tag.Value == "" {
 			continue // an empty value means no tag
 		}
-		if n, err := x.exec(qTagSet, tag.Key, tag.Value, bindShard(w.Run.ID), bindID(w.Run.ID)); err != nil || n != 1 {
-			return checkOneRow("tagging run", w.Run.ID, n, err)
+		if n, err := x.exec(qTagSet, tag.Key, tag.Value, bindShard(w.Run.UUID), bindUUID(w.Run.UUID)); err != nil || n != 1 {
+			return checkOneRow("tagging run", w.Run.UUID, n, err)
 		}
 	}
 	return nil
@@ -62,8 +62,8 @@ func setTags(x session, w *store.Start) error {
 // longer running or has a control request. A writer that was superseded gets no existing run.
 func resolveStart(x session, w *store.Start) error {
 	r := &w.Run
-	had, ok, err := runByName(x, r.Name, r.Parent, store.ShardOf(r.ID), store.AllPayloads)
-	if err != nil || ok && had.ID == r.ID {
+	had, ok, err := runByName(x, r.Name, r.Parent, store.ShardOf(r.UUID), store.AllPayloads)
+	if err != nil || ok && had.UUID == r.UUID {
 		return err
 	}
 	if r.Parent.Valid {
@@ -80,6 +80,6 @@ func resolveStart(x session, w *store.Start) error {
 		w.Outcome, w.Existing = store.Adopted, &had.Run
 		return nil
 	}
-	// Only a conflict of the ID is left as the cause.
-	return fmt.Errorf("%w: run ID %s belongs to a run with another name", store.ErrBadData, r.ID)
+	// Only a conflict of the UUID is left as the cause.
+	return fmt.Errorf("%w: run ID %s belongs to a run with another name", store.ErrBadData, r.UUID)
 }

@@ -24,7 +24,7 @@ func writeStep(x *writeTx, w *store.StepWrite) error {
 // resolveStepWrite handles a write of a step that changed no row. It writes again if the row exists although the writer
 // did not know it, or the other way round, or if only a control request blocked the write.
 func resolveStepWrite(x session, w *store.StepWrite) error {
-	state, err := readRunState(x, w.Step.RunID)
+	state, err := readRunState(x, w.Step.Run)
 	if err != nil {
 		return err
 	}
@@ -60,19 +60,19 @@ func upsertStep(x session, p *store.Step, exists bool, bits int64) (int64, error
 		return x.exec(
 			qStepUpdate, int64(p.Status), int64(p.Attempt), p.Epoch.Number(),
 			bindTime(p.StartedAt), bindTime(p.EndedAt), bindTime(p.NextAt), bindBytes(p.Output), bindBytes(p.Error),
-			bindShard(p.RunID), bindID(p.RunID), p.Name, bits, bindBytes(p.Failures),
+			bindShard(p.Run), bindUUID(p.Run), p.Name, bits, bindBytes(p.Failures),
 		)
 	}
 	if p.Status == store.StepCompleted && bits == blockedByControl && p.Error == nil && p.Failures == nil && p.NextAt.IsZero() {
 		return x.exec(
 			qStepInsertDone, p.Name, int64(p.Kind), int64(p.Attempt), bindTime(p.StartedAt), bindTime(p.EndedAt), bindBytes(p.Output), int64(p.Seq),
-			bindShard(p.RunID), bindID(p.RunID), p.Epoch.Number(),
+			bindShard(p.Run), bindUUID(p.Run), p.Epoch.Number(),
 		)
 	}
 	return x.exec(
 		qStepInsert, p.Name, int64(p.Kind), int64(p.Status), int64(p.Attempt),
 		bindTime(p.StartedAt), bindTime(p.EndedAt), bindTime(p.NextAt), bindBytes(p.Output), bindBytes(p.Error), int64(p.Seq), bindBytes(p.Failures),
-		bindShard(p.RunID), bindID(p.RunID), p.Epoch.Number(), bits,
+		bindShard(p.Run), bindUUID(p.Run), p.Epoch.Number(), bits,
 	)
 }
 
@@ -81,7 +81,7 @@ func queryStep(x session, p *store.Step) (row store.Step, ok bool, err error) {
 		row, err = scanStep(v)
 		ok = true
 		return err
-	}, bindShard(p.RunID), bindID(p.RunID), p.Name)
+	}, bindShard(p.Run), bindUUID(p.Run), p.Name)
 	return row, ok, err
 }
 

@@ -19,12 +19,12 @@ func (s *database) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag, epo
 		found = true
 		for _, tag := range tags {
 			if tag.Value == "" {
-				if _, err := x.exec(qTagDelete, bindShard(run), bindID(run), tag.Key); err != nil {
+				if _, err := x.exec(qTagDelete, bindShard(run), bindUUID(run), tag.Key); err != nil {
 					return err
 				}
 				continue
 			}
-			if n, err := x.exec(qTagSet, tag.Key, tag.Value, bindShard(run), bindID(run)); err != nil || n != 1 {
+			if n, err := x.exec(qTagSet, tag.Key, tag.Value, bindShard(run), bindUUID(run)); err != nil || n != 1 {
 				return checkOneRow("tagging run", run, n, err)
 			}
 		}

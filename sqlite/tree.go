@@ -17,7 +17,7 @@ func (s *database) Tree(ctx context.Context, run uuid.UUID) (runs []*store.Run, 
 			row, err := scanRun(v)
 			runs = append(runs, &row.Run)
 			return err
-		}, bindShard(run), bindID(run))
+		}, bindShard(run), bindUUID(run))
 	})
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (st
 			counts.Runs[status] = int(c.int())
 			counts.Delayed += int(c.int())
 			return c.err
-		}, bindShard(run), bindID(run), bindTime(now))
+		}, bindShard(run), bindUUID(run), bindTime(now))
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (st
 			kind := store.Kind(c.int())
 			counts.Open[kind] = int(c.int())
 			return c.err
-		}, bindShard(run), bindID(run), bindTime(now))
+		}, bindShard(run), bindUUID(run), bindTime(now))
 	})
 	return counts, err
 }

@@ -97,7 +97,7 @@ func (s *database) signalIn(ctx context.Context, tx *sql.Tx, ref store.Ref, w *s
 		w.Outcome, w.Existing, w.State = store.Fenced, nil, store.RunState{}
 		return nil
 	}
-	w.Run = row.ID
+	w.Run = row.UUID
 	return s.wrap("signal", writeSignal(x, w))
 }
 

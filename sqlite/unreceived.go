@@ -30,7 +30,7 @@ func (s *database) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.Si
 				c := columns{values: v}
 				counts = append(counts, store.SignalCount{Run: run, Name: c.text(), Count: int(c.int())})
 				return c.err
-			}, bindShard(run), bindID(run))
+			}, bindShard(run), bindUUID(run))
 			if err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ func (s *database) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.Si
 // index from one run with signals to the next.
 func runsWithSignals(ctx context.Context, x session, runs []uuid.UUID) (map[uuid.UUID]bool, error) {
 	waiting := make(map[uuid.UUID]bool)
-	rest := slices.SortedFunc(slices.Values(runs), func(l, r uuid.UUID) int { return compareIDs(&l, &r) })
+	rest := slices.SortedFunc(slices.Values(runs), func(l, r uuid.UUID) int { return compareUUIDs(&l, &r) })
 	for len(rest) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -56,9 +56,9 @@ func runsWithSignals(ctx context.Context, x session, runs []uuid.UUID) (map[uuid
 		var next uuid.NullUUID
 		err := x.each(qSignalNextRun, func(v []driver.Value) error {
 			c := columns{values: v}
-			next = uuid.NullUUID{UUID: c.id(), Valid: true}
+			next = uuid.NullUUID{UUID: c.uuid(), Valid: true}
 			return c.err
-		}, bindShard(rest[0]), bindID(rest[0]))
+		}, bindShard(rest[0]), bindUUID(rest[0]))
 		if err != nil {
 			return nil, err
 		}

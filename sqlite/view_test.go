@@ -28,14 +28,14 @@ func TestViewShowsWhatCallsDo(t *testing.T) {
 			{Name: "wait", Kind: store.KindReceive, Status: store.StepStarted},
 			{Name: "again", Kind: store.KindStep, Status: store.StepBackoff, Failures: []byte(`{"first":{"attempt":1}}`)},
 		} {
-			step.RunID, step.Seq, step.Attempt, step.Epoch, step.StartedAt = r, int32(i+1), 1, epoch, at.Add(-time.Minute)
+			step.Run, step.Seq, step.Attempt, step.Epoch, step.StartedAt = r, int32(i+1), 1, epoch, at.Add(-time.Minute)
 			b.Steps = append(b.Steps, &store.StepWrite{Step: step})
 		}
 		if err := s.Commit(t.Context(), &b); err != nil {
 			t.Fatal(err)
 		}
 		if name == "ended" {
-			end := &store.RunWrite{ID: r, Now: at, EndedAt: at, Epoch: epoch, Status: store.Completed}
+			end := &store.RunWrite{UUID: r, Now: at, EndedAt: at, Epoch: epoch, Status: store.Completed}
 			if err := s.Commit(t.Context(), &store.Batch{Runs: []*store.RunWrite{end}}); err != nil {
 				t.Fatal(err)
 			}

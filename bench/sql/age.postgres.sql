@@ -1,6 +1,6 @@
 -- Inserts the finished runs $1 to $2 of $3, as the engine would have left them. Each has two steps
 -- with the output $4. The runs ended over the last thirty days, in the order of their IDs, which
--- are UUIDv7 with the shard in the last six bits (see internal/store/id.go).
+-- are UUIDv7 with the shard in the last six bits (see internal/store/uuid.go).
 WITH made AS (
     SELECT n, (n * 37 % 64)::smallint AS shard, at,
            (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || substr(noise, 1, 3) || '8' || substr(noise, 4, 13)

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	runID = "source-tree"
-	look  = 3 * time.Millisecond  // between two readings of the ledger
-	ask   = 50 * time.Millisecond // between two queries of the database
+	treeID = "source-tree"
+	look   = 3 * time.Millisecond  // between two readings of the ledger
+	ask    = 50 * time.Millisecond // between two queries of the database
 )
 
 // trial is one run from its start to its end, executed by one worker process after the other.
@@ -63,7 +63,7 @@ func (t *trial) execute(ctx context.Context) (err error) {
 	if t.engine, err = durable.New(store, durable.Config{}); err != nil {
 		return err
 	}
-	if _, err = define(nil).Start(ctx, t.engine, Source{t.root}, durable.ID(runID)); err != nil {
+	if _, err = define(nil).Start(ctx, t.engine, Source{t.root}, durable.ID(treeID)); err != nil {
 		return err
 	}
 	if t.audit, err = newAuditor(t.ledgerName()); err != nil {
@@ -95,7 +95,7 @@ func (t *trial) watch(ctx context.Context) error {
 		case <-t.worker.ended:
 			return fmt.Errorf("the worker process ended by itself: %w", t.worker.err)
 		case <-asks.C:
-			run, err := t.engine.Get(ctx, runID)
+			run, err := t.engine.Get(ctx, treeID)
 			if err != nil {
 				return err
 			}
@@ -145,7 +145,7 @@ func (t *trial) strike(ctx context.Context) error {
 		return fmt.Errorf("the worker ended before it was killed: %w", t.worker.err)
 	}
 	t.killed = time.Now()
-	run, err := t.engine.Get(ctx, runID)
+	run, err := t.engine.Get(ctx, treeID)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (t *trial) strike(ctx context.Context) error {
 
 // checkpoints returns the names of the steps whose outcome is recorded.
 func (t *trial) checkpoints(ctx context.Context) ([]string, error) {
-	history, err := t.engine.History(ctx, runID)
+	history, err := t.engine.History(ctx, treeID)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (t *trial) conclude(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run, err := t.engine.Get(ctx, runID)
+	run, err := t.engine.Get(ctx, treeID)
 	if err != nil {
 		return err
 	}

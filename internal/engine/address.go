@@ -9,15 +9,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// IDsOfOtherRuns returns an error for each request whose ID is the UUID of another run, by the index of the
-// request. Control calls accept a UUID or an ID and prefer the UUID, so they would act on the other run.
-// All UUIDs of runs have version 7, and nobody knows the UUID of a run before that run exists. So IDsOfOtherRuns
-// looks up only IDs of that form, and a run that is created later cannot cause a conflict.
-func (e *Engine) IDsOfOtherRuns(ctx context.Context, requests []StartRequest) (map[int]error, error) {
+// UUIDsAsNames returns an error for each request whose name is the UUID of another run, by the index of the
+// request. Control calls accept a UUID or a name and prefer the UUID, so they would act on the other run.
+// All UUIDs of runs have version 7, and nobody knows the UUID of a run before that run exists. So UUIDsAsNames
+// looks up only names of that form, and a run that is created later cannot cause a conflict.
+func (e *Engine) UUIDsAsNames(ctx context.Context, requests []StartRequest) (map[int]error, error) {
 	var ids []uuid.UUID
 	var places []int
 	for i, q := range requests {
-		if id, is := store.ParseID(q.Name); is && id.Version() == 7 {
+		if id, is := store.ParseUUID(q.Name); is && id.Version() == 7 {
 			ids, places = append(ids, id), append(places, i)
 		}
 	}
@@ -38,11 +38,11 @@ func (e *Engine) IDsOfOtherRuns(ctx context.Context, requests []StartRequest) (m
 		if err != nil {
 			return nil, err
 		}
-		if had.ID == ids[i] && !store.NamedByID(had) {
+		if had.UUID == ids[i] && !store.NamedByUUID(had) {
 			if wrong == nil {
 				wrong = make(map[int]error)
 			}
-			wrong[places[i]] = fmt.Errorf("%w: the ID %q is the UUID of another run, %q of workflow %q: use another ID", ErrIDConflict, name, DisplayRun(had), had.Workflow)
+			wrong[places[i]] = fmt.Errorf("%w: the ID %q is the UUID of another run, %q of workflow %q: use another ID", ErrIDConflict, name, DisplayRunName(had), had.Workflow)
 		}
 	}
 	return wrong, nil

@@ -50,11 +50,11 @@ type WorkflowKey struct{}
 // because the step function would otherwise continue with an empty key.
 func IdempotencyKey(ctx context.Context) string {
 	if t, ok := ctx.Value(attemptKey{}).(*task); ok {
-		return t.r.row.ID.String() + ":" + DisplayName(t.name)
+		return t.r.row.UUID.String() + ":" + DisplayName(t.name)
 	}
 	if s, ok := ctx.Value(WorkflowKey{}).(*Scope); ok {
 		panic(fmt.Errorf("%w: IdempotencyKey was called with the Ctx of run %q of workflow %q, which belongs to no step: pass the context that the step's function gets",
-			ErrOutsideStep, s.ID(), s.Workflow()))
+			ErrOutsideStep, s.Address(), s.Workflow()))
 	}
 	return ""
 }

@@ -138,7 +138,7 @@ func (w *waiters) remove(id uuid.UUID, who *waiter) {
 }
 
 // deliver sends the ended run to those who wait for it.
-func (w *waiters) deliver(run *store.Run) { w.tell(run.ID, end{run: run}) }
+func (w *waiters) deliver(run *store.Run) { w.tell(run.UUID, end{run: run}) }
 
 func (w *waiters) tell(id uuid.UUID, it end) {
 	w.mu.Lock()
@@ -308,7 +308,7 @@ func (e *Engine) ended(ctx context.Context, ids []uuid.UUID) (all []endedRun, er
 			return all, err
 		}
 		for i, run := range runs {
-			id, _ := some[i].ID()
+			id, _ := some[i].UUID()
 			all = append(all, endedRun{id, run})
 		}
 	}

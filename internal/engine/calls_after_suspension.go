@@ -56,7 +56,7 @@ func (r *run) leftTooEarly(s *suspension) (away time.Duration, early bool) {
 	stuck := !r.joined
 	early = r.refusals.early || stuck
 	r.mu.Unlock()
-	times := r.w.parkedEarly(r.row.ID, early)
+	times := r.w.parkedEarly(r.row.UUID, early)
 	if stuck && times >= mostStuck {
 		return 0, false
 	}

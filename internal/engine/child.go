@@ -47,11 +47,11 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 			return nil, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, DisplayName(full), r.row.Address(), had, q.Workflow)
 		}
 		if recorded.Status.Terminal() {
-			c.id = store.ChildID(r.row.ID, full, recorded.StartedAt)
+			c.id = store.ChildUUID(r.row.UUID, full, recorded.StartedAt)
 			c.once.Do(func() { c.result = resultOf(recorded) })
 			return c, nil
 		}
-		if c.id, err = childID(recorded); err != nil {
+		if c.id, err = childUUID(recorded); err != nil {
 			return nil, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, DisplayName(full), r.row.Address())
 		}
 		return c, nil
@@ -65,8 +65,8 @@ func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	return c, c.start(q)
 }
 
-// childID returns the UUID of the child from the row of its start.
-func childID(started *store.Step) (id uuid.UUID, err error) {
+// childUUID returns the UUID of the child from the row of its start.
+func childUUID(started *store.Step) (id uuid.UUID, err error) {
 	var text string
 	if err := json.Unmarshal(started.Output, &text); err != nil {
 		return id, err
@@ -94,9 +94,9 @@ func (c *Child) start(q StartRequest) error {
 	w, slots := r.e.reserve([]StartRequest{q})
 	starts, spans := r.e.Prepare(r.work, []StartRequest{q})
 	start := starts[0]
-	c.id = store.ChildID(r.row.ID, c.name, start.Run.CreatedAt)
-	start.Run.ID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
-	start.Run.Parent = uuid.NullUUID{UUID: r.row.ID, Valid: true}
+	c.id = store.ChildUUID(r.row.UUID, c.name, start.Run.CreatedAt)
+	start.Run.UUID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
+	start.Run.Parent = uuid.NullUUID{UUID: r.row.UUID, Valid: true}
 	if slots > 0 && start.Run.WakeAt.Equal(start.Run.CreatedAt) {
 		w.own(&start.Run, start.Run.CreatedAt, store.NewNonce())
 	}
@@ -174,8 +174,8 @@ func (c *Child) start(q StartRequest) error {
 	return nil
 }
 
-// ID returns the child's UUID, which is the same in every execution.
-func (c *Child) ID() uuid.UUID { return c.id }
+// UUID returns the child's UUID, which is the same in every execution.
+func (c *Child) UUID() uuid.UUID { return c.id }
 
 // Wait returns the result of the child when it has ended, wherever it is executed. The parent may be
 // unloaded from memory meanwhile; the end of the child wakes it.
@@ -259,7 +259,7 @@ func (c *Child) ended() (*store.Run, error) {
 // contain.
 func strangerError(had *store.Run, child uuid.UUID) error {
 	return fmt.Errorf("%w: the name belongs to run %s of workflow %q, which this run has not started, in place of the child %s: find out who inserted that row",
-		store.ErrRejected, had.ID, had.Workflow, child)
+		store.ErrRejected, had.UUID, had.Workflow, child)
 }
 
 // childFailure returns the failure that the parent records for a child that did not complete.
@@ -268,6 +268,6 @@ func childFailure(row *store.Run) *Failure {
 	if len(row.Error) > 0 {
 		f = DecodeFailure(row.Error)
 	}
-	f.Run, f.Workflow, f.Status = row.ID.String(), row.Workflow, row.Status.String()
+	f.Run, f.Workflow, f.Status = row.UUID.String(), row.Workflow, row.Status.String()
 	return f
 }

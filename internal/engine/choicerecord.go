@@ -58,7 +58,7 @@ func (spec *ChoiceSpec) decided(deciders []int) choice {
 // not decode.
 func (s *Scope) Deciders(spec *ChoiceSpec, record []byte) ([]int, error) {
 	diverges := func(format string, args ...any) error {
-		return fmt.Errorf("%w: choice %q in run %q %w", ErrDiverged, s.Full(spec.Name), s.ID(), fmt.Errorf(format, args...))
+		return fmt.Errorf("%w: choice %q in run %q %w", ErrDiverged, s.Full(spec.Name), s.Address(), fmt.Errorf(format, args...))
 	}
 	c, err := decodeChoice(record)
 	if err != nil {

@@ -43,7 +43,7 @@ func (w *worker) countLoop(ctx context.Context) {
 func (w *worker) countSignals(ctx context.Context, runs []*run) {
 	ids := make([]uuid.UUID, len(runs))
 	for i, r := range runs {
-		ids[i] = r.row.ID
+		ids[i] = r.row.UUID
 		r.inbox.begin()
 	}
 	wait := firstDeaf
@@ -72,7 +72,7 @@ func (w *worker) countSignals(ctx context.Context, runs []*run) {
 		wait = min(2*wait, w.e.cfg.Lease/3)
 	}
 	for _, r := range runs {
-		r.inbox.deliver(countsOf(r.row.ID, &counts), true)
+		r.inbox.deliver(countsOf(r.row.UUID, &counts), true)
 	}
 }
 

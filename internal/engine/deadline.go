@@ -129,7 +129,7 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 	now := e.clock.now()
 	// The store changes no deadline that may have passed, because the owner of the run may have begun to
 	// end it.
-	change := &store.Deadline{Run: row.ID, Now: now.Add(e.clock.doubt())}
+	change := &store.Deadline{Run: row.UUID, Now: now.Add(e.clock.doubt())}
 	if d > 0 {
 		change.At = now.Add(d)
 	}
@@ -141,11 +141,11 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 	case !change.State.Found:
 		return fmt.Errorf("%w: run %q was removed", ErrNotFound, ref)
 	default:
-		return &StateError{ID: ref, Verb: "set the timeout of", Status: change.State.Status, Control: change.State.Control, Expiring: true}
+		return &StateError{Ref: ref, Verb: "set the timeout of", Status: change.State.Status, Control: change.State.Control, Expiring: true}
 	}
 	if w := e.worker(); w != nil {
 		w.mu.Lock()
-		r := w.runs[row.ID]
+		r := w.runs[row.UUID]
 		w.mu.Unlock()
 		if r != nil {
 			r.setDeadline(change.At) // other processes read it from the database

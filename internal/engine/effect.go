@@ -16,14 +16,14 @@ import (
 // A run that sends a signal, starts another run or cancels a child makes two writes: the effect, and then
 // the row of the call. They cannot be one transaction, because the other run may be on another node, and
 // because the row depends on the result of the effect. So the identity of the effect follows from the call
-// alone: a signal has a key, and a run has an ID. If an execution finds no row, it repeats the effect, and
+// alone: a signal has a key, and a run has a name. If an execution finds no row, it repeats the effect, and
 // the database finds out whether the effect exists:
 //
 //   - The process died before the effect: the effect is written now.
-//   - The process died between the two writes, or did not receive the result: the key or the ID is
+//   - The process died between the two writes, or did not receive the result: the key or the name is
 //     found, even if the other run has ended meanwhile. The signal or the run that was written first
 //     counts.
-//   - The process lost the run to another execution: both wrote the effect under the same key or ID.
+//   - The process lost the run to another execution: both wrote the effect under the same key or name.
 //
 // These calls are steps whose function belongs to the engine. They leave a started marker if they take
 // long, for example because another transaction has locked the row of the other run.
@@ -43,12 +43,12 @@ func effectTask(ctx context.Context) (*task, error) {
 
 // identity returns a text that this call has in every execution, and that no other call of any run has.
 // Users cannot supply such a text.
-func (t *task) identity() string { return separator + t.r.row.ID.String() + separator + t.name }
+func (t *task) identity() string { return separator + t.r.row.UUID.String() + separator + t.name }
 
-// startID returns the ID of a run that the call starts without an ID from the user. It consists of the
-// UUID of this run and the name of the call, or a hash of the name if the ID would be too long.
-func (t *task) startID() string {
-	id := t.r.row.ID.String() + ":"
+// startName returns the name of a run that the call starts without an ID from the user. It consists of the
+// UUID of this run and the name of the call, or a hash of that name if the result would be too long.
+func (t *task) startName() string {
+	id := t.r.row.UUID.String() + ":"
 	name := DisplayName(t.name)
 	if len(id)+len(name) > MaxName {
 		sum := sha256.Sum256([]byte(t.name))
@@ -139,10 +139,10 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 	}
 	own := q.Name == ""
 	if own {
-		q.Name = t.startID()
+		q.Name = t.startName()
 	}
 	writes, by := t.effectContext(ctx)
-	started, err := s.r.e.startUnlessIDTaken(writes, by, []StartRequest{q})
+	started, err := s.r.e.startUnlessNameTaken(writes, by, []StartRequest{q})
 	if err == nil {
 		err = started[0].Err
 		if own && started[0].Run.Workflow == q.Workflow {
@@ -181,7 +181,7 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 	fenced := false
 	err = r.e.patiently(writes, by, func() error {
 		_, err := by.wrap(func(journal.Writer) (*store.Outcome, error) {
-			there, err := r.e.store.Tag(writes, r.row.ID, tags, r.row.Epoch)
+			there, err := r.e.store.Tag(writes, r.row.UUID, tags, r.row.Epoch)
 			fenced = err == nil && !there
 			return nil, err
 		})(nil)
@@ -201,5 +201,5 @@ func (s *Scope) Time() time.Time { return s.r.e.clock.now().Truncate(time.Micros
 // of a run, are random.
 func (s *Scope) NewUUID() uuid.UUID {
 	random := uuid.New()
-	return store.IDAt(store.ShardOf(random), s.Time())
+	return store.UUIDAt(store.ShardOf(random), s.Time())
 }

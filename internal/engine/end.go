@@ -109,7 +109,7 @@ func (r *run) verdict(failure *Failure) (store.Status, *Failure) {
 
 // cancelFailure returns the failure of the cancelled run, with the reason and the actor from its row.
 func (r *run) cancelFailure() *Failure {
-	rows, err := r.e.store.Find(r.durable, []store.Ref{{Text: r.row.ID.String()}}, store.NoPayloads)
+	rows, err := r.e.store.Find(r.durable, []store.Ref{{Text: r.row.UUID.String()}}, store.NoPayloads)
 	if err != nil || rows[0] == nil {
 		r.logger().Warn("why a run was cancelled could not be read; the columns of its row say it", telemetry.KeyError, err)
 		return CancelFailure("", "")
@@ -149,7 +149,7 @@ func (r *run) closeChildren() bool {
 	}
 	const reason = "its parent has ended"
 	o := &store.Order{
-		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.ID), Now: r.e.clock.now(),
+		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.UUID), Now: r.e.clock.now(),
 		Reason: reason, Error: CancelFailure(reason, "").Encode(),
 	}
 	if err := r.e.patiently(r.durable, until(r.hard.Done()), func() error { return r.e.store.Control(r.durable, o) }); err != nil {

@@ -34,18 +34,18 @@ func (w *worker) lost(ctx context.Context, runs []*run) {
 	}
 	held := make([]store.Lease, len(runs))
 	for i, r := range runs {
-		held[i] = store.Lease{Run: r.row.ID, Epoch: r.row.Epoch, Deadline: r.expiry()}
+		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, Deadline: r.expiry()}
 	}
 	news, err := w.e.store.Notifications(ctx, w.id, held)
 	if err != nil {
 		w.log.Warn("could not read why leases were lost", telemetry.KeyError, err)
 	}
-	ended := make(map[store.ID]bool, len(news.Ended))
+	ended := make(map[store.UUID]bool, len(news.Ended))
 	for _, l := range news.Ended {
 		ended[l.Run] = true
 	}
 	for _, r := range runs {
-		if ended[r.row.ID] {
+		if ended[r.row.UUID] {
 			r.terminate()
 		} else {
 			r.lose()

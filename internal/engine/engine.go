@@ -125,7 +125,7 @@ func (e *Engine) Queue(workflow string) string {
 
 // StartRequest is a request to start one run.
 type StartRequest struct {
-	Name     string // the caller's ID; empty: the engine generates one
+	Name     string // the caller's ID; empty: the run's UUID becomes its name
 	Workflow string
 	Queue    string
 	Input    []byte
@@ -152,13 +152,13 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 	if err := e.clock.ensure(ctx, e.store); err != nil {
 		return nil, err
 	}
-	return e.startUnlessIDTaken(ctx, outsider, requests)
+	return e.startUnlessNameTaken(ctx, outsider, requests)
 }
 
-// startUnlessIDTaken starts the runs, except for requests whose ID is the UUID of another run. Those get
+// startUnlessNameTaken starts the runs, except for requests whose name is the UUID of another run. Those get
 // an error in their result.
-func (e *Engine) startUnlessIDTaken(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
-	wrong, err := e.IDsOfOtherRuns(ctx, requests)
+func (e *Engine) startUnlessNameTaken(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
+	wrong, err := e.UUIDsAsNames(ctx, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) 
 			local = append(local, s)
 		}
 	}
-	outcome := store.Written // a conflict of IDs is reported as an error of one result
+	outcome := store.Written // a conflict of names is reported as an error of one result
 	err := e.persist(ctx, by, func() {
 		w.release(slots, 0) // other starts need not wait for these slots
 		slots = 0
@@ -240,13 +240,13 @@ func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) ([]*store
 	starts := make([]*store.Start, len(requests))
 	rows := make([]store.Start, len(requests))
 	for i, q := range requests {
-		// The ID uses the database's clock. Each ID is a microsecond later than the one before, because
-		// lists are in the order of IDs.
-		id, name := store.RootIDAt(q.Name, now.Add(time.Duration(i)*time.Microsecond))
+		// The UUID uses the database's clock. Each UUID is a microsecond later than the one before, because
+		// lists are in the order of UUIDs.
+		id, name := store.RootUUIDAt(q.Name, now.Add(time.Duration(i)*time.Microsecond))
 		span, trace := e.tel.StartSpan(ctx, q.Workflow, q.Queue)
 		spans.keep(i, len(requests), span)
 		rows[i].Run = store.Run{
-			ID: id, Name: name, Workflow: q.Workflow, Version: e.cfg.Version, Queue: q.Queue, Status: store.Pending,
+			UUID: id, Name: name, Workflow: q.Workflow, Version: e.cfg.Version, Queue: q.Queue, Status: store.Pending,
 			Input: q.Input, Trace: trace, Detached: q.Detached, CreatedAt: now, WakeAt: now.Add(max(0, q.Delay)),
 		}
 		if q.Timeout > 0 {
@@ -277,7 +277,7 @@ func (e *Engine) Answer(ctx context.Context, starts []*store.Start, spans *Start
 }
 
 // conflict returns nil if found is the same start as asked, made twice, and an ErrIDConflict if it is
-// another start with the same ID.
+// another start with the same name.
 func conflict(asked, found *store.Run) error {
 	switch {
 	case asked.Workflow != found.Workflow:
@@ -323,7 +323,7 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	return e.clock.now(), nil
 }
 
-// Get returns the run with the ID or UUID ref, including its payloads. It returns ErrNotFound if there is
+// Get returns the run with the UUID or, for a root, the name ref, including its payloads. It returns ErrNotFound if there is
 // no such run.
 func (e *Engine) Get(ctx context.Context, ref string) (*store.Run, error) {
 	return e.find(ctx, ref, store.AllPayloads)
@@ -354,7 +354,7 @@ func (e *Engine) History(ctx context.Context, ref string) ([]store.Step, error) 
 	if err != nil {
 		return nil, err
 	}
-	steps, err := e.store.History(ctx, run.ID)
+	steps, err := e.store.History(ctx, run.UUID)
 	if err != nil {
 		return nil, fmt.Errorf("read the history of run %q: %w", ref, err)
 	}

@@ -23,7 +23,7 @@ type Escalator struct {
 
 // Start starts a run.
 func (x *Escalator) Start(q StartRequest) error {
-	started, err := x.s.r.e.startUnlessIDTaken(x.ctx, x.by, []StartRequest{q})
+	started, err := x.s.r.e.startUnlessNameTaken(x.ctx, x.by, []StartRequest{q})
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (x *Escalator) Signal(ref string, s *store.Signal) error {
 // has ended.
 func (w *receiving) escalate() error {
 	r := w.r
-	err := w.spec.Escalate(&Escalator{w.s, r.durable, caller{over: w.s.work.Done(), around: w.s.unlessBranchLeft}}, r.row.ID.String()+":"+DisplayName(w.name))
+	err := w.spec.Escalate(&Escalator{w.s, r.durable, caller{over: w.s.work.Done(), around: w.s.unlessBranchLeft}}, r.row.UUID.String()+":"+DisplayName(w.name))
 	var state *StateError
 	switch {
 	case err == nil:

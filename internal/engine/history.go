@@ -16,7 +16,7 @@ func (r *run) remember(history []store.Step) {
 			if history[i].Kind == store.KindSignal && history[i].EndedAt.After(r.sent) {
 				r.sent = history[i].EndedAt
 			}
-		} else if id, err := childID(&history[i]); history[i].Kind == store.KindChild && err == nil {
+		} else if id, err := childUUID(&history[i]); history[i].Kind == store.KindChild && err == nil {
 			r.child(history[i].Name, id)
 		}
 	}

@@ -33,7 +33,7 @@ func (r *run) readRest() bool {
 		if r.gone() || ctx.Err() != nil {
 			return false
 		}
-		steps, rest, err := r.e.store.HistoryFrom(ctx, r.row.ID, r.rest.From, partBytes)
+		steps, rest, err := r.e.store.HistoryFrom(ctx, r.row.UUID, r.rest.From, partBytes)
 		if err != nil {
 			if ctx.Err() == nil {
 				r.logger().Warn("could not read the history of a run; trying again", telemetry.KeyError, err)

@@ -69,7 +69,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	kept := make([]*run, 0, len(held))
 	for _, r := range held {
 		if r.lease().Sub(now) < cfg.Lease*3/4 {
-			due = append(due, store.Lease{Run: r.row.ID, Epoch: r.row.Epoch})
+			due = append(due, store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch})
 			kept = append(kept, r)
 		}
 	}
@@ -95,7 +95,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	}
 	var lost []*run
 	for _, r := range kept {
-		switch id := r.row.ID; {
+		switch id := r.row.UUID; {
 		case slices.Contains(pulse.Lost, id):
 			lost = append(lost, r)
 		case !slices.Contains(pulse.Locked, id):
@@ -122,7 +122,7 @@ func (w *worker) rewound(r *store.Rewind) {
 			break
 		}
 		if run.Missing {
-			w.log.Error("the database lacks a run whose start was acknowledged", telemetry.KeyRun, run.ID, telemetry.KeyName, run.Name)
+			w.log.Error("the database lacks a run whose start was acknowledged", telemetry.KeyRun, run.UUID, telemetry.KeyName, run.Name)
 			continue
 		}
 		names := make([]string, len(run.MissingSteps))
@@ -130,7 +130,7 @@ func (w *worker) rewound(r *store.Rewind) {
 			names[j] = DisplayName(name)
 		}
 		w.log.Error("the database lacks checkpoints that were acknowledged; the run was released, and is replayed without them",
-			telemetry.KeyRun, run.ID, telemetry.KeyName, run.Name, telemetry.KeyCount, len(names), telemetry.KeyStep, names)
+			telemetry.KeyRun, run.UUID, telemetry.KeyName, run.Name, telemetry.KeyCount, len(names), telemetry.KeyStep, names)
 	}
 }
 

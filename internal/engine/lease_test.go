@@ -26,8 +26,8 @@ func TestRenewal(t *testing.T) {
 			gone  bool
 		}{
 			{"renewed", store.RenewResult{}, false, time.Minute, false},
-			{"busy", store.RenewResult{Locked: []uuid.UUID{r.row.ID}}, true, 20 * time.Second, false},
-			{"lost", store.RenewResult{Lost: []uuid.UUID{r.row.ID}}, false, 5 * time.Second, true},
+			{"busy", store.RenewResult{Locked: []uuid.UUID{r.row.UUID}}, true, 20 * time.Second, false},
+			{"lost", store.RenewResult{Lost: []uuid.UUID{r.row.UUID}}, false, 5 * time.Second, true},
 		} {
 			r.extend(c.w.e.clock.now().Add(5 * time.Second))
 			c.pulse = step.pulse
@@ -76,9 +76,9 @@ func TestARetriedWriteDelaysARunOnce(t *testing.T) {
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		for _, w := range c.ended() {
-			if w.ID == old.row.ID {
+			if w.UUID == old.row.UUID {
 				if away := w.WakeAt.Sub(w.Now); away > time.Second {
-					t.Errorf("parked too early for the first time, it stays away for %v; counted %d times", away, c.w.parkedTooEarly[old.row.ID])
+					t.Errorf("parked too early for the first time, it stays away for %v; counted %d times", away, c.w.parkedTooEarly[old.row.UUID])
 				}
 			}
 		}

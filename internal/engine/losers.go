@@ -51,7 +51,7 @@ func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) e
 		children = children[:0]
 		for _, row := range rows {
 			if row != nil && !row.Detached && !row.Status.Terminal() && row.Control&store.CancelRequested == 0 {
-				children = append(children, row.ID)
+				children = append(children, row.UUID)
 			}
 		}
 	}

@@ -67,8 +67,8 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 	due := make([]bool, len(runs))
 	for i, r := range runs {
 		due[i] = r.deadlineCame.Load()
-		held[i] = store.Lease{Run: r.row.ID, Epoch: r.row.Epoch, Deadline: r.expiry()}
-		here[r.row.ID] = r
+		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, Deadline: r.expiry()}
+		here[r.row.UUID] = r
 	}
 	news, err := w.e.store.Notifications(ctx, w.id, held)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // StateError is returned when the state of a run does not allow the requested operation.
 type StateError struct {
-	ID      string
+	Ref     string
 	Verb    string
 	Status  store.Status
 	Control store.ControlBits
@@ -23,7 +23,7 @@ type StateError struct {
 
 // Error returns a message with the operation, the run and its state.
 func (e *StateError) Error() string {
-	return fmt.Sprintf("durable: cannot %s run %q: it is %s", e.Verb, e.ID, e.State())
+	return fmt.Sprintf("durable: cannot %s run %q: it is %s", e.Verb, e.Ref, e.State())
 }
 
 // State returns the run's state in words.

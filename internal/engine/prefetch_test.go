@@ -67,7 +67,7 @@ func newCrew(t *testing.T) *crew {
 	e := New(c.slate, Config{
 		Lease: time.Minute, Concurrency: 1, ParkAfter: time.Second, Grace: time.Second, Telemetry: tel,
 		Definitions: []*Definition{{Name: "w", Run: func(s *Scope, _ []byte) ([]byte, *Failure) {
-			c.began <- s.ID()
+			c.began <- s.Address()
 			select {
 			case <-c.free:
 			case <-s.Context().Done():
@@ -93,7 +93,7 @@ func newCrew(t *testing.T) *crew {
 }
 
 func (c *crew) enter(name string, ahead bool) {
-	c.w.enter(&store.Claimed{Run: store.Run{ID: store.NewID(0), Name: name, Workflow: "w", Status: store.Running, Epoch: store.Epoch{Count: 1}}}, 0, ahead)
+	c.w.enter(&store.Claimed{Run: store.Run{UUID: store.NewUUID(0), Name: name, Workflow: "w", Status: store.Running, Epoch: store.Epoch{Count: 1}}}, 0, ahead)
 }
 
 func (c *crew) run(name string) *run {
@@ -258,6 +258,6 @@ func TestReplacedRunIsToldOfItsLease(t *testing.T) {
 }
 
 // Notifications knows of none.
-func (*slate) Notifications(context.Context, store.ID, []store.Lease) (store.Notifications, error) {
+func (*slate) Notifications(context.Context, store.UUID, []store.Lease) (store.Notifications, error) {
 	return store.Notifications{}, nil
 }

@@ -89,7 +89,7 @@ func (r *run) seen(name string, kind store.Kind, recorded *store.Step) {
 
 func (r *run) sight(name string, kind store.Kind, recorded bool) Call {
 	return Call{
-		Run: r.row.ID, Parent: r.row.Parent, RunName: r.row.Name, Workflow: r.row.Workflow, Epoch: r.row.Epoch,
+		Run: r.row.UUID, Parent: r.row.Parent, RunName: r.row.Name, Workflow: r.row.Workflow, Epoch: r.row.Epoch,
 		Name: name, Kind: kind, Recorded: recorded,
 	}
 }

@@ -75,7 +75,7 @@ func (s *Scope) Receive(spec *ReceiveSpec) (Result, error) {
 // wait checks for a signal until there is one, or the time is over. It returns the recorded row.
 func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
 	now := w.r.e.clock.now()
-	w.row = store.Step{RunID: w.r.row.ID, Name: w.name, Kind: store.KindReceive, Attempt: 1, StartedAt: now}
+	w.row = store.Step{Run: w.r.row.UUID, Name: w.name, Kind: store.KindReceive, Attempt: 1, StartedAt: now}
 	if recorded == nil {
 		w.row.Seq = w.r.nextSeq()
 	} else {
@@ -210,7 +210,7 @@ func (w *receiving) answer(recorded *store.Step) (Result, error) {
 		if err := w.r.continues(); err != nil { // ignore the end of the branch: it came after the row was recorded
 			return Result{}, err
 		}
-		o := &store.Order{Verb: store.VerbCancel, Runs: ids(w.r.row.ID), Reason: res.Failure.Message + " for " + DisplayName(w.name), Actor: "durable"}
+		o := &store.Order{Verb: store.VerbCancel, Runs: ids(w.r.row.UUID), Reason: res.Failure.Message + " for " + DisplayName(w.name), Actor: "durable"}
 		if err := w.r.e.Order(w.r.durable, o); err != nil {
 			w.r.unwritten("cancel the run, whose time to wait is over, at", w.name, err)
 		} else {

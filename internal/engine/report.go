@@ -121,11 +121,11 @@ func (r *run) reportEnd(status store.Status, f *Failure) {
 // older than the claim.
 func (w *worker) reportPause(r *store.Run, claimed time.Time) {
 	if r.PausedAt.Before(claimed.Truncate(time.Microsecond)) {
-		w.log.Info("a run that lost its worker was paused, as requested before", telemetry.KeyRun, r.ID, telemetry.KeyName, DisplayRun(r),
+		w.log.Info("a run that lost its worker was paused, as requested before", telemetry.KeyRun, r.UUID, telemetry.KeyName, DisplayRunName(r),
 			telemetry.KeyWorkflow, r.Workflow, telemetry.KeyReason, r.Reason, telemetry.KeyActor, r.PausedBy)
 		return
 	}
-	w.log.Warn("a run was paused", telemetry.KeyRun, r.ID, telemetry.KeyName, DisplayRun(r), telemetry.KeyWorkflow, r.Workflow,
+	w.log.Warn("a run was paused", telemetry.KeyRun, r.UUID, telemetry.KeyName, DisplayRunName(r), telemetry.KeyWorkflow, r.Workflow,
 		telemetry.KeyReason, r.Reason, telemetry.KeyCrashes, r.Crashes, telemetry.KeyMaxCrashes, w.e.cfg.MaxCrashes)
 }
 

@@ -100,7 +100,7 @@ func newRun(w *worker, c *store.Claimed) *run {
 	row := c.Run
 	r := &run{w: w, e: w.e, row: row, rest: c.HistoryRest, progress: c.Progress, used: make(map[string]uintptr, 16)}
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
-	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.ID, DisplayRun(&row), row.Epoch.Count, row.Trace)
+	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, DisplayRunName(&row), row.Epoch.Count, row.Trace)
 	r.span, r.trace, r.traced = span, column, span.IsRecording()
 	r.hard, r.endHard = context.WithCancelCause(ctx)
 	r.work, r.endWork = context.WithCancelCause(r.hard)
@@ -128,7 +128,7 @@ func newRun(w *worker, c *store.Claimed) *run {
 
 // logger returns a logger with the run's attributes. It creates the logger at each call.
 func (r *run) logger() *slog.Logger {
-	return r.e.tel.Log.With(telemetry.KeyRun, r.row.ID, telemetry.KeyName, DisplayRun(&r.row),
+	return r.e.tel.Log.With(telemetry.KeyRun, r.row.UUID, telemetry.KeyName, DisplayRunName(&r.row),
 		telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyEpoch, r.row.Epoch.Count)
 }
 
@@ -249,7 +249,7 @@ func (r *run) left() { r.vacated.Do(func() { r.w.left(r) }) }
 func (r *run) finish(status store.Status, output []byte, failure *Failure) (asked store.ControlBits) {
 	now := r.e.clock.now()
 	w := &store.RunWrite{
-		ID: r.row.ID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.trace,
+		UUID: r.row.UUID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.trace,
 	}
 	if failure != nil {
 		w.Output, w.Error = nil, failure.Encode()
@@ -333,7 +333,7 @@ func (r *run) release(ctx context.Context, s *suspension) {
 // releasing returns the write that releases a run.
 func (r *run) releasing(s *suspension, away time.Duration, early bool) *store.RunWrite {
 	now := r.e.clock.now()
-	w := &store.RunWrite{ID: r.row.ID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}
+	w := &store.RunWrite{UUID: r.row.UUID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}
 	if early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {
 		w.WakeAt = now.Add(away)
 	}
@@ -374,7 +374,7 @@ func (r *run) suspend(s suspension) {
 		if endUndo != nil {
 			endUndo(s.cause)
 		}
-		r.e.waiters.moved(r.row.ID)
+		r.e.waiters.moved(r.row.UUID)
 	}
 }
 

@@ -120,11 +120,11 @@ func (s *Scope) out() error {
 // Engine returns the engine that executes the run.
 func (s *Scope) Engine() *Engine { return s.r.e }
 
-// RunID returns the run's UUID.
-func (s *Scope) RunID() uuid.UUID { return s.r.row.ID }
+// RunUUID returns the run's UUID.
+func (s *Scope) RunUUID() uuid.UUID { return s.r.row.UUID }
 
-// ID returns the text that addresses the run: the caller's ID of a root, the UUID of a child.
-func (s *Scope) ID() string { return s.r.row.Address() }
+// Address returns the text that addresses the run: the name of a root, the UUID of a child.
+func (s *Scope) Address() string { return s.r.row.Address() }
 
 // Workflow returns the name of the run's workflow.
 func (s *Scope) Workflow() string { return s.r.row.Workflow }
@@ -157,9 +157,9 @@ func DisplaySignal(name string) string {
 	return name
 }
 
-// DisplayRun returns the name of a run as people see it: the caller's ID of a root, or the name of the call
-// that started a child. The name of a child does not address it.
-func DisplayRun(r *store.Run) string {
+// DisplayRunName returns the name of a run as people see it: unchanged for a root, and as DisplayName returns it
+// for a child. The name of a child does not address it.
+func DisplayRunName(r *store.Run) string {
 	if r.Parent.Valid {
 		return DisplayName(r.Name)
 	}

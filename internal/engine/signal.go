@@ -41,7 +41,7 @@ func (e *Engine) signal(ctx context.Context, by caller, ref string, s *store.Sig
 	case row == nil:
 		return notFound(ref)
 	}
-	s.Run = row.ID
+	s.Run = row.UUID
 	e.stamp(s, after)
 	err = e.persist(ctx, by, nil, func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.Signal(ctx, s) })
 	if err != nil {
@@ -51,7 +51,7 @@ func (e *Engine) signal(ctx context.Context, by caller, ref string, s *store.Sig
 		return err
 	}
 	if w := e.worker(); w != nil {
-		w.wake(row.ID)
+		w.wake(row.UUID)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (e *Engine) stamp(s *store.Signal, after time.Time) {
 	if e.clock.test != nil {
 		s.ArrivedAt = e.clock.now()
 	}
-	s.ID = store.IDAt(0, s.CreatedAt)
+	s.ID = store.UUIDAt(0, s.CreatedAt)
 }
 
 // stamps generates strictly increasing times.
@@ -105,7 +105,7 @@ func (e *Engine) Signalled(ref string, s *store.Signal) error {
 	case !s.State.Found:
 		return notFound(ref)
 	default:
-		return &StateError{ID: ref, Verb: "signal", Status: s.State.Status, Control: s.State.Control}
+		return &StateError{Ref: ref, Verb: "signal", Status: s.State.Status, Control: s.State.Control}
 	}
 }
 

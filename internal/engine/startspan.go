@@ -47,13 +47,13 @@ func (s *StartSpans) answered(i int, start *store.Start, conflicting error) {
 	case start.Outcome == store.Written && s.Open:
 		telemetry.EndStart(span, telemetry.StartInTransaction, uuid.Nil, "", "")
 	case start.Outcome == store.Written:
-		telemetry.EndStart(span, telemetry.StartCreated, start.Run.ID, DisplayName(start.Run.Name), "")
+		telemetry.EndStart(span, telemetry.StartCreated, start.Run.UUID, DisplayName(start.Run.Name), "")
 	case start.Existing == nil:
 		telemetry.EndStart(span, telemetry.StartRefused, uuid.Nil, "", "")
 	case conflicting != nil:
-		telemetry.EndStart(span, telemetry.StartRefused, start.Existing.ID, DisplayName(start.Existing.Name), errorType(conflicting))
+		telemetry.EndStart(span, telemetry.StartRefused, start.Existing.UUID, DisplayName(start.Existing.Name), errorType(conflicting))
 	default:
-		telemetry.EndStart(span, telemetry.StartExisting, start.Existing.ID, DisplayName(start.Existing.Name), "")
+		telemetry.EndStart(span, telemetry.StartExisting, start.Existing.UUID, DisplayName(start.Existing.Name), "")
 	}
 }
 

@@ -296,7 +296,7 @@ func (t *task) row(status store.StepStatus, output []byte, f *Failure) *store.St
 		t.seq = t.r.nextSeq()
 	}
 	w := &store.StepWrite{Exists: t.exists, Step: store.Step{
-		RunID: t.r.row.ID, Seq: t.seq, Name: t.name, Kind: t.spec.Kind, Status: status, Attempt: t.attempt, Epoch: t.r.row.Epoch,
+		Run: t.r.row.UUID, Seq: t.seq, Name: t.name, Kind: t.spec.Kind, Status: status, Attempt: t.attempt, Epoch: t.r.row.Epoch,
 		Output: output, StartedAt: t.first,
 	}}
 	if f != nil {

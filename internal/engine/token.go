@@ -28,7 +28,7 @@ func (s *Scope) TokenSignal(name string) string { return separator + s.prefix + 
 
 // Token returns the token of the wait called name. A worker reads the key before it executes anything.
 func (s *Scope) Token(name string) string {
-	return sealToken(*s.Engine().tokenKey.Load(), s.r.row.ID, s.TokenSignal(name))
+	return sealToken(*s.Engine().tokenKey.Load(), s.r.row.UUID, s.TokenSignal(name))
 }
 
 func sealToken(key []byte, run uuid.UUID, signal string) string {

@@ -105,7 +105,7 @@ func (w *worker) giveBackClaim(ctx context.Context, q store.ClaimQuery) (done bo
 	var writes sync.WaitGroup // concurrent, so that the writes share flushes
 	for i, l := range leases {
 		writes.Go(func() {
-			end := &store.RunWrite{ID: l.Run, Epoch: l.Epoch, Status: store.Pending, WakeAt: now, Now: now}
+			end := &store.RunWrite{UUID: l.Run, Epoch: l.Epoch, Status: store.Pending, WakeAt: now, Now: now}
 			errs[i] = w.e.persist(ctx, caller{}, nil, func(j journal.Writer) (*store.Outcome, error) { return &end.Outcome, j.Run(ctx, end) })
 		})
 	}

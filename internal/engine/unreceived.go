@@ -37,7 +37,7 @@ func (e *endings) add(r *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.runs) < mostEnds {
-		e.runs = append(e.runs, ending{r.row.ID, r.row.Name, r.row.Workflow})
+		e.runs = append(e.runs, ending{r.row.UUID, r.row.Name, r.row.Workflow})
 	}
 }
 

@@ -66,7 +66,7 @@ type worker struct {
 func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
-		e: e, id: store.NewID(0), ctx: ctx, kill: kill,
+		e: e, id: store.NewUUID(0), ctx: ctx, kill: kill,
 		hints: newNotifier(), freed: newNotifier(), news: newNotifier(), failed: newNotifier(), counts: newNotifier(), rests: make(chan struct{}, restsAtOnce),
 		runs: make(map[uuid.UUID]*run), parkedTooEarly: make(map[uuid.UUID]int), empty: make(chan struct{}), broken: make(chan error, 1),
 	}
@@ -204,9 +204,9 @@ func (w *worker) enter(c *store.Claimed, late time.Duration, ahead bool) {
 	row := &c.Run
 	r := newRun(w, c)
 	w.mu.Lock()
-	before := w.runs[row.ID]
-	r.idle.longer = w.patience(row.ID)
-	w.runs[row.ID] = r
+	before := w.runs[row.UUID]
+	r.idle.longer = w.patience(row.UUID)
+	w.runs[row.UUID] = r
 	w.suspectIf(r)
 	if ahead {
 		w.queue(r)
@@ -242,8 +242,8 @@ func (w *worker) left(r *run) {
 func (w *worker) forget(r *run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.runs[r.row.ID] == r { // this process may have lost the run, and claimed it again
-		delete(w.runs, r.row.ID)
+	if w.runs[r.row.UUID] == r { // this process may have lost the run, and claimed it again
+		delete(w.runs, r.row.UUID)
 	}
 }
 
@@ -291,7 +291,7 @@ func (w *worker) drain() {
 	defer cancel()
 	for _, r := range w.snapshot() {
 		w.log.Error("a workflow function did not return after its context ended; the run is given to others",
-			telemetry.KeyRun, r.row.ID, telemetry.KeyName, DisplayRun(&r.row), telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stackOf(r))
+			telemetry.KeyRun, r.row.UUID, telemetry.KeyName, DisplayRunName(&r.row), telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stackOf(r))
 		r.abandon(ctx)
 	}
 }

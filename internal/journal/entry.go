@@ -67,16 +67,16 @@ func (e *Entry) releasedRun() (run uuid.UUID, ok bool) {
 	if e.run == nil || e.run.Status.Terminal() {
 		return uuid.UUID{}, false
 	}
-	return e.run.ID, true
+	return e.run.UUID, true
 }
 
 // recordedRun returns the run to whose history the entry adds.
 func (e *Entry) recordedRun() (run uuid.UUID, ok bool) {
 	switch {
 	case e.step != nil:
-		return e.step.Step.RunID, true
+		return e.step.Step.Run, true
 	case e.receive != nil:
-		return e.receive.Step.RunID, true
+		return e.receive.Step.Run, true
 	}
 	return uuid.UUID{}, false
 }

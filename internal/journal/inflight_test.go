@@ -17,13 +17,13 @@ import (
 func TestLeaveFliesAlone(t *testing.T) {
 	run, another := uuid.New(), uuid.New()
 	step := func(of uuid.UUID) *Entry {
-		return &Entry{step: &store.StepWrite{Step: store.Step{RunID: of}}}
+		return &Entry{step: &store.StepWrite{Step: store.Step{Run: of}}}
 	}
 	receive := func(of uuid.UUID) *Entry {
-		return &Entry{receive: &store.Receive{Step: store.Step{RunID: of}}}
+		return &Entry{receive: &store.Receive{Step: store.Step{Run: of}}}
 	}
 	write := func(of uuid.UUID, status store.Status) *Entry {
-		return &Entry{run: &store.RunWrite{ID: of, Status: status}}
+		return &Entry{run: &store.RunWrite{UUID: of, Status: status}}
 	}
 	for _, c := range []struct {
 		what         string

@@ -61,7 +61,7 @@ func (f *fake) calls() [][]string {
 }
 
 func step(name string) *store.StepWrite {
-	return &store.StepWrite{Step: store.Step{Name: name, RunID: uuid.New()}}
+	return &store.StepWrite{Step: store.Step{Name: name, Run: uuid.New()}}
 }
 
 func closeNow(t *testing.T, j *Journal) {

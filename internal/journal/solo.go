@@ -230,7 +230,7 @@ func (j *Journal) failLocking(entries []*Entry, err error) (free int) {
 
 // lockKeys returns keys of the runs, run names and steps whose row locks the entry may have to wait
 // for. A step locks its own row only, and only the user's transaction of a Tx step can hold that
-// lock. A name that was generated from the run's ID belongs to no other run.
+// lock. A name that is the run's own UUID belongs to no other run.
 func (e *Entry) lockKeys() (keys []string) {
 	add := func(run uuid.UUID) {
 		if run != uuid.Nil {
@@ -241,21 +241,21 @@ func (e *Entry) lockKeys() (keys []string) {
 		switch {
 		case s.Run.Parent.Valid:
 			add(s.Run.Parent.UUID)
-		case !store.NamedByID(&s.Run):
+		case !store.NamedByUUID(&s.Run):
 			keys = append(keys, "name "+s.Run.Name)
 		}
 	}
 	if e.step != nil && e.step.Step.Kind == store.KindTx {
-		keys = append(keys, "step "+string(e.step.Step.RunID[:])+e.step.Step.Name)
+		keys = append(keys, "step "+string(e.step.Step.Run[:])+e.step.Step.Name)
 	}
 	if e.receive != nil {
-		add(e.receive.Step.RunID)
+		add(e.receive.Step.Run)
 	}
 	if e.signal != nil {
 		add(e.signal.Run)
 	}
 	if e.run != nil {
-		add(e.run.ID)
+		add(e.run.UUID)
 		add(e.run.Parent.UUID)
 	}
 	return keys

@@ -149,7 +149,7 @@ func TestAloneKeepsARunsOrder(t *testing.T) {
 		f := &fake{gate: make(chan struct{})}
 		j := New(f.commit, nil, 0)
 		s := step("a")
-		leave := &store.RunWrite{ID: s.Step.RunID, Status: store.Waiting, Reason: "leave"}
+		leave := &store.RunWrite{UUID: s.Step.Run, Status: store.Waiting, Reason: "leave"}
 		alone := j.NewSoloWriter()
 		defer alone.Close()
 		var wg sync.WaitGroup

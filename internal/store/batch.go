@@ -47,7 +47,7 @@ const (
 // with a nonce of its own, WakeAt the lease's expiry) or claimable (status Pending, the zero
 // epoch, WakeAt when it may start).
 type Start struct {
-	Run Run // ID, Parent, Name, Workflow, Version, Queue, Status, Epoch, Owner, Input, Trace, Detached, CreatedAt, StartedAt, WakeAt, Deadline
+	Run Run // UUID, Parent, Name, Workflow, Version, Queue, Status, Epoch, Owner, Input, Trace, Detached, CreatedAt, StartedAt, WakeAt, Deadline
 	// ParentEpoch is the epoch at which the writer owns the parent of a child. The child is
 	// created only if the parent is still Running at this epoch and its Control is zero.
 	ParentEpoch Epoch
@@ -55,7 +55,7 @@ type Start struct {
 
 	// Outcome is Written; Adopted if a run with this Name and Parent exists; or, for a child,
 	// Fenced (see State, which is the parent's) or Locked (the parent's row is locked). If the
-	// call is retried after an ambiguous commit, the store finds Run.ID itself, and the outcome
+	// call is retried after an ambiguous commit, the store finds Run.UUID itself, and the outcome
 	// is Written.
 	Outcome Outcome
 	// Existing is the complete row of the existing run if Outcome is Adopted. The engine decides
@@ -150,7 +150,7 @@ type Signal struct {
 // pause was requested becomes Paused, without a crash. Reason is kept until the run parks, ends, is
 // resumed, or is claimed after another lost lease with new checkpoints. State holds the new state.
 type RunWrite struct {
-	ID      uuid.UUID
+	UUID    uuid.UUID
 	Parent  uuid.NullUUID // the run to wake, if a child ends
 	Now     time.Time
 	Epoch   Epoch

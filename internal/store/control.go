@@ -68,7 +68,7 @@ type ControlResult struct {
 
 // Node is one run of a tree, as Plan uses it.
 type Node struct {
-	ID       uuid.UUID
+	UUID     uuid.UUID
 	Parent   uuid.NullUUID
 	Status   Status
 	Epoch    Epoch
@@ -99,7 +99,7 @@ const (
 	AuditCancel AuditUpdate = 3 // cancel_reason, cancelled_by and cancelled_at are set; the columns of a pause become NULL
 )
 
-// Change is one guarded update. It applies to the locked run that has the ID, Status, Epoch and
+// Change is one guarded update. It applies to the locked run that has the UUID, Status, Epoch and
 // Control of Was.
 type Change struct {
 	Before  Node
@@ -126,12 +126,12 @@ func (o *Order) Plan(nodes []Node) (changes []Change, wake []uuid.UUID) {
 	p := controlPlanner{order: o, before: make(map[uuid.UUID]*Node, len(nodes)), after: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
 	for i := range nodes {
 		n := &nodes[i]
-		p.before[n.ID] = n
-		p.after[n.ID] = &plannedRun{Node: *n}
+		p.before[n.UUID] = n
+		p.after[n.UUID] = &plannedRun{Node: *n}
 	}
 	for i := range nodes {
 		if n := &nodes[i]; n.Parent.Valid {
-			p.children[n.Parent.UUID] = append(p.children[n.Parent.UUID], p.after[n.ID])
+			p.children[n.Parent.UUID] = append(p.children[n.Parent.UUID], p.after[n.UUID])
 		}
 	}
 	o.Results = make([]ControlResult, len(o.Runs))
@@ -176,7 +176,7 @@ type controlPlanner struct {
 func (p *controlPlanner) countChanged(n *plannedRun) {
 	p.result.Changed++
 	if len(p.order.Changed) < MaxControlIDs {
-		p.order.Changed = append(p.order.Changed, n.ID)
+		p.order.Changed = append(p.order.Changed, n.UUID)
 	}
 }
 
@@ -184,7 +184,7 @@ func (p *controlPlanner) countChanged(n *plannedRun) {
 func (p *controlPlanner) countRequested(n *plannedRun) {
 	p.result.Requested++
 	if len(p.order.Requested) < MaxControlIDs {
-		p.order.Requested = append(p.order.Requested, n.ID)
+		p.order.Requested = append(p.order.Requested, n.UUID)
 	}
 }
 
@@ -209,7 +209,7 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 			n.Control |= bit
 		}
 	}
-	for _, child := range p.children[n.ID] {
+	for _, child := range p.children[n.UUID] {
 		p.pause(child, PausedByAncestor)
 	}
 }
@@ -242,7 +242,7 @@ func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 		}
 		p.countChanged(n)
 	}
-	for _, child := range p.children[n.ID] {
+	for _, child := range p.children[n.UUID] {
 		p.resume(child, PausedByAncestor)
 	}
 }
@@ -268,7 +268,7 @@ func (p *controlPlanner) cancel(n *plannedRun) {
 		if p.order.Scope == NotStarted {
 			p.cancelDescendants(n, func(child *plannedRun) bool { return true })
 		}
-		for _, child := range p.children[n.ID] {
+		for _, child := range p.children[n.UUID] {
 			if !child.Status.Terminal() && child.Control&CancelRequested == 0 {
 				child.Detached = true
 			}
@@ -292,7 +292,7 @@ func (p *controlPlanner) cancel(n *plannedRun) {
 // cancelDescendants cancels the children that chosen selects, and, recursively, their children. It
 // skips the descendants of a child that is not selected.
 func (p *controlPlanner) cancelDescendants(n *plannedRun, chosen func(*plannedRun) bool) {
-	for _, child := range p.children[n.ID] {
+	for _, child := range p.children[n.UUID] {
 		if !chosen(child) {
 			continue
 		}
@@ -339,7 +339,7 @@ func (p *controlPlanner) terminate(n *plannedRun) {
 		n.Status, n.Control, n.wakeMode = Cancelled, CancelRequested, WakeNever
 		p.countChanged(n)
 	}
-	for _, child := range p.children[n.ID] {
+	for _, child := range p.children[n.UUID] {
 		p.terminate(child)
 	}
 }
@@ -358,14 +358,14 @@ func (p *controlPlanner) changes() (changes []Change, wake []uuid.UUID) {
 			}
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return compareIDs(a.Before.ID, b.Before.ID) })
+	slices.SortFunc(changes, func(a, b Change) int { return compareUUIDs(a.Before.UUID, b.Before.UUID) })
 	for id := range woken {
 		wake = append(wake, id)
 	}
-	slices.SortFunc(wake, compareIDs)
+	slices.SortFunc(wake, compareUUIDs)
 	return changes, wake
 }
 
-func compareIDs(a, b uuid.UUID) int {
+func compareUUIDs(a, b uuid.UUID) int {
 	return cmp.Or(cmp.Compare(ShardOf(a), ShardOf(b)), bytes.Compare(a[:], b[:]))
 }

@@ -16,15 +16,15 @@ func TestPlanOrder(t *testing.T) {
 	var nodes tree
 	o := &store.Order{Verb: store.VerbCancel}
 	for range 100 {
-		id, _ := store.NewRootID("")
-		child := store.Node{ID: store.NewChildID(id), Parent: uuid.NullUUID{UUID: id, Valid: true}, Status: store.Pending}
-		nodes = append(nodes, store.Node{ID: id, Status: store.Waiting, Epoch: store.Epoch{Count: 1}}, child)
-		o.Runs = append(o.Runs, child.ID)
+		id, _ := store.NewRootUUID("")
+		child := store.Node{UUID: store.NewChildUUID(id), Parent: uuid.NullUUID{UUID: id, Valid: true}, Status: store.Pending}
+		nodes = append(nodes, store.Node{UUID: id, Status: store.Waiting, Epoch: store.Epoch{Count: 1}}, child)
+		o.Runs = append(o.Runs, child.UUID)
 	}
 	changes, wake := o.Plan(nodes)
 	changed := make([]uuid.UUID, len(changes))
 	for i, c := range changes {
-		changed[i] = c.Before.ID
+		changed[i] = c.Before.UUID
 	}
 	for what, ids := range map[string][]uuid.UUID{"changes": changed, "wakes": wake} {
 		if len(ids) != 100 || !slices.IsSortedFunc(ids, byShard) {

@@ -22,10 +22,10 @@ type life struct {
 func newLife(t *testing.T, seed uint64) *life {
 	l := &life{T: t, Rand: rand.New(rand.NewPCG(seed, 0))}
 	for i := range byte(2 + l.IntN(12)) {
-		n := store.Node{ID: nodeID('a' + i), Status: store.Pending}
+		n := store.Node{UUID: nodeID('a' + i), Status: store.Pending}
 		if i > 0 {
 			parent := &l.nodes[l.IntN(int(i))]
-			n.Parent = uuid.NullUUID{UUID: parent.ID, Valid: true}
+			n.Parent = uuid.NullUUID{UUID: parent.UUID, Valid: true}
 			n.Detached = l.IntN(4) == 0
 			parent.Epoch = store.Epoch{Count: 1} // it has started a child
 		}
@@ -37,7 +37,7 @@ func newLife(t *testing.T, seed uint64) *life {
 		if n.Status = states[l.IntN(len(states))]; n.Status != store.Pending {
 			n.Epoch = store.Epoch{Count: 1}
 		}
-		l.note("%c<%c %s, claimed %d times", n.ID[10], max(n.Parent.UUID[10], '-'), n.Status, n.Epoch.Count)
+		l.note("%c<%c %s, claimed %d times", n.UUID[10], max(n.Parent.UUID[10], '-'), n.Status, n.Epoch.Count)
 	}
 	return l
 }
@@ -60,13 +60,13 @@ func (l *life) order(o *store.Order) {
 	changes, wake := o.Plan(l.concerned(o.Runs))
 	l.nodes = before.apply(changes)
 	l.note("verb %d, scope %d of %s: %s, wakes %s", o.Verb, o.Scope, letters(o.Runs), describe(changes), letters(wake))
-	if !slices.IsSortedFunc(changes, func(a, b store.Change) int { return byShard(a.Before.ID, b.Before.ID) }) {
+	if !slices.IsSortedFunc(changes, func(a, b store.Change) int { return byShard(a.Before.UUID, b.Before.UUID) }) {
 		l.fail("the changes are in no order")
 	}
 	for i, was := range before {
 		now := l.nodes[i]
-		name := string(was.ID[10:11])
-		changed := slices.IndexFunc(changes, func(c store.Change) bool { return c.Before.ID == was.ID })
+		name := string(was.UUID[10:11])
+		changed := slices.IndexFunc(changes, func(c store.Change) bool { return c.Before.UUID == was.UUID })
 		switch {
 		case changed >= 0 && changes[changed].Before != was:
 			l.fail("%s: the change is of %+v, it was %+v", name, changes[changed].Before, was)
@@ -83,7 +83,7 @@ func (l *life) order(o *store.Order) {
 		}
 		l.consistent(&now)
 		ended := now.Status.Terminal() && !was.Status.Terminal()
-		if parent := l.nodes.find(was.Parent.UUID); ended && parent != nil && !parent.Status.Terminal() && !slices.Contains(wake, parent.ID) {
+		if parent := l.nodes.find(was.Parent.UUID); ended && parent != nil && !parent.Status.Terminal() && !slices.Contains(wake, parent.UUID) {
 			l.fail("%s ended, and its parent is not woken", name)
 		}
 	}
@@ -99,15 +99,15 @@ func (l *life) concerned(runs []uuid.UUID) (nodes tree) {
 		is[id] = true
 	}
 	for _, n := range l.nodes { // parents come first
-		is[n.ID] = is[n.ID] || is[n.Parent.UUID]
+		is[n.UUID] = is[n.UUID] || is[n.Parent.UUID]
 	}
 	for _, id := range runs {
 		for n := l.nodes.find(id); n != nil; n = l.nodes.find(n.Parent.UUID) {
-			is[n.ID] = true
+			is[n.UUID] = true
 		}
 	}
 	for _, n := range l.nodes {
-		if is[n.ID] {
+		if is[n.UUID] {
 			nodes = append(nodes, n)
 		}
 	}
@@ -123,7 +123,7 @@ func (l *life) consistent(n *store.Node) {
 		return
 	}
 	if (n.Status == store.Paused) != (n.Control&store.PausedMask != 0) {
-		l.fail("%c is %s with the bits %q", n.ID[10], n.Status, bits(n.Control))
+		l.fail("%c is %s with the bits %q", n.UUID[10], n.Status, bits(n.Control))
 	}
 }
 
@@ -140,7 +140,7 @@ func (l *life) above(n *store.Node) bool {
 // somebody picks one to three runs.
 func (l *life) somebody() (runs []uuid.UUID) {
 	for range 1 + l.IntN(3) {
-		runs = append(runs, l.nodes[l.IntN(len(l.nodes))].ID)
+		runs = append(runs, l.nodes[l.IntN(len(l.nodes))].UUID)
 	}
 	return runs
 }
@@ -165,7 +165,7 @@ func (l *life) move(paused bool) {
 	default:
 		n.Status = store.Paused
 	}
-	l.note("%c goes from %s to %s", n.ID[10], was, n.Status)
+	l.note("%c goes from %s to %s", n.UUID[10], was, n.Status)
 }
 
 // verb is any, a termination seldom: little would be left.
@@ -193,7 +193,7 @@ func TestPlanAnyTree(t *testing.T) {
 			for _, n := range l.nodes {
 				live := !n.Status.Terminal() && n.Control&store.CancelRequested == 0
 				if live && l.above(&n) != (n.Control&store.PausedByAncestor != 0) {
-					l.fail("seed %d: %c has the bits %q, and above it is one paused: %v", seed, n.ID[10], bits(n.Control), l.above(&n))
+					l.fail("seed %d: %c has the bits %q, and above it is one paused: %v", seed, n.UUID[10], bits(n.Control), l.above(&n))
 				}
 			}
 		}
@@ -213,11 +213,11 @@ func TestPlanNobodyStaysPaused(t *testing.T) {
 			l.order(&store.Order{Verb: l.verb(), Scope: store.Scope(l.IntN(5)), Runs: l.somebody()})
 		}
 		for _, n := range l.nodes {
-			l.order(&store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{n.ID}})
+			l.order(&store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{n.UUID}})
 		}
 		for _, n := range l.nodes {
 			if !n.Status.Terminal() && n.Control&store.PausedMask != 0 {
-				l.fail("seed %d: every run was resumed, and %c is %s with the bits %q", seed, n.ID[10], n.Status, bits(n.Control))
+				l.fail("seed %d: every run was resumed, and %c is %s with the bits %q", seed, n.UUID[10], n.Status, bits(n.Control))
 			}
 		}
 	}

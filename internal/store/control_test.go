@@ -24,9 +24,9 @@ func plant(t *testing.T, text string) tree {
 	var nodes tree
 	for _, word := range strings.Fields(text) {
 		head, traits, _ := strings.Cut(word, ":")
-		n := store.Node{ID: nodeID(head[0]), Status: store.Pending}
+		n := store.Node{UUID: nodeID(head[0]), Status: store.Pending}
 		if name, parent, ok := strings.Cut(head, "<"); ok {
-			n.ID, n.Parent = nodeID(name[0]), uuid.NullUUID{UUID: nodeID(parent[0]), Valid: true}
+			n.UUID, n.Parent = nodeID(name[0]), uuid.NullUUID{UUID: nodeID(parent[0]), Valid: true}
 		}
 		for _, trait := range strings.Split(traits, ",") {
 			if !grow(&n, trait) {
@@ -74,7 +74,7 @@ func (nodes tree) apply(changes []store.Change) tree {
 	after := slices.Clone(nodes)
 	for i := range after {
 		for _, c := range changes {
-			if c.Before.ID == after[i].ID {
+			if c.Before.UUID == after[i].UUID {
 				after[i].Status, after[i].Control, after[i].Detached = c.Status, c.Control, c.Detached
 				if c.Ends() {
 					after[i].Owner = uuid.NullUUID{}
@@ -87,7 +87,7 @@ func (nodes tree) apply(changes []store.Change) tree {
 
 func (nodes tree) find(id uuid.UUID) *store.Node {
 	for i := range nodes {
-		if nodes[i].ID == id {
+		if nodes[i].UUID == id {
 			return &nodes[i]
 		}
 	}
@@ -110,7 +110,7 @@ func bits(control store.ControlBits) string {
 func describe(changes []store.Change) string {
 	words := make([]string, len(changes))
 	for i, c := range changes {
-		words[i] = fmt.Sprintf("%c:%s", c.Before.ID[10], c.Status)
+		words[i] = fmt.Sprintf("%c:%s", c.Before.UUID[10], c.Status)
 		if control := bits(c.Control); control != "" {
 			words[i] += "," + control
 		}
@@ -277,7 +277,7 @@ func TestPlanNotes(t *testing.T) {
 				t.Errorf("got %s, want %d changes", describe(changes), len(c.want))
 			}
 			for _, got := range changes {
-				letter := got.Before.ID[10]
+				letter := got.Before.UUID[10]
 				wake := got.Wake
 				if got.Before.Status == store.Paused && got.Status == store.Paused {
 					wake = c.want[letter].Wake // it has none: to keep it is the same
@@ -343,12 +343,12 @@ func TestPlanResumable(t *testing.T) {
 				nodes = nodes.apply(changes)
 			}
 			for _, n := range nodes {
-				changes, _ := order(resume, 0, string(n.ID[10:11])).Plan(nodes)
+				changes, _ := order(resume, 0, string(n.UUID[10:11])).Plan(nodes)
 				nodes = nodes.apply(changes)
 			}
 			for _, n := range nodes {
 				if !n.Status.Terminal() && n.Control&store.PausedMask != 0 {
-					t.Errorf("of %s, when each was resumed: %c is %s with the bits %q", c.tree, n.ID[10], n.Status, bits(n.Control))
+					t.Errorf("of %s, when each was resumed: %c is %s with the bits %q", c.tree, n.UUID[10], n.Status, bits(n.Control))
 				}
 			}
 		})
@@ -359,16 +359,16 @@ func TestPlanResumable(t *testing.T) {
 func TestPlanStopsAtDetachedRuns(t *testing.T) {
 	ids := make([]uuid.UUID, 5)
 	for i := range ids {
-		ids[i] = store.NewID(7)
+		ids[i] = store.NewUUID(7)
 	}
 	beneath := func(i, parent int, detached bool) store.Node {
-		return store.Node{ID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: store.Epoch{Count: 1}, Detached: detached}
+		return store.Node{UUID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: store.Epoch{Count: 1}, Detached: detached}
 	}
 	o := &store.Order{Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids[:1]}
 	changes, _ := o.Plan([]store.Node{
-		{ID: ids[0], Status: store.Running, Epoch: store.Epoch{Count: 1}}, beneath(1, 0, false), beneath(2, 1, true), beneath(3, 2, false), beneath(4, 0, true),
+		{UUID: ids[0], Status: store.Running, Epoch: store.Epoch{Count: 1}}, beneath(1, 0, false), beneath(2, 1, true), beneath(3, 2, false), beneath(4, 0, true),
 	})
-	if len(changes) != 1 || changes[0].Before.ID != ids[1] {
+	if len(changes) != 1 || changes[0].Before.UUID != ids[1] {
 		t.Errorf("got %v, want the child that is not detached alone", changes)
 	}
 }

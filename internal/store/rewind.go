@@ -13,7 +13,7 @@ type Rewind struct {
 // LostRun is a run for which the database has lost acknowledged writes. The worker has released it, so
 // that it is replayed from the remaining checkpoints.
 type LostRun struct {
-	ID           uuid.UUID
+	UUID         uuid.UUID
 	Name         string
 	Missing      bool     // the run itself was lost
 	MissingSteps []string // names of the acknowledged checkpoints that were lost

@@ -108,10 +108,15 @@ func (s StepStatus) String() string {
 }
 
 // Run is one row of the run table. A zero time is NULL.
+//
+// A run has a UUID and a name. The UUID is unique, and the name is unique under its parent: the name of a
+// root is the ID that its caller chose, and the name of a child is the key of the call that started it.
+// Users call what addresses a run its ID, which is the name of a root and the UUID of a child; see Address.
+// The columns of the UUID and the name are id and name.
 type Run struct {
-	ID       uuid.UUID
+	UUID     uuid.UUID
 	Parent   uuid.NullUUID // not valid for a root
-	Name     string        // a root's: the caller's ID; a child's: its step name, with the scope; see Address
+	Name     string        // with its scope, if it is a child's
 	Workflow string
 	Version  string // of the code that started it; for information only
 	Queue    string
@@ -168,7 +173,7 @@ type Tag struct{ Key, Value string }
 
 // Step is one row of the step table. A zero time is NULL.
 type Step struct {
-	RunID     uuid.UUID
+	Run       uuid.UUID
 	Name      string
 	Kind      Kind
 	Status    StepStatus

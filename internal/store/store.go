@@ -18,7 +18,7 @@
 //     wanted, by the same epoch and attempt, the outcome is Written.
 //   - Times are parameters that were measured on the database's clock (see Now), rounded to
 //     microseconds.
-//   - The items of a batch have any order. The store locks rows in the order of (shard, id, name), so
+//   - The items of a batch have any order. The store locks rows in the order of (shard, UUID, name), so
 //     that two batches cannot deadlock.
 //
 // This package imports the standard library and the UUID type only.
@@ -105,12 +105,12 @@ type Store interface {
 	// Outline returns what the run waits for at the time now, the progress of its Maps, and its tags.
 	Outline(ctx context.Context, run uuid.UUID, now time.Time) (Outline, error)
 
-	// List returns up to limit runs that match the filter, ordered by descending ID, so the newest
-	// come first. Unless before is zero, it returns only runs with lower IDs than before. Input and
+	// List returns up to limit runs that match the filter, ordered by descending UUID, so the newest
+	// come first. Unless before is zero, it returns only runs with lower UUIDs than before. Input and
 	// Output are not read.
 	List(ctx context.Context, f Filter, before uuid.UUID, limit int) ([]*Run, error)
 
-	// Tree returns the run and all its descendants, level by level, each level ordered by ID. Input
+	// Tree returns the run and all its descendants, level by level, each level ordered by UUID. Input
 	// and Output are not read. If there is no such run, the result is empty.
 	Tree(ctx context.Context, run uuid.UUID) ([]*Run, error)
 

@@ -2,7 +2,7 @@
 // the API of OpenTelemetry, so that it costs almost nothing in a program without an SDK. It logs with
 // slog, and an idle engine logs nothing at level Info.
 //
-// IDs are attributes of spans and log lines. They are never attributes of metrics, because that would
+// UUIDs and names of runs are attributes of spans and log lines. They are never attributes of metrics, because that would
 // create a time series for every run.
 package telemetry
 
@@ -46,7 +46,7 @@ const (
 	AttrFollowed  = "durable.wait.followed_by"
 
 	// On spans only.
-	AttrRunID   = "durable.run.id"
+	AttrRunUUID = "durable.run.uuid"
 	AttrRunName = "durable.run.name"
 	AttrAttempt = "durable.attempt"
 	AttrEpoch   = "durable.epoch"

@@ -29,7 +29,7 @@ func (t *Telemetry) StartSpan(ctx context.Context, workflow, queue string) (trac
 // zero if no run is known to exist.
 func EndStart(span trace.Span, outcome string, id uuid.UUID, name, errorType string) {
 	if id != uuid.Nil && span.IsRecording() {
-		span.SetAttributes(attribute.String(AttrRunID, id.String()), attribute.String(AttrRunName, name))
+		span.SetAttributes(attribute.String(AttrRunUUID, id.String()), attribute.String(AttrRunName, name))
 	}
 	EndSpan(span, outcome, errorType)
 }
@@ -49,7 +49,7 @@ func (t *Telemetry) SegmentSpan(ctx context.Context, workflow, queue string, id 
 		return ctx, span, column
 	}
 	span.SetAttributes(attribute.String(AttrWorkflow, workflow), attribute.String(AttrQueue, queue),
-		attribute.String(AttrRunID, id.String()), attribute.String(AttrRunName, name), attribute.Int(AttrEpoch, int(epoch)))
+		attribute.String(AttrRunUUID, id.String()), attribute.String(AttrRunName, name), attribute.Int(AttrEpoch, int(epoch)))
 	if start == "" {
 		return ctx, span, traceparent(ctx)
 	}

@@ -44,9 +44,9 @@ func mustCommit(t *testing.T, s store.Store, b *store.Batch) {
 // begun starts a run that the first worker owns, and answers its ID.
 func begun(t *testing.T, s store.Store) uuid.UUID {
 	t.Helper()
-	id := store.NewID(store.ShardOfName("parent"))
+	id := store.NewUUID(store.ShardOfName("parent"))
 	mustCommit(t, s, &store.Batch{Starts: []*store.Start{{Run: store.Run{
-		ID: id, Name: "parent", Workflow: "f", Queue: "q", Status: store.Running, Epoch: firstEpoch, Owner: uuid.NullUUID{UUID: workers[0], Valid: true},
+		UUID: id, Name: "parent", Workflow: "f", Queue: "q", Status: store.Running, Epoch: firstEpoch, Owner: uuid.NullUUID{UUID: workers[0], Valid: true},
 		CreatedAt: base, StartedAt: base, WakeAt: base.Add(time.Hour),
 	}}}})
 	return id
@@ -55,7 +55,7 @@ func begun(t *testing.T, s store.Store) uuid.UUID {
 // beneath is a child that anybody may claim.
 func beneath(parent uuid.UUID, name string) store.Run {
 	return store.Run{
-		ID: store.NewChildID(parent), Parent: uuid.NullUUID{UUID: parent, Valid: true}, Name: name, Workflow: "f", Queue: "q",
+		UUID: store.NewChildUUID(parent), Parent: uuid.NullUUID{UUID: parent, Valid: true}, Name: name, Workflow: "f", Queue: "q",
 		Status: store.Pending, CreatedAt: base, WakeAt: base,
 	}
 }
@@ -68,10 +68,10 @@ func family(t *testing.T, s store.Store, children int) []uuid.UUID {
 	b := new(store.Batch)
 	for i := range children {
 		kid := beneath(id, fmt.Sprint(i))
-		ids = append(ids, kid.ID)
+		ids = append(ids, kid.UUID)
 		b.Starts = append(b.Starts, &store.Start{ParentEpoch: firstEpoch, Run: kid})
 	}
-	b.Runs = []*store.RunWrite{{ID: id, Now: base, Epoch: firstEpoch, Status: store.Waiting}}
+	b.Runs = []*store.RunWrite{{UUID: id, Now: base, Epoch: firstEpoch, Status: store.Waiting}}
 	mustCommit(t, s, b)
 	return ids
 }
@@ -182,13 +182,13 @@ func TestNewNamesAreSorted(t *testing.T) {
 			[]any{store.ShardOf(run), run.String()},
 			func(batch *store.Batch, name string) {
 				batch.Steps = append(batch.Steps, &store.StepWrite{Step: store.Step{
-					RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: firstEpoch, StartedAt: base, EndedAt: base,
+					Run: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: firstEpoch, StartedAt: base, EndedAt: base,
 				}})
 			},
 		},
 		"starts": {
 			`INSERT INTO durable.run (created_at, epoch, shard, status, id, workflow, queue, name) VALUES (now(), 0, $1, 1, $2, 'f', 'q', $3)`,
-			[]any{store.ShardOf(run), store.NewID(store.ShardOf(run)).String()},
+			[]any{store.ShardOf(run), store.NewUUID(store.ShardOf(run)).String()},
 			func(batch *store.Batch, name string) {
 				r := beneath(run, name) // of the same shard
 				r.Parent = uuid.NullUUID{}
@@ -328,7 +328,7 @@ func orphans(t *testing.T, b *bed, round int) {
 		}
 	}
 	for _, w := range starts {
-		found := slices.ContainsFunc(tree, func(r *store.Run) bool { return r.ID == w.Run.ID })
+		found := slices.ContainsFunc(tree, func(r *store.Run) bool { return r.UUID == w.Run.UUID })
 		if found != (w.Outcome == store.Written) {
 			t.Errorf("round %d: the start of %q was answered %d, and its run is there: %v", round, w.Run.Name, w.Outcome, found)
 		}

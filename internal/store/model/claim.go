@@ -11,7 +11,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func lessID(l, r uuid.UUID) bool { return bytes.Compare(l[:], r[:]) < 0 }
+func lessUUID(l, r uuid.UUID) bool { return bytes.Compare(l[:], r[:]) < 0 }
 
 // claimable reports whether a claim may take the run, and whether the run is a suspect. Suspects are
 // determined from the recorded crashes: a claim counts new checkpoints only in the runs that it takes.
@@ -44,15 +44,15 @@ func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (sto
 	var tookPlain, tookSuspects int
 	seen := make(map[uuid.UUID]bool)
 	for i := range got.Runs {
-		r := m.Runs[got.Runs[i].Run.ID]
-		if r == nil || seen[r.ID] {
-			return want, fmt.Errorf("it claims %s, which does not exist or was claimed before", got.Runs[i].Run.ID)
+		r := m.Runs[got.Runs[i].Run.UUID]
+		if r == nil || seen[r.UUID] {
+			return want, fmt.Errorf("it claims %s, which does not exist or was claimed before", got.Runs[i].Run.UUID)
 		}
-		seen[r.ID] = true
+		seen[r.UUID] = true
 		due, suspect := r.claimable(&q)
 		switch {
 		case !due:
-			return want, fmt.Errorf("it claims %s, which is not due", r.ID)
+			return want, fmt.Errorf("it claims %s, which is not due", r.UUID)
 		case suspect:
 			tookSuspects++
 		default:
@@ -94,8 +94,8 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 	halted := lost && r.Control&store.PausedMask != 0 // a lost lease counts no crash if a pause was requested
 	if lost && !halted && !excused {
 		reached := r.terminalSteps()
-		if m.Fence != nil && m.Fence.Runs[r.ID] != nil { // checkpoints that were committed just now may count at the next claim only
-			reached = m.Fence.Runs[r.ID].terminalSteps()
+		if m.Fence != nil && m.Fence.Runs[r.UUID] != nil { // checkpoints that were committed just now may count at the next claim only
+			reached = m.Fence.Runs[r.UUID].terminalSteps()
 		}
 		if reached > r.Progress {
 			r.Crashes, r.Progress = 0, reached
@@ -163,7 +163,7 @@ func (m *Model) Held(worker uuid.UUID, l store.Lease) bool {
 // Expire models store.Store.Expire. A store may release runs of other pairs, and runs whose leases end
 // at q.LeaseUntil or later, or leave them. With contention, it may leave any run.
 func (m *Model) Expire(workers []uuid.UUID, q store.ClaimQuery, contended bool) (freed int) {
-	for _, id := range m.sortedIDs() {
+	for _, id := range m.sortedUUIDs() {
 		r := m.Runs[id]
 		if r.Status != store.Running || !slices.Contains(workers, r.Owner.UUID) || !r.WakeAt.After(q.Now) {
 			continue
@@ -186,10 +186,10 @@ func (m *Model) Notifications(worker uuid.UUID, held []store.Lease, contended bo
 		}
 		r := m.Runs[l.Run]
 		if r.Control != 0 {
-			news.Requests = append(news.Requests, store.ControlRequest{Run: r.ID, Epoch: r.Epoch, Control: r.Control})
+			news.Requests = append(news.Requests, store.ControlRequest{Run: r.UUID, Epoch: r.Epoch, Control: r.Control})
 		}
 		if r.Woken && !(contended && m.mayHappen()) {
-			news.Woken = append(news.Woken, r.ID)
+			news.Woken = append(news.Woken, r.UUID)
 			r.Woken = contended && m.mayHappen()
 		}
 	}

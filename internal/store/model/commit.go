@@ -16,16 +16,16 @@ func (m *Model) Commit(b *store.Batch) {
 	// was already released by the same transaction, and the outcome is Fenced, where otherwise
 	// Adopted or a second attempt is expected.
 	released := func(run uuid.UUID) bool {
-		return slices.ContainsFunc(b.Runs, func(w *store.RunWrite) bool { return w.ID == run })
+		return slices.ContainsFunc(b.Runs, func(w *store.RunWrite) bool { return w.UUID == run })
 	}
 	for _, w := range b.Starts {
 		m.start(w, released(w.Run.Parent.UUID))
 	}
 	for _, w := range b.Steps {
-		m.step(w, released(w.Step.RunID))
+		m.step(w, released(w.Step.Run))
 	}
 	for _, w := range b.Receives {
-		m.receive(w, released(w.Step.RunID))
+		m.receive(w, released(w.Step.Run))
 	}
 	// If a transaction both sends a signal to a run and parks it, the run is claimable at once. A store
 	// may set WakeAt to the time of the signal or to the time of the park.
@@ -58,7 +58,7 @@ func (m *Model) Commit(b *store.Batch) {
 func (m *Model) start(w *store.Start, released bool) {
 	w.Outcome, w.Existing, w.State = store.Written, nil, store.RunState{}
 	had := m.findByName(w.Run.Name, w.Run.Parent)
-	if had != nil && had.ID == w.Run.ID {
+	if had != nil && had.UUID == w.Run.UUID {
 		return
 	}
 	parent := m.State(w.Run.Parent.UUID)
@@ -78,7 +78,7 @@ func (m *Model) start(w *store.Start, released bool) {
 	for _, tag := range w.Tags {
 		r.Tags[tag.Key] = tag.Value
 	}
-	m.Runs[r.ID] = r
+	m.Runs[r.UUID] = r
 }
 
 func (m *Model) step(w *store.StepWrite, released bool) {
@@ -87,14 +87,14 @@ func (m *Model) step(w *store.StepWrite, released bool) {
 	if m.Fence != nil {
 		fence = m.Fence
 	}
-	state := fence.State(w.Step.RunID)
+	state := fence.State(w.Step.Run)
 	own := isRunningAt(state, w.Step.Epoch)
 	if own && state.Control != 0 {
 		w.State = state
 	}
 	var row store.Step
 	recorded := false
-	if r := m.Runs[w.Step.RunID]; r != nil {
+	if r := m.Runs[w.Step.Run]; r != nil {
 		row, recorded = r.Steps[w.Step.Name]
 	}
 	simple := w.Exists == recorded && !row.Status.Terminal() && !(recorded && isOlderWrite(&w.Step, &row))
@@ -112,7 +112,7 @@ func (m *Model) step(w *store.StepWrite, released bool) {
 		if recorded {
 			now.Kind, now.Seq = row.Kind, row.Seq
 		}
-		m.Runs[now.RunID].Steps[now.Name] = now
+		m.Runs[now.Run].Steps[now.Name] = now
 	}
 }
 
@@ -127,11 +127,11 @@ func isOlderWrite(w, row *store.Step) bool {
 
 func (m *Model) receive(w *store.Receive, released bool) {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
-	state := m.State(w.Step.RunID)
+	state := m.State(w.Step.Run)
 	own := isRunningAt(state, w.Step.Epoch)
 	var row store.Step
 	recorded := false
-	r := m.Runs[w.Step.RunID]
+	r := m.Runs[w.Step.Run]
 	if r != nil {
 		row, recorded = r.Steps[w.Step.Name]
 	}
@@ -184,7 +184,7 @@ func (r *Run) oldestSignal(name string, bound time.Time) (first *Signal) {
 		if s.Name != name || s.Taken || !bound.IsZero() && s.ArrivedAt.After(bound) {
 			continue
 		}
-		if first == nil || s.CreatedAt.Before(first.CreatedAt) || s.CreatedAt.Equal(first.CreatedAt) && lessID(s.ID, first.ID) {
+		if first == nil || s.CreatedAt.Before(first.CreatedAt) || s.CreatedAt.Equal(first.CreatedAt) && lessUUID(s.ID, first.ID) {
 			first = s
 		}
 	}
@@ -223,8 +223,8 @@ func (m *Model) signal(w *store.Signal) bool {
 // endOwnership models one RunWrite. It reports whether the end of the run wakes its parent.
 func (m *Model) endOwnership(w *store.RunWrite) bool {
 	w.Outcome, w.State = store.Written, store.RunState{}
-	state := m.State(w.ID)
-	r := m.Runs[w.ID]
+	state := m.State(w.UUID)
+	r := m.Runs[w.UUID]
 	cancel, pause := state.Control&store.CancelRequested != 0, state.Control&store.PausedMask != 0
 	if !isRunningAt(state, w.Epoch) {
 		// A pause or cancel request may have changed the state that the write wanted.

@@ -18,16 +18,16 @@ func (m *Model) Control(o *store.Order) {
 			continue
 		}
 		for _, below := range m.tree(id) {
-			concerned[below.ID] = true
+			concerned[below.UUID] = true
 		}
 		for above := m.Runs[r.Parent.UUID]; above != nil; above = m.Runs[above.Parent.UUID] {
-			concerned[above.ID] = true
+			concerned[above.UUID] = true
 		}
 	}
 	var nodes []store.Node
 	for id := range maps.Keys(concerned) {
 		r := m.Runs[id]
-		n := store.Node{ID: id, Parent: r.Parent, Status: r.Status, Epoch: r.Epoch, Control: r.Control, Owner: r.Owner, Detached: r.Detached}
+		n := store.Node{UUID: id, Parent: r.Parent, Status: r.Status, Epoch: r.Epoch, Control: r.Control, Owner: r.Owner, Detached: r.Detached}
 		nodes = append(nodes, n)
 	}
 	changes, wake := o.Plan(nodes)
@@ -41,7 +41,7 @@ func (m *Model) Control(o *store.Order) {
 }
 
 func (m *Model) applyChange(o *store.Order, c *store.Change) {
-	r := m.Runs[c.Before.ID]
+	r := m.Runs[c.Before.UUID]
 	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && !r.PausedAt.IsZero() {
 		r.shiftTimers(r.PausedAt, o.Now)
 	}

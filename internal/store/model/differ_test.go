@@ -109,8 +109,8 @@ func sortIDs(ids []uuid.UUID) {
 // store may tell what it was or what it became.
 func settledBatch(b *store.Batch, ends func(run uuid.UUID) bool) {
 	for _, w := range b.Starts {
-		if w.Existing != nil && (ends(w.Existing.ID) || wakes(b, w.Existing.ID)) {
-			w.Existing = &store.Run{ID: w.Existing.ID}
+		if w.Existing != nil && (ends(w.Existing.UUID) || wakes(b, w.Existing.UUID)) {
+			w.Existing = &store.Run{UUID: w.Existing.UUID}
 		}
 		if ends(w.Run.Parent.UUID) {
 			w.State = store.RunState{}
@@ -120,10 +120,10 @@ func settledBatch(b *store.Batch, ends func(run uuid.UUID) bool) {
 		}
 	}
 	for _, w := range b.Steps {
-		w.State = settledState(w.Outcome, w.State, w.Step.Epoch, ends(w.Step.RunID))
+		w.State = settledState(w.Outcome, w.State, w.Step.Epoch, ends(w.Step.Run))
 	}
 	for _, w := range b.Receives {
-		w.State = settledState(w.Outcome, w.State, w.Step.Epoch, ends(w.Step.RunID))
+		w.State = settledState(w.Outcome, w.State, w.Step.Epoch, ends(w.Step.Run))
 	}
 	for _, w := range b.Signals {
 		if w.Outcome != store.Fenced || ends(w.Run) {

@@ -53,9 +53,9 @@ func number(id uuid.UUID) uint32 { return binary.BigEndian.Uint32(id[9:13]) }
 
 // run is one that is there, or seldom one that is not.
 func (c *check) run() *model.Run {
-	ids := c.now().RunIDs()
+	ids := c.now().RunUUIDs()
 	if len(ids) == 0 || c.dice("stranger", 25) == 0 {
-		return &model.Run{Run: store.Run{ID: uuid.UUID{6: 0x70, 8: 0x80, 12: 9, 15: 3}, Epoch: store.Epoch{Count: 1}}}
+		return &model.Run{Run: store.Run{UUID: uuid.UUID{6: 0x70, 8: 0x80, 12: 9, 15: 3}, Epoch: store.Epoch{Count: 1}}}
 	}
 	return c.now().Runs[pick(c, "run", ids)]
 }
@@ -63,7 +63,7 @@ func (c *check) run() *model.Run {
 // running is one that is running, if any is.
 func (c *check) running() *model.Run {
 	m := c.now()
-	ids := slices.DeleteFunc(m.RunIDs(), func(id uuid.UUID) bool { return m.Runs[id].Status != store.Running })
+	ids := slices.DeleteFunc(m.RunUUIDs(), func(id uuid.UUID) bool { return m.Runs[id].Status != store.Running })
 	if len(ids) == 0 || c.dice("whatever it is", 12) == 0 {
 		return c.run()
 	}
@@ -100,7 +100,7 @@ func (c *check) tags() (tags []store.Tag) {
 func (c *check) newRun(id uuid.UUID, name string) store.Run {
 	p := pick(c, "pair", pairs)
 	r := store.Run{
-		ID: id, Name: name, Queue: p.Queue, Workflow: p.Workflow, Version: "v1", Trace: pick(c, "trace", []string{"", "t1"}),
+		UUID: id, Name: name, Queue: p.Queue, Workflow: p.Workflow, Version: "v1", Trace: pick(c, "trace", []string{"", "t1"}),
 		Input: pick(c, "input", payloads), CreatedAt: c.at("created"), Status: store.Pending, Detached: c.dice("detached", 4) == 0,
 	}
 	r.WakeAt = r.CreatedAt
@@ -122,7 +122,7 @@ func (c *check) root() *store.Start {
 		id = c.newID(int16(c.dice("shard", 2)))
 		name = id.String()
 	case 1: // the name is another run's ID
-		other := c.run().ID
+		other := c.run().UUID
 		name, id = other.String(), c.newID(store.ShardOf(other))
 	}
 	r := c.newRun(id, name)
@@ -134,12 +134,12 @@ func (c *check) root() *store.Start {
 func (c *check) child() (*store.Start, *store.StepWrite) {
 	parent := c.running()
 	name := pick(c, "child", []string{"kid", "kid\x1f2"})
-	r := c.newRun(c.newID(store.ShardOf(parent.ID)), name)
-	r.Parent = uuid.NullUUID{UUID: parent.ID, Valid: true}
+	r := c.newRun(c.newID(store.ShardOf(parent.UUID)), name)
+	r.Parent = uuid.NullUUID{UUID: parent.UUID, Valid: true}
 	epoch := c.epoch(parent)
 	return &store.Start{Run: r, ParentEpoch: epoch, Tags: c.tags()}, &store.StepWrite{Step: store.Step{
-		RunID: parent.ID, Name: name, Kind: store.KindChild, Status: store.StepStarted, Attempt: 1, Epoch: epoch,
-		Output: []byte(`"` + r.ID.String() + `"`), StartedAt: r.CreatedAt,
+		Run: parent.UUID, Name: name, Kind: store.KindChild, Status: store.StepStarted, Attempt: 1, Epoch: epoch,
+		Output: []byte(`"` + r.UUID.String() + `"`), StartedAt: r.CreatedAt,
 	}}
 }
 
@@ -147,7 +147,7 @@ func (c *check) step() *store.StepWrite {
 	r := c.running()
 	name := pick(c, "step", stepNames)
 	s := store.Step{
-		RunID: r.ID, Name: name, Kind: kinds[name], Attempt: int32(1 + c.dice("attempt", 3)), Epoch: c.epoch(r), StartedAt: c.at("began"),
+		Run: r.UUID, Name: name, Kind: kinds[name], Attempt: int32(1 + c.dice("attempt", 3)), Epoch: c.epoch(r), StartedAt: c.at("began"),
 		Status: pick(c, "status", []store.StepStatus{store.StepStarted, store.StepBackoff, store.StepCompleted, store.StepCompleted, store.StepFailed}),
 	}
 	if s.Kind == store.KindChild {
@@ -181,7 +181,7 @@ func (c *check) receive() *store.Receive {
 	r := c.running()
 	name := pick(c, "receive", []string{"hear", "wait"})
 	s := store.Step{
-		RunID: r.ID, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: c.epoch(r),
+		Run: r.UUID, Name: name, Kind: store.KindReceive, Status: store.StepStarted, Attempt: 1, Epoch: c.epoch(r),
 		StartedAt: c.at("began"), NextAt: c.at("until"),
 	}
 	s.Seq = int32(c.dice("seq", 4))
@@ -204,7 +204,7 @@ func (c *check) receive() *store.Receive {
 func (c *check) signal() *store.Signal {
 	r := c.run()
 	return &store.Signal{
-		Run: r.ID, ID: c.newID(store.ShardOf(r.ID)), Name: pick(c, "signal", []string{"go", "stop"}), Key: pick(c, "key", []string{"", "", "k1", "k2"}),
+		Run: r.UUID, ID: c.newID(store.ShardOf(r.UUID)), Name: pick(c, "signal", []string{"go", "stop"}), Key: pick(c, "key", []string{"", "", "k1", "k2"}),
 		Payload: pick(c, "payload", payloads), CreatedAt: c.at("sent"), ArrivedAt: c.at("arrived"),
 	}
 }
@@ -212,7 +212,7 @@ func (c *check) signal() *store.Signal {
 func (c *check) end() *store.RunWrite {
 	r := c.running()
 	w := &store.RunWrite{
-		ID: r.ID, Parent: r.Parent, Now: c.at("now"), Epoch: c.epoch(r), Trace: pick(c, "trace", []string{"", "t2"}),
+		UUID: r.UUID, Parent: r.Parent, Now: c.at("now"), Epoch: c.epoch(r), Trace: pick(c, "trace", []string{"", "t2"}),
 		Status: pick(c, "status", []store.Status{
 			store.Pending, store.Waiting, store.Waiting, store.Waiting, store.Paused, store.Completed, store.Completed, store.Failed, store.Cancelled, store.Expired,
 		}),

@@ -218,14 +218,14 @@ func (c *check) read(s store.Store, models []*model.Model) *sight {
 	fail("List", err)
 	refs := make([]store.Ref, len(seen.list))
 	for i, r := range seen.list {
-		refs[i] = store.Ref{Text: r.ID.String()}
+		refs[i] = store.Ref{Text: r.UUID.String()}
 	}
 	seen.rows, err = s.Get(c.ctx, refs)
 	fail("Get", err)
 	for _, r := range seen.list {
-		history, err := s.History(c.ctx, r.ID)
+		history, err := s.History(c.ctx, r.UUID)
 		fail("History", err)
-		outline, err := s.Outline(c.ctx, r.ID, base.Add(4*time.Second))
+		outline, err := s.Outline(c.ctx, r.UUID, base.Add(4*time.Second))
 		fail("Outline", err)
 		seen.histories, seen.outlines = append(seen.histories, history), append(seen.outlines, outline)
 	}
@@ -263,12 +263,12 @@ func (s *sight) differs(m *model.Model, swap bool) error {
 	}
 	for i, r := range s.list {
 		for _, d := range []struct{ what, text string }{
-			{"Get", differ(s.rows[i], m.Get([]store.Ref{{Text: r.ID.String()}})[0])},
-			{"History", differ(s.histories[i], m.History(r.ID))},
-			{"Outline", differ(s.outlines[i], m.Outline(r.ID, base.Add(4*time.Second)))},
+			{"Get", differ(s.rows[i], m.Get([]store.Ref{{Text: r.UUID.String()}})[0])},
+			{"History", differ(s.histories[i], m.History(r.UUID))},
+			{"Outline", differ(s.outlines[i], m.Outline(r.UUID, base.Add(4*time.Second)))},
 		} {
 			if d.text != "" {
-				return fmt.Errorf("%s of %s (%q)%s", d.what, shorten(r.ID), r.Name, d.text)
+				return fmt.Errorf("%s of %s (%q)%s", d.what, shorten(r.UUID), r.Name, d.text)
 			}
 		}
 	}

@@ -86,7 +86,7 @@ type barrier struct {
 // barrier holds a run, or not.
 func (c *check) barrier() *barrier {
 	b := &barrier{check: c, gone: make(chan struct{})}
-	run, held := c.run().ID, c.dice("held", 2) == 0
+	run, held := c.run().UUID, c.dice("held", 2) == 0
 	if held && c.bed.third != nil {
 		c.Logf("  held: %s", shorten(run))
 		b.third = c.bed.third

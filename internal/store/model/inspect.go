@@ -18,7 +18,7 @@ func (m *Model) Get(refs []store.Ref) []*store.Run {
 	rows := make([]*store.Run, len(refs))
 	for i, ref := range refs {
 		r := (*Run)(nil)
-		if id, ok := ref.ID(); ok {
+		if id, ok := ref.UUID(); ok {
 			r = m.Runs[id]
 		}
 		if r == nil {
@@ -126,11 +126,11 @@ func (m *Model) Unreceived(runs []uuid.UUID) (counts []store.SignalCount) {
 
 // List models store.Store.List.
 func (m *Model) List(f store.Filter, before uuid.UUID, limit int) (runs []*store.Run) {
-	ids := m.sortedIDs()
+	ids := m.sortedUUIDs()
 	slices.Reverse(ids)
 	for _, id := range ids {
 		r := m.Runs[id]
-		if len(runs) < limit && (before == uuid.UUID{} || lessID(id, before)) && r.matches(&f) {
+		if len(runs) < limit && (before == uuid.UUID{} || lessUUID(id, before)) && r.matches(&f) {
 			runs = append(runs, r.withoutPayloads())
 		}
 	}
@@ -169,18 +169,18 @@ func (m *Model) Tree(run uuid.UUID) (runs []*store.Run) {
 	return runs
 }
 
-// tree returns the run and its descendants, level by level, each level ordered by ID.
+// tree returns the run and its descendants, level by level, each level ordered by UUID.
 func (m *Model) tree(run uuid.UUID) (all []*Run) {
 	var level []*Run
 	if r := m.Runs[run]; r != nil {
 		level = append(level, r)
 	}
 	for len(level) > 0 {
-		slices.SortFunc(level, func(l, r *Run) int { return bytes.Compare(l.ID[:], r.ID[:]) })
+		slices.SortFunc(level, func(l, r *Run) int { return bytes.Compare(l.UUID[:], r.UUID[:]) })
 		all = append(all, level...)
 		var below []*Run
 		for _, r := range m.Runs {
-			if slices.ContainsFunc(level, func(p *Run) bool { return r.Parent.Valid && r.Parent.UUID == p.ID }) {
+			if slices.ContainsFunc(level, func(p *Run) bool { return r.Parent.Valid && r.Parent.UUID == p.UUID }) {
 				below = append(below, r)
 			}
 		}
@@ -270,8 +270,8 @@ func haveNoRunInCommon(l, r []store.Event) bool {
 	return true
 }
 
-// RunIDs returns the IDs of all runs, ordered by name.
-func (m *Model) RunIDs() []uuid.UUID {
+// RunUUIDs returns the UUIDs of all runs, ordered by name.
+func (m *Model) RunUUIDs() []uuid.UUID {
 	return slices.SortedFunc(maps.Keys(m.Runs), func(l, r uuid.UUID) int {
 		return cmp.Or(cmp.Compare(m.Runs[l].Name, m.Runs[r].Name), bytes.Compare(l[:], r[:]))
 	})

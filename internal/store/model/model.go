@@ -80,7 +80,7 @@ func (m *Model) Clone() *Model {
 // is empty differ in it.
 func (m *Model) String() string {
 	var text strings.Builder
-	for _, id := range m.sortedIDs() {
+	for _, id := range m.sortedUUIDs() {
 		fmt.Fprintf(&text, "%#v\n", *m.Runs[id])
 	}
 	for _, tx := range m.Events {
@@ -134,8 +134,8 @@ func (m *Model) Either(other *Model) *Model {
 	return nil
 }
 
-// sortedIDs returns the IDs of all runs, in order.
-func (m *Model) sortedIDs() []uuid.UUID {
+// sortedUUIDs returns the UUIDs of all runs, in order.
+func (m *Model) sortedUUIDs() []uuid.UUID {
 	return slices.SortedFunc(maps.Keys(m.Runs), func(l, r uuid.UUID) int { return bytes.Compare(l[:], r[:]) })
 }
 
@@ -177,7 +177,7 @@ func (m *Model) wake(id uuid.UUID, at time.Time) {
 
 // recordEvent adds an event to the current transaction.
 func (m *Model) recordEvent(r *Run, what store.EventType, at time.Time) {
-	m.txEvents = append(m.txEvents, store.Event{Type: what, At: at, Run: r.ID, Name: r.Name, Child: r.Parent.Valid, Workflow: r.Workflow})
+	m.txEvents = append(m.txEvents, store.Event{Type: what, At: at, Run: r.UUID, Name: r.Name, Child: r.Parent.Valid, Workflow: r.Workflow})
 }
 
 // endTransaction ends the current transaction.

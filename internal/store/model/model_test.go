@@ -86,21 +86,21 @@ func (c *check) commit(n int) *op {
 			b.Starts = append(b.Starts, c.root())
 		case 2, 3:
 			start, mark := c.child()
-			if free("step", mark.Step.RunID, mark.Step.Name) {
+			if free("step", mark.Step.Run, mark.Step.Name) {
 				b.Starts, b.Steps = append(b.Starts, start), append(b.Steps, mark)
 			}
 		case 4, 5, 6:
-			if w := c.step(); free("step", w.Step.RunID, w.Step.Name) {
+			if w := c.step(); free("step", w.Step.Run, w.Step.Name) {
 				b.Steps = append(b.Steps, w)
 			}
 		case 7, 8:
-			if w := c.receive(); free("step", w.Step.RunID, w.Step.Name) && free("receive", w.Step.RunID, w.Signal) {
+			if w := c.receive(); free("step", w.Step.Run, w.Step.Name) && free("receive", w.Step.Run, w.Signal) {
 				b.Receives = append(b.Receives, w)
 			}
 		case 9, 10:
 			b.Signals = append(b.Signals, c.signal())
 		default:
-			if w := c.end(); free("end", w.ID, "") {
+			if w := c.end(); free("end", w.UUID, "") {
 				b.Runs = append(b.Runs, w)
 			}
 		}
@@ -123,7 +123,7 @@ func (c *check) replay() *op {
 // leases are some of a worker's, and perhaps one that is not.
 func (c *check) leases(worker uuid.UUID) (leases []store.Lease) {
 	m := c.now()
-	for _, id := range m.RunIDs() {
+	for _, id := range m.RunUUIDs() {
 		r := m.Runs[id]
 		if r.Status == store.Running && r.Owner.UUID == worker && c.dice("held", 4) > 0 || c.dice("not held", 10) == 0 {
 			leases = append(leases, store.Lease{Run: id, Epoch: c.epoch(r)})
@@ -171,14 +171,14 @@ func (c *check) order() *op {
 		ShiftTimers: c.dice("freeze", 2) == 0,
 	}
 	if c.dice("deadline", 4) == 0 {
-		d := store.Deadline{Run: c.run().ID, Now: o.Now}
+		d := store.Deadline{Run: c.run().UUID, Now: o.Now}
 		if c.dice("none", 4) > 0 {
 			d.At = c.later(d.Now)
 		}
 		return deadlineOp(d)
 	}
 	for range 1 + c.dice("more", 2) {
-		if id := c.run().ID; !slices.Contains(o.Runs, id) || c.dice("twice", 2) == 0 {
+		if id := c.run().UUID; !slices.Contains(o.Runs, id) || c.dice("twice", 2) == 0 {
 			o.Runs = append(o.Runs, id)
 		}
 	}
@@ -189,12 +189,12 @@ func (c *check) look() *op {
 	r := c.run()
 	switch c.dice("look", 8) {
 	case 0:
-		refs := []store.Ref{{Text: pick(c, "name", append(rootNames, "kid"))}, {Text: r.ID.String()}, {Text: r.Name}}
+		refs := []store.Ref{{Text: pick(c, "name", append(rootNames, "kid"))}, {Text: r.UUID.String()}, {Text: r.Name}}
 		switch c.dice("how", 3) {
 		case 0:
 			return findOp(refs, pick(c, "payloads", []store.Payloads{store.NoPayloads, store.WithInput, store.WithOutcome}))
 		case 1:
-			return statusesOp([]uuid.UUID{r.ID, c.newID(0), r.ID})
+			return statusesOp([]uuid.UUID{r.UUID, c.newID(0), r.UUID})
 		}
 		return getOp(refs)
 	case 1, 2:
@@ -214,19 +214,19 @@ func (c *check) look() *op {
 		}
 		before := uuid.UUID{}
 		if c.dice("cursor", 2) == 0 {
-			before = r.ID
+			before = r.UUID
 		}
 		return listOp(f, before, c.dice("limit", 5))
 	case 3:
-		return treeOp(r.ID)
+		return treeOp(r.UUID)
 	case 4:
-		return countsOp(r.ID, c.at("now"))
+		return countsOp(r.UUID, c.at("now"))
 	case 5:
 		return eventsOp(c.told, c.dice("from", len(c.told)+1), c.dice("limit", 4))
 	case 6:
-		return unreceivedOp([]uuid.UUID{r.ID, c.run().ID, {6: 0x70}})
+		return unreceivedOp([]uuid.UUID{r.UUID, c.run().UUID, {6: 0x70}})
 	default:
 		epoch := pick(c, "as", []store.Epoch{{}, {}, r.Epoch, r.Epoch.Next(7)})
-		return tagOp(r.ID, []store.Tag{{Key: "t.a", Value: pick(c, "value", []string{"", "1", "2"})}, {Key: "t.b", Value: pick(c, "value", []string{"", "2"})}}[:1+c.dice("tags", 2)], epoch)
+		return tagOp(r.UUID, []store.Tag{{Key: "t.a", Value: pick(c, "value", []string{"", "1", "2"})}, {Key: "t.b", Value: pick(c, "value", []string{"", "2"})}}[:1+c.dice("tags", 2)], epoch)
 	}
 }

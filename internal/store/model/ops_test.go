@@ -39,7 +39,7 @@ func answering[A any](text string, do func(ctx context.Context, s store.Store) (
 func commitOp(b *store.Batch) *op {
 	ends := func(run uuid.UUID) bool {
 		for _, w := range b.Runs {
-			if w.ID == run {
+			if w.UUID == run {
 				return true
 			}
 		}
@@ -80,11 +80,11 @@ func doubt(m *model.Model, got, want *store.Batch) {
 		}
 	}
 	for i, w := range want.Starts {
-		if had := got.Starts[i].Existing; had != nil && w.Existing != nil && had.ID == w.Existing.ID {
+		if had := got.Starts[i].Existing; had != nil && w.Existing != nil && had.UUID == w.Existing.UUID {
 			w.Existing = had
 			m.Conditions = append(m.Conditions, func(m *model.Model) bool {
-				r := m.Runs[had.ID]
-				return r != nil && (differ(*had, r.Run) == "" || differ(*had, store.Run{ID: had.ID}) == "")
+				r := m.Runs[had.UUID]
+				return r != nil && (differ(*had, r.Run) == "" || differ(*had, store.Run{UUID: had.UUID}) == "")
 			})
 		}
 	}
@@ -92,7 +92,7 @@ func doubt(m *model.Model, got, want *store.Batch) {
 		if row := got.Steps[i].Recorded; row != nil && w.Recorded != nil {
 			w.Recorded = row
 			m.Conditions = append(m.Conditions, func(m *model.Model) bool {
-				r := m.Runs[row.RunID]
+				r := m.Runs[row.Run]
 				return r != nil && differ(*row, r.Steps[row.Name]) == ""
 			})
 		}
@@ -102,12 +102,12 @@ func doubt(m *model.Model, got, want *store.Batch) {
 		later(w.Run.Parent.UUID, w.Outcome == got.Starts[i].Outcome, got.Starts[i].State, &w.State, as)
 	}
 	for i, w := range want.Steps {
-		later(w.Step.RunID, w.Outcome == got.Steps[i].Outcome, got.Steps[i].State, &w.State, func(s store.RunState) store.RunState {
+		later(w.Step.Run, w.Outcome == got.Steps[i].Outcome, got.Steps[i].State, &w.State, func(s store.RunState) store.RunState {
 			return settledState(w.Outcome, s, w.Step.Epoch, false)
 		})
 	}
 	for i, w := range want.Receives {
-		later(w.Step.RunID, w.Outcome == got.Receives[i].Outcome, got.Receives[i].State, &w.State, func(s store.RunState) store.RunState {
+		later(w.Step.Run, w.Outcome == got.Receives[i].Outcome, got.Receives[i].State, &w.State, func(s store.RunState) store.RunState {
 			return settledState(w.Outcome, s, w.Step.Epoch, false)
 		})
 	}
@@ -115,7 +115,7 @@ func doubt(m *model.Model, got, want *store.Batch) {
 		later(w.Run, w.Outcome == got.Signals[i].Outcome, got.Signals[i].State, &w.State, as)
 	}
 	for i, w := range want.Runs {
-		later(w.ID, w.Outcome == got.Runs[i].Outcome, got.Runs[i].State, &w.State, as)
+		later(w.UUID, w.Outcome == got.Runs[i].Outcome, got.Runs[i].State, &w.State, as)
 	}
 }
 
@@ -338,7 +338,7 @@ func show(b *store.Batch) string {
 		if r.Parent.Valid {
 			under = fmt.Sprintf(" under %s@%s", shorten(r.Parent.UUID), w.ParentEpoch)
 		}
-		words = append(words, fmt.Sprintf("start %s %q%s %s wakes %s tags %v", shorten(r.ID), r.Name, under, r.Status, offset(r.WakeAt), w.Tags))
+		words = append(words, fmt.Sprintf("start %s %q%s %s wakes %s tags %v", shorten(r.UUID), r.Name, under, r.Status, offset(r.WakeAt), w.Tags))
 	}
 	for _, w := range b.Steps {
 		words = append(words, fmt.Sprintf("%s exists:%v", showStep(&w.Step), w.Exists))
@@ -350,11 +350,11 @@ func show(b *store.Batch) string {
 		words = append(words, fmt.Sprintf("signal #%d %q key %q to %s at %s arrives %s", number(w.ID), w.Name, w.Key, shorten(w.Run), offset(w.CreatedAt), offset(w.ArrivedAt)))
 	}
 	for _, w := range b.Runs {
-		words = append(words, fmt.Sprintf("end %s@%s as %s at %s wakes %s", shorten(w.ID), w.Epoch, w.Status, offset(w.Now), offset(w.WakeAt)))
+		words = append(words, fmt.Sprintf("end %s@%s as %s at %s wakes %s", shorten(w.UUID), w.Epoch, w.Status, offset(w.Now), offset(w.WakeAt)))
 	}
 	return strings.Join(words, "; ")
 }
 
 func showStep(s *store.Step) string {
-	return fmt.Sprintf("%s %q of %s@%s %s %d output %s", s.Kind, s.Name, shorten(s.RunID), s.Epoch, s.Status, s.Attempt, payload(s.Output))
+	return fmt.Sprintf("%s %q of %s@%s %s %d output %s", s.Kind, s.Name, shorten(s.Run), s.Epoch, s.Status, s.Attempt, payload(s.Output))
 }

@@ -18,10 +18,10 @@ var batches = []test{
 // batchLife checks that a batch writes its Starts before its Steps, and its Steps before its Runs.
 func batchLife(b *bed) {
 	r := b.running("")
-	finish := b.finish(r.ID, epochAt(1))
+	finish := b.finish(r.UUID, epochAt(1))
 	batch := &store.Batch{
 		Starts: []*store.Start{{Run: r}},
-		Steps:  []*store.StepWrite{{Step: b.completed(r.ID, epochAt(1), "a")}, {Step: b.completed(r.ID, epochAt(1), "b")}},
+		Steps:  []*store.StepWrite{{Step: b.completed(r.UUID, epochAt(1), "a")}, {Step: b.completed(r.UUID, epochAt(1), "b")}},
 		Runs:   []*store.RunWrite{&finish},
 	}
 	for _, when := range []string{"first", "replayed"} {
@@ -31,30 +31,30 @@ func batchLife(b *bed) {
 		wantOutcome(b, "step b, "+when, batch.Steps[1].Outcome, store.Written)
 		wantOutcome(b, "finish, "+when, finish.Outcome, store.Written)
 	}
-	if got := b.row(r.ID); got.Status != store.Completed || got.Owner.Valid || !got.WakeAt.IsZero() {
+	if got := b.row(r.UUID); got.Status != store.Completed || got.Owner.Valid || !got.WakeAt.IsZero() {
 		b.Errorf("the run: %s, owner %s, wake %s, want completed without either", got.Status, show(got.Owner), show(got.WakeAt))
 	}
-	wantSteps(b, "history", b.history(r.ID), batch.Steps[0].Step, batch.Steps[1].Step)
+	wantSteps(b, "history", b.history(r.UUID), batch.Steps[0].Step, batch.Steps[1].Step)
 }
 
 func batchOutcomes(b *bed) {
 	had, gone, going := b.started("had"), b.started("gone"), b.started("going")
-	recorded := b.completed(going.ID, epochAt(1), "recorded")
+	recorded := b.completed(going.UUID, epochAt(1), "recorded")
 	b.commitStep(recorded, false)
-	b.commitRun(b.finish(gone.ID, epochAt(1)))
+	b.commitRun(b.finish(gone.UUID, epochAt(1)))
 	second := recorded
 	second.Attempt = 2
 	fresh, newcomer := b.running("had"), b.running("new")
-	late, mine := b.finish(gone.ID, epochAt(1)), b.finish(had.ID, epochAt(1))
+	late, mine := b.finish(gone.UUID, epochAt(1)), b.finish(had.UUID, epochAt(1))
 	late.Status = store.Failed
 	batch := &store.Batch{
 		Starts: []*store.Start{{Run: fresh}, {Run: newcomer}},
 		Steps: []*store.StepWrite{
 			{Step: second},
-			{Step: b.completed(had.ID, epochAt(1), "new")},
-			{Step: b.completed(gone.ID, epochAt(1), "late")},
+			{Step: b.completed(had.UUID, epochAt(1), "new")},
+			{Step: b.completed(gone.UUID, epochAt(1), "late")},
 			{Step: b.completed(uuid.New(), epochAt(1), "nowhere")},
-			{Step: b.completed(newcomer.ID, epochAt(1), "first")},
+			{Step: b.completed(newcomer.UUID, epochAt(1), "first")},
 		},
 		Runs: []*store.RunWrite{&late, &mine},
 	}
@@ -106,10 +106,10 @@ func (b *bed) neighbours(had store.Run) *store.Batch {
 	pending.Name = "pending " + pending.Name
 	batch := &store.Batch{
 		Starts: []*store.Start{{Run: b.running("")}, {Run: pending}, {Run: b.running("")}},
-		Runs:   []*store.RunWrite{{ID: paused.ID, Now: b.now, Epoch: epochAt(1), Status: store.Paused, Reason: "by hand"}},
+		Runs:   []*store.RunWrite{{UUID: paused.UUID, Now: b.now, Epoch: epochAt(1), Status: store.Paused, Reason: "by hand"}},
 	}
 	for range 3 {
-		batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(had.ID, epochAt(1), uuid.NewString())})
+		batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(had.UUID, epochAt(1), uuid.NewString())})
 	}
 	return batch
 }
@@ -117,7 +117,7 @@ func (b *bed) neighbours(had store.Run) *store.Batch {
 func (b *bed) wantAllOrNothing(what string, batch *store.Batch, all bool) {
 	b.Helper()
 	for _, w := range batch.Starts {
-		rows := b.get(w.Run.ID.String())
+		rows := b.get(w.Run.UUID.String())
 		if (rows[0] != nil) != all {
 			b.Errorf("%s: the start of %s is there: %v, want %v", what, short(w.Run.Name), rows[0] != nil, all)
 		} else if all {
@@ -125,7 +125,7 @@ func (b *bed) wantAllOrNothing(what string, batch *store.Batch, all bool) {
 		}
 	}
 	there := make(map[string]bool)
-	for _, s := range b.history(batch.Steps[0].Step.RunID) {
+	for _, s := range b.history(batch.Steps[0].Step.Run) {
 		there[s.Name] = true
 	}
 	for _, w := range batch.Steps {
@@ -134,7 +134,7 @@ func (b *bed) wantAllOrNothing(what string, batch *store.Batch, all bool) {
 		}
 	}
 	for _, w := range batch.Runs {
-		row := b.row(w.ID)
+		row := b.row(w.UUID)
 		if (row.Status == w.Status) != all || (all && row.Reason != w.Reason) {
 			b.Errorf("%s: the run is %s, reason %q; want its pause written: %v", what, row.Status, row.Reason, all)
 		}

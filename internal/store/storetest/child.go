@@ -29,7 +29,7 @@ var children = []test{
 // child returns a pending child of the run.
 func (b *bed) child(parent store.Run, name string) store.Run {
 	r := b.pending(name, b.now)
-	r.ID, r.Parent = store.NewChildID(parent.ID), owner(parent.ID)
+	r.UUID, r.Parent = store.NewChildUUID(parent.UUID), owner(parent.UUID)
 	r.Name = name
 	return r
 }
@@ -47,7 +47,7 @@ func (b *bed) commitChild(r store.Run, epoch store.Epoch) *store.Start {
 func (b *bed) begotten(parent store.Run, name string) store.Run {
 	b.Helper()
 	r := b.running(name)
-	r.ID, r.Parent, r.Name = store.NewChildID(parent.ID), owner(parent.ID), name
+	r.UUID, r.Parent, r.Name = store.NewChildUUID(parent.UUID), owner(parent.UUID), name
 	wantOutcome(b, "start of child "+name, b.commitChild(r, epochAt(1)).Outcome, store.Written)
 	return r
 }
@@ -62,7 +62,7 @@ func (b *bed) left(parent store.Run, name string) store.Run {
 
 // childEnd returns the write that completes a child and wakes its parent.
 func (b *bed) childEnd(r store.Run) store.RunWrite {
-	w := b.finish(r.ID, r.Epoch)
+	w := b.finish(r.UUID, r.Epoch)
 	w.Parent = r.Parent
 	return w
 }
@@ -70,13 +70,13 @@ func (b *bed) childEnd(r store.Run) store.RunWrite {
 // park returns the write that makes a run wait until wakeAt or, if that is zero, until something
 // else wakes it.
 func (b *bed) park(r store.Run, wakeAt time.Time) store.RunWrite {
-	return store.RunWrite{ID: r.ID, Now: b.in(3 * time.Second), Epoch: r.Epoch, Status: store.Waiting, WakeAt: wakeAt}
+	return store.RunWrite{UUID: r.UUID, Now: b.in(3 * time.Second), Epoch: r.Epoch, Status: store.Waiting, WakeAt: wakeAt}
 }
 
 // awaited returns the parent's checkpoint for a child that has not ended.
 func (b *bed) awaited(parent, child store.Run) store.Step {
-	s := b.began(parent.ID, parent.Epoch, 1, child.Name)
-	s.Kind, s.Output = store.KindChild, []byte(`"`+child.ID.String()+`"`)
+	s := b.began(parent.UUID, parent.Epoch, 1, child.Name)
+	s.Kind, s.Output = store.KindChild, []byte(`"`+child.UUID.String()+`"`)
 	return s
 }
 
@@ -91,17 +91,17 @@ func childWhole(b *bed) {
 			wantOutcome(b, "the child, "+when, start.Outcome, store.Written)
 			wantOutcome(b, "its row, "+when, row.Outcome, store.Written)
 		}
-		wantRun(b, "the child", b.row(child.ID), child)
+		wantRun(b, "the child", b.row(child.UUID), child)
 		q := b.query(b.now)
-		got := b.claimOne(q, child.ID).Run
+		got := b.claimOne(q, child.UUID).Run
 		child.Status, child.Epoch, child.Owner, child.WakeAt, child.StartedAt = store.Running, epochAt(1), owner(q.Worker), q.LeaseUntil, b.now
 		wantRun(b, "the child claimed", got, child)
 	}
-	wantRun(b, "the parent", b.row(parent.ID), parent)
+	wantRun(b, "the parent", b.row(parent.UUID), parent)
 }
 
 func childGuarded(b *bed) {
-	missing, _ := store.NewRootID("")
+	missing, _ := store.NewRootUUID("")
 	refuse := func(what string, parent store.Run, epoch store.Epoch, want store.RunState) {
 		b.Helper()
 		child := b.child(parent, "charge")
@@ -112,31 +112,31 @@ func childGuarded(b *bed) {
 			wantOutcome(b, what+tagged, w.Outcome, store.Fenced)
 			wantState(b, what+tagged, w.State, want)
 			wantOutcome(b, what+tagged+": a stranger in the batch", bystander.Outcome, store.Written)
-			if rows := b.get(child.ID.String()); rows[0] != nil {
+			if rows := b.get(child.UUID.String()); rows[0] != nil {
 				b.Errorf("%s%s: the child is there", what, tagged)
 			}
 		}
 	}
-	refuse("no parent", store.Run{ID: missing}, epochAt(1), store.RunState{})
+	refuse("no parent", store.Run{UUID: missing}, epochAt(1), store.RunState{})
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		refuse("a parent that is "+status.String(), r, epochAt(1), leftState(status))
 	}
 	r := b.queued("", b.now)
-	b.claimOne(b.query(b.now), r.ID)
-	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
+	b.claimOne(b.query(b.now), r.UUID)
+	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
 	for _, epoch := range []store.Epoch{{}, epochAt(1), epochAt(3)} {
 		refuse(fmt.Sprintf("epoch %s of a parent at 2", epoch), r, epoch, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 	}
 	for verb, bit := range map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested} {
 		r := b.started("")
-		b.ordered(verb, r.ID)
+		b.ordered(verb, r.UUID)
 		refuse(fmt.Sprintf("a parent asked by verb %d", verb), r, epochAt(1), store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: bit})
 	}
 	paused := b.started("")
-	b.ordered(store.VerbPause, paused.ID)
-	b.ordered(store.VerbResume, paused.ID)
+	b.ordered(store.VerbPause, paused.UUID)
+	b.ordered(store.VerbResume, paused.UUID)
 	wantOutcome(b, "a parent that was resumed", b.commitChild(b.child(paused, "charge"), epochAt(1)).Outcome, store.Written)
 }
 
@@ -147,11 +147,11 @@ func childKeptOut(b *bed) {
 		parent := b.started("")
 		before := b.left(parent, "before")
 		noted := b.commitStep(b.awaited(parent, before), false)
-		b.ordered(verb, parent.ID)
+		b.ordered(verb, parent.UUID)
 		want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: bit}
 		child := b.child(parent, "charge")
 		start, row := &store.Start{Run: child, ParentEpoch: epochAt(1)}, &store.StepWrite{Step: b.awaited(parent, child)}
-		step := &store.StepWrite{Step: b.completed(parent.ID, epochAt(1), "step")}
+		step := &store.StepWrite{Step: b.completed(parent.UUID, epochAt(1), "step")}
 		b.commit(&store.Batch{Starts: []*store.Start{start}, Steps: []*store.StepWrite{step, row}})
 		wantOutcome(b, "the child", start.Outcome, store.Fenced)
 		wantState(b, "the child", start.State, want)
@@ -162,17 +162,17 @@ func childKeptOut(b *bed) {
 		end := noted.Step
 		end.Status, end.Output, end.EndedAt = store.StepCompleted, []byte(`"done"`), b.in(time.Second)
 		wantOutcome(b, "an earlier child's end", b.commitStep(end, true).Outcome, store.Written)
-		wantSteps(b, "history", b.history(parent.ID), end, step.Step)
+		wantSteps(b, "history", b.history(parent.UUID), end, step.Step)
 	}
 }
 
 func childAdopts(b *bed) {
 	parent := b.queued("parent", b.now)
-	b.claimOne(b.query(b.now), parent.ID)
+	b.claimOne(b.query(b.now), parent.UUID)
 	first := b.child(parent, "charge")
 	first.WakeAt = b.in(100 * time.Hour)
 	wantOutcome(b, "the first", b.commitChild(first, epochAt(1)).Outcome, store.Written)
-	b.claimOne(b.query(b.in(2*time.Hour)), parent.ID)
+	b.claimOne(b.query(b.in(2*time.Hour)), parent.UUID)
 	again := b.commitChild(b.child(parent, "charge"), epochAt(2))
 	wantOutcome(b, "the next owner's", again.Outcome, store.Adopted)
 	if again.Existing == nil {
@@ -184,10 +184,10 @@ func childAdopts(b *bed) {
 
 func childReplay(b *bed) {
 	parent := b.queued("parent", b.now)
-	b.claimOne(b.query(b.now), parent.ID)
+	b.claimOne(b.query(b.now), parent.UUID)
 	parent.Epoch = epochAt(1)
 	child := b.running("charge")
-	child.ID, child.Parent = store.NewChildID(parent.ID), owner(parent.ID)
+	child.UUID, child.Parent = store.NewChildUUID(parent.UUID), owner(parent.UUID)
 	start := &store.Start{Run: child, ParentEpoch: epochAt(1)}
 	again := func(when string) {
 		b.Helper()
@@ -200,14 +200,14 @@ func childReplay(b *bed) {
 	}
 	again("first")
 	again("replayed")
-	b.ordered(store.VerbPause, parent.ID)
+	b.ordered(store.VerbPause, parent.UUID)
 	again("replayed after its parent was asked to pause")
-	b.ordered(store.VerbResume, parent.ID)
+	b.ordered(store.VerbResume, parent.UUID)
 	b.commitRun(b.childEnd(child))
 	again("replayed after the child's end")
-	b.claimOne(b.query(b.in(2*time.Hour)), parent.ID)
+	b.claimOne(b.query(b.in(2*time.Hour)), parent.UUID)
 	again("replayed in the next epoch")
-	b.commitRun(b.finish(parent.ID, epochAt(2)))
+	b.commitRun(b.finish(parent.UUID, epochAt(2)))
 	again("replayed after its parent's end")
 }
 
@@ -217,18 +217,18 @@ func childWakes(b *bed) {
 			parent := b.started("")
 			child := b.begotten(parent, "charge")
 			b.commitRun(b.park(parent, wakeAt))
-			if got := b.claim(b.query(b.in(4 * time.Hour))); len(got.Runs) != 1 || got.Runs[0].Run.ID != child.ID {
+			if got := b.claim(b.query(b.in(4 * time.Hour))); len(got.Runs) != 1 || got.Runs[0].Run.UUID != child.UUID {
 				b.Fatalf("before its end: claimed %v, want the child alone, whose lease is over", ids(got.Runs))
 			}
 			end := b.childEnd(child)
 			end.Epoch, end.Status, end.Output, end.Now = epochAt(2), status, nil, b.in(4*time.Hour)
 			wantOutcome(b, "the end", b.commitRun(end).Outcome, store.Written)
-			if got := b.row(parent.ID); !got.WakeAt.Equal(end.Now) {
+			if got := b.row(parent.UUID); !got.WakeAt.Equal(end.Now) {
 				b.Errorf("a child has %s: its parent, waiting until %s, is %s and wakes at %s, want %s",
 					status, show(wakeAt), got.Status, show(got.WakeAt), show(end.Now))
 			}
-			b.claimOne(b.query(end.Now), parent.ID)
-			b.commitRun(b.finish(parent.ID, epochAt(2)))
+			b.claimOne(b.query(end.Now), parent.UUID)
+			b.commitRun(b.finish(parent.UUID, epochAt(2)))
 		}
 	}
 }
@@ -237,20 +237,20 @@ func childMarks(b *bed) {
 	for _, wakeAt := range []time.Time{{}, b.in(5 * time.Hour)} {
 		parent := b.started("")
 		b.commitRun(b.childEnd(b.begotten(parent, "charge")))
-		if got := b.row(parent.ID); got.Status != store.Running || !got.WakeAt.Equal(parent.WakeAt) {
+		if got := b.row(parent.UUID); got.Status != store.Running || !got.WakeAt.Equal(parent.WakeAt) {
 			b.Errorf("the running parent: %s, wakes at %s, want its lease as it was", got.Status, show(got.WakeAt))
 		}
 		park := b.park(parent, wakeAt)
 		for _, when := range []string{"first", "replayed"} {
 			wantOutcome(b, "the park, "+when, b.commitRun(park).Outcome, store.Written)
-			if got := b.row(parent.ID); got.Status != store.Waiting || !got.WakeAt.Equal(park.Now) {
+			if got := b.row(parent.UUID); got.Status != store.Waiting || !got.WakeAt.Equal(park.Now) {
 				b.Errorf("parked, %s: %s, wakes at %s, want waiting, at once: %s", when, got.Status, show(got.WakeAt), show(park.Now))
 			}
 		}
-		b.claimOne(b.query(park.Now), parent.ID)
+		b.claimOne(b.query(park.Now), parent.UUID)
 		parent.Epoch = epochAt(2)
 		b.commitRun(b.park(parent, wakeAt))
-		if got := b.row(parent.ID); !got.WakeAt.Equal(wakeAt) {
+		if got := b.row(parent.UUID); !got.WakeAt.Equal(wakeAt) {
 			b.Errorf("parked again: wakes at %s, want %s: it was woken before", show(got.WakeAt), show(wakeAt))
 		}
 	}
@@ -261,14 +261,14 @@ func childSeveral(b *bed) {
 	one, two, three := b.begotten(parent, "one"), b.begotten(parent, "two"), b.begotten(parent, "three")
 	b.commitRun(b.park(parent, time.Time{}))
 	b.commitRun(b.childEnd(one))
-	b.claimOne(b.query(b.in(time.Minute)), parent.ID)
+	b.claimOne(b.query(b.in(time.Minute)), parent.UUID)
 	parent.Epoch = epochAt(2)
 	b.commitRun(b.park(parent, time.Time{}))
 	second, third := b.childEnd(two), b.childEnd(three)
 	b.commit(&store.Batch{Runs: []*store.RunWrite{&second, &third}})
 	wantOutcome(b, "the second end", second.Outcome, store.Written)
 	wantOutcome(b, "the third end", third.Outcome, store.Written)
-	b.claimOne(b.query(b.in(time.Minute)), parent.ID)
+	b.claimOne(b.query(b.in(time.Minute)), parent.UUID)
 }
 
 func childOneBatch(b *bed) {
@@ -283,15 +283,15 @@ func childOneBatch(b *bed) {
 		b.commit(batch)
 		wantOutcome(b, "the end", end.Outcome, store.Written)
 		wantOutcome(b, "the park", park.Outcome, store.Written)
-		b.claimOne(b.query(b.in(time.Minute)), parent.ID)
-		b.commitRun(b.finish(parent.ID, epochAt(2)))
+		b.claimOne(b.query(b.in(time.Minute)), parent.UUID)
+		b.commitRun(b.finish(parent.UUID, epochAt(2)))
 	}
 	parent := b.started("")
-	last, all := b.childEnd(b.begotten(parent, "charge")), b.finish(parent.ID, epochAt(1))
+	last, all := b.childEnd(b.begotten(parent, "charge")), b.finish(parent.UUID, epochAt(1))
 	b.commit(&store.Batch{Runs: []*store.RunWrite{&all, &last}})
 	wantOutcome(b, "both end: the child", last.Outcome, store.Written)
 	wantOutcome(b, "both end: the parent", all.Outcome, store.Written)
-	if got := b.row(parent.ID); got.Status != store.Completed || !got.WakeAt.IsZero() {
+	if got := b.row(parent.UUID); got.Status != store.Completed || !got.WakeAt.IsZero() {
 		b.Errorf("both end: the parent is %s and wakes at %s, want completed, never", got.Status, show(got.WakeAt))
 	}
 }
@@ -299,28 +299,28 @@ func childOneBatch(b *bed) {
 func childClaimForgets(b *bed) {
 	parent := b.started("parent")
 	b.commitRun(b.childEnd(b.begotten(parent, "charge")))
-	b.claimOne(b.query(b.in(2*time.Hour)), parent.ID) // the parent's lease has expired; the claimed history shows that the child has ended
+	b.claimOne(b.query(b.in(2*time.Hour)), parent.UUID) // the parent's lease has expired; the claimed history shows that the child has ended
 	parent.Epoch = epochAt(2)
 	b.commitRun(b.park(parent, b.in(50*time.Hour)))
-	if got := b.row(parent.ID); !got.WakeAt.Equal(b.in(50 * time.Hour)) {
+	if got := b.row(parent.UUID); !got.WakeAt.Equal(b.in(50 * time.Hour)) {
 		b.Errorf("parked: wakes at %s, want as given: what woke it came before the claim", show(got.WakeAt))
 	}
 }
 
 func childLeaves(b *bed) {
 	for what, leave := range map[string]func(parent store.Run){
-		"paused":    func(p store.Run) { b.commitRun(b.park(p, time.Time{})); b.ordered(store.VerbPause, p.ID) },
-		"completed": func(p store.Run) { b.commitRun(b.finish(p.ID, epochAt(1))) },
+		"paused":    func(p store.Run) { b.commitRun(b.park(p, time.Time{})); b.ordered(store.VerbPause, p.UUID) },
+		"completed": func(p store.Run) { b.commitRun(b.finish(p.UUID, epochAt(1))) },
 		"pending": func(p store.Run) {
-			b.commitRun(store.RunWrite{ID: p.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(90 * time.Hour)})
+			b.commitRun(store.RunWrite{UUID: p.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(90 * time.Hour)})
 		},
 	} {
 		parent := b.started("")
 		child := b.begotten(parent, "charge")
 		leave(parent)
-		before := b.row(parent.ID)
+		before := b.row(parent.UUID)
 		wantOutcome(b, "the end of a child of a parent that is "+what, b.commitRun(b.childEnd(child)).Outcome, store.Written)
-		wantRun(b, "the parent, "+what, b.row(parent.ID), before)
+		wantRun(b, "the parent, "+what, b.row(parent.UUID), before)
 	}
 	orphan := b.started("orphan")
 	end := b.childEnd(orphan)
@@ -331,13 +331,13 @@ func childLeaves(b *bed) {
 func childFenced(b *bed) {
 	parent := b.started("parent")
 	child := b.left(parent, "charge")
-	b.claimOne(b.query(b.now), child.ID)
+	b.claimOne(b.query(b.now), child.UUID)
 	b.commitRun(b.park(parent, time.Time{}))
-	before := b.row(parent.ID)
-	b.claimOne(b.query(b.in(2*time.Hour)), child.ID)
+	before := b.row(parent.UUID)
+	b.claimOne(b.query(b.in(2*time.Hour)), child.UUID)
 	child.Epoch = epochAt(1)
 	wantOutcome(b, "the end by a superseded owner", b.commitRun(b.childEnd(child)).Outcome, store.Fenced)
-	wantRun(b, "the parent", b.row(parent.ID), before)
+	wantRun(b, "the parent", b.row(parent.UUID), before)
 }
 
 // raceChildEnd parks a parent while its child ends. Whichever is first, the parent is claimable
@@ -356,7 +356,7 @@ func raceChildEnd(b *bed, s store.Store) {
 		})
 		wantOutcome(b, "the park", park.Outcome, store.Written)
 		wantOutcome(b, "the end", end.Outcome, store.Written)
-		b.claimOne(b.query(b.in(time.Minute)), parent.ID)
-		b.commitRun(b.finish(parent.ID, epochAt(2)))
+		b.claimOne(b.query(b.in(time.Minute)), parent.UUID)
+		b.commitRun(b.finish(parent.UUID, epochAt(2)))
 	}
 }

@@ -30,29 +30,29 @@ func claimWhole(b *bed) {
 	b.commitStart(r)
 	var history []store.Step
 	for _, name := range []string{"é", "b", "a b", "a", "B", "a0", "A"} {
-		s := b.completed(r.ID, epochAt(1), name)
+		s := b.completed(r.UUID, epochAt(1), name)
 		if len(history)%3 == 1 {
-			s = b.backoff(r.ID, epochAt(1), 1, name)
+			s = b.backoff(r.UUID, epochAt(1), 1, name)
 		}
 		history = append(history, s)
 		b.commitStep(s, false)
 	}
-	b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(time.Minute)})
+	b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(time.Minute)})
 	q := b.query(b.in(time.Minute))
-	got := b.claimOne(q, r.ID)
+	got := b.claimOne(q, r.UUID)
 	r.Status, r.Epoch, r.Owner, r.WakeAt = store.Running, epochAt(2), owner(q.Worker), q.LeaseUntil
 	wantRun(b, "the run claimed", got.Run, r)
-	wantRun(b, "its row", b.row(r.ID), r)
+	wantRun(b, "its row", b.row(r.UUID), r)
 	slices.SortFunc(history, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
 	wantSteps(b, "the history with it", got.History, history...)
-	wantOutcome(b, "a step of the new owner", b.commitStep(b.completed(r.ID, epochAt(2), "next"), false).Outcome, store.Written)
+	wantOutcome(b, "a step of the new owner", b.commitStep(b.completed(r.UUID, epochAt(2), "next"), false).Outcome, store.Written)
 }
 
 func claimDue(b *bed) {
 	b.queued("later", b.now.Add(time.Microsecond))
 	first := b.queued("now", b.now)
 	q := b.query(b.now)
-	got := b.claimOne(q, first.ID)
+	got := b.claimOne(q, first.UUID)
 	first.Status, first.Epoch, first.Owner, first.WakeAt, first.StartedAt = store.Running, epochAt(1), owner(q.Worker), q.LeaseUntil, b.now
 	wantRun(b, "the run claimed, started at its first claim", got.Run, first)
 	wantSteps(b, "its history", got.History)
@@ -73,13 +73,13 @@ func claimOldest(b *bed) {
 		got := b.claim(q)
 		want := make(map[uuid.UUID]string)
 		for _, r := range all[:n] {
-			want[r.ID] = r.Name
+			want[r.UUID] = r.Name
 		}
 		for _, c := range got.Runs {
-			if _, ok := want[c.Run.ID]; !ok {
+			if _, ok := want[c.Run.UUID]; !ok {
 				b.Errorf("limit %d: claimed %s before older ones", q.Limit, c.Run.Name)
 			}
-			delete(want, c.Run.ID)
+			delete(want, c.Run.UUID)
 		}
 		if len(got.Runs) != n || len(want) != 0 {
 			b.Fatalf("limit %d: got %v, want %d, with %v", q.Limit, ids(got.Runs), n, want)
@@ -121,7 +121,7 @@ func claimTurns(b *bed) {
 	q.Pairs, q.Limit = append(q.Pairs, store.Pair{Queue: "queue", Workflow: "quiet"}), 5
 	for range 101 {
 		for _, c := range b.claim(q).Runs {
-			if c.Run.ID == quiet.ID {
+			if c.Run.UUID == quiet.UUID {
 				return
 			}
 		}
@@ -132,19 +132,19 @@ func claimTurns(b *bed) {
 func claimExpired(b *bed) {
 	r := b.queued("", b.now)
 	first := b.query(b.now)
-	b.claimOne(first, r.ID)
-	b.commitStep(b.completed(r.ID, epochAt(1), "charge"), false)
+	b.claimOne(first, r.UUID)
+	b.commitStep(b.completed(r.UUID, epochAt(1), "charge"), false)
 	at := first.LeaseUntil
 	if early := b.claim(b.query(at.Add(-time.Microsecond))); len(early.Runs) != 0 {
 		b.Errorf("claimed a microsecond before the lease ended: %v", ids(early.Runs))
 	}
 	second := b.query(at)
-	got := b.claimOne(second, r.ID)
+	got := b.claimOne(second, r.UUID)
 	r.Status, r.Epoch, r.Owner, r.WakeAt, r.StartedAt, r.Crashes = store.Running, epochAt(2), owner(second.Worker), second.LeaseUntil, b.now, 1
 	wantRun(b, "the run taken over", got.Run, r)
-	wantSteps(b, "its history", got.History, b.completed(r.ID, epochAt(1), "charge"))
-	wantOutcome(b, "a step of the old owner", b.commitStep(b.completed(r.ID, epochAt(1), "late"), false).Outcome, store.Fenced)
-	wantOutcome(b, "a finish of the old owner", b.commitRun(b.finish(r.ID, epochAt(1))).Outcome, store.Fenced)
+	wantSteps(b, "its history", got.History, b.completed(r.UUID, epochAt(1), "charge"))
+	wantOutcome(b, "a step of the old owner", b.commitStep(b.completed(r.UUID, epochAt(1), "late"), false).Outcome, store.Fenced)
+	wantOutcome(b, "a finish of the old owner", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Fenced)
 }
 
 func claimNext(b *bed) {
@@ -183,19 +183,19 @@ func claimHistories(b *bed) {
 	for i := range 20 {
 		r := b.started("")
 		for j := range i {
-			s := b.completed(r.ID, epochAt(1), fmt.Sprintf("step-%02d", j))
-			s.Output = []byte(r.ID.String())
-			want[r.ID] = append(want[r.ID], s)
+			s := b.completed(r.UUID, epochAt(1), fmt.Sprintf("step-%02d", j))
+			s.Output = []byte(r.UUID.String())
+			want[r.UUID] = append(want[r.UUID], s)
 			b.commitStep(s, false)
 		}
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
+		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 	}
 	got := b.claim(b.query(b.now))
 	if len(got.Runs) != 20 {
 		b.Errorf("claimed %d runs, want 20", len(got.Runs))
 	}
 	for _, c := range got.Runs {
-		wantSteps(b, "history of "+c.Run.Name, c.History, want[c.Run.ID]...)
+		wantSteps(b, "history of "+c.Run.Name, c.History, want[c.Run.UUID]...)
 	}
 }
 
@@ -216,14 +216,14 @@ func claimNothing(b *bed) {
 
 func claimReason(b *bed) {
 	r := b.started("")
-	b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Pending, Reason: "put off", WakeAt: b.now})
-	if got := b.row(r.ID).Reason; got != "put off" {
+	b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Reason: "put off", WakeAt: b.now})
+	if got := b.row(r.UUID).Reason; got != "put off" {
 		b.Errorf("reason given back with: got %q, want %q", got, "put off")
 	}
-	if got := b.claimOne(b.query(b.now), r.ID).Run.Reason; got != "" {
+	if got := b.claimOne(b.query(b.now), r.UUID).Run.Reason; got != "" {
 		b.Errorf("reason after the claim: got %q, want none", got)
 	}
-	if got := b.row(r.ID).Reason; got != "" {
+	if got := b.row(r.UUID).Reason; got != "" {
 		b.Errorf("reason in the row after the claim: got %q, want none", got)
 	}
 }

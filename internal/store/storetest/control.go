@@ -32,12 +32,12 @@ var asked = map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself
 func controlStep(b *bed) {
 	for verb, bit := range asked {
 		r := b.started("")
-		b.commitStep(b.began(r.ID, epochAt(1), 1, "begun"), false)
-		recorded := b.completed(r.ID, epochAt(1), "recorded")
+		b.commitStep(b.began(r.UUID, epochAt(1), 1, "begun"), false)
+		recorded := b.completed(r.UUID, epochAt(1), "recorded")
 		wantState(b, "nothing asked", b.commitStep(recorded, false).State, store.RunState{})
-		b.ordered(verb, r.ID)
+		b.ordered(verb, r.UUID)
 		for i, s := range []store.Step{
-			b.completed(r.ID, epochAt(1), "begun"), b.completed(r.ID, epochAt(1), "new"), b.began(r.ID, epochAt(1), 1, "marker"), b.backoff(r.ID, epochAt(1), 1, "backoff"),
+			b.completed(r.UUID, epochAt(1), "begun"), b.completed(r.UUID, epochAt(1), "new"), b.began(r.UUID, epochAt(1), 1, "marker"), b.backoff(r.UUID, epochAt(1), 1, "backoff"),
 		} {
 			what := fmt.Sprintf("verb %d, %s", verb, s.Name)
 			w := b.commitStep(s, i == 0)
@@ -50,17 +50,17 @@ func controlStep(b *bed) {
 		w := b.commitStep(second, false)
 		wantOutcome(b, "a second writer", w.Outcome, store.Adopted)
 		wantRecorded(b, "a second writer", w.Recorded, recorded)
-		wantOutcome(b, "another epoch", b.commitStep(b.completed(r.ID, epochAt(2), "late"), false).Outcome, store.Fenced)
+		wantOutcome(b, "another epoch", b.commitStep(b.completed(r.UUID, epochAt(2), "late"), false).Outcome, store.Fenced)
 		batch := &store.Batch{}
 		bystander := b.started("")
 		for i := range 20 {
-			of := []uuid.UUID{r.ID, bystander.ID}[i%2]
+			of := []uuid.UUID{r.UUID, bystander.UUID}[i%2]
 			batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(of, epochAt(1), fmt.Sprint("many-", i))})
 		}
 		b.commit(batch)
 		for _, w := range batch.Steps {
 			wantOutcome(b, w.Step.Name, w.Outcome, store.Written)
-			if want := bit; w.Step.RunID == r.ID && w.State.Control != want || w.Step.RunID != r.ID && w.State.Control != 0 {
+			if want := bit; w.Step.Run == r.UUID && w.State.Control != want || w.Step.Run != r.UUID && w.State.Control != 0 {
 				b.Errorf("verb %d, %s: told of %d", verb, w.Step.Name, w.State.Control)
 			}
 		}
@@ -69,30 +69,30 @@ func controlStep(b *bed) {
 
 func controlFinish(b *bed) {
 	r := b.started("")
-	b.ordered(store.VerbCancel, r.ID)
-	before := b.row(r.ID)
+	b.ordered(store.VerbCancel, r.UUID)
+	before := b.row(r.UUID)
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Expired} {
-		w := b.finish(r.ID, epochAt(1))
+		w := b.finish(r.UUID, epochAt(1))
 		w.Status = status
 		got := b.commitRun(w)
 		wantOutcome(b, status.String(), got.Outcome, store.Fenced)
 		wantState(b, status.String(), got.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(1), Control: store.CancelRequested})
 	}
-	wantRun(b, "the run, which stays as it was", b.row(r.ID), before)
-	wantOutcome(b, "a compensation", b.commitStep(b.completed(r.ID, epochAt(1), "undo"), false).Outcome, store.Written)
-	end := store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, Error: []byte(`"stop"`), EndedAt: b.now}
+	wantRun(b, "the run, which stays as it was", b.row(r.UUID), before)
+	wantOutcome(b, "a compensation", b.commitStep(b.completed(r.UUID, epochAt(1), "undo"), false).Outcome, store.Written)
+	end := store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, Error: []byte(`"stop"`), EndedAt: b.now}
 	for _, when := range []string{"first", "replayed"} {
 		wantOutcome(b, "cancelled, "+when, b.commitRun(end).Outcome, store.Written)
 	}
 	want := before
 	want.Status, want.Owner, want.WakeAt, want.Error, want.EndedAt = store.Cancelled, uuid.NullUUID{}, time.Time{}, end.Error, end.EndedAt
-	got := b.row(r.ID)
+	got := b.row(r.UUID)
 	want.Reason = got.Reason
 	wantRun(b, "the run, cancelled", got, want)
 	child := b.begotten(b.started(""), "charge")
 	parent := child.Parent.UUID
-	b.commitRun(b.park(store.Run{ID: parent, Epoch: epochAt(1)}, time.Time{}))
-	b.ordered(store.VerbCancel, child.ID)
+	b.commitRun(b.park(store.Run{UUID: parent, Epoch: epochAt(1)}, time.Time{}))
+	b.ordered(store.VerbCancel, child.UUID)
 	wantOutcome(b, "a child's end", b.commitRun(b.childEnd(child)).Outcome, store.Fenced)
 	if got := b.row(parent); got.Status != store.Waiting || !got.WakeAt.IsZero() {
 		b.Errorf("a fenced end woke the parent: %s, wakes at %s", got.Status, show(got.WakeAt))
@@ -102,13 +102,13 @@ func controlFinish(b *bed) {
 func controlPausedEnd(b *bed) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
-		b.ordered(store.VerbPause, r.ID)
-		w := b.finish(r.ID, epochAt(1))
+		b.ordered(store.VerbPause, r.UUID)
+		w := b.finish(r.UUID, epochAt(1))
 		w.Status = status
 		for _, when := range []string{"first", "replayed"} {
 			wantOutcome(b, status.String()+", "+when, b.commitRun(w).Outcome, store.Written)
 		}
-		if got := b.row(r.ID); got.Status != status || got.Owner.Valid || !got.WakeAt.IsZero() {
+		if got := b.row(r.UUID); got.Status != status || got.Owner.Valid || !got.WakeAt.IsZero() {
 			b.Errorf("got %s, owner %s, wake %s, want %s without either", got.Status, show(got.Owner), show(got.WakeAt), status)
 		}
 	}
@@ -120,11 +120,11 @@ func controlPark(b *bed) {
 	} {
 		r := b.started("")
 		child := b.begotten(r, "charge")
-		b.ordered(store.VerbPause, r.ID)
-		b.sent(r.ID, "paid", 0) // a wake-up does not undo the pause
-		for id, bits := range map[uuid.UUID]store.ControlBits{r.ID: store.PausedItself, child.ID: store.PausedByAncestor} {
+		b.ordered(store.VerbPause, r.UUID)
+		b.sent(r.UUID, "paid", 0) // a wake-up does not undo the pause
+		for id, bits := range map[uuid.UUID]store.ControlBits{r.UUID: store.PausedItself, child.UUID: store.PausedByAncestor} {
 			want := b.row(id)
-			w.ID, w.Epoch = id, epochAt(1)
+			w.UUID, w.Epoch = id, epochAt(1)
 			wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
 			want.Status, want.Control, want.Owner, want.WakeAt = store.Paused, bits, uuid.NullUUID{}, time.Time{}
 			wantRun(b, w.Status.String()+" when asked to pause", b.row(id), want)
@@ -142,68 +142,68 @@ func controlCancelledPark(b *bed) {
 		for _, paused := range []bool{false, true} {
 			r := b.started("")
 			if paused {
-				b.ordered(store.VerbPause, r.ID)
+				b.ordered(store.VerbPause, r.UUID)
 			}
-			b.ordered(store.VerbCancel, r.ID)
-			w.ID, w.Epoch, w.Now = r.ID, epochAt(1), b.in(time.Second)
+			b.ordered(store.VerbCancel, r.UUID)
+			w.UUID, w.Epoch, w.Now = r.UUID, epochAt(1), b.in(time.Second)
 			wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
-			got := b.row(r.ID)
+			got := b.row(r.UUID)
 			if got.Status != store.Pending || got.Control != store.CancelRequested || got.Owner.Valid || !got.WakeAt.Equal(w.Now) {
 				b.Errorf("%s when to be cancelled: got %s with %d, owner %s, wake %s, want pending with %d, NULL, %s",
 					w.Status, got.Status, got.Control, show(got.Owner), show(got.WakeAt), store.CancelRequested, show(w.Now))
 			}
 			b.commitRun(w) // the outcome of the repeated write does not matter
-			wantRun(b, w.Status.String()+", replayed", b.row(r.ID), got)
-			claimed := b.claimOne(b.query(w.Now), r.ID).Run
+			wantRun(b, w.Status.String()+", replayed", b.row(r.UUID), got)
+			claimed := b.claimOne(b.query(w.Now), r.UUID).Run
 			if claimed.Control != store.CancelRequested || claimed.Epoch != epochAt(2) {
 				b.Errorf("claimed with %d at epoch %s, want %d at 2", claimed.Control, claimed.Epoch, store.CancelRequested)
 			}
-			wantOutcome(b, "its end", b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(2), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Written)
+			wantOutcome(b, "its end", b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(2), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Written)
 		}
 	}
 }
 
 func controlResumedPark(b *bed) {
 	r := b.started("")
-	b.ordered(store.VerbPause, r.ID)
-	b.ordered(store.VerbResume, r.ID)
+	b.ordered(store.VerbPause, r.UUID)
+	b.ordered(store.VerbResume, r.UUID)
 	park := b.park(r, b.in(time.Hour))
 	wantOutcome(b, "the park", b.commitRun(park).Outcome, store.Written)
-	if got := b.row(r.ID); got.Status != store.Waiting || got.Control != 0 || !got.WakeAt.Equal(park.WakeAt) && !got.WakeAt.Equal(park.Now) {
+	if got := b.row(r.UUID); got.Status != store.Waiting || got.Control != 0 || !got.WakeAt.Equal(park.WakeAt) && !got.WakeAt.Equal(park.Now) {
 		b.Errorf("got %s with %d, wake %s, want waiting without, as given", got.Status, got.Control, show(got.WakeAt))
 	}
 }
 
 func controlClaim(b *bed) {
 	r := b.started("")
-	b.commitStep(b.completed(r.ID, epochAt(1), "charge"), false)
+	b.commitStep(b.completed(r.UUID, epochAt(1), "charge"), false)
 	b.commitRun(b.park(r, time.Time{}))
-	o := b.ordered(store.VerbCancel, r.ID)
+	o := b.ordered(store.VerbCancel, r.UUID)
 	q := b.query(o.Now)
-	got := b.claimOne(q, r.ID)
+	got := b.claimOne(q, r.UUID)
 	r.Status, r.Epoch, r.Owner, r.WakeAt = store.Running, epochAt(2), owner(q.Worker), q.LeaseUntil
 	r.Control, r.CancelReason, r.CancelledBy, r.CancelledAt = store.CancelRequested, o.Reason, o.Actor, o.Now
 	wantRun(b, "the run claimed", got.Run, r)
-	wantRun(b, "its row", b.row(r.ID), r)
-	wantSteps(b, "its history", got.History, b.completed(r.ID, epochAt(1), "charge"))
+	wantRun(b, "its row", b.row(r.UUID), r)
+	wantSteps(b, "its history", got.History, b.completed(r.UUID, epochAt(1), "charge"))
 }
 
 // wantSetAside checks that a claim pauses a run whose pause was requested and whose owner is gone.
 func (b *bed) wantSetAside(q store.ClaimQuery, before store.Run) {
 	b.Helper()
 	for _, c := range b.claim(q).Runs { // the claim may return the run as paused
-		if c.Run.ID == before.ID && c.Run.Status != store.Paused {
+		if c.Run.UUID == before.UUID && c.Run.Status != store.Paused {
 			b.Errorf("a run that was to pause is %s by a claim", c.Run.Status)
 		}
 	}
-	want, got := before, b.row(before.ID)
+	want, got := before, b.row(before.UUID)
 	want.Status, want.Owner, want.WakeAt, want.Crashes = store.Paused, uuid.NullUUID{}, time.Time{}, got.Crashes
 	wantRun(b, "its row", got, want)
 	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 {
 		b.Errorf("claimed when it was paused: %v", ids(got.Runs))
 	}
-	b.ordered(store.VerbResume, before.ID)
-	if got := b.claimOne(b.query(b.in(time.Minute)), before.ID).Run; got.Status != store.Running || got.Epoch != before.Epoch.Next(nonce) {
+	b.ordered(store.VerbResume, before.UUID)
+	if got := b.claimOne(b.query(b.in(time.Minute)), before.UUID).Run; got.Status != store.Running || got.Epoch != before.Epoch.Next(nonce) {
 		b.Errorf("resumed and claimed: %s at epoch %s, want running at %s", got.Status, got.Epoch, before.Epoch.Next(nonce))
 	}
 }
@@ -211,9 +211,9 @@ func (b *bed) wantSetAside(q store.ClaimQuery, before store.Run) {
 func controlDead(b *bed) {
 	r := b.queued("", b.now)
 	q := b.query(b.now)
-	b.claimOne(q, r.ID)
-	b.ordered(store.VerbPause, r.ID)
-	before := b.row(r.ID)
+	b.claimOne(q, r.UUID)
+	b.ordered(store.VerbPause, r.UUID)
+	before := b.row(r.UUID)
 	if !before.WakeAt.Equal(q.LeaseUntil) {
 		b.Errorf("asked to pause, its lease ends at %s, want %s", show(before.WakeAt), show(q.LeaseUntil))
 	}
@@ -225,11 +225,11 @@ func controlDead(b *bed) {
 func controlDeadChild(b *bed) {
 	parent := b.started("parent")
 	child := b.begotten(parent, "charge")
-	b.ordered(store.VerbPause, parent.ID)
+	b.ordered(store.VerbPause, parent.UUID)
 	b.claim(b.query(b.in(2 * time.Hour)))
-	b.wantBits("the parent", parent.ID, store.Paused, store.PausedItself)
-	b.wantBits("the child", child.ID, store.Paused, store.PausedByAncestor)
-	b.ordered(store.VerbResume, parent.ID)
+	b.wantBits("the parent", parent.UUID, store.Paused, store.PausedItself)
+	b.wantBits("the child", child.UUID, store.Paused, store.PausedByAncestor)
+	b.ordered(store.VerbResume, parent.UUID)
 	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 2 {
 		b.Errorf("resumed: claimed %v, want both", ids(got.Runs))
 	}
@@ -238,12 +238,12 @@ func controlDeadChild(b *bed) {
 func controlExpired(b *bed) {
 	dead := uuid.New()
 	r := b.owned(dead, "dead's")
-	b.ordered(store.VerbPause, r.ID)
+	b.ordered(store.VerbPause, r.UUID)
 	q := b.query(b.now)
 	if n := b.expire(q, dead); n != 1 {
 		b.Errorf("freed %d runs, want 1", n)
 	}
-	b.wantSetAside(q, b.row(r.ID))
+	b.wantSetAside(q, b.row(r.UUID))
 }
 
 // crashed returns a run at epoch 1 that was paused because of its crashes. Unless the verb is zero,
@@ -252,15 +252,15 @@ func (b *bed) crashed(verb store.Verb) store.Run {
 	b.Helper()
 	r := b.queued("", b.now)
 	q := b.query(b.now)
-	b.claimOne(q, r.ID)
+	b.claimOne(q, r.UUID)
 	if verb != 0 {
-		b.ordered(verb, r.ID)
+		b.ordered(verb, r.UUID)
 	}
 	q.Now, q.MaxCrashes = q.LeaseUntil, 1
-	if got := b.claimOne(q, r.ID).Run; got.Status != store.Paused {
+	if got := b.claimOne(q, r.UUID).Run; got.Status != store.Paused {
 		b.Fatalf("after its crash it is %s, want paused", got.Status)
 	}
-	return b.row(r.ID)
+	return b.row(r.UUID)
 }
 
 func controlCrash(b *bed) {
@@ -269,13 +269,13 @@ func controlCrash(b *bed) {
 		b.Errorf("paused for its crashes with %d, %q, by %q, %d crashes, want %d, a reason, nobody, 1",
 			r.Control, r.Reason, r.PausedBy, r.Crashes, store.PausedItself)
 	}
-	o := b.ordered(store.VerbResume, r.ID)
+	o := b.ordered(store.VerbResume, r.UUID)
 	want := r
 	want.Status, want.Control, want.Crashes, want.Reason, want.WakeAt, want.PausedAt = store.Pending, 0, 0, "", o.Now, time.Time{}
-	wantRun(b, "resumed", b.row(r.ID), want)
+	wantRun(b, "resumed", b.row(r.UUID), want)
 	q := b.query(o.Now)
 	q.MaxCrashes = 1
-	if got := b.claimOne(q, r.ID).Run; got.Status != store.Running || got.Crashes != 0 || got.Epoch != epochAt(2) {
+	if got := b.claimOne(q, r.UUID).Run; got.Status != store.Running || got.Crashes != 0 || got.Epoch != epochAt(2) {
 		b.Errorf("resumed and claimed: %s with %d crashes at epoch %s, want running with none at 2", got.Status, got.Crashes, got.Epoch)
 	}
 }
@@ -287,32 +287,32 @@ func controlCrashCancelled(b *bed) {
 	if r.Control != store.PausedItself|store.CancelRequested {
 		b.Errorf("paused for its crashes with %d, want %d", r.Control, store.PausedItself|store.CancelRequested)
 	}
-	b.ordered(store.VerbResume, r.ID)
-	got := b.claimOne(b.query(b.in(time.Minute)), r.ID).Run
+	b.ordered(store.VerbResume, r.UUID)
+	got := b.claimOne(b.query(b.in(time.Minute)), r.UUID).Run
 	if got.Control != store.CancelRequested {
 		b.Errorf("resumed and claimed with %d, want %d", got.Control, store.CancelRequested)
 	}
-	wantOutcome(b, "completed", b.commitRun(b.finish(r.ID, got.Epoch)).Outcome, store.Fenced)
+	wantOutcome(b, "completed", b.commitRun(b.finish(r.UUID, got.Epoch)).Outcome, store.Fenced)
 }
 
 func controlSetAside(b *bed) {
 	r := b.started("")
-	wantOutcome(b, "set aside", b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"}).Outcome, store.Written)
-	b.ordered(store.VerbResume, r.ID)
-	if got := b.row(r.ID); got.Status != store.Pending || got.Control != 0 || got.Reason != "" {
+	wantOutcome(b, "set aside", b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"}).Outcome, store.Written)
+	b.ordered(store.VerbResume, r.UUID)
+	if got := b.row(r.UUID); got.Status != store.Pending || got.Control != 0 || got.Reason != "" {
 		b.Errorf("resumed: %s with %d, reason %q, want pending without", got.Status, got.Control, got.Reason)
 	}
-	b.claimOne(b.query(b.in(time.Minute)), r.ID)
+	b.claimOne(b.query(b.in(time.Minute)), r.UUID)
 }
 
 func controlRenew(b *bed) {
 	for verb := range asked {
 		r := b.started("")
-		b.ordered(verb, r.ID)
-		want := b.row(r.ID)
-		h := b.heartbeat(store.Lease{Run: r.ID, Epoch: epochAt(1)})
-		wantIDs(b, "lost", b.renew(h).Lost, nil)
+		b.ordered(verb, r.UUID)
+		want := b.row(r.UUID)
+		h := b.heartbeat(store.Lease{Run: r.UUID, Epoch: epochAt(1)})
+		wantUUIDs(b, "lost", b.renew(h).Lost, nil)
 		want.WakeAt = h.LeaseUntil
-		wantRun(b, "the run renewed", b.row(r.ID), want)
+		wantRun(b, "the run renewed", b.row(r.UUID), want)
 	}
 }

@@ -24,9 +24,9 @@ func pairNews(b *bed, s store.Store) {
 	a := b.attend(b.worker)
 	b.established(a, other)
 	for what, ask := range map[string]func(r store.Run){
-		"a pause":       func(r store.Run) { other.ordered(store.VerbPause, r.ID) },
-		"a cancel":      func(r store.Run) { other.ordered(store.VerbCancel, r.ID) },
-		"a signal":      func(r store.Run) { other.sent(r.ID, "paid", 0) },
+		"a pause":       func(r store.Run) { other.ordered(store.VerbPause, r.UUID) },
+		"a cancel":      func(r store.Run) { other.ordered(store.VerbCancel, r.UUID) },
+		"a signal":      func(r store.Run) { other.sent(r.UUID, "paid", 0) },
 		"a child's end": func(r store.Run) { other.commitRun(other.childEnd(other.begotten(r, "charge"))) },
 	} {
 		r := b.started("")
@@ -40,7 +40,7 @@ func pairNews(b *bed, s store.Store) {
 		case <-b.ctx.Done():
 			b.Fatalf("no hint of %s", what)
 		}
-		for got := b.news(b.worker, r.ID); len(got.Requests)+len(got.Woken) == 0; got = b.news(b.worker, r.ID) {
+		for got := b.news(b.worker, r.UUID); len(got.Requests)+len(got.Woken) == 0; got = b.news(b.worker, r.UUID) {
 			select { // the hint may be for an earlier change
 			case <-a.news:
 			case <-b.ctx.Done():
@@ -51,12 +51,12 @@ func pairNews(b *bed, s store.Store) {
 	waiting := b.started("") // a parked run that another handle wakes is claimable
 	b.commitRun(b.park(waiting, time.Time{}))
 	b.quiet(a)
-	other.sent(waiting.ID, "paid", 0)
+	other.sent(waiting.UUID, "paid", 0)
 	b.wantHint(a, "a run that a signal woke")
 	paused := b.queued("", b.in(1000*time.Hour))
-	b.ordered(store.VerbPause, paused.ID)
+	b.ordered(store.VerbPause, paused.UUID)
 	b.quiet(a)
-	other.ordered(store.VerbResume, paused.ID)
+	other.ordered(store.VerbResume, paused.UUID)
 	b.wantHint(a, "a run that was resumed")
 }
 
@@ -69,12 +69,12 @@ func raceOrphans(b *bed, s store.Store) {
 		chain := b.chain(5)
 		b.together(len(chain)+1, func(i int) error {
 			if i == len(chain) {
-				return b.s.Control(b.ctx, b.newOrder(store.VerbCancel, chain[0].ID))
+				return b.s.Control(b.ctx, b.newOrder(store.VerbCancel, chain[0].UUID))
 			}
 			parent := chain[i]
 			for k := range 40 {
 				child := b.running("")
-				child.ID, child.Parent, child.Name = store.NewChildID(parent.ID), owner(parent.ID), fmt.Sprint("started-", k)
+				child.UUID, child.Parent, child.Name = store.NewChildUUID(parent.UUID), owner(parent.UUID), fmt.Sprint("started-", k)
 				if k%2 == 0 {
 					child.Status, child.Epoch, child.Owner, child.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, b.in(1000*time.Hour)
 				}
@@ -91,7 +91,7 @@ func raceOrphans(b *bed, s store.Store) {
 			}
 			return nil
 		})
-		for _, r := range b.tree(chain[0].ID) {
+		for _, r := range b.tree(chain[0].UUID) {
 			if r.Status != store.Cancelled && r.Control&store.CancelRequested == 0 {
 				b.Errorf("round %d: %s, a child of %s, is %s, and nobody will end it", round, r.Name, show(r.Parent), r.Status)
 			}
@@ -105,14 +105,14 @@ func raceCancelFinish(b *bed, s store.Store) {
 	other := b.through(s)
 	for round := range testsize.Of(100, 25) {
 		r := b.started("")
-		end, o := b.finish(r.ID, epochAt(1)), b.newOrder(store.VerbCancel, r.ID)
+		end, o := b.finish(r.UUID, epochAt(1)), b.newOrder(store.VerbCancel, r.UUID)
 		b.together(2, func(i int) error {
 			if i == 0 {
 				return b.s.Control(b.ctx, o)
 			}
 			return other.deliver(&store.Batch{Runs: []*store.RunWrite{&end}})
 		})
-		got, answer := b.row(r.ID), o.Results[0]
+		got, answer := b.row(r.UUID), o.Results[0]
 		switch end.Outcome {
 		case store.Written:
 			if got.Status != store.Completed || got.Control&store.CancelRequested != 0 || answer.Status != store.Completed || answer.Requested+answer.Changed != 0 {
@@ -122,14 +122,14 @@ func raceCancelFinish(b *bed, s store.Store) {
 			if got.Status != store.Running || got.Control != store.CancelRequested || answer.Requested != 1 || end.State.Control != store.CancelRequested {
 				b.Errorf("round %d: it was cancelled: the row is %s with %d, the cancel was answered %+v, the end %+v", round, got.Status, got.Control, answer, end.State)
 			}
-			stop := store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}
+			stop := store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}
 			wantOutcome(b, "the cancelled end", b.commitRun(stop).Outcome, store.Written)
 			wantOutcome(b, "the end once more", b.commitRun(end).Outcome, store.Fenced)
 		default:
 			b.Errorf("round %d: the end was answered %s", round, outcomeWords[end.Outcome])
 		}
 		b.order(o)
-		if after := b.row(r.ID); after.Status == store.Completed != (end.Outcome == store.Written) || !after.Status.Terminal() {
+		if after := b.row(r.UUID); after.Status == store.Completed != (end.Outcome == store.Written) || !after.Status.Terminal() {
 			b.Errorf("round %d: after a second cancel it is %s", round, after.Status)
 		}
 	}
@@ -141,7 +141,7 @@ func raceCancelClaim(b *bed, s store.Store) {
 	other := b.through(s)
 	for round := range testsize.Of(60, 20) {
 		r := b.queued("", b.now)
-		q, o := b.query(b.now), b.newOrder(store.VerbCancel, r.ID)
+		q, o := b.query(b.now), b.newOrder(store.VerbCancel, r.UUID)
 		var claimed []store.Claimed
 		b.together(2, func(i int) error {
 			if i == 0 {
@@ -151,7 +151,7 @@ func raceCancelClaim(b *bed, s store.Store) {
 			claimed = got.Runs
 			return err
 		})
-		got := b.row(r.ID)
+		got := b.row(r.UUID)
 		if len(claimed) == 0 {
 			if got.Status != store.Cancelled || o.Results[0].Changed != 1 {
 				b.Errorf("round %d: nobody claimed it, and it is %s; the cancel was answered %+v", round, got.Status, o.Results[0])
@@ -161,9 +161,9 @@ func raceCancelClaim(b *bed, s store.Store) {
 		if got.Status != store.Running || got.Control != store.CancelRequested || o.Results[0].Requested != 1 {
 			b.Errorf("round %d: it was claimed, and is %s with %d; the cancel was answered %+v", round, got.Status, got.Control, o.Results[0])
 		}
-		news := b.news(q.Worker, r.ID)
-		b.wantNews("its owner's", news, []store.ControlRequest{{Run: r.ID, Epoch: epochAt(1), Control: store.CancelRequested}})
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now})
+		news := b.news(q.Worker, r.UUID)
+		b.wantNews("its owner's", news, []store.ControlRequest{{Run: r.UUID, Epoch: epochAt(1), Control: store.CancelRequested}})
+		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now})
 	}
 }
 
@@ -176,15 +176,15 @@ func racePausePark(b *bed, s store.Store) {
 		park := b.park(r, time.Time{})
 		b.together(2, func(i int) error {
 			if i == 0 {
-				return b.s.Control(b.ctx, b.newOrder(store.VerbPause, r.ID))
+				return b.s.Control(b.ctx, b.newOrder(store.VerbPause, r.UUID))
 			}
 			return other.deliver(&store.Batch{Runs: []*store.RunWrite{&park}})
 		})
 		wantOutcome(b, "the park", park.Outcome, store.Written)
-		b.wantBits(fmt.Sprint("paused, round ", round), r.ID, store.Paused, store.PausedItself)
-		b.ordered(store.VerbResume, r.ID)
-		b.claimOne(b.query(b.in(time.Minute)), r.ID)
-		b.commitRun(b.finish(r.ID, epochAt(2)))
+		b.wantBits(fmt.Sprint("paused, round ", round), r.UUID, store.Paused, store.PausedItself)
+		b.ordered(store.VerbResume, r.UUID)
+		b.claimOne(b.query(b.in(time.Minute)), r.UUID)
+		b.commitRun(b.finish(r.UUID, epochAt(2)))
 	}
 }
 
@@ -201,11 +201,11 @@ func raceOverlap(b *bed, s store.Store) {
 				switch {
 				case i < 3:
 					verb := []store.Verb{store.VerbPause, store.VerbResume}[k%2]
-					if err := on.s.Control(b.ctx, on.newOrder(verb, chain[i].ID, chain[5-i].ID)); err != nil {
+					if err := on.s.Control(b.ctx, on.newOrder(verb, chain[i].UUID, chain[5-i].UUID)); err != nil {
 						return fmt.Errorf("verb %d: %w", verb, err)
 					}
 				case i == 3 && k == 6:
-					if err := on.s.Control(b.ctx, on.newOrder(store.VerbCancel, chain[2].ID)); err != nil {
+					if err := on.s.Control(b.ctx, on.newOrder(store.VerbCancel, chain[2].UUID)); err != nil {
 						return fmt.Errorf("cancel: %w", err)
 					}
 				case i < 6:
@@ -215,7 +215,7 @@ func raceOverlap(b *bed, s store.Store) {
 						return fmt.Errorf("start: %w", err)
 					}
 				default:
-					w := on.message(r.ID, "paid", k)
+					w := on.message(r.UUID, "paid", k)
 					rec := on.receive(chain[5-k%6], fmt.Sprint("wait ", i, k), "paid")
 					if err := on.deliver(&store.Batch{Receives: []*store.Receive{rec}, Signals: []*store.Signal{&w}}); err != nil {
 						return fmt.Errorf("signal: %w", err)
@@ -224,12 +224,12 @@ func raceOverlap(b *bed, s store.Store) {
 			}
 			return nil
 		})
-		b.ordered(store.VerbResume, chain[0].ID, chain[1].ID, chain[2].ID, chain[3].ID, chain[4].ID, chain[5].ID)
-		doomed := map[uuid.UUID]bool{chain[2].ID: true} // and its descendants
-		for _, r := range b.tree(chain[0].ID) {
-			doomed[r.ID] = doomed[r.ID] || doomed[r.Parent.UUID]
-			if doomed[r.ID] != (r.Control&store.CancelRequested != 0) || r.Control&store.PausedMask != 0 {
-				b.Errorf("%s is %s with %d, beneath the cancelled one: %v", short(r.Name), r.Status, r.Control, doomed[r.ID])
+		b.ordered(store.VerbResume, chain[0].UUID, chain[1].UUID, chain[2].UUID, chain[3].UUID, chain[4].UUID, chain[5].UUID)
+		doomed := map[uuid.UUID]bool{chain[2].UUID: true} // and its descendants
+		for _, r := range b.tree(chain[0].UUID) {
+			doomed[r.UUID] = doomed[r.UUID] || doomed[r.Parent.UUID]
+			if doomed[r.UUID] != (r.Control&store.CancelRequested != 0) || r.Control&store.PausedMask != 0 {
+				b.Errorf("%s is %s with %d, beneath the cancelled one: %v", short(r.Name), r.Status, r.Control, doomed[r.UUID])
 			}
 		}
 	}

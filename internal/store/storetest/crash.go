@@ -20,28 +20,28 @@ func crashBound(b *bed) {
 	q := b.query(b.now)
 	q.MaxCrashes = 3
 	for crash := range int16(3) {
-		got := b.claimOne(q, r.ID)
+		got := b.claimOne(q, r.UUID)
 		if got.Run.Status != store.Running || got.Run.Crashes != crash {
 			b.Fatalf("claim %d: got %s with %d crashes, want running with %d", crash, got.Run.Status, got.Run.Crashes, crash)
 		}
 		if crash == 0 {
-			b.commitStep(b.began(r.ID, epochAt(1), 1, "deadly"), false)
+			b.commitStep(b.began(r.UUID, epochAt(1), 1, "deadly"), false)
 		}
 		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 	}
-	got := b.claimOne(q, r.ID)
+	got := b.claimOne(q, r.UUID)
 	run := got.Run
 	if run.Status != store.Paused || run.Crashes != 3 || run.Reason != store.CrashedTooOftenReason(3) || run.Owner.Valid || !run.WakeAt.IsZero() || run.Epoch != epochAt(3) {
 		b.Errorf("the claim after the third crash: got %s, %d crashes, reason %q, owner %s, wake %s, epoch %s;"+
 			" want paused, 3, %q, NULL, no time, 3", run.Status, run.Crashes, run.Reason, show(run.Owner), show(run.WakeAt), run.Epoch, store.CrashedTooOftenReason(3))
 	}
 	wantSteps(b, "a paused run's history", got.History)
-	wantRun(b, "its row", b.row(r.ID), run)
+	wantRun(b, "its row", b.row(r.UUID), run)
 	q.Now = q.Now.Add(1000 * time.Hour)
 	if again := b.claim(q); len(again.Runs) != 0 {
 		b.Errorf("claimed after it was paused: %v", ids(again.Runs))
 	}
-	wantOutcome(b, "a late finish of the last owner", b.commitRun(b.finish(r.ID, epochAt(3))).Outcome, store.Fenced)
+	wantOutcome(b, "a late finish of the last owner", b.commitRun(b.finish(r.UUID, epochAt(3))).Outcome, store.Fenced)
 }
 
 func crashProgress(b *bed) {
@@ -49,15 +49,15 @@ func crashProgress(b *bed) {
 	q := b.query(b.now)
 	q.MaxCrashes = 2
 	for i, name := range []string{"a", "b", "c", "d"} {
-		got := b.claimOne(q, r.ID)
+		got := b.claimOne(q, r.UUID)
 		if got.Run.Status != store.Running {
 			b.Fatalf("claim %d: got %s (%q), want running: each of its owners recorded a step", i, got.Run.Status, got.Run.Reason)
 		}
-		b.commitStep(b.completed(r.ID, got.Run.Epoch, name), false)
+		b.commitStep(b.completed(r.UUID, got.Run.Epoch, name), false)
 		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 	}
 	for i := range 3 {
-		if b.claimOne(q, r.ID).Run.Status == store.Paused {
+		if b.claimOne(q, r.UUID).Run.Status == store.Paused {
 			return
 		}
 		if i == 2 {
@@ -72,12 +72,12 @@ func crashMarker(b *bed) {
 	q := b.query(b.now)
 	q.MaxCrashes = 2
 	for i := range 2 {
-		got := b.claimOne(q, r.ID)
-		b.commitStep(b.began(r.ID, got.Run.Epoch, int32(i+1), "deadly"), i > 0)
-		b.commitStep(b.began(r.ID, got.Run.Epoch, 1, string(rune('a'+i))), false)
+		got := b.claimOne(q, r.UUID)
+		b.commitStep(b.began(r.UUID, got.Run.Epoch, int32(i+1), "deadly"), i > 0)
+		b.commitStep(b.began(r.UUID, got.Run.Epoch, 1, string(rune('a'+i))), false)
 		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 	}
-	if got := b.claimOne(q, r.ID); got.Run.Status != store.Paused {
+	if got := b.claimOne(q, r.UUID); got.Run.Status != store.Paused {
 		b.Errorf("the second crash in a step that only ever began: got %s, want paused", got.Run.Status)
 	}
 }
@@ -87,11 +87,11 @@ func crashOrderly(b *bed) {
 	q := b.query(b.now)
 	q.MaxCrashes = 1
 	for i, status := range []store.Status{store.Waiting, store.Pending, store.Waiting, store.Pending} {
-		got := b.claimOne(q, r.ID)
+		got := b.claimOne(q, r.UUID)
 		if got.Run.Status != store.Running || got.Run.Crashes != 0 {
 			b.Fatalf("claim %d: got %s with %d crashes, want running with none", i, got.Run.Status, got.Run.Crashes)
 		}
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: got.Run.Epoch, Status: status, WakeAt: q.Now})
+		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: got.Run.Epoch, Status: status, WakeAt: q.Now})
 	}
 }
 
@@ -99,7 +99,7 @@ func crashUnbounded(b *bed) {
 	r := b.queued("", b.now)
 	q := b.query(b.now)
 	for i := range int16(12) {
-		if got := b.claimOne(q, r.ID); got.Run.Status != store.Running || got.Run.Crashes != i {
+		if got := b.claimOne(q, r.UUID); got.Run.Status != store.Running || got.Run.Crashes != i {
 			b.Fatalf("claim %d: got %s with %d crashes, want running with %d", i, got.Run.Status, got.Run.Crashes, i)
 		}
 		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
@@ -110,9 +110,9 @@ func crashOne(b *bed) {
 	r := b.queued("", b.now)
 	q := b.query(b.now)
 	q.MaxCrashes = 1
-	b.claimOne(q, r.ID)
+	b.claimOne(q, r.UUID)
 	q.Now = q.LeaseUntil
-	if got := b.claimOne(q, r.ID); got.Run.Status != store.Paused || got.Run.Epoch != epochAt(1) {
+	if got := b.claimOne(q, r.UUID); got.Run.Status != store.Paused || got.Run.Epoch != epochAt(1) {
 		b.Errorf("after one crash: got %s at epoch %s, want paused at 1", got.Run.Status, got.Run.Epoch)
 	}
 }

@@ -28,8 +28,8 @@ func (b *bed) setDeadline(run uuid.UUID, at time.Time) *store.Deadline {
 
 func deadlineSet(b *bed) {
 	running, pending, paused := b.started("running"), b.queued("pending", b.in(time.Hour)), b.queued("paused", b.now)
-	b.ordered(store.VerbPause, paused.ID)
-	for _, id := range []uuid.UUID{running.ID, pending.ID, paused.ID} {
+	b.ordered(store.VerbPause, paused.UUID)
+	for _, id := range []uuid.UUID{running.UUID, pending.UUID, paused.UUID} {
 		for _, at := range []time.Time{b.in(time.Minute), b.in(2 * time.Minute), {}, b.in(time.Second)} {
 			want := b.row(id)
 			want.Deadline = at
@@ -52,8 +52,8 @@ func deadlineWaiting(b *bed) {
 		{none, time.Time{}, time.Time{}},
 		{none, b.in(time.Minute), b.in(time.Minute)},
 	} {
-		wantOutcome(b, c.run.Name, b.setDeadline(c.run.ID, c.at).Outcome, store.Written)
-		if got := b.row(c.run.ID); !got.WakeAt.Equal(c.wake) || !got.Deadline.Equal(c.at) {
+		wantOutcome(b, c.run.Name, b.setDeadline(c.run.UUID, c.at).Outcome, store.Written)
+		if got := b.row(c.run.UUID); !got.WakeAt.Equal(c.wake) || !got.Deadline.Equal(c.at) {
 			b.Errorf("%s: a deadline at %s: it wakes at %s, want %s", c.run.Name, show(c.at), show(got.WakeAt), show(c.wake))
 		}
 	}
@@ -64,21 +64,21 @@ func deadlineWaiting(b *bed) {
 
 func deadlineRefused(b *bed) {
 	cancelled := b.started("to be cancelled")
-	b.ordered(store.VerbCancel, cancelled.ID)
-	refused := []store.Run{b.row(cancelled.ID), {ID: uuid.New()}}
+	b.ordered(store.VerbCancel, cancelled.UUID)
+	refused := []store.Run{b.row(cancelled.UUID), {UUID: uuid.New()}}
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started(status.String())
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
-		refused = append(refused, b.row(r.ID))
+		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		refused = append(refused, b.row(r.UUID))
 	}
 	for _, want := range refused {
-		got := b.setDeadline(want.ID, b.in(time.Minute))
+		got := b.setDeadline(want.UUID, b.in(time.Minute))
 		state := store.RunState{Found: want.Name != "", Status: want.Status, Epoch: want.Epoch, Control: want.Control}
 		if got.Outcome != store.Fenced || got.State != state {
 			b.Errorf("%s: %d, %+v, want fenced, %+v", want.Name, got.Outcome, got.State, state)
 		}
 		if state.Found {
-			wantRun(b, want.Name, b.row(want.ID), want)
+			wantRun(b, want.Name, b.row(want.UUID), want)
 		}
 	}
 }
@@ -88,23 +88,23 @@ func deadlineRefused(b *bed) {
 // since then, so it gets the new deadline.
 func deadlineOver(b *bed) {
 	r := b.started("over")
-	wantOutcome(b, "the first", b.setDeadline(r.ID, b.in(-time.Second)).Outcome, store.Written)
-	wantOutcome(b, "after it", b.setDeadline(r.ID, b.in(time.Minute)).Outcome, store.Fenced)
+	wantOutcome(b, "the first", b.setDeadline(r.UUID, b.in(-time.Second)).Outcome, store.Written)
+	wantOutcome(b, "after it", b.setDeadline(r.UUID, b.in(time.Minute)).Outcome, store.Fenced)
 	for at, want := range map[time.Duration]store.Outcome{-2 * time.Second: store.Fenced, -time.Millisecond: store.Written} {
 		p := b.queued("", b.now)
-		b.setDeadline(p.ID, b.in(at))
-		o := b.newOrder(store.VerbPause, p.ID)
+		b.setDeadline(p.UUID, b.in(at))
+		o := b.newOrder(store.VerbPause, p.UUID)
 		o.Now = b.in(-time.Second)
 		b.order(o)
-		wantOutcome(b, "paused a second ago, over since "+at.String(), b.setDeadline(p.ID, b.in(time.Minute)).Outcome, want)
+		wantOutcome(b, "paused a second ago, over since "+at.String(), b.setDeadline(p.UUID, b.in(time.Minute)).Outcome, want)
 	}
 }
 
 func deadlineNews(b *bed) {
 	r := b.started("r")
-	lease := store.Lease{Run: r.ID, Epoch: epochAt(1)}
+	lease := store.Lease{Run: r.UUID, Epoch: epochAt(1)}
 	at := b.in(time.Hour)
-	b.setDeadline(r.ID, at)
+	b.setDeadline(r.UUID, at)
 	got, err := b.s.Notifications(b.ctx, b.worker, []store.Lease{lease})
 	lease.Deadline = at
 	if err != nil || !slices.EqualFunc(got.Deadlines, []store.Lease{lease}, sameLease) {
@@ -113,11 +113,11 @@ func deadlineNews(b *bed) {
 	if got, err := b.s.Notifications(b.ctx, b.worker, []store.Lease{lease}); err != nil || len(got.Deadlines) != 0 {
 		b.Errorf("who knows it is told %+v, %v", got.Deadlines, err)
 	}
-	b.setDeadline(r.ID, b.in(time.Minute))
+	b.setDeadline(r.UUID, b.in(time.Minute))
 	park := b.park(r, b.in(time.Hour)) // the owner does not know the new deadline
 	park.Now = b.now
 	b.commitRun(park)
-	if got := b.row(r.ID); !got.WakeAt.Equal(b.now) {
+	if got := b.row(r.UUID); !got.WakeAt.Equal(b.now) {
 		b.Errorf("parked beside a new deadline, it wakes at %s, want now", show(got.WakeAt))
 	}
 }

@@ -64,13 +64,13 @@ func (b *bed) tail(last uuid.UUID, limit int) (all []store.Event) {
 func (b *bed) wantEvents(want ...string) {
 	b.Helper()
 	last := b.started("the last run")
-	b.commitRun(b.finish(last.ID, epochAt(1)))
+	b.commitRun(b.finish(last.UUID, epochAt(1)))
 	var got []string
-	for _, e := range b.tail(last.ID, 3) {
+	for _, e := range b.tail(last.UUID, 3) {
 		if e.Cursor == "" || e.At.IsZero() || e.Workflow != "flow" {
 			b.Errorf("event %+v: want a cursor, a time and a workflow", e)
 		}
-		if e.Run != last.ID {
+		if e.Run != last.UUID {
 			got = append(got, fmt.Sprint(e.Name, " ", eventWords[e.Type]))
 		}
 	}
@@ -88,36 +88,36 @@ func eventNone(b *bed) {
 		b.Errorf("an empty database has %d events", len(got))
 	}
 	r := b.started("r")
-	b.commitStep(b.completed(r.ID, epochAt(1), "charge"), false)
-	b.sent(r.ID, "paid", 0)
+	b.commitStep(b.completed(r.UUID, epochAt(1), "charge"), false)
+	b.sent(r.UUID, "paid", 0)
 	b.commitRun(b.park(r, b.now))
-	b.claimOne(b.query(b.in(time.Minute)), r.ID)
-	b.ordered(store.VerbPause, r.ID) // the run has not paused yet, so there is no event
-	b.ordered(store.VerbResume, r.ID)
-	b.ordered(store.VerbCancel, r.ID)
+	b.claimOne(b.query(b.in(time.Minute)), r.UUID)
+	b.ordered(store.VerbPause, r.UUID) // the run has not paused yet, so there is no event
+	b.ordered(store.VerbResume, r.UUID)
+	b.ordered(store.VerbCancel, r.UUID)
 	b.wantEvents()
 }
 
 func eventTypes(b *bed) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("end " + status.String())
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 	}
 	paused := b.started("park")
-	b.ordered(store.VerbPause, paused.ID)
+	b.ordered(store.VerbPause, paused.UUID)
 	b.commitRun(b.park(paused, time.Time{}))
 	lost := b.queued("claim", b.now)
 	q := b.query(b.now)
-	b.claimOne(q, lost.ID)
-	b.claimOne(b.query(q.LeaseUntil), lost.ID)
+	b.claimOne(q, lost.UUID)
+	b.claimOne(b.query(q.LeaseUntil), lost.UUID)
 	aside := b.started("aside")
-	b.commitRun(store.RunWrite{ID: aside.ID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"})
+	b.commitRun(store.RunWrite{UUID: aside.UUID, Epoch: epochAt(1), Status: store.Paused, Reason: "broken"})
 	b.wantEvents("end completed completed", "end failed failed", "end cancelled cancelled", "end expired expired", "park paused", "claim lease lost", "aside paused")
 }
 
 func eventOnce(b *bed) {
 	r := b.started("r")
-	end := b.finish(r.ID, epochAt(1))
+	end := b.finish(r.UUID, epochAt(1))
 	for range 3 {
 		b.commitRun(end)
 	}
@@ -126,11 +126,11 @@ func eventOnce(b *bed) {
 	wantOutcome(b, "another end", b.commitRun(other).Outcome, store.Fenced)
 	p := b.queued("p", b.now)
 	for range 3 {
-		b.ordered(store.VerbPause, p.ID)
+		b.ordered(store.VerbPause, p.UUID)
 	}
 	c := b.queued("c", b.now)
 	for range 3 {
-		b.ordered(store.VerbCancel, c.ID)
+		b.ordered(store.VerbCancel, c.UUID)
 	}
 	b.wantEvents("r completed", "p paused", "c cancelled")
 }
@@ -138,15 +138,15 @@ func eventOnce(b *bed) {
 func eventOrders(b *bed) {
 	root := b.started("root")
 	child := b.left(root, "child")
-	b.ordered(store.VerbPause, root.ID)
-	b.ordered(store.VerbResume, root.ID)
-	b.ordered(store.VerbPause, root.ID)
-	b.ordered(store.VerbPause, child.ID) // the child is paused already
-	b.ordered(store.VerbResume, root.ID) // the child stays paused
-	b.ordered(store.VerbPause, root.ID)
+	b.ordered(store.VerbPause, root.UUID)
+	b.ordered(store.VerbResume, root.UUID)
+	b.ordered(store.VerbPause, root.UUID)
+	b.ordered(store.VerbPause, child.UUID) // the child is paused already
+	b.ordered(store.VerbResume, root.UUID) // the child stays paused
+	b.ordered(store.VerbPause, root.UUID)
 	b.commitRun(b.park(root, time.Time{}))
-	b.ordered(store.VerbCancel, child.ID)
-	b.ordered(store.VerbCancel, root.ID) // the root was executed, so its cancel is only requested
+	b.ordered(store.VerbCancel, child.UUID)
+	b.ordered(store.VerbCancel, root.UUID) // the root was executed, so its cancel is only requested
 	b.wantEvents("child paused", "child paused", "root paused", "child cancelled")
 }
 
@@ -156,23 +156,23 @@ func eventCursor(b *bed) {
 		batch := &store.Batch{}
 		for range 5 {
 			r := b.started("")
-			end := b.finish(r.ID, epochAt(1))
+			end := b.finish(r.UUID, epochAt(1))
 			batch.Runs = append(batch.Runs, &end)
-			want = append(want, r.ID)
+			want = append(want, r.UUID)
 		}
 		b.commit(batch)
 	}
 	last := b.started("")
-	b.commitRun(b.finish(last.ID, epochAt(1)))
-	all := b.tail(last.ID, 100)
+	b.commitRun(b.finish(last.UUID, epochAt(1)))
+	all := b.tail(last.UUID, 100)
 	var got []uuid.UUID
 	for _, e := range all[:len(all)-1] {
 		got = append(got, e.Run)
 	}
-	wantIDs(b, "ended", got, want)
+	wantUUIDs(b, "ended", got, want)
 	for i := range 20 { // the events of one commit have no order
 		if len(got) == len(want) {
-			wantIDs(b, fmt.Sprint("commit ", i), got[i*5:i*5+5], want[i*5:i*5+5])
+			wantUUIDs(b, fmt.Sprint("commit ", i), got[i*5:i*5+5], want[i*5:i*5+5])
 		}
 	}
 	for i, e := range all {
@@ -188,8 +188,8 @@ func eventCursor(b *bed) {
 
 func eventBadCursor(b *bed) {
 	r := b.started("")
-	b.commitRun(b.finish(r.ID, epochAt(1)))
-	good := b.tail(r.ID, 10)[0].Cursor
+	b.commitRun(b.finish(r.UUID, epochAt(1)))
+	good := b.tail(r.UUID, 10)[0].Cursor
 	for _, text := range []string{"x", "-1", " ", "1.5", "9999999999999999999999", good + "x", " " + good, "'; DROP TABLE event;", "\x00", "\xff", "NULL"} {
 		if got, err := b.s.Events(b.ctx, text, 10); !errors.Is(err, store.ErrBadData) {
 			b.Errorf("events after %q: got %d events, %v, want ErrBadData", text, len(got), err)
@@ -202,7 +202,7 @@ func eventBadCursor(b *bed) {
 
 func eventFailed(b *bed) {
 	r := b.started("r")
-	end := b.finish(r.ID, epochAt(1))
+	end := b.finish(r.UUID, epochAt(1))
 	bad := &store.Start{Run: b.running("\x00")}
 	if err := b.s.Commit(b.ctx, &store.Batch{Starts: []*store.Start{bad}, Runs: []*store.RunWrite{&end}}); err == nil {
 		return // the database can hold such a name
@@ -226,11 +226,11 @@ func raceEvents(b *bed, s store.Store) {
 	var told []store.Event
 	b.together(writers+1, func(i int) error {
 		if i == writers {
-			told = handles[1].tail(last.ID, 4)
+			told = handles[1].tail(last.UUID, 4)
 			return nil
 		}
 		for _, r := range runs[i] {
-			end := b.finish(r.ID, epochAt(1))
+			end := b.finish(r.UUID, epochAt(1))
 			if err := handles[i%2].deliver(&store.Batch{Runs: []*store.RunWrite{&end}}); err != nil {
 				return err
 			}
@@ -238,7 +238,7 @@ func raceEvents(b *bed, s store.Store) {
 		if ended.Add(1) < writers {
 			return nil
 		}
-		end := b.finish(last.ID, epochAt(1))
+		end := b.finish(last.UUID, epochAt(1))
 		return b.deliver(&store.Batch{Runs: []*store.RunWrite{&end}})
 	})
 	var got, want []uuid.UUID
@@ -247,8 +247,8 @@ func raceEvents(b *bed, s store.Store) {
 	}
 	for _, all := range runs {
 		for _, r := range all {
-			want = append(want, r.ID)
+			want = append(want, r.UUID)
 		}
 	}
-	wantIDs(b, "told of", got, append(want, last.ID))
+	wantUUIDs(b, "told of", got, append(want, last.UUID))
 }

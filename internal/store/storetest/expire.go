@@ -38,9 +38,9 @@ func expireDead(b *bed) {
 	dead, alive := uuid.New(), uuid.New()
 	kept := b.owned(alive, "alive's")
 	waiting := b.owned(dead, "dead's, waiting")
-	b.commitRun(store.RunWrite{ID: waiting.ID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(20 * time.Minute)})
+	b.commitRun(store.RunWrite{UUID: waiting.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(20 * time.Minute)})
 	finished := b.owned(dead, "dead's, finished")
-	b.commitRun(b.finish(finished.ID, epochAt(1)))
+	b.commitRun(b.finish(finished.UUID, epochAt(1)))
 	one, two := b.owned(dead, "one"), b.owned(dead, "two")
 	q := b.query(b.now)
 	if n := b.expire(q, dead, uuid.New()); n != 2 {
@@ -49,14 +49,14 @@ func expireDead(b *bed) {
 	got := b.claim(q)
 	var claimed []uuid.UUID
 	for _, c := range got.Runs {
-		claimed = append(claimed, c.Run.ID)
+		claimed = append(claimed, c.Run.UUID)
 		if c.Run.Epoch != epochAt(2) || c.Run.Owner != owner(q.Worker) {
 			b.Errorf("%s: epoch %s, owner %s, want 2 and %s", c.Run.Name, c.Run.Epoch, show(c.Run.Owner), q.Worker)
 		}
 	}
-	wantIDs(b, "claimed after the expiry", claimed, []uuid.UUID{one.ID, two.ID})
-	wantRun(b, "the living worker's run", b.row(kept.ID), kept)
-	wantOutcome(b, "a step of the dead worker", b.commitStep(b.completed(one.ID, epochAt(1), "late"), false).Outcome, store.Fenced)
+	wantUUIDs(b, "claimed after the expiry", claimed, []uuid.UUID{one.UUID, two.UUID})
+	wantRun(b, "the living worker's run", b.row(kept.UUID), kept)
+	wantOutcome(b, "a step of the dead worker", b.commitStep(b.completed(one.UUID, epochAt(1), "late"), false).Outcome, store.Fenced)
 	if n := b.expire(q, dead); n != 0 {
 		b.Errorf("a second expiry freed %d runs, want 0", n)
 	}
@@ -74,10 +74,10 @@ func expireBounds(b *bed) {
 	if n := b.expire(q, dead); n != 1 && n != 2 {
 		b.Errorf("freed %d runs, want 1, or 2", n)
 	}
-	if got := b.row(other.ID); got.Status != store.Running || got.Epoch != other.Epoch || got.Owner != other.Owner {
+	if got := b.row(other.UUID); got.Status != store.Running || got.Epoch != other.Epoch || got.Owner != other.Owner {
 		b.Errorf("another workflow's run: got %+v, want at most its wake time changed", got)
 	}
-	b.claimOne(q, mine.ID)
+	b.claimOne(q, mine.UUID)
 }
 
 func expireSelf(b *bed) {
@@ -94,7 +94,7 @@ func expireSelf(b *bed) {
 	if got := b.workers(); len(got) != 1 || got[0].ID != other.Worker.ID {
 		b.Errorf("workers after one has left: got %v, want %s alone", got, other.Worker.ID)
 	}
-	b.claimOne(b.query(b.now), mine.ID)
+	b.claimOne(b.query(b.now), mine.UUID)
 }
 
 func expireNobody(b *bed) {
@@ -104,5 +104,5 @@ func expireNobody(b *bed) {
 			b.Errorf("%s: freed %d runs, want 0", name, n)
 		}
 	}
-	wantRun(b, "the run", b.row(r.ID), r)
+	wantRun(b, "the run", b.row(r.UUID), r)
 }

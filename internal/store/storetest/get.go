@@ -27,7 +27,7 @@ func getMany(b *bed) {
 	var want []*store.Run
 	for i := range 150 {
 		r := b.started(fmt.Sprint("order-", i))
-		refs = append(refs, r.Name, "unknown-"+r.Name, r.ID.String(), uuid.NewString())
+		refs = append(refs, r.Name, "unknown-"+r.Name, r.UUID.String(), uuid.NewString())
 		want = append(want, &r, nil, &r, nil)
 	}
 	refs, want = append(refs, refs[0], refs[2], ""), append(want, want[0], want[2], nil)
@@ -43,65 +43,65 @@ func getMany(b *bed) {
 
 func getUnnamed(b *bed) {
 	r := b.started("")
-	if r.Name != r.ID.String() {
-		b.Fatalf("name %q, want the ID %s", r.Name, r.ID)
+	if r.Name != r.UUID.String() {
+		b.Fatalf("name %q, want the ID %s", r.Name, r.UUID)
 	}
-	wantRun(b, "by its UUID text", b.row(r.ID), r)
+	wantRun(b, "by its UUID text", b.row(r.UUID), r)
 	again := b.commitStart(b.running(r.Name))
 	wantOutcome(b, "a start named after it", again.Outcome, store.Adopted)
 }
 
 func getPreferred(b *bed) {
 	r := b.started("order-42")
-	shadow := b.running(r.ID.String())
+	shadow := b.running(r.UUID.String())
 	wantOutcome(b, "a start named after another run's ID", b.commitStart(shadow).Outcome, store.Written)
-	wantRun(b, "by the ID", b.row(r.ID), r)
-	wantRun(b, "by its own ID", b.row(shadow.ID), shadow)
+	wantRun(b, "by the ID", b.row(r.UUID), r)
+	wantRun(b, "by its own ID", b.row(shadow.UUID), shadow)
 }
 
 func getCanonical(b *bed) {
 	r := b.started("")
-	id := r.ID.String()
+	id := r.UUID.String()
 	for _, other := range []string{strings.ToUpper(id), "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), id + " "} {
 		if rows := b.get(other); rows[0] != nil {
-			b.Errorf("Get %q: found %s, want nothing: as a name it is another", other, rows[0].ID)
+			b.Errorf("Get %q: found %s, want nothing: as a name it is another", other, rows[0].UUID)
 		}
 	}
 	named := b.started(strings.ToUpper(id) + "-X")
-	if rows := b.get(named.Name); rows[0] == nil || rows[0].ID != named.ID {
-		b.Errorf("Get %q: got %v, want %s", named.Name, rows[0], named.ID)
+	if rows := b.get(named.Name); rows[0] == nil || rows[0].UUID != named.UUID {
+		b.Errorf("Get %q: got %v, want %s", named.Name, rows[0], named.UUID)
 	}
 }
 
 func getHistory(b *bed) {
 	one, two := b.started("one"), b.started("two")
-	wantSteps(b, "a run without steps", b.history(one.ID))
-	b.commitStep(b.completed(two.ID, epochAt(1), "two's"), false)
-	wantSteps(b, "still without", b.history(one.ID))
-	wantSteps(b, "two's", b.history(two.ID), b.completed(two.ID, epochAt(1), "two's"))
+	wantSteps(b, "a run without steps", b.history(one.UUID))
+	b.commitStep(b.completed(two.UUID, epochAt(1), "two's"), false)
+	wantSteps(b, "still without", b.history(one.UUID))
+	wantSteps(b, "two's", b.history(two.UUID), b.completed(two.UUID, epochAt(1), "two's"))
 	wantSteps(b, "no run", b.history(uuid.New()))
 }
 
 func getChild(b *bed) {
 	parent := b.started("parent")
 	child := b.running("")
-	child.ID, child.Parent, child.Name = store.NewID(store.ShardOf(parent.ID)), owner(parent.ID), "charge"
+	child.UUID, child.Parent, child.Name = store.NewUUID(store.ShardOf(parent.UUID)), owner(parent.UUID), "charge"
 	b.commitChild(child, epochAt(1))
-	wantRun(b, "by its ID", b.row(child.ID), child)
+	wantRun(b, "by its ID", b.row(child.UUID), child)
 	if rows := b.get("charge"); rows[0] != nil {
-		b.Errorf("by its name: got %s, want nothing", rows[0].ID)
+		b.Errorf("by its name: got %s, want nothing", rows[0].UUID)
 	}
 }
 
 func getPayloads(b *bed) {
 	done, failed := b.started("done"), b.started("failed")
-	b.commitRun(b.finish(done.ID, epochAt(1)))
-	end := b.finish(failed.ID, epochAt(1))
+	b.commitRun(b.finish(done.UUID, epochAt(1)))
+	end := b.finish(failed.UUID, epochAt(1))
 	end.Status, end.Output, end.Error = store.Failed, nil, []byte(`{"message":"no"}`)
 	b.commitRun(end)
 	whole := b.get("done", "failed")
 	for _, with := range []store.Payloads{store.NoPayloads, store.WithInput, store.WithOutcome, store.AllPayloads} {
-		refs := []store.Ref{{Text: "done"}, {Text: failed.ID.String()}, {Text: "nobody"}}
+		refs := []store.Ref{{Text: "done"}, {Text: failed.UUID.String()}, {Text: "nobody"}}
 		rows, err := b.s.Find(b.ctx, refs, with)
 		if err != nil || len(rows) != 3 || rows[0] == nil || rows[1] == nil || rows[2] != nil {
 			b.Fatalf("Find with %d: got %v, %v", with, rows, err)
@@ -128,9 +128,9 @@ func getStatuses(b *bed) {
 	for i, status := range []store.Status{store.Running, store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled} {
 		r := b.started(fmt.Sprint(i))
 		if status != store.Running {
-			b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+			b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		}
-		ids, want = append(ids, r.ID, uuid.New(), r.ID), append(want, status, 0, status)
+		ids, want = append(ids, r.UUID, uuid.New(), r.UUID), append(want, status, 0, status)
 	}
 	got, err := b.s.Statuses(b.ctx, ids)
 	if err != nil || !slices.Equal(got, want) {

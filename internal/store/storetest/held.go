@@ -26,7 +26,7 @@ const rejected = "write the checkpoint of step \"a\": permission denied"
 // write.
 func (b *bed) hold(run uuid.UUID, epoch store.Epoch, at time.Time, most int) *store.RunWrite {
 	b.Helper()
-	return b.commitRun(store.RunWrite{ID: run, Epoch: epoch, Status: store.Pending, Now: at, Held: true, Reason: rejected, MaxCrashes: most})
+	return b.commitRun(store.RunWrite{UUID: run, Epoch: epoch, Status: store.Pending, Now: at, Held: true, Reason: rejected, MaxCrashes: most})
 }
 
 func holdBound(b *bed) {
@@ -35,13 +35,13 @@ func holdBound(b *bed) {
 	q := b.query(b.now)
 	q.MaxCrashes = most
 	for i, away := range []time.Duration{1, 4, 16, 64, 256, 300} {
-		got := b.claimOne(q, r.ID)
+		got := b.claimOne(q, r.UUID)
 		if got.Run.Status != store.Running || int(got.Run.Crashes) != i {
 			b.Fatalf("claim %d: got %s with %d crashes, want running with %d", i, got.Run.Status, got.Run.Crashes, i)
 		}
-		w := b.hold(r.ID, got.Run.Epoch, q.Now, most)
+		w := b.hold(r.UUID, got.Run.Epoch, q.Now, most)
 		wantOutcome(b, "the hold", w.Outcome, store.Written)
-		row := b.row(r.ID)
+		row := b.row(r.UUID)
 		if row.Status != store.Pending || int(row.Crashes) != i+1 || row.Owner.Valid || row.Reason != rejected || w.State.Status != store.Pending {
 			b.Fatalf("after hold %d: got %s, %d crashes, owner %s, reason %q, state %+v", i+1, row.Status, row.Crashes, show(row.Owner), row.Reason, w.State)
 		}
@@ -54,9 +54,9 @@ func holdBound(b *bed) {
 		q.Now = row.WakeAt
 		q.LeaseUntil = q.Now.Add(time.Hour)
 	}
-	got := b.claimOne(q, r.ID)
-	w := b.hold(r.ID, got.Run.Epoch, q.Now, most)
-	row := b.row(r.ID)
+	got := b.claimOne(q, r.UUID)
+	w := b.hold(r.UUID, got.Run.Epoch, q.Now, most)
+	row := b.row(r.UUID)
 	if row.Status != store.Paused || row.Crashes != most || !row.WakeAt.IsZero() || row.Control != store.PausedItself || !row.PausedAt.Equal(q.Now) ||
 		row.Reason != store.HeldTooOftenReason(rejected, most) || w.State.Status != store.Paused {
 		b.Errorf("after the last hold: %+v, state %+v", row, w.State)
@@ -67,10 +67,10 @@ func holdProgress(b *bed) {
 	r := b.queued("", b.now)
 	q := b.query(b.now)
 	for i, name := range []string{"a", "b", "c"} {
-		got := b.claimOne(q, r.ID)
-		b.commitStep(b.completed(r.ID, got.Run.Epoch, name), false)
-		b.hold(r.ID, got.Run.Epoch, q.Now, 2)
-		row := b.row(r.ID)
+		got := b.claimOne(q, r.UUID)
+		b.commitStep(b.completed(r.UUID, got.Run.Epoch, name), false)
+		b.hold(r.UUID, got.Run.Epoch, q.Now, 2)
+		row := b.row(r.UUID)
 		if row.Status != store.Pending || row.Crashes != 1 {
 			b.Fatalf("hold %d: got %s with %d crashes, want pending with 1", i, row.Status, row.Crashes)
 		}
@@ -83,17 +83,17 @@ func holdAndLoss(b *bed) {
 	r := b.queued("", b.now)
 	q := b.query(b.now)
 	q.MaxCrashes = 3
-	b.hold(r.ID, b.claimOne(q, r.ID).Run.Epoch, q.Now, 3)
-	q.Now = b.row(r.ID).WakeAt
+	b.hold(r.UUID, b.claimOne(q, r.UUID).Run.Epoch, q.Now, 3)
+	q.Now = b.row(r.UUID).WakeAt
 	q.LeaseUntil = q.Now.Add(time.Hour)
-	b.claimOne(q, r.ID)
+	b.claimOne(q, r.UUID)
 	q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
-	got := b.claimOne(q, r.ID).Run
+	got := b.claimOne(q, r.UUID).Run
 	if got.Crashes != 2 || got.Status != store.Running {
 		b.Fatalf("after a hold and a lost lease: %s with %d crashes, want running with 2", got.Status, got.Crashes)
 	}
-	b.hold(r.ID, got.Epoch, q.Now, 3)
-	if row := b.row(r.ID); row.Status != store.Paused {
+	b.hold(r.UUID, got.Epoch, q.Now, 3)
+	if row := b.row(r.UUID); row.Status != store.Paused {
 		b.Errorf("after another hold: %s, want paused", row.Status)
 	}
 }
@@ -101,76 +101,76 @@ func holdAndLoss(b *bed) {
 func holdReason(b *bed) {
 	r := b.queued("", b.now)
 	q := b.query(b.now)
-	b.hold(r.ID, b.claimOne(q, r.ID).Run.Epoch, q.Now, 0)
+	b.hold(r.UUID, b.claimOne(q, r.UUID).Run.Epoch, q.Now, 0)
 	again := func() store.Run {
-		q.Now = b.row(r.ID).WakeAt
+		q.Now = b.row(r.UUID).WakeAt
 		q.LeaseUntil = q.Now.Add(time.Hour)
-		return b.claimOne(q, r.ID).Run
+		return b.claimOne(q, r.UUID).Run
 	}
 	got := again()
-	if row := b.row(r.ID); got.Reason != rejected || row.Reason != rejected {
+	if row := b.row(r.UUID); got.Reason != rejected || row.Reason != rejected {
 		b.Errorf("claimed again, its reason is %q, and %q in the row", got.Reason, row.Reason)
 	}
-	b.commitRun(store.RunWrite{ID: r.ID, Epoch: got.Epoch, Status: store.Pending, Now: q.Now, WakeAt: q.Now})
-	if row := b.row(r.ID); row.Reason != rejected {
+	b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: got.Epoch, Status: store.Pending, Now: q.Now, WakeAt: q.Now})
+	if row := b.row(r.UUID); row.Reason != rejected {
 		b.Errorf("given back, its reason is %q", row.Reason)
 	}
 	got = again()
-	b.commitStep(b.completed(r.ID, got.Epoch, "a"), false)
+	b.commitStep(b.completed(r.UUID, got.Epoch, "a"), false)
 	if got = again(); got.Reason != "" { // the lease was lost after a new checkpoint
 		b.Errorf("after a new checkpoint its reason is %q", got.Reason)
 	}
-	b.hold(r.ID, got.Epoch, q.Now, 0)
+	b.hold(r.UUID, got.Epoch, q.Now, 0)
 	got = again()
-	b.commitRun(store.RunWrite{ID: r.ID, Epoch: got.Epoch, Status: store.Waiting, Now: q.Now})
-	if row := b.row(r.ID); row.Reason != "" {
+	b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: got.Epoch, Status: store.Waiting, Now: q.Now})
+	if row := b.row(r.UUID); row.Reason != "" {
 		b.Errorf("parked, its reason is %q", row.Reason)
 	}
 }
 
 func holdPaused(b *bed) {
 	r := b.started("")
-	b.ordered(store.VerbPause, r.ID)
-	before := b.row(r.ID).Reason
-	w := b.hold(r.ID, epochAt(1), b.now, 1)
+	b.ordered(store.VerbPause, r.UUID)
+	before := b.row(r.UUID).Reason
+	w := b.hold(r.UUID, epochAt(1), b.now, 1)
 	want := before
 	if want == "" {
 		want = rejected
 	}
-	if row := b.row(r.ID); row.Status != store.Paused || row.Crashes != 0 || !row.WakeAt.IsZero() || row.Reason != want || w.State.Status != store.Paused {
+	if row := b.row(r.UUID); row.Status != store.Paused || row.Crashes != 0 || !row.WakeAt.IsZero() || row.Reason != want || w.State.Status != store.Paused {
 		b.Errorf("got %s, %d crashes, wake %s, reason %q, state %+v", row.Status, row.Crashes, show(row.WakeAt), row.Reason, w.State)
 	}
 }
 
 func holdCancelled(b *bed) {
 	r := b.started("")
-	b.commitStep(b.completed(r.ID, epochAt(1), "a"), false)
-	b.ordered(store.VerbCancel, r.ID)
-	b.hold(r.ID, epochAt(1), b.now, 0)
-	if row := b.row(r.ID); row.Status != store.Pending || row.Control&store.CancelRequested == 0 || !row.WakeAt.Equal(b.now.Add(time.Second)) {
+	b.commitStep(b.completed(r.UUID, epochAt(1), "a"), false)
+	b.ordered(store.VerbCancel, r.UUID)
+	b.hold(r.UUID, epochAt(1), b.now, 0)
+	if row := b.row(r.UUID); row.Status != store.Pending || row.Control&store.CancelRequested == 0 || !row.WakeAt.Equal(b.now.Add(time.Second)) {
 		b.Errorf("got %s, control %d, wake %s", row.Status, row.Control, show(row.WakeAt))
 	}
 }
 
 func holdFenced(b *bed) {
 	r := b.started("")
-	wantOutcome(b, "another epoch's hold", b.hold(r.ID, epochAt(2), b.now, 0).Outcome, store.Fenced)
+	wantOutcome(b, "another epoch's hold", b.hold(r.UUID, epochAt(2), b.now, 0).Outcome, store.Fenced)
 	for range 2 {
-		wantOutcome(b, "the hold, and its replay", b.hold(r.ID, epochAt(1), b.now, 1).Outcome, store.Written)
+		wantOutcome(b, "the hold, and its replay", b.hold(r.UUID, epochAt(1), b.now, 1).Outcome, store.Written)
 	}
-	if row := b.row(r.ID); row.Status != store.Paused || row.Crashes != 1 {
+	if row := b.row(r.UUID); row.Status != store.Paused || row.Crashes != 1 {
 		b.Errorf("got %s with %d crashes, want paused with 1", row.Status, row.Crashes)
 	}
 }
 
 func holdWithStep(b *bed) {
 	r := b.started("")
-	step := &store.StepWrite{Step: b.completed(r.ID, epochAt(1), "a")}
-	hold := &store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Pending, Now: b.now, Held: true, Reason: rejected}
+	step := &store.StepWrite{Step: b.completed(r.UUID, epochAt(1), "a")}
+	hold := &store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, Now: b.now, Held: true, Reason: rejected}
 	b.commit(&store.Batch{Steps: []*store.StepWrite{step}, Runs: []*store.RunWrite{hold}})
 	wantOutcome(b, "the step", step.Outcome, store.Written)
 	wantOutcome(b, "the hold", hold.Outcome, store.Written)
-	wantSteps(b, "its history", b.history(r.ID), step.Step)
+	wantSteps(b, "its history", b.history(r.UUID), step.Step)
 }
 
 // holdDeadline checks that a deadline shortens a hold, unless the deadline had already passed: the
@@ -187,15 +187,15 @@ func holdDeadline(b *bed) {
 		{"a later one", 300 * time.Millisecond, time.Minute, 300 * time.Millisecond},
 	} {
 		r := b.queued("", b.now)
-		got := b.claimOne(b.query(b.now), r.ID)
+		got := b.claimOne(b.query(b.now), r.UUID)
 		if c.deadline != 0 {
-			wantOutcome(b, c.name, b.setDeadline(r.ID, b.in(c.deadline)).Outcome, store.Written)
+			wantOutcome(b, c.name, b.setDeadline(r.UUID, b.in(c.deadline)).Outcome, store.Written)
 		}
-		b.hold(r.ID, got.Run.Epoch, b.now, 0)
+		b.hold(r.UUID, got.Run.Epoch, b.now, 0)
 		if c.then != 0 {
-			wantOutcome(b, c.name, b.setDeadline(r.ID, b.in(c.then)).Outcome, store.Written)
+			wantOutcome(b, c.name, b.setDeadline(r.UUID, b.in(c.then)).Outcome, store.Written)
 		}
-		if row := b.row(r.ID); !row.WakeAt.Equal(b.in(c.wanted)) {
+		if row := b.row(r.UUID); !row.WakeAt.Equal(b.in(c.wanted)) {
 			b.Errorf("%s: it comes back %v later, want %v", c.name, row.WakeAt.Sub(b.now), c.wanted)
 		}
 	}

@@ -24,7 +24,7 @@ func (b *bed) long(name string, sizes ...int) (r store.Run, history []store.Step
 	r = b.started(name)
 	batch := &store.Batch{}
 	for i, size := range sizes {
-		s := b.completed(r.ID, r.Epoch, fmt.Sprintf("s%03d", i))
+		s := b.completed(r.UUID, r.Epoch, fmt.Sprintf("s%03d", i))
 		s.Output = bytes.Repeat([]byte("x"), size)
 		if i%5 == 4 {
 			s.Status, s.Output, s.Error = store.StepFailed, nil, s.Output
@@ -42,7 +42,7 @@ func (b *bed) rest(c store.Claimed, most int) (steps []store.Step, parts int) {
 	b.Helper()
 	steps = c.History
 	for rest := c.HistoryRest; rest.More; parts++ {
-		got, next, err := b.s.HistoryFrom(b.ctx, c.Run.ID, rest.From, most)
+		got, next, err := b.s.HistoryFrom(b.ctx, c.Run.UUID, rest.From, most)
 		if err != nil {
 			b.Fatalf("HistoryFrom: %v", err)
 		}
@@ -59,7 +59,7 @@ func historyParts(b *bed) {
 	var want []store.Step
 	batch := &store.Batch{}
 	for i, name := range oddNames() {
-		s := b.completed(r.ID, r.Epoch, name)
+		s := b.completed(r.UUID, r.Epoch, name)
 		s.Output = []byte(strings.Repeat("y", 37*i))
 		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
 		want = append(want, s)
@@ -94,7 +94,7 @@ func historyBounded(b *bed) {
 		{2, 10_000, 1},
 		{5, 1, 1},
 	} {
-		got, rest, err := b.s.HistoryFrom(b.ctx, r.ID, want[c.from].Name, c.most)
+		got, rest, err := b.s.HistoryFrom(b.ctx, r.UUID, want[c.from].Name, c.most)
 		if err != nil {
 			b.Fatalf("HistoryFrom: %v", err)
 		}
@@ -110,8 +110,8 @@ func historyBounded(b *bed) {
 }
 
 func historyNone(b *bed) {
-	id, _ := store.NewRootID("")
-	for _, id := range []store.ID{id, b.started("").ID} {
+	id, _ := store.NewRootUUID("")
+	for _, id := range []store.UUID{id, b.started("").UUID} {
 		if got, rest, err := b.s.HistoryFrom(b.ctx, id, "", 1000); err != nil || len(got) != 0 || rest.More {
 			b.Errorf("got %v, %+v, %v, want nothing", got, rest, err)
 		}
@@ -120,42 +120,42 @@ func historyNone(b *bed) {
 
 // wantWhole compares claimed histories, including their rests, with the recorded ones. The
 // histories of the runs in short must be complete in the claim.
-func (b *bed) wantWhole(claims store.Claims, want map[store.ID][]store.Step, short ...store.ID) {
+func (b *bed) wantWhole(claims store.Claims, want map[store.UUID][]store.Step, short ...store.UUID) {
 	b.Helper()
 	if len(claims.Runs) != len(want) {
 		b.Fatalf("%d runs were claimed, want %d", len(claims.Runs), len(want))
 	}
 	for _, c := range claims.Runs {
-		if c.HistoryRest.More && slices.Contains(short, c.Run.ID) {
+		if c.HistoryRest.More && slices.Contains(short, c.Run.UUID) {
 			b.Errorf("a short history has a rest: %+v", c.HistoryRest)
 		}
 		got, _ := b.rest(c, 1<<20)
-		wantSteps(b, "the history of "+c.Run.Name, got, want[c.Run.ID]...)
+		wantSteps(b, "the history of "+c.Run.Name, got, want[c.Run.UUID]...)
 	}
 }
 
 func historyClaimed(b *bed) {
-	want := make(map[store.ID][]store.Step)
-	var short []store.ID
+	want := make(map[store.UUID][]store.Step)
+	var short []store.UUID
 	for i, sizes := range [][]int{{10, 10}, {5_000_000}, {}, {10, 10, 2_000_000, 10}, {300_000, 300_000, 300_000, 300_000, 300_000, 300_000}, {100_000}} {
 		r, history := b.long(fmt.Sprint("r", i), sizes...)
-		want[r.ID] = history
+		want[r.UUID] = history
 		if len(sizes) == 0 || sizes[len(sizes)-1] == 10 && len(sizes) == 2 || sizes[0] == 100_000 {
-			short = append(short, r.ID)
+			short = append(short, r.UUID)
 		}
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: r.Epoch, Status: store.Pending, WakeAt: b.now})
+		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: r.Epoch, Status: store.Pending, WakeAt: b.now})
 	}
 	b.wantWhole(b.claim(b.query(b.now)), want, short...)
 }
 
 func historyTakenOver(b *bed) {
-	want := make(map[store.ID][]store.Step)
-	var short []store.ID
+	want := make(map[store.UUID][]store.Step)
+	var short []store.UUID
 	for i, sizes := range [][]int{{10, 10}, {3_000_000, 3_000_000}, {}} {
 		r, history := b.long(fmt.Sprint("r", i), sizes...)
-		want[r.ID] = history
+		want[r.UUID] = history
 		if len(sizes) != 2 || sizes[0] == 10 {
-			short = append(short, r.ID)
+			short = append(short, r.UUID)
 		}
 	}
 	b.wantWhole(b.claim(b.query(b.in(2*time.Hour))), want, short...)

@@ -25,30 +25,30 @@ func (b *bed) heartbeat(leases ...store.Lease) store.Heartbeat {
 
 func leaseRenew(b *bed) {
 	held, finished, parked := b.started("held"), b.started("finished"), b.started("parked")
-	b.commitRun(b.finish(finished.ID, epochAt(1)))
-	b.commitRun(store.RunWrite{ID: parked.ID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(2 * time.Hour)})
+	b.commitRun(b.finish(finished.UUID, epochAt(1)))
+	b.commitRun(store.RunWrite{UUID: parked.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(2 * time.Hour)})
 	stolen := b.running("stolen")
 	stolen.WakeAt = b.now
 	b.commitStart(stolen)
-	b.claimOne(b.query(b.now), stolen.ID)
+	b.claimOne(b.query(b.now), stolen.UUID)
 	foreign := b.running("foreign")
 	foreign.Owner = owner(uuid.New())
 	b.commitStart(foreign)
-	before := []store.Run{b.row(finished.ID), b.row(parked.ID), b.row(stolen.ID), b.row(foreign.ID)}
-	lost := []uuid.UUID{finished.ID, parked.ID, stolen.ID, foreign.ID, uuid.New()}
+	before := []store.Run{b.row(finished.UUID), b.row(parked.UUID), b.row(stolen.UUID), b.row(foreign.UUID)}
+	lost := []uuid.UUID{finished.UUID, parked.UUID, stolen.UUID, foreign.UUID, uuid.New()}
 
-	h := b.heartbeat(store.Lease{Run: held.ID, Epoch: epochAt(1)})
+	h := b.heartbeat(store.Lease{Run: held.UUID, Epoch: epochAt(1)})
 	for _, id := range lost {
 		h.Leases = append(h.Leases, store.Lease{Run: id, Epoch: epochAt(1)})
 	}
 	pulse := b.renew(h)
-	wantIDs(b, "lost", pulse.Lost, lost)
+	wantUUIDs(b, "lost", pulse.Lost, lost)
 	held.WakeAt = h.LeaseUntil
-	wantRun(b, "the run held", b.row(held.ID), held)
+	wantRun(b, "the run held", b.row(held.UUID), held)
 	for _, r := range before {
-		wantRun(b, "the run lost, "+r.Name, b.row(r.ID), r)
+		wantRun(b, "the run lost, "+r.Name, b.row(r.UUID), r)
 	}
-	if got := b.renew(b.heartbeat(store.Lease{Run: held.ID, Epoch: epochAt(2)})); !slices.Equal(got.Lost, []uuid.UUID{held.ID}) {
+	if got := b.renew(b.heartbeat(store.Lease{Run: held.UUID, Epoch: epochAt(2)})); !slices.Equal(got.Lost, []uuid.UUID{held.UUID}) {
 		b.Errorf("a lease of an epoch that is not there yet: lost %v, want it lost", got.Lost)
 	}
 }
@@ -62,19 +62,19 @@ func leaseMany(b *bed) {
 	h := b.heartbeat()
 	var lost []uuid.UUID
 	for i, w := range batch.Starts {
-		lease := store.Lease{Run: w.Run.ID, Epoch: epochAt(1)}
+		lease := store.Lease{Run: w.Run.UUID, Epoch: epochAt(1)}
 		if i%3 == 0 {
-			lease.Epoch, lost = epochAt(2), append(lost, w.Run.ID)
+			lease.Epoch, lost = epochAt(2), append(lost, w.Run.UUID)
 		}
 		h.Leases = append(h.Leases, lease)
 	}
 	slices.Reverse(h.Leases)
-	wantIDs(b, "lost", b.renew(h).Lost, lost)
+	wantUUIDs(b, "lost", b.renew(h).Lost, lost)
 	for i, w := range batch.Starts {
 		if i%3 > 0 {
 			w.Run.WakeAt = h.LeaseUntil
 		}
-		wantRun(b, "the run", b.row(w.Run.ID), w.Run)
+		wantRun(b, "the run", b.row(w.Run.UUID), w.Run)
 	}
 }
 
@@ -117,8 +117,8 @@ func leasePulse(b *bed) {
 	}
 }
 
-// wantIDs compares two sets of IDs.
-func wantIDs(b *bed, what string, got, want []uuid.UUID) {
+// wantUUIDs compares two sets of UUIDs.
+func wantUUIDs(b *bed, what string, got, want []uuid.UUID) {
 	b.Helper()
 	order := func(l, r uuid.UUID) int { return slices.Compare(l[:], r[:]) }
 	got, want = slices.Clone(got), slices.Clone(want)

@@ -106,7 +106,7 @@ func contextCancelled(b *bed) {
 	if rows := b.get("cancelled"); rows[0] != nil {
 		b.Error("the start of a cancelled call is there")
 	}
-	b.claimOne(b.query(b.now), r.ID) // the cancelled claim has not claimed it
+	b.claimOne(b.query(b.now), r.UUID) // the cancelled claim has not claimed it
 	for name, call := range b.calls() {
 		if err := call(b.ctx); err != nil {
 			b.Errorf("%s after that: %v", name, err)
@@ -131,7 +131,7 @@ func contextRace(b *bed) {
 	for i := range 50 {
 		batch := &store.Batch{}
 		for range 100 {
-			batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(r.ID, epochAt(1), uuid.NewString())})
+			batch.Steps = append(batch.Steps, &store.StepWrite{Step: b.completed(r.UUID, epochAt(1), uuid.NewString())})
 		}
 		ctx, cancel := context.WithCancel(b.ctx)
 		done := make(chan error, 1)
@@ -144,7 +144,7 @@ func contextRace(b *bed) {
 		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrUnavailable) {
 			b.Fatalf("a commit cancelled in the middle: got %v, want %v", err, context.Canceled)
 		}
-		if n := len(b.history(r.ID)) - 100*i; n != 0 && n != 100 || err == nil && n != 100 {
+		if n := len(b.history(r.UUID)) - 100*i; n != 0 && n != 100 || err == nil && n != 100 {
 			b.Fatalf("a commit cancelled in the middle (%v) wrote %d of 100 steps", err, n)
 		}
 		b.commit(batch)

@@ -42,10 +42,10 @@ func (b *bed) wantList(what string, f store.Filter, all []store.Run, chosen func
 			want = append(want, r)
 		}
 	}
-	slices.SortFunc(want, func(l, r store.Run) int { return bytes.Compare(r.ID[:], l.ID[:]) })
+	slices.SortFunc(want, func(l, r store.Run) int { return bytes.Compare(r.UUID[:], l.UUID[:]) })
 	for _, limit := range []int{1000, 7} {
 		var got []*store.Run
-		for before := (uuid.UUID{}); ; before = got[len(got)-1].ID {
+		for before := (uuid.UUID{}); ; before = got[len(got)-1].UUID {
 			page := b.list(f, before, limit)
 			if len(page) > limit {
 				b.Errorf("%s: %d rows in a page of %d", what, len(page), limit)
@@ -56,7 +56,7 @@ func (b *bed) wantList(what string, f store.Filter, all []store.Run, chosen func
 			}
 		}
 		for i := range min(len(got), len(want)) {
-			if got[i].ID != want[i].ID {
+			if got[i].UUID != want[i].UUID {
 				b.Errorf("%s, pages of %d: row %d is %s, want %s", what, limit, i, short(got[i].Name), short(want[i].Name))
 				break
 			}
@@ -90,8 +90,8 @@ func listPages(b *bed) {
 	}
 	b.commit(batch)
 	b.wantList("all", store.Filter{}, all, func(store.Run) bool { return true })
-	middle := all[30].ID
-	if got := b.list(store.Filter{}, middle, 1); len(got) != 1 || bytes.Compare(got[0].ID[:], middle[:]) >= 0 {
+	middle := all[30].UUID
+	if got := b.list(store.Filter{}, middle, 1); len(got) != 1 || bytes.Compare(got[0].UUID[:], middle[:]) >= 0 {
 		b.Errorf("the page before %s: got %v", middle, got)
 	}
 	if got := b.list(store.Filter{}, uuid.UUID{15: 1}, 10); len(got) != 0 {
@@ -122,7 +122,7 @@ func (b *bed) listed() (all []store.Run) {
 			b.commitRun(b.park(all[i], time.Time{}))
 			all[i].Status = store.Waiting
 		case 2:
-			b.commitRun(b.finish(all[i].ID, epochAt(1)))
+			b.commitRun(b.finish(all[i].UUID, epochAt(1)))
 			all[i].Status = store.Completed
 		}
 	}
@@ -180,21 +180,21 @@ func listTags(b *bed) {
 		if i%3 == 0 {
 			tags["team"] = "red"
 		}
-		has[r.ID] = tags
+		has[r.UUID] = tags
 		for key, value := range tags {
-			b.tag(r.ID, store.Tag{Key: key, Value: value})
+			b.tag(r.UUID, store.Tag{Key: key, Value: value})
 		}
 	}
 	for _, tag := range []store.Tag{
 		{Key: "team.owner", Value: "red"}, {Key: "team.owner", Value: "red "}, {Key: "team", Value: "red"}, {Key: "team", Value: "blue"}, {Key: "tea", Value: "red"},
 	} {
-		b.wantList(fmt.Sprintf("tag %+v", tag), store.Filter{Tag: tag}, all, func(r store.Run) bool { return has[r.ID][tag.Key] == tag.Value })
+		b.wantList(fmt.Sprintf("tag %+v", tag), store.Filter{Tag: tag}, all, func(r store.Run) bool { return has[r.UUID][tag.Key] == tag.Value })
 	}
 	for _, key := range []string{"team.owner", "team", "tea", "Team"} {
-		b.wantList("key "+key, store.Filter{Tag: store.Tag{Key: key}}, all, func(r store.Run) bool { return has[r.ID][key] != "" })
+		b.wantList("key "+key, store.Filter{Tag: store.Tag{Key: key}}, all, func(r store.Run) bool { return has[r.UUID][key] != "" })
 	}
 	b.wantList("a tag and more", store.Filter{Tag: store.Tag{Key: "team"}, Workflow: "flow", Roots: true, NamePrefix: "order"}, all, func(r store.Run) bool {
-		return has[r.ID]["team"] != "" && r.Workflow == "flow" && !r.Parent.Valid && strings.HasPrefix(r.Name, "order")
+		return has[r.UUID]["team"] != "" && r.Workflow == "flow" && !r.Parent.Valid && strings.HasPrefix(r.Name, "order")
 	})
 }
 
@@ -205,7 +205,7 @@ type condition struct {
 }
 
 func (b *bed) conditions(red map[uuid.UUID]bool) []condition {
-	tagged := func(r store.Run) bool { return red[r.ID] }
+	tagged := func(r store.Run) bool { return red[r.UUID] }
 	return []condition{
 		{func(f *store.Filter) { f.Workflow = "other" }, func(r store.Run) bool { return r.Workflow == "other" }},
 		{func(f *store.Filter) { f.Queue = "queue" }, func(r store.Run) bool { return r.Queue == "queue" }},
@@ -224,8 +224,8 @@ func listPairs(b *bed) {
 	red := make(map[uuid.UUID]bool)
 	for i, r := range all {
 		if i%4 != 3 {
-			red[r.ID] = true
-			b.tag(r.ID, store.Tag{Key: "team", Value: "red"})
+			red[r.UUID] = true
+			b.tag(r.UUID, store.Tag{Key: "team", Value: "red"})
 		}
 	}
 	conditions := b.conditions(red)
@@ -242,7 +242,7 @@ func listPairs(b *bed) {
 			}
 			got := b.list(f, uuid.UUID{}, 1000)
 			for _, row := range got {
-				i := slices.IndexFunc(all, func(r store.Run) bool { return r.ID == row.ID })
+				i := slices.IndexFunc(all, func(r store.Run) bool { return r.UUID == row.UUID })
 				if !one.kept(all[i]) || !two.kept(all[i]) {
 					b.Errorf("%+v: got %s", f, row.Name)
 				}
@@ -277,16 +277,16 @@ func listRows(b *bed) {
 	r := b.running("order-42")
 	r.Version, r.Trace, r.Deadline = "v1", "trace", b.in(24*time.Hour)
 	b.commitStart(r)
-	b.ordered(store.VerbPause, r.ID)
+	b.ordered(store.VerbPause, r.UUID)
 	child := b.running("charge")
 	failed := b.started("failed")
-	b.commitRun(store.RunWrite{ID: failed.ID, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now})
+	b.commitRun(store.RunWrite{UUID: failed.UUID, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now})
 	completed := b.started("completed")
-	b.commitRun(b.finish(completed.ID, epochAt(1)))
+	b.commitRun(b.finish(completed.UUID, epochAt(1)))
 	parent := b.started("parent")
-	child.ID, child.Parent, child.Detached = store.NewChildID(parent.ID), owner(parent.ID), true
+	child.UUID, child.Parent, child.Detached = store.NewChildUUID(parent.UUID), owner(parent.UUID), true
 	b.commitChild(child, epochAt(1))
-	for _, id := range []uuid.UUID{r.ID, failed.ID, completed.ID, child.ID} {
+	for _, id := range []uuid.UUID{r.UUID, failed.UUID, completed.UUID, child.UUID} {
 		want := b.row(id)
 		want.Input, want.Output = nil, nil
 		got := b.list(store.Filter{NamePrefix: want.Name}, uuid.UUID{}, 10)
@@ -313,7 +313,7 @@ func listNames(b *bed) {
 	b.commit(batch)
 	for _, r := range all {
 		for _, f := range []store.Filter{{Workflow: r.Workflow}, {Queue: r.Queue}} {
-			if got := b.list(f, uuid.UUID{}, 10); len(got) != 1 || got[0].ID != r.ID {
+			if got := b.list(f, uuid.UUID{}, 10); len(got) != 1 || got[0].UUID != r.UUID {
 				b.Errorf("%s: got %d rows, want the one run", short(r.Workflow), len(got))
 			}
 		}

@@ -34,7 +34,7 @@ func nameSteps(b *bed) {
 	batch := &store.Batch{}
 	var want []store.Step
 	for _, name := range oddNames() {
-		s := b.completed(r.ID, epochAt(1), name)
+		s := b.completed(r.UUID, epochAt(1), name)
 		s.Output = []byte("the step " + name)
 		batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
 		want = append(want, s)
@@ -46,7 +46,7 @@ func nameSteps(b *bed) {
 		}
 	}
 	slices.SortFunc(want, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
-	wantSteps(b, "history", b.history(r.ID), want...)
+	wantSteps(b, "history", b.history(r.UUID), want...)
 	for _, w := range batch.Steps {
 		second := w.Step
 		second.Attempt = 2
@@ -77,8 +77,8 @@ func nameRoots(b *bed) {
 		wantRun(b, "Get "+short(w.Run.Name), *rows[i], w.Run)
 		again := b.commitStart(b.running(w.Run.Name))
 		wantOutcome(b, "second start of "+short(w.Run.Name), again.Outcome, store.Adopted)
-		if again.Existing == nil || again.Existing.ID != w.Run.ID {
-			b.Errorf("second start of %s: got %v attached, want %s", short(w.Run.Name), again.Existing, w.Run.ID)
+		if again.Existing == nil || again.Existing.UUID != w.Run.UUID {
+			b.Errorf("second start of %s: got %v attached, want %s", short(w.Run.Name), again.Existing, w.Run.UUID)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (b *bed) twice() store.Run {
 	r := b.started("")
 	q := b.query(b.in(2 * time.Hour))
 	q.Worker = b.worker
-	return b.claimOne(q, r.ID).Run
+	return b.claimOne(q, r.UUID).Run
 }
 
 func nonceClaimed(b *bed) {
@@ -45,13 +45,13 @@ func nonceClaimed(b *bed) {
 		q := b.query(b.in(2 * time.Hour * time.Duration(i)))
 		q.Nonce = nonce
 		want := store.Epoch{Count: int32(i + 1), Nonce: nonce}
-		if got := b.claimOne(q, r.ID).Run.Epoch; got != want {
+		if got := b.claimOne(q, r.UUID).Run.Epoch; got != want {
 			b.Errorf("claimed: epoch %s, want %s", got, want)
 		}
-		if got := b.row(r.ID).Epoch; got != want {
+		if got := b.row(r.UUID).Epoch; got != want {
 			b.Errorf("its row: epoch %s, want %s", got, want)
 		}
-		s := b.completed(r.ID, want, want.String())
+		s := b.completed(r.UUID, want, want.String())
 		wantOutcome(b, "a step at epoch "+want.String(), b.commitStep(s, false).Outcome, store.Written)
 		b.wantRow("its epoch", s)
 	}
@@ -62,21 +62,21 @@ func nonceStarted(b *bed) {
 	again := first
 	again.Epoch.Nonce++
 	wantOutcome(b, "the same start", b.commitStart(again).Outcome, store.Written) // the store takes it for a repeated call; writes at its epoch are fenced
-	wantRun(b, "the run", b.row(first.ID), first)
-	wantOutcome(b, "a step of the second start", b.commitStep(b.completed(first.ID, again.Epoch, "second"), false).Outcome, store.Fenced)
-	wantOutcome(b, "a step of the first start", b.commitStep(b.completed(first.ID, first.Epoch, "first"), false).Outcome, store.Written)
+	wantRun(b, "the run", b.row(first.UUID), first)
+	wantOutcome(b, "a step of the second start", b.commitStep(b.completed(first.UUID, again.Epoch, "second"), false).Outcome, store.Fenced)
+	wantOutcome(b, "a step of the first start", b.commitStep(b.completed(first.UUID, first.Epoch, "first"), false).Outcome, store.Written)
 }
 
 func nonceStep(b *bed) {
 	r := b.twice()
-	marker, recorded := b.began(r.ID, r.Epoch, 1, "marked"), b.completed(r.ID, r.Epoch, "recorded")
+	marker, recorded := b.began(r.UUID, r.Epoch, 1, "marked"), b.completed(r.UUID, r.Epoch, "recorded")
 	b.commitStep(marker, false)
 	b.commitStep(recorded, false)
 	want := store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch}
 	for _, epoch := range others(2) {
 		batch := &store.Batch{}
 		for _, name := range []string{"new", "marked", "recorded", "another"} {
-			w := &store.StepWrite{Step: b.completed(r.ID, epoch, name), Exists: name == "marked"}
+			w := &store.StepWrite{Step: b.completed(r.UUID, epoch, name), Exists: name == "marked"}
 			what := "the step " + name + " at epoch " + epoch.String()
 			b.commit(&store.Batch{Steps: []*store.StepWrite{w}})
 			wantOutcome(b, what, w.Outcome, store.Fenced)
@@ -91,14 +91,14 @@ func nonceStep(b *bed) {
 			wantOutcome(b, "with others, the step "+w.Step.Name+" at epoch "+epoch.String(), w.Outcome, store.Fenced)
 		}
 	}
-	wantSteps(b, "history", b.history(r.ID), marker, recorded)
+	wantSteps(b, "history", b.history(r.UUID), marker, recorded)
 }
 
 func nonceStepWritten(b *bed) {
 	r := b.twice()
-	late := b.completed(r.ID, r.Epoch, "late")
+	late := b.completed(r.UUID, r.Epoch, "late")
 	b.commitStep(late, false)
-	b.commitRun(b.finish(r.ID, r.Epoch))
+	b.commitRun(b.finish(r.UUID, r.Epoch))
 	for _, epoch := range append(others(2), r.Epoch) {
 		late.Epoch = epoch
 		want := store.Fenced
@@ -111,13 +111,13 @@ func nonceStepWritten(b *bed) {
 
 func nonceEnd(b *bed) {
 	r := b.twice()
-	before := b.row(r.ID)
+	before := b.row(r.UUID)
 	for _, epoch := range others(2) {
 		for what, w := range map[string]store.RunWrite{
-			"a finish":  b.finish(r.ID, epoch),
-			"a park":    {ID: r.ID, Epoch: epoch, Status: store.Waiting, WakeAt: b.in(time.Hour)},
-			"giving it": {ID: r.ID, Epoch: epoch, Status: store.Pending, WakeAt: b.now},
-			"a pause":   {ID: r.ID, Epoch: epoch, Status: store.Paused, Reason: "broken"},
+			"a finish":  b.finish(r.UUID, epoch),
+			"a park":    {UUID: r.UUID, Epoch: epoch, Status: store.Waiting, WakeAt: b.in(time.Hour)},
+			"giving it": {UUID: r.UUID, Epoch: epoch, Status: store.Pending, WakeAt: b.now},
+			"a pause":   {UUID: r.UUID, Epoch: epoch, Status: store.Paused, Reason: "broken"},
 		} {
 			what += " at epoch " + epoch.String()
 			w := b.commitRun(w)
@@ -125,36 +125,36 @@ func nonceEnd(b *bed) {
 			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: r.Epoch})
 		}
 	}
-	wantRun(b, "the run", b.row(r.ID), before)
+	wantRun(b, "the run", b.row(r.UUID), before)
 }
 
 func nonceEndWritten(b *bed) {
 	finished, paused := b.twice(), b.started("")
-	b.commitRun(b.finish(finished.ID, finished.Epoch))
-	b.ordered(store.VerbPause, paused.ID)
-	b.commitRun(store.RunWrite{ID: paused.ID, Epoch: paused.Epoch, Status: store.Pending, WakeAt: b.now})
+	b.commitRun(b.finish(finished.UUID, finished.Epoch))
+	b.ordered(store.VerbPause, paused.UUID)
+	b.commitRun(store.RunWrite{UUID: paused.UUID, Epoch: paused.Epoch, Status: store.Pending, WakeAt: b.now})
 	for _, epoch := range append(others(2), finished.Epoch) {
 		want := store.Fenced
 		if epoch == finished.Epoch { // a repeated call, whose first result was lost
 			want = store.Written
 		}
-		wantOutcome(b, "the same end at epoch "+epoch.String(), b.commitRun(b.finish(finished.ID, epoch)).Outcome, want)
+		wantOutcome(b, "the same end at epoch "+epoch.String(), b.commitRun(b.finish(finished.UUID, epoch)).Outcome, want)
 		epoch.Count = 1
-		left := store.RunWrite{ID: paused.ID, Epoch: epoch, Status: store.Pending, WakeAt: b.now}
+		left := store.RunWrite{UUID: paused.UUID, Epoch: epoch, Status: store.Pending, WakeAt: b.now}
 		wantOutcome(b, "leaving what was paused at epoch "+epoch.String(), b.commitRun(left).Outcome, want)
 	}
 }
 
 func nonceLease(b *bed) {
 	r := b.twice()
-	before := b.row(r.ID)
+	before := b.row(r.UUID)
 	for _, epoch := range others(2) {
-		if got := b.renew(b.heartbeat(store.Lease{Run: r.ID, Epoch: epoch})); !slices.Equal(got.Lost, []uuid.UUID{r.ID}) {
+		if got := b.renew(b.heartbeat(store.Lease{Run: r.UUID, Epoch: epoch})); !slices.Equal(got.Lost, []uuid.UUID{r.UUID}) {
 			b.Errorf("a lease of epoch %s: lost %v, want it lost", epoch, got.Lost)
 		}
 	}
-	wantRun(b, "the run", b.row(r.ID), before)
-	if got := b.renew(b.heartbeat(store.Lease{Run: r.ID, Epoch: r.Epoch})); len(got.Lost) != 0 {
+	wantRun(b, "the run", b.row(r.UUID), before)
+	if got := b.renew(b.heartbeat(store.Lease{Run: r.UUID, Epoch: r.Epoch})); len(got.Lost) != 0 {
 		b.Errorf("the lease of the run's epoch is lost")
 	}
 }
@@ -169,7 +169,7 @@ func nonceChild(b *bed) {
 		w := b.commitChild(child, epoch)
 		wantOutcome(b, "a child at epoch "+epoch.String(), w.Outcome, store.Fenced)
 		wantState(b, "a child at epoch "+epoch.String(), w.State, want)
-		if rows := b.get(child.ID.String()); rows[0] != nil {
+		if rows := b.get(child.UUID.String()); rows[0] != nil {
 			b.Errorf("the child at epoch %s is there", epoch)
 		}
 		second := b.child(parent, "adopted")
@@ -180,7 +180,7 @@ func nonceChild(b *bed) {
 func nonceReceive(b *bed) {
 	r := b.twice()
 	owned := r.Epoch
-	message := b.sent(r.ID, "paid", 0)
+	message := b.sent(r.UUID, "paid", 0)
 	for _, r.Epoch = range others(2) {
 		for _, w := range []*store.Receive{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
 			what := "a receive at epoch " + r.Epoch.String()
@@ -188,7 +188,7 @@ func nonceReceive(b *bed) {
 			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: owned})
 		}
 	}
-	wantSteps(b, "history", b.history(r.ID))
+	wantSteps(b, "history", b.history(r.UUID))
 	r.Epoch = owned
 	b.wantTaken("the owner's", b.commitReceive(b.receive(r, "wait", "paid")), message.Payload)
 	for _, r.Epoch = range others(2) {
@@ -198,10 +198,10 @@ func nonceReceive(b *bed) {
 
 func nonceNews(b *bed) {
 	r := b.twice()
-	b.ordered(store.VerbPause, r.ID)
-	b.sent(r.ID, "paid", 0)
+	b.ordered(store.VerbPause, r.UUID)
+	b.sent(r.UUID, "paid", 0)
 	told := func(epoch store.Epoch) store.Notifications {
-		got, err := b.s.Notifications(b.ctx, b.worker, []store.Lease{{Run: r.ID, Epoch: epoch}})
+		got, err := b.s.Notifications(b.ctx, b.worker, []store.Lease{{Run: r.UUID, Epoch: epoch}})
 		if err != nil {
 			b.Fatalf("News: %v", err)
 		}
@@ -210,5 +210,5 @@ func nonceNews(b *bed) {
 	for _, epoch := range others(2) {
 		b.wantNews("at epoch "+epoch.String(), told(epoch), nil)
 	}
-	b.wantNews("the owner's", told(r.Epoch), []store.ControlRequest{{Run: r.ID, Epoch: r.Epoch, Control: store.PausedItself}}, r.ID)
+	b.wantNews("the owner's", told(r.Epoch), []store.ControlRequest{{Run: r.UUID, Epoch: r.Epoch, Control: store.PausedItself}}, r.UUID)
 }

@@ -83,8 +83,8 @@ func orderPause(b *bed) {
 			return r
 		},
 	} {
-		before := b.row(begin().ID)
-		o := b.newOrder(store.VerbPause, before.ID)
+		before := b.row(begin().UUID)
+		o := b.newOrder(store.VerbPause, before.UUID)
 		want := store.ControlResult{Found: true, Status: before.Status, Changed: 1}
 		if before.Status == store.Running {
 			want.Changed, want.Requested = 0, 1
@@ -95,28 +95,28 @@ func orderPause(b *bed) {
 		if before.Status != store.Running {
 			paused.Status, paused.WakeAt = store.Paused, time.Time{}
 		}
-		wantRun(b, name+", paused", b.row(before.ID), paused)
+		wantRun(b, name+", paused", b.row(before.UUID), paused)
 		if got := b.claim(b.query(b.in(30 * time.Minute))); len(got.Runs) != 0 {
 			b.Errorf("%s, paused: claimed %v", name, ids(got.Runs))
 		}
-		o = b.newOrder(store.VerbResume, before.ID)
+		o = b.newOrder(store.VerbResume, before.UUID)
 		want = store.ControlResult{Found: true, Status: paused.Status, Control: store.PausedItself, Changed: 1}
 		b.wantAnswers("resume of "+name, b.order(o), want)
 		resumed := before
 		if before.Status != store.Running {
 			resumed.Status, resumed.WakeAt = store.Pending, o.Now
 		}
-		wantRun(b, name+", resumed", b.row(before.ID), resumed)
+		wantRun(b, name+", resumed", b.row(before.UUID), resumed)
 		if before.Status != store.Running {
-			b.claimOne(b.query(o.Now), before.ID)
+			b.claimOne(b.query(o.Now), before.UUID)
 		}
 	}
 }
 
 func orderCancel(b *bed) {
 	pending, later, paused := b.queued("pending", b.now), b.queued("later", b.in(time.Hour)), b.queued("paused", b.now)
-	b.ordered(store.VerbPause, paused.ID)
-	for _, id := range []uuid.UUID{pending.ID, later.ID, paused.ID} {
+	b.ordered(store.VerbPause, paused.UUID)
+	for _, id := range []uuid.UUID{pending.UUID, later.UUID, paused.UUID} {
 		want := b.row(id)
 		o := b.newOrder(store.VerbCancel, id)
 		b.wantAnswers("cancel of "+want.Name, b.order(o), store.ControlResult{Found: true, Status: want.Status, Control: want.Control, Changed: 1})
@@ -136,7 +136,7 @@ func orderExecuted(b *bed) {
 	for name, leave := range map[string]func(r store.Run) store.ControlBits{
 		"no checkpoint": func(r store.Run) store.ControlBits { b.commitRun(b.park(r, b.in(1000*time.Hour))); return 0 },
 		"a wait": func(r store.Run) store.ControlBits {
-			s := b.began(r.ID, epochAt(1), 1, "wait")
+			s := b.began(r.UUID, epochAt(1), 1, "wait")
 			s.Kind = store.KindReceive
 			b.commitStep(s, false)
 			b.commitRun(b.park(r, time.Time{}))
@@ -144,23 +144,23 @@ func orderExecuted(b *bed) {
 		},
 		"paused": func(r store.Run) store.ControlBits {
 			b.commitRun(b.park(r, time.Time{}))
-			b.ordered(store.VerbPause, r.ID)
+			b.ordered(store.VerbPause, r.UUID)
 			return store.PausedItself
 		},
 	} {
 		r := b.started("")
 		control := leave(r)
-		was := b.row(r.ID)
-		o := b.newOrder(store.VerbCancel, r.ID)
+		was := b.row(r.UUID)
+		o := b.newOrder(store.VerbCancel, r.UUID)
 		b.wantAnswers(name, b.order(o), store.ControlResult{Found: true, Status: was.Status, Control: control, Requested: 1})
-		b.wantBits(name, r.ID, store.Pending, store.CancelRequested)
-		b.claimOne(b.query(o.Now), r.ID)
+		b.wantBits(name, r.UUID, store.Pending, store.CancelRequested)
+		b.claimOne(b.query(o.Now), r.UUID)
 	}
 	running := b.started("")
-	o := b.ordered(store.VerbCancel, running.ID)
+	o := b.ordered(store.VerbCancel, running.UUID)
 	b.wantAnswers("a running one", o.Results, store.ControlResult{Found: true, Status: store.Running, Requested: 1})
 	running.Control, running.CancelReason, running.CancelledBy, running.CancelledAt = store.CancelRequested, o.Reason, o.Actor, o.Now
-	wantRun(b, "a running one", b.row(running.ID), running)
+	wantRun(b, "a running one", b.row(running.UUID), running)
 }
 
 // chain commits a run, its child, a grandchild and so on, all of them running, and returns them.
@@ -180,34 +180,34 @@ func orderTree(b *bed) {
 		leaves = append(leaves, b.left(r, "leaf"))
 	}
 	bystander := b.started("bystander")
-	b.wantAnswers("the pause", b.order(b.newOrder(store.VerbPause, tree[0].ID)), store.ControlResult{Found: true, Status: store.Running, Changed: 5, Requested: 6})
+	b.wantAnswers("the pause", b.order(b.newOrder(store.VerbPause, tree[0].UUID)), store.ControlResult{Found: true, Status: store.Running, Changed: 5, Requested: 6})
 	for i, r := range tree {
 		bits := store.PausedByAncestor
 		if i == 0 {
 			bits = store.PausedItself
 		}
-		b.wantBits("paused", r.ID, store.Running, bits)
+		b.wantBits("paused", r.UUID, store.Running, bits)
 	}
 	for _, r := range leaves {
-		b.wantBits("paused", r.ID, store.Paused, store.PausedByAncestor)
+		b.wantBits("paused", r.UUID, store.Paused, store.PausedByAncestor)
 	}
-	b.ordered(store.VerbResume, tree[0].ID)
+	b.ordered(store.VerbResume, tree[0].UUID)
 	for _, r := range tree {
-		b.wantBits("resumed", r.ID, store.Running, 0)
+		b.wantBits("resumed", r.UUID, store.Running, 0)
 	}
 	for _, r := range leaves {
-		b.wantBits("resumed", r.ID, store.Pending, 0)
+		b.wantBits("resumed", r.UUID, store.Pending, 0)
 	}
-	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, tree[1].ID)), store.ControlResult{Found: true, Status: store.Running, Changed: 4, Requested: 5})
+	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, tree[1].UUID)), store.ControlResult{Found: true, Status: store.Running, Changed: 4, Requested: 5})
 	for _, r := range tree[1:] {
-		b.wantBits("cancelled", r.ID, store.Running, store.CancelRequested)
+		b.wantBits("cancelled", r.UUID, store.Running, store.CancelRequested)
 	}
 	for _, r := range leaves[1:] {
-		b.wantBits("cancelled", r.ID, store.Cancelled, store.CancelRequested)
+		b.wantBits("cancelled", r.UUID, store.Cancelled, store.CancelRequested)
 	}
-	b.wantBits("above", tree[0].ID, store.Running, 0)
-	b.wantBits("beside", leaves[0].ID, store.Pending, 0)
-	wantRun(b, "a stranger", b.row(bystander.ID), bystander)
+	b.wantBits("above", tree[0].UUID, store.Running, 0)
+	b.wantBits("beside", leaves[0].UUID, store.Pending, 0)
+	wantRun(b, "a stranger", b.row(bystander.UUID), bystander)
 }
 
 func orderApart(b *bed) {
@@ -216,21 +216,21 @@ func orderApart(b *bed) {
 	beneath = b.left(own, "beneath")
 	b.commitRun(b.park(own, time.Time{}))
 	b.commitRun(b.park(parent, time.Time{}))
-	b.ordered(store.VerbPause, own.ID)
-	b.ordered(store.VerbPause, parent.ID)
-	b.wantBits("both paused", own.ID, store.Paused, store.PausedMask)
-	b.wantBits("both paused", beneath.ID, store.Paused, store.PausedByAncestor)
-	b.ordered(store.VerbResume, parent.ID)
-	b.wantBits("parent resumed", parent.ID, store.Pending, 0)
-	b.wantBits("parent resumed", plain.ID, store.Pending, 0)
-	b.wantBits("parent resumed", own.ID, store.Paused, store.PausedItself)
-	b.wantBits("parent resumed", beneath.ID, store.Paused, store.PausedByAncestor)
-	b.ordered(store.VerbPause, parent.ID)
-	b.ordered(store.VerbResume, own.ID)
-	b.wantBits("child resumed, below a paused parent", own.ID, store.Paused, store.PausedByAncestor)
-	b.wantBits("child resumed, below a paused parent", beneath.ID, store.Paused, store.PausedByAncestor)
-	b.ordered(store.VerbResume, parent.ID)
-	for _, id := range []uuid.UUID{parent.ID, own.ID, beneath.ID, plain.ID} {
+	b.ordered(store.VerbPause, own.UUID)
+	b.ordered(store.VerbPause, parent.UUID)
+	b.wantBits("both paused", own.UUID, store.Paused, store.PausedMask)
+	b.wantBits("both paused", beneath.UUID, store.Paused, store.PausedByAncestor)
+	b.ordered(store.VerbResume, parent.UUID)
+	b.wantBits("parent resumed", parent.UUID, store.Pending, 0)
+	b.wantBits("parent resumed", plain.UUID, store.Pending, 0)
+	b.wantBits("parent resumed", own.UUID, store.Paused, store.PausedItself)
+	b.wantBits("parent resumed", beneath.UUID, store.Paused, store.PausedByAncestor)
+	b.ordered(store.VerbPause, parent.UUID)
+	b.ordered(store.VerbResume, own.UUID)
+	b.wantBits("child resumed, below a paused parent", own.UUID, store.Paused, store.PausedByAncestor)
+	b.wantBits("child resumed, below a paused parent", beneath.UUID, store.Paused, store.PausedByAncestor)
+	b.ordered(store.VerbResume, parent.UUID)
+	for _, id := range []uuid.UUID{parent.UUID, own.UUID, beneath.UUID, plain.UUID} {
 		b.wantBits("all resumed", id, store.Pending, 0)
 	}
 }
@@ -252,20 +252,20 @@ func orderScopes(b *bed) {
 		all := map[string]store.Run{
 			"root": root, "child": child, "new": b.left(root, "new"), "detached": detached, "grandchild": b.left(child, "grandchild"),
 		}
-		o := b.newOrder(store.VerbCancel, root.ID)
+		o := b.newOrder(store.VerbCancel, root.UUID)
 		o.Scope = scope
 		b.order(o)
 		for name, r := range all {
 			what := fmt.Sprintf("scope %d, %s", scope, name)
 			if status, ok := expected[name]; ok {
-				b.wantBits(what, r.ID, status, store.CancelRequested)
+				b.wantBits(what, r.UUID, status, store.CancelRequested)
 			} else {
-				b.wantBits(what, r.ID, r.Status, 0)
+				b.wantBits(what, r.UUID, r.Status, 0)
 			}
 			// A run that continues although its parent ends is made detached, so that the parent's
 			// end does not cancel it.
 			spared := name == "detached" || scope == store.RunItself && name != "root" && name != "grandchild" || scope == store.NotStarted && name == "child"
-			if got := b.row(r.ID).Detached; got != spared {
+			if got := b.row(r.UUID).Detached; got != spared {
 				b.Errorf("%s: detached %v, want %v", what, got, spared)
 			}
 		}
@@ -279,27 +279,27 @@ func orderEndedMiddle(b *bed) {
 	leaf.Detached = true
 	b.commitChild(leaf, epochAt(1))
 	b.commitRun(b.childEnd(middle))
-	ended := b.row(middle.ID)
-	b.ordered(store.VerbPause, root.ID)
-	b.wantBits("paused", leaf.ID, store.Paused, store.PausedByAncestor)
-	b.ordered(store.VerbResume, root.ID)
-	b.wantBits("resumed", leaf.ID, store.Pending, 0)
-	b.ordered(store.VerbCancel, root.ID)
-	b.wantBits("cancelled", leaf.ID, store.Cancelled, store.CancelRequested)
-	wantRun(b, "what had ended", b.row(middle.ID), ended)
+	ended := b.row(middle.UUID)
+	b.ordered(store.VerbPause, root.UUID)
+	b.wantBits("paused", leaf.UUID, store.Paused, store.PausedByAncestor)
+	b.ordered(store.VerbResume, root.UUID)
+	b.wantBits("resumed", leaf.UUID, store.Pending, 0)
+	b.ordered(store.VerbCancel, root.UUID)
+	b.wantBits("cancelled", leaf.UUID, store.Cancelled, store.CancelRequested)
+	wantRun(b, "what had ended", b.row(middle.UUID), ended)
 }
 
 func orderFirst(b *bed) {
 	running, waiting := b.started("running"), b.started("waiting")
 	b.commitRun(b.park(waiting, time.Time{}))
 	for _, verb := range []store.Verb{store.VerbPause, store.VerbCancel} {
-		b.ordered(verb, running.ID, waiting.ID)
-		first := []store.Run{b.row(running.ID), b.row(waiting.ID)}
-		second := b.newOrder(verb, running.ID, waiting.ID)
+		b.ordered(verb, running.UUID, waiting.UUID)
+		first := []store.Run{b.row(running.UUID), b.row(waiting.UUID)}
+		second := b.newOrder(verb, running.UUID, waiting.UUID)
 		second.Now, second.Reason, second.Actor, second.Error = b.in(time.Hour), "another", "bob", []byte(`"other"`)
 		b.order(second)
 		for _, want := range first {
-			wantRun(b, fmt.Sprintf("verb %d twice, %s", verb, want.Name), b.row(want.ID), want)
+			wantRun(b, fmt.Sprintf("verb %d twice, %s", verb, want.Name), b.row(want.UUID), want)
 		}
 	}
 }
@@ -310,11 +310,11 @@ func orderReplay(b *bed) {
 		leaf := b.left(tree[2], "leaf")
 		b.commitRun(b.park(tree[1], time.Time{}))
 		if verb == store.VerbResume {
-			b.ordered(store.VerbPause, tree[0].ID)
+			b.ordered(store.VerbPause, tree[0].UUID)
 		}
-		o := b.ordered(verb, tree[0].ID)
+		o := b.ordered(verb, tree[0].UUID)
 		var before []store.Run
-		for _, id := range []uuid.UUID{tree[0].ID, tree[1].ID, tree[2].ID, leaf.ID} {
+		for _, id := range []uuid.UUID{tree[0].UUID, tree[1].UUID, tree[2].UUID, leaf.UUID} {
 			before = append(before, b.row(id))
 		}
 		o.Now = b.in(time.Hour)
@@ -323,7 +323,7 @@ func orderReplay(b *bed) {
 			b.Errorf("verb %d, replayed: answered %+v, want found, and nothing changed", verb, o.Results[0])
 		}
 		for _, r := range before {
-			wantRun(b, fmt.Sprintf("verb %d, replayed, %s", verb, r.Name), b.row(r.ID), r)
+			wantRun(b, fmt.Sprintf("verb %d, replayed, %s", verb, r.Name), b.row(r.UUID), r)
 		}
 	}
 }
@@ -331,9 +331,9 @@ func orderReplay(b *bed) {
 func orderUnknown(b *bed) {
 	for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel} {
 		ended, live := b.started(""), b.started("")
-		b.commitRun(b.finish(ended.ID, epochAt(1)))
-		before := b.row(ended.ID)
-		o := b.newOrder(verb, uuid.New(), ended.ID, live.ID, uuid.New())
+		b.commitRun(b.finish(ended.UUID, epochAt(1)))
+		before := b.row(ended.UUID)
+		o := b.newOrder(verb, uuid.New(), ended.UUID, live.UUID, uuid.New())
 		got := b.order(o)
 		if got[0] != (store.ControlResult{}) || got[3] != (store.ControlResult{}) {
 			b.Errorf("verb %d of no run: answered %+v and %+v, want neither found", verb, got[0], got[3])
@@ -341,8 +341,8 @@ func orderUnknown(b *bed) {
 		if got[1] != (store.ControlResult{Found: true, Status: store.Completed}) {
 			b.Errorf("verb %d of an ended run: answered %+v, want completed, and nothing else", verb, got[1])
 		}
-		wantRun(b, "the ended run", b.row(ended.ID), before)
-		b.wantBits(fmt.Sprintf("verb %d of the run between them", verb), live.ID, store.Running, asked[verb])
+		wantRun(b, "the ended run", b.row(ended.UUID), before)
+		b.wantBits(fmt.Sprintf("verb %d of the run between them", verb), live.UUID, store.Running, asked[verb])
 	}
 	b.order(b.newOrder(store.VerbCancel))
 	if rows := b.get("nobody"); rows[0] != nil {
@@ -356,14 +356,14 @@ func orderWakes(b *bed) {
 	three := b.begotten(busy, "charge")
 	b.commitRun(b.park(waiting, time.Time{}))
 	b.commitRun(b.park(busy, time.Time{}))
-	o := b.ordered(store.VerbCancel, one.ID, two.ID, three.ID)
-	b.claimOne(b.query(o.Now), waiting.ID)
+	o := b.ordered(store.VerbCancel, one.UUID, two.UUID, three.UUID)
+	b.claimOne(b.query(o.Now), waiting.UUID)
 	park := b.park(running, b.in(90*time.Hour))
 	b.commitRun(park)
-	if got := b.row(running.ID); !got.WakeAt.Equal(park.Now) {
+	if got := b.row(running.UUID); !got.WakeAt.Equal(park.Now) {
 		b.Errorf("the running parent parks until %s, want at once: its child was cancelled", show(got.WakeAt))
 	}
-	if got := b.row(busy.ID); !got.WakeAt.IsZero() {
+	if got := b.row(busy.UUID); !got.WakeAt.IsZero() {
 		b.Errorf("the parent of what still runs wakes at %s, want only when that has ended", show(got.WakeAt))
 	}
 }
@@ -375,7 +375,7 @@ func orderLarge(b *bed) {
 		batch.Starts = append(batch.Starts, &store.Start{Run: b.child(root, fmt.Sprint("item-", i)), ParentEpoch: epochAt(1)})
 	}
 	b.commit(batch)
-	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, root.ID)), store.ControlResult{Found: true, Status: store.Running, Changed: 400, Requested: 1})
+	b.wantAnswers("the cancel", b.order(b.newOrder(store.VerbCancel, root.UUID)), store.ControlResult{Found: true, Status: store.Running, Changed: 400, Requested: 1})
 	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 0 {
 		b.Errorf("claimed %d of the cancelled children", len(got.Runs))
 	}
@@ -384,7 +384,7 @@ func orderLarge(b *bed) {
 func orderMany(b *bed) {
 	var all []uuid.UUID
 	for range 100 {
-		all = append(all, b.queued("", b.now).ID)
+		all = append(all, b.queued("", b.now).UUID)
 	}
 	for i, a := range b.order(b.newOrder(store.VerbPause, all...)) {
 		if a != (store.ControlResult{Found: true, Status: store.Pending, Changed: 1}) {

@@ -12,23 +12,23 @@ func (b *bed) sleeping() (r store.Run, want []store.Step) {
 	r = b.running("")
 	r.Deadline = b.in(2 * time.Hour)
 	b.commitStart(r)
-	sleep := b.completed(r.ID, epochAt(1), "asleep")
+	sleep := b.completed(r.UUID, epochAt(1), "asleep")
 	sleep.Kind, sleep.Output, sleep.NextAt = store.KindSleep, nil, b.in(time.Hour)
-	wait, back := b.receive(r, "wait", "paid"), b.backoff(r.ID, epochAt(1), 1, "retry")
+	wait, back := b.receive(r, "wait", "paid"), b.backoff(r.UUID, epochAt(1), 1, "retry")
 	back.NextAt = b.in(time.Hour)
-	want = []store.Step{sleep, b.completed(r.ID, epochAt(1), "done"), back, wait.Step}
+	want = []store.Step{sleep, b.completed(r.UUID, epochAt(1), "done"), back, wait.Step}
 	b.commitReceive(wait)
 	for _, s := range want[:3] {
 		b.commitStep(s, false)
 	}
 	b.commitRun(b.park(r, b.in(time.Hour)))
-	wantSteps(b, "before the pause", b.history(r.ID), want...)
+	wantSteps(b, "before the pause", b.history(r.UUID), want...)
 	return r, want
 }
 
 func orderFreeze(b *bed) {
 	r, want := b.sleeping()
-	pause, resume := b.newOrder(store.VerbPause, r.ID), b.newOrder(store.VerbResume, r.ID)
+	pause, resume := b.newOrder(store.VerbPause, r.UUID), b.newOrder(store.VerbResume, r.UUID)
 	pause.Now, resume.Now, resume.ShiftTimers = b.in(20*time.Minute), b.in(20*time.Minute+5*time.Hour), true
 	b.order(pause)
 	b.order(resume)
@@ -40,24 +40,24 @@ func orderFreeze(b *bed) {
 			want[i].StartedAt = want[i].StartedAt.Add(5 * time.Hour)
 		}
 	}
-	wantSteps(b, "what is waited for, five hours later", b.history(r.ID), want...)
-	got := b.row(r.ID)
+	wantSteps(b, "what is waited for, five hours later", b.history(r.UUID), want...)
+	got := b.row(r.UUID)
 	if !got.Deadline.Equal(b.in(7*time.Hour)) || !got.WakeAt.Equal(resume.Now) {
 		b.Errorf("deadline %s, wakes at %s, want %s, and at once", show(got.Deadline), show(got.WakeAt), show(b.in(7*time.Hour)))
 	}
 	b.order(resume)
-	wantSteps(b, "the resume replayed", b.history(r.ID), want...)
-	wantRun(b, "the resume replayed", b.row(r.ID), got)
+	wantSteps(b, "the resume replayed", b.history(r.UUID), want...)
+	wantRun(b, "the resume replayed", b.row(r.UUID), got)
 }
 
 func orderNoFreeze(b *bed) {
 	r, want := b.sleeping()
-	pause, resume := b.newOrder(store.VerbPause, r.ID), b.newOrder(store.VerbResume, r.ID)
+	pause, resume := b.newOrder(store.VerbPause, r.UUID), b.newOrder(store.VerbResume, r.UUID)
 	pause.Now, resume.Now = b.in(20*time.Minute), b.in(20*time.Minute+5*time.Hour)
 	b.order(pause)
 	b.order(resume)
-	wantSteps(b, "what is waited for", b.history(r.ID), want...)
-	if got := b.row(r.ID); !got.Deadline.Equal(r.Deadline) {
+	wantSteps(b, "what is waited for", b.history(r.UUID), want...)
+	if got := b.row(r.UUID); !got.Deadline.Equal(r.Deadline) {
 		b.Errorf("deadline %s, want %s", show(got.Deadline), show(r.Deadline))
 	}
 }
@@ -68,13 +68,13 @@ func orderFreezeLate(b *bed) {
 	r := b.running("")
 	b.commitStart(r)
 	sleep := func(name string, seq int32, until time.Duration) store.Step {
-		s := b.completed(r.ID, epochAt(1), name)
+		s := b.completed(r.UUID, epochAt(1), name)
 		s.Kind, s.Output, s.Seq, s.NextAt = store.KindSleep, nil, seq, b.in(until)
 		return s
 	}
-	later := b.completed(r.ID, epochAt(1), "later")
+	later := b.completed(r.UUID, epochAt(1), "later")
 	later.Seq, later.StartedAt, later.EndedAt = 4, b.in(30*time.Minute), b.in(40*time.Minute)
-	undo := b.completed(r.ID, epochAt(1), "undo")
+	undo := b.completed(r.UUID, epochAt(1), "undo")
 	undo.Kind, undo.Seq, undo.StartedAt, undo.EndedAt = store.KindCompensation, 6, b.in(50*time.Minute), b.in(50*time.Minute)
 	want := []store.Step{
 		sleep("over", 2, 30*time.Minute), sleep("not over", 3, 30*time.Minute+time.Second), later,
@@ -83,11 +83,11 @@ func orderFreezeLate(b *bed) {
 	for _, s := range want {
 		b.commitStep(s, false)
 	}
-	pause, resume := b.newOrder(store.VerbPause, r.ID), b.newOrder(store.VerbResume, r.ID)
+	pause, resume := b.newOrder(store.VerbPause, r.UUID), b.newOrder(store.VerbResume, r.UUID)
 	pause.Now, resume.Now, resume.ShiftTimers = b.in(20*time.Minute), b.in(80*time.Minute), true
 	b.order(pause)
 	b.commitRun(b.park(r, b.in(30*time.Minute)))
 	b.order(resume)
 	want[1].NextAt, want[3].NextAt = want[1].NextAt.Add(time.Hour), want[3].NextAt.Add(time.Hour)
-	wantSteps(b, "an hour later", b.history(r.ID), want...)
+	wantSteps(b, "an hour later", b.history(r.UUID), want...)
 }

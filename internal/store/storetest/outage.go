@@ -37,7 +37,7 @@ func outageFound(b *bed) {
 	}
 	var want []store.Lease
 	for range 3 {
-		want = append(want, store.Lease{Run: b.queued("", b.now).ID, Epoch: epochAt(1)})
+		want = append(want, store.Lease{Run: b.queued("", b.now).UUID, Epoch: epochAt(1)})
 	}
 	slices.SortFunc(want, func(l, r store.Lease) int { return slices.Compare(l.Run[:], r.Run[:]) })
 	started := b.running("started by the worker")
@@ -67,14 +67,14 @@ func outageMoved(b *bed) {
 	q.Worker = b.worker
 	kept, renewed, ended, left := b.queued("", b.now), b.queued("", b.now), b.queued("", b.now), b.queued("", b.now)
 	b.claim(q)
-	b.renew(b.heartbeat(store.Lease{Run: renewed.ID, Epoch: epochAt(1)}))
-	b.commitRun(b.finish(ended.ID, epochAt(1)))
-	b.commitRun(store.RunWrite{ID: left.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(50 * time.Minute)})
-	if got := b.heldBy(q); !slices.Equal(got, []store.Lease{{Run: kept.ID, Epoch: epochAt(1)}}) {
+	b.renew(b.heartbeat(store.Lease{Run: renewed.UUID, Epoch: epochAt(1)}))
+	b.commitRun(b.finish(ended.UUID, epochAt(1)))
+	b.commitRun(store.RunWrite{UUID: left.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(50 * time.Minute)})
+	if got := b.heldBy(q); !slices.Equal(got, []store.Lease{{Run: kept.UUID, Epoch: epochAt(1)}}) {
 		b.Errorf("got %v, want the run that is as the claim left it", got)
 	}
-	b.commitRun(store.RunWrite{ID: kept.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(time.Minute)})
-	if got := b.claimOne(b.query(b.in(30*time.Minute)), kept.ID).Run; got.Crashes != 0 {
+	b.commitRun(store.RunWrite{UUID: kept.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.in(time.Minute)})
+	if got := b.claimOne(b.query(b.in(30*time.Minute)), kept.UUID).Run; got.Crashes != 0 {
 		b.Errorf("given back and claimed: %d crashes, want none", got.Crashes)
 	}
 }
@@ -96,13 +96,13 @@ func outageExcused(b *bed) {
 		b.commitStart(r)
 		q := b.query(b.in(3 * time.Hour))
 		q.OutageFrom, q.OutageUntil, q.MaxCrashes = from, until, 2
-		if got := b.claimOne(q, r.ID).Run; got.Crashes != c.crashes || got.Status != store.Running {
+		if got := b.claimOne(q, r.UUID).Run; got.Crashes != c.crashes || got.Status != store.Running {
 			b.Errorf("%s: %s with %d crashes, want running with %d", what, got.Status, got.Crashes, c.crashes)
 		}
-		if got := b.row(r.ID).Crashes; got != c.crashes {
+		if got := b.row(r.UUID).Crashes; got != c.crashes {
 			b.Errorf("%s: %d crashes in its row, want %d", what, got, c.crashes)
 		}
-		b.commitRun(b.finish(r.ID, epochAt(2)))
+		b.commitRun(b.finish(r.UUID, epochAt(2)))
 	}
 }
 
@@ -111,13 +111,13 @@ func outageNeverPauses(b *bed) {
 	for i := range 5 {
 		q := b.query(b.in(time.Hour * time.Duration(2*i+2)))
 		q.MaxCrashes, q.OutageFrom, q.OutageUntil = 1, b.now, q.Now
-		if got := b.claimOne(q, r.ID).Run; got.Status != store.Running || got.Crashes != 0 {
+		if got := b.claimOne(q, r.UUID).Run; got.Status != store.Running || got.Crashes != 0 {
 			b.Fatalf("claim %d in the outage: %s with %d crashes, want running with none", i, got.Status, got.Crashes)
 		}
 	}
 	q := b.query(b.in(100 * time.Hour))
 	q.MaxCrashes = 1
-	if got := b.claimOne(q, r.ID).Run; got.Status != store.Paused {
+	if got := b.claimOne(q, r.UUID).Run; got.Status != store.Paused {
 		b.Errorf("a claim without an outage: %s, want paused", got.Status)
 	}
 }
@@ -125,7 +125,7 @@ func outageNeverPauses(b *bed) {
 func outageSuspect(b *bed) {
 	r := b.started("")
 	for i, crashes := range []int16{1, 2} {
-		if got := b.claimOne(b.query(b.in(time.Hour*time.Duration(2*i+2))), r.ID).Run.Crashes; got != crashes {
+		if got := b.claimOne(b.query(b.in(time.Hour*time.Duration(2*i+2))), r.UUID).Run.Crashes; got != crashes {
 			b.Fatalf("%d crashes, want %d", got, crashes)
 		}
 	}
@@ -135,7 +135,7 @@ func outageSuspect(b *bed) {
 		b.Errorf("a suspect was claimed as none: %v", ids(got.Runs))
 	}
 	q.Suspects = 1
-	if got := b.claimOne(q, r.ID).Run.Crashes; got != 2 {
+	if got := b.claimOne(q, r.UUID).Run.Crashes; got != 2 {
 		b.Errorf("%d crashes after the outage, want the 2 of before", got)
 	}
 }

@@ -26,23 +26,23 @@ func (b *bed) outline(run uuid.UUID, now time.Time) store.Outline {
 
 func outlineOpen(b *bed) {
 	r := b.started("")
-	sleep := b.completed(r.ID, epochAt(1), "asleep")
+	sleep := b.completed(r.UUID, epochAt(1), "asleep")
 	sleep.Kind, sleep.Output, sleep.NextAt = store.KindSleep, nil, b.in(time.Hour)
 	over := sleep
 	over.Name, over.NextAt = "over", b.in(time.Minute)
-	failed := b.completed(r.ID, epochAt(1), "failed")
+	failed := b.completed(r.UUID, epochAt(1), "failed")
 	failed.Status, failed.Output, failed.Error = store.StepFailed, nil, []byte(`"no"`)
 	wait := b.receive(r, "wait", "paid")
 	child := b.awaited(r, b.left(r, "charge"))
-	began, back := b.began(r.ID, epochAt(1), 1, "began"), b.backoff(r.ID, epochAt(1), 3, "backoff")
+	began, back := b.began(r.UUID, epochAt(1), 1, "began"), b.backoff(r.UUID, epochAt(1), 3, "backoff")
 	b.commitReceive(wait)
-	for _, s := range []store.Step{sleep, over, failed, child, began, back, b.completed(r.ID, epochAt(1), "done")} {
+	for _, s := range []store.Step{sleep, over, failed, child, began, back, b.completed(r.UUID, epochAt(1), "done")} {
 		b.commitStep(s, false)
 	}
-	wantSteps(b, "open", b.outline(r.ID, b.in(10*time.Minute)).Open, sleep, back, began, child, wait.Step)
-	wantSteps(b, "open an hour later", b.outline(r.ID, b.in(2*time.Hour)).Open, back, began, child, wait.Step)
+	wantSteps(b, "open", b.outline(r.UUID, b.in(10*time.Minute)).Open, sleep, back, began, child, wait.Step)
+	wantSteps(b, "open an hour later", b.outline(r.UUID, b.in(2*time.Hour)).Open, back, began, child, wait.Step)
 	b.commitRun(b.park(r, time.Time{}))
-	wantSteps(b, "open while nobody executes it", b.outline(r.ID, b.in(2*time.Hour)).Open, back, began, child, wait.Step)
+	wantSteps(b, "open while nobody executes it", b.outline(r.UUID, b.in(2*time.Hour)).Open, back, began, child, wait.Step)
 }
 
 // inside separates the name of a scope from the name of a call in it.
@@ -52,12 +52,12 @@ func outlineMaps(b *bed) {
 	r := b.started("")
 	want := make(map[string]int)
 	for name, size := range map[string]int{"resize": 5, "resize2": 2, "empty": 0, "it's 100%_": 3, "rés": 2, "branch" + inside + "resize": 4} {
-		m := b.completed(r.ID, epochAt(1), name)
+		m := b.completed(r.UUID, epochAt(1), name)
 		m.Kind, m.Output = store.KindMap, []byte(fmt.Sprint(size))
 		b.commitStep(m, false)
 		want[name] = 0
 		for i := range size {
-			item := b.completed(r.ID, epochAt(1), fmt.Sprint(name, inside, i))
+			item := b.completed(r.UUID, epochAt(1), fmt.Sprint(name, inside, i))
 			switch i % 3 {
 			case 0:
 				want[name]++
@@ -65,12 +65,12 @@ func outlineMaps(b *bed) {
 				item.Status, item.Output, item.Error = store.StepFailed, nil, []byte(`"no"`)
 				want[name]++
 			default:
-				item = b.backoff(r.ID, epochAt(1), 1, item.Name)
+				item = b.backoff(r.UUID, epochAt(1), 1, item.Name)
 			}
 			b.commitStep(item, false)
 		}
 	}
-	got := b.outline(r.ID, b.now).Maps
+	got := b.outline(r.UUID, b.now).Maps
 	var last string
 	for _, m := range got {
 		done, ok := want[m.Step.Name]
@@ -88,8 +88,8 @@ func outlineMaps(b *bed) {
 func outlineNone(b *bed) {
 	one, two := b.started("one"), b.started("two")
 	b.commitReceive(b.receive(two, "wait", "paid"))
-	b.tag(two.ID, store.Tag{Key: "team", Value: "red"})
-	for _, id := range []uuid.UUID{one.ID, uuid.New()} {
+	b.tag(two.UUID, store.Tag{Key: "team", Value: "red"})
+	for _, id := range []uuid.UUID{one.UUID, uuid.New()} {
 		if got := b.outline(id, b.now); len(got.Open)+len(got.Maps)+len(got.Tags) != 0 {
 			b.Errorf("got %+v, want nothing", got)
 		}

@@ -21,7 +21,7 @@ func (b *bed) place(p store.Pair, name string, wakeAt time.Time) store.Overdue {
 	r := b.pending(name, wakeAt)
 	r.Queue, r.Workflow = p.Queue, p.Workflow
 	wantOutcome(b, "start of "+name, b.commitStart(r).Outcome, store.Written)
-	return store.Overdue{Pair: p, Run: r.ID, Since: r.WakeAt}
+	return store.Overdue{Pair: p, Run: r.UUID, Since: r.WakeAt}
 }
 
 func (b *bed) overdue(after store.Pair, limit int) []store.Overdue {

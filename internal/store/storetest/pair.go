@@ -59,10 +59,10 @@ func (b *bed) through(s store.Store) *bed {
 func pairReads(b *bed, s store.Store) {
 	other := b.through(s)
 	r := b.started("order-42")
-	wantRun(b, "read through the other", other.row(r.ID), r)
-	done := b.completed(r.ID, epochAt(1), "charge")
+	wantRun(b, "read through the other", other.row(r.UUID), r)
+	done := b.completed(r.UUID, epochAt(1), "charge")
 	wantOutcome(b, "a step through the other", other.commitStep(done, false).Outcome, store.Written)
-	wantSteps(b, "read back through the first", b.history(r.ID), done)
+	wantSteps(b, "read back through the first", b.history(r.UUID), done)
 	second := done
 	second.Attempt = 2
 	w := b.commitStep(second, false)
@@ -73,13 +73,13 @@ func pairReads(b *bed, s store.Store) {
 func pairTakeover(b *bed, s store.Store) {
 	other := b.through(s)
 	r := b.queued("", b.now)
-	b.claimOne(b.query(b.now), r.ID)
-	b.commitStep(b.completed(r.ID, epochAt(1), "charge"), false)
-	got := other.claimOne(b.query(b.in(2*time.Hour)), r.ID)
-	wantSteps(b, "the history that crossed over", got.History, b.completed(r.ID, epochAt(1), "charge"))
-	wantOutcome(b, "a step of the superseded", b.commitStep(b.completed(r.ID, epochAt(1), "late"), false).Outcome, store.Fenced)
-	wantOutcome(b, "a finish of the superseded", b.commitRun(b.finish(r.ID, epochAt(1))).Outcome, store.Fenced)
-	wantOutcome(b, "a finish of the owner", other.commitRun(b.finish(r.ID, epochAt(2))).Outcome, store.Written)
+	b.claimOne(b.query(b.now), r.UUID)
+	b.commitStep(b.completed(r.UUID, epochAt(1), "charge"), false)
+	got := other.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
+	wantSteps(b, "the history that crossed over", got.History, b.completed(r.UUID, epochAt(1), "charge"))
+	wantOutcome(b, "a step of the superseded", b.commitStep(b.completed(r.UUID, epochAt(1), "late"), false).Outcome, store.Fenced)
+	wantOutcome(b, "a finish of the superseded", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Fenced)
+	wantOutcome(b, "a finish of the owner", other.commitRun(b.finish(r.UUID, epochAt(2))).Outcome, store.Written)
 }
 
 // attendance is a call of Listen in the background.
@@ -175,7 +175,7 @@ func pairHint(b *bed, s store.Store) {
 			other.queued("", b.now)
 		case 3, 4: // a run that its owner releases is claimable too
 			r := other.started("")
-			other.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
+			other.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now})
 		}
 		b.wantHint(a, fmt.Sprint("what another handle made claimable, round ", round))
 	}

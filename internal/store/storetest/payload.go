@@ -33,7 +33,7 @@ func oddPayloads() map[string][]byte {
 func payloadSteps(b *bed) {
 	r := b.started("")
 	for name, payload := range oddPayloads() {
-		done, failed := b.completed(r.ID, epochAt(1), name), b.completed(r.ID, epochAt(1), name+" error")
+		done, failed := b.completed(r.UUID, epochAt(1), name), b.completed(r.UUID, epochAt(1), name+" error")
 		done.Output = payload
 		failed.Status, failed.Output, failed.Error = store.StepFailed, nil, payload
 		for _, when := range []string{"first", "replayed"} {
@@ -46,7 +46,7 @@ func payloadSteps(b *bed) {
 		second := done
 		second.Attempt, second.Output = 2, []byte("other")
 		wantRecorded(b, name, b.commitStep(second, false).Recorded, done)
-		for _, s := range b.history(r.ID) {
+		for _, s := range b.history(r.UUID) {
 			switch s.Name {
 			case done.Name:
 				wantFields(b, "history: "+name, s, done)
@@ -55,7 +55,7 @@ func payloadSteps(b *bed) {
 			}
 		}
 	}
-	if got, want := len(b.history(r.ID)), 2*len(oddPayloads()); got != want {
+	if got, want := len(b.history(r.UUID)), 2*len(oddPayloads()); got != want {
 		b.Errorf("history: got %d checkpoints, want %d", got, want)
 	}
 }
@@ -66,8 +66,8 @@ func payloadRuns(b *bed) {
 			r := b.running("")
 			r.Input = payload
 			wantOutcome(b, name, b.commitStart(r).Outcome, store.Written)
-			wantRun(b, name+" as input", b.row(r.ID), r)
-			w := store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now}
+			wantRun(b, name+" as input", b.row(r.UUID), r)
+			w := store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now}
 			if status == store.Completed {
 				w.Output = payload
 			} else {
@@ -79,7 +79,7 @@ func payloadRuns(b *bed) {
 			want := r
 			want.Status, want.Output, want.Error, want.Owner = w.Status, w.Output, w.Error, uuid.NullUUID{}
 			want.WakeAt, want.EndedAt = w.WakeAt, w.EndedAt
-			wantRun(b, name+" as the result of a "+status.String()+" run", b.row(r.ID), want)
+			wantRun(b, name+" as the result of a "+status.String()+" run", b.row(r.UUID), want)
 		}
 	}
 }

@@ -51,11 +51,11 @@ func raceStep(b *bed) {
 		name := fmt.Sprint("charge-", round)
 		begun := round%2 == 1
 		if begun {
-			b.commitStep(b.began(r.ID, epochAt(1), 1, name), false)
+			b.commitStep(b.began(r.UUID, epochAt(1), 1, name), false)
 		}
 		writes := make([]*store.StepWrite, 16)
 		b.together(len(writes), func(i int) error {
-			s := b.completed(r.ID, epochAt(1), name)
+			s := b.completed(r.UUID, epochAt(1), name)
 			s.Attempt, s.Output = int32(i+1), []byte(fmt.Sprint(i))
 			writes[i] = &store.StepWrite{Step: s, Exists: begun && i%2 == 0}
 			return b.settle(&store.Batch{Steps: writes[i : i+1]})
@@ -78,7 +78,7 @@ func raceStep(b *bed) {
 				wantRecorded(b, name, w.Recorded, *winner)
 			}
 		}
-		wantFields(b, "history", b.history(r.ID)[round], *winner)
+		wantFields(b, "history", b.history(r.UUID)[round], *winner)
 	}
 }
 
@@ -171,7 +171,7 @@ func raceStart(b *bed) {
 		b.Fatal("no start was written")
 	}
 	for i, w := range starts {
-		if w.Run.ID == first.ID {
+		if w.Run.UUID == first.UUID {
 			wantOutcome(b, fmt.Sprint("start ", i, ", the winner"), w.Outcome, store.Written)
 			continue
 		}
@@ -188,12 +188,12 @@ func raceFinish(b *bed) {
 	r := b.started("")
 	writes := make([]*store.RunWrite, 16)
 	b.together(len(writes), func(i int) error {
-		w := b.finish(r.ID, epochAt(1))
+		w := b.finish(r.UUID, epochAt(1))
 		w.Output = []byte(fmt.Sprint(i))
 		writes[i] = &w
 		return b.s.Commit(b.ctx, &store.Batch{Runs: writes[i : i+1]})
 	})
-	got := b.row(r.ID)
+	got := b.row(r.UUID)
 	for i, w := range writes {
 		want := store.Fenced
 		if string(w.Output) == string(got.Output) {
@@ -222,10 +222,10 @@ func raceClaim(b *bed) {
 			}
 			mu.Lock()
 			for _, c := range got.Runs {
-				if had, ok := owners[c.Run.ID]; ok {
-					b.Errorf("run %s was claimed by %s and by %s", c.Run.ID, had, q.Worker)
+				if had, ok := owners[c.Run.UUID]; ok {
+					b.Errorf("run %s was claimed by %s and by %s", c.Run.UUID, had, q.Worker)
 				}
-				owners[c.Run.ID] = q.Worker
+				owners[c.Run.UUID] = q.Worker
 				claimed.Add(1)
 			}
 			mu.Unlock()
@@ -233,9 +233,9 @@ func raceClaim(b *bed) {
 		return nil
 	})
 	for _, w := range batch.Starts {
-		got := b.row(w.Run.ID)
-		if got.Epoch != epochAt(1) || got.Owner != owner(owners[got.ID]) {
-			b.Errorf("run %s: epoch %s, owner %s, want 1 and %s", got.ID, got.Epoch, show(got.Owner), owners[got.ID])
+		got := b.row(w.Run.UUID)
+		if got.Epoch != epochAt(1) || got.Owner != owner(owners[got.UUID]) {
+			b.Errorf("run %s: epoch %s, owner %s, want 1 and %s", got.UUID, got.Epoch, show(got.Owner), owners[got.UUID])
 		}
 	}
 }
@@ -248,8 +248,8 @@ func raceTakeover(b *bed) {
 		r := b.running("")
 		r.WakeAt = b.now
 		b.commitStart(r)
-		end := b.finish(r.ID, epochAt(1))
-		step := &store.StepWrite{Step: b.completed(r.ID, epochAt(1), "last")}
+		end := b.finish(r.UUID, epochAt(1))
+		step := &store.StepWrite{Step: b.completed(r.UUID, epochAt(1), "last")}
 		var claimed []store.Claimed
 		b.together(2, func(i int) error {
 			if i == 0 {
@@ -259,7 +259,7 @@ func raceTakeover(b *bed) {
 			claimed = got.Runs
 			return err
 		})
-		row, history := b.row(r.ID), b.history(r.ID)
+		row, history := b.row(r.UUID), b.history(r.UUID)
 		switch end.Outcome {
 		case store.Written:
 			if len(claimed) != 0 || row.Status != store.Completed || row.Epoch != epochAt(1) {
@@ -269,7 +269,7 @@ func raceTakeover(b *bed) {
 			if row.Status != store.Running || row.Epoch != epochAt(2) {
 				b.Errorf("the end was fenced: the row is %s at epoch %s, want running at 2", row.Status, row.Epoch)
 			}
-			b.commitRun(b.finish(r.ID, row.Epoch)) // so that the next round claims its own run
+			b.commitRun(b.finish(r.UUID, row.Epoch)) // so that the next round claims its own run
 		default:
 			b.Errorf("the end was answered %s", outcomeWords[end.Outcome])
 		}
@@ -287,7 +287,7 @@ func raceBatches(b *bed) {
 	live, doomed := make([]uuid.UUID, 10), make([]uuid.UUID, 40)
 	for _, group := range [][]uuid.UUID{live, doomed} {
 		for i := range group {
-			group[i] = b.started("").ID
+			group[i] = b.started("").UUID
 		}
 	}
 	all := append(live[:len(live):len(live)], doomed...)
@@ -298,7 +298,7 @@ func raceBatches(b *bed) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, w := range batch.Steps {
-			key := w.Step.RunID.String() + w.Step.Name
+			key := w.Step.Run.String() + w.Step.Name
 			if had, ok := written[key]; ok && w.Outcome == store.Written {
 				b.Errorf("step %s was written by %s and by %s", key, had.Output, w.Step.Output)
 			}
@@ -307,11 +307,11 @@ func raceBatches(b *bed) {
 			}
 		}
 		for _, w := range batch.Runs {
-			if had, ok := finished[w.ID]; ok && w.Outcome == store.Written {
-				b.Errorf("run %s was finished by %s and by %s", w.ID, had, by)
+			if had, ok := finished[w.UUID]; ok && w.Outcome == store.Written {
+				b.Errorf("run %s was finished by %s and by %s", w.UUID, had, by)
 			}
 			if w.Outcome == store.Written {
-				finished[w.ID] = by
+				finished[w.UUID] = by
 			}
 		}
 	}
@@ -341,9 +341,9 @@ func raceBatches(b *bed) {
 	for _, run := range all {
 		for _, s := range b.history(run) {
 			total++
-			want, ok := written[s.RunID.String()+s.Name]
+			want, ok := written[s.Run.String()+s.Name]
 			if !ok {
-				b.Errorf("the step %s of %s is there, and nobody was told that it was written", s.Name, s.RunID)
+				b.Errorf("the step %s of %s is there, and nobody was told that it was written", s.Name, s.Run)
 				continue
 			}
 			wantFields(b, "step "+s.Name, s, want)
@@ -385,10 +385,10 @@ func raceOrders(b *bed) {
 					k = items - 1 - k
 				}
 				if i < 2 {
-					s := b.completed(r.ID, epochAt(1), fmt.Sprint(round, "-", k))
+					s := b.completed(r.UUID, epochAt(1), fmt.Sprint(round, "-", k))
 					batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
 				} else {
-					root := b.pending(fmt.Sprint(r.ID, "-", round, "-", k), b.now)
+					root := b.pending(fmt.Sprint(r.UUID, "-", round, "-", k), b.now)
 					batch.Starts = append(batch.Starts, &store.Start{Run: root})
 				}
 			}

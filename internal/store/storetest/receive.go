@@ -31,7 +31,7 @@ var receives = []test{
 
 // receive returns a receive that waits for the signal for an hour, at the run's epoch.
 func (b *bed) receive(r store.Run, step, signal string) *store.Receive {
-	s := b.began(r.ID, r.Epoch, 1, step)
+	s := b.began(r.UUID, r.Epoch, 1, step)
 	s.Kind, s.NextAt = store.KindReceive, b.in(time.Hour)
 	return &store.Receive{Step: s, Signal: signal}
 }
@@ -59,7 +59,7 @@ func (b *bed) wantTaken(what string, w *store.Receive, payload []byte) {
 		return
 	}
 	want := *w.Recorded
-	want.RunID, want.Name, want.Kind, want.Status, want.Attempt = w.Step.RunID, w.Step.Name, w.Step.Kind, store.StepCompleted, w.Step.Attempt
+	want.Run, want.Name, want.Kind, want.Status, want.Attempt = w.Step.Run, w.Step.Name, w.Step.Kind, store.StepCompleted, w.Step.Attempt
 	want.Epoch, want.Output, want.Error = w.Step.Epoch, payload, nil
 	wantFields(b, what+": the row attached", *w.Recorded, want)
 	b.wantRow(what, *w.Recorded)
@@ -76,7 +76,7 @@ func (b *bed) wantWaiting(what string, w *store.Receive) {
 // wantRow compares one checkpoint with the row in the history of its run.
 func (b *bed) wantRow(what string, want store.Step) {
 	b.Helper()
-	for _, s := range b.history(want.RunID) {
+	for _, s := range b.history(want.Run) {
 		if s.Name == want.Name {
 			wantFields(b, what+": its checkpoint", s, want)
 			return
@@ -95,17 +95,17 @@ func receiveWaits(b *bed) {
 	b.commitReceive(later)
 	wantOutcome(b, "a later look", later.Outcome, store.Written)
 	wantRecorded(b, "a later look", later.Recorded, first.Step)
-	wantSteps(b, "history", b.history(r.ID), first.Step)
+	wantSteps(b, "history", b.history(r.UUID), first.Step)
 	forever := b.receive(r, "forever", "paid")
 	forever.Step.NextAt = time.Time{}
 	b.wantWaiting("without a time", b.commitReceive(forever))
-	wantRun(b, "the run, which no receive changes", b.row(r.ID), r)
+	wantRun(b, "the run, which no receive changes", b.row(r.UUID), r)
 }
 
 func receiveTakes(b *bed) {
 	r := b.started("")
 	b.commitReceive(b.receive(r, "wait", "paid"))
-	one, two := b.sent(r.ID, "paid", 0), b.sent(r.ID, "paid", 1)
+	one, two := b.sent(r.UUID, "paid", 0), b.sent(r.UUID, "paid", 1)
 	later := b.receive(r, "wait", "paid")
 	later.Step.StartedAt, later.Step.NextAt, later.Step.EndedAt = b.in(time.Minute), b.in(9*time.Hour), b.in(time.Minute)
 	b.wantTaken("the one that waited", b.commitReceive(later), one.Payload)
@@ -119,20 +119,20 @@ func receiveTakes(b *bed) {
 func receiveOwn(b *bed) {
 	r, other := b.started("r"), b.started("other")
 	child := b.begotten(r, "child")
-	b.sent(r.ID, "other", 0)
-	b.sent(r.ID, "paid ", 0)
-	b.sent(r.ID, "", 0)
-	b.sent(other.ID, "paid", 0)
-	b.sent(child.ID, "paid", 0)
+	b.sent(r.UUID, "other", 0)
+	b.sent(r.UUID, "paid ", 0)
+	b.sent(r.UUID, "", 0)
+	b.sent(other.UUID, "paid", 0)
+	b.sent(child.UUID, "paid", 0)
 	b.wantWaiting("the receive", b.commitReceive(b.receive(r, "wait", "paid")))
 }
 
 func receiveTakenOver(b *bed) {
 	r := b.queued("", b.now)
-	b.claimOne(b.query(b.now), r.ID)
+	b.claimOne(b.query(b.now), r.UUID)
 	r.Epoch = epochAt(1)
 	first := b.commitReceive(b.receive(r, "wait", "paid"))
-	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
+	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
 	r.Epoch = epochAt(2)
 	second := b.receive(r, "wait", "paid")
 	second.Step.StartedAt, second.Step.NextAt = b.in(2*time.Hour), b.in(9*time.Hour)
@@ -141,7 +141,7 @@ func receiveTakenOver(b *bed) {
 	if got := second.Recorded; got == nil || got.Status != store.StepStarted || !got.NextAt.Equal(first.Step.NextAt) || !got.StartedAt.Equal(first.Step.StartedAt) {
 		b.Errorf("the next owner's look: got %+v, want it started with the times of the first", got)
 	}
-	w := b.sent(r.ID, "paid", 0)
+	w := b.sent(r.UUID, "paid", 0)
 	b.wantTaken("the next owner's second look", b.commitReceive(second), w.Payload)
 }
 
@@ -154,7 +154,7 @@ func receiveNextAttempt(b *bed) {
 	last := b.receive(r, "wait", "paid")
 	last.Step.Attempt, last.Step.NextAt = 3, time.Time{}
 	b.wantWaiting("the last attempt, without a time", b.commitReceive(last))
-	w := b.sent(r.ID, "paid", 0)
+	w := b.sent(r.UUID, "paid", 0)
 	b.wantTaken("the last attempt", b.commitReceive(last), w.Payload)
 }
 
@@ -167,7 +167,7 @@ func receiveTimeout(b *bed) {
 	for _, w := range []*store.Receive{failed, completed, at} {
 		b.wantWaiting(w.Step.Name, b.commitReceive(w))
 	}
-	b.sent(r.ID, "paid", 0)
+	b.sent(r.UUID, "paid", 0)
 	for _, w := range []*store.Receive{failed, completed, at} {
 		late := b.commitReceive(b.receive(r, w.Step.Name, "paid"))
 		wantOutcome(b, "a look after it has "+w.Step.Name, late.Outcome, store.Adopted)
@@ -178,20 +178,20 @@ func receiveTimeout(b *bed) {
 func receiveSignalFirst(b *bed) {
 	r := b.started("")
 	b.commitReceive(b.receive(r, "wait", "paid"))
-	w := b.sent(r.ID, "paid", 0)
+	w := b.sent(r.UUID, "paid", 0)
 	b.wantTaken("the end of the wait", b.commitReceive(b.timeout(r, "wait", "paid")), w.Payload)
-	w = b.sent(r.ID, "paid", 1)
+	w = b.sent(r.UUID, "paid", 1)
 	b.wantTaken("an end at once", b.commitReceive(b.timeout(r, "none", "paid")), w.Payload)
 }
 
 func receiveEnded(b *bed) {
 	r := b.started("")
-	first := b.sent(r.ID, "paid", 0)
+	first := b.sent(r.UUID, "paid", 0)
 	taken := b.commitReceive(b.receive(r, "taken", "paid"))
 	b.wantTaken("the first", taken, first.Payload)
 	row := *taken.Recorded
 	late := b.commitReceive(b.timeout(r, "late", "paid"))
-	second := b.sent(r.ID, "paid", 1)
+	second := b.sent(r.UUID, "paid", 1)
 	for _, change := range []func(*store.Receive){
 		func(w *store.Receive) { w.Step.Attempt = 2 },
 		func(w *store.Receive) {
@@ -213,7 +213,7 @@ func receiveEnded(b *bed) {
 // takes no further signal.
 func receiveReplay(b *bed) {
 	r := b.started("")
-	first, second := b.sent(r.ID, "paid", 0), b.sent(r.ID, "paid", 1)
+	first, second := b.sent(r.UUID, "paid", 0), b.sent(r.UUID, "paid", 1)
 	w := b.commitReceive(b.receive(r, "wait", "paid"))
 	b.wantTaken("the first", w, first.Payload)
 	row := *w.Recorded
@@ -232,14 +232,14 @@ func receiveReplay(b *bed) {
 }
 
 func receiveFenced(b *bed) {
-	id, _ := store.NewRootID("")
-	w := b.commitReceive(b.receive(store.Run{ID: id, Epoch: epochAt(1)}, "wait", "paid"))
+	id, _ := store.NewRootUUID("")
+	w := b.commitReceive(b.receive(store.Run{UUID: id, Epoch: epochAt(1)}, "wait", "paid"))
 	wantOutcome(b, "no run", w.Outcome, store.Fenced)
 	wantState(b, "no run", w.State, store.RunState{})
 	r := b.queued("", b.now)
-	b.claimOne(b.query(b.now), r.ID)
-	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
-	message := b.sent(r.ID, "paid", 0)
+	b.claimOne(b.query(b.now), r.UUID)
+	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
+	message := b.sent(r.UUID, "paid", 0)
 	for _, r.Epoch = range []store.Epoch{epochAt(1), epochAt(3)} {
 		for _, w := range []*store.Receive{b.receive(r, "wait", "paid"), b.timeout(r, "wait", "none")} {
 			what := fmt.Sprintf("epoch %s of a run at 2, %s", r.Epoch, w.Step.Status)
@@ -247,7 +247,7 @@ func receiveFenced(b *bed) {
 			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 		}
 	}
-	wantSteps(b, "history", b.history(r.ID))
+	wantSteps(b, "history", b.history(r.UUID))
 	r.Epoch = epochAt(2)
 	taken := b.commitReceive(b.receive(r, "wait", "paid"))
 	b.wantTaken("the owner's", taken, message.Payload)
@@ -255,20 +255,20 @@ func receiveFenced(b *bed) {
 	wantOutcome(b, "a superseded one's of what was taken", b.commitReceive(b.receive(r, "wait", "paid")).Outcome, store.Fenced)
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
-		b.sent(r.ID, "paid", 0)
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		b.sent(r.UUID, "paid", 0)
+		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
 		w := b.commitReceive(b.receive(r, "wait", "paid"))
 		wantOutcome(b, "a run that is "+status.String(), w.Outcome, store.Fenced)
 		wantState(b, status.String(), w.State, leftState(status))
-		wantSteps(b, status.String(), b.history(r.ID))
+		wantSteps(b, status.String(), b.history(r.UUID))
 	}
 }
 
 func receiveSeveral(b *bed) {
 	r, other := b.started("r"), b.started("other")
-	want := map[string]bool{string(b.sent(r.ID, "paid", 0).Payload): true, string(b.sent(r.ID, "paid", 1).Payload): true}
-	third := b.sent(r.ID, "paid", 2)
-	sold := b.sent(r.ID, "sold", 0)
+	want := map[string]bool{string(b.sent(r.UUID, "paid", 0).Payload): true, string(b.sent(r.UUID, "paid", 1).Payload): true}
+	third := b.sent(r.UUID, "paid", 2)
+	sold := b.sent(r.UUID, "sold", 0)
 	batch := &store.Batch{Receives: []*store.Receive{
 		b.receive(r, "b", "paid"), b.receive(other, "c", "paid"), b.receive(r, "c", "sold"), b.receive(r, "a", "paid"),
 	}}
@@ -295,8 +295,8 @@ func receiveSeveral(b *bed) {
 func receiveAsked(b *bed) {
 	for verb, bit := range map[store.Verb]store.ControlBits{store.VerbPause: store.PausedItself, store.VerbCancel: store.CancelRequested} {
 		r := b.started("")
-		b.ordered(verb, r.ID)
-		w := b.sent(r.ID, "paid", 0)
+		b.ordered(verb, r.UUID)
+		w := b.sent(r.UUID, "paid", 0)
 		taken := b.commitReceive(b.receive(r, "taken", "paid"))
 		b.wantTaken("a receive of a run of which something is asked", taken, w.Payload)
 		waits := b.commitReceive(b.receive(r, "waits", "paid"))
@@ -316,7 +316,7 @@ func raceTimeout(b *bed, s store.Store) {
 	for i := range testsize.Of(200, 50) {
 		r := b.started("")
 		b.commitReceive(b.receive(r, "wait", "paid"))
-		end, w := b.timeout(r, "wait", "paid"), b.message(r.ID, "paid", 0)
+		end, w := b.timeout(r, "wait", "paid"), b.message(r.UUID, "paid", 0)
 		b.together(2, func(i int) error {
 			if i == 0 {
 				return b.deliver(&store.Batch{Receives: []*store.Receive{end}})

@@ -9,7 +9,7 @@ import (
 // arrived commits a signal with the given arrival time. The signal must be new.
 func (b *bed) arrived(r store.Run, name string, at time.Time) store.Signal {
 	b.Helper()
-	w := b.message(r.ID, name, 0)
+	w := b.message(r.UUID, name, 0)
 	w.ArrivedAt = at
 	wantOutcome(b, "signal "+name, b.commitSignal(w).Outcome, store.Written)
 	return w
@@ -48,7 +48,7 @@ func receiveLate(b *bed) {
 
 func receiveStamped(b *bed) {
 	r, wait := b.waiting(b.in(-time.Second))
-	w := b.message(r.ID, "paid", -3600) // the sender's clock is an hour behind
+	w := b.message(r.UUID, "paid", -3600) // the sender's clock is an hour behind
 	b.commitSignal(w)
 	b.wantWaiting("a wait that was over a second ago", b.commitReceive(wait))
 	end := b.timeout(r, "wait", "paid")
@@ -56,7 +56,7 @@ func receiveStamped(b *bed) {
 	b.wantWaiting("its end", b.commitReceive(end))
 
 	r, _ = b.waiting(b.in(time.Hour))
-	w = b.message(r.ID, "paid", 7200) // the sender's clock is two hours ahead
+	w = b.message(r.UUID, "paid", 7200) // the sender's clock is two hours ahead
 	b.commitSignal(w)
 	b.wantTaken("a wait that is over in an hour", b.commitReceive(b.timeout(r, "wait", "paid")), w.Payload)
 }
@@ -76,12 +76,12 @@ func (b *bed) pausedWait(freeze bool) (*store.Receive, store.Signal) {
 	b.Helper()
 	r, _ := b.waiting(b.in(time.Hour))
 	b.commitRun(b.park(r, b.in(time.Hour)))
-	pause, resume := b.newOrder(store.VerbPause, r.ID), b.newOrder(store.VerbResume, r.ID)
+	pause, resume := b.newOrder(store.VerbPause, r.UUID), b.newOrder(store.VerbResume, r.UUID)
 	pause.Now, resume.Now, resume.ShiftTimers = b.in(20*time.Minute), b.in(20*time.Minute+5*time.Hour), freeze
 	b.order(pause)
 	w := b.arrived(r, "paid", b.in(2*time.Hour))
 	b.order(resume)
-	b.claimOne(b.query(resume.Now), r.ID)
+	b.claimOne(b.query(resume.Now), r.UUID)
 	r.Epoch = epochAt(2)
 	return b.commitReceive(b.timeout(r, "wait", "paid")), w
 }
@@ -89,7 +89,7 @@ func (b *bed) pausedWait(freeze bool) (*store.Receive, store.Signal) {
 func receivePaused(b *bed) {
 	w, signal := b.pausedWait(false)
 	b.wantWaiting("the end of the wait", w)
-	r := store.Run{ID: w.Step.RunID, Epoch: w.Step.Epoch}
+	r := store.Run{UUID: w.Step.Run, Epoch: w.Step.Epoch}
 	b.wantTaken("another receive", b.commitReceive(b.receive(r, "next", "paid")), signal.Payload)
 }
 

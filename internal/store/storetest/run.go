@@ -30,16 +30,16 @@ func runEnds(b *bed) {
 		{Status: store.Paused, Reason: "it's 100 % broken"},
 	} {
 		r := b.started("")
-		w.ID, w.Epoch = r.ID, epochAt(1)
-		b.commitStep(b.completed(r.ID, epochAt(1), "charge"), false)
+		w.UUID, w.Epoch = r.UUID, epochAt(1)
+		b.commitStep(b.completed(r.UUID, epochAt(1), "charge"), false)
 		wantOutcome(b, w.Status.String(), b.commitRun(w).Outcome, store.Written)
 		r.Status, r.Output, r.Error, r.Reason, r.WakeAt, r.EndedAt, r.Owner = w.Status, w.Output, w.Error, w.Reason, w.WakeAt, w.EndedAt, uuid.NullUUID{}
-		got := b.row(r.ID)
+		got := b.row(r.UUID)
 		if w.Status == store.Paused {
 			r.Control, r.PausedAt = store.PausedItself, got.PausedAt
 		}
 		wantRun(b, w.Status.String(), got, r)
-		wantSteps(b, w.Status.String(), b.history(r.ID), b.completed(r.ID, epochAt(1), "charge"))
+		wantSteps(b, w.Status.String(), b.history(r.UUID), b.completed(r.UUID, epochAt(1), "charge"))
 	}
 }
 
@@ -48,8 +48,8 @@ func runTrace(b *bed) {
 		r := b.running("")
 		r.Trace = "first"
 		b.commitStart(r)
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Waiting, Trace: given})
-		if got := b.row(r.ID).Trace; got != want {
+		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Waiting, Trace: given})
+		if got := b.row(r.UUID).Trace; got != want {
 			b.Errorf("trace %q over \"first\": got %q, want %q", given, got, want)
 		}
 	}
@@ -57,13 +57,13 @@ func runTrace(b *bed) {
 
 func runOldEpoch(b *bed) {
 	r := b.queued("", b.now)
-	b.claimOne(b.query(b.now), r.ID)
-	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
-	before := b.row(r.ID)
+	b.claimOne(b.query(b.now), r.UUID)
+	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
+	before := b.row(r.UUID)
 	for _, epoch := range []store.Epoch{{}, epochAt(1), epochAt(3)} {
 		for what, w := range map[string]store.RunWrite{
-			"a finish": b.finish(r.ID, epoch),
-			"a park":   {ID: r.ID, Epoch: epoch, Status: store.Waiting, WakeAt: b.in(time.Hour), Now: b.now},
+			"a finish": b.finish(r.UUID, epoch),
+			"a park":   {UUID: r.UUID, Epoch: epoch, Status: store.Waiting, WakeAt: b.in(time.Hour), Now: b.now},
 		} {
 			what = fmt.Sprintf("%s at epoch %s of a run at 2", what, epoch)
 			w := b.commitRun(w)
@@ -71,23 +71,23 @@ func runOldEpoch(b *bed) {
 			wantState(b, what, w.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
 		}
 	}
-	wantRun(b, "the run", b.row(r.ID), before)
-	wantOutcome(b, "the owner's finish", b.commitRun(b.finish(r.ID, epochAt(2))).Outcome, store.Written)
+	wantRun(b, "the run", b.row(r.UUID), before)
+	wantOutcome(b, "the owner's finish", b.commitRun(b.finish(r.UUID, epochAt(2))).Outcome, store.Written)
 }
 
 func runNotRunning(b *bed) {
-	id, _ := store.NewRootID("")
+	id, _ := store.NewRootUUID("")
 	w := b.commitRun(b.finish(id, epochAt(1)))
 	wantOutcome(b, "no run", w.Outcome, store.Fenced)
 	wantState(b, "no run", w.State, store.RunState{})
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Failed, store.Cancelled} {
 		r := b.started("")
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status})
-		before := b.row(r.ID)
-		w := b.commitRun(b.finish(r.ID, epochAt(1)))
+		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status})
+		before := b.row(r.UUID)
+		w := b.commitRun(b.finish(r.UUID, epochAt(1)))
 		wantOutcome(b, status.String(), w.Outcome, store.Fenced)
 		wantState(b, status.String(), w.State, leftState(status))
-		wantRun(b, "the run, "+status.String(), b.row(r.ID), before)
+		wantRun(b, "the run, "+status.String(), b.row(r.UUID), before)
 	}
 }
 
@@ -108,7 +108,7 @@ func runReplay(b *bed) {
 		{Status: store.Paused, Reason: "by hand"},
 	} {
 		r := b.started("")
-		w.ID, w.Epoch, w.Now = r.ID, epochAt(1), b.now
+		w.UUID, w.Epoch, w.Now = r.UUID, epochAt(1), b.now
 		for _, when := range []string{"first", "replayed"} {
 			w.Outcome, w.State = store.Fenced, store.RunState{Found: true} // results of an earlier try
 			b.commit(&store.Batch{Runs: []*store.RunWrite{w}})
@@ -116,9 +116,9 @@ func runReplay(b *bed) {
 		}
 	}
 	parked := b.started("")
-	park := store.RunWrite{ID: parked.ID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(time.Minute)}
+	park := store.RunWrite{UUID: parked.UUID, Epoch: epochAt(1), Status: store.Waiting, WakeAt: b.in(time.Minute)}
 	b.commitRun(park)
-	b.claimOne(b.query(b.in(time.Minute)), parked.ID)
+	b.claimOne(b.query(b.in(time.Minute)), parked.UUID)
 	w := b.commitRun(park)
 	wantOutcome(b, "a park replayed after the next claim", w.Outcome, store.Fenced)
 	wantState(b, "a park replayed after the next claim", w.State, store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)})
@@ -126,27 +126,27 @@ func runReplay(b *bed) {
 
 func runFirstEnd(b *bed) {
 	r := b.started("")
-	b.commitRun(b.finish(r.ID, epochAt(1)))
-	first := b.row(r.ID)
-	second := b.finish(r.ID, epochAt(1))
+	b.commitRun(b.finish(r.UUID, epochAt(1)))
+	first := b.row(r.UUID)
+	second := b.finish(r.UUID, epochAt(1))
 	second.Output = []byte(`"other"`)
 	for _, w := range []store.RunWrite{
 		second,
-		{ID: r.ID, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now},
-		{ID: r.ID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now},
-		{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now},
+		{UUID: r.UUID, Epoch: epochAt(1), Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.now},
+		{UUID: r.UUID, Epoch: epochAt(1), Status: store.Pending, WakeAt: b.now},
+		{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now},
 	} {
 		got := b.commitRun(w)
 		wantOutcome(b, w.Status.String()+" after completed", got.Outcome, store.Fenced)
 		wantState(b, w.Status.String()+" after completed", got.State, store.RunState{Found: true, Status: store.Completed, Epoch: epochAt(1)})
 	}
-	wantRun(b, "the run", b.row(r.ID), first)
+	wantRun(b, "the run", b.row(r.UUID), first)
 }
 
 func runNeverDue(b *bed) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired, store.Paused, store.Waiting} {
 		r := b.started("")
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status})
+		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status})
 	}
 	got := b.claim(b.query(b.in(1000 * time.Hour)))
 	if len(got.Runs) != 0 || !got.Next.IsZero() {

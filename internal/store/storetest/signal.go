@@ -70,9 +70,9 @@ func wantExisting(b *bed, what string, got *store.Signal, want store.Signal) {
 
 func signalKept(b *bed) {
 	r := b.started("")
-	w := b.sent(r.ID, "paid", 0)
-	wantSteps(b, "the history, which no signal changes", b.history(r.ID))
-	got := b.row(r.ID)
+	w := b.sent(r.UUID, "paid", 0)
+	wantSteps(b, "the history, which no signal changes", b.history(r.UUID))
+	got := b.row(r.UUID)
 	wantRun(b, "the run, which goes on", got, r)
 	b.wantTaken("the receive", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
 }
@@ -81,7 +81,7 @@ func signalOrder(b *bed) {
 	r := b.started("")
 	var want []store.Signal
 	for i := range 30 {
-		w := b.message(r.ID, "paid", i/3) // the IDs order the three signals of one time
+		w := b.message(r.UUID, "paid", i/3) // the IDs order the three signals of one time
 		if i%2 == 0 {
 			w.ID = uuid.New()
 		}
@@ -89,7 +89,7 @@ func signalOrder(b *bed) {
 	}
 	for _, i := range rand.Perm(len(want)) {
 		b.commitSignal(want[i])
-		b.sent(r.ID, "other", i)
+		b.sent(r.UUID, "other", i)
 	}
 	slices.SortFunc(want, func(l, r store.Signal) int {
 		if c := l.CreatedAt.Compare(r.CreatedAt); c != 0 {
@@ -106,7 +106,7 @@ func signalOrder(b *bed) {
 
 func signalKey(b *bed) {
 	r, stranger := b.started(""), b.started("")
-	first := b.message(r.ID, "paid", 0)
+	first := b.message(r.UUID, "paid", 0)
 	first.Key = "payment-1"
 	wantOutcome(b, "the first", b.commitSignal(first).Outcome, store.Written)
 	again := func(when string) {
@@ -118,7 +118,7 @@ func signalKey(b *bed) {
 			"a time before it":                func(w *store.Signal) { w.CreatedAt = b.in(-time.Hour) },
 			"no payload, and everything else": func(w *store.Signal) { w.Payload, w.Name = nil, "void" },
 		} {
-			second := b.message(r.ID, "paid", 1)
+			second := b.message(r.UUID, "paid", 1)
 			second.Key = first.Key
 			change(&second)
 			w := b.commitSignal(second)
@@ -130,13 +130,13 @@ func signalKey(b *bed) {
 	b.wantTaken("the receive", b.commitReceive(b.receive(r, "wait", "paid")), first.Payload)
 	again("when it was taken")
 	b.wantWaiting("a second receive", b.commitReceive(b.receive(r, "wait more", "paid")))
-	elsewhere := b.message(stranger.ID, "paid", 0)
+	elsewhere := b.message(stranger.UUID, "paid", 0)
 	elsewhere.Key = first.Key
 	wantOutcome(b, "the key in another run", b.commitSignal(elsewhere).Outcome, store.Written)
 	for range 3 {
-		b.sent(r.ID, "without", 0) // two signals without a key do not have the same key
+		b.sent(r.UUID, "without", 0) // two signals without a key do not have the same key
 	}
-	one, two := b.message(r.ID, "twice", 0), b.message(r.ID, "twice", 1)
+	one, two := b.message(r.UUID, "twice", 0), b.message(r.UUID, "twice", 1)
 	one.Key, two.Key = "both", "both"
 	b.commit(&store.Batch{Signals: []*store.Signal{&one, &two}})
 	winner, loser := &one, &two
@@ -152,7 +152,7 @@ func signalKey(b *bed) {
 
 func signalReplay(b *bed) {
 	r := b.started("")
-	plain, keyed := b.message(r.ID, "paid", 0), b.message(r.ID, "paid", 1)
+	plain, keyed := b.message(r.UUID, "paid", 0), b.message(r.UUID, "paid", 1)
 	keyed.Key = "payment-1"
 	batch := &store.Batch{Signals: []*store.Signal{&plain, &keyed}}
 	again := func(when string) {
@@ -175,33 +175,33 @@ func signalReplay(b *bed) {
 	b.wantTaken("the second receive", b.commitReceive(b.receive(r, "two", "paid")), keyed.Payload)
 	again("replayed when both were")
 	b.wantWaiting("a third receive", b.commitReceive(b.receive(r, "three", "paid")))
-	b.commitRun(b.finish(r.ID, epochAt(1)))
+	b.commitRun(b.finish(r.UUID, epochAt(1)))
 	again("replayed after the run's end")
 }
 
 func signalEnded(b *bed) {
 	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
-		b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
-		before := b.row(r.ID)
+		b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status, EndedAt: b.now})
+		before := b.row(r.UUID)
 		for _, key := range []string{"", "payment-1"} {
-			w := b.message(r.ID, "paid", 0)
+			w := b.message(r.UUID, "paid", 0)
 			w.Key = key
 			got := b.commitSignal(w)
 			wantOutcome(b, "a signal to a run that is "+status.String(), got.Outcome, store.Fenced)
 			wantState(b, status.String(), got.State, store.RunState{Found: true, Status: status, Epoch: epochAt(1)})
 		}
-		wantRun(b, "the run, "+status.String(), b.row(r.ID), before)
+		wantRun(b, "the run, "+status.String(), b.row(r.UUID), before)
 	}
 	r := b.started("")
-	last, end := b.message(r.ID, "paid", 0), b.finish(r.ID, epochAt(1))
+	last, end := b.message(r.UUID, "paid", 0), b.finish(r.UUID, epochAt(1))
 	b.commit(&store.Batch{Signals: []*store.Signal{&last}, Runs: []*store.RunWrite{&end}})
 	wantOutcome(b, "a signal with the end", last.Outcome, store.Written)
 	wantOutcome(b, "the end with a signal", end.Outcome, store.Written)
 }
 
 func signalMissing(b *bed) {
-	id, _ := store.NewRootID("")
+	id, _ := store.NewRootUUID("")
 	w := b.commitSignal(b.message(id, "paid", 0))
 	wantOutcome(b, "a signal to no run", w.Outcome, store.Fenced)
 	wantState(b, "a signal to no run", w.State, store.RunState{})
@@ -215,52 +215,52 @@ func signalWakes(b *bed) {
 		if got := b.claim(b.query(b.in(2 * time.Hour))); len(got.Runs) != 0 {
 			b.Fatalf("claimed before the signal: %v", ids(got.Runs))
 		}
-		w := b.sent(r.ID, "paid", 0)
-		b.claimOne(b.query(b.in(time.Minute)), r.ID)
+		w := b.sent(r.UUID, "paid", 0)
+		b.claimOne(b.query(b.in(time.Minute)), r.UUID)
 		r.Epoch = epochAt(2)
 		b.wantTaken("the receive", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
-		b.commitRun(b.finish(r.ID, epochAt(2)))
+		b.commitRun(b.finish(r.UUID, epochAt(2)))
 	}
 	child := b.begotten(b.started(""), "charge")
 	b.commitRun(b.park(child, time.Time{}))
-	b.sent(child.ID, "paid", 0)
-	b.claimOne(b.query(b.in(time.Minute)), child.ID)
+	b.sent(child.UUID, "paid", 0)
+	b.claimOne(b.query(b.in(time.Minute)), child.UUID)
 }
 
 func signalMarks(b *bed) {
 	for _, wakeAt := range []time.Time{{}, b.in(5 * time.Hour)} {
 		r := b.started("")
-		b.sent(r.ID, "paid", 0)
+		b.sent(r.UUID, "paid", 0)
 		b.commitRun(b.park(r, wakeAt))
-		if got := b.row(r.ID); got.Status != store.Waiting || !got.WakeAt.Equal(b.park(r, wakeAt).Now) {
+		if got := b.row(r.UUID); got.Status != store.Waiting || !got.WakeAt.Equal(b.park(r, wakeAt).Now) {
 			b.Errorf("parked after a signal: %s, wakes at %s, want waiting, at once", got.Status, show(got.WakeAt))
 		}
-		b.claimOne(b.query(b.in(time.Minute)), r.ID)
+		b.claimOne(b.query(b.in(time.Minute)), r.UUID)
 		r.Epoch = epochAt(2)
 		b.commitRun(b.park(r, wakeAt))
-		if got := b.row(r.ID); !got.WakeAt.Equal(wakeAt) {
+		if got := b.row(r.UUID); !got.WakeAt.Equal(wakeAt) {
 			b.Errorf("parked again: wakes at %s, want %s", show(got.WakeAt), show(wakeAt))
 		}
 	}
 	r := b.started("") // receives no signal, gets a signal, and parks, all in one batch
-	rec, w, park := b.receive(r, "wait", "paid"), b.message(r.ID, "paid", 0), b.park(r, time.Time{})
+	rec, w, park := b.receive(r, "wait", "paid"), b.message(r.UUID, "paid", 0), b.park(r, time.Time{})
 	b.commit(&store.Batch{Receives: []*store.Receive{rec}, Signals: []*store.Signal{&w}, Runs: []*store.RunWrite{&park}})
 	b.wantWaiting("a receive before the signal of its batch", rec)
-	b.claimOne(b.query(b.in(time.Minute)), r.ID)
+	b.claimOne(b.query(b.in(time.Minute)), r.UUID)
 }
 
 func signalLeaves(b *bed) {
 	later := b.queued("later", b.in(50*time.Hour))
 	paused := b.started("paused")
 	b.commitRun(b.park(paused, time.Time{}))
-	b.ordered(store.VerbPause, paused.ID)
+	b.ordered(store.VerbPause, paused.UUID)
 	for _, r := range []store.Run{later, paused} {
-		before := b.row(r.ID)
-		b.sent(r.ID, "paid", 0)
-		wantRun(b, "the run, "+r.Name, b.row(r.ID), before)
+		before := b.row(r.UUID)
+		b.sent(r.UUID, "paid", 0)
+		wantRun(b, "the run, "+r.Name, b.row(r.UUID), before)
 	}
-	b.ordered(store.VerbResume, paused.ID)
-	b.claimOne(b.query(b.in(time.Minute)), paused.ID)
+	b.ordered(store.VerbResume, paused.UUID)
+	b.claimOne(b.query(b.in(time.Minute)), paused.UUID)
 	paused.Epoch = epochAt(2)
 	if rec := b.commitReceive(b.receive(paused, "wait", "paid")); rec.Recorded == nil || rec.Recorded.Status != store.StepCompleted {
 		b.Error("what was sent to a paused run is not received when it was resumed")
@@ -270,7 +270,7 @@ func signalLeaves(b *bed) {
 func signalPayloads(b *bed) {
 	r := b.started("")
 	for name, payload := range oddPayloads() {
-		w := b.message(r.ID, name, 0)
+		w := b.message(r.UUID, name, 0)
 		w.Payload, w.Key = payload, name
 		wantOutcome(b, name, b.commitSignal(w).Outcome, store.Written)
 		wantOutcome(b, name+", replayed", b.commitSignal(w).Outcome, store.Written)
@@ -285,7 +285,7 @@ func signalNames(b *bed) {
 	r := b.started("")
 	batch := &store.Batch{}
 	for _, name := range oddNames() {
-		w := b.message(r.ID, name, 0)
+		w := b.message(r.UUID, name, 0)
 		w.Key, w.Payload = name, []byte("the signal "+name)
 		batch.Signals = append(batch.Signals, &w)
 	}
@@ -293,7 +293,7 @@ func signalNames(b *bed) {
 	for _, w := range batch.Signals {
 		wantOutcome(b, "signal "+short(w.Name), w.Outcome, store.Written)
 		if w.Key != "" {
-			second := b.message(r.ID, "", 0)
+			second := b.message(r.UUID, "", 0)
 			second.Key = w.Key
 			wantOutcome(b, "the key "+short(w.Key)+" again", b.commitSignal(second).Outcome, store.Adopted)
 		}
@@ -308,21 +308,21 @@ func signalMany(b *bed) {
 		r := b.started("")
 		runs = append(runs, r)
 		for j := range 15 {
-			w := b.message(r.ID, "paid", j)
+			w := b.message(r.UUID, "paid", j)
 			batch.Signals = append(batch.Signals, &w)
 		}
 		switch i % 4 {
 		case 1:
 			b.commitRun(b.park(r, time.Time{}))
 		case 2:
-			b.commitRun(b.finish(r.ID, epochAt(1)))
+			b.commitRun(b.finish(r.UUID, epochAt(1)))
 		}
 	}
 	rand.Shuffle(len(batch.Signals), func(i, j int) { batch.Signals[i], batch.Signals[j] = batch.Signals[j], batch.Signals[i] })
 	b.commit(batch)
 	for _, w := range batch.Signals {
 		want := store.Written
-		if i := slices.IndexFunc(runs, func(r store.Run) bool { return r.ID == w.Run }); i%4 == 2 {
+		if i := slices.IndexFunc(runs, func(r store.Run) bool { return r.UUID == w.Run }); i%4 == 2 {
 			want = store.Fenced
 		}
 		wantOutcome(b, "a signal", w.Outcome, want)
@@ -346,7 +346,7 @@ func signalBadValue(b *bed) {
 			"a name": func(w *store.Signal) { w.Name = bad },
 			"a key":  func(w *store.Signal) { w.Key = bad },
 		} {
-			good, spoiled := b.message(r.ID, "good", 0), b.message(r.ID, "spoiled", 0)
+			good, spoiled := b.message(r.UUID, "good", 0), b.message(r.UUID, "spoiled", 0)
 			spoil(&spoiled)
 			err := b.s.Commit(b.ctx, &store.Batch{Signals: []*store.Signal{&good, &spoiled}})
 			if err != nil && !errors.Is(err, store.ErrBadData) {

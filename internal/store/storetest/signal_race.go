@@ -22,7 +22,7 @@ func pairSenders(b *bed, s store.Store) {
 		if i < senders {
 			defer sent.Add(1)
 			for k := range each {
-				w := b.message(r.ID, "paid", k)
+				w := b.message(r.UUID, "paid", k)
 				w.Payload = []byte(fmt.Sprintf("%02d-%02d", i, k))
 				if err := handles[i%2].deliver(&store.Batch{Signals: []*store.Signal{&w}}); err != nil {
 					return err
@@ -68,7 +68,7 @@ func raceWake(b *bed, s store.Store) {
 	other := b.through(s)
 	for range testsize.Of(60, 20) {
 		r := b.started("")
-		rec, w, park := b.receive(r, "wait", "paid"), b.message(r.ID, "paid", 0), b.park(r, time.Time{})
+		rec, w, park := b.receive(r, "wait", "paid"), b.message(r.UUID, "paid", 0), b.park(r, time.Time{})
 		b.together(2, func(i int) error {
 			if i == 1 {
 				return other.deliver(&store.Batch{Signals: []*store.Signal{&w}})
@@ -80,10 +80,10 @@ func raceWake(b *bed, s store.Store) {
 		})
 		wantOutcome(b, "the signal", w.Outcome, store.Written)
 		if r.Epoch = epochAt(1); rec.Recorded.Status != store.StepCompleted {
-			b.claimOne(b.query(b.in(time.Minute)), r.ID)
+			b.claimOne(b.query(b.in(time.Minute)), r.UUID)
 			r.Epoch = epochAt(2)
 			b.wantTaken("when woken", b.commitReceive(b.receive(r, "wait", "paid")), w.Payload)
 		}
-		b.commitRun(b.finish(r.ID, r.Epoch))
+		b.commitRun(b.finish(r.UUID, r.Epoch))
 	}
 }

@@ -18,36 +18,36 @@ func (b *bed) wantUnreceived(what string, runs []uuid.UUID, want ...store.Signal
 
 func signalUnreceived(b *bed) {
 	one, two, none := b.started("one"), b.started("two"), b.started("none")
-	all := []uuid.UUID{two.ID, none.ID, uuid.New(), one.ID}
+	all := []uuid.UUID{two.UUID, none.UUID, uuid.New(), one.UUID}
 	b.wantUnreceived("before any", all)
 	b.wantUnreceived("of no run", nil)
-	b.sent(one.ID, "paid", 1)
-	b.sent(one.ID, "paid", 2)
-	b.sent(one.ID, "changed", 3)
-	b.sent(two.ID, "paid", 1)
-	b.wantUnreceived("sent", all, store.SignalCount{Run: two.ID, Name: "paid", Count: 1},
-		store.SignalCount{Run: one.ID, Name: "changed", Count: 1}, store.SignalCount{Run: one.ID, Name: "paid", Count: 2})
+	b.sent(one.UUID, "paid", 1)
+	b.sent(one.UUID, "paid", 2)
+	b.sent(one.UUID, "changed", 3)
+	b.sent(two.UUID, "paid", 1)
+	b.wantUnreceived("sent", all, store.SignalCount{Run: two.UUID, Name: "paid", Count: 1},
+		store.SignalCount{Run: one.UUID, Name: "changed", Count: 1}, store.SignalCount{Run: one.UUID, Name: "paid", Count: 2})
 	b.commitReceive(b.receive(one, "wait", "paid"))
 	b.commitReceive(b.receive(two, "wait", "paid"))
-	b.commitRun(b.finish(one.ID, one.Epoch))
-	b.wantUnreceived("received", all, store.SignalCount{Run: one.ID, Name: "changed", Count: 1}, store.SignalCount{Run: one.ID, Name: "paid", Count: 1})
+	b.commitRun(b.finish(one.UUID, one.Epoch))
+	b.wantUnreceived("received", all, store.SignalCount{Run: one.UUID, Name: "changed", Count: 1}, store.SignalCount{Run: one.UUID, Name: "paid", Count: 1})
 }
 
 // signalKeyEnded repeats a send with a key, as a sender does after a crash. The receiver may have
 // ended in the meantime.
 func signalKeyEnded(b *bed) {
 	r := b.started("r")
-	first := b.message(r.ID, "paid", 1)
+	first := b.message(r.UUID, "paid", 1)
 	first.Key = "once"
 	wantOutcome(b, "signal", b.commitSignal(first).Outcome, store.Written)
 	b.commitReceive(b.receive(r, "wait", "paid"))
-	b.commitRun(b.finish(r.ID, r.Epoch))
-	again := b.message(r.ID, "paid", 2)
+	b.commitRun(b.finish(r.UUID, r.Epoch))
+	again := b.message(r.UUID, "paid", 2)
 	again.Key = "once"
 	got := b.commitSignal(again)
 	wantOutcome(b, "signal again", got.Outcome, store.Adopted)
 	wantExisting(b, "signal again", got.Existing, first)
-	other := b.message(r.ID, "paid", 3)
+	other := b.message(r.UUID, "paid", 3)
 	other.Key = "another"
 	wantOutcome(b, "another signal", b.commitSignal(other).Outcome, store.Fenced)
 }

@@ -26,7 +26,7 @@ func startOwned(b *bed) {
 	r := b.running("order-42")
 	r.Version, r.Trace, r.Deadline = "v1.2", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", b.in(24*time.Hour)
 	wantOutcome(b, "start", b.commitStart(r).Outcome, store.Written)
-	wantRun(b, "the run started", b.row(r.ID), r)
+	wantRun(b, "the run started", b.row(r.UUID), r)
 	if got := b.claim(b.query(b.in(time.Minute))); len(got.Runs) != 0 {
 		b.Errorf("a run whose lease holds was claimed: %v", ids(got.Runs))
 	}
@@ -34,8 +34,8 @@ func startOwned(b *bed) {
 
 func startPending(b *bed) {
 	r := b.queued("order-42", b.in(time.Minute))
-	wantRun(b, "the run started", b.row(r.ID), r)
-	got := b.claimOne(b.query(b.in(time.Minute)), r.ID)
+	wantRun(b, "the run started", b.row(r.UUID), r)
+	got := b.claimOne(b.query(b.in(time.Minute)), r.UUID)
 	if got.Run.Epoch != epochAt(1) {
 		b.Errorf("epoch after the first claim: got %s, want 1", got.Run.Epoch)
 	}
@@ -43,7 +43,7 @@ func startPending(b *bed) {
 
 func startAdopts(b *bed) {
 	first := b.started("order-42")
-	finish := b.finish(first.ID, epochAt(1))
+	finish := b.finish(first.UUID, epochAt(1))
 	for _, state := range []string{"running", "completed"} {
 		second := b.running("order-42")
 		second.Input, second.Workflow = []byte(`"other"`), "other"
@@ -53,12 +53,12 @@ func startAdopts(b *bed) {
 			b.Fatalf("second start of a %s run: no row is attached", state)
 		}
 		wantRun(b, "the row attached, "+state, *w.Existing, first)
-		if rows := b.get(second.ID.String()); rows[0] != nil {
-			b.Errorf("the run that was not created is there: %s", rows[0].ID)
+		if rows := b.get(second.UUID.String()); rows[0] != nil {
+			b.Errorf("the run that was not created is there: %s", rows[0].UUID)
 		}
 		b.commitRun(finish)
 		first.Status, first.Owner, first.WakeAt, first.Output, first.EndedAt = store.Completed, uuid.NullUUID{}, time.Time{}, finish.Output, finish.EndedAt
-		wantRun(b, "the first run, completed", b.row(first.ID), first)
+		wantRun(b, "the first run, completed", b.row(first.UUID), first)
 	}
 }
 
@@ -89,10 +89,10 @@ func startReplay(b *bed) {
 			b.Errorf("owned, %s: a row is attached to a written start", when)
 		}
 		if when == "replayed" {
-			b.claimOne(b.query(b.now), pending.Run.ID)
+			b.claimOne(b.query(b.now), pending.Run.UUID)
 		}
 	}
-	if got := b.row(pending.Run.ID); got.Epoch != epochAt(1) || got.Status != store.Running {
+	if got := b.row(pending.Run.UUID); got.Epoch != epochAt(1) || got.Status != store.Running {
 		b.Errorf("a replay changed the run that was claimed meanwhile: %s at epoch %s, want running at 1", got.Status, got.Epoch)
 	}
 }
@@ -102,32 +102,32 @@ func startParents(b *bed) {
 	root := b.started("charge")
 	child := func(parent store.Run) store.Run {
 		r := b.pending("charge", b.now)
-		r.ID, r.Parent = store.NewID(store.ShardOf(parent.ID)), owner(parent.ID)
+		r.UUID, r.Parent = store.NewUUID(store.ShardOf(parent.UUID)), owner(parent.UUID)
 		return r
 	}
 	his, hers := child(father), child(mother)
 	wantOutcome(b, "his charge", b.commitChild(his, epochAt(1)).Outcome, store.Written)
 	wantOutcome(b, "her charge", b.commitChild(hers, epochAt(1)).Outcome, store.Written)
-	wantRun(b, "his charge", b.row(his.ID), his)
-	wantRun(b, "her charge", b.row(hers.ID), hers)
+	wantRun(b, "his charge", b.row(his.UUID), his)
+	wantRun(b, "her charge", b.row(hers.UUID), hers)
 	again := b.commitChild(child(father), epochAt(1))
 	wantOutcome(b, "his second charge", again.Outcome, store.Adopted)
 	if again.Existing == nil {
 		b.Fatal("his second charge: no row is attached")
 	}
 	wantRun(b, "his second charge: the row attached", *again.Existing, his)
-	if rows := b.get("charge"); rows[0] == nil || rows[0].ID != root.ID {
-		b.Errorf("a name addresses a root, never a child: got %v, want %s", rows[0], root.ID)
+	if rows := b.get("charge"); rows[0] == nil || rows[0].UUID != root.UUID {
+		b.Errorf("a name addresses a root, never a child: got %v, want %s", rows[0], root.UUID)
 	}
 }
 
 func startShards(b *bed) {
 	here := b.started("order-42")
 	there := b.running("order-42")
-	there.ID = store.NewID((store.ShardOf(here.ID) + 1) % store.Shards)
+	there.UUID = store.NewUUID((store.ShardOf(here.UUID) + 1) % store.Shards)
 	wantOutcome(b, "the same name in another shard", b.commitStart(there).Outcome, store.Written)
-	wantRun(b, "the run in its shard", b.row(here.ID), here)
-	wantRun(b, "the run in the other shard", b.row(there.ID), there)
+	wantRun(b, "the run in its shard", b.row(here.UUID), here)
+	wantRun(b, "the run in the other shard", b.row(there.UUID), there)
 }
 
 func startMany(b *bed) {
@@ -142,12 +142,12 @@ func startMany(b *bed) {
 	for _, w := range batch.Starts {
 		if w.Run.Name != had {
 			wantOutcome(b, w.Run.Name, w.Outcome, store.Written)
-			wantRun(b, w.Run.Name, b.row(w.Run.ID), w.Run)
+			wantRun(b, w.Run.Name, b.row(w.Run.UUID), w.Run)
 			continue
 		}
 		wantOutcome(b, "the one that was there", w.Outcome, store.Adopted)
-		if w.Existing == nil || w.Existing.ID != first.ID {
-			b.Errorf("the one that was there: got %v attached, want %s", w.Existing, first.ID)
+		if w.Existing == nil || w.Existing.UUID != first.UUID {
+			b.Errorf("the one that was there: got %v attached, want %s", w.Existing, first.UUID)
 		}
 	}
 }
@@ -157,9 +157,9 @@ func startMany(b *bed) {
 func startNanoseconds(b *bed) {
 	r := b.running("order-42")
 	r.CreatedAt = b.now.Add(1499 * time.Nanosecond)
-	s := b.completed(r.ID, epochAt(1), "charge")
+	s := b.completed(r.UUID, epochAt(1), "charge")
 	s.StartedAt, s.EndedAt = b.now.Add(501*time.Nanosecond), b.now.Add(999*time.Nanosecond)
-	f := b.finish(r.ID, epochAt(1))
+	f := b.finish(r.UUID, epochAt(1))
 	f.EndedAt = b.now.Add(2501 * time.Nanosecond)
 	start, step, run := &store.Start{Run: r}, &store.StepWrite{Step: s}, &f
 	for _, when := range []string{"first", "replayed"} {
@@ -168,7 +168,7 @@ func startNanoseconds(b *bed) {
 		wantOutcome(b, "step, "+when, step.Outcome, store.Written)
 		wantOutcome(b, "finish, "+when, run.Outcome, store.Written)
 	}
-	if got := b.row(r.ID).CreatedAt; got.Sub(r.CreatedAt).Abs() > time.Microsecond {
+	if got := b.row(r.UUID).CreatedAt; got.Sub(r.CreatedAt).Abs() > time.Microsecond {
 		b.Errorf("created: got %s, want %s to the microsecond", show(got), show(r.CreatedAt))
 	}
 }

@@ -28,7 +28,7 @@ func stepWhole(b *bed) {
 	var want []store.Step
 	for i, kind := range []store.Kind{store.KindStep, store.KindTx} {
 		for j, status := range []store.StepStatus{store.StepStarted, store.StepBackoff, store.StepCompleted, store.StepFailed} {
-			s := store.Step{RunID: r.ID, Name: fmt.Sprint(i, j), Kind: kind, Status: status, Attempt: int32(3 + j), Epoch: epochAt(1), StartedAt: b.in(time.Duration(j))}
+			s := store.Step{Run: r.UUID, Name: fmt.Sprint(i, j), Kind: kind, Status: status, Attempt: int32(3 + j), Epoch: epochAt(1), StartedAt: b.in(time.Duration(j))}
 			s.StartedAt = b.in(time.Duration(j) * time.Microsecond)
 			switch status {
 			case store.StepBackoff:
@@ -42,14 +42,14 @@ func stepWhole(b *bed) {
 			want = append(want, s)
 		}
 	}
-	wantSteps(b, "history", b.history(r.ID), want...)
-	wantRun(b, "the run, which no step changes", b.row(r.ID), r)
+	wantSteps(b, "history", b.history(r.UUID), want...)
+	wantRun(b, "the run, which no step changes", b.row(r.UUID), r)
 }
 
 func stepReplay(b *bed) {
 	r := b.started("")
-	marker, done := b.began(r.ID, epochAt(1), 1, "marker"), b.completed(r.ID, epochAt(1), "done")
-	failed := b.completed(r.ID, epochAt(1), "failed")
+	marker, done := b.began(r.UUID, epochAt(1), 1, "marker"), b.completed(r.UUID, epochAt(1), "done")
+	failed := b.completed(r.UUID, epochAt(1), "failed")
 	failed.Status, failed.Output, failed.Error = store.StepFailed, nil, []byte(`"no"`)
 	batch := &store.Batch{Steps: []*store.StepWrite{{Step: marker}, {Step: done}, {Step: failed}}}
 	for _, when := range []string{"first", "replayed", "replayed after the end"} {
@@ -63,33 +63,33 @@ func stepReplay(b *bed) {
 				b.Errorf("%s, %s: a row is attached to a written step", w.Step.Name, when)
 			}
 		}
-		wantSteps(b, when, b.history(r.ID), done, failed, marker)
+		wantSteps(b, when, b.history(r.UUID), done, failed, marker)
 		if when == "replayed" {
-			wantOutcome(b, "finish", b.commitRun(b.finish(r.ID, epochAt(1))).Outcome, store.Written)
+			wantOutcome(b, "finish", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Written)
 		}
 	}
 }
 
 func stepAdopts(b *bed) {
 	r := b.started("")
-	first := b.completed(r.ID, epochAt(1), "charge")
+	first := b.completed(r.UUID, epochAt(1), "charge")
 	b.commitStep(first, false)
 	for _, exists := range []bool{false, true} {
-		second := b.completed(r.ID, epochAt(1), "charge")
+		second := b.completed(r.UUID, epochAt(1), "charge")
 		second.Attempt, second.Output = 2, []byte(`"second"`)
 		w := b.commitStep(second, exists)
 		what := fmt.Sprintf("the second writer (exists %v)", exists)
 		wantOutcome(b, what, w.Outcome, store.Adopted)
 		wantRecorded(b, what, w.Recorded, first)
 	}
-	wantSteps(b, "history", b.history(r.ID), first)
+	wantSteps(b, "history", b.history(r.UUID), first)
 }
 
 // stepExactly checks that only one of two values for the same attempt becomes the checkpoint,
 // because a writer with the outcome Written continues with its own value.
 func stepExactly(b *bed) {
 	r := b.started("")
-	first := b.completed(r.ID, epochAt(1), "charge")
+	first := b.completed(r.UUID, epochAt(1), "charge")
 	b.commitStep(first, false)
 	for name, change := range map[string]func(*store.Step){
 		"another output": func(s *store.Step) { s.Output = []byte(`"other"`) },
@@ -103,68 +103,68 @@ func stepExactly(b *bed) {
 		wantOutcome(b, name+" of the same attempt", w.Outcome, store.Adopted)
 		wantRecorded(b, name+" of the same attempt", w.Recorded, first)
 	}
-	wantSteps(b, "history", b.history(r.ID), first)
+	wantSteps(b, "history", b.history(r.UUID), first)
 }
 
 func stepTerminal(b *bed) {
 	for _, status := range []store.StepStatus{store.StepCompleted, store.StepFailed} {
 		r := b.queued("", b.now)
-		b.claimOne(b.query(b.now), r.ID)
-		first := b.completed(r.ID, epochAt(1), "charge")
+		b.claimOne(b.query(b.now), r.UUID)
+		first := b.completed(r.UUID, epochAt(1), "charge")
 		first.Status = status
 		b.commitStep(first, false)
-		b.claimOne(b.query(b.in(2*time.Hour)), r.ID) // its lease has expired
+		b.claimOne(b.query(b.in(2*time.Hour)), r.UUID) // its lease has expired
 		for _, second := range []store.Step{
-			b.began(r.ID, epochAt(2), 2, "charge"), b.backoff(r.ID, epochAt(2), 2, "charge"), b.completed(r.ID, epochAt(2), "charge"),
+			b.began(r.UUID, epochAt(2), 2, "charge"), b.backoff(r.UUID, epochAt(2), 2, "charge"), b.completed(r.UUID, epochAt(2), "charge"),
 		} {
 			what := fmt.Sprintf("%s over %s", second.Status, status)
 			w := b.commitStep(second, true)
 			wantOutcome(b, what, w.Outcome, store.Adopted)
 			wantRecorded(b, what, w.Recorded, first)
 		}
-		wantSteps(b, "history", b.history(r.ID), first)
-		b.commitRun(b.finish(r.ID, epochAt(2))) // so that the next round claims its own run
+		wantSteps(b, "history", b.history(r.UUID), first)
+		b.commitRun(b.finish(r.UUID, epochAt(2))) // so that the next round claims its own run
 	}
 }
 
 func stepOldEpoch(b *bed) {
 	r := b.queued("", b.now)
-	b.claimOne(b.query(b.now), r.ID)
-	marker := b.began(r.ID, epochAt(1), 1, "marked")
+	b.claimOne(b.query(b.now), r.UUID)
+	marker := b.began(r.UUID, epochAt(1), 1, "marked")
 	b.commitStep(marker, false)
-	b.claimOne(b.query(b.in(2*time.Hour)), r.ID)
-	recorded := b.completed(r.ID, epochAt(2), "recorded")
+	b.claimOne(b.query(b.in(2*time.Hour)), r.UUID)
+	recorded := b.completed(r.UUID, epochAt(2), "recorded")
 	b.commitStep(recorded, false)
 	want := store.RunState{Found: true, Status: store.Running, Epoch: epochAt(2)}
 	for _, epoch := range []store.Epoch{epochAt(1), epochAt(3)} {
 		for _, name := range []string{"new", "marked", "recorded"} {
-			s := b.completed(r.ID, epoch, name)
+			s := b.completed(r.UUID, epoch, name)
 			what := fmt.Sprintf("%s step at epoch %s of a run at 2", name, epoch)
 			w := b.commitStep(s, name == "marked")
 			wantOutcome(b, what, w.Outcome, store.Fenced)
 			wantState(b, what, w.State, want)
 		}
 	}
-	wantSteps(b, "history", b.history(r.ID), marker, recorded)
+	wantSteps(b, "history", b.history(r.UUID), marker, recorded)
 }
 
 func stepNotRunning(b *bed) {
 	for _, status := range []store.Status{store.Pending, store.Waiting, store.Paused, store.Completed, store.Failed, store.Cancelled, store.Expired} {
 		r := b.started("")
-		marker := b.began(r.ID, epochAt(1), 1, "begun")
+		marker := b.began(r.UUID, epochAt(1), 1, "begun")
 		b.commitStep(marker, false)
-		wantOutcome(b, status.String(), b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: status}).Outcome, store.Written)
+		wantOutcome(b, status.String(), b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status}).Outcome, store.Written)
 		for _, name := range []string{"new", "begun"} {
-			w := b.commitStep(b.completed(r.ID, epochAt(1), name), name == "begun")
+			w := b.commitStep(b.completed(r.UUID, epochAt(1), name), name == "begun")
 			wantOutcome(b, "a "+name+" step of a run that is "+status.String(), w.Outcome, store.Fenced)
 			wantState(b, status.String(), w.State, leftState(status))
 		}
-		wantSteps(b, status.String(), b.history(r.ID), marker)
+		wantSteps(b, status.String(), b.history(r.UUID), marker)
 	}
 }
 
 func stepMissing(b *bed) {
-	id, _ := store.NewRootID("")
+	id, _ := store.NewRootUUID("")
 	for _, exists := range []bool{false, true} {
 		w := b.commitStep(b.completed(id, epochAt(1), "charge"), exists)
 		wantOutcome(b, "a step of no run", w.Outcome, store.Fenced)
@@ -179,13 +179,13 @@ func stepMany(b *bed) {
 	for range 10 {
 		r := b.started("")
 		for i := range 60 {
-			s := b.completed(r.ID, epochAt(1), fmt.Sprint("step-", i))
-			s.Output = []byte(fmt.Sprintf(`"%s of %s"`, s.Name, r.ID))
+			s := b.completed(r.UUID, epochAt(1), fmt.Sprint("step-", i))
+			s.Output = []byte(fmt.Sprintf(`"%s of %s"`, s.Name, r.UUID))
 			batch.Steps = append(batch.Steps, &store.StepWrite{Step: s})
-			want[r.ID.String()] = append(want[r.ID.String()], s)
+			want[r.UUID.String()] = append(want[r.UUID.String()], s)
 		}
 	}
-	fenced := b.completed(batch.Steps[0].Step.RunID, epochAt(7), "fenced")
+	fenced := b.completed(batch.Steps[0].Step.Run, epochAt(7), "fenced")
 	batch.Steps = append(batch.Steps, &store.StepWrite{Step: fenced})
 	rand.Shuffle(len(batch.Steps), func(i, j int) { batch.Steps[i], batch.Steps[j] = batch.Steps[j], batch.Steps[i] })
 	b.commit(batch)
@@ -198,15 +198,15 @@ func stepMany(b *bed) {
 	}
 	for _, history := range want {
 		slices.SortFunc(history, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
-		wantSteps(b, "history", b.history(history[0].RunID), history...)
+		wantSteps(b, "history", b.history(history[0].Run), history...)
 	}
 }
 
 func stepTwoRuns(b *bed) {
 	one, two := b.started("one"), b.started("two")
-	first, second := b.completed(one.ID, epochAt(1), "charge"), b.completed(two.ID, epochAt(1), "charge")
+	first, second := b.completed(one.UUID, epochAt(1), "charge"), b.completed(two.UUID, epochAt(1), "charge")
 	second.Output = []byte(`"two's"`)
 	b.commit(&store.Batch{Steps: []*store.StepWrite{{Step: first}, {Step: second}}})
-	wantSteps(b, "one", b.history(one.ID), first)
-	wantSteps(b, "two", b.history(two.ID), second)
+	wantSteps(b, "one", b.history(one.UUID), first)
+	wantSteps(b, "two", b.history(two.UUID), second)
 }

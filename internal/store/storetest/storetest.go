@@ -154,9 +154,9 @@ func epochAt(count int32) store.Epoch { return store.Epoch{Count: count, Nonce: 
 
 // running returns a run that this case's worker owns from its start. The run is not committed.
 func (b *bed) running(name string) store.Run {
-	id, name := store.NewRootID(name)
+	id, name := store.NewRootUUID(name)
 	return store.Run{
-		ID: id, Name: name, Workflow: "flow", Queue: "queue", Status: store.Running, Epoch: epochAt(1),
+		UUID: id, Name: name, Workflow: "flow", Queue: "queue", Status: store.Running, Epoch: epochAt(1),
 		Owner: owner(b.worker), Input: []byte("{}"),
 		CreatedAt: b.now, StartedAt: b.now, WakeAt: b.in(time.Hour),
 	}
@@ -188,7 +188,7 @@ func (b *bed) queued(name string, wakeAt time.Time) store.Run {
 // completed returns the checkpoint of a step that succeeded at its first attempt.
 func (b *bed) completed(run uuid.UUID, epoch store.Epoch, name string) store.Step {
 	return store.Step{
-		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epoch,
+		Run: run, Name: name, Kind: store.KindStep, Status: store.StepCompleted, Attempt: 1, Epoch: epoch,
 		Output: []byte(`"done"`), StartedAt: b.now, EndedAt: b.in(time.Second),
 	}
 }
@@ -196,7 +196,7 @@ func (b *bed) completed(run uuid.UUID, epoch store.Epoch, name string) store.Ste
 // began returns the started marker of a step.
 func (b *bed) began(run uuid.UUID, epoch store.Epoch, attempt int32, name string) store.Step {
 	return store.Step{
-		RunID: run, Name: name, Kind: store.KindStep, Status: store.StepStarted, Attempt: attempt, Epoch: epoch, StartedAt: b.now,
+		Run: run, Name: name, Kind: store.KindStep, Status: store.StepStarted, Attempt: attempt, Epoch: epoch, StartedAt: b.now,
 	}
 }
 
@@ -211,7 +211,7 @@ func (b *bed) backoff(run uuid.UUID, epoch store.Epoch, attempt int32, name stri
 // finish returns the write that completes a run.
 func (b *bed) finish(run uuid.UUID, epoch store.Epoch) store.RunWrite {
 	return store.RunWrite{
-		ID: run, Now: b.in(2 * time.Second), Epoch: epoch, Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(2 * time.Second),
+		UUID: run, Now: b.in(2 * time.Second), Epoch: epoch, Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(2 * time.Second),
 	}
 }
 
@@ -236,7 +236,7 @@ func (b *bed) claim(q store.ClaimQuery) store.Claims {
 func (b *bed) claimOne(q store.ClaimQuery, run uuid.UUID) store.Claimed {
 	b.Helper()
 	answer := b.claim(q)
-	if len(answer.Runs) != 1 || answer.Runs[0].Run.ID != run {
+	if len(answer.Runs) != 1 || answer.Runs[0].Run.UUID != run {
 		b.Fatalf("Claim at %v: got %v, want the run %s alone", q.Now.Sub(b.now), ids(answer.Runs), run)
 	}
 	return answer.Runs[0]

@@ -21,7 +21,7 @@ var suspects = []test{
 func (b *bed) suspects(n int) (all []uuid.UUID, q store.ClaimQuery) {
 	b.Helper()
 	for range n {
-		all = append(all, b.queued("", b.now).ID)
+		all = append(all, b.queued("", b.now).UUID)
 	}
 	q = b.query(b.now)
 	for range store.SuspectAfter {
@@ -39,7 +39,7 @@ func suspectPassed(b *bed) {
 	q.Now, q.LeaseUntil, q.Suspects = b.in(10*time.Hour), b.in(11*time.Hour), 0
 	clean := b.queued("clean", b.in(9*time.Hour)) // due later than all of them
 	q.Limit = 1
-	b.claimOne(q, clean.ID)
+	b.claimOne(q, clean.UUID)
 	if got := b.claim(q); len(got.Runs) != 0 {
 		b.Errorf("claimed %v, want no suspect", ids(got.Runs))
 	}
@@ -47,14 +47,14 @@ func suspectPassed(b *bed) {
 
 func suspectOne(b *bed) {
 	all, q := b.suspects(3)
-	clean := []uuid.UUID{b.queued("", q.Now).ID, b.queued("", q.Now).ID}
+	clean := []uuid.UUID{b.queued("", q.Now).UUID, b.queued("", q.Now).UUID}
 	var taken []uuid.UUID
 	for i, want := range []int{1, 1 + len(clean), 1} { // the limit of the first claim is one; for the last one only suspects are left
 		q.Limit = want
 		got := b.claim(q).Runs
 		suspects := 0
 		for _, c := range got {
-			taken = append(taken, c.Run.ID)
+			taken = append(taken, c.Run.UUID)
 			if c.Run.Crashes >= store.SuspectAfter {
 				suspects++
 			}
@@ -63,16 +63,16 @@ func suspectOne(b *bed) {
 			b.Errorf("claim %d: took %v with %d suspects, want %d with 1", i, ids(got), suspects, want)
 		}
 	}
-	wantIDs(b, "taken", taken, append(clean, all...))
+	wantUUIDs(b, "taken", taken, append(clean, all...))
 }
 
 func suspectCleared(b *bed) {
 	all, q := b.suspects(1)
 	run := b.claimOne(q, all[0]).Run
-	b.commitStep(b.completed(run.ID, run.Epoch, "progress"), false)
+	b.commitStep(b.completed(run.UUID, run.Epoch, "progress"), false)
 	for range 2 { // at the latest, the second claim takes the checkpoint into account
 		q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
-		run = b.claimOne(q, run.ID).Run
+		run = b.claimOne(q, run.UUID).Run
 		if run.Status != store.Running || run.Crashes == 0 {
 			b.Fatalf("got %s with %d crashes, want running, and the lost lease counted", run.Status, run.Crashes)
 		}
@@ -90,11 +90,11 @@ func suspectPaused(b *bed) {
 	got := make(map[uuid.UUID]store.Status)
 	for range 2 {
 		for _, c := range b.claim(q).Runs {
-			got[c.Run.ID] = c.Run.Status
+			got[c.Run.UUID] = c.Run.Status
 		}
 	}
-	if got[all[0]] != store.Paused || got[clean.ID] != store.Running {
-		b.Errorf("the suspect is %s, the clean one %s, want paused and running", got[all[0]], got[clean.ID])
+	if got[all[0]] != store.Paused || got[clean.UUID] != store.Running {
+		b.Errorf("the suspect is %s, the clean one %s, want paused and running", got[all[0]], got[clean.UUID])
 	}
 }
 
@@ -102,7 +102,7 @@ func suspectExpired(b *bed) {
 	r := b.queued("", b.now)
 	q := b.query(b.now)
 	for crash := range int16(3) {
-		got := b.claimOne(q, r.ID)
+		got := b.claimOne(q, r.UUID)
 		if got.Run.Crashes != crash {
 			b.Errorf("claim %d: %d crashes, want %d", crash, got.Run.Crashes, crash)
 		}

@@ -37,22 +37,22 @@ func (b *bed) wantTags(what string, run uuid.UUID, want ...store.Tag) {
 
 func tagSet(b *bed) {
 	r, other := b.started("r"), b.started("other")
-	b.wantTags("new", r.ID)
+	b.wantTags("new", r.UUID)
 	red, blue, cost := store.Tag{Key: "team", Value: "red"}, store.Tag{Key: "team", Value: "blue"}, store.Tag{Key: "cost.centre", Value: "7"}
-	b.tag(r.ID, red, cost)
-	b.tag(other.ID, blue)
-	b.wantTags("set", r.ID, cost, red)
-	b.tag(r.ID, red)
-	b.wantTags("set again", r.ID, cost, red)
-	b.tag(r.ID, blue)
-	b.wantTags("replaced", r.ID, cost, blue)
-	b.tag(r.ID, store.Tag{Key: "cost.centre"}, red, store.Tag{Key: "never"})
-	b.wantTags("removed", r.ID, red)
-	b.tag(r.ID, store.Tag{Key: "team"})
-	b.wantTags("all removed", r.ID)
-	b.tag(r.ID)
-	b.wantTags("another run's", other.ID, blue)
-	wantRun(b, "the run", b.row(r.ID), r)
+	b.tag(r.UUID, red, cost)
+	b.tag(other.UUID, blue)
+	b.wantTags("set", r.UUID, cost, red)
+	b.tag(r.UUID, red)
+	b.wantTags("set again", r.UUID, cost, red)
+	b.tag(r.UUID, blue)
+	b.wantTags("replaced", r.UUID, cost, blue)
+	b.tag(r.UUID, store.Tag{Key: "cost.centre"}, red, store.Tag{Key: "never"})
+	b.wantTags("removed", r.UUID, red)
+	b.tag(r.UUID, store.Tag{Key: "team"})
+	b.wantTags("all removed", r.UUID)
+	b.tag(r.UUID)
+	b.wantTags("another run's", other.UUID, blue)
+	wantRun(b, "the run", b.row(r.UUID), r)
 }
 
 func tagStart(b *bed) {
@@ -61,20 +61,20 @@ func tagStart(b *bed) {
 	for _, when := range []string{"first", "replayed"} {
 		b.commit(&store.Batch{Starts: []*store.Start{first}})
 		wantOutcome(b, when, first.Outcome, store.Written)
-		b.wantTags(when, first.Run.ID, red...)
+		b.wantTags(when, first.Run.UUID, red...)
 	}
 	second := &store.Start{Run: b.running("order-42"), Tags: blue}
 	b.commit(&store.Batch{Starts: []*store.Start{second}})
 	wantOutcome(b, "a second start", second.Outcome, store.Adopted)
-	b.wantTags("a second start", first.Run.ID, red...)
+	b.wantTags("a second start", first.Run.UUID, red...)
 	parent := b.started("parent")
 	child := &store.Start{Run: b.child(parent, "charge"), ParentEpoch: epochAt(1), Tags: blue}
 	none := &store.Start{Run: b.running("none")}
 	many := &store.Start{Run: b.running("many"), Tags: red}
 	b.commit(&store.Batch{Starts: []*store.Start{many, child, none}})
-	b.wantTags("a child", child.Run.ID, blue...)
-	b.wantTags("one of many", many.Run.ID, red...)
-	b.wantTags("one without", none.Run.ID)
+	b.wantTags("a child", child.Run.UUID, blue...)
+	b.wantTags("one of many", many.Run.UUID, red...)
+	b.wantTags("one without", none.Run.UUID)
 }
 
 // tagReplay repeats a start whose result was lost, after the tags of its run were changed.
@@ -86,12 +86,12 @@ func tagReplay(b *bed) {
 		{Run: b.child(parent, "child"), ParentEpoch: epochAt(1), Tags: red},
 	} {
 		b.commit(&store.Batch{Starts: []*store.Start{w}})
-		b.tag(w.Run.ID, store.Tag{Key: "size"}, blue)
+		b.tag(w.Run.UUID, store.Tag{Key: "size"}, blue)
 		other := &store.Start{Run: b.running(""), Tags: red}
 		b.commit(&store.Batch{Starts: []*store.Start{w, other}})
 		wantOutcome(b, w.Run.Name+", replayed", w.Outcome, store.Written)
-		b.wantTags(w.Run.Name+", replayed after one was removed and one changed", w.Run.ID, blue)
-		b.wantTags("one that is new, beside it", other.Run.ID, red...)
+		b.wantTags(w.Run.Name+", replayed after one was removed and one changed", w.Run.UUID, blue)
+		b.wantTags("one that is new, beside it", other.Run.UUID, red...)
 	}
 }
 
@@ -105,9 +105,9 @@ func tagMissing(b *bed) {
 
 func tagEnded(b *bed) {
 	r := b.started("")
-	b.commitRun(b.finish(r.ID, epochAt(1)))
-	b.tag(r.ID, store.Tag{Key: "checked", Value: "yes"})
-	b.wantTags("ended", r.ID, store.Tag{Key: "checked", Value: "yes"})
+	b.commitRun(b.finish(r.UUID, epochAt(1)))
+	b.tag(r.UUID, store.Tag{Key: "checked", Value: "yes"})
+	b.wantTags("ended", r.UUID, store.Tag{Key: "checked", Value: "yes"})
 }
 
 func tagNames(b *bed) {
@@ -119,9 +119,9 @@ func tagNames(b *bed) {
 		}
 		all = append(all, store.Tag{Key: name, Value: name})
 	}
-	b.tag(r.ID, all...)
+	b.tag(r.UUID, all...)
 	slices.SortFunc(all, func(l, r store.Tag) int { return strings.Compare(l.Key, r.Key) })
-	b.wantTags("set", r.ID, all...)
+	b.wantTags("set", r.UUID, all...)
 	for _, tag := range all {
 		if got := b.list(store.Filter{Tag: tag}, uuid.UUID{}, 10); len(got) != 1 {
 			b.Errorf("the run is found by the tag %s: %d times, want once", short(tag.Key), len(got))
@@ -134,16 +134,16 @@ func tagFenced(b *bed) {
 	red, blue, none := store.Tag{Key: "team", Value: "red"}, store.Tag{Key: "team", Value: "blue"}, store.Tag{Key: "team"}
 	set := func(tag store.Tag, epoch store.Epoch, want bool) {
 		b.Helper()
-		if found, err := b.s.Tag(b.ctx, r.ID, []store.Tag{tag}, epoch); found != want || err != nil {
+		if found, err := b.s.Tag(b.ctx, r.UUID, []store.Tag{tag}, epoch); found != want || err != nil {
 			b.Errorf("Tag %v at epoch %v: %v, %v, want %v", tag, epoch, found, err, want)
 		}
 	}
 	set(red, r.Epoch, true)
 	set(blue, r.Epoch.Next(1), false)
 	set(none, store.Epoch{Count: r.Epoch.Count, Nonce: r.Epoch.Nonce + 1}, false)
-	b.wantTags("at another epoch", r.ID, red)
+	b.wantTags("at another epoch", r.UUID, red)
 	b.commitRun(b.park(r, b.in(time.Hour)))
 	set(blue, r.Epoch, false)
 	set(none, r.Epoch, false)
-	b.wantTags("while it waits", r.ID, red)
+	b.wantTags("while it waits", r.UUID, red)
 }

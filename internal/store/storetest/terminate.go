@@ -24,29 +24,29 @@ func terminateTree(b *bed) {
 	beneath := b.begotten(done, "beneath")
 	gone.Detached = true
 	b.commitChild(gone, epochAt(1))
-	b.commitStep(b.completed(waiting.ID, epochAt(1), "charge"), false)
+	b.commitStep(b.completed(waiting.UUID, epochAt(1), "charge"), false)
 	b.commitRun(b.park(waiting, b.in(time.Hour)))
-	b.ordered(store.VerbPause, paused.ID)
-	b.ordered(store.VerbCancel, asked.ID)
+	b.ordered(store.VerbPause, paused.UUID)
+	b.ordered(store.VerbCancel, asked.UUID)
 	b.commitRun(b.childEnd(done))
-	first, ended := b.row(asked.ID), b.row(done.ID)
-	o := b.newOrder(store.VerbTerminate, root.ID)
+	first, ended := b.row(asked.UUID), b.row(done.UUID)
+	o := b.newOrder(store.VerbTerminate, root.UUID)
 	o.Reason, o.Actor = "no code", "ann"
 	b.wantAnswers("the termination", b.order(o), store.ControlResult{Found: true, Status: store.Running, Changed: 6})
 	for _, r := range []store.Run{root, waiting, paused, asked, gone, beneath} {
-		got := b.row(r.ID)
+		got := b.row(r.UUID)
 		if got.Status != store.Cancelled || got.Owner.Valid || !got.WakeAt.IsZero() || !got.EndedAt.Equal(o.Now) || string(got.Error) != string(o.Error) {
 			b.Errorf("%s: %+v", short(r.Name), got)
 		}
 		want := [2]string{o.Reason, o.Actor}
-		if r.ID == asked.ID {
+		if r.UUID == asked.UUID {
 			want = [2]string{first.CancelReason, first.CancelledBy}
 		}
 		if want != [2]string{got.CancelReason, got.CancelledBy} {
 			b.Errorf("%s: cancelled by %q for %q, want %q", short(r.Name), got.CancelledBy, got.CancelReason, want)
 		}
 	}
-	wantRun(b, "what had ended", b.row(done.ID), ended)
+	wantRun(b, "what had ended", b.row(done.UUID), ended)
 	if got := b.claim(b.query(b.in(1000 * time.Hour))); len(got.Runs) != 0 || !got.Next.IsZero() {
 		b.Errorf("terminated: claimed %v, next %s", ids(got.Runs), show(got.Next))
 	}
@@ -54,27 +54,27 @@ func terminateTree(b *bed) {
 
 func terminateFences(b *bed) {
 	r := b.started("r")
-	b.ordered(store.VerbTerminate, r.ID)
-	want := b.row(r.ID)
-	step := b.commitStep(b.completed(r.ID, epochAt(1), "late"), false)
+	b.ordered(store.VerbTerminate, r.UUID)
+	want := b.row(r.UUID)
+	step := b.commitStep(b.completed(r.UUID, epochAt(1), "late"), false)
 	wantOutcome(b, "a step", step.Outcome, store.Fenced)
 	if step.State.Status != store.Cancelled || step.State.Epoch != epochAt(1) {
 		b.Errorf("a step is told %+v", step.State)
 	}
-	wantOutcome(b, "an end", b.commitRun(b.finish(r.ID, epochAt(1))).Outcome, store.Fenced)
-	wantOutcome(b, "an end as cancelled", b.commitRun(store.RunWrite{ID: r.ID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Fenced)
+	wantOutcome(b, "an end", b.commitRun(b.finish(r.UUID, epochAt(1))).Outcome, store.Fenced)
+	wantOutcome(b, "an end as cancelled", b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: store.Cancelled, EndedAt: b.now}).Outcome, store.Fenced)
 	wantOutcome(b, "a park", b.commitRun(b.park(r, time.Time{})).Outcome, store.Fenced)
 	wantOutcome(b, "a child", b.commitChild(b.child(r, "kid"), epochAt(1)).Outcome, store.Fenced)
-	signal := &store.Signal{Run: r.ID, ID: store.NewChildID(r.ID), Name: "paid", CreatedAt: b.now}
+	signal := &store.Signal{Run: r.UUID, ID: store.NewChildUUID(r.UUID), Name: "paid", CreatedAt: b.now}
 	b.commit(&store.Batch{Signals: []*store.Signal{signal}})
 	wantOutcome(b, "a signal", signal.Outcome, store.Fenced)
-	wantRun(b, "after all that", b.row(r.ID), want)
+	wantRun(b, "after all that", b.row(r.UUID), want)
 }
 
 func terminateNews(b *bed) {
 	r, other, foreign := b.started("r"), b.started("other"), b.started("foreign")
-	b.ordered(store.VerbTerminate, r.ID, foreign.ID)
-	held := []store.Lease{{Run: r.ID, Epoch: epochAt(1)}, {Run: other.ID, Epoch: epochAt(1)}, {Run: foreign.ID, Epoch: epochAt(2)}}
+	b.ordered(store.VerbTerminate, r.UUID, foreign.UUID)
+	held := []store.Lease{{Run: r.UUID, Epoch: epochAt(1)}, {Run: other.UUID, Epoch: epochAt(1)}, {Run: foreign.UUID, Epoch: epochAt(2)}}
 	for range 2 { // the notification is repeated as long as the worker asks about the lease
 		got, err := b.s.Notifications(b.ctx, b.worker, held)
 		if err != nil || !slices.EqualFunc(got.Ended, held[:1], sameLease) || len(got.Requests) != 0 {
@@ -89,15 +89,15 @@ func terminateNewsOfOne(b *bed) {
 	r := b.started("r")
 	b.started("other")
 	b.started("another")
-	b.ordered(store.VerbTerminate, r.ID)
+	b.ordered(store.VerbTerminate, r.UUID)
 	for range 2 {
-		got := b.news(b.worker, r.ID)
-		if len(got.Ended) != 1 || got.Ended[0].Run != r.ID {
-			b.Errorf("told %+v, want %s ended", got, r.ID)
+		got := b.news(b.worker, r.UUID)
+		if len(got.Ended) != 1 || got.Ended[0].Run != r.UUID {
+			b.Errorf("told %+v, want %s ended", got, r.UUID)
 		}
-		pulse, err := b.s.Renew(b.ctx, store.Heartbeat{Worker: store.Worker{ID: b.worker, StartedAt: b.now}, Leases: []store.Lease{{Run: r.ID, Epoch: epochAt(1)}}, LeaseUntil: b.in(time.Minute)})
-		if err != nil || !slices.Equal(pulse.Lost, []uuid.UUID{r.ID}) {
-			b.Errorf("renewed: %+v, %v, want %s lost", pulse, err, r.ID)
+		pulse, err := b.s.Renew(b.ctx, store.Heartbeat{Worker: store.Worker{ID: b.worker, StartedAt: b.now}, Leases: []store.Lease{{Run: r.UUID, Epoch: epochAt(1)}}, LeaseUntil: b.in(time.Minute)})
+		if err != nil || !slices.Equal(pulse.Lost, []uuid.UUID{r.UUID}) {
+			b.Errorf("renewed: %+v, %v, want %s lost", pulse, err, r.UUID)
 		}
 	}
 }
@@ -106,22 +106,22 @@ func terminateWakes(b *bed) {
 	parent := b.started("parent")
 	child := b.begotten(parent, "child")
 	b.commitRun(b.park(parent, time.Time{}))
-	o := b.newOrder(store.VerbTerminate, child.ID)
+	o := b.newOrder(store.VerbTerminate, child.UUID)
 	b.order(o)
-	b.claimOne(b.query(o.Now), parent.ID)
+	b.claimOne(b.query(o.Now), parent.UUID)
 }
 
 func terminateOnce(b *bed) {
 	r := b.started("r")
-	first := b.newOrder(store.VerbTerminate, r.ID)
+	first := b.newOrder(store.VerbTerminate, r.UUID)
 	b.wantAnswers("once", b.order(first), store.ControlResult{Found: true, Status: store.Running, Changed: 1})
-	if !slices.Equal(first.Changed, []uuid.UUID{r.ID}) || len(first.Requested) != 0 {
+	if !slices.Equal(first.Changed, []uuid.UUID{r.UUID}) || len(first.Requested) != 0 {
 		b.Errorf("once: done %v, requested %v", first.Changed, first.Requested)
 	}
-	want := b.row(r.ID)
-	again := b.newOrder(store.VerbTerminate, r.ID)
+	want := b.row(r.UUID)
+	again := b.newOrder(store.VerbTerminate, r.UUID)
 	again.Reason, again.Error = "another", []byte(`"other"`)
 	b.wantAnswers("again", b.order(again), store.ControlResult{Found: true, Status: store.Cancelled, Control: store.CancelRequested})
-	wantRun(b, "again", b.row(r.ID), want)
+	wantRun(b, "again", b.row(r.UUID), want)
 	b.wantEvents("r lease lost", "r cancelled")
 }

@@ -24,7 +24,7 @@ func traceOrder(b *bed) {
 	r := b.started("")
 	steps := make([]store.Step, 4)
 	for i, name := range []string{"d", "a", "c", "b"} {
-		steps[i] = b.completed(r.ID, epochAt(1), name)
+		steps[i] = b.completed(r.UUID, epochAt(1), name)
 		steps[i].Seq = int32(i + 1)
 	}
 	wait := b.receive(r, "wait", "paid")
@@ -32,24 +32,24 @@ func traceOrder(b *bed) {
 	b.commit(&store.Batch{Steps: []*store.StepWrite{{Step: steps[2]}, {Step: steps[0]}, {Step: steps[1]}}})
 	b.commitReceive(wait)
 	b.commitStep(steps[3], false)
-	wantSteps(b, "history", b.history(r.ID), append(steps, wait.Step)...)
+	wantSteps(b, "history", b.history(r.UUID), append(steps, wait.Step)...)
 	b.commitRun(b.park(r, b.in(time.Second)))
-	claimed := b.claimOne(b.query(b.in(time.Minute)), r.ID)
+	claimed := b.claimOne(b.query(b.in(time.Minute)), r.UUID)
 	wantSteps(b, "claimed", claimed.History, steps[1], steps[3], steps[2], steps[0], wait.Step)
 }
 
 func traceKeepsPlace(b *bed) {
 	r := b.started("")
-	began := b.began(r.ID, epochAt(1), 1, "step")
+	began := b.began(r.UUID, epochAt(1), 1, "step")
 	began.Seq = 3
 	b.commitStep(began, false)
-	done := b.completed(r.ID, epochAt(1), "step")
+	done := b.completed(r.UUID, epochAt(1), "step")
 	done.Seq = 9
 	b.commitStep(done, true)
 	done.Seq = 3
-	wantSteps(b, "after an update", b.history(r.ID), done)
-	b.commitStep(b.backoff(r.ID, epochAt(1), 1, "mistaken"), false)
-	again := b.completed(r.ID, epochAt(1), "mistaken")
+	wantSteps(b, "after an update", b.history(r.UUID), done)
+	b.commitStep(b.backoff(r.UUID, epochAt(1), 1, "mistaken"), false)
+	again := b.completed(r.UUID, epochAt(1), "mistaken")
 	again.Seq, again.Attempt = 5, 2
 	b.commitStep(again, false) // the writer does not know that the row exists
 	again.Seq = 0
@@ -58,17 +58,17 @@ func traceKeepsPlace(b *bed) {
 
 func traceFailures(b *bed) {
 	r := b.started("")
-	first := b.backoff(r.ID, epochAt(1), 1, "step")
+	first := b.backoff(r.UUID, epochAt(1), 1, "step")
 	first.Failures = []byte(`{"first":{"attempt":1}}`)
 	b.commitStep(first, false)
 	b.wantRow("a first failure", first)
-	second := b.began(r.ID, epochAt(1), 2, "step")
+	second := b.began(r.UUID, epochAt(1), 2, "step")
 	second.Failures = []byte(`{"first":{"attempt":1},"open":{"attempt":2}}`)
 	b.commitStep(second, true)
 	b.wantRow("a marker", second)
-	done := b.completed(r.ID, epochAt(1), "step")
+	done := b.completed(r.UUID, epochAt(1), "step")
 	done.Attempt, done.Failures = 2, first.Failures
-	clean := b.completed(r.ID, epochAt(1), "clean")
+	clean := b.completed(r.UUID, epochAt(1), "clean")
 	b.commit(&store.Batch{Steps: []*store.StepWrite{{Step: done, Exists: true}, {Step: clean}}})
 	b.wantRow("a success after it", done)
 	b.wantRow("a success at first", clean)
@@ -83,12 +83,12 @@ func traceFailures(b *bed) {
 func traceCrashes(b *bed) {
 	r := b.queued("", b.now)
 	q := b.query(b.now)
-	b.claimOne(q, r.ID)
+	b.claimOne(q, r.UUID)
 	q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
-	claimed := b.claimOne(q, r.ID)
+	claimed := b.claimOne(q, r.UUID)
 	shown := func(what string, want int16) {
 		b.Helper()
-		if got := b.row(r.ID).Crashes; got != want {
+		if got := b.row(r.UUID).Crashes; got != want {
 			b.Errorf("%s: Get tells of %d crashes, want %d", what, got, want)
 		}
 		listed, err := b.s.List(b.ctx, store.Filter{}, uuid.UUID{}, 10)
@@ -105,21 +105,21 @@ func traceCrashes(b *bed) {
 				b.Errorf("%s: List by tag: %v, %v; want %d crashes", what, tagged, err, want)
 			}
 		}
-		if tree := b.tree(r.ID); len(tree) != 1 || tree[0].Crashes != want {
+		if tree := b.tree(r.UUID); len(tree) != 1 || tree[0].Crashes != want {
 			b.Errorf("%s: Tree: %v; want %d crashes", what, tree, want)
 		}
 	}
-	b.tag(r.ID, store.Tag{Key: "t.a", Value: "1"})
+	b.tag(r.UUID, store.Tag{Key: "t.a", Value: "1"})
 	shown("after a crash", 1)
 	if claimed.Progress != 0 {
 		b.Errorf("the claim tells of %d checkpoints, want none", claimed.Progress)
 	}
-	b.commitStep(b.began(r.ID, claimed.Run.Epoch, 1, "begun"), false)
+	b.commitStep(b.began(r.UUID, claimed.Run.Epoch, 1, "begun"), false)
 	shown("after a marker", 1)
-	b.commitStep(b.completed(r.ID, claimed.Run.Epoch, "step"), false)
+	b.commitStep(b.completed(r.UUID, claimed.Run.Epoch, "step"), false)
 	shown("after a checkpoint", 0)
 	q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
-	again := b.claimOne(q, r.ID)
+	again := b.claimOne(q, r.UUID)
 	shown("after another crash", 1)
 	if again.Progress != 1 || again.Run.Crashes != 1 {
 		b.Errorf("the claim tells of %d checkpoints and %d crashes, want one of each", again.Progress, again.Run.Crashes)
@@ -129,27 +129,27 @@ func traceCrashes(b *bed) {
 func traceLoss(b *bed) {
 	r := b.queued("", b.now)
 	q := b.query(b.now)
-	b.claimOne(q, r.ID)
-	if got := b.outline(r.ID, b.now).LastLeaseLoss; got != (store.Loss{}) {
+	b.claimOne(q, r.UUID)
+	if got := b.outline(r.UUID, b.now).LastLeaseLoss; got != (store.Loss{}) {
 		b.Errorf("nothing was lost, got %v", got)
 	}
 	for _, verb := range []store.Verb{0, store.VerbPause} { // with VerbPause, the claim pauses the run
 		if verb != 0 {
-			b.ordered(verb, r.ID)
+			b.ordered(verb, r.UUID)
 		}
 		had := q.Worker
 		q.Worker, q.Now, q.LeaseUntil = uuid.New(), q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
-		b.claimOne(q, r.ID)
-		wantFields(b, "the loss", b.outline(r.ID, b.now).LastLeaseLoss, store.Loss{At: q.Now, Worker: had})
+		b.claimOne(q, r.UUID)
+		wantFields(b, "the loss", b.outline(r.UUID, b.now).LastLeaseLoss, store.Loss{At: q.Now, Worker: had})
 	}
 	killer := b.queued("", q.LeaseUntil)
 	q.MaxCrashes = 1
 	q.Now, q.LeaseUntil = q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
-	b.claimOne(q, killer.ID)
+	b.claimOne(q, killer.UUID)
 	had := q.Worker
 	q.Worker, q.Now, q.LeaseUntil = uuid.New(), q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
-	b.claimOne(q, killer.ID)
-	wantFields(b, "the loss of a crash loop", b.outline(killer.ID, b.now).LastLeaseLoss, store.Loss{At: q.Now, Worker: had})
+	b.claimOne(q, killer.UUID)
+	wantFields(b, "the loss of a crash loop", b.outline(killer.UUID, b.now).LastLeaseLoss, store.Loss{At: q.Now, Worker: had})
 }
 
 func traceCounts(b *bed) {
@@ -157,22 +157,22 @@ func traceCounts(b *bed) {
 	child := b.child(root, "child")
 	child.Status, child.Epoch, child.Owner, child.StartedAt, child.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, b.in(time.Hour)
 	b.commit(&store.Batch{Starts: []*store.Start{{Run: child, ParentEpoch: epochAt(1)}}})
-	sleep := b.completed(root.ID, epochAt(1), "asleep")
+	sleep := b.completed(root.UUID, epochAt(1), "asleep")
 	sleep.Kind, sleep.NextAt = store.KindSleep, b.in(time.Minute)
 	b.commitReceive(b.receive(root, "wait", "paid"))
 	b.commitStep(sleep, false)
-	b.commitStep(b.completed(root.ID, epochAt(1), "done"), false)
-	b.commitStep(b.backoff(root.ID, epochAt(1), 1, "again"), false)
+	b.commitStep(b.completed(root.UUID, epochAt(1), "done"), false)
+	b.commitStep(b.backoff(root.UUID, epochAt(1), 1, "again"), false)
 	count := func(what string, at time.Time, delayed int, open map[store.Kind]int) {
 		b.Helper()
-		got, err := b.s.Counts(b.ctx, root.ID, at)
+		got, err := b.s.Counts(b.ctx, root.UUID, at)
 		if err != nil || got.Delayed != delayed || !maps.Equal(got.Open, open) {
 			b.Errorf("%s: %+v, %v; want %d delayed and %v open", what, got, err, delayed, open)
 		}
 	}
 	count("at first", b.now, 1, map[store.Kind]int{store.KindSleep: 1, store.KindReceive: 1, store.KindStep: 1})
 	count("later", b.in(2*time.Hour), 0, map[store.Kind]int{store.KindReceive: 1, store.KindStep: 1})
-	end := b.finish(root.ID, epochAt(1))
+	end := b.finish(root.UUID, epochAt(1))
 	b.commitRun(end)
 	count("at the end", b.now, 1, map[store.Kind]int{})
 }

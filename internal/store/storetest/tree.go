@@ -34,22 +34,22 @@ func (b *bed) wantTree(what string, got []*store.Run, want ...store.Run) {
 	at := make(map[uuid.UUID]int)
 	last := make(map[uuid.NullUUID]uuid.UUID) // the last child of each parent
 	for i, r := range got {
-		at[r.ID] = i
+		at[r.UUID] = i
 		if parent, ok := at[r.Parent.UUID]; i > 0 && (!ok || parent >= i) {
 			b.Errorf("%s: row %d, %s, comes before its parent", what, i, short(r.Name))
 		}
-		if before, ok := last[r.Parent]; ok && bytes.Compare(before[:], r.ID[:]) >= 0 {
+		if before, ok := last[r.Parent]; ok && bytes.Compare(before[:], r.UUID[:]) >= 0 {
 			b.Errorf("%s: row %d, %s, comes after a sibling with a higher ID", what, i, short(r.Name))
 		}
-		last[r.Parent] = r.ID
+		last[r.Parent] = r.UUID
 	}
 	for _, r := range want {
-		i, ok := at[r.ID]
+		i, ok := at[r.UUID]
 		if !ok {
 			b.Errorf("%s: %s is missing", what, short(r.Name))
 			continue
 		}
-		row := b.row(r.ID)
+		row := b.row(r.UUID)
 		row.Input, row.Output = nil, nil
 		wantRun(b, what, *got[i], row)
 	}
@@ -77,18 +77,18 @@ func (b *bed) grown() (root store.Run, middle, all []store.Run) {
 func treeOrder(b *bed) {
 	root, middle, all := b.grown()
 	b.started("stranger")
-	b.ordered(store.VerbCancel, middle[0].ID)
+	b.ordered(store.VerbCancel, middle[0].UUID)
 	b.commitRun(b.childEnd(middle[1]))
-	b.wantTree("the tree", b.tree(root.ID), all...)
+	b.wantTree("the tree", b.tree(root.UUID), all...)
 	deep := b.chain(6)
-	b.wantTree("a deep one", b.tree(deep[0].ID), deep...)
+	b.wantTree("a deep one", b.tree(deep[0].UUID), deep...)
 }
 
 func treePart(b *bed) {
 	_, middle, all := b.grown()
-	want := slices.DeleteFunc(slices.Clone(all), func(r store.Run) bool { return r.ID != middle[2].ID && r.Parent.UUID != middle[2].ID })
-	b.wantTree("a part", b.tree(middle[2].ID), want...)
-	b.wantTree("a leaf", b.tree(all[len(all)-1].ID), all[len(all)-1])
+	want := slices.DeleteFunc(slices.Clone(all), func(r store.Run) bool { return r.UUID != middle[2].UUID && r.Parent.UUID != middle[2].UUID })
+	b.wantTree("a part", b.tree(middle[2].UUID), want...)
+	b.wantTree("a leaf", b.tree(all[len(all)-1].UUID), all[len(all)-1])
 }
 
 func treeNone(b *bed) {
@@ -115,14 +115,14 @@ func treeCounts(b *bed) {
 	b.started("stranger")
 	b.commitRun(b.childEnd(middle[1]))
 	b.commitRun(b.park(middle[2], time.Time{}))
-	b.ordered(store.VerbPause, all[5].ID)
+	b.ordered(store.VerbPause, all[5].UUID)
 	for _, c := range []struct {
 		run  uuid.UUID
 		want map[store.Status]int
 	}{
-		{root.ID, map[store.Status]int{store.Running: 3, store.Completed: 1, store.Waiting: 1, store.Paused: 1, store.Pending: 11}},
-		{middle[2].ID, map[store.Status]int{store.Waiting: 1, store.Pending: 3}},
-		{all[5].ID, map[store.Status]int{store.Paused: 1}},
+		{root.UUID, map[store.Status]int{store.Running: 3, store.Completed: 1, store.Waiting: 1, store.Paused: 1, store.Pending: 11}},
+		{middle[2].UUID, map[store.Status]int{store.Waiting: 1, store.Pending: 3}},
+		{all[5].UUID, map[store.Status]int{store.Paused: 1}},
 	} {
 		if got := b.counts(c.run); !maps.Equal(got, c.want) {
 			b.Errorf("counted %v, want %v", got, c.want)

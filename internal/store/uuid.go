@@ -11,20 +11,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// ID identifies a run, a worker or a signal. It is a UUIDv7.
-type ID = uuid.UUID
+// UUID identifies a run, a worker or a signal. It is a UUIDv7.
+type UUID = uuid.UUID
 
-// ParseID parses an ID in its canonical form, and reports whether the text is one.
-func ParseID(text string) (ID, bool) { return parseCanonical(text) }
+// ParseUUID parses a UUID in its canonical form, and reports whether the text is one.
+func ParseUUID(text string) (UUID, bool) { return parseCanonical(text) }
 
 // OwnedBy returns the value of Run.Owner for a run that this worker owns.
-func OwnedBy(by ID) uuid.NullUUID { return uuid.NullUUID{UUID: by, Valid: true} }
+func OwnedBy(by UUID) uuid.NullUUID { return uuid.NullUUID{UUID: by, Valid: true} }
 
 // Shards is the number of logical shards. It never changes. The shard is the first column of every
 // key, so that the tables can be distributed later.
 const Shards = 64
 
-// ShardOf returns the shard of a run, which is the last six bits of its ID.
+// ShardOf returns the shard of a run, which is the last six bits of its UUID.
 func ShardOf(id uuid.UUID) int16 { return int16(id[15] & (Shards - 1)) }
 
 // ShardOfName returns the shard of a root run with that name. If the name is a UUID in canonical
@@ -39,17 +39,17 @@ func ShardOfName(name string) int16 {
 	return int16(h.Sum64() % Shards)
 }
 
-// NewID returns a new UUIDv7 (time-ordered, RFC 9562) in the given shard, with the time of the
+// NewUUID returns a new UUIDv7 (time-ordered, RFC 9562) in the given shard, with the time of the
 // process's clock.
-func NewID(shard int16) uuid.UUID { return IDAt(shard, time.Now()) }
+func NewUUID(shard int16) uuid.UUID { return UUIDAt(shard, time.Now()) }
 
-// IDAt returns a new UUIDv7 in the given shard, with the given time to a quarter of a microsecond (RFC
+// UUIDAt returns a new UUIDv7 in the given shard, with the given time to a quarter of a microsecond (RFC
 // 9562, 6.2, method 3).
-func IDAt(shard int16, at time.Time) uuid.UUID {
+func UUIDAt(shard int16, at time.Time) uuid.UUID {
 	return setTimeAndShard(uuid.New(), shard, at) // random; panics only if the system has no randomness
 }
 
-// setTimeAndShard returns the ID with this time, version 7 and this shard.
+// setTimeAndShard returns the UUID with this time, version 7 and this shard.
 func setTimeAndShard(id uuid.UUID, shard int16, at time.Time) uuid.UUID {
 	ms := at.UnixMilli()
 	part := at.Sub(time.UnixMilli(ms)) * 4096 / time.Millisecond
@@ -58,16 +58,16 @@ func setTimeAndShard(id uuid.UUID, shard int16, at time.Time) uuid.UUID {
 	return id
 }
 
-// NewChildID returns a new ID for a child without a name, with the time of the process's clock.
-func NewChildID(parent uuid.UUID) uuid.UUID {
-	return afterParent(parent, IDAt(ShardOf(parent), time.Now()))
+// NewChildUUID returns a new UUID for a child without a name, with the time of the process's clock.
+func NewChildUUID(parent uuid.UUID) uuid.UUID {
+	return afterParent(parent, UUIDAt(ShardOf(parent), time.Now()))
 }
 
-// ChildID returns the ID of the child that the parent started in the call with this name at this
-// time. The checkpoint of the call holds the name and the time, so the ID of the child is known even
-// after the child's outcome has replaced the ID in the checkpoint. It is a UUIDv7 in the parent's
+// ChildUUID returns the UUID of the child that the parent started in the call with this name at this
+// time. The checkpoint of the call holds the name and the time, so the UUID of the child is known even
+// after the child's outcome has replaced the UUID in the checkpoint. It is a UUIDv7 in the parent's
 // shard, with a hash in place of the random bits.
-func ChildID(parent uuid.UUID, name string, at time.Time) uuid.UUID {
+func ChildUUID(parent uuid.UUID, name string, at time.Time) uuid.UUID {
 	at = at.Truncate(time.Microsecond) // as it is stored
 	h := sha256.New()
 	h.Write(parent[:]) // a hash's Write never fails
@@ -78,8 +78,8 @@ func ChildID(parent uuid.UUID, name string, at time.Time) uuid.UUID {
 	return afterParent(parent, setTimeAndShard(id, ShardOf(parent), at))
 }
 
-// afterParent returns id, or, if it does not come after the parent's ID, an ID that does. So a
-// transaction that locks runs in the order of IDs locks parents first.
+// afterParent returns id, or, if it does not come after the parent's UUID, a UUID that does. So a
+// transaction that locks runs in the order of UUIDs locks parents first.
 func afterParent(parent, id uuid.UUID) uuid.UUID {
 	if bytes.Compare(id[:], parent[:]) > 0 {
 		return id
@@ -90,29 +90,29 @@ func afterParent(parent, id uuid.UUID) uuid.UUID {
 	return id
 }
 
-// NewRootID is RootIDAt with the time of the process's clock.
-func NewRootID(name string) (uuid.UUID, string) { return RootIDAt(name, time.Now()) }
+// NewRootUUID is RootUUIDAt with the time of the process's clock.
+func NewRootUUID(name string) (uuid.UUID, string) { return RootUUIDAt(name, time.Now()) }
 
-// RootIDAt returns a new ID for a root run, and its name, which is the given one or, if that is empty,
-// the ID.
-func RootIDAt(name string, at time.Time) (uuid.UUID, string) {
+// RootUUIDAt returns a new UUID for a root run, and its name, which is the given one or, if that is empty,
+// the UUID.
+func RootUUIDAt(name string, at time.Time) (uuid.UUID, string) {
 	if name == "" {
-		id := IDAt(int16(rand.IntN(Shards)), at)
+		id := UUIDAt(int16(rand.IntN(Shards)), at)
 		return id, id.String()
 	}
-	return IDAt(ShardOfName(name), at), name
+	return UUIDAt(ShardOfName(name), at), name
 }
 
-// NamedByID reports whether the run's name is its own ID. No other run can have this name.
-func NamedByID(r *Run) bool {
+// NamedByUUID reports whether the run's name is its own UUID. No other run can have this name.
+func NamedByUUID(r *Run) bool {
 	id, ok := parseCanonical(r.Name)
-	return ok && id == r.ID
+	return ok && id == r.UUID
 }
 
 // Address returns the text with which users refer to the run: the name of a root, the UUID of a child.
 // The name of a child is the key of a call in its parent, and does not identify it: a root may have
 // the same name.
-func (r *Run) Address() string { return address(r.ID, r.Parent.Valid, r.Name) }
+func (r *Run) Address() string { return address(r.UUID, r.Parent.Valid, r.Name) }
 
 // Address returns the address of the event's run; see Run.Address.
 func (e *Event) Address() string { return address(e.Run, e.Child || e.Name == "", e.Name) }
@@ -130,9 +130,9 @@ type Ref struct{ Text string }
 // Shard returns the shard of the referenced run.
 func (r Ref) Shard() int16 { return ShardOfName(r.Text) }
 
-// ID returns the text as a UUID, and reports whether it is one. A root run may have the same text as
-// its name; a store searches for both, and prefers the run with the ID.
-func (r Ref) ID() (uuid.UUID, bool) { return parseCanonical(r.Text) }
+// UUID returns the text as a UUID, and reports whether it is one. A root run may have the same text as
+// its name; a store searches for both, and prefers the run with the UUID.
+func (r Ref) UUID() (uuid.UUID, bool) { return parseCanonical(r.Text) }
 
 // parseCanonical parses the 36-character lower-case form of a UUID only. uuid.Parse also accepts
 // braces, URNs and capitals, but texts in these forms are different names.

@@ -25,18 +25,18 @@ func FuzzRef(f *testing.F) {
 		if shard < 0 || shard >= store.Shards || shard != store.ShardOfName(text) {
 			t.Fatalf("%q is in shard %d", text, shard)
 		}
-		if id, ok := ref.ID(); ok && (id.String() != text || store.ShardOf(id) != shard) {
+		if id, ok := ref.UUID(); ok && (id.String() != text || store.ShardOf(id) != shard) {
 			t.Errorf("%q is taken for the ID %s of shard %d, and is in %d", text, id, store.ShardOf(id), shard)
 		}
-		id, name := store.NewRootID(text)
+		id, name := store.NewRootUUID(text)
 		if text != "" && name != text || text == "" && name != id.String() || store.ShardOf(id) != store.ShardOfName(name) {
 			t.Errorf("the root %q has the name %q, the ID %s, and the shard %d of %d", text, name, id, store.ShardOf(id), store.ShardOfName(name))
 		}
 		// Of any time that a clock may show, within what a UUID holds.
-		parent := store.NewID(shard)
+		parent := store.NewUUID(shard)
 		ms := uint64(micros) >> 16 % (1 << 47)
 		binary.BigEndian.PutUint64(parent[:8], ms<<16|uint64(binary.BigEndian.Uint16(parent[6:8])))
-		child := store.NewChildID(parent)
+		child := store.NewChildUUID(parent)
 		if bytes.Compare(child[:], parent[:]) <= 0 || store.ShardOf(child) != shard || child.Version() != 7 || child.Variant() != uuid.RFC4122 {
 			t.Errorf("the child of %s (%v) is %s", parent, time.UnixMilli(int64(ms)), child)
 		}

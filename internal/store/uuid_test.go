@@ -13,7 +13,7 @@ import (
 
 // later is the ID of a run made by a process whose clock is so far ahead.
 func later(shard int16, ahead time.Duration) uuid.UUID {
-	id := store.NewID(shard)
+	id := store.NewUUID(shard)
 	ms := uint64(time.Now().Add(ahead).UnixMilli())
 	binary.BigEndian.PutUint64(id[:8], ms<<16|uint64(binary.BigEndian.Uint16(id[6:8])))
 	return id
@@ -24,7 +24,7 @@ func TestNewChildID(t *testing.T) {
 		for _, ahead := range []time.Duration{-time.Hour, -time.Millisecond, 0, time.Millisecond, time.Hour, 1000 * time.Hour} {
 			parent := later(shard, ahead)
 			for generation := range 20 {
-				child := store.NewChildID(parent)
+				child := store.NewChildUUID(parent)
 				if bytes.Compare(child[:], parent[:]) <= 0 {
 					t.Fatalf("clock %v ahead, generation %d: the child %s is not above its parent %s", ahead, generation, child, parent)
 				}
@@ -41,10 +41,10 @@ func TestNewChildID(t *testing.T) {
 }
 
 func TestNewChildIDDiffers(t *testing.T) {
-	for _, parent := range []uuid.UUID{store.NewID(7), later(7, time.Hour)} {
+	for _, parent := range []uuid.UUID{store.NewUUID(7), later(7, time.Hour)} {
 		seen := make(map[uuid.UUID]bool)
 		for range 10_000 {
-			id := store.NewChildID(parent)
+			id := store.NewChildUUID(parent)
 			if seen[id] {
 				t.Fatalf("%s is the ID of two children", id)
 			}

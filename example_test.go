@@ -2,7 +2,6 @@ package durable_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log"
@@ -195,37 +194,6 @@ func ExampleAtMostOnce() {
 	})
 	fmt.Println(pay.Call(context.Background(), newEngine(store, pay), 1999))
 	// Output: payment-7 <nil>
-}
-
-// A run that is started in the caller's own transaction exists once that transaction has committed.
-func Example_startTx() {
-	store, remove := temporary()
-	defer remove()
-	ship := durable.Define("ship", func(c *durable.Ctx, order string) (string, error) { return order + " is on its way", nil })
-	engine := newEngine(store, ship)
-	ctx := context.Background()
-
-	order := func(id string, end func(*sql.Tx) error) error {
-		tx, err := store.(*sqlite.Store).Writer().BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback() // has no effect after the commit
-		// Statements such as tx.ExecContext(ctx, "INSERT INTO orders ...") belong here.
-		if _, err := sqlite.StartTx(ctx, tx, engine, ship, id, durable.ID(id)); err != nil {
-			return err
-		}
-		return end(tx)
-	}
-	if err := errors.Join(order("order-1", (*sql.Tx).Rollback), order("order-2", (*sql.Tx).Commit)); err != nil {
-		log.Fatal(err)
-	}
-	_, err := engine.Get(ctx, "order-1")
-	fmt.Println(errors.Is(err, durable.ErrNotFound))
-	fmt.Println(ship.Call(ctx, engine, "order-2", durable.ID("order-2")))
-	// Output:
-	// true
-	// order-2 is on its way <nil>
 }
 
 func ExampleRetry() {

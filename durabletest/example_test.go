@@ -3,15 +3,17 @@ package durabletest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/durabletest"
+	"github.com/seed8ec063be/durable/internal/exampletest"
+	"github.com/seed8ec063be/durable/postgres"
 )
 
-// t is the test's own; these examples are parts of tests.
-var t *testing.T
+// In a test, t is the *testing.T. In these examples it prints the failures.
 
 type trial struct{ User string }
 
@@ -32,34 +34,69 @@ var Signup = durable.Define("signup", func(c *durable.Ctx, in trial) (string, er
 
 func mail(context.Context) (struct{}, error) { return struct{}{}, nil }
 
-// A month passes in milliseconds.
-func ExampleNew() {
-	e := durabletest.New(t, Signup)
-	e.Use(durabletest.Stub("mail", mail), durabletest.FailFirst("mail", 2, errors.New("busy")))
-
+// signUp starts Signup for Ada.
+func signUp(t testing.TB, e *durabletest.Engine) *durable.Run[string] {
+	t.Helper()
 	run, err := Signup.Start(t.Context(), e.Engine, trial{"ada"}, durable.ID("ada"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return run
+}
+
+// A month passes in milliseconds.
+func ExampleNew() {
+	t := exampletest.New()
+	defer t.End()
+	e := durabletest.New(t, Signup)
+	e.Use(durabletest.Stub("mail", mail))
+
+	run := signUp(t, e)
 	e.Advance(48 * time.Hour) // two days later she confirms
 	if err := e.Signal(t.Context(), "ada", "confirmed", true); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := run.Result(t.Context()); err != nil || got != "over" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	if n := e.Attempts("ada", "mail"); n != 3 {
-		t.Errorf("%d attempts to send the mail", n)
-	}
+	fmt.Println(run.Result(t.Context()))
 	e.AssertCompleted("ada", "mail", "confirmed", "trial", "invoice")
+	// Output: over <nil>
 }
 
 func ExampleNewWithOptions() {
+	t := exampletest.New()
+	defer t.End()
 	e := durabletest.NewWithOptions(t, []durable.Definition{Signup},
 		durabletest.OnStore(durabletest.PostgresStore(t)),
 		durabletest.StartClockAt(time.Date(2030, 12, 31, 23, 59, 0, 0, time.UTC)),
 		durabletest.Configure(func(c *durable.Config) { c.Concurrency = 1 }))
 	e.Advance(time.Minute) // happy new year
+	fmt.Println(e.Store().Name(), e.Now().Year())
+	// Output: postgres 2031
+}
+
+// A store that needs options is opened with PostgresURL.
+func ExamplePostgresURL() {
+	t := exampletest.New()
+	defer t.End()
+	store, err := postgres.Open(t.Context(), durabletest.PostgresURL(t), postgres.Schema("shop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	e := durabletest.NewWithOptions(t, nil, durabletest.OnStore(store), durabletest.Workflows(Signup))
+	e.Use(durabletest.Stub("mail", mail))
+	fmt.Println(signUp(t, e).ID())
+	e.Advance(time.Minute)
+	// Output: ada
+}
+
+// The database's own clock passes, so that this sleep takes 10 ms.
+func ExampleRealTime() {
+	t := exampletest.New()
+	defer t.End()
+	nap := durable.Define("nap", func(c *durable.Ctx, d time.Duration) (string, error) { return "awake", c.Sleep("nap", d) })
+	e := durabletest.NewWithOptions(t, []durable.Definition{nap}, durabletest.RealTime())
+	fmt.Println(nap.Call(t.Context(), e.Engine, 10*time.Millisecond))
+	// Output: awake <nil>
 }
 
 // A package that tests on PostgreSQL has this TestMain.
@@ -71,107 +108,182 @@ func ExampleMain() {
 
 // Time passes until something has happened.
 func ExampleEngine_AdvanceUntil() {
+	t := exampletest.New()
+	defer t.End()
 	e := durabletest.New(t, Signup)
 	invoiced := false
+	e.Use(durabletest.Stub("mail", mail))
 	e.Use(durabletest.Stub("invoice", func(context.Context) (struct{}, error) { invoiced = true; return struct{}{}, nil }))
+	signUp(t, e)
+	if err := e.Signal(t.Context(), "ada", "confirmed", true); err != nil {
+		t.Fatal(err)
+	}
+	begun := e.Now()
 	e.AdvanceUntil(func() bool { return invoiced })
+	fmt.Println(e.Now().Sub(begun).Round(time.Hour))
+	// Output: 720h0m0s
 }
 
-// The process dies before, after and without an answer to each write of a run.
+// The process dies before and after each write of a run, and before it learns that a write has succeeded.
 func ExampleCrashEverywhere() {
-	durabletest.CrashEverywhere(t, Signup, trial{"ada"},
-		durabletest.Stub("mail", mail),
-		durabletest.SignalAfter(48*time.Hour, "confirmed", true))
+	t := exampletest.New()
+	defer t.End()
+	t.Quiet(func() { // CrashEverywhere prints how many writes it has tried
+		durabletest.CrashEverywhere(t, Signup, trial{"ada"},
+			durabletest.Stub("mail", mail),
+			durabletest.SignalAfter(48*time.Hour, "confirmed", true))
+	})
+	fmt.Println("failed:", t.Failed())
+	// Output: failed: false
 }
 
 // Runs that production exported are replayed against the code of today.
 func ExampleReplayDir() {
-	durabletest.ReplayDir(t, "testdata/runs", Signup)
+	_ = func(t *testing.T) { // func TestRunsOfProduction(t *testing.T) { ... }
+		durabletest.ReplayDir(t, "testdata/runs", Signup)
+	}
 }
 
 func ExampleReplay() {
+	t := exampletest.New()
+	defer t.End()
 	e := durabletest.New(t, Signup)
+	e.Use(durabletest.Stub("mail", mail))
+	signUp(t, e)
+	e.Advance(time.Hour)
 	exported, err := e.Export(t.Context(), "ada") // or what was kept of a run in production
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := durabletest.Replay(t, Signup, exported); v.Diverged {
-		t.Errorf("at %s: %s", v.Step, v.Reason)
-	}
+	fmt.Println(durabletest.Replay(t, Signup, exported))
+
+	changed := durable.Define("signup", func(c *durable.Ctx, in trial) (string, error) {
+		return "", c.Sleep("mail", time.Hour) // "mail" was a step
+	})
+	v := durabletest.Replay(t, changed, exported)
+	fmt.Println(v.Diverged, v.Step)
+	// Output:
+	// run "ada" replays
+	// true mail
 }
 
-// The card is declined twice, in whatever process.
+// The mail server is busy twice, in whatever process.
 func ExampleFailFirst() {
+	t := exampletest.New()
+	defer t.End()
 	e := durabletest.New(t, Signup)
-	e.Use(durabletest.Stub("charge", func(context.Context) (string, error) { return "receipt", nil }))
-	e.Use(durabletest.FailFirst("charge", 2, errors.New("declined")))
+	e.Use(durabletest.Stub("mail", mail), durabletest.FailFirst("mail", 2, errors.New("busy")))
+	signUp(t, e)
+	e.Advance(time.Hour)
+	fmt.Println(e.Attempts("ada", "mail"))
+	// Output: 3
 }
 
+// The pattern "orders/*" matches every item of the Map "orders".
 func ExampleStub() {
-	e := durabletest.New(t, Signup)
-	e.Use(durabletest.Stub("orders/*", func(ctx context.Context) (int, error) { return durable.Attempt(ctx), nil }))
+	t := exampletest.New()
+	defer t.End()
+	send := durable.Define("send", func(c *durable.Ctx, orders []string) ([]string, error) {
+		return c.Map("orders", orders, func(context.Context, string) (string, error) {
+			return "", errors.New("there is no carrier in a test")
+		})
+	})
+	e := durabletest.New(t, send)
+	e.Use(durabletest.Stub("orders/*", func(context.Context) (string, error) { return "parcel", nil }))
+	fmt.Println(send.Call(t.Context(), e.Engine, []string{"a", "b"}))
+	// Output: [parcel parcel] <nil>
 }
 
 // A worker with newer code continues the runs of the first engine.
 func ExampleEngine_StartAnother() {
+	t := exampletest.New()
+	defer t.End()
 	e := durabletest.New(t, Signup)
-	if _, err := Signup.Start(t.Context(), e.Engine, trial{"ada"}, durable.ID("ada")); err != nil {
-		t.Fatal(err)
-	}
+	e.Use(durabletest.Stub("mail", mail))
+	signUp(t, e)
+	e.Advance(time.Hour)
 	e.Stop()
 	newer := e.StartAnother(Signup)
-	newer.Advance(72 * time.Hour)
+	newer.Advance(72 * time.Hour) // nobody confirms
+	run, err := newer.Get(t.Context(), "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println(run.Status)
+	// Output: failed
 }
 
 // The clock stands still while the test waits for a result.
 func ExampleEngine_FreezeClock() {
+	t := exampletest.New()
+	defer t.End()
 	e := durabletest.New(t, Signup)
 	e.FreezeClock()
 	defer e.UnfreezeClock()
+	before := e.Now()
 	e.Advance(time.Hour) // the only way for time to pass
+	fmt.Println(e.Now().Sub(before))
+	// Output: 1h0m0s
 }
 
 // The history of the run holds these calls, and no others.
 func ExampleEngine_AssertCompletedOnly() {
-	e := durabletest.New(t, Signup)
-	e.AssertCompletedOnly("ada", "mail", "confirmed", "trial", "invoice")
+	t := exampletest.New()
+	defer t.End()
+	greet := durable.Define("greet", func(c *durable.Ctx, name string) (string, error) {
+		return c.Step("compose", func(context.Context) (string, error) { return "hello, " + name, nil })
+	})
+	e := durabletest.New(t, greet)
+	fmt.Println(greet.Call(t.Context(), e.Engine, "Ada", durable.ID("ada")))
+	e.AssertCompletedOnly("ada", "compose")
+	// Output: hello, Ada <nil>
 }
 
 // Without a confirmation there is no invoice.
 func ExampleEngine_AssertNotCalled() {
+	t := exampletest.New()
+	defer t.End()
 	e := durabletest.New(t, Signup)
 	e.Use(durabletest.Stub("mail", mail))
-	if _, err := Signup.Start(t.Context(), e.Engine, trial{"ada"}, durable.ID("ada")); err != nil {
-		t.Fatal(err)
-	}
+	signUp(t, e)
 	e.Advance(72 * time.Hour)
 	e.AssertNotCalled("ada", "invoice")
-	if err := e.RequireFailed("ada", "confirmed"); !errors.Is(err, durable.ErrTimeout) {
-		t.Errorf("the wait for the confirmation failed with %v", err)
-	}
+	fmt.Println(errors.Is(e.RequireFailed("ada", "confirmed"), durable.ErrTimeout))
+	// Output: true
 }
 
 // A stub returns an error, and the test counts the attempts.
 func ExampleEngine_Attempts() {
+	t := exampletest.New()
+	defer t.End()
 	e := durabletest.New(t, Signup)
 	stub := durabletest.Stub("mail", func(context.Context) (struct{}, error) { return struct{}{}, errors.New("down") })
 	e.Use(stub)
-	if _, err := Signup.Start(t.Context(), e.Engine, trial{"ada"}, durable.ID("ada")); err != nil {
-		t.Fatal(err)
-	}
+	signUp(t, e)
 	e.Advance(24 * time.Hour)
-	if e.Attempts("ada", "mail") != 5 || stub.Calls() != 5 || len(e.ExecutedSteps("ada")) != 1 {
-		t.Errorf("executed %q, with %d attempts of mail", e.ExecutedSteps("ada"), e.Attempts("ada", "mail"))
-	}
+	fmt.Println(e.Attempts("ada", "mail"), stub.Calls(), e.ExecutedSteps("ada"))
+	// Output: 5 5 [mail]
 }
 
 // The crash tests run on PostgreSQL. The step "token" returns another token each time, and the stub of "refund" is not
 // always called.
 func ExampleOnNewStores() {
-	durabletest.CrashEverywhere(t, Signup, trial{"ada"},
-		durabletest.OnNewStores(durabletest.PostgresStore),
-		durabletest.Stub("mail", mail),
-		durabletest.Stub("refund", mail).Optional(),
-		durabletest.VaryingSteps("token"),
-		durabletest.SignalAfter(48*time.Hour, "confirmed", true))
+	t := exampletest.New()
+	defer t.End()
+	serial := 0
+	order := durable.Define("order", func(c *durable.Ctx, _ int) (int, error) {
+		token, err := c.Step("token", func(context.Context) (int, error) { serial++; return serial, nil })
+		if err != nil {
+			return 0, c.Do("refund", func(context.Context) error { return nil })
+		}
+		return token, nil
+	})
+	t.Quiet(func() { // CrashEverywhere prints how many writes it has tried
+		durabletest.CrashEverywhere(t, order, 0,
+			durabletest.OnNewStores(durabletest.PostgresStore),
+			durabletest.Stub("refund", mail).Optional(),
+			durabletest.VaryingSteps("token"))
+	})
+	fmt.Println("failed:", t.Failed())
+	// Output: failed: false
 }

@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -85,9 +84,10 @@ func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	if order.Reason == "" {
 		order.Reason = "its parent has cancelled it"
 	}
-	return effect(h.c, name, store.KindCancel, site(0), func(ctx context.Context) error {
+	_, err = effect(h.c, name, store.KindCancel, site(0), withoutResult(func(ctx context.Context) error {
 		return h.c.scope.CancelRun(ctx, h.inner.UUID(), order)
-	})
+	}))
+	return err
 }
 
 // Wait waits until the child has ended, and returns its result. The errors are those of [Ctx.Child].
@@ -102,8 +102,7 @@ func (h *Child[O]) Wait() (O, error) {
 	}
 	out, err := decode[O](res.Output)
 	if err != nil {
-		return zero, fmt.Errorf("%w: the output of child %q in run %q of workflow %q (%d bytes) does not decode into %v: %w: bring back the old type",
-			ErrDiverged, h.name, h.c.ID(), h.c.scope.Workflow(), len(res.Output), reflect.TypeFor[O](), err)
+		return zero, undecodable[O](h.c, "output of child", h.name, "does not decode", res.Output, err, "bring back the old type")
 	}
 	return out, nil
 }

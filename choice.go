@@ -117,11 +117,8 @@ func choiceOf[T any](c *Ctx, name string, where uintptr, wanted int, others Lose
 // have returned.
 func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int, error) {
 	res, err := c.calls().Choose(spec)
-	switch {
-	case err != nil:
+	if err := c.outcome(spec.Name, &res, err); err != nil {
 		return nil, err
-	case res.Failure != nil:
-		return nil, stepError(c.scope.Full(spec.Name), res.Failure)
 	}
 	deciders, err := c.scope.Deciders(spec, res.Output)
 	if err != nil {
@@ -169,10 +166,7 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 
 // firstFailure waits until a branch has failed, and returns its index. If all branches succeed, it returns -1.
 func firstFailure[T any](futures []*Future[T]) (int, error) {
-	ends := make(chan int, len(futures))
-	for i, f := range futures {
-		f.watch(func() { ends <- i })
-	}
+	ends := inOrderOfEnd(futures)
 	for range futures {
 		i := <-ends
 		switch _, err := futures[i].Wait(); {
@@ -183,6 +177,15 @@ func firstFailure[T any](futures []*Future[T]) (int, error) {
 		}
 	}
 	return -1, nil
+}
+
+// inOrderOfEnd returns a channel of the indexes of the futures, in the order in which their branches end.
+func inOrderOfEnd[T any](futures []*Future[T]) <-chan int {
+	ends := make(chan int, len(futures))
+	for i, f := range futures {
+		f.watch(func() { ends <- i })
+	}
+	return ends
 }
 
 // losers returns the branches that are not among the winners.
@@ -197,10 +200,7 @@ func losers[T any](won []int, futures []*Future[T]) (all []engine.Loser) {
 
 // firstOf waits until k branches have succeeded, and returns their indexes in the order in which they succeeded.
 func firstOf[T any](k int, futures []*Future[T]) ([]int, error) {
-	ends := make(chan int, len(futures))
-	for i, f := range futures {
-		f.watch(func() { ends <- i })
-	}
+	ends := inOrderOfEnd(futures)
 	var winners []int
 	errs := make([]error, len(futures))
 	for range futures {

@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 
-	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -22,13 +21,9 @@ import (
 // come between the step and the registration. Compensate returns [ErrInvalidConfig], [ErrInvalidName], [ErrDuplicateStep],
 // [ErrNestedStep] or [ErrDiverged].
 func (c *Ctx) Compensate(name string, fn func(context.Context) error, opts ...StepOption) error {
-	call := newCall[struct{}](c, name, store.KindCompensation, opts)
-	call.needs(fn != nil)
+	call := newCall(c, name, store.KindCompensation, site(0), withoutResult(fn), opts)
 	if call.err != nil {
 		return call.err
-	}
-	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
-		return call.record(struct{}{}, fn(ctx))
 	}
 	return c.calls().Compensate(&call.spec)
 }

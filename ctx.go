@@ -29,6 +29,11 @@ func (c *Ctx) Deadline() (time.Time, bool) { return c.scope.Deadline() }
 // calls returns the scope in which the durable calls of the Ctx are made.
 func (c *Ctx) calls() *engine.Scope { return c.scope.With(c.Context) }
 
+// within returns a Ctx whose durable calls are made in the scope.
+func (c *Ctx) within(scope *engine.Scope) *Ctx {
+	return &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload}
+}
+
 // Value returns the value of the field Context for the key.
 func (c *Ctx) Value(key any) any {
 	if key == (engine.WorkflowKey{}) {

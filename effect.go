@@ -27,9 +27,10 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 	if err != nil {
 		return fmt.Errorf("signal call %q: %w", name, err)
 	}
-	return effect(c, name, store.KindSignal, where, func(ctx context.Context) error {
+	_, err = effect(c, name, store.KindSignal, where, withoutResult(func(ctx context.Context) error {
 		return stated(c.scope.SendSignal(ctx, id, signal))
-	})
+	}))
+	return err
 }
 
 // Start starts a run of the workflow that is not a child of this run, records the call under name, and returns the ID of the
@@ -45,12 +46,7 @@ func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...Star
 	if err != nil {
 		return "", fmt.Errorf("start call %q: %w", name, err)
 	}
-	call := newCall[string](c, name, store.KindStart, nil)
-	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
-		id, err := c.scope.StartRun(ctx, request)
-		return call.settle(id, err)
-	}
-	return call.do()
+	return effect(c, name, store.KindStart, site(0), func(ctx context.Context) (string, error) { return c.scope.StartRun(ctx, request) })
 }
 
 // SetTags sets tags of this run, as [Engine.SetTags] does, and records the call under name. An empty value removes a tag. If the
@@ -61,37 +57,32 @@ func (c *Ctx) SetTags(name string, tags map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("tags call %q: %w", name, err)
 	}
-	return effect(c, name, store.KindTags, site(0), func(ctx context.Context) error { return c.scope.SetTags(ctx, list) })
+	_, err = effect(c, name, store.KindTags, site(0), withoutResult(func(ctx context.Context) error { return c.scope.SetTags(ctx, list) }))
+	return err
 }
 
 // Now returns the time of the database's clock at the first execution of the call, in UTC and in whole microseconds. The time is
 // recorded under name, and every replay returns it. The errors are those of [Ctx.Step].
 func (c *Ctx) Now(name string) (time.Time, error) {
-	call := newCall[time.Time](c, name, store.KindNow, nil)
-	call.spec.Attempt = func(context.Context) (engine.Output, *engine.Failure) { return call.record(c.scope.Time(), nil) }
-	return call.do()
+	return effect(c, name, store.KindNow, site(0), func(context.Context) (time.Time, error) { return c.scope.Time(), nil })
 }
 
 // UUID returns a new UUID in text form. It is recorded under name, and every replay returns it. Its version is 7: UUIDs sort by
 // the time of their creation, which suits the key of a table, and anybody who sees the UUID can read that time from it. The
 // errors are those of [Ctx.Step].
 func (c *Ctx) UUID(name string) (string, error) {
-	call := newCall[string](c, name, store.KindUUID, nil)
-	call.spec.Attempt = func(context.Context) (engine.Output, *engine.Failure) {
-		return call.record(c.scope.NewUUID().String(), nil)
-	}
-	return call.do()
+	return effect(c, name, store.KindUUID, site(0), func(context.Context) (string, error) { return c.scope.NewUUID().String(), nil })
 }
 
-// effect makes a durable call that changes something besides the run's own history, and has no result. do makes the change.
-func effect(c *Ctx, name string, kind store.Kind, where uintptr, do func(context.Context) error) error {
-	call := newCall[struct{}](c, name, kind, nil)
-	call.spec.Site = where
+// effect makes a durable call whose function is the engine's: it changes something besides the run's own history, or returns
+// something that differs between executions.
+func effect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error)) (T, error) {
+	call := newCall(c, name, kind, where, fn, nil)
 	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
-		return call.settle(struct{}{}, do(ctx))
+		v, err := fn(ctx)
+		return call.settle(v, err)
 	}
-	_, err := call.do()
-	return err
+	return call.do()
 }
 
 // settle encodes the outcome of an effect for the checkpoint. If the run left, or its branch ended, before the effect had an

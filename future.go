@@ -31,7 +31,7 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 	f := &Future[T]{done: make(chan struct{})}
 	var zero T
 	if fn == nil {
-		f.end(zero, fmt.Errorf("%w: branch %q has no function", ErrInvalidConfig, name))
+		f.end(zero, noFunction("branch", name))
 		return f
 	}
 	branch, err := c.calls().Branch(name, site(0))
@@ -44,9 +44,8 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		f.close()
 		f.tell(ErrCancelled)
 	}
-	scope := branch.Scope()
-	sub := &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload}
-	err = scope.Go(func() { f.end(fn(sub)) }, func(failure *engine.Failure) { f.end(zero, branchError(c.scope.Full(name), failure)) })
+	sub := c.within(branch.Scope())
+	err = sub.scope.Go(func() { f.end(fn(sub)) }, func(failure *engine.Failure) { f.end(zero, branchError(c.scope.Full(name), failure)) })
 	if err != nil {
 		f.end(zero, err)
 	}

@@ -13,21 +13,6 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Status is the state of a run.
-type Status string
-
-// The states of a run. Completed, failed, cancelled and expired are final.
-const (
-	StatusPending   Status = "pending"
-	StatusRunning   Status = "running"
-	StatusWaiting   Status = "waiting"
-	StatusPaused    Status = "paused"
-	StatusCompleted Status = "completed"
-	StatusFailed    Status = "failed"
-	StatusCancelled Status = "cancelled"
-	StatusExpired   Status = "expired" // its Timeout was over, or a receive with ElseExpire timed out
-)
-
 // RunInfo describes a run. A time is zero if it has not come yet.
 type RunInfo struct {
 	ID        string // the ID that addresses it: the caller's ID of a root run, the UUID of a child

@@ -29,7 +29,7 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 		return nil, fmt.Errorf("map %q: %w", name, err)
 	}
 	if fn == nil {
-		return nil, fmt.Errorf("%w: map %q has no function", ErrInvalidConfig, name)
+		return nil, noFunction("map", name)
 	}
 	where := site(0)
 	names, err := namesOf(name, items, o.key)
@@ -42,7 +42,7 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 	}
 	defer counted()
 	m := mapping[In, Out]{
-		c: &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload}, where: where, items: items, names: names, fn: fn, o: o,
+		c: c.within(scope), where: where, items: items, names: names, fn: fn, o: o,
 		results: make([]Out, len(items)), errs: make([]error, len(items)),
 	}
 	return m.run()
@@ -110,13 +110,8 @@ func (m *mapping[In, Out]) run() ([]Out, error) {
 }
 
 func (m *mapping[In, Out]) do(i int) {
-	call := newCall[Out](m.c, m.names[i], store.KindStep, m.o.steps)
-	call.spec.Site = m.where
-	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
-		out, err := m.fn(ctx, m.items[i])
-		return call.record(out, err)
-	}
-	m.results[i], m.errs[i] = call.do()
+	item := func(ctx context.Context) (Out, error) { return m.fn(ctx, m.items[i]) }
+	m.results[i], m.errs[i] = newCall(m.c, m.names[i], store.KindStep, m.where, item, m.o.steps).do()
 	if err := m.errs[i]; err != nil && (!m.o.collect || errors.Is(err, ErrSuspended)) {
 		m.stop.Store(true)
 	}

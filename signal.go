@@ -164,16 +164,13 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 		return zero, fmt.Errorf("receive %q: %w", name, o.err)
 	}
 	res, err := c.calls().Receive(&spec)
-	switch {
-	case err != nil:
+	if err := c.outcome(name, &res, err); err != nil {
 		return zero, err
-	case res.Failure != nil:
-		return zero, stepError(c.scope.Full(name), res.Failure)
 	}
 	v, err := decode[T](res.Output)
 	if err != nil {
-		return zero, fmt.Errorf("%w: the signal %q in run %q of workflow %q (%d bytes) does not decode into %v: %w: send what is received, or bring back the old type",
-			ErrDiverged, engine.DisplaySignal(o.signal), c.ID(), c.scope.Workflow(), len(res.Output), reflect.TypeFor[T](), err)
+		return zero, undecodable[T](c, "signal", engine.DisplaySignal(o.signal), "does not decode", res.Output, err,
+			"send what is received, or bring back the old type")
 	}
 	return v, nil
 }

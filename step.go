@@ -20,27 +20,17 @@ import (
 // over, [ErrTimeout], which the function should return; and [ErrDuplicateStep], [ErrNestedStep], [ErrInvalidName],
 // [ErrInvalidConfig] and [ErrDiverged].
 func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts ...StepOption) (T, error) {
-	call := newCall[T](c, name, store.KindStep, opts)
-	call.needs(fn != nil)
-	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
-		v, err := fn(ctx)
-		return call.record(v, err)
-	}
+	call := newCall(c, name, store.KindStep, site(0), fn, opts)
 	if call.transact != nil { // called by the Tx of a store
 		call.spec.Site = site(1)
-		call.inTransaction(call.transact, fn)
+		call.inTransaction(call.transact)
 	}
 	return call.do()
 }
 
 // Do works as [Ctx.Step] for functions that return only an error.
 func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption) error {
-	call := newCall[struct{}](c, name, store.KindStep, opts)
-	call.needs(fn != nil)
-	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
-		return call.record(struct{}{}, fn(ctx))
-	}
-	_, err := call.do()
+	_, err := newCall(c, name, store.KindStep, site(0), withoutResult(fn), opts).do()
 	return err
 }
 
@@ -48,24 +38,42 @@ func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption
 type call[T any] struct {
 	c    *Ctx
 	spec engine.Spec
-	err  error // an invalid argument or option: do returns it
+	fn   func(context.Context) (T, error) // what an attempt executes
+	err  error                            // an invalid argument or option: do returns it
 	// transact is set by the option of a transactional step; else nil.
 	transact bridge.Transact
 }
 
-func newCall[T any](c *Ctx, name string, kind store.Kind, opts []StepOption) *call[T] {
-	k := &call[T]{c: c, spec: engine.Spec{Name: name, Kind: kind, Site: site(1)}}
+// newCall returns a call of fn. where is the position of the user's call, which the exported function gets from site.
+func newCall[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error), opts []StepOption) *call[T] {
+	k := &call[T]{c: c, spec: engine.Spec{Name: name, Kind: kind, Site: where}, fn: fn}
+	k.spec.Attempt = k.attempt
 	if len(opts) > 0 {
 		k.err = k.configure(opts)
+	}
+	if fn == nil && k.err == nil {
+		k.err = noFunction(kind.String(), name)
 	}
 	return k
 }
 
-// needs sets the error of a call whose function is nil.
-func (k *call[T]) needs(function bool) {
-	if !function && k.err == nil {
-		k.err = fmt.Errorf("%w: %s %q has no function", ErrInvalidConfig, k.spec.Kind, k.spec.Name)
+// noFunction returns the error of a call whose function is nil. what is the kind of the call.
+func noFunction(what, name string) error {
+	return fmt.Errorf("%w: %s %q has no function", ErrInvalidConfig, what, name)
+}
+
+// withoutResult returns fn as a function with an empty result, or nil if fn is nil.
+func withoutResult(fn func(context.Context) error) func(context.Context) (struct{}, error) {
+	if fn == nil {
+		return nil
 	}
+	return func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }
+}
+
+// attempt executes one attempt of the call.
+func (k *call[T]) attempt(ctx context.Context) (engine.Output, *engine.Failure) {
+	v, err := k.fn(ctx)
+	return k.record(v, err)
 }
 
 func (k *call[T]) configure(opts []StepOption) error {
@@ -130,21 +138,33 @@ func (k *call[T]) do() (T, error) {
 		return zero, k.err
 	}
 	res, err := k.c.calls().Step(&k.spec)
-	switch {
-	case err != nil:
+	if err := k.c.outcome(k.spec.Name, &res, err); err != nil {
 		return zero, err
-	case res.Failure != nil:
-		return zero, stepError(k.c.scope.Full(k.spec.Name), res.Failure)
 	}
 	if back, fresh := res.Value.(*T); fresh {
 		return *back, nil
 	}
 	v, err := decode[T](res.Output)
 	if err != nil {
-		return zero, fmt.Errorf("%w: the output of %s %q in run %q of workflow %q (%d bytes) no longer decodes into %v: %w: bring back the old type, or give the step another name",
-			ErrDiverged, k.spec.Kind, k.spec.Name, k.c.ID(), k.c.scope.Workflow(), len(res.Output), reflect.TypeFor[T](), err)
+		return zero, undecodable[T](k.c, "output of "+k.spec.Kind.String(), k.spec.Name, "no longer decodes", res.Output, err,
+			"bring back the old type, or give the step another name")
 	}
 	return v, nil
+}
+
+// outcome returns the error of a durable call that returned res and err: err, or the recorded failure.
+func (c *Ctx) outcome(name string, res *engine.Result, err error) error {
+	if err == nil && res.Failure != nil {
+		return stepError(c.scope.Full(name), res.Failure)
+	}
+	return err
+}
+
+// undecodable returns the error for recorded bytes that do not decode into T. what, name and verdict describe them, as in
+// output of step, "send", no longer decodes. err is the error of decode.
+func undecodable[T any](c *Ctx, what, name, verdict string, recorded []byte, err error, fix string) error {
+	return fmt.Errorf("%w: the %s %q in run %q of workflow %q (%d bytes) %s into %v: %w: %s",
+		ErrDiverged, what, name, c.ID(), c.scope.Workflow(), len(recorded), verdict, reflect.TypeFor[T](), err, fix)
 }
 
 // StepOption configures one step.

@@ -21,18 +21,18 @@ func init() {
 	}
 }
 
-// inTransaction makes the call a transactional step: the writes of fn commit together with the checkpoint, exactly once. If the
-// checkpoint or the commit fails, and no value is the cause, fn is called again within the same attempt, until Config.Patience is
+// inTransaction makes the call a transactional step: the writes of its function commit together with the checkpoint, exactly once. If the
+// checkpoint or the commit fails, and no value is the cause, the function is called again within the same attempt, until Config.Patience is
 // over. Then the run is held.
-func (k *call[T]) inTransaction(in bridge.Transact, fn func(context.Context) (T, error)) {
+func (k *call[T]) inTransaction(in bridge.Transact) {
 	k.spec.Attempt = nil
 	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, attempt *engine.Transaction) (any, *engine.Failure) {
 		ctx = bridge.WithOutlast(ctx, engine.Outlast)
 		var out engine.Output
-		var unfit *engine.Failure // set if the value that fn returned cannot be recorded
+		var unfit *engine.Failure // set if the value that the function returned cannot be recorded
 		err := in(ctx, k.c.scope.Engine().Store(), w, func(ctx context.Context) error {
 			attempt.Begin()
-			v, err := fn(ctx)
+			v, err := k.fn(ctx)
 			if err != nil {
 				return &workError{err}
 			}

@@ -3,26 +3,36 @@ package durabletest
 import (
 	"fmt"
 	"runtime/metrics"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/seed8ec063be/durable/internal/engine"
 )
 
 const (
 	minPollInterval = 50 * time.Microsecond // the shortest time between two checks whether all engines wait
 	maxPollInterval = 2 * time.Millisecond
-	barrierTimeout  = time.Second     // how long claimAgain waits
-	explainAfter    = 3 * time.Second // how long the clock stands still before the test's log says why
+	barrierTimeout  = time.Second // how long claimAgain waits
 	farFuture       = 25 * 365 * 24 * time.Hour
 	leaseDuration   = 2 * farFuture // so long that no lease ends before anything that is due
 )
 
-// clockDriver moves a clock when all its engines wait.
+// clockDriver moves the clock of one or several engines. Its goroutine repeats this, at intervals of minPollInterval to
+// maxPollInterval of real time:
 //
-// All engines wait when no engine calls its database, every run in memory waits, and no goroutine of the process is
-// runnable. Then runs that wait for long are unloaded from memory, and each engine claims once more. The next due time
-// is the one that this claim returned, or that of the first timer. If nothing was written meanwhile, the clock jumps to
-// it.
+//  1. The clock stands still unless a goroutine of the test waits in Advance or AdvanceUntil, or waits for a result and
+//     the clock is not frozen.
+//  2. It stands still while anything is going on: an engine calls its database, a run in memory does more than wait, or
+//     a delivery has not ended. This must be over for the settling time, or the process has no runnable goroutine.
+//  3. Runs that wait for longer than Config.ParkAfter are unloaded from memory. If there are any, begin again.
+//  4. Every engine claims once more, and checks once more for awaited results. If something was written, or is going on
+//     now, begin again.
+//  5. What is due at the present time is called.
+//  6. Otherwise, if the condition of AdvanceUntil holds, or nothing is due up to the time of Advance, that call returns.
+//  7. Otherwise the clock jumps to the first timer, or to the due time that a claim returned, if that comes first.
+//  8. If there is neither, AdvanceUntil returns an error, and endStuckWaits ends the waits for results.
 type clockDriver struct {
 	t     testing.TB
 	clock *clock
@@ -35,13 +45,9 @@ type clockDriver struct {
 
 	deliveries sync.WaitGroup
 
-	quietVersion uint64 // the stateVersion at which all engines waited
-	quietSince   time.Time
-	explained    bool
-	stalledSince time.Time
-
-	stuckVersion uint64 // the stateVersion at which nothing more could happen
-	stuckSince   time.Time
+	quiet standstill // all engines wait
+	stuck standstill // nothing more can happen
+	stall stall
 
 	stop chan struct{}
 	done chan struct{}
@@ -53,6 +59,23 @@ type clockWaiter struct {
 	cond  func() bool // ends the wait when it returns true; may be nil
 	done  chan error
 }
+
+// standstill measures for how long nothing has changed.
+type standstill struct {
+	version uint64 // the stateVersion at the beginning
+	since   time.Time
+}
+
+// lasted returns the real time from the beginning to now. It begins anew if the version has changed. now was read before
+// the version.
+func (s *standstill) lasted(version uint64, now time.Time) time.Duration {
+	if version != s.version || s.since.IsZero() {
+		s.begin(version, now)
+	}
+	return now.Sub(s.since)
+}
+
+func (s *standstill) begin(version uint64, now time.Time) { s.version, s.since = version, now }
 
 func newClockDriver(t testing.TB, c *clock) *clockDriver {
 	p := &clockDriver{t: t, clock: c, stop: make(chan struct{}), done: make(chan struct{})}
@@ -106,20 +129,19 @@ func (p *clockDriver) waitForTime(until time.Time, cond func() bool) error {
 // run is the driver's goroutine.
 func (p *clockDriver) run() {
 	defer close(p.done)
-	look := maxPollInterval
-	for p.sleep(look) {
+	interval := maxPollInterval
+	for p.sleep(interval) {
 		nodes, a, wanted := p.firstWaiter()
 		switch {
 		case !wanted:
-			look = maxPollInterval
+			interval = maxPollInterval
 		case p.quiescent(nodes):
-			look = minPollInterval
+			interval = minPollInterval
 			p.advanceClock(nodes, a)
+		case p.stateVersion(nodes) != p.quiet.version:
+			interval = minPollInterval
 		default:
-			look = min(2*look, maxPollInterval)
-			if p.stateVersion(nodes) != p.quietVersion {
-				look = minPollInterval
-			}
+			interval = min(2*interval, maxPollInterval)
 		}
 		p.explainStall(nodes, wanted)
 	}
@@ -162,76 +184,65 @@ func (p *clockDriver) stateVersion(nodes []*probe) uint64 {
 	return v
 }
 
-// seemsQuiet reports whether all engines wait at this moment. The result settle is the real time for which they must
-// keep waiting until that is certain.
-func (p *clockDriver) seemsQuiet(nodes []*probe) (quiet bool, settle time.Duration) {
+// idle reports whether nothing is going on at this moment. settle is the real time for which that must last until it is
+// certain.
+func (p *clockDriver) idle(nodes []*probe) (idle bool, settle time.Duration) {
 	p.mu.Lock()
-	busy := p.activeDeliveries > 0
+	delivering := p.activeDeliveries > 0
 	p.mu.Unlock()
-	if busy {
+	if delivering {
 		return false, 0
 	}
 	for _, n := range nodes {
-		rest := n.quiescence()
-		if rest.BusyRun != "" {
+		q := n.quiescence()
+		if q.BusyRun != "" {
 			return false, 0
 		}
-		settle = max(settle, rest.Settle)
+		settle = max(settle, q.Settle)
 	}
 	return true, settle
 }
 
-// quiescent reports whether all engines wait and have nothing left to do until time passes.
+// quiescent reports whether nothing can happen until time passes. It executes steps 2 to 4 of the rule.
 func (p *clockDriver) quiescent(nodes []*probe) bool {
 	now := time.Now()
-	v := p.stateVersion(nodes)
-	quiet, settle := p.seemsQuiet(nodes)
-	if !quiet || v != p.quietVersion {
-		p.quietVersion, p.quietSince = v, now
-	}
-	if !quiet || !schedulerIdle() && now.Sub(p.quietSince) < settle {
+	version := p.stateVersion(nodes) // read before idle: what ends in between changes it
+	idle, settle := p.idle(nodes)
+	if !idle {
+		p.quiet.begin(version, now)
 		return false
 	}
-	for _, n := range nodes {
-		if e := n.engine.Load(); e != nil && e.Park() {
-			return false
-		}
-	}
-	if !p.claimAgain(nodes) {
+	if lasted := p.quiet.lasted(version, now); !schedulerIdle() && lasted < settle {
 		return false
 	}
-	quiet, _ = p.seemsQuiet(nodes)
-	return quiet && p.stateVersion(nodes) == v
+	if park(nodes) || !p.claimAgain(nodes) {
+		return false
+	}
+	idle, _ = p.idle(nodes)
+	return idle && p.stateVersion(nodes) == version
 }
 
-// claimAgain makes every engine query the database for work, and waits until the queries have returned. It returns
+// park unloads the runs that wait for long. It reports whether an engine has any; the others are not asked then.
+func park(nodes []*probe) bool {
+	for _, n := range nodes {
+		if e := n.engine.Load(); e != nil && e.Park() {
+			return true
+		}
+	}
+	return false
+}
+
+// claimAgain makes every engine claim, and check for awaited results, and waits until both have been done. It returns
 // false after barrierTimeout.
 func (p *clockDriver) claimAgain(nodes []*probe) bool {
-	type mark struct{ claim, look uint64 }
-	marks := make([]mark, len(nodes))
-	for i, n := range nodes {
+	var barriers []barrier
+	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil {
-			marks[i].claim, _, _ = n.claimState()
-			marks[i].look, _ = e.Looks()
+			barriers = append(barriers, newBarrier(n, e))
 			e.WakeAll()
 		}
 	}
-	behind := func() bool {
-		for i, n := range nodes {
-			e := n.engine.Load()
-			if e == nil {
-				continue
-			}
-			if _, ended, _ := n.claimState(); ended <= marks[i].claim && e.Looking() {
-				return true
-			}
-			if look, waiting := e.Looks(); waiting && look <= marks[i].look {
-				return true
-			}
-		}
-		return false
-	}
-	for began := time.Now(); behind(); {
+	for began := time.Now(); slices.ContainsFunc(barriers, barrier.open); {
 		if time.Since(began) > barrierTimeout || !p.sleep(minPollInterval) {
 			return false
 		}
@@ -239,15 +250,48 @@ func (p *clockDriver) claimAgain(nodes []*probe) bool {
 	return true
 }
 
-// advanceClock moves the clock to the next due time. The caller has checked that all engines wait.
-func (p *clockDriver) advanceClock(nodes []*probe, a *clockWaiter) {
-	now, next, _ := p.clock.state()
+// barrier is the point that one engine has reached with its claims and its checks for results.
+type barrier struct {
+	probe  *probe
+	engine *engine.Engine
+	claim  uint64 // the latest claim that had begun
+	check  uint64 // the number of checks
+}
+
+func newBarrier(n *probe, e *engine.Engine) barrier {
+	b := barrier{probe: n, engine: e}
+	b.claim, _, _ = n.claimState()
+	b.check, _ = e.Looks()
+	return b
+}
+
+// open reports whether the engine has yet to end a claim that began after the barrier, or to check for results. An engine
+// that is full or closed does not claim, and one for whose results nobody waits does not check.
+func (b barrier) open() bool {
+	_, ended, _ := b.probe.claimState()
+	if ended <= b.claim && b.engine.Looking() {
+		return true
+	}
+	checks, waiting := b.engine.Looks()
+	return waiting && checks <= b.check
+}
+
+// nextDue returns the next time at which something is due: the first timer, or a run by the latest claim of its engine.
+// It returns zero if there is none.
+func (p *clockDriver) nextDue(nodes []*probe) (now, next time.Time) {
+	now, next, _ = p.clock.state()
 	for _, n := range nodes {
 		_, _, due := n.claimState()
 		if !due.IsZero() && due.Before(now.Add(farFuture)) && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
 	}
+	return now, next
+}
+
+// advanceClock executes steps 5 to 8 of the rule.
+func (p *clockDriver) advanceClock(nodes []*probe, a *clockWaiter) {
+	now, next := p.nextDue(nodes)
 	switch {
 	case !next.IsZero() && !next.After(now): // due timers, such as signals without a delay
 		p.clock.moveTo(now)
@@ -264,7 +308,7 @@ func (p *clockDriver) advanceClock(nodes []*probe, a *clockWaiter) {
 	default:
 		p.clock.moveTo(next)
 	}
-	p.explained, p.stalledSince = false, time.Time{}
+	p.stall = stall{}
 }
 
 func (p *clockDriver) endWaiter(a *clockWaiter, err error) {
@@ -291,37 +335,6 @@ func (p *clockDriver) startDelivery(f func()) {
 
 // waitForDeliveries waits until the functions passed to startDelivery have returned.
 func (p *clockDriver) waitForDeliveries() { p.deliveries.Wait() }
-
-// explainStall logs, once, why the clock has stood still for explainAfter.
-func (p *clockDriver) explainStall(nodes []*probe, wanted bool) {
-	now, next, _ := p.clock.state()
-	if p.stalledSince.IsZero() {
-		p.stalledSince = time.Now()
-	}
-	if p.explained || time.Since(p.stalledSince) < explainAfter {
-		return
-	}
-	p.explained = true
-	at := now.Format(time.RFC3339)
-	p.mu.Lock()
-	frozen := p.frozen
-	p.mu.Unlock()
-	for _, n := range nodes {
-		if rest := n.quiescence(); rest.BusyRun != "" {
-			p.t.Logf("durabletest: the clock stands still at %s while this is executed: %s", at, rest.BusyRun)
-			return
-		}
-		if _, _, due := n.claimState(); !due.IsZero() && due.Before(now.Add(farFuture)) && (next.IsZero() || due.Before(next)) {
-			next = due
-		}
-	}
-	switch {
-	case next.IsZero() && wanted:
-		p.t.Logf("durabletest: the test waits for a result, and nothing more will happen by itself (the clock shows %s): send the missing signal, or resume the paused run", at)
-	case !next.IsZero() && !wanted && !frozen:
-		p.t.Logf("durabletest: the clock shows %s, and something is due at %s: time passes only in Result, Call, Advance and AdvanceUntil", at, next.Format(time.RFC3339))
-	}
-}
 
 // schedulerIdle reports whether the Go scheduler has no runnable goroutine except the calling one.
 func schedulerIdle() bool {

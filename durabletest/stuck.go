@@ -21,13 +21,11 @@ const (
 // engines wait, no timer is left, and no goroutine of the test could act later, as their stacks show.
 func (p *clockDriver) endStuckWaits(nodes []*probe) {
 	now := time.Now()
-	if v := p.stateVersion(nodes); p.stuckSince.IsZero() || v != p.stuckVersion {
-		p.stuckSince, p.stuckVersion = now, v
-	}
-	if now.Sub(p.stuckSince) < stuckDelay {
+	version := p.stateVersion(nodes)
+	if p.stuck.lasted(version, now) < stuckDelay {
 		return
 	}
-	p.stuckSince = now // checked again after stuckDelay
+	p.stuck.begin(version, now) // checked again after stuckDelay
 	var waits []engine.Awaiting
 	waiting := make(map[string]bool)
 	for _, n := range nodes {

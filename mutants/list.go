@@ -156,44 +156,44 @@ var mutants = []mutant{
 			[]change{{"<< 32 | $9::bigint", "<< 32 | (0 & $9::bigint)"}},
 		},
 		{
-			"internal/store/batch.go", postgres("/^nonce$/an_end_that_another"),
+			"internal/store/outcome.go", postgres("/^nonce$/an_end_that_another"),
 			[]change{{"return row.Epoch == w.Epoch && row.Status", "return row.Epoch.Count == w.Epoch.Count && row.Status"}},
 		},
 		{
-			"internal/store/batch.go", sqlite("/^nonce$/a_step_that_another"),
+			"internal/store/outcome.go", sqlite("/^nonce$/a_step_that_another"),
 			[]change{{"return row.Epoch == want.Epoch && row.Attempt", "return row.Epoch.Count == want.Epoch.Count && row.Attempt"}},
 		},
 	}},
 	{"no write token", []place{
 		{
-			"internal/store/batch.go", sqlite("/^step$/a_replay"),
+			"internal/store/outcome.go", sqlite("/^step$/a_replay"),
 			[]change{{"return row.Epoch == want.Epoch && row.Attempt", "return false && row.Attempt"}},
 		},
 		{
-			"internal/store/batch.go", sqlite("/^step$/only_exactly"),
+			"internal/store/outcome.go", sqlite("/^step$/only_exactly"),
 			[]change{{"return row.Epoch == want.Epoch && row.Attempt", "return true || row.Attempt"}},
 		},
 		{
-			"internal/store/batch.go", sqlite("/^run$/a_replay"),
+			"internal/store/outcome.go", sqlite("/^run$/a_replay"),
 			[]change{{"return row.Epoch == w.Epoch && row.Status", "return false && row.Status"}},
 		},
 		{
-			"internal/store/batch.go", postgres("/^run$/the_first_end"),
+			"internal/store/outcome.go", postgres("/^run$/the_first_end"),
 			[]change{{"return row.Epoch == w.Epoch && row.Status", "return true || row.Status"}},
 		},
 	}},
 	{"unsorted locks", []place{
 		{
-			"postgres/commit.go", modelled("TestNewNamesAreSorted"),
-			[]change{{"slices.SortFunc(w.fresh, byStep)\n", "\n"}},
+			"postgres/sorted.go", modelled("TestNewNamesAreSorted"),
+			[]change{{"slices.SortFunc(w.fresh, compareSteps)\n", "\n"}},
 		},
 		{
-			"postgres/commit.go", modelled("TestNewNamesAreSorted"),
-			[]change{{"slices.SortFunc(w.starts, byStart)\n", "\n"}},
+			"postgres/sorted.go", modelled("TestNewNamesAreSorted"),
+			[]change{{"slices.SortFunc(w.starts, store.CompareStarts)\n", "\n"}},
 		},
 		{
-			"postgres/commit.go", modelled("TestLocksAreSorted"),
-			[]change{{"slices.SortFunc(w.locks, compareUUIDs)\n", "\n"}},
+			"postgres/sorted.go", modelled("TestLocksAreSorted"),
+			[]change{{"slices.SortFunc(w.locks, store.CompareUUIDs)\n", "\n"}},
 		},
 	}},
 	{"an answer before the commit", []place{
@@ -255,7 +255,7 @@ var mutants = []mutant{
 			[]change{{"AND p.epoch OPERATOR(pg_catalog.=) item.parent_epoch AND p.status OPERATOR(pg_catalog.=) 2 AND p.control OPERATOR(pg_catalog.=) 0", ""}},
 		},
 		{
-			"postgres/commit.go", modelled("TestAStartWaitsForWhatIsAskedOfItsParent"),
+			"postgres/sorted.go", modelled("TestAStartWaitsForWhatIsAskedOfItsParent"),
 			[]change{{"w.locks = append(w.locks, item.Run.Parent.UUID)\n", "_ = item\n"}},
 		},
 	}},

@@ -107,7 +107,7 @@ func (l *timeline) acknowledge(era uint64, b *store.Batch) error {
 		}
 	}
 	for _, item := range b.Runs {
-		if item.Outcome == store.Written || item.Outcome == store.Fenced && !owned(item.State, item.Epoch) {
+		if item.Outcome == store.Written || item.Outcome == store.Fenced && !item.State.OwnedAt(item.Epoch) {
 			l.dropped(item.UUID, item.Epoch)
 		}
 	}
@@ -244,7 +244,7 @@ func (s *database) searchSome(ctx context.Context, ask asker, runs []uuid.UUID) 
 			continue
 		}
 		lost = append(lost, one)
-		if owned(states[i], h.epoch) {
+		if states[i].OwnedAt(h.epoch) {
 			release = append(release, &store.RunWrite{UUID: id, Epoch: h.epoch, Status: store.Pending, Now: now, WakeAt: now})
 		}
 	}

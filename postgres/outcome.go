@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -30,14 +31,12 @@ func (s *database) inTx(ctx context.Context, tx pgx.Tx) asker {
 	}
 }
 
-// settleStarts sets the outcomes of starts, some of which created no run because their name existed or
-// their parent no longer accepts children. It returns the starts that have to be retried, because nothing
-// prevents them any more: the parent was resumed since, or the run of that name was removed.
+// settleStarts sets the outcomes of starts, some of which created no run. It returns the starts that have to
+// be retried, because nothing prevents them any more: the parent was resumed since, or the run of that name
+// was removed.
 func (s *database) settleStarts(ask asker, items []*store.Start) (left []*store.Start, err error) {
-	for _, item := range items {
-		item.Outcome, item.Existing, item.State = 0, nil, store.RunState{}
-	}
 	parents := make([]store.RunState, len(items))
+	existing := make([]*store.Run, len(items))
 	err = s.readBack(ask, "read back starts", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.parentState, parentKeys(items)...) // first: a run that is created after this is still found by name
 		batch.Queue(s.sql.runByName, startKeys(items)...)
@@ -54,31 +53,24 @@ func (s *database) settleStarts(ask asker, items []*store.Start) (left []*store.
 		}
 		return each(res, func(rows pgx.Rows) error {
 			run, err := scanRun(rows, &ordinal)
-			if err != nil {
-				return err
+			if err == nil {
+				existing[ordinal-1] = run
 			}
-			item := items[ordinal-1]
-			switch parent := parents[ordinal-1]; {
-			case run.UUID == item.Run.UUID:
-				item.Outcome = store.Written
-			case item.Run.Parent.Valid && !owned(parent, item.ParentEpoch): // a superseded writer adopts nothing
-				item.Outcome, item.State = store.Fenced, parent
-			default:
-				item.Outcome, item.Existing = store.Adopted, run
-			}
-			return nil
+			return err
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i, item := range items {
-		switch parent := parents[i]; {
-		case item.Outcome != 0:
-		case !item.Run.Parent.Valid, owned(parent, item.ParentEpoch) && parent.Control == 0:
+		item.Existing, item.State = nil, store.RunState{}
+		switch item.Outcome = item.Judge(parents[i], existing[i]); item.Outcome {
+		case store.Adopted:
+			item.Existing = existing[i]
+		case store.Fenced:
+			item.State = parents[i]
+		case 0:
 			left = append(left, item)
-		default:
-			item.Outcome, item.State = store.Fenced, parent
 		}
 	}
 	return left, nil
@@ -89,90 +81,58 @@ func errGone(item *store.Start) error {
 	return fmt.Errorf("postgres: start %q: %w: what was in its way was gone just now", shown(item.Run.Name), store.ErrUnavailable)
 }
 
-// owned reports whether the run is still running at the writer's epoch.
-func owned(run store.RunState, epoch store.Epoch) bool {
-	return run.Found && run.Epoch == epoch && run.Status == store.Running
-}
-
-// found is the result of step_state.sql for one step write.
+// found is the result of step_state.sql for one step.
 type found struct {
-	state store.RunState
-	step  *store.Step // nil: no row
+	run store.RunState
+	row *store.Step // nil: no row
 }
 
-// settleSteps sets the outcomes of step writes, some of which changed no row. If again is true, it
-// retries the writes that were wrong about whether their row exists. It also retries the writes to a run
-// that is to be paused or cancelled; the second try ignores that request. But the marker of a child's
-// start is then refused, together with the child.
-func (s *database) settleSteps(ask asker, items []*store.StepWrite, again bool) error {
+// settleSteps sets the outcomes of step writes, some of which changed no row. It writes those once more
+// that need a second try.
+func (s *database) settleSteps(ask asker, items []*store.StepWrite) error {
 	if len(items) == 0 {
 		return nil
 	}
+	second, err := s.judgeSteps(ask, items)
+	if err != nil || len(second.fresh)+len(second.known) == 0 {
+		return err
+	}
+	var took changedRows
+	err = ask("write steps once more", func(batch *pgx.Batch) { s.queue(batch, second) },
+		func(res results) error { return second.count(res, &took) })
+	if err != nil {
+		return err
+	}
+	_, err = s.judgeSteps(ask, slices.Concat(second.fresh, second.known))
+	return err
+}
+
+// judgeSteps sets the outcomes of step writes by the rows that it reads. A write that the rows do not decide
+// is Locked. judgeSteps returns the undecided writes that need a second try.
+func (s *database) judgeSteps(ask asker, items []*store.StepWrite) (second *sorted, err error) {
 	states, err := s.readSteps(ask, items)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var fresh, known []*store.StepWrite
+	second = &sorted{despiteControl: true, met: true}
 	for i, item := range items {
-		switch outcome := judge(item, &states[i]); {
-		case outcome != 0:
-			item.Outcome = outcome
-		case !again:
+		run, row := states[i].run, states[i].row
+		item.State, item.Recorded = run, nil
+		switch item.Outcome = item.Judge(run, row); {
+		case item.Outcome == store.Adopted:
+			item.Recorded = row
+		case item.Outcome != 0:
+		case !item.NeedsSecondTry(run, row):
 			item.Outcome = store.Locked
-		case item.State.Control != 0 && mark(item):
-			item.Outcome = store.Fenced
-		case states[i].step != nil && (!item.Exists || item.State.Control != 0):
-			known = append(known, item)
-		case states[i].step == nil && (item.Exists || item.State.Control != 0):
-			fresh = append(fresh, item)
+		case row != nil:
+			item.Outcome, second.known = store.Locked, append(second.known, item)
 		default:
-			item.Outcome = store.Locked
+			item.Outcome, second.fresh = store.Locked, append(second.fresh, item)
 		}
 	}
-	if len(fresh)+len(known) == 0 {
-		return nil
-	}
-	w := sorted{fresh: fresh, known: known, despiteControl: true, met: true}
-	var took changedRows
-	err = ask("write steps once more", func(batch *pgx.Batch) { s.queue(batch, &w) },
-		func(res results) error { return w.count(res, &took) })
-	if err != nil {
-		return err
-	}
-	return s.settleSteps(ask, append(fresh, known...), false)
-}
-
-// judge returns the outcome of one step write according to the rows found, or 0 if they do not decide it.
-// It sets the item's State and Recorded.
-func judge(item *store.StepWrite, f *found) store.Outcome {
-	item.State, item.Recorded = f.state, nil
-	want := &item.Step
-	have := f.step
-	if have != nil && item.AlreadyWritten(have) {
-		return store.Written // a repeated write whose first result was lost
-	}
-	if !owned(f.state, want.Epoch) {
-		return store.Fenced
-	}
-	switch {
-	case have == nil:
-		return 0
-	case have.Status.Terminal():
-		item.Recorded = have
-		return store.Adopted
-	case behind(want, have):
-		return store.Written // the same epoch has written a later state since
-	}
-	return 0
-}
-
-// behind reports whether a state that is not terminal comes too late, because the same epoch has written
-// a later one. step_update.sql has the same rule.
-func behind(want, have *store.Step) bool {
-	if want.Status.Terminal() || have.Epoch != want.Epoch {
-		return false
-	}
-	return have.Attempt > want.Attempt || (have.Attempt == want.Attempt && have.Status > want.Status)
+	slices.SortFunc(second.fresh, compareSteps)
+	slices.SortFunc(second.known, compareSteps)
+	return second, nil
 }
 
 func (s *database) readSteps(ask asker, items []*store.StepWrite) ([]found, error) {
@@ -192,13 +152,13 @@ func (s *database) readSteps(ask asker, items []*store.StepWrite) ([]found, erro
 				return err
 			}
 			f := &states[ordinal-1]
-			f.state = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.ControlBits(control.Int16)}
+			f.run = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.ControlBits(control.Int16)}
 			if stepStatus.Valid {
 				item := &items[ordinal-1].Step
 				step.Run, step.Name = item.Run, item.Name
 				step.Kind, step.Status = store.Kind(kind.Int16), store.StepStatus(stepStatus.Int16)
 				step.Attempt, step.Epoch, step.Seq = attempt.Int32, stepEpoch, seq.Int32
-				f.step = &step
+				f.row = &step
 			}
 			return nil
 		})
@@ -208,10 +168,13 @@ func (s *database) readSteps(ask asker, items []*store.StepWrite) ([]found, erro
 
 // settleRuns sets the outcomes of run writes, some of which changed no row.
 func (s *database) settleRuns(ask asker, items []*store.RunWrite) error {
-	for _, item := range items {
-		item.Outcome, item.State = store.Fenced, store.RunState{}
+	if len(items) == 0 {
+		return nil
 	}
-	undecided := -1
+	for _, item := range items {
+		item.Outcome, item.State = store.Fenced, store.RunState{} // no row is found
+	}
+	var undecided *store.RunWrite
 	err := s.readBack(ask, "read back runs", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runState, runKeys(items)...)
 	}, func(res results) error {
@@ -223,28 +186,15 @@ func (s *database) settleRuns(ask asker, items []*store.RunWrite) error {
 			}
 			item := items[ordinal-1]
 			item.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
-			switch {
-			case item.AlreadyWritten(&row), overruled(item, &row):
-				item.Outcome = store.Written
-			case owned(item.State, item.Epoch) && !item.CancelForbids(row.Control):
-				undecided = int(ordinal - 1)
+			if item.Outcome = item.Judge(item.State, &row); item.Outcome == 0 {
+				undecided = item
 			}
 			return nil
 		})
 	})
-	if err == nil && undecided >= 0 {
+	if err == nil && undecided != nil {
 		// The write should have changed this row. Only another write in between explains that it did not.
-		err = fmt.Errorf("postgres: finish run %s: %w: it was changed at the same time", items[undecided].UUID, store.ErrUnavailable)
+		err = fmt.Errorf("postgres: finish run %s: %w: it was changed at the same time", undecided.UUID, store.ErrUnavailable)
 	}
 	return err
-}
-
-// overruled reports whether the row has the state into which a request to pause or cancel the run has
-// turned this write; see run_leave.sql. Then the write was committed before, and its result was lost.
-func overruled(w *store.RunWrite, row *store.Run) bool {
-	if w.Status.Terminal() || row.Epoch != w.Epoch {
-		return false
-	}
-	return row.Status == store.Pending && row.Control&store.CancelRequested != 0 ||
-		row.Status == store.Paused && (row.Control&store.PausedMask != 0 || w.Held)
 }

@@ -44,16 +44,11 @@ func (s *database) settleReceives(ask asker, items []*store.Receive) error {
 		return err
 	}
 	for i, item := range open {
-		have := states[i].step
-		ended := have != nil && have.Status.Terminal()
-		own := ended && have.Epoch == item.Step.Epoch && have.Attempt == item.Step.Attempt
-		item.State = states[i].state
-		switch {
-		case own, ended && owned(item.State, item.Step.Epoch):
-			item.Outcome, item.Recorded = store.Adopted, have
-		case !owned(item.State, item.Step.Epoch):
-			item.Outcome = store.Fenced
-		default:
+		item.State = states[i].run
+		switch item.Outcome = item.Judge(states[i].run, states[i].row); item.Outcome {
+		case store.Adopted:
+			item.Recorded = states[i].row
+		case 0:
 			// The run was locked when the receive changed no row. Only a change since then explains that.
 			return fmt.Errorf("postgres: receive %q: %w: its run was changed at the same time", shown(item.Step.Name), store.ErrUnavailable)
 		}

@@ -81,7 +81,7 @@ func settleSignal(rows pgx.Rows, items []*store.Signal) error {
 	case id.Valid:
 		used.Run, used.ID, used.Name, used.Key = item.Run, id.Bytes, name.String, item.Key
 		item.Outcome, item.Existing = store.Adopted, &used
-	case !item.State.Found || item.State.Status.Terminal():
+	case !item.State.Live():
 		item.Outcome = store.Fenced
 	}
 	return nil

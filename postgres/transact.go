@@ -294,7 +294,7 @@ func (s *database) transactOnce(ctx context.Context, w *store.StepWrite, work fu
 		if err != nil {
 			return err
 		}
-		if row := states[0].step; row != nil && row.Status.Terminal() {
+		if row := states[0].row; row != nil && row.Status.Terminal() {
 			w.Outcome, w.Recorded = store.Adopted, row
 			return nil
 		}

@@ -42,13 +42,14 @@ func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite
 	if err != nil {
 		return err
 	}
-	switch w.Outcome = judge(w, &states[0]); w.Outcome {
+	w.State, w.Recorded = states[0].run, nil
+	switch w.Outcome = w.Judge(states[0].run, states[0].row); w.Outcome {
 	case 0:
 		w.Outcome = store.Locked
-	case store.Written:
-		// An earlier transaction of this attempt wrote it. If this one committed too, the caller's own
-		// writes would take effect twice.
-		w.Outcome, w.Recorded = store.Adopted, states[0].step
+	case store.Adopted, store.Written:
+		// Another transaction wrote it, perhaps an earlier one of this attempt. If this one committed too,
+		// the caller's own writes would take effect twice.
+		w.Outcome, w.Recorded = store.Adopted, states[0].row
 	}
 	return nil
 }

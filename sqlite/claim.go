@@ -150,7 +150,7 @@ func dueRuns(x session, q *store.ClaimQuery, kind query, limit int) ([]dueRun, e
 		}
 	}
 	slices.SortStableFunc(due, func(l, r dueRun) int {
-		return cmp.Or(l.wakeAt.Compare(r.wakeAt), compareUUIDs(&l.id, &r.id))
+		return cmp.Or(l.wakeAt.Compare(r.wakeAt), store.CompareUUIDs(l.id, r.id))
 	})
 	return due[:min(len(due), limit)], nil
 }

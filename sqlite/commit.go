@@ -1,12 +1,9 @@
 package sqlite
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"slices"
-
-	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -56,10 +53,10 @@ func writeBatch(ctx context.Context, x *writeTx, b *store.Batch) error {
 	starts := sorted(b.Starts, func(l, r *store.Start) int {
 		return cmp.Compare(store.ShardOf(l.Run.UUID), store.ShardOf(r.Run.UUID))
 	})
-	steps := sorted(b.Steps, func(l, r *store.StepWrite) int { return compareSteps(&l.Step, &r.Step) })
-	receives := sorted(b.Receives, func(l, r *store.Receive) int { return compareSteps(&l.Step, &r.Step) })
-	signals := sorted(b.Signals, func(l, r *store.Signal) int { return compareUUIDs(&l.Run, &r.Run) })
-	runs := sorted(b.Runs, func(l, r *store.RunWrite) int { return compareUUIDs(&l.UUID, &r.UUID) })
+	steps := sorted(b.Steps, func(l, r *store.StepWrite) int { return store.CompareSteps(&l.Step, &r.Step) })
+	receives := sorted(b.Receives, func(l, r *store.Receive) int { return store.CompareSteps(&l.Step, &r.Step) })
+	signals := sorted(b.Signals, func(l, r *store.Signal) int { return store.CompareUUIDs(l.Run, r.Run) })
+	runs := sorted(b.Runs, func(l, r *store.RunWrite) int { return store.CompareUUIDs(l.UUID, r.UUID) })
 	if err := writeAll(ctx, x, starts, writeStart); err != nil {
 		return err
 	}
@@ -97,12 +94,4 @@ func sorted[W any](items []W, order func(l, r W) int) []W {
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, order)
 	return items
-}
-
-func compareUUIDs(l, r *uuid.UUID) int {
-	return cmp.Or(cmp.Compare(store.ShardOf(*l), store.ShardOf(*r)), bytes.Compare(l[:], r[:]))
-}
-
-func compareSteps(l, r *store.Step) int {
-	return cmp.Or(compareUUIDs(&l.Run, &r.Run), cmp.Compare(l.Name, r.Name))
 }

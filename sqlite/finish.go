@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -9,21 +10,15 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
+// writeRun ends an ownership of a run. The first try is blocked by any control request and any wake that changes the
+// end.
 func writeRun(x *writeTx, w *store.RunWrite) error {
 	w.Outcome, w.State = store.Written, store.RunState{}
 	if w.Held {
 		return holdRun(x, w)
 	}
-	asked, woken := blockedByControl, ignoreControl
-	switch w.Status {
-	case store.Completed, store.Failed, store.Expired:
-		asked = int64(store.CancelRequested)
-	case store.Cancelled:
-		asked = ignoreControl
-	case store.Waiting:
-		woken = blockedByControl
-	}
-	n, err := endOwnership(x, w, asked, woken)
+	control, woken := blocksEnd(w)
+	n, err := endOwnership(x, w, control, woken)
 	if err != nil {
 		return err
 	}
@@ -38,112 +33,141 @@ func writeRun(x *writeTx, w *store.RunWrite) error {
 	return ownershipEnded(x, w, w.Status)
 }
 
+// blocksEnd returns the control bits and the mark of a wake which change this end of an ownership.
+func blocksEnd(w *store.RunWrite) (control, woken int64) {
+	switch {
+	case w.CancelForbids(store.CancelRequested):
+		return int64(store.CancelRequested), ignoreControl
+	case w.Status.Terminal():
+		return ignoreControl, ignoreControl
+	case w.Status == store.Waiting:
+		return blockedByControl, blockedByControl
+	}
+	return blockedByControl, ignoreControl
+}
+
 // endOwnership writes the end of an ownership, unless one of the control bits is set on the run, or one of the woken
 // bits.
-func endOwnership(x session, w *store.RunWrite, asked, woken int64) (int64, error) {
+func endOwnership(x session, w *store.RunWrite, control, woken int64) (int64, error) {
 	return x.exec(
 		qRunFinish, int64(w.Status), bindBytes(w.Output), bindBytes(w.Error), bindText(w.Reason), int64(w.Status), bindText(w.Trace),
-		bindTime(w.WakeAt), bindTime(w.EndedAt), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(), asked, woken,
+		bindTime(w.WakeAt), bindTime(w.EndedAt), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(), control, woken,
 	)
 }
 
-// resolveRunWrite handles the end of an ownership that changed no row. Either the write is fenced, or a control request
-// or a wake came first, and the ownership ends as that demands.
+// resolveRunWrite handles the end of an ownership that changed no row. Either the write has an outcome without another
+// try, or a control request or a wake came first, and the ownership ends as that demands.
 func resolveRunWrite(x *writeTx, w *store.RunWrite) error {
-	row, ok, err := runByUUID(x, w.UUID, store.AllPayloads)
-	if err != nil {
+	row, decided, err := judgeRunWrite(x, w)
+	if err != nil || decided {
 		return err
 	}
-	state := store.RunState{Found: ok, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
-	switch {
-	case !runsAt(state, w.Epoch):
-		if !ok || !w.AlreadyWritten(&row.Run) && !committedWithControl(w, &row.Run) {
-			w.Outcome, w.State = store.Fenced, state
-		}
-		return nil
-	case w.CancelForbids(row.Control):
-		w.Outcome, w.State = store.Fenced, state
-		return nil
-	}
 	if row.Control != 0 {
-		w.State = state
+		w.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 	}
-	now := *w
+	end := overruled(w, &row)
+	if n, err := endOwnership(x, &end, ignoreControl, ignoreControl); err != nil || n != 1 {
+		return checkOneRow("ending an ownership of run", w.UUID, n, err)
+	}
+	return ownershipEnded(x, &end, end.Status)
+}
+
+// judgeRunWrite reads the run, sets the outcome of the write, and reports whether the outcome is decided. If it is not,
+// the outcome is Written, and the caller still has to write.
+func judgeRunWrite(x session, w *store.RunWrite) (row runRow, decided bool, err error) {
+	row, found, err := runByUUID(x, w.UUID, store.AllPayloads)
+	if err != nil {
+		return row, false, err
+	}
+	state := store.RunState{Found: found, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
+	switch w.Outcome = w.Judge(state, &row.Run); w.Outcome {
+	case store.Fenced:
+		w.State = state
+	case 0:
+		w.Outcome = store.Written
+		return row, false, nil
+	}
+	return row, true, nil
+}
+
+// overruled returns the write with the changes that the control requests and the wakes of the run demand.
+func overruled(w *store.RunWrite, row *runRow) store.RunWrite {
+	end := *w
 	switch {
 	case w.Status.Terminal():
 	case row.Control&store.CancelRequested != 0:
-		now.Status, now.WakeAt = store.Pending, writeTime(w)
+		end.Status, end.WakeAt = store.Pending, writeTime(w)
 	case row.Control&store.PausedMask != 0:
-		now.Status, now.WakeAt = store.Paused, time.Time{}
-		if row.Reason != "" {
-			now.Reason = row.Reason // the reason of the pause
-		}
+		end.Status, end.WakeAt = store.Paused, time.Time{}
+		end.Reason = cmp.Or(row.Reason, w.Reason) // the reason of the pause
 	case row.woken && w.Status == store.Waiting:
-		now.WakeAt = writeTime(w)
+		end.WakeAt = writeTime(w)
 	}
-	if n, err := endOwnership(x, &now, ignoreControl, ignoreControl); err != nil || n != 1 {
-		return checkOneRow("ending an ownership of run", w.UUID, n, err)
-	}
-	return ownershipEnded(x, &now, now.Status)
+	return end
+}
+
+// hold is what a run becomes that is held.
+type hold struct {
+	status   store.Status
+	control  store.ControlBits
+	reason   string
+	wakeAt   time.Time
+	pausedAt time.Time
+	crashes  int16
+	progress int64
 }
 
 // holdRun releases or pauses a run whose writes the database rejects.
 func holdRun(x *writeTx, w *store.RunWrite) error {
-	row, ok, err := runByUUID(x, w.UUID, store.AllPayloads)
-	if err != nil {
+	row, decided, err := judgeRunWrite(x, w)
+	if err != nil || decided {
 		return err
 	}
-	state := store.RunState{Found: ok, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
-	if !runsAt(state, w.Epoch) {
-		if !ok || !w.AlreadyWritten(&row.Run) && !committedWithControl(w, &row.Run) {
-			w.Outcome, w.State = store.Fenced, state
-		}
-		return nil
-	}
-	status, control, reason := store.Pending, row.Control, w.Reason
-	crashes, progress := row.Crashes, row.progress
-	var wake, paused time.Time
-	if row.Control&store.PausedMask != 0 {
-		status = store.Paused
-		if row.Reason != "" {
-			reason = row.Reason // the reason of the pause
-		}
-	} else {
+	h := pausedHold(w, &row)
+	if row.Control&store.PausedMask == 0 {
 		reached, err := countTerminalSteps(x, w.UUID)
 		if err != nil {
 			return err
 		}
-		if reached > progress {
-			crashes = 0
-		}
-		crashes, progress = min(crashes, math.MaxInt16-1)+1, reached
-		wake = store.HoldUntil(writeTime(w), crashes, row.Deadline)
-		if w.MaxCrashes > 0 && int(crashes) >= w.MaxCrashes {
-			status, control, wake, paused = store.Paused, control|store.PausedItself, time.Time{}, writeTime(w)
-			reason = store.HeldTooOftenReason(reason, crashes)
-		}
+		h = countedHold(w, &row, reached)
 	}
 	n, err := x.exec(
-		qRunHold, int64(status), int64(control), bindTime(wake), reason, bindTime(paused),
-		int64(crashes), progress, bindText(w.Trace), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(),
+		qRunHold, int64(h.status), int64(h.control), bindTime(h.wakeAt), h.reason, bindTime(h.pausedAt),
+		int64(h.crashes), h.progress, bindText(w.Trace), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(),
 	)
 	if err != nil || n != 1 {
 		return checkOneRow("holding run", w.UUID, n, err)
 	}
-	w.State = store.RunState{Found: true, Status: status, Epoch: w.Epoch, Control: control}
-	now := *w
-	now.WakeAt = wake
-	return ownershipEnded(x, &now, status)
+	w.State = store.RunState{Found: true, Status: h.status, Epoch: w.Epoch, Control: h.control}
+	end := *w
+	end.WakeAt = h.wakeAt
+	return ownershipEnded(x, &end, h.status)
 }
 
-// committedWithControl reports whether this write was committed before, with the status that a control request
-// demanded, and only its reply was lost.
-func committedWithControl(w *store.RunWrite, row *store.Run) bool {
-	if w.Status.Terminal() || row.Epoch != w.Epoch {
-		return false
+// pausedHold returns what a run becomes whose pause was requested: it is paused without a crash.
+func pausedHold(w *store.RunWrite, row *runRow) hold {
+	return hold{
+		status: store.Paused, control: row.Control, reason: cmp.Or(row.Reason, w.Reason), // the reason of the pause
+		crashes: row.Crashes, progress: row.progress,
 	}
-	return row.Status == store.Pending && row.Control&store.CancelRequested != 0 ||
-		row.Status == store.Paused && (row.Control&store.PausedMask != 0 || w.Held)
+}
+
+// countedHold returns what any other run becomes: it counts a crash, and is claimable later, or paused at MaxCrashes.
+// reached is the number of its terminal checkpoints.
+func countedHold(w *store.RunWrite, row *runRow, reached int64) hold {
+	crashes := row.Crashes
+	if reached > row.progress {
+		crashes = 0
+	}
+	crashes = min(crashes, math.MaxInt16-1) + 1
+	h := hold{status: store.Pending, control: row.Control, reason: w.Reason, crashes: crashes, progress: reached}
+	if w.MaxCrashes > 0 && int(crashes) >= w.MaxCrashes {
+		h.status, h.control, h.pausedAt = store.Paused, row.Control|store.PausedItself, writeTime(w)
+		h.reason = store.HeldTooOftenReason(w.Reason, crashes)
+		return h
+	}
+	h.wakeAt = store.HoldUntil(writeTime(w), crashes, row.Deadline)
+	return h
 }
 
 // ownershipEnded adds the hint and the event for the end of an ownership, and wakes the parent if the run has ended.

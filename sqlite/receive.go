@@ -11,54 +11,34 @@ import (
 // The transaction holds the write lock, so nothing that it reads can change meanwhile.
 func writeReceive(x *writeTx, w *store.Receive) error {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
-	had, recorded, err := queryStep(x, &w.Step)
+	had, err := queryStep(x, &w.Step)
 	if err != nil {
 		return err
 	}
-	if recorded && had.Status.Terminal() {
-		return resolveEndedReceive(x, w, &had)
+	if had != nil && had.Status.Terminal() {
+		_, err := resolveReceive(x, w, had)
+		return err
 	}
-	var bound driver.Value // a wait that begins now accepts every signal that has arrived
-	if recorded && had.Attempt >= w.Step.Attempt {
-		bound = bindTime(had.NextAt)
-	}
-	signal, waits, err := querySignal(x, w.Step.Run, qSignalNext, w.Signal, bound)
+	signal, waits, err := nextSignal(x, w, had)
 	if err != nil {
 		return err
 	}
-	step := w.Step
-	if !waits && !step.Status.Terminal() {
+	step := receivingStep(w, had)
+	switch {
+	case waits:
+		completeWith(&step, &signal)
+	case !step.Status.Terminal():
 		step.EndedAt = time.Time{} // the wait continues
 	}
-	if recorded {
-		step.Failures = had.Failures
-	}
-	if recorded && had.Attempt == step.Attempt {
-		step.StartedAt, step.NextAt = had.StartedAt, had.NextAt // the wait continues, with its original end
-	}
-	if waits {
-		step.Status, step.Output, step.Error = store.StepCompleted, signal.Payload, nil
-		if step.EndedAt.IsZero() {
-			step.EndedAt = latest(signal.CreatedAt, step.StartedAt)
-		}
-	}
-	n, err := upsertStep(x, &step, recorded, blockedByControl)
+	n, err := upsertStep(x, &step, had != nil, blockedByControl)
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		state, err := readRunState(x, step.Run)
-		if err != nil {
+		if fenced, err := resolveReceive(x, w, had); err != nil || fenced {
 			return err
 		}
-		if !runsAt(state, step.Epoch) {
-			w.Outcome, w.State = store.Fenced, state
-			return nil
-		}
-		if state.Control != 0 {
-			w.State = state
-		}
-		if n, err = upsertStep(x, &step, recorded, ignoreControl); err != nil {
+		if n, err = upsertStep(x, &step, had != nil, ignoreControl); err != nil {
 			return err
 		}
 	}
@@ -72,28 +52,58 @@ func writeReceive(x *writeTx, w *store.Receive) error {
 		}
 	}
 	// Without a signal, no changed row means that a later write of this epoch was committed first.
-	row, _, err := queryStep(x, &w.Step)
-	w.Recorded = &row
+	w.Recorded, err = queryStep(x, &w.Step)
 	return err
 }
 
-// resolveEndedReceive handles a receive whose step has an outcome already. If this ownership wrote the outcome, its
-// reply may have been lost, and the outcome is returned even if the ownership has ended since.
-func resolveEndedReceive(x session, w *store.Receive, had *store.Step) error {
+// nextSignal returns the signal that the step receives. had is the step's row, or nil.
+func nextSignal(x session, w *store.Receive, had *store.Step) (signal store.Signal, waits bool, err error) {
+	var bound driver.Value // a wait that begins now accepts every signal that has arrived
+	if had != nil && had.Attempt >= w.Step.Attempt {
+		bound = bindTime(had.NextAt)
+	}
+	return querySignal(x, w.Step.Run, qSignalNext, w.Signal, bound)
+}
+
+// receivingStep returns the step to write, without a signal. had is the step's row, or nil.
+func receivingStep(w *store.Receive, had *store.Step) store.Step {
+	step := w.Step
+	if had == nil {
+		return step
+	}
+	step.Failures = had.Failures
+	if had.Attempt == step.Attempt {
+		step.StartedAt, step.NextAt = had.StartedAt, had.NextAt // the wait continues, with its original end
+	}
+	return step
+}
+
+// completeWith completes the step with the signal.
+func completeWith(step *store.Step, signal *store.Signal) {
+	step.Status, step.Output, step.Error = store.StepCompleted, signal.Payload, nil
+	if step.EndedAt.IsZero() {
+		step.EndedAt = latest(signal.CreatedAt, step.StartedAt)
+	}
+}
+
+// resolveReceive sets the outcome of a receive that changed no row, and reports whether it has one. had is the step's
+// row, or nil.
+func resolveReceive(x session, w *store.Receive, had *store.Step) (resolved bool, err error) {
 	state, err := readRunState(x, w.Step.Run)
 	if err != nil {
-		return err
+		return false, err
 	}
-	own := runsAt(state, w.Step.Epoch)
-	if !own && (had.Epoch != w.Step.Epoch || had.Attempt != w.Step.Attempt) {
-		w.Outcome, w.State = store.Fenced, state
-		return nil
-	}
-	w.Outcome, w.Recorded = store.Adopted, had
-	if own && state.Control != 0 {
+	w.State = noticed(state, w.Step.Epoch)
+	switch w.Outcome = w.Judge(state, had); w.Outcome {
+	case store.Fenced:
 		w.State = state
+	case store.Adopted:
+		w.Recorded = had
+	case 0:
+		w.Outcome = store.Written
+		return false, nil
 	}
-	return nil
+	return true, nil
 }
 
 // latest returns the later of two times.

@@ -39,7 +39,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 			return err
 		}
 		leases := slices.Clone(h.Leases)
-		slices.SortFunc(leases, func(l, r store.Lease) int { return compareUUIDs(&l.Run, &r.Run) })
+		slices.SortFunc(leases, func(l, r store.Lease) int { return store.CompareUUIDs(l.Run, r.Run) })
 		for i, l := range leases {
 			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()

@@ -49,7 +49,7 @@ func resolveSignalWrite(x session, w *store.Signal) error {
 	if err != nil {
 		return err
 	}
-	if state.Found && !state.Status.Terminal() {
+	if state.Live() {
 		return fmt.Errorf("a signal to the %s run %s changed no row", state.Status, w.Run)
 	}
 	w.Outcome, w.State = store.Fenced, state

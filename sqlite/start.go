@@ -58,28 +58,36 @@ func setTags(x session, w *store.Start) error {
 	return nil
 }
 
-// resolveStart handles a start that changed no row: the name is used, by this start or another one, or the parent is no
-// longer running or has a control request. A writer that was superseded gets no existing run.
+// resolveStart sets the outcome of a start that changed no row: the name is used, by this start or another one, or the
+// parent is no longer running or has a control request.
 func resolveStart(x session, w *store.Start) error {
 	r := &w.Run
-	had, ok, err := runByName(x, r.Name, r.Parent, store.ShardOf(r.UUID), store.AllPayloads)
-	if err != nil || ok && had.UUID == r.UUID {
+	existing, err := runOfName(x, r)
+	if err != nil {
 		return err
 	}
+	var parent store.RunState
 	if r.Parent.Valid {
-		parent, err := readRunState(x, r.Parent.UUID)
-		if err != nil {
+		if parent, err = readRunState(x, r.Parent.UUID); err != nil {
 			return err
 		}
-		if !runsAt(parent, w.ParentEpoch) || !ok && parent.Control != 0 {
-			w.Outcome, w.State = store.Fenced, parent
-			return nil
-		}
 	}
-	if ok {
-		w.Outcome, w.Existing = store.Adopted, &had.Run
-		return nil
+	switch w.Outcome = w.Judge(parent, existing); w.Outcome {
+	case store.Adopted:
+		w.Existing = existing
+	case store.Fenced:
+		w.State = parent
+	case 0: // only a conflict of the ID is left as the cause
+		return fmt.Errorf("%w: run ID %s belongs to a run with another name", store.ErrBadData, r.UUID)
 	}
-	// Only a conflict of the UUID is left as the cause.
-	return fmt.Errorf("%w: run ID %s belongs to a run with another name", store.ErrBadData, r.UUID)
+	return nil
+}
+
+// runOfName returns the run with the name and the parent of r, or nil.
+func runOfName(x session, r *store.Run) (*store.Run, error) {
+	row, found, err := runByName(x, r.Name, r.Parent, store.ShardOf(r.UUID), store.AllPayloads)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &row.Run, nil
 }

@@ -28,30 +28,32 @@ func resolveStepWrite(x session, w *store.StepWrite) error {
 	if err != nil {
 		return err
 	}
-	row, recorded, err := queryStep(x, &w.Step)
+	row, err := queryStep(x, &w.Step)
 	if err != nil {
 		return err
 	}
-	own := runsAt(state, w.Step.Epoch)
-	if own && state.Control != 0 {
-		w.State = state // the first notice of the control request that the worker gets
+	w.State = noticed(state, w.Step.Epoch)
+	switch w.Outcome = w.Judge(state, row); w.Outcome {
+	case store.Fenced:
+		w.State = state
+	case store.Adopted:
+		w.Recorded = row
+	case 0:
+		w.Outcome = store.Written
+		n, err := upsertStep(x, &w.Step, row != nil, ignoreControl)
+		if err != nil || n != 1 {
+			return checkOneRow("writing a step of run", w.Step.Run, n, err)
+		}
 	}
-	switch {
-	case recorded && w.AlreadyWritten(&row):
-		return nil // this write was committed before, and its reply was lost
-	case !own:
-		w.Outcome, w.State = store.Fenced, state
-		return nil
-	case recorded && row.Status.Terminal():
-		w.Outcome, w.Recorded = store.Adopted, &row
-		return nil
-	case state.Control != 0 && w.Step.Kind == store.KindChild && !w.Step.Status.Terminal():
-		w.Outcome = store.Fenced // as the start of its child is
-		return nil
+	return nil
+}
+
+// noticed returns the state if its owner learns of a control request by it, and else the zero state.
+func noticed(state store.RunState, owner store.Epoch) store.RunState {
+	if state.OwnedAt(owner) && state.Control != 0 {
+		return state
 	}
-	// If this changes no row either, a later write of this epoch was committed first, and the late marker is not needed.
-	_, err = upsertStep(x, &w.Step, recorded, ignoreControl)
-	return err
+	return store.RunState{}
 }
 
 // upsertStep inserts or updates a step, unless one of the control bits is set on the run.
@@ -76,16 +78,12 @@ func upsertStep(x session, p *store.Step, exists bool, bits int64) (int64, error
 	)
 }
 
-func queryStep(x session, p *store.Step) (row store.Step, ok bool, err error) {
-	err = x.each(qStepByName, func(v []driver.Value) (err error) {
-		row, err = scanStep(v)
-		ok = true
+// queryStep returns the row of a step, or nil.
+func queryStep(x session, p *store.Step) (row *store.Step, err error) {
+	err = x.each(qStepByName, func(v []driver.Value) error {
+		found, err := scanStep(v)
+		row = &found
 		return err
 	}, bindShard(p.Run), bindUUID(p.Run), p.Name)
-	return row, ok, err
-}
-
-// runsAt reports whether the run is running at that epoch.
-func runsAt(state store.RunState, epoch store.Epoch) bool {
-	return state.Found && state.Status == store.Running && state.Epoch == epoch
+	return row, err
 }

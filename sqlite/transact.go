@@ -127,12 +127,12 @@ func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(
 	}
 	// After a commit this does nothing; its error says no more than the one answered.
 	defer func() { _ = tx.Rollback() }()
-	row, recorded, err := queryStep(txSession{ctx, tx, s.texts}, &w.Step)
+	row, err := queryStep(txSession{ctx, tx, s.texts}, &w.Step)
 	if err != nil {
 		return s.wrap("look for the checkpoint", err)
 	}
-	if recorded && row.Status.Terminal() {
-		w.Outcome, w.Recorded = store.Adopted, &row
+	if row != nil && row.Status.Terminal() {
+		w.Outcome, w.Recorded = store.Adopted, row
 		return nil
 	}
 	if _, err := tx.ExecContext(ctx, s.texts[qTxSavepoint]); err != nil {

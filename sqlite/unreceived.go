@@ -47,7 +47,7 @@ func (s *database) Unreceived(ctx context.Context, runs []uuid.UUID) ([]store.Si
 // index from one run with signals to the next.
 func runsWithSignals(ctx context.Context, x session, runs []uuid.UUID) (map[uuid.UUID]bool, error) {
 	waiting := make(map[uuid.UUID]bool)
-	rest := slices.SortedFunc(slices.Values(runs), func(l, r uuid.UUID) int { return compareUUIDs(&l, &r) })
+	rest := slices.SortedFunc(slices.Values(runs), store.CompareUUIDs)
 	for len(rest) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err

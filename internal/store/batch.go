@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"fmt"
 	"time"
 
@@ -31,17 +30,6 @@ type Batch struct {
 func (b *Batch) Len() int {
 	return len(b.Starts) + len(b.Steps) + len(b.Receives) + len(b.Signals) + len(b.Runs)
 }
-
-// Outcome is the result of one item of a batch.
-type Outcome uint8
-
-// The outcomes. The store never returns the zero value.
-const (
-	Written Outcome = 1 // the row has the values of this write
-	Adopted Outcome = 2 // another write came first; the item holds its row
-	Fenced  Outcome = 3 // this epoch no longer owns the run, or the run is no longer running
-	Locked  Outcome = 4 // another transaction, perhaps one of a user, has locked a row; try again
-)
 
 // Start creates a run: owned by its creator (Owner valid, status Running, an epoch of count 1
 // with a nonce of its own, WakeAt the lease's expiry) or claimable (status Pending, the zero
@@ -202,15 +190,6 @@ func CrashedTooOftenReason(crashes int16) string {
 	return fmt.Sprintf("its process died or lost its lease %d times in a row without a new checkpoint: find the cause, then resume the run", crashes)
 }
 
-// RunState is the state of a run as the store read it after a write had changed no row, or needed a
-// second statement.
-type RunState struct {
-	Found   bool
-	Status  Status
-	Epoch   Epoch
-	Control ControlBits
-}
-
 // ClaimQuery describes which due runs a worker claims.
 type ClaimQuery struct {
 	Worker uuid.UUID
@@ -299,26 +278,3 @@ type RenewResult struct {
 	// Rewinds lists the acknowledged data that the database has lost. Each Rewind is reported once.
 	Rewinds []Rewind
 }
-
-// AlreadyWritten reports whether the row has the values of this write, by the same epoch and attempt. Then the
-// write was committed before, and its result was lost.
-func (w *StepWrite) AlreadyWritten(row *Step) bool {
-	want := &w.Step
-	return row.Epoch == want.Epoch && row.Attempt == want.Attempt && row.Status == want.Status &&
-		samePayload(row.Output, want.Output) && samePayload(row.Error, want.Error)
-}
-
-// CancelForbids reports whether the run with this Control cannot end as the write wants: a run whose
-// cancel was requested can end only as Cancelled.
-func (w *RunWrite) CancelForbids(control ControlBits) bool {
-	return control&CancelRequested != 0 && w.Status.Terminal() && w.Status != Cancelled
-}
-
-// AlreadyWritten reports whether the row has the values of this write; see StepWrite.AlreadyWritten.
-func (w *RunWrite) AlreadyWritten(row *Run) bool {
-	return row.Epoch == w.Epoch && row.Status == w.Status &&
-		samePayload(row.Output, w.Output) && samePayload(row.Error, w.Error)
-}
-
-// samePayload reports whether two payloads are equal. A nil payload differs from an empty one.
-func samePayload(l, r []byte) bool { return (l == nil) == (r == nil) && bytes.Equal(l, r) }

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"bytes"
-	"cmp"
 	"slices"
 	"time"
 
@@ -358,14 +356,10 @@ func (p *controlPlanner) changes() (changes []Change, wake []uuid.UUID) {
 			}
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return compareUUIDs(a.Before.UUID, b.Before.UUID) })
+	slices.SortFunc(changes, func(a, b Change) int { return CompareUUIDs(a.Before.UUID, b.Before.UUID) })
 	for id := range woken {
 		wake = append(wake, id)
 	}
-	slices.SortFunc(wake, compareUUIDs)
+	slices.SortFunc(wake, CompareUUIDs)
 	return changes, wake
-}
-
-func compareUUIDs(a, b uuid.UUID) int {
-	return cmp.Or(cmp.Compare(ShardOf(a), ShardOf(b)), bytes.Compare(a[:], b[:]))
 }

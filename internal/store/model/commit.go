@@ -63,7 +63,7 @@ func (m *Model) start(w *store.Start, released bool) {
 	}
 	parent := m.State(w.Run.Parent.UUID)
 	switch {
-	case w.Run.Parent.Valid && (!isRunningAt(parent, w.ParentEpoch) || had != nil && released && m.mayHappen()): // a write of an older epoch is Fenced, not Adopted
+	case w.Run.Parent.Valid && (!parent.OwnedAt(w.ParentEpoch) || had != nil && released && m.mayHappen()): // a write of an older epoch is Fenced, not Adopted
 		w.Outcome, w.State = store.Fenced, parent
 		return
 	case had != nil:
@@ -88,7 +88,7 @@ func (m *Model) step(w *store.StepWrite, released bool) {
 		fence = m.Fence
 	}
 	state := fence.State(w.Step.Run)
-	own := isRunningAt(state, w.Step.Epoch)
+	own := state.OwnedAt(w.Step.Epoch)
 	if own && state.Control != 0 {
 		w.State = state
 	}
@@ -128,7 +128,7 @@ func isOlderWrite(w, row *store.Step) bool {
 func (m *Model) receive(w *store.Receive, released bool) {
 	w.Outcome, w.Recorded, w.State = store.Written, nil, store.RunState{}
 	state := m.State(w.Step.Run)
-	own := isRunningAt(state, w.Step.Epoch)
+	own := state.OwnedAt(w.Step.Epoch)
 	var row store.Step
 	recorded := false
 	r := m.Runs[w.Step.Run]
@@ -210,8 +210,8 @@ func (m *Model) signal(w *store.Signal) bool {
 			}
 		}
 	}
-	if r == nil || r.Status.Terminal() {
-		w.Outcome, w.State = store.Fenced, m.State(w.Run)
+	if state := m.State(w.Run); !state.Live() {
+		w.Outcome, w.State = store.Fenced, state
 		return false
 	}
 	r.Signals = append(r.Signals, Signal{Signal: store.Signal{
@@ -226,7 +226,7 @@ func (m *Model) endOwnership(w *store.RunWrite) bool {
 	state := m.State(w.UUID)
 	r := m.Runs[w.UUID]
 	cancel, pause := state.Control&store.CancelRequested != 0, state.Control&store.PausedMask != 0
-	if !isRunningAt(state, w.Epoch) {
+	if !state.OwnedAt(w.Epoch) {
 		// A pause or cancel request may have changed the state that the write wanted.
 		overruled := r != nil && !w.Status.Terminal() && r.Epoch == w.Epoch &&
 			(cancel && r.Status == store.Pending || (pause || w.Held) && r.Status == store.Paused)
@@ -236,7 +236,7 @@ func (m *Model) endOwnership(w *store.RunWrite) bool {
 		// The child has ended, by this write or by another one. A store may wake its parent again.
 		return r != nil && w.Parent.Valid && w.Status.Terminal() && r.Status.Terminal() && m.mayHappen()
 	}
-	if cancel && w.Status.Terminal() && w.Status != store.Cancelled {
+	if w.CancelForbids(state.Control) {
 		w.Outcome, w.State = store.Fenced, state
 		return false
 	}

@@ -148,11 +148,6 @@ func (m *Model) State(id uuid.UUID) store.RunState {
 	return store.RunState{Found: true, Status: r.Status, Epoch: r.Epoch, Control: r.Control}
 }
 
-// isRunningAt reports whether the run is still running at that epoch.
-func isRunningAt(s store.RunState, epoch store.Epoch) bool {
-	return s.Found && s.Status == store.Running && s.Epoch == epoch
-}
-
 // findByName returns the run with that name and parent, or nil.
 func (m *Model) findByName(name string, parent uuid.NullUUID) *Run {
 	for _, r := range m.Runs {

@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"name", names},
 		{"payload", payloads},
 		{"run", runs},
+		{"guard", guards},
 		{"batch", batches},
 		{"claim", claims},
 		{"crash", crashes},

@@ -1,0 +1,39 @@
+package durabletest
+
+import "time"
+
+const explainAfter = 3 * time.Second // how long the clock stands still before the test's log says why
+
+// stall is a time in which the clock has not moved.
+type stall struct {
+	since     time.Time
+	explained bool // in the test's log
+}
+
+// explainStall logs, once, why the clock has stood still for explainAfter.
+func (p *clockDriver) explainStall(nodes []*probe, wanted bool) {
+	if p.stall.since.IsZero() {
+		p.stall.since = time.Now()
+	}
+	if p.stall.explained || time.Since(p.stall.since) < explainAfter {
+		return
+	}
+	p.stall.explained = true
+	now, next := p.nextDue(nodes)
+	at := now.Format(time.RFC3339)
+	p.mu.Lock()
+	frozen := p.frozen
+	p.mu.Unlock()
+	for _, n := range nodes {
+		if q := n.quiescence(); q.BusyRun != "" {
+			p.t.Logf("durabletest: the clock stands still at %s while this is executed: %s", at, q.BusyRun)
+			return
+		}
+	}
+	switch {
+	case next.IsZero() && wanted:
+		p.t.Logf("durabletest: the test waits for a result, and nothing more will happen by itself (the clock shows %s): send the missing signal, or resume the paused run", at)
+	case !next.IsZero() && !wanted && !frozen:
+		p.t.Logf("durabletest: the clock shows %s, and something is due at %s: time passes only in Result, Call, Advance and AdvanceUntil", at, next.Format(time.RFC3339))
+	}
+}

@@ -1,0 +1,40 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+
+	"github.com/google/uuid"
+)
+
+// A transaction that locks several rows locks them in one order, so that two transactions never wait for
+// each other: runs by CompareUUIDs, and then the rows of each table by the comparison for its key. Statements
+// that lock rows get their items in this order, or sort them: ORDER BY shard, id sorts as CompareUUIDs does.
+
+// CompareUUIDs compares runs: by shard, then by ID.
+func CompareUUIDs(l, r uuid.UUID) int {
+	if c := cmp.Compare(ShardOf(l), ShardOf(r)); c != 0 {
+		return c
+	}
+	return bytes.Compare(l[:], r[:])
+}
+
+// CompareSteps compares steps by their key: the run, then the name.
+func CompareSteps(l, r *Step) int {
+	if c := CompareUUIDs(l.Run, r.Run); c != 0 {
+		return c
+	}
+	return cmp.Compare(l.Name, r.Name)
+}
+
+// CompareStarts compares starts by the key on which they can conflict: the shard, the parent and the name.
+// Their IDs never conflict.
+func CompareStarts(l, r *Start) int {
+	if c := cmp.Compare(ShardOf(l.Run.UUID), ShardOf(r.Run.UUID)); c != 0 {
+		return c
+	}
+	if c := bytes.Compare(l.Run.Parent.UUID[:], r.Run.Parent.UUID[:]); c != 0 {
+		return c
+	}
+	return cmp.Compare(l.Run.Name, r.Run.Name)
+}

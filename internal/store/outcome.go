@@ -1,0 +1,161 @@
+package store
+
+import "bytes"
+
+// Outcome is the result of one item of a batch.
+type Outcome uint8
+
+// The outcomes. The store never returns the zero value.
+const (
+	Written Outcome = 1 // the row has the values of this write
+	Adopted Outcome = 2 // another write came first; the item holds its row
+	Fenced  Outcome = 3 // this epoch no longer owns the run, or the run is no longer running
+	Locked  Outcome = 4 // another transaction, perhaps one of a user, has locked a row; try again
+)
+
+// RunState is the state of a run as the store read it after a write had changed no row, or needed a
+// second statement.
+type RunState struct {
+	Found   bool
+	Status  Status
+	Epoch   Epoch
+	Control ControlBits
+}
+
+// The guards. Each write is one statement with its guards in SQL, which the suite in storetest compares
+// with the functions below.
+
+// OwnedAt reports whether the run is still running at the writer's epoch. Otherwise the write is Fenced.
+func (s RunState) OwnedAt(epoch Epoch) bool {
+	return s.Found && s.Status == Running && s.Epoch == epoch
+}
+
+// Live reports whether the run exists and has not ended. A run that has ended never changes.
+func (s RunState) Live() bool { return s.Found && !s.Status.Terminal() }
+
+// CancelForbids reports whether the run with this Control cannot end as the write wants: a run whose
+// cancel was requested can end only as Cancelled.
+func (w *RunWrite) CancelForbids(control ControlBits) bool {
+	return control&CancelRequested != 0 && w.Status.Terminal() && w.Status != Cancelled
+}
+
+// The outcomes of writes that changed no row. A store calls Judge with the rows that it has read since. The
+// model in package model has its own copy of these rules, to check them.
+
+// Judge returns the outcome of a start that created no run. parent is the state of a child's parent, and
+// existing is the run with the same name and parent, or nil. Judge returns zero if nothing prevents the
+// start any more.
+func (w *Start) Judge(parent RunState, existing *Run) Outcome {
+	child := w.Run.Parent.Valid
+	switch {
+	case existing != nil && existing.UUID == w.Run.UUID:
+		return Written // the result of an earlier try was lost
+	case child && !parent.OwnedAt(w.ParentEpoch):
+		return Fenced // a superseded writer adopts nothing
+	case existing != nil:
+		return Adopted
+	case child && parent.Control != 0:
+		return Fenced
+	}
+	return 0
+}
+
+// Judge returns the outcome of a step write that changed no row. row is the step's row, or nil. Judge
+// returns zero if the write can still be made: see NeedsSecondTry.
+func (w *StepWrite) Judge(run RunState, row *Step) Outcome {
+	switch {
+	case row != nil && w.AlreadyWritten(row):
+		return Written // the result of an earlier try was lost
+	case !run.OwnedAt(w.Step.Epoch):
+		return Fenced
+	case row != nil && row.Status.Terminal():
+		return Adopted
+	case run.Control != 0 && w.StartsChild():
+		return Fenced // as the start of the child is
+	case row != nil && w.OlderThan(row):
+		return Written // without effect
+	}
+	return 0
+}
+
+// NeedsSecondTry reports whether a step write for which Judge returned zero changed no row because the
+// writer was wrong about whether the row exists, or because of a pause or cancel request. A second try that
+// ignores both then succeeds. Otherwise another transaction has locked the row.
+func (w *StepWrite) NeedsSecondTry(run RunState, row *Step) bool {
+	return run.Control != 0 || w.Exists != (row != nil)
+}
+
+// Judge returns the outcome of a receive that changed no row. row is the step's row, or nil. Judge returns
+// zero if the receive can still be made.
+func (w *Receive) Judge(run RunState, row *Step) Outcome {
+	ended := row != nil && row.Status.Terminal()
+	switch {
+	case ended && row.Epoch == w.Step.Epoch && row.Attempt == w.Step.Attempt:
+		return Adopted // perhaps the result of an earlier try of this receive was lost
+	case !run.OwnedAt(w.Step.Epoch):
+		return Fenced
+	case ended:
+		return Adopted
+	}
+	return 0
+}
+
+// Judge returns the outcome of a run write that changed no row. run and row show the same run; if the run
+// was not found, row is not read. Judge returns zero if the ownership can still end, by the rules of
+// RunWrite for control requests.
+func (w *RunWrite) Judge(run RunState, row *Run) Outcome {
+	switch {
+	case run.Found && (w.AlreadyWritten(row) || w.alreadyOverruled(row)):
+		return Written // the result of an earlier try was lost
+	case !run.OwnedAt(w.Epoch), w.CancelForbids(run.Control):
+		return Fenced
+	}
+	return 0
+}
+
+// alreadyOverruled reports whether the row has the state into which a control request turns this write.
+func (w *RunWrite) alreadyOverruled(row *Run) bool {
+	if w.Status.Terminal() || row.Epoch != w.Epoch {
+		return false
+	}
+	switch row.Status {
+	case Pending:
+		return row.Control&CancelRequested != 0
+	case Paused:
+		return row.Control&PausedMask != 0 || w.Held
+	}
+	return false
+}
+
+// AlreadyWritten reports whether the row has the values of this write, by the same epoch and attempt. Then the
+// write was committed before, and its result was lost.
+func (w *StepWrite) AlreadyWritten(row *Step) bool {
+	want := &w.Step
+	return row.Epoch == want.Epoch && row.Attempt == want.Attempt && row.Status == want.Status &&
+		samePayload(row.Output, want.Output) && samePayload(row.Error, want.Error)
+}
+
+// OlderThan reports whether a marker or a backoff comes too late, because the same epoch has written a
+// later state since. step_update.sql has the same rule.
+func (w *StepWrite) OlderThan(row *Step) bool {
+	want := &w.Step
+	if want.Status.Terminal() || row.Epoch != want.Epoch {
+		return false
+	}
+	return row.Attempt > want.Attempt || row.Attempt == want.Attempt && row.Status > want.Status
+}
+
+// StartsChild reports whether the write is the Started row of a child. It is written together with the
+// child's start, or not at all.
+func (w *StepWrite) StartsChild() bool {
+	return w.Step.Kind == KindChild && !w.Step.Status.Terminal()
+}
+
+// AlreadyWritten reports whether the row has the values of this write; see StepWrite.AlreadyWritten.
+func (w *RunWrite) AlreadyWritten(row *Run) bool {
+	return row.Epoch == w.Epoch && row.Status == w.Status &&
+		samePayload(row.Output, w.Output) && samePayload(row.Error, w.Error)
+}
+
+// samePayload reports whether two payloads are equal. A nil payload differs from an empty one.
+func samePayload(l, r []byte) bool { return (l == nil) == (r == nil) && bytes.Equal(l, r) }

@@ -1,0 +1,166 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// The guards of package store are repeated in the SQL of each store. These cases compare every statement
+// with them.
+var guards = []test{
+	{"an end that CancelForbids is fenced", guardCancel},
+	{"no write changes an ended run", guardEnded},
+	{"only a run that is OwnedAt the epoch takes writes", guardOwned},
+}
+
+// ends are the writes that end an ownership, one for each status.
+func (b *bed) ends(run uuid.UUID, epoch store.Epoch) []store.RunWrite {
+	all := []store.RunWrite{
+		{Status: store.Pending, WakeAt: b.now},
+		{Status: store.Waiting, WakeAt: b.in(time.Hour)},
+		{Status: store.Paused, Reason: "by hand"},
+		{Status: store.Pending, Held: true, Reason: "rejected"},
+		{Status: store.Completed, Output: []byte(`"all"`), EndedAt: b.in(time.Second)},
+		{Status: store.Failed, Error: []byte(`"no"`), EndedAt: b.in(time.Second)},
+		{Status: store.Cancelled, Error: []byte(`"stop"`), EndedAt: b.in(time.Second)},
+		{Status: store.Expired, Error: []byte(`"late"`), EndedAt: b.in(time.Second)},
+	}
+	for i := range all {
+		all[i].UUID, all[i].Epoch, all[i].Now = run, epoch, b.in(time.Second)
+	}
+	return all
+}
+
+// guardCancel commits each end alone, and in one batch with the park of another run, because a store may
+// have another statement for that.
+func guardCancel(b *bed) {
+	for _, verb := range []store.Verb{0, store.VerbPause, store.VerbCancel} {
+		for i := range b.ends(uuid.UUID{}, epochAt(1)) {
+			for _, beside := range []bool{false, true} {
+				r := b.started("")
+				if verb != 0 {
+					b.ordered(verb, r.UUID)
+				}
+				before := b.row(r.UUID)
+				w := b.ends(r.UUID, epochAt(1))[i]
+				batch := &store.Batch{Runs: []*store.RunWrite{&w}}
+				if beside {
+					batch.Runs = append(batch.Runs, &store.RunWrite{UUID: b.started("").UUID, Epoch: epochAt(1), Status: store.Waiting, Now: b.now})
+				}
+				b.commit(batch)
+				what := fmt.Sprintf("%s, held %t, after verb %d, beside a park %t", w.Status, w.Held, verb, beside)
+				after := b.row(r.UUID)
+				if w.CancelForbids(before.Control) {
+					wantOutcome(b, what, w.Outcome, store.Fenced)
+					wantRun(b, what, after, before)
+					continue
+				}
+				wantOutcome(b, what, w.Outcome, store.Written)
+				if after.Status == store.Running || before.Control&store.CancelRequested != 0 && after.Status.Terminal() && after.Status != store.Cancelled {
+					b.Errorf("%s: the run became %s", what, after.Status)
+				}
+			}
+		}
+	}
+}
+
+// guardEnded tries every write of a worker and every control request on a run with each terminal status.
+func guardEnded(b *bed) {
+	for i, end := range b.ends(uuid.UUID{}, epochAt(1)) {
+		if !end.Status.Terminal() {
+			continue
+		}
+		r := b.started("")
+		end = b.ends(r.UUID, epochAt(1))[i]
+		b.commitStep(b.began(r.UUID, epochAt(1), 1, "begun"), false)
+		b.commitRun(end)
+		row, history := b.row(r.UUID), b.history(r.UUID)
+		what := "a run that is " + end.Status.String()
+
+		child := b.child(r, "kid")
+		begun := b.completed(r.UUID, epochAt(1), "begun")
+		begun.Attempt = 2
+		batches := map[string]*store.Batch{
+			"a step":         {Steps: []*store.StepWrite{{Step: b.completed(r.UUID, epochAt(1), "late")}}},
+			"a known step":   {Steps: []*store.StepWrite{{Step: begun, Exists: true}}},
+			"a receive":      {Receives: []*store.Receive{{Step: b.completed(r.UUID, epochAt(1), "receive"), Signal: "go"}}},
+			"a child":        {Starts: []*store.Start{{Run: child, ParentEpoch: epochAt(1)}}},
+			"a signal to it": {Signals: []*store.Signal{{Run: r.UUID, ID: uuid.Must(uuid.NewV7()), Name: "go", CreatedAt: b.now}}},
+		}
+		for _, w := range b.ends(r.UUID, epochAt(1)) {
+			if w.Status != end.Status {
+				batches[fmt.Sprintf("%s, held %t", w.Status, w.Held)] = &store.Batch{Runs: []*store.RunWrite{&w}}
+			}
+		}
+		for name, batch := range batches {
+			b.commit(batch)
+			for _, got := range outcomes(batch) {
+				wantOutcome(b, name+" of "+what, got, store.Fenced)
+			}
+		}
+		for _, verb := range []store.Verb{store.VerbPause, store.VerbResume, store.VerbCancel, store.VerbTerminate} {
+			b.ordered(verb, r.UUID)
+		}
+		for _, claimed := range b.claim(b.query(b.in(1000 * time.Hour))).Runs {
+			b.Errorf("%s: claimed %s", what, claimed.Run.UUID)
+		}
+		pulse := b.renew(b.heartbeat(store.Lease{Run: r.UUID, Epoch: epochAt(1)}))
+		if len(pulse.Lost) != 1 {
+			b.Errorf("%s: its lease was extended", what)
+		}
+		wantRun(b, what, b.row(r.UUID), row)
+		wantSteps(b, what, b.history(r.UUID), history...)
+	}
+}
+
+// guardOwned tries the writes of an owner in every state that is not terminal, at each epoch.
+func guardOwned(b *bed) {
+	for _, status := range []store.Status{store.Pending, store.Running, store.Waiting, store.Paused} {
+		for _, epoch := range []store.Epoch{{}, epochAt(1), epochAt(2), {Count: 1, Nonce: nonce + 1}} {
+			r := b.started("")
+			if status != store.Running {
+				b.commitRun(store.RunWrite{UUID: r.UUID, Epoch: epochAt(1), Status: status})
+			}
+			before := b.row(r.UUID)
+			state := store.RunState{Found: true, Status: before.Status, Epoch: before.Epoch, Control: before.Control}
+			want := store.Fenced
+			if state.OwnedAt(epoch) {
+				want = store.Written
+			}
+			end := b.finish(r.UUID, epoch)
+			for name, batch := range map[string]*store.Batch{
+				"a step":    {Steps: []*store.StepWrite{{Step: b.completed(r.UUID, epoch, "step")}}},
+				"a receive": {Receives: []*store.Receive{{Step: b.completed(r.UUID, epoch, "receive"), Signal: "go"}}},
+				"a child":   {Starts: []*store.Start{{Run: b.child(r, "kid"), ParentEpoch: epoch}}},
+			} {
+				b.commit(batch)
+				wantOutcome(b, fmt.Sprintf("%s at %s of a run that is %s", name, epoch, status), outcomes(batch)[0], want)
+			}
+			wantOutcome(b, fmt.Sprintf("the end at %s of a run that is %s", epoch, status), b.commitRun(end).Outcome, want)
+		}
+	}
+}
+
+// outcomes returns the outcomes of all items of a batch.
+func outcomes(batch *store.Batch) (all []store.Outcome) {
+	for _, w := range batch.Starts {
+		all = append(all, w.Outcome)
+	}
+	for _, w := range batch.Steps {
+		all = append(all, w.Outcome)
+	}
+	for _, w := range batch.Receives {
+		all = append(all, w.Outcome)
+	}
+	for _, w := range batch.Signals {
+		all = append(all, w.Outcome)
+	}
+	for _, w := range batch.Runs {
+		all = append(all, w.Outcome)
+	}
+	return all
+}

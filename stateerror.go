@@ -1,0 +1,33 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+)
+
+// StateError is returned when a run's state does not allow the operation. It wraps [ErrState].
+type StateError struct {
+	ID     string // the run's ID, as it was given
+	Verb   Verb   // the operation
+	Status Status
+	Detail string // the state in words, with a pause or cancel that was requested before
+}
+
+// Error returns a text with the operation, the run and its state.
+func (e *StateError) Error() string {
+	return fmt.Sprintf("cannot %s run %q: it is %s", e.Verb, e.ID, e.Detail)
+}
+
+// Unwrap returns [ErrState].
+func (e *StateError) Unwrap() error { return ErrState }
+
+// stated converts the engine's StateError to the public one, and returns other errors unchanged.
+func stated(err error) error {
+	var inner *engine.StateError
+	if errors.As(err, &inner) {
+		return &StateError{ID: inner.Ref, Verb: Verb(inner.Verb), Status: Status(inner.Status.String()), Detail: inner.State()}
+	}
+	return err
+}

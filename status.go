@@ -1,0 +1,16 @@
+package durable
+
+// Status is the state of a run.
+type Status string
+
+// The states of a run. Completed, failed, cancelled and expired are final.
+const (
+	StatusPending   Status = "pending"
+	StatusRunning   Status = "running"
+	StatusWaiting   Status = "waiting"
+	StatusPaused    Status = "paused"
+	StatusCompleted Status = "completed"
+	StatusFailed    Status = "failed"
+	StatusCancelled Status = "cancelled"
+	StatusExpired   Status = "expired" // its Timeout was over, or a receive with ElseExpire timed out
+)

@@ -45,6 +45,7 @@ func sqlite(name string) test   { return test{"./sqlite", inSQLite + name} }
 func postgres(name string) test { return test{"./postgres", inPostgres + name} }
 func modelled(name string) test { return test{"./internal/store/model", name} }
 func root(name string) test     { return test{".", name} }
+func slotted(name string) test  { return test{"./internal/slots", name} }
 
 var mutants = []mutant{
 	{"no epoch fence", []place{
@@ -309,6 +310,32 @@ var mutants = []mutant{
 		{
 			"map.go", root("^TestFailedMapBeginsNothingMore$/^sqlite$"),
 			[]change{{"	m.stop.Store(failed && !m.o.collect)\n", "	_ = failed\n"}},
+		},
+	}},
+	{"a slot that is given twice, or not given again", []place{
+		{
+			"internal/slots/pool.go", slotted("^TestNoSlotIsGivenTwice$"),
+			[]change{{"len(p.queue) > 0 && p.taken < p.size", "len(p.queue) > 0"}},
+		},
+		{
+			"internal/slots/pool.go", slotted("^TestDrainWaitsForAll$"),
+			[]change{{"p.closed && p.taken+p.lent+p.places == 0", "p.closed && p.taken+p.places == 0"}},
+		},
+		{
+			"internal/slots/slot.go", slotted("^TestRunLeavesWhileItWaits$"),
+			[]change{{"	s.left = true\n	p.regain(s)\n", "	s.left = true\n"}},
+		},
+		{
+			"internal/slots/slot.go", slotted("^TestWithdrawnRunGetsNoSlot$"),
+			[]change{{"	s.pool.withdraw(s)\n", ""}},
+		},
+		{
+			"internal/slots/steps.go", slotted("^TestStepSlotsAreGivenInOrder$"),
+			[]change{{"		s.queue.Remove(place)\n", "		_ = place\n"}},
+		},
+		{
+			"internal/slots/steps.go", slotted("^TestWaitsThatEndTogetherTakeOneSlot$"),
+			[]change{{"		s.held = true\n		s.endRequests()\n", "		s.held = true\n"}},
 		},
 	}},
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,34 +57,43 @@ func (r *run) leftTooEarly(s *suspension) (away time.Duration, early bool) {
 	stuck := !r.joined
 	early = r.refusals.early || stuck
 	r.mu.Unlock()
-	times := r.w.parkedEarly(r.row.UUID, early)
+	times := r.w.earlyParks.record(r.row.UUID, early)
 	if stuck && times >= mostStuck {
 		return 0, false
 	}
 	return max(settle, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, mostDelay), early
 }
 
-// parkedEarly records whether the run was parked too early, and returns how often that had happened
-// before.
-func (w *worker) parkedEarly(id uuid.UUID, early bool) (times int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	times = w.parkedTooEarly[id]
+// earlyParks counts how often runs were parked too early, by their UUIDs.
+type earlyParks struct {
+	mu    sync.Mutex
+	times map[uuid.UUID]int
+}
+
+// record records whether the run was parked too early, and returns how often that had happened before.
+func (p *earlyParks) record(id uuid.UUID, early bool) (times int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	times = p.times[id]
 	if !early {
-		delete(w.parkedTooEarly, id)
+		delete(p.times, id)
 		return times
 	}
-	if len(w.parkedTooEarly) >= mostHasty { // some of these runs have ended in other processes
-		clear(w.parkedTooEarly)
+	if p.times == nil {
+		p.times = make(map[uuid.UUID]int)
 	}
-	w.parkedTooEarly[id] = times + 1
+	if len(p.times) >= mostHasty { // some of these runs have ended in other processes
+		clear(p.times)
+	}
+	p.times[id] = times + 1
 	return times
 }
 
-// patience returns the minimum settling time of a run that was parked too early before, or zero. w.mu is
-// held.
-func (w *worker) patience(id uuid.UUID) time.Duration {
-	if times := w.parkedTooEarly[id]; times > 0 {
+// settlingTime returns the minimum settling time of a run that was parked too early before, or zero.
+func (p *earlyParks) settlingTime(id uuid.UUID) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if times := p.times[id]; times > 0 {
 		return 2 * settle << min(times, mostDelay)
 	}
 	return 0

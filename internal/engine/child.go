@@ -91,13 +91,14 @@ func (c *Child) start(q StartRequest) error {
 	defer r.branchReturned()
 	r.idle.busy()
 	defer r.idle.done()
-	w, slots := r.e.reserve([]StartRequest{q})
+	w, free := r.e.reserve([]StartRequest{q})
+	defer free.Release()
 	starts, spans := r.e.Prepare(r.work, []StartRequest{q})
 	start := starts[0]
 	c.id = store.ChildUUID(r.row.UUID, c.name, start.Run.CreatedAt)
 	start.Run.UUID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
 	start.Run.Parent = uuid.NullUUID{UUID: r.row.UUID, Valid: true}
-	if slots > 0 && start.Run.WakeAt.Equal(start.Run.CreatedAt) {
+	if free.Slots() > 0 && start.Run.WakeAt.Equal(start.Run.CreatedAt) {
 		w.own(&start.Run, start.Run.CreatedAt, store.NewNonce())
 	}
 	own := start.Run.Owner.Valid
@@ -113,8 +114,8 @@ func (c *Child) start(q StartRequest) error {
 	var left error   // the branch was ended
 	var failed error // the last error of a write
 	err = r.e.persist(r.durable, until(r.hard.Done()), func() {
-		w.release(slots, 0) // other starts need not wait for these slots
-		slots, own = 0, false
+		free.Release() // other starts need not wait for these slots
+		own = false
 		disown(&start.Run)
 	}, func(j journal.Writer) (*store.Outcome, error) {
 		c.s.branch.hold() // a choice that ends the branch either comes before this start or cancels this child
@@ -132,10 +133,10 @@ func (c *Child) start(q StartRequest) error {
 	})
 	written := err == nil && left == nil && start.Outcome == store.Written && step.Outcome == store.Written
 	if !own || !written {
-		w.release(slots, 0)
+		free.Release()
 	}
 	if own && !written && failed != nil {
-		w.unanswerStart(starts, cmp.Or(err, failed))
+		w.addFailedStart(starts, cmp.Or(err, failed))
 	}
 	if err := cmp.Or(err, left); err != nil {
 		spans.Refused(err)
@@ -167,7 +168,7 @@ func (c *Child) start(q StartRequest) error {
 	c.row, c.here = step.Step, true
 	r.clearSuspect()
 	if own {
-		w.enter(&store.Claimed{Run: start.Run}, 0, false)
+		w.enter(&store.Claimed{Run: start.Run}, 0, &free)
 	} else {
 		r.w.hint()
 	}

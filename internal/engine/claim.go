@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -26,68 +27,68 @@ const (
 // A claim holds its slots until it returns. While the last claim did not fill all its slots, claimLoop
 // leaves some slots to starts of this process, so that they need not wait for the claim.
 func (w *worker) claimLoop(ctx context.Context) {
-	busy := false // all slots are taken, or the last claim filled all its slots
-	poll, failed, most := shortestPoll, firstWait, w.e.cfg.ClaimLimit
+	pace := newClaimPace(&w.e.cfg)
 	// The first hint says that other workers see this worker. If a worker claimed before that and died,
 	// the others would notice only when its leases expire.
 	w.awaitWork(ctx, firstClaimWait, time.Time{})
 	for ctx.Err() == nil {
-		leave, ahead := 0, 0
-		if !busy {
-			leave = max(1, w.e.cfg.Concurrency/startReserveFraction)
-		} else if ahead = w.awaitSlots(ctx); ctx.Err() != nil {
-			return
-		}
-		slots := w.acquire(most, leave)
-		ahead = w.reservePrefetch(min(ahead, most-slots))
-		if slots+ahead == 0 {
-			busy = true
+		free := w.reserveForClaim(ctx, &pace)
+		limit := free.Len()
+		if limit == 0 {
+			pace.full = true
 			continue
 		}
-		taken, more, next, err := w.claim(slots, ahead)
-		busy = more
-		switch {
-		case err != nil:
+		got, err := w.claim(&free)
+		if err != nil {
 			w.stopFor(err)
 			w.log.Warn("could not claim runs; trying again", telemetry.KeyError, err)
-			if !sleepCtx(ctx, failed/2+rand.N(failed)) {
+			if !sleepCtx(ctx, pace.failed(limit)) {
 				return
 			}
-			failed = min(2*failed, longWait)
-			most = max(1, min(most, slots+ahead)/2) // the result may have been too large to arrive in time
 			continue
-		case more:
-			most = min(2*most, w.e.cfg.ClaimLimit)
-			poll, failed = shortestPoll, firstWait
-		default:
-			most = min(2*most, w.e.cfg.ClaimLimit)
-			failed = firstWait
-			if taken > 0 {
-				poll = shortestPoll
-			} else {
-				poll = min(w.e.cfg.Poll, shortestPoll+rand.N(3*poll))
-			}
-			w.awaitWork(ctx, poll, next)
+		}
+		if pace.succeeded(got.runs, got.full); !got.full {
+			w.awaitWork(ctx, pace.poll, got.next)
 		}
 	}
 }
 
-// claim claims runs for the slots and the prefetch places that the caller has acquired, and enters them.
-// It returns how many runs it took, whether more may be due, and when the next run is due.
-func (w *worker) claim(slots, ahead int) (taken int, more bool, next time.Time, err error) {
+// reserveForClaim reserves the slots and prefetch places for the next claim. If all slots may be taken, it
+// waits for free slots first. It reserves nothing if no slot is free, or if ctx ends.
+func (w *worker) reserveForClaim(ctx context.Context, pace *claimPace) slots.Reservation {
+	if !pace.full {
+		return w.slots.Acquire(pace.limit, max(1, w.e.cfg.Concurrency/startReserveFraction), 0)
+	}
+	prefetch := w.awaitSlots(ctx)
+	if ctx.Err() != nil {
+		return slots.Reservation{}
+	}
+	return w.slots.Acquire(pace.limit, 0, prefetch)
+}
+
+// claimResult is the result of one claim.
+type claimResult struct {
+	runs int       // how many runs it took
+	full bool      // it took as many runs as its limit, so more may be due
+	next time.Time // when the next run is due; zero: not known
+}
+
+// claim claims runs for the slots and the prefetch places that the caller has reserved, and enters them.
+// It releases the slots and places that it does not use.
+func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
+	defer free.Release()
 	// The claim does not use the loop's context: a claim that is cancelled in flight may have taken runs.
 	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
 	q := w.query()
-	q.Limit, q.Suspects = slots+ahead, w.suspects()
+	q.Limit, q.Suspects = free.Len(), w.suspects()
 	if q.Limit == 1 { // there may be many suspects, which must not always be claimed before other runs
 		q.Suspects = min(q.Suspects, rand.IntN(2))
 	}
 	claims, err := w.take(ctx, q)
 	if err != nil {
-		w.unanswer(q)
-		w.release(slots, ahead)
-		return 0, false, time.Time{}, err
+		w.failedClaims.add(q)
+		return claimResult{}, err
 	}
 	for i := range claims.Runs {
 		c := &claims.Runs[i]
@@ -95,11 +96,9 @@ func (w *worker) claim(slots, ahead int) (taken int, more bool, next time.Time, 
 			w.reportPause(&c.Run, q.Now)
 			continue
 		}
-		w.enter(c, w.late(&c.Run, q.Now), taken >= slots)
-		taken++
+		w.enter(c, w.late(&c.Run, q.Now), free)
 	}
-	w.release(max(slots-taken, 0), min(slots+ahead-taken, ahead))
-	return len(claims.Runs), len(claims.Runs) == q.Limit, claims.Next, nil
+	return claimResult{runs: len(claims.Runs), full: len(claims.Runs) == q.Limit, next: claims.Next}, nil
 }
 
 // take executes the claim in the store, and counts it.
@@ -124,19 +123,19 @@ func (w *worker) late(r *store.Run, now time.Time) time.Duration {
 // awaitSlots waits for a free slot. If few slots are free, it waits up to 2 ms for more, because a claim
 // costs as much as ten steps, however few runs it takes. It returns how many runs to prefetch. It returns
 // at once if slots come free often enough for the worker to prefetch runs.
-func (w *worker) awaitSlots(ctx context.Context) (ahead int) {
+func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 	var enough <-chan time.Time // nil: no slot is free
 	for {
-		free, room := w.freeSlotsAndPrefetch()
-		if claimGatherFraction*free >= w.e.cfg.Concurrency || room > 0 {
-			return room
+		free, prefetch := w.slots.Room(w.e.cfg.ClaimLimit)
+		if claimGatherFraction*free >= w.e.cfg.Concurrency || prefetch > 0 {
+			return prefetch
 		} else if free > 0 && enough == nil {
 			t := time.NewTimer(claimGatherTime)
 			defer t.Stop()
 			enough = t.C
 		}
 		select {
-		case <-w.freed:
+		case <-w.slots.Freed():
 		case <-enough:
 			return 0
 		case <-ctx.Done():

@@ -37,13 +37,14 @@ func TestTheOnlySlotIsUsed(t *testing.T) {
 	}
 	w := newWorker(e)
 	defer w.kill(nil)
-	w.open = true
+	w.slots.Open()
 	for range 50 {
-		if n := w.acquire(1, 0); n != 1 {
-			t.Fatalf("got %d slots", n)
+		free := w.slots.Acquire(1, 0, 0)
+		if free.Slots() != 1 {
+			t.Fatalf("got %d slots", free.Slots())
 		}
-		if taken, _, _, err := w.claim(1, 0); err != nil || taken != 1 {
-			t.Fatalf("the claim has taken %d runs: %v", taken, err)
+		if got, err := w.claim(&free); err != nil || got.runs != 1 {
+			t.Fatalf("the claim has taken %d runs: %v", got.runs, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -10,12 +11,29 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// count requests a count of the run's unreceived signals, for the receives that wait in the run.
-func (w *worker) count(r *run) {
-	w.countMu.Lock()
-	w.uncounted = append(w.uncounted, r)
-	w.countMu.Unlock()
-	w.counts.notify()
+// countQueue holds the runs that request a count of their unreceived signals.
+type countQueue struct {
+	added notifier
+
+	mu   sync.Mutex
+	runs []*run
+}
+
+// add requests a count for the receives that wait in the run.
+func (q *countQueue) add(r *run) {
+	q.mu.Lock()
+	q.runs = append(q.runs, r)
+	q.mu.Unlock()
+	q.added.notify()
+}
+
+// take empties the queue and returns its runs.
+func (q *countQueue) take() []*run {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	runs := q.runs
+	q.runs = nil
+	return runs
 }
 
 // countLoop counts the unreceived signals of the runs that requested a count, and calls the receives for
@@ -23,15 +41,11 @@ func (w *worker) count(r *run) {
 func (w *worker) countLoop(ctx context.Context) {
 	for {
 		select {
-		case <-w.counts:
+		case <-w.countQueue.added:
 		case <-ctx.Done():
 			return
 		}
-		w.countMu.Lock()
-		runs := w.uncounted
-		w.uncounted = nil
-		w.countMu.Unlock()
-		if len(runs) > 0 {
+		if runs := w.countQueue.take(); len(runs) > 0 {
 			w.countSignals(ctx, runs)
 		}
 	}

@@ -144,10 +144,7 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 		return &StateError{Ref: ref, Verb: "set the timeout of", Status: change.State.Status, Control: change.State.Control, Expiring: true}
 	}
 	if w := e.worker(); w != nil {
-		w.mu.Lock()
-		r := w.runs[row.UUID]
-		w.mu.Unlock()
-		if r != nil {
+		if r := w.runs.get(row.UUID); r != nil {
 			r.setDeadline(change.At) // other processes read it from the database
 		}
 		w.news.notify()

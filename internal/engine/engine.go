@@ -38,6 +38,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -86,7 +87,7 @@ type Engine struct {
 	awaited  atomic.Int32           // the number of callers of Await
 	awaiting awaitings              // the callers of Await, for an engine with a probe
 	counts   counts
-	steps    *stepSlots // nil: no limit
+	steps    *slots.Steps // nil: no limit
 
 	mu      sync.Mutex
 	session *session // nil while there is no worker
@@ -96,7 +97,7 @@ type Engine struct {
 // New returns an engine. It does not connect to the database.
 func New(s store.Store, cfg Config) *Engine {
 	cfg.ClaimLimit = cmp.Or(cfg.ClaimLimit, maxClaim)
-	e := &Engine{cfg: cfg, store: s, beneath: s, tel: cfg.Telemetry, steps: newStepSlots(cfg.StepsAtOnce), defs: make(map[string]*Definition, len(cfg.Definitions))}
+	e := &Engine{cfg: cfg, store: s, beneath: s, tel: cfg.Telemetry, steps: slots.NewSteps(cfg.StepsAtOnce), defs: make(map[string]*Definition, len(cfg.Definitions))}
 	for _, d := range cfg.Definitions {
 		e.defs[d.Name] = d
 	}
@@ -190,42 +191,40 @@ func (e *Engine) startOthers(ctx context.Context, by caller, requests []StartReq
 
 // start starts the runs of the requests.
 func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
-	w, slots := e.reserve(requests)
+	w, free := e.reserve(requests)
+	defer free.Release()
 	starts, spans := e.Prepare(ctx, requests)
-	local := make([]*store.Start, 0, slots)
+	local := make([]*store.Start, 0, free.Slots())
 	now, nonce := starts[0].Run.CreatedAt, uint32(0)
-	if slots > 0 {
+	if free.Slots() > 0 {
 		nonce = store.NewNonce()
 	}
 	for _, s := range starts {
-		if len(local) < slots && e.Executes(s.Run.Workflow) && !s.Run.WakeAt.After(now) {
+		if len(local) < free.Slots() && e.Executes(s.Run.Workflow) && !s.Run.WakeAt.After(now) {
 			w.own(&s.Run, now, nonce)
 			local = append(local, s)
 		}
 	}
 	outcome := store.Written // a conflict of names is reported as an error of one result
 	err := e.persist(ctx, by, func() {
-		w.release(slots, 0) // other starts need not wait for these slots
-		slots = 0
+		free.Release() // other starts need not wait for these slots
 		for _, s := range local {
 			disown(&s.Run)
 		}
 		local = nil
 	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.Start(ctx, starts) })
 	if err != nil {
-		w.release(slots, 0)
-		w.unanswerStart(local, err)
+		free.Release()
+		w.addFailedStart(local, err)
 		spans.Refused(err)
 		return nil, err
 	}
-	used := 0
 	for _, s := range local {
 		if s.Outcome == store.Written {
-			w.enter(&store.Claimed{Run: s.Run}, 0, false)
-			used++
+			w.enter(&store.Claimed{Run: s.Run}, 0, &free)
 		}
 	}
-	w.release(slots-used, 0)
+	free.Release()
 	if len(local) < len(starts) {
 		w.hint()
 	}
@@ -300,8 +299,8 @@ func firstDifference(a, b []byte) int {
 	return min(len(a), len(b))
 }
 
-// reserve takes slots for the requests that can begin here at once.
-func (e *Engine) reserve(requests []StartRequest) (*worker, int) {
+// reserve reserves slots for the requests that can begin here at once.
+func (e *Engine) reserve(requests []StartRequest) (*worker, slots.Reservation) {
 	want := 0
 	for _, q := range requests {
 		if e.Executes(q.Workflow) {
@@ -310,9 +309,9 @@ func (e *Engine) reserve(requests []StartRequest) (*worker, int) {
 	}
 	w := e.worker()
 	if w == nil || want == 0 {
-		return w, 0
+		return w, slots.Reservation{}
 	}
-	return w, w.acquire(want, 0)
+	return w, w.slots.Acquire(want, 0, 0)
 }
 
 // Now returns the database's time.

@@ -163,7 +163,7 @@ func (in *inbox) request() {
 	}
 	in.counting = true
 	in.r.idle.busy()
-	in.r.w.count(in.r)
+	in.r.w.countQueue.add(in.r)
 }
 
 // begin is called before a count is read.
@@ -194,7 +194,7 @@ func (in *inbox) deliver(counts map[string]int, counted bool) {
 	in.counting = again
 	in.mu.Unlock()
 	if again {
-		in.r.w.count(in.r)
+		in.r.w.countQueue.add(in.r)
 		return
 	}
 	in.r.idle.done()

@@ -31,7 +31,7 @@ func (w *worker) renewLoop(ctx context.Context) {
 	every := w.e.cfg.Lease / 3
 	wait := every
 	for sleepCtx(ctx, wait-wait/8+rand.N(wait/4)) {
-		held := w.snapshot()
+		held := w.runs.all()
 		busy, err := w.renew(ctx, held)
 		if ctx.Err() != nil {
 			return
@@ -77,7 +77,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	pulse, err := w.e.store.Renew(ctx, store.Heartbeat{
 		Worker: store.Worker{
 			ID: w.id, Name: cfg.Name, Version: cfg.Version,
-			Capacity: int32(cfg.Concurrency), Active: int32(w.active()), State: w.state(), StartedAt: w.started,
+			Capacity: int32(cfg.Concurrency), Active: int32(w.runs.count()), State: w.state(), StartedAt: w.started,
 			Executes: listed(w.pairs),
 		},
 		Leases: due, LeaseUntil: until,

@@ -78,7 +78,7 @@ func TestARetriedWriteDelaysARunOnce(t *testing.T) {
 		for _, w := range c.ended() {
 			if w.UUID == old.row.UUID {
 				if away := w.WakeAt.Sub(w.Now); away > time.Second {
-					t.Errorf("parked too early for the first time, it stays away for %v; counted %d times", away, c.w.parkedTooEarly[old.row.UUID])
+					t.Errorf("parked too early for the first time, it stays away for %v; counted %d times", away, c.w.earlyParks.times[old.row.UUID])
 				}
 			}
 		}

@@ -36,7 +36,7 @@ func (w *worker) notificationLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		runs := w.snapshot()
+		runs := w.runs.all()
 		if len(runs) == 0 {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -79,12 +80,13 @@ func newCrew(t *testing.T) *crew {
 		t.Fatal(err)
 	}
 	c.w = newWorker(e)
-	c.w.open = true
-	if c.w.acquire(1, 0) != 1 || c.w.reservePrefetch(1) != 1 {
+	c.w.slots.Open()
+	two := c.w.slots.Acquire(2, 0, 1)
+	if two.Slots() != 1 || two.Len() != 2 {
 		t.Fatal("there is no slot, or no place ahead of it")
 	}
-	c.enter("first", false)
-	c.enter("second", true)
+	c.enter("first", &two)
+	c.enter("second", &two)
 	synctest.Wait()
 	if name := <-c.began; name != "first" || len(c.began) > 0 {
 		t.Fatalf("%s was executed first, %d after it", name, len(c.began))
@@ -92,12 +94,12 @@ func newCrew(t *testing.T) *crew {
 	return c
 }
 
-func (c *crew) enter(name string, ahead bool) {
-	c.w.enter(&store.Claimed{Run: store.Run{UUID: store.NewUUID(0), Name: name, Workflow: "w", Status: store.Running, Epoch: store.Epoch{Count: 1}}}, 0, ahead)
+func (c *crew) enter(name string, from *slots.Reservation) {
+	c.w.enter(&store.Claimed{Run: store.Run{UUID: store.NewUUID(0), Name: name, Workflow: "w", Status: store.Running, Epoch: store.Epoch{Count: 1}}}, 0, from)
 }
 
 func (c *crew) run(name string) *run {
-	for _, r := range c.w.snapshot() {
+	for _, r := range c.w.runs.all() {
 		if r.row.Name == name {
 			return r
 		}
@@ -112,11 +114,11 @@ func (c *crew) ends(t *testing.T) {
 		return
 	}
 	c.over = true
-	c.w.close()
+	c.w.slots.Close()
 	c.w.drain()
 	c.w.kill(nil)
-	if c.w.slots != 0 || c.w.prefetchReserved != 0 || len(c.w.prefetched) != 0 || len(c.w.runs) != 0 {
-		t.Errorf("%d slots, %d places ahead, %d waiting and %d runs are left", c.w.slots, c.w.prefetchReserved, len(c.w.prefetched), len(c.w.runs))
+	if left := c.w.slots.Counts(); left != (slots.Counts{}) || c.w.runs.count() != 0 {
+		t.Errorf("%+v and %d runs are left", left, c.w.runs.count())
 	}
 	if err := c.w.e.journal.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -143,19 +145,19 @@ func TestClaimedAhead(t *testing.T) {
 		"the next slot is its own": func(t *testing.T, c *crew) {
 			c.free <- struct{}{}
 			c.became(t, store.Completed)
-			if name := <-c.began; name != "second" || c.w.slots != 1 || c.w.prefetchReserved != 0 {
-				t.Errorf("%s was executed next, in %d slots; %d places are taken", name, c.w.slots, c.w.prefetchReserved)
+			if name := <-c.began; name != "second" || c.w.slots.Counts() != (slots.Counts{Taken: 1}) {
+				t.Errorf("%s was executed next, in %+v", name, c.w.slots.Counts())
 			}
-			if c.w.acquire(1, 0) != 0 {
+			if free := c.w.slots.Acquire(1, 0, 0); free.Len() != 0 {
 				t.Error("a slot is free beside it")
 			}
 			c.free <- struct{}{}
 			c.became(t, store.Completed, store.Completed)
 		},
 		"it is given back when none comes free": func(t *testing.T, c *crew) {
-			<-time.After(overlong)
+			<-time.After(longestSlotWait)
 			c.became(t, store.Pending)
-			if c.w.prefetchReserved != 0 || c.run("second") != nil {
+			if c.w.slots.Counts().Places != 0 || c.run("second") != nil {
 				t.Error("it still has its place")
 			}
 			c.free <- struct{}{}
@@ -169,7 +171,7 @@ func TestClaimedAhead(t *testing.T) {
 			r := c.run("second")
 			r.endEarly(cancelled())
 			synctest.Wait()
-			if r.gone() || c.w.prefetchReserved != 1 {
+			if r.gone() || c.w.slots.Counts().Places != 1 {
 				t.Error("it has left without being executed")
 			}
 			c.free <- struct{}{}
@@ -183,13 +185,11 @@ func TestClaimedAhead(t *testing.T) {
 			c.became(t, store.Pending, store.Pending)
 		},
 		"one that is claimed while the worker closes leaves at once": func(t *testing.T, c *crew) {
-			c.w.reservePrefetch(1)
-			c.w.mu.Lock()
-			c.w.open = false
-			c.w.mu.Unlock()
-			c.enter("third", true)
+			place := c.w.slots.Acquire(1, 0, 1)
+			c.w.slots.Close()
+			c.enter("third", &place)
 			c.became(t, store.Pending)
-			if c.w.reservePrefetch(1) != 0 {
+			if more := c.w.slots.Acquire(1, 0, 1); more.Len() != 0 {
 				t.Error("a closed worker claims ahead")
 			}
 		},
@@ -207,36 +207,6 @@ func TestClaimedAhead(t *testing.T) {
 	}
 }
 
-// No more is claimed ahead than slots came free lately, and nothing where few places are empty.
-func TestRoomAhead(t *testing.T) {
-	w := &worker{e: &Engine{cfg: Config{ClaimLimit: maxClaim}}}
-	at := time.Now()
-	for _, c := range []struct {
-		freed, ahead, want int
-		after              time.Duration // since they came free
-	}{
-		{freed: 0, want: 0},
-		{freed: 1, want: 0},
-		{freed: 2, want: 2},
-		{freed: 3, want: 3},
-		{freed: 3, want: 3, after: lately},
-		{freed: 3, want: 0, after: 2 * lately},
-		{freed: 100, want: 100},
-		{freed: 100, ahead: 50, want: 50},
-		{freed: 100, ahead: 51, want: 0},
-		{freed: 100, ahead: 200, want: 0},
-		{freed: 2 * maxClaim, want: maxClaim},
-	} {
-		w.turnover, w.prefetchReserved = turnover{since: at}, c.ahead
-		for range c.freed {
-			w.turnover.add(at)
-		}
-		if got := w.prefetchRoom(at.Add(c.after)); got != c.want {
-			t.Errorf("%+v: %d", c, got)
-		}
-	}
-}
-
 // The steps of a run end when its lease is lost, also if this process has claimed the run again.
 func TestReplacedRunIsToldOfItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -244,8 +214,8 @@ func TestReplacedRunIsToldOfItsLease(t *testing.T) {
 		old := c.run("first")
 		row := old.row
 		row.Epoch = row.Epoch.Next(store.NewNonce()) // its lease has expired, and this process has claimed it again
-		c.w.reservePrefetch(1)
-		c.w.enter(&store.Claimed{Run: row}, 0, true)
+		place := c.w.slots.Acquire(1, 0, 1)
+		c.w.enter(&store.Claimed{Run: row}, 0, &place)
 		synctest.Wait()
 		<-time.After(time.Hour) // any number of renewals
 		if old.hard.Err() == nil {

@@ -21,7 +21,7 @@ func (e *Engine) Quiescence() Quiescence {
 	if len(w.news) > 0 {
 		rest.BusyRun = "a run that has news"
 	}
-	for _, r := range w.snapshot() {
+	for _, r := range w.runs.all() {
 		if !r.resting() {
 			rest.BusyRun = r.row.Address()
 		}
@@ -61,7 +61,7 @@ func (e *Engine) Park() (left bool) {
 	if w == nil {
 		return false
 	}
-	for _, r := range w.snapshot() {
+	for _, r := range w.runs.all() {
 		r.idle.park()
 		left = left || r.gone()
 	}
@@ -80,9 +80,7 @@ func (e *Engine) Looking() bool {
 	if w == nil {
 		return false
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.open && len(w.pairs) > 0 && len(w.runs) < e.cfg.Concurrency
+	return w.slots.IsOpen() && len(w.pairs) > 0 && w.runs.count() < e.cfg.Concurrency
 }
 
 // Looks returns how often the waiters have checked for results. waiting is false if nobody waits for a

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -38,15 +39,13 @@ type run struct {
 	span     trace.Span
 	traced   bool // the span records, so steps get spans too
 	trace    string
-	leaseEnd atomic.Int64  // microseconds since 1970, on the database's clock
-	ending   atomic.Bool   // the end of this ownership is being written, which happens once
-	vacated  sync.Once     // guards the release of the slot, which happens once
-	seat     chan struct{} // closed when the run gets a slot; nil: the run entered with a slot
+	leaseEnd atomic.Int64 // microseconds since 1970, on the database's clock
+	ending   atomic.Bool  // the end of this ownership is being written, which happens once
+	slot     slots.Slot
 
 	spareMarker atomic.Pointer[marker] // a marker for the next attempt, with its timer stopped; nil: none
 
-	suspected atomic.Bool
-	stirred   atomic.Bool // the run was woken here; its waits may not have checked the database since
+	stirred atomic.Bool // the run was woken here; its waits may not have checked the database since
 
 	mu                  sync.Mutex
 	history             map[string]*store.Step
@@ -77,7 +76,6 @@ type run struct {
 	idle                idle
 	inbox               inbox
 	refusals            suspensionNotices
-	loan                slotLoan    // the loan of the run's slot; guarded by w.mu
 	overdue             *time.Timer // calls giveUp if the function does not return in time
 
 	deadline      atomic.Pointer[deadline] // nil: none
@@ -135,9 +133,9 @@ func (r *run) logger() *slog.Logger {
 // exec calls the workflow function, and writes the run's end or its release. It runs in a goroutine of
 // its own.
 func (r *run) exec(late time.Duration) {
-	defer r.left()
+	defer r.w.left(r)
 	defer r.endHard(errEnded)
-	if r.seat != nil {
+	if r.slot.Turn() != nil {
 		began := time.Now()
 		r.awaitSlot()
 		if late > 0 {
@@ -146,7 +144,7 @@ func (r *run) exec(late time.Duration) {
 	}
 	r.e.counts.entered.Add(1)
 	r.e.tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.hasSlot() || r.rest.More && !r.readRest() || r.neverCalled() && r.expired() || !r.cancelLosersChildren(true) {
+	if !r.slot.IsGiven() || r.rest.More && !r.readRest() || r.neverCalled() && r.expired() || !r.cancelLosersChildren(true) {
 		r.conclude(nil, nil)
 		return
 	}
@@ -210,7 +208,7 @@ func (r *run) abandon(ctx context.Context) {
 	if r.ending.CompareAndSwap(false, true) {
 		r.release(ctx, &suspension{cause: ErrShutdown, status: store.Pending})
 	}
-	r.left()
+	r.w.left(r)
 }
 
 // overdueAfter returns how long a function may take to return when its run is suspended and none of its
@@ -238,11 +236,8 @@ func (r *run) giveUp() {
 		telemetry.KeyReason, s.cause, telemetry.KeyStack, stackOf(r))
 	r.endHard(s.cause)
 	r.release(r.durable, s)
-	r.w.forget(r)
+	r.w.runs.remove(r)
 }
-
-// left releases the run's slot, once.
-func (r *run) left() { r.vacated.Do(func() { r.w.left(r) }) }
 
 // finish writes the run's result. If a control request on the run does not allow this end, finish returns
 // the request instead.

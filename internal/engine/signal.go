@@ -112,10 +112,7 @@ func (e *Engine) Signalled(ref string, s *store.Signal) error {
 // wake makes a run in memory check the database for events. If the run is not in memory, it makes the
 // claim loop check for due runs.
 func (w *worker) wake(id uuid.UUID) {
-	w.mu.Lock()
-	r := w.runs[id]
-	w.mu.Unlock()
-	if r != nil {
+	if r := w.runs.get(id); r != nil {
 		r.recheckWaits()
 		return
 	}

@@ -58,7 +58,7 @@ func (c *counts) left(outcome string) {
 func (e *Engine) Stats() Stats {
 	c := &e.counts
 	s := Stats{
-		Journal: e.journal.Stats(), Waiting: e.steps.waiting(),
+		Journal: e.journal.Stats(), Waiting: e.steps.Waiting(),
 		Entered: c.entered.Load(), Ended: c.ended.Load(), Parked: c.parked.Load(), Released: c.released.Load(), Lost: c.lost.Load(),
 		Claims: c.claims.Load(), Claimed: c.claimed.Load(), Renewals: c.renewals.Load(), Leases: c.leases.Load(),
 		Held: c.held.Load(), Retrying: c.retrying.Load(),
@@ -67,14 +67,7 @@ func (e *Engine) Stats() Stats {
 		s.TimedOut[i] = c.timedOut[i].Load()
 	}
 	if w := e.worker(); w != nil {
-		s.Active = w.active()
+		s.Active = w.runs.count()
 	}
 	return s
-}
-
-// active returns how many runs are in memory.
-func (w *worker) active() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.runs)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -65,18 +66,18 @@ type task struct {
 	r         *run
 	s         *Scope
 	spec      *Spec
-	name      string      // the name with its scope
-	recorded  *store.Step // the step's row in history, which is not terminal; nil: none
-	attempt   int32       // the number of the attempt
-	first     time.Time   // when the first attempt began
-	unknown   bool        // an attempt of an AtMostOnce step began and its end is not known
-	exists    bool        // the step has a row in the database
-	endsAfter int64       // the earliest end time of the checkpoint, in microseconds since 1970; zero: none
-	slot      *stepSlot   // the slot of the attempt; nil: it needs none
-	seq       int32       // the step's position in the order in which the run's calls began
-	began     time.Time   // when the current attempt began
-	phase     *phase      // the phase of the attempt; nil: it is not transactional, or cannot be left behind
-	failures  *Failures   // the failures of earlier attempts; nil: none
+	name      string          // the name with its scope
+	recorded  *store.Step     // the step's row in history, which is not terminal; nil: none
+	attempt   int32           // the number of the attempt
+	first     time.Time       // when the first attempt began
+	unknown   bool            // an attempt of an AtMostOnce step began and its end is not known
+	exists    bool            // the step has a row in the database
+	endsAfter int64           // the earliest end time of the checkpoint, in microseconds since 1970; zero: none
+	slot      *slots.StepSlot // the slot of the attempt; nil: it needs none
+	seq       int32           // the step's position in the order in which the run's calls began
+	began     time.Time       // when the current attempt began
+	phase     *phase          // the phase of the attempt; nil: it is not transactional, or cannot be left behind
+	failures  *Failures       // the failures of earlier attempts; nil: none
 }
 
 // Step returns the step's recorded outcome. If there is none, it executes the step first. The error is

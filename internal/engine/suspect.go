@@ -9,31 +9,22 @@ import "github.com/seed8ec063be/durable/internal/store"
 
 // suspects returns how many suspects may be claimed now: zero or one.
 func (w *worker) suspects() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.suspect != nil {
+	if w.suspect.Load() != nil {
 		return 0
 	}
 	return 1
 }
 
-// suspectIf makes the run the worker's suspect if it is one. w.mu is held.
+// suspectIf makes the run the worker's suspect if it is a suspect. The run is not executed yet.
 func (w *worker) suspectIf(r *run) {
 	if r.row.Crashes >= store.SuspectAfter {
-		w.suspect = r
-		r.suspected.Store(true)
+		w.suspect.Store(r)
 	}
 }
 
-// clearSuspect clears the run if it is a suspect, so that the worker can claim the next suspect.
+// clearSuspect clears the run if it is the worker's suspect, so that the worker can claim the next suspect.
 func (r *run) clearSuspect() {
-	if !r.suspected.CompareAndSwap(true, false) {
-		return
+	if r.w.suspect.Load() == r && r.w.suspect.CompareAndSwap(r, nil) {
+		r.w.hint()
 	}
-	r.w.mu.Lock()
-	if r.w.suspect == r {
-		r.w.suspect = nil
-	}
-	r.w.mu.Unlock()
-	r.w.hint()
 }

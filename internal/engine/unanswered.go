@@ -28,17 +28,39 @@ const (
 	slowGiveBack  = time.Second
 )
 
-// unanswer records a failed claim, and wakes giveBackLoop.
-func (w *worker) unanswer(q store.ClaimQuery) {
-	w.mu.Lock()
-	w.unanswered = append(w.unanswered, q)
-	w.mu.Unlock()
-	w.failed.notify()
+// failedClaims holds the queries of failed claims, and of failed starts, whose runs the worker searches for.
+type failedClaims struct {
+	added notifier // wakes giveBackLoop
+
+	mu      sync.Mutex
+	queries []store.ClaimQuery
 }
 
-// unanswerStart records a start that failed with err, if this worker may own the runs of the start all
-// the same.
-func (w *worker) unanswerStart(own []*store.Start, err error) {
+// add adds a failed claim.
+func (f *failedClaims) add(q store.ClaimQuery) {
+	f.mu.Lock()
+	f.queries = append(f.queries, q)
+	f.mu.Unlock()
+	f.added.notify()
+}
+
+// all returns the failed claims.
+func (f *failedClaims) all() []store.ClaimQuery {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.queries)
+}
+
+// remove removes a failed claim.
+func (f *failedClaims) remove(q store.ClaimQuery) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queries = slices.DeleteFunc(f.queries, func(u store.ClaimQuery) bool { return u.Nonce == q.Nonce && u.Now.Equal(q.Now) })
+}
+
+// addFailedStart adds a start that failed with err, if this worker may own the runs of the start all the
+// same.
+func (w *worker) addFailedStart(own []*store.Start, err error) {
 	if len(own) == 0 || !mayHaveCommitted(err) {
 		return
 	}
@@ -50,14 +72,14 @@ func (w *worker) unanswerStart(own []*store.Start, err error) {
 			q.Pairs = append(q.Pairs, pair)
 		}
 	}
-	w.unanswer(q)
+	w.failedClaims.add(q)
 }
 
 // giveBackLoop releases the runs that failed claims have taken.
 func (w *worker) giveBackLoop(ctx context.Context) {
 	for {
 		select {
-		case <-w.failed:
+		case <-w.failedClaims.added:
 		case <-ctx.Done():
 			return
 		}
@@ -72,24 +94,17 @@ func (w *worker) giveBackLoop(ctx context.Context) {
 // giveBack searches once for the runs of each failed claim, and releases them. It reports whether it must
 // be called again.
 func (w *worker) giveBack(ctx context.Context) (again bool) {
-	w.mu.Lock()
-	claims := slices.Clone(w.unanswered)
-	w.mu.Unlock()
-	for _, q := range claims {
+	for _, q := range w.failedClaims.all() {
 		over := w.e.clock.now().After(q.LeaseUntil)
 		done, err := w.giveBackClaim(ctx, q)
 		if err != nil && !over {
 			return true // the database is unavailable for the other claims too
 		}
 		if done || over {
-			w.mu.Lock()
-			w.unanswered = slices.DeleteFunc(w.unanswered, func(u store.ClaimQuery) bool { return u.Nonce == q.Nonce && u.Now.Equal(q.Now) })
-			w.mu.Unlock()
+			w.failedClaims.remove(q)
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.unanswered) > 0
+	return len(w.failedClaims.all()) > 0
 }
 
 // giveBackClaim releases the runs that the claim has taken, and reports whether there were any.

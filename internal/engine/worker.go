@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -18,7 +20,9 @@ import (
 // It then abandons the remaining runs, and their later writes are fenced.
 const lastCall = time.Second
 
-// worker executes runs during one session.
+// worker executes runs during one session. Each part of its state has a type with a mutex of its own. These
+// mutexes are the last in any order of locks: no other lock is taken while one of them is held. hearing is
+// taken before them.
 type worker struct {
 	e       *Engine
 	id      uuid.UUID
@@ -30,50 +34,38 @@ type worker struct {
 	ctx  context.Context
 	kill context.CancelCauseFunc
 
-	hints  notifier // a run may be claimable
-	freed  notifier // a slot was given back
-	news   notifier // a run in memory may have a control request, or may have been woken
-	failed notifier // a claim has failed, or a start of runs that this worker would own
-	counts notifier // a run requests a count of its signals
+	slots        *slots.Pool // open while the worker takes new runs
+	runs         loadedRuns
+	suspect      atomic.Pointer[run] // the suspect that is executed; nil: none; see suspect.go
+	failedClaims failedClaims
+	outage       outage
+	earlyParks   earlyParks
+	countQueue   countQueue
+	ends         endings
 
-	outage outage
-	rests  chan struct{} // holds one element for each long history that is being read
+	hints notifier // a run may be claimable
+	news  notifier // a run in memory may have a control request, or may have been woken
 
-	hearing sync.RWMutex // locked while notifications are read; a run that leaves memory holds the read lock
-
-	mu               sync.Mutex
-	suspect          *run // the suspect that is executed; nil: none; see suspect.go
-	runs             map[uuid.UUID]*run
-	unanswered       []store.ClaimQuery // failed claims, and failed starts of runs that this worker may own; see unanswered.go
-	broken           chan error         // receives why the worker must stop; see stopFor
-	parkedTooEarly   map[uuid.UUID]int  // how often runs were parked too early; see calls_after_suspension.go
-	slots            int                // slots taken by runs, and by starts and claims in progress
-	lent             int                // slots lent by runs that wait; see lentslot.go
-	unlent           int                // runs that wait and could not lend their slots
-	prefetched       []*run             // prefetched runs that wait for a slot; see prefetch.go
-	prefetchReserved int                // taken places for prefetched runs: by queued runs, by claims in progress, by runs that leave
-	open             bool               // the worker takes new runs
-	draining         bool               // the worker takes no new runs any more
-	empty            chan struct{}
-
-	countMu   sync.Mutex
-	uncounted []*run // runs whose signals are to be counted; see count.go
-
-	turnover turnover
-	ends     endings
+	hearing sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
+	rests   chan struct{} // holds one element for each long history that is being read
+	broken  chan error    // receives why the worker must stop; see stopFor
 }
 
 func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, kill: kill,
-		hints: newNotifier(), freed: newNotifier(), news: newNotifier(), failed: newNotifier(), counts: newNotifier(), rests: make(chan struct{}, restsAtOnce),
-		runs: make(map[uuid.UUID]*run), parkedTooEarly: make(map[uuid.UUID]int), empty: make(chan struct{}), broken: make(chan error, 1),
+		hints: newNotifier(), news: newNotifier(), rests: make(chan struct{}, restsAtOnce), broken: make(chan error, 1),
+		failedClaims: failedClaims{added: newNotifier()}, countQueue: countQueue{added: newNotifier()},
 	}
 	for _, d := range e.defs {
 		w.pairs = append(w.pairs, store.Pair{Queue: d.Queue, Workflow: d.Name})
 	}
 	w.log = e.tel.Log.With(telemetry.KeyWorker, w.id)
+	w.slots = slots.NewPool(e.cfg.Concurrency, func(waiting int) {
+		w.log.Warn("all runs in memory wait in steps for results of other runs, and no slot is free for those: raise Config.Concurrency, or wait outside of steps (Ctx.Child)",
+			telemetry.KeyCount, waiting)
+	})
 	return w
 }
 
@@ -97,9 +89,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 		}
 		return w.leave()
 	}
-	w.mu.Lock()
-	w.open = true
-	w.mu.Unlock()
+	w.slots.Open()
 	w.reportStart()
 
 	// The loops that claim runs end with ctx. The loops that keep claimed runs end after the drain.
@@ -122,12 +112,12 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	case <-ctx.Done():
 	case err = <-w.broken:
 		w.log.Error("the database is of no more use; this worker stops", telemetry.KeyError, err)
-		for _, r := range w.snapshot() {
+		for _, r := range w.runs.all() {
 			r.lose() // no step of the run can be recorded
 		}
 	}
-	w.close()
-	w.log.Info("the worker is draining", telemetry.KeyCount, w.active())
+	w.slots.Close()
+	w.log.Info("the worker is draining", telemetry.KeyCount, w.runs.count())
 	stopTaking()
 	w.tellDraining()
 	taking.Wait()
@@ -136,7 +126,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	kept.Wait()
 	w.reportLastUnreceived()
 	err = errors.Join(err, w.leave())
-	w.log.Info("the worker has stopped", telemetry.KeyCount, w.active())
+	w.log.Info("the worker has stopped", telemetry.KeyCount, w.runs.count())
 	return err
 }
 
@@ -198,86 +188,40 @@ func disown(r *store.Run) {
 	}
 }
 
-// enter executes a run that this worker owns, in a goroutine of its own. The caller has acquired a slot
-// for the run or, if ahead is true, has taken a place for a prefetched run.
-func (w *worker) enter(c *store.Claimed, late time.Duration, ahead bool) {
-	row := &c.Run
+// enter executes a run that this worker owns, in a goroutine of its own. The run gets a slot that the
+// caller has reserved or, if none is left, waits for a slot as a prefetched run.
+func (w *worker) enter(c *store.Claimed, late time.Duration, from *slots.Reservation) {
 	r := newRun(w, c)
-	w.mu.Lock()
-	before := w.runs[row.UUID]
-	r.idle.longer = w.patience(row.UUID)
-	w.runs[row.UUID] = r
+	r.idle.longer = w.earlyParks.settlingTime(r.row.UUID)
+	from.Assign(&r.slot)
 	w.suspectIf(r)
-	if ahead {
-		w.queue(r)
-	}
-	open := w.open
-	w.mu.Unlock()
-	if before != nil {
+	if before := w.runs.add(r); before != nil {
 		before.lose() // nothing else would stop the earlier execution
 	}
-	if !open {
+	if w.slots.IsClosed() { // the drain may have read which runs are in memory before this run was
 		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
 	}
 	go r.exec(late)
 }
 
 // left removes a run that has ended or was suspended, and releases its slot. The run calls it as its last
-// action.
+// action, and a drain calls it for a run that does not return. The second call does nothing.
 func (w *worker) left(r *run) {
 	r.clearSuspect()
-	w.forget(r)
-	w.endLoan(r)
-	if !r.hasSlot() {
-		w.release(0, 1)
-		return
-	}
-	w.mu.Lock()
-	w.turnover.add(time.Now())
-	w.mu.Unlock()
-	w.release(1, 0)
-}
-
-// forget removes the run from memory, but does not release its slot.
-func (w *worker) forget(r *run) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.runs[r.row.UUID] == r { // this process may have lost the run, and claimed it again
-		delete(w.runs, r.row.UUID)
-	}
+	w.runs.remove(r)
+	r.slot.Leave()
 }
 
 // executing reports whether the run is in this worker's memory, and is not suspended.
 func (w *worker) executing(id uuid.UUID) bool {
-	w.mu.Lock()
-	r := w.runs[id]
-	w.mu.Unlock()
+	r := w.runs.get(id)
 	return r != nil && !r.gone()
-}
-
-// snapshot returns the runs in memory.
-func (w *worker) snapshot() []*run {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	runs := make([]*run, 0, len(w.runs))
-	for _, r := range w.runs {
-		runs = append(runs, r)
-	}
-	return runs
-}
-
-// close makes the worker take no new runs.
-func (w *worker) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.open, w.draining = false, true
-	w.vacated()
 }
 
 // drain suspends every run, lets running steps finish for the grace period, and then ends their contexts.
 // If a function has not returned within lastCall after that, drain logs and abandons its run.
 func (w *worker) drain() {
-	for _, r := range w.snapshot() {
+	for _, r := range w.runs.all() {
 		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
 	}
 	if w.emptied(w.e.cfg.Grace) {
@@ -289,7 +233,7 @@ func (w *worker) drain() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastCall)
 	defer cancel()
-	for _, r := range w.snapshot() {
+	for _, r := range w.runs.all() {
 		w.log.Error("a workflow function did not return after its context ended; the run is given to others",
 			telemetry.KeyRun, r.row.UUID, telemetry.KeyName, DisplayRunName(&r.row), telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stackOf(r))
 		r.abandon(ctx)
@@ -300,7 +244,7 @@ func (w *worker) emptied(within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()
 	select {
-	case <-w.empty:
+	case <-w.slots.Empty():
 		return true
 	case <-t.C:
 		return false
@@ -317,9 +261,7 @@ func (w *worker) tellDraining() {
 
 // state returns the state of the worker that the registry shows.
 func (w *worker) state() store.WorkerState {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.draining {
+	if w.slots.IsClosed() {
 		return store.WorkerDraining
 	}
 	return store.WorkerRunning

@@ -1,0 +1,207 @@
+package slots
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Pool holds the slots in which a worker executes runs.
+//
+// A caller reserves slots with Acquire before it knows which runs will use them, and assigns them to runs
+// later. It can also reserve prefetch places: runs that are assigned a place wait in the queue of the pool,
+// and get the next free slots in the order of their assignments.
+//
+// A pool is opened once and closed once. Before it is opened and after it is closed, it gives no slots.
+type Pool struct {
+	size    int
+	allWait func(waiting int)
+	freed   chan struct{} // holds an element if a slot came free since the last receive
+	empty   chan struct{}
+
+	mu       sync.Mutex
+	open     bool
+	closed   bool
+	taken    int     // slots of reservations and of runs that are executed
+	lent     int     // slots lent by runs that wait
+	refused  int     // runs that wait and could not lend their slots
+	places   int     // prefetch places of reservations and of runs that have not got a slot
+	queue    []*Slot // assigned slots that are not given yet, in the order of their assignments
+	turnover turnover
+}
+
+// NewPool returns a pool of size slots, which is not open yet. The pool calls allWait, without a lock, when
+// size runs wait and cannot lend their slots because too many slots are lent already. waiting is the number
+// of runs that wait.
+func NewPool(size int, allWait func(waiting int)) *Pool {
+	return &Pool{size: size, allWait: allWait, freed: make(chan struct{}, 1), empty: make(chan struct{})}
+}
+
+// Open makes the pool give slots.
+func (p *Pool) Open() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open = !p.closed
+}
+
+// Close makes the pool give no more slots, neither to new reservations nor to the queue.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.open, p.closed = false, true
+	p.reportEmpty()
+}
+
+// IsOpen reports whether the pool gives slots.
+func (p *Pool) IsOpen() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open
+}
+
+// IsClosed reports whether Close was called.
+func (p *Pool) IsClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+// Empty returns a channel that is closed when the pool is closed and none of its slots and places is taken
+// or lent.
+func (p *Pool) Empty() <-chan struct{} { return p.empty }
+
+// Freed returns a channel that receives an element after slots came free. Several slots may share one
+// element. The channel serves one receiver.
+func (p *Pool) Freed() <-chan struct{} { return p.freed }
+
+// Counts are the numbers of slots and places of a pool that are in use.
+type Counts struct {
+	Taken  int // slots of reservations and of runs that are executed
+	Lent   int // slots lent by runs that wait
+	Places int // prefetch places of reservations and of runs that have not got a slot
+	Queued int // runs that wait for a slot
+}
+
+// Counts returns the current numbers.
+func (p *Pool) Counts() Counts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Counts{Taken: p.taken, Lent: p.lent, Places: p.places, Queued: len(p.queue)}
+}
+
+// Room returns how many slots are free, and how many runs the worker should prefetch now, at most limit.
+func (p *Pool) Room(limit int) (free, prefetch int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.free(), p.prefetch(time.Now(), limit)
+}
+
+// free returns how many slots are free. It returns zero while more runs are executed than there are slots,
+// because some have taken back their lent slots. p.mu is held.
+func (p *Pool) free() int { return max(0, p.size-p.taken) }
+
+// prefetch returns how many runs to prefetch at the given time. It returns zero if the number is too small
+// to be worth a claim. p.mu is held.
+func (p *Pool) prefetch(at time.Time, limit int) int {
+	most := min(limit, p.turnover.rate(at))
+	if room := most - p.places; room > 0 && 2*room >= most {
+		return room
+	}
+	return 0
+}
+
+// Acquire reserves up to want slots. It leaves the given number of slots free, but takes one slot if any is
+// free. For the rest of want it reserves up to prefetch places. It reserves nothing if the pool is not open.
+func (p *Pool) Acquire(want, leave, prefetch int) Reservation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.open {
+		return Reservation{}
+	}
+	free := p.free()
+	r := Reservation{pool: p, slots: min(want, max(free-leave, min(free, 1)))}
+	r.places = min(prefetch, want-r.slots)
+	p.taken += r.slots
+	p.places += r.places
+	return r
+}
+
+// fill gives free slots to the queue. p.mu is held.
+func (p *Pool) fill() {
+	for p.open && len(p.queue) > 0 && p.taken < p.size {
+		s := p.queue[0]
+		p.queue = slices.Delete(p.queue, 0, 1)
+		p.taken++
+		p.places--
+		close(s.turn)
+	}
+}
+
+// reportEmpty closes the channel of Empty if the pool is closed and nothing of it is in use. p.mu is held.
+func (p *Pool) reportEmpty() {
+	if p.closed && p.taken+p.lent+p.places == 0 {
+		close(p.empty)
+	}
+}
+
+// notifyFreed tells the receiver of Freed that slots came free.
+func (p *Pool) notifyFreed() {
+	select {
+	case p.freed <- struct{}{}:
+	default:
+	}
+}
+
+// Reservation is a number of slots and prefetch places that no run uses yet. The zero value reserves
+// nothing. A reservation must not be copied, and serves one goroutine at a time.
+type Reservation struct {
+	pool          *Pool
+	slots, places int
+}
+
+// Slots returns how many slots are reserved and not assigned.
+func (r *Reservation) Slots() int { return r.slots }
+
+// Len returns how many runs the reservation has slots or places for.
+func (r *Reservation) Len() int { return r.slots + r.places }
+
+// Assign assigns s a slot of the reservation. If no slot is left, s takes a prefetch place and waits for
+// the next free slot of the pool. If no place is left either, Assign adds a place. s must be a zero Slot,
+// and the reservation must come from a pool that was open.
+func (r *Reservation) Assign(s *Slot) {
+	s.pool = r.pool
+	if r.slots > 0 {
+		r.slots--
+		return
+	}
+	p := r.pool
+	s.turn = make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.places > 0 {
+		r.places--
+	} else {
+		p.places++
+	}
+	p.queue = append(p.queue, s)
+	p.fill() // a slot may have come free since the reservation
+}
+
+// Release returns the slots and places that were not assigned. Calls after the first do nothing.
+func (r *Reservation) Release() {
+	if r.Len() == 0 {
+		return
+	}
+	p := r.pool
+	p.mu.Lock()
+	p.taken -= r.slots
+	p.places -= r.places
+	r.slots, r.places = 0, 0
+	p.fill()
+	p.reportEmpty()
+	p.mu.Unlock()
+	p.notifyFreed()
+}

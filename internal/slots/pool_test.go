@@ -1,0 +1,331 @@
+package slots
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// openPool returns an open pool, in which no run is told to be unable to lend its slot.
+func openPool(t *testing.T, size int) *Pool {
+	t.Helper()
+	p := NewPool(size, func(waiting int) { t.Errorf("%d runs wait and cannot lend their slots", waiting) })
+	p.Open()
+	return p
+}
+
+// assign reserves n slots or places, and assigns each.
+func assign(t *testing.T, p *Pool, n int) []*Slot {
+	t.Helper()
+	r := p.Acquire(n, 0, n)
+	if r.Len() != n {
+		t.Fatalf("reserved %d of %d", r.Len(), n)
+	}
+	all := make([]*Slot, n)
+	for i := range all {
+		all[i] = new(Slot)
+		r.Assign(all[i])
+	}
+	if r.Len() != 0 {
+		t.Fatalf("%d are left of the reservation", r.Len())
+	}
+	return all
+}
+
+// given lists which of the slots are given.
+func given(all []*Slot) (is []int) {
+	for i, s := range all {
+		if s.IsGiven() {
+			is = append(is, i)
+		}
+	}
+	return is
+}
+
+func wantGiven(t *testing.T, when string, all []*Slot, want ...int) {
+	t.Helper()
+	if got := given(all); !slices.Equal(got, want) {
+		t.Errorf("%s, the slots %v are given, want %v", when, got, want)
+	}
+}
+
+func wantCounts(t *testing.T, when string, p *Pool, want Counts) {
+	t.Helper()
+	if got := p.Counts(); got != want {
+		t.Errorf("%s: %+v, want %+v", when, got, want)
+	}
+}
+
+// received reports whether the channel is closed, or has an element, which it then takes.
+func received(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestAcquireLeavesSlotsFree(t *testing.T) {
+	for _, c := range []struct {
+		taken, want, leave, prefetch int // of 8 slots
+		slots, places                int
+	}{
+		{want: 3, slots: 3},
+		{want: 20, slots: 8},
+		{want: 20, leave: 3, slots: 5},
+		{want: 2, leave: 3, slots: 2},
+		{taken: 5, want: 20, leave: 3, slots: 1},
+		{taken: 7, want: 20, leave: 3, slots: 1},
+		{taken: 8, want: 20, leave: 3, slots: 0},
+		{taken: 8, want: 20, prefetch: 4, slots: 0, places: 4},
+		{taken: 6, want: 20, prefetch: 4, slots: 2, places: 4},
+		{taken: 6, want: 5, prefetch: 4, slots: 2, places: 3},
+		{want: 5, prefetch: 4, slots: 5},
+		{want: 0, prefetch: 4},
+	} {
+		p := openPool(t, 8)
+		before := p.Acquire(c.taken, 0, 0)
+		r := p.Acquire(c.want, c.leave, c.prefetch)
+		if r.Slots() != c.slots || r.Len() != c.slots+c.places {
+			t.Errorf("%+v: %d slots, %d with places", c, r.Slots(), r.Len())
+		}
+		wantCounts(t, "reserved", p, Counts{Taken: c.taken + c.slots, Places: c.places})
+		if free, _ := p.Room(0); free != 8-c.taken-c.slots {
+			t.Errorf("%+v: %d slots are free", c, free)
+		}
+		r.Release()
+		wantCounts(t, "released", p, Counts{Taken: c.taken})
+		r.Release()
+		before.Release()
+		wantCounts(t, "released twice", p, Counts{})
+	}
+}
+
+// Prefetched runs get slots in the order of their assignments, and no run gets the slot of another.
+func TestQueueGetsSlotsInOrder(t *testing.T) {
+	p := openPool(t, 2)
+	all := assign(t, p, 5)
+	wantGiven(t, "at first", all, 0, 1)
+	wantCounts(t, "at first", p, Counts{Taken: 2, Places: 3, Queued: 3})
+	if all[0].Turn() != nil || all[2].Turn() == nil {
+		t.Error("only a run that must wait has a channel to wait for")
+	}
+	all[1].Leave()
+	wantGiven(t, "after one slot came free", all, 0, 1, 2)
+	all[1].Leave()
+	wantGiven(t, "after a run left twice", all, 0, 1, 2)
+	wantCounts(t, "after a run left twice", p, Counts{Taken: 2, Places: 2, Queued: 2})
+	if r := p.Acquire(1, 0, 0); r.Len() != 0 {
+		t.Error("a slot is free beside the queue")
+	}
+	all[0].Leave()
+	all[2].Leave()
+	wantGiven(t, "after two more slots came free", all, 0, 1, 2, 3, 4)
+	all[3].Leave()
+	all[4].Leave()
+	wantCounts(t, "at last", p, Counts{})
+}
+
+// A slot that comes free between the reservation and the assignment is given at once.
+func TestFreeSlotIsGivenToThePrefetchedRun(t *testing.T) {
+	p := openPool(t, 1)
+	all := assign(t, p, 1)
+	place := p.Acquire(1, 0, 1)
+	all[0].Leave()
+	var s Slot
+	place.Assign(&s)
+	if !s.IsGiven() {
+		t.Error("the slot stays free, and the run waits")
+	}
+	wantCounts(t, "assigned", p, Counts{Taken: 1})
+}
+
+// A claim may take more runs than it asked for. Each of them is counted.
+func TestMoreRunsThanReserved(t *testing.T) {
+	p := openPool(t, 1)
+	r := p.Acquire(1, 0, 0)
+	all := []*Slot{new(Slot), new(Slot)}
+	r.Assign(all[0])
+	r.Assign(all[1])
+	if r.Len() != 0 {
+		t.Errorf("%d are left of the reservation", r.Len())
+	}
+	wantCounts(t, "assigned", p, Counts{Taken: 1, Places: 1, Queued: 1})
+	r.Release()
+	wantCounts(t, "released", p, Counts{Taken: 1, Places: 1, Queued: 1})
+	all[0].Leave()
+	wantGiven(t, "after one left", all, 0, 1)
+	all[1].Leave()
+	wantCounts(t, "at last", p, Counts{})
+}
+
+// A run that waits no longer gives its turn to the next, and keeps its place until it leaves.
+func TestWithdrawnRunGetsNoSlot(t *testing.T) {
+	p := openPool(t, 1)
+	all := assign(t, p, 4)
+	all[1].Withdraw()
+	all[2].Leave() // without Withdraw
+	wantCounts(t, "withdrawn", p, Counts{Taken: 1, Places: 2, Queued: 1})
+	all[0].Leave()
+	wantGiven(t, "after the first left", all, 0, 3)
+	wantCounts(t, "after the first left", p, Counts{Taken: 1, Places: 1})
+	all[1].Leave()
+	all[3].Withdraw() // too late: it has the slot
+	wantGiven(t, "withdrawn too late", all, 0, 3)
+	wantCounts(t, "withdrawn too late", p, Counts{Taken: 1})
+	all[3].Leave()
+	wantCounts(t, "at last", p, Counts{})
+}
+
+// The claim loop learns of each slot that comes free.
+func TestFreedIsNotified(t *testing.T) {
+	p := openPool(t, 3)
+	r := p.Acquire(1, 0, 0)
+	all := assign(t, p, 2)
+	if received(p.Freed()) {
+		t.Error("a taken slot is reported as free")
+	}
+	r.Release()
+	if !received(p.Freed()) {
+		t.Error("the end of a reservation was not reported")
+	}
+	r.Release()
+	regain := all[0].Lend()
+	if !received(p.Freed()) {
+		t.Error("a loan was not reported")
+	}
+	regain()
+	if received(p.Freed()) {
+		t.Error("a slot that was taken back is reported as free")
+	}
+	all[0].Leave()
+	all[1].Leave()
+	if !received(p.Freed()) || received(p.Freed()) {
+		t.Error("two runs that left are reported by one element")
+	}
+}
+
+func TestPoolThatIsNotOpenGivesNothing(t *testing.T) {
+	p := NewPool(2, nil)
+	if r := p.Acquire(1, 0, 1); r.Len() != 0 || p.IsOpen() || p.IsClosed() {
+		t.Error("it gives slots before it is opened")
+	}
+	p.Open()
+	if !p.IsOpen() || p.IsClosed() {
+		t.Error("it is not open")
+	}
+	all := assign(t, p, 3)
+	place := p.Acquire(1, 0, 1)
+	p.Close()
+	p.Open()
+	if r := p.Acquire(1, 0, 1); r.Len() != 0 || p.IsOpen() || !p.IsClosed() {
+		t.Error("it gives slots after it was closed")
+	}
+	all[0].Leave()
+	wantGiven(t, "after the end", all, 0, 1)
+	var s Slot
+	place.Assign(&s)
+	if s.IsGiven() {
+		t.Error("a closed pool gave a slot")
+	}
+}
+
+// A drain waits for slots, lent slots, prefetched runs and reservations, whichever comes last.
+func TestDrainWaitsForAll(t *testing.T) {
+	names := []string{"a run", "a run that lends its slot", "a prefetched run", "a prefetched run that waits no longer", "reserved slots", "reserved places"}
+	for last := range names {
+		p := openPool(t, 4)
+		two := assign(t, p, 2)
+		regain := two[1].Lend()
+		slots := p.Acquire(3, 0, 0)
+		prefetched := assign(t, p, 2)
+		prefetched[1].Withdraw()
+		places := p.Acquire(1, 0, 1)
+		wantCounts(t, "at first", p, Counts{Taken: 4, Lent: 1, Places: 3, Queued: 1})
+		ends := []func(){two[0].Leave, two[1].Leave, prefetched[0].Leave, prefetched[1].Leave, slots.Release, places.Release}
+		if last == 1 { // it ends with its slot, and not while it lends it
+			ends[1] = func() {
+				if regain(); received(p.Empty()) {
+					t.Error("the drain is over before the run has left")
+				}
+				two[1].Leave()
+			}
+		}
+		p.Close()
+		for i, end := range ends {
+			if i != last {
+				end()
+			}
+			if received(p.Empty()) {
+				t.Errorf("the drain did not wait for %s", names[last])
+			}
+		}
+		ends[last]()
+		if !received(p.Empty()) {
+			t.Errorf("the drain does not end after %s", names[last])
+		}
+		p.Close()
+		wantCounts(t, "at last", p, Counts{})
+	}
+	p := openPool(t, 1)
+	assign(t, p, 1)[0].Leave()
+	if received(p.Empty()) {
+		t.Error("an open pool reports the end of a drain")
+	}
+	p.Close()
+	if !received(p.Empty()) {
+		t.Error("the drain of an empty pool does not end")
+	}
+}
+
+// However many runs begin and leave at once, no slot has two of them.
+func TestNoSlotIsGivenTwice(t *testing.T) {
+	const size = 3
+	p := openPool(t, size)
+	var executing, most, lost atomic.Int32
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			for range 40 {
+				r := p.Acquire(2, i%2, 2)
+				for r.Len() > i%3%2 { // some reservations are not used up
+					var s Slot
+					r.Assign(&s)
+					all.Go(func() {
+						defer s.Leave()
+						if turn := s.Turn(); turn != nil {
+							ctx, cancel := context.WithCancel(t.Context())
+							go cancel()
+							select {
+							case <-turn:
+							case <-ctx.Done():
+								s.Withdraw()
+							}
+						}
+						if !s.IsGiven() {
+							lost.Add(1)
+							return
+						}
+						n := executing.Add(1)
+						for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+						}
+						executing.Add(-1)
+					})
+				}
+				r.Release()
+			}
+		})
+	}
+	all.Wait()
+	if n := most.Load(); n > size || n == 0 {
+		t.Errorf("%d runs were executed at once in %d slots; %d did not get one", n, size, lost.Load())
+	}
+	wantCounts(t, "at last", p, Counts{})
+	p.Close()
+	if !received(p.Empty()) {
+		t.Error("the drain does not end")
+	}
+}

@@ -1,0 +1,150 @@
+package slots
+
+import (
+	"slices"
+	"time"
+)
+
+// lentAtOnce is the maximum number of lent slots, as a multiple of the size of the pool. A run that lends
+// its slot stays in memory, so the number of lent slots is limited.
+const lentAtOnce = 16
+
+// Slot is the slot of one run, or the run's place in the queue for a slot. Reservation.Assign initializes
+// it. A Slot must not be copied.
+//
+// A run whose step waits for the result of another run lends its slot. Otherwise the other run might never
+// get a slot. When the wait ends, the run continues at once, also if all slots are taken again. The pool
+// then gives no slot until fewer runs are executed than it has slots.
+type Slot struct {
+	pool *Pool
+	turn chan struct{} // closed when the slot is given; nil: the slot was assigned from a reservation
+
+	// The fields below are guarded by pool.mu.
+	waits int // how many waits of the run are in progress
+	loan  loan
+	left  bool // Leave was called
+}
+
+// loan says what happened to the slot of a run that waits.
+type loan int
+
+const (
+	notLent     loan = iota
+	lent             // the slot is lent
+	lendRefused      // too many slots were lent
+)
+
+// Turn returns a channel that is closed when the pool gives the slot. It returns nil if the run did not
+// have to wait for the slot.
+func (s *Slot) Turn() <-chan struct{} { return s.turn }
+
+// IsGiven reports whether the run has got the slot.
+func (s *Slot) IsGiven() bool {
+	if s.turn == nil {
+		return true
+	}
+	select {
+	case <-s.turn:
+		return true
+	default:
+		return false
+	}
+}
+
+// Withdraw removes the slot from the queue. If the pool has given the slot before, Withdraw does nothing.
+// The prefetch place stays taken until Leave.
+func (s *Slot) Withdraw() {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.pool.withdraw(s)
+}
+
+// withdraw removes s from the queue if it is there. p.mu is held.
+func (p *Pool) withdraw(s *Slot) {
+	if i := slices.Index(p.queue, s); i >= 0 {
+		p.queue = slices.Delete(p.queue, i, i+1)
+	}
+}
+
+// Lend lends the slot while the run waits. The caller calls regain when the wait ends. Waits of one run
+// may overlap; the slot is lent until the last of them ends. If too many slots are lent already, or after
+// Leave, the run keeps what it has.
+func (s *Slot) Lend() (regain func()) {
+	p := s.pool
+	p.mu.Lock()
+	if s.left || !s.IsGiven() {
+		p.mu.Unlock()
+		return func() {}
+	}
+	freed, waiting := false, 0
+	if s.waits++; s.waits == 1 {
+		freed, waiting = p.lend(s)
+	}
+	p.mu.Unlock()
+	if freed {
+		p.notifyFreed()
+	}
+	if waiting > 0 {
+		p.allWait(waiting)
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if s.waits--; s.waits == 0 {
+			p.regain(s)
+		}
+	}
+}
+
+// lend lends the slot of a run, and reports whether it did so. If the run is the last of size runs that
+// cannot lend their slots, lend returns how many runs wait. p.mu is held.
+func (p *Pool) lend(s *Slot) (freed bool, waiting int) {
+	if p.lent >= lentAtOnce*p.size {
+		s.loan = lendRefused
+		if p.refused++; p.refused == p.size {
+			waiting = p.lent + p.refused
+		}
+		return false, waiting
+	}
+	s.loan = lent
+	p.taken--
+	p.lent++
+	p.fill()
+	return true, 0
+}
+
+// regain takes back the slot that lend lent. p.mu is held.
+func (p *Pool) regain(s *Slot) {
+	switch s.loan {
+	case lent:
+		p.taken++
+		p.lent--
+	case lendRefused:
+		p.refused--
+	}
+	s.loan = notLent
+}
+
+// Leave returns the slot to the pool, also if it is lent, or leaves the queue. Calls after the first do
+// nothing.
+func (s *Slot) Leave() {
+	p := s.pool
+	p.mu.Lock()
+	if s.left {
+		p.mu.Unlock()
+		return
+	}
+	s.left = true
+	p.regain(s)
+	if s.IsGiven() {
+		p.turnover.add(time.Now())
+		p.taken--
+	} else {
+		p.withdraw(s)
+		p.places--
+	}
+	p.fill()
+	p.reportEmpty()
+	p.mu.Unlock()
+	p.notifyFreed()
+}

@@ -27,8 +27,8 @@ const awaitFix = "start the goroutine with Ctx.Go, and await it with Wait or All
 // such call of the run it also logs a warning. The caller holds r.mu.
 func (r *run) tooLate(name string, site uintptr) error {
 	at := position(site)
-	if !r.strayed {
-		r.strayed = true
+	if !r.goroutines.strayed {
+		r.goroutines.strayed = true
 		r.logger().Warn("a durable call was made after its workflow function had returned, and is not executed: "+awaitFix,
 			telemetry.KeyStep, DisplayName(name), telemetry.KeySource, at)
 	}
@@ -48,7 +48,7 @@ func (r *run) returnedAlready() error {
 func (t *task) superseded(state store.RunState) error {
 	r := t.r
 	r.mu.Lock()
-	stray := r.returned && r.suspended == nil && t.s.branch == nil && !t.s.undo && state.Status.Terminal()
+	stray := r.goroutines.returned && r.suspended == nil && t.s.branch == nil && !t.s.undo && state.Status.Terminal()
 	var err error = ErrSuspended
 	if stray {
 		err = r.returnedAlready()
@@ -63,9 +63,9 @@ func (t *task) superseded(state store.RunState) error {
 
 // strayed logs a warning for a step that ended too late, once per run. The caller holds r.mu.
 func (t *task) strayed() {
-	if t.r.strayed || t.s.branch != nil { // a branch that a choice did not wait for may still be running
+	if t.r.goroutines.strayed || t.s.branch != nil { // a branch that a choice did not wait for may still be running
 		return
 	}
-	t.r.strayed = true
+	t.r.goroutines.strayed = true
 	t.r.logger().Warn("a step ended after its workflow function had returned, and is not recorded: "+awaitFix, telemetry.KeyStep, DisplayName(t.name))
 }

@@ -147,7 +147,7 @@ func (t *task) limit() (time.Duration, bool) {
 	limit := t.spec.AttemptTimeout
 	timed := limit > 0
 	if t.spec.TotalTimeout > 0 && !t.unknown { // Verify is called even after the total timeout
-		left := t.first.Add(t.spec.TotalTimeout).Sub(t.r.e.clock.now())
+		left := t.first.Add(t.spec.TotalTimeout).Sub(t.r.e.clock.Now())
 		if !timed || left < limit {
 			limit, timed = left, true
 		}

@@ -164,7 +164,7 @@ func (s *Scope) Counted(name string, site uintptr, total int) (*Scope, func(), e
 	if recorded != nil || total == 0 || out != nil {
 		return sub, func() {}, nil
 	}
-	t := &task{r: s.r, s: s, spec: &Spec{Kind: store.KindMap}, name: full, attempt: 1, first: s.r.e.clock.now()}
+	t := &task{r: s.r, s: s, spec: &Spec{Kind: store.KindMap}, name: full, attempt: 1, first: s.r.e.clock.Now()}
 	entry, err := s.r.e.journal.AppendMarker(t.row(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
 	if err != nil {
 		return sub, func() {}, nil // the items' own writes fail for the same cause
@@ -228,20 +228,13 @@ func (s *Scope) Go(fn func(), failed func(*Failure)) error {
 func (r *run) branched() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.joined {
-		return false
-	}
-	r.branches++
-	return true
+	return r.goroutines.begin()
 }
 
 func (r *run) branchReturned() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.branches--; r.branches == 0 && r.lastBranch != nil {
-		close(r.lastBranch)
-		r.lastBranch = nil
-	}
+	r.goroutines.end()
 }
 
 // join waits for the goroutines of the run. A goroutine that is still replaying its history continues
@@ -249,14 +242,12 @@ func (r *run) branchReturned() {
 func (r *run) join() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for r.branches > 0 {
-		last := make(chan struct{})
-		r.lastBranch = last
+	for last := r.goroutines.wait(); last != nil; last = r.goroutines.wait() {
 		r.mu.Unlock()
 		<-last
 		r.mu.Lock()
 	}
-	r.joined = true
+	r.goroutines.joined = true
 	if r.overdue != nil {
 		r.overdue.Stop()
 	}

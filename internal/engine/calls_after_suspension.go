@@ -54,7 +54,7 @@ func (r *run) leftTooEarly(s *suspension) (away time.Duration, early bool) {
 		return 0, false
 	}
 	r.mu.Lock()
-	stuck := !r.joined
+	stuck := !r.goroutines.joined
 	early = r.refusals.early || stuck
 	r.mu.Unlock()
 	times := r.w.earlyParks.record(r.row.UUID, early)

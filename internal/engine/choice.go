@@ -65,8 +65,8 @@ func (r *run) losersOf() {
 		if err != nil {
 			continue // the replay of the choice reports the error
 		}
-		r.note(c.Ended, branchEnd{choice: row.Name, at: row.EndedAt})
-		r.note(c.Returned, branchEnd{choice: row.Name, at: row.EndedAt, returned: true})
+		r.ended.note(c.Ended, branchEnd{choice: row.Name, at: row.EndedAt})
+		r.ended.note(c.Returned, branchEnd{choice: row.Name, at: row.EndedAt, returned: true})
 	}
 	if len(r.ended) == 0 {
 		return
@@ -82,17 +82,36 @@ func (r *run) losersOf() {
 	}
 }
 
-func (r *run) note(names []string, end branchEnd) {
-	if r.ended == nil && len(names) > 0 {
-		r.ended = make(map[string]*branchEnd)
+// branchEnds holds the branches that choices have ended, by the prefixes of their scopes. run.mu guards it.
+type branchEnds map[string]*branchEnd
+
+// set notes the end of the branch with the prefix.
+func (e *branchEnds) set(prefix string, end *branchEnd) {
+	if *e == nil {
+		*e = make(branchEnds)
 	}
+	(*e)[prefix] = end
+}
+
+// note notes that the branches with the names ended. If a branch has ended before, the earlier end counts.
+func (e *branchEnds) note(names []string, end branchEnd) {
 	for _, name := range names {
 		prefix := ParseDisplayName(name) + separator
-		if first := r.ended[prefix]; first == nil || end.at.Before(first.at) {
+		if first := (*e)[prefix]; first == nil || end.at.Before(first.at) {
 			own := end
-			r.ended[prefix] = &own
+			e.set(prefix, &own)
 		}
 	}
+}
+
+// around returns the end of the outermost ended branch that contains the name, or nil if there is none.
+func (e branchEnds) around(name string) *branchEnd {
+	for prefix := range scopes(name) {
+		if end := e[prefix]; end != nil {
+			return end
+		}
+	}
+	return nil
 }
 
 // scopes yields the prefixes of the scopes around a name, the outermost first.
@@ -147,7 +166,7 @@ func (s *Scope) Choose(spec *ChoiceSpec) (Result, error) {
 	}
 	r.idle.busy()
 	defer r.idle.done()
-	t := &task{r: r, s: s, spec: &Spec{Name: spec.Name, Kind: store.KindChoice}, name: full, recorded: recorded, attempt: 1, first: r.e.clock.now()}
+	t := &task{r: r, s: s, spec: &Spec{Name: spec.Name, Kind: store.KindChoice}, name: full, recorded: recorded, attempt: 1, first: r.e.clock.Now()}
 	if recorded != nil {
 		t.attempt, t.first, t.exists = recorded.Attempt+1, recorded.StartedAt, true
 	}
@@ -237,10 +256,7 @@ func (t *task) end(losers, closed []Loser, at time.Time, unlock func()) bool {
 		if l.Branch.end == nil {
 			returned := !slices.ContainsFunc(closed, func(c Loser) bool { return c.Branch == l.Branch })
 			l.Branch.end = &branchEnd{choice: t.name, at: at, returned: returned, branch: l.Branch}
-			if r.ended == nil {
-				r.ended = make(map[string]*branchEnd)
-			}
-			r.ended[l.Branch.scope.prefix] = l.Branch.end
+			r.ended.set(l.Branch.scope.prefix, l.Branch.end)
 		}
 	}
 	r.mu.Unlock()
@@ -257,7 +273,7 @@ func (t *task) end(losers, closed []Loser, at time.Time, unlock func()) bool {
 // branchEndTime returns the end time for a branch that is ended now. It is not before the due time of a sleep
 // that is over.
 func (r *run) branchEndTime() time.Time {
-	now := r.e.clock.now().Truncate(time.Microsecond)
+	now := r.e.clock.Now().Truncate(time.Microsecond)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.slept.After(now) { // the estimate of the database's clock was corrected

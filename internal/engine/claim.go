@@ -147,7 +147,7 @@ func (w *worker) awaitSlots(ctx context.Context) (prefetch int) {
 // awaitWork waits for a hint, for the next due time, or for the poll interval.
 func (w *worker) awaitWork(ctx context.Context, poll time.Duration, next time.Time) {
 	if !next.IsZero() {
-		if left := w.e.clock.until(next); left < poll-time.Millisecond { // left may be the longest duration there is, so nothing may be added to it here
+		if left := w.e.clock.Until(next); left < poll-time.Millisecond { // left may be the longest duration there is, so nothing may be added to it here
 			poll = left + time.Millisecond
 		}
 	}

@@ -32,7 +32,7 @@ func TestTheOnlySlotIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := New(due{}, Config{Lease: time.Minute, Concurrency: 1, Telemetry: tel})
-	if err := e.clock.ensure(t.Context(), e.store); err != nil {
+	if err := e.clock.Ensure(t.Context(), e.store); err != nil {
 		t.Fatal(err)
 	}
 	w := newWorker(e)

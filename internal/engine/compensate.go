@@ -18,6 +18,44 @@ type compensation struct {
 	name string // including the prefix of its scope
 }
 
+// compensations are the compensations of a run. run.mu guards registered and end. The other fields belong to
+// the goroutine that executes the run.
+type compensations struct {
+	registered []compensation          // those that are not executed yet, in the order of their registration
+	end        context.CancelCauseFunc // ends the context of compensations, a child of run.hard; nil: none has begun
+	failed     []string                // what to add to the run's error about compensations that failed
+	decided    *decided                // how the run ends, if an earlier execution recorded that; nil: it did not
+}
+
+// last returns the compensation to execute next, or false if there is none.
+func (c *compensations) last() (compensation, bool) {
+	if len(c.registered) == 0 {
+		return compensation{}, false
+	}
+	return c.registered[len(c.registered)-1], true
+}
+
+// executed removes the compensation that last returned.
+func (c *compensations) executed() { c.registered = c.registered[:len(c.registered)-1] }
+
+// noteFailed notes a compensation that has finally failed.
+func (c *compensations) noteFailed(name string, f *Failure) {
+	c.failed = append(c.failed, "compensation "+DisplayName(name)+" failed: "+f.Message)
+}
+
+// addFailed returns the run's failure with the failed compensations added.
+func (c *compensations) addFailed(failure *Failure) *Failure {
+	if len(c.failed) == 0 {
+		return failure
+	}
+	f := *failure
+	f.Codes = append(slices.Clone(f.Codes), CodeCompensation)
+	for _, text := range c.failed {
+		f.Message += "; " + text
+	}
+	return &f
+}
+
 // Compensate registers spec as a compensation. It may be called when the run must already end, because the
 // effect that it undoes has happened.
 func (s *Scope) Compensate(spec *Spec) error {
@@ -38,7 +76,7 @@ func (s *Scope) Compensate(spec *Spec) error {
 		return divergedKind(&r.row, name, recorded.Kind, store.KindCompensation)
 	}
 	spec.Kind = store.KindCompensation
-	r.compensations = append(r.compensations, compensation{spec, name})
+	r.compensations.registered = append(r.compensations.registered, compensation{spec, name})
 	return nil
 }
 
@@ -48,7 +86,7 @@ func (r *run) compensate() bool {
 	ctx, end := context.WithCancelCause(r.hard)
 	defer end(errEnded)
 	r.mu.Lock()
-	r.endUndo = end
+	r.compensations.end = end
 	if r.suspended != nil {
 		end(r.suspended.cause)
 	}
@@ -56,12 +94,11 @@ func (r *run) compensate() bool {
 	s := &Scope{r: r, ctx: ctx, work: r.hard, undo: true}
 	for {
 		r.mu.Lock()
-		last := len(r.compensations) - 1
-		if last < 0 {
+		u, more := r.compensations.last()
+		if !more {
 			r.mu.Unlock()
 			return true
 		}
-		u := r.compensations[last]
 		recorded := r.history[u.name]
 		r.live.Store(true)
 		r.mu.Unlock()
@@ -81,22 +118,9 @@ func (r *run) compensate() bool {
 		}
 		r.mu.Lock()
 		if res.Failure != nil {
-			r.noteFailedCompensation(u.name, res.Failure)
+			r.compensations.noteFailed(u.name, res.Failure)
 		}
-		r.compensations = r.compensations[:last]
+		r.compensations.executed()
 		r.mu.Unlock()
 	}
-}
-
-// withUndone returns the run's failure with the failed compensations added.
-func (r *run) withUndone(failure *Failure) *Failure {
-	if len(r.failedCompensations) == 0 {
-		return failure
-	}
-	f := *failure
-	f.Codes = append(slices.Clone(f.Codes), CodeCompensation)
-	for _, text := range r.failedCompensations {
-		f.Message += "; " + text
-	}
-	return &f
 }

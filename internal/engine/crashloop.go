@@ -32,7 +32,7 @@ func (r *run) crashFailure() *Failure {
 	}
 	const skipped = "its compensations were not executed"
 	if r.endsEarly() {
-		r.failedCompensations = append(r.failedCompensations, text+": "+skipped)
+		r.compensations.failed = append(r.compensations.failed, text+": "+skipped)
 	}
 	return &Failure{Message: text + "; " + skipped, Type: "crash loop", Codes: []string{CodeCrashLoop}}
 }

@@ -32,14 +32,14 @@ var ends = []store.Status{store.Failed, store.Expired}
 // decide records how the run ends. It does nothing if that is recorded already, or if no record is needed.
 // It reports false if the run was suspended meanwhile.
 func (r *run) decide(status store.Status, failure *Failure) bool {
-	if r.decided != nil {
+	if r.compensations.decided != nil {
 		return r.keepDecided()
 	}
-	if len(r.compensations) == 0 || !slices.Contains(ends, status) {
+	if len(r.compensations.registered) == 0 || !slices.Contains(ends, status) {
 		return true
 	}
 	made := decided{Status: status.String()}
-	for _, u := range r.compensations {
+	for _, u := range r.compensations.registered {
 		made.Compensations = append(made.Compensations, DisplayName(u.name))
 	}
 	record, err := json.Marshal(&made)
@@ -48,7 +48,7 @@ func (r *run) decide(status store.Status, failure *Failure) bool {
 	}
 	t := &task{
 		r: r, s: &Scope{r: r, ctx: r.hard, work: r.hard, undo: true}, spec: &Spec{Kind: store.KindFailure},
-		name: decidedName, attempt: 1, first: r.e.clock.now(),
+		name: decidedName, attempt: 1, first: r.e.clock.Now(),
 	}
 	w := t.row(store.StepFailed, record, failure)
 	if _, _, err := t.write(w); err != nil {
@@ -82,7 +82,7 @@ func (r *run) recall() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.decided = d
+	r.compensations.decided = d
 	if r.mustEnd == nil || r.mustEnd.status != store.Cancelled {
 		r.mustEnd = &earlyEnd{cause: cause, status: status, failure: failure, recorded: true}
 	}
@@ -92,16 +92,16 @@ func (r *run) recall() {
 // others. If the code does not register a recorded compensation that has no outcome yet, the run is held,
 // because the effect that this compensation undoes would otherwise remain.
 func (r *run) keepDecided() bool {
-	if len(r.decided.Compensations) == 0 {
+	if len(r.compensations.decided.Compensations) == 0 {
 		return true
 	}
-	registered := make(map[string]compensation, len(r.compensations))
-	for _, u := range r.compensations {
+	registered := make(map[string]compensation, len(r.compensations.registered))
+	for _, u := range r.compensations.registered {
 		registered[u.name] = u
 	}
 	var kept []compensation
 	var missing []string
-	for _, shown := range r.decided.Compensations {
+	for _, shown := range r.compensations.decided.Compensations {
 		name := ParseDisplayName(shown)
 		u, ok := registered[name]
 		switch row := r.history[name]; {
@@ -110,7 +110,7 @@ func (r *run) keepDecided() bool {
 		case row == nil || !row.Status.Terminal():
 			missing = append(missing, shown)
 		case row.Status == store.StepFailed:
-			r.noteFailedCompensation(name, DecodeFailure(row.Error))
+			r.compensations.noteFailed(name, DecodeFailure(row.Error))
 		}
 	}
 	if len(missing) > 0 {
@@ -119,12 +119,7 @@ func (r *run) keepDecided() bool {
 		return false
 	}
 	r.mu.Lock()
-	r.compensations, r.decided.Compensations = kept, nil
+	r.compensations.registered, r.compensations.decided.Compensations = kept, nil
 	r.mu.Unlock()
 	return true
-}
-
-// noteFailedCompensation notes a compensation that has finally failed.
-func (r *run) noteFailedCompensation(name string, f *Failure) {
-	r.failedCompensations = append(r.failedCompensations, "compensation "+DisplayName(name)+" failed: "+f.Message)
 }

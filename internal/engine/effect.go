@@ -195,7 +195,7 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 }
 
 // Time returns the database's time as this process estimates it.
-func (s *Scope) Time() time.Time { return s.r.e.clock.now().Truncate(time.Microsecond) }
+func (s *Scope) Time() time.Time { return s.r.e.clock.Now().Truncate(time.Microsecond) }
 
 // NewUUID returns a UUIDv7 with the database's time. Its last six bits, which hold the shard in the UUID
 // of a run, are random.

@@ -31,8 +31,7 @@ func (r *run) endEarly(d earlyEnd) {
 	}
 	r.mu.Unlock()
 	if takes {
-		r.endCtx(d.cause)
-		r.endWork(d.cause)
+		r.endCalls(d.cause)
 	}
 }
 
@@ -56,6 +55,13 @@ func (r *run) endsEarly() bool {
 	return r.mustEnd != nil
 }
 
+// expired reports whether the run must end because of its deadline, and not because of a cancel.
+func (r *run) expired() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mustEnd != nil && r.mustEnd.status == store.Expired
+}
+
 // asked carries out a cancel or a pause that was requested for the run.
 func (r *run) asked(bits store.ControlBits) {
 	switch {
@@ -76,7 +82,7 @@ func (r *run) end(output []byte, failure *Failure) {
 			if !r.decide(status, failure) || !r.compensate() {
 				return
 			}
-			failure = r.withUndone(failure)
+			failure = r.compensations.addFailed(failure)
 		}
 		if !r.closeChildren() || !r.ending.CompareAndSwap(false, true) {
 			return
@@ -149,7 +155,7 @@ func (r *run) closeChildren() bool {
 	}
 	const reason = "its parent has ended"
 	o := &store.Order{
-		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.UUID), Now: r.e.clock.now(),
+		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.UUID), Now: r.e.clock.Now(),
 		Reason: reason, Error: CancelFailure(reason, "").Encode(),
 	}
 	if err := r.e.patiently(r.durable, until(r.hard.Done()), func() error { return r.e.store.Control(r.durable, o) }); err != nil {

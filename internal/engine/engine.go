@@ -37,6 +37,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -76,7 +77,7 @@ type Engine struct {
 	cfg      Config
 	store    store.Store
 	journal  *journal.Journal
-	clock    clock
+	clock    clock.Clock
 	tel      *telemetry.Telemetry
 	defs     map[string]*Definition
 	waiters  waiters
@@ -97,7 +98,7 @@ type Engine struct {
 // New returns an engine. It does not connect to the database.
 func New(s store.Store, cfg Config) *Engine {
 	cfg.ClaimLimit = cmp.Or(cfg.ClaimLimit, maxClaim)
-	e := &Engine{cfg: cfg, store: s, beneath: s, tel: cfg.Telemetry, steps: slots.NewSteps(cfg.StepsAtOnce), defs: make(map[string]*Definition, len(cfg.Definitions))}
+	e := &Engine{cfg: cfg, store: s, beneath: s, clock: new(clock.Estimate), tel: cfg.Telemetry, steps: slots.NewSteps(cfg.StepsAtOnce), defs: make(map[string]*Definition, len(cfg.Definitions))}
 	for _, d := range cfg.Definitions {
 		e.defs[d.Name] = d
 	}
@@ -150,7 +151,7 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 	if err := e.Outside(ctx, "a start"); err != nil {
 		return nil, err
 	}
-	if err := e.clock.ensure(ctx, e.store); err != nil {
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return nil, err
 	}
 	return e.startUnlessNameTaken(ctx, outsider, requests)
@@ -235,7 +236,7 @@ func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) 
 // spans to Answer, or ends them.
 func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) ([]*store.Start, StartSpans) {
 	var spans StartSpans
-	now := e.clock.now()
+	now := e.clock.Now()
 	starts := make([]*store.Start, len(requests))
 	rows := make([]store.Start, len(requests))
 	for i, q := range requests {
@@ -258,7 +259,7 @@ func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) ([]*store
 }
 
 // Ready reads the database's clock if it is not known yet. Callers of Prepare call it first.
-func (e *Engine) Ready(ctx context.Context) error { return e.clock.ensure(ctx, e.store) }
+func (e *Engine) Ready(ctx context.Context) error { return e.clock.Ensure(ctx, e.store) }
 
 // Answer returns the results of the committed starts, and ends their spans.
 func (e *Engine) Answer(ctx context.Context, starts []*store.Start, spans *StartSpans) []Started {
@@ -316,10 +317,10 @@ func (e *Engine) reserve(requests []StartRequest) (*worker, slots.Reservation) {
 
 // Now returns the database's time.
 func (e *Engine) Now(ctx context.Context) (time.Time, error) {
-	if err := e.clock.ensure(ctx, e.store); err != nil {
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return time.Time{}, err
 	}
-	return e.clock.now(), nil
+	return e.clock.Now(), nil
 }
 
 // Get returns the run with the UUID or, for a root, the name ref, including its payloads. It returns ErrNotFound if there is

@@ -5,23 +5,19 @@ import "github.com/seed8ec063be/durable/internal/store"
 // remember adds checkpoints to the run's history. The history is complete before the run's function is
 // called.
 func (r *run) remember(history []store.Step) {
-	if r.history == nil && len(history) > 0 {
-		r.history = make(map[string]*store.Step, len(history))
-	}
+	r.callRecord.remember(history)
 	for i := range history {
-		r.history[history[i].Name] = &history[i]
-		r.seq.Store(max(r.seq.Load(), history[i].Seq))
-		if history[i].Status.Terminal() {
-			r.recorded++
-			if history[i].Kind == store.KindSignal && history[i].EndedAt.After(r.sent) {
-				r.sent = history[i].EndedAt
+		row := &history[i]
+		if row.Status.Terminal() {
+			if row.Kind == store.KindSignal && row.EndedAt.After(r.sent) {
+				r.sent = row.EndedAt
 			}
-		} else if id, err := childUUID(&history[i]); history[i].Kind == store.KindChild && err == nil {
-			r.child(history[i].Name, id)
+		} else if id, err := childUUID(row); row.Kind == store.KindChild && err == nil {
+			r.child(row.Name, id)
 		}
 	}
 }
 
-// nextSeq returns the sequence number of a call that begins now. It follows those of all earlier calls of
-// the run.
-func (r *run) nextSeq() int32 { return r.seq.Add(1) }
+// neverCalled reports whether no process has ever called the run's function, so that there is nothing to
+// compensate.
+func (r *run) neverCalled() bool { return r.row.Epoch.Count == 1 && len(r.history) == 0 }

@@ -49,6 +49,6 @@ func (r *run) readRest() bool {
 		r.rest = rest
 	}
 	r.losersOf()
-	r.live.Store(r.recorded == 0)
+	r.complete()
 	return true
 }

@@ -45,7 +45,7 @@ func (w *worker) renewLoop(ctx context.Context) {
 		if err != nil || busy {
 			wait = every / 8
 		}
-		now := w.e.clock.now()
+		now := w.e.clock.Now()
 		for _, r := range held {
 			if now.After(r.lease()) {
 				r.lose()
@@ -63,7 +63,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	// worker's deregistration.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Lease/3)
 	defer cancel()
-	now := w.e.clock.now()
+	now := w.e.clock.Now()
 	until, soon := now.Add(cfg.Lease), now.Add(cfg.Lease/3)
 	due := make([]store.Lease, 0, len(held))
 	kept := make([]*run, 0, len(held))
@@ -86,10 +86,10 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 		w.outage.noteFailure()
 		return false, err
 	}
-	w.outage.noteHeartbeat(now, w.e.clock.now(), cfg.Lease)
+	w.outage.noteHeartbeat(now, w.e.clock.Now(), cfg.Lease)
 	w.e.counts.renewals.Add(1)
 	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Locked)))
-	w.e.clock.set(pulse.Now, asked)
+	w.e.clock.Set(pulse.Now, asked)
 	for i := range pulse.Rewinds {
 		w.rewound(&pulse.Rewinds[i])
 	}

@@ -29,13 +29,13 @@ func TestRenewal(t *testing.T) {
 			{"busy", store.RenewResult{Locked: []uuid.UUID{r.row.UUID}}, true, 20 * time.Second, false},
 			{"lost", store.RenewResult{Lost: []uuid.UUID{r.row.UUID}}, false, 5 * time.Second, true},
 		} {
-			r.extend(c.w.e.clock.now().Add(5 * time.Second))
+			r.extend(c.w.e.clock.Now().Add(5 * time.Second))
 			c.pulse = step.pulse
 			busy, err := c.w.renew(t.Context(), []*run{r})
 			if err != nil || busy != step.busy {
 				t.Errorf("%s: busy %v, %v", step.what, busy, err)
 			}
-			if left := r.lease().Sub(c.w.e.clock.now()); left != step.left || r.gone() != step.gone {
+			if left := r.lease().Sub(c.w.e.clock.Now()); left != step.left || r.gone() != step.gone {
 				t.Errorf("%s: %v are left of the lease, want %v; gone: %v", step.what, left, step.left, r.gone())
 			}
 		}

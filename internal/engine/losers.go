@@ -18,11 +18,8 @@ func (r *run) cancelLosersChildren(look bool) bool {
 	open := make(map[string][]uuid.UUID) // children by the name of the choice that ended their branch
 	if len(r.ended) > 0 {
 		for name, id := range r.children {
-			for prefix := range scopes(name) {
-				if end := r.ended[prefix]; end != nil {
-					open[end.choice] = append(open[end.choice], id)
-					break
-				}
+			if end := r.ended.around(name); end != nil {
+				open[end.choice] = append(open[end.choice], id)
 			}
 		}
 	}

@@ -2,8 +2,8 @@ package engine
 
 import (
 	"sync"
-	"time"
 
+	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -14,8 +14,7 @@ import (
 // the attempt has lasted Config.MarkAfter, and nobody waits for its commit.
 type marker struct {
 	t     *task
-	timer Timer
-	again *time.Timer // timer as a *time.Timer, to be reset for the next attempt; nil with a test's clock
+	timer clock.ResettableTimer // nil: the marker has never been armed
 
 	mu    sync.Mutex
 	over  bool
@@ -37,15 +36,11 @@ func (t *task) mark() *marker {
 
 func (m *marker) arm() {
 	after := m.t.r.e.cfg.MarkAfter
-	switch clock := &m.t.r.e.clock; {
-	case clock.test != nil:
-		m.timer = clock.at(clock.now().Add(after), m.append)
-	case m.again != nil:
-		m.again.Reset(after)
-	default:
-		m.again = time.AfterFunc(after, m.append)
-		m.timer = m.again
+	if m.timer == nil {
+		m.timer = m.t.r.e.clock.AfterFunc(after, m.append)
+		return
 	}
+	m.timer.Reset(after)
 }
 
 func (m *marker) append() {
@@ -106,7 +101,7 @@ func (t *task) announce() (res Result, done bool, err error) {
 // before the call, because the preceding write or Verify function may have lasted until the lease ended,
 // or until the run was paused or cancelled.
 func (t *task) mayBegin() error {
-	if t.r.e.clock.now().After(t.r.lease()) {
+	if t.r.e.clock.Now().After(t.r.lease()) {
 		t.r.lose()
 	}
 	return t.s.left()

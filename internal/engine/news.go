@@ -66,8 +66,8 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 	here := make(map[uuid.UUID]*run, len(runs))
 	due := make([]bool, len(runs))
 	for i, r := range runs {
-		due[i] = r.deadlineCame.Load()
-		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, Deadline: r.expiry()}
+		due[i] = r.deadline.came.Load()
+		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, Deadline: r.deadline.time()}
 		here[r.row.UUID] = r
 	}
 	news, err := w.e.store.Notifications(ctx, w.id, held)
@@ -84,12 +84,12 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 	}
 	for _, l := range news.Deadlines {
 		if r := here[l.Run]; r != nil && r.row.Epoch == l.Epoch {
-			r.setDeadline(l.Deadline)
+			r.deadline.set(l.Deadline)
 		}
 	}
 	for i, r := range runs {
 		if due[i] {
-			r.expire()
+			r.deadline.expire()
 		}
 	}
 	for _, a := range news.Requests {

@@ -50,7 +50,7 @@ func (e *Engine) Order(ctx context.Context, o *store.Order) error {
 	if err := e.Outside(ctx, "a pause, resume or cancel"); err != nil {
 		return err
 	}
-	if err := e.clock.ensure(ctx, e.store); err != nil {
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return err
 	}
 	return e.order(ctx, outsider, o)
@@ -59,7 +59,7 @@ func (e *Engine) Order(ctx context.Context, o *store.Order) error {
 // order does the same as Order for the given caller, but does not check that the call is made outside a
 // transaction. It retries for Config.Patience.
 func (e *Engine) order(ctx context.Context, by caller, o *store.Order) error {
-	o.Now = e.clock.now()
+	o.Now = e.clock.Now()
 	switch {
 	case o.Error != nil:
 	case o.Verb == store.VerbCancel:

@@ -59,8 +59,8 @@ func (i *idle) branched() {
 
 // watch starts the settling timer if the run does nothing but wait. i.mu is held.
 func (i *idle) watch() {
-	if i.active != 0 || len(i.waits) == 0 || i.timer != nil || i.stopped || i.r.e.clock.test != nil {
-		return // with a test's clock, the test calls Engine.Park
+	if i.active != 0 || len(i.waits) == 0 || i.timer != nil || i.stopped || i.r.e.clock.Manual() {
+		return // the test that moves the manual clock calls Engine.Park
 	}
 	after := settleAlone
 	if i.crowded {
@@ -89,7 +89,7 @@ func (i *idle) park() {
 	if i.r.endsEarly() {
 		return // a compensation waits for its next attempt; if the run parked, it would be claimed again at once
 	}
-	if first.IsZero() || i.r.e.clock.until(first) > i.r.e.cfg.ParkAfter {
+	if first.IsZero() || i.r.e.clock.Until(first) > i.r.e.cfg.ParkAfter {
 		i.r.suspend(suspension{cause: ErrParked, status: store.Waiting, wakeAt: first})
 	}
 }
@@ -123,7 +123,7 @@ func (i *idle) until(s *Scope, due time.Time, news <-chan struct{}) error {
 	var over <-chan time.Time
 	if !due.IsZero() {
 		passed := make(chan time.Time, 1)
-		t := i.r.e.clock.at(due, func() { passed <- due })
+		t := i.r.e.clock.At(due, func() { passed <- due })
 		defer t.Stop()
 		over = passed
 	}

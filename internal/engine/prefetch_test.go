@@ -76,7 +76,7 @@ func newCrew(t *testing.T) *crew {
 			return nil, nil
 		}}},
 	})
-	if err := e.clock.ensure(t.Context(), e.store); err != nil {
+	if err := e.clock.Ensure(t.Context(), e.store); err != nil {
 		t.Fatal(err)
 	}
 	c.w = newWorker(e)

@@ -5,10 +5,10 @@ import (
 	"context"
 	"encoding/json/v2"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -39,16 +39,10 @@ type Probed interface {
 
 // Clock replaces the database's time. It does not change how long steps, the timeouts of their attempts,
 // and the engine's own pauses take.
-type Clock interface {
-	// Now returns the time in UTC, in whole microseconds. It never goes back.
-	Now() time.Time
-	// At calls f, which must not block, once due has come. Stop of the Timer reports whether it prevented
-	// the call of f.
-	At(due time.Time, f func()) Timer
-}
+type Clock = clock.Manual
 
-// Timer is a scheduled call of a function, like the *time.Timer that time.AfterFunc returns.
-type Timer interface{ Stop() bool }
+// Timer is a scheduled call of a function.
+type Timer = clock.Timer
 
 // Call describes one durable call of an execution.
 type Call struct {
@@ -76,7 +70,10 @@ func (e *Engine) probed(s store.Store) {
 	if !ok {
 		return
 	}
-	e.probe, e.beneath, e.clock.test = p.Probe(), p.Beneath(), p.Probe().Clock()
+	e.probe, e.beneath = p.Probe(), p.Beneath()
+	if c := e.probe.Clock(); c != nil {
+		e.clock = clock.FromManual(c)
+	}
 	e.probe.Attach(e)
 }
 

@@ -37,12 +37,12 @@ func (e *Engine) Quiescence() Quiescence {
 
 func (r *run) resting() bool {
 	r.mu.Lock()
-	going := r.suspended != nil || r.returned
+	going := r.suspended != nil || r.goroutines.returned
 	r.mu.Unlock()
 	if going {
 		return false
 	}
-	now := r.e.clock.now()
+	now := r.e.clock.Now()
 	i := &r.idle
 	i.mu.Lock()
 	defer i.mu.Unlock()

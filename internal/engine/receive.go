@@ -74,7 +74,7 @@ func (s *Scope) Receive(spec *ReceiveSpec) (Result, error) {
 
 // wait checks for a signal until there is one, or the time is over. It returns the recorded row.
 func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
-	now := w.r.e.clock.now()
+	now := w.r.e.clock.Now()
 	w.row = store.Step{Run: w.r.row.UUID, Name: w.name, Kind: store.KindReceive, Attempt: 1, StartedAt: now}
 	if recorded == nil {
 		w.row.Seq = w.r.nextSeq()
@@ -120,8 +120,8 @@ func (w *receiving) look() (*store.Step, error) {
 	r.idle.busy()
 	defer r.idle.done()
 	row := w.row
-	row.Status, row.EndedAt = store.StepStarted, r.e.clock.now()
-	if w.late = !w.row.NextAt.IsZero() && r.e.clock.until(w.row.NextAt) == 0; !w.late {
+	row.Status, row.EndedAt = store.StepStarted, r.e.clock.Now()
+	if w.late = !w.row.NextAt.IsZero() && r.e.clock.Until(w.row.NextAt) == 0; !w.late {
 		return w.record(&row, false)
 	}
 	if w.spec.Otherwise == TimeoutEscalates { // do not escalate if a signal arrived in time

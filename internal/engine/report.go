@@ -76,7 +76,7 @@ func (r *run) reportUncalled() {
 	r.mu.Lock()
 	var names []string
 	for name, row := range r.history {
-		if _, called := r.used[name]; !called && row.Kind != store.KindCompensation && !r.inEnded(name) {
+		if _, called := r.used[name]; !called && row.Kind != store.KindCompensation && r.ended.around(name) == nil {
 			names = append(names, DisplayName(name))
 		}
 	}
@@ -87,16 +87,6 @@ func (r *run) reportUncalled() {
 	slices.Sort(names)
 	r.logger().Warn("a run completed without calling recorded steps: if they were renamed, they ran again under their new names",
 		telemetry.KeyCount, len(names), telemetry.KeySteps, names[:min(len(names), mostUncalled)])
-}
-
-// inEnded reports whether the name is in a branch that a choice has ended. r.mu is held.
-func (r *run) inEnded(name string) bool {
-	for prefix := range scopes(name) {
-		if r.ended[prefix] != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // reportEnd logs the end of a run.

@@ -26,19 +26,12 @@ type run struct {
 	e   *Engine
 	row store.Run // as claimed or created; never changed
 
-	// hard ends when this process loses the run, or when the grace period of the drain is over. work, a
-	// child of hard, is the parent of the steps' contexts; it also ends when the run must end (see earlyEnd).
-	// ctx, a child of work, is the context of the workflow function; it also ends when the run is suspended.
-	hard     context.Context
-	endHard  context.CancelCauseFunc
-	work     context.Context
-	endWork  context.CancelCauseFunc
-	ctx      context.Context
-	endCtx   context.CancelCauseFunc
-	durable  context.Context // for writes; it does not end with the run
-	span     trace.Span
-	traced   bool // the span records, so steps get spans too
-	trace    string
+	contexts
+
+	span   trace.Span
+	traced bool // the span records, so steps get spans too
+	trace  string
+
 	leaseEnd atomic.Int64 // microseconds since 1970, on the database's clock
 	ending   atomic.Bool  // the end of this ownership is being written, which happens once
 	slot     slots.Slot
@@ -47,41 +40,26 @@ type run struct {
 
 	stirred atomic.Bool // the run was woken here; its waits may not have checked the database since
 
-	mu                  sync.Mutex
-	history             map[string]*store.Step
-	rest                store.Rest         // the part of the history that is not read yet
-	calls               []call             // the calls in the history, by their sequence numbers; see passed
-	used                map[string]uintptr // names called in this execution, and their call sites
-	replayed            int                // checkpoints returned from history in this execution
-	recorded            int                // terminal checkpoints in history
-	progress            int                // terminal checkpoints when the crashes of the run were last counted; see crashloop.go
-	seq                 atomic.Int32       // the highest sequence number of a call of the run
-	live                atomic.Bool        // the run has executed something new: it is no longer replaying
-	suspended           *suspension
-	mustEnd             *earlyEnd
-	returned            bool                    // the workflow function has returned
-	joined              bool                    // the function and its branches have returned
-	strayed             bool                    // a call after the return was logged
-	branches            int                     // goroutines of the run that have not returned
-	lastBranch          chan struct{}           // closed when the last branch returns; nil: nobody waits for it
-	ended               map[string]*branchEnd   // branches that choices have ended, by prefix
-	slept               time.Time               // the latest due time of all completed sleeps in branches
-	sent                time.Time               // when the run sent its latest signal
-	exited              *Failure                // not nil: a step called runtime.Goexit, so the run fails
-	compensations       []compensation          // compensations that are registered and not executed yet, in order
-	endUndo             context.CancelCauseFunc // ends the context of compensations, a child of hard; nil: none has begun
-	failedCompensations []string                // descriptions of the compensations that failed
-	decided             *decided                // how the run ends, if an earlier execution recorded that; nil: it did not
-	children            map[string]uuid.UUID    // children that may still run, by name
-	idle                idle
-	inbox               inbox
-	refusals            suspensionNotices
-	overdue             *time.Timer // calls giveUp if the function does not return in time
+	deadline deadline // has a mutex of its own
+	idle     idle     // has a mutex of its own
+	inbox    inbox    // has a mutex of its own
 
-	deadline      atomic.Pointer[deadline] // nil: none
-	deadlineCame  atomic.Bool              // the deadline has come; the next read of notifications confirms or changes it
-	deadlineMu    sync.Mutex
-	deadlineTimer Timer // guarded by deadlineMu
+	// mu guards all fields below, unless their types say otherwise. Whoever holds it may take the mutex of
+	// idle, but not the other way around.
+	mu sync.Mutex
+	callRecord
+	goroutines    goroutines
+	compensations compensations
+	ended         branchEnds
+	slept         time.Time            // the latest due time of all completed sleeps in branches
+	sent          time.Time            // when the run sent its latest signal
+	children      map[string]uuid.UUID // children that may still run, by name
+
+	suspended *suspension
+	overdue   *time.Timer // calls giveUp if the function does not return in time
+	refusals  suspensionNotices
+	mustEnd   *earlyEnd
+	exited    *Failure // not nil: a step called runtime.Goexit, so the run fails
 }
 
 // suspension says why a run leaves memory, and what is written to its row, if this process still owns the
@@ -96,31 +74,22 @@ type suspension struct {
 
 func newRun(w *worker, c *store.Claimed) *run {
 	row := c.Run
-	r := &run{w: w, e: w.e, row: row, rest: c.HistoryRest, progress: c.Progress, used: make(map[string]uintptr, 16)}
+	r := &run{w: w, e: w.e, row: row}
+	r.rest, r.progress, r.used = c.HistoryRest, c.Progress, make(map[string]uintptr, 16)
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
 	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, DisplayRunName(&row), row.Epoch.Count, row.Trace)
 	r.span, r.trace, r.traced = span, column, span.IsRecording()
-	r.hard, r.endHard = context.WithCancelCause(ctx)
-	r.work, r.endWork = context.WithCancelCause(r.hard)
-	r.ctx, r.endCtx = context.WithCancelCause(r.work)
-	r.durable = context.WithoutCancel(ctx)
+	r.contexts = newContexts(ctx)
 	r.remember(c.History)
 	if !r.rest.More {
 		r.losersOf()
+		r.complete()
 	}
-	r.live.Store(r.recorded == 0 && !r.rest.More)
-	r.idle.r, r.inbox.r = r, r
+	r.idle.r, r.inbox.r, r.deadline.r = r, r, r
 	if row.Control&store.CancelRequested != 0 {
 		r.endEarly(cancelled())
 	}
-	switch left := w.e.clock.until(row.Deadline); {
-	case row.Deadline.IsZero():
-	case left == 0:
-		r.deadline.Store(&deadline{at: row.Deadline, local: time.Now()})
-		r.expire() // at once, so that nothing new begins
-	default:
-		r.setDeadline(row.Deadline)
-	}
+	r.deadline.begin(row.Deadline)
 	return r
 }
 
@@ -176,7 +145,7 @@ func (r *run) call() (output []byte, failure *Failure) {
 // conclude writes the end of this ownership: the run's result, or what its suspension specifies.
 func (r *run) conclude(output []byte, failure *Failure) {
 	r.mu.Lock()
-	r.returned = true // stray goroutines of the function get ErrSuspended
+	r.goroutines.returned = true // stray goroutines of the function get ErrSuspended
 	if r.exited != nil {
 		failure = r.exited
 	}
@@ -188,7 +157,7 @@ func (r *run) conclude(output []byte, failure *Failure) {
 	}
 	s := r.leaving()
 	r.idle.stop()
-	r.stopDeadline()
+	r.deadline.stop()
 	if s != nil && r.ending.CompareAndSwap(false, true) { // otherwise the run was abandoned, or has ended
 		r.release(r.durable, s)
 	}
@@ -223,7 +192,7 @@ func (r *run) overdueAfter() time.Duration {
 // Config.Concurrency slots.
 func (r *run) giveUp() {
 	r.mu.Lock()
-	s, back := r.suspended, r.joined
+	s, back := r.suspended, r.goroutines.joined
 	if !back && r.idle.executing() {
 		r.overdue.Reset(r.overdueAfter())
 		back = true
@@ -242,7 +211,7 @@ func (r *run) giveUp() {
 // finish writes the run's result. If a control request on the run does not allow this end, finish returns
 // the request instead.
 func (r *run) finish(status store.Status, output []byte, failure *Failure) (asked store.ControlBits) {
-	now := r.e.clock.now()
+	now := r.e.clock.Now()
 	w := &store.RunWrite{
 		UUID: r.row.UUID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.trace,
 	}
@@ -327,12 +296,12 @@ func (r *run) release(ctx context.Context, s *suspension) {
 
 // releasing returns the write that releases a run.
 func (r *run) releasing(s *suspension, away time.Duration, early bool) *store.RunWrite {
-	now := r.e.clock.now()
+	now := r.e.clock.Now()
 	w := &store.RunWrite{UUID: r.row.UUID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}
 	if early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {
 		w.WakeAt = now.Add(away)
 	}
-	switch limit := r.expiry(); {
+	switch limit := r.deadline.time(); {
 	case s.cause == ErrHeld:
 		w.Held, w.Reason, w.MaxCrashes = true, s.reason, r.e.cfg.pauseAt()
 	case s.status == store.Pending:
@@ -358,11 +327,11 @@ func (r *run) suspend(s suspension) {
 	first := r.suspended == nil
 	if first {
 		r.suspended = &s
-		if !r.joined {
+		if !r.goroutines.joined {
 			r.overdue = time.AfterFunc(r.overdueAfter(), r.giveUp)
 		}
 	}
-	endUndo := r.endUndo
+	endUndo := r.compensations.end
 	r.mu.Unlock()
 	if first {
 		r.endCtx(s.cause)

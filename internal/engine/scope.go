@@ -93,8 +93,7 @@ func (s *Scope) refuse() error {
 		s.branch.refused = s.branch.refused || !s.branch.endedAt().IsZero()
 	}
 	if d := s.r.mustEnd; d != nil && d.recorded && err == d.cause { // nor the run's contexts
-		s.r.endCtx(err)
-		s.r.endWork(err)
+		s.r.endCalls(err)
 	}
 	return err
 }
@@ -110,7 +109,7 @@ func (s *Scope) out() error {
 		return ErrCancelled // even if the run itself must end now, because the first execution returned it
 	case r.mustEnd != nil:
 		return r.mustEnd.cause
-	case r.returned:
+	case r.goroutines.returned:
 		return r.returnedAlready()
 	default:
 		return context.Cause(s.ctx)
@@ -252,9 +251,7 @@ func (s *Scope) claim(full string, kind store.Kind, site uintptr) (*store.Step, 
 		r.live.Store(true)
 		return recorded, nil
 	}
-	if r.replayed++; r.replayed == r.recorded {
-		r.live.Store(true)
-	}
+	r.replay()
 	s.branch.replayed()
 	return recorded, nil
 }
@@ -266,7 +263,7 @@ func (s *Scope) use(full string, site uintptr) error {
 	if len(full) > maxFull {
 		return fmt.Errorf("%w: %.40q… has %d bytes with the scopes around it, at most %d are kept: shorten the names", ErrInvalidName, DisplayName(full), len(full), maxFull)
 	}
-	over := r.joined || r.returned && s.branch == nil
+	over := r.goroutines.joined || r.goroutines.returned && s.branch == nil
 	if r.suspended == nil && over && inStep() {
 		return nestedError(r, full) // inside a compensation
 	}
@@ -277,11 +274,10 @@ func (s *Scope) use(full string, site uintptr) error {
 		}
 		return ErrSuspended
 	}
-	if first, twice := r.used[full]; twice {
+	if first, twice := r.use(full, site); twice {
 		return fmt.Errorf("%w: %q in run %q (%s and %s): names are keys; use Map, or add the item's key to the name in a loop",
 			ErrDuplicateStep, DisplayName(full), r.row.Address(), position(first), position(site))
 	}
-	r.used[full] = site
 	return nil
 }
 

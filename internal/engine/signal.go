@@ -19,7 +19,7 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 	if err := e.Outside(ctx, "a signal"); err != nil {
 		return err
 	}
-	if err := e.clock.ensure(ctx, e.store); err != nil {
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return err
 	}
 	return e.signal(ctx, outsider, ref, s, time.Time{})
@@ -65,10 +65,8 @@ func (e *Engine) Stamp(s *store.Signal) { e.stamp(s, time.Time{}) }
 // their order even when the run continues in another process, whose estimate of the database's clock is
 // behind.
 func (e *Engine) stamp(s *store.Signal, after time.Time) {
-	s.CreatedAt = e.stamps.next(e.clock.now(), after)
-	if e.clock.test != nil {
-		s.ArrivedAt = e.clock.now()
-	}
+	s.CreatedAt = e.stamps.next(e.clock.Now(), after)
+	s.ArrivedAt = e.clock.ArrivedAt()
 	s.ID = store.UUIDAt(0, s.CreatedAt)
 }
 

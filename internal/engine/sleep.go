@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
@@ -30,7 +28,7 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 			return err
 		}
 	}
-	if !s.ended() && r.e.clock.until(recorded.NextAt) > 0 && !r.passed(recorded) {
+	if !s.ended() && r.e.clock.Until(recorded.NextAt) > 0 && !r.passed(recorded) {
 		r.live.Store(true) // what follows was not executed before
 		if err := r.idle.until(s, recorded.NextAt, nil); err != nil && !s.ended() {
 			return err
@@ -39,35 +37,13 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 	return s.awake(recorded.NextAt)
 }
 
-// call is a recorded call. began is when this call, or the latest of the calls after it, began.
-type call struct {
-	seq   int32
-	began time.Time
-}
-
 // passed reports whether a sleep was over in an earlier execution, because a later call of the run began
 // when the sleep was due or afterwards. The sleep then stays over, although the database's clock may be
-// behind now, for example after a failover. Compensations do not count, because they are executed after
-// the run's function has returned.
+// behind now, for example after a failover.
 func (r *run) passed(sleep *store.Step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.calls == nil {
-		r.calls = make([]call, 0, len(r.history))
-		for _, row := range r.history {
-			if row.Kind != store.KindCompensation {
-				r.calls = append(r.calls, call{row.Seq, row.StartedAt})
-			}
-		}
-		slices.SortFunc(r.calls, func(a, b call) int { return cmp.Compare(a.seq, b.seq) })
-		for i := len(r.calls) - 2; i >= 0; i-- {
-			if later := r.calls[i+1].began; later.After(r.calls[i].began) {
-				r.calls[i].began = later
-			}
-		}
-	}
-	next, _ := slices.BinarySearchFunc(r.calls, sleep.Seq+1, func(c call, seq int32) int { return cmp.Compare(c.seq, seq) })
-	return next < len(r.calls) && !r.calls[next].began.Before(sleep.NextAt)
+	return r.beganSince(sleep.Seq, sleep.NextAt)
 }
 
 // ended reports whether a choice has ended the branch of the scope, or a branch around it.
@@ -113,7 +89,7 @@ func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.
 	r := s.r
 	r.idle.busy()
 	defer r.idle.done()
-	t := &task{r: r, s: s, spec: &Spec{Kind: store.KindSleep}, name: full, attempt: 1, first: r.e.clock.now()}
+	t := &task{r: r, s: s, spec: &Spec{Kind: store.KindSleep}, name: full, attempt: 1, first: r.e.clock.Now()}
 	w := t.row(store.StepCompleted, nil, nil)
 	w.Step.NextAt = due(t.first).Truncate(time.Microsecond)
 	if _, _, err := t.write(w); err != nil {

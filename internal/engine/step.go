@@ -128,7 +128,7 @@ func resultOf(s *store.Step) Result {
 
 // execute executes attempts until the step has an outcome.
 func (t *task) execute() (Result, error) {
-	t.attempt, t.first = 1, t.r.e.clock.now()
+	t.attempt, t.first = 1, t.r.e.clock.Now()
 	if row := t.recorded; row == nil {
 		t.seq = t.r.nextSeq()
 	} else {
@@ -194,7 +194,7 @@ func (t *task) once() (Result, time.Time, error) {
 	defer leave() // also after a Goexit
 	var m *marker
 	if t.began = t.first; t.recorded != nil || t.attempt > 1 {
-		t.began = t.r.e.clock.now()
+		t.began = t.r.e.clock.Now()
 	}
 	if t.spec.AtMostOnce && !t.unknown {
 		if res, done, err := t.announce(); done || err != nil {
@@ -244,7 +244,7 @@ func (t *task) interrupted(suspended bool) {
 	if !t.exists || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.hard), ErrShutdown) {
 		return
 	}
-	t.failedAt(t.r.e.clock.now(), nil)
+	t.failedAt(t.r.e.clock.Now(), nil)
 	w := t.row(store.StepBackoff, nil, nil)
 	w.Step.NextAt = w.Step.EndedAt
 	if err := t.r.e.journal.Step(t.r.durable, w); err != nil {
@@ -256,7 +256,7 @@ func (t *task) interrupted(suspended bool) {
 // step.
 func (t *task) failed(f *Failure) (Result, time.Time, error) {
 	f.Attempts = t.attempt
-	now := t.r.e.clock.now()
+	now := t.r.e.clock.Now()
 	next, again := t.next(f, now)
 	t.failedAt(now, f)
 	if again {
@@ -304,7 +304,7 @@ func (t *task) row(status store.StepStatus, output []byte, f *Failure) *store.St
 		w.Step.Error = f.Encode()
 	}
 	if status != store.StepStarted {
-		w.Step.EndedAt = t.r.e.clock.now()
+		w.Step.EndedAt = t.r.e.clock.Now()
 		if after := t.endsAfter; after > w.Step.EndedAt.UnixMicro() {
 			w.Step.EndedAt = time.UnixMicro(after).UTC()
 		}

@@ -32,7 +32,7 @@ func (t *task) enter() (leave func(), err error) {
 			return nil, err
 		}
 		if !t.exists && t.attempt == 1 {
-			t.first = t.r.e.clock.now() // the total timeout counts from here
+			t.first = t.r.e.clock.Now() // the total timeout counts from here
 		}
 	}
 	return slot.Leave, nil

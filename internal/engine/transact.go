@@ -58,7 +58,7 @@ func (x *Transaction) Seal(output []byte) error {
 		return errAttemptTimeout
 	}
 	x.w.Step.Output, x.own = x.t.sealing(output)
-	x.w.Step.EndedAt = x.t.r.e.clock.now()
+	x.w.Step.EndedAt = x.t.r.e.clock.Now()
 	return nil
 }
 

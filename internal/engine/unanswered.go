@@ -95,7 +95,7 @@ func (w *worker) giveBackLoop(ctx context.Context) {
 // be called again.
 func (w *worker) giveBack(ctx context.Context) (again bool) {
 	for _, q := range w.failedClaims.all() {
-		over := w.e.clock.now().After(q.LeaseUntil)
+		over := w.e.clock.Now().After(q.LeaseUntil)
 		done, err := w.giveBackClaim(ctx, q)
 		if err != nil && !over {
 			return true // the database is unavailable for the other claims too
@@ -115,7 +115,7 @@ func (w *worker) giveBackClaim(ctx context.Context, q store.ClaimQuery) (done bo
 	if err != nil || len(leases) == 0 {
 		return false, err
 	}
-	now := w.e.clock.now()
+	now := w.e.clock.Now()
 	errs := make([]error, len(leases))
 	var writes sync.WaitGroup // concurrent, so that the writes share flushes
 	for i, l := range leases {

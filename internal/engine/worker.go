@@ -143,12 +143,12 @@ func (w *worker) stopFor(err error) {
 // register adds the worker to the registry in the database. It retries while the database is unavailable.
 func (w *worker) register(ctx context.Context) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := w.e.clock.ensure(ctx, w.e.store)
+		err := w.e.clock.Ensure(ctx, w.e.store)
 		if err == nil {
 			_, err = w.e.readTokenKey(ctx, false)
 		}
 		if err == nil {
-			w.started = w.e.clock.now()
+			w.started = w.e.clock.Now()
 			if _, err = w.renew(ctx, nil); err == nil {
 				return nil
 			}
@@ -281,7 +281,7 @@ func (w *worker) leave() error {
 
 // query returns a claim query with the worker, its workflows and the times, but with a limit of zero.
 func (w *worker) query() store.ClaimQuery {
-	now := w.e.clock.now()
+	now := w.e.clock.Now()
 	q := store.ClaimQuery{
 		Worker: w.id, Nonce: store.NewNonce(), Pairs: w.pairs, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.pauseAt(),
 	}

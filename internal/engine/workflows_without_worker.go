@@ -56,7 +56,7 @@ func (w *worker) unexecuted(ctx context.Context) ([]store.Overdue, error) {
 	for _, p := range w.pairs {
 		own[p] = true
 	}
-	now := w.e.clock.now()
+	now := w.e.clock.Now()
 	var after store.Pair
 	var others []store.Overdue
 	for range mostPages {
@@ -139,10 +139,10 @@ func (e *Engine) StateFor(ctx context.Context, id uuid.UUID) string {
 		return ""
 	}
 	state := ", which is " + found[0].Status.String()
-	if e.clock.ensure(ctx, e.store) != nil {
+	if e.clock.Ensure(ctx, e.store) != nil {
 		return state
 	}
-	if nobody, err := e.Unexecuted(ctx, found[0], e.clock.now()); err == nil && nobody {
+	if nobody, err := e.Unexecuted(ctx, found[0], e.clock.Now()); err == nil && nobody {
 		state += ", and which no live worker executes,"
 	}
 	return state

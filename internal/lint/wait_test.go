@@ -19,6 +19,8 @@ var mayWait = map[string]string{
 	"internal/journal/solo_test.go pass":                     "lets the time of a synctest bubble pass",
 	"durabletest/signup_test.go TestUntilNothingMoreHappens": "the condition that never holds is the misuse",
 	"faults/late_test.go lateReply":                          "the proxy lets a reply or a COMMIT go at a time that the test sets",
+	"internal/engine/lonerun_test.go parked":                 "lets the time of a synctest bubble pass",
+	"internal/clock/estimate_test.go Now":                    "a query of the database's clock takes time in a synctest bubble",
 	"internal/journal/writers_test.go TestCallersComeBack":   "a commit that keeps its goroutine for a millisecond",
 	"internal/store/model/hold_test.go when":                 "asks the database who waits, and gives up after a second",
 	"parking_test.go TestWorkBesideAWaitPlain":               "a computation of the workflow's own takes the processor",

@@ -1,0 +1,58 @@
+// Package clock tells the time of the database.
+//
+// The engine gets a [Clock] injected. There are two: an [Estimate] of the database's clock for production,
+// and [FromManual] for tests that move the time themselves. The package imports no other package of this
+// module.
+package clock
+
+import (
+	"context"
+	"time"
+)
+
+// Clock tells the time that all processes of one database share. Ensure or Set must be called before the
+// first call of another method. All methods may be called concurrently.
+type Clock interface {
+	// Ensure makes the time known. It reads the database's clock from r if nobody has read it yet.
+	Ensure(ctx context.Context, r Reader) error
+	// Set stores a reading of the database's clock. The query was sent at the local time asked.
+	Set(database, asked time.Time)
+
+	// Now returns the time in UTC, in whole microseconds, which is the resolution of the databases.
+	Now() time.Time
+	// Doubt returns by how much Now may be wrong.
+	Doubt() time.Duration
+	// Until returns how long it is until t, or zero if t has certainly passed. It adds the doubt, so that a
+	// timer is late rather than early.
+	Until(t time.Time) time.Duration
+
+	// At calls f when the time t has come. f must not block.
+	At(t time.Time, f func()) Timer
+	// AfterFunc calls f after d has passed. f must not block.
+	AfterFunc(d time.Duration, f func()) ResettableTimer
+
+	// ArrivedAt returns the time to write into a row whose time the database otherwise sets. The zero time
+	// means that the database sets it.
+	ArrivedAt() time.Time
+	// Manual reports whether a test moves the clock. Then no time passes on its own, only one process uses
+	// the database, and the test decides when runs are parked.
+	Manual() bool
+}
+
+// Reader is a database whose clock can be read.
+type Reader interface {
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// Timer is a scheduled call of a function, like the [time.Timer] that [time.AfterFunc] returns.
+type Timer interface {
+	// Stop prevents the call. It reports false if the function was called, or the timer was stopped before.
+	Stop() bool
+}
+
+// ResettableTimer is a Timer that can be used again.
+type ResettableTimer interface {
+	Timer
+	// Reset schedules the function again, after d. It reports whether the timer was active.
+	Reset(d time.Duration) bool
+}

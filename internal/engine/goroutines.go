@@ -1,0 +1,38 @@
+package engine
+
+// goroutines says which goroutines of a run have returned. run.mu guards it. The methods do not take that
+// mutex.
+type goroutines struct {
+	returned bool          // the workflow function has returned
+	joined   bool          // the function and its branches have returned; no more branches begin
+	strayed  bool          // a call after the return was logged
+	running  int           // branches and starts of children that have not returned
+	last     chan struct{} // closed when the last of them returns; nil: nobody waits for that
+}
+
+// begin counts one more goroutine. It reports false if the run no longer waits for its goroutines.
+func (g *goroutines) begin() bool {
+	if g.joined {
+		return false
+	}
+	g.running++
+	return true
+}
+
+// end is called when a goroutine returns for which begin has reported true.
+func (g *goroutines) end() {
+	if g.running--; g.running == 0 && g.last != nil {
+		close(g.last)
+		g.last = nil
+	}
+}
+
+// wait returns a channel that is closed when the last goroutine has returned. It returns nil if none is
+// running. Only one caller may wait.
+func (g *goroutines) wait() <-chan struct{} {
+	if g.running == 0 {
+		return nil
+	}
+	g.last = make(chan struct{})
+	return g.last
+}

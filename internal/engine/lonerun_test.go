@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// newLoneRun returns the only run of a worker. Its function is not called: the test makes the calls of the
+// function. The caller sets what matters to it in c.
+func newLoneRun(t *testing.T, s store.Store, c store.Claimed) *run {
+	t.Helper()
+	tel, err := telemetry.New(slog.New(slog.DiscardHandler), nil, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := New(s, Config{
+		Lease: time.Minute, Concurrency: 1, ParkAfter: time.Second, MarkAfter: time.Second, Telemetry: tel,
+		Definitions: []*Definition{{Name: "w"}},
+	})
+	if err := e.clock.Ensure(t.Context(), e.store); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorker(e)
+	w.slots.Open()
+	e.session = &session{w: w}
+	c.Run.UUID, c.Run.Name, c.Run.Workflow, c.Run.Status = store.NewUUID(0), cmp.Or(c.Run.Name, "lone"), "w", store.Running
+	c.Run.Epoch, c.Run.WakeAt = store.Epoch{Count: 1}, e.clock.Now().Add(time.Minute)
+	r := newRun(w, &c)
+	w.runs.add(r)
+	t.Cleanup(func() {
+		r.idle.stop()
+		r.deadline.stop()
+		w.kill(nil)
+		if err := e.journal.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// scope returns the scope of the run's function.
+func (r *run) scope() *Scope { return &Scope{r: r, ctx: r.ctx, work: r.work} }
+
+// parked waits for d, and returns what the run was suspended with, or nil.
+func (r *run) parked(d time.Duration) *suspension {
+	time.Sleep(d)
+	synctest.Wait()
+	return r.leaving()
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A run is parked as soon as it has done nothing but wait for its settling time.
+func TestARunParksWhenItHasSettled(t *testing.T) {
+	for name, c := range map[string]struct {
+		act   func(i *idle)
+		after time.Duration
+	}{
+		"one wait":               {func(i *idle) { i.enter(time.Time{}) }, settleAlone},
+		"one call, then a wait":  {func(i *idle) { i.busy(); i.done(); i.enter(time.Time{}) }, settleAlone},
+		"two waits after a call": {func(i *idle) { i.busy(); i.enter(time.Time{}); i.enter(time.Time{}); i.done() }, settle},
+		"a wait beside a call":   {func(i *idle) { i.busy(); i.enter(time.Time{}); i.done() }, settle},
+		"two calls":              {func(i *idle) { i.busy(); i.busy(); i.done(); i.done(); i.enter(time.Time{}) }, settle},
+		"goroutines of its own":  {func(i *idle) { i.branched(); i.enter(time.Time{}) }, settle},
+		"parked too early once":  {func(i *idle) { i.longer = 300 * time.Millisecond; i.enter(time.Time{}) }, 300 * time.Millisecond},
+		"a short ParkAfter": {func(i *idle) {
+			i.r.e.cfg.ParkAfter = 2 * time.Millisecond
+			i.enter(time.Time{})
+		}, 2 * time.Millisecond},
+		"a call during the settling time": {func(i *idle) {
+			i.enter(time.Time{})
+			time.Sleep(settleAlone - 1)
+			i.busy()
+			time.Sleep(time.Hour)
+			i.done()
+		}, settle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newLoneRun(t, new(slate), store.Claimed{})
+				c.act(&r.idle)
+				if s := r.parked(c.after - 1); s != nil {
+					t.Errorf("parked before %v: %+v", c.after, s)
+				}
+				if s := r.parked(1); s == nil || s.cause != ErrParked || s.status != store.Waiting || !s.wakeAt.IsZero() {
+					t.Errorf("after %v the run is %+v, want it parked without a wake time", c.after, s)
+				}
+			})
+		})
+	}
+}
+
+// A run stays in memory while it executes a call, waits for nothing, or waits for something that comes
+// within ParkAfter. It also stays if it must end, and if its execution is over.
+func TestARunStaysInMemory(t *testing.T) {
+	for name, act := range map[string]func(r *run){
+		"it does nothing":       func(*run) {},
+		"its wait is over":      func(r *run) { r.idle.leave(r.idle.enter(time.Time{})) },
+		"it executes a call":    func(r *run) { r.idle.busy(); r.idle.enter(time.Time{}) },
+		"it executes two calls": func(r *run) { r.idle.busy(); r.idle.busy(); r.idle.enter(time.Time{}); r.idle.done() },
+		"a wait ends soon":      func(r *run) { r.idle.enter(r.e.clock.Now().Add(r.e.cfg.ParkAfter)) },
+		"one of its waits ends soon": func(r *run) {
+			r.idle.enter(time.Time{})
+			r.idle.enter(r.e.clock.Now().Add(time.Hour))
+			r.idle.enter(r.e.clock.Now().Add(r.e.cfg.ParkAfter))
+		},
+		"it must end":            func(r *run) { r.endEarly(cancelled()); r.idle.enter(time.Time{}) },
+		"it has ended":           func(r *run) { r.idle.stop(); r.idle.enter(time.Time{}) },
+		"it ended while idle":    func(r *run) { r.idle.enter(time.Time{}); r.idle.stop() },
+		"a call began meanwhile": func(r *run) { r.idle.enter(time.Time{}); r.idle.busy() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newLoneRun(t, new(slate), store.Claimed{})
+				act(r)
+				if s := r.parked(time.Hour); s != nil {
+					t.Errorf("the run was suspended: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+// A parked run wakes when the first of its waits is due. A wait that ends soon keeps the run in memory only
+// until it is over.
+func TestAParkedRunWakesForItsFirstWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newLoneRun(t, new(slate), store.Claimed{})
+		now := r.e.clock.Now()
+		first := now.Add(time.Hour)
+		r.idle.enter(time.Time{})
+		r.idle.enter(now.Add(2 * time.Hour))
+		r.idle.enter(first)
+		soon := r.idle.enter(now.Add(r.e.cfg.ParkAfter / 2))
+		if s := r.parked(r.e.cfg.ParkAfter / 2); s != nil {
+			t.Fatalf("suspended beside a wait that ends soon: %+v", s)
+		}
+		r.idle.leave(soon)
+		if s := r.parked(settle); s == nil || s.cause != ErrParked || !s.wakeAt.Equal(first) {
+			t.Errorf("the run is %+v, want it parked until %v", s, first)
+		}
+	})
+}
+
+// A wait ends at its time, by news, or with the scope, whichever comes first, and then no longer counts.
+func TestAWaitEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		due  time.Duration // zero: no time
+		act  func(r *run, news chan<- struct{})
+		took time.Duration
+		want error
+	}{
+		"at its time":              {due: 500 * time.Millisecond, took: 500 * time.Millisecond},
+		"by news":                  {act: func(_ *run, news chan<- struct{}) { news <- struct{}{} }, took: time.Millisecond},
+		"by news, in time":         {due: time.Second, act: func(_ *run, news chan<- struct{}) { news <- struct{}{} }, took: time.Millisecond},
+		"by a cancel":              {due: time.Second, act: func(r *run, _ chan<- struct{}) { r.endEarly(cancelled()) }, took: time.Millisecond, want: ErrCancelled},
+		"by the run's end":         {act: func(r *run, _ chan<- struct{}) { r.lose() }, took: time.Millisecond, want: ErrSuspended},
+		"by being parked":          {due: time.Hour, took: settleAlone, want: ErrSuspended},
+		"by being parked for good": {took: settleAlone, want: ErrSuspended},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newLoneRun(t, new(slate), store.Claimed{})
+				news := make(chan struct{}, 1)
+				var due time.Time
+				if c.due > 0 {
+					due = r.e.clock.Now().Add(c.due)
+				}
+				if c.act != nil {
+					time.AfterFunc(time.Millisecond, func() { c.act(r, news) })
+				}
+				began := time.Now()
+				if err := r.idle.until(r.scope(), due, news); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+					t.Errorf("the wait returned %v, want %v", err, c.want)
+				}
+				if took := time.Since(began); took != c.took {
+					t.Errorf("the wait took %v, want %v", took, c.took)
+				}
+				if n := len(r.idle.waits); n != 0 {
+					t.Errorf("%d waits are left", n)
+				}
+			})
+		})
+	}
+}

@@ -293,7 +293,7 @@ func (e *Engine) orderAll(ctx context.Context, verb store.Verb, f Filter, opts [
 	if err != nil {
 		return Effect{}, err
 	}
-	if chosen := filter; len(chosen.Statuses) == 0 && chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key == "" &&
+	if chosen := filter; len(chosen.Statuses)+len(chosen.Priorities) == 0 && chosen.Workflow+chosen.Queue+chosen.NamePrefix+chosen.Tag.Key == "" &&
 		chosen.CreatedAfter.IsZero() && chosen.CreatedBefore.IsZero() {
 		return Effect{}, fmt.Errorf("%w: the filter of a %s of many runs chooses nothing in particular: set CreatedBefore to mean all", ErrInvalidConfig, verbs[verb])
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -29,6 +30,9 @@ var _ = [1]struct{}{}[MaxName-engine.MaxName] // they are the same
 type Config struct {
 	// Workflows are the workflows that this process executes. It claims runs of these workflows only.
 	Workflows []Definition
+	// Queues are the queues from which this process claims runs. Empty: all queues. A run in a queue that no process serves waits,
+	// and every worker logs a warning.
+	Queues []string
 	// Name is the name of this process in [Engine.Workers]. Empty: the host name and the process ID.
 	Name string
 	// Version is the version of the program. It is recorded with the runs that the program starts, for information only.
@@ -122,6 +126,11 @@ func (c *Config) defaults() error {
 	refuse(c.ClaimLimit < 0 || c.ClaimLimit > 10_000, "ClaimLimit is %d: it must be from 1 to 10000", c.ClaimLimit)
 	refuse(c.MaxPayload < 0 || c.MaxPayload > mostPayload, "MaxPayload is %d bytes: it must be positive and at most 512 MiB", c.MaxPayload)
 	refuse(c.Patience < 0, "Patience is %v: it must be positive", c.Patience)
+	for i, name := range c.Queues {
+		if err := engine.CheckName("queue", name); err != nil {
+			errs = append(errs, fmt.Errorf("Config.Queues[%d]: %w", i, err))
+		}
+	}
 	errs = append(errs, engine.CheckText("worker's name", c.Name), engine.CheckText("program's version", c.Version))
 	return errors.Join(errs...)
 }
@@ -174,7 +183,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	return &Engine{cfg: cfg, inner: engine.New(s, engine.Config{
-		Definitions: defs, Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency, StepsAtOnce: cfg.StepConcurrency,
+		Definitions: defs, Queues: slices.Clone(cfg.Queues), Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency, StepsAtOnce: cfg.StepConcurrency,
 		Lease: cfg.Lease, Poll: cfg.Poll, Grace: cfg.Grace, ParkAfter: cfg.ParkAfter, MaxCrashes: cfg.MaxCrashes, FailCrashed: cfg.FailAtMaxCrashes, ClaimLimit: cfg.ClaimLimit,
 		MarkAfter: markAfter, Patience: cfg.Patience, Telemetry: tel,
 	})}, nil

@@ -33,6 +33,7 @@ type ExportedRun struct {
 	Parent    string         `json:"parent,omitzero"`
 	Workflow  string         `json:"workflow"`
 	Queue     string         `json:"queue"`
+	Priority  int            `json:"priority,omitzero"`
 	Version   string         `json:"version,omitzero"`
 	Status    Status         `json:"status"`
 	Input     jsontext.Value `json:"input"`
@@ -116,7 +117,7 @@ func exportedAttempt(a *engine.FailedAttempt) *ExportedAttempt {
 
 func exportedRun(r *store.Run) ExportedRun {
 	out := ExportedRun{
-		ID: r.Address(), Name: childName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version, Status: Status(r.Status.String()),
+		ID: r.Address(), Name: childName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version, Status: Status(r.Status.String()),
 		Input: r.Input, Output: r.Output, Error: r.Error,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt, Deadline: r.Deadline,
 	}

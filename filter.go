@@ -14,6 +14,7 @@ import (
 type Filter struct {
 	Workflow      string
 	Queue         string
+	Priority      []int         // the run has one of these priorities
 	Status        []Status      // the run has one of these statuses
 	Tag           string        // the run has a tag with this key
 	TagValue      string        // the tag has this value; empty: any value
@@ -29,6 +30,12 @@ func (e *Engine) filter(ctx context.Context, f Filter) (store.Filter, error) {
 	g := store.Filter{
 		Workflow: f.Workflow, Queue: f.Queue, NamePrefix: f.IDPrefix, Roots: f.Roots || f.IDPrefix != "",
 		Tag: store.Tag{Key: f.Tag, Value: f.TagValue}, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,
+	}
+	for _, p := range f.Priority {
+		if p < LowestPriority || p > HighestPriority {
+			return g, fmt.Errorf("%w: the filter names the priority %d: use %d to %d", ErrInvalidConfig, p, LowestPriority, HighestPriority)
+		}
+		g.Priorities = append(g.Priorities, int16(p))
 	}
 	for _, s := range f.Status {
 		known, ok := store.ParseStatus(string(s))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json/jsontext"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,6 +19,7 @@ type RunInfo struct {
 	Name      string // of a child: the name of the call that started it, with its scope, as in "branch/kid"; empty for a root run
 	Workflow  string
 	Queue     string
+	Priority  int    // see Priority
 	Version   string // the version of the program that started it
 	Status    Status
 	Parent    string        // the parent's UUID; empty for a root run
@@ -154,7 +154,7 @@ func (info *RunInfo) wait(s *store.Step) {
 // runInfo converts the run's own row.
 func runInfo(r *store.Run) *RunInfo {
 	info := &RunInfo{
-		ID: r.Address(), Name: childName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Version: r.Version,
+		ID: r.Address(), Name: childName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version,
 		Status: Status(r.Status.String()), Reason: r.Reason, Epoch: int(r.Epoch.Count), Crashes: int(r.Crashes),
 		Input: r.Input, Output: r.Output,
 		Detached: r.Detached, Actor: r.PausedBy,
@@ -210,6 +210,7 @@ type Worker struct {
 	StartedAt   time.Time
 	HeartbeatAt time.Time
 	Workflows   []string // the workflows that it executes; nil if there are more than 500
+	Queues      []string // Config.Queues; nil if it serves all queues, or more than 500
 }
 
 // Workers returns the processes that execute runs of this database, the oldest first. A process that died is listed for a while,
@@ -227,12 +228,8 @@ func (e *Engine) Workers(ctx context.Context) ([]Worker, error) {
 	for i, r := range rows {
 		workers[i] = Worker{
 			ID: r.ID.String(), Name: r.Name, Version: r.Version, Capacity: int(r.Capacity), Active: int(r.Active), State: states[r.State],
-			StartedAt: r.StartedAt, HeartbeatAt: r.HeartbeatAt,
+			StartedAt: r.StartedAt, HeartbeatAt: r.HeartbeatAt, Workflows: r.Workflows, Queues: r.Queues,
 		}
-		for _, p := range r.Executes {
-			workers[i].Workflows = append(workers[i].Workflows, p.Workflow)
-		}
-		slices.Sort(workers[i].Workflows)
 	}
 	return workers, nil
 }

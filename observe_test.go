@@ -135,7 +135,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			for i := range most - 1 {
 				now := r.WakeAt.Add(time.Duration(i) * time.Second)
 				got, err := s.Claim(within(t), store.ClaimQuery{
-					Worker: store.NewUUID(0), Nonce: 2, Pairs: []store.Pair{{Queue: "default", Workflow: "w"}}, Limit: 1, Suspects: 1,
+					Worker: store.NewUUID(0), Nonce: 2, Served: store.NewServed([]string{"w"}, nil), Limit: 1, Suspects: 1,
 					Now: now, LeaseUntil: now.Add(time.Second),
 				})
 				if err != nil || len(got.Runs) != 1 {

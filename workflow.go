@@ -19,7 +19,7 @@ const DefaultQueue = "default"
 // Workflow is a name and its function. Create it with [Define].
 type Workflow[I, O any] struct {
 	name  string
-	queue string
+	queue string // empty: not given
 	fn    func(*Ctx, I) (O, error)
 	err   error
 }
@@ -32,10 +32,10 @@ type Workflow[I, O any] struct {
 // durable calls. After a crash the function is executed again from the beginning, and recorded calls return their recorded
 // results.
 func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...WorkflowOption) *Workflow[I, O] {
-	o := workflowOptions{queue: DefaultQueue}
+	var o workflowOptions
 	unusable := apply(opts, &o)
 	w := &Workflow[I, O]{name: name, queue: o.queue, fn: fn}
-	w.err = errors.Join(unusable, engine.CheckName("workflow", name), engine.CheckName("queue", o.queue), o.err)
+	w.err = errors.Join(unusable, engine.CheckName("workflow", name), o.err)
 	if fn == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: workflow %q has no function", ErrInvalidConfig, name))
 	}
@@ -51,11 +51,14 @@ type workflowOptions struct {
 	err   error
 }
 
-// Queue sets the name of the queue in which the workflow's runs wait for a worker. The default is [DefaultQueue].
+// Queue sets the name of the queue in which the workflow's runs wait for a worker, unless a start names another by [InQueue].
+// Without this option runs wait in [DefaultQueue], and children in the queue of their parent. A run keeps its queue: if the name
+// is changed in the code, runs that were started before are still executed, because a worker serves all queues unless
+// Config.Queues names some.
 func Queue(name string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.queue = name
-		o.err = errors.Join(o.err, o.given.once(1, "Queue"))
+		o.err = errors.Join(o.err, o.given.once(1, "Queue"), engine.CheckName("queue", name))
 	}
 }
 
@@ -88,7 +91,7 @@ func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) 
 	if err := w.usable(); err != nil {
 		return nil, err
 	}
-	return &engine.Definition{Name: w.name, Queue: w.queue, Run: func(s *engine.Scope, input []byte) ([]byte, *engine.Failure) {
+	return &engine.Definition{Name: w.name, Run: func(s *engine.Scope, input []byte) ([]byte, *engine.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
 			return nil, failureOf(fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",
@@ -111,6 +114,8 @@ type StartOption func(*startOptions)
 
 type startOptions struct {
 	id       string
+	queue    string
+	priority *int16
 	timeout  time.Duration
 	delay    time.Duration
 	detached bool
@@ -125,6 +130,8 @@ const (
 	givenTimeout
 	givenDelay
 	givenDetached
+	givenQueue
+	givenPriority
 )
 
 func (o *startOptions) fail(err error) {
@@ -181,13 +188,15 @@ func optionsOf(opts []StartOption) *startOptions {
 // requestOf does what request does, with options that were applied before.
 func (w *Workflow[I, O]) requestOf(limit int, in I, o *startOptions) (engine.StartRequest, error) {
 	request, err := w.anyRequest(limit, in, o)
+	request.Queue = or(request.Queue, DefaultQueue)
 	if err == nil && request.Detached {
 		err = fmt.Errorf("start workflow %q: %w: the option Detached is for children, and a run of its own has no parent: leave it out", w.name, ErrInvalidConfig)
 	}
 	return request, err
 }
 
-// anyRequest checks and encodes a start of a root run or a child.
+// anyRequest checks and encodes a start of a root run or a child. The queue is empty if neither the start nor the workflow
+// names one.
 func (w *Workflow[I, O]) anyRequest(limit int, in I, o *startOptions) (engine.StartRequest, error) {
 	if err := w.usable(); err != nil {
 		return engine.StartRequest{}, err
@@ -200,7 +209,7 @@ func (w *Workflow[I, O]) anyRequest(limit int, in I, o *startOptions) (engine.St
 		return engine.StartRequest{}, fmt.Errorf("start workflow %q: the input: %w", w.name, err)
 	}
 	return engine.StartRequest{
-		Name: o.id, Workflow: w.name, Queue: w.queue, Input: input, Timeout: o.timeout, Delay: o.delay, Detached: o.detached, Tags: o.tags,
+		Name: o.id, Workflow: w.name, Queue: or(o.queue, w.queue), Priority: o.priority, Input: input, Timeout: o.timeout, Delay: o.delay, Detached: o.detached, Tags: o.tags,
 	}, nil
 }
 

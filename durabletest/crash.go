@@ -323,11 +323,6 @@ func (h *crashTest) expireLeases(ctx context.Context, s store.Store, next *proce
 		return err
 	}
 	q := store.ClaimQuery{Now: now, LeaseUntil: now.Add(2 * leaseDuration)}
-	for _, r := range runs {
-		if p := (store.Pair{Queue: r.Queue, Workflow: r.Workflow}); !slices.Contains(q.Pairs, p) {
-			q.Pairs = append(q.Pairs, p)
-		}
-	}
 	for _, w := range workers {
 		if _, err := s.Expire(ctx, []store.UUID{w.ID}, q); err != nil {
 			return err

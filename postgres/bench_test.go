@@ -80,7 +80,7 @@ func BenchmarkClaim(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	q := store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: size, Now: now, LeaseUntil: now.Add(time.Minute), MaxCrashes: 5}
+	q := store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: size, Now: now, LeaseUntil: now.Add(time.Minute), MaxCrashes: 5}
 	for b.Loop() {
 		b.StopTimer()
 		add(size)

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,27 +21,53 @@ const (
 
 func historyBytes(q *store.ClaimQuery) int { return min(claimBytes, runBytes*q.Limit) }
 
-// Claim implements store.Store. One transaction and one round trip contain three statements: the claim,
-// the histories of the claimed runs, and the time when the next run is due. The histories of runs whose
+// Claim implements store.Store. One transaction and one round trip contain three statements: the search for
+// new lanes and the time when the next run is due; the claim; and the histories of the claimed runs. If
+// there are new lanes, nothing is claimed, and the call repeats the transaction. The histories of runs whose
 // owner lost its lease are read afterwards; see takeOver.
-func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
-	var claims store.Claims
-	if len(q.Pairs) == 0 || q.Limit <= 0 {
+func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.Claims, err error) {
+	if q.Served.Empty() || q.Limit <= 0 {
 		return claims, nil
 	}
-	pairs := rotated(q.Pairs)
 	era := s.timeline.eras.Load()
-	claims.Runs = make([]store.Claimed, 0, 8)
-	place := make(map[uuid.UUID]int)
 	var overtaken []int
-	err := s.once(ctx, s.engine, "claim", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.claim, append(pairArgs(pairs),
+	for again := true; again && err == nil; {
+		claims, overtaken, again, err = s.claimOnce(ctx, &q)
+	}
+	if err == nil && len(overtaken) > 0 {
+		err = s.takeOver(ctx, claims.Runs, overtaken, historyBytes(&q)/len(overtaken))
+	}
+	if err == nil {
+		err = s.timeline.claimed(era, claims.Runs)
+	}
+	if err != nil {
+		return store.Claims{}, err
+	}
+	return claims, nil
+}
+
+// claimOnce executes the transaction of a claim. It returns the indexes of the runs whose owner lost its
+// lease, and whether there are new lanes, so that it must be called again.
+func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.Claims, overtaken []int, again bool, err error) {
+	plan := s.lanes.plan(q.Served)
+	var found []knownLane
+	place := make(map[uuid.UUID]int)
+	err = s.once(ctx, s.engine, "claim", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.claimLanes, laneArg(plan.low), laneArg(plan.high), laneArg(plan.own), instant(q.Now))
+		batch.Queue(s.sql.claim, laneArg(plan.own),
 			instant(q.Now), int32(q.Limit), one(q.Worker), instant(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)), int64(q.Nonce),
-			instant(q.OutageFrom), instant(q.OutageUntil))...)
-		batch.Queue(s.sql.historyClaimed, int64(historyBytes(&q)))
-		batch.Queue(s.sql.next, append(pairArgs(pairs), instant(q.Now))...)
+			instant(q.OutageFrom), instant(q.OutageUntil))
+		batch.Queue(s.sql.historyClaimed, int64(historyBytes(q)))
 	}, func(res results) error {
-		err := each(res, func(rows pgx.Rows) error {
+		claims.Runs, overtaken = make([]store.Claimed, 0, 8), nil
+		err := each(res, func(rows pgx.Rows) (err error) {
+			found, err = scanLanes(rows, &again, &claims.Next)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		err = each(res, func(rows pgx.Rows) error {
 			var passed, lost bool
 			var progress int32
 			run, err := scanRun(rows, &passed, &lost, &progress)
@@ -58,7 +83,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims,
 		if err != nil {
 			return err
 		}
-		err = each(res, func(rows pgx.Rows) error {
+		return each(res, func(rows pgx.Rows) error {
 			var rest bool
 			step, err := scanStep(rows, &rest)
 			if err == nil {
@@ -66,30 +91,32 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims,
 			}
 			return err
 		})
-		if err != nil {
-			return err
-		}
-		return each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&claims.Next)) })
 	})
-	if err == nil && len(overtaken) > 0 {
-		err = s.takeOver(ctx, claims.Runs, overtaken, historyBytes(&q)/len(overtaken))
-	}
 	if err == nil {
-		err = s.timeline.claimed(era, claims.Runs)
+		s.lanes.add(&plan, found)
 	}
-	if err != nil {
-		return store.Claims{}, err
+	return claims, overtaken, again, err
+}
+
+// scanLanes scans the row of claim_lanes.sql.
+func scanLanes(rows pgx.Rows, unknown *bool, ahead *time.Time) ([]knownLane, error) {
+	var found []int64
+	var queues, workflows []string
+	var priorities []int16
+	if err := rows.Scan(unknown, (*timeValue)(ahead), &found, &queues, &workflows, &priorities); err != nil {
+		return nil, err
 	}
-	return claims, nil
+	list := make([]knownLane, len(found))
+	for i, l := range found {
+		list[i] = knownLane{store.Lane(l), queues[i], workflows[i], priorities[i]}
+	}
+	return list, nil
 }
 
 // ClaimedLeases implements store.Store.
 func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
-	if len(q.Pairs) == 0 {
-		return nil, nil
-	}
 	err = s.once(ctx, s.engine, "read back a claim", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.heldBy, append(pairArgs(q.Pairs), instant(q.LeaseUntil), one(q.Worker), int64(q.Nonce))...)
+		batch.Queue(s.sql.heldBy, instant(q.LeaseUntil), one(q.Worker), int64(q.Nonce))
 	}, func(res results) error {
 		leases = nil // discard the rows of a failed try
 		return each(res, func(rows pgx.Rows) error {
@@ -158,16 +185,6 @@ func (s *database) land(ctx context.Context) error {
 	}
 }
 
-// rotated returns the pairs in a rotation that starts at a random pair, because a claim that reaches its
-// limit at the first pair never gets to the last.
-func rotated(pairs []store.Pair) []store.Pair {
-	if len(pairs) < 2 {
-		return pairs
-	}
-	first := rand.IntN(len(pairs))
-	return append(append(make([]store.Pair, 0, len(pairs)), pairs[first:]...), pairs[:first]...)
-}
-
 // Expire implements store.Store.
 func (s *database) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQuery) (int, error) {
 	if len(workers) == 0 {
@@ -175,23 +192,19 @@ func (s *database) Expire(ctx context.Context, workers []uuid.UUID, q store.Clai
 	}
 	freed := 0
 	err := s.once(ctx, s.engine, "expire", func(batch *pgx.Batch) {
-		if len(q.Pairs) > 0 {
-			batch.Queue(s.sql.expire, append(pairArgs(q.Pairs), instant(q.Now), instant(q.LeaseUntil), ids(workers))...)
-			batch.Queue(s.sql.notify, channel(s.schema), "")
-		}
+		batch.Queue(s.sql.expire, instant(q.Now), instant(q.LeaseUntil), ids(workers))
+		batch.Queue(s.sql.notify, channel(s.schema), "")
 		batch.Queue(s.sql.workerRemove, ids(workers), one(q.Worker))
 	}, func(res results) error {
-		if len(q.Pairs) > 0 {
-			tag, err := res.Exec()
-			if err != nil {
-				return err
-			}
-			freed = int(tag.RowsAffected())
-			if _, err := res.Exec(); err != nil {
-				return err
-			}
+		tag, err := res.Exec()
+		if err != nil {
+			return err
 		}
-		_, err := res.Exec()
+		freed = int(tag.RowsAffected())
+		if _, err := res.Exec(); err != nil {
+			return err
+		}
+		_, err = res.Exec()
 		return err
 	})
 	if err != nil {

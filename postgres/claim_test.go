@@ -49,7 +49,7 @@ func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 		var claims store.Claims
 		go func() {
 			var err error
-			claims, err = s.Claim(context.Background(), store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute)})
+			claims, err = s.Claim(context.Background(), store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute)})
 			claimed <- err
 		}()
 		until(t, "the takeover to wait", conn, "SELECT last_value >= 3 FROM durable.looks", claimed)

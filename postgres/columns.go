@@ -44,6 +44,10 @@ type (
 		n  int
 		at func(int) int32
 	}
+	int8s struct {
+		n  int
+		at func(int) int64
+	}
 	epochs struct {
 		n  int
 		at func(int) store.Epoch
@@ -86,6 +90,7 @@ func registerColumns(m *pgtype.Map) {
 	m.RegisterDefaultPgType(times{}, "_timestamptz")
 	m.RegisterDefaultPgType(int2s{}, "_int2")
 	m.RegisterDefaultPgType(int4s{}, "_int4")
+	m.RegisterDefaultPgType(int8s{}, "_int8")
 	m.RegisterDefaultPgType(epochs{}, "_int8")
 	m.RegisterDefaultPgType(bools{}, "_bool")
 }
@@ -103,6 +108,7 @@ func (c blobs) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
 func (c times) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
 func (c int2s) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
 func (c int4s) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c int8s) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
 func (c epochs) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
 func (c bools) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
 
@@ -112,11 +118,13 @@ func (blobs) IndexType() any  { return (*blobValue)(nil) }
 func (times) IndexType() any  { return (*timeValue)(nil) }
 func (int2s) IndexType() any  { return int16(0) }
 func (int4s) IndexType() any  { return int32(0) }
+func (int8s) IndexType() any  { return int64(0) }
 func (epochs) IndexType() any { return int64(0) }
 func (bools) IndexType() any  { return false }
 
 func (c int2s) Index(i int) any  { return c.at(i) }
 func (c int4s) Index(i int) any  { return c.at(i) }
+func (c int8s) Index(i int) any  { return c.at(i) }
 func (c epochs) Index(i int) any { return c.at(i).Number() }
 func (c bools) Index(i int) any  { return c.at(i) }
 
@@ -214,6 +222,15 @@ func (c int4s) encode(b []byte) []byte {
 	for i := range c.n {
 		b = binary.BigEndian.AppendUint32(b, 4)
 		b = binary.BigEndian.AppendUint32(b, uint32(c.at(i)))
+	}
+	return b
+}
+
+func (c int8s) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.Int8OID, c.n)
+	for i := range c.n {
+		b = binary.BigEndian.AppendUint32(b, 8)
+		b = binary.BigEndian.AppendUint64(b, uint64(c.at(i)))
 	}
 	return b
 }

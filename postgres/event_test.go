@@ -93,7 +93,7 @@ func TestClaimSetsAside(t *testing.T) {
 		paused.WakeAt, doomed.WakeAt = at, at
 		begin(t, s, &store.Start{Run: paused}, &store.Start{Run: doomed})
 		order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{paused.UUID}, Reason: "mine", Actor: "me", Now: at})
-		q := store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: 10, Suspects: 1, Now: at, LeaseUntil: at, MaxCrashes: 2}
+		q := store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 10, Suspects: 1, Now: at, LeaseUntil: at, MaxCrashes: 2}
 		claims, err := s.Claim(t.Context(), q)
 		if err != nil || len(claims.Runs) != 2 {
 			t.Fatalf("the claims are %v, %v", claims, err)

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	pairs = []store.Pair{{Queue: "default", Workflow: "flow"}}
+	flow  = store.NewServed([]string{"flow"}, nil)
 	modes = []string{"cache_statement", "cache_describe", "exec"}
 )
 

@@ -25,6 +25,7 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		one(before), int32(min(limit, 1<<30)), f.Workflow, f.Queue,
 		int2s{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
 		f.NamePrefix, instant(f.CreatedAfter), instant(f.CreatedBefore), f.Roots,
+		int2s{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 	}
 	sql := s.sql.list
 	switch {

@@ -57,8 +57,8 @@ func TestMigrationOfADatabaseInUse(t *testing.T) {
 	first, second := pending(time.Now()), pending(time.Now())
 	for _, sql := range []string{
 		schema.Postgres()[0].SQL,
-		fmt.Sprintf(`INSERT INTO durable.run (created_at, epoch, shard, status, id, name, workflow, queue) VALUES
-			(now(), 1, %d, 4, '%s', '%s', 'flow', 'default'), (now(), 1, %d, 5, '%s', '%s', 'flow', 'default')`,
+		fmt.Sprintf(`INSERT INTO durable.run (created_at, epoch, shard, status, id, name, workflow, queue, lane) VALUES
+			(now(), 1, %d, 4, '%s', '%s', 'flow', 'default', 0), (now(), 1, %d, 5, '%s', '%s', 'flow', 'default', 0)`,
 			store.ShardOf(first.UUID), first.UUID, first.Name, store.ShardOf(second.UUID), second.UUID, second.Name),
 	} {
 		if _, err := old.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {

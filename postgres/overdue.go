@@ -10,15 +10,15 @@ import (
 )
 
 // Overdue implements store.Store.
-func (s *database) Overdue(ctx context.Context, at time.Time, after store.Pair, limit int) ([]store.Overdue, error) {
+func (s *database) Overdue(ctx context.Context, at time.Time, after store.Lane, limit int) ([]store.Overdue, error) {
 	var all []store.Overdue
 	err := s.once(ctx, s.engine, "look for overdue runs", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.overdue, instant(at), after.Queue, after.Workflow, int32(limit))
+		batch.Queue(s.sql.overdue, instant(at), int64(after), int32(limit))
 	}, func(res results) error {
 		all = nil
 		return each(res, func(rows pgx.Rows) error {
 			var o store.Overdue
-			err := rows.Scan(&o.Pair.Queue, &o.Pair.Workflow, (*uuidValue)(&o.Run), (*timeValue)(&o.Since))
+			err := rows.Scan(&o.Pair.Queue, &o.Pair.Workflow, (*int64)(&o.Lane), (*uuidValue)(&o.Run), (*timeValue)(&o.Since))
 			all = append(all, o)
 			return err
 		})
@@ -47,11 +47,10 @@ func (s *database) Executed(ctx context.Context, pairs []store.Pair) ([]bool, er
 	return executed, err
 }
 
-// executesColumns returns the queues and workflows that a worker executes, or NULL if they are not
-// recorded.
-func executesColumns(pairs []store.Pair) []any {
-	if pairs == nil {
-		return []any{nil, nil}
+// textsOrNull returns texts as the parameter of a statement, and NULL for nil.
+func textsOrNull(list []string) any {
+	if list == nil {
+		return nil
 	}
-	return pairArgs(pairs)
+	return texts{len(list), func(i int) *string { return &list[i] }}
 }

@@ -11,7 +11,7 @@ import (
 // startArgs returns the parameters of run_insert.sql, which are the first ones of run_insert_any.sql.
 func startArgs(items []*store.Start) []any {
 	n := len(items)
-	return append(make([]any, 0, 22),
+	return append(make([]any, 0, 24),
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run.UUID) }},
 		uuids{n, func(i int) *uuid.UUID { return &items[i].Run.UUID }},
 		texts{n, func(i int) *string { return &items[i].Run.Name }},
@@ -28,6 +28,8 @@ func startArgs(items []*store.Start) []any {
 		times{n, func(i int) *time.Time { return &items[i].Run.WakeAt }},
 		times{n, func(i int) *time.Time { return &items[i].Run.Deadline }},
 		bools{n, func(i int) bool { return items[i].Run.Detached }},
+		int8s{n, func(i int) int64 { return int64(items[i].Run.Lane()) }},
+		int2s{n, func(i int) int16 { return items[i].Run.Priority }},
 	)
 }
 
@@ -154,10 +156,10 @@ func leaseArgs(items []store.Lease, owner uuid.UUID) []any {
 // pairArgs returns the queues and the workflows of pairs.
 func pairArgs(pairs []store.Pair) []any {
 	n := len(pairs)
-	return append(make([]any, 0, 7),
+	return []any{
 		texts{n, func(i int) *string { return &pairs[i].Queue }},
 		texts{n, func(i int) *string { return &pairs[i].Workflow }},
-	)
+	}
 }
 
 func ids(list []uuid.UUID) uuids {

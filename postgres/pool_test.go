@@ -46,7 +46,7 @@ func TestPoolerIsFoundOut(t *testing.T) {
 			b, _ := whole(t, s)
 			commit(t, s, b)
 			claims, err := s.Claim(t.Context(), store.ClaimQuery{
-				Worker: uuid.New(), Pairs: pairs, Limit: 10, Now: now(t, s), LeaseUntil: now(t, s).Add(1e9), MaxCrashes: 5,
+				Worker: uuid.New(), Served: flow, Limit: 10, Now: now(t, s), LeaseUntil: now(t, s).Add(1e9), MaxCrashes: 5,
 			})
 			if err != nil || len(claims.Runs) != 1 {
 				t.Errorf("the claim is %v, %v", claims, err)

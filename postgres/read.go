@@ -151,15 +151,8 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 		func(res results) error {
 			return each(res, func(rows pgx.Rows) error {
 				var w store.Worker
-				var queues, workflows []string
 				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.Active, (*int16)(&w.State),
-					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt), &queues, &workflows)
-				if err == nil && workflows != nil {
-					w.Executes = make([]store.Pair, len(workflows))
-					for i := range workflows {
-						w.Executes[i] = store.Pair{Queue: queues[i], Workflow: workflows[i]}
-					}
-				}
+					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt), &w.Queues, &w.Workflows)
 				workers = append(workers, w)
 				return err
 			})
@@ -176,7 +169,7 @@ func scanRun(rows pgx.Rows, first ...any) (*store.Run, error) {
 	var parent, owner pgtype.UUID
 	var reason, pausedBy, cancelledBy, cancelReason pgtype.Text
 	err := rows.Scan(append(first,
-		(*uuidValue)(&r.UUID), &parent, &r.Name, &r.Workflow, &r.Version, &r.Queue, (*int16)(&r.Status), (*epochValue)(&r.Epoch), &owner,
+		(*uuidValue)(&r.UUID), &parent, &r.Name, &r.Workflow, &r.Version, &r.Queue, &r.Priority, (*int16)(&r.Status), (*epochValue)(&r.Epoch), &owner,
 		&r.Crashes, &r.Input, &r.Output, &r.Error, &reason, &r.Trace,
 		(*timeValue)(&r.CreatedAt), (*timeValue)(&r.StartedAt), (*timeValue)(&r.EndedAt), (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline),
 		&r.Detached, (*int16)(&r.Control), &pausedBy, &cancelledBy, &cancelReason, (*timeValue)(&r.PausedAt), (*timeValue)(&r.CancelledAt))...)

@@ -124,7 +124,7 @@ func TestEveryWakeIsFound(t *testing.T) {
 				t.Errorf("parked when it was woken: outcome %d, %+v", park.Outcome, got)
 			}
 		}
-		q := store.ClaimQuery{Worker: worker, Pairs: pairs, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)}
+		q := store.ClaimQuery{Worker: worker, Served: flow, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)}
 		if claims, err := s.Claim(t.Context(), q); err != nil || len(claims.Runs) != 1 || claims.Runs[0].Run.UUID != parent.UUID {
 			t.Fatalf("the claims are %v, %v", claims, err)
 		}

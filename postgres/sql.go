@@ -26,7 +26,7 @@ type statements struct {
 	receive, signal, signalState, unreceived                                    string
 	runFinish, runLeave, runHold, runState, wake, notify, lockWait              string
 	treeLock, treeNodes, freeze, orderApply, deadline                           string
-	claim, historyClaimed, historyPart, next, inFlight, heldBy                  string
+	claim, claimLanes, historyClaimed, historyPart, inFlight, heldBy            string
 	writer, writerLocal, timeline, heldFound                                    string
 	workerBeat, lease, leaseLost                                                string
 	expire, workerRemove, workers, overdue, executed                            string
@@ -90,7 +90,7 @@ func load(schema string) statements {
 		historyClaimed:     text("history_claimed.sql"),
 		historyPart:        text("history_from.sql"),
 		heldBy:             text("held_by.sql"),
-		next:               text("wake_next.sql"),
+		claimLanes:         text("claim_lanes.sql"),
 		inFlight:           text("in_flight.sql"),
 		writer:             text("writer.sql"),
 		timeline:           text("timeline.sql"),

@@ -112,7 +112,7 @@ var plans = map[string][]string{
 	"history_claimed.sql":      {"step_pkey"},
 	"history_from.sql":         {"step_pkey"},
 	"held_by.sql":              {"run_wake"},
-	"wake_next.sql":            {"run_wake"},
+	"claim_lanes.sql":          {"run_wake"},
 	"lease_extend.sql":         {"run_pkey"},
 	"lease_lost.sql":           {"run_pkey"},
 	"lease_expire.sql":         {"run_pkey", "run_wake"},
@@ -144,13 +144,13 @@ func TestPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, fill := range []string{
-		`INSERT INTO durable.run (created_at, epoch, shard, status, id, owner, name, workflow, queue, wake_at)
-		 SELECT now(), 1, n % 64, 2, gen_random_uuid(), gen_random_uuid(), 'run-' || n, 'flow', 'default', now() + n * interval '1 second'
+		`INSERT INTO durable.run (created_at, epoch, shard, status, id, owner, name, workflow, queue, lane, wake_at)
+		 SELECT now(), 1, n % 64, 2, gen_random_uuid(), gen_random_uuid(), 'run-' || n, 'flow', 'default', 4 * (n % 3), now() + n * interval '1 second'
 		 FROM generate_series(1, $1::integer) AS n`,
 		`INSERT INTO durable.step (started_at, epoch, attempt, shard, kind, status, run_id, name)
 		 SELECT now(), 1, 1, shard, 1, 3, id, 'step-' || n FROM durable.run, generate_series(1, 3) AS n WHERE $1::integer > 0`,
-		`INSERT INTO durable.run (created_at, epoch, shard, status, id, parent_id, name, workflow, queue)
-		 SELECT now(), 1, shard, 5, gen_random_uuid(), id, 'child', 'flow', 'default' FROM durable.run LIMIT $1::integer / 2`,
+		`INSERT INTO durable.run (created_at, epoch, shard, status, id, parent_id, name, workflow, queue, lane)
+		 SELECT now(), 1, shard, 5, gen_random_uuid(), id, 'child', 'flow', 'default', 0 FROM durable.run LIMIT $1::integer / 2`,
 		`INSERT INTO durable.signal (created_at, arrived_at, shard, id, run_id, name, key, payload)
 		 SELECT now(), now(), shard, gen_random_uuid(), id, 'signal', 'key', '1' FROM durable.run LIMIT $1::integer / 2`,
 		`INSERT INTO durable.event (at, shard, type, run_id) SELECT now(), shard, 5, id FROM durable.run LIMIT $1::integer / 2`,

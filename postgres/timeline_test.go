@@ -94,7 +94,7 @@ func TestAClaimedHistoryIsLookedFor(t *testing.T) {
 	r.WakeAt = at
 	begin(t, s, &store.Start{Run: r})
 	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(r.UUID, "a", at)}})
-	claims, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)})
+	claims, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)})
 	if err != nil || len(claims.Runs) != 1 {
 		t.Fatal(claims, err)
 	}

@@ -54,7 +54,7 @@ func TestCheckpointInTx(t *testing.T) {
 						t.Errorf("%s: outcome %d, not %d", c.w.Step.Name, c.w.Outcome, c.want)
 					}
 				}
-				q := store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: 1, Now: at, LeaseUntil: at.Add(1e9), MaxCrashes: 5}
+				q := store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 1, Now: at, LeaseUntil: at.Add(1e9), MaxCrashes: 5}
 				claims, err := s.Claim(t.Context(), q)
 				if err != nil || len(claims.Runs) != 0 {
 					t.Errorf("a claim during the transaction: %v, %v", claims, err)

@@ -27,7 +27,7 @@ func TestTakeoverWaitsForWorkersOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		claims, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Pairs: pairs, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute)})
+		claims, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute)})
 		took := time.Since(began)
 		if err != nil || len(claims.Runs) != 1 {
 			t.Fatalf("the takeover: %d runs, %v", len(claims.Runs), err)

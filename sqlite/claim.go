@@ -1,11 +1,9 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,75 +12,41 @@ import (
 )
 
 // Claim implements store.Store. It first looks for due runs on a reading connection, so that polling an idle database
-// never takes the write lock. It selects the runs again once it holds the lock.
+// never takes the write lock. It looks again once it holds the lock.
 func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
 	var answer store.Claims
-	due := false
+	if q.Served.Empty() {
+		return answer, nil
+	}
+	var due []dueLane
 	err := s.read(ctx, "claim", func(x session) (err error) {
-		due, answer.Next, err = checkDue(x, &q)
+		due, answer.Next, err = dueLanes(ctx, x, &q)
 		return err
 	})
-	if err != nil || !due || q.Limit <= 0 {
+	if err != nil || len(due) == 0 || q.Limit <= 0 {
 		return answer, err
 	}
 	err = s.write(ctx, "claim", func(x session) (err error) {
-		if answer.Runs, err = claimRuns(ctx, x, &q); err != nil {
+		if due, answer.Next, err = dueLanes(ctx, x, &q); err != nil {
 			return err
 		}
-		answer.Next, err = nextWakeTime(x, &q)
+		for _, l := range due {
+			err := x.each(qWakeNext, func(v []driver.Value) error {
+				c := columns{values: v}
+				answer.Next = earliest(answer.Next, c.time())
+				return c.err
+			}, int64(l.lane), bindTime(q.Now))
+			if err != nil {
+				return err
+			}
+		}
+		answer.Runs, err = claimRuns(ctx, x, &q, due)
 		return err
 	})
 	if err != nil {
 		return store.Claims{}, err
 	}
 	return answer, nil
-}
-
-// checkDue reports whether a run is due. If none is, it returns when the next one will be.
-func checkDue(x session, q *store.ClaimQuery) (due bool, next time.Time, err error) {
-	for _, p := range q.Pairs {
-		first, err := queryWakeTime(x, qWakeFirst, p.Queue, p.Workflow)
-		if err != nil {
-			return false, time.Time{}, err
-		}
-		if !first.IsZero() && !first.After(q.Now) {
-			due = true
-			if q.Limit > 0 {
-				return due, time.Time{}, nil
-			}
-			continue
-		}
-		next = earliest(next, first)
-	}
-	return due, next, nil
-}
-
-func nextWakeTime(x session, q *store.ClaimQuery) (next time.Time, err error) {
-	for _, p := range q.Pairs {
-		ahead, err := queryWakeTime(x, qWakeNext, p.Queue, p.Workflow, bindTime(q.Now))
-		if err != nil {
-			return time.Time{}, err
-		}
-		next = earliest(next, ahead)
-	}
-	return next, nil
-}
-
-func queryWakeTime(x session, q query, args ...driver.Value) (at time.Time, err error) {
-	err = x.each(q, func(v []driver.Value) error {
-		c := columns{values: v}
-		at = c.time()
-		return c.err
-	}, args...)
-	return at, err
-}
-
-// earliest returns the earlier of two times. The zero time means never.
-func earliest(l, r time.Time) time.Time {
-	if l.IsZero() || !r.IsZero() && r.Before(l) {
-		return r
-	}
-	return l
 }
 
 // ClaimedLeases implements store.Store.
@@ -92,37 +56,29 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 		return x.each(qHeldBy, func(v []driver.Value) error {
 			c := columns{values: v}
 			l := store.Lease{Run: c.uuid(), Epoch: store.EpochOf(c.int())}
-			if slices.Contains(q.Pairs, store.Pair{Queue: c.text(), Workflow: c.text()}) {
-				leases = append(leases, l)
-			}
+			leases = append(leases, l)
 			return c.err
 		}, bindUUID(q.Worker), bindTime(q.LeaseUntil), int64(q.Nonce))
 	})
 	return leases, err
 }
 
-// dueRun is a due run, as read from the index of wake times.
-type dueRun struct {
-	id     uuid.UUID
-	wakeAt time.Time
-}
-
-func claimRuns(ctx context.Context, x session, q *store.ClaimQuery) ([]store.Claimed, error) {
-	suspects, err := dueRuns(x, q, qClaimCrashedTwice, min(q.Suspects, q.Limit))
+func claimRuns(ctx context.Context, x session, q *store.ClaimQuery, lanes []dueLane) ([]store.Claimed, error) {
+	suspects, err := dueRuns(x, q, lanes, qClaimCrashedTwice, min(q.Suspects, q.Limit))
 	if err != nil {
 		return nil, err
 	}
-	due, err := dueRuns(x, q, qClaimDue, q.Limit-len(suspects))
+	due, err := dueRuns(x, q, lanes, qClaimDue, q.Limit-len(suspects))
 	if err != nil {
 		return nil, err
 	}
 	due = append(due, suspects...)
 	claimed := make([]store.Claimed, 0, len(due))
-	for _, d := range due {
+	for _, id := range due {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		one, ok, err := claimRun(x, q, d.id)
+		one, ok, err := claimRun(x, q, id)
 		if err != nil {
 			return nil, err
 		}
@@ -133,30 +89,25 @@ func claimRuns(ctx context.Context, x session, q *store.ClaimQuery) ([]store.Cla
 	return claimed, nil
 }
 
-// dueRuns returns the oldest due runs that the statement selects for the pairs, oldest first.
-func dueRuns(x session, q *store.ClaimQuery, kind query, limit int) ([]dueRun, error) {
-	var due []dueRun
-	if limit <= 0 {
-		return nil, nil
-	}
-	for _, p := range q.Pairs {
+// dueRuns returns due runs that the statement selects from the lanes: lane by lane, each lane oldest first.
+func dueRuns(x session, q *store.ClaimQuery, lanes []dueLane, kind query, limit int) (due []uuid.UUID, err error) {
+	for _, l := range lanes {
+		if len(due) >= limit {
+			break
+		}
 		err := x.each(kind, func(v []driver.Value) error {
 			c := columns{values: v[1:]}
-			due = append(due, dueRun{id: c.uuid(), wakeAt: c.time()})
+			due = append(due, c.uuid())
 			return c.err
-		}, p.Queue, p.Workflow, bindTime(q.Now), int64(limit))
+		}, int64(l.lane), bindTime(q.Now), int64(limit-len(due)))
 		if err != nil {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(due, func(l, r dueRun) int {
-		return cmp.Or(l.wakeAt.Compare(r.wakeAt), store.CompareUUIDs(l.id, r.id))
-	})
-	return due[:min(len(due), limit)], nil
+	return due, nil
 }
 
-// claimRun claims one due run, or pauses it. It returns false if the run is no longer due, which happens when the query
-// names a pair twice.
+// claimRun claims one due run, or pauses it. It returns false if the run is no longer due.
 func claimRun(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool, error) {
 	row, ok, err := runByUUID(x, id, store.AllPayloads)
 	if err != nil || !ok || row.WakeAt.IsZero() || row.WakeAt.After(q.Now) {

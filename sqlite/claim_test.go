@@ -13,7 +13,7 @@ import (
 
 func query1(at time.Time) store.ClaimQuery {
 	return store.ClaimQuery{
-		Worker: uuid.New(), Pairs: pairs(), Suspects: 1, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute), MaxCrashes: 5,
+		Worker: uuid.New(), Served: served(), Suspects: 1, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute), MaxCrashes: 5,
 	}
 }
 
@@ -26,7 +26,7 @@ func claimAt(t *testing.T, s *database, at time.Time) store.Claims {
 	return claims
 }
 
-// Claims are oldest first across pairs, name the next wake time, and load history.
+// Claims are oldest first in each lane, name the next wake time, and load history.
 func TestClaimOrder(t *testing.T) {
 	s := openTest(t)
 	at := now()
@@ -39,16 +39,16 @@ func TestClaimOrder(t *testing.T) {
 	}
 	commit(t, s, batch)
 	q := query1(at)
-	q.Pairs = []store.Pair{{Queue: "default", Workflow: "odd"}, {Queue: "default", Workflow: "even"}, {Queue: "default", Workflow: "odd"}}
+	q.Served = store.NewServed([]string{"odd", "even"}, nil)
 	q.Limit = 3
-	var order string
+	order := make(map[string]string)
 	for range 3 {
 		claims, err := s.Claim(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range claims.Runs {
-			order += c.Run.Name
+			order[c.Run.Workflow] += c.Run.Name
 			got, err := s.Get(t.Context(), []store.Ref{{Text: c.Run.UUID.String()}})
 			if err != nil || got[0].Epoch != epochAt(1) || got[0].Owner != c.Run.Owner || !got[0].WakeAt.Equal(c.Run.WakeAt) ||
 				!got[0].StartedAt.Equal(c.Run.StartedAt) || got[0].Status != c.Run.Status {
@@ -59,7 +59,7 @@ func TestClaimOrder(t *testing.T) {
 			t.Errorf("next is %v, want %v", claims.Next, want)
 		}
 	}
-	if order != "01234" {
+	if order["even"] != "024" || order["odd"] != "13" {
 		t.Fatal(order)
 	}
 }

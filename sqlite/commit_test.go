@@ -308,7 +308,7 @@ func TestClosed(t *testing.T) {
 	}
 	_, errNow := s.Now(t.Context())
 	_, errGet := s.Get(t.Context(), []store.Ref{{Text: "x"}})
-	_, errClaim := s.Claim(t.Context(), store.ClaimQuery{Pairs: pairs(), Limit: 1})
+	_, errClaim := s.Claim(t.Context(), store.ClaimQuery{Served: served(), Limit: 1})
 	_, errRenew := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New()}})
 	errCommit := s.Commit(t.Context(), &store.Batch{Starts: []*store.Start{newStart("x")}})
 	errAttend := s.Listen(t.Context(), uuid.New(), func(store.Hint) {})

@@ -82,7 +82,7 @@ func startTestRuns(t testing.TB, s *database, n int) []uuid.UUID {
 	return ids
 }
 
-func pairs() []store.Pair { return []store.Pair{{Queue: "default", Workflow: "test"}} }
+func served() *store.Served { return store.NewServed([]string{"test"}, nil) }
 
 // samePayload tells no payload from an empty one.
 func samePayload(l, r []byte) bool { return (l == nil) == (r == nil) && bytes.Equal(l, r) }

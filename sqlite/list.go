@@ -73,9 +73,16 @@ func filterArgs(f *store.Filter) []driver.Value {
 			statuses |= 1 << s
 		}
 	}
+	priorities := int64(0)
+	for _, p := range f.Priorities {
+		priorities |= 1 << 62
+		if p > -31 && p < 31 {
+			priorities |= 1 << (p + 31)
+		}
+	}
 	return []driver.Value{
 		nil, nil, nil, f.Workflow, f.Queue, statuses, bindTime(f.CreatedAfter), bindTime(f.CreatedBefore), bindBool(f.Roots),
-		f.NamePrefix, prefixEnd(f.NamePrefix), f.Tag.Key, f.Tag.Value,
+		f.NamePrefix, prefixEnd(f.NamePrefix), f.Tag.Key, f.Tag.Value, priorities,
 	}
 }
 

@@ -86,8 +86,8 @@ func TestListWalks(t *testing.T) {
 	s := openTest(t)
 	edit(t, s.path,
 		fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
-			INSERT INTO durable_run (id, shard, name, workflow, queue, status, epoch, created_at)
-			SELECT CAST(randomblob(15) || char(i %% 64) AS BLOB), i %% 64, 'x' || i, 'test', 'default', 5, 1, 0 FROM n`, sortThreshold),
+			INSERT INTO durable_run (id, shard, name, workflow, queue, lane, status, epoch, created_at)
+			SELECT CAST(randomblob(15) || char(i %% 64) AS BLOB), i %% 64, 'x' || i, 'test', 'default', 0, 5, 1, 0 FROM n`, sortThreshold),
 		"INSERT INTO durable_tag SELECT shard, id, 'any', 'v' FROM durable_run")
 	want, err := s.List(t.Context(), store.Filter{}, uuid.UUID{}, 100)
 	if err != nil || len(want) != 100 {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"encoding/json/v2"
@@ -11,22 +12,22 @@ import (
 )
 
 // Overdue implements store.Store.
-func (s *database) Overdue(ctx context.Context, at time.Time, after store.Pair, limit int) ([]store.Overdue, error) {
+func (s *database) Overdue(ctx context.Context, at time.Time, after store.Lane, limit int) ([]store.Overdue, error) {
 	var all []store.Overdue
 	err := s.read(ctx, "overdue", func(x session) error {
-		for pair, ok := after, true; ok && len(all) < limit; {
-			var err error
-			if pair, ok, err = nextPair(x, pair); err != nil {
+		for len(all) < limit {
+			l, ok, err := nextLane(x, after)
+			if err != nil || !ok {
 				return err
 			}
-			if !ok {
-				break
+			if after = l.lane; !after.Claimable() || l.first.After(at) {
+				continue
 			}
 			err = x.each(qWakeLongest, func(v []driver.Value) error {
 				c := columns{values: v}
-				all = append(all, store.Overdue{Pair: pair, Run: c.uuid(), Since: c.time()})
+				all = append(all, store.Overdue{Pair: store.Pair{Queue: l.queue, Workflow: l.workflow}, Lane: l.lane, Run: c.uuid(), Since: c.time()})
 				return c.err
-			}, pair.Queue, pair.Workflow, bindTime(at))
+			}, int64(l.lane), bindTime(at))
 			if err != nil {
 				return err
 			}
@@ -34,19 +35,6 @@ func (s *database) Overdue(ctx context.Context, at time.Time, after store.Pair, 
 		return ctx.Err()
 	})
 	return all, err
-}
-
-// nextPair returns the pair after the given one, in order, that has a run with a wake time.
-func nextPair(x session, after store.Pair) (next store.Pair, ok bool, err error) {
-	read := func(v []driver.Value) error {
-		c := columns{values: v}
-		next, ok = store.Pair{Queue: c.text(), Workflow: c.text()}, true
-		return c.err
-	}
-	if err = x.each(qPairNext, read, after.Queue, after.Workflow); err == nil && !ok {
-		err = x.each(qPairNextQueue, read, after.Queue)
-	}
-	return next, ok, err
 }
 
 // Executed implements store.Store.
@@ -58,42 +46,30 @@ func (s *database) Executed(ctx context.Context, pairs []store.Pair) ([]bool, er
 	err := s.read(ctx, "executed", func(x session) error {
 		return x.each(qWorkersLive, func(v []driver.Value) error {
 			c := columns{values: v}
-			own, known, err := decodePairs(c.text())
-			if err != nil {
-				return err
-			}
+			var workflows, queues []string
+			err := cmp.Or(decodeTexts(c.text(), &workflows), decodeTexts(c.text(), &queues), c.err)
 			for i, p := range pairs {
-				executed[i] = executed[i] || !known || slices.Contains(own, p)
+				executed[i] = executed[i] || (workflows == nil || slices.Contains(workflows, p.Workflow)) && (queues == nil || slices.Contains(queues, p.Queue))
 			}
-			return c.err
+			return err
 		}, bindTime(now()))
 	})
 	return executed, err
 }
 
-// encodePairs encodes the pairs that a worker executes for the database. NULL means that the worker does not record its
-// pairs.
-func encodePairs(pairs []store.Pair) (driver.Value, error) {
-	if pairs == nil {
+// encodeTexts encodes texts for the database, and nil as NULL.
+func encodeTexts(list []string) (driver.Value, error) {
+	if list == nil {
 		return nil, nil
-	}
-	list := make([][2]string, len(pairs))
-	for i, p := range pairs {
-		list[i] = [2]string{p.Queue, p.Workflow}
 	}
 	b, err := json.Marshal(list)
 	return string(b), err
 }
 
-func decodePairs(column string) (pairs []store.Pair, known bool, err error) {
+// decodeTexts decodes what encodeTexts has encoded. The text of NULL is empty.
+func decodeTexts(column string, list *[]string) error {
 	if column == "" {
-		return nil, false, nil
+		return nil
 	}
-	var list [][2]string
-	err = json.Unmarshal([]byte(column), &list)
-	pairs = make([]store.Pair, len(list))
-	for i, p := range list {
-		pairs[i] = store.Pair{Queue: p[0], Workflow: p[1]}
-	}
-	return pairs, true, err
+	return json.Unmarshal([]byte(column), list)
 }

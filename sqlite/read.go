@@ -138,10 +138,10 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 				Capacity: int32(c.int()), Active: int32(c.int()), State: store.WorkerState(c.int()),
 				StartedAt: c.time(), HeartbeatAt: c.time(),
 			}
-			var err error
-			w.Executes, _, err = decodePairs(c.text())
+			workflows, queues := c.text(), c.text()
+			err := cmp.Or(c.err, decodeTexts(workflows, &w.Workflows), decodeTexts(queues, &w.Queues))
 			workers = append(workers, w)
-			return cmp.Or(c.err, err)
+			return err
 		})
 	})
 	return workers, err

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -28,13 +29,14 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 		if silent.IsZero() {
 			silent = pulse.Now
 		}
-		executes, err := encodePairs(w.Executes)
-		if err != nil {
+		workflows, err := encodeTexts(w.Workflows)
+		queues, errQueues := encodeTexts(w.Queues)
+		if err := cmp.Or(err, errQueues); err != nil {
 			return err
 		}
 		if _, err := x.exec(
 			qWorkerUpsert, bindUUID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
-			bindTime(started), bindTime(pulse.Now), bindTime(silent), executes,
+			bindTime(started), bindTime(pulse.Now), bindTime(silent), workflows, queues,
 		); err != nil {
 			return err
 		}

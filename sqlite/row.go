@@ -184,6 +184,7 @@ func scanRun(values []driver.Value) (runRow, error) {
 	r.Workflow = c.text()
 	r.Version = c.text()
 	r.Queue = c.text()
+	r.Priority = int16(c.int())
 	r.Status = store.Status(c.int())
 	r.Epoch = store.EpochOf(c.int())
 	r.Owner = c.nullUUID()

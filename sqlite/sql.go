@@ -56,11 +56,9 @@ const (
 	qTagSet
 	qTagDelete
 	qTags
-	qWakeFirst
 	qWakeNext
 	qWakeLongest
-	qPairNext
-	qPairNextQueue
+	qLaneNext
 	qClaimDue
 	qClaimCrashedTwice
 	qClaimTake
@@ -152,7 +150,6 @@ func sqlFile(q query) string {
 		qTagSet:              "tag_set.sql",
 		qTagDelete:           "tag_delete.sql",
 		qTags:                "tags.sql",
-		qWakeFirst:           "wake_first.sql",
 		qWakeNext:            "wake_next.sql",
 		qClaimDue:            "claim_due.sql",
 		qClaimCrashedTwice:   "claim_crashed_twice.sql",
@@ -193,8 +190,7 @@ func sqlFile(q query) string {
 		qWorkers:             "workers.sql",
 		qWorkersLive:         "workers_live.sql",
 		qWakeLongest:         "wake_longest.sql",
-		qPairNext:            "pair_next.sql",
-		qPairNextQueue:       "pair_next_queue.sql",
+		qLaneNext:            "lane_next.sql",
 		qDataVersion:         "data_version.sql",
 		qEncoding:            "encoding.sql",
 		qJournalWAL:          "journal_wal.sql",

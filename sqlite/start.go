@@ -29,7 +29,7 @@ func insertRun(x session, w *store.Start) (int64, error) {
 	r := &w.Run
 	if !r.Parent.Valid {
 		return x.exec(
-			qRunInsert, bindShard(r.UUID), bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue,
+			qRunInsert, bindShard(r.UUID), bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue, int64(r.Priority), int64(r.Lane()),
 			int64(r.Status), r.Epoch.Number(), bindNullUUID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
 			bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline),
 		)
@@ -38,7 +38,7 @@ func insertRun(x session, w *store.Start) (int64, error) {
 		return 0, fmt.Errorf("%w: run %s is not in the shard of its parent %s", store.ErrBadData, r.UUID, r.Parent.UUID)
 	}
 	return x.exec(
-		qRunInsertChild, bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue,
+		qRunInsertChild, bindUUID(r.UUID), r.Name, r.Workflow, r.Version, r.Queue, int64(r.Priority), int64(r.Lane()),
 		int64(r.Status), r.Epoch.Number(), bindNullUUID(r.Owner), bindBytes(r.Input), r.Trace, bindBool(r.Detached),
 		bindTime(r.CreatedAt), bindTime(r.StartedAt), bindTime(r.WakeAt), bindTime(r.Deadline),
 		bindShard(r.Parent.UUID), bindUUID(r.Parent.UUID), w.ParentEpoch.Number(),

@@ -10,8 +10,8 @@ WITH made AS (
         SELECT clock_timestamp() - interval '30 days' + interval '30 days' * n / $3::integer AS at, md5(n::text) AS noise
     ) AS of_this
 ), run AS (
-    INSERT INTO durable.run (shard, id, name, workflow, queue, status, epoch, input, output, created_at, started_at, ended_at)
-    SELECT shard, id, id::text, 'bench', 'default', 5, 1::bigint << 32 | n, '1', '1', at, at, at + interval '2 ms'
+    INSERT INTO durable.run (shard, id, name, workflow, queue, lane, status, epoch, input, output, created_at, started_at, ended_at)
+    SELECT shard, id, id::text, 'bench', 'default', 0, 5, 1::bigint << 32 | n, '1', '1', at, at, at + interval '2 ms'
     FROM made
 )
 INSERT INTO durable.step (shard, run_id, name, kind, status, attempt, epoch, output, started_at, ended_at)

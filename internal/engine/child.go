@@ -80,6 +80,10 @@ func childUUID(started *store.Step) (id uuid.UUID, err error) {
 // start commits the child. If there is a free slot, this process executes the child at once.
 func (c *Child) start(q StartRequest) error {
 	r := c.s.r
+	q.Queue = cmp.Or(q.Queue, r.row.Queue)
+	if q.Priority == nil {
+		q.Priority = &r.row.Priority
+	}
 	if !r.branched() { // the run's end waits for the start, and cancels the child
 		r.mu.Lock()
 		defer r.mu.Unlock()

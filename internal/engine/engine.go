@@ -33,6 +33,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +49,7 @@ import (
 // Config is the configuration of an engine. The root package fills in the defaults.
 type Config struct {
 	Definitions []*Definition
+	Queues      []string      // from which the worker takes runs; empty: from all
 	Name        string        // the name of the worker
 	Version     string        // the version of the program
 	Concurrency int           // runs executed at once
@@ -65,8 +68,7 @@ type Config struct {
 
 // Definition is a workflow as the engine sees it.
 type Definition struct {
-	Name  string
-	Queue string
+	Name string
 	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
 	Run func(s *Scope, input []byte) (output []byte, failure *Failure)
@@ -80,6 +82,7 @@ type Engine struct {
 	clock    clock.Clock
 	tel      *telemetry.Telemetry
 	defs     map[string]*Definition
+	served   *store.Served // the workflows of defs in the queues of cfg
 	waiters  waiters
 	stamps   stamps
 	tokenKey atomic.Pointer[[]byte] // nil: not read yet
@@ -102,6 +105,7 @@ func New(s store.Store, cfg Config) *Engine {
 	for _, d := range cfg.Definitions {
 		e.defs[d.Name] = d
 	}
+	e.served = store.NewServed(slices.Collect(maps.Keys(e.defs)), cfg.Queues)
 	e.journal = journal.New(s.Commit, func(f journal.Flush) { e.tel.Flushed(f.Items, f.Bytes, f.Took) }, cfg.Patience)
 	e.waiters.init(e)
 	e.probed(s)
@@ -117,24 +121,25 @@ func (e *Engine) Store() store.Store { return e.beneath }
 // Executes reports whether this engine has a definition of the workflow.
 func (e *Engine) Executes(workflow string) bool { return e.defs[workflow] != nil }
 
-// Queue returns the queue of the workflow, or an empty text if this engine has no definition of it.
-func (e *Engine) Queue(workflow string) string {
-	if d := e.defs[workflow]; d != nil {
-		return d.Queue
-	}
-	return ""
-}
-
 // StartRequest is a request to start one run.
 type StartRequest struct {
 	Name     string // the caller's ID; empty: the run's UUID becomes its name
 	Workflow string
-	Queue    string
+	Queue    string // empty, of a child: the queue of the parent
+	Priority *int16 // nil: the priority of the parent, or zero for a root
 	Input    []byte
 	Timeout  time.Duration // from the time at which the run may begin; zero: none
 	Delay    time.Duration // how long the run waits before it may begin
 	Detached bool          // the child continues when its parent ends
 	Tags     []store.Tag
+}
+
+// priority returns the priority of the run, unless it inherits one.
+func (q *StartRequest) priority() int16 {
+	if q.Priority == nil {
+		return 0
+	}
+	return *q.Priority
 }
 
 // Started is the result of one StartRequest.
@@ -201,7 +206,7 @@ func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) 
 		nonce = store.NewNonce()
 	}
 	for _, s := range starts {
-		if len(local) < free.Slots() && e.Executes(s.Run.Workflow) && !s.Run.WakeAt.After(now) {
+		if len(local) < free.Slots() && e.served.Includes(s.Run.Queue, s.Run.Workflow) && !s.Run.WakeAt.After(now) {
 			w.own(&s.Run, now, nonce)
 			local = append(local, s)
 		}
@@ -246,7 +251,7 @@ func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) ([]*store
 		span, trace := e.tel.StartSpan(ctx, q.Workflow, q.Queue)
 		spans.keep(i, len(requests), span)
 		rows[i].Run = store.Run{
-			UUID: id, Name: name, Workflow: q.Workflow, Version: e.cfg.Version, Queue: q.Queue, Status: store.Pending,
+			UUID: id, Name: name, Workflow: q.Workflow, Version: e.cfg.Version, Queue: q.Queue, Priority: q.priority(), Status: store.Pending,
 			Input: q.Input, Trace: trace, Detached: q.Detached, CreatedAt: now, WakeAt: now.Add(max(0, q.Delay)),
 		}
 		if q.Timeout > 0 {
@@ -304,7 +309,7 @@ func firstDifference(a, b []byte) int {
 func (e *Engine) reserve(requests []StartRequest) (*worker, slots.Reservation) {
 	want := 0
 	for _, q := range requests {
-		if e.Executes(q.Workflow) {
+		if e.served.Includes(q.Queue, q.Workflow) {
 			want++
 		}
 	}

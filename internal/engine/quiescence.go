@@ -80,7 +80,7 @@ func (e *Engine) Looking() bool {
 	if w == nil {
 		return false
 	}
-	return w.slots.IsOpen() && len(w.pairs) > 0 && w.runs.count() < e.cfg.Concurrency
+	return w.slots.IsOpen() && len(w.workflows) > 0 && w.runs.count() < e.cfg.Concurrency
 }
 
 // Looks returns how often the waiters have checked for results. waiting is false if nobody waits for a

@@ -146,13 +146,13 @@ func TestQuiescenceWithoutAWorker(t *testing.T) {
 func TestLooking(t *testing.T) {
 	r, _ := newTimelessRun(t)
 	w := r.w
-	w.pairs = []store.Pair{{Workflow: "w"}}
-	pairs := w.pairs
-	w.pairs = nil
+	w.workflows = []string{"w"}
+	workflows := w.workflows
+	w.workflows = nil
 	if r.e.Looking() {
 		t.Error("a worker without workflows claims")
 	}
-	w.pairs = pairs
+	w.workflows = workflows
 	for _, c := range []struct {
 		what        string
 		concurrency int

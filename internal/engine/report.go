@@ -140,12 +140,10 @@ func (e *Engine) Unattended(workflow string) {
 
 // reportStart logs that a worker begins to claim runs.
 func (w *worker) reportStart() {
-	workflows, queues := make([]string, len(w.pairs)), make([]string, len(w.pairs))
-	for i, p := range w.pairs {
-		workflows[i], queues[i] = p.Workflow, p.Queue
+	queues := w.e.cfg.Queues
+	if len(queues) == 0 {
+		queues = []string{"all"}
 	}
-	slices.Sort(workflows)
-	slices.Sort(queues)
 	w.log.Info("the worker has started", telemetry.KeyName, w.e.cfg.Name, telemetry.KeyVersion, w.e.cfg.Version,
-		telemetry.KeyWorkflows, workflows, telemetry.KeyQueues, slices.Compact(queues), telemetry.KeyStore, w.e.store.Name())
+		telemetry.KeyWorkflows, w.workflows, telemetry.KeyQueues, queues, telemetry.KeyStore, w.e.store.Name())
 }

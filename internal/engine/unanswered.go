@@ -66,12 +66,7 @@ func (w *worker) addFailedStart(own []*store.Start, err error) {
 	}
 	q := w.query()
 	first := &own[0].Run
-	q.Nonce, q.Now, q.LeaseUntil, q.Pairs = first.Epoch.Nonce, first.StartedAt, first.WakeAt, nil
-	for _, s := range own {
-		if pair := (store.Pair{Queue: s.Run.Queue, Workflow: s.Run.Workflow}); !slices.Contains(q.Pairs, pair) {
-			q.Pairs = append(q.Pairs, pair)
-		}
-	}
+	q.Nonce, q.Now, q.LeaseUntil = first.Epoch.Nonce, first.StartedAt, first.WakeAt
 	w.failedClaims.add(q)
 }
 

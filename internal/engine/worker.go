@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,8 +29,9 @@ type worker struct {
 	e       *Engine
 	id      uuid.UUID
 	started time.Time
-	pairs   []store.Pair
 	log     *slog.Logger
+
+	workflows []string // what it executes, sorted
 
 	// ctx is the parent of every run's contexts. It ends with ErrShutdown after the drain's grace period.
 	ctx  context.Context
@@ -58,9 +61,7 @@ func newWorker(e *Engine) *worker {
 		hints: newNotifier(), news: newNotifier(), rests: make(chan struct{}, restsAtOnce), broken: make(chan error, 1),
 		failedClaims: failedClaims{added: newNotifier()}, countQueue: countQueue{added: newNotifier()},
 	}
-	for _, d := range e.defs {
-		w.pairs = append(w.pairs, store.Pair{Queue: d.Queue, Workflow: d.Name})
-	}
+	w.workflows = slices.Sorted(maps.Keys(e.defs))
 	w.log = e.tel.Log.With(telemetry.KeyWorker, w.id)
 	w.slots = slots.NewPool(e.cfg.Concurrency, func(waiting int) {
 		w.log.Warn("all runs in memory wait in steps for results of other runs, and no slot is free for those: raise Config.Concurrency, or wait outside of steps (Ctx.Child)",
@@ -73,7 +74,7 @@ func newWorker(e *Engine) *worker {
 // not begin, or could not continue.
 func (w *worker) serve(ctx context.Context) (err error) {
 	defer w.kill(ErrShutdown)
-	if len(w.pairs) == 0 { // a client: it executes nothing, and is not registered
+	if len(w.workflows) == 0 { // a client: it executes nothing, and is not registered
 		w.log.Warn("Run was called on an engine without workflows, and executes nothing: list them in Config.Workflows, or leave Run out")
 		<-ctx.Done()
 		return nil
@@ -279,11 +280,11 @@ func (w *worker) leave() error {
 	return nil
 }
 
-// query returns a claim query with the worker, its workflows and the times, but with a limit of zero.
+// query returns a claim query with the worker, what it serves and the times, but with a limit of zero.
 func (w *worker) query() store.ClaimQuery {
 	now := w.e.clock.Now()
 	q := store.ClaimQuery{
-		Worker: w.id, Nonce: store.NewNonce(), Pairs: w.pairs, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.pauseAt(),
+		Worker: w.id, Nonce: store.NewNonce(), Served: w.e.served, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.pauseAt(),
 	}
 	w.outage.excuse(&q, w.e.cfg.Lease)
 	return q

@@ -16,18 +16,18 @@ import (
 // once.
 
 const (
-	mostListed = 500              // workflows that a worker lists; if it has more, it counts as executing any
-	mostPlaces = 1000             // queues and workflows in the result of one statement
+	mostListed = 500              // workflows or queues that a worker lists; if it has more, it counts as serving any
+	mostPlaces = 1000             // lanes in the result of one statement
 	mostPages  = 10               // results of that statement in one check
 	oftenest   = 10 * time.Second // the time between two checks, unless leases are shorter
 )
 
-// listed returns the pairs that a worker records as executed, or nil if the list would be too long.
-func listed(pairs []store.Pair) []store.Pair {
-	if len(pairs) > mostListed {
+// listed returns the workflows or queues that a worker records, or nil if there are none, or too many.
+func listed(names []string) []string {
+	if len(names) == 0 || len(names) > mostListed {
 		return nil
 	}
-	return pairs
+	return names
 }
 
 // unexecuted is a pair of queue and workflow whose runs no worker takes.
@@ -52,23 +52,28 @@ func (w *worker) unexecutedLoop(ctx context.Context) {
 
 // unexecuted returns the pairs with due runs from which no live worker takes runs.
 func (w *worker) unexecuted(ctx context.Context) ([]store.Overdue, error) {
-	own := make(map[store.Pair]bool, len(w.pairs))
-	for _, p := range w.pairs {
-		own[p] = true
-	}
 	now := w.e.clock.Now()
-	var after store.Pair
+	after := store.FirstLane
 	var others []store.Overdue
+	index := make(map[store.Pair]int) // of a pair in others: it has a lane for each priority
 	for range mostPages {
 		page, err := w.e.store.Overdue(ctx, now, after, mostPlaces)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range page {
-			if !own[o.Pair] {
-				others = append(others, o)
+			after = o.Lane
+			if w.e.served.Includes(o.Queue, o.Workflow) {
+				continue
 			}
-			after = o.Pair
+			i, seen := index[o.Pair]
+			switch {
+			case !seen:
+				index[o.Pair] = len(others)
+				others = append(others, o)
+			case o.Since.Before(others[i].Since):
+				others[i] = o
+			}
 		}
 		if len(page) < mostPlaces {
 			break

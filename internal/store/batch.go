@@ -35,7 +35,7 @@ func (b *Batch) Len() int {
 // with a nonce of its own, WakeAt the lease's expiry) or claimable (status Pending, the zero
 // epoch, WakeAt when it may start).
 type Start struct {
-	Run Run // UUID, Parent, Name, Workflow, Version, Queue, Status, Epoch, Owner, Input, Trace, Detached, CreatedAt, StartedAt, WakeAt, Deadline
+	Run Run // UUID, Parent, Name, Workflow, Version, Queue, Priority, Status, Epoch, Owner, Input, Trace, Detached, CreatedAt, StartedAt, WakeAt, Deadline
 	// ParentEpoch is the epoch at which the writer owns the parent of a child. The child is
 	// created only if the parent is still Running at this epoch and its Control is zero.
 	ParentEpoch Epoch
@@ -190,12 +190,15 @@ func CrashedTooOftenReason(crashes int16) string {
 	return fmt.Sprintf("its process died or lost its lease %d times in a row without a new checkpoint: find the cause, then resume the run", crashes)
 }
 
-// ClaimQuery describes which due runs a worker claims.
+// ClaimQuery describes which due runs a worker claims. They are claimed in this order, except that a
+// suspect comes first: by priority, the higher first; then by lane, in an order that begins at a random
+// lane in each claim; then by WakeAt, the oldest first. So a lane with many due runs delays the other lanes
+// of its priority by one claim only. A priority with due runs at all times delays the lower ones forever.
 type ClaimQuery struct {
 	Worker uuid.UUID
-	Nonce  uint32 // the nonce of the claimed runs' epochs; each claim draws a new one
-	Pairs  []Pair // the queues and workflows that this worker executes; a claim reads no others
-	Limit  int    // the maximal number of runs
+	Nonce  uint32  // the nonce of the claimed runs' epochs; each claim draws a new one
+	Served *Served // what the worker claims; a claim reads no other runs
+	Limit  int     // the maximal number of runs
 	// Suspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0
 	// or 1. A suspect is claimed before the other runs. So a worker executes suspects one at a time,
 	// and a run that kills its process does not add a crash to other suspects.
@@ -221,12 +224,13 @@ func (q *ClaimQuery) EndedInOutage(leaseEnd time.Time) bool {
 // claim.sql and claim_crashed_twice.sql have the same number.
 const SuspectAfter = 2
 
-// Pair is a queue together with a workflow. Workers claim runs by pairs.
+// Pair is a queue together with a workflow.
 type Pair struct{ Queue, Workflow string }
 
-// Overdue is a queue and workflow with a run that was due.
+// Overdue is a lane with a run that was due.
 type Overdue struct {
 	Pair
+	Lane  Lane
 	Run   uuid.UUID // the run that has been due for the longest time
 	Since time.Time // when that run was due
 }
@@ -234,8 +238,8 @@ type Overdue struct {
 // Claims is the result of Store.Claim.
 type Claims struct {
 	Runs []Claimed
-	// Next is the earliest wake_at of the pairs that is later than ClaimQuery.Now, or zero if there is
-	// none.
+	// Next is the earliest wake_at that is later than ClaimQuery.Now, of the lanes from which the worker
+	// claims, or zero if there is none.
 	Next time.Time
 }
 

@@ -12,6 +12,7 @@ import (
 type Filter struct {
 	Workflow      string
 	Queue         string
+	Priorities    []int16
 	Statuses      []Status
 	Tag           Tag // an empty Value matches any value; an empty Key does not restrict the runs
 	NamePrefix    string

@@ -120,6 +120,7 @@ type Run struct {
 	Workflow string
 	Version  string // of the code that started it; for information only
 	Queue    string
+	Priority int16 // runs with a higher one are claimed first
 	Status   Status
 	Epoch    Epoch // the count begins at 1 if the worker that starts the run executes it
 	Owner    uuid.NullUUID
@@ -207,5 +208,6 @@ type Worker struct {
 	State       WorkerState
 	StartedAt   time.Time
 	HeartbeatAt time.Time
-	Executes    []Pair // nil if there are too many to be recorded
+	Workflows   []string // what it executes; nil if there are too many to be recorded
+	Queues      []string // from which queues it takes runs; nil: from all, or there are too many to be recorded
 }

@@ -52,7 +52,8 @@ type Store interface {
 	// that write has ended or can no longer be committed.
 	Claim(ctx context.Context, q ClaimQuery) (Claims, error)
 
-	// ClaimedLeases returns the leases of the claim q that have not changed since. A worker whose claim
+	// ClaimedLeases returns the leases of the claim q that have not changed since: those with its worker,
+	// nonce and LeaseUntil. A worker whose claim
 	// failed calls it to release those runs, because the claim may have been committed nevertheless.
 	// If the claim has not been committed yet, ClaimedLeases returns nothing.
 	ClaimedLeases(ctx context.Context, q ClaimQuery) ([]Lease, error)
@@ -61,11 +62,11 @@ type Store interface {
 	// database's clock.
 	Renew(ctx context.Context, h Heartbeat) (RenewResult, error)
 
-	// Expire makes the runs of q.Pairs that the given workers own claimable at q.Now, if their leases
-	// end before q.LeaseUntil, and returns how many. A store may also release runs of other pairs. A
-	// worker that expires itself is removed from the registry at once. A dead worker may stay there
-	// until its heartbeat is a minute old, so that workers with other pairs find it too. Expire is
-	// called only for workers that Dead has returned twice, and by a worker for itself when it stops.
+	// Expire makes the runs that the given workers own claimable at q.Now, if their leases end before
+	// q.LeaseUntil, and returns how many. A store may also release runs whose leases end later. A worker
+	// that expires itself is removed from the registry at once. A dead worker may stay there until its
+	// heartbeat is a minute old. Expire is called only for workers that Dead has returned twice, and by a
+	// worker for itself when it stops.
 	Expire(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
 
 	// Control pauses, resumes, cancels or terminates runs in one transaction. It locks the runs, their
@@ -136,13 +137,13 @@ type Store interface {
 	// Workers returns the registered workers, oldest first.
 	Workers(ctx context.Context) ([]Worker, error)
 
-	// Overdue returns up to limit pairs that have a run which was due at the given time, each with the
-	// run that has been due for the longest time. It returns only pairs after the given one, ordered by
-	// queue and workflow.
-	Overdue(ctx context.Context, at time.Time, after Pair, limit int) ([]Overdue, error)
+	// Overdue returns up to limit lanes that have a run which was due at the given time and which a claim
+	// may take, each with the run that has been due for the longest time. It returns only lanes after the
+	// given one, in ascending order.
+	Overdue(ctx context.Context, at time.Time, after Lane, limit int) ([]Overdue, error)
 
 	// Executed reports for each pair whether a live worker that claims new runs executes it. A worker
-	// with too many pairs to be recorded counts for all of them.
+	// with too many workflows to be recorded counts as executing all of them.
 	Executed(ctx context.Context, pairs []Pair) ([]bool, error)
 
 	// TokenKey returns the key that signs the tokens of awaitables: 32 random bytes. The database

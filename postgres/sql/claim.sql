@@ -1,25 +1,27 @@
 -- Claims due runs by the index on wake_at: new runs, runs whose timer, backoff or deadline is due, and
 -- runs whose owner lost its lease.
 --
--- It reads one range of that index for each queue and workflow that this worker may execute, so it never
--- walks over other runs. SKIP LOCKED lets concurrent claims pass each other. MATERIALIZED ensures that
--- rows are locked once, whatever is joined to them.
+-- It reads one range of that index for each lane of $1, in the order of $1, and no other runs.
+-- claim_lanes.sql, the statement before, looks for lanes that this process has not seen yet. If there are
+-- any, nothing is claimed: the process adds them, in the order of their priorities, and claims again.
+-- SKIP LOCKED lets concurrent claims pass each other. MATERIALIZED ensures that rows are locked once,
+-- whatever is joined to them.
 --
 -- If a run is running (2), its owner died or stalled. Such claims in a row are counted as crashes. The
 -- count starts again at 1 if the run has more terminal checkpoints than at the last crash (progress). At
--- $7 crashes the run is paused (4) instead, so that it does not kill its process again and again. Zero
+-- $6 crashes the run is paused (4) instead, so that it does not kill its process again and again. Zero
 -- means no limit.
 --
--- If a lease ended after $10 and not after $11, that is no crash: the claiming worker could not renew its
+-- If a lease ended after $9 and not after $10, that is no crash: the claiming worker could not renew its
 -- own leases at that time, and perhaps the owner could not either.
 --
 -- A run that is to be paused (control 1, 2), and whose owner died before it released the run, is paused
 -- in the same way without a crash. Lost leases and pauses are recorded as events.
 --
 -- An epoch has its count, which increases by one here, in the upper 32 bits, and the nonce of the claim
--- ($9) in the lower 32 bits.
+-- ($8) in the lower 32 bits.
 --
--- A run that has two crashes, or has two with this claim, is a suspect. At most $8 (0 or 1) of the $4
+-- A run that has two crashes, or has two with this claim, is a suspect. At most $7 (0 or 1) of the $3
 -- claimed runs are suspects, so that each suspect is executed alone, and the next death counts against
 -- the right run. The index run_suspect finds them.
 --
@@ -28,36 +30,40 @@
 -- its locks. The setting leaves out runs that nobody has executed before, which have no history. It also
 -- leaves out runs whose owner lost its lease: the owner's last write may be in progress, so their
 -- histories are read later.
-WITH suspect AS MATERIALIZED (
+WITH own AS MATERIALIZED (
+    SELECT item.lane
+    FROM unnest($1::bigint[]) AS item(lane)
+    WHERE current_setting('durable_claim.unknown', true) IS DISTINCT FROM 'true'
+), suspect AS MATERIALIZED (
     SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
-    FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
+    FROM own
     CROSS JOIN LATERAL (
         SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
         FROM durable.run AS r
-        WHERE r.queue = pair.queue AND r.workflow = pair.workflow AND r.wake_at <= $3::timestamptz
+        WHERE r.lane = own.lane AND r.wake_at <= $2::timestamptz
           AND r.crashes > 0 AND r.crashes + (r.status = 2)::integer >= 2
         ORDER BY r.wake_at
-        LIMIT $8::integer
+        LIMIT $7::integer
         FOR UPDATE SKIP LOCKED
     ) AS r
-    LIMIT $8::integer
+    LIMIT $7::integer
 ), due AS MATERIALIZED (
     SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
-    FROM unnest($1::text[], $2::text[]) AS pair(queue, workflow)
+    FROM own
     CROSS JOIN LATERAL (
         SELECT r.shard, r.id, r.status, r.control, r.crashes, r.progress, r.wake_at
         FROM durable.run AS r
-        WHERE r.queue = pair.queue AND r.workflow = pair.workflow AND r.wake_at <= $3::timestamptz
+        WHERE r.lane = own.lane AND r.wake_at <= $2::timestamptz
           AND r.crashes + (r.status = 2)::integer < 2
         ORDER BY r.wake_at
-        LIMIT $4::integer - (SELECT count(*) FROM suspect)
+        LIMIT $3::integer - (SELECT count(*) FROM suspect)
         FOR UPDATE SKIP LOCKED
     ) AS r
-    LIMIT $4::integer - (SELECT count(*) FROM suspect)
+    LIMIT $3::integer - (SELECT count(*) FROM suspect)
 ), counted AS MATERIALIZED (
     SELECT due.shard, due.id, due.crashes, due.progress, due.control & 3 <> 0 AS halted, due.status = 2 AS lost,
            CASE WHEN due.status = 2 AND due.control & 3 = 0
-                 AND (due.wake_at > $10::timestamptz AND due.wake_at <= $11::timestamptz) IS NOT TRUE THEN (
+                 AND (due.wake_at > $9::timestamptz AND due.wake_at <= $10::timestamptz) IS NOT TRUE THEN (
                SELECT count(*)::integer FROM durable.step AS s
                WHERE s.shard = due.shard AND s.run_id = due.id AND s.status >= 3
            ) END AS reached -- NULL: no crash
@@ -68,21 +74,21 @@ WITH suspect AS MATERIALIZED (
            CASE WHEN reached IS NULL THEN crashes
                 WHEN reached > progress THEN 1
                 ELSE least(crashes + 1, 32767) END AS crashes,
-           reached IS NOT NULL AND $7::integer > 0
-               AND CASE WHEN reached > progress THEN 1 ELSE crashes + 1 END >= $7::integer AS hopeless
+           reached IS NOT NULL AND $6::integer > 0
+               AND CASE WHEN reached > progress THEN 1 ELSE crashes + 1 END >= $6::integer AS hopeless
     FROM counted
 ), taken AS (
     UPDATE durable.run AS r
     SET status = CASE WHEN judged.hopeless OR judged.halted THEN 4 ELSE 2 END,
-        epoch = CASE WHEN judged.hopeless OR judged.halted THEN r.epoch ELSE ((r.epoch >> 32) + 1) << 32 | $9::bigint END,
-        owner = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $5::uuid END,
-        wake_at = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $6::timestamptz END,
+        epoch = CASE WHEN judged.hopeless OR judged.halted THEN r.epoch ELSE ((r.epoch >> 32) + 1) << 32 | $8::bigint END,
+        owner = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $4::uuid END,
+        wake_at = CASE WHEN judged.hopeless OR judged.halted THEN NULL ELSE $5::timestamptz END,
         woken = false,
-        lost_at = CASE WHEN judged.lost THEN $3::timestamptz ELSE r.lost_at END,
+        lost_at = CASE WHEN judged.lost THEN $2::timestamptz ELSE r.lost_at END,
         lost_by = CASE WHEN judged.lost THEN r.owner ELSE r.lost_by END,
         control = CASE WHEN judged.hopeless THEN r.control | 1 ELSE r.control END,
-        paused_at = CASE WHEN judged.hopeless THEN $3::timestamptz ELSE r.paused_at END,
-        started_at = coalesce(r.started_at, $3::timestamptz),
+        paused_at = CASE WHEN judged.hopeless THEN $2::timestamptz ELSE r.paused_at END,
+        started_at = coalesce(r.started_at, $2::timestamptz),
         progress = judged.progress,
         crashes = judged.crashes,
         reason = CASE WHEN judged.halted THEN r.reason WHEN judged.hopeless THEN 'its process died or lost its lease ' || judged.crashes::text
@@ -91,15 +97,15 @@ WITH suspect AS MATERIALIZED (
     FROM judged
     WHERE r.shard = judged.shard AND r.id = judged.id
     RETURNING judged.lost AND NOT (judged.hopeless OR judged.halted) AS overtaken, r.progress,
-              r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.status, r.epoch, r.owner,
+              r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.priority, r.status, r.epoch, r.owner,
               r.crashes, r.input, r.output, r.error, r.reason, r.trace,
               r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
               r.detached, r.control, r.paused_by, r.cancelled_by, r.cancel_reason, r.paused_at, r.cancelled_at
 ), told AS (
     INSERT INTO durable.event (at, shard, type, run_id)
-    SELECT $3::timestamptz, judged.shard, 1, judged.id FROM judged WHERE judged.lost
+    SELECT $2::timestamptz, judged.shard, 1, judged.id FROM judged WHERE judged.lost
     UNION ALL
-    SELECT $3::timestamptz, judged.shard, 104, judged.id FROM judged WHERE judged.hopeless OR judged.halted
+    SELECT $2::timestamptz, judged.shard, 104, judged.id FROM judged WHERE judged.hopeless OR judged.halted
 ), passed AS MATERIALIZED ( -- computed once, not for each row
     SELECT set_config('durable_claim.ids', coalesce(string_agg(id::text, ',') FILTER (WHERE epoch >> 32 > 1 AND NOT overtaken), ''), true) AS ids
     FROM taken

@@ -3,7 +3,7 @@
 SELECT run.*
 FROM generate_series(0, 63) AS place(shard)
 CROSS JOIN LATERAL (
-    SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.status, r.epoch, r.owner,
+    SELECT r.id, r.parent_id, r.name, r.workflow, r.version, r.queue, r.priority, r.status, r.epoch, r.owner,
            CASE WHEN r.crashes > 0 AND (SELECT count(*) FROM durable.step AS s WHERE s.shard = r.shard AND s.run_id = r.id AND s.status >= 3) > r.progress
                 THEN 0::smallint ELSE r.crashes END AS crashes, NULL::bytea AS input, NULL::bytea AS output, r.error, r.reason, r.trace,
            r.created_at, r.started_at, r.ended_at, r.wake_at, r.deadline_at,
@@ -14,6 +14,7 @@ CROSS JOIN LATERAL (
       AND ($4::text = '' OR r.queue = $4::text)
       AND (cardinality($5::smallint[]) = 0 OR r.status = ANY ($5::smallint[]))
       AND ($6::text = '' OR starts_with(r.name, $6::text))
+      AND (cardinality($10::smallint[]) = 0 OR r.priority = ANY ($10::smallint[]))
       AND ($7::timestamptz IS NULL OR r.created_at > $7::timestamptz)
       AND ($8::timestamptz IS NULL OR r.created_at < $8::timestamptz)
       AND (NOT $9::boolean OR r.parent_id IS NULL)

@@ -1,32 +1,33 @@
--- Returns up to $4 queues and workflows, after ($2, $3) in their order, that have a run which was due at
--- $1, each with the run that has been due for longest. It needs two index probes for each queue and
--- workflow with a run that has a wake time, however many runs are due.
-WITH RECURSIVE pair AS (
+-- Returns up to $3 lanes after $2, in their order, that have a run which was due at $1 and which a claim may
+-- take, each with the run that has been due for longest. It needs two index probes for each lane with a run
+-- that has a wake time, however many runs are due.
+WITH RECURSIVE lane AS (
     (
-        SELECT r.queue, r.workflow
+        SELECT r.lane
         FROM durable.run AS r
-        WHERE r.wake_at IS NOT NULL AND (r.queue, r.workflow) > ($2::text, $3::text)
-        ORDER BY r.queue, r.workflow
+        WHERE r.wake_at IS NOT NULL AND r.lane > $2::bigint
+        ORDER BY r.lane
         LIMIT 1
     )
     UNION ALL
-    SELECT ahead.queue, ahead.workflow
-    FROM pair
+    SELECT ahead.lane
+    FROM lane
     CROSS JOIN LATERAL (
-        SELECT r.queue, r.workflow
+        SELECT r.lane
         FROM durable.run AS r
-        WHERE r.wake_at IS NOT NULL AND (r.queue, r.workflow) > (pair.queue, pair.workflow)
-        ORDER BY r.queue, r.workflow
+        WHERE r.wake_at IS NOT NULL AND r.lane > lane.lane
+        ORDER BY r.lane
         LIMIT 1
     ) AS ahead
 )
-SELECT pair.queue, pair.workflow, longest.id, longest.wake_at
-FROM pair
+SELECT longest.queue, longest.workflow, lane.lane, longest.id, longest.wake_at
+FROM lane
 CROSS JOIN LATERAL (
-    SELECT r.id, r.wake_at
+    SELECT r.queue, r.workflow, r.id, r.wake_at
     FROM durable.run AS r
-    WHERE r.queue = pair.queue AND r.workflow = pair.workflow AND r.wake_at <= $1::timestamptz
+    WHERE r.lane = lane.lane AND r.wake_at <= $1::timestamptz
     ORDER BY r.wake_at
     LIMIT 1
 ) AS longest
-LIMIT $4::integer;
+WHERE lane.lane & 1 = 0 -- gates 0 and 2
+LIMIT $3::integer;

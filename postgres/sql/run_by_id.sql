@@ -12,7 +12,7 @@
 --
 -- Payloads are returned only on request: $4 requests the input, $5 the output and the error.
 SELECT item.ordinal,
-       run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner,
+       run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.priority, run.status, run.epoch, run.owner,
        CASE WHEN run.crashes OPERATOR(pg_catalog.>) 0 AND (
                 SELECT pg_catalog.count(*) FROM durable.step AS s
                 WHERE s.shard OPERATOR(pg_catalog.=) run.shard AND s.run_id OPERATOR(pg_catalog.=) run.id AND s.status OPERATOR(pg_catalog.>=) 3

@@ -5,7 +5,7 @@ GRANT SELECT ON durable.migration TO durable_starter;
 GRANT SELECT ON durable.run TO durable_starter;
 GRANT INSERT (
     shard, id, parent_id, name, workflow, version, queue, status, epoch, owner,
-    input, trace, created_at, started_at, wake_at, deadline_at, detached
+    input, trace, created_at, started_at, wake_at, deadline_at, detached, lane, priority
 ) ON durable.run TO durable_starter; -- no output: only a worker sets the result of a run
 GRANT SELECT, INSERT ON durable.tag TO durable_starter;
 -- The state of a run includes how many checkpoints it has, but not which ones.

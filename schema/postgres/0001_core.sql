@@ -36,9 +36,11 @@ CREATE TABLE durable.run (
     wake_at     timestamptz,            -- when the run becomes claimable; NULL: never
     deadline_at timestamptz,
     epoch       bigint   NOT NULL,      -- fences writes; upper 32 bits: count, +1 at every claim; lower: nonce of the claim
+    lane        bigint   NOT NULL,      -- hash of queue, workflow and priority; its two lowest bits are the gate: 0 free 1 arrived 2 admitted 3 in line
     progress    integer  NOT NULL DEFAULT 0, -- terminal checkpoints at the last claim after a crash
     shard       smallint NOT NULL,
     status      smallint NOT NULL,      -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled 9 expired
+    priority    smallint NOT NULL DEFAULT 0, -- higher first
     crashes     smallint NOT NULL DEFAULT 0, -- claims after a lost lease since the last new checkpoint
     id          uuid     NOT NULL,
     parent_id   uuid,
@@ -59,11 +61,12 @@ CREATE TABLE durable.run (
     CONSTRAINT run_name UNIQUE NULLS NOT DISTINCT (name, parent_id, shard)
 );
 
--- Dispatch, timers, retries, deadlines and crash recovery are one query on this index.
-CREATE INDEX run_wake ON durable.run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL;
+-- Dispatch, timers, retries, deadlines and crash recovery are one query on this index. Claims read the lanes
+-- from which they may take runs, and no others.
+CREATE INDEX run_wake ON durable.run (lane, wake_at) WHERE wake_at IS NOT NULL;
 
 -- Runs that recently lost their process. A claim takes them one by one.
-CREATE INDEX run_suspect ON durable.run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL AND crashes > 0;
+CREATE INDEX run_suspect ON durable.run (lane, wake_at) WHERE wake_at IS NOT NULL AND crashes > 0;
 
 CREATE TABLE durable.step (
     started_at timestamptz NOT NULL,
@@ -95,7 +98,7 @@ CREATE TABLE durable.worker (
     id           uuid    NOT NULL PRIMARY KEY,
     name         text    NOT NULL,
     version      text    NOT NULL,
-    queues       text[],                -- the queue of each of the workflows
+    queues       text[],                -- from which it takes runs; NULL: from all
     workflows    text[]                 -- what it executes; NULL: too many to be listed
 );
 

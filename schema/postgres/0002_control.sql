@@ -77,7 +77,8 @@ SELECT id, name, parent_id, workflow, queue,
        paused_at, paused_by, cancelled_at, cancelled_by, cancel_reason, detached, lost_at, lost_by,
        -- Of a child: the call that started it, with its scope. Column name has the stored form, which is
        -- no address
-       CASE WHEN parent_id IS NOT NULL THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), chr(31), '/') END AS step
+       CASE WHEN parent_id IS NOT NULL THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), chr(31), '/') END AS step,
+       priority
 FROM durable.run;
 
 DROP VIEW durable.steps;

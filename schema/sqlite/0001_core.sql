@@ -21,6 +21,8 @@ CREATE TABLE durable_run (
     name        TEXT    NOT NULL,       -- of a root: the caller's ID; of a child: the name of its step
     workflow    TEXT    NOT NULL,
     queue       TEXT    NOT NULL,
+    priority    INTEGER NOT NULL DEFAULT 0, -- higher first
+    lane        INTEGER NOT NULL,       -- hash of queue, workflow and priority; its two lowest bits are the gate: 0 free 1 arrived 2 admitted 3 in line
     status      INTEGER NOT NULL,       -- 1 pending 2 running 3 waiting 4 paused 5 completed 6 failed 7 cancelled 9 expired
     epoch       INTEGER NOT NULL,       -- fences writes; upper 32 bits: increased by 1 at every claim; lower 32 bits: the nonce of the claim
     crashes     INTEGER NOT NULL DEFAULT 0, -- claims after a lost lease, since the last new checkpoint
@@ -44,10 +46,10 @@ CREATE TABLE durable_run (
 ) STRICT, WITHOUT ROWID;
 
 -- Claims, timers, retries, deadlines and crash recovery are one query, which uses this index.
-CREATE INDEX durable_run_wake ON durable_run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX durable_run_wake ON durable_run (lane, wake_at) WHERE wake_at IS NOT NULL;
 
 -- Runs whose process died recently. A claim takes them one at a time.
-CREATE INDEX durable_run_suspect ON durable_run (queue, workflow, wake_at) WHERE wake_at IS NOT NULL AND crashes > 0;
+CREATE INDEX durable_run_suspect ON durable_run (lane, wake_at) WHERE wake_at IS NOT NULL AND crashes > 0;
 
 -- The runs of a worker. When the worker is found dead, this index avoids reading the whole table.
 CREATE INDEX durable_run_owner ON durable_run (owner) WHERE owner IS NOT NULL;
@@ -80,7 +82,8 @@ CREATE TABLE durable_worker (
     started_at   INTEGER NOT NULL,
     heartbeat_at INTEGER NOT NULL,
     silent_at    INTEGER NOT NULL,           -- when the worker counts as gone, unless it renews its heartbeat before
-    executes     TEXT                        -- a JSON array of [queue, workflow]; NULL: too many to be listed
+    workflows    TEXT,                       -- a JSON array of what it executes; NULL: too many to be listed
+    queues       TEXT                        -- a JSON array of the queues from which it takes runs; NULL: from all
 ) STRICT, WITHOUT ROWID;
 
 -- The views are for people who use the sqlite3 shell. They show states as words, and payloads as

@@ -82,7 +82,8 @@ SELECT hex(id) AS id, name, hex(parent_id) AS parent_id, workflow, queue,
        strftime('%Y-%m-%dT%H:%M:%fZ', lost_at / 1e6, 'unixepoch') AS lost_at, hex(lost_by) AS lost_by,
        -- of a child: the call that started it, with its scope. Column name contains the stored
        -- name, which is not an address
-       CASE WHEN parent_id <> x'' THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') END AS step
+       CASE WHEN parent_id <> x'' THEN replace(replace(replace(name, '%', '%25'), '/', '%2F'), char(31), '/') END AS step,
+       priority
 FROM durable_run;
 
 DROP VIEW durable_steps;

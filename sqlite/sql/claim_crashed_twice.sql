@@ -1,7 +1,7 @@
--- Selects the due runs of one queue and workflow that are suspects: with the claim they have crashed at least twice.
+-- Selects the due runs of one lane that are suspects: with the claim they have crashed at least twice.
 -- A claim takes at most one of them.
 SELECT shard, id, wake_at
 FROM durable_run
-WHERE queue = ? AND workflow = ? AND wake_at <= ? AND crashes > 0 AND crashes + (status = 2) >= 2
+WHERE lane = ? AND wake_at <= ? AND crashes > 0 AND crashes + (status = 2) >= 2
 ORDER BY wake_at
 LIMIT ? + 0;

@@ -1,7 +1,7 @@
 -- Selects the newest runs of a shard below an ID, without payloads. Runs that the filter excludes are scanned and skipped. The
 -- plus signs keep the scan on the primary key. Every text is less than a blob. LIMIT ? + 0 in all list statements: SQLite
 -- uses the value of a bare parameter when it plans, and so would plan again at each call.
-SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner,
+SELECT id, parent_id, name, workflow, version, queue, priority, status, epoch, owner,
        CASE WHEN durable_run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = durable_run.id AND s.status >= 3) > durable_run.progress THEN 0 ELSE durable_run.crashes END,
        NULL, NULL, error,
        reason, trace, created_at, started_at, ended_at, wake_at, deadline_at,
@@ -11,6 +11,7 @@ WHERE shard = ?1 AND id < ?2
   AND (?4 = '' OR workflow = ?4)
   AND (?5 = '' OR queue = ?5)
   AND (?6 = 0 OR (?6 >> status) & 1)
+  AND (?14 = 0 OR (?14 >> priority + 31) & 1)
   AND (?7 IS NULL OR created_at > ?7)
   AND (?8 IS NULL OR created_at < ?8)
   AND (?9 = 0 OR parent_id = x'')

@@ -1,6 +1,6 @@
 -- Selects the newest runs below an ID whose names begin with a prefix, without payloads. It sorts all of them, so it is
 -- used only if there are few. It reads all shards, so ?1 is not used.
-SELECT id, parent_id, name, workflow, version, queue, status, epoch, owner,
+SELECT id, parent_id, name, workflow, version, queue, priority, status, epoch, owner,
        CASE WHEN durable_run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = durable_run.id AND s.status >= 3) > durable_run.progress THEN 0 ELSE durable_run.crashes END,
        NULL, NULL, error,
        reason, trace, created_at, started_at, ended_at, wake_at, deadline_at,
@@ -10,6 +10,7 @@ WHERE name >= ?10 AND name < coalesce(?11, x'') AND id < ?2
   AND (?4 = '' OR workflow = ?4)
   AND (?5 = '' OR queue = ?5)
   AND (?6 = 0 OR (?6 >> status) & 1)
+  AND (?14 = 0 OR (?14 >> priority + 31) & 1)
   AND (?7 IS NULL OR created_at > ?7)
   AND (?8 IS NULL OR created_at < ?8)
   AND (?9 = 0 OR parent_id = x'')

@@ -1,5 +1,5 @@
 -- Selects the newest runs of a shard below an ID that have a tag, without payloads.
-SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner,
+SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.priority, run.status, run.epoch, run.owner,
        CASE WHEN run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = run.id AND s.status >= 3) > run.progress THEN 0 ELSE run.crashes END,
        NULL, NULL, run.error,
        run.reason, run.trace, run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,
@@ -10,6 +10,7 @@ WHERE tag.key = ?12 AND tag.value = ?13 AND tag.shard = ?1 AND tag.run_id < ?2
   AND (?4 = '' OR run.workflow = ?4)
   AND (?5 = '' OR run.queue = ?5)
   AND (?6 = 0 OR (?6 >> run.status) & 1)
+  AND (?14 = 0 OR (?14 >> run.priority + 31) & 1)
   AND (?7 IS NULL OR run.created_at > ?7)
   AND (?8 IS NULL OR run.created_at < ?8)
   AND (?9 = 0 OR run.parent_id = x'')

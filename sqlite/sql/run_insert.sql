@@ -1,5 +1,5 @@
 -- Inserts a root run, unless a run with this ID or this name exists.
-INSERT INTO durable_run (shard, id, parent_id, name, workflow, version, queue, status, epoch, owner,
+INSERT INTO durable_run (shard, id, parent_id, name, workflow, version, queue, priority, lane, status, epoch, owner,
                          input, trace, detached, created_at, started_at, wake_at, deadline_at)
 VALUES (?, -- shard
         ?, -- id
@@ -8,6 +8,8 @@ VALUES (?, -- shard
         ?, -- workflow
         ?, -- version
         ?, -- queue
+        ?, -- priority
+        ?, -- lane
         ?, -- status
         ?, -- epoch
         ?, -- owner

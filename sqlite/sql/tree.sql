@@ -6,7 +6,7 @@ WITH RECURSIVE tree(shard, id, depth) AS (
     FROM tree CROSS JOIN durable_run AS child
     WHERE child.parent_id = tree.id AND child.shard = tree.shard AND child.parent_id <> x''
 )
-SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.status, run.epoch, run.owner,
+SELECT run.id, run.parent_id, run.name, run.workflow, run.version, run.queue, run.priority, run.status, run.epoch, run.owner,
        CASE WHEN run.crashes > 0 AND (SELECT count(*) FROM durable_step AS s WHERE s.run_id = run.id AND s.status >= 3) > run.progress THEN 0 ELSE run.crashes END,
        NULL, NULL, run.error,
        run.reason, run.trace, run.created_at, run.started_at, run.ended_at, run.wake_at, run.deadline_at,

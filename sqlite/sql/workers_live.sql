@@ -1,5 +1,5 @@
--- Selects what each live worker that takes new runs executes: a JSON array of [queue, workflow], or NULL if the worker does not
--- record it.
-SELECT executes
+-- Selects what each live worker that takes new runs executes, and from which queues: two JSON arrays of texts, or NULL if the
+-- worker does not record its workflows, or takes runs from all queues.
+SELECT workflows, queues
 FROM durable_worker
 WHERE state = 1 AND silent_at > ?;

@@ -187,7 +187,7 @@ func TestNewNamesAreSorted(t *testing.T) {
 			},
 		},
 		"starts": {
-			`INSERT INTO durable.run (created_at, epoch, shard, status, id, workflow, queue, name) VALUES (now(), 0, $1, 1, $2, 'f', 'q', $3)`,
+			`INSERT INTO durable.run (created_at, epoch, shard, status, id, workflow, queue, lane, name) VALUES (now(), 0, $1, 1, $2, 'f', 'q', 0, $3)`,
 			[]any{store.ShardOf(run), store.NewUUID(store.ShardOf(run)).String()},
 			func(batch *store.Batch, name string) {
 				r := beneath(run, name) // of the same shard

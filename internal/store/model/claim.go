@@ -16,7 +16,7 @@ func lessUUID(l, r uuid.UUID) bool { return bytes.Compare(l[:], r[:]) < 0 }
 // claimable reports whether a claim may take the run, and whether the run is a suspect. Suspects are
 // determined from the recorded crashes: a claim counts new checkpoints only in the runs that it takes.
 func (r *Run) claimable(q *store.ClaimQuery) (due, suspect bool) {
-	if r.WakeAt.IsZero() || r.WakeAt.After(q.Now) || !slices.Contains(q.Pairs, store.Pair{Queue: r.Queue, Workflow: r.Workflow}) {
+	if r.WakeAt.IsZero() || r.WakeAt.After(q.Now) || !q.Served.Includes(r.Queue, r.Workflow) {
 		return false, false
 	}
 	crashes := int(r.Crashes)
@@ -43,6 +43,7 @@ func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (sto
 	}
 	var tookPlain, tookSuspects int
 	seen := make(map[uuid.UUID]bool)
+	var taken, left []int16 // the priorities of the runs that are claimed, and of those that stay due; without suspects
 	for i := range got.Runs {
 		r := m.Runs[got.Runs[i].Run.UUID]
 		if r == nil || seen[r.UUID] {
@@ -57,6 +58,7 @@ func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (sto
 			tookSuspects++
 		default:
 			tookPlain++
+			taken = append(taken, r.Priority)
 		}
 		want.Runs = append(want.Runs, m.claimRun(r, &q))
 	}
@@ -65,6 +67,14 @@ func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (sto
 	}
 	if !contended && (tookPlain != min(plain, q.Limit-tookSuspects) || tookSuspects != min(suspects, q.Suspects, q.Limit)) {
 		return want, fmt.Errorf("it claims %d of %d runs and %d of %d suspects", tookPlain, plain, tookSuspects, suspects)
+	}
+	for id, r := range m.Runs {
+		if due, suspect := r.claimable(&q); due && !suspect && !seen[id] {
+			left = append(left, r.Priority)
+		}
+	}
+	if !contended && len(taken) > 0 && len(left) > 0 && slices.Min(taken) < slices.Max(left) {
+		return want, fmt.Errorf("it claims a run of priority %d, and leaves one of priority %d", slices.Min(taken), slices.Max(left))
 	}
 	nexts = append(nexts, m.nextWakeAt(&q))
 	want.Next = nexts[0]
@@ -75,7 +85,7 @@ func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (sto
 	return want, nil
 }
 
-// nextWakeAt returns the earliest time after q.Now at which a run of the pairs is due, or zero.
+// nextWakeAt returns the earliest time after q.Now at which a run that the worker claims is due, or zero.
 func (m *Model) nextWakeAt(q *store.ClaimQuery) (next time.Time) {
 	later := *q
 	for _, r := range m.Runs {
@@ -131,8 +141,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 // ClaimedLeases models store.Store.ClaimedLeases.
 func (m *Model) ClaimedLeases(q store.ClaimQuery) (leases []store.Lease) {
 	for id, r := range m.Runs {
-		if r.Status == store.Running && r.Owner.UUID == q.Worker && r.Epoch.Nonce == q.Nonce && r.WakeAt.Equal(q.LeaseUntil) &&
-			slices.Contains(q.Pairs, store.Pair{Queue: r.Queue, Workflow: r.Workflow}) {
+		if r.Status == store.Running && r.Owner.UUID == q.Worker && r.Epoch.Nonce == q.Nonce && r.WakeAt.Equal(q.LeaseUntil) {
 			leases = append(leases, store.Lease{Run: id, Epoch: r.Epoch})
 		}
 	}
@@ -160,15 +169,15 @@ func (m *Model) Held(worker uuid.UUID, l store.Lease) bool {
 	return r != nil && r.Status == store.Running && r.Epoch == l.Epoch && r.Owner.UUID == worker
 }
 
-// Expire models store.Store.Expire. A store may release runs of other pairs, and runs whose leases end
-// at q.LeaseUntil or later, or leave them. With contention, it may leave any run.
+// Expire models store.Store.Expire. A store may release runs whose leases end at q.LeaseUntil or later, or
+// leave them. With contention, it may leave any run.
 func (m *Model) Expire(workers []uuid.UUID, q store.ClaimQuery, contended bool) (freed int) {
 	for _, id := range m.sortedUUIDs() {
 		r := m.Runs[id]
 		if r.Status != store.Running || !slices.Contains(workers, r.Owner.UUID) || !r.WakeAt.After(q.Now) {
 			continue
 		}
-		must := slices.Contains(q.Pairs, store.Pair{Queue: r.Queue, Workflow: r.Workflow}) && r.WakeAt.Before(q.LeaseUntil)
+		must := r.WakeAt.Before(q.LeaseUntil)
 		if must && !contended || m.mayHappen() {
 			r.WakeAt = q.Now
 			freed++

@@ -17,7 +17,11 @@ var (
 	rootNames = []string{"a", "ab", "é"}
 	workers   = []uuid.UUID{{15: 1, 6: 0x40, 8: 0x80}, {15: 2, 6: 0x40, 8: 0x80}}
 	pairs     = []store.Pair{{Queue: "q", Workflow: "f"}, {Queue: "q", Workflow: "g"}, {Queue: "p", Workflow: "f"}}
-	kinds     = map[string]store.Kind{
+	served    = []*store.Served{
+		store.NewServed([]string{"f", "g"}, nil), store.NewServed([]string{"f", "g"}, nil), store.NewServed([]string{"f"}, nil),
+		store.NewServed([]string{"f", "g"}, []string{"q"}), store.NewServed([]string{"g"}, []string{"p", "q"}), nil,
+	}
+	kinds = map[string]store.Kind{
 		"step": store.KindStep, "tx": store.KindTx, "nap": store.KindSleep, "one": store.KindChoice, "map": store.KindMap, "undo": store.KindCompensation,
 		"map\x1f1": store.KindStep, "map\x1f2": store.KindStep, "map\x1f2\x1fin": store.KindStep, "kid": store.KindChild, "told": store.KindSignal, "when": store.KindNow,
 	}
@@ -100,7 +104,7 @@ func (c *check) tags() (tags []store.Tag) {
 func (c *check) newRun(id uuid.UUID, name string) store.Run {
 	p := pick(c, "pair", pairs)
 	r := store.Run{
-		UUID: id, Name: name, Queue: p.Queue, Workflow: p.Workflow, Version: "v1", Trace: pick(c, "trace", []string{"", "t1"}),
+		UUID: id, Name: name, Queue: p.Queue, Workflow: p.Workflow, Priority: pick(c, "priority", []int16{0, 0, 1, -2}), Version: "v1", Trace: pick(c, "trace", []string{"", "t1"}),
 		Input: pick(c, "input", payloads), CreatedAt: c.at("created"), Status: store.Pending, Detached: c.dice("detached", 4) == 0,
 	}
 	r.WakeAt = r.CreatedAt

@@ -134,11 +134,7 @@ func (c *check) leases(worker uuid.UUID) (leases []store.Lease) {
 
 func (c *check) lease() *op {
 	q := store.ClaimQuery{Worker: pick(c, "worker", workers), Nonce: c.nonce(), Now: c.at("now"), Limit: c.dice("limit", 4), Suspects: c.dice("suspects", 2), MaxCrashes: c.dice("crashes", 5)}
-	for _, p := range pairs {
-		if c.dice("pair", 4) > 0 {
-			q.Pairs = append(q.Pairs, p)
-		}
-	}
+	q.Served = pick(c, "served", served)
 	q.LeaseUntil = c.later(q.Now)
 	if c.dice("outage", 3) == 0 {
 		q.OutageFrom = c.at("outage")
@@ -200,7 +196,7 @@ func (c *check) look() *op {
 	case 1, 2:
 		f := store.Filter{
 			Workflow: pick(c, "workflow", []string{"", "", "f"}), Queue: pick(c, "queue", []string{"", "", "q"}),
-			NamePrefix: pick(c, "prefix", []string{"", "", "a", "ab", "0", "kid", "é", "\xc3"}[:7]), Roots: c.dice("roots", 3) == 0,
+			Priorities: pick(c, "priorities", [][]int16{nil, nil, {0}, {-2, 1}}), NamePrefix: pick(c, "prefix", []string{"", "", "a", "ab", "0", "kid", "é", "\xc3"}[:7]), Roots: c.dice("roots", 3) == 0,
 			Tag: pick(c, "tag", []store.Tag{{}, {}, {Key: "t.a"}, {Key: "t.a", Value: "1"}, {Key: "t.b", Value: "2"}}),
 		}
 		if c.dice("statuses", 3) == 0 {

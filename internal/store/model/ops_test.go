@@ -156,7 +156,7 @@ func copyBatch(b *store.Batch) *store.Batch {
 func claimOp(q store.ClaimQuery) *op {
 	return &op{
 		unlocked: true,
-		text:     fmt.Sprintf("claim %v limit %d, suspects %d, crashes %d, at %s until %s", q.Pairs, q.Limit, q.Suspects, q.MaxCrashes, offset(q.Now), offset(q.LeaseUntil)),
+		text:     fmt.Sprintf("claim %+v limit %d, suspects %d, crashes %d, at %s until %s", q.Served, q.Limit, q.Suspects, q.MaxCrashes, offset(q.Now), offset(q.LeaseUntil)),
 		do:       func(ctx context.Context, s store.Store) (any, error) { return s.Claim(ctx, q) },
 		want: func(m *model.Model, got any, contended bool) error {
 			want, err := m.Claim(q, got.(store.Claims), contended)
@@ -173,7 +173,7 @@ func heldByOp(q store.ClaimQuery) *op {
 		slices.SortFunc(leases, func(l, r store.Lease) int { return bytes.Compare(l.Run[:], r.Run[:]) })
 		return leases
 	}
-	return answering(fmt.Sprintf("held by nonce %d, %v until %s", q.Nonce, q.Pairs, offset(q.LeaseUntil)),
+	return answering(fmt.Sprintf("held by nonce %d until %s", q.Nonce, offset(q.LeaseUntil)),
 		func(ctx context.Context, s store.Store) ([]store.Lease, error) {
 			leases, err := s.ClaimedLeases(ctx, q)
 			return sorted(leases), err
@@ -208,7 +208,7 @@ func renewOp(h store.Heartbeat) *op {
 }
 
 func expireOp(workers []uuid.UUID, q store.ClaimQuery) *op {
-	return answering(fmt.Sprintf("expire %d workers, %v at %s until %s", len(workers), q.Pairs, offset(q.Now), offset(q.LeaseUntil)),
+	return answering(fmt.Sprintf("expire %d workers at %s until %s", len(workers), offset(q.Now), offset(q.LeaseUntil)),
 		func(ctx context.Context, s store.Store) (int, error) { return s.Expire(ctx, workers, q) },
 		func(m *model.Model, contended bool) int { return m.Expire(workers, q, contended) })
 }

@@ -15,8 +15,11 @@ var claims = []test{
 	{"a claim owns, counts the epoch and loads the history", claimWhole},
 	{"only what is due", claimDue},
 	{"the oldest first, at most the limit", claimOldest},
-	{"only the pairs given", claimPairs},
-	{"every pair has its turn", claimTurns},
+	{"only what the worker serves", claimServed},
+	{"a run in a queue that the code does not name", claimAnyQueue},
+	{"the higher priority first", claimPriorities},
+	{"a priority is not passed over when its first run appears", claimNewPriority},
+	{"every lane of a priority has its turn", claimTurns},
 	{"an expired lease is taken over", claimExpired},
 	{"next is the earliest ahead", claimNext},
 	{"histories stay with their runs", claimHistories},
@@ -88,27 +91,116 @@ func claimOldest(b *bed) {
 	}
 }
 
-func claimPairs(b *bed) {
-	all := []store.Pair{{Queue: "a", Workflow: "x"}, {Queue: "a", Workflow: "y"}, {Queue: "b", Workflow: "x"}, {Queue: "b", Workflow: "y"}}
-	for _, p := range all {
-		r := b.pending(p.Queue+p.Workflow, b.now)
-		r.Queue, r.Workflow = p.Queue, p.Workflow
-		b.commitStart(r)
+// inLane commits and returns a pending run of a queue, workflow and priority. Its name begins with these.
+func (b *bed) inLane(queue, workflow string, priority int16, wakeAt time.Time) store.Run {
+	b.Helper()
+	id, name := store.NewRootUUID(fmt.Sprintf("%s%s%+d %s", queue, workflow, priority, uuid.New()))
+	r := b.pending("", wakeAt)
+	r.UUID, r.Name, r.Queue, r.Workflow, r.Priority = id, name, queue, workflow, priority
+	wantOutcome(b, "start of "+name, b.commitStart(r).Outcome, store.Written)
+	return r
+}
+
+// lanesOf returns the beginnings of the names of claimed runs, as inLane has set them.
+func lanesOf(runs []store.Claimed) (lanes []string) {
+	for _, c := range runs {
+		lane, _, _ := strings.Cut(c.Run.Name, " ")
+		lanes = append(lanes, lane)
+	}
+	slices.Sort(lanes)
+	return lanes
+}
+
+func claimServed(b *bed) {
+	for _, queue := range []string{"a", "b", "c"} {
+		for _, workflow := range []string{"x", "y", "z"} {
+			b.inLane(queue, workflow, 0, b.now)
+		}
 	}
 	q := b.query(b.now)
-	q.Pairs = []store.Pair{all[0], all[3], all[0], {Queue: "a", Workflow: "z"}, {Queue: "c", Workflow: "x"}} // the first pair is given twice
-	got := b.claim(q)
-	var names []string
-	for _, c := range got.Runs {
-		names = append(names, c.Run.Name)
-	}
-	slices.Sort(names)
-	if !slices.Equal(names, []string{"ax", "by"}) {
-		b.Errorf("got %v, want ax and by, once each", names)
+	for _, step := range []struct {
+		workflows, queues, want []string
+	}{
+		{[]string{"x", "y"}, []string{"a", "b", "none"}, []string{"ax+0", "ay+0", "bx+0", "by+0"}},
+		{[]string{"x", "none"}, nil, []string{"cx+0"}},
+		{[]string{"none"}, nil, nil},
+		{[]string{"x", "y", "z"}, nil, []string{"az+0", "bz+0", "cy+0", "cz+0"}},
+	} {
+		q.Served = store.NewServed(step.workflows, step.queues)
+		if got := lanesOf(b.claim(q).Runs); !slices.Equal(got, step.want) {
+			b.Errorf("workflows %v in queues %v: got %v, want %v", step.workflows, step.queues, got, step.want)
+		}
 	}
 }
 
-// claimTurns checks that a pair with many due runs never starves another pair.
+// claimAnyQueue checks that a run whose queue the code does not name any more is claimed, and is expired and
+// found like any other run.
+func claimAnyQueue(b *bed) {
+	r := b.inLane("the queue of last year", "flow", 0, b.now)
+	q := b.query(b.now)
+	b.claimOne(q, r.UUID)
+	if got := b.heldBy(q); !slices.Equal(got, []store.Lease{{Run: r.UUID, Epoch: epochAt(1)}}) {
+		b.Errorf("the leases of the claim: got %v, want the run's", got)
+	}
+	later := b.query(b.in(time.Minute))
+	later.LeaseUntil = b.in(24 * time.Hour)
+	if n := b.expire(later, q.Worker); n != 1 {
+		b.Errorf("expired %d runs, want 1", n)
+	}
+	if got := b.claimOne(later, r.UUID).Run; got.Epoch != epochAt(2) {
+		b.Errorf("taken over at epoch %v, want %v", got.Epoch, epochAt(2))
+	}
+}
+
+func claimPriorities(b *bed) {
+	batch := &store.Batch{}
+	for i := range 500 {
+		r := b.pending("", b.in(-time.Hour))
+		r.Queue = fmt.Sprint("queue-", i%5)
+		batch.Starts = append(batch.Starts, &store.Start{Run: r})
+	}
+	b.commit(batch)
+	for priority := int16(-2); priority <= 2; priority++ {
+		b.inLane("p", "flow", priority, b.in(time.Duration(priority)*time.Second))
+		b.inLane("q", "flow", priority, b.in(-time.Minute))
+	}
+	b.inLane("not due", "flow", 2, b.in(time.Hour))
+	q := b.query(b.in(time.Minute))
+	q.Limit = 2
+	for _, want := range [][]string{{"pflow+2", "qflow+2"}, {"pflow+1", "qflow+1"}} {
+		if got := lanesOf(b.claim(q).Runs); !slices.Equal(got, want) {
+			b.Errorf("claimed %v, want %v", got, want)
+		}
+	}
+	q.Limit = 502 // the rest of priority 0
+	for _, c := range b.claim(q).Runs {
+		if c.Run.Priority != 0 {
+			b.Errorf("claimed a run of priority %d before those of priority 0", c.Run.Priority)
+		}
+	}
+	q.Limit = 2
+	for _, want := range [][]string{{"pflow-1", "qflow-1"}, {"pflow-2", "qflow-2"}, nil} {
+		if got := lanesOf(b.claim(q).Runs); !slices.Equal(got, want) {
+			b.Errorf("claimed %v, want %v", got, want)
+		}
+	}
+}
+
+func claimNewPriority(b *bed) {
+	q := b.query(b.now)
+	q.Limit = 1
+	for priority := int16(-2); priority <= 2; priority++ {
+		for range 2 {
+			b.inLane("queue", "flow", priority, b.now)
+		}
+		got := b.claim(q).Runs
+		if len(got) != 1 || got[0].Run.Priority != priority {
+			b.Errorf("claimed %v, want the first run of priority %d", lanesOf(got), priority)
+		}
+	}
+}
+
+// claimTurns checks that a lane with many due runs never starves another lane of its priority.
 func claimTurns(b *bed) {
 	batch := &store.Batch{}
 	for range 500 {
@@ -118,7 +210,7 @@ func claimTurns(b *bed) {
 	quiet.Workflow = "quiet"
 	b.commit(&store.Batch{Starts: append(batch.Starts, &store.Start{Run: quiet})})
 	q := b.query(b.in(time.Minute))
-	q.Pairs, q.Limit = append(q.Pairs, store.Pair{Queue: "queue", Workflow: "quiet"}), 5
+	q.Served, q.Limit = store.NewServed([]string{"flow", "quiet"}, nil), 5
 	for range 101 {
 		for _, c := range b.claim(q).Runs {
 			if c.Run.UUID == quiet.UUID {
@@ -170,7 +262,7 @@ func claimNext(b *bed) {
 		b.Fatalf("claimed %v, want the one due", ids(got.Runs))
 	}
 	wantNext("one due, two ahead", got.Next, first.WakeAt)
-	q.Pairs = append(q.Pairs, store.Pair{Queue: "queue", Workflow: "other"})
+	q.Served = store.NewServed([]string{"flow", "other"}, nil)
 	wantNext("the other workflow too", b.claim(q).Next, foreign.WakeAt)
 	b.queued("due too", b.now)
 	b.queued("left for the limit", b.now)
@@ -202,9 +294,11 @@ func claimHistories(b *bed) {
 func claimNothing(b *bed) {
 	b.queued("", b.now)
 	for name, change := range map[string]func(*store.ClaimQuery){
-		"no pair":       func(q *store.ClaimQuery) { q.Pairs = nil },
-		"a limit of 0":  func(q *store.ClaimQuery) { q.Limit = 0 },
-		"another queue": func(q *store.ClaimQuery) { q.Pairs[0].Queue = "other" },
+		"nothing served":   func(q *store.ClaimQuery) { q.Served = nil },
+		"no workflow":      func(q *store.ClaimQuery) { q.Served = store.NewServed(nil, []string{"queue"}) },
+		"a limit of 0":     func(q *store.ClaimQuery) { q.Limit = 0 },
+		"another queue":    func(q *store.ClaimQuery) { q.Served = store.NewServed([]string{"flow"}, []string{"other"}) },
+		"another workflow": func(q *store.ClaimQuery) { q.Served = store.NewServed([]string{"other"}, nil) },
 	} {
 		q := b.query(b.now)
 		change(&q)

@@ -68,8 +68,8 @@ func wantFields[R any](t testing.TB, what string, got, want R) {
 			same = need.Equal(have.(time.Time))
 		case []byte:
 			same = (need == nil) == (have.([]byte) == nil) && bytes.Equal(need, have.([]byte))
-		case []store.Pair:
-			same = slices.Equal(need, have.([]store.Pair))
+		case []string:
+			same = slices.Equal(need, have.([]string))
 		default:
 			same = have == need
 		}

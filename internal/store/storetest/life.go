@@ -80,7 +80,7 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Overdue": func(ctx context.Context) error {
-			_, err := b.s.Overdue(ctx, time.Now(), store.Pair{}, 10)
+			_, err := b.s.Overdue(ctx, time.Now(), store.FirstLane, 10)
 			return err
 		},
 		"Executed": func(ctx context.Context) error {

@@ -97,10 +97,11 @@ func namePairs(b *bed) {
 	}
 	for i, name := range all {
 		q := b.query(b.now)
-		q.Pairs = []store.Pair{{Queue: name, Workflow: all[len(all)-1-i]}}
+		workflow := all[len(all)-1-i]
+		q.Served = store.NewServed([]string{workflow}, []string{name})
 		got := b.claim(q).Runs
-		if len(got) != 1 || got[0].Run.Queue != name || got[0].Run.Workflow != q.Pairs[0].Workflow {
-			b.Errorf("claim from queue %s, workflow %s: got %v, want the one run there", short(name), short(q.Pairs[0].Workflow), ids(got))
+		if len(got) != 1 || got[0].Run.Queue != name || got[0].Run.Workflow != workflow {
+			b.Errorf("claim from queue %s, workflow %s: got %v, want the one run there", short(name), short(workflow), ids(got))
 		}
 	}
 }

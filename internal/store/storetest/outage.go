@@ -49,10 +49,9 @@ func outageFound(b *bed) {
 		b.Errorf("after the claim: got %v, want %v", got, want)
 	}
 	for what, change := range map[string]func(q *store.ClaimQuery){
-		"another worker":   func(q *store.ClaimQuery) { q.Worker = uuid.New() },
-		"another nonce":    func(q *store.ClaimQuery) { q.Nonce -= 1 << 31 },
-		"another workflow": func(q *store.ClaimQuery) { q.Pairs = []store.Pair{{Queue: "queue", Workflow: "another"}} },
-		"no pairs":         func(q *store.ClaimQuery) { q.Pairs = nil },
+		"another worker":           func(q *store.ClaimQuery) { q.Worker = uuid.New() },
+		"another nonce":            func(q *store.ClaimQuery) { q.Nonce -= 1 << 31 },
+		"another end of the lease": func(q *store.ClaimQuery) { q.LeaseUntil = q.LeaseUntil.Add(time.Microsecond) },
 	} {
 		other := q
 		change(&other)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -21,23 +22,20 @@ func (b *bed) place(p store.Pair, name string, wakeAt time.Time) store.Overdue {
 	r := b.pending(name, wakeAt)
 	r.Queue, r.Workflow = p.Queue, p.Workflow
 	wantOutcome(b, "start of "+name, b.commitStart(r).Outcome, store.Written)
-	return store.Overdue{Pair: p, Run: r.UUID, Since: r.WakeAt}
+	return store.Overdue{Pair: p, Lane: r.Lane(), Run: r.UUID, Since: r.WakeAt}
 }
 
-func (b *bed) overdue(after store.Pair, limit int) []store.Overdue {
+func (b *bed) overdue(after store.Lane, limit int) []store.Overdue {
 	b.Helper()
 	got, err := b.s.Overdue(b.ctx, b.now, after, limit)
 	if err != nil {
 		b.Fatalf("Overdue: %v", err)
 	}
-	slices.SortFunc(got, func(l, r store.Overdue) int {
-		return slices.Compare([]string{l.Queue, l.Workflow}, []string{r.Queue, r.Workflow})
-	})
 	return got
 }
 
 func overduePlaces(b *bed) {
-	if got := b.overdue(store.Pair{}, 10); len(got) != 0 {
+	if got := b.overdue(store.FirstLane, 10); len(got) != 0 {
 		b.Errorf("an empty database: got %v", got)
 	}
 	b.place(store.Pair{Queue: "a", Workflow: "later"}, "later", b.in(time.Minute))
@@ -49,6 +47,9 @@ func overduePlaces(b *bed) {
 		b.place(store.Pair{Queue: "b", Workflow: "%s 'quoted' \U0001F680"}, "now", b.now),
 		b.place(store.Pair{Queue: "c", Workflow: "one"}, "last", b.in(-time.Second)),
 	}
+	urgent := b.inLane("c", "one", 2, b.in(-time.Hour))
+	want = append(want, store.Overdue{Pair: store.Pair{Queue: "c", Workflow: "one"}, Lane: urgent.Lane(), Run: urgent.UUID, Since: urgent.WakeAt})
+	slices.SortFunc(want, func(l, r store.Overdue) int { return cmp.Compare(l.Lane, r.Lane) })
 	check := func(what string, got, want []store.Overdue) {
 		b.Helper()
 		if len(got) != len(want) {
@@ -58,11 +59,11 @@ func overduePlaces(b *bed) {
 			wantFields(b, fmt.Sprintf("%s: place %d", what, i), got[i], want[i])
 		}
 	}
-	check("all", b.overdue(store.Pair{}, 10), want)
-	check("those after the first", b.overdue(want[0].Pair, 10), want[1:])
-	check("the next one", b.overdue(want[0].Pair, 1), want[1:2])
-	check("after the last", b.overdue(want[2].Pair, 10), nil)
-	check("those of a queue that is not there", b.overdue(store.Pair{Queue: "bb"}, 10), want[2:])
+	check("all", b.overdue(store.FirstLane, 10), want)
+	check("those after the first", b.overdue(want[0].Lane, 10), want[1:])
+	check("the next one", b.overdue(want[0].Lane, 1), want[1:2])
+	check("after the last", b.overdue(want[3].Lane, 10), nil)
+	check("those after a lane without runs", b.overdue(want[1].Lane+1, 10), want[2:])
 }
 
 func overdueExecuted(b *bed) {
@@ -78,22 +79,28 @@ func overdueExecuted(b *bed) {
 		b.renew(store.Heartbeat{Worker: w, LeaseUntil: until})
 	}
 	check("no workers", false, false, false)
-	w := store.Worker{ID: uuid.New(), Name: "w", State: store.WorkerRunning, StartedAt: b.now, Executes: []store.Pair{pairs[0], pairs[2]}}
+	w := store.Worker{ID: uuid.New(), Name: "w", State: store.WorkerRunning, StartedAt: b.now, Workflows: []string{"it's \"two\"", "one"}, Queues: []string{"a"}}
 	beat(w, b.in(time.Hour))
 	check("one worker", true, false, true)
-	if got := b.workers(); len(got) != 1 || !slices.Equal(got[0].Executes, w.Executes) {
-		b.Errorf("the registry: got %v, want %v", got, w.Executes)
+	if got := b.workers(); len(got) != 1 || !slices.Equal(got[0].Workflows, w.Workflows) || !slices.Equal(got[0].Queues, w.Queues) {
+		b.Errorf("the registry: got %v, want %v", got, w)
 	}
-	w.Executes = w.Executes[:1]
+	w.Queues = nil
+	beat(w, b.in(time.Hour))
+	check("a worker that serves all queues now", true, true, true)
+	if got := b.workers(); len(got) != 1 || got[0].Queues != nil {
+		b.Errorf("the registry: got %v, want no queues", got)
+	}
+	w.Workflows, w.Queues = w.Workflows[1:], []string{"a"}
 	beat(w, b.in(time.Hour))
 	check("a worker that executes less now", true, false, false)
-	other := store.Worker{ID: uuid.New(), Name: "other", State: store.WorkerRunning, StartedAt: b.now, Executes: []store.Pair{}}
+	other := store.Worker{ID: uuid.New(), Name: "other", State: store.WorkerRunning, StartedAt: b.now, Workflows: []string{}}
 	beat(other, b.in(time.Hour))
 	check("a worker that executes nothing", true, false, false)
-	other.Executes = nil
+	other.Workflows = nil
 	beat(other, b.in(time.Hour))
 	check("a worker that may execute any", true, true, true)
-	if got := b.workers(); len(got) != 2 || got[0].Executes != nil && got[1].Executes != nil {
+	if got := b.workers(); len(got) != 2 || got[0].Workflows != nil && got[1].Workflows != nil {
 		b.Errorf("the registry: got %v, want one without a list", got)
 	}
 	beat(other, b.in(-time.Second))

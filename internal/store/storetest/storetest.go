@@ -219,7 +219,7 @@ func (b *bed) finish(run uuid.UUID, epoch store.Epoch) store.RunWrite {
 // query returns a claim by a new worker at the given time, with leases of an hour.
 func (b *bed) query(at time.Time) store.ClaimQuery {
 	return store.ClaimQuery{
-		Worker: uuid.New(), Nonce: nonce, Pairs: []store.Pair{{Queue: "queue", Workflow: "flow"}}, Limit: 100, Suspects: 1,
+		Worker: uuid.New(), Nonce: nonce, Served: store.NewServed([]string{"flow"}, nil), Limit: 100, Suspects: 1,
 		Now: at, LeaseUntil: at.Add(time.Hour),
 	}
 }

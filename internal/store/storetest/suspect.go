@@ -107,7 +107,7 @@ func suspectExpired(b *bed) {
 			b.Errorf("claim %d: %d crashes, want %d", crash, got.Run.Crashes, crash)
 		}
 		q.Now = q.Now.Add(time.Minute)
-		if n := b.expire(store.ClaimQuery{Worker: uuid.New(), Pairs: q.Pairs, Now: q.Now, LeaseUntil: q.LeaseUntil}, q.Worker); n != 1 {
+		if n := b.expire(store.ClaimQuery{Worker: uuid.New(), Now: q.Now, LeaseUntil: q.LeaseUntil}, q.Worker); n != 1 {
 			b.Fatalf("freed %d runs, want 1", n)
 		}
 	}

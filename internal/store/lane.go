@@ -1,0 +1,86 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+)
+
+// Lane identifies the runs of one queue, workflow, priority and gate. It leads the index by which claims
+// find due runs, so a claim reads only lanes from which it may take runs. It is never negative.
+//
+// A lane is a hash, so that no table of lanes is needed. The hash is a cryptographic one, because names of
+// queues may come from strangers: nobody can choose a name whose lane is that of another queue.
+type Lane int64
+
+// FirstLane is lower than every lane, and LastLane is higher than every lane from which a claim takes runs.
+const (
+	FirstLane Lane = -1
+	LastLane  Lane = math.MaxInt64
+)
+
+// Gate tells whether the queue of a run permits a claim. It is the two lowest bits of the lane. The numbers
+// are stored.
+type Gate int8
+
+// The gates. Claims take runs of GateFree and GateAdmitted only.
+const (
+	GateFree     Gate = 0 // the queue has no row: a claim may take the run when it is due
+	GateArrived  Gate = 1 // the queue has a row, and an admission has to look at the run when it is due
+	GateAdmitted Gate = 2 // the run has a place in its queue: a claim may take it when it is due
+	GateInLine   Gate = 3 // the run waits for a place; WakeAt is the earliest of its deadlines
+)
+
+// gateMask selects the bits of the gate.
+const gateMask = 3
+
+// LaneOf returns the lane of a run with GateFree.
+func LaneOf(queue, workflow string, priority int16) Lane {
+	b := make([]byte, 0, 256)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(queue)))
+	b = append(append(b, queue...), workflow...)
+	b = binary.BigEndian.AppendUint16(b, uint16(priority))
+	h := sha256.Sum256(b)
+	return Lane(binary.BigEndian.Uint64(h[:8])>>3) << 2
+}
+
+// Lane returns the lane of the run.
+func (r *Run) Lane() Lane { return LaneOf(r.Queue, r.Workflow, r.Priority) }
+
+// Gate returns the gate of the lane.
+func (l Lane) Gate() Gate { return Gate(l & gateMask) }
+
+// With returns the lane of the same queue, workflow and priority with another gate.
+func (l Lane) With(g Gate) Lane { return l&^gateMask | Lane(g) }
+
+// Claimable reports whether a claim may take due runs of the lane.
+func (l Lane) Claimable() bool { return l&1 == 0 }
+
+// Served tells which runs a worker claims: those of its workflows, in all queues or in some. It does not
+// change. Nil serves no run.
+type Served struct{ workflows, queues map[string]struct{} }
+
+// NewServed returns the workflows in the given queues, or in all queues if none is given.
+func NewServed(workflows, queues []string) *Served {
+	set := func(names []string) map[string]struct{} {
+		m := make(map[string]struct{}, len(names))
+		for _, n := range names {
+			m[n] = struct{}{}
+		}
+		return m
+	}
+	return &Served{workflows: set(workflows), queues: set(queues)}
+}
+
+// Includes reports whether the worker claims runs of the workflow in the queue.
+func (s *Served) Includes(queue, workflow string) bool {
+	if s == nil {
+		return false
+	}
+	_, executes := s.workflows[workflow]
+	_, serves := s.queues[queue]
+	return executes && (serves || len(s.queues) == 0)
+}
+
+// Empty reports whether the worker claims no run at all.
+func (s *Served) Empty() bool { return s == nil || len(s.workflows) == 0 }

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// relearnAfter is the age at which the known lanes are forgotten and found anew, because lanes without live
+// runs cost a claim a few index probes each.
+const relearnAfter = time.Minute
+
+// lanes holds the lanes that this process has seen in the database. A claim sends the lanes from which it
+// may take runs, so its cost depends on them and not on how many workflows and queues the worker serves. A
+// lane is a hash, so what is known of it never changes. claim_lanes.sql finds the lanes that are not known
+// yet, in the transaction of the claim, so that no run with a higher priority is passed over.
+type lanes struct {
+	mu    sync.Mutex
+	known []knownLane // in the order of the lanes
+	since time.Time
+
+	served *store.Served // whose lanes are in own
+	own    []knownLane   // by priority, the higher first, then by lane
+}
+
+type knownLane struct {
+	lane            store.Lane
+	queue, workflow string
+	priority        int16
+}
+
+// lanePlan holds the lane arguments of a claim.
+type lanePlan struct {
+	low, high []store.Lane // the bounds of the gaps between known lanes, exclusive
+	own       []store.Lane // from which the claim may take runs, in the order of the claim
+	fresh     bool         // nothing was known
+}
+
+// plan returns the arguments for the next claim. The lanes of one priority begin at a random one, because a
+// claim that reaches its limit at the first lane never gets to the last.
+func (l *lanes) plan(served *store.Served) lanePlan {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.since) > relearnAfter {
+		return lanePlan{low: []store.Lane{store.FirstLane}, high: []store.Lane{store.LastLane}, fresh: true}
+	}
+	if l.served != served {
+		l.served, l.own = served, nil
+		for _, k := range l.known {
+			if k.lane.Claimable() && served.Includes(k.queue, k.workflow) {
+				l.own = append(l.own, k)
+			}
+		}
+		slices.SortStableFunc(l.own, func(a, b knownLane) int { return cmp.Compare(b.priority, a.priority) })
+	}
+	p := lanePlan{low: make([]store.Lane, 0, len(l.known)+1), high: make([]store.Lane, 0, len(l.known)+1), own: make([]store.Lane, 0, len(l.own))}
+	p.low = append(p.low, store.FirstLane)
+	for _, k := range l.known {
+		p.low, p.high = append(p.low, k.lane), append(p.high, k.lane)
+	}
+	p.high = append(p.high, store.LastLane)
+	for rest := l.own; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].priority == rest[0].priority {
+			n++
+		}
+		first := rand.IntN(n)
+		for i := range n {
+			p.own = append(p.own, rest[(first+i)%n].lane)
+		}
+		rest = rest[n:]
+	}
+	return p
+}
+
+// add adds lanes that the claim with this plan has found.
+func (l *lanes) add(p *lanePlan, found []knownLane) {
+	if len(found) == 0 && !p.fresh {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.fresh {
+		l.known, l.since = nil, time.Now()
+	}
+	l.served, l.own = nil, nil
+	l.known = append(l.known, found...)
+	byLane := func(a, b knownLane) int { return cmp.Compare(a.lane, b.lane) }
+	slices.SortFunc(l.known, byLane)
+	l.known = slices.CompactFunc(l.known, func(a, b knownLane) bool { return a.lane == b.lane }) // concurrent claims find the same lanes
+}
+
+// laneArg returns lanes as the parameter of a statement.
+func laneArg(list []store.Lane) int8s {
+	return int8s{len(list), func(i int) int64 { return int64(list[i]) }}
+}

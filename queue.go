@@ -1,0 +1,44 @@
+package durable
+
+import (
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+)
+
+// InQueue sets the queue in which the run waits for a worker, in place of the workflow's [Queue]. A queue needs no preparation:
+// the name may be chosen at the start, for example one per tenant. Workers serve all queues, unless their Config.Queues names
+// some. A child without this option waits in the queue of its workflow, if that is defined with [Queue], and otherwise in the
+// queue of its parent. The name is a text of 1 to 512 bytes without control characters.
+func InQueue(name string) StartOption {
+	return func(o *startOptions) {
+		o.fail(o.given.once(givenQueue, "InQueue"))
+		o.queue = name
+		o.fail(engine.CheckName("queue", name))
+	}
+}
+
+// The range of [Priority].
+const (
+	LowestPriority  = -2
+	HighestPriority = 2
+)
+
+// Priority sets the priority of the run, from [LowestPriority] to [HighestPriority]. The default is 0, and for a child the
+// priority of its parent. Other values return [ErrInvalidConfig].
+//
+// A worker claims due runs in this order, over all its queues: first the runs with the higher priority; among the runs of one
+// priority, those of one queue and workflow together, beginning with a random one at each claim; and among these, the run that
+// has been due the longest. A run that was claimed keeps its slot: a more urgent one waits until a slot is free. While runs of a
+// higher priority are due at all times, runs of a lower priority are not executed.
+func Priority(n int) StartOption {
+	return func(o *startOptions) {
+		o.fail(o.given.once(givenPriority, "Priority"))
+		if n < LowestPriority || n > HighestPriority {
+			o.fail(fmt.Errorf("%w: Priority of %d: it must be from %d to %d", ErrInvalidConfig, n, LowestPriority, HighestPriority))
+			return
+		}
+		p := int16(n)
+		o.priority = &p
+	}
+}

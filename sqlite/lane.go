@@ -1,0 +1,84 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql/driver"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// dueLane is a lane with live runs.
+type dueLane struct {
+	lane            store.Lane
+	queue, workflow string
+	priority        int16
+	first           time.Time // the earliest wake time of its runs
+}
+
+// nextLane returns the lane after the given one, in their order, that has a run with a wake time.
+func nextLane(x session, after store.Lane) (l dueLane, ok bool, err error) {
+	err = x.each(qLaneNext, func(v []driver.Value) error {
+		c := columns{values: v}
+		l = dueLane{lane: store.Lane(c.int()), queue: c.text(), workflow: c.text(), priority: int16(c.int()), first: c.time()}
+		ok = true
+		return c.err
+	}, int64(after))
+	return l, ok, err
+}
+
+// dueLanes returns the lanes with a due run from which the worker claims, in the order of a claim, and when the next run of
+// its other lanes is due. It needs one index probe for each lane with live runs, however many runs those have, and however
+// many workflows the worker executes.
+func dueLanes(ctx context.Context, x session, q *store.ClaimQuery) (due []dueLane, next time.Time, err error) {
+	for after := store.FirstLane; ; {
+		l, ok, err := nextLane(x, after)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		if !ok {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, time.Time{}, err
+		}
+		after = l.lane
+		switch {
+		case !l.lane.Claimable() || !q.Served.Includes(l.queue, l.workflow):
+		case l.first.After(q.Now):
+			next = earliest(next, l.first)
+		default:
+			due = append(due, l)
+		}
+	}
+	sortLanes(due)
+	return due, next, nil
+}
+
+// sortLanes puts the lanes in the order of a claim: the higher priority first. The lanes of one priority begin at a random
+// one, because a claim that reaches its limit at the first lane never gets to the last.
+func sortLanes(lanes []dueLane) {
+	slices.SortFunc(lanes, func(l, r dueLane) int {
+		return cmp.Or(cmp.Compare(r.priority, l.priority), cmp.Compare(l.lane, r.lane))
+	})
+	for rest := lanes; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].priority == rest[0].priority {
+			n++
+		}
+		first := rand.IntN(n)
+		copy(rest, slices.Concat(rest[first:n], rest[:first]))
+		rest = rest[n:]
+	}
+}
+
+// earliest returns the earlier of two times. The zero time means never.
+func earliest(l, r time.Time) time.Time {
+	if l.IsZero() || !r.IsZero() && r.Before(l) {
+		return r
+	}
+	return l
+}

@@ -245,7 +245,8 @@ func TestWorkersLifeIsLogged(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		cfg, log := logged(durable.Config{
 			Name: "shop-1", Version: "v1.2.3", Lease: 300 * time.Millisecond,
-			Workflows: []durable.Definition{durable.Define("b", double), durable.Define("a", double), durable.Define("c", double, durable.Queue("slow"))},
+			Workflows: []durable.Definition{durable.Define("b", double), durable.Define("a", double), durable.Define("c", double)},
+			Queues:    []string{durable.DefaultQueue, "slow"},
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()

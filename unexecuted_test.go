@@ -19,7 +19,7 @@ func TestRunsWithoutAWorkerAreTold(t *testing.T) {
 		orphan := durable.Define("orphan", double)
 		elsewhere := durable.Define("noted", double, durable.Queue("elsewhere"))
 		parent := durable.Define("parent", func(c *durable.Ctx, in int) (int, error) { return c.Child("kid", orphan, in) })
-		cfg, log := logged(durable.Config{Workflows: []durable.Definition{parent, durable.Define("noted", double)}, Lease: 300 * time.Millisecond})
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{parent, durable.Define("noted", double)}, Queues: []string{durable.DefaultQueue}, Lease: 300 * time.Millisecond})
 		e := engineWith(t, s, cfg)
 		running(t, e)
 
@@ -53,7 +53,7 @@ func TestRunsWithoutAWorkerAreTold(t *testing.T) {
 		log.await(t, `"workflow":"noted","queue":"elsewhere"`)
 		beats := e.Stats().Heartbeats
 		waitFor(t, func() bool { return e.Stats().Heartbeats >= beats+12 }) // the worker has checked again a few times
-		const text = "runs of a workflow are due, and no live worker executes it in their queue: start one that lists it in Config.Workflows"
+		const text = "runs of a workflow are due, and no live worker executes it in their queue: start one that lists it in Config.Workflows, and whose Config.Queues is empty or names the queue"
 		if n := strings.Count(log.String(), text); n != 2 {
 			t.Errorf("%d lines, want one for each workflow, in:\n%s", n, log)
 		}

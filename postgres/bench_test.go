@@ -92,3 +92,19 @@ func BenchmarkClaim(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N*size)/b.Elapsed().Seconds(), "runs/s")
 }
+
+// BenchmarkClaimNothing claims from a database in which nothing is due, as polls do.
+func BenchmarkClaimNothing(b *testing.B) {
+	s := open(b, "cache_statement")
+	at := now(b, s)
+	later := pending(at.Add(time.Hour))
+	if err := s.Commit(b.Context(), &store.Batch{Starts: []*store.Start{{Run: later}}}); err != nil {
+		b.Fatal(err)
+	}
+	q := store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 100, Suspects: 1, Now: at, LeaseUntil: at.Add(time.Minute), MaxCrashes: 5}
+	for b.Loop() {
+		if claims, err := s.Claim(b.Context(), q); err != nil || len(claims.Runs) != 0 {
+			b.Fatal(len(claims.Runs), err)
+		}
+	}
+}

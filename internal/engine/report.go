@@ -140,10 +140,6 @@ func (e *Engine) Unattended(workflow string) {
 
 // reportStart logs that a worker begins to claim runs.
 func (w *worker) reportStart() {
-	queues := w.e.cfg.Queues
-	if len(queues) == 0 {
-		queues = []string{"all"}
-	}
 	w.log.Info("the worker has started", telemetry.KeyName, w.e.cfg.Name, telemetry.KeyVersion, w.e.cfg.Version,
-		telemetry.KeyWorkflows, w.workflows, telemetry.KeyQueues, queues, telemetry.KeyStore, w.e.store.Name())
+		telemetry.KeyWorkflows, w.workflows, telemetry.KeyQueues, w.e.cfg.Queues, telemetry.KeyStore, w.e.store.Name())
 }

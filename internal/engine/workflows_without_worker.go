@@ -114,7 +114,7 @@ func (w *worker) reportUnexecuted(seen map[store.Pair]*unexecuted, places []stor
 			continue
 		}
 		u.told = true
-		w.log.Warn("runs of a workflow are due, and no live worker executes it in their queue: start one that lists it in Config.Workflows",
+		w.log.Warn("runs of a workflow are due, and no live worker executes it in their queue: start one that lists it in Config.Workflows, and whose Config.Queues is empty or names the queue",
 			telemetry.KeyWorkflow, o.Workflow, telemetry.KeyQueue, o.Queue, telemetry.KeyRun, o.Run, telemetry.KeySince, o.Since)
 	}
 	for p := range seen {

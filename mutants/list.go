@@ -154,7 +154,7 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/sql/claim.sql", postgres("/^nonce$/a_claim's_epoch"),
-			[]change{{"<< 32 | $9::bigint", "<< 32 | (0 & $9::bigint)"}},
+			[]change{{"<< 32 | $8::bigint", "<< 32 | (0 & $8::bigint)"}},
 		},
 		{
 			"internal/store/outcome.go", postgres("/^nonce$/an_end_that_another"),

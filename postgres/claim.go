@@ -23,7 +23,7 @@ func historyBytes(q *store.ClaimQuery) int { return min(claimBytes, runBytes*q.L
 
 // Claim implements store.Store. One transaction and one round trip contain three statements: the search for
 // new lanes and the time when the next run is due; the claim; and the histories of the claimed runs. If
-// there are new lanes, nothing is claimed, and the call repeats the transaction. The histories of runs whose
+// there are new lanes, nothing is claimed, and the call finds them and repeats the transaction. The histories of runs whose
 // owner lost its lease are read afterwards; see takeOver.
 func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.Claims, err error) {
 	if q.Served.Empty() || q.Limit <= 0 {
@@ -50,7 +50,6 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 // lease, and whether there are new lanes, so that it must be called again.
 func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.Claims, overtaken []int, again bool, err error) {
 	plan := s.lanes.plan(q.Served)
-	var found []knownLane
 	place := make(map[uuid.UUID]int)
 	err = s.once(ctx, s.engine, "claim", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.claimLanes, laneArg(plan.low), laneArg(plan.high), laneArg(plan.own), instant(q.Now))
@@ -60,10 +59,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 		batch.Queue(s.sql.historyClaimed, int64(historyBytes(q)))
 	}, func(res results) error {
 		claims.Runs, overtaken = make([]store.Claimed, 0, 8), nil
-		err := each(res, func(rows pgx.Rows) (err error) {
-			found, err = scanLanes(rows, &again, &claims.Next)
-			return err
-		})
+		err := each(res, func(rows pgx.Rows) error { return rows.Scan(&again, (*timeValue)(&claims.Next)) })
 		if err != nil {
 			return err
 		}
@@ -92,25 +88,33 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 			return err
 		})
 	})
-	if err == nil {
-		s.lanes.add(&plan, found)
+	switch {
+	case err == nil && again:
+		err = s.findLanes(ctx, &plan)
+	case err == nil:
+		s.lanes.add(&plan, nil)
 	}
 	return claims, overtaken, again, err
 }
 
-// scanLanes scans the row of claim_lanes.sql.
-func scanLanes(rows pgx.Rows, unknown *bool, ahead *time.Time) ([]knownLane, error) {
-	var found []int64
-	var queues, workflows []string
-	var priorities []int16
-	if err := rows.Scan(unknown, (*timeValue)(ahead), &found, &queues, &workflows, &priorities); err != nil {
-		return nil, err
+// findLanes adds the lanes that exist in the gaps of the plan to the known ones.
+func (s *database) findLanes(ctx context.Context, plan *lanePlan) error {
+	var found []knownLane
+	err := s.once(ctx, s.engine, "look for lanes", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.lanesFind, laneArg(plan.low), laneArg(plan.high))
+	}, func(res results) error {
+		found = nil // discard the rows of a failed try
+		return each(res, func(rows pgx.Rows) error {
+			var l knownLane
+			err := rows.Scan((*int64)(&l.lane), &l.queue, &l.workflow, &l.priority)
+			found = append(found, l)
+			return err
+		})
+	})
+	if err == nil {
+		s.lanes.add(plan, found)
 	}
-	list := make([]knownLane, len(found))
-	for i, l := range found {
-		list[i] = knownLane{store.Lane(l), queues[i], workflows[i], priorities[i]}
-	}
-	return list, nil
+	return err
 }
 
 // ClaimedLeases implements store.Store.

@@ -16,7 +16,7 @@ const relearnAfter = time.Minute
 
 // lanes holds the lanes that this process has seen in the database. A claim sends the lanes from which it
 // may take runs, so its cost depends on them and not on how many workflows and queues the worker serves. A
-// lane is a hash, so what is known of it never changes. claim_lanes.sql finds the lanes that are not known
+// lane is a hash, so what is known of it never changes. claim_lanes.sql looks for lanes that are not known
 // yet, in the transaction of the claim, so that no run with a higher priority is passed over.
 type lanes struct {
 	mu    sync.Mutex

@@ -26,7 +26,7 @@ type statements struct {
 	receive, signal, signalState, unreceived                                    string
 	runFinish, runLeave, runHold, runState, wake, notify, lockWait              string
 	treeLock, treeNodes, freeze, orderApply, deadline                           string
-	claim, claimLanes, historyClaimed, historyPart, inFlight, heldBy            string
+	claim, claimLanes, lanesFind, historyClaimed, historyPart, inFlight, heldBy string
 	writer, writerLocal, timeline, heldFound                                    string
 	workerBeat, lease, leaseLost                                                string
 	expire, workerRemove, workers, overdue, executed                            string
@@ -91,6 +91,7 @@ func load(schema string) statements {
 		historyPart:        text("history_from.sql"),
 		heldBy:             text("held_by.sql"),
 		claimLanes:         text("claim_lanes.sql"),
+		lanesFind:          text("lanes_find.sql"),
 		inFlight:           text("in_flight.sql"),
 		writer:             text("writer.sql"),
 		timeline:           text("timeline.sql"),

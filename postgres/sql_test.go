@@ -113,6 +113,7 @@ var plans = map[string][]string{
 	"history_from.sql":         {"step_pkey"},
 	"held_by.sql":              {"run_wake"},
 	"claim_lanes.sql":          {"run_wake"},
+	"lanes_find.sql":           {"run_wake"},
 	"lease_extend.sql":         {"run_pkey"},
 	"lease_lost.sql":           {"run_pkey"},
 	"lease_expire.sql":         {"run_pkey", "run_wake"},

@@ -2,7 +2,7 @@
 -- runs whose owner lost its lease.
 --
 -- It reads one range of that index for each lane of $1, in the order of $1, and no other runs.
--- claim_lanes.sql, the statement before, looks for lanes that this process has not seen yet. If there are
+-- claim_lanes.sql, the statement before, looks for runs in lanes that this process has not seen yet. If there are
 -- any, nothing is claimed: the process adds them, in the order of their priorities, and claims again.
 -- SKIP LOCKED lets concurrent claims pass each other. MATERIALIZED ensures that rows are locked once,
 -- whatever is joined to them.

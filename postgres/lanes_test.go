@@ -111,8 +111,8 @@ func TestForgottenLanesAreFoundAgain(t *testing.T) {
 		}
 		at := now(t, s)
 		got, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 5, Now: at, LeaseUntil: at.Add(time.Minute)})
-		if err != nil || len(got.Runs) != 1 || got.Runs[0].Run.ID != first.ID {
-			t.Fatalf("claimed %v, %v, want the run %s", got.Runs, err, first.ID)
+		if err != nil || len(got.Runs) != 1 || got.Runs[0].Run.UUID != first.UUID {
+			t.Fatalf("claimed %v, %v, want the run %s", got.Runs, err, first.UUID)
 		}
 	}
 }

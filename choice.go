@@ -117,7 +117,7 @@ func choiceOf[T any](c *Ctx, name string, where uintptr, wanted int, others Lose
 // have returned.
 func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int, error) {
 	res, err := c.calls().Choose(spec)
-	if err := c.outcome(spec.Name, &res, err); err != nil {
+	if err := outcomeOf(c, spec.Name, &res, err); err != nil {
 		return nil, err
 	}
 	deciders, err := c.scope.Deciders(spec, res.Output)

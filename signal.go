@@ -164,7 +164,7 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 		return zero, fmt.Errorf("receive %q: %w", name, o.err)
 	}
 	res, err := c.calls().Receive(&spec)
-	if err := c.outcome(name, &res, err); err != nil {
+	if err := outcomeOf(c, name, &res, err); err != nil {
 		return zero, err
 	}
 	v, err := decode[T](res.Output)

@@ -138,7 +138,7 @@ func (k *call[T]) do() (T, error) {
 		return zero, k.err
 	}
 	res, err := k.c.calls().Step(&k.spec)
-	if err := k.c.outcome(k.spec.Name, &res, err); err != nil {
+	if err := outcomeOf(k.c, k.spec.Name, &res, err); err != nil {
 		return zero, err
 	}
 	if back, fresh := res.Value.(*T); fresh {
@@ -152,8 +152,8 @@ func (k *call[T]) do() (T, error) {
 	return v, nil
 }
 
-// outcome returns the error of a durable call that returned res and err: err, or the recorded failure.
-func (c *Ctx) outcome(name string, res *engine.Result, err error) error {
+// outcomeOf returns the error of a durable call that returned res and err: err, or the recorded failure.
+func outcomeOf(c *Ctx, name string, res *engine.Result, err error) error {
 	if err == nil && res.Failure != nil {
 		return stepError(c.scope.Full(name), res.Failure)
 	}

@@ -33,6 +33,11 @@ type Config struct {
 	// Queues are the queues from which this process claims runs. Empty: all queues. A run in a queue that no process serves waits,
 	// and every worker logs a warning.
 	Queues []string
+	// Schedules are schedules that the code declares. A worker records them when [Engine.Run] begins. The declaration of the newest
+	// Version applies, unless [Engine.SetSchedule] has set the schedule; both are shown by [Engine.Schedules]. A version is newer
+	// if it declared the schedule later for the first time. An older version's declaration applies again when no worker of the newer
+	// version lives. A schedule that the code no longer declares stays until [Engine.DeleteSchedule].
+	Schedules []Schedule
 	// Name is the name of this process in [Engine.Workers]. Empty: the host name and the process ID.
 	Name string
 	// Version is the version of the program. It is recorded with the runs that the program starts, for information only.
@@ -178,6 +183,10 @@ func New(s Store, cfg Config) (*Engine, error) {
 		names[d.Name] = true
 		defs = append(defs, d)
 	}
+	schedules, err := declaredSchedules(&cfg)
+	if err != nil {
+		return nil, err
+	}
 	tel, err := telemetry.New(cfg.Logger, cfg.TracerProvider, cfg.MeterProvider, cfg.MetricStepNames)
 	if err != nil {
 		return nil, err
@@ -185,7 +194,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 	return &Engine{cfg: cfg, inner: engine.New(s, engine.Config{
 		Definitions: defs, Queues: slices.Clone(cfg.Queues), Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency, StepsAtOnce: cfg.StepConcurrency,
 		Lease: cfg.Lease, Poll: cfg.Poll, Grace: cfg.Grace, ParkAfter: cfg.ParkAfter, MaxCrashes: cfg.MaxCrashes, FailCrashed: cfg.FailAtMaxCrashes, ClaimLimit: cfg.ClaimLimit,
-		MarkAfter: markAfter, Patience: cfg.Patience, Telemetry: tel,
+		MarkAfter: markAfter, Patience: cfg.Patience, Schedules: schedules, Telemetry: tel,
 	})}, nil
 }
 

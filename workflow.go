@@ -67,6 +67,8 @@ type Definition interface {
 	// Name returns the workflow's name.
 	Name() string
 	definition(maxPayload int) (*engine.Definition, error)
+	accepts(input []byte) error
+	queueName() string
 }
 
 // Name returns the workflow's name, or an empty string if w is nil.

@@ -22,15 +22,18 @@ import (
 var rights = map[schema.Role]map[string]string{
 	schema.Worker: {
 		"migration": "S", "secret": "S", "run": "SIU", "step": "SIU", "signal": "SIU", "worker": "SIUD", "tag": "SIUD", "event": "SI",
+		"schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
 	},
 	schema.Operator: {
 		"migration": "S", "secret": "S", "worker": "S", "run": "S", "step": "S", "signal": "SI", "event": "SI", "tag": "SIUD",
-		"runs": "S", "steps": "S", "signals": "S", "events": "S",
+		"schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
+		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S",
 	},
 	schema.Starter: {"migration": "S", "run": "S", "tag": "SI"},
 	schema.Reader: {
 		"migration": "S", "run": "S", "step": "S", "signal": "S", "tag": "S", "event": "S", "worker": "S",
-		"runs": "S", "steps": "S", "signals": "S", "events": "S",
+		"schedule": "S", "fire": "S", "fired": "S",
+		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S",
 	},
 }
 

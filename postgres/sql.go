@@ -37,6 +37,10 @@ type statements struct {
 	checkpoint, checkpointHold, confirm                                         string
 	migrationLock, migrationFound, migrationVersionOf, migrationPatience        string
 	txBegin, txMark, strangers, durably, enter, leave, tokenKey, tokenKeyInsert string
+	scheduleDue, scheduleWaiting, scheduleLock, scheduleLockFree, scheduleLast  string
+	scheduleByName, schedules, scheduleInsert, scheduleUpdate, scheduleDelete   string
+	fireUpsert, fireStarted, fireLatest, fireOldest, fireDelete, fireDeleteAll  string
+	firedRead, firedUpsert, firedDeleteAll                                      string
 }
 
 func load(schema string) statements {
@@ -129,6 +133,25 @@ func load(schema string) statements {
 		tokenKey:           text("token_key.sql"),
 		tokenKeyInsert:     text("token_key_insert.sql"),
 		leave:              text("leave.sql"),
+		scheduleDue:        text("schedule_due.sql"),
+		scheduleWaiting:    text("schedule_waiting.sql"),
+		scheduleLock:       text("schedule_lock.sql"),
+		scheduleLockFree:   text("schedule_lock_free.sql"),
+		scheduleLast:       text("schedule_last.sql"),
+		scheduleByName:     text("schedule_by_name.sql"),
+		schedules:          text("schedules.sql"),
+		scheduleInsert:     text("schedule_insert.sql"),
+		scheduleUpdate:     text("schedule_update.sql"),
+		scheduleDelete:     text("schedule_delete.sql"),
+		fireUpsert:         text("fire_upsert.sql"),
+		fireStarted:        text("fire_started.sql"),
+		fireLatest:         text("fire_latest.sql"),
+		fireOldest:         text("fire_oldest.sql"),
+		fireDelete:         text("fire_delete.sql"),
+		fireDeleteAll:      text("fire_delete_all.sql"),
+		firedRead:          text("fired_read.sql"),
+		firedUpsert:        text("fired_upsert.sql"),
+		firedDeleteAll:     text("fired_delete_all.sql"),
 	}
 }
 

@@ -19,11 +19,11 @@ const (
 	Owner Role = "owner"
 	// Worker executes runs, and may call every method of an Engine.
 	Worker Role = "worker"
-	// Operator reads everything, pauses, resumes, cancels, signals, completes tokens and sets tags.
+	// Operator reads everything, pauses, resumes, cancels, signals, completes tokens, sets tags and sets schedules.
 	Operator Role = "operator"
 	// Starter starts runs and waits for their results.
 	Starter Role = "starter"
-	// Reader reads runs, steps, signals, tags, events and workers.
+	// Reader reads runs, steps, signals, tags, events, workers and schedules.
 	Reader Role = "reader"
 )
 

@@ -85,6 +85,22 @@ const (
 	qLeaseExpire
 	qTokenKey
 	qTokenKeyInsert
+	qScheduleDue
+	qScheduleWaiting
+	qScheduleByName
+	qSchedules
+	qScheduleInsert
+	qScheduleUpdate
+	qScheduleDelete
+	qFireUpsert
+	qFireStarted
+	qFireLatest
+	qFireOldest
+	qFireDelete
+	qFireDeleteAll
+	qFiredRead
+	qFiredUpsert
+	qFiredDeleteAll
 	qWorkerUpsert
 	qWorkerDelete
 
@@ -178,6 +194,22 @@ func sqlFile(q query) string {
 		qLeaseExpire:         "lease_expire.sql",
 		qTokenKey:            "token_key.sql",
 		qTokenKeyInsert:      "token_key_insert.sql",
+		qScheduleDue:         "schedule_due.sql",
+		qScheduleWaiting:     "schedule_waiting.sql",
+		qScheduleByName:      "schedule_by_name.sql",
+		qSchedules:           "schedules.sql",
+		qScheduleInsert:      "schedule_insert.sql",
+		qScheduleUpdate:      "schedule_update.sql",
+		qScheduleDelete:      "schedule_delete.sql",
+		qFireUpsert:          "fire_upsert.sql",
+		qFireStarted:         "fire_started.sql",
+		qFireLatest:          "fire_latest.sql",
+		qFireOldest:          "fire_oldest.sql",
+		qFireDelete:          "fire_delete.sql",
+		qFireDeleteAll:       "fire_delete_all.sql",
+		qFiredRead:           "fired_read.sql",
+		qFiredUpsert:         "fired_upsert.sql",
+		qFiredDeleteAll:      "fired_delete_all.sql",
 		qWorkerUpsert:        "worker_upsert.sql",
 		qWorkerDelete:        "worker_delete.sql",
 		qWorkerDeleteOld:     "worker_delete_old.sql",

@@ -63,6 +63,7 @@ type Config struct {
 	ClaimLimit  int           // runs that one claim takes at most
 	MarkAfter   time.Duration // an attempt that takes longer than this writes a started marker
 	Patience    time.Duration // how long a flush is retried while the database is unavailable
+	Schedules   []DeclaredSchedule
 	Telemetry   *telemetry.Telemetry
 }
 

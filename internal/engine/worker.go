@@ -46,8 +46,9 @@ type worker struct {
 	countQueue   countQueue
 	ends         endings
 
-	hints notifier // a run may be claimable
-	news  notifier // a run in memory may have a control request, or may have been woken
+	hints     notifier // a run may be claimable
+	news      notifier // a run in memory may have a control request, or may have been woken
+	schedules notifier // a schedule was changed
 
 	hearing sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
 	rests   chan struct{} // holds one element for each long history that is being read
@@ -58,7 +59,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, kill: kill,
-		hints: newNotifier(), news: newNotifier(), rests: make(chan struct{}, restsAtOnce), broken: make(chan error, 1),
+		hints: newNotifier(), news: newNotifier(), schedules: newNotifier(), rests: make(chan struct{}, restsAtOnce), broken: make(chan error, 1),
 		failedClaims: failedClaims{added: newNotifier()}, countQueue: countQueue{added: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.defs))
@@ -102,6 +103,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	taking.Go(func() { w.claimLoop(begun) })
 	taking.Go(func() { w.takeoverLoop(begun) })
 	taking.Go(func() { w.unexecutedLoop(begun) })
+	taking.Go(func() { w.scheduleLoop(begun) })
 	kept.Go(func() { w.renewLoop(keeping) })
 	kept.Go(func() { w.attendLoop(keeping) })
 	kept.Go(func() { w.notificationLoop(keeping) })

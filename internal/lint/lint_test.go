@@ -84,6 +84,7 @@ func TestRulesFindFaults(t *testing.T) {
 		{"imports point one way", "x.go", `package durable; import _ "` + module + `/sqlite"`},
 		{"imports point one way", "internal/engine/x.go", `package engine; import _ "` + module + `"`},
 		{"outside modules have one place", "step.go", `package durable; import _ "github.com/cenkalti/backoff/v4"`},
+		{"outside modules have one place", "internal/engine/x.go", `package engine; import _ "github.com/netresearch/go-cron"`},
 		{"outside modules have one place", "internal/engine/x.go", `package engine; import _ "github.com/jackc/pgx/v5"`},
 		{"outside modules have one place", "postgres/x.go", `package postgres; import _ "modernc.org/sqlite"`},
 		{"outside modules have one place", "durabletest/x.go", `package durabletest; import _ "github.com/google/uuid"`},
@@ -121,10 +122,11 @@ var layers = map[string][]string{
 	"internal/journal":         {"internal/store"},
 	"internal/clock":           {},
 	"internal/slots":           {},
-	"internal/engine":          {"internal/clock", "internal/journal", "internal/slots", "internal/store", "internal/telemetry"},
+	"internal/schedule":        {"internal/store"},
+	"internal/engine":          {"internal/clock", "internal/journal", "internal/schedule", "internal/slots", "internal/store", "internal/telemetry"},
 	"internal/pgtest":          {},
 	"schema":                   {"internal/store"},
-	".":                        {"internal/bridge", "internal/engine", "internal/store", "internal/telemetry"},
+	".":                        {"internal/bridge", "internal/engine", "internal/schedule", "internal/store", "internal/telemetry"},
 	"postgres":                 {".", "internal/bridge", "internal/store", "schema"},
 	"sqlite":                   {".", "internal/bridge", "internal/store", "schema"},
 }
@@ -152,8 +154,9 @@ func importsPointOneWay(f *file) (faults []string) {
 
 // homes says where each outside module may be imported, tests apart.
 var homes = map[string]func(name string) bool{
-	"github.com/cenkalti/backoff": func(name string) bool { return name == "retry.go" },
-	"modernc.org/sqlite":          func(name string) bool { return strings.HasPrefix(name, "sqlite/") },
+	"github.com/cenkalti/backoff":    func(name string) bool { return name == "retry.go" },
+	"github.com/netresearch/go-cron": func(name string) bool { return name == "internal/schedule/cron.go" },
+	"modernc.org/sqlite":             func(name string) bool { return strings.HasPrefix(name, "sqlite/") },
 	"github.com/jackc/pgx": func(name string) bool {
 		return strings.HasPrefix(name, "postgres/") || strings.HasPrefix(name, "internal/pgtest/") || strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, "bench/") || strings.HasPrefix(name, "soak/")
 	},

@@ -41,6 +41,8 @@ import (
 //     should be written without the items that cause the error.
 //   - ErrSchema and ErrClosed.
 type Store interface {
+	Schedules
+
 	// Commit writes a batch in one transaction and sets the outcome of each item. The caller must
 	// not access the batch until Commit has returned. After an error the outcomes are undefined, and
 	// the caller may commit the same batch again. Only internal/journal calls Commit.

@@ -34,6 +34,9 @@ const (
 	KeyNextAt      = "next_at"
 	KeySignals     = "signals"
 	KeySource      = "source"
+	KeySchedule    = "schedule"
+	KeyScheduledAt = "scheduled_at"
+	KeyOutcome     = "outcome"
 )
 
 // Attributes of spans and metrics.
@@ -44,6 +47,7 @@ const (
 	AttrOutcome   = "durable.outcome"
 	AttrErrorType = "error.type"
 	AttrFollowed  = "durable.wait.followed_by"
+	AttrSchedule  = "durable.schedule.name"
 
 	// On spans only.
 	AttrRunUUID = "durable.run.uuid"

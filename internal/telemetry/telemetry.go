@@ -33,6 +33,8 @@ type Telemetry struct {
 	flush      metric.Float64Histogram
 	batch      metric.Int64Histogram
 	payload    metric.Int64Histogram
+	fired      metric.Int64Counter
+	lateness   metric.Float64Histogram
 	labels     stepLabels
 }
 
@@ -64,6 +66,8 @@ func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider, ste
 	t.flush = m.seconds("durable.journal.flush.duration", "Duration of a flush of the journal.", flushSeconds)
 	t.batch = m.sizes("durable.journal.flush.items", "{item}", "Items in a flush of the journal.", flushItems)
 	t.payload = m.sizes("durable.journal.flush.size", "By", "Size of the encoded payloads in a flush of the journal.", flushBytes)
+	t.fired = m.counter("durable.schedule.fired", "{fire}", "Scheduled times that this process decided, by outcome.")
+	t.lateness = m.seconds("durable.schedule.lateness", "Time from a scheduled time to the start of its run, jitter included.", latencySeconds)
 	if m.err != nil {
 		return nil, fmt.Errorf("create the metrics of durable: %w", m.err)
 	}

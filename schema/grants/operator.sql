@@ -1,5 +1,5 @@
--- An operator reads everything, pauses, resumes and cancels runs, sends signals, completes tokens and
--- sets tags. It starts no runs and records no steps. Of a run it may update the columns that these
+-- An operator reads everything, pauses, resumes and cancels runs, sends signals, completes tokens, sets tags and
+-- sets schedules. It starts no runs by itself and records no steps: a worker fires the schedules that it sets. Of a run it may update the columns that these
 -- operations set: a run that it ends has no output, and its input, name, workflow and epoch stay. Of a
 -- step it may update the due time and the start, because FreezeTimers moves both.
 GRANT USAGE ON SCHEMA durable TO durable_operator;
@@ -12,4 +12,5 @@ GRANT UPDATE (
 GRANT UPDATE (next_at, started_at) ON durable.step TO durable_operator;
 GRANT SELECT, INSERT ON durable.signal, durable.event TO durable_operator;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.tag TO durable_operator;
-GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events TO durable_operator;
+GRANT SELECT, INSERT, UPDATE, DELETE ON durable.schedule, durable.fire, durable.fired TO durable_operator;
+GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events, durable.schedules, durable.fires TO durable_operator;

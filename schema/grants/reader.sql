@@ -1,4 +1,5 @@
 -- A reader reads everything except the key that signs tokens, and changes nothing.
 GRANT USAGE ON SCHEMA durable TO durable_reader;
-GRANT SELECT ON durable.migration, durable.run, durable.step, durable.signal, durable.tag, durable.event, durable.worker TO durable_reader;
-GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events TO durable_reader;
+GRANT SELECT ON durable.migration, durable.run, durable.step, durable.signal, durable.tag, durable.event, durable.worker, durable.schedule, durable.fire,
+    durable.fired TO durable_reader;
+GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events, durable.schedules, durable.fires TO durable_reader;

@@ -1,0 +1,258 @@
+package schedule
+
+import (
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// MostTimes is how many scheduled times one transaction decides at most.
+const MostTimes = 100
+
+// Firing decides the times of one schedule that are due.
+type Firing struct {
+	Name string
+	Now  time.Time
+	// Start returns the start of the run for a scheduled time. It does not write.
+	Start func(name string, s *Settings, at time.Time) *store.Start
+
+	Err error // why the schedule cannot be fired; set by Plan
+}
+
+// retryProblem is how long a schedule that cannot be fired is left alone.
+const retryProblem = time.Minute
+
+// due returns the scheduled times that are due, at most MostTimes, and the time after them. missed is the first of the times that
+// are too long ago to be made up for; zero: there is none.
+func (f *Firing) due(s *Settings, t *Timetable, from time.Time) (times []time.Time, next, missed time.Time) {
+	oldest := f.Now.Add(-time.Duration(s.CatchUp) - t.jitter)
+	next = from
+	if !next.IsZero() && next.Before(oldest) {
+		missed, next = next, t.After(oldest.Add(-time.Nanosecond))
+	}
+	for !next.IsZero() && !t.Due(next).After(f.Now) && len(times) < MostTimes {
+		times = append(times, next)
+		next = t.After(next)
+	}
+	return times, next, missed
+}
+
+// Times implements store.ScheduleChange.
+func (f *Firing) Times(row *store.Schedule) []time.Time {
+	o, err := existing(f.Name, row)
+	if err != nil || o.state.Paused() {
+		return nil
+	}
+	t, err := o.was.Timetable(f.Name)
+	if err != nil {
+		return nil
+	}
+	times, _, _ := f.due(o.was, t, o.state.NextTime)
+	return times
+}
+
+// Plan implements store.ScheduleChange.
+func (f *Firing) Plan(s store.ScheduleState) *store.ScheduleWrite {
+	f.Err = nil
+	o, err := existing(f.Name, s.Row)
+	if err == ErrNotFound || err == nil && o.state.Paused() {
+		return nil
+	}
+	if err == nil {
+		var w *store.ScheduleWrite
+		if w, err = f.plan(o, s); err == nil {
+			return w
+		}
+	}
+	f.Err = err
+	if o.was == nil { // the row is not readable, and stays as it is
+		w := &store.ScheduleWrite{Row: *s.Row, Last: -1}
+		w.Row.NextAt = f.Now.Add(retryProblem)
+		return w
+	}
+	o.state.Problem, o.row.NextAt = err.Error(), f.Now.Add(retryProblem)
+	w, err := o.write()
+	if err != nil {
+		return nil
+	}
+	return w
+}
+
+func (f *Firing) plan(o *opened, s store.ScheduleState) (*store.ScheduleWrite, error) {
+	t, err := o.was.Timetable(f.Name)
+	if err != nil {
+		return nil, err
+	}
+	times, next, missed := f.due(o.was, t, o.state.NextTime)
+	d := decision{f: f, o: o, live: !s.LastStatus.Terminal() && s.LastStatus != 0, last: -1}
+	if !missed.IsZero() {
+		d.add(missed, store.FireMissed)
+		o.state.Cursor = f.Now.Add(-time.Duration(o.was.CatchUp) - t.jitter)
+	}
+	if len(times) == 0 || o.was.Overlap != OverlapCancel { // otherwise a newer time replaces it
+		d.endWait()
+	}
+	for i, at := range times {
+		if !s.Fired[at.UTC()] {
+			d.decide(at, i == len(times)-1)
+		}
+		o.state.Cursor = at
+	}
+	if len(d.fires) == 0 && len(times) == 0 && o.state.Problem == "" && next.Equal(o.state.NextTime) {
+		return nil, nil // only a run is to be cancelled
+	}
+	o.state.Problem = ""
+	o.setNext(t, next)
+	w, err := o.write(d.fires...)
+	if err == nil {
+		w.Last = d.last
+	}
+	return w, err
+}
+
+// decision collects the fires of one transaction.
+type decision struct {
+	f     *Firing
+	o     *opened
+	fires []store.Fire
+	live  bool // the last run has not ended
+	last  int  // the fire whose run is the last one
+}
+
+func (d *decision) add(at time.Time, outcome store.FireOutcome) {
+	fire := store.Fire{Schedule: d.f.Name, At: at, FiredAt: d.f.Now, Kind: store.FireScheduled, Outcome: outcome}
+	if outcome == store.FireStarted {
+		fire.Start = d.f.Start(d.f.Name, d.o.was, at)
+		d.live, d.last = true, len(d.fires)
+	}
+	d.fires = append(d.fires, fire)
+}
+
+// endWait starts the run of the time that waits, if the last run has ended.
+func (d *decision) endWait() {
+	if at := d.o.row.WaitingAt; !at.IsZero() && !d.live {
+		d.o.row.WaitingAt = time.Time{}
+		d.add(at, store.FireStarted)
+	}
+}
+
+// decide decides one scheduled time. latest tells that no later time is due.
+func (d *decision) decide(at time.Time, latest bool) {
+	overlap := d.o.was.Overlap
+	waits := !d.o.row.WaitingAt.IsZero()
+	switch {
+	case overlap == OverlapCancel && !latest:
+		d.add(at, store.FireReplaced) // its run would be cancelled at once
+	case overlap == OverlapAllow, !d.live && !waits:
+		d.add(at, store.FireStarted)
+	case overlap == OverlapCancel && !d.live:
+		d.replace()
+		d.o.row.WaitingAt = time.Time{}
+		d.add(at, store.FireStarted)
+	case overlap == OverlapSkip:
+		d.add(at, store.FireSkipped)
+	default:
+		d.replace()
+		d.o.row.WaitingAt = at
+		d.add(at, store.FireWaiting)
+	}
+}
+
+// replace ends the wait of the time that waits.
+func (d *decision) replace() {
+	at := d.o.row.WaitingAt
+	if at.IsZero() {
+		return
+	}
+	for i := range d.fires {
+		if d.fires[i].At.Equal(at) {
+			d.fires[i].Outcome = store.FireReplaced
+			return
+		}
+	}
+	d.add(at, store.FireReplaced)
+}
+
+// Trigger starts a run at once. It returns the ID of the run.
+func Trigger(f *Firing, s store.ScheduleState) (*store.ScheduleWrite, string, error) {
+	o, err := existing(f.Name, s.Row)
+	if err != nil {
+		return nil, "", err
+	}
+	at := f.Now.UTC().Truncate(time.Microsecond)
+	if at.Equal(at.Truncate(time.Second)) {
+		at = at.Add(time.Microsecond) // no scheduled time has a fraction, so their IDs differ
+	}
+	w, err := o.write(store.Fire{
+		Schedule: f.Name, At: at, FiredAt: f.Now, Kind: store.FireTriggered, Outcome: store.FireStarted, Start: f.Start(f.Name, o.was, at),
+	})
+	return w, RunID(f.Name, at), err
+}
+
+// Backfill starts the runs of past times that were not fired, at most MostTimes of them.
+type Backfill struct {
+	Firing
+	From, To time.Time // the times from From on, and before To
+
+	Checked int       // how many times the transaction looked at
+	Next    time.Time // where to continue; zero: nothing is left
+}
+
+// times returns the times of the next part. Times after the cursor are left to the schedule itself, unless it is paused.
+func (b *Backfill) times(o *opened) ([]time.Time, error) {
+	t, err := o.was.Timetable(b.Name)
+	if err != nil {
+		return nil, err
+	}
+	until := o.state.Cursor
+	if o.state.Paused() {
+		until = b.Now
+	}
+	var times []time.Time
+	b.Next = time.Time{}
+	for at := t.After(b.From.Add(-time.Nanosecond)); !at.IsZero() && at.Before(b.To) && !at.After(until); at = t.After(at) {
+		if len(times) == MostTimes {
+			b.Next = at
+			break
+		}
+		times = append(times, at)
+	}
+	return times, nil
+}
+
+// Times implements store.ScheduleChange.
+func (b *Backfill) Times(row *store.Schedule) []time.Time {
+	o, err := existing(b.Name, row)
+	if err != nil {
+		return nil
+	}
+	times, _ := b.times(o)
+	return times
+}
+
+// Plan implements store.ScheduleChange.
+func (b *Backfill) Plan(s store.ScheduleState) *store.ScheduleWrite {
+	var o *opened
+	if o, b.Err = existing(b.Name, s.Row); b.Err != nil {
+		return nil
+	}
+	var times []time.Time
+	if times, b.Err = b.times(o); b.Err != nil {
+		return nil
+	}
+	b.Checked = len(times)
+	var fires []store.Fire
+	for _, at := range times {
+		if !s.Fired[at.UTC()] {
+			fires = append(fires, store.Fire{
+				Schedule: b.Name, At: at, FiredAt: b.Now, Kind: store.FireBackfill, Outcome: store.FireStarted, Start: b.Start(b.Name, o.was, at),
+			})
+		}
+	}
+	if len(fires) == 0 {
+		return nil
+	}
+	var w *store.ScheduleWrite
+	w, b.Err = o.write(fires...)
+	return w
+}

@@ -1,0 +1,273 @@
+package schedule
+
+import (
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// State is what store.Schedule.State holds.
+type State struct {
+	Declared         *Settings `json:"declared,omitzero"`         // by code
+	DeclaredVersion  string    `json:"declared_version,omitzero"` // of the program
+	DeclaredAt       time.Time `json:"declared_at,omitzero"`
+	DeclarerStarted  time.Time `json:"declarer_started_at,omitzero"` // when the declaring worker started
+	DeclaredVersions []string  `json:"declared_versions,omitzero"`   // every version that has declared it, the oldest first
+
+	Operator  *Settings `json:"operator,omitzero"` // by SetSchedule; it applies instead of Declared
+	SetAt     time.Time `json:"set_at,omitzero"`
+	SetBy     string    `json:"set_by,omitzero"`
+	SetReason string    `json:"set_reason,omitzero"`
+	Deleted   bool      `json:"deleted,omitzero"` // by DeleteSchedule, although code declares it
+
+	PausedAt    time.Time `json:"paused_at,omitzero"`
+	PausedBy    string    `json:"paused_by,omitzero"`
+	PauseReason string    `json:"pause_reason,omitzero"`
+
+	Cursor   time.Time `json:"cursor,omitzero"`    // every scheduled time up to it has been decided
+	NextTime time.Time `json:"next_time,omitzero"` // the next scheduled time; zero: none, or paused
+	Problem  string    `json:"problem,omitzero"`   // why the schedule cannot be fired
+}
+
+// mostVersions bounds State.DeclaredVersions.
+const mostVersions = 100
+
+// DecodeState returns the state of a row.
+func DecodeState(row *store.Schedule) (*State, error) {
+	s := new(State)
+	if err := json.Unmarshal(row.State, s); err != nil {
+		return nil, fmt.Errorf("the row of schedule %q does not decode: %w", row.Name, err)
+	}
+	return s, nil
+}
+
+// Effective returns the settings that apply, or nil if the schedule is deleted.
+func (s *State) Effective() *Settings {
+	switch {
+	case s.Deleted:
+		return nil
+	case s.Operator != nil:
+		return s.Operator
+	default:
+		return s.Declared
+	}
+}
+
+// Paused reports whether the schedule is paused.
+func (s *State) Paused() bool { return !s.PausedAt.IsZero() }
+
+// Errors of plans. The root package adds the name and the fix.
+var (
+	ErrNotFound    = errors.New("there is no such schedule")
+	ErrNotDeclared = errors.New("no code declares the schedule")
+	ErrNotPaused   = errors.New("the schedule is not paused")
+)
+
+// opened is a row that a plan works on.
+type opened struct {
+	row   store.Schedule
+	state *State
+	was   *Settings // the effective settings before the plan
+}
+
+// open returns the row of the schedule, or a new one.
+func open(name string, row *store.Schedule) (*opened, error) {
+	o := &opened{row: store.Schedule{Name: name}, state: new(State)}
+	if row == nil {
+		return o, nil
+	}
+	o.row = *row
+	var err error
+	if o.state, err = DecodeState(row); err == nil {
+		o.was = o.state.Effective()
+	}
+	return o, err
+}
+
+// existing is open for a schedule that must exist.
+func existing(name string, row *store.Schedule) (*opened, error) {
+	o, err := open(name, row)
+	if err == nil && o.was == nil {
+		err = ErrNotFound
+	}
+	return o, err
+}
+
+// write returns the changed row.
+func (o *opened) write(fires ...store.Fire) (*store.ScheduleWrite, error) {
+	w := &store.ScheduleWrite{Row: o.row, Fires: fires, Last: -1}
+	effective := o.state.Effective()
+	w.Row.Paused = o.state.Paused()
+	w.Row.Cancels = effective != nil && effective.Overlap == OverlapCancel && !o.row.WaitingAt.IsZero() && !o.state.Paused()
+	var err error
+	w.Row.State, err = json.Marshal(o.state)
+	return w, err
+}
+
+// retime sets the next time after the settings have changed, or after a pause. If the scheduled times have changed, those up to
+// now are passed.
+func (o *opened) retime(now time.Time) error {
+	s := o.state.Effective()
+	o.row.NextAt, o.state.NextTime, o.state.Problem = time.Time{}, time.Time{}, ""
+	if s == nil {
+		return nil
+	}
+	if !sameTimes(o.was, s) {
+		o.state.Cursor = now
+	}
+	t, err := s.Timetable(o.row.Name)
+	if err != nil {
+		return err
+	}
+	o.setNext(t, t.After(o.state.Cursor))
+	return nil
+}
+
+// setNext sets the next scheduled time, and when it is due.
+func (o *opened) setNext(t *Timetable, next time.Time) {
+	o.state.NextTime, o.row.NextAt = next, t.Due(next)
+	if o.state.Paused() {
+		o.row.NextAt = time.Time{}
+	}
+}
+
+// Set records the settings of an operator.
+func Set(name string, row *store.Schedule, s *Settings, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
+	o, err := open(name, row)
+	if err != nil {
+		return nil, err
+	}
+	o.state.Operator, o.state.Deleted = s, false
+	o.state.SetAt, o.state.SetBy, o.state.SetReason = now, by, reason
+	if err := o.retime(now); err != nil {
+		return nil, err
+	}
+	return o.write()
+}
+
+// Reset removes the settings of an operator, and a deletion, so that the declared settings apply.
+func Reset(name string, row *store.Schedule, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
+	o, err := open(name, row)
+	switch {
+	case err != nil:
+		return nil, err
+	case row == nil:
+		return nil, ErrNotFound
+	case o.state.Declared == nil:
+		return nil, ErrNotDeclared
+	}
+	o.state.Operator, o.state.Deleted = nil, false
+	o.state.SetAt, o.state.SetBy, o.state.SetReason = now, by, reason
+	if err := o.retime(now); err != nil {
+		return nil, err
+	}
+	return o.write()
+}
+
+// Declaration is what one worker's code declares.
+type Declaration struct {
+	Settings *Settings
+	Version  string
+	Started  time.Time       // when the worker started
+	Live     map[string]bool // the versions of the other workers that live
+}
+
+// applies reports whether the declaration replaces the recorded one. One of the same version does if its worker started later. One
+// of another version does if that version is new, or if no worker of the recorded version lives. So an old worker that restarts
+// during a deployment does not bring its old declaration back, and the workers of a version that was rolled back to do.
+func (d *Declaration) applies(s *State) bool {
+	switch {
+	case s.Declared == nil:
+		return true
+	case d.Version == s.DeclaredVersion:
+		return !d.Started.Before(s.DeclarerStarted)
+	default:
+		return !slices.Contains(s.DeclaredVersions, d.Version) || !d.Live[s.DeclaredVersion]
+	}
+}
+
+// Current reports whether the recorded declaration is this one.
+func (d *Declaration) Current(s *State) bool {
+	if s.Declared == nil || d.Version != s.DeclaredVersion {
+		return false
+	}
+	a, err := s.Declared.Encode()
+	b, err2 := d.Settings.Encode()
+	return err == nil && err2 == nil && string(a) == string(b)
+}
+
+// Declare records the declaration, unless a newer one is recorded. It returns nil if nothing changes.
+func Declare(name string, row *store.Schedule, d *Declaration, now time.Time) (*store.ScheduleWrite, error) {
+	o, err := open(name, row)
+	if err != nil || !d.applies(o.state) || d.Current(o.state) {
+		return nil, err
+	}
+	o.state.Declared, o.state.DeclaredVersion, o.state.DeclaredAt, o.state.DeclarerStarted = d.Settings, d.Version, now, d.Started
+	if !slices.Contains(o.state.DeclaredVersions, d.Version) {
+		o.state.DeclaredVersions = append(o.state.DeclaredVersions, d.Version)
+	}
+	o.state.DeclaredVersions = o.state.DeclaredVersions[max(0, len(o.state.DeclaredVersions)-mostVersions):]
+	if o.state.Operator == nil {
+		if err := o.retime(now); err != nil {
+			return nil, err
+		}
+	}
+	return o.write()
+}
+
+// Pause pauses the schedule. It returns nil if the schedule is paused already.
+func Pause(name string, row *store.Schedule, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
+	o, err := existing(name, row)
+	if err != nil || o.state.Paused() {
+		return nil, err
+	}
+	o.state.PausedAt, o.state.PausedBy, o.state.PauseReason = now, by, reason
+	o.row.NextAt = time.Time{}
+	return o.write()
+}
+
+// Resume continues the schedule with the first time after now.
+func Resume(name string, row *store.Schedule, now time.Time) (*store.ScheduleWrite, error) {
+	o, err := existing(name, row)
+	switch {
+	case err != nil:
+		return nil, err
+	case !o.state.Paused():
+		return nil, ErrNotPaused
+	}
+	o.state.PausedAt, o.state.PausedBy, o.state.PauseReason = time.Time{}, "", ""
+	if o.state.Cursor.Before(now) {
+		o.state.Cursor = now
+	}
+	if err := o.retime(now); err != nil {
+		return nil, err
+	}
+	return o.write()
+}
+
+// Delete deletes the schedule. The row of a schedule that code declares stays, so that the next worker does not create it again.
+func Delete(name string, row *store.Schedule, now time.Time, by, reason string) (*store.ScheduleWrite, error) {
+	o, err := existing(name, row)
+	if err != nil {
+		return nil, err
+	}
+	if o.state.Declared == nil {
+		return &store.ScheduleWrite{Row: o.row, Delete: true, Last: -1}, nil
+	}
+	s := o.state
+	s.Operator, s.Deleted, s.SetAt, s.SetBy, s.SetReason = nil, true, now, by, reason
+	s.PausedAt, s.PausedBy, s.PauseReason = time.Time{}, "", ""
+	var fires []store.Fire
+	if at := o.row.WaitingAt; !at.IsZero() {
+		fires = append(fires, store.Fire{Schedule: name, At: at, FiredAt: now, Kind: store.FireScheduled, Outcome: store.FireSkipped})
+		o.row.WaitingAt = time.Time{}
+	}
+	if err := o.retime(now); err != nil {
+		return nil, err
+	}
+	return o.write(fires...)
+}

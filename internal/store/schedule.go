@@ -1,0 +1,195 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// MaxScheduleName is the longest name of a schedule, in bytes. An ID made of it and a time is a valid run ID.
+const MaxScheduleName = 480
+
+// KeptFires is how many fires of a schedule a store keeps in full. Of older fires it keeps only that a run was started.
+const KeptFires = 1000
+
+// FoldAt is how many fires a schedule has when a store folds the oldest, so that KeptFires remain.
+const FoldAt = KeptFires + 100
+
+// Schedules are the schedules of one database. Every Store implements it.
+type Schedules interface {
+	// DueSchedules returns the names of up to limit schedules that have something to do at the time now: their NextAt has
+	// come, or the wait for their last run is over, or that run is still to be cancelled. next is when the next of the others is due;
+	// zero: none is.
+	DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error)
+
+	// ChangeSchedule locks one schedule, lets u.Plan decide, and writes the result, all in one transaction. It starts the
+	// runs, records the fires, and sets the row. It reads the row again if the transaction is retried.
+	ChangeSchedule(ctx context.Context, u *ScheduleChange) error
+
+	// Schedules returns up to limit schedules whose names are after the given one, ordered by name.
+	Schedules(ctx context.Context, after string, limit int) ([]Schedule, error)
+
+	// ScheduleByName returns the schedule, or nil if there is none.
+	ScheduleByName(ctx context.Context, name string) (*Schedule, error)
+
+	// Fires returns the latest fires of a schedule, the newest first.
+	Fires(ctx context.Context, schedule string, limit int) ([]Fire, error)
+}
+
+// Schedule is one row of the schedule table. A zero time is NULL.
+type Schedule struct {
+	Name  string
+	State []byte // the settings, and what else the engine records; in the engine's encoding, which is a JSON object
+	// NextAt is when the next scheduled time is due. It is zero while the schedule is paused or has no further time.
+	NextAt    time.Time
+	WaitingAt time.Time // the scheduled time that waits for the end of LastRun; zero: none
+	LastRun   uuid.NullUUID
+	Paused    bool
+	// Cancels tells that a waiting time has LastRun cancelled.
+	Cancels bool
+	// Fires is the number of fires that are kept in full. Stores count them.
+	Fires int
+}
+
+// ScheduleChange changes one schedule.
+type ScheduleChange struct {
+	Name string
+	// Skip makes ChangeSchedule return without a change if another transaction has locked the row. Otherwise it waits.
+	Skip bool
+	// Times returns the times that Plan decides; may be nil. It is called with the locked row.
+	Times func(row *Schedule) []time.Time
+	// Plan decides. It returns nil if nothing changes. It must not wait, and may be called several times.
+	Plan func(s ScheduleState) *ScheduleWrite
+
+	// Found reports whether the row existed. It is false too if the row was locked, and Skip is true.
+	Found bool
+	// Written is the result of Plan, after its starts have their outcomes. Nil: nothing was written.
+	Written *ScheduleWrite
+}
+
+// ScheduleState is what Plan decides about.
+type ScheduleState struct {
+	Row   *Schedule          // nil: there is none
+	Fired map[time.Time]bool // those of the Times at which a run was started, or which wait; keys are in UTC
+	// LastStatus and LastControl are those of Row.LastRun; zero if there is no such run any more.
+	LastStatus  Status
+	LastControl ControlBits
+}
+
+// ScheduleWrite is what a ScheduleChange writes.
+type ScheduleWrite struct {
+	Row    Schedule // the new row; its Fires does not matter
+	Delete bool     // the row is deleted, with its fires
+	Fires  []Fire   // in the order of their times, each time once
+	// Last is the index of the fire whose run becomes Row.LastRun if it is started; -1: none.
+	Last int
+}
+
+// FireKind tells why a run was started. The numbers are stored.
+type FireKind int16
+
+// The kinds of fires.
+const (
+	FireScheduled FireKind = 1
+	FireTriggered FireKind = 2
+	FireBackfill  FireKind = 3
+)
+
+// FireOutcome tells what happened at a scheduled time. The numbers are stored.
+type FireOutcome int16
+
+// The outcomes of fires.
+const (
+	FireStarted  FireOutcome = 1
+	FireWaiting  FireOutcome = 2 // until the last run has ended
+	FireSkipped  FireOutcome = 3 // the last run had not ended
+	FireReplaced FireOutcome = 4 // it waited, and a newer time replaced it
+	FireMissed   FireOutcome = 5 // it was too long ago; so were the times after it, up to the next fire
+	FireFailed   FireOutcome = 6 // the ID of its run was taken
+)
+
+var fireOutcomes = [...]string{"unknown", "started", "waiting", "skipped", "replaced", "missed", "failed"}
+
+// String returns the word that views, logs and metrics use.
+func (o FireOutcome) String() string {
+	if o < 0 || int(o) >= len(fireOutcomes) {
+		return fireOutcomes[0]
+	}
+	return fireOutcomes[o]
+}
+
+var fireKinds = [...]string{"unknown", "scheduled", "triggered", "backfill"}
+
+// String returns the word that views and logs use.
+func (k FireKind) String() string {
+	if k < 0 || int(k) >= len(fireKinds) {
+		return fireKinds[0]
+	}
+	return fireKinds[k]
+}
+
+// Fire is what happened at one time of a schedule.
+type Fire struct {
+	Schedule string
+	At       time.Time // the scheduled time, or when the trigger was called
+	FiredAt  time.Time // when it was decided
+	Kind     FireKind
+	Outcome  FireOutcome
+	Run      uuid.NullUUID // the run that was started, or that has its ID
+	// Start is the run to start, for an Outcome of FireStarted. If its ID is taken, the Outcome becomes FireFailed, and Run
+	// is the run that has the ID.
+	Start *Start
+
+	RunStatus Status // set by Store.Fires; zero: there is no such run any more
+}
+
+// Settle sets the outcomes of the fires from those of their starts, and Row.LastRun. Stores call it after they have inserted the runs.
+func (w *ScheduleWrite) Settle() {
+	for i := range w.Fires {
+		f := &w.Fires[i]
+		if f.Start == nil {
+			continue
+		}
+		f.Run = uuid.NullUUID{UUID: f.Start.Run.UUID, Valid: true}
+		if f.Start.Outcome == Adopted {
+			f.Outcome, f.Run = FireFailed, uuid.NullUUID{UUID: f.Start.Existing.UUID, Valid: true}
+		} else if i == w.Last {
+			w.Row.LastRun = f.Run
+		}
+	}
+}
+
+// Starts returns the starts of the fires.
+func (w *ScheduleWrite) Starts() (starts []*Start) {
+	for i := range w.Fires {
+		if s := w.Fires[i].Start; s != nil {
+			starts = append(starts, s)
+		}
+	}
+	return starts
+}
+
+// foldUnit is the length of the time that one row of folded fires describes.
+const foldUnit = time.Hour
+
+// FoldedAt returns the hour that holds the time, and the number of its bit there. Scheduled times are whole seconds.
+func FoldedAt(at time.Time) (hour time.Time, bit int) {
+	hour = at.UTC().Truncate(foldUnit)
+	return hour, int(at.Sub(hour) / time.Second)
+}
+
+// Folds reports whether a folded fire leaves a bit: a run was started at a scheduled time.
+func (f *Fire) Folds() bool { return f.Outcome == FireStarted && f.Kind != FireTriggered }
+
+// SetBit sets a bit of folded fires, which grow as needed.
+func SetBit(bits []byte, bit int) []byte {
+	for len(bits) <= bit/8 {
+		bits = append(bits, 0)
+	}
+	bits[bit/8] |= 1 << (bit % 8)
+	return bits
+}
+
+// HasBit reports whether a bit of folded fires is set.
+func HasBit(bits []byte, bit int) bool { return bit/8 < len(bits) && bits[bit/8]&(1<<(bit%8)) != 0 }

@@ -1,0 +1,397 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// DueSchedules implements store.Schedules.
+func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
+	err = s.once(ctx, s.engine, "look for due schedules", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.scheduleDue, int32(limit))
+		batch.Queue(s.sql.scheduleWaiting, int32(limit))
+	}, func(res results) error {
+		due, next = nil, time.Time{}
+		err := each(res, func(rows pgx.Rows) error {
+			var name string
+			var at time.Time
+			err := rows.Scan(&name, (*timeValue)(&at))
+			if !at.After(now) {
+				due = append(due, name)
+			} else if next.IsZero() {
+				next = at
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			var name string
+			err := rows.Scan(&name)
+			if !slices.Contains(due, name) {
+				due = append(due, name)
+			}
+			return err
+		})
+	})
+	return due, next, err
+}
+
+// Schedules implements store.Schedules.
+func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
+	err = s.once(ctx, s.engine, "list schedules", func(batch *pgx.Batch) { batch.Queue(s.sql.schedules, after, int32(limit)) },
+		func(res results) error {
+			all = nil
+			return each(res, func(rows pgx.Rows) error {
+				row, err := scanSchedule(rows)
+				all = append(all, row)
+				return err
+			})
+		})
+	return all, err
+}
+
+// ScheduleByName implements store.Schedules.
+func (s *database) ScheduleByName(ctx context.Context, name string) (row *store.Schedule, err error) {
+	err = s.once(ctx, s.engine, "read a schedule", func(batch *pgx.Batch) { batch.Queue(s.sql.scheduleByName, scheduleKey(name)...) },
+		readSchedule(&row))
+	return row, err
+}
+
+// Fires implements store.Schedules.
+func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
+	err = s.once(ctx, s.engine, "read fires", func(batch *pgx.Batch) { batch.Queue(s.sql.fireLatest, append(scheduleKey(schedule), int32(limit))...) },
+		readFires(schedule, &fires))
+	if err != nil {
+		return nil, err
+	}
+	var runs []uuid.UUID
+	for _, f := range fires {
+		if f.Run.Valid {
+			runs = append(runs, f.Run.UUID)
+		}
+	}
+	statuses, err := s.Statuses(ctx, runs)
+	for i := range fires {
+		if err == nil && fires[i].Run.Valid {
+			fires[i].RunStatus, statuses = statuses[0], statuses[1:]
+		}
+	}
+	return fires, err
+}
+
+// scheduleKey returns the first parameters of the statements about one schedule.
+func scheduleKey(name string) []any { return append(make([]any, 0, 10), store.ShardOfName(name), name) }
+
+func scanSchedule(rows pgx.Rows) (row store.Schedule, err error) {
+	var last pgtype.UUID
+	var fires int32
+	err = rows.Scan(&row.Name, &row.State, (*timeValue)(&row.NextAt), (*timeValue)(&row.WaitingAt), &last, &row.Paused, &row.Cancels, &fires)
+	row.LastRun = uuid.NullUUID{UUID: last.Bytes, Valid: last.Valid}
+	row.Fires = int(fires)
+	return row, err
+}
+
+func readSchedule(row **store.Schedule) func(results) error {
+	return func(res results) error {
+		*row = nil
+		return each(res, func(rows pgx.Rows) error {
+			found, err := scanSchedule(rows)
+			*row = &found
+			return err
+		})
+	}
+}
+
+func readFires(schedule string, fires *[]store.Fire) func(results) error {
+	return func(res results) error {
+		*fires = nil
+		return each(res, func(rows pgx.Rows) error {
+			f := store.Fire{Schedule: schedule}
+			var run pgtype.UUID
+			err := rows.Scan((*timeValue)(&f.At), (*timeValue)(&f.FiredAt), (*int16)(&f.Kind), (*int16)(&f.Outcome), &run)
+			f.Run = uuid.NullUUID{UUID: run.Bytes, Valid: run.Valid}
+			*fires = append(*fires, f)
+			return err
+		})
+	}
+}
+
+// ChangeSchedule implements store.Schedules. It retries as Control does.
+func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
+	wait := firstAgain
+	for try := 1; ; try++ {
+		u.Found, u.Written = false, nil
+		err := s.within(ctx, "change a schedule", func(ask asker) error { return s.changeSchedule(ask, u) })
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == orderTries || !rest(ctx, wait) {
+			return err
+		}
+		wait = min(2*wait, longAgain)
+	}
+}
+
+// changeSchedule makes one try.
+func (s *database) changeSchedule(ask asker, u *store.ScheduleChange) error {
+	state := store.ScheduleState{}
+	lock := s.sql.scheduleLock
+	if u.Skip {
+		lock = s.sql.scheduleLockFree
+	}
+	err := ask("lock a schedule", func(batch *pgx.Batch) { batch.Queue(lock, scheduleKey(u.Name)...) }, readSchedule(&state.Row))
+	if err != nil || state.Row == nil && u.Skip {
+		return err
+	}
+	if u.Found = state.Row != nil; u.Found {
+		if err := s.readScheduleState(ask, u, &state); err != nil {
+			return err
+		}
+	}
+	w := u.Plan(state)
+	if w == nil {
+		return nil
+	}
+	if err := s.startFires(ask, w); err != nil {
+		return err
+	}
+	w.Row.Fires = len(w.Fires)
+	if u.Found {
+		w.Row.Fires += state.Row.Fires
+	}
+	if err := s.writeSchedule(ask, u, w); err != nil {
+		return err
+	}
+	u.Written = w
+	return nil
+}
+
+// readScheduleState reads which of the times have been fired, and the state of the last run.
+func (s *database) readScheduleState(ask asker, u *store.ScheduleChange, state *store.ScheduleState) error {
+	row := state.Row
+	var times, hours []time.Time
+	if u.Times != nil {
+		times = u.Times(row)
+	}
+	for _, at := range times {
+		if hour, _ := store.FoldedAt(at); len(hours) == 0 || !hours[len(hours)-1].Equal(hour) {
+			hours = append(hours, hour)
+		}
+	}
+	if len(times) == 0 && !row.LastRun.Valid {
+		return nil
+	}
+	state.Fired = make(map[time.Time]bool)
+	return ask("read a schedule", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.scheduleLast, store.ShardOf(row.LastRun.UUID), one(row.LastRun.UUID))
+		batch.Queue(s.sql.fireStarted, append(scheduleKey(row.Name), instants(times))...)
+		batch.Queue(s.sql.firedRead, append(scheduleKey(row.Name), instants(hours))...)
+	}, func(res results) error {
+		err := each(res, func(rows pgx.Rows) error {
+			return rows.Scan((*int16)(&state.LastStatus), (*int16)(&state.LastControl))
+		})
+		if err != nil {
+			return err
+		}
+		err = each(res, func(rows pgx.Rows) error {
+			var at time.Time
+			err := rows.Scan((*timeValue)(&at))
+			state.Fired[at] = true
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		folded, err := readFolded(res)
+		for _, at := range times {
+			if hour, bit := store.FoldedAt(at); store.HasBit(folded[hour], bit) {
+				state.Fired[at.UTC()] = true
+			}
+		}
+		return err
+	})
+}
+
+func readFolded(res results) (map[time.Time][]byte, error) {
+	folded := make(map[time.Time][]byte)
+	return folded, each(res, func(rows pgx.Rows) error {
+		var hour time.Time
+		var bits []byte
+		err := rows.Scan((*timeValue)(&hour), &bits)
+		folded[hour] = bits
+		return err
+	})
+}
+
+// startFires inserts the runs of the fires, and sets the outcomes.
+func (s *database) startFires(ask asker, w *store.ScheduleWrite) error {
+	starts := w.Starts()
+	if len(starts) == 0 {
+		return nil
+	}
+	b := s.scratch.Get().(*sorted)
+	defer func() {
+		b.empty()
+		s.scratch.Put(b)
+	}()
+	b.fill(&store.Batch{Starts: starts})
+	var took int64
+	err := ask("start runs of a schedule", func(batch *pgx.Batch) { batch.Queue(s.sql.startAny, startAnyArgs(b.starts, b.tags)...) },
+		func(res results) error { return tally(res, len(starts), &took) })
+	if err != nil {
+		return err
+	}
+	for _, item := range starts {
+		item.Outcome, item.Existing = store.Written, nil
+	}
+	if took < int64(len(starts)) {
+		left, err := s.settleStarts(ask, b.starts)
+		if err == nil && len(left) > 0 {
+			err = errGone(left[0])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	w.Settle()
+	return nil
+}
+
+// writeSchedule writes the fires and the row, and folds old fires.
+func (s *database) writeSchedule(ask asker, u *store.ScheduleChange, w *store.ScheduleWrite) error {
+	key, row := scheduleKey(u.Name), &w.Row
+	if w.Delete {
+		return ask("delete a schedule", func(batch *pgx.Batch) {
+			batch.Queue(s.sql.scheduleDelete, key...)
+			batch.Queue(s.sql.fireDeleteAll, key...)
+			batch.Queue(s.sql.firedDeleteAll, key...)
+		}, func(res results) error {
+			if err := oneScheduleRow(res, u.Name); err != nil {
+				return err
+			}
+			return errors.Join(tally(res, 1, nil), tally(res, 1, nil))
+		})
+	}
+	if len(w.Fires) > 0 {
+		if err := ask("record fires", func(batch *pgx.Batch) { batch.Queue(s.sql.fireUpsert, append(key, fireArgs(w.Fires)...)...) },
+			func(res results) error { return each(res, func(pgx.Rows) error { return nil }) }); err != nil {
+			return err
+		}
+	}
+	if row.Fires >= store.FoldAt {
+		if err := s.foldFires(ask, row); err != nil {
+			return err
+		}
+	}
+	write := s.sql.scheduleUpdate
+	if !u.Found {
+		write = s.sql.scheduleInsert
+	}
+	hints := slices.ContainsFunc(w.Fires, func(f store.Fire) bool { return f.Start != nil && f.Outcome == store.FireStarted })
+	var lastShard any
+	if row.LastRun.Valid {
+		lastShard = store.ShardOf(row.LastRun.UUID)
+	}
+	return ask("write a schedule", func(batch *pgx.Batch) {
+		batch.Queue(write, append(scheduleKey(u.Name), row.State, instant(row.NextAt), instant(row.WaitingAt), lastShard,
+			pgtype.UUID{Bytes: row.LastRun.UUID, Valid: row.LastRun.Valid}, row.Paused, row.Cancels, int32(row.Fires))...)
+		if hints {
+			batch.Queue(s.sql.notify, channel(s.schema), "")
+		}
+	}, func(res results) error {
+		if err := oneScheduleRow(res, u.Name); err != nil || !hints {
+			return err
+		}
+		return tally(res, 1, nil)
+	})
+}
+
+// oneScheduleRow reads the row that the statement has written. Without one, another process has created or deleted the schedule
+// meanwhile, and the transaction is retried.
+func oneScheduleRow(res results, name string) error {
+	n := 0
+	err := each(res, func(pgx.Rows) error { n++; return nil })
+	if err == nil && n != 1 {
+		err = fmt.Errorf("postgres: schedule %q: %w: another process has created or deleted it just now", name, store.ErrUnavailable)
+	}
+	return err
+}
+
+// foldFires folds the fires that are not among the latest.
+func (s *database) foldFires(ask asker, row *store.Schedule) error {
+	key := scheduleKey(row.Name)
+	var old []store.Fire
+	err := ask("read old fires", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.fireOldest, append(key, int32(store.KeptFires), int32(store.KeptFires))...)
+	}, readFires(row.Name, &old))
+	if err != nil {
+		return err
+	}
+	if row.Fires = store.KeptFires; len(old) == store.KeptFires {
+		row.Fires = store.FoldAt // there may be more
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	times := make([]time.Time, len(old))
+	var hours []time.Time
+	for i := range old {
+		times[i] = old[i].At
+		if hour, _ := store.FoldedAt(old[i].At); old[i].Folds() && !slices.ContainsFunc(hours, hour.Equal) {
+			hours = append(hours, hour)
+		}
+	}
+	var folded map[time.Time][]byte
+	err = ask("read folded fires", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.firedRead, append(scheduleKey(row.Name), instants(hours))...)
+	},
+		func(res results) (err error) {
+			folded, err = readFolded(res)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	for i := range old {
+		if hour, bit := store.FoldedAt(old[i].At); old[i].Folds() {
+			folded[hour] = store.SetBit(folded[hour], bit)
+		}
+	}
+	bits := make([][]byte, len(hours))
+	for i, hour := range hours {
+		bits[i] = folded[hour]
+	}
+	return ask("fold fires", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.firedUpsert, append(scheduleKey(row.Name), instants(hours), blobs{len(bits), func(i int) *[]byte { return &bits[i] }})...)
+		batch.Queue(s.sql.fireDelete, append(scheduleKey(row.Name), instants(times))...)
+	}, func(res results) error {
+		if err := each(res, func(pgx.Rows) error { return nil }); err != nil {
+			return err
+		}
+		return tally(res, 1, nil)
+	})
+}
+
+func instants(list []time.Time) times {
+	return times{len(list), func(i int) *time.Time { return &list[i] }}
+}
+
+// fireArgs returns the last parameters of fire_upsert.sql.
+func fireArgs(fires []store.Fire) []any {
+	n := len(fires)
+	return []any{
+		times{n, func(i int) *time.Time { return &fires[i].At }},
+		times{n, func(i int) *time.Time { return &fires[i].FiredAt }},
+		int2s{n, func(i int) int16 { return int16(fires[i].Kind) }},
+		int2s{n, func(i int) int16 { return int16(fires[i].Outcome) }},
+		uuids{n, func(i int) *uuid.UUID { return nullUUID(&fires[i].Run) }},
+	}
+}

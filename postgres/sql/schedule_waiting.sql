@@ -1,0 +1,9 @@
+-- Reads the schedules with a time that waits, if the last run has ended (5 and above) or was deleted, or is
+-- still to be cancelled (control 4). There are as many such rows as schedules with a waiting time.
+SELECT s.name
+FROM durable.schedule AS s
+LEFT JOIN durable.run AS r ON r.shard = s.last_shard AND r.id = s.last_run AND r.status < 5
+WHERE s.waiting_at IS NOT NULL AND NOT s.paused
+  AND (r.id IS NULL OR (s.cancels AND r.control & 4 = 0))
+ORDER BY s.waiting_at
+LIMIT $1::integer;

@@ -1,0 +1,224 @@
+package durable
+
+import (
+	"encoding/json/jsontext"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/schedule"
+)
+
+// Schedule starts runs of a workflow at given times, exactly one run for each time, whichever workers live. Declare it in
+// Config.Schedules, with the typed input of [Workflow.Schedule], or set it with [Engine.SetSchedule].
+//
+// The ID of a run is the name of the schedule, an at sign and the scheduled time in UTC: "nightly@2026-11-22T01:30:00Z".
+// [ScheduledAt] returns the time inside the run. If a run with this ID exists already, the time is recorded as failed, and passed.
+//
+// # Times
+//
+// Cron has five fields: minute, hour, day of the month, month, day of the week. A field is a star, a number, a range 1-5, a step
+// */15 or 8-18/2, or a list of these. Months and days of the week may be names: JAN, MON. Sunday is 0 or 7. If both the day of the
+// month and the day of the week are other than a star, a day that matches one of them is enough. @yearly, @monthly, @weekly, @daily and
+// @hourly are short forms.
+//
+// Cron times are those of the clocks in Location. When summer time begins or ends there, the field of the hours decides. If it
+// begins with a star, or Cron is @hourly, elapsed time counts: an hour that exists twice has its times twice, and an hour that does
+// not exist has none. Otherwise the wall clock counts: 30 2 * * * fires once on every day, at the first 02:30 if there are two, and
+// at the moment of the change (03:00 of the new time) if there is none.
+//
+// Every is aligned as [time.Time.Truncate] is: to multiples of the interval since the beginning of the year 1 in UTC, which was a
+// Monday. So an hour fires on the hour, a day at midnight in UTC, and a week on Monday.
+type Schedule struct {
+	// Name is the key of the schedule: at most 480 bytes without control characters.
+	Name string
+	// Cron is a cron expression. Either Cron or Every is set.
+	Cron string
+	// Every is an interval of whole seconds.
+	Every time.Duration
+	// Location is the time zone of Cron, such as Europe/Berlin. Empty: UTC.
+	Location string
+
+	// Workflow is the name of the workflow. It may be one that no worker executes yet: then the runs wait for one.
+	Workflow string
+	// Queue is the queue of the runs. Empty: that of the workflow, if this engine executes it, else [DefaultQueue].
+	Queue string
+	// Input is the input of every run. It is encoded when the schedule is set.
+	Input any
+	// Timeout and Tags are given to every run, as the options [Timeout] and [Tag] are. Zero: no timeout.
+	Timeout time.Duration
+	Tags    map[string]string
+
+	// Overlap tells what happens if the run before has not ended when a time comes. Empty: [OverlapSkip].
+	Overlap Overlap
+	// CatchUp tells how far back times are made up for that came while no worker lived. Times that are longer ago are recorded as
+	// missed; [Engine.Backfill] starts their runs. Zero: one hour; at least 10 s.
+	CatchUp time.Duration
+	// Jitter delays each start by up to this duration, so that many schedules do not start at once. The delay of one time of one
+	// schedule is always the same. The scheduled time does not change. At most 24 hours.
+	Jitter time.Duration
+
+	encode func(limit int) ([]byte, error) // set by Workflow.Schedule
+}
+
+// Overlap tells what a schedule does when a time comes and its run before has not ended. Only runs that the schedule started itself
+// count, not those of [Engine.TriggerSchedule] and [Engine.Backfill].
+type Overlap string
+
+// The values of Schedule.Overlap.
+const (
+	// OverlapSkip starts no run for this time.
+	OverlapSkip Overlap = schedule.OverlapSkip
+	// OverlapWait starts the run when the one before has ended. One time waits at most: a newer one replaces it.
+	OverlapWait Overlap = schedule.OverlapWait
+	// OverlapCancel cancels the run before, as [Engine.Cancel] does, and starts the run when that has ended.
+	OverlapCancel Overlap = schedule.OverlapCancel
+	// OverlapAllow starts the run at once.
+	OverlapAllow Overlap = schedule.OverlapAllow
+)
+
+const defaultCatchUp = time.Hour
+
+// Schedule returns the schedule with this workflow, its queue, and a typed input:
+//
+//	durable.Config{Schedules: []durable.Schedule{
+//		Report.Schedule(ReportInput{Format: "pdf"}, durable.Schedule{Name: "nightly", Cron: "30 2 * * *", Location: "Europe/Berlin"}),
+//	}}
+func (w *Workflow[I, O]) Schedule(in I, s Schedule) Schedule {
+	s.Workflow, s.Input = w.Name(), in
+	s.encode = func(limit int) ([]byte, error) {
+		if err := w.usable(); err != nil {
+			return nil, err
+		}
+		return encodeReadable(in, limit)
+	}
+	if s.Queue == "" && w != nil {
+		s.Queue = w.queue
+	}
+	return s
+}
+
+// ScheduledAt returns the scheduled time of the run, in UTC, if a [Schedule] started it. For a run that [Engine.TriggerSchedule]
+// started, it is the time of that call. It is zero for other runs and for children. It is read from the run's ID, so every replay
+// returns the same.
+func ScheduledAt(c *Ctx) time.Time {
+	at, _ := schedule.ScheduledAt(c.ID())
+	return at
+}
+
+// checkScheduleName returns ErrInvalidName for a name that no schedule can have.
+func checkScheduleName(name string) error {
+	if err := engine.CheckName("schedule", name); err != nil {
+		return err
+	}
+	if len(name) > schedule.MaxName {
+		return fmt.Errorf("%w: the name of schedule %.40q... has %d bytes: at most %d are allowed", ErrInvalidName, name, len(name), schedule.MaxName)
+	}
+	return nil
+}
+
+// settings checks the schedule, and returns it as it is stored.
+func (s *Schedule) settings(cfg *Config) (*schedule.Settings, error) {
+	if err := checkScheduleName(s.Name); err != nil {
+		return nil, err
+	}
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w: schedule %q: "+format, append([]any{ErrInvalidConfig, s.Name}, args...)...)
+	}
+	var workflow Definition
+	for _, w := range cfg.Workflows {
+		if w != nil && w.Name() == s.Workflow {
+			workflow = w
+		}
+	}
+	queue := s.Queue
+	if queue == "" && workflow != nil {
+		queue = workflow.queueName()
+	}
+	out := &schedule.Settings{
+		Cron: strings.TrimSpace(s.Cron), Every: schedule.Duration(s.Every), Location: s.Location, Workflow: s.Workflow, Queue: or(queue, DefaultQueue),
+		Overlap: string(or(s.Overlap, OverlapSkip)), CatchUp: schedule.Duration(or(s.CatchUp, defaultCatchUp)), Jitter: schedule.Duration(s.Jitter),
+		Timeout: schedule.Duration(s.Timeout),
+	}
+	if _, err := out.Timetable(s.Name); err != nil {
+		return nil, refuse("%w", err)
+	}
+	switch Overlap(out.Overlap) {
+	case OverlapSkip, OverlapWait, OverlapCancel, OverlapAllow:
+	default:
+		return nil, refuse("Overlap is %q: use OverlapSkip, OverlapWait, OverlapCancel or OverlapAllow", out.Overlap)
+	}
+	switch {
+	case time.Duration(out.CatchUp) < schedule.ShortestRecall:
+		return nil, refuse("CatchUp is %v: it must be at least %v, because a worker may be that late", s.CatchUp, schedule.ShortestRecall)
+	case s.Jitter < 0 || s.Jitter > schedule.LongestJitter:
+		return nil, refuse("Jitter is %v: it must be from 0 to %v", s.Jitter, schedule.LongestJitter)
+	case s.Timeout < 0:
+		return nil, refuse("Timeout is %v: it must be positive, or zero for none", s.Timeout)
+	}
+	if err := errors.Join(engine.CheckName("workflow", out.Workflow), engine.CheckName("queue", out.Queue)); err != nil {
+		return nil, fmt.Errorf("schedule %q: %w", s.Name, err)
+	}
+	for key, value := range s.Tags {
+		if err := engine.CheckTag(key, value); err != nil {
+			return nil, fmt.Errorf("schedule %q: %w", s.Name, err)
+		}
+		if out.Tags == nil {
+			out.Tags = make(map[string]string, len(s.Tags))
+		}
+		out.Tags[key] = value
+	}
+	input, err := s.input(cfg.MaxPayload)
+	if err == nil && workflow != nil {
+		err = workflow.accepts(input)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("schedule %q: the input: %w", s.Name, err)
+	}
+	out.Input = input
+	return out, nil
+}
+
+func (s *Schedule) input(limit int) ([]byte, error) {
+	if s.encode != nil {
+		return s.encode(limit)
+	}
+	if raw, ok := s.Input.(jsontext.Value); ok { // as Schedules returned it
+		if !raw.IsValid() {
+			return nil, fmt.Errorf("%w: it is not valid JSON", ErrNotEncodable)
+		}
+		return raw, nil
+	}
+	return encodeReadable(s.Input, limit)
+}
+
+// accepts returns an error if the input does not decode into the workflow's type.
+func (w *Workflow[I, O]) accepts(input []byte) error {
+	if _, err := decode[I](input); err != nil {
+		return fmt.Errorf("%w: workflow %q cannot read it: %w", ErrNotEncodable, w.name, err)
+	}
+	return nil
+}
+
+func (w *Workflow[I, O]) queueName() string { return w.queue }
+
+// declaredSchedules checks Config.Schedules.
+func declaredSchedules(cfg *Config) ([]engine.DeclaredSchedule, error) {
+	names := make(map[string]bool, len(cfg.Schedules))
+	var all []engine.DeclaredSchedule
+	for i := range cfg.Schedules {
+		s := &cfg.Schedules[i]
+		settings, err := s.settings(cfg)
+		if err != nil {
+			return nil, fmt.Errorf("Config.Schedules[%d]: %w", i, err)
+		}
+		if names[s.Name] {
+			return nil, fmt.Errorf("%w: schedule %q is in Config.Schedules twice: names are keys", ErrInvalidConfig, s.Name)
+		}
+		names[s.Name] = true
+		all = append(all, engine.DeclaredSchedule{Name: s.Name, Settings: settings})
+	}
+	return all, nil
+}

@@ -1,0 +1,256 @@
+package durable
+
+import (
+	"context"
+	"encoding/json/jsontext"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/schedule"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// ScheduleInfo describes a schedule. Times are in UTC; a zero time means that there is none.
+type ScheduleInfo struct {
+	Name string
+	// Schedule is what applies: Set, or, if that is nil, Declared. Its Input is a [jsontext.Value].
+	Schedule Schedule
+	// Declared is what code declares in Config.Schedules. Nil: none has declared it.
+	Declared        *Schedule
+	DeclaredVersion string // the Config.Version of that code
+	DeclaredAt      time.Time
+	// Set is what [Engine.SetSchedule] has set. Nil: nothing.
+	Set             *Schedule
+	SetAt           time.Time
+	SetBy           string
+	SetReason       string
+	PausedAt        time.Time // zero: not paused
+	PausedBy        string
+	PauseReason     string
+	Next            []time.Time // the next scheduled times, at most five; none while the schedule is paused
+	WaitingAt       time.Time   // the scheduled time that waits for the end of the run before; see OverlapWait
+	LastFires       []Fire      // the latest first, at most five
+	Problem         string      // why the schedule cannot be fired; empty: it can
+	DeletedDeclared bool        // DeleteSchedule deleted it, and code declares it: it does not fire
+}
+
+// Fire tells what happened at one time of a schedule.
+type Fire struct {
+	At        time.Time // the scheduled time; for a trigger, the time of the call
+	FiredAt   time.Time // when it was decided
+	Kind      string    // scheduled, triggered or backfill
+	Outcome   string    // started, waiting, skipped, replaced, missed or failed
+	ID        string    // the ID of the run; empty: no run was started
+	RunStatus Status    // empty: there is no such run any more
+}
+
+// shownTimes is how many times and fires ScheduleInfo has.
+const shownTimes = 5
+
+// SetSchedule creates or changes a schedule. It takes effect within Config.Poll in every worker. What code declares for the
+// schedule no longer applies, until [Engine.ResetSchedule]. If the scheduled times change, those up to now are passed, also if they
+// are due.
+//
+// The options are [Reason] and [Actor]. SetSchedule returns [ErrInvalidConfig], [ErrInvalidName], [ErrNotEncodable] or
+// [ErrPayloadTooLarge] for an invalid schedule; the error names the field and the fix. If this engine executes the workflow, an
+// input that the workflow cannot read is invalid. It returns a [*WriteError] as [Workflow.Start] does.
+func (e *Engine) SetSchedule(ctx context.Context, s Schedule, opts ...ControlOption) error {
+	return e.changeSchedule(ctx, "set", s.Name, opts, func(o *controlOptions) error {
+		settings, err := s.settings(&e.cfg)
+		if err != nil {
+			return err
+		}
+		return e.inner.SetSchedule(ctx, s.Name, settings, o.actor, o.reason)
+	})
+}
+
+// ResetSchedule removes what SetSchedule has set, or a deletion by DeleteSchedule, so that what code declares applies. It returns
+// [ErrNotFound] if there is no such schedule, and [ErrState] if no code declares it. The options are [Reason] and [Actor].
+func (e *Engine) ResetSchedule(ctx context.Context, name string, opts ...ControlOption) error {
+	return e.changeSchedule(ctx, "reset", name, opts, func(o *controlOptions) error {
+		return e.inner.ResetSchedule(ctx, name, o.actor, o.reason)
+	})
+}
+
+// PauseSchedule pauses a schedule: no time of it starts a run until [Engine.ResumeSchedule]. Runs that it has started continue. It
+// does nothing if the schedule is paused. It returns [ErrNotFound]. The options are [Reason] and [Actor].
+func (e *Engine) PauseSchedule(ctx context.Context, name string, opts ...ControlOption) error {
+	return e.changeSchedule(ctx, "pause", name, opts, func(o *controlOptions) error {
+		return e.inner.PauseSchedule(ctx, name, o.actor, o.reason)
+	})
+}
+
+// ResumeSchedule continues a paused schedule with the first time after now. Times that came during the pause are passed;
+// [Engine.Backfill] starts their runs. It returns [ErrNotFound], or [ErrState] if the schedule is not paused.
+func (e *Engine) ResumeSchedule(ctx context.Context, name string, opts ...ControlOption) error {
+	return e.changeSchedule(ctx, "resume", name, opts, func(*controlOptions) error { return e.inner.ResumeSchedule(ctx, name) })
+}
+
+// DeleteSchedule deletes a schedule and its fires. Runs that it has started continue. If code declares the schedule, it stays
+// deleted until [Engine.SetSchedule] or [Engine.ResetSchedule], and its fires stay. It returns [ErrNotFound]. The options are
+// [Reason] and [Actor].
+func (e *Engine) DeleteSchedule(ctx context.Context, name string, opts ...ControlOption) error {
+	return e.changeSchedule(ctx, "delete", name, opts, func(o *controlOptions) error {
+		return e.inner.DeleteSchedule(ctx, name, o.actor, o.reason)
+	})
+}
+
+// TriggerSchedule starts a run of the schedule now, also if it is paused, whatever Overlap is, and returns the ID of the run. The ID
+// has the time of the call, to the microsecond. If the answer is lost, and the call is repeated, two runs are started. It returns
+// [ErrNotFound].
+func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, err error) {
+	err = e.changeSchedule(ctx, "trigger", name, nil, func(*controlOptions) (err error) {
+		id, err = e.inner.TriggerSchedule(ctx, name)
+		return err
+	})
+	return id, err
+}
+
+// Backfilled is the result of [Engine.Backfill].
+type Backfilled struct {
+	Started int // runs that it started
+	Fired   int // times that had started a run before, or wait to do so
+	Failed  int // times whose run ID is taken
+}
+
+// Backfill starts the runs of the scheduled times from the time from on, and before the time to, that have not started a run: they
+// were missed, skipped or replaced, came during a pause, or before the schedule existed. It also knows of runs that retention has
+// deleted since. It considers the times of the schedule as it is now. It leaves times alone that the schedule has still to decide
+// itself. The runs are started at once, 100 per transaction, whatever Overlap is; a queue with a limit spreads them.
+//
+// Backfill can be called again after an error, with which it returns what was done before. It returns [ErrNotFound], and
+// [ErrInvalidConfig] if to is not after from.
+func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) (done Backfilled, err error) {
+	err = e.changeSchedule(ctx, "backfill", name, nil, func(*controlOptions) error {
+		if !from.Before(to) || from.IsZero() {
+			return fmt.Errorf("%w: Backfill from %v to %v: from must be set, and to must be after it", ErrInvalidConfig, from, to)
+		}
+		inner, err := e.inner.Backfill(ctx, name, from, to)
+		done = Backfilled(inner)
+		return err
+	})
+	return done, err
+}
+
+// changeSchedule checks the arguments, and translates the error.
+func (e *Engine) changeSchedule(ctx context.Context, verb, name string, opts []ControlOption, change func(*controlOptions) error) error {
+	if err := e.writes(ctx, "a change of a schedule", "a step"); err != nil {
+		return fmt.Errorf("%s schedule %q: %w", verb, name, err)
+	}
+	var o controlOptions
+	if err := apply(opts, &o); err != nil {
+		return err
+	}
+	switch {
+	case o.err != nil:
+		return o.err
+	case o.scope != store.WholeTree || o.freeze || o.dry:
+		return fmt.Errorf("%w: only Reason and Actor are for schedules", ErrInvalidConfig)
+	}
+	err := errors.Join(checkScheduleName(name), engine.CheckText("reason", o.reason), engine.CheckText("actor", o.actor))
+	if err == nil {
+		err = change(&o)
+	}
+	return scheduleError(verb, name, err)
+}
+
+func scheduleError(verb, name string, err error) error {
+	switch {
+	case err == nil, errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrInvalidName):
+		return err
+	case errors.Is(err, schedule.ErrNotFound):
+		return fmt.Errorf("%w: there is no schedule %q in this database", ErrNotFound, name)
+	case errors.Is(err, schedule.ErrNotPaused):
+		return fmt.Errorf("%w: cannot resume schedule %q: it is not paused", ErrState, name)
+	case errors.Is(err, schedule.ErrNotDeclared):
+		return fmt.Errorf("%w: cannot reset schedule %q: no code declares it in Config.Schedules: use DeleteSchedule to remove it", ErrState, name)
+	}
+	return fmt.Errorf("%s schedule %q: %w", verb, name, err)
+}
+
+// Schedules returns all schedules, ordered by name, with their next times and latest fires.
+func (e *Engine) Schedules(ctx context.Context) ([]ScheduleInfo, error) {
+	if err := e.usable(ctx); err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	const page = 500
+	var all []ScheduleInfo
+	for after := ""; ; {
+		rows, err := e.inner.Store().Schedules(ctx, after, page)
+		if err != nil {
+			return nil, fmt.Errorf("list schedules: %w", err)
+		}
+		for i := range rows {
+			info, err := e.scheduleInfo(ctx, &rows[i])
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, *info)
+		}
+		if len(rows) < page {
+			return all, nil
+		}
+		after = rows[len(rows)-1].Name
+	}
+}
+
+// Fires returns what happened at the latest times of a schedule, the newest first, at most limit. The latest 1000 fires are kept. Of
+// older ones only the times that have started a run are kept, for [Engine.Backfill].
+func (e *Engine) Fires(ctx context.Context, name string, limit int) ([]Fire, error) {
+	if err := e.usable(ctx); err != nil {
+		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)
+	}
+	if checkScheduleName(name) != nil || limit <= 0 {
+		return nil, nil
+	}
+	rows, err := e.inner.Store().Fires(ctx, name, min(limit, store.FoldAt))
+	if err != nil {
+		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)
+	}
+	fires := make([]Fire, len(rows))
+	for i, f := range rows {
+		fires[i] = Fire{At: f.At, FiredAt: f.FiredAt, Kind: f.Kind.String(), Outcome: f.Outcome.String()}
+		if f.Run.Valid {
+			fires[i].ID = schedule.RunID(name, f.At)
+		}
+		if f.RunStatus != 0 {
+			fires[i].RunStatus = Status(f.RunStatus.String())
+		}
+	}
+	return fires, nil
+}
+
+func (e *Engine) scheduleInfo(ctx context.Context, row *store.Schedule) (*ScheduleInfo, error) {
+	s, err := schedule.DecodeState(row)
+	if err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	info := &ScheduleInfo{
+		Name: row.Name, Declared: publicSchedule(row.Name, s.Declared), DeclaredVersion: s.DeclaredVersion, DeclaredAt: s.DeclaredAt,
+		Set: publicSchedule(row.Name, s.Operator), SetAt: s.SetAt, SetBy: s.SetBy, SetReason: s.SetReason,
+		PausedAt: s.PausedAt, PausedBy: s.PausedBy, PauseReason: s.PauseReason, WaitingAt: row.WaitingAt, Problem: s.Problem, DeletedDeclared: s.Deleted,
+	}
+	if applies := s.Effective(); applies != nil {
+		info.Schedule = *publicSchedule(row.Name, applies)
+		if t, err := applies.Timetable(row.Name); err == nil && !s.Paused() {
+			for at := s.NextTime; !at.IsZero() && len(info.Next) < shownTimes; at = t.After(at) {
+				info.Next = append(info.Next, at)
+			}
+		}
+	}
+	info.LastFires, err = e.Fires(ctx, row.Name, shownTimes)
+	return info, err
+}
+
+func publicSchedule(name string, s *schedule.Settings) *Schedule {
+	if s == nil {
+		return nil
+	}
+	return &Schedule{
+		Name: name, Cron: s.Cron, Every: time.Duration(s.Every), Location: s.Location, Workflow: s.Workflow, Queue: s.Queue,
+		Input: jsontext.Value(s.Input), Timeout: time.Duration(s.Timeout), Tags: s.Tags,
+		Overlap: Overlap(s.Overlap), CatchUp: time.Duration(s.CatchUp), Jitter: time.Duration(s.Jitter),
+	}
+}

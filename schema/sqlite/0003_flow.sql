@@ -1,0 +1,64 @@
+-- Flow control: schedules. The same as schema/postgres/0003_flow.sql.
+
+-- One row for each schedule. The worker that moves next_at on also starts the run, in the same transaction.
+CREATE TABLE durable_schedule (
+    name       TEXT    NOT NULL PRIMARY KEY,
+    shard      INTEGER NOT NULL,
+    next_at    INTEGER,                 -- when the next scheduled time is due; NULL: never, or paused
+    waiting_at INTEGER,                 -- the scheduled time that waits for the end of last_run
+    last_run   BLOB,
+    paused     INTEGER NOT NULL DEFAULT 0,
+    cancels    INTEGER NOT NULL DEFAULT 0, -- the time that waits has last_run cancelled
+    fires      INTEGER NOT NULL DEFAULT 0, -- rows in table durable_fire, or more
+    state      BLOB    NOT NULL         -- JSON; see view durable_schedules
+) STRICT, WITHOUT ROWID;
+
+-- Workers look here for due schedules.
+CREATE INDEX durable_schedule_next ON durable_schedule (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX durable_schedule_waiting ON durable_schedule (waiting_at) WHERE waiting_at IS NOT NULL;
+
+-- What happened at the latest times of each schedule.
+CREATE TABLE durable_fire (
+    schedule TEXT    NOT NULL,
+    at       INTEGER NOT NULL,          -- the scheduled time
+    kind     INTEGER NOT NULL,          -- 1 scheduled 2 triggered 3 backfill
+    outcome  INTEGER NOT NULL,          -- 1 started 2 waiting 3 skipped 4 replaced 5 missed 6 failed
+    run_id   BLOB,
+    fired_at INTEGER NOT NULL,
+    PRIMARY KEY (schedule, at)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX durable_fire_latest ON durable_fire (schedule, fired_at, at);
+
+-- The older times at which runs were started: one bit for each second of an hour.
+CREATE TABLE durable_fired (
+    schedule TEXT    NOT NULL,
+    hour     INTEGER NOT NULL,
+    bits     BLOB    NOT NULL,
+    PRIMARY KEY (schedule, hour)
+) STRICT, WITHOUT ROWID;
+
+CREATE VIEW durable_schedules AS
+SELECT name,
+       applies ->> 'cron' AS cron, applies ->> 'every' AS every, applies ->> 'location' AS location,
+       applies ->> 'workflow' AS workflow, applies ->> 'queue' AS queue, applies -> 'input' AS input, applies ->> 'overlap' AS overlap,
+       state ->> 'next_time' AS next_time,
+       strftime('%Y-%m-%dT%H:%M:%fZ', next_at / 1e6, 'unixepoch') AS next_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', waiting_at / 1e6, 'unixepoch') AS waiting_at,
+       hex(last_run) AS last_run, paused,
+       state ->> 'paused_by' AS paused_by, state ->> 'pause_reason' AS pause_reason, state ->> 'problem' AS problem,
+       state -> 'declared' AS declared, state ->> 'declared_version' AS declared_version,
+       state -> 'operator' AS set_by_operator, state ->> 'set_by' AS set_by, state ->> 'set_at' AS set_at,
+       state -> 'deleted' IS NOT NULL AS deleted
+FROM (
+    SELECT name, next_at, waiting_at, last_run, paused, state, coalesce(state -> 'operator', state -> 'declared') AS applies
+    FROM (SELECT name, next_at, waiting_at, last_run, paused, CAST(state AS TEXT) AS state FROM durable_schedule)
+);
+
+CREATE VIEW durable_fires AS
+SELECT schedule, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS at,
+       CASE kind WHEN 1 THEN 'scheduled' WHEN 2 THEN 'triggered' WHEN 3 THEN 'backfill' END AS kind,
+       CASE outcome WHEN 1 THEN 'started' WHEN 2 THEN 'waiting' WHEN 3 THEN 'skipped' WHEN 4 THEN 'replaced' WHEN 5 THEN 'missed'
+                    WHEN 6 THEN 'failed' END AS outcome,
+       hex(run_id) AS run_id, strftime('%Y-%m-%dT%H:%M:%fZ', fired_at / 1e6, 'unixepoch') AS fired_at
+FROM durable_fire;

@@ -1,0 +1,247 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"slices"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// DueSchedules implements store.Schedules.
+func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
+	err = s.read(ctx, "look for due schedules", func(x session) error {
+		due, next = nil, time.Time{}
+		err := x.each(qScheduleDue, func(v []driver.Value) error {
+			c := columns{values: v}
+			name, at := c.text(), c.time()
+			if !at.After(now) {
+				due = append(due, name)
+			} else if next.IsZero() {
+				next = at
+			}
+			return c.err
+		}, int64(limit))
+		if err != nil {
+			return err
+		}
+		return x.each(qScheduleWaiting, func(v []driver.Value) error {
+			c := columns{values: v}
+			if name := c.text(); !slices.Contains(due, name) {
+				due = append(due, name)
+			}
+			return c.err
+		}, int64(limit))
+	})
+	return due, next, err
+}
+
+// Schedules implements store.Schedules.
+func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
+	err = s.read(ctx, "list schedules", func(x session) error {
+		all = nil
+		return x.each(qSchedules, func(v []driver.Value) error {
+			row, err := scanSchedule(v)
+			all = append(all, row)
+			return err
+		}, after, int64(limit))
+	})
+	return all, err
+}
+
+// ScheduleByName implements store.Schedules.
+func (s *database) ScheduleByName(ctx context.Context, name string) (row *store.Schedule, err error) {
+	err = s.read(ctx, "read a schedule", func(x session) (err error) {
+		row, err = scheduleByName(x, name)
+		return err
+	})
+	return row, err
+}
+
+func scheduleByName(x session, name string) (row *store.Schedule, err error) {
+	err = x.each(qScheduleByName, func(v []driver.Value) error {
+		found, err := scanSchedule(v)
+		row = &found
+		return err
+	}, name)
+	return row, err
+}
+
+func scanSchedule(v []driver.Value) (store.Schedule, error) {
+	c := columns{values: v}
+	row := store.Schedule{
+		Name: c.text(), State: slices.Clone(c.bytes()), NextAt: c.time(), WaitingAt: c.time(), LastRun: c.nullID(),
+		Paused: c.int() != 0, Cancels: c.int() != 0, Fires: int(c.int()),
+	}
+	return row, c.err
+}
+
+// Fires implements store.Schedules.
+func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
+	err = s.read(ctx, "read fires", func(x session) error {
+		if fires, err = readFires(x, schedule, qFireLatest, int64(limit)); err != nil {
+			return err
+		}
+		for i := range fires {
+			if f := &fires[i]; f.Run.Valid {
+				state, err := readRunState(x, f.Run.UUID)
+				if err != nil {
+					return err
+				}
+				f.RunStatus = state.Status
+			}
+		}
+		return nil
+	})
+	return fires, err
+}
+
+func readFires(x session, schedule string, q query, args ...driver.Value) (fires []store.Fire, err error) {
+	err = x.each(q, func(v []driver.Value) error {
+		c := columns{values: v}
+		fires = append(fires, store.Fire{
+			Schedule: schedule, At: c.time(), FiredAt: c.time(), Kind: store.FireKind(c.int()), Outcome: store.FireOutcome(c.int()), Run: c.nullID(),
+		})
+		return c.err
+	}, append([]driver.Value{schedule}, args...)...)
+	return fires, err
+}
+
+// ChangeSchedule implements store.Schedules. The write lock excludes other changes, so there is nothing to skip.
+func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
+	u.Found, u.Written = false, nil
+	return s.writeAndNotify(ctx, "change a schedule", func(x *writeTx) error {
+		state := store.ScheduleState{}
+		var err error
+		if state.Row, err = scheduleByName(x, u.Name); err != nil || state.Row == nil && u.Skip {
+			return err
+		}
+		if u.Found = state.Row != nil; u.Found {
+			if err := readScheduleState(x, u, &state); err != nil {
+				return err
+			}
+		}
+		w := u.Plan(state)
+		if w == nil {
+			return nil
+		}
+		for _, start := range w.Starts() {
+			if err := writeStart(x, start); err != nil {
+				return err
+			}
+		}
+		w.Settle()
+		w.Row.Fires = len(w.Fires)
+		if u.Found {
+			w.Row.Fires += state.Row.Fires
+		}
+		u.Written = w
+		return writeSchedule(x, u, w)
+	})
+}
+
+// readScheduleState reads which of the times have been fired, and the state of the last run.
+func readScheduleState(x session, u *store.ScheduleChange, state *store.ScheduleState) error {
+	row := state.Row
+	if row.LastRun.Valid {
+		last, err := readRunState(x, row.LastRun.UUID)
+		if err != nil {
+			return err
+		}
+		state.LastStatus, state.LastControl = last.Status, last.Control
+	}
+	if u.Times == nil {
+		return nil
+	}
+	state.Fired = make(map[time.Time]bool)
+	for _, at := range u.Times(row) {
+		n, err := queryInt(x, qFireStarted, row.Name, bindTime(at))
+		if err != nil {
+			return err
+		}
+		hour, bit := store.FoldedAt(at)
+		bits, err := readFolded(x, row.Name, hour)
+		if err != nil {
+			return err
+		}
+		if n > 0 || store.HasBit(bits, bit) {
+			state.Fired[at.UTC()] = true
+		}
+	}
+	return nil
+}
+
+func readFolded(x session, schedule string, hour time.Time) (bits []byte, err error) {
+	err = x.each(qFiredRead, func(v []driver.Value) error {
+		c := columns{values: v}
+		bits = slices.Clone(c.bytes())
+		return c.err
+	}, schedule, bindTime(hour))
+	return bits, err
+}
+
+// writeSchedule writes the fires and the row, and folds old fires.
+func writeSchedule(x session, u *store.ScheduleChange, w *store.ScheduleWrite) error {
+	row := &w.Row
+	if w.Delete {
+		for _, q := range []query{qScheduleDelete, qFireDeleteAll, qFiredDeleteAll} {
+			if _, err := x.exec(q, u.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i := range w.Fires {
+		f := &w.Fires[i]
+		_, err := x.exec(qFireUpsert, u.Name, bindTime(f.At), bindTime(f.FiredAt), int64(f.Kind), int64(f.Outcome), bindNullID(f.Run))
+		if err != nil {
+			return err
+		}
+	}
+	if row.Fires >= store.FoldAt {
+		if err := foldFires(x, row); err != nil {
+			return err
+		}
+	}
+	values := []driver.Value{
+		bindBytes(row.State), bindTime(row.NextAt), bindTime(row.WaitingAt), bindNullID(row.LastRun), bindBool(row.Paused), bindBool(row.Cancels), int64(row.Fires),
+	}
+	if u.Found {
+		_, err := x.exec(qScheduleUpdate, append(values, u.Name)...)
+		return err
+	}
+	_, err := x.exec(qScheduleInsert, append([]driver.Value{int64(store.ShardOfName(u.Name)), u.Name}, values...)...)
+	return err
+}
+
+// foldFires folds the fires that are not among the latest.
+func foldFires(x session, row *store.Schedule) error {
+	old, err := readFires(x, row.Name, qFireOldest, int64(store.KeptFires), int64(store.KeptFires))
+	if err != nil {
+		return err
+	}
+	if row.Fires = store.KeptFires; len(old) == store.KeptFires {
+		row.Fires = store.FoldAt // there may be more
+	}
+	for i := range old {
+		f := &old[i]
+		if f.Outcome == store.FireWaiting {
+			continue
+		}
+		if f.Folds() {
+			hour, bit := store.FoldedAt(f.At)
+			bits, err := readFolded(x, row.Name, hour)
+			if err != nil {
+				return err
+			}
+			if _, err := x.exec(qFiredUpsert, row.Name, bindTime(hour), store.SetBit(bits, bit)); err != nil {
+				return err
+			}
+		}
+		if _, err := x.exec(qFireDelete, row.Name, bindTime(f.At)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

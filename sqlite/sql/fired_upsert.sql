@@ -1,0 +1,7 @@
+-- Writes the folded fires of an hour.
+INSERT INTO durable_fired (schedule, hour, bits)
+VALUES (?, -- schedule
+        ?, -- hour
+        ?) -- bits
+ON CONFLICT (schedule, hour) DO UPDATE
+SET bits = excluded.bits;

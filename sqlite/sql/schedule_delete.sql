@@ -1,0 +1,3 @@
+-- Deletes a schedule.
+DELETE FROM durable_schedule
+WHERE name = ?;

@@ -252,15 +252,17 @@ func (p *clockDriver) claimAgain(nodes []*probe) bool {
 
 // barrier is the point that one engine has reached with its claims and its checks for results.
 type barrier struct {
-	probe  *probe
-	engine *engine.Engine
-	claim  uint64 // the latest claim that had begun
-	check  uint64 // the number of checks
+	probe    *probe
+	engine   *engine.Engine
+	claim    uint64 // the latest claim that had begun
+	schedule uint64 // the latest query for due schedules that had begun
+	check    uint64 // the number of checks
 }
 
 func newBarrier(n *probe, e *engine.Engine) barrier {
 	b := barrier{probe: n, engine: e}
 	b.claim, _, _ = n.claimState()
+	b.schedule, _, _ = n.scheduleState()
 	b.check, _ = e.Looks()
 	return b
 }
@@ -272,18 +274,22 @@ func (b barrier) open() bool {
 	if ended <= b.claim && b.engine.Looking() {
 		return true
 	}
+	if _, ended, _ := b.probe.scheduleState(); ended <= b.schedule && b.engine.Scheduling() {
+		return true
+	}
 	checks, waiting := b.engine.Looks()
 	return waiting && checks <= b.check
 }
 
-// nextDue returns the next time at which something is due: the first timer, or a run by the latest claim of its engine.
+// nextDue returns the next time at which something is due: the first timer, or a run or a schedule by the latest queries of its engine.
 // It returns zero if there is none.
 func (p *clockDriver) nextDue(nodes []*probe) (now, next time.Time) {
 	now, next, _ = p.clock.state()
 	for _, n := range nodes {
-		_, _, due := n.claimState()
-		if !due.IsZero() && due.Before(now.Add(farFuture)) && (next.IsZero() || due.Before(next)) {
-			next = due
+		for _, due := range n.dueTimes() {
+			if due.Before(now.Add(farFuture)) && (next.IsZero() || due.Before(next)) {
+				next = due
+			}
 		}
 	}
 	return now, next

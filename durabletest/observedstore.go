@@ -24,6 +24,7 @@ type observedStore struct {
 	lastClaimEnded uint64 // number of the latest claim that has ended
 	nextDue        time.Time
 	firstClaim     chan struct{} // closed when the first claim begins
+	schedules      scheduleLooks
 }
 
 func newObservedStore(s store.Store, f *process) *observedStore {

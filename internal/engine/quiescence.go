@@ -68,9 +68,12 @@ func (e *Engine) Park() (left bool) {
 	return left
 }
 
-// WakeAll makes the worker check for due runs, and the waiters check for results, now.
+// WakeAll makes the worker check for due runs and schedules, and the waiters check for results, now.
 func (e *Engine) WakeAll() {
-	e.worker().hint()
+	if w := e.worker(); w != nil {
+		w.hint()
+		w.schedules.notify()
+	}
 	e.waiters.fresh.notify()
 }
 
@@ -81,6 +84,12 @@ func (e *Engine) Looking() bool {
 		return false
 	}
 	return w.slots.IsOpen() && len(w.workflows) > 0 && w.runs.count() < e.cfg.Concurrency
+}
+
+// Scheduling reports whether the worker looks for due schedules.
+func (e *Engine) Scheduling() bool {
+	w := e.worker()
+	return w != nil && w.slots.IsOpen() && len(w.pairs) > 0
 }
 
 // Looks returns how often the waiters have checked for results. waiting is false if nobody waits for a

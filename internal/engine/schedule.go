@@ -45,7 +45,7 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 				declare = time.Now().Add(failed)
 			}
 		}
-		began := w.e.clock.now()
+		began := w.e.clock.Now()
 		due, next, err := w.e.store.DueSchedules(ctx, began, schedulePage)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -65,7 +65,7 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 		}
 		wait := w.e.cfg.Poll
 		if !next.IsZero() {
-			wait = min(wait, w.e.clock.until(next))
+			wait = min(wait, w.e.clock.Until(next))
 		}
 		t := time.NewTimer(max(wait, time.Millisecond))
 		select {
@@ -97,7 +97,7 @@ func (w *worker) fireAll(ctx context.Context, due []string) (changed bool) {
 
 // fire decides the due times of one schedule. It reports whether it changed the schedule.
 func (w *worker) fire(ctx context.Context, name string) (changed bool, err error) {
-	f := &schedule.Firing{Name: name, Now: w.e.clock.now(), Start: w.e.startOfSchedule}
+	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), Start: w.e.startOfSchedule}
 	var state store.ScheduleState
 	change := &store.ScheduleChange{Name: name, Skip: true, Times: f.Times, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
 		state = s
@@ -126,7 +126,7 @@ func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UU
 		Verb: store.VerbCancel, Scope: store.WholeTree, Runs: ids(run), Actor: scheduleActor,
 		Reason: fmt.Sprintf("the next time of schedule %q has come", name),
 	}
-	o.Now, o.Error = e.clock.now(), CancelFailure(o.Reason, o.Actor).Encode()
+	o.Now, o.Error = e.clock.Now(), CancelFailure(o.Reason, o.Actor).Encode()
 	if err := e.store.Control(ctx, o); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UU
 
 // startOfSchedule returns the start of the run of a scheduled time. The run is claimable at once, by any worker.
 func (e *Engine) startOfSchedule(name string, s *schedule.Settings, at time.Time) *store.Start {
-	now := e.clock.now()
+	now := e.clock.Now()
 	id, runName := store.RootUUIDAt(schedule.RunID(name, at), now)
 	start := &store.Start{Run: store.Run{
 		UUID: id, Name: runName, Workflow: s.Workflow, Version: e.cfg.Version, Queue: s.Queue, Status: store.Pending,
@@ -203,7 +203,7 @@ func (w *worker) declareSchedules(ctx context.Context) error {
 		if err == nil {
 			var refused error
 			err = w.e.store.ChangeSchedule(ctx, &store.ScheduleChange{Name: d.Name, Plan: func(s store.ScheduleState) (write *store.ScheduleWrite) {
-				write, refused = schedule.Declare(d.Name, s.Row, own, w.e.clock.now())
+				write, refused = schedule.Declare(d.Name, s.Row, own, w.e.clock.Now())
 				return write
 			}})
 			err = errors.Join(err, refused)
@@ -245,7 +245,7 @@ func (e *Engine) commitSchedule(ctx context.Context, change *store.ScheduleChang
 	if err := e.Outside(ctx, "a change of a schedule"); err != nil {
 		return err
 	}
-	if err := e.clock.ensure(ctx, e.store); err != nil {
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return err
 	}
 	err := e.patiently(ctx, outsider, func() error {

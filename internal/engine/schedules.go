@@ -11,7 +11,7 @@ import (
 // SetSchedule records the settings of an operator.
 func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Settings, by, reason string) error {
 	_, err := e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
-		return schedule.Set(name, at.Row, s, e.clock.now(), by, reason)
+		return schedule.Set(name, at.Row, s, e.clock.Now(), by, reason)
 	})
 	return err
 }
@@ -19,7 +19,7 @@ func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Setti
 // ResetSchedule removes the settings of an operator.
 func (e *Engine) ResetSchedule(ctx context.Context, name, by, reason string) error {
 	_, err := e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
-		return schedule.Reset(name, at.Row, e.clock.now(), by, reason)
+		return schedule.Reset(name, at.Row, e.clock.Now(), by, reason)
 	})
 	return err
 }
@@ -27,7 +27,7 @@ func (e *Engine) ResetSchedule(ctx context.Context, name, by, reason string) err
 // PauseSchedule pauses a schedule.
 func (e *Engine) PauseSchedule(ctx context.Context, name, by, reason string) error {
 	_, err := e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
-		return schedule.Pause(name, at.Row, e.clock.now(), by, reason)
+		return schedule.Pause(name, at.Row, e.clock.Now(), by, reason)
 	})
 	return err
 }
@@ -35,7 +35,7 @@ func (e *Engine) PauseSchedule(ctx context.Context, name, by, reason string) err
 // ResumeSchedule resumes a schedule.
 func (e *Engine) ResumeSchedule(ctx context.Context, name string) error {
 	_, err := e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
-		return schedule.Resume(name, at.Row, e.clock.now())
+		return schedule.Resume(name, at.Row, e.clock.Now())
 	})
 	return err
 }
@@ -43,7 +43,7 @@ func (e *Engine) ResumeSchedule(ctx context.Context, name string) error {
 // DeleteSchedule deletes a schedule.
 func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) error {
 	_, err := e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
-		return schedule.Delete(name, at.Row, e.clock.now(), by, reason)
+		return schedule.Delete(name, at.Row, e.clock.Now(), by, reason)
 	})
 	return err
 }
@@ -51,7 +51,7 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) er
 // TriggerSchedule starts a run of the schedule now, and returns its ID.
 func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, err error) {
 	_, err = e.changeSchedule(ctx, name, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
-		w, id, err = schedule.Trigger(&schedule.Firing{Name: name, Now: e.clock.now(), Start: e.startOfSchedule}, at)
+		w, id, err = schedule.Trigger(&schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.startOfSchedule}, at)
 		return w, err
 	})
 	return id, err
@@ -70,7 +70,7 @@ func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) 
 		if err := e.Ready(ctx); err != nil {
 			return done, err
 		}
-		b := &schedule.Backfill{Firing: schedule.Firing{Name: name, Now: e.clock.now(), Start: e.startOfSchedule}, From: from, To: to}
+		b := &schedule.Backfill{Firing: schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.startOfSchedule}, From: from, To: to}
 		change := &store.ScheduleChange{Name: name, Times: b.Times, Plan: b.Plan}
 		if err := e.commitSchedule(ctx, change); err != nil {
 			return done, err

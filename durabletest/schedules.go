@@ -1,0 +1,60 @@
+package durabletest
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// scheduleLooks tells what the engine's queries for due schedules have returned.
+type scheduleLooks struct {
+	begun     uint64 // number of the latest query that has begun
+	lastEnded uint64 // number of the latest query that has ended
+	nextDue   time.Time
+}
+
+// DueSchedules implements store.Store.
+func (s *observedStore) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
+	s.mu.Lock()
+	s.schedules.begun++
+	number := s.schedules.begun
+	s.mu.Unlock()
+	err = s.call(func() error {
+		due, next, err = s.Store.DueSchedules(ctx, now, limit)
+		if len(due) > 0 || err != nil {
+			s.writes.Add(1) // the engine fires them next
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err == nil && number > s.schedules.lastEnded {
+			s.schedules.lastEnded, s.schedules.nextDue = number, next
+		}
+		return err
+	})
+	return due, next, err
+}
+
+// ChangeSchedule implements store.Store.
+func (s *observedStore) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
+	return s.write("a change of schedule "+u.Name, func() error { return s.Store.ChangeSchedule(ctx, u) })
+}
+
+// scheduleState returns what claimState returns, of the queries for due schedules.
+func (s *observedStore) scheduleState() (begun, ended uint64, next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.schedules.begun, s.schedules.lastEnded, s.schedules.nextDue
+}
+
+// dueTimes returns when, according to the latest queries, the next run and the next schedule are due.
+func (s *observedStore) dueTimes() (due []time.Time) {
+	_, _, run := s.claimState()
+	_, _, schedule := s.scheduleState()
+	for _, at := range []time.Time{run, schedule} {
+		if !at.IsZero() {
+			due = append(due, at)
+		}
+	}
+	return due
+}

@@ -67,6 +67,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"tree", trees},
 		{"tag", tags},
 		{"token", tokens},
+		{"schedule", schedules},
 		{"event", events},
 		{"outline", outlines},
 		{"trace", traces},

@@ -1,0 +1,195 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/postgres"
+)
+
+// ticking is the workflow of a schedule.
+func ticking(l ledger) *durable.Workflow[int, string] {
+	return durable.Define("ticking", func(c *durable.Ctx, in int) (string, error) {
+		return durable.ScheduledAt(c).Format(time.RFC3339), c.Do("tick", func(ctx context.Context) error {
+			l.did(ctx, c.ID(), "tick")
+			return nil
+		})
+	})
+}
+
+// fatalFiring is a store whose process dies while it changes a schedule: before the change, at a statement of it, or after it. It
+// is also the tracer of its connections.
+type fatalFiring struct {
+	durable.Store
+	point  int64 // 0: before; then the number of a round trip; SQLite has none, and dies a while after the decision
+	inside atomic.Bool
+	trips  atomic.Int64
+	name   string
+}
+
+func (f *fatalFiring) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
+	if f.point == 0 {
+		die()
+	}
+	f.trips.Store(0)
+	f.inside.Store(true)
+	defer f.inside.Store(false)
+	plan := u.Plan
+	u.Plan = func(s store.ScheduleState) *store.ScheduleWrite {
+		w := plan(s)
+		if w != nil && f.name == "sqlite" && f.point > 0 && f.point < lastPoint {
+			go func() {
+				realtime.Pass(time.Duration(f.point*f.point)*30*time.Microsecond, "statements of the transaction are executed before the process dies")
+				die()
+			}()
+		}
+		return w
+	}
+	err := f.Store.ChangeSchedule(ctx, u)
+	if err == nil && u.Written != nil && f.point == lastPoint {
+		die()
+	}
+	return err
+}
+
+// lastPoint is the point after the commit.
+const lastPoint = 11
+
+func (f *fatalFiring) trip() {
+	if f.inside.Load() && f.trips.Add(1) == f.point && f.point < lastPoint {
+		die()
+	}
+}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (f *fatalFiring) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	f.trip()
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (f *fatalFiring) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TraceBatchStart implements pgx.BatchTracer.
+func (f *fatalFiring) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	f.trip()
+	return ctx
+}
+
+// TraceBatchQuery implements pgx.BatchTracer.
+func (f *fatalFiring) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd implements pgx.BatchTracer.
+func (f *fatalFiring) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+func init() {
+	// schedule executes the runs of a schedule, and dies while it fires it, at point N.
+	scenarios["schedule"] = func(ctx context.Context, j *job, s durable.Store) error {
+		f := &fatalFiring{Store: s, point: j.N, name: s.Name()}
+		if s.Name() == "postgres" {
+			cfg, err := pgxpool.ParseConfig(j.DB.Where)
+			if err != nil {
+				return err
+			}
+			cfg.ConnConfig.Tracer = f
+			pool, err := pgxpool.NewWithConfig(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			defer pool.Close()
+			if f.Store, err = postgres.New(pool, postgres.Schema(j.DB.Schema)); err != nil {
+				return err
+			}
+			defer f.Store.Close()
+		}
+		e, err := durable.New(f, durable.Config{Workflows: []durable.Definition{ticking(j.Ledger)}, Lease: time.Second, Poll: 50 * time.Millisecond})
+		if err != nil {
+			return err
+		}
+		say("working")
+		return e.Run(ctx)
+	}
+}
+
+// Row 46: two workers fire a schedule, and are killed before, between and after the statements of it. Each time starts exactly one
+// run.
+func TestRow46_DeathOfTheFiringProcess(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		l := newLedger(t)
+		client := engineOn(t, db.openIn(t), durable.Config{})
+		began := time.Now()
+		if err := client.SetSchedule(bounded(t), ticking(l).Schedule(1, durable.Schedule{Name: "s", Every: time.Second, Overlap: durable.OverlapAllow})); err != nil {
+			t.Fatal(err)
+		}
+		deaths := 0
+		for point := int64(0); point <= lastPoint; point++ {
+			two := []*process{
+				spawn(t, job{Scenario: "schedule", DB: db, Ledger: l, N: point}),
+				spawn(t, job{Scenario: "schedule", DB: db, Ledger: l, N: point}),
+			}
+			for _, p := range two { // a point may be beyond the last statement: then both live
+				limit := time.NewTimer(2500 * time.Millisecond)
+				select {
+				case <-p.ended:
+					deaths++
+				case <-limit.C:
+				}
+				limit.Stop()
+			}
+			for _, p := range two {
+				p.signal(9)
+				<-p.ended
+			}
+		}
+		if deaths < 12 {
+			t.Errorf("only %d processes died while they fired", deaths)
+		}
+		survivor := spawn(t, job{Scenario: "schedule", DB: db, Ledger: l, N: -1})
+		survivor.expect("working")
+		last := time.Now().Add(time.Second)
+		var times []time.Time
+		await(t, "the schedule to go on", func() bool {
+			fires, err := client.Fires(bounded(t), "s", 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			times = nil
+			for _, f := range fires {
+				if f.Outcome != "started" || f.ID == "" {
+					t.Fatalf("%+v", f)
+				}
+				times = append(times, f.At)
+			}
+			return len(times) > 0 && times[0].After(last)
+		})
+		slices.SortFunc(times, time.Time.Compare)
+		for i, at := range times {
+			if i > 0 && at.Sub(times[i-1]) != time.Second {
+				t.Errorf("%v follows %v", at, times[i-1])
+			}
+			id := fmt.Sprint("s@", at.Format(time.RFC3339))
+			await(t, "the end of "+id, func() bool { return !info(t, client, id).EndedAt.IsZero() })
+			if n := len(l.of(t, id, "tick")); n == 0 {
+				t.Errorf("%s ended, and its step was never executed", id)
+			}
+		}
+		if times[0].Sub(began) > 2*time.Second {
+			t.Errorf("the first time is %v, set at %v", times[0], began)
+		}
+		runs, err := client.List(bounded(t), durable.Filter{IDPrefix: "s@"}, durable.Page{Limit: 1000})
+		if err != nil || len(runs.Runs) < len(times) || len(runs.Runs) > len(times)+3 {
+			t.Errorf("%d runs for %d times, %v", len(runs.Runs), len(times), err)
+		}
+		t.Logf("times=%d deaths=%d", len(times), deaths)
+	})
+}

@@ -71,7 +71,7 @@ func scheduleByName(x session, name string) (row *store.Schedule, err error) {
 func scanSchedule(v []driver.Value) (store.Schedule, error) {
 	c := columns{values: v}
 	row := store.Schedule{
-		Name: c.text(), State: slices.Clone(c.bytes()), NextAt: c.time(), WaitingAt: c.time(), LastRun: c.nullID(),
+		Name: c.text(), State: slices.Clone(c.bytes()), NextAt: c.time(), WaitingAt: c.time(), LastRun: c.nullUUID(),
 		Paused: c.int() != 0, Cancels: c.int() != 0, Fires: int(c.int()),
 	}
 	return row, c.err
@@ -101,7 +101,7 @@ func readFires(x session, schedule string, q query, args ...driver.Value) (fires
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
 		fires = append(fires, store.Fire{
-			Schedule: schedule, At: c.time(), FiredAt: c.time(), Kind: store.FireKind(c.int()), Outcome: store.FireOutcome(c.int()), Run: c.nullID(),
+			Schedule: schedule, At: c.time(), FiredAt: c.time(), Kind: store.FireKind(c.int()), Outcome: store.FireOutcome(c.int()), Run: c.nullUUID(),
 		})
 		return c.err
 	}, append([]driver.Value{schedule}, args...)...)
@@ -194,7 +194,7 @@ func writeSchedule(x session, u *store.ScheduleChange, w *store.ScheduleWrite) e
 	}
 	for i := range w.Fires {
 		f := &w.Fires[i]
-		_, err := x.exec(qFireUpsert, u.Name, bindTime(f.At), bindTime(f.FiredAt), int64(f.Kind), int64(f.Outcome), bindNullID(f.Run))
+		_, err := x.exec(qFireUpsert, u.Name, bindTime(f.At), bindTime(f.FiredAt), int64(f.Kind), int64(f.Outcome), bindNullUUID(f.Run))
 		if err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func writeSchedule(x session, u *store.ScheduleChange, w *store.ScheduleWrite) e
 		}
 	}
 	values := []driver.Value{
-		bindBytes(row.State), bindTime(row.NextAt), bindTime(row.WaitingAt), bindNullID(row.LastRun), bindBool(row.Paused), bindBool(row.Cancels), int64(row.Fires),
+		bindBytes(row.State), bindTime(row.NextAt), bindTime(row.WaitingAt), bindNullUUID(row.LastRun), bindBool(row.Paused), bindBool(row.Cancels), int64(row.Fires),
 	}
 	if u.Found {
 		_, err := x.exec(qScheduleUpdate, append(values, u.Name)...)

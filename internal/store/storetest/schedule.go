@@ -116,15 +116,15 @@ func scheduleDue(b *bed) {
 	b.setSchedule(store.Schedule{Name: "later", State: []byte(`{}`), NextAt: b.in(time.Minute)})
 	b.setSchedule(store.Schedule{Name: "never", State: []byte(`{}`)})
 	live, ended, cancelled := b.started("live"), b.started("ended"), b.started("cancelled")
-	b.commitRun(b.finish(ended.ID, epochAt(1)))
-	b.ordered(store.VerbCancel, cancelled.ID)
+	b.commitRun(b.finish(ended.UUID, epochAt(1)))
+	b.ordered(store.VerbCancel, cancelled.UUID)
 	for name, row := range map[string]store.Schedule{
-		"waits":             {LastRun: owner(live.ID)},
-		"cancels":           {LastRun: owner(live.ID), Cancels: true},
-		"has cancelled":     {LastRun: owner(cancelled.ID), Cancels: true},
-		"waits no longer":   {LastRun: owner(ended.ID)},
+		"waits":             {LastRun: owner(live.UUID)},
+		"cancels":           {LastRun: owner(live.UUID), Cancels: true},
+		"has cancelled":     {LastRun: owner(cancelled.UUID), Cancels: true},
+		"waits no longer":   {LastRun: owner(ended.UUID)},
 		"run is gone":       {LastRun: owner(uuid.New())},
-		"paused, run ended": {LastRun: owner(ended.ID), Paused: true},
+		"paused, run ended": {LastRun: owner(ended.UUID), Paused: true},
 	} {
 		row.Name, row.State, row.WaitingAt = name, []byte(`{}`), b.in(-time.Hour)
 		b.setSchedule(row)
@@ -173,11 +173,11 @@ func scheduleTaken(b *bed) {
 	first.Start.Tags = []store.Tag{{Key: "a.b", Value: "c"}}
 	last.Start.Tags = first.Start.Tags
 	u := b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`)}, first, last)
-	if f := u.Written.Fires; f[0].Outcome != store.FireFailed || f[0].Run.UUID != taken.ID || f[1].Outcome != store.FireStarted || f[1].Run.UUID != last.Start.Run.ID {
+	if f := u.Written.Fires; f[0].Outcome != store.FireFailed || f[0].Run.UUID != taken.UUID || f[1].Outcome != store.FireStarted || f[1].Run.UUID != last.Start.Run.UUID {
 		b.Errorf("%+v", f)
 	}
-	if row := b.schedule("s"); row.LastRun.UUID != last.Start.Run.ID {
-		b.Errorf("the last run is %v, want %v", row.LastRun, last.Start.Run.ID)
+	if row := b.schedule("s"); row.LastRun.UUID != last.Start.Run.UUID {
+		b.Errorf("the last run is %v, want %v", row.LastRun, last.Start.Run.UUID)
 	}
 	if got, want := b.outcomes("s"), []string{"0s scheduled started pending", "-1s scheduled failed running"}; !slices.Equal(got, want) {
 		b.Errorf("the fires are %q, want %q", got, want)

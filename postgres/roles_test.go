@@ -172,6 +172,17 @@ func TestRolesDoTheirWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	plan := durable.Schedule{Name: "nightly", Cron: "@daily", Workflow: "w", Input: "in"}
+	does(schema.Operator, "set a schedule", operator.SetSchedule(t.Context(), plan))
+	does(schema.Operator, "pause a schedule", operator.PauseSchedule(t.Context(), "nightly"))
+	_, err = worker.TriggerSchedule(t.Context(), "nightly")
+	does(schema.Worker, "trigger a schedule", err)
+	schedules, err := reader.Schedules(t.Context())
+	does(schema.Reader, "read schedules", err)
+	if len(schedules) != 1 || len(schedules[0].LastFires) != 1 {
+		t.Errorf("a reader sees the schedules %+v", schedules)
+	}
+	does(schema.Operator, "delete a schedule", operator.DeleteSchedule(t.Context(), "nightly"))
 	_, err = operator.Terminate(t.Context(), third.ID())
 	does(schema.Operator, "terminate", err)
 	if got, err := run.Result(t.Context()); got != "yes" || err != nil {
@@ -210,6 +221,7 @@ func TestRolesDoTheirWork(t *testing.T) {
 		refused(role, "cancel", err)
 		refused(role, "signal", e.Signal(t.Context(), "a", "go", 1))
 		refused(role, "complete a token", e.Complete(t.Context(), token, "yes"))
+		refused(role, "set a schedule", e.SetSchedule(t.Context(), plan))
 		refused(role, "tag", e.SetTags(t.Context(), "a", map[string]string{"shop.kind": "x"}))
 	}
 	_, err = starter.History(t.Context(), "a")

@@ -121,6 +121,21 @@ var plans = map[string][]string{
 	"statuses.sql":             {"run_pkey"},
 	"history.sql":              {"step_pkey"},
 	"checkpoint.sql":           {"run_pkey"},
+	"schedule_due.sql":         {"schedule_next"},
+	"schedule_waiting.sql":     {"run_pkey", "schedule_waiting"},
+	"schedule_lock.sql":        {"schedule_pkey"},
+	"schedule_lock_free.sql":   {"schedule_pkey"},
+	"schedule_by_name.sql":     {"schedule_pkey"},
+	"schedule_last.sql":        {"run_pkey"},
+	"schedule_update.sql":      {"schedule_pkey"},
+	"schedule_delete.sql":      {"schedule_pkey"},
+	"fire_started.sql":         {"fire_pkey"},
+	"fire_latest.sql":          {"fire_latest"},
+	"fire_oldest.sql":          {"fire_latest"},
+	"fire_delete.sql":          {"fire_pkey"},
+	"fire_delete_all.sql":      {"fire_latest"},
+	"fired_read.sql":           {"fired_pkey"},
+	"fired_delete_all.sql":     {"fired_pkey"},
 }
 
 // TestPlans checks the plans in an empty database, in one with DURABLE_PLAN_ROWS runs (1000 by default)

@@ -1,0 +1,36 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// TestALockedScheduleIsSkipped: a worker that finds a due schedule locked does not wait for the other worker, and changes nothing.
+// Another schedule, whose run waits for nothing, is not held up.
+func TestALockedScheduleIsSkipped(t *testing.T) {
+	s := open(t, "")
+	row := store.Schedule{Name: "s", State: []byte("{}")}
+	set := func(skip bool, plan func(store.ScheduleState) *store.ScheduleWrite) *store.ScheduleChange {
+		t.Helper()
+		u := &store.ScheduleChange{Name: "s", Skip: skip, Plan: plan}
+		if err := s.ChangeSchedule(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	write := func(store.ScheduleState) *store.ScheduleWrite { return &store.ScheduleWrite{Row: row, Last: -1} }
+	set(false, write)
+	met := false
+	set(true, func(state store.ScheduleState) *store.ScheduleWrite {
+		u := set(true, func(store.ScheduleState) *store.ScheduleWrite {
+			t.Error("a locked schedule was planned")
+			return nil
+		})
+		met = !u.Found && u.Written == nil
+		return write(state)
+	})
+	if !met {
+		t.Error("the locked schedule was not skipped")
+	}
+}

@@ -196,7 +196,7 @@ func (e *Engine) Schedules(ctx context.Context) ([]ScheduleInfo, error) {
 	}
 }
 
-// Fires returns what happened at the latest times of a schedule, the newest first, at most limit. The latest 1000 fires are kept. Of
+// Fires returns what happened at the latest times of a schedule, the newest first, at most limit. The latest 1000 times are kept. Of
 // older ones only the times that have started a run are kept, for [Engine.Backfill].
 func (e *Engine) Fires(ctx context.Context, name string, limit int) ([]Fire, error) {
 	if err := e.usable(ctx); err != nil {

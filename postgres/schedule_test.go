@@ -9,7 +9,7 @@ import (
 // TestALockedScheduleIsSkipped: a worker that finds a due schedule locked does not wait for the other worker, and changes nothing.
 // Another schedule, whose run waits for nothing, is not held up.
 func TestALockedScheduleIsSkipped(t *testing.T) {
-	s := open(t, "")
+	s := open(t, "exec")
 	row := store.Schedule{Name: "s", State: []byte("{}")}
 	set := func(skip bool, plan func(store.ScheduleState) *store.ScheduleWrite) *store.ScheduleChange {
 		t.Helper()

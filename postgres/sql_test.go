@@ -130,10 +130,10 @@ var plans = map[string][]string{
 	"schedule_update.sql":      {"schedule_pkey"},
 	"schedule_delete.sql":      {"schedule_pkey"},
 	"fire_started.sql":         {"fire_pkey"},
-	"fire_latest.sql":          {"fire_latest"},
-	"fire_oldest.sql":          {"fire_latest"},
+	"fire_latest.sql":          {"fire_pkey"},
+	"fire_oldest.sql":          {"fire_pkey"},
 	"fire_delete.sql":          {"fire_pkey"},
-	"fire_delete_all.sql":      {"fire_latest"},
+	"fire_delete_all.sql":      {"fire_pkey"},
 	"fired_read.sql":           {"fired_pkey"},
 	"fired_delete_all.sql":     {"fired_pkey"},
 }

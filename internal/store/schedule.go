@@ -10,7 +10,8 @@ import (
 // MaxScheduleName is the longest name of a schedule, in bytes. An ID made of it and a time is a valid run ID.
 const MaxScheduleName = 480
 
-// KeptFires is how many fires of a schedule a store keeps in full. Of older fires it keeps only that a run was started.
+// KeptFires is how many fires of a schedule a store keeps in full, those of the latest times. Of older times it keeps only whether a
+// run was started.
 const KeptFires = 1000
 
 // FoldAt is how many fires a schedule has when a store folds the oldest, so that KeptFires remain.
@@ -33,7 +34,7 @@ type Schedules interface {
 	// ScheduleByName returns the schedule, or nil if there is none.
 	ScheduleByName(ctx context.Context, name string) (*Schedule, error)
 
-	// Fires returns the latest fires of a schedule, the newest first.
+	// Fires returns what happened at the latest times of a schedule, the newest first.
 	Fires(ctx context.Context, schedule string, limit int) ([]Fire, error)
 }
 

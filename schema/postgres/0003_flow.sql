@@ -34,8 +34,6 @@ CREATE TABLE durable.fire (
     PRIMARY KEY (shard, schedule, at)
 );
 
-CREATE INDEX fire_latest ON durable.fire (shard, schedule, fired_at, at);
-
 -- The older times at which runs were started: one bit for each second of an hour.
 CREATE TABLE durable.fired (
     hour     timestamptz NOT NULL,

@@ -28,8 +28,6 @@ CREATE TABLE durable_fire (
     PRIMARY KEY (schedule, at)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX durable_fire_latest ON durable_fire (schedule, fired_at, at);
-
 -- The older times at which runs were started: one bit for each second of an hour.
 CREATE TABLE durable_fired (
     schedule TEXT    NOT NULL,

@@ -1,6 +1,6 @@
--- Reads the latest fires of a schedule, the newest first.
+-- Reads the fires of the latest times of a schedule, the newest first.
 SELECT at, fired_at, kind, outcome, run_id
 FROM durable_fire
 WHERE schedule = ?
-ORDER BY fired_at DESC, at DESC
+ORDER BY at DESC
 LIMIT ? + 0;

@@ -1,6 +1,6 @@
--- Reads the fires of a schedule that are not among the latest. The caller leaves out the one that waits.
+-- Reads the fires of a schedule whose times are not among the latest. The caller leaves out the one that waits.
 SELECT at, fired_at, kind, outcome, run_id
 FROM durable_fire
 WHERE schedule = ?
-ORDER BY fired_at DESC, at DESC
+ORDER BY at DESC
 LIMIT ? + 0 OFFSET ? + 0;

@@ -138,13 +138,17 @@ func TestRow46_DeathOfTheFiringProcess(t *testing.T) {
 				spawn(t, job{Scenario: "schedule", DB: db, Ledger: l, N: point}),
 			}
 			for _, p := range two { // a point may be beyond the last statement: then both live
-				limit := time.NewTimer(2500 * time.Millisecond)
-				select {
-				case <-p.ended:
+				died := within(2500*time.Millisecond, func() bool {
+					select {
+					case <-p.ended:
+						return true
+					default:
+						return false
+					}
+				})
+				if died {
 					deaths++
-				case <-limit.C:
 				}
-				limit.Stop()
 			}
 			for _, p := range two {
 				p.signal(9)

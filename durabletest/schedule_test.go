@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/durabletest"
 )
 
-// times is a workflow that notes the scheduled times of its runs, and how many of them there were.
+// times notes the scheduled times of the runs of a workflow.
 type times struct {
 	mu   sync.Mutex
 	seen []string
@@ -106,6 +106,9 @@ func TestScheduleFiresEachDay(t *testing.T) {
 		e.Advance(30 * 24 * time.Hour)
 		runs, err := e.List(quickly(t), durable.Filter{Tag: "shop.kind", Queue: "reports"}, durable.Page{})
 		must(t, err)
+		if seen := log.all(); len(seen) != 30 || seen[0] != "2026-03-21T01:30:00Z" {
+			t.Errorf("the runs were scheduled at %q", seen)
+		}
 		if len(runs.Runs) != 30 {
 			t.Errorf("%d runs in 30 days", len(runs.Runs))
 		}

@@ -10,7 +10,7 @@ import (
 
 // cronParser parses five fields, and @daily and alike. If both the day of the month and the day of the week are restricted, a day
 // that matches one of them is enough, as in every cron. Ten years of search find the next February 29, also around 2100.
-var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom).WithMaxSearchYears(10)
+var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom).WithMaxSearchYears(10)
 
 // cronExpression is a parsed expression.
 type cronExpression struct {

@@ -103,22 +103,22 @@ func (s *Settings) Timetable(name string) (*Timetable, error) {
 	case s.Cron == "" && t.every == 0:
 		return nil, errors.New("neither Cron nor Every is set: set one of them")
 	case s.Cron != "" && t.every != 0:
-		return nil, fmt.Errorf("Cron %q and Every %v are both set: leave one of them out", s.Cron, t.every)
+		return nil, fmt.Errorf("field Cron %q and Every %v are both set: leave one of them out", s.Cron, t.every)
 	case t.every != 0 && s.Location != "":
-		return nil, fmt.Errorf("Location %q with Every %v: intervals are aligned in UTC: leave Location out, or use Cron", s.Location, t.every)
+		return nil, fmt.Errorf("field Location %q with Every %v: intervals are aligned in UTC: leave Location out, or use Cron", s.Location, t.every)
 	case t.every != 0 && (t.every < ShortestEvery || t.every%time.Second != 0):
-		return nil, fmt.Errorf("Every is %v: it must be a positive number of whole seconds", t.every)
+		return nil, fmt.Errorf("field Every is %v: it must be a positive number of whole seconds", t.every)
 	case t.every != 0:
 		return t, nil
 	}
 	if s.Location == "Local" {
-		return nil, errors.New(`Location is "Local", which differs from machine to machine: name the zone, such as Europe/Berlin`)
+		return nil, errors.New(`field Location is "Local", which differs from machine to machine: name the zone, such as Europe/Berlin`)
 	}
 	if t.zone, err = time.LoadLocation(s.Location); err != nil {
-		return nil, fmt.Errorf("Location %q: %w: use a name of the IANA time zone database, such as Europe/Berlin", s.Location, err)
+		return nil, fmt.Errorf("field Location %q: %w: use a name of the IANA time zone database, such as Europe/Berlin", s.Location, err)
 	}
 	if t.cron, err = parseCron(s.Cron); err != nil {
-		return nil, fmt.Errorf("Cron %q: %w: use five fields, such as 30 2 * * MON-FRI, or @daily", s.Cron, err)
+		return nil, fmt.Errorf("field Cron %q: %w: use five fields, such as 30 2 * * MON-FRI, or @daily", s.Cron, err)
 	}
 	return t, nil
 }

@@ -39,60 +39,75 @@ func TestTimes(t *testing.T) {
 		// Summer time began in Berlin on 2026-03-29 at 01:00 UTC: 02:00 became 03:00. It ended on 2026-10-25 at 01:00 UTC: 03:00
 		// became 02:00.
 		{
-			"02:30 that does not exist fires at the change", Settings{Cron: "30 2 * * *", Location: "Europe/Berlin"},
+			"02:30 that does not exist fires at the change",
+			Settings{Cron: "30 2 * * *", Location: "Europe/Berlin"},
 			"2026-03-28T00:00:00Z", "2026-03-31T00:00:00Z",
 			[]string{"2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"},
 		},
 		{
-			"02:30 that exists twice fires at the first", Settings{Cron: "30 2 * * *", Location: "Europe/Berlin"},
+			"02:30 that exists twice fires at the first",
+			Settings{Cron: "30 2 * * *", Location: "Europe/Berlin"},
 			"2026-10-24T00:00:00Z", "2026-10-27T00:00:00Z",
 			[]string{"2026-10-24T00:30:00Z", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"},
 		},
 		{
-			"several times of a skipped hour, and the time of the change, are one", Settings{Cron: "0,20,40 2,3 * * *", Location: "Europe/Berlin"},
+			"several times of a skipped hour, and the time of the change, are one",
+			Settings{Cron: "0,20,40 2,3 * * *", Location: "Europe/Berlin"},
 			"2026-03-29T00:00:00Z", "2026-03-30T00:00:00Z",
 			[]string{"2026-03-29T01:00:00Z", "2026-03-29T01:20:00Z", "2026-03-29T01:40:00Z"},
 		},
 		{
-			"every hour passes over the skipped hour", Settings{Cron: "30 * * * *", Location: "Europe/Berlin"},
+			"every hour passes over the skipped hour",
+			Settings{Cron: "30 * * * *", Location: "Europe/Berlin"},
 			"2026-03-29T00:00:00Z", "2026-03-29T03:00:00Z",
 			[]string{"2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z", "2026-03-29T02:30:00Z"},
 		},
 		{
-			"every hour fires in both passes", Settings{Cron: "30 * * * *", Location: "Europe/Berlin"},
+			"every hour fires in both passes",
+			Settings{Cron: "30 * * * *", Location: "Europe/Berlin"},
 			"2026-10-25T00:00:00Z", "2026-10-25T03:00:00Z",
 			[]string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:30:00Z"},
 		},
 		{
-			"@hourly does too", Settings{Cron: "@hourly", Location: "Europe/Berlin"},
+			"@hourly does too",
+			Settings{Cron: "@hourly", Location: "Europe/Berlin"},
 			"2026-10-25T00:00:00Z", "2026-10-25T03:00:00Z",
 			[]string{"2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"},
 		},
 		{ // Midnight did not exist in Beirut on 2022-03-27.
-			"@daily at a midnight that does not exist", Settings{Cron: "@daily", Location: "Asia/Beirut"},
+			"@daily at a midnight that does not exist",
+			Settings{Cron: "@daily", Location: "Asia/Beirut"},
 			"2022-03-26T00:00:00Z", "2022-03-28T00:00:00Z",
 			[]string{"2022-03-26T22:00:00Z", "2022-03-27T21:00:00Z"},
 		},
 		{ // Lord Howe Island changes by half an hour, at 02:00.
-			"a change of half an hour", Settings{Cron: "15 2 * * *", Location: "Australia/Lord_Howe"},
+			"a change of half an hour",
+			Settings{Cron: "15 2 * * *", Location: "Australia/Lord_Howe"},
 			"2026-10-03T00:00:00Z", "2026-10-05T00:00:00Z",
 			[]string{"2026-10-03T15:30:00Z", "2026-10-04T15:15:00Z"},
 		},
 		{ // Samoa left out 2011-12-30.
-			"a day that does not exist fires at the change", Settings{Cron: "0 12 * * *", Location: "Pacific/Apia"},
+			"a day that does not exist fires at the change",
+			Settings{Cron: "0 12 * * *", Location: "Pacific/Apia"},
 			"2011-12-29T00:00:00Z", "2012-01-01T00:00:00Z",
 			[]string{"2011-12-29T22:00:00Z", "2011-12-30T10:00:00Z", "2011-12-30T22:00:00Z", "2011-12-31T22:00:00Z"},
 		},
 		{
-			"February 29", Settings{Cron: "0 0 29 2 *"}, "2095-01-01T00:00:00Z", "2109-01-01T00:00:00Z",
+			"February 29",
+			Settings{Cron: "0 0 29 2 *"},
+			"2095-01-01T00:00:00Z", "2109-01-01T00:00:00Z",
 			[]string{"2096-02-29T00:00:00Z", "2104-02-29T00:00:00Z", "2108-02-29T00:00:00Z"},
 		},
 		{
-			"the 31st, in months that have one", Settings{Cron: "0 0 31 * *"}, "2026-01-01T00:00:00Z", "2026-06-01T00:00:00Z",
+			"the 31st, in months that have one",
+			Settings{Cron: "0 0 31 * *"},
+			"2026-01-01T00:00:00Z", "2026-06-01T00:00:00Z",
 			[]string{"2026-01-31T00:00:00Z", "2026-03-31T00:00:00Z", "2026-05-31T00:00:00Z"},
 		},
 		{
-			"a day of the month or of the week", Settings{Cron: "0 9 13 JAN,mar FRI"}, "2026-01-01T00:00:00Z", "2026-03-01T00:00:00Z",
+			"a day of the month or of the week",
+			Settings{Cron: "0 9 13 JAN,mar FRI"},
+			"2026-01-01T00:00:00Z", "2026-03-01T00:00:00Z",
 			[]string{"2026-01-02T09:00:00Z", "2026-01-09T09:00:00Z", "2026-01-13T09:00:00Z", "2026-01-16T09:00:00Z", "2026-01-23T09:00:00Z", "2026-01-30T09:00:00Z"},
 		},
 		{"Sunday is 7", Settings{Cron: "0 0 * * 7"}, "2026-11-20T00:00:00Z", "2026-11-28T00:00:00Z", []string{"2026-11-22T00:00:00Z"}},
@@ -248,10 +263,11 @@ func TestIDsOfRuns(t *testing.T) {
 // TestJitterIsSteady: one time of one schedule always gets the same delay, within the bound, and delays differ.
 func TestJitterIsSteady(t *testing.T) {
 	table := timetable(t, Settings{Cron: "@hourly", Jitter: Duration(10 * time.Minute)})
+	again := timetable(t, Settings{Cron: "@hourly", Jitter: Duration(10 * time.Minute)})
 	delays := make(map[time.Duration]bool)
 	for at, n := table.After(time.Unix(0, 0)), 0; n < 100; at, n = table.After(at), n+1 {
 		d := table.Due(at).Sub(at)
-		if d < 0 || d >= 10*time.Minute || table.Due(at) != table.Due(at) {
+		if d < 0 || d >= 10*time.Minute || again.Due(at) != table.Due(at) {
 			t.Errorf("%v is due after %v", at, d)
 		}
 		delays[d] = true

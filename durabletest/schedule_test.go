@@ -22,9 +22,6 @@ type times struct {
 func (l *times) add(c *durable.Ctx) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !c.Replaying() {
-		return
-	}
 	l.seen = append(l.seen, durable.ScheduledAt(c).Format(time.RFC3339))
 }
 

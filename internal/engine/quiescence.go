@@ -89,7 +89,7 @@ func (e *Engine) Looking() bool {
 // Scheduling reports whether the worker looks for due schedules.
 func (e *Engine) Scheduling() bool {
 	w := e.worker()
-	return w != nil && w.slots.IsOpen() && len(w.pairs) > 0
+	return w != nil && w.slots.IsOpen() && len(w.workflows) > 0
 }
 
 // Looks returns how often the waiters have checked for results. waiting is false if nobody waits for a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json/jsontext"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -75,6 +76,10 @@ type Wait struct {
 	Until    time.Time // the end of a sleep, a backoff or a receive with Within; else zero
 	// LastFailure is the last attempt that failed or was interrupted; nil if there was none.
 	LastFailure *FailedAttempt
+	// Limit is the name of the [Limit] whose permit the step waits for, LimitKey the key of its line, and Before how many steps
+	// are before it in the line. Limit is empty if it waits for none.
+	Limit, LimitKey string
+	Before          int
 }
 
 // Progress is the progress of a Map.
@@ -127,6 +132,15 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 			info.wait(s)
 		}
 	}
+	if !r.Status.Terminal() {
+		permits, err := e.inner.Store().PermitsOf(ctx, r.UUID)
+		if err != nil {
+			return nil, fmt.Errorf("get run %q: %w", id, err)
+		}
+		for i := range permits {
+			info.permit(&permits[i])
+		}
+	}
 	if !outline.LastLeaseLoss.At.IsZero() {
 		info.Loss = &Loss{At: outline.LastLeaseLoss.At, Worker: outline.LastLeaseLoss.Worker.String()}
 	}
@@ -149,6 +163,21 @@ func (info *RunInfo) wait(s *store.Step) {
 	if f := w.LastFailure; f != nil && (info.LastFailure == nil || f.began().After(info.LastFailure.began())) {
 		info.LastFailure = f
 	}
+}
+
+// permit adds a step that waits for a permit. A step that waits for its first attempt has no row.
+func (info *RunInfo) permit(p *store.PermitPlace) {
+	if p.Status == store.PermitHeld {
+		return
+	}
+	name := engine.DisplayName(p.Step)
+	i := slices.IndexFunc(info.Waits, func(w Wait) bool { return w.Name == name })
+	if i < 0 {
+		i = len(info.Waits)
+		info.Waits = append(info.Waits, Wait{Name: name, Kind: KindStep, Attempts: int(p.Attempt) - 1, Since: p.ArrivedAt})
+	}
+	w := &info.Waits[i]
+	w.Limit, w.LimitKey, w.Before = p.Limit, p.Key, p.Before
 }
 
 // runInfo converts the run's own row.

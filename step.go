@@ -98,6 +98,7 @@ func (k *call[T]) configure(opts []StepOption) error {
 		k.transact, k.spec.Kind = o.transact, store.KindTx
 	}
 	k.spec.AttemptTimeout, k.spec.TotalTimeout, k.spec.AtMostOnce = o.attempt, o.total, o.atMostOnce
+	k.spec.Permit = o.permit
 	if o.verify == nil {
 		return nil
 	}
@@ -176,6 +177,7 @@ type stepOptions struct {
 	atMostOnce     bool
 	verify         any
 	transact       bridge.Transact
+	permit         *engine.Permit
 	given          given
 	err            error
 }
@@ -186,6 +188,7 @@ const (
 	givenTotalTimeout
 	givenAtMostOnce
 	givenVerify
+	givenPermit
 )
 
 // Retry sets the policy by which a failed attempt is followed by further ones. The default is [NoRetry].

@@ -23,17 +23,19 @@ var rights = map[schema.Role]map[string]string{
 	schema.Worker: {
 		"migration": "S", "secret": "S", "run": "SIU", "step": "SIU", "signal": "SIU", "worker": "SIUD", "tag": "SIUD", "event": "SI",
 		"schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
+		"step_limit": "SIUD", "limit_line": "SIUD", "permit": "SIUD",
 	},
 	schema.Operator: {
 		"migration": "S", "secret": "S", "worker": "S", "run": "S", "step": "S", "signal": "SI", "event": "SI", "tag": "SIUD",
 		"schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
-		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S",
+		"step_limit": "SIUD", "limit_line": "S", "permit": "S",
+		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S",
 	},
 	schema.Starter: {"migration": "S", "run": "S", "tag": "SI"},
 	schema.Reader: {
 		"migration": "S", "run": "S", "step": "S", "signal": "S", "tag": "S", "event": "S", "worker": "S",
-		"schedule": "S", "fire": "S", "fired": "S",
-		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S",
+		"schedule": "S", "fire": "S", "fired": "S", "step_limit": "S", "limit_line": "S", "permit": "S",
+		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S",
 	},
 }
 

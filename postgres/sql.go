@@ -36,6 +36,10 @@ type statements struct {
 	attendance, listen, presenceTake, presenceNote, presenceDead                string
 	checkpoint, checkpointHold, confirm                                         string
 	migrationLock, migrationFound, migrationVersionOf, migrationPatience        string
+	permitLock, permitReturn, permitLimits, permitLine, permitAsked             string
+	permitDelete, permitWrite, permitOffer, permitLineUpdate                    string
+	permitGroups, permitsOf, limitDeclare, limitSet, limitDelete                string
+	limits, limitUse                                                            string
 	txBegin, txMark, strangers, durably, enter, leave, tokenKey, tokenKeyInsert string
 	scheduleDue, scheduleWaiting, scheduleLock, scheduleLockFree, scheduleLast  string
 	scheduleByName, schedules, scheduleInsert, scheduleUpdate, scheduleDelete   string
@@ -127,6 +131,22 @@ func load(schema string) statements {
 		migrationVersionOf: text("migration_version.sql"),
 		strangers:          text("strangers.sql"),
 		durably:            text("durably.sql"),
+		permitLock:         text("permit_lock.sql"),
+		permitReturn:       text("permit_return.sql"),
+		permitLimits:       text("permit_limits.sql"),
+		permitLine:         text("permit_line.sql"),
+		permitAsked:        text("permit_asked.sql"),
+		permitDelete:       text("permit_delete.sql"),
+		permitWrite:        text("permit_write.sql"),
+		permitOffer:        text("permit_offer.sql"),
+		permitLineUpdate:   text("permit_line_update.sql"),
+		permitGroups:       text("permit_groups.sql"),
+		permitsOf:          text("permits_of.sql"),
+		limitDeclare:       text("limit_declare.sql"),
+		limitSet:           text("limit_set.sql"),
+		limitDelete:        text("limit_delete.sql"),
+		limits:             text("limits.sql"),
+		limitUse:           text("limit_use.sql"),
 		txBegin:            text("tx_begin.sql"),
 		txMark:             text("tx_mark.sql"),
 		enter:              text("enter.sql"),

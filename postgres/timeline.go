@@ -88,6 +88,16 @@ func (l *timeline) within(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
+// begun returns the timeline of the database, or an empty text if the database does not report it.
+func (l *timeline) begun() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.now.timeline == 0 {
+		return ""
+	}
+	return strconv.FormatUint(uint64(l.now.timeline), 10)
+}
+
 // alive records that the database has replied.
 func (l *timeline) alive() {
 	if l.known.Load() {

@@ -85,6 +85,19 @@ const (
 	qLeaseExpire
 	qTokenKey
 	qTokenKeyInsert
+	qPermitLock
+	qPermitReturn
+	qPermitLimit
+	qPermitTaken
+	qPermitWaiting
+	qPermitByStep
+	qPermitDelete
+	qPermitWrite
+	qPermitLineUpdate
+	qPermitGroupNext
+	qLimitDeclare
+	qLimitSet
+	qLimitDelete
 	qScheduleDue
 	qScheduleWaiting
 	qScheduleByName
@@ -121,6 +134,9 @@ const (
 	qMigrationExists
 	qMigrationVersion
 	qMigrationInsert
+	qPermitsOf
+	qLimits
+	qLimitUse
 	queryCount
 )
 
@@ -194,6 +210,22 @@ func sqlFile(q query) string {
 		qLeaseExpire:         "lease_expire.sql",
 		qTokenKey:            "token_key.sql",
 		qTokenKeyInsert:      "token_key_insert.sql",
+		qPermitLock:          "permit_lock.sql",
+		qPermitReturn:        "permit_return.sql",
+		qPermitLimit:         "permit_limit.sql",
+		qPermitTaken:         "permit_taken.sql",
+		qPermitWaiting:       "permit_waiting.sql",
+		qPermitByStep:        "permit_by_step.sql",
+		qPermitDelete:        "permit_delete.sql",
+		qPermitWrite:         "permit_write.sql",
+		qPermitLineUpdate:    "permit_line_update.sql",
+		qPermitGroupNext:     "permit_group_next.sql",
+		qLimitDeclare:        "limit_declare.sql",
+		qLimitSet:            "limit_set.sql",
+		qLimitDelete:         "limit_delete.sql",
+		qPermitsOf:           "permits_of.sql",
+		qLimits:              "limits.sql",
+		qLimitUse:            "limit_use.sql",
 		qScheduleDue:         "schedule_due.sql",
 		qScheduleWaiting:     "schedule_waiting.sql",
 		qScheduleByName:      "schedule_by_name.sql",

@@ -13,7 +13,7 @@ var (
 	ErrDuplicateStep = errors.New("durable: a step name was used twice")
 	ErrDiverged      = errors.New("durable: the code diverged from the recorded history")
 	ErrIDConflict    = errors.New("durable: the ID belongs to another start")
-	ErrNotFound      = errors.New("durable: no such run")
+	ErrNotFound      = errors.New("durable: not found")
 	ErrInvalidName   = errors.New("durable: invalid name")
 	ErrInvalidToken  = errors.New("durable: invalid token")
 	ErrNestedStep    = errors.New("durable: a step was called inside a step")

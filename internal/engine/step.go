@@ -34,6 +34,9 @@ type Spec struct {
 	AtMostOnce bool
 	Verify     func(ctx context.Context) (out Output, happened bool, failure *Failure)
 
+	// Permit is the limit that bounds the attempts over all workers; nil: none.
+	Permit *Permit
+
 	// Attempt executes one attempt.
 	Attempt func(ctx context.Context) (Output, *Failure)
 
@@ -187,7 +190,7 @@ func (t *task) rest(due time.Time) error {
 // once executes one attempt and records its outcome. A returned time that is not zero is when the next
 // attempt is due.
 func (t *task) once() (Result, time.Time, error) {
-	leave, err := t.enter()
+	leave, err := t.admit()
 	if err != nil {
 		return Result{}, time.Time{}, err
 	}

@@ -49,6 +49,7 @@ type worker struct {
 	hints     notifier // a run may be claimable
 	news      notifier // a run in memory may have a control request, or may have been woken
 	schedules notifier // a schedule was changed
+	permits   permits
 
 	hearing sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
 	rests   chan struct{} // holds one element for each long history that is being read
@@ -59,7 +60,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, kill: kill,
-		hints: newNotifier(), news: newNotifier(), schedules: newNotifier(), rests: make(chan struct{}, restsAtOnce), broken: make(chan error, 1),
+		hints: newNotifier(), news: newNotifier(), permits: permits{wanted: newNotifier()}, schedules: newNotifier(), rests: make(chan struct{}, restsAtOnce), broken: make(chan error, 1),
 		failedClaims: failedClaims{added: newNotifier()}, countQueue: countQueue{added: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.defs))
@@ -108,6 +109,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	kept.Go(func() { w.attendLoop(keeping) })
 	kept.Go(func() { w.notificationLoop(keeping) })
 	kept.Go(func() { w.countLoop(keeping) })
+	kept.Go(func() { w.permitLoop(keeping) })
 	kept.Go(func() { w.giveBackLoop(keeping) })
 	kept.Go(func() { w.unreceivedLoop(keeping) })
 

@@ -148,6 +148,8 @@ type Store interface {
 	// with too many workflows to be recorded counts as executing all of them.
 	Executed(ctx context.Context, pairs []Pair) ([]bool, error)
 
+	LimitStore
+
 	// TokenKey returns the key that signs the tokens of awaitables: 32 random bytes. The database
 	// keeps the key, so every process uses the same one. The first use creates it.
 	TokenKey(ctx context.Context) ([]byte, error)

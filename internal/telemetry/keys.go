@@ -44,6 +44,7 @@ const (
 	AttrWorkflow  = "durable.workflow.name"
 	AttrStep      = "durable.step.name"
 	AttrQueue     = "durable.queue.name"
+	AttrLimit     = "durable.limit.name"
 	AttrOutcome   = "durable.outcome"
 	AttrErrorType = "error.type"
 	AttrFollowed  = "durable.wait.followed_by"

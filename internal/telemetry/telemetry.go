@@ -30,6 +30,7 @@ type Telemetry struct {
 	duration   metric.Float64Histogram
 	latency    metric.Float64Histogram
 	step       metric.Float64Histogram
+	permit     metric.Float64Histogram
 	flush      metric.Float64Histogram
 	batch      metric.Int64Histogram
 	payload    metric.Int64Histogram
@@ -63,6 +64,7 @@ func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider, ste
 	t.duration = m.seconds("durable.run.duration", "Time from the start of a run to its end.", runSeconds)
 	t.latency = m.seconds("durable.run.schedule_latency", "Time from when a run was due to the begin of its execution.", latencySeconds)
 	t.step = m.seconds("durable.step.duration", "Duration of an attempt of a step.", stepSeconds)
+	t.permit = m.seconds("durable.limit.wait", "Time that an attempt of a step waited for a permit of its limit.", latencySeconds)
 	t.flush = m.seconds("durable.journal.flush.duration", "Duration of a flush of the journal.", flushSeconds)
 	t.batch = m.sizes("durable.journal.flush.items", "{item}", "Items in a flush of the journal.", flushItems)
 	t.payload = m.sizes("durable.journal.flush.size", "By", "Size of the encoded payloads in a flush of the journal.", flushBytes)
@@ -132,6 +134,13 @@ func (t *Telemetry) Attempted(ctx context.Context, workflow, label string, attem
 		set = append(set, attribute.String(AttrErrorType, errorType))
 	}
 	t.step.Record(ctx, took.Seconds(), metric.WithAttributes(set...))
+}
+
+// Permitted records that an attempt of a step got a permit of a limit.
+func (t *Telemetry) Permitted(ctx context.Context, limit string, waited time.Duration) {
+	if t.permit.Enabled(ctx) {
+		t.permit.Record(ctx, waited.Seconds(), metric.WithAttributes(attribute.String(AttrLimit, limit)))
+	}
 }
 
 // TimedOut counts a wait for a signal that timed out.

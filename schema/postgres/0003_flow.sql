@@ -1,4 +1,4 @@
--- Flow control: schedules.
+-- Flow control: schedules, and limits on steps.
 
 -- See 0001_core.sql.
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -77,5 +77,63 @@ SELECT schedule, at,
        (ARRAY['started','waiting','skipped','replaced','missed','failed'])[outcome] AS outcome,
        run_id, fired_at, shard
 FROM durable.fire;
+
+-- The bounds of each limit: those that apply, those that code has declared, and those that an operator
+-- has set. declared and chosen are JSON.
+CREATE TABLE durable.step_limit (
+    declared_at      timestamptz,
+    chosen_at        timestamptz,
+    period_us        bigint  NOT NULL DEFAULT 0,  -- of the rate, in microseconds
+    concurrent       integer NOT NULL DEFAULT 0,  -- units that are held at once; 0: no bound
+    rate             integer NOT NULL DEFAULT 0,  -- units that are granted per period; 0: no bound
+    burst            integer NOT NULL DEFAULT 0,
+    name             text COLLATE "C" NOT NULL PRIMARY KEY,
+    declared         text,
+    declared_version text COLLATE "C",
+    older_versions   text[] COLLATE "C" NOT NULL DEFAULT '{}', -- that have declared the limit before
+    chosen           text,
+    chosen_by        text,
+    chosen_reason    text
+);
+
+-- One line for each limit and key. Who grants permits locks the row of the line.
+CREATE TABLE durable.limit_line (
+    now_at     timestamptz NOT NULL,          -- the latest time at which permits were granted; it never goes back
+    paid_at    timestamptz,                   -- up to this time the rate is used up
+    shut_until timestamptz,                   -- nothing is granted before
+    limit_name text COLLATE "C" NOT NULL,
+    key        text COLLATE "C" NOT NULL,
+    begun      text COLLATE "C" NOT NULL,     -- the database's timeline when the line was last used; empty: unknown
+    PRIMARY KEY (limit_name, key)
+);
+
+-- Steps that execute under a limit, or wait for it. A step has at most one permit.
+CREATE TABLE durable.permit (
+    arrived_at timestamptz NOT NULL,
+    granted_at timestamptz,
+    until_at   timestamptz,                   -- the end of an offer
+    epoch      bigint   NOT NULL,             -- of the execution that asked last
+    attempt    integer  NOT NULL,
+    units      integer  NOT NULL,
+    shard      smallint NOT NULL,
+    status     smallint NOT NULL,             -- 1 waiting 2 offered 3 held
+    priority   smallint NOT NULL,
+    missed     boolean  NOT NULL,             -- an offer ended unused: the next one follows when the step asks
+    run_id     uuid     NOT NULL,
+    limit_name text COLLATE "C" NOT NULL,
+    key        text COLLATE "C" NOT NULL,
+    step       text COLLATE "C" NOT NULL,
+    PRIMARY KEY (shard, run_id, step)
+);
+
+-- The order of each line: higher priorities first, then by arrival.
+CREATE INDEX permit_line ON durable.permit (limit_name, key, status, priority DESC, arrived_at, run_id, step);
+
+CREATE VIEW durable.permits AS
+SELECT p.limit_name, p.key, p.run_id,
+       replace(replace(replace(p.step, '%', '%25'), '/', '%2F'), chr(31), '/') AS step,
+       (ARRAY['waiting','offered','held'])[p.status] AS status,
+       p.units, p.priority, p.attempt, p.arrived_at, p.granted_at, p.until_at
+FROM durable.permit AS p;
 
 INSERT INTO durable.migration (version, name) VALUES (3, '0003_flow.sql');

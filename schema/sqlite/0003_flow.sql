@@ -1,4 +1,4 @@
--- Flow control: schedules. The same as schema/postgres/0003_flow.sql.
+-- Flow control: schedules, and limits on steps. The same as schema/postgres/0003_flow.sql.
 
 -- One row for each schedule. The worker that moves next_at on also starts the run, in the same transaction.
 CREATE TABLE durable_schedule (
@@ -60,3 +60,51 @@ SELECT schedule, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') AS at,
                     WHEN 6 THEN 'failed' END AS outcome,
        hex(run_id) AS run_id, strftime('%Y-%m-%dT%H:%M:%fZ', fired_at / 1e6, 'unixepoch') AS fired_at
 FROM durable_fire;
+
+CREATE TABLE durable_step_limit (
+    name             TEXT    NOT NULL PRIMARY KEY,
+    concurrent       INTEGER NOT NULL DEFAULT 0, -- units that are held at once; 0: no bound
+    rate             INTEGER NOT NULL DEFAULT 0, -- units that are granted per period; 0: no bound
+    period_us        INTEGER NOT NULL DEFAULT 0,
+    burst            INTEGER NOT NULL DEFAULT 0,
+    declared         TEXT,                       -- JSON, as code has declared it
+    declared_version TEXT,
+    declared_at      INTEGER,
+    older_versions   TEXT    NOT NULL DEFAULT '[]', -- JSON: the versions that have declared the limit before
+    chosen           TEXT,                       -- JSON, as an operator has set it
+    chosen_by        TEXT,
+    chosen_reason    TEXT,
+    chosen_at        INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- One line for each limit and key.
+CREATE TABLE durable_limit_line (
+    limit_name TEXT    NOT NULL,
+    key        TEXT    NOT NULL,
+    now_at     INTEGER NOT NULL, -- the latest time at which permits were granted; it never goes back
+    paid_at    INTEGER,          -- up to this time the rate is used up
+    shut_until INTEGER,          -- nothing is granted before
+    PRIMARY KEY (limit_name, key)
+) STRICT, WITHOUT ROWID;
+
+-- Steps that execute under a limit, or wait for it. A step has at most one permit.
+CREATE TABLE durable_permit (
+    shard      INTEGER NOT NULL,
+    run_id     BLOB    NOT NULL,
+    step       TEXT    NOT NULL,
+    limit_name TEXT    NOT NULL,
+    key        TEXT    NOT NULL,
+    status     INTEGER NOT NULL, -- 1 waiting 2 offered 3 held
+    epoch      INTEGER NOT NULL, -- of the execution that asked last
+    attempt    INTEGER NOT NULL,
+    units      INTEGER NOT NULL,
+    priority   INTEGER NOT NULL,
+    missed     INTEGER NOT NULL, -- an offer ended unused: the next one follows when the step asks
+    arrived_at INTEGER NOT NULL,
+    granted_at INTEGER,
+    until_at   INTEGER,          -- the end of an offer
+    PRIMARY KEY (shard, run_id, step)
+) STRICT, WITHOUT ROWID;
+
+-- The order of each line: higher priorities first, then by arrival.
+CREATE INDEX durable_permit_line ON durable_permit (limit_name, key, status, priority DESC, arrived_at, run_id, step);

@@ -67,6 +67,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"tree", trees},
 		{"tag", tags},
 		{"token", tokens},
+		{"permit", permits},
+		{"limit", limits},
 		{"schedule", schedules},
 		{"event", events},
 		{"outline", outlines},

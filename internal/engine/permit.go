@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+const (
+	grantLasts = 100 * time.Millisecond // how old the grant of a rate may be when the function is called
+	grantTries = 10                     // then an older grant is used, because the database is that slow
+)
+
+// Permit says which limit bounds the attempts of a step.
+type Permit struct {
+	Limit    string
+	Key      string // of the limit's line; may be empty
+	Units    int    // at least 1
+	Settings store.LimitSettings
+}
+
+// admit waits until the attempt may call its function: for its permit, and then for its slot. The returned
+// function gives both back, and may be called more than once.
+func (t *task) admit() (leave func(), err error) {
+	if t.spec.Permit == nil {
+		return t.enter()
+	}
+	for try := 1; ; try++ {
+		granted, giveBack, err := t.awaitPermit()
+		if err != nil {
+			return nil, err
+		}
+		vacate, err := t.enter()
+		if err != nil {
+			giveBack()
+			return nil, err
+		}
+		leave := func() {
+			vacate()
+			giveBack()
+		}
+		aged := t.spec.Permit.Settings.Rate > 0 && !granted.IsZero() && t.r.e.clock.Now().Sub(granted) > grantLasts
+		if !aged || try == grantTries {
+			return leave, nil
+		}
+		leave()
+	}
+}
+
+// awaitPermit waits in the line of the limit until the attempt has its permit. Meanwhile the run may leave
+// memory, and keeps its place. If the step's total timeout is over first, awaitPermit returns without a
+// permit and a zero time, because the attempt then fails without calling its function.
+func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
+	r, p := t.r, t.spec.Permit
+	a := &store.PermitAsk{
+		Limit: p.Limit, Key: p.Key, Settings: p.Settings, Version: r.e.cfg.Version,
+		Run: r.row.UUID, Step: t.name, Epoch: r.row.Epoch, Attempt: t.attempt, Units: p.Units, Priority: r.row.Priority,
+	}
+	giveBack = sync.OnceFunc(func() { r.w.permits.giveBack(r, a) })
+	began := time.Now()
+	news := r.stirs.join()
+	defer r.stirs.leave(news)
+	for {
+		if err := r.w.permits.ask(t.s.ctx, r, a); err != nil {
+			return t.unpermitted(giveBack, err)
+		}
+		switch a.Outcome {
+		case store.Written:
+			if err := t.mayBegin(); err != nil {
+				giveBack()
+				return time.Time{}, nil, err
+			}
+			r.e.tel.Permitted(r.ctx, p.Limit, time.Since(began))
+			return a.GrantedAt, giveBack, nil
+		case store.Fenced:
+			return time.Time{}, nil, t.superseded(a.State)
+		}
+		due := a.RetryAt
+		if t.spec.TotalTimeout > 0 {
+			end := t.first.Add(t.spec.TotalTimeout)
+			if !end.After(r.e.clock.Now()) {
+				giveBack()
+				return time.Time{}, func() {}, nil
+			}
+			if due.IsZero() || end.Before(due) {
+				due = end
+			}
+		}
+		r.idle.done()
+		err := r.idle.until(t.s, due, news)
+		r.idle.busy()
+		if err != nil {
+			return t.unpermitted(giveBack, err)
+		}
+	}
+}
+
+// unpermitted ends the wait for a permit after an error. The step keeps its place in the line if another
+// execution continues the run at once or when it is woken.
+func (t *task) unpermitted(giveBack func(), err error) (time.Time, func(), error) {
+	r := t.r
+	left := t.s.left()
+	if left == nil && t.s.ctx.Err() == nil { // the database rejects the ask
+		r.unwritten("ask for the permit of step", t.name, err)
+		return time.Time{}, nil, ErrSuspended
+	}
+	s := r.leaving()
+	if s == nil || errors.Is(s.cause, ErrPaused) {
+		giveBack()
+	}
+	return time.Time{}, nil, cmp.Or(left, ErrSuspended)
+}
+
+// stirs wakes the calls of a run that wait for something which only the database knows.
+type stirs struct {
+	mu    sync.Mutex
+	calls map[chan struct{}]struct{}
+}
+
+// join returns a channel that has a value after each wake.
+func (s *stirs) join() chan struct{} {
+	c := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls == nil {
+		s.calls = make(map[chan struct{}]struct{})
+	}
+	s.calls[c] = struct{}{}
+	return c
+}
+
+func (s *stirs) leave(c chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, c)
+}
+
+func (s *stirs) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.calls {
+		notifier(c).notify()
+	}
+}
+
+// logPermits logs that permits could not be exchanged with the database.
+func (w *worker) logPermits(err error) {
+	w.log.Warn("could not ask for permits, or give them back; trying again", telemetry.KeyError, err)
+}

@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+const (
+	permitsAtOnce = 500                   // asks that one transaction contains at most
+	linesAtOnce   = 100                   // lines that one transaction looks at
+	linesOften    = time.Second           // between two looks at the lines, while a step waits in one
+	firstPermit   = 20 * time.Millisecond // first pause after a failed call
+	longPermit    = time.Second           // longest such pause
+	permitTimeout = 10 * time.Second      // of one call
+)
+
+// permits exchanges permits with the store for all steps of a worker. One goroutine, permitLoop, gathers
+// what steps ask for and give back while its last call is in progress.
+type permits struct {
+	wanted notifier
+
+	mu      sync.Mutex
+	asks    []*permitAsk
+	returns []permitReturn
+}
+
+// permitAsk is an ask that waits for its outcome.
+type permitAsk struct {
+	*store.PermitAsk
+	ctx  context.Context // ends when the caller no longer waits
+	done chan error
+}
+
+// permitReturn is a permit that is to be given back. Once the run has left this process, its permits have
+// ended anyway.
+type permitReturn struct {
+	store.PermitReturn
+	r *run
+}
+
+// ask asks the store for a permit and sets the outcome of the ask. It keeps trying while the database is
+// unavailable, until ctx ends.
+func (p *permits) ask(ctx context.Context, r *run, a *store.PermitAsk) error {
+	own := *a // the loop may still use it when this caller has left
+	q := &permitAsk{PermitAsk: &own, ctx: ctx, done: make(chan error, 1)}
+	p.mu.Lock()
+	p.asks = append(p.asks, q)
+	p.mu.Unlock()
+	p.wanted.notify()
+	select {
+	case err := <-q.done:
+		*a = own
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// giveBack gives a permit or a place in a line back, soon.
+func (p *permits) giveBack(r *run, a *store.PermitAsk) {
+	p.mu.Lock()
+	p.returns = append(p.returns, permitReturn{store.PermitReturn{Limit: a.Limit, Key: a.Key, Run: a.Run, Step: a.Step, Epoch: a.Epoch, Attempt: a.Attempt}, r})
+	p.mu.Unlock()
+	p.wanted.notify()
+}
+
+// take removes the next asks, and everything to give back.
+func (p *permits) take() (asks []*permitAsk, returns []permitReturn, more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := min(len(p.asks), permitsAtOnce)
+	asks, returns = p.asks[:n:n], p.returns
+	p.asks, p.returns = p.asks[n:], nil
+	return asks, returns, len(p.asks) > 0
+}
+
+// putBack returns what a failed call did not do, except for callers that are gone.
+func (p *permits) putBack(asks []*permitAsk, returns []permitReturn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var left []*permitAsk
+	for _, a := range asks {
+		if a.ctx.Err() == nil {
+			left = append(left, a)
+		}
+	}
+	p.asks = append(left, p.asks...)
+	var owed []permitReturn
+	for _, r := range returns {
+		if r.r.hard.Err() == nil {
+			owed = append(owed, r)
+		}
+	}
+	p.returns = append(owed, p.returns...)
+}
+
+// permitLoop exchanges permits until ctx ends. It also looks at the lines in which steps wait, because the
+// holder of a permit may have died, and nobody else may ask: often while there are such lines, and else as
+// often as leases are renewed.
+func (w *worker) permitLoop(ctx context.Context) {
+	p := &w.permits
+	looks := time.NewTimer(0)
+	defer looks.Stop()
+	wait := firstPermit
+	for {
+		look := false
+		select {
+		case <-p.wanted:
+		case <-looks.C:
+			look = true
+		case <-ctx.Done():
+			w.exchange(context.Background(), nil) // gives back what the last steps held
+			return
+		}
+		var lines []store.PermitGroup
+		var err error
+		if look {
+			lines, err = w.waitingLines(ctx)
+			every := w.e.cfg.Lease / 3
+			if len(lines) > 0 || err != nil {
+				every = min(every, linesOften)
+			}
+			looks.Reset(every/2 + rand.N(every))
+		}
+		for more := true; more && err == nil; {
+			more, err = w.exchange(ctx, lines)
+			lines = nil
+		}
+		if err == nil {
+			wait = firstPermit
+			continue
+		}
+		if ctx.Err() == nil {
+			w.logPermits(err)
+		}
+		if sleepCtx(ctx, wait/2+rand.N(wait)) {
+			wait = min(2*wait, longPermit)
+			p.wanted.notify()
+		}
+	}
+}
+
+// waitingLines returns the lines in which a step waits.
+func (w *worker) waitingLines(ctx context.Context) (lines []store.PermitGroup, err error) {
+	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
+	defer cancel()
+	var last store.PermitGroup
+	for {
+		some, err := w.e.store.WaitingGroups(ctx, last, linesAtOnce)
+		lines = append(lines, some...)
+		if err != nil || len(some) < linesAtOnce {
+			return lines, err
+		}
+		last = some[len(some)-1]
+	}
+}
+
+// exchange makes one call of Permits with what has gathered, and with the given lines, and reports whether
+// more has gathered than one call takes.
+func (w *worker) exchange(ctx context.Context, lines []store.PermitGroup) (more bool, err error) {
+	p := &w.permits
+	asks, returns, more := p.take()
+	if len(asks)+len(returns)+len(lines) == 0 {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
+	defer cancel()
+	for len(lines) > linesAtOnce {
+		if err := w.e.store.Permits(ctx, w.permitBatch(nil, nil, lines[:linesAtOnce])); err != nil {
+			p.putBack(asks, returns)
+			return false, err
+		}
+		lines = lines[linesAtOnce:]
+	}
+	b := w.permitBatch(asks, returns, lines)
+	err = w.e.store.Permits(ctx, b)
+	switch {
+	case err == nil:
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrLocked), ctx.Err() != nil:
+		p.putBack(asks, returns)
+		return false, err
+	default: // the callers wait as for any write that the database rejects
+		p.putBack(nil, returns)
+	}
+	for _, a := range asks {
+		a.done <- err
+	}
+	return more, err
+}
+
+func (w *worker) permitBatch(asks []*permitAsk, returns []permitReturn, lines []store.PermitGroup) *store.PermitBatch {
+	b := &store.PermitBatch{Now: w.e.clock.Now(), Lease: w.e.cfg.Lease, Groups: lines}
+	for _, a := range asks {
+		b.Asks = append(b.Asks, a.PermitAsk)
+	}
+	for _, r := range returns {
+		b.Returns = append(b.Returns, r.PermitReturn)
+	}
+	return b
+}

@@ -1,0 +1,273 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// offerFor is how long units are kept for a step whose run was woken.
+const offerFor = 2 * time.Second
+
+// MaxPermitsRead is how many waiting permits of a line a store reads for one plan.
+const MaxPermitsRead = 1000
+
+// PermitLine is the state of one line, locked by the transaction that plans with it.
+type PermitLine struct {
+	PermitGroup
+	Settings LimitSettings
+	Known    bool      // the limit has bounds; otherwise nothing is granted
+	Now      time.Time // the time of this transaction: never before an earlier one of this line
+	// Paid is the theoretical arrival time of the generic cell rate algorithm: the rate has been used up
+	// to this time. Source of the idea: ITU-T I.371.
+	Paid    time.Time
+	Shut    time.Time    // nothing is granted before this time
+	Permits []SeenPermit // those that are held or offered, and the first MaxPermitsRead that wait, in order
+	Begun   string       // the point of the database's history at which the line was last used; empty: unknown
+}
+
+// SeenPermit is a permit with the state of its run.
+type SeenPermit struct {
+	Permit
+	State RunState
+	Lease time.Time // when the lease of the run ends
+}
+
+// holds reports whether the permit is in use: its attempt executes, or may still do so.
+func (p *SeenPermit) holds(now time.Time) bool {
+	return p.Status == PermitHeld && p.State.Status == Running && p.State.Epoch == p.Epoch && p.Lease.After(now)
+}
+
+// waits reports whether the step of the permit can still be executed.
+func (p *SeenPermit) waits() bool {
+	return p.State.Found && p.State.Status < Paused && p.State.Control&PausedMask == 0
+}
+
+// wakeable reports whether the run of the step can be woken for an offer.
+func (p *SeenPermit) wakeable() bool {
+	return !p.Missed && (p.State.Status == Running || p.State.Status == Waiting)
+}
+
+// PermitPlan is what a transaction changes in one line.
+type PermitPlan struct {
+	Delete []Permit
+	Write  []Permit // replaces the row of the step, if it has one
+	Offer  []Permit // as Write, if the run can be locked: it is woken
+	Paid   time.Time
+	Shut   time.Time
+}
+
+// comparePlaces orders the permits of a line: higher priorities first, then by arrival.
+func comparePlaces(a, b *Permit) int {
+	return cmp.Or(
+		cmp.Compare(b.Priority, a.Priority), a.ArrivedAt.Compare(b.ArrivedAt),
+		bytes.Compare(a.Run[:], b.Run[:]), strings.Compare(a.Step, b.Step),
+	)
+}
+
+// Bound sets the bounds of the line from the rows of the limits. If the limit has no row, Bound returns the
+// declaration of an asking step, which the store records.
+func (l *PermitLine) Bound(rows map[string]LimitSettings, b *PermitBatch) (declare *LimitChange) {
+	l.Settings, l.Known = rows[l.Limit], false
+	if _, l.Known = rows[l.Limit]; l.Known {
+		return nil
+	}
+	for _, a := range b.Asks {
+		if a.Limit == l.Limit {
+			l.Settings, l.Known = a.Settings, true
+			rows[l.Limit] = a.Settings
+			return &LimitChange{Name: l.Limit, Settings: a.Settings, Now: b.Now, Declare: true, Version: a.Version}
+		}
+	}
+	return nil
+}
+
+// AskedPermits is what a store has read of the asking steps: the permits that they have, in whatever line,
+// and the states of their runs.
+type AskedPermits struct {
+	Had  map[*PermitAsk]Permit
+	Runs map[uuid.UUID]RunState
+}
+
+// Plan decides who of the line gets a permit, and sets the outcomes of its asks. begun is the point of the
+// database's history now.
+func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) PermitPlan {
+	plan := PermitPlan{Paid: l.Paid, Shut: l.Shut}
+	if l.Begun != "" && begun != "" && begun != l.Begun {
+		plan.Shut = l.Now.Add(max(b.Lease, l.Settings.Period)) // what was granted after that point is not known
+	}
+	var asks []*PermitAsk
+	asking := make(map[place]*PermitAsk)
+	for _, a := range b.Asks {
+		if a.Limit == l.Limit && a.Key == l.Key {
+			asks, asking[place{a.Run, a.Step}] = append(asks, a), a
+		}
+	}
+	free := l.free(&plan)
+	var line []SeenPermit
+	for i := range l.Permits {
+		p := &l.Permits[i]
+		a := asking[place{p.Run, p.Step}]
+		switch {
+		case p.Status == PermitHeld && a != nil: // judged with the asks
+		case p.holds(l.Now):
+			free.take(l.Settings.fit(p.Units), false)
+		case p.Status == PermitHeld, !p.waits():
+			plan.Delete = append(plan.Delete, p.Permit)
+		case a != nil:
+		case p.Status == PermitOffered && p.Until.After(l.Now):
+			free.take(l.Settings.fit(p.Units), true)
+		case p.Status == PermitOffered:
+			p.Status, p.Until, p.Missed = PermitWaiting, time.Time{}, true
+			plan.Write = append(plan.Write, p.Permit)
+			line = append(line, *p)
+		default:
+			line = append(line, *p)
+		}
+	}
+	whole := len(l.Permits) < MaxPermitsRead
+	for _, a := range asks {
+		if p, wants := l.asked(a, asked, free, &plan); wants && (whole || l.reaches(p)) {
+			line = append(line, p)
+		}
+	}
+	slices.SortFunc(line, func(a, b SeenPermit) int { return comparePlaces(&a.Permit, &b.Permit) })
+	l.serve(line, asking, free, &plan)
+	return plan
+}
+
+// place identifies a step.
+type place struct {
+	run  uuid.UUID
+	step string
+}
+
+// reaches reports whether the permit is within the part of the line that was read.
+func (l *PermitLine) reaches(p SeenPermit) bool {
+	last := &l.Permits[len(l.Permits)-1]
+	return comparePlaces(&p.Permit, &last.Permit) <= 0
+}
+
+// asked judges one ask before anything is granted. It returns the place of the ask in the line, and false
+// if the ask has its outcome already.
+func (l *PermitLine) asked(a *PermitAsk, asked *AskedPermits, free *freeUnits, plan *PermitPlan) (SeenPermit, bool) {
+	state := asked.Runs[a.Run]
+	a.GrantedAt, a.RetryAt, a.State = time.Time{}, time.Time{}, RunState{}
+	if !state.Found || state.Status != Running || state.Epoch != a.Epoch {
+		a.Outcome, a.State = Fenced, state
+		return SeenPermit{}, false
+	}
+	p, known := asked.Had[a]
+	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt {
+		free.take(l.Settings.fit(p.Units), false)
+		a.Outcome, a.GrantedAt = Written, p.GrantedAt // the reply to an earlier ask was lost
+		return SeenPermit{}, false
+	}
+	place := Permit{
+		Limit: l.Limit, Key: l.Key, Run: a.Run, Step: a.Step, Status: PermitWaiting, Epoch: a.Epoch, Attempt: a.Attempt,
+		Units: a.Units, Priority: a.Priority, ArrivedAt: l.Now,
+	}
+	if known && p.Status != PermitHeld && p.Limit == l.Limit && p.Key == l.Key {
+		place.ArrivedAt = p.ArrivedAt
+	}
+	a.Outcome = Locked
+	plan.Write = append(plan.Write, place)
+	return SeenPermit{Permit: place, State: state}, true
+}
+
+// serve grants and offers what is free, in the order of the line, up to the first that does not fit: so a
+// step that needs many units is not passed for ever.
+func (l *PermitLine) serve(line []SeenPermit, asking map[place]*PermitAsk, free *freeUnits, plan *PermitPlan) {
+	interval := time.Duration(0)
+	if l.Settings.Rate > 0 {
+		interval = l.Settings.interval()
+	}
+	before, blocked := 0, false // units of the line before this one
+	for i := range line {
+		p := &line[i]
+		units := l.Settings.fit(p.Units)
+		a := asking[place{p.Run, p.Step}]
+		if a == nil && !p.wakeable() {
+			continue // it keeps its place, and is served when its run asks
+		}
+		blocked = blocked || !free.fits(units)
+		switch {
+		case blocked && a != nil && l.Settings.Rate > 0 && (free.unbounded || free.units-before >= units):
+			a.RetryAt = latest(plan.Shut, plan.Paid.Add(time.Duration(before+units-l.Settings.Burst)*interval))
+			before += units
+		case blocked:
+			if a != nil && plan.Shut.After(l.Now) {
+				a.RetryAt = plan.Shut
+			}
+			before += units
+		case a != nil:
+			free.take(units, true)
+			a.Outcome, a.GrantedAt = Written, l.Now
+			if l.Settings.Rate > 0 {
+				plan.Paid = latest(plan.Paid, l.Now).Add(time.Duration(units) * interval)
+			}
+			p.Status, p.GrantedAt = PermitHeld, l.Now
+			plan.replace(p.Permit, l.Settings.Concurrent > 0)
+		default:
+			free.take(units, true)
+			p.Status, p.Until = PermitOffered, l.Now.Add(offerFor)
+			plan.Offer = append(plan.Offer, p.Permit)
+		}
+	}
+}
+
+// replace writes a granted permit instead of the place that the plan has written for it. A limit without
+// Concurrent needs no record of what is held.
+func (p *PermitPlan) replace(granted Permit, recorded bool) {
+	p.Write = slices.DeleteFunc(p.Write, func(w Permit) bool { return w.Run == granted.Run && w.Step == granted.Step })
+	if recorded {
+		p.Write = append(p.Write, granted)
+	} else {
+		p.Delete = append(p.Delete, granted)
+	}
+}
+
+// freeUnits is what a line can grant.
+type freeUnits struct {
+	units     int  // that are not held
+	unbounded bool // there is no Concurrent
+	rate      int  // units that the rate allows now
+	unrated   bool // there is no Rate
+}
+
+// free returns what the line can grant before anything is counted as held.
+func (l *PermitLine) free(plan *PermitPlan) *freeUnits {
+	f := &freeUnits{units: l.Settings.Concurrent, unbounded: l.Settings.Concurrent == 0, unrated: l.Settings.Rate == 0}
+	if !f.unrated {
+		interval := l.Settings.interval()
+		left := l.Now.Add(time.Duration(l.Settings.Burst) * interval).Sub(latest(l.Paid, l.Now))
+		f.rate = max(0, int(left/interval))
+	}
+	if plan.Shut.After(l.Now) || !l.Known {
+		*f = freeUnits{}
+	}
+	return f
+}
+
+// take counts units. granted tells that they are granted now, so that they count for the rate.
+func (f *freeUnits) take(units int, granted bool) {
+	f.units -= units
+	if granted {
+		f.rate -= units
+	}
+}
+
+func (f *freeUnits) fits(units int) bool {
+	return (f.unbounded || f.units >= units) && (f.unrated || f.rate >= units)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,265 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// A limit bounds the steps of all workers together: how many units executing steps hold at once, and how
+// many units are granted per period. An attempt of a step holds a permit while it executes. A step that
+// gets no permit waits in a line, which is in the database, so that neither memory nor a lease is needed
+// for it. Each limit has one line for each key that its steps name, and one for steps without a key.
+
+// LimitSettings are the bounds of a limit. Zero means no bound.
+type LimitSettings struct {
+	Concurrent int           `json:"concurrent,omitzero"` // units that are held at once
+	Rate       int           `json:"rate,omitzero"`       // units that are granted per Period
+	Period     time.Duration `json:"period,omitzero"`     // in whole microseconds; positive with a Rate
+	Burst      int           `json:"burst,omitzero"`      // units that may be granted at one moment; at least 1 with a Rate
+}
+
+// interval returns the time that one unit takes of the rate, rounded up to a microsecond.
+func (s LimitSettings) interval() time.Duration {
+	d := (s.Period + time.Duration(s.Rate) - 1) / time.Duration(s.Rate)
+	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
+}
+
+// fit returns how many of the units count: no more than can ever be granted at once, so that a smaller
+// limit delays a step and does not stop it.
+func (s LimitSettings) fit(units int) int {
+	if s.Concurrent > 0 {
+		units = min(units, s.Concurrent)
+	}
+	if s.Rate > 0 {
+		units = min(units, s.Burst)
+	}
+	return units
+}
+
+// Limit is one limit as it is recorded.
+type Limit struct {
+	Name string
+	LimitSettings
+
+	// Code declares settings. Those of the newest version apply, unless an operator has set others.
+	Declared        *LimitSettings // nil: no code has declared any
+	DeclaredVersion string
+	DeclaredAt      time.Time
+	Set             *LimitSettings // nil: no operator has set any
+	SetBy           string
+	SetReason       string
+	SetAt           time.Time
+
+	LimitUse
+	Keys []LimitKeyUse // the keys with the longest lines, at most MaxLimitKeys
+}
+
+// MaxLimitKeys is the largest length of Limit.Keys.
+const MaxLimitKeys = 10
+
+// LimitUse is how much of a limit is in use.
+type LimitUse struct {
+	Held    int // units of executing steps
+	Offered int // units that are kept for steps which have been woken
+	Waiting int // steps in line
+}
+
+// LimitKeyUse is LimitUse for one key.
+type LimitKeyUse struct {
+	Key string
+	LimitUse
+}
+
+// LimitChange declares a limit or sets its bounds.
+type LimitChange struct {
+	Name     string
+	Settings LimitSettings
+	Now      time.Time
+	// Declare tells that the change comes from code of the version. It then applies only if no operator has
+	// set bounds, and if the version was not declared before a newer one.
+	Declare bool
+	Version string
+	By      string // who sets the bounds, and why
+	Reason  string
+}
+
+// PermitStatus is the state of a step at a limit. The numbers are stored.
+type PermitStatus int16
+
+// The states of a permit.
+const (
+	PermitWaiting PermitStatus = 1 // the step is in line
+	PermitOffered PermitStatus = 2 // the units are kept for the step until Until; its run was woken
+	PermitHeld    PermitStatus = 3 // the step's attempt executes
+)
+
+// Permit is the row of a step at a limit. A step has at most one.
+type Permit struct {
+	Limit, Key string
+	Run        uuid.UUID
+	Step       string
+	Status     PermitStatus
+	Epoch      Epoch // of the execution that asked last
+	Attempt    int32
+	Units      int
+	Priority   int16
+	ArrivedAt  time.Time // when it entered the line; it keeps its place as long as it has the row
+	GrantedAt  time.Time // zero: not granted
+	Until      time.Time // the end of an offer
+	Missed     bool      // an offer ended unused: there is no further one until the step asks
+}
+
+// PermitAsk is the request of one attempt for a permit.
+type PermitAsk struct {
+	Limit, Key string
+	Settings   LimitSettings // what code of Version declares; a limit without a row gets one
+	Version    string
+	Run        uuid.UUID
+	Step       string
+	Epoch      Epoch
+	Attempt    int32
+	Units      int // at least 1
+	Priority   int16
+
+	// Outcome is Written if the attempt holds the permit, Locked if it is in line, and Fenced if the run is
+	// not running at the epoch.
+	Outcome   Outcome
+	GrantedAt time.Time // when the permit was granted
+	RetryAt   time.Time // when the attempt should ask again; zero: its run will be woken
+	State     RunState  // of the run, with Fenced
+}
+
+// PermitReturn gives a permit or a place in a line back. It changes nothing if another execution has the
+// permit.
+type PermitReturn struct {
+	Limit, Key string
+	Run        uuid.UUID
+	Step       string
+	Epoch      Epoch
+	Attempt    int32
+}
+
+// PermitBatch is what one call of Permits does: it gives permits back, and grants what is free to the
+// steps that ask and to those in line.
+type PermitBatch struct {
+	Now     time.Time
+	Lease   time.Duration // how long nothing is granted after the database went back to an earlier state; at least the period of a rate
+	Asks    []*PermitAsk
+	Returns []PermitReturn
+	Groups  []PermitGroup // lines that are looked at although nobody asks
+}
+
+// PermitGroup names one line: a limit and a key, which may be empty.
+type PermitGroup struct{ Limit, Key string }
+
+// Lines returns the lines that the batch names, each once, in the order in which they are locked.
+func (b *PermitBatch) Lines() []PermitGroup {
+	groups := slices.Clone(b.Groups)
+	for _, a := range b.Asks {
+		groups = append(groups, PermitGroup{a.Limit, a.Key})
+	}
+	for _, r := range b.Returns {
+		groups = append(groups, PermitGroup{r.Limit, r.Key})
+	}
+	slices.SortFunc(groups, PermitGroup.compare)
+	return slices.Compact(groups)
+}
+
+func (g PermitGroup) compare(other PermitGroup) int {
+	return cmp.Or(strings.Compare(g.Limit, other.Limit), strings.Compare(g.Key, other.Key))
+}
+
+// LineUse is how much of one line is in use.
+type LineUse struct {
+	PermitGroup
+	LimitUse
+}
+
+// LimitsInUse adds to each limit how much of it is in use. Permits of a limit without a row are left out.
+func LimitsInUse(limits []Limit, use []LineUse) []Limit {
+	at := make(map[string]*Limit, len(limits))
+	for i := range limits {
+		at[limits[i].Name] = &limits[i]
+	}
+	for _, u := range use {
+		l := at[u.Limit]
+		if l == nil {
+			continue
+		}
+		l.Held, l.Offered, l.Waiting = l.Held+u.Held, l.Offered+u.Offered, l.Waiting+u.Waiting
+		if u.Key != "" {
+			l.Keys = append(l.Keys, LimitKeyUse{u.Key, u.LimitUse})
+		}
+	}
+	for i := range limits {
+		keys := limits[i].Keys
+		slices.SortStableFunc(keys, func(a, b LimitKeyUse) int {
+			return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Held, a.Held))
+		})
+		limits[i].Keys = keys[:min(len(keys), MaxLimitKeys)]
+	}
+	return limits
+}
+
+// Text returns the recorded form of the settings.
+func (s LimitSettings) Text() string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic("store: numbers do not encode: " + err.Error())
+	}
+	return string(b)
+}
+
+// DecodeLimitSettings decodes recorded settings. It returns nil for an empty text.
+func DecodeLimitSettings(text string) (*LimitSettings, error) {
+	if text == "" {
+		return nil, nil
+	}
+	s := new(LimitSettings)
+	if err := json.Unmarshal([]byte(text), s); err != nil {
+		return nil, fmt.Errorf("the recorded bounds of a limit do not decode: %w", err)
+	}
+	return s, nil
+}
+
+// LimitStore keeps the limits on steps.
+type LimitStore interface {
+	// Permits changes the lines of all limits and keys that the batch names, in one transaction. It locks
+	// each line, so that concurrent calls grant one after the other, and no more than is free. An offer
+	// wakes the run of the step. Permits does not wait for a run that another transaction has locked; it
+	// gets its offer in a later call.
+	//
+	// A permit ends with the lease of its attempt. A paused run has no place in a line.
+	Permits(ctx context.Context, b *PermitBatch) error
+
+	// WaitingGroups returns up to limit lines after the given one in which a step waits, ordered by limit
+	// and key.
+	WaitingGroups(ctx context.Context, after PermitGroup, limit int) ([]PermitGroup, error)
+
+	// ChangeLimit declares a limit or sets its bounds.
+	ChangeLimit(ctx context.Context, c LimitChange) error
+
+	// DeleteLimit removes a limit's row, with what an operator has set. Its lines stay. It reports whether
+	// there was a row.
+	DeleteLimit(ctx context.Context, name string) (bool, error)
+
+	// Limits returns all limits at the time now, ordered by name.
+	Limits(ctx context.Context, now time.Time) ([]Limit, error)
+
+	// PermitsOf returns the permits of the run's steps, with how many steps are before each of those that
+	// wait.
+	PermitsOf(ctx context.Context, run uuid.UUID) ([]PermitPlace, error)
+}
+
+// PermitPlace is the permit of one step, and its place in the line.
+type PermitPlace struct {
+	Permit
+	Before int // steps of the line that are before it; zero unless it waits
+}

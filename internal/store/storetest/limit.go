@@ -1,0 +1,101 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var limits = []test{
+	{"the bounds of an operator apply, then those of the newest version", limitBounds},
+	{"lines in which a step waits", permitGroups},
+}
+
+func limitBounds(b *bed) {
+	change := func(c store.LimitChange) {
+		b.Helper()
+		c.Name, c.Now = "l", b.now
+		if err := b.s.ChangeLimit(b.ctx, c); err != nil {
+			b.Fatalf("ChangeLimit: %v", err)
+		}
+	}
+	want := func(what string, concurrent int, version string, set bool) {
+		b.Helper()
+		all, err := b.s.Limits(b.ctx, b.now)
+		if err != nil || len(all) != 1 {
+			b.Fatalf("Limits: %v, %v", all, err)
+		}
+		if l := all[0]; l.Name != "l" || l.Concurrent != concurrent || l.DeclaredVersion != version || (l.Set != nil) != set {
+			b.Errorf("%s: %+v, want %d at once, declared by %q, set by an operator: %v", what, l, concurrent, version, set)
+		}
+	}
+	declare := func(version string, n int) {
+		b.Helper()
+		change(store.LimitChange{Declare: true, Version: version, Settings: store.LimitSettings{Concurrent: n}})
+	}
+	declare("v1", 1)
+	want("the first", 1, "v1", false)
+	declare("v1", 2)
+	want("the same version declares anew", 2, "v1", false)
+	declare("v2", 3)
+	declare("v1", 2)
+	want("an older version again", 3, "v2", false)
+	rate := store.LimitSettings{Concurrent: 7, Rate: 3, Period: time.Minute, Burst: 2}
+	change(store.LimitChange{Settings: rate, By: "ann", Reason: "slow provider"})
+	declare("v3", 4)
+	want("an operator's", 7, "v3", true)
+	all, err := b.s.Limits(b.ctx, b.now)
+	if l := all[0]; err != nil || l.LimitSettings != rate || *l.Set != rate || l.SetBy != "ann" || l.SetReason != "slow provider" ||
+		!l.SetAt.Equal(b.now) || l.Declared == nil || l.Declared.Concurrent != 4 {
+		b.Errorf("%+v, %v", l, err)
+	}
+	runs := b.runsNamed(3)
+	asks := []*store.PermitAsk{b.ask(runs[0], store.LimitSettings{Concurrent: 1}), b.ask(runs[1], store.LimitSettings{Concurrent: 1}), b.ask(runs[2], store.LimitSettings{Concurrent: 1})}
+	if n := b.asks(b.now, asks...); n != 2 {
+		b.Errorf("%d of 3 were granted: the row says at most two at one moment", n)
+	}
+	if all, err = b.s.Limits(b.ctx, b.now); err != nil || all[0].Held != 2 || all[0].Waiting != 1 {
+		b.Errorf("in use: %+v, %v, want 2 held and 1 waiting", all[0].LimitUse, err)
+	}
+	for _, want := range []bool{true, false} {
+		if found, err := b.s.DeleteLimit(b.ctx, "l"); err != nil || found != want {
+			b.Errorf("DeleteLimit: %v, %v, want %v", found, err, want)
+		}
+	}
+}
+
+func permitGroups(b *bed) {
+	one := store.LimitSettings{Concurrent: 1}
+	var want []store.PermitGroup
+	for _, limit := range []string{"a", "b"} {
+		for _, key := range []string{"", "k", "z"} {
+			for range 3 {
+				a := b.ask(b.started(fmt.Sprint(limit, key, uuid.New())), one)
+				a.Limit, a.Key = limit, key
+				b.asks(b.now, a)
+			}
+			want = append(want, store.PermitGroup{Limit: limit, Key: key})
+		}
+	}
+	held := b.ask(b.started("held"), one)
+	held.Limit = "held"
+	b.asks(b.now, held)
+	var got []store.PermitGroup
+	for last := (store.PermitGroup{}); ; {
+		some, err := b.s.WaitingGroups(b.ctx, last, 4)
+		if err != nil {
+			b.Fatalf("WaitingGroups: %v", err)
+		}
+		if len(some) == 0 {
+			break
+		}
+		got, last = append(got, some...), some[len(some)-1]
+	}
+	if !slices.Equal(got, want) {
+		b.Errorf("got %v, want %v", got, want)
+	}
+}

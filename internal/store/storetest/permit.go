@@ -1,0 +1,355 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var permits = []test{
+	{"no more units are held than the limit allows", permitConcurrent},
+	{"a step that needs many units is not passed", permitUnits},
+	{"higher priorities come first, then who came first", permitOrder},
+	{"no more units are granted than the rate allows", permitRate},
+	{"a clock that goes back grants nothing more", permitClock},
+	{"each key has a line of its own", permitKeys},
+	{"a permit ends with its lease, and with its execution", permitLease},
+	{"what is free is offered, and its run is woken", permitOffer},
+	{"an offer that is not taken goes to the next, and its step keeps its place", permitMissed},
+	{"a paused or ended run has no place", permitPaused},
+	{"an ask is repeated, and a new attempt asks anew", permitRepeated},
+	{"a former owner gets nothing, and gives nothing back", permitFenced},
+}
+
+// ask returns the request of a step of the run.
+func (b *bed) ask(r store.Run, settings store.LimitSettings) *store.PermitAsk {
+	return &store.PermitAsk{Limit: "l", Settings: settings, Run: r.UUID, Step: "step", Epoch: r.Epoch, Attempt: 1, Units: 1}
+}
+
+func (b *bed) permits(batch *store.PermitBatch) {
+	b.Helper()
+	if batch.Now.IsZero() {
+		batch.Now = b.now
+	}
+	batch.Lease = time.Minute
+	if err := b.s.Permits(b.ctx, batch); err != nil {
+		b.Fatalf("Permits: %v", err)
+	}
+}
+
+// asks makes the requests at the given time, and returns how many were granted.
+func (b *bed) asks(at time.Time, asks ...*store.PermitAsk) (granted int) {
+	b.Helper()
+	b.permits(&store.PermitBatch{Now: at, Asks: asks})
+	for _, a := range asks {
+		if a.Outcome == store.Written {
+			granted++
+		}
+	}
+	return granted
+}
+
+// gives gives the permit of an ask back.
+func (b *bed) gives(at time.Time, asks ...*store.PermitAsk) {
+	b.Helper()
+	batch := &store.PermitBatch{Now: at}
+	for _, a := range asks {
+		batch.Returns = append(batch.Returns, store.PermitReturn{Limit: a.Limit, Key: a.Key, Run: a.Run, Step: a.Step, Epoch: a.Epoch, Attempt: a.Attempt})
+	}
+	b.permits(batch)
+}
+
+func (b *bed) wantAsk(what string, a *store.PermitAsk, want store.Outcome) {
+	b.Helper()
+	if a.Outcome != want {
+		b.Errorf("%s: the outcome is %v, want %v", what, a.Outcome, want)
+	}
+}
+
+func (b *bed) runsNamed(n int) (all []store.Run) {
+	b.Helper()
+	for i := range n {
+		all = append(all, b.started(fmt.Sprint("run", i)))
+	}
+	return all
+}
+
+func (b *bed) permitOf(run uuid.UUID) store.PermitPlace {
+	b.Helper()
+	all, err := b.s.PermitsOf(b.ctx, run)
+	if err != nil || len(all) > 1 {
+		b.Fatalf("PermitsOf: %v, %v", all, err)
+	}
+	if len(all) == 0 {
+		return store.PermitPlace{}
+	}
+	return all[0]
+}
+
+func permitConcurrent(b *bed) {
+	two := store.LimitSettings{Concurrent: 2}
+	var asks []*store.PermitAsk
+	for _, r := range b.runsNamed(5) {
+		asks = append(asks, b.ask(r, two))
+	}
+	if n := b.asks(b.now, asks...); n != 2 {
+		b.Errorf("%d of 5 hold a permit of 2", n)
+	}
+	if n := b.asks(b.in(time.Second), asks[2:]...); n != 0 {
+		b.Errorf("%d more hold one while both are held", n)
+	}
+	for i, a := range asks[2:] {
+		if p := b.permitOf(a.Run); p.Status != store.PermitWaiting || p.Before != i {
+			b.Errorf("ask %d: %+v, want it to wait behind %d", i+2, p, i)
+		}
+	}
+	b.gives(b.in(2*time.Second), asks[0])
+	if n := b.asks(b.in(3*time.Second), asks[4], asks[3], asks[2]); n != 1 || asks[2].Outcome != store.Written {
+		b.Errorf("%d of the waiting got the free permit, the first: %v", n, asks[2].Outcome)
+	}
+}
+
+func permitUnits(b *bed) {
+	five := store.LimitSettings{Concurrent: 5}
+	runs := b.runsNamed(4)
+	many, few, one, most := b.ask(runs[0], five), b.ask(runs[1], five), b.ask(runs[2], five), b.ask(runs[3], five)
+	few.Units, many.Units, most.Units = 3, 4, 90
+	if n := b.asks(b.now, few); n != 1 {
+		b.Fatal("3 of 5 units were not granted")
+	}
+	b.asks(b.in(1), many)
+	b.asks(b.in(2), one)
+	b.wantAsk("4 of 2 free units", many, store.Locked)
+	b.wantAsk("1 unit behind them", one, store.Locked)
+	b.gives(b.in(3), few)
+	b.asks(b.in(4), many, one)
+	b.wantAsk("4 units of 5", many, store.Written)
+	b.wantAsk("the last one", one, store.Written)
+	b.gives(b.in(5), many, one)
+	b.asks(b.in(6), most)
+	b.wantAsk("more units than there are: all of them", most, store.Written)
+}
+
+func permitOrder(b *bed) {
+	one := store.LimitSettings{Concurrent: 1}
+	runs := b.runsNamed(5)
+	var asks []*store.PermitAsk
+	for i, r := range runs {
+		a := b.ask(r, one)
+		a.Priority = []int16{0, 0, 0, 1, -1}[i]
+		b.asks(b.in(time.Duration(i)), a)
+		asks = append(asks, a)
+	}
+	for _, want := range []int{0, 3, 1, 2, 4} {
+		b.asks(b.in(time.Second), asks...)
+		for i, a := range asks {
+			if held := a.Outcome == store.Written; held != (i == want) {
+				b.Errorf("step %d holds the permit: %v, want only step %d", i, held, want)
+			}
+		}
+		b.gives(b.in(time.Second), asks[want])
+		asks[want].Attempt++ // asks anew, at the end of the line
+		asks[want].Priority = -2
+	}
+}
+
+func permitRate(b *bed) {
+	rate := store.LimitSettings{Rate: 10, Period: time.Second, Burst: 3}
+	at, granted := b.now, []time.Time(nil)
+	runs := b.runsNamed(40)
+	var left []*store.PermitAsk
+	for _, r := range runs {
+		left = append(left, b.ask(r, rate))
+	}
+	for len(left) > 0 {
+		b.asks(at, left...)
+		next := time.Time{}
+		left = slices.DeleteFunc(left, func(a *store.PermitAsk) bool {
+			if a.Outcome == store.Written {
+				granted = append(granted, a.GrantedAt)
+				return true
+			}
+			if a.RetryAt.IsZero() || !a.RetryAt.After(at) {
+				b.Fatalf("at %v a step that waits is to ask again at %v", at.Sub(b.now), a.RetryAt)
+			}
+			if next.IsZero() || a.RetryAt.Before(next) {
+				next = a.RetryAt
+			}
+			return false
+		})
+		at = next
+	}
+	if took := granted[len(granted)-1].Sub(granted[0]); took != 3700*time.Millisecond {
+		b.Errorf("40 grants of a rate of 10 a second and a burst of 3 took %v, want 3.7s: the first three at once", took)
+	}
+	for i, from := range granted {
+		for j := i; j < len(granted); j++ {
+			window := granted[j].Sub(from)
+			if most := 3 + int(window*10/time.Second); j-i+1 > most {
+				b.Fatalf("%d grants within %v, want at most %d", j-i+1, window, most)
+			}
+		}
+	}
+}
+
+func permitClock(b *bed) {
+	rate := store.LimitSettings{Rate: 1, Period: time.Minute, Burst: 1}
+	runs := b.runsNamed(3)
+	if b.asks(b.now, b.ask(runs[0], rate)) != 1 {
+		b.Fatal("the first was not granted")
+	}
+	if b.asks(b.in(-time.Hour), b.ask(runs[1], rate)) != 0 {
+		b.Error("a second was granted by a clock that had gone back")
+	}
+	if b.asks(b.in(time.Minute), b.ask(runs[2], rate)) != 0 || b.asks(b.in(time.Minute), b.ask(runs[1], rate)) != 1 {
+		b.Error("after a minute the one that came first was not granted")
+	}
+}
+
+func permitKeys(b *bed) {
+	one := store.LimitSettings{Concurrent: 1}
+	runs := b.runsNamed(4)
+	var asks []*store.PermitAsk
+	for i, r := range runs {
+		a := b.ask(r, one)
+		a.Key = []string{"", "a", "b", "a"}[i]
+		asks = append(asks, a)
+	}
+	if n := b.asks(b.now, asks...); n != 3 || asks[3].Outcome != store.Locked {
+		b.Errorf("%d permits of three keys with one each, and the second of one key: %v", n, asks[3].Outcome)
+	}
+}
+
+func permitLease(b *bed) {
+	one := store.LimitSettings{Concurrent: 1}
+	runs := b.runsNamed(3)
+	holder, next, last := b.ask(runs[0], one), b.ask(runs[1], one), b.ask(runs[2], one)
+	b.asks(b.now, holder, next, last)
+	lease := runs[0].WakeAt
+	b.asks(lease.Add(-1), next)
+	b.wantAsk("before the lease of the holder ends", next, store.Locked)
+	b.renew(b.heartbeat(store.Lease{Run: runs[1].UUID, Epoch: runs[1].Epoch}, store.Lease{Run: runs[2].UUID, Epoch: runs[2].Epoch}))
+	b.asks(lease.Add(time.Microsecond), next)
+	b.wantAsk("after the lease of the holder", next, store.Written)
+	b.commitRun(b.finish(runs[1].UUID, runs[1].Epoch))
+	b.asks(lease.Add(time.Microsecond), last)
+	b.wantAsk("after the end of the holder", last, store.Written)
+}
+
+func permitOffer(b *bed) {
+	one := store.LimitSettings{Concurrent: 1}
+	runs := b.runsNamed(3)
+	holder, here, parked := b.ask(runs[0], one), b.ask(runs[1], one), b.ask(runs[2], one)
+	b.asks(b.now, holder, here)
+	b.asks(b.in(1), parked)
+	b.commitRun(b.park(runs[2], time.Time{}))
+	b.gives(b.in(time.Second), holder)
+	if p := b.permitOf(here.Run); p.Status != store.PermitOffered {
+		b.Errorf("the first in line: %+v, want an offer", p)
+	}
+	b.wantNews("the run in memory", b.news(b.worker, runs[1].UUID), nil, runs[1].UUID)
+	if n := b.asks(b.in(time.Second), holder); n != 0 {
+		b.Error("somebody else got what is offered")
+	}
+	b.gives(b.in(time.Second), holder) // leaves the line
+	b.asks(b.in(2*time.Second), here)
+	b.wantAsk("the offered one", here, store.Written)
+	b.gives(b.in(3*time.Second), here)
+	if p := b.permitOf(parked.Run); p.Status != store.PermitOffered {
+		b.Errorf("the next in line: %+v, want an offer", p)
+	}
+	b.claimOne(b.query(b.in(3*time.Second)), runs[2].UUID)
+}
+
+func permitMissed(b *bed) {
+	one := store.LimitSettings{Concurrent: 1}
+	runs := b.runsNamed(3)
+	holder, slow, next := b.ask(runs[0], one), b.ask(runs[1], one), b.ask(runs[2], one)
+	b.asks(b.now, holder)
+	b.asks(b.in(1), slow)
+	b.asks(b.in(2), next)
+	b.gives(b.in(3), holder)
+	b.permits(&store.PermitBatch{Now: b.in(time.Minute), Groups: []store.PermitGroup{{Limit: "l"}}})
+	if p := b.permitOf(slow.Run); p.Status != store.PermitWaiting || p.Before != 0 {
+		b.Errorf("who missed its offer: %+v, want it to keep its place", p)
+	}
+	if p := b.permitOf(next.Run); p.Status != store.PermitOffered {
+		b.Errorf("the next: %+v, want the offer", p)
+	}
+	b.asks(b.in(time.Minute), next)
+	b.wantAsk("the next", next, store.Written)
+	b.gives(b.in(time.Minute), next)
+	next.Attempt++
+	b.asks(b.in(2*time.Minute), next, slow)
+	b.wantAsk("who kept its place", slow, store.Written)
+	b.wantAsk("who asks after it", next, store.Locked)
+}
+
+func permitPaused(b *bed) {
+	one := store.LimitSettings{Concurrent: 1}
+	runs := b.runsNamed(4)
+	holder, paused, ended, last := b.ask(runs[0], one), b.ask(runs[1], one), b.ask(runs[2], one), b.ask(runs[3], one)
+	for i, a := range []*store.PermitAsk{holder, paused, ended, last} {
+		b.asks(b.in(time.Duration(i)), a)
+	}
+	b.ordered(store.VerbPause, runs[1].UUID)
+	b.commitRun(b.finish(runs[2].UUID, runs[2].Epoch))
+	b.gives(b.in(time.Second), holder)
+	if p := b.permitOf(last.Run); p.Status != store.PermitOffered {
+		b.Errorf("behind a paused and an ended run: %+v, want the offer", p)
+	}
+	for i, r := range runs[1:3] {
+		if p := b.permitOf(r.UUID); p.Status != 0 {
+			b.Errorf("run %d has still a place: %+v", i+1, p)
+		}
+	}
+}
+
+func permitRepeated(b *bed) {
+	both := store.LimitSettings{Concurrent: 2, Rate: 1, Period: time.Hour, Burst: 2}
+	r := b.started("run")
+	a := b.ask(r, both)
+	for i := range 3 {
+		b.asks(b.in(time.Duration(i)*time.Second), a)
+		b.wantAsk("the same ask again", a, store.Written)
+		if !a.GrantedAt.Equal(b.now) {
+			b.Errorf("ask %d was granted at %v, want the first time again", i, a.GrantedAt)
+		}
+	}
+	a.Attempt++
+	b.asks(b.in(time.Minute), a)
+	b.wantAsk("the next attempt", a, store.Written)
+	if !a.GrantedAt.Equal(b.in(time.Minute)) {
+		b.Errorf("the next attempt was granted at %v, want a grant of its own", a.GrantedAt)
+	}
+	a.Attempt++
+	b.asks(b.in(2*time.Minute), a)
+	b.wantAsk("a third, beyond the rate", a, store.Locked)
+}
+
+func permitFenced(b *bed) {
+	one := store.LimitSettings{Concurrent: 1}
+	r := b.started("run")
+	first := b.ask(r, one)
+	b.asks(b.now, first)
+	again := b.claimOne(b.query(r.WakeAt), r.UUID).Run
+	next := b.ask(again, one)
+	b.asks(r.WakeAt, next)
+	b.wantAsk("the new owner", next, store.Written)
+	b.gives(r.WakeAt, first)
+	b.asks(r.WakeAt, first)
+	b.wantAsk("the former owner", first, store.Fenced)
+	if first.State.Epoch != again.Epoch {
+		b.Errorf("the former owner is told %+v", first.State)
+	}
+	third := b.ask(b.started("other"), one)
+	b.asks(r.WakeAt, third)
+	b.wantAsk("another run, while the new owner holds it", third, store.Locked)
+	nobody := b.ask(store.Run{UUID: store.NewUUID(0), Epoch: epochAt(1)}, one)
+	b.asks(r.WakeAt, nobody)
+	b.wantAsk("no run", nobody, store.Fenced)
+}

@@ -1,0 +1,311 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Limit bounds steps over all workers and workflows of one database: how many of them execute at once, and how many begin in a
+// period. Create it with [NewLimit], usually as a package variable, and give [Limit.Permit] to the steps that it bounds. Limits
+// of the same name are one limit. An operator can change its bounds while everything runs, see [Engine.SetLimit].
+type Limit struct {
+	name     string
+	settings store.LimitSettings
+	err      error
+}
+
+// NewLimit returns the limit with the given name. The options are [Concurrent], [Rate] and [Burst]. An invalid option is reported
+// by the steps that use the limit, as [ErrInvalidConfig].
+//
+// If programs of several versions (Config.Version) declare different bounds, those of the version that declared the limit last
+// for the first time apply.
+func NewLimit(name string, opts ...LimitOption) *Limit {
+	l := &Limit{name: name}
+	var o limitOptions
+	err := apply(opts, &o)
+	l.settings, l.err = o.bounds.settings(), errors.Join(err, engine.CheckName("limit", name), o.err)
+	if l.err == nil {
+		l.err = o.bounds.check()
+	}
+	if l.err != nil {
+		l.err = fmt.Errorf("limit %q: %w", name, l.err)
+	}
+	return l
+}
+
+// Name returns the name of the limit.
+func (l *Limit) Name() string { return l.name }
+
+// LimitOption configures a [Limit].
+type LimitOption func(*limitOptions)
+
+type limitOptions struct {
+	bounds Bounds
+	given  given
+	err    error
+}
+
+const (
+	givenConcurrent given = 1 << iota
+	givenRate
+	givenBurst
+)
+
+func (o *limitOptions) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+// Concurrent bounds how many steps hold a permit of the limit at once, counted in units. It must be positive.
+func Concurrent(n int) LimitOption {
+	return func(o *limitOptions) {
+		o.fail(o.given.once(givenConcurrent, "Concurrent"))
+		o.bounds.Concurrent = n
+		if n <= 0 {
+			o.fail(fmt.Errorf("%w: Concurrent(%d): it must be positive; leave the option out for no bound", ErrInvalidConfig, n))
+		}
+	}
+}
+
+// Rate bounds how many units are granted in a period, evenly spread: in any half-open window of length w at most n*w/per, plus
+// [Burst]. The times are those of the database. After a failover or a restore of the database nothing is granted for one period.
+// n and per must be positive.
+func Rate(n int, per time.Duration) LimitOption {
+	return func(o *limitOptions) {
+		o.fail(o.given.once(givenRate, "Rate"))
+		o.bounds.Rate, o.bounds.Period = n, per
+		if n <= 0 || per <= 0 {
+			o.fail(fmt.Errorf("%w: Rate(%d, %v): both must be positive; leave the option out for no bound", ErrInvalidConfig, n, per))
+		}
+	}
+}
+
+// Burst is how many units of a [Rate] may be granted at one moment, if none were granted for a while. The default is 1. It must be
+// positive.
+func Burst(n int) LimitOption {
+	return func(o *limitOptions) {
+		o.fail(o.given.once(givenBurst, "Burst"))
+		o.bounds.Burst = n
+		if n <= 0 {
+			o.fail(fmt.Errorf("%w: Burst(%d): it must be positive", ErrInvalidConfig, n))
+		}
+	}
+}
+
+// Bounds are the bounds of a [Limit]. Zero means no bound.
+type Bounds struct {
+	Concurrent int           // units that are held at once
+	Rate       int           // units that are granted per Period
+	Period     time.Duration // in whole microseconds; rounded down
+	Burst      int           // units that may be granted at one moment; zero with a Rate: 1
+}
+
+// check returns ErrInvalidConfig with the name of the field and the fix.
+func (b Bounds) check() error {
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"Concurrent", b.Concurrent}, {"Rate", b.Rate}, {"Burst", b.Burst}} {
+		if f.value < 0 || f.value > math.MaxInt32 {
+			return fmt.Errorf("%w: %s is %d: it must be from 0 to %d", ErrInvalidConfig, f.name, f.value, math.MaxInt32)
+		}
+	}
+	switch {
+	case b.Rate > 0 && b.Period < time.Microsecond:
+		return fmt.Errorf("%w: Period is %v: a Rate needs a period of at least a microsecond", ErrInvalidConfig, b.Period)
+	case b.Rate == 0 && (b.Period != 0 || b.Burst != 0):
+		return fmt.Errorf("%w: Period is %v and Burst is %d without a Rate: set Rate, or leave them out", ErrInvalidConfig, b.Period, b.Burst)
+	case b.Rate > 0 && b.Period/time.Duration(b.Rate) > 365*24*time.Hour:
+		return fmt.Errorf("%w: a Rate of %d per %v grants less than one unit a year", ErrInvalidConfig, b.Rate, b.Period)
+	}
+	return nil
+}
+
+func (b Bounds) settings() store.LimitSettings {
+	s := store.LimitSettings{Concurrent: b.Concurrent, Rate: b.Rate, Period: b.Period.Truncate(time.Microsecond), Burst: b.Burst}
+	if s.Rate > 0 {
+		s.Burst = max(1, s.Burst)
+	}
+	return s
+}
+
+func boundsOf(s store.LimitSettings) Bounds {
+	return Bounds{Concurrent: s.Concurrent, Rate: s.Rate, Period: s.Period, Burst: s.Burst}
+}
+
+// Permit makes each attempt of a step wait until the limit grants it a permit, and gives the permit back when the function has
+// returned. The options are [LimitKey] and [Units].
+//
+// Steps get their permits in the order in which they asked; a step that needs many units is not passed by others. The wait counts
+// for [TotalTimeout], not for [AttemptTimeout]. A step that waits long takes neither memory nor a slot of a worker, and keeps its
+// place when its process dies. A pause gives the place back.
+//
+// A permit ends with the lease of its run: if a process is stopped for longer than that and continues, its function may still be
+// executing while another step has the permit.
+func (l *Limit) Permit(opts ...PermitOption) StepOption {
+	return func(o *stepOptions) {
+		o.fail(o.given.once(givenPermit, "Permit"))
+		if l == nil {
+			o.fail(fmt.Errorf("%w: the *Limit is nil: make it with NewLimit", ErrInvalidConfig))
+			return
+		}
+		p := permitOptions{units: 1}
+		o.fail(l.err)
+		o.fail(apply(opts, &p))
+		o.fail(p.err)
+		if s := l.settings; s.Concurrent > 0 && p.units > s.Concurrent || s.Rate > 0 && p.units > s.Burst {
+			o.fail(fmt.Errorf("%w: Units(%d) of limit %q, which grants at most %d at once: ask for fewer, or raise Concurrent and Burst",
+				ErrInvalidConfig, p.units, l.name, smallest(s)))
+		}
+		o.permit = &engine.Permit{Limit: l.name, Key: p.key, Units: p.units, Settings: l.settings}
+	}
+}
+
+func smallest(s store.LimitSettings) int {
+	switch {
+	case s.Concurrent == 0:
+		return s.Burst
+	case s.Rate == 0:
+		return s.Concurrent
+	}
+	return min(s.Concurrent, s.Burst)
+}
+
+// PermitOption configures a [Limit.Permit].
+type PermitOption func(*permitOptions)
+
+type permitOptions struct {
+	key   string
+	units int
+	given given
+	err   error
+}
+
+func (o *permitOptions) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+const (
+	givenLimitKey given = 1 << iota
+	givenUnits
+)
+
+// LimitKey gives the key, for example a customer, whose own line the step waits in. The limit's bounds apply to each key
+// separately.
+func LimitKey(key string) PermitOption {
+	return func(o *permitOptions) {
+		o.fail(o.given.once(givenLimitKey, "LimitKey"))
+		o.fail(engine.CheckName("limit key", key))
+		o.key = key
+	}
+}
+
+// Units is how many units of the limit each attempt needs, for example tokens of a model. The default is 1. It must be positive,
+// and not more than the limit grants at once. If an operator has lowered the bounds below that, the step takes all of them.
+func Units(n int) PermitOption {
+	return func(o *permitOptions) {
+		o.fail(o.given.once(givenUnits, "Units"))
+		o.units = n
+		if n <= 0 || n > math.MaxInt32 {
+			o.fail(fmt.Errorf("%w: Units(%d): it must be from 1 to %d", ErrInvalidConfig, n, math.MaxInt32))
+		}
+	}
+}
+
+// LimitInfo is a limit as [Engine.Limits] returns it.
+type LimitInfo struct {
+	Name   string
+	Bounds // that apply: those of Set, else those of Declared
+
+	Declared        *Bounds // what code has declared; nil: no code has
+	DeclaredVersion string  // the Config.Version of that code
+	DeclaredAt      time.Time
+	Set             *Bounds // what SetLimit has set; nil: nothing
+	SetBy           string
+	SetReason       string
+	SetAt           time.Time
+
+	LimitUse
+	Keys []LimitKeyUse // the ten keys with the longest lines, of a limit with keys
+}
+
+// LimitUse is how much of a limit is in use.
+type LimitUse struct {
+	Held    int // units of steps that execute
+	Offered int // units that are kept for steps whose runs were woken
+	Waiting int // steps that wait
+}
+
+// LimitKeyUse is [LimitUse] for one key.
+type LimitKeyUse struct {
+	Key string
+	LimitUse
+}
+
+// Limits returns the limits that code has used or SetLimit has set, ordered by name.
+func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
+	if err := e.usable(ctx); err != nil {
+		return nil, fmt.Errorf("list the limits: %w", err)
+	}
+	rows, err := e.inner.Limits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]LimitInfo, len(rows))
+	for i, r := range rows {
+		all[i] = LimitInfo{
+			Name: r.Name, Bounds: boundsOf(r.LimitSettings), DeclaredVersion: r.DeclaredVersion, DeclaredAt: r.DeclaredAt,
+			SetBy: r.SetBy, SetReason: r.SetReason, SetAt: r.SetAt, LimitUse: LimitUse(r.LimitUse),
+		}
+		if r.Declared != nil {
+			all[i].Declared = new(boundsOf(*r.Declared))
+		}
+		if r.Set != nil {
+			all[i].Set = new(boundsOf(*r.Set))
+		}
+		for _, k := range r.Keys {
+			all[i].Keys = append(all[i].Keys, LimitKeyUse{k.Key, LimitUse(k.LimitUse)})
+		}
+	}
+	return all, nil
+}
+
+// SetLimit sets the bounds of a limit, from any process and while everything runs. They apply within a second, whatever code
+// declares, until [Engine.DeleteLimit]. Permits that are held stay valid. The options are [Reason] and [Actor]. It returns
+// [ErrInvalidConfig] with the name of the field if a bound is invalid.
+func (e *Engine) SetLimit(ctx context.Context, name string, b Bounds, opts ...ControlOption) error {
+	err := e.writes(ctx, "a change of a limit", "a step")
+	var o controlOptions
+	if err == nil {
+		err = errors.Join(apply(opts, &o), o.err)
+	}
+	if err == nil && o.given&^(givenReason|givenActor) != 0 {
+		err = fmt.Errorf("%w: SetLimit has only the options Reason and Actor: leave the others out", ErrInvalidConfig)
+	}
+	if err == nil {
+		err = errors.Join(engine.CheckName("limit", name), b.check())
+	}
+	if err != nil {
+		return fmt.Errorf("set limit %q: %w", name, err)
+	}
+	return e.inner.SetLimit(ctx, store.LimitChange{Name: name, Settings: b.settings(), By: o.actor, Reason: o.reason})
+}
+
+// DeleteLimit removes what is recorded of a limit: the bounds that SetLimit has set, and those that code has declared. When the
+// next step asks for a permit, the bounds that its code declares apply. Steps that wait keep their places. DeleteLimit returns
+// [ErrNotFound] if there is no such limit.
+func (e *Engine) DeleteLimit(ctx context.Context, name string) error {
+	if err := e.writes(ctx, "a change of a limit", "a step"); err != nil {
+		return fmt.Errorf("delete limit %q: %w", name, err)
+	}
+	return e.inner.DeleteLimit(ctx, name)
+}

@@ -1,0 +1,133 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// ChangeLimit implements store.LimitStore.
+func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
+	// A declaration may change nothing, because a newer version has declared the limit.
+	return s.readBack(s.onEngine(ctx), "change a limit", func(batch *pgx.Batch) {
+		if c.Declare {
+			batch.Queue(s.sql.limitDeclare, declareArgs(&c)...)
+		} else {
+			batch.Queue(s.sql.limitSet, append(boundArgs(&c), nullText(&c.By), nullText(&c.Reason), instant(c.Now))...)
+		}
+	}, func(res results) error {
+		return each(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
+	})
+}
+
+// boundArgs returns the first parameters of limit_declare.sql and limit_set.sql.
+func boundArgs(c *store.LimitChange) []any {
+	s := c.Settings
+	return append(make([]any, 0, 9), c.Name, int32(s.Concurrent), int32(s.Rate), s.Period.Microseconds(), int32(s.Burst), s.Text())
+}
+
+func declareArgs(c *store.LimitChange) []any { return append(boundArgs(c), c.Version, instant(c.Now)) }
+
+// DeleteLimit implements store.LimitStore.
+func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, err error) {
+	err = s.readBack(s.onEngine(ctx), "delete a limit", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.limitDelete, name)
+	}, func(res results) error {
+		return each(res, func(rows pgx.Rows) error {
+			found = true
+			return rows.Scan(nil)
+		})
+	})
+	return found, err
+}
+
+// Limits implements store.LimitStore.
+func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Limit, err error) {
+	var use []store.LineUse
+	err = s.once(ctx, s.engine, "read limits", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.limits)
+		batch.Queue(s.sql.limitUse, instant(now))
+	}, func(res results) error {
+		limits, use = nil, nil // discard the rows of a failed try
+		err := each(res, func(rows pgx.Rows) error {
+			l, err := scanLimit(rows)
+			limits = append(limits, l)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			var u store.LineUse
+			err := rows.Scan(&u.Limit, &u.Key, (*intValue)(&u.Held), (*intValue)(&u.Offered), (*intValue)(&u.Waiting))
+			use = append(use, u)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return store.LimitsInUse(limits, use), nil
+}
+
+func scanLimit(rows pgx.Rows) (l store.Limit, err error) {
+	var declared, version, chosen, by, reason pgtype.Text
+	l.Name, l.LimitSettings, err = scanBounds(rows, &declared, &version, (*timeValue)(&l.DeclaredAt), &chosen, &by, &reason, (*timeValue)(&l.SetAt))
+	if err != nil {
+		return l, err
+	}
+	l.DeclaredVersion, l.SetBy, l.SetReason = version.String, by.String, reason.String
+	if l.Declared, err = store.DecodeLimitSettings(declared.String); err == nil {
+		l.Set, err = store.DecodeLimitSettings(chosen.String)
+	}
+	return l, err
+}
+
+// WaitingGroups implements store.LimitStore.
+func (s *database) WaitingGroups(ctx context.Context, after store.PermitGroup, limit int) (groups []store.PermitGroup, err error) {
+	err = s.once(ctx, s.engine, "read lines", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.permitGroups, after.Limit, after.Key, int32(limit))
+	}, func(res results) error {
+		groups = nil // discard the rows of a failed try
+		return each(res, func(rows pgx.Rows) error {
+			var g store.PermitGroup
+			err := rows.Scan(&g.Limit, &g.Key)
+			groups = append(groups, g)
+			return err
+		})
+	})
+	return groups, err
+}
+
+// PermitsOf implements store.LimitStore.
+func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPlace, err error) {
+	err = s.once(ctx, s.engine, "read permits", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.permitsOf, store.ShardOf(run), one(run))
+	}, func(res results) error {
+		permits = nil // discard the rows of a failed try
+		return each(res, func(rows pgx.Rows) error {
+			var p permitRow
+			var step string
+			var before int64
+			columns := p.columns()
+			err := rows.Scan(append(append(columns[:2:2], &step), append(columns[2:], &before)...)...)
+			permits = append(permits, store.PermitPlace{Permit: p.permit(run, step), Before: int(before)})
+			return err
+		})
+	})
+	return permits, err
+}
+
+// intValue scans a number of any width.
+type intValue int
+
+// ScanInt64 implements pgtype.Int64Scanner.
+func (v *intValue) ScanInt64(n pgtype.Int8) error {
+	*v = intValue(n.Int64)
+	return nil
+}

@@ -1,0 +1,263 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Permits implements store.LimitStore. One transaction locks the lines, reads them, and writes what
+// store.PermitLine.Plan has decided.
+func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
+	groups := b.Lines()
+	if len(groups) == 0 {
+		return nil
+	}
+	return s.within(ctx, "grant permits", func(ask asker) error {
+		lines, err := s.lockLines(ask, b, groups)
+		if err != nil {
+			return err
+		}
+		plans, err := s.planPermits(ask, b, lines)
+		if err != nil {
+			return err
+		}
+		return s.writePermits(ask, b, lines, plans)
+	})
+}
+
+// lockLines locks the lines, gives permits back, and reads the bounds of the limits.
+func (s *database) lockLines(ask asker, b *store.PermitBatch, groups []store.PermitGroup) ([]store.PermitLine, error) {
+	n := len(groups)
+	lines := make([]store.PermitLine, n)
+	at := make(map[store.PermitGroup]int, n)
+	for i, g := range groups {
+		lines[i].PermitGroup = g
+		at[g] = i
+	}
+	names := texts{n, func(i int) *string { return &groups[i].Limit }}
+	keys := texts{n, func(i int) *string { return &groups[i].Key }}
+	bounds := make(map[string]store.LimitSettings)
+	err := ask("lock lines", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.permitLock, names, keys, instant(b.Now), s.timeline.begun())
+		if len(b.Returns) > 0 {
+			batch.Queue(s.sql.permitReturn, returnArgs(b.Returns)...)
+		}
+		batch.Queue(s.sql.permitLimits, names)
+	}, func(res results) error {
+		err := each(res, func(rows pgx.Rows) error {
+			var g store.PermitGroup
+			var l store.PermitLine
+			err := rows.Scan(&g.Limit, &g.Key, (*timeValue)(&l.Now), (*timeValue)(&l.Paid), (*timeValue)(&l.Shut), &l.Begun)
+			l.PermitGroup = g
+			lines[at[g]] = l
+			return err
+		})
+		if err == nil && len(b.Returns) > 0 {
+			_, err = res.Exec()
+		}
+		if err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			name, settings, err := scanBounds(rows)
+			bounds[name] = settings
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range lines {
+		c := lines[i].Bound(bounds, b)
+		if c == nil {
+			continue
+		}
+		err := ask("declare a limit", func(batch *pgx.Batch) { batch.Queue(s.sql.limitDeclare, declareArgs(c)...) },
+			func(res results) error { return each(res, func(rows pgx.Rows) error { return rows.Scan(nil) }) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return lines, nil
+}
+
+func scanBounds(rows pgx.Rows, more ...any) (name string, s store.LimitSettings, err error) {
+	var concurrent, rate, burst int32
+	var period int64
+	err = rows.Scan(append([]any{&name, &concurrent, &rate, &period, &burst}, more...)...)
+	return name, store.LimitSettings{Concurrent: int(concurrent), Rate: int(rate), Period: time.Duration(period) * time.Microsecond, Burst: int(burst)}, err
+}
+
+// planPermits reads the lines and the asking steps, and plans each line.
+func (s *database) planPermits(ask asker, b *store.PermitBatch, lines []store.PermitLine) ([]store.PermitPlan, error) {
+	n := len(lines)
+	asked := store.AskedPermits{Had: make(map[*store.PermitAsk]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
+	err := ask("read lines", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.permitLine,
+			texts{n, func(i int) *string { return &lines[i].Limit }},
+			texts{n, func(i int) *string { return &lines[i].Key }}, int32(store.MaxPermitsRead))
+		if len(b.Asks) > 0 {
+			batch.Queue(s.sql.permitAsked,
+				int2s{len(b.Asks), func(i int) int16 { return store.ShardOf(b.Asks[i].Run) }},
+				uuids{len(b.Asks), func(i int) *uuid.UUID { return &b.Asks[i].Run }},
+				texts{len(b.Asks), func(i int) *string { return &b.Asks[i].Step }})
+		}
+	}, func(res results) error {
+		err := each(res, func(rows pgx.Rows) error {
+			var ordinal int64
+			var p store.SeenPermit
+			var status, control pgtype.Int2
+			err := rows.Scan(&ordinal, (*uuidValue)(&p.Run), &p.Step, (*int16)(&p.Status), (*epochValue)(&p.Epoch), &p.Attempt, (*intValue)(&p.Units), &p.Priority,
+				&p.Missed, (*timeValue)(&p.ArrivedAt), (*timeValue)(&p.GrantedAt), (*timeValue)(&p.Until),
+				&status, (*epochValue)(&p.State.Epoch), &control, (*timeValue)(&p.Lease))
+			if err != nil {
+				return err
+			}
+			l := &lines[ordinal-1]
+			p.Limit, p.Key = l.Limit, l.Key
+			p.State.Found, p.State.Status, p.State.Control = status.Valid, store.Status(status.Int16), store.ControlBits(control.Int16)
+			l.Permits = append(l.Permits, p)
+			return nil
+		})
+		if err != nil || len(b.Asks) == 0 {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			var ordinal int64
+			var state store.RunState
+			var p permitRow
+			var status, control pgtype.Int2
+			err := rows.Scan(append([]any{&ordinal, &status, (*epochValue)(&state.Epoch), &control}, p.columns()...)...)
+			if err != nil {
+				return err
+			}
+			a := b.Asks[ordinal-1]
+			state.Found, state.Status, state.Control = status.Valid, store.Status(status.Int16), store.ControlBits(control.Int16)
+			asked.Runs[a.Run] = state
+			if p.limit.Valid {
+				asked.Had[a] = p.permit(a.Run, a.Step)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	plans := make([]store.PermitPlan, n)
+	for i := range lines {
+		plans[i] = lines[i].Plan(b, &asked, s.timeline.begun())
+	}
+	return plans, nil
+}
+
+// writePermits writes the plans of the lines.
+func (s *database) writePermits(ask asker, b *store.PermitBatch, lines []store.PermitLine, plans []store.PermitPlan) error {
+	var gone, written, offers []store.Permit
+	for i := range plans {
+		gone, written, offers = append(gone, plans[i].Delete...), append(written, plans[i].Write...), append(offers, plans[i].Offer...)
+	}
+	n := len(lines)
+	return ask("write permits", func(batch *pgx.Batch) {
+		if len(gone) > 0 {
+			batch.Queue(s.sql.permitDelete, permitKeys(gone)...)
+		}
+		if len(written) > 0 {
+			batch.Queue(s.sql.permitWrite, permitArgs(written)...)
+		}
+		if len(offers) > 0 {
+			batch.Queue(s.sql.permitOffer, append(permitKeys(offers),
+				times{len(offers), func(i int) *time.Time { return &offers[i].Until }}, instant(b.Now), channel(s.schema))...)
+		}
+		batch.Queue(s.sql.permitLineUpdate,
+			texts{n, func(i int) *string { return &lines[i].Limit }},
+			texts{n, func(i int) *string { return &lines[i].Key }},
+			times{n, func(i int) *time.Time { return &plans[i].Paid }},
+			times{n, func(i int) *time.Time { return &plans[i].Shut }}, s.timeline.begun())
+	}, func(res results) error {
+		if len(gone) > 0 {
+			if _, err := res.Exec(); err != nil { // a limit without Concurrent records nothing that is held
+				return err
+			}
+		}
+		if err := tally(res, len(written), nil); err != nil {
+			return err
+		}
+		if len(offers) > 0 {
+			if _, err := res.Exec(); err != nil { // fewer rows: some runs are locked
+				return err
+			}
+		}
+		return tally(res, n, nil)
+	})
+}
+
+func returnArgs(items []store.PermitReturn) []any {
+	n := len(items)
+	return []any{
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].Run }},
+		texts{n, func(i int) *string { return &items[i].Step }},
+		epochs{n, func(i int) store.Epoch { return items[i].Epoch }},
+		int4s{n, func(i int) int32 { return items[i].Attempt }},
+		texts{n, func(i int) *string { return &items[i].Limit }},
+		texts{n, func(i int) *string { return &items[i].Key }},
+	}
+}
+
+// permitKeys returns the first parameters of the statements that change permits.
+func permitKeys(items []store.Permit) []any {
+	n := len(items)
+	return append(make([]any, 0, 16),
+		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Run) }},
+		uuids{n, func(i int) *uuid.UUID { return &items[i].Run }},
+		texts{n, func(i int) *string { return &items[i].Step }},
+		texts{n, func(i int) *string { return &items[i].Limit }},
+		texts{n, func(i int) *string { return &items[i].Key }},
+	)
+}
+
+func permitArgs(items []store.Permit) []any {
+	n := len(items)
+	return append(permitKeys(items),
+		int2s{n, func(i int) int16 { return int16(items[i].Status) }},
+		epochs{n, func(i int) store.Epoch { return items[i].Epoch }},
+		int4s{n, func(i int) int32 { return items[i].Attempt }},
+		int4s{n, func(i int) int32 { return int32(items[i].Units) }},
+		int2s{n, func(i int) int16 { return items[i].Priority }},
+		bools{n, func(i int) bool { return items[i].Missed }},
+		times{n, func(i int) *time.Time { return &items[i].ArrivedAt }},
+		times{n, func(i int) *time.Time { return &items[i].GrantedAt }},
+		times{n, func(i int) *time.Time { return &items[i].Until }},
+	)
+}
+
+// permitRow scans the columns of a permit, all of which are NULL if there is none.
+type permitRow struct {
+	limit, key              pgtype.Text
+	status, priority        pgtype.Int2
+	attempt, units          pgtype.Int4
+	missed                  pgtype.Bool
+	epoch                   store.Epoch
+	arrived, granted, until time.Time
+}
+
+func (p *permitRow) columns() []any {
+	return []any{
+		&p.limit, &p.key, &p.status, (*epochValue)(&p.epoch), &p.attempt, &p.units, &p.priority, &p.missed,
+		(*timeValue)(&p.arrived), (*timeValue)(&p.granted), (*timeValue)(&p.until),
+	}
+}
+
+func (p *permitRow) permit(run uuid.UUID, step string) store.Permit {
+	return store.Permit{
+		Limit: p.limit.String, Key: p.key.String, Run: run, Step: step, Status: store.PermitStatus(p.status.Int16), Epoch: p.epoch,
+		Attempt: p.attempt.Int32, Units: int(p.units.Int32), Priority: p.priority.Int16, Missed: p.missed.Bool,
+		ArrivedAt: p.arrived, GrantedAt: p.granted, Until: p.until,
+	}
+}

@@ -1,0 +1,15 @@
+-- Records the bounds that code of version $7 declares. They apply unless an operator has set others. A version
+-- that declared the limit before a newer one did changes nothing.
+INSERT INTO durable.step_limit AS l (name, concurrent, rate, period_us, burst, declared, declared_version, declared_at)
+VALUES ($1::text, $2::integer, $3::integer, $4::bigint, $5::integer, $6::text, $7::text, $8::timestamptz)
+ON CONFLICT (name) DO UPDATE
+SET concurrent = CASE WHEN l.chosen IS NULL THEN excluded.concurrent ELSE l.concurrent END,
+    rate = CASE WHEN l.chosen IS NULL THEN excluded.rate ELSE l.rate END,
+    period_us = CASE WHEN l.chosen IS NULL THEN excluded.period_us ELSE l.period_us END,
+    burst = CASE WHEN l.chosen IS NULL THEN excluded.burst ELSE l.burst END,
+    older_versions = CASE WHEN l.declared_version IS NULL OR l.declared_version = excluded.declared_version THEN l.older_versions
+                          ELSE array_append(l.older_versions, l.declared_version) END,
+    declared = excluded.declared, declared_version = excluded.declared_version, declared_at = excluded.declared_at
+WHERE NOT excluded.declared_version = ANY (l.older_versions)
+  AND (l.declared, l.declared_version) IS DISTINCT FROM (excluded.declared, excluded.declared_version)
+RETURNING l.name;

@@ -1,0 +1,25 @@
+-- Returns the permits of lines that are held (3) or offered (2), and the first $3 that wait (1) in each line, in
+-- order, with the states of their runs.
+SELECT item.ordinal, p.run_id, p.step, p.status, p.epoch, p.attempt, p.units, p.priority, p.missed, p.arrived_at, p.granted_at, p.until_at,
+       run.status, run.epoch, run.control, run.wake_at
+FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS item(limit_name, key, ordinal)
+CROSS JOIN LATERAL (
+    SELECT * FROM (
+        SELECT p.* FROM durable.permit AS p
+        WHERE p.limit_name = item.limit_name AND p.key = item.key AND p.status >= 2
+        OFFSET 0
+    ) AS taken
+    UNION ALL
+    SELECT * FROM (
+        SELECT p.* FROM durable.permit AS p
+        WHERE p.limit_name = item.limit_name AND p.key = item.key AND p.status = 1
+        ORDER BY p.priority DESC, p.arrived_at, p.run_id, p.step
+        LIMIT $3::integer
+    ) AS waiting
+) AS p
+LEFT JOIN LATERAL (
+    SELECT r.status, r.epoch, r.control, r.wake_at FROM durable.run AS r
+    WHERE r.shard = p.shard AND r.id = p.run_id
+    OFFSET 0
+) AS run ON true
+ORDER BY item.ordinal, p.status DESC, p.priority DESC, p.arrived_at, p.run_id, p.step;

@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// ChangeLimit implements store.LimitStore.
+func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
+	return s.write(ctx, "change a limit", func(x session) error {
+		if c.Declare {
+			return declareLimit(x, &c)
+		}
+		_, err := x.exec(qLimitSet, append(boundArgs(&c), bindText(c.By), bindText(c.Reason), bindTime(c.Now))...)
+		return err
+	})
+}
+
+// declareLimit records a declaration. No row changes if a newer version has declared the limit.
+func declareLimit(x session, c *store.LimitChange) error {
+	_, err := x.exec(qLimitDeclare, append(boundArgs(c), c.Version, bindTime(c.Now))...)
+	return err
+}
+
+func boundArgs(c *store.LimitChange) []driver.Value {
+	s := c.Settings
+	return append(make([]driver.Value, 0, 9), c.Name, int64(s.Concurrent), int64(s.Rate), s.Period.Microseconds(), int64(s.Burst), s.Text())
+}
+
+// DeleteLimit implements store.LimitStore.
+func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, err error) {
+	err = s.write(ctx, "delete a limit", func(x session) error {
+		n, err := x.exec(qLimitDelete, name)
+		found = n > 0
+		return err
+	})
+	return found, err
+}
+
+// Limits implements store.LimitStore.
+func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Limit, err error) {
+	var use []store.LineUse
+	err = s.read(ctx, "read limits", func(x session) error {
+		limits, use = nil, nil // drops what a failed attempt read
+		err := x.each(qLimits, func(v []driver.Value) error {
+			l, err := scanLimit(v)
+			limits = append(limits, l)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return x.each(qLimitUse, func(v []driver.Value) error {
+			c := columns{values: v}
+			use = append(use, store.LineUse{
+				PermitGroup: store.PermitGroup{Limit: c.text(), Key: c.text()},
+				LimitUse:    store.LimitUse{Held: int(c.int()), Offered: int(c.int()), Waiting: int(c.int())},
+			})
+			return c.err
+		}, bindTime(now))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return store.LimitsInUse(limits, use), nil
+}
+
+func scanLimit(values []driver.Value) (l store.Limit, err error) {
+	c := columns{values: values}
+	l.Name, l.LimitSettings = c.text(), scanBounds(&c)
+	declared, version := c.text(), c.text()
+	l.DeclaredVersion, l.DeclaredAt = version, c.time()
+	chosen := c.text()
+	l.SetBy, l.SetReason, l.SetAt = c.text(), c.text(), c.time()
+	if c.err != nil {
+		return l, c.err
+	}
+	if l.Declared, err = store.DecodeLimitSettings(declared); err == nil {
+		l.Set, err = store.DecodeLimitSettings(chosen)
+	}
+	return l, err
+}

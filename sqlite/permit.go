@@ -1,0 +1,196 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Permits implements store.LimitStore. The write lock of the file is the lock of each line.
+func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
+	groups := b.Lines()
+	if len(groups) == 0 {
+		return nil
+	}
+	return s.writeAndNotify(ctx, "grant permits", func(x *writeTx) error {
+		lines, err := openLines(x, b, groups)
+		if err != nil {
+			return err
+		}
+		asked, err := queryAsked(x, b.Asks)
+		if err != nil {
+			return err
+		}
+		for i := range lines {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			plan := lines[i].Plan(b, asked, "")
+			if err := writePlan(x, &lines[i], &plan, b.Now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// openLines gives permits back, and reads the lines as they are then.
+func openLines(x session, b *store.PermitBatch, groups []store.PermitGroup) ([]store.PermitLine, error) {
+	for _, r := range b.Returns {
+		if _, err := x.exec(qPermitReturn, bindShard(r.Run), bindUUID(r.Run), r.Step, r.Epoch.Number(), int64(r.Attempt), r.Limit, r.Key); err != nil {
+			return nil, err
+		}
+	}
+	lines := make([]store.PermitLine, len(groups))
+	for i, g := range groups {
+		l := &lines[i]
+		l.PermitGroup = g
+		err := x.each(qPermitLock, func(v []driver.Value) error {
+			c := columns{values: v}
+			l.Now, l.Paid, l.Shut = c.time(), c.time(), c.time()
+			return c.err
+		}, g.Limit, g.Key, bindTime(b.Now))
+		if err != nil {
+			return nil, err
+		}
+		bounds := make(map[string]store.LimitSettings)
+		err = x.each(qPermitLimit, func(v []driver.Value) (err error) {
+			c := columns{values: v}
+			bounds[g.Limit] = scanBounds(&c)
+			return c.err
+		}, g.Limit)
+		if err != nil {
+			return nil, err
+		}
+		if c := l.Bound(bounds, b); c != nil {
+			if err := declareLimit(x, c); err != nil {
+				return nil, err
+			}
+		}
+		see := func(v []driver.Value) error {
+			c := columns{values: v}
+			p := store.SeenPermit{Permit: scanPermit(&c)}
+			status := c.int()
+			p.State = store.RunState{Found: status != 0, Status: store.Status(status), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
+			p.Lease = c.time()
+			l.Permits = append(l.Permits, p)
+			return c.err
+		}
+		if err := x.each(qPermitTaken, see, g.Limit, g.Key); err != nil {
+			return nil, err
+		}
+		if err := x.each(qPermitWaiting, see, g.Limit, g.Key, int64(store.MaxPermitsRead)); err != nil {
+			return nil, err
+		}
+	}
+	return lines, nil
+}
+
+// queryAsked reads the permits that the asking steps have, and the states of their runs.
+func queryAsked(x session, asks []*store.PermitAsk) (*store.AskedPermits, error) {
+	asked := &store.AskedPermits{Had: make(map[*store.PermitAsk]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
+	for _, a := range asks {
+		err := x.each(qPermitByStep, func(v []driver.Value) error {
+			c := columns{values: v}
+			asked.Had[a] = scanPermit(&c)
+			return c.err
+		}, bindShard(a.Run), bindUUID(a.Run), a.Step)
+		if err != nil {
+			return nil, err
+		}
+		if _, known := asked.Runs[a.Run]; known {
+			continue
+		}
+		if asked.Runs[a.Run], err = readRunState(x, a.Run); err != nil {
+			return nil, err
+		}
+	}
+	return asked, nil
+}
+
+// writePlan writes what a plan has decided for one line.
+func writePlan(x *writeTx, l *store.PermitLine, plan *store.PermitPlan, now time.Time) error {
+	for i := range plan.Delete {
+		p := &plan.Delete[i]
+		if _, err := x.exec(qPermitDelete, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key); err != nil {
+			return err
+		}
+	}
+	for i := range plan.Write {
+		if err := writePermit(x, &plan.Write[i]); err != nil {
+			return err
+		}
+	}
+	for i := range plan.Offer {
+		p := &plan.Offer[i]
+		if err := writePermit(x, p); err != nil {
+			return err
+		}
+		if err := wakeRun(x, p.Run, now); err != nil {
+			return err
+		}
+	}
+	n, err := x.exec(qPermitLineUpdate, bindTime(plan.Paid), bindTime(plan.Shut), l.Limit, l.Key)
+	return checkOneRow("a line of limit "+l.Limit+" for", uuid.Nil, n, err)
+}
+
+func writePermit(x session, p *store.Permit) error {
+	n, err := x.exec(qPermitWrite, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key, int64(p.Status), p.Epoch.Number(), int64(p.Attempt),
+		int64(p.Units), int64(p.Priority), bindBool(p.Missed), bindTime(p.ArrivedAt), bindTime(p.GrantedAt), bindTime(p.Until))
+	return checkOneRow("a permit for run", p.Run, n, err)
+}
+
+func scanPermit(c *columns) store.Permit {
+	return store.Permit{
+		Limit: c.text(), Key: c.text(), Run: c.uuid(), Step: c.text(), Status: store.PermitStatus(c.int()), Epoch: store.EpochOf(c.int()),
+		Attempt: int32(c.int()), Units: int(c.int()), Priority: int16(c.int()), Missed: c.int() != 0,
+		ArrivedAt: c.time(), GrantedAt: c.time(), Until: c.time(),
+	}
+}
+
+func scanBounds(c *columns) store.LimitSettings {
+	return store.LimitSettings{
+		Concurrent: int(c.int()), Rate: int(c.int()), Period: time.Duration(c.int()) * time.Microsecond, Burst: int(min(c.int(), math.MaxInt32)),
+	}
+}
+
+// WaitingGroups implements store.LimitStore.
+func (s *database) WaitingGroups(ctx context.Context, after store.PermitGroup, limit int) (groups []store.PermitGroup, err error) {
+	err = s.read(ctx, "read lines", func(x session) error {
+		groups = nil // drops what a failed attempt read
+		for len(groups) < limit {
+			found := false
+			err := x.each(qPermitGroupNext, func(v []driver.Value) error {
+				c := columns{values: v}
+				after, found = store.PermitGroup{Limit: c.text(), Key: c.text()}, true
+				return c.err
+			}, after.Limit, after.Key)
+			if err != nil || !found {
+				return err
+			}
+			groups = append(groups, after)
+		}
+		return nil
+	})
+	return groups, err
+}
+
+// PermitsOf implements store.LimitStore.
+func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPlace, err error) {
+	err = s.read(ctx, "read permits", func(x session) error {
+		permits = nil // drops what a failed attempt read
+		return x.each(qPermitsOf, func(v []driver.Value) error {
+			c := columns{values: v}
+			p := store.PermitPlace{Permit: scanPermit(&c)}
+			p.Before = int(c.int())
+			permits = append(permits, p)
+			return c.err
+		}, bindShard(run), bindUUID(run))
+	})
+	return permits, err
+}

@@ -1,0 +1,14 @@
+-- Records the bounds that code of a version declares. They apply unless an operator has set others. A version that
+-- declared the limit before a newer one did changes nothing.
+INSERT INTO durable_step_limit (name, concurrent, rate, period_us, burst, declared, declared_version, declared_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+ON CONFLICT (name) DO UPDATE
+SET concurrent = CASE WHEN chosen IS NULL THEN excluded.concurrent ELSE concurrent END,
+    rate = CASE WHEN chosen IS NULL THEN excluded.rate ELSE rate END,
+    period_us = CASE WHEN chosen IS NULL THEN excluded.period_us ELSE period_us END,
+    burst = CASE WHEN chosen IS NULL THEN excluded.burst ELSE burst END,
+    older_versions = CASE WHEN declared_version IS NULL OR declared_version = excluded.declared_version THEN older_versions
+                          ELSE json_insert(older_versions, '$[#]', declared_version) END,
+    declared = excluded.declared, declared_version = excluded.declared_version, declared_at = excluded.declared_at
+WHERE NOT EXISTS (SELECT 1 FROM json_each(older_versions) WHERE value = excluded.declared_version)
+  AND (declared, declared_version) IS NOT (excluded.declared, excluded.declared_version);

@@ -1,0 +1,6 @@
+-- Selects the first line after the given one in which a step waits (1).
+SELECT limit_name, key
+FROM durable_permit
+WHERE status = 1 AND (limit_name, key) > (?, ?)
+ORDER BY limit_name, key
+LIMIT 1;

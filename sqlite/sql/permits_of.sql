@@ -1,0 +1,10 @@
+-- Selects the permits of a run's steps, and for each that waits (1) how many steps of the line are before it.
+SELECT p.limit_name, p.key, p.run_id, p.step, p.status, p.epoch, p.attempt, p.units, p.priority, p.missed, p.arrived_at, p.granted_at, p.until_at,
+       CASE WHEN p.status = 1 THEN (
+           SELECT count(*) FROM durable_permit AS q
+           WHERE q.limit_name = p.limit_name AND q.key = p.key AND q.status = 1
+             AND (q.priority > p.priority OR q.priority = p.priority AND (q.arrived_at, q.run_id, q.step) < (p.arrived_at, p.run_id, p.step))
+       ) ELSE 0 END
+FROM durable_permit AS p
+WHERE p.shard = ? AND p.run_id = ?
+ORDER BY p.step;

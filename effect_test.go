@@ -246,7 +246,9 @@ func TestChildHandle(t *testing.T) {
 				return "", err
 			}
 			var ended *durable.RunError
-			if _, err := other.Wait(); !errors.As(err, &ended) || ended.Status != durable.StatusCancelled || !strings.Contains(ended.Message, "not needed") || ended.ID != other.ID() {
+			if _, err := other.Wait(); errors.Is(err, durable.ErrSuspended) {
+				return "", err // it waited for long enough to leave memory
+			} else if !errors.As(err, &ended) || ended.Status != durable.StatusCancelled || !strings.Contains(ended.Message, "not needed") || ended.ID != other.ID() {
 				t.Errorf("the cancelled child: %v", err)
 			}
 			if err := sink.Signal("late", "note", "3"); !errors.Is(err, durable.ErrState) {

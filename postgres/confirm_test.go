@@ -3,11 +3,13 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed8ec063be/durable/internal/leaktest"
 	"github.com/seed8ec063be/durable/internal/pgtest"
@@ -49,6 +51,16 @@ func (l *lonely) standby(names ...string) {
 	l.Helper()
 	if err := l.server.Synchronous(l.Context(), names...); err != nil {
 		l.Fatal(err)
+	}
+	for _, pool := range []*pgxpool.Pool{l.s.engine, l.s.pulse, l.s.userPool()} { // each session reloads its settings by itself
+		for _, conn := range pool.AcquireAllIdle(l.Context()) {
+			for now := "?"; now != strings.Join(names, ","); {
+				if err := conn.QueryRow(l.Context(), "SHOW synchronous_standby_names", pgx.QueryExecModeExec).Scan(&now); err != nil {
+					l.Fatal(err)
+				}
+			}
+			conn.Release()
+		}
 	}
 }
 

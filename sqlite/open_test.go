@@ -118,7 +118,7 @@ func TestSchemaVersions(t *testing.T) {
 	}
 	s := openAt(t, path)
 	openAt(t, path, WithoutMigrations())
-	edit(t, s.path, "INSERT INTO durable_migration VALUES (3, '0003_next.sql', 0)")
+	edit(t, s.path, "INSERT INTO durable_migration VALUES (1000, '1000_next.sql', 0)")
 	for _, opts := range [][]Option{nil, {WithoutMigrations()}} {
 		if _, err := openDatabase(path, opts...); !errors.Is(err, store.ErrSchema) {
 			t.Fatal("a newer file:", err)

@@ -95,7 +95,6 @@ const (
 	qPermitWrite
 	qPermitLineUpdate
 	qPermitGroupNext
-	qLimitDeclare
 	qLimitSet
 	qLimitDelete
 	qScheduleDue
@@ -134,6 +133,7 @@ const (
 	qMigrationExists
 	qMigrationVersion
 	qMigrationInsert
+	qLimitDeclare
 	qPermitsOf
 	qLimits
 	qLimitUse

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -107,7 +108,7 @@ func (h *Child[O]) Wait() (O, error) {
 	return out, nil
 }
 
-func childError(name string, f *engine.Failure) *RunError {
+func childError(name string, f *record.Failure) *RunError {
 	return &RunError{
 		ID: f.Run, Name: name, Workflow: f.Workflow, Status: Status(f.Status), Message: f.Message, Type: f.Type, Step: f.Step, Stack: f.Stack, codes: f.Codes,
 	}

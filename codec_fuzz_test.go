@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// record is a result of a step, with one field of each type that JSON is known to change.
-type record struct {
+// fieldResult is a result of a step, with one field of each type that JSON is known to change.
+type fieldResult struct {
 	Text    string            `json:"text"`
 	Big     int64             `json:"big"`
 	Natural uint64            `json:"natural"`
@@ -25,7 +25,7 @@ type record struct {
 	Wait    time.Duration     `json:"wait"`
 	At      time.Time         `json:"at"`
 	Any     any               `json:"any"`
-	Inner   *record           `json:"inner"`
+	Inner   *fieldResult      `json:"inner"`
 }
 
 // A value that is encoded decodes to the same value, or is refused.
@@ -35,7 +35,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add("\xff", int64(-1), uint64(1), math.NaN(), []byte{}, byte(2))
 	f.Add("a\x00b\u2028<>&", int64(0), uint64(1<<63), math.Copysign(0, -1), []byte("x"), byte(7))
 	f.Fuzz(func(t *testing.T, text string, big int64, natural uint64, real float64, raw []byte, shape byte) {
-		v := record{
+		v := fieldResult{
 			Text: text, Big: big, Natural: natural, Real: real, Raw: raw, Wait: time.Duration(big),
 			At: time.Unix(big%1e11, int64(natural%1e9)).UTC(),
 		}
@@ -47,7 +47,7 @@ func FuzzRoundTrip(f *testing.F) {
 		case 2:
 			v.Any = []any{text, real, true, nil, big}
 		default:
-			v.Inner = &record{Text: text, Any: text}
+			v.Inner = &fieldResult{Text: text, Any: text}
 		}
 		b, back, err := roundTrip(v, 1<<20)
 		encodable := utf8.ValidString(text) && !math.IsNaN(real) && !math.IsInf(real, 0) && v.At.Year() >= 0 && v.At.Year() <= 9999
@@ -120,7 +120,7 @@ func FuzzDecodeAny(f *testing.F) {
 			t.Fatalf("%q is no JSON", stored)
 		}
 		// A type that contains an any and a type that contains none decode the same text.
-		for _, into := range []any{new(map[string]any), new([]any), new(record), new(string), new(int64), new([]byte)} {
+		for _, into := range []any{new(map[string]any), new([]any), new(fieldResult), new(string), new(int64), new([]byte)} {
 			_ = decodeInto(b, &into)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -231,7 +232,7 @@ func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptio
 		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, verbs[verb])
 	}
 	if err == nil {
-		err = errors.Join(engine.CheckText("reason", o.reason), engine.CheckText("actor", o.actor))
+		err = errors.Join(naming.CheckText("reason", o.reason), naming.CheckText("actor", o.actor))
 	}
 	return &store.Order{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freeze}, o, err
 }

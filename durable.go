@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
@@ -24,7 +25,7 @@ type Store = store.Store
 // MaxName is the longest name, ID, signal key, tag key or tag value, in bytes.
 const MaxName = 512
 
-var _ = [1]struct{}{}[MaxName-engine.MaxName] // they are the same
+var _ = [1]struct{}{}[MaxName-naming.MaxName] // they are the same
 
 // Config configures an [Engine]. The zero value is a client: it starts, controls and reads runs, and executes none.
 type Config struct {
@@ -132,11 +133,11 @@ func (c *Config) defaults() error {
 	refuse(c.MaxPayload < 0 || c.MaxPayload > mostPayload, "MaxPayload is %d bytes: it must be positive and at most 512 MiB", c.MaxPayload)
 	refuse(c.Patience < 0, "Patience is %v: it must be positive", c.Patience)
 	for i, name := range c.Queues {
-		if err := engine.CheckName("queue", name); err != nil {
+		if err := naming.Check("queue", name); err != nil {
 			errs = append(errs, fmt.Errorf("Config.Queues[%d]: %w", i, err))
 		}
 	}
-	errs = append(errs, engine.CheckText("worker's name", c.Name), engine.CheckText("program's version", c.Version))
+	errs = append(errs, naming.CheckText("worker's name", c.Name), naming.CheckText("program's version", c.Version))
 	return errors.Join(errs...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -78,7 +79,7 @@ func (c *Ctx) UUID(name string) (string, error) {
 // something that differs between executions.
 func effect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error)) (T, error) {
 	call := newCall(c, name, kind, where, fn, nil)
-	call.spec.Attempt = func(ctx context.Context) (engine.Output, *engine.Failure) {
+	call.spec.Attempt = func(ctx context.Context) (engine.Output, *record.Failure) {
 		v, err := fn(ctx)
 		return call.settle(v, err)
 	}
@@ -87,10 +88,10 @@ func effect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(
 
 // settle encodes the outcome of an effect for the checkpoint. If the run left, or its branch ended, before the effect had an
 // outcome, nothing is recorded.
-func (k *call[T]) settle(v T, err error) (engine.Output, *engine.Failure) {
+func (k *call[T]) settle(v T, err error) (engine.Output, *record.Failure) {
 	switch {
 	case errors.Is(err, engine.ErrLeft):
-		return engine.Output{}, &engine.Failure{Message: err.Error(), Left: true}
+		return engine.Output{}, &record.Failure{Message: err.Error(), Left: true}
 	case errors.Is(err, store.ErrBadData):
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}

@@ -5,7 +5,10 @@ import (
 	"fmt"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/token"
 )
 
 // Errors to test for with errors.Is. The table in the package comment lists when each is returned, and what to do.
@@ -43,10 +46,10 @@ var (
 	// ErrDiverged is returned when the code makes a call that does not match the recorded history.
 	ErrDiverged = engine.ErrDiverged
 	// ErrInvalidName is returned for an invalid name, ID, key or tag; see [MaxName].
-	ErrInvalidName = engine.ErrInvalidName
+	ErrInvalidName = naming.ErrInvalid
 
 	// ErrInvalidToken is returned for a token that was forged or altered, or is not of this database.
-	ErrInvalidToken = engine.ErrInvalidToken
+	ErrInvalidToken = token.ErrInvalid
 
 	// ErrIDConflict is returned when the ID belongs to a run with another workflow or input, or a signal's key to another signal.
 	ErrIDConflict = engine.ErrIDConflict
@@ -215,8 +218,8 @@ type permanentError struct{ error }
 func (e *permanentError) Unwrap() error { return e.error }
 
 // failureOf returns the form in which an error that user code returned is recorded.
-func failureOf(err error) *engine.Failure {
-	f := &engine.Failure{Message: err.Error(), Type: fmt.Sprintf("%T", err), Suspended: errors.Is(err, ErrSuspended)}
+func failureOf(err error) *record.Failure {
+	f := &record.Failure{Message: err.Error(), Type: fmt.Sprintf("%T", err), Suspended: errors.Is(err, ErrSuspended)}
 	var permanent *permanentError
 	if errors.As(err, &permanent) {
 		f.Permanent = true
@@ -232,7 +235,7 @@ func failureOf(err error) *engine.Failure {
 	}
 	var state *StateError
 	if errors.As(err, &state) {
-		f.State = &engine.FailedState{Run: state.ID, Verb: string(state.Verb), Status: string(state.Status), Detail: state.Detail}
+		f.State = &record.FailedState{Run: state.ID, Verb: string(state.Verb), Status: string(state.Status), Detail: state.Detail}
 	}
 	registry.RLock()
 	defer registry.RUnlock()
@@ -248,13 +251,13 @@ func failureOf(err error) *engine.Failure {
 }
 
 // permanently returns the recorded form of an error that is not retried, because further attempts would return it again.
-func permanently(err error) *engine.Failure {
+func permanently(err error) *record.Failure {
 	f := failureOf(err)
 	f.Permanent = true
 	return f
 }
 
-func stepError(name string, f *engine.Failure) *StepError {
+func stepError(name string, f *record.Failure) *StepError {
 	err := &StepError{
 		Step: name, Attempts: int(max(f.Attempts, 1)), Message: f.Message, Type: f.Type, Stack: f.Stack, codes: f.Codes,
 	}
@@ -265,16 +268,16 @@ func stepError(name string, f *engine.Failure) *StepError {
 }
 
 // branchError returns the error of a branch whose function panicked or called runtime.Goexit. It is not recorded.
-func branchError(name string, f *engine.Failure) *StepError {
+func branchError(name string, f *record.Failure) *StepError {
 	err := stepError(name, f)
 	err.branch = true
 	return err
 }
 
 func runError(r *store.Run) *RunError {
-	f := &engine.Failure{Message: "no error was recorded"}
+	f := &record.Failure{Message: "no error was recorded"}
 	if len(r.Error) > 0 {
-		f = engine.DecodeFailure(r.Error)
+		f = record.DecodeFailure(r.Error)
 	}
 	return &RunError{
 		ID: r.Address(), Name: childName(r), Workflow: r.Workflow, Status: Status(r.Status.String()), Message: f.Message,

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -88,9 +89,9 @@ func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 	for i := range steps {
 		s := &steps[i]
 		status, ended := sight.StatusOf(s)
-		failures := engine.FailuresOf(s)
+		failures := record.FailuresOf(s)
 		out.History[i] = ExportedStep{
-			Seq: int(s.Seq), Name: engine.DisplayName(s.Name), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
+			Seq: int(s.Seq), Name: naming.Display(s.Name), Kind: s.Kind.String(), Status: status, Attempts: int(s.Attempt),
 			Output: s.Output, Error: s.Error, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
 			FirstFailure: exportedAttempt(failures.First), LastFailure: exportedAttempt(failures.Latest()), Workflow: failures.Workflow,
 		}
@@ -102,7 +103,7 @@ func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-func exportedAttempt(a *engine.FailedAttempt) *ExportedAttempt {
+func exportedAttempt(a *record.FailedAttempt) *ExportedAttempt {
 	if a == nil {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -62,7 +62,7 @@ func (e *Engine) filter(ctx context.Context, f Filter) (store.Filter, error) {
 		}
 	}
 	for _, text := range []string{f.Workflow, f.Queue, f.IDPrefix, f.Tag, f.TagValue} {
-		if err := engine.CheckText("filter's text", text); err != nil {
+		if err := naming.CheckText("filter's text", text); err != nil {
 			return g, err
 		}
 	}

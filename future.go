@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/record"
 )
 
 // Future is the handle of a branch that [Ctx.Go] started. It is safe for concurrent use.
@@ -45,7 +46,7 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		f.tell(ErrCancelled)
 	}
 	sub := c.within(branch.Scope())
-	err = sub.scope.Go(func() { f.end(fn(sub)) }, func(failure *engine.Failure) { f.end(zero, branchError(c.scope.Full(name), failure)) })
+	err = sub.scope.Go(func() { f.end(fn(sub)) }, func(failure *record.Failure) { f.end(zero, branchError(c.scope.Full(name), failure)) })
 	if err != nil {
 		f.end(zero, err)
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/history"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -54,13 +56,13 @@ func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
 		s := &steps[i]
 		status, ended := sight.StatusOf(s)
 		c := Checkpoint{
-			Name: engine.DisplayName(s.Name), Seq: int(s.Seq), Kind: Kind(s.Kind.String()), Status: CheckpointStatus(status), Attempts: int(s.Attempt),
+			Name: naming.Display(s.Name), Seq: int(s.Seq), Kind: Kind(s.Kind.String()), Status: CheckpointStatus(status), Attempts: int(s.Attempt),
 			Output: s.Output, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
 		}
 		if len(s.Error) > 0 {
-			c.Err = stepError(c.Name, engine.DecodeFailure(s.Error))
+			c.Err = stepError(c.Name, record.DecodeFailure(s.Error))
 		}
-		failures := engine.FailuresOf(s)
+		failures := record.FailuresOf(s)
 		c.FirstFailure, c.LastFailure = failedAttempt(c.Name, failures.First), failedAttempt(c.Name, failures.Latest())
 		history[i] = c
 	}
@@ -68,7 +70,7 @@ func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
 }
 
 // recorded reads a run and its history, and returns how the checkpoints are shown.
-func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps []store.Step, sight engine.HistoryView, err error) {
+func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps []store.Step, sight history.View, err error) {
 	if err := e.usable(ctx); err != nil {
 		return nil, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
@@ -82,7 +84,7 @@ func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps [
 	if err != nil {
 		return nil, nil, sight, err
 	}
-	return r, steps, engine.NewHistoryView(r, steps, now), nil
+	return r, steps, history.NewView(r, steps, now), nil
 }
 
 // began returns the latest known time of the attempt.
@@ -93,7 +95,7 @@ func (f *FailedAttempt) began() time.Time {
 	return f.StartedAt
 }
 
-func failedAttempt(step string, a *engine.FailedAttempt) *FailedAttempt {
+func failedAttempt(step string, a *record.FailedAttempt) *FailedAttempt {
 	if a == nil {
 		return nil
 	}

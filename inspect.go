@@ -9,7 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/history"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -120,13 +122,13 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 		info.Unreceived = make(map[string]int, len(unreceived))
 	}
 	for _, s := range unreceived {
-		info.Unreceived[engine.DisplaySignal(s.Name)] += s.Count
+		info.Unreceived[naming.DisplaySignal(s.Name)] += s.Count
 	}
 	info.Tags = make(map[string]string, len(outline.Tags))
 	for _, t := range outline.Tags {
 		info.Tags[t.Key] = t.Value
 	}
-	sight := engine.NewHistoryView(r, outline.Choices, now)
+	sight := history.NewView(r, outline.Choices, now)
 	for i := range outline.Open {
 		if s := &outline.Open[i]; sight.Waits(s) {
 			info.wait(s)
@@ -147,17 +149,17 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	for _, m := range outline.Maps {
 		total, err := decode[int](m.Step.Output)
 		if err != nil {
-			return nil, fmt.Errorf("%w: the size of map %q in run %q: %w", ErrDiverged, engine.DisplayName(m.Step.Name), id, err)
+			return nil, fmt.Errorf("%w: the size of map %q in run %q: %w", ErrDiverged, naming.Display(m.Step.Name), id, err)
 		}
-		info.Progress = append(info.Progress, Progress{Name: engine.DisplayName(m.Step.Name), Done: m.Done, Total: total})
+		info.Progress = append(info.Progress, Progress{Name: naming.Display(m.Step.Name), Done: m.Done, Total: total})
 	}
 	return info, nil
 }
 
 // wait adds a call that has no outcome yet.
 func (info *RunInfo) wait(s *store.Step) {
-	w := Wait{Name: engine.DisplayName(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
-	failures := engine.FailuresOf(s)
+	w := Wait{Name: naming.Display(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
+	failures := record.FailuresOf(s)
 	w.LastFailure = failedAttempt(w.Name, failures.Latest())
 	info.Waits = append(info.Waits, w)
 	if f := w.LastFailure; f != nil && (info.LastFailure == nil || f.began().After(info.LastFailure.began())) {
@@ -170,7 +172,7 @@ func (info *RunInfo) permit(p *store.PermitPlace) {
 	if p.Status == store.PermitHeld {
 		return
 	}
-	name := engine.DisplayName(p.Step)
+	name := naming.Display(p.Step)
 	i := slices.IndexFunc(info.Waits, func(w Wait) bool { return w.Name == name })
 	if i < 0 {
 		i = len(info.Waits)
@@ -214,7 +216,7 @@ func runInfo(r *store.Run) *RunInfo {
 // childName returns the name of the call that started a child; empty for a root run.
 func childName(r *store.Run) string {
 	if r.Parent.Valid {
-		return engine.DisplayName(r.Name)
+		return naming.Display(r.Name)
 	}
 	return ""
 }

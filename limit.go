@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -29,7 +30,7 @@ func NewLimit(name string, opts ...LimitOption) *Limit {
 	l := &Limit{name: name}
 	var o limitOptions
 	err := apply(opts, &o)
-	l.settings, l.err = o.bounds.settings(), errors.Join(err, engine.CheckName("limit", name), o.err)
+	l.settings, l.err = o.bounds.settings(), errors.Join(err, naming.Check("limit", name), o.err)
 	if l.err == nil {
 		l.err = o.bounds.check()
 	}
@@ -204,7 +205,7 @@ const (
 func LimitKey(key string) PermitOption {
 	return func(o *permitOptions) {
 		o.fail(o.given.once(givenLimitKey, "LimitKey"))
-		o.fail(engine.CheckName("limit key", key))
+		o.fail(naming.Check("limit key", key))
 		o.key = key
 	}
 }
@@ -292,7 +293,7 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b Bounds, opts ...Co
 		err = fmt.Errorf("%w: SetLimit has only the options Reason and Actor: leave the others out", ErrInvalidConfig)
 	}
 	if err == nil {
-		err = errors.Join(engine.CheckName("limit", name), b.check())
+		err = errors.Join(naming.Check("limit", name), b.check())
 	}
 	if err != nil {
 		return fmt.Errorf("set limit %q: %w", name, err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -155,7 +155,7 @@ func Tag(key, value string) StartOption {
 			}
 		}
 		o.tags = append(o.tags, store.Tag{Key: key, Value: value})
-		o.fail(engine.CheckTag(key, value))
+		o.fail(naming.CheckTag(key, value))
 	}
 }
 
@@ -190,7 +190,7 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string)
 func tagList(tags map[string]string) ([]store.Tag, error) {
 	list := make([]store.Tag, 0, len(tags))
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		if err := engine.CheckTag(key, or(tags[key], "-")); err != nil {
+		if err := naming.CheckTag(key, or(tags[key], "-")); err != nil {
 			return nil, err
 		}
 		list = append(list, store.Tag{Key: key, Value: tags[key]})

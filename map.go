@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -82,7 +82,7 @@ func (m *mapping[In, Out]) run() ([]Out, error) {
 				}
 			}
 			working.Done()
-		}, func(f *engine.Failure) { // a panic outside of fn, such as one of decoding a record
+		}, func(f *record.Failure) { // a panic outside of fn, such as one of decoding a record
 			m.errs[i] = stepError(m.c.scope.Full(m.names[i]), f)
 			m.stop.Store(true)
 			working.Done()

@@ -3,7 +3,7 @@ package durable
 import (
 	"fmt"
 
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 )
 
 // InQueue sets the queue in which the run waits for a worker, in place of the workflow's [Queue]. A queue needs no preparation:
@@ -14,7 +14,7 @@ func InQueue(name string) StartOption {
 	return func(o *startOptions) {
 		o.fail(o.given.once(givenQueue, "InQueue"))
 		o.queue = name
-		o.fail(engine.CheckName("queue", name))
+		o.fail(naming.Check("queue", name))
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 )
 
 // registry maps codes, as recorded in the database, to sentinel errors.
@@ -31,7 +32,7 @@ var registry = struct {
 // because errors.Is would never find it. [New] then returns [ErrInvalidConfig] with a text that lists every such registration.
 // For a nil sentinel RegisterError returns that error too.
 func RegisterError(code string, sentinel error) error {
-	err := engine.CheckName("error code", code)
+	err := naming.Check("error code", code)
 	switch {
 	case err != nil:
 	case strings.HasPrefix(code, "durable."), strings.HasPrefix(code, "context."):
@@ -83,18 +84,18 @@ func init() {
 		code     string
 		sentinel error
 	}{
-		{engine.CodePanic, ErrPanic},
-		{engine.CodeGoexit, ErrGoexit},
-		{engine.CodeOutsideStep, ErrOutsideStep},
+		{record.CodePanic, ErrPanic},
+		{record.CodeGoexit, ErrGoexit},
+		{record.CodeOutsideStep, ErrOutsideStep},
 		{"durable.returned", ErrReturned},
-		{engine.CodeTimeout, ErrTimeout},
-		{engine.CodeOutcomeUnknown, ErrOutcomeUnknown},
-		{engine.CodeRefused, ErrRefused},
-		{engine.CodeDiverged, ErrDiverged},
-		{engine.CodeTerminated, ErrTerminated},
-		{engine.CodeCancelled, ErrCancelled},
-		{engine.CodeCompensation, ErrCompensation},
-		{engine.CodeCrashLoop, ErrCrashLoop},
+		{record.CodeTimeout, ErrTimeout},
+		{record.CodeOutcomeUnknown, ErrOutcomeUnknown},
+		{record.CodeRefused, ErrRefused},
+		{record.CodeDiverged, ErrDiverged},
+		{record.CodeTerminated, ErrTerminated},
+		{record.CodeCancelled, ErrCancelled},
+		{record.CodeCompensation, ErrCompensation},
+		{record.CodeCrashLoop, ErrCrashLoop},
 		{"durable.state", ErrState},
 		{"durable.not_encodable", ErrNotEncodable},
 		{"durable.payload_too_large", ErrPayloadTooLarge},

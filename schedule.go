@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/schedule"
 )
 
@@ -110,7 +111,7 @@ func ScheduledAt(c *Ctx) time.Time {
 
 // checkScheduleName returns ErrInvalidName for a name that no schedule can have.
 func checkScheduleName(name string) error {
-	if err := engine.CheckName("schedule", name); err != nil {
+	if err := naming.Check("schedule", name); err != nil {
 		return err
 	}
 	if len(name) > schedule.MaxName {
@@ -158,11 +159,11 @@ func (s *Schedule) settings(cfg *Config) (*schedule.Settings, error) {
 	case s.Timeout < 0:
 		return nil, refuse("Timeout is %v: it must be positive, or zero for none", s.Timeout)
 	}
-	if err := errors.Join(engine.CheckName("workflow", out.Workflow), engine.CheckName("queue", out.Queue)); err != nil {
+	if err := errors.Join(naming.Check("workflow", out.Workflow), naming.Check("queue", out.Queue)); err != nil {
 		return nil, fmt.Errorf("schedule %q: %w", s.Name, err)
 	}
 	for key, value := range s.Tags {
-		if err := engine.CheckTag(key, value); err != nil {
+		if err := naming.CheckTag(key, value); err != nil {
 			return nil, fmt.Errorf("schedule %q: %w", s.Name, err)
 		}
 		if out.Tags == nil {

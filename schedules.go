@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/schedule"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -149,7 +149,7 @@ func (e *Engine) changeSchedule(ctx context.Context, verb, name string, opts []C
 	case o.scope != store.WholeTree || o.freeze || o.dry:
 		return fmt.Errorf("%w: only Reason and Actor are for schedules", ErrInvalidConfig)
 	}
-	err := errors.Join(checkScheduleName(name), engine.CheckText("reason", o.reason), engine.CheckText("actor", o.actor))
+	err := errors.Join(checkScheduleName(name), naming.CheckText("reason", o.reason), naming.CheckText("actor", o.actor))
 	if err == nil {
 		err = change(&o)
 	}

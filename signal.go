@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -51,7 +52,7 @@ func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 	}
 	err = e.inner.Signal(ctx, run, &store.Signal{Name: signal, Key: signal, Payload: b})
 	if errors.Is(err, ErrIDConflict) {
-		return &engine.Conflict{Text: fmt.Sprintf("durable: the wait %q of this token, in run %s, was completed with another value before: the first one holds", engine.DisplaySignal(signal), run)}
+		return &engine.Conflict{Text: fmt.Sprintf("durable: the wait %q of this token, in run %s, was completed with another value before: the first one holds", naming.DisplaySignal(signal), run)}
 	}
 	return stated(err)
 }
@@ -70,7 +71,7 @@ type signalOptions struct {
 // is a text of 1 to 512 bytes without control characters.
 func SignalKey(key string) SignalOption {
 	return func(o *signalOptions) {
-		o.key, o.err = key, errors.Join(o.err, o.given.once(1, "SignalKey"), engine.CheckName("signal key", key))
+		o.key, o.err = key, errors.Join(o.err, o.given.once(1, "SignalKey"), naming.Check("signal key", key))
 	}
 }
 
@@ -80,7 +81,7 @@ func newSignal(limit int, name string, payload any, opts []SignalOption) (*store
 	if err := apply(opts, &o); err != nil {
 		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
 	}
-	if err := engine.CheckName("signal", name); err != nil {
+	if err := naming.Check("signal", name); err != nil {
 		return nil, nil, err
 	}
 	if o.err != nil {
@@ -169,7 +170,7 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 	}
 	v, err := decode[T](res.Output)
 	if err != nil {
-		return zero, undecodable[T](c, "signal", engine.DisplaySignal(o.signal), "does not decode", res.Output, err,
+		return zero, undecodable[T](c, "signal", naming.DisplaySignal(o.signal), "does not decode", res.Output, err,
 			"send what is received, or bring back the old type")
 	}
 	return v, nil
@@ -200,7 +201,7 @@ func OnSignal(name string) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.fail(o.given.once(givenOnSignal, "OnSignal"))
 		o.signal = name
-		o.fail(engine.CheckName("signal", name))
+		o.fail(naming.Check("signal", name))
 	}
 }
 
@@ -269,7 +270,7 @@ func ElseSignal(id, name string, payload any) ReceiveOption {
 	return func(o *receiveOptions) {
 		o.fail(o.given.once(givenElse, "ElseSignal"))
 		o.otherwise = engine.TimeoutEscalates
-		o.fail(engine.CheckName("signal", name))
+		o.fail(naming.Check("signal", name))
 		o.escalate = func(limit int) (engine.Escalation, error) {
 			b, err := encode(payload, limit)
 			return func(to *engine.Escalator, key string) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 )
 
 // Item is one start of [Workflow.StartMany].
@@ -33,7 +34,7 @@ func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Item[
 			err = fmt.Errorf("%w: the option ID of StartMany: put the IDs into the items", ErrInvalidConfig)
 		}
 		if request.Name = item.ID; err == nil && item.ID != "" {
-			err = engine.CheckName("run", item.ID)
+			err = naming.Check("run", item.ID)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("item %d of %d: %w", i, len(items), err)

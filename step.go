@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -71,7 +72,7 @@ func withoutResult(fn func(context.Context) error) func(context.Context) (struct
 }
 
 // attempt executes one attempt of the call.
-func (k *call[T]) attempt(ctx context.Context) (engine.Output, *engine.Failure) {
+func (k *call[T]) attempt(ctx context.Context) (engine.Output, *record.Failure) {
 	v, err := k.fn(ctx)
 	return k.record(v, err)
 }
@@ -106,7 +107,7 @@ func (k *call[T]) configure(opts []StepOption) error {
 	if !ok || verify == nil {
 		return fmt.Errorf("%w: Verify of step %q is a %T, its result must be the step's own %v", ErrInvalidConfig, k.spec.Name, o.verify, reflect.TypeFor[T]())
 	}
-	k.spec.Verify = func(ctx context.Context) (engine.Output, bool, *engine.Failure) {
+	k.spec.Verify = func(ctx context.Context) (engine.Output, bool, *record.Failure) {
 		v, happened, err := verify(ctx)
 		switch {
 		case err != nil:
@@ -121,7 +122,7 @@ func (k *call[T]) configure(opts []StepOption) error {
 }
 
 // record encodes what a user's function returned, for the checkpoint.
-func (k *call[T]) record(v T, err error) (engine.Output, *engine.Failure) {
+func (k *call[T]) record(v T, err error) (engine.Output, *record.Failure) {
 	if err != nil {
 		return engine.Output{}, failureOf(err)
 	}

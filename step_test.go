@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 )
 
 var errDeclined = durable.RegisterError("test.declined", errors.New("card declined"))
@@ -235,7 +235,7 @@ func TestNamesAreKeptBytewise(t *testing.T) {
 	}
 	kept := make(map[string]bool)
 	for _, h := range history {
-		kept[engine.ParseDisplayName(h.Name)] = true
+		kept[naming.ParseDisplay(h.Name)] = true
 	}
 	for _, name := range names {
 		if !kept[name] {

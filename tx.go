@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -26,10 +27,10 @@ func init() {
 // over. Then the run is held.
 func (k *call[T]) inTransaction(in bridge.Transact) {
 	k.spec.Attempt = nil
-	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, attempt *engine.Transaction) (any, *engine.Failure) {
+	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, attempt *engine.Transaction) (any, *record.Failure) {
 		ctx = bridge.WithOutlast(ctx, engine.Outlast)
 		var out engine.Output
-		var unfit *engine.Failure // set if the value that the function returned cannot be recorded
+		var unfit *record.Failure // set if the value that the function returned cannot be recorded
 		err := in(ctx, k.c.scope.Engine().Store(), w, func(ctx context.Context) error {
 			attempt.Begin()
 			v, err := k.fn(ctx)

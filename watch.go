@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -70,7 +70,7 @@ func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
 	for i, r := range rows {
 		events[i] = Event{Cursor: r.Cursor, Type: eventTypes[r.Type], At: r.At, ID: r.Address(), RunID: r.Run.String(), Workflow: r.Workflow}
 		if r.Child {
-			events[i].Name = engine.DisplayName(r.Name)
+			events[i].Name = naming.Display(r.Name)
 		}
 	}
 	return events, nil

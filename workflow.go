@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -35,7 +37,7 @@ func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...Workflow
 	var o workflowOptions
 	unusable := apply(opts, &o)
 	w := &Workflow[I, O]{name: name, queue: o.queue, fn: fn}
-	w.err = errors.Join(unusable, engine.CheckName("workflow", name), o.err)
+	w.err = errors.Join(unusable, naming.Check("workflow", name), o.err)
 	if fn == nil {
 		w.err = errors.Join(w.err, fmt.Errorf("%w: workflow %q has no function", ErrInvalidConfig, name))
 	}
@@ -58,7 +60,7 @@ type workflowOptions struct {
 func Queue(name string) WorkflowOption {
 	return func(o *workflowOptions) {
 		o.queue = name
-		o.err = errors.Join(o.err, o.given.once(1, "Queue"), engine.CheckName("queue", name))
+		o.err = errors.Join(o.err, o.given.once(1, "Queue"), naming.Check("queue", name))
 	}
 }
 
@@ -93,7 +95,7 @@ func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) 
 	if err := w.usable(); err != nil {
 		return nil, err
 	}
-	return &engine.Definition{Name: w.name, Run: func(s *engine.Scope, input []byte) ([]byte, *engine.Failure) {
+	return &engine.Definition{Name: w.name, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
 		in, err := decode[I](input)
 		if err != nil {
 			return nil, failureOf(fmt.Errorf("%w: the input of run %q of workflow %q (%d bytes) does not decode: %w: bring back the old type",
@@ -172,7 +174,7 @@ func ID(id string) StartOption {
 	return func(o *startOptions) {
 		o.fail(o.given.once(givenID, "ID"))
 		o.id = id
-		o.fail(engine.CheckName("run", id))
+		o.fail(naming.Check("run", id))
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 )
 
 // AssertCompleted fails the test unless each of the named steps, or other durable calls, of the run has completed.
@@ -99,7 +99,7 @@ func (e *Engine) Attempts(id, name string) (n int) {
 func (e *Engine) ExecutedSteps(id string) (names []string) {
 	e.t.Helper()
 	for _, called := range e.attemptsOf(id) {
-		if name := engine.DisplayName(called); !slices.Contains(names, name) {
+		if name := naming.Display(called); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
-	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -269,7 +269,7 @@ func (e *Engine) cancelled(ctx context.Context, s store.Store) error {
 			continue
 		}
 		if _, err := e.probe.engine.Load().Await(ctx, r.UUID); err != nil {
-			return fmt.Errorf("wait for the end of the cancelled run %q: %w", engine.DisplayRunName(r), err)
+			return fmt.Errorf("wait for the end of the cancelled run %q: %w", naming.DisplayRun(r), err)
 		}
 	}
 	return nil

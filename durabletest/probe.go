@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -47,11 +48,11 @@ func (n *probe) Called(c engine.Call) {
 }
 
 // Attempt implements engine.Probe.
-func (n *probe) Attempt(ctx context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
+func (n *probe) Attempt(ctx context.Context, c engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
 	if n.recorder.replay != nil {
 		return n.recorder.replay.blockAttempt(ctx)
 	}
-	out, failure, again := n.process.attempt(c, func() (engine.Output, *engine.Failure) {
+	out, failure, again := n.process.attempt(c, func() (engine.Output, *record.Failure) {
 		n.recorder.onAttempt(c)
 		return n.recorder.attemptReplaced(ctx, c, next)
 	})

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -105,13 +107,13 @@ func (f *process) noteFinishedSteps(b *store.Batch) {
 
 // attempt executes one attempt of a step. The commit of a Tx step counts as a durable write. A dead process executes
 // nothing. The result again reports whether the step had an outcome already.
-func (f *process) attempt(c engine.Call, next func() (engine.Output, *engine.Failure)) (out engine.Output, failure *engine.Failure, again bool) {
+func (f *process) attempt(c engine.Call, next func() (engine.Output, *record.Failure)) (out engine.Output, failure *record.Failure, again bool) {
 	if f == nil {
 		out, failure = next()
 		return out, failure, false
 	}
 	if f.dead() {
-		return out, &engine.Failure{Message: errProcessCrashed.Error()}, false
+		return out, &record.Failure{Message: errProcessCrashed.Error()}, false
 	}
 	key := stepKey{c.Run, c.Name}
 	f.mu.Lock()
@@ -121,14 +123,14 @@ func (f *process) attempt(c engine.Call, next func() (engine.Output, *engine.Fai
 		out, failure = next()
 		return out, failure, again
 	}
-	err := f.write("the transaction of "+engine.DisplayName(c.Name), func() error {
+	err := f.write("the transaction of "+naming.Display(c.Name), func() error {
 		if out, failure = next(); failure == nil {
 			f.finishedSteps[key] = true
 		}
 		return nil
 	})
 	if err != nil {
-		return engine.Output{}, &engine.Failure{Message: err.Error()}, again
+		return engine.Output{}, &record.Failure{Message: err.Error()}, again
 	}
 	return out, failure, again
 }
@@ -155,16 +157,16 @@ func (f *process) loadFinishedSteps(ctx context.Context, s store.Store, runs []*
 func describeBatch(b *store.Batch) string {
 	var parts []string
 	for _, w := range b.Starts {
-		parts = append(parts, "the start of "+engine.DisplayRunName(&w.Run))
+		parts = append(parts, "the start of "+naming.DisplayRun(&w.Run))
 	}
 	for _, w := range b.Steps {
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", w.Step.Kind, engine.DisplayName(w.Step.Name), w.Step.Status))
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", w.Step.Kind, naming.Display(w.Step.Name), w.Step.Status))
 	}
 	for _, w := range b.Receives {
-		parts = append(parts, "receive "+engine.DisplayName(w.Step.Name))
+		parts = append(parts, "receive "+naming.Display(w.Step.Name))
 	}
 	for _, w := range b.Signals {
-		parts = append(parts, "signal "+engine.DisplaySignal(w.Name))
+		parts = append(parts, "signal "+naming.DisplaySignal(w.Name))
 	}
 	for _, w := range b.Runs {
 		parts = append(parts, "the run becoming "+w.Status.String())

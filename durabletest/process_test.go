@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -38,7 +39,7 @@ func TestFaultNoticesReruns(t *testing.T) {
 	f := newProcess(1, crashBeforeWrite)
 	c := engine.Call{Run: uuid.New(), Name: "a", Kind: store.KindStep}
 	attempts := 0
-	next := func() (engine.Output, *engine.Failure) { attempts++; return engine.Output{}, nil }
+	next := func() (engine.Output, *record.Failure) { attempts++; return engine.Output{}, nil }
 	if _, _, again := f.attempt(c, next); again {
 		t.Error("the first attempt is taken for a second one")
 	}

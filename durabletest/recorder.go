@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -77,7 +79,7 @@ func (r *recorder) calledNames() []string {
 	var all []string
 	for _, x := range r.executions {
 		for _, c := range x.calls {
-			all = append(all, engine.DisplayName(c.Name))
+			all = append(all, naming.Display(c.Name))
 		}
 	}
 	slices.Sort(all)
@@ -106,11 +108,11 @@ func (r *recorder) onRerun(c engine.Call) {
 }
 
 // attemptReplaced executes the attempt, or the replacements that match the step.
-func (r *recorder) attemptReplaced(ctx context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
+func (r *recorder) attemptReplaced(ctx context.Context, c engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
 	r.mu.Lock()
 	for _, p := range r.replacements {
 		if inner := next; c.Kind != store.KindChoice && p.matches(c) {
-			next = func() (engine.Output, *engine.Failure) { return p.attempt(ctx, c, inner) }
+			next = func() (engine.Output, *record.Failure) { return p.attempt(ctx, c, inner) }
 		}
 	}
 	r.mu.Unlock()
@@ -161,13 +163,13 @@ func runPath(above, name, workflow string) string { return above + "\x00" + name
 type stepPath struct{ run, step string }
 
 // matchesName reports whether the pattern matches the step: by its name, by its name with its scope, or by path.Match.
-func matchesName(pattern, name string) bool { return matchesShown(pattern, engine.DisplayName(name)) }
+func matchesName(pattern, name string) bool { return matchesShown(pattern, naming.Display(name)) }
 
 // matchesShown is matchesName for the escaped form of the name that users see. The pattern may also be the unescaped
 // name.
 func matchesShown(pattern, shown string) bool {
 	last := shown[strings.LastIndexByte(shown, '/')+1:]
-	if pattern == shown || pattern == last || pattern == engine.ParseDisplayName(last) {
+	if pattern == shown || pattern == last || pattern == naming.ParseDisplay(last) {
 		return true
 	}
 	ok, err := path.Match(pattern, shown)

@@ -13,6 +13,9 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/history"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -48,12 +51,12 @@ func (p *replaySession) onCall(c engine.Call) {
 }
 
 // blockAttempt stands for every attempt of a step that has no recorded outcome. It blocks until the replay ends.
-func (p *replaySession) blockAttempt(ctx context.Context) (engine.Output, *engine.Failure) {
+func (p *replaySession) blockAttempt(ctx context.Context) (engine.Output, *record.Failure) {
 	p.mu.Lock()
 	p.blockedAttempts++
 	p.mu.Unlock()
 	<-ctx.Done()
-	return engine.Output{}, &engine.Failure{Message: "durabletest: the replay has ended"}
+	return engine.Output{}, &record.Failure{Message: "durabletest: the replay has ended"}
 }
 
 // finished reports whether the run will make no more calls: every goroutine of the run waits, or is blocked in an
@@ -144,7 +147,7 @@ func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at ti
 		if h.Kind == store.KindFailure.String() {
 			continue // today's code must fail by itself
 		}
-		name := engine.ParseDisplayName(h.Name)
+		name := naming.ParseDisplay(h.Name)
 		kind, ok := parseWord(store.KindStep, h.Kind)
 		status, ended, known := storedStatus(kind, &h)
 		if !ok || !known {
@@ -155,7 +158,7 @@ func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at ti
 			Seq: int32(h.Seq), Output: compactJSON(h.Output), Error: compactJSON(h.Error), StartedAt: h.StartedAt, EndedAt: ended, NextAt: h.NextAt,
 		}
 		if h.Workflow != "" {
-			if row.Failures, err = json.Marshal(&engine.Failures{Workflow: h.Workflow}); err != nil {
+			if row.Failures, err = json.Marshal(&record.Failures{Workflow: h.Workflow}); err != nil {
 				return nil, at, err
 			}
 		}
@@ -183,7 +186,7 @@ func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at ti
 // branch ended.
 func storedStatus(kind store.Kind, h *durable.ExportedStep) (status store.StepStatus, endedAt time.Time, known bool) {
 	status, known = parseWord(store.StepStarted, h.Status)
-	cancelled := h.Status == engine.StatusCancelled
+	cancelled := h.Status == history.StatusCancelled
 	switch {
 	case (kind == store.KindSleep || kind == store.KindMap) && (known || cancelled):
 		return store.StepCompleted, h.StartedAt, true
@@ -218,16 +221,16 @@ func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo
 	defer p.mu.Unlock()
 	v := ReplayResult{ID: x.Run.ID}
 	for _, h := range x.History {
-		name := engine.ParseDisplayName(h.Name)
+		name := naming.ParseDisplay(h.Name)
 		if row := p.history[name]; row != nil && !p.calledNames[name] && row.Status.Terminal() && row.Kind != store.KindCompensation {
 			v.NotCalled = append(v.NotCalled, h.Name)
 		}
 	}
 	for _, c := range p.newCalls {
-		v.NewCalls = append(v.NewCalls, engine.DisplayName(c.Name))
+		v.NewCalls = append(v.NewCalls, naming.Display(c.Name))
 	}
 	diverges := func(where, format string, args ...any) ReplayResult {
-		v.Diverged, v.Step, v.Reason = true, engine.DisplayName(where), fmt.Sprintf(format, args...)
+		v.Diverged, v.Step, v.Reason = true, naming.Display(where), fmt.Sprintf(format, args...)
 		return v
 	}
 	over := x.Run.Status == durable.StatusCompleted || x.Run.Status == durable.StatusFailed
@@ -244,8 +247,8 @@ func (p *replaySession) compareResult(x *durable.Exported, info *durable.RunInfo
 		return diverges("", "the run is %s, and would be %s now%s", x.Run.Status, info.Status, runErrorSuffix(info))
 	case x.Run.Status == durable.StatusCompleted && string(compactJSON(x.Run.Output)) != string(info.Output):
 		return diverges("", "the run's output is %s, and would be %s now", formatPayload(x.Run.Output), formatPayload(info.Output))
-	case over && x.Run.Status == durable.StatusFailed && engine.DecodeFailure(x.Run.Error).Message != info.Err.Message:
-		return diverges("", "the run failed with %q, and would fail with %q now", engine.DecodeFailure(x.Run.Error).Message, info.Err.Message)
+	case over && x.Run.Status == durable.StatusFailed && record.DecodeFailure(x.Run.Error).Message != info.Err.Message:
+		return diverges("", "the run failed with %q, and would fail with %q now", record.DecodeFailure(x.Run.Error).Message, info.Err.Message)
 	}
 	return v
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/record"
 )
 
 // Replacement replaces the functions of the steps with a name. It is an [Option] and an argument of [Engine.Use]. If
@@ -16,7 +17,7 @@ import (
 // replacement before it.
 type Replacement struct {
 	name    string
-	attempt func(ctx context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure)
+	attempt func(ctx context.Context, c engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure)
 	calls   atomic.Int64
 
 	used     atomic.Bool // whether a step with the name was called
@@ -83,7 +84,7 @@ func (r *Replacement) Calls() int { return int(r.calls.Load()) }
 // called. See [Replacement.Optional].
 func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacement {
 	r := &Replacement{name: name}
-	r.attempt = func(ctx context.Context, _ engine.Call, _ func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
+	r.attempt = func(ctx context.Context, _ engine.Call, _ func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
 		r.calls.Add(1)
 		v, err := fn(ctx)
 		if err != nil {
@@ -105,7 +106,7 @@ func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacem
 // in [Stub].
 func FailFirst(name string, n int, err error) *Replacement {
 	r := &Replacement{name: name}
-	r.attempt = func(_ context.Context, c engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
+	r.attempt = func(_ context.Context, c engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
 		if int(c.Attempt) > n {
 			return next()
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/history"
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -63,7 +65,7 @@ func (p *clockDriver) describeWaits(nodes []*probe, run store.UUID) string {
 		if r.Status.Terminal() {
 			continue
 		}
-		text := fmt.Sprintf("run %q of workflow %q is %s", engine.DisplayRunName(r), r.Workflow, r.Status)
+		text := fmt.Sprintf("run %q of workflow %q is %s", naming.DisplayRun(r), r.Workflow, r.Status)
 		executes := slices.ContainsFunc(nodes, func(n *probe) bool { e := n.engine.Load(); return e != nil && e.Executes(r.Workflow) })
 		switch {
 		case r.Status == store.Paused:
@@ -88,10 +90,10 @@ func (p *clockDriver) describeOpenCalls(ctx context.Context, s store.Store, r *s
 		return ""
 	}
 	var calls []string
-	sight := engine.NewHistoryView(r, outline.Choices, now)
+	sight := history.NewView(r, outline.Choices, now)
 	for i := range outline.Open {
 		if step := &outline.Open[i]; sight.Waits(step) {
-			calls = append(calls, fmt.Sprintf("%s %q", step.Kind, engine.DisplayName(step.Name)))
+			calls = append(calls, fmt.Sprintf("%s %q", step.Kind, naming.Display(step.Name)))
 		}
 	}
 	return ", and waits for " + strings.Join(calls, ", ")

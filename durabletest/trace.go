@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -62,7 +64,7 @@ func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *record
 	byID := make(map[store.UUID]*runTrace)
 	var names []string // pairs for a strings.Replacer, because IDs differ between databases
 	for _, row := range rows {
-		r := &runTrace{displayPath: engine.DisplayRunName(row), run: row, steps: make(map[string]*store.Step), executedSteps: make(map[string]bool), varyingSteps: make(map[string]bool)}
+		r := &runTrace{displayPath: naming.DisplayRun(row), run: row, steps: make(map[string]*store.Step), executedSteps: make(map[string]bool), varyingSteps: make(map[string]bool)}
 		above := ""
 		if parent := byID[row.Parent.UUID]; row.Parent.Valid && parent != nil {
 			above, r.displayPath = parent.path, parent.displayPath+" > "+r.displayPath
@@ -94,7 +96,7 @@ func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *record
 			}
 			step.Output, step.Error = neutral(step.Output), neutral(step.Error)
 			got.unknownOutcome = got.unknownOutcome || step.Status == store.StepFailed &&
-				slices.Contains(engine.DecodeFailure(step.Error).Codes, engine.CodeOutcomeUnknown)
+				slices.Contains(record.DecodeFailure(step.Error).Codes, record.CodeOutcomeUnknown)
 		}
 	}
 	log.mu.Lock()
@@ -119,7 +121,7 @@ func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *record
 		}
 	}
 	for _, c := range log.reruns {
-		got.reruns = append(got.reruns, engine.DisplayName(c.Name))
+		got.reruns = append(got.reruns, naming.Display(c.Name))
 	}
 	return got, nil
 }
@@ -145,7 +147,7 @@ func (t *trace) choiceHints() (hints []string) {
 				continue
 			}
 			hints = append(hints, fmt.Sprintf("run %q makes the choice %q among the branches %s: if they race and another winner is correct too, pass durabletest.VaryingSteps(%q)",
-				r.displayPath, engine.DisplayName(name), strings.Join(record.Of, ", "), engine.DisplayName(name)))
+				r.displayPath, naming.Display(name), strings.Join(record.Of, ", "), naming.Display(name)))
 		}
 	}
 	return hints
@@ -169,7 +171,7 @@ func (r *runTrace) inLosingBranch(got *runTrace, name string) bool {
 				continue
 			}
 			for i, branch := range record.Of {
-				if !slices.Contains(record.Won, i) && !slices.Contains(record.Failed, i) && strings.HasPrefix(engine.DisplayName(name), branch+"/") {
+				if !slices.Contains(record.Won, i) && !slices.Contains(record.Failed, i) && strings.HasPrefix(naming.Display(name), branch+"/") {
 					return true
 				}
 			}
@@ -221,10 +223,10 @@ func (r *runTrace) difference(got *runTrace) string {
 			continue
 		}
 		if r.steps[name] == nil && got.steps[name] != nil {
-			return fmt.Sprintf("step %q is in its history, and the first run never called it", engine.DisplayName(name))
+			return fmt.Sprintf("step %q is in its history, and the first run never called it", naming.Display(name))
 		}
 		if got.executedSteps[name] && !r.executedSteps[name] {
-			return fmt.Sprintf("step %q was executed, which the first run did not do", engine.DisplayName(name))
+			return fmt.Sprintf("step %q was executed, which the first run did not do", naming.Display(name))
 		}
 	}
 	switch a, b := r.run, got.run; {
@@ -240,7 +242,7 @@ func (r *runTrace) difference(got *runTrace) string {
 
 func (r *runTrace) stepDifference(got *runTrace, name string) string {
 	a, b := r.steps[name], got.steps[name]
-	shown := engine.DisplayName(name)
+	shown := naming.Display(name)
 	switch {
 	case r.executedSteps[name] && !got.executedSteps[name]:
 		return fmt.Sprintf("step %q was not executed", shown)
@@ -281,7 +283,7 @@ func (r *runTrace) callDifference(got *runTrace) string {
 		for i, c := range x.calls[:min(len(x.calls), len(longest))] {
 			if want := longest[i]; c.Name != want.Name || c.Kind != want.Kind {
 				return fmt.Sprintf("execution %d called %s %q where the first run called %s %q (call %d)",
-					x.epoch.Count, c.Kind, engine.DisplayName(c.Name), want.Kind, engine.DisplayName(want.Name), i+1)
+					x.epoch.Count, c.Kind, naming.Display(c.Name), want.Kind, naming.Display(want.Name), i+1)
 			}
 		}
 	}
@@ -293,7 +295,7 @@ func equalFailures(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
 	}
-	l, r := engine.DecodeFailure(a), engine.DecodeFailure(b)
+	l, r := record.DecodeFailure(a), record.DecodeFailure(b)
 	return l.Message == r.Message && l.Type == r.Type && l.Step == r.Step && l.Status == r.Status && slices.Equal(l.Codes, r.Codes)
 }
 
@@ -301,7 +303,7 @@ func failureSuffix(failure []byte) string {
 	if len(failure) == 0 {
 		return ""
 	}
-	return " (" + engine.DecodeFailure(failure).Message + ")"
+	return " (" + record.DecodeFailure(failure).Message + ")"
 }
 
 // formatPayload returns a payload for a message, shortened if it is long.

@@ -296,11 +296,11 @@ var mutants = []mutant{
 	}},
 	{"a choice without losers", []place{
 		{
-			"internal/engine/choice.go", root("^TestEndedBranchStaysEnded$/^sqlite$"),
+			"internal/engine/call_choice.go", root("^TestEndedBranchStaysEnded$/^sqlite$"),
 			[]change{{"			ended = append(ended, name)\n", "			_ = name\n"}},
 		},
 		{
-			"internal/engine/choice.go", root("^TestNoChildStartsBesideAChoice$"),
+			"internal/engine/call_choice.go", root("^TestNoChildStartsBesideAChoice$"),
 			[]change{{"		l.Branch.commit.Lock()\n", "		_ = l\n"}, {"			l.Branch.commit.Unlock()\n", "			_ = l\n"}},
 		},
 		{

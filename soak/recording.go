@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -36,7 +38,7 @@ func (s *recordingStore) Commit(ctx context.Context, b *store.Batch) error {
 func writes(b *store.Batch) (all []write) {
 	step := func(s *store.Step, o store.Outcome) {
 		all = append(all, write{
-			Run: s.Run.String(), Epoch: s.Epoch.Count, Nonce: s.Epoch.Nonce, What: fmt.Sprintf("%s %v %d", engine.DisplayName(s.Name), s.Status, s.Attempt), Outcome: outcomes[o],
+			Run: s.Run.String(), Epoch: s.Epoch.Count, Nonce: s.Epoch.Nonce, What: fmt.Sprintf("%s %v %d", naming.Display(s.Name), s.Status, s.Attempt), Outcome: outcomes[o],
 		})
 	}
 	for _, w := range b.Steps {
@@ -91,7 +93,7 @@ func (silent) Clock() engine.Clock { return nil }
 func (silent) Called(engine.Call) {}
 
 // Attempt implements engine.Probe.
-func (silent) Attempt(_ context.Context, _ engine.Call, next func() (engine.Output, *engine.Failure)) (engine.Output, *engine.Failure) {
+func (silent) Attempt(_ context.Context, _ engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
 	return next()
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// scopeSeparator separates the name of a Map from the name of an item; see internal/engine/scope.go.
+// scopeSeparator separates the name of a Map from the name of an item; see internal/naming.
 const scopeSeparator = "\x1f"
 
 // Outline implements store.Store.

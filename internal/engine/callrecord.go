@@ -16,7 +16,7 @@ type callRecord struct {
 	history  map[string]*store.Step // the recorded calls by their names
 	rest     store.Rest             // the part of the history that is not read yet
 	recorded int                    // terminal checkpoints in history
-	progress int                    // terminal checkpoints when the crashes of the run were last counted; see crashloop.go
+	progress int                    // terminal checkpoints when the crashes of the run were last counted; see run_crashloop.go
 
 	began    []recordedCall     // the calls in the history, by their sequence numbers; nil: see beganSince
 	used     map[string]uintptr // names called in this execution, and their call sites

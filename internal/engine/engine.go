@@ -27,6 +27,25 @@
 //   - worker exists from the beginning of Run to its end. It owns the loops (claim,
 //     renew, attend, takeover) and the goroutines of runs.
 //   - run owns its contexts, its history and its suspension.
+//
+// # Where things are
+//
+// The name of a file begins with its room; the files that are named otherwise follow the list.
+//
+//   - engine: what a process does as a client: starts, signals, waits for results.
+//   - worker: the loops of a process that executes runs, its leases and notifications.
+//   - claim: which runs the worker takes.
+//   - run: the life of one run from its claim to its end: replay, compensations, end.
+//   - call: durable calls, one file for each kind, and the attempts of steps with their
+//     slots and permits.
+//   - park: when a run that waits leaves memory.
+//   - control: pause, resume, cancel and terminate.
+//   - limit, limits: limits on steps over all workers, and the permits that a worker requests.
+//   - schedule, schedules: runs that start by a timetable.
+//   - probe: what package durabletest observes and controls.
+//
+// prefetch.go belongs to claim, and loaded.go, the runs in memory, to worker. contexts.go,
+// callrecord.go and goroutines.go are the parts of a run.
 package engine
 
 import (
@@ -41,6 +60,8 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/results"
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -72,7 +93,7 @@ type Definition struct {
 	Name string
 	// Run executes the workflow and returns either its output or its failure. The engine ignores both once
 	// the run of the scope is suspended.
-	Run func(s *Scope, input []byte) (output []byte, failure *Failure)
+	Run func(s *Scope, input []byte) (output []byte, failure *record.Failure)
 }
 
 // Engine is the access of one process to one store.
@@ -84,7 +105,7 @@ type Engine struct {
 	tel      *telemetry.Telemetry
 	defs     map[string]*Definition
 	served   *store.Served // the workflows of defs in the queues of cfg
-	waiters  waiters
+	results  *results.Waiters
 	stamps   stamps
 	tokenKey atomic.Pointer[[]byte] // nil: not read yet
 	probe    Probe                  // set by a test, else nil
@@ -108,7 +129,7 @@ func New(s store.Store, cfg Config) *Engine {
 	}
 	e.served = store.NewServed(slices.Collect(maps.Keys(e.defs)), cfg.Queues)
 	e.journal = journal.New(s.Commit, func(f journal.Flush) { e.tel.Flushed(f.Items, f.Bytes, f.Took) }, cfg.Patience)
-	e.waiters.init(e)
+	e.results = results.New(s, e, e.tel.Log)
 	e.probed(s)
 	if _, serial := e.beneath.(store.SerialCommitter); serial {
 		e.journal.UseSingleWriter()

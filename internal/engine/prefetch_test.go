@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -67,7 +68,7 @@ func newCrew(t *testing.T) *crew {
 	c := &crew{slate: new(slate), began: make(chan string, 2), free: make(chan struct{})}
 	e := New(c.slate, Config{
 		Lease: time.Minute, Concurrency: 1, ParkAfter: time.Second, Grace: time.Second, Telemetry: tel,
-		Definitions: []*Definition{{Name: "w", Run: func(s *Scope, _ []byte) ([]byte, *Failure) {
+		Definitions: []*Definition{{Name: "w", Run: func(s *Scope, _ []byte) ([]byte, *record.Failure) {
 			c.began <- s.Address()
 			select {
 			case <-c.free:

@@ -3,12 +3,12 @@ package engine
 import (
 	"bytes"
 	"context"
-	"encoding/json/v2"
 	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/clock"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -23,7 +23,7 @@ type Probe interface {
 	// It must not block or call the engine.
 	Called(c Call)
 	// Attempt executes one attempt by calling next, or returns another result instead.
-	Attempt(ctx context.Context, c Call, next func() (Output, *Failure)) (Output, *Failure)
+	Attempt(ctx context.Context, c Call, next func() (Output, *record.Failure)) (Output, *record.Failure)
 	// Sealing returns the output that is recorded by an attempt which commits its own checkpoint. output is
 	// what the attempt's function returned.
 	Sealing(c Call, output []byte) []byte
@@ -51,7 +51,7 @@ type Call struct {
 	RunName  string
 	Workflow string
 	Epoch    store.Epoch
-	Name     string // the name with its scope; see Shown
+	Name     string // the name with its scope; see naming.Display
 	Kind     store.Kind
 	Attempt  int32 // zero in Probe.Called
 	Recorded bool  // history holds its outcome
@@ -61,7 +61,7 @@ type Call struct {
 // FailureOf converts an error to the Failure that is recorded for it.
 var (
 	Encode    func(v any) ([]byte, error)
-	FailureOf func(err error) *Failure
+	FailureOf func(err error) *record.Failure
 )
 
 // probed attaches the store's probe, if the store has one.
@@ -117,25 +117,25 @@ func (t *task) probeChoice(spec *ChoiceSpec) ([]int, error) {
 	}
 	c := t.r.sight(t.name, store.KindChoice, false)
 	c.Attempt = t.attempt
-	out, failure := t.r.e.probe.Attempt(t.s.work, c, func() (Output, *Failure) {
+	out, failure := t.r.e.probe.Attempt(t.s.work, c, func() (Output, *record.Failure) {
 		made := spec.decided(spec.Won)
-		record, err := json.Marshal(&made)
+		encoded, err := made.Encode()
 		if err != nil {
-			return Output{}, &Failure{Message: err.Error()}
+			return Output{}, &record.Failure{Message: err.Error()}
 		}
-		return Output{Bytes: record}, nil
+		return Output{Bytes: encoded}, nil
 	})
 	if failure != nil {
 		return nil, t.interruption()
 	}
-	first, err := decodeChoice(out.Bytes)
+	first, err := record.DecodeChoice(out.Bytes)
 	return slices.Concat(first.Won, first.Failed), err
 }
 
 func (t *task) performProbed(ctx *attemptContext) (got tried) {
 	c := t.r.sight(t.name, t.spec.Kind, false)
 	c.Attempt = t.attempt
-	got.out, got.failure = t.r.e.probe.Attempt(ctx, c, func() (Output, *Failure) {
+	got.out, got.failure = t.r.e.probe.Attempt(ctx, c, func() (Output, *record.Failure) {
 		got = t.act(ctx)
 		return got.out, got.failure
 	})

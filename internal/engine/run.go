@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -60,7 +62,7 @@ type run struct {
 	overdue   *time.Timer // calls giveUp if the function does not return in time
 	refusals  suspensionNotices
 	mustEnd   *earlyEnd
-	exited    *Failure // not nil: a step called runtime.Goexit, so the run fails
+	exited    *record.Failure // not nil: a step called runtime.Goexit, so the run fails
 }
 
 // suspension says why a run leaves memory, and what is written to its row, if this process still owns the
@@ -78,7 +80,7 @@ func newRun(w *worker, c *store.Claimed) *run {
 	r := &run{w: w, e: w.e, row: row}
 	r.rest, r.progress, r.used = c.HistoryRest, c.Progress, make(map[string]uintptr, 16)
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
-	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, DisplayRunName(&row), row.Epoch.Count, row.Trace)
+	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, naming.DisplayRun(&row), row.Epoch.Count, row.Trace)
 	r.span, r.trace, r.traced = span, column, span.IsRecording()
 	r.contexts = newContexts(ctx)
 	r.remember(c.History)
@@ -96,7 +98,7 @@ func newRun(w *worker, c *store.Claimed) *run {
 
 // logger returns a logger with the run's attributes. It creates the logger at each call.
 func (r *run) logger() *slog.Logger {
-	return r.e.tel.Log.With(telemetry.KeyRun, r.row.UUID, telemetry.KeyName, DisplayRunName(&r.row),
+	return r.e.tel.Log.With(telemetry.KeyRun, r.row.UUID, telemetry.KeyName, naming.DisplayRun(&r.row),
 		telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyEpoch, r.row.Epoch.Count)
 }
 
@@ -127,13 +129,13 @@ func (r *run) exec(late time.Duration) {
 	// runtime.Goexit in the workflow function unwinds this goroutine without a panic. Only a deferred call
 	// can still end the run.
 	var output []byte
-	failure := &Failure{Message: "the workflow function left by runtime.Goexit", Codes: []string{CodeGoexit}}
+	failure := &record.Failure{Message: "the workflow function left by runtime.Goexit", Codes: []string{record.CodeGoexit}}
 	defer func() { r.conclude(output, failure) }()
 	output, failure = r.call()
 }
 
 // call calls the user's function, and converts a panic into a failure.
-func (r *run) call() (output []byte, failure *Failure) {
+func (r *run) call() (output []byte, failure *record.Failure) {
 	defer func() {
 		if v := recover(); v != nil {
 			output, failure = nil, panicFailure(v, debug.Stack())
@@ -144,7 +146,7 @@ func (r *run) call() (output []byte, failure *Failure) {
 }
 
 // conclude writes the end of this ownership: the run's result, or what its suspension specifies.
-func (r *run) conclude(output []byte, failure *Failure) {
+func (r *run) conclude(output []byte, failure *record.Failure) {
 	r.mu.Lock()
 	r.goroutines.returned = true // stray goroutines of the function get ErrSuspended
 	if r.exited != nil {
@@ -211,7 +213,7 @@ func (r *run) giveUp() {
 
 // finish writes the run's result. If a control request on the run does not allow this end, finish returns
 // the request instead.
-func (r *run) finish(status store.Status, output []byte, failure *Failure) (asked store.ControlBits) {
+func (r *run) finish(status store.Status, output []byte, failure *record.Failure) (asked store.ControlBits) {
 	now := r.e.clock.Now()
 	w := &store.RunWrite{
 		UUID: r.row.UUID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.trace,
@@ -221,7 +223,7 @@ func (r *run) finish(status store.Status, output []byte, failure *Failure) (aske
 	}
 	err := r.e.persist(r.durable, until(r.hard.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Run(r.durable, w) })
 	if errors.Is(err, store.ErrBadData) && failure == nil {
-		return r.finish(store.Failed, nil, &Failure{Message: fmt.Sprintf("the database refused the workflow's output: %v", err), Codes: []string{CodeRefused}})
+		return r.finish(store.Failed, nil, &record.Failure{Message: fmt.Sprintf("the database refused the workflow's output: %v", err), Codes: []string{record.CodeRefused}})
 	}
 	outcome := outcomes[status]
 	switch {
@@ -244,7 +246,7 @@ func (r *run) finish(status store.Status, output []byte, failure *Failure) (aske
 		ended := r.row
 		ended.Status, ended.Output, ended.Error, ended.EndedAt = w.Status, w.Output, w.Error, w.EndedAt
 		ended.WakeAt, ended.Owner.Valid = time.Time{}, false
-		r.e.waiters.deliver(&ended)
+		r.e.results.Deliver(&ended)
 		if r.row.Parent.Valid {
 			r.w.hint() // the parent may wait without being in memory
 		}
@@ -265,7 +267,7 @@ func (r *run) release(ctx context.Context, s *suspension) {
 	case s.cause == ErrLeaseLost:
 		outcome = telemetry.OutcomeLost
 	case s.cause == ErrTerminated: // the termination is in the database already
-		r.report(telemetry.OutcomeCancelled, CodeTerminated, 0)
+		r.report(telemetry.OutcomeCancelled, record.CodeTerminated, 0)
 		return
 	case s.cause == ErrPaused:
 		outcome = telemetry.OutcomePaused
@@ -339,7 +341,7 @@ func (r *run) suspend(s suspension) {
 		if endUndo != nil {
 			endUndo(s.cause)
 		}
-		r.e.waiters.moved(r.row.UUID)
+		r.e.results.Moved(r.row.UUID)
 	}
 }
 

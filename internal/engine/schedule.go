@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/schedule"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -126,7 +127,7 @@ func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UU
 		Verb: store.VerbCancel, Scope: store.WholeTree, Runs: ids(run), Actor: scheduleActor,
 		Reason: fmt.Sprintf("the next time of schedule %q has come", name),
 	}
-	o.Now, o.Error = e.clock.Now(), CancelFailure(o.Reason, o.Actor).Encode()
+	o.Now, o.Error = e.clock.Now(), record.Cancelled(o.Reason, o.Actor).Encode()
 	if err := e.store.Control(ctx, o); err != nil {
 		return err
 	}

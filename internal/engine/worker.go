@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/slots"
 	"github.com/seed8ec063be/durable/internal/store"
 	"github.com/seed8ec063be/durable/internal/telemetry"
@@ -39,7 +40,7 @@ type worker struct {
 
 	slots        *slots.Pool // open while the worker takes new runs
 	runs         loadedRuns
-	suspect      atomic.Pointer[run] // the suspect that is executed; nil: none; see suspect.go
+	suspect      atomic.Pointer[run] // the suspect that is executed; nil: none; see claim_suspect.go
 	failedClaims failedClaims
 	outage       outage
 	earlyParks   earlyParks
@@ -240,7 +241,7 @@ func (w *worker) drain() {
 	defer cancel()
 	for _, r := range w.runs.all() {
 		w.log.Error("a workflow function did not return after its context ended; the run is given to others",
-			telemetry.KeyRun, r.row.UUID, telemetry.KeyName, DisplayRunName(&r.row), telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stackOf(r))
+			telemetry.KeyRun, r.row.UUID, telemetry.KeyName, naming.DisplayRun(&r.row), telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stackOf(r))
 		r.abandon(ctx)
 	}
 }

@@ -17,6 +17,7 @@ var mayWait = map[string]string{
 	"faults/proxy_test.go pass":                              "a slow network is what the proxy plays",
 	"internal/pgtest/server_test.go gone":                    "asks the operating system whether a process has ended",
 	"internal/journal/solo_test.go pass":                     "lets the time of a synctest bubble pass",
+	"internal/results/waiters_test.go pass":                  "lets the time of a synctest bubble pass",
 	"durabletest/signup_test.go TestUntilNothingMoreHappens": "the condition that never holds is the misuse",
 	"faults/late_test.go lateReply":                          "the proxy lets a reply or a COMMIT go at a time that the test sets",
 	"internal/engine/lonerun_test.go parked":                 "lets the time of a synctest bubble pass",

@@ -1,0 +1,324 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// overtime is how long an attempt may take to return after its context has ended. After that the engine
+// stops waiting for it, and the attempt counts as failed.
+const overtime = 100 * time.Millisecond
+
+// errAttemptTimeout is the cause of an attempt's context when the attempt has timed out.
+var errAttemptTimeout = errors.New("durable: the attempt's time is over")
+
+// attemptContext is the context that a step function receives. It follows the lifetime of the run and not
+// that of the workflow function, so that a pause lets the step finish.
+type attemptContext struct {
+	context.Context
+	t *task
+}
+
+type attemptKey struct{}
+
+// Value returns the task of the attempt for attemptKey. For other keys it returns the value of the parent
+// context.
+func (c *attemptContext) Value(key any) any {
+	if key == (attemptKey{}) {
+		return c.t
+	}
+	return c.Context.Value(key)
+}
+
+// ErrOutsideStep is returned, or carried by a panic, when a call that needs the context of a step got the
+// workflow's Ctx.
+var ErrOutsideStep = errors.New("durable: a step's context is needed")
+
+// WorkflowKey is the key under which the context of a workflow function holds its Scope.
+type WorkflowKey struct{}
+
+// IdempotencyKey returns the run's UUID and the step's name. The key is the same in every attempt and
+// every process. It is empty outside a step. IdempotencyKey panics if it gets the workflow's own Ctx,
+// because the step function would otherwise continue with an empty key.
+func IdempotencyKey(ctx context.Context) string {
+	if t, ok := ctx.Value(attemptKey{}).(*task); ok {
+		return t.r.row.UUID.String() + ":" + naming.Display(t.name)
+	}
+	if s, ok := ctx.Value(WorkflowKey{}).(*Scope); ok {
+		panic(fmt.Errorf("%w: IdempotencyKey was called with the Ctx of run %q of workflow %q, which belongs to no step: pass the context that the step's function gets",
+			ErrOutsideStep, s.Address(), s.Workflow()))
+	}
+	return ""
+}
+
+// Attempt returns the number of the attempt, counted from 1. It returns zero outside a step.
+func Attempt(ctx context.Context) int {
+	t, ok := ctx.Value(attemptKey{}).(*task)
+	if !ok {
+		return 0
+	}
+	return int(t.attempt)
+}
+
+// tried is the result of one attempt.
+type tried struct {
+	out     Output
+	sealed  *store.StepWrite // the checkpoint, if the attempt committed it in its own transaction
+	failure *record.Failure
+	err     error // ErrSuspended: the attempt was interrupted, so its end says nothing about the step
+	unmade  bool  // Verify reported that the attempt of the dead process had no effect
+}
+
+// try calls the user's function within the timeouts of the attempt. If the attempt was interrupted, try
+// returns the reason as an error (see interruption).
+func (t *task) try() (tried, error) {
+	parent := t.s.work
+	var span trace.Span
+	if t.r.traced {
+		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, t.label(), naming.Display(t.name), t.attempt)
+	}
+	got := t.within(parent)
+	if got.unmade {
+		t.unknown = false
+		if got.err = t.mayBegin(); got.err == nil {
+			got = t.within(parent) // like any other attempt, with its own timeout
+		}
+	}
+	if span != nil {
+		outcome := telemetry.OutcomeCompleted
+		if got.failure != nil {
+			outcome = telemetry.OutcomeFailed
+		}
+		telemetry.EndSpan(span, outcome, got.failure.ErrorType())
+	}
+	if got.err != nil {
+		return tried{}, got.err
+	}
+	// A function that failed because its process or its lease ended, or because the run is cancelled, does
+	// not count as failed: the next owner calls it again. If the function succeeded all the same, its
+	// result is recorded. The error of an at-most-once function without Verify is recorded too, even if it
+	// came from a call of the suspended run: the function may not be called again, and since it returned,
+	// its outcome is known.
+	met := got.failure != nil && got.failure.Suspended && t.r.gone() && (!t.spec.AtMostOnce || t.spec.Verify != nil)
+	if got.failure != nil && (t.s.work.Err() != nil || met || got.failure.Left) {
+		return tried{failure: got.failure}, t.interruption()
+	}
+	return got, nil
+}
+
+// within calls the step function, or the function that verifies it, within the remaining time.
+func (t *task) within(parent context.Context) tried {
+	limit, timed := t.limit()
+	switch {
+	case timed && limit <= 0:
+		return tried{failure: t.timedOut(limit)}
+	case timed:
+		return t.callWithin(parent, limit)
+	case t.s.undo:
+		return t.callApart(&attemptContext{parent, t})
+	default:
+		return t.callHere(&attemptContext{parent, t})
+	}
+}
+
+// interruption returns the reason why an attempt was ended from outside.
+func (t *task) interruption() error {
+	if err := t.s.left(); err != nil {
+		if errors.Is(err, ErrReturned) {
+			t.r.mu.Lock()
+			t.strayed()
+			t.r.mu.Unlock()
+		}
+		return err
+	}
+	return ErrSuspended // the process is stopping: the run is not suspended yet
+}
+
+// limit returns how long this attempt may take, and whether it has a limit at all.
+func (t *task) limit() (time.Duration, bool) {
+	limit := t.spec.AttemptTimeout
+	timed := limit > 0
+	if t.spec.TotalTimeout > 0 && !t.unknown { // Verify is called even after the total timeout
+		left := t.first.Add(t.spec.TotalTimeout).Sub(t.r.e.clock.Now())
+		if !timed || left < limit {
+			limit, timed = left, true
+		}
+	}
+	return limit, timed
+}
+
+// callWithin calls the function in a goroutine of its own, so that a function which ignores its context
+// cannot block the run. The attempt owns the goroutine until it returns or until callWithin stops waiting;
+// after that its result is discarded. The goroutine works on a copy of the task, because later attempts
+// may change the task while an abandoned goroutine still runs.
+func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
+	ctx, cancel := context.WithTimeoutCause(parent, limit, errAttemptTimeout)
+	defer cancel()
+	results := make(chan tried, 1)
+	t.phase = nil
+	if t.spec.Transact != nil {
+		t.phase = new(phase)
+	}
+	own := *t
+	go func() {
+		got := tried{failure: own.goexit()}
+		defer func() { results <- got }() // also after runtime.Goexit
+		got = own.call(&attemptContext{ctx, &own})
+	}()
+	select {
+	case got := <-results:
+		return t.judge(ctx, got, limit)
+	case <-ctx.Done():
+	}
+	if !errors.Is(context.Cause(ctx), errAttemptTimeout) { // the run is to end: the attempt may still finish within its own time
+		end, _ := ctx.Deadline()
+		rest := time.NewTimer(time.Until(end))
+		defer rest.Stop()
+		select {
+		case got := <-results:
+			return t.judge(ctx, got, limit)
+		case <-rest.C:
+		case <-t.r.hard.Done():
+		}
+	}
+	late := time.NewTimer(overtime)
+	defer late.Stop()
+	select {
+	case got := <-results:
+		return t.judge(ctx, got, limit)
+	case <-late.C:
+	}
+	if !t.phase.leave() { // the function has returned, and its transaction may be committed; the commit has its own time limit
+		select {
+		case got := <-results:
+			return t.judge(ctx, got, limit)
+		case <-t.r.hard.Done():
+			return tried{err: t.interruption()}
+		}
+	}
+	if t.s.work.Err() != nil {
+		return tried{err: t.interruption()}
+	}
+	f := t.timedOut(limit)
+	f.Message += " (the function ignored the end of its context and was left behind)"
+	return tried{failure: f}
+}
+
+// judge replaces a failure that the timeout caused by a timeout failure.
+func (t *task) judge(ctx context.Context, got tried, limit time.Duration) tried {
+	if got.failure != nil && errors.Is(context.Cause(ctx), errAttemptTimeout) {
+		f := t.timedOut(limit)
+		f.Message += ": " + got.failure.Message
+		got.failure = f
+	}
+	return got
+}
+
+func (t *task) timedOut(limit time.Duration) *record.Failure {
+	f := &record.Failure{Codes: []string{record.CodeTimeout}, Type: "timeout"}
+	if t.spec.TotalTimeout > 0 && limit != t.spec.AttemptTimeout {
+		f.Message = fmt.Sprintf("the step's total timeout of %v is over", t.spec.TotalTimeout)
+		f.Permanent = true
+	} else {
+		f.Message = fmt.Sprintf("the attempt's timeout of %v is over", limit)
+	}
+	return f
+}
+
+// callHere calls the function in the goroutine of the workflow function, or in a goroutine that the
+// workflow function started. If the function calls runtime.Goexit, that goroutine ends without a result,
+// so the run itself fails.
+func (t *task) callHere(ctx *attemptContext) tried {
+	returned := false
+	defer func() {
+		if !returned {
+			t.r.mu.Lock()
+			t.r.exited = t.goexit()
+			t.r.mu.Unlock()
+		}
+	}()
+	got := t.call(ctx)
+	returned = true
+	return got
+}
+
+// callApart calls a compensation in a goroutine of its own, because runtime.Goexit in it must not end the
+// goroutine that ends the run.
+func (t *task) callApart(ctx *attemptContext) tried {
+	results := make(chan tried, 1)
+	go func() {
+		got := tried{failure: t.goexit()}
+		defer func() { results <- got }()
+		got = t.call(ctx)
+	}()
+	return <-results
+}
+
+// call calls the user's function once, and turns a panic into a failed attempt.
+//
+//go:noinline
+func (t *task) call(ctx *attemptContext) (got tried) {
+	defer func() {
+		if v := recover(); v != nil {
+			got = tried{failure: panicFailure(v, debug.Stack())}
+			if t.unknown {
+				got.failure.Codes = append(got.failure.Codes, record.CodeOutcomeUnknown)
+			}
+			t.r.logger().Warn("a step panicked", telemetry.KeyStep, naming.Display(t.name), telemetry.KeyAttempt, t.attempt,
+				telemetry.KeyError, got.failure.Message, telemetry.KeyStack, got.failure.Stack)
+		}
+	}()
+	return t.perform(ctx)
+}
+
+// act calls the function of the attempt: Verify if the outcome of an earlier attempt is unknown, the
+// transaction of a Tx step, or the step function.
+func (t *task) act(ctx context.Context) (got tried) {
+	switch {
+	case t.unknown:
+		return t.verify(ctx)
+	case t.spec.Transact != nil:
+		return t.transact(ctx)
+	}
+	got.out, got.failure = t.spec.Attempt(ctx)
+	return got
+}
+
+// goexit returns the failure of a function that called runtime.Goexit.
+func (t *task) goexit() *record.Failure {
+	return &record.Failure{
+		Message: fmt.Sprintf("step %q left by runtime.Goexit (t.FailNow in a test does that): return an error instead", naming.Display(t.name)),
+		Codes:   []string{record.CodeGoexit}, Step: naming.Display(t.name), Permanent: true,
+	}
+}
+
+// verify calls Verify to find out what an attempt did whose process died. Without Verify the outcome is
+// unknown.
+func (t *task) verify(ctx context.Context) tried {
+	unknown := &record.Failure{
+		Message: fmt.Sprintf("attempt %d began, its process died, and what it did is not known", t.attempt-1),
+		Codes:   []string{record.CodeOutcomeUnknown}, Permanent: true,
+	}
+	if t.spec.Verify == nil {
+		return tried{failure: unknown}
+	}
+	out, happened, failure := t.spec.Verify(ctx)
+	switch {
+	case failure != nil:
+		unknown.Message += "; to verify it failed too: " + failure.Message
+		return tried{failure: unknown}
+	case happened:
+		return tried{out: out}
+	}
+	return tried{unmade: true}
+}

@@ -1,0 +1,272 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// Branch is a scope of its own that a choice can end before the run ends. After that, calls in the branch
+// that have no recorded result return ErrCancelled. So do such calls in the branches inside it.
+type Branch struct {
+	scope *Scope
+	above *Branch // the branch in which this branch was started; nil: none
+
+	// A choice that ends the branch holds commit exclusively until the choice is durable. Commits that
+	// must not follow the choice hold it shared: the start of a child, and a query that takes a signal.
+	// Locks are taken in the order of the scopes' prefixes.
+	commit sync.RWMutex
+
+	endCtx, endWork context.CancelCauseFunc
+
+	end     *branchEnd // guarded by run.mu; nil: no choice has ended the branch
+	refused bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
+}
+
+// Branch opens a scope within this scope. The names in it are prefixed by name, which no other call of
+// this scope may use then. The branch has no row in the database.
+func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
+	if err := naming.Check("branch", name); err != nil {
+		return nil, err
+	}
+	r := s.r
+	full := s.prefix + name
+	if s.nested() {
+		return nil, nestedError(r, full)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := s.use(full, site); err != nil {
+		return nil, err
+	}
+	b := &Branch{above: s.branch}
+	sub := s.within(full)
+	sub.branch, b.scope = b, sub
+	sub.work, b.endWork = context.WithCancelCause(s.work)
+	sub.ctx, b.endCtx = context.WithCancelCause(s.ctx)
+	if b.end = r.ended[sub.prefix]; b.end != nil {
+		b.end.branch = b
+		b.end.caughtUp()
+	}
+	return b, nil
+}
+
+// UseName reserves a name in the scope for a call that has no row. what is the kind of the call.
+func (s *Scope) UseName(what, name string, site uintptr) error {
+	if err := naming.Check(what, name); err != nil {
+		return err
+	}
+	full := s.prefix + name
+	if s.nested() {
+		return nestedError(s.r, full)
+	}
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	return s.use(full, site)
+}
+
+// Scope returns the scope in which the branch makes its calls.
+func (b *Branch) Scope() *Scope { return b.scope }
+
+// Ended reports whether a recorded choice ended the branch before the branch had returned. Then the result
+// of the branch is valid only if no call in it was refused.
+func (b *Branch) Ended() bool {
+	b.scope.r.mu.Lock()
+	defer b.scope.r.mu.Unlock()
+	return b.end != nil && !b.end.returned
+}
+
+// Refused reports whether a call in the branch was refused because a choice had ended the branch or a
+// branch around it. Then the branch did not come to its own end. Otherwise all its calls are recorded, and
+// it returns the same result in every replay.
+func (b *Branch) Refused() bool {
+	b.scope.r.mu.Lock()
+	defer b.scope.r.mu.Unlock()
+	return b.refused
+}
+
+// stop ends the contexts of the branch.
+func (b *Branch) stop() {
+	b.endCtx(ErrCancelled)
+	b.endWork(ErrCancelled)
+}
+
+// hold prevents choices from ending the branch, or a branch around it, until release is called. b may be
+// nil.
+func (b *Branch) hold() {
+	if b != nil {
+		b.above.hold()
+		b.commit.RLock()
+	}
+}
+
+func (b *Branch) release() {
+	for ; b != nil; b = b.above {
+		b.commit.RUnlock()
+	}
+}
+
+// endedAt returns the earliest time at which the branch or a branch around it was ended. It returns zero
+// if none was ended. b may be nil. The caller holds run.mu.
+func (b *Branch) endedAt() (first time.Time) {
+	for ; b != nil; b = b.above {
+		if b.end != nil && (first.IsZero() || b.end.at.Before(first)) {
+			first = b.end.at
+		}
+	}
+	return first
+}
+
+// replayed notes that a call in the branch returned its recorded result. b may be nil. The caller holds
+// run.mu.
+func (b *Branch) replayed() {
+	for ; b != nil; b = b.above {
+		if b.end != nil {
+			b.end.unasked--
+			b.end.caughtUp()
+		}
+	}
+}
+
+// within returns the scope with the name full inside this scope.
+func (s *Scope) within(full string) *Scope {
+	sub := *s
+	sub.prefix = full + naming.Separator
+	return &sub
+}
+
+// Counted opens a scope for a Map and records the number of its items, so that users can see its progress.
+// The row is written in the background; the caller calls the returned function at the end of the Map. In a
+// scope that can begin no new calls Counted writes no row, and each item returns its own result or error.
+func (s *Scope) Counted(name string, site uintptr, total int) (*Scope, func(), error) {
+	if err := naming.Check("map", name); err != nil {
+		return nil, nil, err
+	}
+	full := s.prefix + name
+	s.r.mu.Lock()
+	recorded, err := s.claim(full, store.KindMap, site)
+	out := s.out()
+	s.r.mu.Unlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.nested() {
+		return nil, nil, nestedError(s.r, full)
+	}
+	sub := s.within(full)
+	sub.label = name
+	if recorded != nil || total == 0 || out != nil {
+		return sub, func() {}, nil
+	}
+	t := &task{r: s.r, s: s, spec: &Spec{Kind: store.KindMap}, name: full, attempt: 1, first: s.r.e.clock.Now()}
+	entry, err := s.r.e.journal.AppendMarker(t.row(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
+	if err != nil {
+		return sub, func() {}, nil // the items' own writes fail for the same cause
+	}
+	return sub, func() { _, _ = s.r.e.journal.SettleMarker(entry) }, nil
+}
+
+// Begun reports which of the names in this scope have a row in history, and whether any of these rows is a
+// failure. begun is nil if no name has a row.
+func (s *Scope) Begun(names []string) (begun []bool, failed bool) {
+	r := s.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.history) == 0 {
+		return nil, false
+	}
+	full := []byte(s.prefix)
+	for i, name := range names {
+		row := r.history[string(append(full, name...))]
+		if row == nil {
+			continue
+		}
+		if begun == nil {
+			begun = make([]bool, len(names))
+		}
+		begun[i] = true
+		failed = failed || row.Status == store.StepFailed
+	}
+	return begun, failed
+}
+
+// Go executes fn in a goroutine that the run owns: the run's end is written after fn has returned. If fn
+// panics or calls runtime.Goexit, Go calls failed with the failure. Go returns ErrSuspended without
+// calling fn if the run no longer waits for its goroutines.
+func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
+	r := s.r
+	if !r.branched() {
+		return ErrSuspended
+	}
+	r.idle.branched()
+	go func() {
+		defer r.branchReturned()
+		returned := false
+		defer func() {
+			if v := recover(); v != nil {
+				f := panicFailure(v, debug.Stack())
+				r.logger().Error("a branch panicked", telemetry.KeyError, f.Message, telemetry.KeyStack, f.Stack)
+				failed(f)
+			} else if !returned {
+				failed(&record.Failure{Message: fmt.Sprintf("branch %q left by runtime.Goexit", naming.Display(s.prefix)), Codes: []string{record.CodeGoexit}})
+			}
+		}()
+		fn()
+		returned = true
+	}()
+	return nil
+}
+
+// branched counts one more goroutine of the run. It reports false if the run no longer waits for its
+// goroutines.
+func (r *run) branched() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.goroutines.begin()
+}
+
+func (r *run) branchReturned() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.goroutines.end()
+}
+
+// join waits for the goroutines of the run. A goroutine that is still replaying its history continues
+// until its history ends.
+func (r *run) join() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for last := r.goroutines.wait(); last != nil; last = r.goroutines.wait() {
+		r.mu.Unlock()
+		<-last
+		r.mu.Lock()
+	}
+	r.goroutines.joined = true
+	if r.overdue != nil {
+		r.overdue.Stop()
+	}
+}
+
+// Known reports whether history holds a row with the name in this scope: an earlier execution began the
+// call.
+func (s *Scope) Known(name string) bool {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	return s.r.history[s.prefix+name] != nil
+}
+
+// Recorded reports whether history holds an outcome for the name in this scope.
+func (s *Scope) Recorded(name string) bool {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	row := s.r.history[s.prefix+name]
+	return row != nil && row.Status.Terminal()
+}

@@ -1,0 +1,281 @@
+package engine
+
+import (
+	"cmp"
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/results"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Child is a handle to a child run, for the function of its parent.
+type Child struct {
+	s    *Scope
+	name string // including the prefix of its scope
+	id   uuid.UUID
+	row  store.Step // the row of the start in the parent's history
+	here bool       // this execution started the child
+
+	once   sync.Once
+	result Result
+	err    error
+}
+
+// Name returns the name of the call with its scope, as users see it.
+func (c *Child) Name() string { return naming.Display(c.name) }
+
+// StartChild starts a child of this run under the name of the call. The start and the row of this call are
+// committed in one transaction. The row is completed when the parent has waited for the child. The
+// database refuses the start while a pause or a cancel of the parent is requested.
+func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
+	r := s.r
+	full := s.prefix + q.Name
+	recorded, err := s.claimName(full, store.KindChild, site)
+	if err != nil {
+		return nil, err
+	}
+	c := &Child{s: s, name: full}
+	if recorded != nil {
+		c.row = *recorded
+		if had := record.FailuresOf(recorded).Workflow; had != "" && had != q.Workflow {
+			return nil, fmt.Errorf("%w: child %q in run %q is recorded as a run of workflow %q, and the code starts %q: give the new call another name", ErrDiverged, naming.Display(full), r.row.Address(), had, q.Workflow)
+		}
+		if recorded.Status.Terminal() {
+			c.id = store.ChildUUID(r.row.UUID, full, recorded.StartedAt)
+			c.once.Do(func() { c.result = resultOf(recorded) })
+			return c, nil
+		}
+		if c.id, err = childUUID(recorded); err != nil {
+			return nil, fmt.Errorf("%w: the record of child %q in run %q does not name a run", ErrDiverged, naming.Display(full), r.row.Address())
+		}
+		return c, nil
+	}
+	if err := naming.Check("child", q.Name); err != nil {
+		return nil, err
+	}
+	if s.nested() {
+		return nil, nestedError(r, full)
+	}
+	return c, c.start(q)
+}
+
+// childUUID returns the UUID of the child from the row of its start.
+func childUUID(started *store.Step) (id uuid.UUID, err error) {
+	var text string
+	if err := json.Unmarshal(started.Output, &text); err != nil {
+		return id, err
+	}
+	if err := uuid.Validate(text); err != nil {
+		return id, err
+	}
+	return uuid.Parse(text)
+}
+
+// start commits the child. If there is a free slot, this process executes the child at once.
+func (c *Child) start(q StartRequest) error {
+	r := c.s.r
+	q.Queue = cmp.Or(q.Queue, r.row.Queue)
+	if q.Priority == nil {
+		q.Priority = &r.row.Priority
+	}
+	if !r.branched() { // the run's end waits for the start, and cancels the child
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.suspended != nil {
+			return ErrSuspended
+		}
+		return r.returnedAlready()
+	}
+	defer r.branchReturned()
+	r.idle.busy()
+	defer r.idle.done()
+	w, free := r.e.reserve([]StartRequest{q})
+	defer free.Release()
+	starts, spans := r.e.Prepare(r.work, []StartRequest{q})
+	start := starts[0]
+	c.id = store.ChildUUID(r.row.UUID, c.name, start.Run.CreatedAt)
+	start.Run.UUID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
+	start.Run.Parent = uuid.NullUUID{UUID: r.row.UUID, Valid: true}
+	if free.Slots() > 0 && start.Run.WakeAt.Equal(start.Run.CreatedAt) {
+		w.own(&start.Run, start.Run.CreatedAt, store.NewNonce())
+	}
+	own := start.Run.Owner.Valid
+	out, err := json.Marshal(c.id.String())
+	if err != nil {
+		return err
+	}
+	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: 1, first: start.Run.CreatedAt}
+	step := t.row(store.StepStarted, out, nil)
+	if step.Step.Failures, err = json.Marshal(&record.Failures{Workflow: q.Workflow}); err != nil {
+		return err
+	}
+	var left error   // the branch was ended
+	var failed error // the last error of a write
+	err = r.e.persist(r.durable, until(r.hard.Done()), func() {
+		free.Release() // other starts need not wait for these slots
+		own = false
+		disown(&start.Run)
+	}, func(j journal.Writer) (*store.Outcome, error) {
+		c.s.branch.hold() // a choice that ends the branch either comes before this start or cancels this child
+		defer c.s.branch.release()
+		if left = c.s.branchLeft(); left != nil {
+			fenced := store.Fenced
+			return &fenced, nil
+		}
+		err := j.Child(r.durable, start, step)
+		failed = cmp.Or(err, failed)
+		if err == nil && start.Outcome == store.Written && step.Outcome == store.Written {
+			r.child(c.name, c.id)
+		}
+		return &start.Outcome, err
+	})
+	written := err == nil && left == nil && start.Outcome == store.Written && step.Outcome == store.Written
+	if !own || !written {
+		free.Release()
+	}
+	if own && !written && failed != nil {
+		w.addFailedStart(starts, cmp.Or(err, failed))
+	}
+	if err := cmp.Or(err, left); err != nil {
+		spans.Refused(err)
+	} else {
+		spans.answered(0, start, nil)
+	}
+	switch {
+	case left != nil && failed != nil: // the child may have been started: the next execution finds it
+		r.lose()
+		return ErrSuspended
+	case left != nil:
+		return left
+	case err != nil && !errors.Is(err, store.ErrBadData):
+		r.unwritten("start child", c.name, err)
+		return ErrSuspended
+	case err != nil:
+		return fmt.Errorf("start child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
+	case start.Outcome == store.Fenced && start.State.Epoch == r.row.Epoch && start.State.Control != 0:
+		r.asked(start.State.Control)
+		return c.s.left()
+	case start.Outcome == store.Adopted: // child names are unique within a parent, and this parent has not started the existing child
+		r.unwritten("start child", c.name, strangerError(start.Existing, c.id))
+		return ErrSuspended
+	case !written:
+		r.fenced(start.State)
+		return ErrSuspended
+	}
+	r.e.tel.Started(r.ctx, q.Workflow, q.Queue)
+	c.row, c.here = step.Step, true
+	r.clearSuspect()
+	if own {
+		w.enter(&store.Claimed{Run: start.Run}, 0, &free)
+	} else {
+		r.w.hint()
+	}
+	return nil
+}
+
+// UUID returns the child's UUID, which is the same in every execution.
+func (c *Child) UUID() uuid.UUID { return c.id }
+
+// Wait returns the result of the child when it has ended, wherever it is executed. The parent may be
+// unloaded from memory meanwhile; the end of the child wakes it.
+func (c *Child) Wait() (Result, error) {
+	if c.s.nested() {
+		return Result{}, nestedError(c.s.r, c.name)
+	}
+	c.once.Do(func() { c.result, c.err = c.wait() })
+	return c.result, c.err
+}
+
+func (c *Child) wait() (Result, error) {
+	r := c.s.r
+	if left := c.s.left(); left != nil {
+		return Result{}, left // reading whether the child has ended would count as a new call
+	}
+	r.live.Store(true)
+	r.idle.busy()
+	defer r.idle.done()
+	row, err := c.ended()
+	if row == nil && err == nil {
+		r.idle.done()
+		waiting := r.idle.enter(time.Time{})
+		row, err = r.e.await(c.s.ctx, c.id, false)
+		r.idle.busy() // before the wait ends, so that the run is not unloaded in between
+		r.idle.leave(waiting)
+	}
+	switch {
+	case unwritable(err):
+		r.lose()
+	case errors.Is(err, ErrNotFound): // nobody knows what the child has done, so it is not started again
+		r.unwritten("wait for child", c.name, fmt.Errorf("%w: the child %s is not in this database: it was deleted, or another run had its name when it was to be started: end this run by Cancel or Terminate",
+			store.ErrRejected, c.id))
+	}
+	if left := c.s.left(); left != nil {
+		return Result{}, left
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("wait for child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
+	}
+	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, first: c.row.StartedAt, exists: true, seq: c.row.Seq}
+	w := t.row(store.StepCompleted, row.Output, nil)
+	if row.Status != store.Completed {
+		w = t.row(store.StepFailed, nil, childFailure(row))
+	}
+	w.Step.Failures = c.row.Failures // holds the child's workflow
+	res, _, err := t.write(w)
+	if err == nil {
+		r.childEnded(c.name)
+	}
+	return res, err
+}
+
+// ended returns the child if it has ended and an earlier execution started it. Its end may have woken this
+// execution, and no second wake would follow. For a child that this execution started, ended returns nil:
+// its end is delivered to the waiter.
+func (c *Child) ended() (*store.Run, error) {
+	if c.here {
+		return nil, nil
+	}
+	var ended []results.EndedRun
+	err := c.s.r.e.patiently(c.s.ctx, caller{}, func() (err error) {
+		ended, err = results.Ended(c.s.ctx, c.s.r.e.store, []uuid.UUID{c.id})
+		return err
+	})
+	switch {
+	case err != nil && c.s.left() == nil:
+		c.s.r.unwritten("look for child", c.name, err)
+		return nil, err
+	case err != nil:
+		return nil, err
+	case len(ended) == 1 && ended[0].Run == nil:
+		return nil, notFound(c.id.String())
+	case len(ended) == 1:
+		return ended[0].Run, nil
+	}
+	return nil, nil
+}
+
+// strangerError returns the error for an existing child of this run that the run's history does not
+// contain.
+func strangerError(had *store.Run, child uuid.UUID) error {
+	return fmt.Errorf("%w: the name belongs to run %s of workflow %q, which this run has not started, in place of the child %s: find out who inserted that row",
+		store.ErrRejected, had.UUID, had.Workflow, child)
+}
+
+// childFailure returns the failure that the parent records for a child that did not complete.
+func childFailure(row *store.Run) *record.Failure {
+	f := &record.Failure{Message: "no error was recorded"}
+	if len(row.Error) > 0 {
+		f = record.DecodeFailure(row.Error)
+	}
+	f.Run, f.Workflow, f.Status = row.UUID.String(), row.Workflow, row.Status.String()
+	return f
+}

@@ -1,0 +1,319 @@
+package engine
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// A choice records with which branches a run continues, and which branches it ends (the losers). A replay
+// must know the losers before it comes to the choice. Otherwise a loser, which begins before the choice,
+// could repeat the call at which it was ended, take a signal that was sent later, or return in time after
+// all. So the record names the scopes of the losers, and a replay ends them before anything begins. Calls
+// in a loser still return their recorded results, since the loser may register compensations between them.
+// The first call that is not in history returns ErrCancelled, as in the first execution.
+//
+// The result of a loser is still valid if every call that the loser had begun was recorded and it makes no
+// other call: then a replay comes to the same result. So a signal that a loser received just before the
+// choice is not lost. The first refused call makes ErrCancelled the result of the loser.
+//
+// The following order makes this hold across a crash at any point:
+//
+//  1. The losers start no more children and take no more signals. Commits of such calls that are in
+//     progress finish.
+//  2. Each loser that has not returned is closed: nobody gets its result before the choice is committed.
+//  3. The choice is committed.
+//  4. The contexts of the losers end, and calls that wait for the losers return.
+//  5. The children that losers started are cancelled. Every later execution makes sure of this before it
+//     calls the workflow function.
+
+// branchEnd describes the end of a branch that a choice has ended.
+type branchEnd struct {
+	choice   string    // the name of the choice, including its scope
+	at       time.Time // when the choice ended the branch: a sleep that was over by then has ended by itself
+	returned bool      // the branch had returned before the choice
+
+	// The next three fields are for a replay. The contexts of the branch end when the branch has replayed
+	// its history and the function has reached the choice. They end earlier if the branch makes a new
+	// call.
+	branch  *Branch // nil: the branch has not begun
+	unasked int     // how many terminal rows in the branch have not been replayed yet
+	reached bool
+}
+
+// caughtUp ends the contexts of the branch if it has nothing left to replay and the function has reached
+// the choice. The caller holds run.mu.
+func (e *branchEnd) caughtUp() {
+	if e.reached && e.unasked <= 0 && e.branch != nil {
+		e.branch.stop()
+	}
+}
+
+// losersOf reads the ended branches from the run's history. It is called once the history is complete.
+func (r *run) losersOf() {
+	r.recall()
+	for _, row := range r.history {
+		if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
+			continue
+		}
+		c, err := record.DecodeChoice(row.Output)
+		if err != nil {
+			continue // the replay of the choice reports the error
+		}
+		r.ended.note(c.Ended, branchEnd{choice: row.Name, at: row.EndedAt})
+		r.ended.note(c.Returned, branchEnd{choice: row.Name, at: row.EndedAt, returned: true})
+	}
+	if len(r.ended) == 0 {
+		return
+	}
+	for _, row := range r.history {
+		if row.Status.Terminal() && row.Kind != store.KindCompensation {
+			for prefix := range naming.Scopes(row.Name) {
+				if e := r.ended[prefix]; e != nil {
+					e.unasked++
+				}
+			}
+		}
+	}
+}
+
+// branchEnds holds the branches that choices have ended, by the prefixes of their scopes. run.mu guards it.
+type branchEnds map[string]*branchEnd
+
+// set notes the end of the branch with the prefix.
+func (e *branchEnds) set(prefix string, end *branchEnd) {
+	if *e == nil {
+		*e = make(branchEnds)
+	}
+	(*e)[prefix] = end
+}
+
+// note notes that the branches with the names ended. If a branch has ended before, the earlier end counts.
+func (e *branchEnds) note(names []string, end branchEnd) {
+	for _, name := range names {
+		prefix := naming.ParseDisplay(name) + naming.Separator
+		if first := (*e)[prefix]; first == nil || end.at.Before(first.at) {
+			own := end
+			e.set(prefix, &own)
+		}
+	}
+}
+
+// around returns the end of the outermost ended branch that contains the name, or nil if there is none.
+func (e branchEnds) around(name string) *branchEnd {
+	for prefix := range naming.Scopes(name) {
+		if end := e[prefix]; end != nil {
+			return end
+		}
+	}
+	return nil
+}
+
+// Loser is a branch that a choice may end.
+type Loser struct {
+	Branch *Branch
+	// Close withholds the result of the branch until Tell is called, unless the branch has returned. It
+	// reports whether the branch has returned.
+	Close func() (returned bool)
+	// Tell is called once after Close has reported false. err is ErrCancelled, or ErrSuspended if the
+	// choice was not recorded. See [Branch.Refused].
+	Tell func(err error)
+}
+
+// ChoiceSpec describes one choice.
+type ChoiceSpec struct {
+	Name   string
+	Site   uintptr
+	Won    []int                   // the deciders; unused if history holds the choice
+	Losers func(won []int) []Loser // nil: the other branches continue
+	Of     []*Branch               // all branches, in the order in which they were given; nil stands for a branch that could not begin
+	Wanted int                     // how many branches have to succeed; 0: the first failure decides
+}
+
+// Choose ends the losers, and returns the record of the choice, which [Scope.Deciders] decodes.
+func (s *Scope) Choose(spec *ChoiceSpec) (Result, error) {
+	r := s.r
+	full := s.prefix + spec.Name
+	recorded, err := s.claimName(full, store.KindChoice, spec.Site)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case recorded != nil && recorded.Status.Terminal():
+		return s.chosen(spec, recorded)
+	case recorded == nil:
+		if err := naming.Check("choice", spec.Name); err != nil {
+			return Result{}, err
+		}
+	}
+	if s.nested() {
+		return Result{}, nestedError(r, full)
+	}
+	r.idle.busy()
+	defer r.idle.done()
+	t := &task{r: r, s: s, spec: &Spec{Name: spec.Name, Kind: store.KindChoice}, name: full, recorded: recorded, attempt: 1, first: r.e.clock.Now()}
+	if recorded != nil {
+		t.attempt, t.first, t.exists = recorded.Attempt+1, recorded.StartedAt, true
+	}
+	return t.choose(spec)
+}
+
+// chosen returns the result of a choice that history holds.
+func (s *Scope) chosen(spec *ChoiceSpec, row *store.Step) (Result, error) {
+	c, err := record.DecodeChoice(row.Output)
+	if row.Status != store.StepCompleted || err != nil {
+		return resultOf(row), nil
+	}
+	r := s.r
+	if c.Old && spec.Losers != nil { // the record does not name the ended branches: end those that have not returned by now
+		losers := ownLosers(r, spec.Losers(c.Won))
+		t := &task{r: r, s: s, name: row.Name}
+		unlock := lockAll(losers)
+		_, _, closed := closeAll(losers)
+		if !t.end(losers, closed, row.EndedAt, unlock) {
+			return Result{}, ErrSuspended
+		}
+		return resultOf(row), nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range slices.Concat(c.Ended, c.Returned) {
+		if e := r.ended[naming.ParseDisplay(name)+naming.Separator]; e != nil {
+			e.reached = true
+			e.caughtUp()
+		}
+	}
+	return resultOf(row), nil
+}
+
+// choose ends the losers and records the choice.
+func (t *task) choose(spec *ChoiceSpec) (Result, error) {
+	r := t.r
+	won, err := t.probeChoice(spec)
+	if err != nil {
+		return Result{}, err
+	}
+	var losers []Loser
+	if spec.Losers != nil {
+		losers = ownLosers(r, spec.Losers(won))
+	}
+	unlock := lockAll(losers)
+	made := spec.decided(won)
+	var closed []Loser
+	made.Ended, made.Returned, closed = closeAll(losers)
+	encoded, err := made.Encode()
+	if err != nil { // cannot happen: the record holds numbers and valid text
+		unlock()
+		return Result{}, err
+	}
+	at := r.branchEndTime()
+	w := t.row(store.StepCompleted, encoded, nil)
+	w.Step.EndedAt = at
+	res, _, err := t.write(w)
+	if spec.Losers != nil && (err != nil || !bytes.Equal(res.Output, encoded)) {
+		// The closed branches stay closed in this execution, and the choice is not recorded. Only another
+		// execution can continue.
+		if r.leaving() == nil {
+			r.logger().Error("a choice could not be recorded; the run leaves this process", telemetry.KeyStep, naming.Display(t.name), telemetry.KeyError, err)
+			r.lose()
+		}
+		unlock()
+		for _, l := range closed {
+			l.Tell(ErrSuspended)
+		}
+		return Result{}, ErrSuspended
+	}
+	if err != nil {
+		unlock()
+		return Result{}, err
+	}
+	if !t.end(losers, closed, at, unlock) {
+		return Result{}, ErrSuspended
+	}
+	return res, nil
+}
+
+// end ends the losers of a recorded choice. It reports false if the run was suspended meanwhile.
+func (t *task) end(losers, closed []Loser, at time.Time, unlock func()) bool {
+	r := t.r
+	r.mu.Lock()
+	for _, l := range losers {
+		if l.Branch.end == nil {
+			returned := !slices.ContainsFunc(closed, func(c Loser) bool { return c.Branch == l.Branch })
+			l.Branch.end = &branchEnd{choice: t.name, at: at, returned: returned, branch: l.Branch}
+			r.ended.set(l.Branch.scope.prefix, l.Branch.end)
+		}
+	}
+	r.mu.Unlock()
+	unlock()
+	for _, l := range losers {
+		l.Branch.stop()
+	}
+	for _, l := range closed {
+		l.Tell(ErrCancelled)
+	}
+	return len(losers) == 0 || r.cancelLosersChildren(false)
+}
+
+// branchEndTime returns the end time for a branch that is ended now. It is not before the due time of a sleep
+// that is over.
+func (r *run) branchEndTime() time.Time {
+	now := r.e.clock.Now().Truncate(time.Microsecond)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.slept.After(now) { // the estimate of the database's clock was corrected
+		return r.slept
+	}
+	return now
+}
+
+// ownLosers returns those of the losers that are branches of this execution, without duplicates and in the
+// order of their prefixes.
+func ownLosers(r *run, losers []Loser) []Loser {
+	losers = slices.DeleteFunc(losers, func(l Loser) bool { return l.Branch == nil || l.Branch.scope.r != r })
+	slices.SortFunc(losers, func(a, b Loser) int { return strings.Compare(a.Branch.scope.prefix, b.Branch.scope.prefix) })
+	return slices.CompactFunc(losers, func(a, b Loser) bool { return a.Branch == b.Branch })
+}
+
+// lockAll takes the commit locks of the losers. So it waits until all commits that must not follow the
+// choice have finished.
+func lockAll(losers []Loser) (unlock func()) {
+	for _, l := range losers {
+		l.Branch.commit.Lock()
+	}
+	return func() {
+		for _, l := range losers {
+			l.Branch.commit.Unlock()
+		}
+	}
+}
+
+// closeAll closes the losers. It returns the names of the losers that had not returned and of those that
+// had, and the former losers themselves as closed.
+func closeAll(losers []Loser) (ended, returned []string, closed []Loser) {
+	for _, l := range losers {
+		if l.Branch.ended() {
+			continue // another choice has ended the branch and has recorded that
+		}
+		name := l.Branch.Name()
+		if l.Close() {
+			returned = append(returned, name)
+		} else {
+			ended = append(ended, name)
+			closed = append(closed, l)
+		}
+	}
+	return ended, returned, closed
+}
+
+// ended reports whether a choice has ended this branch itself, rather than a branch around it.
+func (b *Branch) ended() bool {
+	b.scope.r.mu.Lock()
+	defer b.scope.r.mu.Unlock()
+	return b.end != nil
+}

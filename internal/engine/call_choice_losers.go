@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// cancelLosersChildren cancels the children that were started in branches which a choice has ended, and
+// the descendants of these children, except for detached runs. It reports false if the run was suspended
+// because a cancel failed: the next execution repeats it. If look is true, as in a replay, it first reads
+// the children and skips those that have ended or whose cancel is already requested.
+func (r *run) cancelLosersChildren(look bool) bool {
+	r.mu.Lock()
+	open := make(map[string][]uuid.UUID) // children by the name of the choice that ended their branch
+	if len(r.ended) > 0 {
+		for name, id := range r.children {
+			if end := r.ended.around(name); end != nil {
+				open[end.choice] = append(open[end.choice], id)
+			}
+		}
+	}
+	r.mu.Unlock()
+	for choice, children := range open {
+		if err := r.cancelChildrenOf(choice, children, look); err != nil {
+			r.logger().Error("the children of branches that a choice ended could not be cancelled; another execution will do it",
+				telemetry.KeyStep, naming.Display(choice), telemetry.KeyError, err)
+			r.lose()
+			return false
+		}
+	}
+	return true
+}
+
+func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) error {
+	if look {
+		refs := make([]store.Ref, len(children))
+		for i, id := range children {
+			refs[i] = store.Ref{Text: id.String()}
+		}
+		rows, err := r.e.store.Get(r.durable, refs)
+		if err != nil {
+			return err
+		}
+		children = children[:0]
+		for _, row := range rows {
+			if row != nil && !row.Detached && !row.Status.Terminal() && row.Control&store.CancelRequested == 0 {
+				children = append(children, row.UUID)
+			}
+		}
+	}
+	if len(children) == 0 {
+		return nil
+	}
+	return r.e.Order(r.durable, &store.Order{
+		Verb: store.VerbCancel, Scope: store.Attached, Runs: children,
+		Reason: fmt.Sprintf("its branch was ended by the choice %q of its parent", naming.Display(choice)),
+	})
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+)
+
+// choice returns the record of the choice in the code, without the deciders and the losers.
+func (spec *ChoiceSpec) choice() record.Choice {
+	c := record.Choice{Wanted: spec.Wanted, Keep: spec.Losers == nil}
+	for _, b := range spec.Of {
+		c.Of = append(c.Of, b.Name())
+	}
+	return c
+}
+
+// decided returns the record with the deciders, without the losers.
+func (spec *ChoiceSpec) decided(deciders []int) record.Choice {
+	c := spec.choice()
+	c.DecidedBy(deciders)
+	return c
+}
+
+// Deciders returns the indexes of the branches that decided a recorded choice: the winners, or the branch
+// that failed. It returns ErrDiverged if the record is of another choice than the one in the code, or does
+// not decode.
+func (s *Scope) Deciders(spec *ChoiceSpec, recorded []byte) ([]int, error) {
+	diverges := func(err error) error {
+		return fmt.Errorf("%w: choice %q in run %q %w", ErrDiverged, s.Full(spec.Name), s.Address(), err)
+	}
+	c, err := record.DecodeChoice(recorded)
+	if err != nil {
+		return nil, diverges(fmt.Errorf("has a record (%d bytes) that does not decode: %w: bring back the old code", len(recorded), err))
+	}
+	now := spec.choice()
+	deciders, err := c.Deciders(&now)
+	if err != nil {
+		return nil, diverges(err)
+	}
+	return deciders, nil
+}
+
+// Name returns the name of the branch with its scope, as users see it. It returns an empty name for a nil
+// branch, which stands for a branch that could not begin.
+func (b *Branch) Name() string {
+	if b == nil {
+		return ""
+	}
+	return naming.Display(strings.TrimSuffix(b.scope.prefix, naming.Separator))
+}

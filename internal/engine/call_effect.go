@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A run that sends a signal, starts another run or cancels a child makes two writes: the effect, and then
+// the row of the call. They cannot be one transaction, because the other run may be on another node, and
+// because the row depends on the result of the effect. So the identity of the effect follows from the call
+// alone: a signal has a key, and a run has a name. If an execution finds no row, it repeats the effect, and
+// the database finds out whether the effect exists:
+//
+//   - The process died before the effect: the effect is written now.
+//   - The process died between the two writes, or did not receive the result: the key or the name is
+//     found, even if the other run has ended meanwhile. The signal or the run that was written first
+//     counts.
+//   - The process lost the run to another execution: both wrote the effect under the same key or name.
+//
+// These calls are steps whose function belongs to the engine. They leave a started marker if they take
+// long, for example because another transaction has locked the row of the other run.
+
+// ErrLeft is returned by an effect when its run or its branch ended or was suspended meanwhile. The call
+// then records nothing.
+var ErrLeft = errors.New("durable: the run left over a call")
+
+// effectTask returns the task of the attempt to which the context belongs.
+func effectTask(ctx context.Context) (*task, error) {
+	t, ok := ctx.Value(attemptKey{}).(*task)
+	if !ok {
+		return nil, errors.New("durable: an effect outside of an attempt")
+	}
+	return t, nil
+}
+
+// identity returns a text that this call has in every execution, and that no other call of any run has.
+// Users cannot supply such a text.
+func (t *task) identity() string {
+	return naming.Separator + t.r.row.UUID.String() + naming.Separator + t.name
+}
+
+// startName returns the name of a run that the call starts without an ID from the user. It consists of the
+// UUID of this run and the name of the call, or a hash of that name if the result would be too long.
+func (t *task) startName() string {
+	id := t.r.row.UUID.String() + ":"
+	name := naming.Display(t.name)
+	if len(id)+len(name) > naming.MaxName {
+		sum := sha256.Sum256([]byte(t.name))
+		name = hex.EncodeToString(sum[:])
+	}
+	return id + name
+}
+
+// unlessBranchLeft wraps a write that must not follow a choice which ends the branch of the scope. Either the
+// choice waits for the write, or the wrapped write returns ErrLeft and writes nothing.
+func (s *Scope) unlessBranchLeft(write writeFunc) writeFunc {
+	if s.branch == nil {
+		return write
+	}
+	return func(j journal.Writer) (*store.Outcome, error) {
+		s.branch.hold()
+		defer s.branch.release()
+		if s.branchLeft() != nil {
+			return nil, ErrLeft
+		}
+		return write(j)
+	}
+}
+
+// settleEffect returns the error that the call records, if the target or the value of the effect caused
+// it. For an error of the database it suspends the run and returns ErrLeft.
+func (t *task) settleEffect(what string, err error) error {
+	var state *StateError
+	switch {
+	case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.As(err, &state):
+		return err
+	case errors.Is(err, store.ErrBadData):
+		return err
+	case errors.Is(err, ErrLeft), t.s.left() != nil:
+		return ErrLeft
+	}
+	t.r.unwritten(what, t.name, err)
+	return ErrLeft
+}
+
+// effectContext returns the context and the caller for the writes of an effect. Each write may finish, so
+// that its outcome is known. No write is retried once the call has to end.
+func (t *task) effectContext(ctx context.Context) (writes context.Context, by caller) {
+	return context.WithoutCancel(ctx), caller{over: t.s.work.Done(), around: t.s.unlessBranchLeft}
+}
+
+// SendSignal sends the signal in an attempt of a call of this scope. The caller sets Name, Key and
+// Payload. A signal without a key gets the key of the call. SendSignal returns ErrNotFound, *StateError,
+// ErrIDConflict, or ErrLeft.
+func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.Signal) error {
+	t, err := effectTask(ctx)
+	if err != nil {
+		return err
+	}
+	w := *given
+	own := w.Key == ""
+	if own {
+		w.Key = t.identity()
+	}
+	writes, by := t.effectContext(ctx)
+	err = s.r.e.signal(writes, by, ref, &w, s.r.lastSent(time.Time{}))
+	if own && w.Outcome == store.Adopted {
+		w.CreatedAt, err = w.Existing.CreatedAt, nil // an earlier attempt of this call sent the signal, and that signal counts
+	}
+	if last := s.r.lastSent(w.CreatedAt); !last.IsZero() {
+		t.endsAfter = last.UnixMicro()
+	}
+	return t.settleEffect("send signal", err)
+}
+
+// lastSent notes that the run sent a signal at the given time, and returns the time of the latest signal
+// that the run has sent.
+func (r *run) lastSent(at time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at.After(r.sent) {
+		r.sent = at
+	}
+	return r.sent
+}
+
+// StartRun starts a root run in an attempt of a call of this scope, and returns the ID of the run. It
+// returns ErrIDConflict or ErrLeft.
+func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err error) {
+	t, err := effectTask(ctx)
+	if err != nil {
+		return "", err
+	}
+	own := q.Name == ""
+	if own {
+		q.Name = t.startName()
+	}
+	writes, by := t.effectContext(ctx)
+	started, err := s.r.e.startUnlessNameTaken(writes, by, []StartRequest{q})
+	if err == nil {
+		err = started[0].Err
+		if own && started[0].Run.Workflow == q.Workflow {
+			err = nil // an earlier attempt of this call started the run, and that run counts
+		}
+	}
+	return q.Name, t.settleEffect("start run", err)
+}
+
+// CancelRun cancels a run in an attempt of a call of this scope. It returns nil if the run has ended
+// already. It returns ErrNotFound or ErrLeft.
+func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.Order) error {
+	t, err := effectTask(ctx)
+	if err != nil {
+		return err
+	}
+	own := *o
+	own.Runs = ids(id)
+	writes, by := t.effectContext(ctx)
+	err = s.r.e.order(writes, by, &own)
+	if err == nil && !own.Results[0].Found {
+		err = notFound(id.String())
+	}
+	return t.settleEffect("cancel child", err)
+}
+
+// SetTags sets tags of this run in an attempt of a call of this scope. It returns ErrLeft if the run or
+// the branch ended or was suspended meanwhile.
+func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
+	t, err := effectTask(ctx)
+	if err != nil {
+		return err
+	}
+	r := s.r
+	writes, by := t.effectContext(ctx)
+	fenced := false
+	err = r.e.patiently(writes, by, func() error {
+		_, err := by.wrap(func(journal.Writer) (*store.Outcome, error) {
+			there, err := r.e.store.Tag(writes, r.row.UUID, tags, r.row.Epoch)
+			fenced = err == nil && !there
+			return nil, err
+		})(nil)
+		return err
+	})
+	if fenced {
+		r.lose()
+		return ErrLeft
+	}
+	return t.settleEffect("set tags", err)
+}
+
+// Time returns the database's time as this process estimates it.
+func (s *Scope) Time() time.Time { return s.r.e.clock.Now().Truncate(time.Microsecond) }
+
+// NewUUID returns a UUIDv7 with the database's time. Its last six bits, which hold the shard in the UUID
+// of a run, are random.
+func (s *Scope) NewUUID() uuid.UUID {
+	random := uuid.New()
+	return store.UUIDAt(store.ShardOf(random), s.Time())
+}

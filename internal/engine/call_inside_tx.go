@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/stack"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// ErrInsideTx is returned by a call of an engine that would wait for the transaction from inside which it
+// is made.
+var ErrInsideTx = errors.New("durable: an engine call inside a transaction")
+
+// A store with one writer lends the writer to a Tx step while the step's function runs. If the function
+// makes an engine call that writes, or that waits for writes of others, the call would wait for the
+// function itself until its context ends. The engine recognizes such calls by the context that the
+// function received, and by the goroutine of the function.
+
+// transaction is a Tx step whose function is in progress.
+type transaction struct {
+	t    *task
+	over atomic.Bool // the function has returned; goroutines that it started may still make calls
+}
+
+type transactionKey struct{}
+
+// transactions holds the Tx steps in progress in this process, by goroutine.
+var transactions struct {
+	open atomic.Int32 // the number of entries; if it is zero, the map is not read
+	by   sync.Map     // of *transaction
+}
+
+// entered notes the transaction in the context for its function, and for the calling goroutine, until the
+// caller calls the returned function.
+func (t *task) entered(ctx context.Context) (context.Context, func()) {
+	if _, serial := t.r.e.beneath.(store.SerialCommitter); !serial {
+		return ctx, func() {}
+	}
+	x := &transaction{t: t}
+	self := stack.Goroutine()
+	before, nested := transactions.by.Swap(self, x)
+	transactions.open.Add(1)
+	return context.WithValue(ctx, transactionKey{}, x), func() {
+		x.over.Store(true)
+		transactions.open.Add(-1)
+		if nested { // before belongs to a transaction of another store
+			transactions.by.Store(self, before)
+		} else {
+			transactions.by.Delete(self)
+		}
+	}
+}
+
+// Outside returns ErrInsideTx if the call is made from inside a transaction that holds this store's only
+// writer. call describes the call in words, for the error.
+func (e *Engine) Outside(ctx context.Context, call string) error {
+	if transactions.open.Load() == 0 {
+		return nil
+	}
+	x, inside := ctx.Value(transactionKey{}).(*transaction)
+	if !inside || !x.holds(e) {
+		own, _ := transactions.by.Load(stack.Goroutine())
+		if x, inside = own.(*transaction); !inside || !x.holds(e) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s inside Tx step %q of run %q: the step holds the only connection that writes, so the call would wait for itself: "+
+		"use StartTx or SignalTx with the step's own transaction, or call the engine after the step",
+		ErrInsideTx, call, naming.Display(x.t.name), x.t.r.row.Address())
+}
+
+func (x *transaction) holds(e *Engine) bool { return !x.over.Load() && x.t.r.e.beneath == e.beneath }

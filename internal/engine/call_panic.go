@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+func panicFailure(value any, stack []byte) *record.Failure {
+	f := &record.Failure{Message: "panic: " + TextOf(value), Type: fmt.Sprintf("%T", value), Codes: []string{record.CodePanic}, Stack: string(stack)}
+	if err, ok := value.(error); ok && errors.Is(err, ErrOutsideStep) { // a retry would fail in the same way
+		f.Codes, f.Permanent = append(f.Codes, record.CodeOutsideStep), true
+	}
+	return f
+}
+
+// TextOf returns the text of a value that a panic carries. The value's Error or String method may panic
+// itself, for example an Error method of a nil pointer. fmt recovers from most of these panics, and TextOf
+// from the others.
+func TextOf(value any) (text string) {
+	defer func() {
+		if v := recover(); v != nil {
+			text = fmt.Sprintf("a %T, whose text cannot be had", value)
+		}
+	}()
+	if err, ok := value.(error); ok {
+		return err.Error()
+	}
+	return fmt.Sprint(value)
+}
+
+func divergedKind(r *store.Run, name string, recorded, asked store.Kind) error {
+	return fmt.Errorf("%w: %q in run %q of workflow %q is recorded as a %s, and the code now asks for a %s: give the new call another name, or bring back the old one",
+		ErrDiverged, naming.Display(name), r.Address(), r.Workflow, recorded, asked)
+}

@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Timeout says what happens when the time of a receive is over.
+type Timeout uint8
+
+// The values of Timeout.
+const (
+	TimeoutFails     Timeout = iota // the receive fails with record.CodeTimeout
+	TimeoutGoesOn                   // the receive returns ReceiveSpec.Value
+	TimeoutCancels                  // the run's tree is cancelled
+	TimeoutExpires                  // the run expires, as when its own timeout is over
+	TimeoutEscalates                // Escalate is called once, and the receive keeps waiting
+	timeouts                        // the number of values
+)
+
+// ReceiveSpec describes one receive.
+type ReceiveSpec struct {
+	Name      string
+	Signal    string
+	Site      uintptr
+	Within    time.Duration // the time limit, counted from the first check for a signal
+	Bounded   bool          // there is a time limit
+	Otherwise Timeout
+	Value     []byte
+	Escalate  Escalation
+}
+
+// receiving is the state of one receive in progress.
+type receiving struct {
+	s    *Scope
+	r    *run
+	spec *ReceiveSpec
+	name string     // the name with its scope
+	row  store.Step // the row of the receive, as recorded or to be recorded
+	late bool       // the time of the receive was over when its last check began
+}
+
+// Receive returns the payload of the oldest signal called spec.Signal that no receive has taken, and
+// waits if there is none. A check that finds no signal records, in one row, that the run waits, and until
+// when. The end of the wait completes this row.
+func (s *Scope) Receive(spec *ReceiveSpec) (Result, error) {
+	r := s.r
+	full := s.prefix + spec.Name
+	recorded, err := s.claimName(full, store.KindReceive, spec.Site)
+	if err != nil {
+		return Result{}, err
+	}
+	if recorded == nil {
+		if err := naming.Check("receive", spec.Name); err != nil {
+			return Result{}, err
+		}
+		if s.nested() {
+			return Result{}, nestedError(r, full)
+		}
+	}
+	w := &receiving{s: s, r: r, spec: spec, name: full}
+	if recorded == nil || !recorded.Status.Terminal() {
+		if recorded, err = w.wait(recorded); err != nil {
+			return Result{}, err
+		}
+	}
+	return w.answer(recorded)
+}
+
+// wait checks for a signal until there is one, or the time is over. It returns the recorded row.
+func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
+	now := w.r.e.clock.Now()
+	w.row = store.Step{Run: w.r.row.UUID, Name: w.name, Kind: store.KindReceive, Attempt: 1, StartedAt: now}
+	if recorded == nil {
+		w.row.Seq = w.r.nextSeq()
+	} else {
+		w.row.Seq = recorded.Seq
+	}
+	if recorded != nil {
+		w.row.Attempt, w.row.StartedAt, w.row.NextAt = recorded.Attempt, recorded.StartedAt, recorded.NextAt
+	} else if w.spec.Bounded {
+		w.row.NextAt = now.Add(w.spec.Within).Truncate(time.Microsecond)
+	}
+	w.row.Epoch = w.r.row.Epoch
+	in := &w.r.inbox
+	l := in.join(w.spec.Signal)
+	took := false
+	defer func() { in.leave(l, took) }()
+	waits := recorded != nil && in.await(l)
+	for {
+		if !waits {
+			in.looks(l)
+			found, err := w.look()
+			if err != nil {
+				return nil, err
+			}
+			if found.Status.Terminal() {
+				took = !w.late && found.Status == store.StepCompleted
+				return found, nil
+			}
+			w.row.StartedAt, w.row.NextAt, w.row.Attempt = found.StartedAt, found.NextAt, found.Attempt
+			in.looked(l)
+		}
+		waits = false
+		if err := w.r.idle.until(w.s, w.row.NextAt, l.call); err != nil {
+			return nil, cmp.Or(w.s.left(), err)
+		}
+	}
+}
+
+// look checks the database once for a signal. It decides before the check whether the time is over. A
+// signal that arrived in time still takes precedence over the timeout, see [store.Receive].
+func (w *receiving) look() (*store.Step, error) {
+	r := w.r
+	r.idle.busy()
+	defer r.idle.done()
+	row := w.row
+	row.Status, row.EndedAt = store.StepStarted, r.e.clock.Now()
+	if w.late = !w.row.NextAt.IsZero() && r.e.clock.Until(w.row.NextAt) == 0; !w.late {
+		return w.record(&row, false)
+	}
+	if w.spec.Otherwise == TimeoutEscalates { // do not escalate if a signal arrived in time
+		if found, err := w.record(&row, false); err != nil || found.Status.Terminal() {
+			return found, err
+		}
+	}
+	if err := w.timeIsOver(&row); err != nil {
+		return nil, err
+	}
+	return w.record(&row, true)
+}
+
+// record commits the row, or the end of the step by a signal if there is one, and returns the recorded
+// row. late says that the row is what the timeout records.
+func (w *receiving) record(row *store.Step, late bool) (*store.Step, error) {
+	r := w.r
+	rec := &store.Receive{Step: *row, Signal: w.spec.Signal}
+	var left error // not nil: a choice has ended the branch
+	failed := false
+	err := r.e.persist(r.durable, until(r.hard.Done()), nil, func(j journal.Writer) (*store.Outcome, error) {
+		w.s.branch.hold()
+		defer w.s.branch.release()
+		if left = w.s.branchLeft(); left != nil {
+			fenced := store.Fenced
+			return &fenced, nil
+		}
+		err := j.Receive(r.durable, rec)
+		failed = failed || err != nil
+		return &rec.Outcome, err
+	})
+	switch {
+	case left != nil && failed: // the row may be recorded: the next execution reads it
+		r.lose()
+		return nil, ErrSuspended
+	case left != nil:
+		return nil, left
+	case err != nil && !errors.Is(err, store.ErrBadData):
+		r.unwritten("record receive", w.name, err)
+		return nil, ErrSuspended
+	case err != nil:
+		return nil, fmt.Errorf("receive %q in run %q: %w", naming.Display(w.name), r.row.Address(), err)
+	case rec.Outcome == store.Fenced:
+		r.fenced(rec.State)
+		return nil, ErrSuspended
+	}
+	r.clearSuspect()
+	r.asked(rec.State.Control)
+	w.reportTimeout(rec, late)
+	if rec.Recorded.Kind != store.KindReceive {
+		return nil, divergedKind(&r.row, w.name, rec.Recorded.Kind, store.KindReceive)
+	}
+	return rec.Recorded, nil
+}
+
+// timeIsOver sets in row what is recorded if there is no signal when the time is over.
+func (w *receiving) timeIsOver(row *store.Step) error {
+	switch w.spec.Otherwise {
+	case TimeoutGoesOn:
+		row.Status, row.Output = store.StepCompleted, w.spec.Value
+	case TimeoutEscalates:
+		if err := w.escalate(); err != nil {
+			return err
+		}
+		row.Attempt++
+		row.NextAt = time.Time{}
+	default:
+		row.Status = store.StepFailed
+		f := &record.Failure{
+			Message: fmt.Sprintf("no signal %q came in time", naming.DisplaySignal(w.spec.Signal)), Type: "timeout", Codes: []string{record.CodeTimeout}, Attempts: 1,
+		}
+		row.Error = f.Encode()
+	}
+	return nil
+}
+
+// answer returns the result that the recorded row of a wait means, in the first execution and in every
+// replay. It cancels or expires the run if the receive timed out and its Otherwise says so.
+func (w *receiving) answer(recorded *store.Step) (Result, error) {
+	res := resultOf(recorded)
+	if res.Failure == nil {
+		return res, nil
+	}
+	switch w.spec.Otherwise {
+	case TimeoutCancels:
+		if err := w.r.continues(); err != nil { // ignore the end of the branch: it came after the row was recorded
+			return Result{}, err
+		}
+		o := &store.Order{Verb: store.VerbCancel, Runs: ids(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
+		if err := w.r.e.Order(w.r.durable, o); err != nil {
+			w.r.unwritten("cancel the run, whose time to wait is over, at", w.name, err)
+		} else {
+			w.r.endEarly(cancelled())
+		}
+		return Result{}, w.s.left()
+	case TimeoutExpires:
+		f := *res.Failure
+		f.Step = naming.Display(w.name)
+		w.r.endEarly(earlyEnd{cause: ErrTimeout, status: store.Expired, failure: &f})
+		return Result{}, w.s.left()
+	}
+	return res, nil
+}

@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// Escalation notifies somebody that a wait takes long. id names the wait. An Escalation must be idempotent
+// by id, because it is called again if the process dies before the escalation is recorded.
+type Escalation func(to *Escalator, id string) error
+
+// Escalator writes what an escalation sends or starts. A choice that ends the branch of the wait either
+// comes after the write or prevents it.
+type Escalator struct {
+	s   *Scope
+	ctx context.Context // it does not end with the run, so that the outcome of each write is known
+	by  caller
+}
+
+// Start starts a run.
+func (x *Escalator) Start(q StartRequest) error {
+	started, err := x.s.r.e.startUnlessNameTaken(x.ctx, x.by, []StartRequest{q})
+	if err != nil {
+		return err
+	}
+	return started[0].Err
+}
+
+// Signal sends a signal to the run that ref names.
+func (x *Escalator) Signal(ref string, s *store.Signal) error {
+	return x.s.r.e.signal(x.ctx, x.by, ref, s, x.s.r.lastSent(s.CreatedAt))
+}
+
+// escalate calls the escalation of the wait. It returns an error if the run was suspended or must end, or
+// if its branch was ended. It only logs an error that no retry changes, for example that the target run
+// has ended.
+func (w *receiving) escalate() error {
+	r := w.r
+	err := w.spec.Escalate(&Escalator{w.s, r.durable, caller{over: w.s.work.Done(), around: w.s.unlessBranchLeft}}, r.row.UUID.String()+":"+naming.Display(w.name))
+	var state *StateError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.Is(err, store.ErrBadData), errors.As(err, &state):
+		r.logger().Error("a wait could not be escalated; it goes on", telemetry.KeyStep, naming.Display(w.name), telemetry.KeyError, err)
+		return nil
+	case errors.Is(err, ErrLeft), w.s.left() != nil:
+		return cmp.Or(w.s.left(), ErrSuspended)
+	}
+	r.unwritten("escalate wait", w.name, err)
+	return ErrSuspended
+}

@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/stack"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Scope is where a run makes durable calls. Names are unique within a scope.
+type Scope struct {
+	r      *run
+	prefix string
+	label  string          // the name of a Map, shown by metrics and spans for its items' steps; empty: no Map
+	ctx    context.Context // ends when calls in the scope can do nothing new
+	work   context.Context // the parent of the steps' contexts
+	undo   bool            // the scope of compensations, which are executed after the function has returned
+	branch *Branch         // the branch of the scope; nil: the workflow function itself
+	inside bool            // calls in the scope are made with the context of a step's function
+}
+
+// With returns the scope for a call that is made with ctx. The context of a step's function marks the
+// call as nested in that step, in whatever goroutine it is made.
+func (s *Scope) With(ctx context.Context) *Scope {
+	if ctx == s.ctx || ctx == nil {
+		return s
+	}
+	if _, attempt := ctx.Value(attemptKey{}).(*task); !attempt {
+		return s
+	}
+	inside := *s
+	inside.inside = true
+	return &inside
+}
+
+// nested reports whether a durable call is made from inside the function of another durable call. It
+// inspects the stack, which is slow, only when a durable call is being executed.
+func (s *Scope) nested() bool { return s.inside || s.r.idle.executing() && inStep() }
+
+// Context returns the context of the workflow function or of the scope's branch. It ends when the run is
+// suspended or must end. The context of a branch also ends when the branch is cancelled.
+func (s *Scope) Context() context.Context { return s.ctx }
+
+// left returns why a call in this scope can do nothing new, or nil if it can.
+func (s *Scope) left() error {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	err := s.refuse()
+	if errors.Is(err, ErrSuspended) {
+		s.r.tell()
+	}
+	return err
+}
+
+// over does the same as left for a wait that may still return without an error: it does not record that a
+// call was refused.
+func (s *Scope) over() error {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	err := s.out()
+	if err == ErrSuspended {
+		s.r.tell()
+	}
+	return err
+}
+
+// refuse does the same as left for callers that hold r.mu.
+func (s *Scope) refuse() error {
+	err := s.out()
+	if err == ErrCancelled && s.branch != nil {
+		s.branch.stop() // in a replay, its contexts may not have ended yet
+		s.branch.refused = s.branch.refused || !s.branch.endedAt().IsZero()
+	}
+	if d := s.r.mustEnd; d != nil && d.recorded && err == d.cause { // nor the run's contexts
+		s.r.endCalls(err)
+	}
+	return err
+}
+
+// out returns the same as refuse, but has no effects. r.mu is held.
+func (s *Scope) out() error {
+	switch r := s.r; {
+	case r.suspended != nil:
+		return ErrSuspended
+	case s.undo:
+		return nil
+	case !s.branch.endedAt().IsZero():
+		return ErrCancelled // even if the run itself must end now, because the first execution returned it
+	case r.mustEnd != nil:
+		return r.mustEnd.cause
+	case r.goroutines.returned:
+		return r.returnedAlready()
+	default:
+		return context.Cause(s.ctx)
+	}
+}
+
+// Engine returns the engine that executes the run.
+func (s *Scope) Engine() *Engine { return s.r.e }
+
+// RunUUID returns the run's UUID.
+func (s *Scope) RunUUID() uuid.UUID { return s.r.row.UUID }
+
+// Address returns the text that addresses the run: the name of a root, the UUID of a child.
+func (s *Scope) Address() string { return s.r.row.Address() }
+
+// Workflow returns the name of the run's workflow.
+func (s *Scope) Workflow() string { return s.r.row.Workflow }
+
+// Replaying reports whether the run has executed nothing new yet in this process.
+func (s *Scope) Replaying() bool { return !s.r.live.Load() }
+
+// Logger returns the engine's logger with the attributes of the run.
+func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
+
+// Full returns a name in this scope as people see it.
+func (s *Scope) Full(name string) string { return naming.Display(s.prefix + name) }
+
+// claimName marks the name as used in this execution, and returns its row in history, or nil. site is
+// where the user's code made the call. If there is no terminal row, claimName returns an error if the
+// scope can do nothing new. A started child needs no terminal row, because history holds only its start.
+func (s *Scope) claimName(full string, kind store.Kind, site uintptr) (*store.Step, error) {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	recorded, err := s.claim(full, kind, site)
+	if err != nil || recorded != nil && (recorded.Status.Terminal() || kind == store.KindChild) {
+		return recorded, err
+	}
+	return recorded, s.refuse()
+}
+
+// claim does the same as claimName, but does not check whether the scope can do anything new. r.mu is
+// held.
+func (s *Scope) claim(full string, kind store.Kind, site uintptr) (*store.Step, error) {
+	r := s.r
+	if err := s.use(full, site); err != nil {
+		return nil, err
+	}
+	recorded := r.history[full]
+	r.seen(full, kind, recorded)
+	if recorded != nil && recorded.Kind != kind {
+		return nil, divergedKind(&r.row, full, recorded.Kind, kind)
+	}
+	if recorded == nil || !recorded.Status.Terminal() {
+		r.live.Store(true)
+		return recorded, nil
+	}
+	r.replay()
+	s.branch.replayed()
+	return recorded, nil
+}
+
+// use marks the name as used. After the function has returned, its branches still make the calls that are
+// in their history, because these calls may register compensations. r.mu is held.
+func (s *Scope) use(full string, site uintptr) error {
+	r := s.r
+	if len(full) > naming.MaxFull {
+		return fmt.Errorf("%w: %.40q… has %d bytes with the scopes around it, at most %d are kept: shorten the names", naming.ErrInvalid, naming.Display(full), len(full), naming.MaxFull)
+	}
+	over := r.goroutines.joined || r.goroutines.returned && s.branch == nil
+	if r.suspended == nil && over && inStep() {
+		return nestedError(r, full) // inside a compensation
+	}
+	if r.suspended != nil || over {
+		r.refused()
+		if r.suspended == nil {
+			return r.tooLate(full, site)
+		}
+		return ErrSuspended
+	}
+	if first, twice := r.use(full, site); twice {
+		return fmt.Errorf("%w: %q in run %q (%s and %s): names are keys; use Map, or add the item's key to the name in a loop",
+			ErrDuplicateStep, naming.Display(full), r.row.Address(), stack.Position(first), stack.Position(site))
+	}
+	return nil
+}

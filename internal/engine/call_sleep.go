@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Sleep waits until the time that due returns for the current time. This time is recorded before the wait
+// begins, so every process that continues the run waits for the same time. A sleep costs one row. During
+// a long wait the run leaves memory.
+func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Time) error {
+	r := s.r
+	full := s.prefix + name
+	recorded, err := s.claimName(full, store.KindSleep, site)
+	if err != nil {
+		return err
+	}
+	if recorded == nil {
+		if err := naming.Check("sleep", name); err != nil {
+			return err
+		}
+		if s.nested() {
+			return nestedError(r, full)
+		}
+		if recorded, err = s.recordSleep(full, due); err != nil {
+			return err
+		}
+	}
+	if !s.ended() && r.e.clock.Until(recorded.NextAt) > 0 && !r.passed(recorded) {
+		r.live.Store(true) // what follows was not executed before
+		if err := r.idle.until(s, recorded.NextAt, nil); err != nil && !s.ended() {
+			return err
+		}
+	}
+	return s.awake(recorded.NextAt)
+}
+
+// passed reports whether a sleep was over in an earlier execution, because a later call of the run began
+// when the sleep was due or afterwards. The sleep then stays over, although the database's clock may be
+// behind now, for example after a failover.
+func (r *run) passed(sleep *store.Step) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.beganSince(sleep.Seq, sleep.NextAt)
+}
+
+// ended reports whether a choice has ended the branch of the scope, or a branch around it.
+func (s *Scope) ended() bool {
+	if s.branch == nil {
+		return false
+	}
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	return !s.branch.endedAt().IsZero()
+}
+
+// branchLeft returns the result of left if a choice has ended the branch, and nil otherwise.
+func (s *Scope) branchLeft() error {
+	if !s.ended() {
+		return nil
+	}
+	return s.left()
+}
+
+// awake returns nil if a sleep has ended by itself, and an error if a choice had ended the branch before.
+// It compares the sleep's due time with the time of the choice, because in every later replay both are in
+// the past.
+func (s *Scope) awake(due time.Time) error {
+	if s.branch == nil {
+		return nil
+	}
+	s.branch.hold()
+	defer s.branch.release()
+	r := s.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at := s.branch.endedAt(); !at.IsZero() && due.After(at) {
+		return s.refuse()
+	}
+	if due.After(r.slept) {
+		r.slept = due
+	}
+	return nil
+}
+
+func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.Step, error) {
+	r := s.r
+	r.idle.busy()
+	defer r.idle.done()
+	t := &task{r: r, s: s, spec: &Spec{Kind: store.KindSleep}, name: full, attempt: 1, first: r.e.clock.Now()}
+	w := t.row(store.StepCompleted, nil, nil)
+	w.Step.NextAt = due(t.first).Truncate(time.Microsecond)
+	if _, _, err := t.write(w); err != nil {
+		return nil, err
+	}
+	if w.Outcome == store.Adopted {
+		return w.Recorded, nil
+	}
+	return &w.Step, nil
+}
+
+func nestedError(r *run, full string) error {
+	return fmt.Errorf("%w: %q in run %q: return from the outer step first, and call this one from the workflow function",
+		ErrNestedStep, naming.Display(full), r.row.Address())
+}

@@ -1,0 +1,363 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/slots"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// Spec describes one durable call.
+type Spec struct {
+	Name string
+	Kind store.Kind
+	Site uintptr // where the user's code made the call
+
+	// Retry returns how long to wait after the given attempt has failed, or false if there is no further
+	// attempt. Nil means no retry.
+	Retry func(attempt int32) (time.Duration, bool)
+	// MaxAttempts is the maximum number of attempts that Retry allows. Zero means no bound, or no Retry.
+	MaxAttempts int
+
+	AttemptTimeout time.Duration // the limit of one attempt; zero: none
+	TotalTimeout   time.Duration // the limit from the first attempt's start; zero: none
+
+	// AtMostOnce commits the started marker before the function is called. If a process died after that, the
+	// next execution calls Verify to find out what happened. Without Verify the step fails with
+	// record.CodeOutcomeUnknown.
+	AtMostOnce bool
+	Verify     func(ctx context.Context) (out Output, happened bool, failure *record.Failure)
+
+	// Permit is the limit that bounds the attempts over all workers; nil: none.
+	Permit *Permit
+
+	// Attempt executes one attempt.
+	Attempt func(ctx context.Context) (Output, *record.Failure)
+
+	// Transact, used instead of Attempt, executes one attempt that commits its own checkpoint. w is the row,
+	// into which the Transaction puts the output. Transact sets w.Outcome to the outcome of the commit. If
+	// it returns a failure, nothing was committed, unless the failure's Held is store.ErrInDoubt.
+	Transact func(ctx context.Context, w *store.StepWrite, t *Transaction) (value any, f *record.Failure)
+}
+
+// retried reports whether the call consists of attempts.
+func (s *Spec) retried() bool { return s.Attempt != nil || s.Transact != nil }
+
+// Output is the result of an attempt: the bytes to record, and the value that they decode into, so that
+// the caller need not decode them again. The value belongs to its attempt, because an attempt that was
+// left behind may still return another value.
+type Output struct {
+	Bytes []byte
+	Value any
+}
+
+// Result is the recorded outcome of a durable call: an output or a failure.
+type Result struct {
+	Output  []byte
+	Failure *record.Failure
+	Value   any // the Output.Value of this call's own attempt; nil if the outcome was recorded before
+}
+
+// task is one step being executed.
+type task struct {
+	r         *run
+	s         *Scope
+	spec      *Spec
+	name      string           // the name with its scope
+	recorded  *store.Step      // the step's row in history, which is not terminal; nil: none
+	attempt   int32            // the number of the attempt
+	first     time.Time        // when the first attempt began
+	unknown   bool             // an attempt of an AtMostOnce step began and its end is not known
+	exists    bool             // the step has a row in the database
+	endsAfter int64            // the earliest end time of the checkpoint, in microseconds since 1970; zero: none
+	slot      *slots.StepSlot  // the slot of the attempt; nil: it needs none
+	seq       int32            // the step's position in the order in which the run's calls began
+	began     time.Time        // when the current attempt began
+	phase     *phase           // the phase of the attempt; nil: it is not transactional, or cannot be left behind
+	failures  *record.Failures // the failures of earlier attempts; nil: none
+}
+
+// Step returns the step's recorded outcome. If there is none, it executes the step first. The error is
+// ErrSuspended, or says that the call itself was wrong. A failure of the step is in the Result.
+func (s *Scope) Step(spec *Spec) (Result, error) {
+	r := s.r
+	name := s.prefix + spec.Name
+	recorded, err := s.claimName(name, spec.Kind, spec.Site)
+	if err != nil {
+		return Result{}, err
+	}
+	if recorded != nil && recorded.Status.Terminal() {
+		return resultOf(recorded), nil
+	}
+	if recorded == nil {
+		if err := naming.Check("step", spec.Name); err != nil {
+			return Result{}, err
+		}
+	}
+	if s.nested() {
+		return Result{}, nestedError(r, name)
+	}
+	return s.execute(spec, name, recorded)
+}
+
+func (s *Scope) execute(spec *Spec, name string, recorded *store.Step) (Result, error) {
+	t := &task{r: s.r, s: s, spec: spec, name: name, recorded: recorded}
+	s.r.idle.busy()
+	defer s.r.idle.done()
+	return t.execute()
+}
+
+// label returns the step's name in metrics and spans. It omits the scopes. For an item of a Map it is the
+// Map's name, because the name of an item may be a key, such as an order's ID.
+func (t *task) label() string {
+	if t.s.label != "" {
+		return t.s.label
+	}
+	return t.spec.Name
+}
+
+func resultOf(s *store.Step) Result {
+	if s.Status == store.StepFailed {
+		return Result{Failure: record.DecodeFailure(s.Error)}
+	}
+	return Result{Output: s.Output}
+}
+
+// execute executes attempts until the step has an outcome.
+func (t *task) execute() (Result, error) {
+	t.attempt, t.first = 1, t.r.e.clock.Now()
+	if row := t.recorded; row == nil {
+		t.seq = t.r.nextSeq()
+	} else {
+		t.resume(row)
+		t.unknown = row.Status == store.StepStarted && t.spec.AtMostOnce
+		if row.Status == store.StepBackoff && t.spec.AtMostOnce {
+			t.attempt = row.Attempt // its started marker was taken back, so the attempt did not begin
+		}
+		if row.Status == store.StepStarted && t.spec.Retry != nil {
+			if _, more := t.spec.Retry(row.Attempt); !more {
+				return t.diedLast(row.Attempt)
+			}
+		}
+		if row.Status == store.StepBackoff {
+			if err := t.rest(row.NextAt); err != nil {
+				return Result{}, err
+			}
+		}
+	}
+	for {
+		if err := t.mayBegin(); err != nil {
+			return Result{}, err
+		}
+		result, next, err := t.once()
+		if err != nil || next.IsZero() {
+			return result, err
+		}
+		if err := t.rest(next); err != nil {
+			return Result{}, err
+		}
+		t.attempt++
+	}
+}
+
+// diedLast fails a step whose last allowed attempt ended with its process.
+func (t *task) diedLast(attempt int32) (Result, error) {
+	t.attempt = attempt
+	res, _, err := t.write(t.row(store.StepFailed, nil, &record.Failure{
+		Message:  fmt.Sprintf("attempt %d, the last that its retry policy allows, ended with its process, and what it did is not known", attempt),
+		Codes:    []string{record.CodeOutcomeUnknown},
+		Attempts: attempt,
+	}))
+	return res, err
+}
+
+// rest waits until due, when the next attempt begins. The run may leave memory meanwhile.
+func (t *task) rest(due time.Time) error {
+	t.r.idle.done()
+	defer t.r.idle.busy()
+	if err := t.r.idle.until(t.s, due, nil); err != nil {
+		return cmp.Or(t.s.left(), err)
+	}
+	return nil
+}
+
+// once executes one attempt and records its outcome. A returned time that is not zero is when the next
+// attempt is due.
+func (t *task) once() (Result, time.Time, error) {
+	leave, err := t.admit()
+	if err != nil {
+		return Result{}, time.Time{}, err
+	}
+	defer leave() // also after a Goexit
+	var m *marker
+	if t.began = t.first; t.recorded != nil || t.attempt > 1 {
+		t.began = t.r.e.clock.Now()
+	}
+	if t.spec.AtMostOnce && !t.unknown {
+		if res, done, err := t.announce(); done || err != nil {
+			return res, time.Time{}, err
+		}
+		if err := t.mayBegin(); err != nil {
+			t.takeBack()
+			return Result{}, time.Time{}, err
+		}
+		m = &marker{t: t} // without a timer, because the started marker is committed already
+	} else {
+		m = t.mark()
+	}
+	began := time.Now()
+	got, err := t.try()
+	leave()
+	if merr := m.settle(); merr != nil && err == nil {
+		err = merr
+	}
+	if err != nil {
+		t.interrupted(got.failure != nil && got.failure.Suspended)
+		return Result{}, time.Time{}, err
+	}
+	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.label(), t.attempt, time.Since(began), got.failure.ErrorType())
+	if got.failure != nil {
+		return t.failed(got.failure)
+	}
+	w := got.sealed
+	var res Result
+	if w != nil {
+		res, _, err = t.settled(w)
+	} else {
+		w = t.row(store.StepCompleted, got.out.Bytes, nil)
+		res, _, err = t.write(w)
+	}
+	if err == nil && w.Outcome == store.Written && res.Failure == nil {
+		res.Value = got.out.Value
+	}
+	return res, time.Time{}, err
+}
+
+// interrupted takes back the started marker of an attempt that ended because this process shuts down, or
+// because the attempt met the run's suspension. Such an attempt did not die with its process, so it must
+// not count as the last attempt that a retry policy allows. The outcome of an at-most-once step stays
+// unknown.
+func (t *task) interrupted(suspended bool) {
+	if !t.exists || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.hard), ErrShutdown) {
+		return
+	}
+	t.failedAt(t.r.e.clock.Now(), nil)
+	w := t.row(store.StepBackoff, nil, nil)
+	w.Step.NextAt = w.Step.EndedAt
+	if err := t.r.e.journal.Step(t.r.durable, w); err != nil {
+		t.r.logger().Warn("an interrupted attempt could not be noted; it will count as one that died", telemetry.KeyStep, naming.Display(t.name), telemetry.KeyError, err)
+	}
+}
+
+// failed records a failed attempt: as a backoff if another attempt follows, or else as the failure of the
+// step.
+func (t *task) failed(f *record.Failure) (Result, time.Time, error) {
+	f.Attempts = t.attempt
+	now := t.r.e.clock.Now()
+	next, again := t.next(f, now)
+	t.failedAt(now, f)
+	if again {
+		w := t.row(store.StepBackoff, nil, f)
+		w.Step.NextAt = next
+		res, _, err := t.write(w)
+		if err != nil || w.Outcome == store.Adopted {
+			return res, time.Time{}, err
+		}
+		t.r.logger().Debug("an attempt failed; the step will be tried again",
+			append(t.attempts(), telemetry.KeyError, f.Message, telemetry.KeyNextAt, next)...)
+		return Result{}, next, nil
+	}
+	return t.write(t.row(store.StepFailed, nil, f))
+}
+
+// next returns when the step is retried after the failure, and whether it is retried at all.
+func (t *task) next(f *record.Failure, now time.Time) (time.Time, bool) {
+	if f.Permanent || t.spec.Retry == nil {
+		return time.Time{}, false
+	}
+	delay, ok := t.spec.Retry(t.attempt)
+	if !ok {
+		return time.Time{}, false
+	}
+	next := now.Add(delay)
+	if t.spec.TotalTimeout > 0 && next.After(t.first.Add(t.spec.TotalTimeout)) {
+		f.Message = fmt.Sprintf("no time for another attempt within the total timeout of %v: %s", t.spec.TotalTimeout, f.Message)
+		f.Codes = append(f.Codes, record.CodeTimeout)
+		return time.Time{}, false
+	}
+	return next, true
+}
+
+// row returns the checkpoint of the current attempt.
+func (t *task) row(status store.StepStatus, output []byte, f *record.Failure) *store.StepWrite {
+	if t.seq == 0 {
+		t.seq = t.r.nextSeq()
+	}
+	w := &store.StepWrite{Exists: t.exists, Step: store.Step{
+		Run: t.r.row.UUID, Seq: t.seq, Name: t.name, Kind: t.spec.Kind, Status: status, Attempt: t.attempt, Epoch: t.r.row.Epoch,
+		Output: output, StartedAt: t.first,
+	}}
+	if f != nil {
+		w.Step.Error = f.Encode()
+	}
+	if status != store.StepStarted {
+		w.Step.EndedAt = t.r.e.clock.Now()
+		if after := t.endsAfter; after > w.Step.EndedAt.UnixMicro() {
+			w.Step.EndedAt = time.UnixMicro(after).UTC()
+		}
+	}
+	if open := status == store.StepStarted && t.spec.retried(); open || t.failures != nil {
+		w.Step.Failures = t.encodeFailures(open, f != nil)
+	}
+	return w
+}
+
+// write commits the row, and returns the step's outcome. It also writes the result of a run that is
+// leaving memory: the fence decides whether the database accepts it.
+func (t *task) write(w *store.StepWrite) (Result, time.Time, error) {
+	r := t.r
+	err := r.e.journal.Step(r.durable, w)
+	if err == nil && w.Outcome == store.Locked {
+		err = errRowLocked
+	}
+	if MayPass(err) {
+		err = r.e.persistAlone(r.durable, until(r.hard.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Step(r.durable, w) }, err)
+	}
+	switch {
+	case err == nil:
+		return t.settled(w)
+	case errors.Is(err, store.ErrBadData) && w.Step.Status == store.StepCompleted:
+		return t.write(t.row(store.StepFailed, nil, &record.Failure{
+			Message: fmt.Sprintf("the database refused the output: %v", err), Codes: []string{record.CodeRefused}, Attempts: t.attempt, Permanent: true,
+		}))
+	}
+	r.unwritten("write the checkpoint of step", t.name, err)
+	return Result{}, time.Time{}, ErrSuspended
+}
+
+// settled returns the step's outcome after a write of it was committed.
+func (t *task) settled(w *store.StepWrite) (Result, time.Time, error) {
+	switch w.Outcome {
+	case store.Written:
+		t.exists = true
+		t.reportFailure(w)
+		t.r.clearSuspect()
+		t.r.asked(w.State.Control)
+		return resultOf(&w.Step), time.Time{}, nil
+	case store.Adopted:
+		if w.Recorded.Kind != t.spec.Kind {
+			return Result{}, time.Time{}, divergedKind(&t.r.row, t.name, w.Recorded.Kind, t.spec.Kind)
+		}
+		return resultOf(w.Recorded), time.Time{}, nil
+	default:
+		return Result{}, time.Time{}, t.superseded(w.State)
+	}
+}

@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// StateError is returned when the state of a run does not allow the requested operation.
+type StateError struct {
+	Ref     string
+	Verb    string
+	Status  store.Status
+	Control store.ControlBits
+	// Expiring says that the deadline of the run has come, unless the run has ended or is being cancelled.
+	Expiring bool
+}
+
+// Error returns a message with the operation, the run and its state.
+func (e *StateError) Error() string {
+	return fmt.Sprintf("durable: cannot %s run %q: it is %s", e.Verb, e.Ref, e.State())
+}
+
+// State returns the run's state in words.
+func (e *StateError) State() string {
+	switch {
+	case e.Expiring && !e.Status.Terminal() && e.Control&store.CancelRequested == 0:
+		return e.Status.String() + ", and its time is over"
+	case e.Status.Terminal() || e.Control == 0:
+		return e.Status.String()
+	case e.Control&store.CancelRequested != 0:
+		return e.Status.String() + ", being cancelled"
+	case e.Control == store.PausedByAncestor:
+		return e.Status.String() + ", paused with a run above it"
+	case e.Status == store.Running:
+		return e.Status.String() + ", being paused"
+	default:
+		return e.Status.String()
+	}
+}
+
+// Order pauses, resumes, cancels or terminates the runs of o, which are given by their UUIDs. It sets
+// o.Now and, for a cancel or a termination, o.Error.
+func (e *Engine) Order(ctx context.Context, o *store.Order) error {
+	if err := e.Outside(ctx, "a pause, resume or cancel"); err != nil {
+		return err
+	}
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
+		return err
+	}
+	return e.order(ctx, outsider, o)
+}
+
+// order does the same as Order for the given caller, but does not check that the call is made outside a
+// transaction. It retries for Config.Patience.
+func (e *Engine) order(ctx context.Context, by caller, o *store.Order) error {
+	o.Now = e.clock.Now()
+	switch {
+	case o.Error != nil:
+	case o.Verb == store.VerbCancel:
+		o.Error = record.Cancelled(o.Reason, o.Actor).Encode()
+	case o.Verb == store.VerbTerminate:
+		o.Error = record.Terminated(o.Reason, o.Actor).Encode()
+	}
+	if err := e.patiently(ctx, by, func() error {
+		_, err := by.wrap(func(journal.Writer) (*store.Outcome, error) { return nil, e.store.Control(ctx, o) })(nil)
+		return err
+	}); err != nil {
+		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) {
+			return err
+		}
+		return &WriteError{MayHaveCommitted: !MayPass(err), Err: err}
+	}
+	e.reportCancel(o)
+	if w := e.worker(); w != nil {
+		w.news.notify()
+		w.hint()
+	}
+	return nil
+}
+
+// CheckRef returns ErrNotFound for a text that cannot address a run, and that a database would reject.
+func CheckRef(ref string) error {
+	if naming.CheckText("ID", ref) != nil {
+		return notFound(ref)
+	}
+	return nil
+}
+
+func notFound(ref string) error {
+	return fmt.Errorf("%w: there is no run %q in this database", ErrNotFound, ref)
+}
+
+func ids(id ...uuid.UUID) []uuid.UUID { return id }

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Await waits until the run has ended, and returns the run. It returns ErrNotFound if the run does not
+// exist or was deleted. While the database is unavailable it keeps waiting. It returns ErrPermission at
+// once, and returns ErrRejected and ErrSchema after Config.Patience.
+func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
+	if err := e.Outside(ctx, "a wait for a result"); err != nil {
+		return nil, err
+	}
+	e.awaited.Add(1)
+	defer e.awaited.Add(-1)
+	defer lent(ctx)()
+	if e.probe != nil {
+		return e.awaitProbed(ctx, id)
+	}
+	return e.await(ctx, id, true)
+}
+
+// await is Await for callers outside of runs, and for runs that wait for their children.
+func (e *Engine) await(ctx context.Context, id uuid.UUID, outside bool) (*store.Run, error) {
+	run, err := e.results.Await(ctx, id, outside)
+	if run == nil && err == nil {
+		return nil, fmt.Errorf("%w: there is no run %s in this database", ErrNotFound, id)
+	}
+	return run, err
+}
+
+// Executing reports whether this engine executes the run now.
+func (e *Engine) Executing(id uuid.UUID) bool {
+	w := e.worker()
+	return w != nil && w.executing(id)
+}
+
+// lastLook is the timeout of the final read of a run whose caller no longer waits.
+const lastLook = 250 * time.Millisecond

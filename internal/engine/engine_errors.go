@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// These errors are exported by the root package under the same names.
+var (
+	ErrSuspended     = errors.New("durable: the run is suspended in this process")
+	ErrDuplicateStep = errors.New("durable: a step name was used twice")
+	ErrDiverged      = errors.New("durable: the code diverged from the recorded history")
+	ErrIDConflict    = errors.New("durable: the ID belongs to another start")
+	ErrNotFound      = errors.New("durable: not found")
+	ErrNestedStep    = errors.New("durable: a step was called inside a step")
+	ErrCancelled     = errors.New("durable: cancelled")
+	ErrTerminated    = errors.New("durable: terminated")
+	ErrTimeout       = errors.New("durable: timed out")
+	ErrRunning       = errors.New("durable: the engine is already running: call Run once, or make a second engine")
+)
+
+// Conflict is an ErrIDConflict that does not concern a start. Its text says what conflicts.
+type Conflict struct{ Text string }
+
+// Error returns the text.
+func (e *Conflict) Error() string { return e.Text }
+
+// Unwrap returns ErrIDConflict.
+func (e *Conflict) Unwrap() error { return ErrIDConflict }
+
+// These errors are the causes of suspensions. context.Cause returns them for the context of a run.
+var (
+	ErrShutdown  = errors.New("durable: this process is shutting down")
+	ErrLeaseLost = errors.New("durable: the run's lease was lost")
+	ErrParked    = errors.New("durable: the run waits and has left memory")
+	ErrPaused    = errors.New("durable: the run is paused")
+	ErrHeld      = errors.New("durable: the run is held, since the database does not take what it records")
+	errEnded     = errors.New("durable: the workflow function has returned")
+)
+
+// unwritable reports whether a write failed because this process can write nothing, for now or for good.
+// The run is then suspended, and its function must not treat the error as a failure of its own.
+func unwritable(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) || errors.Is(err, journal.ErrClosed)
+}

@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// UUIDsAsNames returns an error for each request whose name is the UUID of another run, by the index of the
+// request. Control calls accept a UUID or a name and prefer the UUID, so they would act on the other run.
+// All UUIDs of runs have version 7, and nobody knows the UUID of a run before that run exists. So UUIDsAsNames
+// looks up only names of that form, and a run that is created later cannot cause a conflict.
+func (e *Engine) UUIDsAsNames(ctx context.Context, requests []StartRequest) (map[int]error, error) {
+	var ids []uuid.UUID
+	var places []int
+	for i, q := range requests {
+		if id, is := store.ParseUUID(q.Name); is && id.Version() == 7 {
+			ids, places = append(ids, id), append(places, i)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	statuses, err := e.store.Statuses(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("look for runs whose UUIDs are given as IDs: %w", err)
+	}
+	var wrong map[int]error
+	for i, status := range statuses {
+		if status == 0 {
+			continue
+		}
+		name := requests[places[i]].Name
+		had, err := e.Find(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if had.UUID == ids[i] && !store.NamedByUUID(had) {
+			if wrong == nil {
+				wrong = make(map[int]error)
+			}
+			wrong[places[i]] = fmt.Errorf("%w: the ID %q is the UUID of another run, %q of workflow %q: use another ID", ErrIDConflict, name, naming.DisplayRun(had), had.Workflow)
+		}
+	}
+	return wrong, nil
+}

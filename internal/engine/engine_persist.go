@@ -1,0 +1,238 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// Only a bad value fails a step. If the database rejects a write for another reason, or if another
+// transaction blocks it, the caller retries the write for Config.Patience. It retries in a transaction of
+// its own, so that no other write waits with it, while renewals keep the run's lease. After
+// Config.Patience the run is held: it leaves memory, its row has the reason, and a worker claims it again
+// later.
+
+const (
+	firstRetry  = 20 * time.Millisecond
+	longRetry   = 2 * time.Second
+	limitRetry  = 5 * time.Second // longest pause after an exceeded limit, so that a short excess does not fail the step
+	limitTries  = 3
+	longRefusal = time.Second // a write that is retried for longer than this is logged
+	maxReason   = 1 << 10
+)
+
+// WriteError is described in package journal.
+type WriteError = journal.WriteError
+
+// errRowLocked is the error for the outcome store.Locked.
+var errRowLocked = &WriteError{Err: store.ErrLocked}
+
+// MayPass reports whether, after err, nothing was written and the same write may succeed later.
+func MayPass(err error) bool {
+	if err == nil || unwritable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	return !errors.Is(err, store.ErrBadData) && !errors.Is(err, ErrLeft)
+}
+
+// writeFunc writes one item with the given writer.
+type writeFunc func(j journal.Writer) (*store.Outcome, error)
+
+// caller is the run, or the user of the engine, that needs a write.
+type caller struct {
+	over    <-chan struct{}           // when it is closed, the write is no longer retried; nil: never closed
+	around  func(writeFunc) writeFunc // wraps each attempt of the write; nil: no wrapper
+	outside bool                      // a user of the engine, not a run: a missing privilege is returned at once
+}
+
+// outsider is the caller for users of the engine.
+var outsider = caller{outside: true}
+
+// until returns the caller for a run, or for a call in it, whose write is no longer needed when over is
+// closed.
+func until(over <-chan struct{}) caller { return caller{over: over} }
+
+// wrap returns the write, wrapped with around if there is such a function.
+func (c caller) wrap(write writeFunc) writeFunc {
+	if c.around == nil {
+		return write
+	}
+	return c.around(write)
+}
+
+// retries reports whether the write is retried after err. A missing privilege makes a run wait, because
+// the privilege may be granted later, and the run loses nothing but time.
+func (c caller) retries(err error) bool {
+	return MayPass(err) && !(c.outside && errors.Is(err, store.ErrPermission))
+}
+
+// persist writes for one caller: first in a batch with other writes, then in a transaction of its own. If
+// it returns nil, the outcome is not Locked. It stops when ctx ends. Before the first write in a
+// transaction of its own, persist calls apart, if it is not nil, which can change the write. It does not
+// call apart if the write may have been committed.
+func (e *Engine) persist(ctx context.Context, by caller, apart func(), write writeFunc) error {
+	write = by.wrap(write)
+	outcome, err := write(e.journal)
+	if err == nil && *outcome == store.Locked {
+		err = errRowLocked
+	}
+	if !by.retries(err) {
+		return err
+	}
+	return e.persistAlone(ctx, by, apart, write, err)
+}
+
+// persistAlone continues persist after its first attempt, which failed with last.
+func (e *Engine) persistAlone(ctx context.Context, by caller, apart func(), write writeFunc, last error) error {
+	alone := e.journal.NewSoloWriter()
+	defer alone.Close()
+	doubtful := mayHaveCommitted(last)
+	if apart != nil && !doubtful {
+		apart()
+	}
+	return e.patiently(ctx, by, func() error {
+		if err := last; err != nil {
+			last = nil
+			return err
+		}
+		outcome, err := write(alone)
+		if err == nil && *outcome == store.Locked {
+			err = errRowLocked
+		}
+		if err != nil && doubtful && !mayHaveCommitted(err) {
+			return &WriteError{MayHaveCommitted: true, Err: err}
+		}
+		doubtful = doubtful || mayHaveCommitted(err)
+		return err
+	})
+}
+
+// cause returns the error that a WriteError wraps, or err itself if it is no WriteError.
+func cause(err error) error {
+	if w, ok := errors.AsType[*WriteError](err); ok {
+		return w.Err
+	}
+	return err
+}
+
+func mayHaveCommitted(err error) bool {
+	w, ok := errors.AsType[*WriteError](err)
+	return ok && w.MayHaveCommitted
+}
+
+// patiently calls try until it succeeds or returns an error that is not retried, for at most
+// Config.Patience. If a write in a transaction of its own exceeds a limit of the database several times,
+// the value is at fault, and patiently returns store.ErrBadData.
+func (e *Engine) patiently(ctx context.Context, by caller, try func() error) error {
+	began := time.Now()
+	told, limits := false, 0
+	var last error
+	for wait := firstRetry; ; wait = min(2*wait, longRetry) {
+		err := try()
+		if err != nil && last != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+			return &WriteError{MayHaveCommitted: mayHaveCommitted(err), Err: fmt.Errorf("%w: %w", context.Cause(ctx), last)}
+		}
+		if !by.retries(err) {
+			return err
+		}
+		last = cause(err)
+		if errors.Is(err, store.ErrLimit) {
+			if limits++; limits > limitTries { // the first time, the write may have been in a batch
+				return fmt.Errorf("%w: %w", store.ErrBadData, err)
+			}
+			wait = min(limitRetry, e.Patience()/(limitTries+1))
+		}
+		took := time.Since(began)
+		if took > e.Patience() {
+			return err
+		}
+		if took > longRefusal && !told {
+			told = true
+			defer e.refusing(err)()
+		}
+		pause := wait/2 + rand.N(wait)
+		if errors.Is(err, store.ErrLocked) && wait == firstRetry {
+			pause = 0 // perhaps only another write of the batch was locked
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-by.over:
+			t.Stop()
+			return err
+		case <-ctx.Done():
+			t.Stop()
+			return &WriteError{MayHaveCommitted: mayHaveCommitted(err), Err: fmt.Errorf("%w: %w", context.Cause(ctx), last)}
+		}
+	}
+}
+
+// Patience returns how long writes that the database rejects are retried.
+func (e *Engine) Patience() time.Duration {
+	if e.cfg.Patience > 0 {
+		return e.cfg.Patience
+	}
+	return journal.DefaultPatience
+}
+
+// refusing logs that the database rejects a write, unless it has logged this for another write that is
+// still being retried. The caller calls over when it stops retrying.
+func (e *Engine) refusing(err error) (over func()) {
+	if e.counts.retrying.Add(1) == 1 {
+		e.tel.Log.Warn("the database does not take a write; it is retried, alone, until Patience is over", telemetry.KeyError, err)
+	}
+	return func() { e.counts.retrying.Add(-1) }
+}
+
+// hold suspends the run because the database rejects what it has to write. After a delay, this or another
+// worker claims the run again, and Get shows the reason until then.
+func (r *run) hold(what, name string, err error) {
+	r.suspend(suspension{cause: ErrHeld, status: store.Pending, reason: holdReason(what, name, err)})
+}
+
+// holdReason returns the reason that Get shows for a run that is held.
+func holdReason(what, name string, err error) string {
+	reason := what
+	if name != "" {
+		reason += " " + fmt.Sprintf("%.100q", naming.Display(name))
+	}
+	reason = record.Tidy(reason + ": " + cause(err).Error())
+	if len(reason) > maxReason {
+		reason = record.Tidy(reason[:maxReason]) + "..."
+	}
+	return reason
+}
+
+// unwritten suspends the run after one of its writes failed although the value was not at fault. If
+// nothing can be written at all, it ends the ownership of the run; otherwise it holds the run.
+func (r *run) unwritten(what, name string, err error) {
+	if !unwritable(err) {
+		r.hold(what, name, err)
+		return
+	}
+	r.logger().Error("a write of a run failed; the run leaves this process", telemetry.KeyReason, what, telemetry.KeyStep, naming.Display(name), telemetry.KeyError, err)
+	r.lose()
+}
+
+// released logs what happened to a run that was held.
+func (r *run) released(s *suspension, w *store.RunWrite) {
+	text := "the database does not take what a run records; the run "
+	if s.lacks {
+		text = "the code does not register a compensation that a failed run has to execute; the run "
+	}
+	switch {
+	case w.Outcome == store.Fenced:
+	case w.State.Status == store.Paused:
+		r.logger().Error(text+"was paused", telemetry.KeyReason, s.reason)
+	default:
+		r.logger().Error(text+"was released and will be executed again", telemetry.KeyReason, s.reason)
+	}
+}

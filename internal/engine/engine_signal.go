@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Signal sends s to the run that ref addresses. The caller sets Name, Key and Payload of s.
+func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error {
+	if err := e.Outside(ctx, "a signal"); err != nil {
+		return err
+	}
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
+		return err
+	}
+	return e.signal(ctx, outsider, ref, s, time.Time{})
+}
+
+// signal does the same as Signal for the given caller. The time of the signal is later than the time
+// after.
+func (e *Engine) signal(ctx context.Context, by caller, ref string, s *store.Signal, after time.Time) error {
+	var row *store.Run
+	err := e.patiently(ctx, by, func() (err error) {
+		if row, err = e.Find(ctx, ref); errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return &WriteError{Err: err}
+	case row == nil:
+		return notFound(ref)
+	}
+	s.Run = row.UUID
+	e.stamp(s, after)
+	err = e.persist(ctx, by, nil, func(j journal.Writer) (*store.Outcome, error) { return &s.Outcome, j.Signal(ctx, s) })
+	if err != nil {
+		return fmt.Errorf("signal run %q: %w", ref, err)
+	}
+	if err := e.Signalled(ref, s); err != nil {
+		return err
+	}
+	if w := e.worker(); w != nil {
+		w.wake(row.UUID)
+	}
+	return nil
+}
+
+// Stamp sets the ID and the time of a signal. The time is later than that of the previous signal, even if
+// the estimate of the database's clock was corrected in between, so the signals of one sender keep their
+// order.
+func (e *Engine) Stamp(s *store.Signal) { e.stamp(s, time.Time{}) }
+
+// stamp does the same as Stamp, with a time that is also later than after. So the signals of a run keep
+// their order even when the run continues in another process, whose estimate of the database's clock is
+// behind.
+func (e *Engine) stamp(s *store.Signal, after time.Time) {
+	s.CreatedAt = e.stamps.next(e.clock.Now(), after)
+	s.ArrivedAt = e.clock.ArrivedAt()
+	s.ID = store.UUIDAt(0, s.CreatedAt)
+}
+
+// stamps generates strictly increasing times.
+type stamps struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (s *stamps) next(now, after time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if after.After(s.last) {
+		s.last = after
+	}
+	if !now.After(s.last) {
+		now = s.last.Add(time.Microsecond)
+	}
+	s.last = now
+	return now
+}
+
+// Signalled returns the error for the outcome of a committed signal, or nil.
+func (e *Engine) Signalled(ref string, s *store.Signal) error {
+	switch {
+	case s.Outcome == store.Written:
+		return nil
+	case s.Outcome == store.Adopted:
+		if had := s.Existing; had.Name != s.Name || !bytes.Equal(had.Payload, s.Payload) {
+			return &Conflict{Text: fmt.Sprintf("durable: signal %q with key %q was sent to run %q before with another name or payload: use another key, or the same signal",
+				naming.DisplaySignal(s.Name), naming.DisplaySignal(s.Key), ref)}
+		}
+		return nil
+	case !s.State.Found:
+		return notFound(ref)
+	default:
+		return &StateError{Ref: ref, Verb: "signal", Status: s.State.Status, Control: s.State.Control}
+	}
+}
+
+// wake makes a run in memory check the database for events. If the run is not in memory, it makes the
+// claim loop check for due runs.
+func (w *worker) wake(id uuid.UUID) {
+	if r := w.runs.get(id); r != nil {
+		r.recheckWaits()
+		return
+	}
+	w.hint()
+}

@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// StartSpans holds the trace spans of prepared starts. Each span ends with the outcome of its start, so
+// no span names a run that was not created. The zero value is for starts that are not traced.
+type StartSpans struct {
+	spans []trace.Span // one for each start, nil if the span does not record; empty: no start is traced
+	// Open says that the caller's transaction, which creates the runs, has not committed yet.
+	Open bool
+}
+
+// keep stores the span of start i of n, if the span records.
+func (s *StartSpans) keep(i, n int, span trace.Span) {
+	if !span.IsRecording() {
+		return
+	}
+	if s.spans == nil {
+		s.spans = make([]trace.Span, n)
+	}
+	s.spans[i] = span
+}
+
+// Refused ends the spans of starts that were not committed.
+func (s *StartSpans) Refused(err error) {
+	for _, span := range s.spans {
+		if span == nil {
+			continue
+		}
+		telemetry.EndStart(span, telemetry.StartRefused, uuid.Nil, "", errorType(err))
+	}
+}
+
+// answered ends the span of one start. conflicting is not nil if the run exists and was started
+// differently.
+func (s *StartSpans) answered(i int, start *store.Start, conflicting error) {
+	if s.spans == nil || s.spans[i] == nil {
+		return
+	}
+	switch span := s.spans[i]; {
+	case start.Outcome == store.Written && s.Open:
+		telemetry.EndStart(span, telemetry.StartInTransaction, uuid.Nil, "", "")
+	case start.Outcome == store.Written:
+		telemetry.EndStart(span, telemetry.StartCreated, start.Run.UUID, naming.Display(start.Run.Name), "")
+	case start.Existing == nil:
+		telemetry.EndStart(span, telemetry.StartRefused, uuid.Nil, "", "")
+	case conflicting != nil:
+		telemetry.EndStart(span, telemetry.StartRefused, start.Existing.UUID, naming.Display(start.Existing.Name), errorType(conflicting))
+	default:
+		telemetry.EndStart(span, telemetry.StartExisting, start.Existing.UUID, naming.Display(start.Existing.Name), "")
+	}
+}
+
+// errorType returns the error.type attribute for an error that is not recorded.
+func errorType(err error) string {
+	if FailureOf == nil {
+		return telemetry.Other
+	}
+	return FailureOf(err).ErrorType()
+}

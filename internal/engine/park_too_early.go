@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/stack"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A run parks when the engine sees no activity in it. The engine does not see the function's own code
+// between two durable calls, and cannot tell such code from a machine that has stopped. So the engine may
+// park a run too early. This shows when a goroutine that was not notified of the suspension makes its
+// next call, which is refused, or when the function does not return at all. Nothing else would then wake
+// the run before the event that its other goroutines wait for, which may never come. So the run is woken
+// again after a delay. Each time this happens, the run gets more time to settle.
+
+const (
+	mostHasty = 10_000 // the maximum number of runs parked too early that a worker remembers
+	mostStuck = 1      // the maximum number of delayed wake-ups of a run whose function does not return, and keeps its slot
+	mostDelay = 10     // the maximum number of doublings of the delay and of the settling time
+)
+
+// suspensionNotices records which goroutines know that the run is suspended.
+type suspensionNotices struct {
+	told  map[string]bool // goroutines that were notified, by their numbers
+	early bool            // a goroutine that was not notified made a call
+}
+
+// tell records that the calling goroutine is notified of the suspension. r.mu is held.
+func (r *run) tell() {
+	if r.refusals.told == nil {
+		r.refusals.told = make(map[string]bool)
+	}
+	r.refusals.told[stack.Goroutine()] = true
+}
+
+// refused records that a call of the calling goroutine is refused. r.mu is held.
+func (r *run) refused() {
+	if r.suspended != nil && r.suspended.cause == ErrParked && !r.refusals.told[stack.Goroutine()] {
+		r.refusals.early = true
+	}
+	r.tell()
+}
+
+// leftTooEarly reports whether the run was parked too early, and returns after what delay it then wakes. A
+// function that continues after the notification, and calls from another goroutine, looks the same, so
+// the delay doubles each time.
+func (r *run) leftTooEarly(s *suspension) (away time.Duration, early bool) {
+	if s.cause != ErrParked || s.status != store.Waiting {
+		return 0, false
+	}
+	r.mu.Lock()
+	stuck := !r.goroutines.joined
+	early = r.refusals.early || stuck
+	r.mu.Unlock()
+	times := r.w.earlyParks.record(r.row.UUID, early)
+	if stuck && times >= mostStuck {
+		return 0, false
+	}
+	return max(settle, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, mostDelay), early
+}
+
+// earlyParks counts how often runs were parked too early, by their UUIDs.
+type earlyParks struct {
+	mu    sync.Mutex
+	times map[uuid.UUID]int
+}
+
+// record records whether the run was parked too early, and returns how often that had happened before.
+func (p *earlyParks) record(id uuid.UUID, early bool) (times int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	times = p.times[id]
+	if !early {
+		delete(p.times, id)
+		return times
+	}
+	if p.times == nil {
+		p.times = make(map[uuid.UUID]int)
+	}
+	if len(p.times) >= mostHasty { // some of these runs have ended in other processes
+		clear(p.times)
+	}
+	p.times[id] = times + 1
+	return times
+}
+
+// settlingTime returns the minimum settling time of a run that was parked too early before, or zero.
+func (p *earlyParks) settlingTime(id uuid.UUID) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if times := p.times[id]; times > 0 {
+		return 2 * settle << min(times, mostDelay)
+	}
+	return 0
+}

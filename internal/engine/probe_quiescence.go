@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"time"
+)
+
+// A test's probe calls these methods to find out whether anything can happen before a given time.
+
+// Quiescence describes the activity of the runs in memory.
+type Quiescence struct {
+	BusyRun string        // a run that does more than wait for a future time or for an event; empty: none
+	Active  int           // durable calls that execute or write
+	Settle  time.Duration // how long there must be no activity until the runs count as idle
+}
+
+// Quiescence returns the activity of the runs in memory.
+func (e *Engine) Quiescence() Quiescence {
+	rest := Quiescence{Settle: settleAlone}
+	w := e.worker()
+	if w == nil {
+		return rest
+	}
+	if len(w.news) > 0 {
+		rest.BusyRun = "a run that has news"
+	}
+	for _, r := range w.runs.all() {
+		if !r.resting() {
+			rest.BusyRun = r.row.Address()
+		}
+		r.idle.mu.Lock()
+		rest.Active += r.idle.active
+		if r.idle.crowded {
+			rest.Settle = settle
+		}
+		r.idle.mu.Unlock()
+	}
+	return rest
+}
+
+func (r *run) resting() bool {
+	r.mu.Lock()
+	going := r.suspended != nil || r.goroutines.returned
+	r.mu.Unlock()
+	if going {
+		return false
+	}
+	now := r.e.clock.Now()
+	i := &r.idle
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for w := range i.waits {
+		if !w.due.IsZero() && !w.due.After(now) {
+			return false // this wait ends now
+		}
+	}
+	return i.active == 0 && len(i.waits) > 0 && !i.stopped
+}
+
+// Park parks every run in memory that only waits, and for longer than Config.ParkAfter, without its
+// settling time. It reports whether any run in memory is now suspended.
+func (e *Engine) Park() (left bool) {
+	w := e.worker()
+	if w == nil {
+		return false
+	}
+	for _, r := range w.runs.all() {
+		r.idle.park()
+		left = left || r.gone()
+	}
+	return left
+}
+
+// WakeAll makes the worker check for due runs and schedules, and the waiters check for results, now.
+func (e *Engine) WakeAll() {
+	if w := e.worker(); w != nil {
+		w.hint()
+		w.schedules.notify()
+	}
+	e.results.Recheck()
+}
+
+// Looking reports whether the worker claims runs: it is open, and not full.
+func (e *Engine) Looking() bool {
+	w := e.worker()
+	if w == nil {
+		return false
+	}
+	return w.slots.IsOpen() && len(w.workflows) > 0 && w.runs.count() < e.cfg.Concurrency
+}
+
+// Scheduling reports whether the worker looks for due schedules.
+func (e *Engine) Scheduling() bool {
+	w := e.worker()
+	return w != nil && w.slots.IsOpen() && len(w.workflows) > 0
+}
+
+// Looks returns how often the waiters have checked for results. waiting is false if nobody waits for a
+// result.
+func (e *Engine) Looks() (looks uint64, waiting bool) {
+	return e.results.Looks()
+}
+
+// Awaited returns how many callers other than runs wait for results.
+func (e *Engine) Awaited() int { return int(e.awaited.Load()) }

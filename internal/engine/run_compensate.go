@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// Compensations undo what a run did, if it fails or is cancelled (H. Garcia-Molina and K. Salem, Sagas,
+// 1987). Registering a compensation writes no row: after a crash, the next execution registers it again.
+// Each compensation is executed as a step of its own, the last registered first.
+
+// compensation is a registered compensation.
+type compensation struct {
+	spec *Spec
+	name string // including the prefix of its scope
+}
+
+// compensations are the compensations of a run. run.mu guards registered and end. The other fields belong to
+// the goroutine that executes the run.
+type compensations struct {
+	registered []compensation          // those that are not executed yet, in the order of their registration
+	end        context.CancelCauseFunc // ends the context of compensations, a child of run.hard; nil: none has begun
+	failed     []string                // what to add to the run's error about compensations that failed
+	decided    *record.Ending          // how the run ends, if an earlier execution recorded that; nil: it did not
+}
+
+// last returns the compensation to execute next, or false if there is none.
+func (c *compensations) last() (compensation, bool) {
+	if len(c.registered) == 0 {
+		return compensation{}, false
+	}
+	return c.registered[len(c.registered)-1], true
+}
+
+// executed removes the compensation that last returned.
+func (c *compensations) executed() { c.registered = c.registered[:len(c.registered)-1] }
+
+// noteFailed notes a compensation that has finally failed.
+func (c *compensations) noteFailed(name string, f *record.Failure) {
+	c.failed = append(c.failed, "compensation "+naming.Display(name)+" failed: "+f.Message)
+}
+
+// addFailed returns the run's failure with the failed compensations added.
+func (c *compensations) addFailed(failure *record.Failure) *record.Failure {
+	if len(c.failed) == 0 {
+		return failure
+	}
+	f := *failure
+	f.Codes = append(slices.Clone(f.Codes), record.CodeCompensation)
+	for _, text := range c.failed {
+		f.Message += "; " + text
+	}
+	return &f
+}
+
+// Compensate registers spec as a compensation. It may be called when the run must already end, because the
+// effect that it undoes has happened.
+func (s *Scope) Compensate(spec *Spec) error {
+	if err := naming.Check("compensation", spec.Name); err != nil {
+		return err
+	}
+	r := s.r
+	name := s.prefix + spec.Name
+	if s.nested() {
+		return nestedError(r, name)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := s.use(name, spec.Site); err != nil {
+		return err
+	}
+	if recorded := r.history[name]; recorded != nil && recorded.Kind != store.KindCompensation {
+		return divergedKind(&r.row, name, recorded.Kind, store.KindCompensation)
+	}
+	spec.Kind = store.KindCompensation
+	r.compensations.registered = append(r.compensations.registered, compensation{spec, name})
+	return nil
+}
+
+// compensate executes the registered compensations. It reports false if the run was suspended meanwhile.
+// If a compensation fails finally, compensate notes that and executes the others all the same.
+func (r *run) compensate() bool {
+	ctx, end := context.WithCancelCause(r.hard)
+	defer end(errEnded)
+	r.mu.Lock()
+	r.compensations.end = end
+	if r.suspended != nil {
+		end(r.suspended.cause)
+	}
+	r.mu.Unlock()
+	s := &Scope{r: r, ctx: ctx, work: r.hard, undo: true}
+	for {
+		r.mu.Lock()
+		u, more := r.compensations.last()
+		if !more {
+			r.mu.Unlock()
+			return true
+		}
+		recorded := r.history[u.name]
+		r.live.Store(true)
+		r.mu.Unlock()
+
+		res := Result{}
+		if recorded != nil && recorded.Status.Terminal() {
+			res = resultOf(recorded)
+		} else {
+			var err error
+			if res, err = s.execute(u.spec, u.name, recorded); err != nil {
+				if s.left() != nil {
+					return false
+				}
+				res.Failure = &record.Failure{Message: err.Error()}
+				r.logger().Error("a compensation failed", telemetry.KeyStep, naming.Display(u.name), telemetry.KeyError, err)
+			}
+		}
+		r.mu.Lock()
+		if res.Failure != nil {
+			r.compensations.noteFailed(u.name, res.Failure)
+		}
+		r.compensations.executed()
+		r.mu.Unlock()
+	}
+}

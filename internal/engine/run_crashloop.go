@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/record"
+)
+
+// A run may crash Config.MaxCrashes times in a row without a new checkpoint: its process dies, or the run
+// is held. The store then pauses the run. With Config.FailCrashed the run is instead claimed like any
+// other and fails here. That is an end like others: the run's children are cancelled, its parent is woken,
+// and a cancel has precedence. If the process dies before the end is written, the next claim repeats this.
+// The workflow function is not called, since it may be what kills the process. So no compensations are
+// registered, and none are executed.
+
+// pauseAt returns after how many crashes in a row the store pauses a run. Zero means never.
+func (c *Config) pauseAt() int {
+	if c.FailCrashed {
+		return 0
+	}
+	return c.MaxCrashes
+}
+
+// isCrashLoop reports whether the run must fail because it crashed too often without a new checkpoint.
+func (r *run) isCrashLoop() bool {
+	cfg := &r.e.cfg
+	return cfg.FailCrashed && cfg.MaxCrashes > 0 && int(r.row.Crashes) >= cfg.MaxCrashes && r.recorded <= r.progress
+}
+
+// crashFailure returns the error of a run that fails because of its crashes. If a cancel or a timeout has
+// precedence, crashFailure adds to that error that no compensation was executed.
+func (r *run) crashFailure() *record.Failure {
+	text := fmt.Sprintf("its process died or lost its lease, or the run was held, %d times in a row without a new checkpoint", r.row.Crashes)
+	if r.row.Reason != "" {
+		text += " (" + r.row.Reason + ")"
+	}
+	const skipped = "its compensations were not executed"
+	if r.endsEarly() {
+		r.compensations.failed = append(r.compensations.failed, text+": "+skipped)
+	}
+	return &record.Failure{Message: text + "; " + skipped, Type: "crash loop", Codes: []string{record.CodeCrashLoop}}
+}

@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/clock"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// deadline is when a run in memory expires, and the timer for that. Any process can change it while the run
+// is executed. So the run expires only after another read of the notifications that follows the deadline:
+// by then this process has seen every change that was acknowledged in time.
+type deadline struct {
+	r    *run
+	at   atomic.Pointer[instant] // nil: the run does not expire
+	came atomic.Bool             // the deadline has come; the next read of notifications confirms or changes it
+
+	mu    sync.Mutex
+	timer clock.Timer // calls due; guarded by mu
+}
+
+// instant is one time on two clocks.
+type instant struct {
+	database time.Time
+	local    time.Time // on this process's clock, for context.WithTimeout and for display
+}
+
+// begin sets the deadline with which the run entered memory. If it has certainly passed, the run expires at
+// once, so that nothing new begins.
+func (d *deadline) begin(at time.Time) {
+	switch left := d.r.e.clock.Until(at); {
+	case at.IsZero():
+	case left == 0:
+		d.at.Store(&instant{database: at, local: time.Now()})
+		d.expire()
+	default:
+		d.set(at)
+	}
+}
+
+// set is called with every deadline that this process reads for the run. It sets the timer if the deadline
+// has changed.
+func (d *deadline) set(at time.Time) {
+	if !d.time().Equal(at) {
+		d.arm(at)
+	}
+}
+
+// arm sets the timer of the deadline, and stops the previous timer if there is one.
+func (d *deadline) arm(at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+	if at.IsZero() {
+		d.at.Store(nil)
+		return
+	}
+	d.at.Store(&instant{database: at, local: time.Now().Add(at.Sub(d.r.e.clock.Now()))})
+	d.timer = d.r.e.clock.At(at, d.due)
+}
+
+// stop stops the timer, because the run ends.
+func (d *deadline) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}
+
+// time returns when the run expires, or zero if it does not.
+func (d *deadline) time() time.Time {
+	if at := d.at.Load(); at != nil {
+		return at.database
+	}
+	return time.Time{}
+}
+
+// earlier returns the earlier of the run's deadline and the deadline other, on this process's clock. ok says
+// whether there is another deadline.
+func (d *deadline) earlier(other time.Time, ok bool) (time.Time, bool) {
+	if at := d.at.Load(); at != nil && (!ok || at.local.Before(other)) {
+		return at.local, true
+	}
+	return other, ok
+}
+
+// due is called when the deadline has come. With a manual clock the run expires at once: this clock does
+// not advance meanwhile, and there is no other process that could have changed the deadline.
+func (d *deadline) due() {
+	if d.r.e.clock.Manual() {
+		d.expire()
+		return
+	}
+	d.came.Store(true)
+	d.r.w.news.notify()
+}
+
+// expire begins to end the run with the status Expired if its present deadline has passed.
+func (d *deadline) expire() {
+	at := d.time()
+	if at.IsZero() {
+		return
+	}
+	if d.r.e.clock.Now().Before(at) { // the deadline was changed meanwhile, or the clock was corrected
+		d.came.Store(false)
+		d.arm(at)
+		return
+	}
+	d.r.endEarly(earlyEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
+		Message: fmt.Sprintf("the run's time was over at %s", at.Format(time.RFC3339Nano)), Type: "timeout", Codes: []string{record.CodeTimeout},
+	}})
+}
+
+// Deadline returns when the run expires, on this process's clock, for the context of its function.
+func (s *Scope) Deadline() (time.Time, bool) { return s.r.deadline.earlier(s.ctx.Deadline()) }
+
+// Deadline returns the earlier of the attempt's deadline and the run's. The run's deadline does not limit
+// compensations.
+func (c *attemptContext) Deadline() (time.Time, bool) {
+	at, ok := c.Context.Deadline()
+	if c.t.s.undo {
+		return at, ok
+	}
+	return c.t.r.deadline.earlier(at, ok)
+}
+
+// SetTimeout makes a run expire d from now. Zero removes its deadline. SetTimeout returns a *StateError
+// for a run that has ended, is being cancelled, or is expiring.
+func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) error {
+	row, err := e.Find(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
+		return err
+	}
+	now := e.clock.Now()
+	// The store changes no deadline that may have passed, because the owner of the run may have begun to
+	// end it.
+	change := &store.Deadline{Run: row.UUID, Now: now.Add(e.clock.Doubt())}
+	if d > 0 {
+		change.At = now.Add(d)
+	}
+	if err := e.store.SetDeadline(ctx, change); err != nil {
+		return fmt.Errorf("set the timeout of run %q: %w", ref, err)
+	}
+	switch {
+	case change.Outcome == store.Written:
+	case !change.State.Found:
+		return fmt.Errorf("%w: run %q was removed", ErrNotFound, ref)
+	default:
+		return &StateError{Ref: ref, Verb: "set the timeout of", Status: change.State.Status, Control: change.State.Control, Expiring: true}
+	}
+	if w := e.worker(); w != nil {
+		if r := w.runs.get(row.UUID); r != nil {
+			r.deadline.set(change.At) // other processes read it from the database
+		}
+		w.news.notify()
+		w.hint()
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// earlyEnd describes why a run must end although its function could continue: the run was cancelled, or its
+// deadline has passed. Its contexts end, and calls that are not in history return the cause. When the
+// function has returned, with any result, the compensations are executed and the run ends with the status.
+// If a run that must end is claimed, it is executed in the same way, so that it registers its compensations
+// again.
+type earlyEnd struct {
+	cause   error
+	status  store.Status
+	failure *record.Failure // nil: the run's row holds the reason
+
+	recorded bool // an earlier execution recorded the end; see run_decided.go
+}
+
+func cancelled() earlyEnd { return earlyEnd{cause: ErrCancelled, status: store.Cancelled} }
+
+// endEarly marks the run as one that must end and ends its contexts. A cancel replaces a timeout.
+func (r *run) endEarly(d earlyEnd) {
+	r.mu.Lock()
+	takes := r.mustEnd == nil || d.status == store.Cancelled && r.mustEnd.status != store.Cancelled
+	if takes {
+		r.mustEnd = &d
+	}
+	r.mu.Unlock()
+	if takes {
+		r.endCalls(d.cause)
+	}
+}
+
+// continues returns why the run can begin no new call, or nil if it can.
+func (r *run) continues() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.suspended != nil:
+		return ErrSuspended
+	case r.mustEnd != nil:
+		return r.mustEnd.cause
+	}
+	return nil
+}
+
+// endsEarly reports whether the run must end.
+func (r *run) endsEarly() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mustEnd != nil
+}
+
+// expired reports whether the run must end because of its deadline, and not because of a cancel.
+func (r *run) expired() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mustEnd != nil && r.mustEnd.status == store.Expired
+}
+
+// asked carries out a cancel or a pause that was requested for the run.
+func (r *run) asked(bits store.ControlBits) {
+	switch {
+	case bits&store.CancelRequested != 0:
+		r.endEarly(cancelled())
+	case bits&store.PausedMask != 0:
+		r.suspend(suspension{cause: ErrPaused, status: store.Pending}) // the database changes Pending to Paused, unless the run was resumed
+	}
+}
+
+// end ends the run after its function has returned. If the run did not complete, end executes the
+// compensations. It then cancels the children and writes the result. It returns early if the run is
+// suspended.
+func (r *run) end(output []byte, failure *record.Failure) {
+	for {
+		status, failure := r.verdict(failure)
+		if status != store.Completed {
+			if !r.decide(status, failure) || !r.compensate() {
+				return
+			}
+			failure = r.compensations.addFailed(failure)
+		}
+		if !r.closeChildren() || !r.ending.CompareAndSwap(false, true) {
+			return
+		}
+		asked := r.finish(status, output, failure)
+		if asked == 0 {
+			return
+		}
+		r.ending.Store(false)
+		r.asked(asked)
+	}
+}
+
+// verdict returns the final status and failure of the run, given the failure that its function returned.
+func (r *run) verdict(failure *record.Failure) (store.Status, *record.Failure) {
+	r.mu.Lock()
+	d := r.mustEnd
+	r.mu.Unlock()
+	switch {
+	case d == nil && failure == nil:
+		return store.Completed, nil
+	case d == nil:
+		return store.Failed, failure
+	case d.failure != nil:
+		return d.status, d.failure
+	default:
+		return d.status, r.cancelFailure()
+	}
+}
+
+// cancelFailure returns the failure of the cancelled run, with the reason and the actor from its row.
+func (r *run) cancelFailure() *record.Failure {
+	rows, err := r.e.store.Find(r.durable, []store.Ref{{Text: r.row.UUID.String()}}, store.NoPayloads)
+	if err != nil || rows[0] == nil {
+		r.logger().Warn("why a run was cancelled could not be read; the columns of its row say it", telemetry.KeyError, err)
+		return record.Cancelled("", "")
+	}
+	return record.Cancelled(rows[0].CancelReason, rows[0].CancelledBy)
+}
+
+// closeChildren cancels the children that may still run, except for detached children. It is called before
+// the end of the run is written: if the process dies in between, the next execution calls it again, so no
+// child is forgotten. It reports false if the cancel could not be written.
+func (r *run) closeChildren() bool {
+	r.mu.Lock()
+	open := len(r.children)
+	r.mu.Unlock()
+	if open == 0 {
+		return true
+	}
+	const reason = "its parent has ended"
+	o := &store.Order{
+		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.UUID), Now: r.e.clock.Now(),
+		Reason: reason, Error: record.Cancelled(reason, "").Encode(),
+	}
+	if err := r.e.patiently(r.durable, until(r.hard.Done()), func() error { return r.e.store.Control(r.durable, o) }); err != nil {
+		r.unwritten("cancel the children of the run, which ends", "", err)
+		return false
+	}
+	r.e.reportCancel(o)
+	r.w.news.notify()
+	return true
+}
+
+// child notes a child that may still run. childEnded removes it.
+func (r *run) child(name string, id uuid.UUID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.children == nil {
+		r.children = make(map[string]uuid.UUID)
+	}
+	r.children[name] = id
+}
+
+func (r *run) childEnded(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.children, name)
+}

@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed8ec063be/durable/internal/stack"
+)
+
+// stackOf returns the stack of the goroutine that executes the run's function, which it finds by the
+// run's address in the frame of run.call. If there is none, stackOf returns the stacks of all goroutines
+// that execute a workflow function or a step.
+func stackOf(r *run) string {
+	own := fmt.Sprintf("engine.(*run).call(%p", r)
+	var stuck []string
+	for _, text := range stack.All() {
+		if strings.Contains(text, own) {
+			return text
+		}
+		if strings.Contains(text, "engine.(*run).call") || strings.Contains(text, "engine.(*task).call") {
+			stuck = append(stuck, text)
+		}
+	}
+	return strings.Join(stuck, "\n\n")
+}
+
+// stepFrame is the name of the function that calls the function of every step.
+var stepFrame = stack.Function((*task).call)
+
+// inStep reports whether the calling goroutine is inside a step's function, at any depth of its stack.
+func inStep() bool { return stack.Inside(stepFrame) }

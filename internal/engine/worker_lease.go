@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// probe is the time between two queries for dead workers. A worker counts as dead only if two queries in a
+// row report it, because its connection may just be reopening.
+const probe = 120 * time.Millisecond
+
+// again is how long takeoverLoop waits before it expires the runs of a dead worker once more, if the
+// worker is still in the registry. Its heartbeat is then old enough for the worker to be removed.
+const again = 2 * time.Minute
+
+// longestLease limits which leases a takeover ends. A dead worker's lease that lasts longer than this, and
+// longer than the leases of this worker, expires by itself.
+const longestLease = time.Minute
+
+// renewLoop renews the leases of the runs in memory, three times per lease duration. If a lease cannot be
+// renewed, renewLoop suspends the run when the lease ends by this process's own clock, whatever the
+// database says later. The worker owns its goroutine.
+func (w *worker) renewLoop(ctx context.Context) {
+	every := w.e.cfg.Lease / 3
+	wait := every
+	for sleepCtx(ctx, wait-wait/8+rand.N(wait/4)) {
+		held := w.runs.all()
+		busy, err := w.renew(ctx, held)
+		if ctx.Err() != nil {
+			return
+		}
+		wait = every
+		w.news.notify()
+		if err != nil {
+			w.stopFor(err)
+			w.log.Warn("could not renew leases; trying again", telemetry.KeyError, err)
+		}
+		if err != nil || busy {
+			wait = every / 8
+		}
+		now := w.e.clock.Now()
+		for _, r := range held {
+			if now.After(r.lease()) {
+				r.lose()
+			}
+		}
+	}
+}
+
+// renew sends one heartbeat. It renews the leases that are older than a quarter of their duration, which
+// includes all leases that the previous regular heartbeat renewed, even with jitter. It reports whether
+// some leases could not be renewed because other transactions have locked their rows.
+func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) {
+	cfg := &w.e.cfg
+	// The heartbeat is not cancelled with ctx: if it were cut off in flight, it could arrive after the
+	// worker's deregistration.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Lease/3)
+	defer cancel()
+	now := w.e.clock.Now()
+	until, soon := now.Add(cfg.Lease), now.Add(cfg.Lease/3)
+	due := make([]store.Lease, 0, len(held))
+	kept := make([]*run, 0, len(held))
+	for _, r := range held {
+		if r.lease().Sub(now) < cfg.Lease*3/4 {
+			due = append(due, store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch})
+			kept = append(kept, r)
+		}
+	}
+	asked := time.Now()
+	pulse, err := w.e.store.Renew(ctx, store.Heartbeat{
+		Worker: store.Worker{
+			ID: w.id, Name: cfg.Name, Version: cfg.Version,
+			Capacity: int32(cfg.Concurrency), Active: int32(w.runs.count()), State: w.state(), StartedAt: w.started,
+			Workflows: listed(w.workflows), Queues: listed(w.e.cfg.Queues),
+		},
+		Leases: due, LeaseUntil: until,
+	})
+	if err != nil {
+		w.outage.noteFailure()
+		return false, err
+	}
+	w.outage.noteHeartbeat(now, w.e.clock.Now(), cfg.Lease)
+	w.e.counts.renewals.Add(1)
+	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Locked)))
+	w.e.clock.Set(pulse.Now, asked)
+	for i := range pulse.Rewinds {
+		w.rewound(&pulse.Rewinds[i])
+	}
+	var lost []*run
+	for _, r := range kept {
+		switch id := r.row.UUID; {
+		case slices.Contains(pulse.Lost, id):
+			lost = append(lost, r)
+		case !slices.Contains(pulse.Locked, id):
+			r.extend(until)
+		case r.lease().Before(soon): // nobody can claim the run as long as its row is locked
+			r.extend(soon)
+		}
+	}
+	w.lost(ctx, lost)
+	return len(pulse.Locked) > 0, nil
+}
+
+// mostLost is the maximum number of runs that rewound logs by name.
+const mostLost = 100
+
+// rewound logs that the database continues from another point of its history, and which acknowledged
+// writes were lost.
+func (w *worker) rewound(r *store.Rewind) {
+	w.log.Warn("the database goes on from another point of its history: a standby was promoted, or it was restored",
+		telemetry.KeyReason, "was at "+r.From+", is at "+r.To, telemetry.KeyCount, r.OwnedRuns)
+	for i, run := range r.Lost {
+		if i == mostLost {
+			w.log.Error("the database lacks what was acknowledged of more runs; they were released as well", telemetry.KeyCount, len(r.Lost)-i)
+			break
+		}
+		if run.Missing {
+			w.log.Error("the database lacks a run whose start was acknowledged", telemetry.KeyRun, run.UUID, telemetry.KeyName, run.Name)
+			continue
+		}
+		names := make([]string, len(run.MissingSteps))
+		for j, name := range run.MissingSteps {
+			names[j] = naming.Display(name)
+		}
+		w.log.Error("the database lacks checkpoints that were acknowledged; the run was released, and is replayed without them",
+			telemetry.KeyRun, run.UUID, telemetry.KeyName, run.Name, telemetry.KeyCount, len(names), telemetry.KeyStep, names)
+	}
+}
+
+// takeoverLoop queries for workers whose process is known to be gone, and makes their runs claimable at
+// once. Without it their leases would expire later, with the same result. The worker owns its goroutine.
+func (w *worker) takeoverLoop(ctx context.Context) {
+	suspects := make(map[uuid.UUID]bool)
+	expired := make(map[uuid.UUID]time.Time)
+	wait := probe
+	for sleepCtx(ctx, wait-wait/8+rand.N(wait/4)) {
+		dead, err := w.e.store.Dead(ctx, w.id)
+		if err != nil {
+			wait = min(2*wait, w.e.cfg.Lease/2)
+			continue
+		}
+		wait = probe
+		var sure []uuid.UUID
+		seen := make(map[uuid.UUID]bool, len(dead))
+		for _, id := range dead {
+			seen[id] = true
+			if suspects[id] && time.Since(expired[id]) > again {
+				sure = append(sure, id)
+			}
+		}
+		suspects = seen
+		for id := range expired {
+			if !seen[id] {
+				delete(expired, id)
+			}
+		}
+		if len(sure) == 0 {
+			continue
+		}
+		q := w.query()
+		q.LeaseUntil = q.Now.Add(max(w.e.cfg.Lease, longestLease)) // the leases of those workers may be longer than ours
+		if q.OutageFrom.Before(q.Now) && q.EndedInOutage(q.Now) {
+			q.Now = q.OutageFrom // so that the detected death counts as a crash although it happened in an outage
+		}
+		freed, err := w.e.store.Expire(ctx, sure, q)
+		if err != nil {
+			w.log.Warn("could not take over the runs of dead workers; trying again", telemetry.KeyError, err)
+			continue
+		}
+		for _, id := range sure {
+			expired[id] = time.Now()
+		}
+		if freed > 0 {
+			w.log.Info("took over from dead workers", telemetry.KeyCount, freed)
+			w.hint()
+		}
+	}
+}

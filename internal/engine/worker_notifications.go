@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// notifier wakes the one goroutine that receives from it. If notify is called several times before the
+// goroutine receives, the goroutine wakes once.
+type notifier chan struct{}
+
+func newNotifier() notifier { return make(notifier, 1) }
+
+func (b notifier) notify() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
+
+const firstDeaf = 20 * time.Millisecond // pause after the first failed read; it doubles up to a third of a lease
+
+// notificationLoop reads which control requests the runs in memory have, and which of these runs were woken. It
+// reads after each hint and each lease renewal. The result of a flush also carries the control requests
+// of its runs.
+func (w *worker) notificationLoop(ctx context.Context) {
+	wait := firstDeaf
+	for {
+		select {
+		case <-w.news:
+		case <-ctx.Done():
+			return
+		}
+		runs := w.runs.all()
+		if len(runs) == 0 {
+			continue
+		}
+		if err := w.applyNotifications(ctx, runs); err != nil {
+			w.log.Warn("could not read what was asked of the runs here; trying again", telemetry.KeyError, err)
+			if !sleepCtx(ctx, wait) {
+				return
+			}
+			wait = min(2*wait, w.e.cfg.Lease/3)
+			w.news.notify()
+			continue
+		}
+		wait = firstDeaf
+	}
+}
+
+// applyNotifications reads the notifications for the runs and applies them. If the read fails, hear wakes all the runs,
+// because the lost result may have contained their wake-ups. hear holds w.hearing, so that no run parks
+// during the read. Otherwise a run could park after the database has reported its wake-up, and before the
+// run knows of it.
+func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
+	w.hearing.Lock()
+	defer w.hearing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
+	defer cancel()
+	held := make([]store.Lease, len(runs))
+	here := make(map[uuid.UUID]*run, len(runs))
+	due := make([]bool, len(runs))
+	for i, r := range runs {
+		due[i] = r.deadline.came.Load()
+		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, Deadline: r.deadline.time()}
+		here[r.row.UUID] = r
+	}
+	news, err := w.e.store.Notifications(ctx, w.id, held)
+	if err != nil {
+		for _, r := range runs {
+			r.recheckWaits()
+		}
+		return err
+	}
+	for _, l := range news.Ended {
+		if r := here[l.Run]; r != nil && r.row.Epoch == l.Epoch {
+			r.terminate()
+		}
+	}
+	for _, l := range news.Deadlines {
+		if r := here[l.Run]; r != nil && r.row.Epoch == l.Epoch {
+			r.deadline.set(l.Deadline)
+		}
+	}
+	for i, r := range runs {
+		if due[i] {
+			r.deadline.expire()
+		}
+	}
+	for _, a := range news.Requests {
+		if r := here[a.Run]; r != nil && r.row.Epoch == a.Epoch {
+			r.asked(a.Control)
+		}
+	}
+	for _, id := range news.Woken {
+		if r := here[id]; r != nil {
+			r.recheckWaits()
+		}
+	}
+	if len(news.Woken) > 0 {
+		w.e.results.Recheck()
+	}
+	return nil
+}
+
+// recheckWaits makes the run's waits check the database again. If the run parks before they have checked, it
+// becomes claimable at once, because the database reports each wake-up only once.
+func (r *run) recheckWaits() {
+	r.stirred.Store(true)
+	r.inbox.wake()
+	r.stirs.wake()
+}

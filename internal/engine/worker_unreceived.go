@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// A signal that a run accepted and never received is kept with the run, and Get counts it. The worker
+// that has ended the run logs it. The worker searches for such signals after the end, for many runs
+// together, so that no run's end waits for the search.
+
+const (
+	mostEnds     = 1 << 16 // runs that wait for the search; further runs are not logged
+	endsAtOnce   = 1000    // runs in one search
+	mostSignals  = 10      // signal names in one log line
+	lastEndsLook = 2 * time.Second
+)
+
+// endings holds the runs that this worker has ended and not yet checked for unreceived signals.
+type endings struct {
+	mu   sync.Mutex
+	runs []ending
+}
+
+type ending struct {
+	id             uuid.UUID
+	name, workflow string
+}
+
+func (e *endings) add(r *run) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.runs) < mostEnds {
+		e.runs = append(e.runs, ending{r.row.UUID, r.row.Name, r.row.Workflow})
+	}
+}
+
+func (e *endings) take() []ending {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	runs := e.runs
+	e.runs = nil
+	return runs
+}
+
+// unreceivedLoop checks from time to time the runs that have ended since its last check.
+func (w *worker) unreceivedLoop(ctx context.Context) {
+	for sleepCtx(ctx, w.e.cfg.Lease/3) {
+		w.reportUnreceived(ctx)
+	}
+}
+
+// reportUnreceived logs each run that has ended with signals that it never received.
+func (w *worker) reportUnreceived(ctx context.Context) {
+	runs := w.ends.take()
+	for len(runs) > 0 {
+		some := runs[:min(len(runs), endsAtOnce)]
+		runs = runs[len(some):]
+		all := make([]uuid.UUID, len(some))
+		by := make(map[uuid.UUID]*ending, len(some))
+		for i := range some {
+			all[i] = some[i].id
+			by[some[i].id] = &some[i]
+		}
+		counts, err := w.e.store.Unreceived(ctx, all)
+		if err != nil {
+			if ctx.Err() == nil {
+				w.log.Warn("could not look for signals that nobody received; Get tells of them", telemetry.KeyCount, len(some), telemetry.KeyError, err)
+			}
+			continue
+		}
+		for len(counts) > 0 {
+			run := by[counts[0].Run]
+			total := 0
+			var names []string
+			for len(counts) > 0 && counts[0].Run == run.id {
+				total += counts[0].Count
+				if len(names) < mostSignals {
+					names = append(names, fmt.Sprintf("%s (%d)", naming.DisplaySignal(counts[0].Name), counts[0].Count))
+				}
+				counts = counts[1:]
+			}
+			w.log.Warn("a run has ended with signals that nobody received", telemetry.KeyRun, run.id, telemetry.KeyName, run.name,
+				telemetry.KeyWorkflow, run.workflow, telemetry.KeyCount, total, telemetry.KeySignals, names)
+		}
+	}
+}
+
+// reportLastUnreceived is reportUnreceived for a worker that stops. It takes at most lastEndsLook.
+func (w *worker) reportLastUnreceived() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastEndsLook)
+	defer cancel()
+	w.reportUnreceived(ctx)
+}

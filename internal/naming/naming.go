@@ -1,0 +1,56 @@
+// Package naming holds the rules for names: which names and texts a database keeps, how a name contains
+// the scopes around it, and how people see it. The root package checks the names that users give, and the
+// engine composes and displays the names of durable calls.
+package naming
+
+import (
+	"strings"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Separator stands between a scope and a name in it. Names given by users must not contain control
+// characters, so no such name can look like a scope.
+const Separator = "\x1f"
+
+// Display returns the name of a step, a wait or a child as people see it: with a slash after each scope,
+// and with the slashes of the names escaped, as in "branch/50%25 off%2Feach". Different names have
+// different results.
+func Display(name string) string { return displayed.Replace(name) }
+
+// ParseDisplay returns the name for which Display returns text.
+func ParseDisplay(text string) string { return parsed.Replace(text) }
+
+var (
+	displayed = strings.NewReplacer("%", "%25", "/", "%2F", Separator, "/")
+	parsed    = strings.NewReplacer("%25", "%", "%2F", "/", "/", Separator)
+)
+
+// DisplaySignal returns the name of a signal as people see it. It is the name as given, except for the
+// signal that completes an Awaitable, which is named after its wait.
+func DisplaySignal(name string) string {
+	if wait, ok := strings.CutPrefix(name, Separator); ok {
+		return Display(wait)
+	}
+	return name
+}
+
+// DisplayRun returns the name of a run as people see it: the caller's ID of a root, or the name of the call
+// that started a child. The name of a child does not address it.
+func DisplayRun(r *store.Run) string {
+	if r.Parent.Valid {
+		return Display(r.Name)
+	}
+	return r.Name
+}
+
+// Scopes yields the prefixes of the scopes around a name, the outermost first.
+func Scopes(name string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for i := range len(name) {
+			if name[i] == Separator[0] && !yield(name[:i+1]) {
+				return
+			}
+		}
+	}
+}

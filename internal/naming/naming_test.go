@@ -1,0 +1,54 @@
+package naming
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// A name that passes is one that every database keeps, and that no scope imitates.
+func FuzzNames(f *testing.F) {
+	for _, seed := range []string{"", "a", "team.owner", ".", "a.", "\x1f", "a\x7f", "\u0085", "\xff", "a\x00", strings.Repeat("é", 256), strings.Repeat("x", 513), "%s", "'; --", " "} {
+		f.Add(seed, seed)
+	}
+	f.Fuzz(func(t *testing.T, name, value string) {
+		err := Check("step", name)
+		fit := name != "" && len(name) <= MaxName && utf8.ValidString(name) && !strings.ContainsFunc(name, func(c rune) bool { return c < 0x20 || c == 0x7f })
+		if (err == nil) != fit || err != nil && !errors.Is(err, ErrInvalid) {
+			t.Errorf("the name %q: %v", name, err)
+		}
+		for _, full := range []string{name, name + Separator + value, value + Separator + name} {
+			if back := ParseDisplay(Display(full)); back != full || strings.Contains(Display(full), Separator) {
+				t.Errorf("the name %q is shown as %q, and read as %q", full, Display(full), back)
+			}
+		}
+		if err == nil && (strings.Contains(name, Separator) || DisplaySignal(name) != name || strings.ContainsRune(Display(name), '/')) {
+			t.Errorf("the name %q is shown as %q", name, Display(name))
+		}
+		if err != nil && !utf8.ValidString(err.Error()) {
+			t.Errorf("the error of %q is not text", name)
+		}
+		if err := CheckTag(name, value); err == nil && (Check("tag", name) != nil || Check("value", value) != nil || !strings.Contains(name, ".")) {
+			t.Errorf("the tag %q = %q passes", name, value)
+		}
+		if err := CheckText("reason", value); err == nil && (!utf8.ValidString(value) || strings.ContainsRune(value, 0) || len(value) > MaxText) {
+			t.Errorf("the text %.40q passes", value)
+		}
+	})
+}
+
+// TestScopes checks that a name's scopes come from the outside in, and that the name itself is none.
+func TestScopes(t *testing.T) {
+	for name, want := range map[string][]string{
+		"step":                   nil,
+		"branch\x1fstep":         {"branch\x1f"},
+		"map\x1fitem\x1fstep":    {"map\x1f", "map\x1fitem\x1f"},
+		"\x1fthe name of a wait": {"\x1f"},
+	} {
+		if got := slices.Collect(Scopes(name)); !slices.Equal(got, want) {
+			t.Errorf("the scopes of %q are %q, and not %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package record
+
+import (
+	"encoding/json/v2"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// FailedAttempt is the record of an attempt that failed or was interrupted.
+type FailedAttempt struct {
+	Attempt     int32     `json:"attempt"`
+	Worker      string    `json:"worker,omitempty"` // the worker's name
+	WorkerID    string    `json:"worker_id,omitempty"`
+	StartedAt   time.Time `json:"started_at,omitzero"`
+	EndedAt     time.Time `json:"ended_at,omitzero"`    // zero if the process died, or if the run was lost to another execution
+	Interrupted bool      `json:"interrupted,omitzero"` // the attempt was cut off and did not fail
+	Error       *Failure  `json:"error,omitzero"`       // nil if the attempt was interrupted
+}
+
+// Failures is the record of the failed and interrupted attempts of one step, in store.Step.Failures. A
+// step that succeeds at its first attempt has no such record. The row of a child has no attempts; its
+// record only holds the child's workflow.
+type Failures struct {
+	First *FailedAttempt `json:"first,omitzero"`
+	Last  *FailedAttempt `json:"last,omitzero"` // nil if only one attempt failed
+	// Open is the attempt in progress, in the row of a started marker. If another execution finds the row
+	// in this state, the attempt was interrupted.
+	Open *FailedAttempt `json:"open,omitzero"`
+	// Workflow is the workflow of the child, in the row of a child. A replay must start a child of the
+	// same workflow.
+	Workflow string `json:"workflow,omitempty"`
+}
+
+// FailuresOf decodes the record of a row. The row itself holds the error of the last attempt while there
+// is one, and FailuresOf adds it. For a record that does not decode it returns an empty one, because the
+// record is mostly for display.
+func FailuresOf(s *store.Step) (f Failures) {
+	if len(s.Failures) == 0 || json.Unmarshal(s.Failures, &f) != nil {
+		return Failures{}
+	}
+	if last := f.Latest(); last != nil && last.Error == nil && !last.Interrupted && len(s.Error) > 0 {
+		last.Error = DecodeFailure(s.Error)
+	}
+	return f
+}
+
+// Latest returns the last attempt that failed or was interrupted, or nil if there is none.
+func (f *Failures) Latest() *FailedAttempt {
+	if f.Last != nil {
+		return f.Last
+	}
+	return f.First
+}
+
+// Add adds an attempt that failed or was interrupted.
+func (f *Failures) Add(a *FailedAttempt) {
+	if f.First == nil {
+		f.First = a
+	} else {
+		f.Last = a
+	}
+}
+
+// Encode returns the record, or nil if it would be empty. If rowHasError is true, the row holds the error of
+// the last attempt, and the record omits it.
+func (f Failures) Encode(rowHasError bool) []byte {
+	if f.First == nil && f.Open == nil {
+		return nil
+	}
+	f.First = f.First.stored(rowHasError && f.Last == nil)
+	f.Last = f.Last.stored(rowHasError)
+	b, err := json.Marshal(&f)
+	if err != nil {
+		return nil // cannot happen: the record holds tidy text and numbers
+	}
+	return b
+}
+
+// mostFailureText is the maximum length in bytes of an error's message in the record.
+const mostFailureText = 2 << 10
+
+func (a *FailedAttempt) stored(bare bool) *FailedAttempt {
+	if a == nil {
+		return nil
+	}
+	own := *a
+	if bare {
+		own.Error = nil
+	} else if a.Error != nil {
+		f := *a.Error
+		f.Stack = "" // the stack is in the log
+		if f.Message = Tidy(f.Message); len(f.Message) > mostFailureText {
+			f.Message = Tidy(f.Message[:mostFailureText]) + " (cut)"
+		}
+		f.Type = Tidy(f.Type)
+		own.Error = &f
+	}
+	return &own
+}

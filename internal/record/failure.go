@@ -1,0 +1,121 @@
+// Package record holds the recorded forms of what the engine decides: failures, the attempts of a step, choices,
+// and how a failed run ends. The engine writes these records into the rows of checkpoints and runs. The root
+// package and durabletest read them. A record that was written once is readable forever, so a field is
+// never renamed.
+package record
+
+import (
+	"cmp"
+	"encoding/json/v2"
+	"fmt"
+	"strings"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// These are the codes that the library gives to failures. The root package maps them to sentinel errors, as
+// it does with the codes that users register.
+const (
+	CodePanic          = "durable.panic"
+	CodeGoexit         = "durable.goexit"
+	CodeOutsideStep    = "durable.outside_step"
+	CodeTimeout        = "durable.timeout"
+	CodeOutcomeUnknown = "durable.outcome_unknown"
+	CodeRefused        = "durable.refused_by_database"
+	CodeDiverged       = "durable.diverged"
+	CodeCancelled      = "durable.cancelled"
+	CodeTerminated     = "durable.terminated"
+	CodeCompensation   = "durable.compensation_failed"
+	CodeCrashLoop      = "durable.crash_loop"
+)
+
+// Failure is the recorded form of an error. The first execution and every replay see the same Failure.
+type Failure struct {
+	Message   string   `json:"message"`
+	Type      string   `json:"type,omitempty"`  // Go type of the error, for display and metrics
+	Codes     []string `json:"codes,omitempty"` // of the registered sentinel errors that it matches
+	Step      string   `json:"step,omitempty"`  // for a run: the step whose error the run returned
+	Attempts  int32    `json:"attempts,omitzero"`
+	Stack     string   `json:"stack,omitempty"` // of a panic
+	Permanent bool     `json:"permanent,omitzero"`
+
+	State *FailedState `json:"state,omitempty"` // if the error is a *StateError
+
+	Left      bool  `json:"-"` // the call can do nothing more; see ErrLeft
+	Suspended bool  `json:"-"` // it is an ErrSuspended that the step's function got from another call of its run
+	Held      error `json:"-"` // why the database did not commit a transaction whose function succeeded
+
+	// These fields are set for a child that did not complete.
+	Run      string `json:"run,omitempty"` // UUID of the child
+	Workflow string `json:"workflow,omitempty"`
+	Status   string `json:"status,omitempty"`
+}
+
+// FailedState is the recorded form of a StateError: the state of a run that did not allow an operation.
+type FailedState struct {
+	Run    string `json:"run"` // the ID or UUID that the caller used
+	Verb   string `json:"verb"`
+	Status string `json:"status"`
+	Detail string `json:"detail"`
+}
+
+// Encode returns the stored form. It replaces text that is not valid UTF-8, because the message of an
+// error must never make its row unwritable.
+func (f *Failure) Encode() []byte {
+	clean := *f
+	clean.Message, clean.Stack, clean.Type = Tidy(f.Message), Tidy(f.Stack), Tidy(f.Type)
+	b, err := json.Marshal(&clean)
+	if err != nil { // cannot happen: every field is tidy text or a number
+		b = []byte(`{"message":"the failure could not be encoded"}`)
+	}
+	return b
+}
+
+// DecodeFailure decodes the stored form. For bytes that do not decode it returns a Failure that says so.
+func DecodeFailure(b []byte) *Failure {
+	f := new(Failure)
+	if err := json.Unmarshal(b, f); err != nil {
+		return &Failure{Message: fmt.Sprintf("unreadable failure record (%d bytes): %v", len(b), err)}
+	}
+	return f
+}
+
+// ErrorType returns the value of the error.type attribute.
+func (f *Failure) ErrorType() string {
+	if f == nil {
+		return ""
+	}
+	if len(f.Codes) > 0 {
+		return f.Codes[0]
+	}
+	return cmp.Or(f.Type, telemetry.Other)
+}
+
+// Tidy returns the text as a row holds it: valid UTF-8 without NUL, and cut after naming.MaxText bytes.
+func Tidy(s string) string {
+	if len(s) > naming.MaxText {
+		s = s[:naming.MaxText] + " (cut)"
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// Cancelled returns the failure of a cancelled run.
+func Cancelled(reason, actor string) *Failure {
+	return endedBy(&Failure{Message: "cancelled", Type: "cancelled", Codes: []string{CodeCancelled}}, reason, actor)
+}
+
+// Terminated returns the failure of a terminated run.
+func Terminated(reason, actor string) *Failure {
+	return endedBy(&Failure{Message: "terminated", Type: "terminated", Codes: []string{CodeTerminated, CodeCancelled}}, reason, actor)
+}
+
+func endedBy(f *Failure, reason, actor string) *Failure {
+	if actor != "" {
+		f.Message += " by " + actor
+	}
+	if reason != "" {
+		f.Message += ": " + reason
+	}
+	return f
+}

@@ -1,0 +1,55 @@
+package results
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// resultsAtOnce is the number of runs whose outputs are read by one query.
+const resultsAtOnce = 16
+
+// Reader is what is read from the store.
+type Reader interface {
+	Statuses(ctx context.Context, ids []uuid.UUID) ([]store.Status, error)
+	Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error)
+}
+
+// EndedRun is a run that has ended, without its input. Run is nil if the run does not exist.
+type EndedRun struct {
+	ID  uuid.UUID
+	Run *store.Run
+}
+
+// Ended returns those of the runs that have ended or do not exist. It first reads the statuses, and then
+// the outcomes of the ended runs only. So even a large outcome is read once per waiter, at the run's end.
+func Ended(ctx context.Context, s Reader, ids []uuid.UUID) (all []EndedRun, err error) {
+	statuses, err := s.Statuses(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	var refs []store.Ref
+	for i, status := range statuses {
+		switch {
+		case status == 0:
+			all = append(all, EndedRun{ID: ids[i]})
+		case status.Terminal():
+			refs = append(refs, store.Ref{Text: ids[i].String()})
+		}
+	}
+	for len(refs) > 0 {
+		some := refs[:min(len(refs), resultsAtOnce)]
+		refs = refs[len(some):]
+		runs, err := s.Find(ctx, some, store.WithOutcome)
+		if err != nil {
+			return all, err
+		}
+		for i, run := range runs {
+			id, _ := some[i].UUID()
+			all = append(all, EndedRun{id, run})
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,78 @@
+package stack
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+//go:noinline
+func marked(f func() bool) bool { return f() }
+
+//go:noinline
+func deep(n int, f func() bool) bool {
+	if n == 0 {
+		return f()
+	}
+	return deep(n-1, f) && n > 0
+}
+
+// TestInsideAtAnyDepth checks that Inside finds a caller far up the stack, and in no other goroutine.
+func TestInsideAtAnyDepth(t *testing.T) {
+	name := Function(marked)
+	inside := func() bool { return Inside(name) }
+	if inside() {
+		t.Error("the test itself is inside the function")
+	}
+	for _, depth := range []int{0, 1, 127, 128, 600} {
+		if !marked(func() bool { return deep(depth, inside) }) {
+			t.Errorf("a call %d frames below the function is not inside it", depth)
+		}
+	}
+	if marked(func() bool {
+		var elsewhere bool
+		var other sync.WaitGroup
+		other.Go(func() { elsewhere = inside() })
+		other.Wait()
+		return elsewhere
+	}) {
+		t.Error("a goroutine that the function started is inside the function")
+	}
+}
+
+// TestGoroutinesDiffer checks that a goroutine keeps its number, and that the dump shows the number.
+func TestGoroutinesDiffer(t *testing.T) {
+	own := Goroutine()
+	if again := Goroutine(); own == "" || again != own {
+		t.Errorf("the goroutine has the numbers %q and %q", own, again)
+	}
+	var other string
+	var wait sync.WaitGroup
+	wait.Go(func() { other = Goroutine() })
+	wait.Wait()
+	if other == own {
+		t.Errorf("two goroutines have the number %s", own)
+	}
+	for _, text := range All() {
+		if strings.HasPrefix(text, "goroutine "+own+" ") {
+			if !strings.Contains(text, "TestGoroutinesDiffer") {
+				t.Errorf("the stack of this goroutine is %s", text)
+			}
+			return
+		}
+	}
+	t.Error("the stacks of all goroutines lack this one")
+}
+
+// TestPosition checks that a position is a file without its folder, and a line.
+func TestPosition(t *testing.T) {
+	var pcs [1]uintptr
+	runtime.Callers(1, pcs[:])
+	if at := Position(pcs[0]); !strings.HasPrefix(at, "stack_test.go:") {
+		t.Errorf("the position is %q", at)
+	}
+	if at := Position(0); at != "unknown position" {
+		t.Errorf("the position of no program counter is %q", at)
+	}
+}

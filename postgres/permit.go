@@ -23,13 +23,30 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 		if err != nil {
 			return err
 		}
-		plans, err := s.planPermits(ask, b, lines)
-		if err != nil {
-			return err
+		busy := make(map[uuid.UUID]bool)
+		again := b
+		for range plansAtOnce {
+			plans, err := s.planPermits(ask, again, lines, busy)
+			if err != nil {
+				return err
+			}
+			locked, err := s.writePermits(ask, again, lines, plans, busy)
+			if err != nil || len(locked) == 0 {
+				return err
+			}
+			for _, g := range locked {
+				b.LookAgain(g, b.Now.Add(lookAtLocked))
+			}
+			again = &store.PermitBatch{Now: b.Now, Lease: b.Lease} // those who ask have their outcomes
 		}
-		return s.writePermits(ask, b, lines, plans)
+		return nil
 	})
 }
+
+const (
+	lookAtLocked = 100 * time.Millisecond // when a line is looked at again in which the run of a step was locked
+	plansAtOnce  = 5                      // how often one transaction offers to the next in line instead
+)
 
 // lockLines locks the lines, gives permits back, and reads the bounds of the limits.
 func (s *database) lockLines(ask asker, b *store.PermitBatch, groups []store.PermitGroup) ([]store.PermitLine, error) {
@@ -94,9 +111,12 @@ func scanBounds(rows pgx.Rows, more ...any) (name string, s store.LimitSettings,
 	return name, store.LimitSettings{Concurrent: int(concurrent), Rate: int(rate), Period: time.Duration(period) * time.Microsecond, Burst: int(burst)}, err
 }
 
-// planPermits reads the lines and the asking steps, and plans each line.
-func (s *database) planPermits(ask asker, b *store.PermitBatch, lines []store.PermitLine) ([]store.PermitPlan, error) {
+// planPermits reads the lines and the asking steps, and plans each line. The runs in busy get no offer.
+func (s *database) planPermits(ask asker, b *store.PermitBatch, lines []store.PermitLine, busy map[uuid.UUID]bool) ([]store.PermitPlan, error) {
 	n := len(lines)
+	for i := range lines {
+		lines[i].Permits = nil
+	}
 	asked := store.AskedPermits{Had: make(map[*store.PermitAsk]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
 	err := ask("read lines", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.permitLine,
@@ -122,6 +142,7 @@ func (s *database) planPermits(ask asker, b *store.PermitBatch, lines []store.Pe
 			l := &lines[ordinal-1]
 			p.Limit, p.Key = l.Limit, l.Key
 			p.State.Found, p.State.Status, p.State.Control = status.Valid, store.Status(status.Int16), store.ControlBits(control.Int16)
+			p.Busy = busy[p.Run]
 			l.Permits = append(l.Permits, p)
 			return nil
 		})
@@ -152,18 +173,23 @@ func (s *database) planPermits(ask asker, b *store.PermitBatch, lines []store.Pe
 	plans := make([]store.PermitPlan, n)
 	for i := range lines {
 		plans[i] = lines[i].Plan(b, &asked, s.timeline.begun())
+		lines[i].Paid, lines[i].Shut, lines[i].Begun = plans[i].Paid, plans[i].Shut, s.timeline.begun()
 	}
 	return plans, nil
 }
 
-// writePermits writes the plans of the lines.
-func (s *database) writePermits(ask asker, b *store.PermitBatch, lines []store.PermitLine, plans []store.PermitPlan) error {
+// writePermits writes the plans of the lines. It adds the runs that another transaction has locked to busy, and
+// returns the lines in which they have got no offer.
+func (s *database) writePermits(
+	ask asker, b *store.PermitBatch, lines []store.PermitLine, plans []store.PermitPlan, busy map[uuid.UUID]bool,
+) (locked []store.PermitGroup, err error) {
+	woken := make(map[uuid.UUID]bool)
 	var gone, written, offers []store.Permit
 	for i := range plans {
 		gone, written, offers = append(gone, plans[i].Delete...), append(written, plans[i].Write...), append(offers, plans[i].Offer...)
 	}
 	n := len(lines)
-	return ask("write permits", func(batch *pgx.Batch) {
+	err = ask("write permits", func(batch *pgx.Batch) {
 		if len(gone) > 0 {
 			batch.Queue(s.sql.permitDelete, permitKeys(gone)...)
 		}
@@ -189,12 +215,25 @@ func (s *database) writePermits(ask asker, b *store.PermitBatch, lines []store.P
 			return err
 		}
 		if len(offers) > 0 {
-			if _, err := res.Exec(); err != nil { // fewer rows: some runs are locked
+			err := each(res, func(rows pgx.Rows) error {
+				var run uuid.UUID
+				err := rows.Scan((*uuidValue)(&run), nil)
+				woken[run] = true
+				return err
+			})
+			if err != nil {
 				return err
 			}
 		}
 		return tally(res, n, nil)
 	})
+	for _, p := range offers {
+		if err == nil && !woken[p.Run] {
+			busy[p.Run] = true
+			locked = append(locked, store.PermitGroup{Limit: p.Limit, Key: p.Key})
+		}
+	}
+	return locked, err
 }
 
 func returnArgs(items []store.PermitReturn) []any {

@@ -62,8 +62,8 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 	}
 	giveBack = sync.OnceFunc(func() { r.w.permits.giveBack(r, a) })
 	began := time.Now()
-	news := r.stirs.join()
-	defer r.stirs.leave(news)
+	place := r.queues.join(store.PermitGroup{Limit: p.Limit, Key: p.Key}, t.name)
+	defer r.queues.leave(place)
 	for {
 		if err := r.w.permits.ask(t.s.ctx, r, a); err != nil {
 			return t.unpermitted(giveBack, err)
@@ -79,6 +79,7 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 		case store.Fenced:
 			return time.Time{}, nil, t.superseded(a.State)
 		}
+		r.queues.stands(place, a.ArrivedAt)
 		due := a.RetryAt
 		if t.spec.TotalTimeout > 0 {
 			end := t.first.Add(t.spec.TotalTimeout)
@@ -91,7 +92,7 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 			}
 		}
 		r.idle.done()
-		err := r.idle.until(t.s, due, news)
+		err := r.idle.until(t.s, due, place.news)
 		r.idle.busy()
 		if err != nil {
 			return t.unpermitted(giveBack, err)
@@ -113,38 +114,6 @@ func (t *task) unpermitted(giveBack func(), err error) (time.Time, func(), error
 		giveBack()
 	}
 	return time.Time{}, nil, cmp.Or(left, ErrSuspended)
-}
-
-// stirs wakes the calls of a run that wait for something which only the database knows.
-type stirs struct {
-	mu    sync.Mutex
-	calls map[chan struct{}]struct{}
-}
-
-// join returns a channel that has a value after each wake.
-func (s *stirs) join() chan struct{} {
-	c := make(chan struct{}, 1)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.calls == nil {
-		s.calls = make(map[chan struct{}]struct{})
-	}
-	s.calls[c] = struct{}{}
-	return c
-}
-
-func (s *stirs) leave(c chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.calls, c)
-}
-
-func (s *stirs) wake() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.calls {
-		notifier(c).notify()
-	}
 }
 
 // logPermits logs that permits could not be exchanged with the database.

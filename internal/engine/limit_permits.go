@@ -3,10 +3,13 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -27,6 +30,7 @@ type permits struct {
 	mu      sync.Mutex
 	asks    []*permitAsk
 	returns []permitReturn
+	again   map[store.PermitGroup]time.Time // when to look at lines; owned by permitLoop
 }
 
 // permitAsk is an ask that waits for its outcome.
@@ -69,13 +73,15 @@ func (p *permits) giveBack(r *run, a *store.PermitAsk) {
 	p.wanted.notify()
 }
 
-// take removes the next asks, and everything to give back.
+// take removes the next asks, and everything to give back. It drops the asks whose callers are gone: these
+// have given back already what such an ask would be granted.
 func (p *permits) take() (asks []*permitAsk, returns []permitReturn, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.asks = slices.DeleteFunc(p.asks, func(a *permitAsk) bool { return a.ctx.Err() != nil })
 	n := min(len(p.asks), permitsAtOnce)
-	asks, returns = p.asks[:n:n], p.returns
-	p.asks, p.returns = p.asks[n:], nil
+	asks, returns = slices.Clone(p.asks[:n]), p.returns
+	p.asks, p.returns = slices.Delete(p.asks, 0, n), nil
 	return asks, returns, len(p.asks) > 0
 }
 
@@ -108,17 +114,20 @@ func (w *worker) permitLoop(ctx context.Context) {
 	defer looks.Stop()
 	wait := firstPermit
 	for {
+		later := p.nextLook(w.e.clock)
 		look := false
 		select {
 		case <-p.wanted:
 		case <-looks.C:
 			look = true
 		case <-ctx.Done():
+			later.Stop()
 			w.exchange(context.Background(), nil) // gives back what the last steps held
 			return
 		}
-		var lines []store.PermitGroup
+		later.Stop()
 		var err error
+		lines := p.dueLines(w.e.clock.Now())
 		if look {
 			lines, err = w.waitingLines(ctx)
 			every := w.e.cfg.Lease / 3
@@ -144,6 +153,44 @@ func (w *worker) permitLoop(ctx context.Context) {
 		}
 	}
 }
+
+// lookAgain remembers when to look at the lines of a batch again.
+func (p *permits) lookAgain(b *store.PermitBatch) {
+	if p.again == nil {
+		p.again = make(map[store.PermitGroup]time.Time)
+	}
+	maps.Copy(p.again, b.Again)
+}
+
+// dueLines removes and returns the lines to be looked at now.
+func (p *permits) dueLines(now time.Time) (lines []store.PermitGroup) {
+	for g, at := range p.again {
+		if !at.After(now) {
+			lines = append(lines, g)
+			delete(p.again, g)
+		}
+	}
+	return lines
+}
+
+// nextLook wakes permitLoop when a line is to be looked at.
+func (p *permits) nextLook(c clock.Clock) clock.Timer {
+	var first time.Time
+	for _, at := range p.again {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	if first.IsZero() {
+		return noTimer{}
+	}
+	return c.At(first, p.wanted.notify)
+}
+
+// noTimer is the timer of no time.
+type noTimer struct{}
+
+func (noTimer) Stop() bool { return false }
 
 // waitingLines returns the lines in which a step waits.
 func (w *worker) waitingLines(ctx context.Context) (lines []store.PermitGroup, err error) {
@@ -171,16 +218,19 @@ func (w *worker) exchange(ctx context.Context, lines []store.PermitGroup) (more 
 	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
 	defer cancel()
 	for len(lines) > linesAtOnce {
-		if err := w.e.store.Permits(ctx, w.permitBatch(nil, nil, lines[:linesAtOnce])); err != nil {
+		b := w.permitBatch(nil, nil, lines[:linesAtOnce])
+		if err := w.e.store.Permits(ctx, b); err != nil {
 			p.putBack(asks, returns)
 			return false, err
 		}
+		p.lookAgain(b)
 		lines = lines[linesAtOnce:]
 	}
 	b := w.permitBatch(asks, returns, lines)
 	err = w.e.store.Permits(ctx, b)
 	switch {
 	case err == nil:
+		p.lookAgain(b)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrLocked), ctx.Err() != nil:
 		p.putBack(asks, returns)
 		return false, err

@@ -45,7 +45,7 @@ type run struct {
 	deadline deadline // has a mutex of its own
 	idle     idle     // has a mutex of its own
 	inbox    inbox    // has a mutex of its own
-	stirs    stirs    // has a mutex of its own
+	queues   queues   // has a mutex of its own
 
 	// mu guards all fields below, unless their types say otherwise. Whoever holds it may take the mutex of
 	// idle, but not the other way around.

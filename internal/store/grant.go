@@ -35,6 +35,7 @@ type SeenPermit struct {
 	Permit
 	State RunState
 	Lease time.Time // when the lease of the run ends
+	Busy  bool      // another transaction has locked the run, so it cannot be woken now
 }
 
 // holds reports whether the permit is in use: its attempt executes, or may still do so.
@@ -49,7 +50,7 @@ func (p *SeenPermit) waits() bool {
 
 // wakeable reports whether the run of the step can be woken for an offer.
 func (p *SeenPermit) wakeable() bool {
-	return !p.Missed && (p.State.Status == Running || p.State.Status == Waiting)
+	return !p.Missed && !p.Busy && (p.State.Status == Running || p.State.Status == Waiting)
 }
 
 // PermitPlan is what a transaction changes in one line.
@@ -59,10 +60,11 @@ type PermitPlan struct {
 	Offer  []Permit // as Write, if the run can be locked: it is woken
 	Paid   time.Time
 	Shut   time.Time
+	again  time.Time // when the first in line can be offered what the rate does not allow now; zero: no time is known
 }
 
-// comparePlaces orders the permits of a line: higher priorities first, then by arrival.
-func comparePlaces(a, b *Permit) int {
+// ComparePlaces orders the permits of a line: higher priorities first, then by arrival.
+func ComparePlaces(a, b *Permit) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority), a.ArrivedAt.Compare(b.ArrivedAt),
 		bytes.Compare(a.Run[:], b.Run[:]), strings.Compare(a.Step, b.Step),
@@ -119,6 +121,10 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 		case p.Status == PermitHeld, !p.waits():
 			plan.Delete = append(plan.Delete, p.Permit)
 		case a != nil:
+		case p.Status == PermitOffered && l.forgoes(p, asks, asked):
+			p.Status, p.Until = PermitWaiting, time.Time{}
+			plan.Write = append(plan.Write, p.Permit)
+			line = append(line, *p)
 		case p.Status == PermitOffered && p.Until.After(l.Now):
 			free.take(l.Settings.fit(p.Units), true)
 		case p.Status == PermitOffered:
@@ -135,9 +141,21 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 			line = append(line, p)
 		}
 	}
-	slices.SortFunc(line, func(a, b SeenPermit) int { return comparePlaces(&a.Permit, &b.Permit) })
+	slices.SortFunc(line, func(a, b SeenPermit) int { return ComparePlaces(&a.Permit, &b.Permit) })
 	l.serve(line, asking, free, &plan)
+	if !plan.again.IsZero() {
+		b.LookAgain(l.PermitGroup, plan.again)
+	}
 	return plan
+}
+
+// forgoes reports whether an earlier step of the same run, which has missed its offer, asks. Then it is
+// served first: of the steps of one run, those ask which are first in the line.
+func (l *PermitLine) forgoes(p *SeenPermit, asks []*PermitAsk, asked *AskedPermits) bool {
+	return slices.ContainsFunc(asks, func(a *PermitAsk) bool {
+		had, known := asked.Had[a]
+		return a.Run == p.Run && known && had.Missed && had.Limit == l.Limit && had.Key == l.Key && ComparePlaces(&had, &p.Permit) < 0
+	})
 }
 
 // place identifies a step.
@@ -149,7 +167,7 @@ type place struct {
 // reaches reports whether the permit is within the part of the line that was read.
 func (l *PermitLine) reaches(p SeenPermit) bool {
 	last := &l.Permits[len(l.Permits)-1]
-	return comparePlaces(&p.Permit, &last.Permit) <= 0
+	return ComparePlaces(&p.Permit, &last.Permit) <= 0
 }
 
 // asked judges one ask before anything is granted. It returns the place of the ask in the line, and false
@@ -174,7 +192,7 @@ func (l *PermitLine) asked(a *PermitAsk, asked *AskedPermits, free *freeUnits, p
 	if known && p.Status != PermitHeld && p.Limit == l.Limit && p.Key == l.Key {
 		place.ArrivedAt = p.ArrivedAt
 	}
-	a.Outcome = Locked
+	a.Outcome, a.ArrivedAt = Locked, place.ArrivedAt
 	plan.Write = append(plan.Write, place)
 	return SeenPermit{Permit: place, State: state}, true
 }
@@ -194,7 +212,12 @@ func (l *PermitLine) serve(line []SeenPermit, asking map[place]*PermitAsk, free 
 		if a == nil && !p.wakeable() {
 			continue // it keeps its place, and is served when its run asks
 		}
-		blocked = blocked || !free.fits(units)
+		if !blocked && !free.fits(units) {
+			blocked = true
+			if a == nil {
+				plan.again = l.allowed(free, units, plan)
+			}
+		}
 		switch {
 		case blocked && a != nil && l.Settings.Rate > 0 && (free.unbounded || free.units-before >= units):
 			a.RetryAt = latest(plan.Shut, plan.Paid.Add(time.Duration(before+units-l.Settings.Burst)*interval))
@@ -218,6 +241,18 @@ func (l *PermitLine) serve(line []SeenPermit, asking map[place]*PermitAsk, free 
 			plan.Offer = append(plan.Offer, p.Permit)
 		}
 	}
+}
+
+// allowed returns when the first in line can be offered its units, if only the rate or a failover delays it.
+// What is held is looked at when it is given back.
+func (l *PermitLine) allowed(free *freeUnits, units int, plan *PermitPlan) time.Time {
+	switch {
+	case plan.Shut.After(l.Now):
+		return plan.Shut
+	case l.Settings.Rate == 0 || !free.unbounded && free.units < units:
+		return time.Time{}
+	}
+	return latest(l.Now, plan.Paid.Add(time.Duration(units-l.Settings.Burst)*l.Settings.interval()))
 }
 
 // replace writes a granted permit instead of the place that the plan has written for it. A limit without

@@ -133,6 +133,7 @@ type PermitAsk struct {
 	Outcome   Outcome
 	GrantedAt time.Time // when the permit was granted
 	RetryAt   time.Time // when the attempt should ask again; zero: its run will be woken
+	ArrivedAt time.Time // its place in the line, with Locked
 	State     RunState  // of the run, with Fenced
 }
 
@@ -154,6 +155,17 @@ type PermitBatch struct {
 	Asks    []*PermitAsk
 	Returns []PermitReturn
 	Groups  []PermitGroup // lines that are looked at although nobody asks
+
+	// Again is when to look at lines anew, because more can be offered then. It is set with the outcomes.
+	Again map[PermitGroup]time.Time
+}
+
+// LookAgain records that more can be offered in a line at the given time.
+func (b *PermitBatch) LookAgain(g PermitGroup, at time.Time) {
+	if b.Again == nil {
+		b.Again = make(map[PermitGroup]time.Time)
+	}
+	b.Again[g] = at
 }
 
 // PermitGroup names one line: a limit and a key, which may be empty.
@@ -233,8 +245,8 @@ func DecodeLimitSettings(text string) (*LimitSettings, error) {
 type LimitStore interface {
 	// Permits changes the lines of all limits and keys that the batch names, in one transaction. It locks
 	// each line, so that concurrent calls grant one after the other, and no more than is free. An offer
-	// wakes the run of the step. Permits does not wait for a run that another transaction has locked; it
-	// gets its offer in a later call.
+	// wakes the run of the step. Permits does not wait for a run that another transaction has locked: the
+	// next in line gets the offer, and the line is to be looked at again soon.
 	//
 	// A permit ends with the lease of its attempt. A paused run has no place in a line.
 	Permits(ctx context.Context, b *PermitBatch) error

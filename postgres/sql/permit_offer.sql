@@ -1,6 +1,6 @@
 -- Offers permits of locked lines to steps, and wakes their runs: a waiting run (3) becomes claimable at $7, a
--- running one (2) is marked. A run that another transaction has locked gets no offer now, so that no line
--- waits for a stranger's transaction.
+-- running one (2) is marked. Returns the woken runs. A run that another transaction has locked gets no offer now,
+-- so that no line waits for a stranger's transaction.
 --
 -- The statement notifies as run_wake.sql does.
 WITH item AS MATERIALIZED (
@@ -27,7 +27,7 @@ WITH item AS MATERIALIZED (
         woken = r.status = 2
     FROM locked
     WHERE r.shard = locked.shard AND r.id = locked.id AND r.status IN (2, 3)
-    RETURNING r.status, r.owner
+    RETURNING r.id, r.status, r.owner
 )
-SELECT pg_notify($8::text, CASE WHEN woken.status = 3 THEN '' ELSE coalesce(woken.owner::text, '') END)
+SELECT woken.id, pg_notify($8::text, CASE WHEN woken.status = 3 THEN '' ELSE coalesce(woken.owner::text, '') END)
 FROM woken;

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// chainLength is how many further steps of a run ask when one of them is done with waiting.
+const chainLength = 2
+
+// queues are the steps of one run that wait for permits, by line. What is free goes to those that are first in
+// the line, so only these ask when the run is woken: otherwise n steps would ask n times each.
+type queues struct {
+	mu    sync.Mutex
+	lines map[store.PermitGroup][]*standing
+}
+
+// standing is one step that waits. It is asking until stands is called, and after each wake.
+type standing struct {
+	group   store.PermitGroup
+	step    string
+	arrived time.Time // zero: not known yet
+	asking  bool
+	news    notifier // has a value when the step should ask
+}
+
+// join adds a step, which then asks.
+func (q *queues) join(g store.PermitGroup, step string) *standing {
+	s := &standing{group: g, step: step, asking: true, news: newNotifier()}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.lines == nil {
+		q.lines = make(map[store.PermitGroup][]*standing)
+	}
+	q.lines[g] = append(q.lines[g], s)
+	return s
+}
+
+// stands records the place of a step in the line of the database.
+func (q *queues) stands(s *standing, arrived time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s.asking = false
+	if s.arrived.Equal(arrived) {
+		return
+	}
+	q.remove(s)
+	s.arrived = arrived
+	line := q.lines[s.group]
+	i, _ := slices.BinarySearchFunc(line, s, compareStanding)
+	q.lines[s.group] = slices.Insert(line, i, s)
+}
+
+// compareStanding orders as store.ComparePlaces does, with those last that have no place yet.
+func compareStanding(a, b *standing) int {
+	switch {
+	case a.arrived.IsZero() && b.arrived.IsZero():
+		return 0
+	case a.arrived.IsZero():
+		return 1
+	case b.arrived.IsZero():
+		return -1
+	}
+	return cmp.Or(a.arrived.Compare(b.arrived), strings.Compare(a.step, b.step))
+}
+
+func (q *queues) remove(s *standing) {
+	line := q.lines[s.group]
+	if i := slices.Index(line, s); i >= 0 {
+		q.lines[s.group] = slices.Delete(line, i, i+1)
+	}
+	if len(q.lines[s.group]) == 0 {
+		delete(q.lines, s.group)
+	}
+}
+
+// leave removes a step that no longer waits, and lets the next ones ask.
+func (q *queues) leave(s *standing) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.remove(s)
+	left := chainLength
+	for _, next := range q.lines[s.group] {
+		if left == 0 || next.arrived.IsZero() {
+			return
+		}
+		if !next.asking {
+			next.asking = true
+			next.news.notify()
+		}
+		left--
+	}
+}
+
+// wake lets the first of each line ask, and those whose ask may have been judged before what woke the run.
+func (q *queues) wake() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, line := range q.lines {
+		for i, s := range line {
+			if i == 0 || s.asking {
+				s.asking = true
+				s.news.notify()
+			}
+		}
+	}
+}

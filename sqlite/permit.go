@@ -84,8 +84,10 @@ func openLines(x session, b *store.PermitBatch, groups []store.PermitGroup) ([]s
 		if err := x.each(qPermitTaken, see, g.Limit, g.Key); err != nil {
 			return nil, err
 		}
-		if err := x.each(qPermitWaiting, see, g.Limit, g.Key, int64(store.MaxPermitsRead)); err != nil {
-			return nil, err
+		for _, missed := range []bool{true, false} {
+			if err := x.each(qPermitWaiting, see, g.Limit, g.Key, bindBool(missed), int64(store.MaxPermitsRead)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return lines, nil

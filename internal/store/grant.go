@@ -13,8 +13,10 @@ import (
 // offerFor is how long units are kept for a step whose run was woken.
 const offerFor = 2 * time.Second
 
-// MaxPermitsRead is how many waiting permits of a line a store reads for one plan.
-const MaxPermitsRead = 1000
+// MaxPermitsRead is how many waiting permits of a line a store reads for one plan, and how many of those that
+// have missed an offer. The latter are read apart, because any number of them may stand before the others, of
+// runs which no worker executes.
+const MaxPermitsRead = 100
 
 // PermitLine is the state of one line, locked by the transaction that plans with it.
 type PermitLine struct {
@@ -26,7 +28,7 @@ type PermitLine struct {
 	// to this time. Source of the idea: ITU-T I.371.
 	Paid    time.Time
 	Shut    time.Time    // nothing is granted before this time
-	Permits []SeenPermit // those that are held or offered, and the first MaxPermitsRead that wait, in order
+	Permits []SeenPermit // those that are held or offered, and of those that wait the first MaxPermitsRead that have missed an offer, and then that have not, in order
 	Begun   string       // the point of the database's history at which the line was last used; empty: unknown
 }
 
@@ -109,7 +111,7 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 			asks, asking[place{a.Run, a.Step}] = append(asks, a), a
 		}
 	}
-	free := l.free(&plan)
+	free, end := l.free(&plan), l.end()
 	var line []SeenPermit
 	for i := range l.Permits {
 		p := &l.Permits[i]
@@ -135,9 +137,8 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 			line = append(line, *p)
 		}
 	}
-	whole := len(l.Permits) < MaxPermitsRead
 	for _, a := range asks {
-		if p, wants := l.asked(a, asked, free, &plan); wants && (whole || l.reaches(p)) {
+		if p, wants := l.asked(a, asked, free, &plan); wants && (end == nil || ComparePlaces(&p.Permit, end) <= 0) {
 			line = append(line, p)
 		}
 	}
@@ -164,10 +165,19 @@ type place struct {
 	step string
 }
 
-// reaches reports whether the permit is within the part of the line that was read.
-func (l *PermitLine) reaches(p SeenPermit) bool {
-	last := &l.Permits[len(l.Permits)-1]
-	return ComparePlaces(&p.Permit, &last.Permit) <= 0
+// end returns the last permit that was read of those that can get an offer, or nil if the whole line was read.
+func (l *PermitLine) end() (last *Permit) {
+	n := 0
+	for i := range l.Permits {
+		if p := &l.Permits[i].Permit; p.Status == PermitWaiting && !p.Missed {
+			last = p
+			n++
+		}
+	}
+	if n < MaxPermitsRead {
+		return nil
+	}
+	return new(*last) // the plan changes what was read
 }
 
 // asked judges one ask before anything is granted. It returns the place of the ask in the line, and false

@@ -126,8 +126,8 @@ CREATE TABLE durable.permit (
     PRIMARY KEY (shard, run_id, step)
 );
 
--- The order of each line: higher priorities first, then by arrival.
-CREATE INDEX permit_line ON durable.permit (limit_name, key, status, priority DESC, arrived_at, run_id, step);
+-- The order of each line: higher priorities first, then by arrival. Those that have missed an offer are apart.
+CREATE INDEX permit_line ON durable.permit (limit_name, key, status, missed, priority DESC, arrived_at, run_id, step);
 
 CREATE VIEW durable.permits AS
 SELECT p.limit_name, p.key, p.run_id,

@@ -106,5 +106,5 @@ CREATE TABLE durable_permit (
     PRIMARY KEY (shard, run_id, step)
 ) STRICT, WITHOUT ROWID;
 
--- The order of each line: higher priorities first, then by arrival.
-CREATE INDEX durable_permit_line ON durable_permit (limit_name, key, status, priority DESC, arrived_at, run_id, step);
+-- The order of each line: higher priorities first, then by arrival. Those that have missed an offer are apart.
+CREATE INDEX durable_permit_line ON durable_permit (limit_name, key, status, missed, priority DESC, arrived_at, run_id, step);

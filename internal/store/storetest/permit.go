@@ -20,6 +20,7 @@ var permits = []test{
 	{"a permit ends with its lease, and with its execution", permitLease},
 	{"what is free is offered, and its run is woken", permitOffer},
 	{"an offer that is not taken goes to the next, and its step keeps its place", permitMissed},
+	{"any number of steps that missed their offers are passed", permitManyMissed},
 	{"a paused or ended run has no place", permitPaused},
 	{"an ask is repeated, and a new attempt asks anew", permitRepeated},
 	{"a former owner gets nothing, and gives nothing back", permitFenced},
@@ -352,4 +353,28 @@ func permitFenced(b *bed) {
 	nobody := b.ask(store.Run{UUID: store.NewUUID(0), Epoch: epochAt(1)}, one)
 	b.asks(r.WakeAt, nobody)
 	b.wantAsk("no run", nobody, store.Fenced)
+}
+
+func permitManyMissed(b *bed) {
+	const n = store.MaxPermitsRead + 1
+	settings := store.LimitSettings{Concurrent: n}
+	runs := b.runsNamed(n + 2)
+	all := make([]*store.PermitAsk, len(runs))
+	for i, r := range runs {
+		all[i] = b.ask(r, settings)
+	}
+	holder, last := all[n], all[n+1]
+	holder.Units = n
+	b.asks(b.now, holder)
+	b.asks(b.now, all[:n]...)
+	b.gives(b.now, holder)
+	now := b.now
+	for range 3 { // all are offered a permit, and none takes it
+		now = now.Add(3 * time.Second)
+		b.permits(&store.PermitBatch{Now: now, Groups: []store.PermitGroup{{Limit: "l"}}})
+	}
+	b.asks(now, last)
+	b.wantAsk("a step behind those that missed their offers", last, store.Written)
+	b.asks(now, all[0])
+	b.wantAsk("a step that missed its offer", all[0], store.Written)
 }

@@ -62,8 +62,8 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 	}
 	giveBack = sync.OnceFunc(func() { r.w.permits.giveBack(r, a) })
 	began := time.Now()
-	place := r.queues.join(store.PermitGroup{Limit: p.Limit, Key: p.Key}, t.name)
-	defer r.queues.leave(place)
+	place := r.permitLines.join(store.PermitGroup{Limit: p.Limit, Key: p.Key}, t.name)
+	defer r.permitLines.leave(place)
 	for {
 		if err := r.w.permits.ask(t.s.ctx, r, a); err != nil {
 			return t.unpermitted(giveBack, err)
@@ -79,7 +79,7 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 		case store.Fenced:
 			return time.Time{}, nil, t.superseded(a.State)
 		}
-		r.queues.stands(place, a.ArrivedAt)
+		r.permitLines.recordPlace(place, a.ArrivedAt)
 		due := a.RetryAt
 		if t.spec.TotalTimeout > 0 {
 			end := t.first.Add(t.spec.TotalTimeout)

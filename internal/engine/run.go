@@ -42,10 +42,10 @@ type run struct {
 
 	stirred atomic.Bool // the run was woken here; its waits may not have checked the database since
 
-	deadline deadline // has a mutex of its own
-	idle     idle     // has a mutex of its own
-	inbox    inbox    // has a mutex of its own
-	queues   queues   // has a mutex of its own
+	deadline    deadline    // has a mutex of its own
+	idle        idle        // has a mutex of its own
+	inbox       inbox       // has a mutex of its own
+	permitLines permitLines // has a mutex of its own
 
 	// mu guards all fields below, unless their types say otherwise. Whoever holds it may take the mutex of
 	// idle, but not the other way around.

@@ -113,5 +113,5 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 func (r *run) recheckWaits() {
 	r.stirred.Store(true)
 	r.inbox.wake()
-	r.queues.wake()
+	r.permitLines.wake()
 }

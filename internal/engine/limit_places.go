@@ -13,15 +13,15 @@ import (
 // chainLength is how many further steps of a run ask when one of them is done with waiting.
 const chainLength = 2
 
-// queues are the steps of one run that wait for permits, by line. What is free goes to those that are first in
+// permitLines are the steps of one run that wait for permits, by line. What is free goes to those that are first in
 // the line, so only these ask when the run is woken: otherwise n steps would ask n times each.
-type queues struct {
+type permitLines struct {
 	mu    sync.Mutex
-	lines map[store.PermitGroup][]*standing
+	lines map[store.PermitGroup][]*waitingStep
 }
 
-// standing is one step that waits. It is asking until stands is called, and after each wake.
-type standing struct {
+// waitingStep is one step that waits. It is asking until recordPlace is called, and after each wake.
+type waitingStep struct {
 	group   store.PermitGroup
 	step    string
 	arrived time.Time // zero: not known yet
@@ -30,19 +30,19 @@ type standing struct {
 }
 
 // join adds a step, which then asks.
-func (q *queues) join(g store.PermitGroup, step string) *standing {
-	s := &standing{group: g, step: step, asking: true, news: newNotifier()}
+func (q *permitLines) join(g store.PermitGroup, step string) *waitingStep {
+	s := &waitingStep{group: g, step: step, asking: true, news: newNotifier()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.lines == nil {
-		q.lines = make(map[store.PermitGroup][]*standing)
+		q.lines = make(map[store.PermitGroup][]*waitingStep)
 	}
 	q.lines[g] = append(q.lines[g], s)
 	return s
 }
 
-// stands records the place of a step in the line of the database.
-func (q *queues) stands(s *standing, arrived time.Time) {
+// recordPlace records the place of a step in the line of the database.
+func (q *permitLines) recordPlace(s *waitingStep, arrived time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s.asking = false
@@ -57,7 +57,7 @@ func (q *queues) stands(s *standing, arrived time.Time) {
 }
 
 // compareStanding orders as store.ComparePlaces does, with those last that have no place yet.
-func compareStanding(a, b *standing) int {
+func compareStanding(a, b *waitingStep) int {
 	switch {
 	case a.arrived.IsZero() && b.arrived.IsZero():
 		return 0
@@ -69,7 +69,7 @@ func compareStanding(a, b *standing) int {
 	return cmp.Or(a.arrived.Compare(b.arrived), strings.Compare(a.step, b.step))
 }
 
-func (q *queues) remove(s *standing) {
+func (q *permitLines) remove(s *waitingStep) {
 	line := q.lines[s.group]
 	if i := slices.Index(line, s); i >= 0 {
 		q.lines[s.group] = slices.Delete(line, i, i+1)
@@ -80,7 +80,7 @@ func (q *queues) remove(s *standing) {
 }
 
 // leave removes a step that no longer waits, and lets the next ones ask.
-func (q *queues) leave(s *standing) {
+func (q *permitLines) leave(s *waitingStep) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.remove(s)
@@ -98,7 +98,7 @@ func (q *queues) leave(s *standing) {
 }
 
 // wake lets the first of each line ask, and those whose ask may have been judged before what woke the run.
-func (q *queues) wake() {
+func (q *permitLines) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, line := range q.lines {

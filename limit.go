@@ -100,6 +100,9 @@ func Burst(n int) LimitOption {
 	}
 }
 
+// mostBurst is the longest time that a rate may take to grant its burst, so that no time is out of range.
+const mostBurst = 365 * 24 * time.Hour
+
 // Bounds are the bounds of a [Limit]. Zero means no bound.
 type Bounds struct {
 	Concurrent int           // units that are held at once
@@ -123,8 +126,8 @@ func (b Bounds) check() error {
 		return fmt.Errorf("%w: Period is %v: a Rate needs a period of at least a microsecond", ErrInvalidConfig, b.Period)
 	case b.Rate == 0 && (b.Period != 0 || b.Burst != 0):
 		return fmt.Errorf("%w: Period is %v and Burst is %d without a Rate: set Rate, or leave them out", ErrInvalidConfig, b.Period, b.Burst)
-	case b.Rate > 0 && b.Period/time.Duration(b.Rate) > 365*24*time.Hour:
-		return fmt.Errorf("%w: a Rate of %d per %v grants less than one unit a year", ErrInvalidConfig, b.Rate, b.Period)
+	case b.Rate > 0 && float64(b.Period)/float64(b.Rate)*float64(max(1, b.Burst)) > float64(mostBurst):
+		return fmt.Errorf("%w: a Rate of %d per %v takes more than a year to grant a Burst of %d: lower the Burst or raise the Rate", ErrInvalidConfig, b.Rate, b.Period, max(1, b.Burst))
 	}
 	return nil
 }

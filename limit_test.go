@@ -278,7 +278,15 @@ func TestWrongLimits(t *testing.T) {
 			t.Errorf("%d options: %v", len(opts), err)
 		}
 	}
-	for _, bad := range []durable.Bounds{{Concurrent: -1}, {Rate: 1}, {Period: time.Second}, {Burst: 1}, {Rate: 1, Period: -1}, {Rate: 1, Period: 1000 * 24 * time.Hour}} {
+	for _, bad := range []durable.Bounds{
+		{Concurrent: -1},
+		{Rate: 1},
+		{Period: time.Second},
+		{Burst: 1},
+		{Rate: 1, Period: -1},
+		{Rate: 1, Period: 1000 * 24 * time.Hour},
+		{Rate: 1, Period: time.Hour, Burst: 10_000},
+	} {
 		if err := e.SetLimit(within(t), "l", bad); !errors.Is(err, durable.ErrInvalidConfig) {
 			t.Errorf("SetLimit(%+v) = %v", bad, err)
 		}

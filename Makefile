@@ -58,9 +58,9 @@ stress: compiler ## repeat the concurrency tests COUNT=100 times under the race 
 	$(STRESS) -run '^Test(ConformancePair|ConcurrentCalls|OpenersRace|CancelIsNotOutrun)' ./sqlite
 	$(STRESS) -run '^TestRow(25_TwoProcesses|26|28_SignalAgainst|29_CancelAgainstCompletion|30_ResumeAgainst)' ./faults
 
-test: compiler lint ## check the style, run every test under the race detector, and soak both stores for a minute
+test: compiler lint ## check the style, run every test under the race detector, and soak both stores for 45 seconds
 	$(ALL) go test -race -p 1 -timeout 10m ./... # one package at a time: some measure how long a takeover takes
-	@$(MAKE) --no-print-directory soak
+	@$(MAKE) --no-print-directory soak SECONDS=45
 
 lint: ## vet, staticcheck, gofumpt, and a tidy go.mod
 	go vet ./...

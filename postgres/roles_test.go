@@ -24,17 +24,20 @@ var rights = map[schema.Role]map[string]string{
 		"migration": "S", "secret": "S", "run": "SIU", "step": "SIU", "signal": "SIU", "worker": "SIUD", "tag": "SIUD", "event": "SI",
 		"schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
 		"step_limit": "SIUD", "limit_line": "SIUD", "permit": "SIUD",
+		"queue": "SIUD", "queue_key": "SIUD", "place": "SIUD",
 	},
 	schema.Operator: {
 		"migration": "S", "secret": "S", "worker": "S", "run": "S", "step": "S", "signal": "SI", "event": "SI", "tag": "SIUD",
 		"schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
 		"step_limit": "SIUD", "limit_line": "S", "permit": "S",
+		"queue": "SIUD", "queue_key": "S", "place": "S",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S",
 	},
-	schema.Starter: {"migration": "S", "run": "S", "tag": "SI"},
+	schema.Starter: {"migration": "S", "run": "S", "tag": "SI", "queue": "S", "place": "SI"},
 	schema.Reader: {
 		"migration": "S", "run": "S", "step": "S", "signal": "S", "tag": "S", "event": "S", "worker": "S",
 		"schedule": "S", "fire": "S", "fired": "S", "step_limit": "S", "limit_line": "S", "permit": "S",
+		"queue": "S", "queue_key": "S", "place": "S",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S",
 	},
 }

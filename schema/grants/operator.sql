@@ -13,5 +13,6 @@ GRANT UPDATE (next_at, started_at) ON durable.step TO durable_operator;
 GRANT SELECT, INSERT ON durable.signal, durable.event TO durable_operator;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.tag TO durable_operator;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.schedule, durable.fire, durable.fired, durable.step_limit TO durable_operator;
-GRANT SELECT ON durable.limit_line, durable.permit TO durable_operator;
+GRANT SELECT, INSERT, UPDATE, DELETE ON durable.queue TO durable_operator;
+GRANT SELECT ON durable.queue_key, durable.place, durable.limit_line, durable.permit TO durable_operator;
 GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events, durable.schedules, durable.fires, durable.permits TO durable_operator;

@@ -8,5 +8,8 @@ GRANT INSERT (
     input, trace, created_at, started_at, wake_at, deadline_at, detached, lane, priority
 ) ON durable.run TO durable_starter; -- no output: only a worker sets the result of a run
 GRANT SELECT, INSERT ON durable.tag TO durable_starter;
+-- A start into a queue with settings records what the run needs there.
+GRANT SELECT ON durable.queue TO durable_starter;
+GRANT SELECT, INSERT ON durable.place TO durable_starter;
 -- The state of a run includes how many checkpoints it has, but not which ones.
 GRANT SELECT (shard, run_id, status) ON durable.step TO durable_starter;

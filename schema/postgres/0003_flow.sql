@@ -1,4 +1,4 @@
--- Flow control: schedules, and limits on steps.
+-- Flow control: schedules, limits on steps, and queues.
 
 -- See 0001_core.sql.
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -135,5 +135,69 @@ SELECT p.limit_name, p.key, p.run_id,
        (ARRAY['waiting','offered','held'])[p.status] AS status,
        p.units, p.priority, p.attempt, p.arrived_at, p.granted_at, p.until_at
 FROM durable.permit AS p;
+
+-- Queues with settings. Only admissions and operators lock a row: starts, wakes and ends of runs do not.
+-- declared and chosen are JSON; chosen applies if there is one.
+CREATE TABLE durable.queue (
+    now_at           timestamptz NOT NULL,         -- the latest time of an admission; it never goes back
+    paid_at          timestamptz,                  -- up to this time the rate is used up
+    shut_until       timestamptz,                  -- nothing begins before
+    declared_at      timestamptz,
+    chosen_at        timestamptz,
+    paused_at        timestamptz,                  -- NULL: not paused
+    turn             bigint  NOT NULL DEFAULT 0,   -- of the run that was admitted last
+    waiting          bigint  NOT NULL DEFAULT 0,   -- places with state 2 or 3
+    executing        integer NOT NULL DEFAULT 0,   -- places with state 4
+    open             integer NOT NULL DEFAULT 0,   -- places that are open
+    deleted          boolean NOT NULL DEFAULT false,
+    name             text COLLATE "C" NOT NULL PRIMARY KEY,
+    begun            text COLLATE "C" NOT NULL DEFAULT '', -- the database's timeline at the last admission; empty: unknown
+    declared         text,
+    declared_version text COLLATE "C",
+    older_versions   text[] COLLATE "C" NOT NULL DEFAULT '{}', -- that have declared the queue before
+    chosen           text,
+    chosen_by        text,
+    chosen_reason    text,
+    paused_by        text,
+    pause_reason     text
+);
+
+-- The group keys of a queue that have something to count.
+CREATE TABLE durable.queue_key (
+    paid_at   timestamptz,
+    turn      bigint  NOT NULL DEFAULT 0,          -- of its run that entered the line last
+    executing integer NOT NULL DEFAULT 0,
+    open      integer NOT NULL DEFAULT 0,
+    lined     integer NOT NULL DEFAULT 0,          -- places with state 2
+    behind    integer NOT NULL DEFAULT 0,          -- places with state 3
+    queue     text COLLATE "C" NOT NULL,
+    key       text COLLATE "C" NOT NULL,
+    PRIMARY KEY (queue, key)
+);
+
+-- The places of runs in queues with settings.
+CREATE TABLE durable.place (
+    arrived_at timestamptz,                        -- when it was due first
+    start_by   timestamptz,                        -- when the run expires if it has not begun
+    turn       bigint   NOT NULL DEFAULT 0,
+    weight     integer  NOT NULL DEFAULT 1,
+    shard      smallint NOT NULL,
+    state      smallint NOT NULL,                  -- 0 gone 1 outside 2 in line 3 behind its key 4 executing 5 passing
+    priority   smallint NOT NULL,
+    open       boolean  NOT NULL DEFAULT false,    -- a root that has begun and not ended
+    begun      boolean  NOT NULL DEFAULT false,    -- it was admitted once
+    run_id     uuid     NOT NULL,
+    queue      text COLLATE "C" NOT NULL,
+    key        text COLLATE "C" NOT NULL,
+    PRIMARY KEY (shard, run_id)
+);
+
+-- The line of each queue, and those that wait behind others of their key.
+CREATE INDEX place_line ON durable.place (queue, priority DESC, turn, arrived_at, run_id) WHERE state = 2;
+CREATE INDEX place_behind ON durable.place (queue, key, priority DESC, arrived_at, run_id) WHERE state = 3;
+CREATE INDEX place_key ON durable.place (queue, key, run_id);
+
+-- Runs that have left their place or their line, and that the next admission looks at.
+CREATE INDEX run_departed ON durable.run (queue) WHERE lane & 3 >= 2 AND status NOT IN (1, 2);
 
 INSERT INTO durable.migration (version, name) VALUES (3, '0003_flow.sql');

@@ -1,4 +1,4 @@
--- Flow control: schedules, and limits on steps. The same as schema/postgres/0003_flow.sql.
+-- Flow control: schedules, limits on steps, and queues. The same as schema/postgres/0003_flow.sql.
 
 -- One row for each schedule. The worker that moves next_at on also starts the run, in the same transaction.
 CREATE TABLE durable_schedule (
@@ -108,3 +108,65 @@ CREATE TABLE durable_permit (
 
 -- The order of each line: higher priorities first, then by arrival. Those that have missed an offer are apart.
 CREATE INDEX durable_permit_line ON durable_permit (limit_name, key, status, missed, priority DESC, arrived_at, run_id, step);
+
+-- Queues with settings. declared and chosen are JSON; chosen applies if there is one.
+CREATE TABLE durable_queue (
+    name             TEXT    NOT NULL PRIMARY KEY,
+    now_at           INTEGER NOT NULL,             -- the latest time of an admission; it never goes back
+    paid_at          INTEGER,                      -- up to this time the rate is used up
+    shut_until       INTEGER,                      -- nothing begins before
+    turn             INTEGER NOT NULL DEFAULT 0,   -- of the run that was admitted last
+    waiting          INTEGER NOT NULL DEFAULT 0,   -- places with state 2 or 3
+    executing        INTEGER NOT NULL DEFAULT 0,   -- places with state 4
+    open             INTEGER NOT NULL DEFAULT 0,   -- places that are open
+    deleted          INTEGER NOT NULL DEFAULT 0,
+    declared         TEXT,
+    declared_version TEXT,
+    declared_at      INTEGER,
+    older_versions   TEXT    NOT NULL DEFAULT '[]', -- JSON: the versions that have declared the queue before
+    chosen           TEXT,
+    chosen_by        TEXT,
+    chosen_reason    TEXT,
+    chosen_at        INTEGER,
+    paused_at        INTEGER,                      -- NULL: not paused
+    paused_by        TEXT,
+    pause_reason     TEXT
+) STRICT, WITHOUT ROWID;
+
+-- The group keys of a queue that have something to count.
+CREATE TABLE durable_queue_key (
+    queue     TEXT    NOT NULL,
+    key       TEXT    NOT NULL,
+    paid_at   INTEGER,
+    turn      INTEGER NOT NULL DEFAULT 0,          -- of its run that entered the line last
+    executing INTEGER NOT NULL DEFAULT 0,
+    open      INTEGER NOT NULL DEFAULT 0,
+    lined     INTEGER NOT NULL DEFAULT 0,          -- places with state 2
+    behind    INTEGER NOT NULL DEFAULT 0,          -- places with state 3
+    PRIMARY KEY (queue, key)
+) STRICT, WITHOUT ROWID;
+
+-- The places of runs in queues with settings.
+CREATE TABLE durable_place (
+    shard      INTEGER NOT NULL,
+    run_id     BLOB    NOT NULL,
+    queue      TEXT    NOT NULL,
+    key        TEXT    NOT NULL,
+    weight     INTEGER NOT NULL DEFAULT 1,
+    priority   INTEGER NOT NULL,
+    state      INTEGER NOT NULL,                   -- 0 gone 1 outside 2 in line 3 behind its key 4 executing 5 passing
+    open       INTEGER NOT NULL DEFAULT 0,         -- a root that has begun and not ended
+    begun      INTEGER NOT NULL DEFAULT 0,         -- it was admitted once
+    turn       INTEGER NOT NULL DEFAULT 0,
+    arrived_at INTEGER,                            -- when it was due first
+    start_by   INTEGER,                            -- when the run expires if it has not begun
+    PRIMARY KEY (shard, run_id)
+) STRICT, WITHOUT ROWID;
+
+-- The line of each queue, and those that wait behind others of their key.
+CREATE INDEX durable_place_line ON durable_place (queue, priority DESC, turn, arrived_at, run_id) WHERE state = 2;
+CREATE INDEX durable_place_behind ON durable_place (queue, key, priority DESC, arrived_at, run_id) WHERE state = 3;
+CREATE INDEX durable_place_key ON durable_place (queue, key, run_id);
+
+-- Runs that have left their place or their line, and that the next admission looks at.
+CREATE INDEX durable_run_departed ON durable_run (queue) WHERE lane & 3 >= 2 AND status NOT IN (1, 2);

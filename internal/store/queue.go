@@ -1,0 +1,129 @@
+package store
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// A queue with a row bounds the runs in it. A run in such a queue needs a place before it is claimed.
+//
+// Nobody but an admission locks the row of a queue or of a key. A start, a wake or an end changes the row of
+// its run only:
+//   - A start writes GateArrived, and the row of the place with PlaceOutside.
+//   - An admission gives places to arrived runs (GateAdmitted), or puts them in line (GateInLine).
+//   - A claim takes runs of GateAdmitted. A wait, a pause and an end leave the gate as it is: the next
+//     admission finds the run and takes its place back. Until then the run counts, so that a bound is
+//     never exceeded.
+//
+// All counts of a queue and of its keys change in the transaction that changes the places they count.
+
+// QueueSettings are the settings of a queue. Zero means no bound.
+type QueueSettings struct {
+	Executing    int       `json:"executing,omitzero"`     // runs that execute at once over all workers
+	PerWorker    int       `json:"per_worker,omitzero"`    // runs that execute at once on one worker
+	Open         int       `json:"open,omitzero"`          // root runs that have begun and not ended
+	KeyExecuting int       `json:"key_executing,omitzero"` // as Executing, for each group key
+	KeyOpen      int       `json:"key_open,omitzero"`      // as Open, for each group key
+	Rate         QueueRate `json:"rate,omitzero"`          // of beginnings
+	KeyRate      QueueRate `json:"key_rate,omitzero"`      // as Rate, for each group key
+	Depth        int       `json:"depth,omitzero"`         // runs that wait to begin; above it a start is refused
+	Closed       bool      `json:"closed,omitzero"`        // new starts are refused
+}
+
+// QueueRate bounds how many runs begin in a period. Zero means no bound.
+type QueueRate struct {
+	Count  int           `json:"count,omitzero"`
+	Period time.Duration `json:"period,omitzero"` // in whole microseconds; positive with a Count
+	Burst  int           `json:"burst,omitzero"`  // runs that may begin at one moment; at least 1 with a Count
+}
+
+// QueueRow is the row of a queue without its counts. Engines keep all of them in memory.
+type QueueRow struct {
+	Name     string
+	Settings QueueSettings // that apply: those of Set, else those of Declared, else none
+	PausedAt time.Time     // zero: not paused
+	// Deleted tells that the queue is being deleted: its runs are let through, and new starts need no place.
+	// The admission that finds nothing left deletes the row.
+	Deleted bool
+}
+
+// Queue is one queue as it is recorded.
+type Queue struct {
+	QueueRow
+
+	// Code declares settings. Those of the newest version apply, unless an operator has set others.
+	Declared        *QueueSettings // nil: no code has declared any
+	DeclaredVersion string
+	DeclaredAt      time.Time
+	Set             *QueueSettings // nil: no operator has set any
+	SetBy           string
+	SetReason       string
+	SetAt           time.Time
+	PausedBy        string
+	PauseReason     string
+
+	QueueUse
+	OldestDue time.Time     // since when the longest waiting run has been due; zero: none waits
+	Keys      []QueueKeyUse // the keys with the most waiting runs, at most MaxQueueKeys
+}
+
+// MaxQueueKeys is the largest length of Queue.Keys.
+const MaxQueueKeys = 10
+
+// QueueUse is how many runs of a queue or a key are in which state.
+type QueueUse struct {
+	Executing int // that have a place to execute; those that have just ended count until the next admission
+	Open      int // root runs that have begun and not ended, as far as admissions have seen
+	Waiting   int // that are due and have no place
+}
+
+// QueueKeyUse is QueueUse for one group key.
+type QueueKeyUse struct {
+	Key string
+	QueueUse
+}
+
+// QueueChange declares a queue or sets its settings.
+type QueueChange struct {
+	Name     string
+	Settings QueueSettings
+	Now      time.Time
+	// Declare tells that the change comes from code of the version. It then applies only if no operator has
+	// set anything, and if the version was not declared before a newer one.
+	Declare bool
+	Version string
+	By      string // who sets the settings, and why
+	Reason  string
+}
+
+// PlaceState is the state of a run in its queue. The numbers are stored.
+type PlaceState int16
+
+// The states of a place.
+const (
+	PlaceGone      PlaceState = 0 // the run has ended, or has left the queue
+	PlaceOutside   PlaceState = 1 // the run arrives when it is due
+	PlaceInLine    PlaceState = 2 // the run is in the line of the queue
+	PlaceBehind    PlaceState = 3 // the run waits behind others of its key, and enters the line after them
+	PlaceExecuting PlaceState = 4 // the run counts as executing
+	PlacePassing   PlaceState = 5 // the run is let through and counts for nothing, because it only ends
+)
+
+// Place is the row of a run in a queue with a row.
+type Place struct {
+	Run       uuid.UUID
+	Queue     string
+	Key       string // the group key; may be empty
+	Weight    int32  // how many turns the key gets, against 1 of others; from 1 to MaxWeight
+	Priority  int16
+	State     PlaceState
+	Open      bool      // it counts as open: it is a root that has begun
+	Begun     bool      // it has been admitted once, so no rate applies
+	Turn      int64     // its place in the line; those of one priority are admitted in the order of their turns
+	ArrivedAt time.Time // when it was due first
+	StartBy   time.Time // when it expires if it has not begun; zero: never
+}
+
+// MaxWeight is the largest Place.Weight.
+const MaxWeight = 1000

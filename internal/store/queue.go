@@ -118,7 +118,7 @@ type Place struct {
 	Weight    int32  // how many turns the key gets, against 1 of others; from 1 to MaxWeight
 	Priority  int16
 	State     PlaceState
-	Open      bool      // it counts as open: it is a root that has begun
+	Root      bool      // it is no child: from when it has begun until it ends it counts as open
 	Begun     bool      // it has been admitted once, so no rate applies
 	Turn      int64     // its place in the line; those of one priority are admitted in the order of their turns
 	ArrivedAt time.Time // when it was due first

@@ -145,7 +145,7 @@ CREATE TABLE durable.queue (
     declared_at      timestamptz,
     chosen_at        timestamptz,
     paused_at        timestamptz,                  -- NULL: not paused
-    turn             bigint  NOT NULL DEFAULT 0,   -- of the run that was admitted last
+    turns            bigint[] NOT NULL DEFAULT '{0,0,0,0,0}', -- of the run that was admitted last, for each priority from -2
     waiting          bigint  NOT NULL DEFAULT 0,   -- places with state 2 or 3
     executing        integer NOT NULL DEFAULT 0,   -- places with state 4
     open             integer NOT NULL DEFAULT 0,   -- places that are open
@@ -165,7 +165,8 @@ CREATE TABLE durable.queue (
 -- The group keys of a queue that have something to count.
 CREATE TABLE durable.queue_key (
     paid_at   timestamptz,
-    turn      bigint  NOT NULL DEFAULT 0,          -- of its run that entered the line last
+    look_at   timestamptz,                         -- when an admission looks at those behind
+    turns     bigint[] NOT NULL DEFAULT '{0,0,0,0,0}', -- of its run that entered the line last, for each priority from -2
     executing integer NOT NULL DEFAULT 0,
     open      integer NOT NULL DEFAULT 0,
     lined     integer NOT NULL DEFAULT 0,          -- places with state 2
@@ -174,6 +175,8 @@ CREATE TABLE durable.queue_key (
     key       text COLLATE "C" NOT NULL,
     PRIMARY KEY (queue, key)
 );
+
+CREATE INDEX queue_key_look ON durable.queue_key (queue, look_at) WHERE look_at IS NOT NULL;
 
 -- The places of runs in queues with settings.
 CREATE TABLE durable.place (
@@ -184,7 +187,7 @@ CREATE TABLE durable.place (
     shard      smallint NOT NULL,
     state      smallint NOT NULL,                  -- 0 gone 1 outside 2 in line 3 behind its key 4 executing 5 passing
     priority   smallint NOT NULL,
-    open       boolean  NOT NULL DEFAULT false,    -- a root that has begun and not ended
+    root       boolean  NOT NULL,                  -- not a child: it counts as open from when it has begun until it ends
     begun      boolean  NOT NULL DEFAULT false,    -- it was admitted once
     run_id     uuid     NOT NULL,
     queue      text COLLATE "C" NOT NULL,
@@ -192,9 +195,10 @@ CREATE TABLE durable.place (
     PRIMARY KEY (shard, run_id)
 );
 
--- The line of each queue, and those that wait behind others of their key.
-CREATE INDEX place_line ON durable.place (queue, priority DESC, turn, arrived_at, run_id) WHERE state = 2;
-CREATE INDEX place_behind ON durable.place (queue, key, priority DESC, arrived_at, run_id) WHERE state = 3;
+-- The line of each queue, and those that wait behind others of their key. Runs that have begun, and children,
+-- need less than others, so they stand apart.
+CREATE INDEX place_line ON durable.place (queue, begun, root, priority DESC, turn, arrived_at, run_id) WHERE state = 2;
+CREATE INDEX place_behind ON durable.place (queue, key, begun, root, priority DESC, arrived_at, run_id) WHERE state = 3;
 CREATE INDEX place_key ON durable.place (queue, key, run_id);
 
 -- Runs that have left their place or their line, and that the next admission looks at.

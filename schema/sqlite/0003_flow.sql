@@ -115,7 +115,7 @@ CREATE TABLE durable_queue (
     now_at           INTEGER NOT NULL,             -- the latest time of an admission; it never goes back
     paid_at          INTEGER,                      -- up to this time the rate is used up
     shut_until       INTEGER,                      -- nothing begins before
-    turn             INTEGER NOT NULL DEFAULT 0,   -- of the run that was admitted last
+    turns            TEXT    NOT NULL DEFAULT '[0,0,0,0,0]', -- JSON: of the run that was admitted last, for each priority from -2
     waiting          INTEGER NOT NULL DEFAULT 0,   -- places with state 2 or 3
     executing        INTEGER NOT NULL DEFAULT 0,   -- places with state 4
     open             INTEGER NOT NULL DEFAULT 0,   -- places that are open
@@ -138,13 +138,16 @@ CREATE TABLE durable_queue_key (
     queue     TEXT    NOT NULL,
     key       TEXT    NOT NULL,
     paid_at   INTEGER,
-    turn      INTEGER NOT NULL DEFAULT 0,          -- of its run that entered the line last
+    look_at   INTEGER,                             -- when an admission looks at those behind
+    turns     TEXT    NOT NULL DEFAULT '[0,0,0,0,0]', -- JSON: of its run that entered the line last, for each priority from -2
     executing INTEGER NOT NULL DEFAULT 0,
     open      INTEGER NOT NULL DEFAULT 0,
     lined     INTEGER NOT NULL DEFAULT 0,          -- places with state 2
     behind    INTEGER NOT NULL DEFAULT 0,          -- places with state 3
     PRIMARY KEY (queue, key)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX durable_queue_key_look ON durable_queue_key (queue, look_at) WHERE look_at IS NOT NULL;
 
 -- The places of runs in queues with settings.
 CREATE TABLE durable_place (
@@ -155,7 +158,7 @@ CREATE TABLE durable_place (
     weight     INTEGER NOT NULL DEFAULT 1,
     priority   INTEGER NOT NULL,
     state      INTEGER NOT NULL,                   -- 0 gone 1 outside 2 in line 3 behind its key 4 executing 5 passing
-    open       INTEGER NOT NULL DEFAULT 0,         -- a root that has begun and not ended
+    root       INTEGER NOT NULL,                   -- not a child: it counts as open from when it has begun until it ends
     begun      INTEGER NOT NULL DEFAULT 0,         -- it was admitted once
     turn       INTEGER NOT NULL DEFAULT 0,
     arrived_at INTEGER,                            -- when it was due first
@@ -164,8 +167,8 @@ CREATE TABLE durable_place (
 ) STRICT, WITHOUT ROWID;
 
 -- The line of each queue, and those that wait behind others of their key.
-CREATE INDEX durable_place_line ON durable_place (queue, priority DESC, turn, arrived_at, run_id) WHERE state = 2;
-CREATE INDEX durable_place_behind ON durable_place (queue, key, priority DESC, arrived_at, run_id) WHERE state = 3;
+CREATE INDEX durable_place_line ON durable_place (queue, begun, root, priority DESC, turn, arrived_at, run_id) WHERE state = 2;
+CREATE INDEX durable_place_behind ON durable_place (queue, key, begun, root, priority DESC, arrived_at, run_id) WHERE state = 3;
 CREATE INDEX durable_place_key ON durable_place (queue, key, run_id);
 
 -- Runs that have left their place or their line, and that the next admission looks at.

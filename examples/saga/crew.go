@@ -5,21 +5,23 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/seed8ec063be/durable/examples/internal/fleet"
 )
 
 // crew holds the live worker processes. Only one goroutine uses it.
 type crew struct {
-	where   place
+	where   fleet.Place
 	shop    string // its URL
 	size    int
 	fail    func(error) // called when a worker ends by itself
-	workers map[string]*process
+	workers map[string]*fleet.Process
 	hired   int
 	kills   int
 }
 
-func newCrew(where place, shop string, size int, fail func(error)) *crew {
-	return &crew{where: where, shop: shop, size: size, fail: fail, workers: make(map[string]*process)}
+func newCrew(where fleet.Place, shop string, size int, fail func(error)) *crew {
+	return &crew{where: where, shop: shop, size: size, fail: fail, workers: make(map[string]*fleet.Process)}
 }
 
 // fill starts workers until there are enough.
@@ -27,7 +29,7 @@ func (c *crew) fill() error {
 	for len(c.workers) < c.size {
 		c.hired++
 		name := fmt.Sprintf("worker-%d", c.hired)
-		p, err := startWorker(c.where, name, c.shop, c.fail)
+		p, err := c.where.Start(name, nil, c.fail, "-worker="+name, "-shop="+c.shop)
 		if err != nil {
 			return err
 		}
@@ -44,8 +46,8 @@ func (c *crew) kill(names ...string) error {
 			return fmt.Errorf("there is no %s to kill", name)
 		}
 		delete(c.workers, name)
-		if !p.kill() {
-			return fmt.Errorf("%s ended before it was killed: %w", name, p.err)
+		if !p.Kill() {
+			return fmt.Errorf("%s ended before it was killed", name)
 		}
 		c.kills++
 	}
@@ -60,7 +62,7 @@ func (c *crew) names() []string { return slices.Sorted(maps.Keys(c.workers)) }
 func (c *crew) stop() error {
 	var errs []error
 	for name, p := range c.workers {
-		if err := p.stop(); err != nil {
+		if err := p.Stop(); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}

@@ -24,6 +24,8 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/seed8ec063be/durable/examples/internal/fleet"
 )
 
 // patience limits the duration of the command.
@@ -45,8 +47,7 @@ func main() {
 	defer stop()
 	var err error
 	if *worker != "" {
-		where := place{Store: *store, Address: os.Getenv(addressVariable), Schema: *schema}
-		err = work(ctx, where, client{url: *shop, worker: *worker})
+		err = work(ctx, fleet.Inherited(*store, *schema), client{url: *shop, worker: *worker})
 	} else {
 		for *seed == 0 {
 			*seed = rand.Uint64()

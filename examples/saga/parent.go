@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/examples/internal/fleet"
 )
 
 // session holds everything that lives in the parent process.
@@ -37,12 +38,12 @@ func saga(ctx context.Context, store string, orders, workers int, seed uint64) (
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	where, done, err := provide(store, folder)
+	where, done, err := fleet.Provide("saga", store, folder)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	database, err := where.open(ctx)
+	database, err := where.Open(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,22 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"sync/atomic"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/examples/internal/fleet"
 )
 
 // work is the main function of a worker process. It executes orders until the process is killed, or
 // until its standard input ends because the parent has closed it or has died.
-func work(ctx context.Context, where place, shop client) error {
-	store, err := where.open(ctx)
+func work(ctx context.Context, where fleet.Place, shop client) error {
+	store, err := where.Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,67 +22,7 @@ func work(ctx context.Context, where place, shop client) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := fleet.UntilParentEnds(ctx)
 	defer stop()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // only the end of the input matters
-		stop()
-	}()
 	return engine.Run(ctx)
-}
-
-// process is a worker process, as its parent sees it.
-type process struct {
-	name  string
-	cmd   *exec.Cmd
-	input io.Closer
-	asked atomic.Bool // kill or stop was called
-	ended chan struct{}
-	err   error // result of the process; read it after ended is closed
-}
-
-// startWorker starts a worker process. It calls fail if the process ends before kill or stop is
-// called.
-func startWorker(where place, name, shop string, fail func(error)) (*process, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self, "-worker="+name, "-shop="+shop, "-store="+where.Store, "-schema="+where.Schema)
-	// The address is not an argument, which other users could read: a URL may contain a password.
-	cmd.Env = append(os.Environ(), addressVariable+"="+where.Address)
-	cmd.Stderr = os.Stderr
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the worker: %w", err)
-	}
-	p := &process{name: name, cmd: cmd, input: input, ended: make(chan struct{})}
-	go func() {
-		defer close(p.ended)
-		if p.err = cmd.Wait(); !p.asked.Load() {
-			fail(fmt.Errorf("%s ended by itself: %w", name, cmp.Or(p.err, errors.New("without an error"))))
-		}
-	}()
-	return p, nil
-}
-
-// kill sends SIGKILL and waits for the end of the process. It reports whether the signal ended the
-// process.
-func (p *process) kill() bool {
-	p.asked.Store(true)
-	err := p.cmd.Process.Kill()
-	<-p.ended
-	var exit *exec.ExitError
-	return err == nil && errors.As(p.err, &exit) && exit.ExitCode() == -1 // without an exit code, a signal ended the process
-}
-
-// stop drains the worker, and waits for the end of the process.
-func (p *process) stop() error {
-	p.asked.Store(true)
-	_ = p.input.Close() // the worker drains at the end of its input; if the process has ended, the pipe is closed already
-	<-p.ended
-	return p.err
 }

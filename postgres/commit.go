@@ -97,7 +97,7 @@ func (s *database) queue(batch *pgx.Batch, w *sorted) {
 	case w.plain:
 		batch.Queue(s.sql.start, startArgs(w.starts)...)
 	case len(w.starts) > 0:
-		batch.Queue(s.sql.startAny, startAnyArgs(w.starts, w.tags)...)
+		s.queueAny(batch, w)
 	}
 	switch {
 	case len(w.fresh) > 0 && w.met:
@@ -130,6 +130,15 @@ func (s *database) queue(batch *pgx.Batch, w *sorted) {
 	}
 	if w.hints {
 		batch.Queue(s.sql.notify, channel(s.schema), "")
+	}
+}
+
+// queueAny adds the starts of any kind.
+func (s *database) queueAny(batch *pgx.Batch, w *sorted) {
+	if len(w.placed) > 0 {
+		batch.Queue(s.sql.startPlaced, startPlacedArgs(w.starts, w.tags, w.placed)...)
+	} else {
+		batch.Queue(s.sql.startAny, startAnyArgs(w.starts, w.tags)...)
 	}
 }
 

@@ -42,6 +42,26 @@ func startAnyArgs(items []*store.Start, tags []tagging) []any {
 	), tagArgs(tags)...)
 }
 
+// startPlacedArgs returns the parameters of run_insert_placed.sql. The starts in placed have a place.
+func startPlacedArgs(items []*store.Start, tags []tagging, placed []*store.Start) []any {
+	n := len(placed)
+	args := append(append(startArgs(items),
+		uuids{len(items), func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
+		epochs{len(items), func(i int) store.Epoch { return items[i].ParentEpoch }},
+		int2s{len(items), func(i int) int16 { return int16(items[i].Run.Control) }},
+	), tagArgs(tags)...)
+	return append(args,
+		int2s{n, func(i int) int16 { return store.ShardOf(placed[i].Run.UUID) }},
+		uuids{n, func(i int) *uuid.UUID { return &placed[i].Run.UUID }},
+		texts{n, func(i int) *string { return &placed[i].Place.Queue }},
+		texts{n, func(i int) *string { return &placed[i].Place.Key }},
+		int4s{n, func(i int) int32 { return placed[i].Place.Weight }},
+		int2s{n, func(i int) int16 { return placed[i].Place.Priority }},
+		bools{n, func(i int) bool { return placed[i].Place.Root }},
+		times{n, func(i int) *time.Time { return &placed[i].Place.StartBy }},
+	)
+}
+
 // startKeys returns the parameters of run_by_name.sql.
 func startKeys(items []*store.Start) []any {
 	n := len(items)

@@ -54,6 +54,7 @@ func TestTablesDistribute(t *testing.T) {
 	end := []*store.RunWrite{finish(run.UUID, at)}
 	child := []*store.Start{childOf(run.UUID, "child", at)}
 	tag := store.Tag{Key: "k", Value: "v"}
+	placed := []*store.Start{{Run: child[0].Run, Place: &store.Place{Run: child[0].Run.UUID, Queue: "queue", Weight: 1}}}
 	wait := receive(run.UUID, "wait", "go", at)
 	sent := []*store.Signal{signal(run.UUID, "go", "1", at)}
 	change := store.Change{Before: store.Node{UUID: run.UUID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Audit: store.AuditCancel}
@@ -67,6 +68,9 @@ func TestTablesDistribute(t *testing.T) {
 		{"run_insert.sql", startArgs([]*store.Start{{Run: pending(at)}})},
 		{"run_inserted.sql", startArgs([]*store.Start{{Run: pending(at)}})},
 		{"run_insert_any.sql", startAnyArgs(child, []tagging{{child[0].Run.UUID, &tag}})},
+		{"run_insert_placed.sql", startPlacedArgs(child, []tagging{{child[0].Run.UUID, &tag}}, placed)},
+		{"place_of.sql", append(key[:2:2], int32(10))},
+		{"start_by_kept.sql", append(key[:2:2], int64(1))},
 		{"parent_state.sql", parentKeys(child)},
 		{"receive.sql", append(oneStep(&wait.Step), "go")},
 		{"signal_insert.sql", signalArgs(sent)},

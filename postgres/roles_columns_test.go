@@ -19,7 +19,7 @@ var columnRights = map[schema.Role]map[string]string{
 		"step UPDATE": "next_at started_at",
 	},
 	schema.Starter: {
-		"run INSERT": "created_at deadline_at detached epoch id input lane name owner parent_id priority queue shard started_at status" +
+		"run INSERT": "control created_at deadline_at detached epoch id input lane name owner parent_id priority queue shard started_at status" +
 			" trace version wake_at workflow",
 		"step SELECT": "run_id shard status",
 	},

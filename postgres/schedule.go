@@ -244,7 +244,7 @@ func (s *database) startFires(ask asker, w *store.ScheduleWrite) error {
 	}()
 	b.fill(&store.Batch{Starts: starts})
 	var took int64
-	err := ask("start runs of a schedule", func(batch *pgx.Batch) { batch.Queue(s.sql.startAny, startAnyArgs(b.starts, b.tags)...) },
+	err := ask("start runs of a schedule", func(batch *pgx.Batch) { s.queueAny(batch, b) },
 		func(res results) error { return tally(res, len(starts), &took) })
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 type sorted struct {
 	starts         []*store.Start
 	tags           []tagging
+	placed         []*store.Start // those with a place
 	fresh, known   []*store.StepWrite
 	receives       []*store.Receive // in the caller's order
 	signals        []*store.Signal
@@ -57,8 +58,11 @@ func (w *sorted) fill(b *store.Batch) {
 		w.hints = w.hints || item.Run.Status == store.Pending && item.Run.WakeAt.Before(item.Run.CreatedAt.Add(farOff))
 		w.plain = w.plain && !item.Run.Parent.Valid
 		w.tag(item)
+		if item.Place != nil {
+			w.placed = append(w.placed, item)
+		}
 	}
-	w.plain = w.plain && len(w.tags) == 0
+	w.plain = w.plain && len(w.tags) == 0 && len(w.placed) == 0
 	w.made = w.plain && !slices.ContainsFunc(w.starts, func(item *store.Start) bool { return !store.NamedByUUID(&item.Run) })
 	w.finish = len(w.runs) > 0
 	for _, item := range w.runs {
@@ -111,13 +115,14 @@ func (w *sorted) empty() {
 	clear(w.fresh)
 	clear(w.known)
 	clear(w.tags)
+	clear(w.placed)
 	clear(w.receives)
 	clear(w.signals)
 	clear(w.runs)
 	clear(w.holds)
 	w.holds = w.holds[:0]
 	w.starts, w.fresh, w.known, w.runs = w.starts[:0], w.fresh[:0], w.known[:0], w.runs[:0]
-	w.tags, w.receives, w.signals = w.tags[:0], w.receives[:0], w.signals[:0]
+	w.tags, w.placed, w.receives, w.signals = w.tags[:0], w.placed[:0], w.receives[:0], w.signals[:0]
 	w.wakes, w.locks, w.despiteControl, w.met, w.hints = w.wakes[:0], w.locks[:0], false, false, false
 }
 

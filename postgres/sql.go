@@ -39,7 +39,9 @@ type statements struct {
 	permitLock, permitReturn, permitLimits, permitLine, permitAsked             string
 	permitDelete, permitWrite, permitOffer, permitLineUpdate                    string
 	permitGroups, permitsOf, limitDeclare, limitSet, limitDelete                string
-	limits, limitUse                                                            string
+	limits, limitUse, queueRows, queueDeclare, queueSet, queuePause             string
+	queueResume, queueDelete, queues, queueKeys, queueDepth, placeOf            string
+	startPlaced, startByKept                                                    string
 	txBegin, txMark, strangers, durably, enter, leave, tokenKey, tokenKeyInsert string
 	scheduleDue, scheduleWaiting, scheduleLock, scheduleLockFree, scheduleLast  string
 	scheduleByName, schedules, scheduleInsert, scheduleUpdate, scheduleDelete   string
@@ -147,6 +149,18 @@ func load(schema string) statements {
 		limitDelete:        text("limit_delete.sql"),
 		limits:             text("limits.sql"),
 		limitUse:           text("limit_use.sql"),
+		queueRows:          text("queue_rows.sql"),
+		queueDeclare:       text("queue_declare.sql"),
+		queueSet:           text("queue_set.sql"),
+		queuePause:         text("queue_pause.sql"),
+		queueResume:        text("queue_resume.sql"),
+		queueDelete:        text("queue_delete.sql"),
+		queues:             text("queues.sql"),
+		queueKeys:          text("queue_keys.sql"),
+		queueDepth:         text("queue_depth.sql"),
+		placeOf:            text("place_of.sql"),
+		startPlaced:        text("run_insert_placed.sql"),
+		startByKept:        text("start_by_kept.sql"),
 		txBegin:            text("tx_begin.sql"),
 		txMark:             text("tx_mark.sql"),
 		enter:              text("enter.sql"),

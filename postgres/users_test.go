@@ -65,10 +65,16 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 	plain, tagged := pending(at), pending(at)
 	owned := running(uuid.New(), at)
 	begin(t, s, &store.Start{Run: owned})
+	placed := pending(at)
+	placed.Gate = store.GateArrived
 	for range 2 { // the second time everything exists
 		in(func(tx pgx.Tx) error { return s.startIn(ctx, tx, []*store.Start{{Run: plain}}) })
 		in(func(tx pgx.Tx) error {
 			return s.startIn(ctx, tx, []*store.Start{{Run: tagged, Tags: []store.Tag{{Key: "shop.kind", Value: "book"}}}})
+		})
+		in(func(tx pgx.Tx) error {
+			place := &store.Place{Run: placed.UUID, Queue: placed.Queue, Weight: 1, Root: true, State: store.PlaceOutside}
+			return s.startIn(ctx, tx, []*store.Start{{Run: placed, Place: place}})
 		})
 		in(func(tx pgx.Tx) error {
 			sent := signal(owned.UUID, "go", "1", at)

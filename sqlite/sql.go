@@ -96,6 +96,16 @@ const (
 	qPermitLineUpdate
 	qPermitGroupNext
 	qLimitSet
+	qQueueSet
+	qQueuePause
+	qQueueResume
+	qQueueDelete
+	qQueueDepth
+	qPlaceInsert
+	qPlaceOf
+	qPlaceDeleteFree
+	qStartByNote
+	qStartByKeep
 	qLimitDelete
 	qScheduleDue
 	qScheduleWaiting
@@ -137,6 +147,10 @@ const (
 	qPermitsOf
 	qLimits
 	qLimitUse
+	qQueueRows
+	qQueueDeclare
+	qQueues
+	qQueueKeys
 	queryCount
 )
 
@@ -226,6 +240,20 @@ func sqlFile(q query) string {
 		qPermitsOf:           "permits_of.sql",
 		qLimits:              "limits.sql",
 		qLimitUse:            "limit_use.sql",
+		qQueueRows:           "queue_rows.sql",
+		qQueueDeclare:        "queue_declare.sql",
+		qQueueSet:            "queue_set.sql",
+		qQueuePause:          "queue_pause.sql",
+		qQueueResume:         "queue_resume.sql",
+		qQueueDelete:         "queue_delete.sql",
+		qQueueDepth:          "queue_depth.sql",
+		qQueues:              "queues.sql",
+		qQueueKeys:           "queue_keys.sql",
+		qPlaceInsert:         "place_insert.sql",
+		qPlaceOf:             "place_of.sql",
+		qPlaceDeleteFree:     "place_delete_free.sql",
+		qStartByNote:         "start_by_note.sql",
+		qStartByKeep:         "start_by_keep.sql",
 		qScheduleDue:         "schedule_due.sql",
 		qScheduleWaiting:     "schedule_waiting.sql",
 		qScheduleByName:      "schedule_by_name.sql",

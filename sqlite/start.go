@@ -13,7 +13,9 @@ func writeStart(x *writeTx, w *store.Start) error {
 		return err
 	}
 	if n == 1 {
-		err = setTags(x, w)
+		if err = setTags(x, w); err == nil {
+			err = insertPlace(x, w)
+		}
 	} else {
 		err = resolveStart(x, w)
 	}

@@ -40,6 +40,9 @@ type Start struct {
 	// created only if the parent is still Running at this epoch and its Control is zero.
 	ParentEpoch Epoch
 	Tags        []Tag // set if the run is created; keys differ
+	// Place is the run's place in a queue with a row, or records StartBy of a run in a queue without one. It
+	// is written if the run is created. Run.Gate and Run.Control are as the place needs them. Nil: none.
+	Place *Place
 
 	// Outcome is Written; Adopted if a run with this Name and Parent exists; or, for a child,
 	// Fenced (see State, which is the parent's) or Locked (the parent's row is locked). If the

@@ -44,8 +44,8 @@ func LaneOf(queue, workflow string, priority int16) Lane {
 	return Lane(binary.BigEndian.Uint64(h[:8])>>3) << 2
 }
 
-// Lane returns the lane of the run.
-func (r *Run) Lane() Lane { return LaneOf(r.Queue, r.Workflow, r.Priority) }
+// Lane returns the lane of the run, with its gate.
+func (r *Run) Lane() Lane { return LaneOf(r.Queue, r.Workflow, r.Priority).With(r.Gate) }
 
 // Gate returns the gate of the lane.
 func (l Lane) Gate() Gate { return Gate(l & gateMask) }

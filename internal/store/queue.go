@@ -1,6 +1,11 @@
 package store
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -97,6 +102,15 @@ type QueueChange struct {
 	Reason  string
 }
 
+// QueuePause pauses or resumes a queue. Nothing of a paused queue begins, and what executes goes on.
+type QueuePause struct {
+	Name   string
+	Now    time.Time
+	Resume bool
+	By     string // who pauses it, and why; empty with Resume
+	Reason string
+}
+
 // PlaceState is the state of a run in its queue. The numbers are stored.
 type PlaceState int16
 
@@ -127,3 +141,91 @@ type Place struct {
 
 // MaxWeight is the largest Place.Weight.
 const MaxWeight = 1000
+
+// MaxBefore is the largest QueuedRun.Before.
+const MaxBefore = 10_000
+
+// QueuedRun is the place of a run, and what an observer wants to know of it.
+type QueuedRun struct {
+	Place
+	Gate   Gate // of the run
+	Before int  // runs in line before it, at most MaxBefore; zero unless it is in line or behind its key
+}
+
+// QueueStore keeps queues with settings. Admissions is the part that gives places to runs.
+type QueueStore interface {
+	// QueueRows returns the rows of all queues, ordered by name. Engines call it once a second.
+	QueueRows(ctx context.Context) ([]QueueRow, error)
+
+	// ChangeQueue declares a queue or sets its settings. A queue that was marked as deleted is no longer
+	// marked.
+	ChangeQueue(ctx context.Context, c QueueChange) error
+
+	// PauseQueue pauses or resumes a queue. It reports whether the queue exists. The first pause keeps its
+	// time, actor and reason until the queue is resumed.
+	PauseQueue(ctx context.Context, p QueuePause) (bool, error)
+
+	// DeleteQueue marks a queue as deleted; see QueueRow.Deleted. It reports whether there was one that was
+	// not marked.
+	DeleteQueue(ctx context.Context, name string) (bool, error)
+
+	// Queues returns all queues that are not marked as deleted, with their use at the time now, ordered by
+	// name.
+	Queues(ctx context.Context, now time.Time) ([]Queue, error)
+
+	// Depth returns how many runs of a queue wait to begin, or wait for a place, but at most the given
+	// number. It sees what is committed.
+	Depth(ctx context.Context, queue string, most int) (int, error)
+
+	// PlaceOf returns the place of a run, or nil if it has none.
+	PlaceOf(ctx context.Context, run uuid.UUID) (*QueuedRun, error)
+
+	// StartByKept removes the mark StartByNoted of a run that the epoch owns, with its place if the queue has
+	// no row. It reports whether the run is still running at that epoch.
+	StartByKept(ctx context.Context, run uuid.UUID, epoch Epoch) (bool, error)
+}
+
+// Text returns the recorded form of the settings.
+func (s QueueSettings) Text() string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic("store: numbers do not encode: " + err.Error())
+	}
+	return string(b)
+}
+
+// DecodeQueueSettings decodes recorded settings. It returns nil for an empty text.
+func DecodeQueueSettings(text string) (*QueueSettings, error) {
+	if text == "" {
+		return nil, nil
+	}
+	s := new(QueueSettings)
+	if err := json.Unmarshal([]byte(text), s); err != nil {
+		return nil, fmt.Errorf("the recorded settings of a queue do not decode: %w", err)
+	}
+	return s, nil
+}
+
+// Decode sets the settings of the queue from their recorded forms, which may be empty.
+func (q *Queue) Decode(declared, set string) (err error) {
+	if q.Declared, err = DecodeQueueSettings(declared); err == nil {
+		q.Set, err = DecodeQueueSettings(set)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("queue %q: %w", q.Name, err)
+	case q.Set != nil:
+		q.Settings = *q.Set
+	case q.Declared != nil:
+		q.Settings = *q.Declared
+	}
+	return nil
+}
+
+// SortKeys puts the keys with the most waiting runs first, and keeps at most MaxQueueKeys of them.
+func (q *Queue) SortKeys() {
+	slices.SortStableFunc(q.Keys, func(a, b QueueKeyUse) int {
+		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Executing, a.Executing), cmp.Compare(b.Open, a.Open), cmp.Compare(a.Key, b.Key))
+	})
+	q.Keys = q.Keys[:min(len(q.Keys), MaxQueueKeys)]
+}

@@ -121,6 +121,7 @@ type Run struct {
 	Version  string // of the code that started it; for information only
 	Queue    string
 	Priority int16 // runs with a higher one are claimed first
+	Gate     Gate  // of a run that is started; it is not read, see Store.PlaceOf
 	Status   Status
 	Epoch    Epoch // the count begins at 1 if the worker that starts the run executes it
 	Owner    uuid.NullUUID
@@ -166,6 +167,7 @@ const (
 	PausedItself     ControlBits = 1 // by a pause of the run itself
 	PausedByAncestor ControlBits = 2 // by a pause of an ancestor
 	CancelRequested  ControlBits = 4
+	StartByNoted     ControlBits = 8                               // no request: who claims the run first reads Place.StartBy; see QueueStore.StartByKept
 	PausedMask                   = PausedItself | PausedByAncestor // a mask
 )
 

@@ -149,6 +149,7 @@ type Store interface {
 	Executed(ctx context.Context, pairs []Pair) ([]bool, error)
 
 	LimitStore
+	QueueStore
 
 	// TokenKey returns the key that signs the tokens of awaitables: 32 random bytes. The database
 	// keeps the key, so every process uses the same one. The first use creates it.

@@ -201,6 +201,9 @@ CREATE INDEX place_line ON durable.place (queue, begun, root, priority DESC, tur
 CREATE INDEX place_behind ON durable.place (queue, key, begun, root, priority DESC, arrived_at, run_id) WHERE state = 3;
 CREATE INDEX place_key ON durable.place (queue, key, run_id);
 
+-- Those that wait to begin, the oldest first. arrived_at is NULL until an admission has seen them.
+CREATE INDEX place_waiting ON durable.place (queue, arrived_at) WHERE state < 4 AND NOT begun;
+
 -- Runs that have left their place or their line, and that the next admission looks at.
 CREATE INDEX run_departed ON durable.run (queue) WHERE lane & 3 >= 2 AND status NOT IN (1, 2);
 

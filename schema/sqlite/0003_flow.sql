@@ -171,5 +171,8 @@ CREATE INDEX durable_place_line ON durable_place (queue, begun, root, priority D
 CREATE INDEX durable_place_behind ON durable_place (queue, key, begun, root, priority DESC, arrived_at, run_id) WHERE state = 3;
 CREATE INDEX durable_place_key ON durable_place (queue, key, run_id);
 
+-- Those that wait to begin, the oldest first. arrived_at is NULL until an admission has seen them.
+CREATE INDEX durable_place_waiting ON durable_place (queue, arrived_at) WHERE state < 4 AND NOT begun;
+
 -- Runs that have left their place or their line, and that the next admission looks at.
 CREATE INDEX durable_run_departed ON durable_run (queue) WHERE lane & 3 >= 2 AND status NOT IN (1, 2);

@@ -69,6 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"token", tokens},
 		{"permit", permits},
 		{"limit", limits},
+		{"queue", queues},
 		{"schedule", schedules},
 		{"event", events},
 		{"outline", outlines},

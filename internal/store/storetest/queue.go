@@ -1,0 +1,252 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var queues = []test{
+	{"the settings of an operator apply, then those of the newest version", queueSettings},
+	{"a pause keeps its first reason", queuePause},
+	{"a deleted queue is not listed and can come back", queueDelete},
+	{"a start writes its place once", queueStart},
+	{"a child has a place", queueChild},
+	{"runs that no admission has seen count for the depth", queueDepth},
+	{"the mark of a time to begin goes with its place", queueStartBy},
+}
+
+// queueRow returns the row of the queue, or nil.
+func (b *bed) queueRow(name string) *store.QueueRow {
+	b.Helper()
+	rows, err := b.s.QueueRows(b.ctx)
+	if err != nil {
+		b.Fatalf("QueueRows: %v", err)
+	}
+	for i := range rows {
+		if rows[i].Name == name {
+			return &rows[i]
+		}
+	}
+	return nil
+}
+
+// queueInfo returns the queue, or nil.
+func (b *bed) queueInfo(name string) *store.Queue {
+	b.Helper()
+	all, err := b.s.Queues(b.ctx, b.now)
+	if err != nil {
+		b.Fatalf("Queues: %v", err)
+	}
+	for i := range all {
+		if all[i].Name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+func (b *bed) changeQueue(c store.QueueChange) {
+	b.Helper()
+	c.Now = b.now
+	if err := b.s.ChangeQueue(b.ctx, c); err != nil {
+		b.Fatalf("ChangeQueue: %v", err)
+	}
+}
+
+func (b *bed) placeOf(run uuid.UUID) *store.QueuedRun {
+	b.Helper()
+	p, err := b.s.PlaceOf(b.ctx, run)
+	if err != nil {
+		b.Fatalf("PlaceOf: %v", err)
+	}
+	return p
+}
+
+// arriving returns the start of a run in a queue with a row. It is not committed.
+func (b *bed) arriving(name, queue, key string) *store.Start {
+	r := b.pending(name, b.now)
+	r.Queue, r.Gate = queue, store.GateArrived
+	return &store.Start{Run: r, Place: &store.Place{Run: r.UUID, Queue: queue, Key: key, Weight: 1, State: store.PlaceOutside, Root: true}}
+}
+
+func queueSettings(b *bed) {
+	want := func(what string, executing int, version string, set bool) {
+		b.Helper()
+		row, q := b.queueRow("mail"), b.queueInfo("mail")
+		if row == nil || q == nil {
+			b.Fatalf("%s: there is no queue", what)
+		}
+		if row.Settings != q.Settings || q.Settings.Executing != executing || q.DeclaredVersion != version || (q.Set != nil) != set || row.Deleted {
+			b.Errorf("%s: %+v, %+v, want %d at once, declared by %q, set by an operator: %v", what, *row, *q, executing, version, set)
+		}
+	}
+	declare := func(version string, n int) {
+		b.Helper()
+		b.changeQueue(store.QueueChange{Name: "mail", Declare: true, Version: version, Settings: store.QueueSettings{Executing: n}})
+	}
+	declare("v1", 1)
+	want("the first", 1, "v1", false)
+	declare("v1", 2)
+	want("the same version declares anew", 2, "v1", false)
+	declare("v2", 3)
+	declare("v1", 2)
+	want("an older version again", 3, "v2", false)
+	chosen := store.QueueSettings{
+		Executing: 7, PerWorker: 2, Open: 9, KeyExecuting: 3, KeyOpen: 4, Depth: 1000, Closed: true,
+		Rate: store.QueueRate{Count: 5, Period: time.Minute, Burst: 2}, KeyRate: store.QueueRate{Count: 1, Period: time.Second, Burst: 1},
+	}
+	b.changeQueue(store.QueueChange{Name: "mail", Settings: chosen, By: "ann", Reason: "slow provider"})
+	declare("v3", 4)
+	want("an operator's", 7, "v3", true)
+	q := b.queueInfo("mail")
+	if q.Settings != chosen || *q.Set != chosen || q.SetBy != "ann" || q.SetReason != "slow provider" || !q.SetAt.Equal(b.now) ||
+		q.Declared == nil || q.Declared.Executing != 4 || !q.DeclaredAt.Equal(b.now) {
+		b.Errorf("%+v", q)
+	}
+}
+
+func queuePause(b *bed) {
+	pause := func(p store.QueuePause, want bool) {
+		b.Helper()
+		if found, err := b.s.PauseQueue(b.ctx, p); err != nil || found != want {
+			b.Errorf("PauseQueue of %+v: %v, %v, want %v", p, found, err, want)
+		}
+	}
+	pause(store.QueuePause{Name: "none", Now: b.now}, false)
+	b.changeQueue(store.QueueChange{Name: "mail"})
+	pause(store.QueuePause{Name: "mail", Now: b.now, By: "ann", Reason: "outage"}, true)
+	pause(store.QueuePause{Name: "mail", Now: b.in(time.Hour), By: "bob", Reason: "other"}, true)
+	if q := b.queueInfo("mail"); !q.PausedAt.Equal(b.now) || q.PausedBy != "ann" || q.PauseReason != "outage" || !b.queueRow("mail").PausedAt.Equal(b.now) {
+		b.Errorf("paused: %+v", q)
+	}
+	pause(store.QueuePause{Name: "mail", Resume: true}, true)
+	if q := b.queueInfo("mail"); !q.PausedAt.IsZero() || q.PausedBy != "" || q.PauseReason != "" {
+		b.Errorf("resumed: %+v", q)
+	}
+}
+
+func queueDelete(b *bed) {
+	b.changeQueue(store.QueueChange{Name: "mail", Settings: store.QueueSettings{Executing: 1}})
+	for _, want := range []bool{true, false} {
+		if found, err := b.s.DeleteQueue(b.ctx, "mail"); err != nil || found != want {
+			b.Errorf("DeleteQueue: %v, %v, want %v", found, err, want)
+		}
+	}
+	if row := b.queueRow("mail"); b.queueInfo("mail") != nil || row != nil && !row.Deleted {
+		b.Errorf("the deleted queue is there: %+v", row)
+	}
+	b.changeQueue(store.QueueChange{Name: "mail", Declare: true, Version: "v1", Settings: store.QueueSettings{Executing: 2}})
+	if row := b.queueRow("mail"); row == nil || row.Deleted || row.Settings.Executing != 2 {
+		b.Errorf("declared again: %+v", row)
+	}
+}
+
+func queueStart(b *bed) {
+	b.changeQueue(store.QueueChange{Name: "mail"})
+	first := b.arriving("order-42", "mail", "acme")
+	first.Place.Weight, first.Place.Priority, first.Place.StartBy = 3, 2, b.in(time.Hour)
+	first.Run.Priority = 2
+	first.Tags = []store.Tag{{Key: "shop.kind", Value: "gift"}}
+	plain, other := &store.Start{Run: b.pending("plain", b.now)}, b.arriving("order-43", "mail", "")
+	b.commit(&store.Batch{Starts: []*store.Start{plain, first, other}})
+	for _, w := range []*store.Start{first, plain, other} {
+		wantOutcome(b, "start of "+w.Run.Name, w.Outcome, store.Written)
+	}
+	want := store.QueuedRun{Place: *first.Place, Gate: store.GateArrived}
+	if p := b.placeOf(first.Run.UUID); p == nil || !samePlace(*p, want) {
+		b.Errorf("the place is %+v, want %+v", p, want)
+	}
+	if p := b.placeOf(other.Run.UUID); p == nil || p.Key != "" || p.Gate != store.GateArrived {
+		b.Errorf("the place without a key is %+v", p)
+	}
+	if p := b.placeOf(plain.Run.UUID); p != nil {
+		b.Errorf("a run in a queue without a row has the place %+v", p)
+	}
+	again := b.arriving("order-42", "mail", "other")
+	repeat := *first
+	for _, w := range []*store.Start{again, &repeat} {
+		b.commit(&store.Batch{Starts: []*store.Start{w}})
+	}
+	wantOutcome(b, "the same name", again.Outcome, store.Adopted)
+	wantOutcome(b, "the same start repeated", repeat.Outcome, store.Written)
+	if p := b.placeOf(again.Run.UUID); p != nil {
+		b.Errorf("the start that was not created has the place %+v", p)
+	}
+	if p := b.placeOf(first.Run.UUID); p == nil || !samePlace(*p, want) {
+		b.Errorf("the place is %+v after the second start, want %+v", p, want)
+	}
+	for _, c := range b.claim(b.query(b.in(time.Minute))).Runs {
+		if c.Run.UUID != plain.Run.UUID {
+			b.Errorf("a claim took run %s, which needs a place", c.Run.Name)
+		}
+	}
+}
+
+// samePlace compares two places; times are compared to the microsecond.
+func samePlace(got, want store.QueuedRun) bool {
+	for _, p := range []*store.QueuedRun{&got, &want} {
+		p.StartBy, p.ArrivedAt = p.StartBy.UTC(), p.ArrivedAt.UTC()
+	}
+	return got == want
+}
+
+func queueChild(b *bed) {
+	parent := b.started("parent")
+	kid := b.child(parent, "kid")
+	kid.Queue, kid.Gate, kid.Status, kid.Epoch, kid.Owner, kid.StartedAt, kid.WakeAt = "mail", store.GateArrived, store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, b.now
+	w := &store.Start{Run: kid, ParentEpoch: epochAt(1), Place: &store.Place{Run: kid.UUID, Queue: "mail", Key: "acme", Weight: 1, State: store.PlaceOutside}}
+	fenced := *w
+	fenced.ParentEpoch = epochAt(7)
+	b.commit(&store.Batch{Starts: []*store.Start{&fenced}})
+	wantOutcome(b, "a child of a former owner", fenced.Outcome, store.Fenced)
+	if p := b.placeOf(kid.UUID); p != nil {
+		b.Errorf("the refused child has the place %+v", p)
+	}
+	b.commit(&store.Batch{Starts: []*store.Start{w}})
+	wantOutcome(b, "the child", w.Outcome, store.Written)
+	if p := b.placeOf(kid.UUID); p == nil || p.Key != "acme" || p.Gate != store.GateArrived {
+		b.Errorf("the child has the place %+v", p)
+	}
+}
+
+func queueDepth(b *bed) {
+	b.changeQueue(store.QueueChange{Name: "mail", Settings: store.QueueSettings{Depth: 10}})
+	want := func(queue string, most, want int) {
+		b.Helper()
+		if n, err := b.s.Depth(b.ctx, queue, most); err != nil || n != want {
+			b.Errorf("Depth of %q, at most %d: %d, %v, want %d", queue, most, n, err, want)
+		}
+	}
+	want("mail", 100, 0)
+	for range 5 {
+		b.commit(&store.Batch{Starts: []*store.Start{b.arriving("", "mail", "acme"), b.arriving("", "other", "")}})
+	}
+	want("mail", 100, 5)
+	want("mail", 3, 3)
+	want("none", 100, 0)
+}
+
+func queueStartBy(b *bed) {
+	for name, gate := range map[string]store.Gate{"free": store.GateFree, "admitted": store.GateAdmitted} {
+		w := b.arriving(name, "queue", "")
+		w.Run.Gate, w.Run.Control, w.Place.StartBy = gate, store.StartByNoted, b.in(time.Hour)
+		b.commit(&store.Batch{Starts: []*store.Start{w}})
+		got := b.claimOne(b.query(b.in(time.Minute)), w.Run.UUID)
+		if p := b.placeOf(w.Run.UUID); got.Run.Control != store.StartByNoted || p == nil || !p.StartBy.Equal(b.in(time.Hour)) {
+			b.Errorf("%s: claimed with control %d and the place %+v", name, got.Run.Control, p)
+		}
+		for epoch, want := range map[store.Epoch]bool{epochAt(7): false, got.Run.Epoch: true} {
+			for range 2 { // repeated because the result was lost
+				if kept, err := b.s.StartByKept(b.ctx, w.Run.UUID, epoch); err != nil || kept != want {
+					b.Errorf("%s: StartByKept at epoch %s: %v, %v, want %v", name, epoch, kept, err, want)
+				}
+			}
+		}
+		if p := b.placeOf(w.Run.UUID); b.row(w.Run.UUID).Control != 0 || (p == nil) != (gate == store.GateFree) {
+			b.Errorf("%s: control %d and the place %+v", name, b.row(w.Run.UUID).Control, p)
+		}
+	}
+}

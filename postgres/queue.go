@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// QueueRows implements store.QueueStore.
+func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err error) {
+	err = s.once(ctx, s.engine, "read queues", func(batch *pgx.Batch) { batch.Queue(s.sql.queueRows) }, func(res results) error {
+		all = nil // discard the rows of a failed try
+		return each(res, func(rows pgx.Rows) error {
+			var q store.Queue
+			var settings pgtype.Text
+			if err := rows.Scan(&q.Name, &settings, (*timeValue)(&q.PausedAt), &q.Deleted); err != nil {
+				return err
+			}
+			err := q.Decode(settings.String, "")
+			all = append(all, q.QueueRow)
+			return err
+		})
+	})
+	return all, err
+}
+
+// ChangeQueue implements store.QueueStore.
+func (s *database) ChangeQueue(ctx context.Context, c store.QueueChange) error {
+	// A declaration may change nothing, because a newer version has declared the queue.
+	_, err := s.changeQueue(ctx, "change a queue", func(batch *pgx.Batch) {
+		if c.Declare {
+			batch.Queue(s.sql.queueDeclare, c.Name, c.Settings.Text(), c.Version, instant(c.Now))
+		} else {
+			batch.Queue(s.sql.queueSet, c.Name, c.Settings.Text(), nullText(&c.By), nullText(&c.Reason), instant(c.Now))
+		}
+	})
+	return err
+}
+
+// PauseQueue implements store.QueueStore.
+func (s *database) PauseQueue(ctx context.Context, p store.QueuePause) (bool, error) {
+	if p.Resume {
+		return s.changeQueue(ctx, "resume a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.queueResume, p.Name) })
+	}
+	return s.changeQueue(ctx, "pause a queue", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.queuePause, p.Name, instant(p.Now), nullText(&p.By), nullText(&p.Reason))
+	})
+}
+
+// DeleteQueue implements store.QueueStore.
+func (s *database) DeleteQueue(ctx context.Context, name string) (bool, error) {
+	return s.changeQueue(ctx, "delete a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.queueDelete, name) })
+}
+
+// changeQueue executes a statement that returns the names of the rows that it has changed, and notifies the
+// engines. It reports whether there was one.
+func (s *database) changeQueue(ctx context.Context, what string, fill func(*pgx.Batch)) (changed bool, err error) {
+	err = s.readBack(s.onEngine(ctx), what, func(batch *pgx.Batch) {
+		fill(batch)
+		batch.Queue(s.sql.notify, channel(s.schema), "")
+	}, func(res results) error {
+		err := each(res, func(rows pgx.Rows) error {
+			changed = true
+			return rows.Scan(nil)
+		})
+		if err != nil {
+			return err
+		}
+		return tally(res, 1, nil)
+	})
+	return changed, err
+}
+
+// Queues implements store.QueueStore.
+func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, err error) {
+	err = s.once(ctx, s.engine, "read queues", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.queues)
+		batch.Queue(s.sql.queueKeys, int32(store.MaxQueueKeys))
+	}, func(res results) error {
+		all = nil // discard the rows of a failed try
+		at := make(map[string]int)
+		err := each(res, func(rows pgx.Rows) error {
+			q, err := scanQueue(rows)
+			at[q.Name] = len(all)
+			all = append(all, q)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			var name string
+			var k store.QueueKeyUse
+			err := rows.Scan(&name, &k.Key, (*intValue)(&k.Executing), (*intValue)(&k.Open), (*intValue)(&k.Waiting))
+			if i, found := at[name]; found { // else it was created since the first statement
+				all[i].Keys = append(all[i].Keys, k)
+			}
+			return err
+		})
+	})
+	return all, err
+}
+
+func scanQueue(rows pgx.Rows) (q store.Queue, err error) {
+	var declared, version, set, by, reason, pausedBy, pauseReason pgtype.Text
+	err = rows.Scan(&q.Name, &declared, &version, (*timeValue)(&q.DeclaredAt), &set, &by, &reason, (*timeValue)(&q.SetAt),
+		(*timeValue)(&q.PausedAt), &pausedBy, &pauseReason, (*intValue)(&q.Executing), (*intValue)(&q.Open), (*intValue)(&q.Waiting), (*timeValue)(&q.OldestDue))
+	if err != nil {
+		return q, err
+	}
+	q.DeclaredVersion, q.SetBy, q.SetReason, q.PausedBy, q.PauseReason = version.String, by.String, reason.String, pausedBy.String, pauseReason.String
+	return q, q.Decode(declared.String, set.String)
+}
+
+// Depth implements store.QueueStore.
+func (s *database) Depth(ctx context.Context, queue string, most int) (n int, err error) {
+	err = s.once(ctx, s.engine, "read the depth of a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.queueDepth, queue, int32(most)) },
+		func(res results) error {
+			return each(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&n)) })
+		})
+	return min(n, most), err
+}
+
+// PlaceOf implements store.QueueStore.
+func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
+	err = s.once(ctx, s.engine, "read a place", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.placeOf, store.ShardOf(run), one(run), int32(store.MaxBefore))
+	}, func(res results) error {
+		place = nil // discard the row of a failed try
+		return each(res, func(rows pgx.Rows) error {
+			place = &store.QueuedRun{Place: store.Place{Run: run}}
+			var gate pgtype.Int2
+			err := rows.Scan(&place.Queue, &place.Key, &place.Weight, &place.Priority, (*int16)(&place.State), &place.Root, &place.Begun, &place.Turn,
+				(*timeValue)(&place.ArrivedAt), (*timeValue)(&place.StartBy), &gate, (*intValue)(&place.Before))
+			place.Gate = store.Gate(gate.Int16)
+			return err
+		})
+	})
+	if place != nil {
+		place.Before = min(place.Before, store.MaxBefore)
+	}
+	return place, err
+}
+
+// StartByKept implements store.QueueStore.
+func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
+	err = s.readBack(s.onEngine(ctx), "begin a run", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.startByKept, store.ShardOf(run), one(run), epoch.Number())
+	}, func(res results) error {
+		kept = false // discard the row of a failed try
+		return each(res, func(pgx.Rows) error {
+			kept = true
+			return nil
+		})
+	})
+	return kept, err
+}

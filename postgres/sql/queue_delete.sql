@@ -1,0 +1,8 @@
+-- Marks a queue as deleted, with all that was set and declared. The admission that finds nothing left in it
+-- deletes the row.
+UPDATE durable.queue AS q
+SET deleted = true, paused_at = NULL, paused_by = NULL, pause_reason = NULL,
+    chosen = NULL, chosen_by = NULL, chosen_reason = NULL, chosen_at = NULL,
+    declared = NULL, declared_version = NULL, declared_at = NULL, older_versions = '{}'
+WHERE q.name = $1::text AND NOT q.deleted
+RETURNING q.name;

@@ -1,0 +1,4 @@
+-- Returns the rows of all queues, without counts.
+SELECT name, coalesce(chosen, declared), paused_at, deleted
+FROM durable.queue
+ORDER BY name;

@@ -1,0 +1,166 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// insertPlace inserts the place of a new run, and marks a run that has to begin by a time.
+func insertPlace(x session, w *store.Start) error {
+	p := w.Place
+	if p == nil {
+		return nil
+	}
+	n, err := x.exec(qPlaceInsert, bindShard(w.Run.UUID), bindUUID(w.Run.UUID), p.Queue, p.Key, int64(p.Weight), int64(p.Priority), bindBool(p.Root), bindTime(p.StartBy))
+	if err != nil || n != 1 || w.Run.Control&store.StartByNoted == 0 {
+		return checkOneRow("writing the place of run", w.Run.UUID, n, err)
+	}
+	n, err = x.exec(qStartByNote, bindShard(w.Run.UUID), bindUUID(w.Run.UUID))
+	return checkOneRow("marking run", w.Run.UUID, n, err)
+}
+
+// QueueRows implements store.QueueStore.
+func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err error) {
+	err = s.read(ctx, "read queues", func(x session) error {
+		all = nil // drops what a failed attempt read
+		return x.each(qQueueRows, func(v []driver.Value) error {
+			c := columns{values: v}
+			q := store.Queue{QueueRow: store.QueueRow{Name: c.text()}}
+			settings := c.text()
+			if q.PausedAt, q.Deleted = c.time(), c.int() != 0; c.err != nil {
+				return c.err
+			}
+			err := q.Decode(settings, "")
+			all = append(all, q.QueueRow)
+			return err
+		})
+	})
+	return all, err
+}
+
+// ChangeQueue implements store.QueueStore.
+func (s *database) ChangeQueue(ctx context.Context, c store.QueueChange) error {
+	// A declaration may change nothing, because a newer version has declared the queue.
+	var err error
+	if c.Declare {
+		_, err = s.changeQueue(ctx, "change a queue", qQueueDeclare, c.Name, c.Settings.Text(), c.Version, bindTime(c.Now))
+	} else {
+		_, err = s.changeQueue(ctx, "change a queue", qQueueSet, c.Name, c.Settings.Text(), bindText(c.By), bindText(c.Reason), bindTime(c.Now))
+	}
+	return err
+}
+
+// PauseQueue implements store.QueueStore.
+func (s *database) PauseQueue(ctx context.Context, p store.QueuePause) (bool, error) {
+	if p.Resume {
+		return s.changeQueue(ctx, "resume a queue", qQueueResume, p.Name)
+	}
+	return s.changeQueue(ctx, "pause a queue", qQueuePause, p.Name, bindTime(p.Now), bindText(p.By), bindText(p.Reason))
+}
+
+// DeleteQueue implements store.QueueStore.
+func (s *database) DeleteQueue(ctx context.Context, name string) (bool, error) {
+	return s.changeQueue(ctx, "delete a queue", qQueueDelete, name)
+}
+
+// changeQueue executes a statement that changes the row of a queue, and reports whether there was one.
+func (s *database) changeQueue(ctx context.Context, what string, q query, args ...driver.Value) (changed bool, err error) {
+	err = s.writeAndNotify(ctx, what, func(x *writeTx) error {
+		n, err := x.exec(q, args...)
+		changed = n > 0
+		x.addHint(store.HintClaim)
+		return err
+	})
+	return changed, err
+}
+
+// Queues implements store.QueueStore.
+func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, err error) {
+	err = s.read(ctx, "read queues", func(x session) error {
+		all = nil // drops what a failed attempt read
+		err := x.each(qQueues, func(v []driver.Value) error {
+			q, err := scanQueue(v)
+			all = append(all, q)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			q := &all[i]
+			err := x.each(qQueueKeys, func(v []driver.Value) error {
+				c := columns{values: v}
+				q.Keys = append(q.Keys, store.QueueKeyUse{
+					Key: c.text(), QueueUse: store.QueueUse{Executing: int(c.int()), Open: int(c.int()), Waiting: int(c.int())},
+				})
+				return c.err
+			}, q.Name, int64(store.MaxQueueKeys))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+func scanQueue(values []driver.Value) (q store.Queue, err error) {
+	c := columns{values: values}
+	q.Name = c.text()
+	declared := c.text()
+	q.DeclaredVersion, q.DeclaredAt = c.text(), c.time()
+	set := c.text()
+	q.SetBy, q.SetReason, q.SetAt = c.text(), c.text(), c.time()
+	q.PausedAt, q.PausedBy, q.PauseReason = c.time(), c.text(), c.text()
+	q.Executing, q.Open, q.Waiting, q.OldestDue = int(c.int()), int(c.int()), int(c.int()), c.time()
+	if c.err != nil {
+		return q, c.err
+	}
+	return q, q.Decode(declared, set)
+}
+
+// Depth implements store.QueueStore.
+func (s *database) Depth(ctx context.Context, queue string, most int) (n int, err error) {
+	err = s.read(ctx, "read the depth of a queue", func(x session) (err error) {
+		n, err = queryInt(x, qQueueDepth, queue, int64(most))
+		return err
+	})
+	return min(n, most), err
+}
+
+// PlaceOf implements store.QueueStore.
+func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
+	err = s.read(ctx, "read a place", func(x session) error {
+		place = nil // drops what a failed attempt read
+		return x.each(qPlaceOf, func(v []driver.Value) error {
+			c := columns{values: v}
+			place = &store.QueuedRun{Place: store.Place{
+				Run: run, Queue: c.text(), Key: c.text(), Weight: int32(c.int()), Priority: int16(c.int()), State: store.PlaceState(c.int()),
+				Root: c.int() != 0, Begun: c.int() != 0, Turn: c.int(), ArrivedAt: c.time(), StartBy: c.time(),
+			}, Gate: store.Gate(c.int()), Before: int(c.int())}
+			return c.err
+		}, bindShard(run), bindUUID(run), int64(store.MaxBefore))
+	})
+	if place != nil {
+		place.Before = min(place.Before, store.MaxBefore)
+	}
+	return place, err
+}
+
+// StartByKept implements store.QueueStore.
+func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
+	err = s.write(ctx, "begin a run", func(x session) error {
+		n, err := x.exec(qStartByKeep, bindShard(run), bindUUID(run), epoch.Number())
+		if kept = n == 1; err != nil || !kept {
+			return err
+		}
+		_, err = x.exec(qPlaceDeleteFree, bindShard(run), bindUUID(run))
+		return err
+	})
+	return kept, err
+}

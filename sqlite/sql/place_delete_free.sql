@@ -1,0 +1,4 @@
+-- Deletes the place of a run that needs none for its queue.
+DELETE FROM durable_place
+WHERE shard = ?1 AND run_id = ?2
+  AND EXISTS (SELECT 1 FROM durable_run AS r WHERE r.shard = ?1 AND r.id = ?2 AND (r.lane & 3) = 0);

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -24,7 +23,7 @@ type lanes struct {
 	since time.Time
 
 	served *store.Served // whose lanes are in own
-	own    []knownLane   // by priority, the higher first, then by lane
+	own    []knownLane   // by priority, the higher first, and in the order of the last claim
 }
 
 type knownLane struct {
@@ -40,8 +39,7 @@ type lanePlan struct {
 	fresh     bool         // nothing was known
 }
 
-// plan returns the arguments for the next claim. The lanes of one priority begin at a random one, because a
-// claim that reaches its limit at the first lane never gets to the last.
+// plan returns the arguments for the next claim.
 func (l *lanes) plan(served *store.Served) lanePlan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,16 +61,9 @@ func (l *lanes) plan(served *store.Served) lanePlan {
 		p.low, p.high = append(p.low, k.lane), append(p.high, k.lane)
 	}
 	p.high = append(p.high, store.LastLane)
-	for rest := l.own; len(rest) > 0; {
-		n := 1
-		for n < len(rest) && rest[n].priority == rest[0].priority {
-			n++
-		}
-		first := rand.IntN(n)
-		for i := range n {
-			p.own = append(p.own, rest[(first+i)%n].lane)
-		}
-		rest = rest[n:]
+	store.RotateLanes(l.own, func(k *knownLane) int16 { return k.priority })
+	for _, k := range l.own {
+		p.own = append(p.own, k.lane)
 	}
 	return p
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -58,21 +57,12 @@ func dueLanes(ctx context.Context, x session, q *store.ClaimQuery) (due []dueLan
 	return due, next, nil
 }
 
-// sortLanes puts the lanes in the order of a claim: the higher priority first. The lanes of one priority begin at a random
-// one, because a claim that reaches its limit at the first lane never gets to the last.
+// sortLanes puts the lanes in the order of a claim: the higher priority first.
 func sortLanes(lanes []dueLane) {
 	slices.SortFunc(lanes, func(l, r dueLane) int {
 		return cmp.Or(cmp.Compare(r.priority, l.priority), cmp.Compare(l.lane, r.lane))
 	})
-	for rest := lanes; len(rest) > 0; {
-		n := 1
-		for n < len(rest) && rest[n].priority == rest[0].priority {
-			n++
-		}
-		first := rand.IntN(n)
-		copy(rest, slices.Concat(rest[first:n], rest[:first]))
-		rest = rest[n:]
-	}
+	store.RotateLanes(lanes, func(l *dueLane) int16 { return l.priority })
 }
 
 // earliest returns the earlier of two times. The zero time means never.

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
+	"slices"
 )
 
 // Lane identifies the runs of one queue, workflow, priority and gate. It leads the index by which claims
@@ -55,6 +57,22 @@ func (l Lane) With(g Gate) Lane { return l&^gateMask | Lane(g) }
 
 // Claimable reports whether a claim may take due runs of the lane.
 func (l Lane) Claimable() bool { return l&1 == 0 }
+
+// RotateLanes prepares lanes, sorted by priority, for one claim: the lanes of each priority begin at a random one and keep
+// their cyclic order. A claim that reaches its limit at the first lane would otherwise never get to the last.
+func RotateLanes[L any](lanes []L, priority func(*L) int16) {
+	for rest := lanes; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && priority(&rest[n]) == priority(&rest[0]) {
+			n++
+		}
+		first := rand.IntN(n)
+		slices.Reverse(rest[:first])
+		slices.Reverse(rest[first:n])
+		slices.Reverse(rest[:n])
+		rest = rest[n:]
+	}
+}
 
 // Served tells which runs a worker claims: those of its workflows, in all queues or in some. It does not
 // change. Nil serves no run.

@@ -32,6 +32,18 @@ func TestEngineCallsInsideTxAreRefused(t *testing.T) {
 		"tags": func(ctx context.Context, e *durable.Engine) error {
 			return e.SetTags(ctx, "x", map[string]string{"a.b": "c"})
 		},
+		"timeout": func(ctx context.Context, e *durable.Engine) error { return e.SetTimeout(ctx, "x", time.Hour) },
+		"limit": func(ctx context.Context, e *durable.Engine) error {
+			return e.SetLimit(ctx, "l", durable.Bounds{Concurrent: 1})
+		},
+		"delete a limit": func(ctx context.Context, e *durable.Engine) error { return e.DeleteLimit(ctx, "l") },
+		"schedule": func(ctx context.Context, e *durable.Engine) error {
+			return e.SetSchedule(ctx, other.Schedule(1, durable.Schedule{Name: "s", Every: time.Hour}))
+		},
+		"backfill": func(ctx context.Context, e *durable.Engine) error {
+			_, err := e.Backfill(ctx, "s", time.Unix(0, 0), time.Unix(1, 0))
+			return err
+		},
 		"result": func(ctx context.Context, e *durable.Engine) error {
 			run, err := other.Handle(ctx, e, "x") // a look is no write
 			if err != nil {

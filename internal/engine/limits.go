@@ -9,6 +9,9 @@ import (
 
 // SetLimit sets the bounds of a limit, whatever code declares.
 func (e *Engine) SetLimit(ctx context.Context, c store.LimitChange) error {
+	if err := e.Outside(ctx, "a change of a limit"); err != nil {
+		return err
+	}
 	now, err := e.Now(ctx)
 	if err != nil {
 		return err
@@ -22,6 +25,9 @@ func (e *Engine) SetLimit(ctx context.Context, c store.LimitChange) error {
 
 // DeleteLimit removes the row of a limit. It returns ErrNotFound if there is none.
 func (e *Engine) DeleteLimit(ctx context.Context, name string) error {
+	if err := e.Outside(ctx, "a change of a limit"); err != nil {
+		return err
+	}
 	found := false
 	err := e.patiently(ctx, outsider, func() (err error) {
 		deleted, err := e.store.DeleteLimit(ctx, name)

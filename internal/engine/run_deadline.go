@@ -136,6 +136,9 @@ func (c *attemptContext) Deadline() (time.Time, bool) {
 // SetTimeout makes a run expire d from now. Zero removes its deadline. SetTimeout returns a *StateError
 // for a run that has ended, is being cancelled, or is expiring.
 func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) error {
+	if err := e.Outside(ctx, "a change of a timeout"); err != nil {
+		return err
+	}
 	row, err := e.Find(ctx, ref)
 	if err != nil {
 		return err

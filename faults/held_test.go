@@ -186,6 +186,9 @@ func TestRow40_RejectedCallers(t *testing.T) {
 			"start":  {triggered("run"), started("s")},
 			"signal": {triggered("signal"), func(ctx context.Context) error { return e.Signal(ctx, "r", "go", 1) }},
 			"pause":  {triggered("event"), func(ctx context.Context) error { return second(e.Pause(ctx, "r")) }},
+			"limit": {triggered("step_limit"), func(ctx context.Context) error {
+				return e.SetLimit(ctx, "l", durable.Bounds{Concurrent: 1})
+			}},
 		} {
 			c.fault.turn(t, db, true)
 			err := c.call(bounded(t))

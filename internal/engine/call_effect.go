@@ -183,12 +183,11 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 	writes, by := t.effectContext(ctx)
 	fenced := false
 	err = r.e.patiently(writes, by, func() error {
-		_, err := by.wrap(func(journal.Writer) (*store.Outcome, error) {
+		return by.attempt(func() error {
 			there, err := r.e.store.Tag(writes, r.row.UUID, tags, r.row.Epoch)
 			fenced = err == nil && !there
-			return nil, err
-		})(nil)
-		return err
+			return err
+		})
 	})
 	if fenced {
 		r.lose()

@@ -2,12 +2,10 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
 
-	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -69,14 +67,8 @@ func (e *Engine) order(ctx context.Context, by caller, o *store.Order) error {
 	case o.Verb == store.VerbTerminate:
 		o.Error = record.Terminated(o.Reason, o.Actor).Encode()
 	}
-	if err := e.patiently(ctx, by, func() error {
-		_, err := by.wrap(func(journal.Writer) (*store.Outcome, error) { return nil, e.store.Control(ctx, o) })(nil)
+	if err := e.commitAlone(ctx, by, func() error { return e.store.Control(ctx, o) }); err != nil {
 		return err
-	}); err != nil {
-		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) {
-			return err
-		}
-		return &WriteError{MayHaveCommitted: !MayPass(err), Err: err}
 	}
 	e.reportCancel(o)
 	if w := e.worker(); w != nil {

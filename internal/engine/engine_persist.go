@@ -68,6 +68,12 @@ func (c caller) wrap(write writeFunc) writeFunc {
 	return c.around(write)
 }
 
+// attempt makes one attempt of a write that needs no journal.Writer.
+func (c caller) attempt(commit func() error) error {
+	_, err := c.wrap(func(journal.Writer) (*store.Outcome, error) { return nil, commit() })(nil)
+	return err
+}
+
 // retries reports whether the write is retried after err. A missing privilege makes a run wait, because
 // the privilege may be granted later, and the run loses nothing but time.
 func (c caller) retries(err error) bool {
@@ -113,6 +119,19 @@ func (e *Engine) persistAlone(ctx context.Context, by caller, apart func(), writ
 		doubtful = doubtful || mayHaveCommitted(err)
 		return err
 	})
+}
+
+// commitAlone calls commit, which writes in a transaction of its own, and retries it for Config.Patience. It
+// returns ErrClosed, or a *WriteError.
+func (e *Engine) commitAlone(ctx context.Context, by caller, commit func() error) error {
+	err := e.patiently(ctx, by, func() error { return by.attempt(commit) })
+	if err == nil || errors.Is(err, store.ErrClosed) {
+		return err
+	}
+	if _, is := errors.AsType[*WriteError](err); is {
+		return err
+	}
+	return &WriteError{MayHaveCommitted: !MayPass(err), Err: err}
 }
 
 // cause returns the error that a WriteError wraps, or err itself if it is no WriteError.

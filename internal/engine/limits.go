@@ -17,7 +17,7 @@ func (e *Engine) SetLimit(ctx context.Context, c store.LimitChange) error {
 		return err
 	}
 	c.Now = now
-	if err := e.patiently(ctx, outsider, func() error { return e.store.ChangeLimit(ctx, c) }); err != nil {
+	if err := e.commitAlone(ctx, outsider, func() error { return e.store.ChangeLimit(ctx, c) }); err != nil {
 		return fmt.Errorf("set limit %q: %w", c.Name, err)
 	}
 	return nil
@@ -29,7 +29,7 @@ func (e *Engine) DeleteLimit(ctx context.Context, name string) error {
 		return err
 	}
 	found := false
-	err := e.patiently(ctx, outsider, func() (err error) {
+	err := e.commitAlone(ctx, outsider, func() error {
 		deleted, err := e.store.DeleteLimit(ctx, name)
 		found = found || deleted
 		return err

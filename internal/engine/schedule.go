@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/schedule"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -229,16 +228,16 @@ func (w *worker) otherVersions(ctx context.Context) (map[string]bool, error) {
 }
 
 // changeSchedule changes one schedule in one transaction.
-func (e *Engine) changeSchedule(ctx context.Context, name string, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) (*store.ScheduleWrite, error) {
+func (e *Engine) changeSchedule(ctx context.Context, name string, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
 	var refused error
 	change := &store.ScheduleChange{Name: name, Plan: func(s store.ScheduleState) (w *store.ScheduleWrite) {
 		w, refused = plan(s)
 		return w
 	}}
 	if err := e.commitSchedule(ctx, change); err != nil {
-		return nil, err
+		return err
 	}
-	return change.Written, refused
+	return refused
 }
 
 // commitSchedule commits a change for a user of the engine. It retries for Config.Patience.
@@ -249,15 +248,8 @@ func (e *Engine) commitSchedule(ctx context.Context, change *store.ScheduleChang
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return err
 	}
-	err := e.patiently(ctx, outsider, func() error {
-		_, err := outsider.wrap(func(journal.Writer) (*store.Outcome, error) { return nil, e.store.ChangeSchedule(ctx, change) })(nil)
+	if err := e.commitAlone(ctx, outsider, func() error { return e.store.ChangeSchedule(ctx, change) }); err != nil {
 		return err
-	})
-	if err != nil {
-		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) {
-			return err
-		}
-		return &WriteError{MayHaveCommitted: !MayPass(err), Err: err}
 	}
 	if change.Written != nil {
 		e.reportFires(ctx, change.Written)

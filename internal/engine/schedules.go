@@ -10,47 +10,42 @@ import (
 
 // SetSchedule records the settings of an operator.
 func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Settings, by, reason string) error {
-	_, err := e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.Set(name, at.Row, s, e.clock.Now(), by, reason)
 	})
-	return err
 }
 
 // ResetSchedule removes the settings of an operator.
 func (e *Engine) ResetSchedule(ctx context.Context, name, by, reason string) error {
-	_, err := e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.Reset(name, at.Row, e.clock.Now(), by, reason)
 	})
-	return err
 }
 
 // PauseSchedule pauses a schedule.
 func (e *Engine) PauseSchedule(ctx context.Context, name, by, reason string) error {
-	_, err := e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.Pause(name, at.Row, e.clock.Now(), by, reason)
 	})
-	return err
 }
 
 // ResumeSchedule resumes a schedule.
 func (e *Engine) ResumeSchedule(ctx context.Context, name string) error {
-	_, err := e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.Resume(name, at.Row, e.clock.Now())
 	})
-	return err
 }
 
 // DeleteSchedule deletes a schedule.
 func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) error {
-	_, err := e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.Delete(name, at.Row, e.clock.Now(), by, reason)
 	})
-	return err
 }
 
 // TriggerSchedule starts a run of the schedule now, and returns its ID.
 func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, err error) {
-	_, err = e.changeSchedule(ctx, name, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
+	err = e.changeSchedule(ctx, name, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
 		w, id, err = schedule.Trigger(&schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.startOfSchedule}, at)
 		return w, err
 	})

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/store"
-	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
 const (
@@ -65,7 +64,7 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 	place := r.permitLines.join(store.PermitGroup{Limit: p.Limit, Key: p.Key}, t.name)
 	defer r.permitLines.leave(place)
 	for {
-		if err := r.w.permits.ask(t.s.ctx, r, a); err != nil {
+		if err := r.w.permits.ask(t.s.ctx, a); err != nil {
 			return t.unpermitted(giveBack, err)
 		}
 		switch a.Outcome {
@@ -114,9 +113,4 @@ func (t *task) unpermitted(giveBack func(), err error) (time.Time, func(), error
 		giveBack()
 	}
 	return time.Time{}, nil, cmp.Or(left, ErrSuspended)
-}
-
-// logPermits logs that permits could not be exchanged with the database.
-func (w *worker) logPermits(err error) {
-	w.log.Warn("could not ask for permits, or give them back; trying again", telemetry.KeyError, err)
 }

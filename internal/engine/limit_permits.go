@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
 const (
@@ -49,7 +50,7 @@ type permitReturn struct {
 
 // ask asks the store for a permit and sets the outcome of the ask. It keeps trying while the database is
 // unavailable, until ctx ends.
-func (p *permits) ask(ctx context.Context, r *run, a *store.PermitAsk) error {
+func (p *permits) ask(ctx context.Context, a *store.PermitAsk) error {
 	own := *a // the loop may still use it when this caller has left
 	q := &permitAsk{PermitAsk: &own, ctx: ctx, done: make(chan error, 1)}
 	p.mu.Lock()
@@ -68,7 +69,7 @@ func (p *permits) ask(ctx context.Context, r *run, a *store.PermitAsk) error {
 // giveBack gives a permit or a place in a line back, soon.
 func (p *permits) giveBack(r *run, a *store.PermitAsk) {
 	p.mu.Lock()
-	p.returns = append(p.returns, permitReturn{store.PermitReturn{Limit: a.Limit, Key: a.Key, Run: a.Run, Step: a.Step, Epoch: a.Epoch, Attempt: a.Attempt}, r})
+	p.returns = append(p.returns, permitReturn{a.Return(), r})
 	p.mu.Unlock()
 	p.wanted.notify()
 }
@@ -127,14 +128,19 @@ func (w *worker) permitLoop(ctx context.Context) {
 		}
 		later.Stop()
 		var err error
-		lines := p.dueLines(w.e.clock.Now())
 		if look {
-			lines, err = w.waitingLines(ctx)
+			var waiting []store.PermitGroup
+			waiting, err = w.waitingLines(ctx)
+			p.lookNow(waiting, w.e.clock.Now())
 			every := w.e.cfg.Lease / 3
-			if len(lines) > 0 || err != nil {
+			if len(waiting) > 0 || err != nil {
 				every = min(every, linesOften)
 			}
 			looks.Reset(every/2 + rand.N(every))
+		}
+		var lines []store.PermitGroup
+		if err == nil {
+			lines = p.dueLines(w.e.clock.Now())
 		}
 		for more := true; more && err == nil; {
 			more, err = w.exchange(ctx, lines)
@@ -145,7 +151,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 			continue
 		}
 		if ctx.Err() == nil {
-			w.logPermits(err)
+			w.log.Warn("could not ask for permits, or give them back; trying again", telemetry.KeyError, err)
 		}
 		if sleepCtx(ctx, wait/2+rand.N(wait)) {
 			wait = min(2*wait, longPermit)
@@ -154,12 +160,20 @@ func (w *worker) permitLoop(ctx context.Context) {
 	}
 }
 
-// lookAgain remembers when to look at the lines of a batch again.
-func (p *permits) lookAgain(b *store.PermitBatch) {
+// lookAgain remembers when to look at lines again.
+func (p *permits) lookAgain(again map[store.PermitGroup]time.Time) {
 	if p.again == nil {
 		p.again = make(map[store.PermitGroup]time.Time)
 	}
-	maps.Copy(p.again, b.Again)
+	maps.Copy(p.again, again)
+}
+
+// lookNow remembers to look at the lines now.
+func (p *permits) lookNow(lines []store.PermitGroup, now time.Time) {
+	p.lookAgain(nil)
+	for _, l := range lines {
+		p.again[l] = now
+	}
 }
 
 // dueLines removes and returns the lines to be looked at now.
@@ -208,7 +222,7 @@ func (w *worker) waitingLines(ctx context.Context) (lines []store.PermitGroup, e
 }
 
 // exchange makes one call of Permits with what has gathered, and with the given lines, and reports whether
-// more has gathered than one call takes.
+// more has gathered than one call takes. If the call fails, the lines are looked at in the next one.
 func (w *worker) exchange(ctx context.Context, lines []store.PermitGroup) (more bool, err error) {
 	p := &w.permits
 	asks, returns, more := p.take()
@@ -221,16 +235,19 @@ func (w *worker) exchange(ctx context.Context, lines []store.PermitGroup) (more 
 		b := w.permitBatch(nil, nil, lines[:linesAtOnce])
 		if err := w.e.store.Permits(ctx, b); err != nil {
 			p.putBack(asks, returns)
+			p.lookNow(lines, b.Now)
 			return false, err
 		}
-		p.lookAgain(b)
+		p.lookAgain(b.Again)
 		lines = lines[linesAtOnce:]
 	}
 	b := w.permitBatch(asks, returns, lines)
-	err = w.e.store.Permits(ctx, b)
+	if err = w.e.store.Permits(ctx, b); err != nil {
+		p.lookNow(lines, b.Now)
+	}
 	switch {
 	case err == nil:
-		p.lookAgain(b)
+		p.lookAgain(b.Again)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrLocked), ctx.Err() != nil:
 		p.putBack(asks, returns)
 		return false, err

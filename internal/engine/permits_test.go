@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"testing"
+	"time"
 
+	"github.com/seed8ec063be/durable/internal/clock"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -13,12 +15,58 @@ func TestAskOfALostCallerIsDropped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	a := &store.PermitAsk{Limit: "l", Step: "s", Attempt: 1}
-	if err := p.ask(ctx, nil, a); err == nil {
+	if err := p.ask(ctx, a); err == nil {
 		t.Fatal("the ask ends with its caller")
 	}
 	p.giveBack(nil, a)
 	asks, returns, _ := p.take()
 	if len(asks) != 0 || len(returns) != 1 {
 		t.Errorf("%d asks and %d returns, want only the return", len(asks), len(returns))
+	}
+}
+
+// failingGrants is a store whose first calls of Permits fail.
+type failingGrants struct {
+	store.Store
+	failures []error
+}
+
+func (f *failingGrants) Permits(context.Context, *store.PermitBatch) error {
+	if len(f.failures) == 0 {
+		return nil
+	}
+	err := f.failures[0]
+	f.failures = f.failures[1:]
+	return err
+}
+
+// A line that is due is looked at again if the call that should have looked at it fails.
+func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
+	many := make([]store.PermitGroup, linesAtOnce+1)
+	for i := range many {
+		many[i].Key = string(rune('a' + i))
+	}
+	for what, c := range map[string]struct {
+		due      []store.PermitGroup
+		failures []error
+		left     int
+	}{
+		"the database is away":           {many[:2], []error{store.ErrUnavailable}, 2},
+		"the database rejects the call":  {many[:2], []error{store.ErrRejected}, 2},
+		"the first of two calls fails":   {many, []error{store.ErrUnavailable}, len(many)},
+		"the second of two calls fails":  {many, []error{nil, store.ErrUnavailable}, 1},
+		"both calls look at their lines": {many, nil, 0},
+	} {
+		s := &failingGrants{failures: c.failures}
+		w := &worker{e: &Engine{store: s, clock: new(clock.Estimate)}}
+		w.e.clock.Set(time.Now(), time.Now())
+		now := w.e.clock.Now()
+		w.permits.lookNow(c.due, now)
+		if _, err := w.exchange(t.Context(), w.permits.dueLines(now)); (err == nil) != (c.left == 0) {
+			t.Errorf("%s: the error is %v", what, err)
+		}
+		if left := w.permits.dueLines(now.Add(time.Hour)); len(left) != c.left {
+			t.Errorf("%s: %d lines are to be looked at again, want %d", what, len(left), c.left)
+		}
 	}
 }

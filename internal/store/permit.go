@@ -147,6 +147,11 @@ type PermitReturn struct {
 	Attempt    int32
 }
 
+// Return returns what gives back the permit that the ask was granted, or its place in the line.
+func (a *PermitAsk) Return() PermitReturn {
+	return PermitReturn{Limit: a.Limit, Key: a.Key, Run: a.Run, Step: a.Step, Epoch: a.Epoch, Attempt: a.Attempt}
+}
+
 // PermitBatch is what one call of Permits does: it gives permits back, and grants what is free to the
 // steps that ask and to those in line.
 type PermitBatch struct {

@@ -59,7 +59,7 @@ func (b *bed) gives(at time.Time, asks ...*store.PermitAsk) {
 	b.Helper()
 	batch := &store.PermitBatch{Now: at}
 	for _, a := range asks {
-		batch.Returns = append(batch.Returns, store.PermitReturn{Limit: a.Limit, Key: a.Key, Run: a.Run, Step: a.Step, Epoch: a.Epoch, Attempt: a.Attempt})
+		batch.Returns = append(batch.Returns, a.Return())
 	}
 	b.permits(batch)
 }

@@ -164,22 +164,12 @@ func (l *Limit) Permit(opts ...PermitOption) StepOption {
 		o.fail(l.err)
 		o.fail(apply(opts, &p))
 		o.fail(p.err)
-		if s := l.settings; s.Concurrent > 0 && p.units > s.Concurrent || s.Rate > 0 && p.units > s.Burst {
+		if most := l.settings.Fit(p.units); most < p.units {
 			o.fail(fmt.Errorf("%w: Units(%d) of limit %q, which grants at most %d at once: ask for fewer, or raise Concurrent and Burst",
-				ErrInvalidConfig, p.units, l.name, smallest(s)))
+				ErrInvalidConfig, p.units, l.name, most))
 		}
 		o.permit = &engine.Permit{Limit: l.name, Key: p.key, Units: p.units, Settings: l.settings}
 	}
-}
-
-func smallest(s store.LimitSettings) int {
-	switch {
-	case s.Concurrent == 0:
-		return s.Burst
-	case s.Rate == 0:
-		return s.Concurrent
-	}
-	return min(s.Concurrent, s.Burst)
 }
 
 // PermitOption configures a [Limit.Permit].

@@ -76,8 +76,7 @@ func ComparePlaces(a, b *Permit) int {
 // Bound sets the bounds of the line from the rows of the limits. If the limit has no row, Bound returns the
 // declaration of an asking step, which the store records.
 func (l *PermitLine) Bound(rows map[string]LimitSettings, b *PermitBatch) (declare *LimitChange) {
-	l.Settings, l.Known = rows[l.Limit], false
-	if _, l.Known = rows[l.Limit]; l.Known {
+	if l.Settings, l.Known = rows[l.Limit]; l.Known {
 		return nil
 	}
 	for _, a := range b.Asks {
@@ -119,7 +118,7 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 		switch {
 		case p.Status == PermitHeld && a != nil: // judged with the asks
 		case p.holds(l.Now):
-			free.take(l.Settings.fit(p.Units), false)
+			free.take(l.Settings.Fit(p.Units), false)
 		case p.Status == PermitHeld, !p.waits():
 			plan.Delete = append(plan.Delete, p.Permit)
 		case a != nil:
@@ -128,7 +127,7 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 			plan.Write = append(plan.Write, p.Permit)
 			line = append(line, *p)
 		case p.Status == PermitOffered && p.Until.After(l.Now):
-			free.take(l.Settings.fit(p.Units), true)
+			free.take(l.Settings.Fit(p.Units), true)
 		case p.Status == PermitOffered:
 			p.Status, p.Until, p.Missed = PermitWaiting, time.Time{}, true
 			plan.Write = append(plan.Write, p.Permit)
@@ -191,7 +190,7 @@ func (l *PermitLine) asked(a *PermitAsk, asked *AskedPermits, free *freeUnits, p
 	}
 	p, known := asked.Had[a]
 	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt {
-		free.take(l.Settings.fit(p.Units), false)
+		free.take(l.Settings.Fit(p.Units), false)
 		a.Outcome, a.GrantedAt = Written, p.GrantedAt // the reply to an earlier ask was lost
 		return SeenPermit{}, false
 	}
@@ -217,7 +216,7 @@ func (l *PermitLine) serve(line []SeenPermit, asking map[place]*PermitAsk, free 
 	before, blocked := 0, false // units of the line before this one
 	for i := range line {
 		p := &line[i]
-		units := l.Settings.fit(p.Units)
+		units := l.Settings.Fit(p.Units)
 		a := asking[place{p.Run, p.Step}]
 		if a == nil && !p.wakeable() {
 			continue // it keeps its place, and is served when its run asks

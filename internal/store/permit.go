@@ -31,9 +31,9 @@ func (s LimitSettings) interval() time.Duration {
 	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
 }
 
-// fit returns how many of the units count: no more than can ever be granted at once, so that a smaller
+// Fit returns how many of the units count: no more than can ever be granted at once, so that a smaller
 // limit delays a step and does not stop it.
-func (s LimitSettings) fit(units int) int {
+func (s LimitSettings) Fit(units int) int {
 	if s.Concurrent > 0 {
 		units = min(units, s.Concurrent)
 	}

@@ -13,7 +13,7 @@ import (
 // not ended. It is for children only; other starts return [ErrInvalidConfig].
 func Detached() StartOption {
 	return func(o *startOptions) {
-		o.fail(o.given.once(givenDetached, "Detached"))
+		o.once(givenDetached, "Detached")
 		o.detached = true
 	}
 }

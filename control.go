@@ -140,12 +140,11 @@ func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOpti
 type ControlOption func(*controlOptions)
 
 type controlOptions struct {
+	commonOptions
 	reason, actor string
 	scope         store.Scope
 	freeze        bool
 	dry           bool
-	given         given
-	err           error
 }
 
 const (
@@ -155,12 +154,6 @@ const (
 	givenFreeze
 	givenDry
 )
-
-func (o *controlOptions) once(bit given, option string) {
-	if err := o.given.once(bit, option); err != nil && o.err == nil {
-		o.err = err
-	}
-}
 
 // Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run.
 func Reason(text string) ControlOption {
@@ -232,9 +225,28 @@ func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptio
 		err = fmt.Errorf("%w: FreezeTimers is for Resume, not for %s", ErrInvalidConfig, verbs[verb])
 	}
 	if err == nil {
-		err = errors.Join(naming.CheckText("reason", o.reason), naming.CheckText("actor", o.actor))
+		err = o.checkTexts()
 	}
 	return &store.Order{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freeze}, o, err
+}
+
+// reasonOptions applies the options of a call that takes only Reason and Actor. call describes the call, for the error.
+func reasonOptions(call string, opts []ControlOption) (o controlOptions, err error) {
+	err = apply(opts, &o)
+	switch {
+	case err != nil:
+		return o, err
+	case o.err != nil:
+		return o, o.err
+	case o.given&^(givenReason|givenActor) != 0:
+		return o, fmt.Errorf("%w: %s takes only the options Reason and Actor: leave the others out", ErrInvalidConfig, call)
+	}
+	return o, o.checkTexts()
+}
+
+// checkTexts returns ErrInvalidName for a reason or an actor that cannot be recorded.
+func (o *controlOptions) checkTexts() error {
+	return errors.Join(naming.CheckText("reason", o.reason), naming.CheckText("actor", o.actor))
 }
 
 func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (Effect, error) {

@@ -47,9 +47,8 @@ func (l *Limit) Name() string { return l.name }
 type LimitOption func(*limitOptions)
 
 type limitOptions struct {
+	commonOptions
 	bounds Bounds
-	given  given
-	err    error
 }
 
 const (
@@ -58,16 +57,10 @@ const (
 	givenBurst
 )
 
-func (o *limitOptions) fail(err error) {
-	if o.err == nil {
-		o.err = err
-	}
-}
-
 // Concurrent bounds how many steps hold a permit of the limit at once, counted in units. It must be positive.
 func Concurrent(n int) LimitOption {
 	return func(o *limitOptions) {
-		o.fail(o.given.once(givenConcurrent, "Concurrent"))
+		o.once(givenConcurrent, "Concurrent")
 		o.bounds.Concurrent = n
 		if n <= 0 {
 			o.fail(fmt.Errorf("%w: Concurrent(%d): it must be positive; leave the option out for no bound", ErrInvalidConfig, n))
@@ -80,7 +73,7 @@ func Concurrent(n int) LimitOption {
 // n and per must be positive.
 func Rate(n int, per time.Duration) LimitOption {
 	return func(o *limitOptions) {
-		o.fail(o.given.once(givenRate, "Rate"))
+		o.once(givenRate, "Rate")
 		o.bounds.Rate, o.bounds.Period = n, per
 		if n <= 0 || per <= 0 {
 			o.fail(fmt.Errorf("%w: Rate(%d, %v): both must be positive; leave the option out for no bound", ErrInvalidConfig, n, per))
@@ -92,7 +85,7 @@ func Rate(n int, per time.Duration) LimitOption {
 // positive.
 func Burst(n int) LimitOption {
 	return func(o *limitOptions) {
-		o.fail(o.given.once(givenBurst, "Burst"))
+		o.once(givenBurst, "Burst")
 		o.bounds.Burst = n
 		if n <= 0 {
 			o.fail(fmt.Errorf("%w: Burst(%d): it must be positive", ErrInvalidConfig, n))
@@ -155,7 +148,7 @@ func boundsOf(s store.LimitSettings) Bounds {
 // executing while another step has the permit.
 func (l *Limit) Permit(opts ...PermitOption) StepOption {
 	return func(o *stepOptions) {
-		o.fail(o.given.once(givenPermit, "Permit"))
+		o.once(givenPermit, "Permit")
 		if l == nil {
 			o.fail(fmt.Errorf("%w: the *Limit is nil: make it with NewLimit", ErrInvalidConfig))
 			return
@@ -176,16 +169,9 @@ func (l *Limit) Permit(opts ...PermitOption) StepOption {
 type PermitOption func(*permitOptions)
 
 type permitOptions struct {
+	commonOptions
 	key   string
 	units int
-	given given
-	err   error
-}
-
-func (o *permitOptions) fail(err error) {
-	if o.err == nil {
-		o.err = err
-	}
 }
 
 const (
@@ -197,7 +183,7 @@ const (
 // separately.
 func LimitKey(key string) PermitOption {
 	return func(o *permitOptions) {
-		o.fail(o.given.once(givenLimitKey, "LimitKey"))
+		o.once(givenLimitKey, "LimitKey")
 		o.fail(naming.Check("limit key", key))
 		o.key = key
 	}
@@ -207,7 +193,7 @@ func LimitKey(key string) PermitOption {
 // and not more than the limit grants at once. If an operator has lowered the bounds below that, the step takes all of them.
 func Units(n int) PermitOption {
 	return func(o *permitOptions) {
-		o.fail(o.given.once(givenUnits, "Units"))
+		o.once(givenUnits, "Units")
 		o.units = n
 		if n <= 0 || n > math.MaxInt32 {
 			o.fail(fmt.Errorf("%w: Units(%d): it must be from 1 to %d", ErrInvalidConfig, n, math.MaxInt32))
@@ -280,10 +266,7 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b Bounds, opts ...Co
 	err := e.writes(ctx, "a change of a limit", "a step")
 	var o controlOptions
 	if err == nil {
-		err = errors.Join(apply(opts, &o), o.err)
-	}
-	if err == nil && o.given&^(givenReason|givenActor) != 0 {
-		err = fmt.Errorf("%w: SetLimit has only the options Reason and Actor: leave the others out", ErrInvalidConfig)
+		o, err = reasonOptions("a change of a limit", opts)
 	}
 	if err == nil {
 		err = errors.Join(naming.Check("limit", name), b.check())

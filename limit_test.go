@@ -291,6 +291,9 @@ func TestWrongLimits(t *testing.T) {
 			t.Errorf("SetLimit(%+v) = %v", bad, err)
 		}
 	}
+	if err := e.SetLimit(within(t), "l", durable.Bounds{}, durable.Reason("a\x00b")); !errors.Is(err, durable.ErrInvalidName) {
+		t.Errorf("SetLimit with a reason that no database takes = %v", err)
+	}
 	if err := e.SetLimit(within(t), "l", durable.Bounds{}, durable.FreezeTimers()); !errors.Is(err, durable.ErrInvalidConfig) {
 		t.Errorf("SetLimit with FreezeTimers = %v", err)
 	}

@@ -145,12 +145,11 @@ func namesOf[In any](name string, items []In, given any) ([]string, error) {
 type MapOption func(*mapOptions)
 
 type mapOptions struct {
+	commonOptions
 	parallel int
 	collect  bool
 	key      any
 	steps    []StepOption
-	given    given
-	err      error
 }
 
 const (
@@ -159,16 +158,10 @@ const (
 	givenKey
 )
 
-func (o *mapOptions) fail(err error) {
-	if o.err == nil {
-		o.err = err
-	}
-}
-
 // Parallel sets how many items are executed at once. The default is 16.
 func Parallel(n int) MapOption {
 	return func(o *mapOptions) {
-		o.fail(o.given.once(givenParallel, "Parallel"))
+		o.once(givenParallel, "Parallel")
 		o.parallel = n
 		if n < 1 {
 			o.err = fmt.Errorf("%w: Parallel(%d): it must be at least 1", ErrInvalidConfig, n)
@@ -179,7 +172,7 @@ func Parallel(n int) MapOption {
 // Collect executes every item, even if some fail.
 func Collect() MapOption {
 	return func(o *mapOptions) {
-		o.fail(o.given.once(givenCollect, "Collect"))
+		o.once(givenCollect, "Collect")
 		o.collect = true
 	}
 }
@@ -188,7 +181,7 @@ func Collect() MapOption {
 // [ErrDuplicateStep].
 func Key[In any](key func(In) string) MapOption {
 	return func(o *mapOptions) {
-		o.fail(o.given.once(givenKey, "Key"))
+		o.once(givenKey, "Key")
 		o.key = key
 	}
 }

@@ -14,3 +14,19 @@ func (g *given) once(bit given, option string) error {
 	*g |= bit
 	return nil
 }
+
+// commonOptions are what the options of one call record: which of them were given, and the first error.
+type commonOptions struct {
+	given given
+	err   error
+}
+
+// fail records the error, if it is not nil and the first.
+func (o *commonOptions) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+// once records that the option was given, and fails if an option with the same bit was given before.
+func (o *commonOptions) once(bit given, option string) { o.fail(o.given.once(bit, option)) }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/schedule"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -139,17 +138,10 @@ func (e *Engine) changeSchedule(ctx context.Context, verb, name string, opts []C
 	if err := e.writes(ctx, "a change of a schedule", "a step"); err != nil {
 		return fmt.Errorf("%s schedule %q: %w", verb, name, err)
 	}
-	var o controlOptions
-	if err := apply(opts, &o); err != nil {
-		return err
+	o, err := reasonOptions("a change of a schedule", opts)
+	if err == nil {
+		err = checkScheduleName(name)
 	}
-	switch {
-	case o.err != nil:
-		return o.err
-	case o.scope != store.WholeTree || o.freeze || o.dry:
-		return fmt.Errorf("%w: only Reason and Actor are for schedules", ErrInvalidConfig)
-	}
-	err := errors.Join(checkScheduleName(name), naming.CheckText("reason", o.reason), naming.CheckText("actor", o.actor))
 	if err == nil {
 		err = change(&o)
 	}

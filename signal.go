@@ -180,14 +180,13 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 type ReceiveOption func(*receiveOptions)
 
 type receiveOptions struct {
+	commonOptions
 	signal    string
 	within    time.Duration
 	bounded   bool
 	otherwise engine.Timeout
 	value     any
 	escalate  func(limit int) (engine.Escalation, error)
-	given     given
-	err       error
 }
 
 const (
@@ -199,7 +198,7 @@ const (
 // OnSignal sets the name of the signal to receive. The default is the name of the Receive.
 func OnSignal(name string) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.fail(o.given.once(givenOnSignal, "OnSignal"))
+		o.once(givenOnSignal, "OnSignal")
 		o.signal = name
 		o.fail(naming.Check("signal", name))
 	}
@@ -212,7 +211,7 @@ func OnSignal(name string) ReceiveOption {
 // once.
 func Within(d time.Duration) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.fail(o.given.once(givenWithin, "Within"))
+		o.once(givenWithin, "Within")
 		o.within, o.bounded = d, true
 	}
 }
@@ -221,7 +220,7 @@ func Within(d time.Duration) ReceiveOption {
 // apart.
 func Else[T any](value T) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.fail(o.given.once(givenElse, "Else"))
+		o.once(givenElse, "Else")
 		o.otherwise, o.value = engine.TimeoutGoesOn, value
 	}
 }
@@ -229,7 +228,7 @@ func Else[T any](value T) ReceiveOption {
 // ElseCancel cancels the run and its descendants when the time of [Within] is over.
 func ElseCancel() ReceiveOption {
 	return func(o *receiveOptions) {
-		o.fail(o.given.once(givenElse, "ElseCancel"))
+		o.once(givenElse, "ElseCancel")
 		o.otherwise = engine.TimeoutCancels
 	}
 }
@@ -238,7 +237,7 @@ func ElseCancel() ReceiveOption {
 // then it is expired, with [ErrTimeout].
 func ElseExpire() ReceiveOption {
 	return func(o *receiveOptions) {
-		o.fail(o.given.once(givenElse, "ElseExpire"))
+		o.once(givenElse, "ElseExpire")
 		o.otherwise = engine.TimeoutExpires
 	}
 }
@@ -248,7 +247,7 @@ func ElseExpire() ReceiveOption {
 // If the database rejects the start, the waiting run is held and retries the start later; see [ErrHeld].
 func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.fail(o.given.once(givenElse, "ElseStart"))
+		o.once(givenElse, "ElseStart")
 		o.otherwise = engine.TimeoutEscalates
 		o.escalate = func(limit int) (engine.Escalation, error) {
 			request, err := w.request(limit, in, opts)
@@ -268,7 +267,7 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 // bound. If the other run has ended or does not exist, that is logged, and is not an error.
 func ElseSignal(id, name string, payload any) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.fail(o.given.once(givenElse, "ElseSignal"))
+		o.once(givenElse, "ElseSignal")
 		o.otherwise = engine.TimeoutEscalates
 		o.fail(naming.Check("signal", name))
 		o.escalate = func(limit int) (engine.Escalation, error) {
@@ -277,11 +276,5 @@ func ElseSignal(id, name string, payload any) ReceiveOption {
 				return to.Signal(id, &store.Signal{Name: name, Key: key, Payload: b})
 			}, err
 		}
-	}
-}
-
-func (o *receiveOptions) fail(err error) {
-	if o.err == nil {
-		o.err = err
 	}
 }

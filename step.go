@@ -173,14 +173,13 @@ func undecodable[T any](c *Ctx, what, name, verdict string, recorded []byte, err
 type StepOption func(*stepOptions)
 
 type stepOptions struct {
+	commonOptions
 	retry          *RetryPolicy
 	attempt, total time.Duration
 	atMostOnce     bool
 	verify         any
 	transact       bridge.Transact
 	permit         *engine.Permit
-	given          given
-	err            error
 }
 
 const (
@@ -195,7 +194,7 @@ const (
 // Retry sets the policy by which a failed attempt is followed by further ones. The default is [NoRetry].
 func Retry(p RetryPolicy) StepOption {
 	return func(o *stepOptions) {
-		o.fail(o.given.once(givenRetry, "Retry"))
+		o.once(givenRetry, "Retry")
 		o.retry = &p
 		o.fail(p.check())
 	}
@@ -206,7 +205,7 @@ func Retry(p RetryPolicy) StepOption {
 // no bound.
 func AttemptTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
-		o.fail(o.given.once(givenAttemptTimeout, "AttemptTimeout"))
+		o.once(givenAttemptTimeout, "AttemptTimeout")
 		o.attempt = d
 		o.positive("AttemptTimeout", d)
 	}
@@ -217,7 +216,7 @@ func AttemptTimeout(d time.Duration) StepOption {
 // option there is no bound.
 func TotalTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
-		o.fail(o.given.once(givenTotalTimeout, "TotalTimeout"))
+		o.once(givenTotalTimeout, "TotalTimeout")
 		o.total = d
 		o.positive("TotalTimeout", d)
 	}
@@ -229,7 +228,7 @@ func TotalTimeout(d time.Duration) StepOption {
 // has expired, or after the process has learned of a pause or a cancel.
 func AtMostOnce() StepOption {
 	return func(o *stepOptions) {
-		o.fail(o.given.once(givenAtMostOnce, "AtMostOnce"))
+		o.once(givenAtMostOnce, "AtMostOnce")
 		o.atMostOnce = true
 	}
 }
@@ -239,14 +238,8 @@ func AtMostOnce() StepOption {
 // error, the step fails with [ErrOutcomeUnknown].
 func Verify[T any](fn func(context.Context) (result T, happened bool, err error)) StepOption {
 	return func(o *stepOptions) {
-		o.fail(o.given.once(givenVerify, "Verify"))
+		o.once(givenVerify, "Verify")
 		o.atMostOnce, o.verify = true, fn
-	}
-}
-
-func (o *stepOptions) fail(err error) {
-	if o.err == nil {
-		o.err = err
 	}
 }
 

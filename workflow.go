@@ -117,6 +117,7 @@ func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) 
 type StartOption func(*startOptions)
 
 type startOptions struct {
+	commonOptions
 	id       string
 	queue    string
 	priority *int16
@@ -125,8 +126,6 @@ type startOptions struct {
 	detached bool
 	tags     []store.Tag
 	insert   bridge.InsertStarts // set by the StartTx of a store; else nil
-	given    given
-	err      error
 }
 
 const (
@@ -138,12 +137,6 @@ const (
 	givenPriority
 )
 
-func (o *startOptions) fail(err error) {
-	if o.err == nil {
-		o.err = err
-	}
-}
-
 // Timeout sets how long the run may take. The time begins when the run is due, which is after its [Delay], and passes by the
 // database's clock, also while no process executes the run. A paused run whose time is over expires when it is resumed. The end
 // of the time is the Ctx's Deadline. Then the run's Ctx ends with [ErrTimeout] as the cause, its compensations are executed, and
@@ -151,7 +144,7 @@ func (o *startOptions) fail(err error) {
 // option there is no bound; d must be positive. [Engine.SetTimeout] changes the time.
 func Timeout(d time.Duration) StartOption {
 	return func(o *startOptions) {
-		o.fail(o.given.once(givenTimeout, "Timeout"))
+		o.once(givenTimeout, "Timeout")
 		o.timeout = d
 		if d <= 0 {
 			o.fail(fmt.Errorf("%w: Timeout of %v: it must be positive", ErrInvalidConfig, d))
@@ -162,7 +155,7 @@ func Timeout(d time.Duration) StartOption {
 // Delay sets how long after its start the run is due, by the database's clock. With zero or less, the run is due at once.
 func Delay(d time.Duration) StartOption {
 	return func(o *startOptions) {
-		o.fail(o.given.once(givenDelay, "Delay"))
+		o.once(givenDelay, "Delay")
 		o.delay = d
 	}
 }
@@ -172,7 +165,7 @@ func Delay(d time.Duration) StartOption {
 // the UUID of a child, or of a run with an ID of its own, returns [ErrIDConflict], because that ID would address two runs.
 func ID(id string) StartOption {
 	return func(o *startOptions) {
-		o.fail(o.given.once(givenID, "ID"))
+		o.once(givenID, "ID")
 		o.id = id
 		o.fail(naming.Check("run", id))
 	}

@@ -321,3 +321,8 @@ func one(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} 
 func instant(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()}
 }
+
+// runState returns the state of a run from its columns, which are NULL if there is no such run.
+func runState(status pgtype.Int2, epoch store.Epoch, control pgtype.Int2) store.RunState {
+	return store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.ControlBits(control.Int16)}
+}

@@ -220,7 +220,7 @@ func (s *database) searchSome(ctx context.Context, ask asker, runs []uuid.UUID) 
 				return err
 			}
 			i := ordinal - 1
-			states[i] = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch}
+			states[i] = runState(status, epoch, pgtype.Int2{})
 			if found[i] == nil {
 				found[i] = make(map[checkpoint]bool)
 			}

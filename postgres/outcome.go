@@ -152,7 +152,7 @@ func (s *database) readSteps(ask asker, items []*store.StepWrite) ([]found, erro
 				return err
 			}
 			f := &states[ordinal-1]
-			f.run = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.ControlBits(control.Int16)}
+			f.run = runState(status, epoch, control)
 			if stepStatus.Valid {
 				item := &items[ordinal-1].Step
 				step.Run, step.Name = item.Run, item.Name

@@ -141,7 +141,7 @@ func (s *database) planPermits(ask asker, b *store.PermitBatch, lines []store.Pe
 			}
 			l := &lines[ordinal-1]
 			p.Limit, p.Key = l.Limit, l.Key
-			p.State.Found, p.State.Status, p.State.Control = status.Valid, store.Status(status.Int16), store.ControlBits(control.Int16)
+			p.State = runState(status, p.State.Epoch, control)
 			p.Busy = busy[p.Run]
 			l.Permits = append(l.Permits, p)
 			return nil
@@ -151,16 +151,15 @@ func (s *database) planPermits(ask asker, b *store.PermitBatch, lines []store.Pe
 		}
 		return each(res, func(rows pgx.Rows) error {
 			var ordinal int64
-			var state store.RunState
+			var epoch store.Epoch
 			var p permitRow
 			var status, control pgtype.Int2
-			err := rows.Scan(append([]any{&ordinal, &status, (*epochValue)(&state.Epoch), &control}, p.columns()...)...)
+			err := rows.Scan(append([]any{&ordinal, &status, (*epochValue)(&epoch), &control}, p.columns()...)...)
 			if err != nil {
 				return err
 			}
 			a := b.Asks[ordinal-1]
-			state.Found, state.Status, state.Control = status.Valid, store.Status(status.Int16), store.ControlBits(control.Int16)
-			asked.Runs[a.Run] = state
+			asked.Runs[a.Run] = runState(status, epoch, control)
 			if p.limit.Valid {
 				asked.Had[a] = p.permit(a.Run, a.Step)
 			}

@@ -74,7 +74,7 @@ func settleSignal(rows pgx.Rows, items []*store.Signal) error {
 	}
 	item := items[ordinal-1]
 	item.Outcome, item.Existing = 0, nil
-	item.State = store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.ControlBits(control.Int16)}
+	item.State = runState(status, epoch, control)
 	switch {
 	case own:
 		item.Outcome = store.Written

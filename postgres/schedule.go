@@ -163,10 +163,7 @@ func (s *database) changeSchedule(ask asker, u *store.ScheduleChange) error {
 	if err := s.startFires(ask, w); err != nil {
 		return err
 	}
-	w.Row.Fires = len(w.Fires)
-	if u.Found {
-		w.Row.Fires += state.Row.Fires
-	}
+	w.Settle(state.Row)
 	if err := s.writeSchedule(ask, u, w); err != nil {
 		return err
 	}
@@ -231,7 +228,7 @@ func readFolded(res results) (map[time.Time][]byte, error) {
 	})
 }
 
-// startFires inserts the runs of the fires, and sets the outcomes.
+// startFires inserts the runs of the fires, and sets the outcomes of their starts.
 func (s *database) startFires(ask asker, w *store.ScheduleWrite) error {
 	starts := w.Starts()
 	if len(starts) == 0 {
@@ -261,7 +258,6 @@ func (s *database) startFires(ask asker, w *store.ScheduleWrite) error {
 			return err
 		}
 	}
-	w.Settle()
 	return nil
 }
 

@@ -131,11 +131,7 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) 
 				return err
 			}
 		}
-		w.Settle()
-		w.Row.Fires = len(w.Fires)
-		if u.Found {
-			w.Row.Fires += state.Row.Fires
-		}
+		w.Settle(state.Row)
 		u.Written = w
 		return writeSchedule(x, u, w)
 	})
@@ -226,9 +222,6 @@ func foldFires(x session, row *store.Schedule) error {
 	}
 	for i := range old {
 		f := &old[i]
-		if f.Outcome == store.FireWaiting {
-			continue
-		}
 		if f.Folds() {
 			hour, bit := store.FoldedAt(f.At)
 			bits, err := readFolded(x, row.Name, hour)

@@ -145,8 +145,13 @@ type Fire struct {
 	RunStatus Status // set by Store.Fires; zero: there is no such run any more
 }
 
-// Settle sets the outcomes of the fires from those of their starts, and Row.LastRun. Stores call it after they have inserted the runs.
-func (w *ScheduleWrite) Settle() {
+// Settle sets the outcomes of the fires from those of their starts, Row.LastRun, and Row.Fires. Stores call it after they have
+// inserted the runs. before is the row as it was, or nil if there was none.
+func (w *ScheduleWrite) Settle(before *Schedule) {
+	w.Row.Fires = len(w.Fires)
+	if before != nil {
+		w.Row.Fires += before.Fires
+	}
 	for i := range w.Fires {
 		f := &w.Fires[i]
 		if f.Start == nil {

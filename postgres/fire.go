@@ -1,0 +1,164 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Fires implements store.Schedules.
+func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
+	err = s.once(ctx, s.engine, "read fires", func(batch *pgx.Batch) { batch.Queue(s.sql.fireLatest, append(scheduleKey(schedule), int32(limit))...) },
+		readFires(schedule, &fires))
+	if err != nil {
+		return nil, err
+	}
+	var runs []uuid.UUID
+	for _, f := range fires {
+		if f.Run.Valid {
+			runs = append(runs, f.Run.UUID)
+		}
+	}
+	statuses, err := s.Statuses(ctx, runs)
+	for i := range fires {
+		if err == nil && fires[i].Run.Valid {
+			fires[i].RunStatus, statuses = statuses[0], statuses[1:]
+		}
+	}
+	return fires, err
+}
+
+func readFires(schedule string, fires *[]store.Fire) func(results) error {
+	return func(res results) error {
+		*fires = nil
+		return each(res, func(rows pgx.Rows) error {
+			f := store.Fire{Schedule: schedule}
+			var run pgtype.UUID
+			err := rows.Scan((*timeValue)(&f.At), (*timeValue)(&f.FiredAt), (*int16)(&f.Kind), (*int16)(&f.Outcome), &run)
+			f.Run = uuid.NullUUID{UUID: run.Bytes, Valid: run.Valid}
+			*fires = append(*fires, f)
+			return err
+		})
+	}
+}
+
+// startFires inserts the runs of the fires, and sets the outcomes of their starts.
+func (s *database) startFires(ask asker, w *store.ScheduleWrite) error {
+	starts := w.Starts()
+	if len(starts) == 0 {
+		return nil
+	}
+	b := s.scratch.Get().(*sorted)
+	defer func() {
+		b.empty()
+		s.scratch.Put(b)
+	}()
+	b.fill(&store.Batch{Starts: starts})
+	var took int64
+	err := ask("start runs of a schedule", func(batch *pgx.Batch) { s.queueAny(batch, b) },
+		func(res results) error { return tally(res, len(starts), &took) })
+	if err != nil {
+		return err
+	}
+	for _, item := range starts {
+		item.Outcome, item.Existing = store.Written, nil
+	}
+	if took < int64(len(starts)) {
+		left, err := s.settleStarts(ask, b.starts)
+		if err == nil && len(left) > 0 {
+			err = errGone(left[0])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foldFires folds the fires that are not among the latest.
+func (s *database) foldFires(ask asker, row *store.Schedule) error {
+	key := scheduleKey(row.Name)
+	var old []store.Fire
+	err := ask("read old fires", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.fireOldest, append(key, int32(store.KeptFires), int32(store.KeptFires))...)
+	}, readFires(row.Name, &old))
+	if err != nil {
+		return err
+	}
+	if row.Fires = store.KeptFires; len(old) == store.KeptFires {
+		row.Fires = store.FoldAt // there may be more
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	times := make([]time.Time, len(old))
+	var hours []time.Time
+	for i := range old {
+		times[i] = old[i].At
+		if hour, _ := store.FoldedAt(old[i].At); old[i].Folds() && !slices.ContainsFunc(hours, hour.Equal) {
+			hours = append(hours, hour)
+		}
+	}
+	var folded map[time.Time][]byte
+	err = ask("read folded fires", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.firedRead, append(scheduleKey(row.Name), instants(hours))...)
+	},
+		func(res results) (err error) {
+			folded, err = readFolded(res)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	for i := range old {
+		if hour, bit := store.FoldedAt(old[i].At); old[i].Folds() {
+			folded[hour] = store.SetBit(folded[hour], bit)
+		}
+	}
+	bits := make([][]byte, len(hours))
+	for i, hour := range hours {
+		bits[i] = folded[hour]
+	}
+	return ask("fold fires", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.firedUpsert, append(scheduleKey(row.Name), instants(hours), blobs{len(bits), func(i int) *[]byte { return &bits[i] }})...)
+		batch.Queue(s.sql.fireDelete, append(scheduleKey(row.Name), instants(times))...)
+	}, func(res results) error {
+		if err := each(res, func(pgx.Rows) error { return nil }); err != nil {
+			return err
+		}
+		return tally(res, 1, nil)
+	})
+}
+
+func readFolded(res results) (map[time.Time][]byte, error) {
+	folded := make(map[time.Time][]byte)
+	return folded, each(res, func(rows pgx.Rows) error {
+		var hour time.Time
+		var bits []byte
+		err := rows.Scan((*timeValue)(&hour), &bits)
+		folded[hour] = bits
+		return err
+	})
+}
+
+func instants(list []time.Time) times {
+	return times{len(list), func(i int) *time.Time { return &list[i] }}
+}
+
+// fireArgs returns the last parameters of fire_upsert.sql.
+func fireArgs(fires []store.Fire) []any {
+	n := len(fires)
+	return []any{
+		times{n, func(i int) *time.Time { return &fires[i].At }},
+		times{n, func(i int) *time.Time { return &fires[i].FiredAt }},
+		int2s{n, func(i int) int16 { return int16(fires[i].Kind) }},
+		int2s{n, func(i int) int16 { return int16(fires[i].Outcome) }},
+		uuids{n, func(i int) *uuid.UUID { return nullUUID(&fires[i].Run) }},
+	}
+}

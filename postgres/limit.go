@@ -88,20 +88,20 @@ func scanLimit(rows pgx.Rows) (l store.Limit, err error) {
 	return l, err
 }
 
-// WaitingGroups implements store.LimitStore.
-func (s *database) WaitingGroups(ctx context.Context, after store.PermitGroup, limit int) (groups []store.PermitGroup, err error) {
+// WaitingLines implements store.LimitStore.
+func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit int) (lines []store.LineKey, err error) {
 	err = s.once(ctx, s.engine, "read lines", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.permitGroups, after.Limit, after.Key, int32(limit))
+		batch.Queue(s.sql.waitingLines, after.Limit, after.Key, int32(limit))
 	}, func(res results) error {
-		groups = nil // discard the rows of a failed try
+		lines = nil // discard the rows of a failed try
 		return each(res, func(rows pgx.Rows) error {
-			var g store.PermitGroup
+			var g store.LineKey
 			err := rows.Scan(&g.Limit, &g.Key)
-			groups = append(groups, g)
+			lines = append(lines, g)
 			return err
 		})
 	})
-	return groups, err
+	return lines, err
 }
 
 // PermitsOf implements store.LimitStore.

@@ -14,12 +14,12 @@ import (
 // Permits implements store.LimitStore. One transaction locks the lines, reads them, and writes what
 // store.PermitLine.Plan has decided.
 func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
-	groups := b.Lines()
-	if len(groups) == 0 {
+	lineKeys := b.AllLines()
+	if len(lineKeys) == 0 {
 		return nil
 	}
 	return s.within(ctx, "grant permits", func(ask asker) error {
-		lines, err := s.lockLines(ask, b, groups)
+		lines, err := s.lockLines(ask, b, lineKeys)
 		if err != nil {
 			return err
 		}
@@ -49,16 +49,16 @@ const (
 )
 
 // lockLines locks the lines, gives permits back, and reads the bounds of the limits.
-func (s *database) lockLines(ask asker, b *store.PermitBatch, groups []store.PermitGroup) ([]store.PermitLine, error) {
-	n := len(groups)
+func (s *database) lockLines(ask asker, b *store.PermitBatch, lineKeys []store.LineKey) ([]store.PermitLine, error) {
+	n := len(lineKeys)
 	lines := make([]store.PermitLine, n)
-	at := make(map[store.PermitGroup]int, n)
-	for i, g := range groups {
-		lines[i].PermitGroup = g
+	at := make(map[store.LineKey]int, n)
+	for i, g := range lineKeys {
+		lines[i].LineKey = g
 		at[g] = i
 	}
-	names := texts{n, func(i int) *string { return &groups[i].Limit }}
-	keys := texts{n, func(i int) *string { return &groups[i].Key }}
+	names := texts{n, func(i int) *string { return &lineKeys[i].Limit }}
+	keys := texts{n, func(i int) *string { return &lineKeys[i].Key }}
 	bounds := make(map[string]store.LimitSettings)
 	err := ask("lock lines", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.permitLock, names, keys, instant(b.Now), s.timeline.begun())
@@ -68,10 +68,10 @@ func (s *database) lockLines(ask asker, b *store.PermitBatch, groups []store.Per
 		batch.Queue(s.sql.permitLimits, names)
 	}, func(res results) error {
 		err := each(res, func(rows pgx.Rows) error {
-			var g store.PermitGroup
+			var g store.LineKey
 			var l store.PermitLine
 			err := rows.Scan(&g.Limit, &g.Key, (*timeValue)(&l.Now), (*timeValue)(&l.Paid), (*timeValue)(&l.Shut), &l.Begun)
-			l.PermitGroup = g
+			l.LineKey = g
 			lines[at[g]] = l
 			return err
 		})
@@ -181,7 +181,7 @@ func (s *database) planPermits(ask asker, b *store.PermitBatch, lines []store.Pe
 // returns the lines in which they have got no offer.
 func (s *database) writePermits(
 	ask asker, b *store.PermitBatch, lines []store.PermitLine, plans []store.PermitPlan, busy map[uuid.UUID]bool,
-) (locked []store.PermitGroup, err error) {
+) (locked []store.LineKey, err error) {
 	woken := make(map[uuid.UUID]bool)
 	var gone, written, offers []store.Permit
 	for i := range plans {
@@ -229,7 +229,7 @@ func (s *database) writePermits(
 	for _, p := range offers {
 		if err == nil && !woken[p.Run] {
 			busy[p.Run] = true
-			locked = append(locked, store.PermitGroup{Limit: p.Limit, Key: p.Key})
+			locked = append(locked, store.LineKey{Limit: p.Limit, Key: p.Key})
 		}
 	}
 	return locked, err

@@ -38,7 +38,7 @@ type statements struct {
 	migrationLock, migrationFound, migrationVersionOf, migrationPatience        string
 	permitLock, permitReturn, permitLimits, permitLine, permitAsked             string
 	permitDelete, permitWrite, permitOffer, permitLineUpdate                    string
-	permitGroups, permitsOf, limitDeclare, limitSet, limitDelete                string
+	waitingLines, permitsOf, limitDeclare, limitSet, limitDelete                string
 	limits, limitUse, queueRows, queueDeclare, queueSet, queuePause             string
 	queueResume, queueDelete, queues, queueKeys, queueDepth, placeOf            string
 	startPlaced, startByKept                                                    string
@@ -142,7 +142,7 @@ func load(schema string) statements {
 		permitWrite:        text("permit_write.sql"),
 		permitOffer:        text("permit_offer.sql"),
 		permitLineUpdate:   text("permit_line_update.sql"),
-		permitGroups:       text("permit_groups.sql"),
+		waitingLines:       text("waiting_lines.sql"),
 		permitsOf:          text("permits_of.sql"),
 		limitDeclare:       text("limit_declare.sql"),
 		limitSet:           text("limit_set.sql"),

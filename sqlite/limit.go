@@ -56,8 +56,8 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 		return x.each(qLimitUse, func(v []driver.Value) error {
 			c := columns{values: v}
 			use = append(use, store.LineUse{
-				PermitGroup: store.PermitGroup{Limit: c.text(), Key: c.text()},
-				LimitUse:    store.LimitUse{Held: int(c.int()), Offered: int(c.int()), Waiting: int(c.int())},
+				LineKey:  store.LineKey{Limit: c.text(), Key: c.text()},
+				LimitUse: store.LimitUse{Held: int(c.int()), Offered: int(c.int()), Waiting: int(c.int())},
 			})
 			return c.err
 		}, bindTime(now))

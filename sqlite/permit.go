@@ -13,12 +13,12 @@ import (
 
 // Permits implements store.LimitStore. The write lock of the file is the lock of each line.
 func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
-	groups := b.Lines()
-	if len(groups) == 0 {
+	keys := b.AllLines()
+	if len(keys) == 0 {
 		return nil
 	}
 	return s.writeAndNotify(ctx, "grant permits", func(x *writeTx) error {
-		lines, err := openLines(x, b, groups)
+		lines, err := openLines(x, b, keys)
 		if err != nil {
 			return err
 		}
@@ -40,16 +40,16 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 }
 
 // openLines gives permits back, and reads the lines as they are then.
-func openLines(x session, b *store.PermitBatch, groups []store.PermitGroup) ([]store.PermitLine, error) {
+func openLines(x session, b *store.PermitBatch, keys []store.LineKey) ([]store.PermitLine, error) {
 	for _, r := range b.Returns {
 		if _, err := x.exec(qPermitReturn, bindShard(r.Run), bindUUID(r.Run), r.Step, r.Epoch.Number(), int64(r.Attempt), r.Limit, r.Key); err != nil {
 			return nil, err
 		}
 	}
-	lines := make([]store.PermitLine, len(groups))
-	for i, g := range groups {
+	lines := make([]store.PermitLine, len(keys))
+	for i, g := range keys {
 		l := &lines[i]
-		l.PermitGroup = g
+		l.LineKey = g
 		err := x.each(qPermitLock, func(v []driver.Value) error {
 			c := columns{values: v}
 			l.Now, l.Paid, l.Shut = c.time(), c.time(), c.time()
@@ -161,25 +161,25 @@ func scanBounds(c *columns) store.LimitSettings {
 	}
 }
 
-// WaitingGroups implements store.LimitStore.
-func (s *database) WaitingGroups(ctx context.Context, after store.PermitGroup, limit int) (groups []store.PermitGroup, err error) {
+// WaitingLines implements store.LimitStore.
+func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit int) (lines []store.LineKey, err error) {
 	err = s.read(ctx, "read lines", func(x session) error {
-		groups = nil // drops what a failed attempt read
-		for len(groups) < limit {
+		lines = nil // drops what a failed attempt read
+		for len(lines) < limit {
 			found := false
-			err := x.each(qPermitGroupNext, func(v []driver.Value) error {
+			err := x.each(qWaitingLineNext, func(v []driver.Value) error {
 				c := columns{values: v}
-				after, found = store.PermitGroup{Limit: c.text(), Key: c.text()}, true
+				after, found = store.LineKey{Limit: c.text(), Key: c.text()}, true
 				return c.err
 			}, after.Limit, after.Key)
 			if err != nil || !found {
 				return err
 			}
-			groups = append(groups, after)
+			lines = append(lines, after)
 		}
 		return nil
 	})
-	return groups, err
+	return lines, err
 }
 
 // PermitsOf implements store.LimitStore.

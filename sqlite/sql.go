@@ -94,7 +94,7 @@ const (
 	qPermitDelete
 	qPermitWrite
 	qPermitLineUpdate
-	qPermitGroupNext
+	qWaitingLineNext
 	qLimitSet
 	qQueueSet
 	qQueuePause
@@ -233,7 +233,7 @@ func sqlFile(q query) string {
 		qPermitDelete:        "permit_delete.sql",
 		qPermitWrite:         "permit_write.sql",
 		qPermitLineUpdate:    "permit_line_update.sql",
-		qPermitGroupNext:     "permit_group_next.sql",
+		qWaitingLineNext:     "waiting_line_next.sql",
 		qLimitDeclare:        "limit_declare.sql",
 		qLimitSet:            "limit_set.sql",
 		qLimitDelete:         "limit_delete.sql",

@@ -61,7 +61,7 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 	}
 	giveBack = sync.OnceFunc(func() { r.w.permits.giveBack(r, a) })
 	began := time.Now()
-	place := r.permitLines.join(store.PermitGroup{Limit: p.Limit, Key: p.Key}, t.name)
+	place := r.permitLines.join(store.LineKey{Limit: p.Limit, Key: p.Key}, t.name)
 	defer r.permitLines.leave(place)
 	for {
 		if err := r.w.permits.ask(t.s.ctx, a); err != nil {

@@ -31,7 +31,7 @@ type permits struct {
 	mu      sync.Mutex
 	asks    []*permitAsk
 	returns []permitReturn
-	again   map[store.PermitGroup]time.Time // when to look at lines; owned by permitLoop
+	again   map[store.LineKey]time.Time // when to look at lines; owned by permitLoop
 }
 
 // permitAsk is an ask that waits for its outcome.
@@ -129,7 +129,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 		later.Stop()
 		var err error
 		if look {
-			var waiting []store.PermitGroup
+			var waiting []store.LineKey
 			waiting, err = w.waitingLines(ctx)
 			p.lookNow(waiting, w.e.clock.Now())
 			every := w.e.cfg.Lease / 3
@@ -138,7 +138,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 			}
 			looks.Reset(every/2 + rand.N(every))
 		}
-		var lines []store.PermitGroup
+		var lines []store.LineKey
 		if err == nil {
 			lines = p.dueLines(w.e.clock.Now())
 		}
@@ -161,15 +161,15 @@ func (w *worker) permitLoop(ctx context.Context) {
 }
 
 // lookAgain remembers when to look at lines again.
-func (p *permits) lookAgain(again map[store.PermitGroup]time.Time) {
+func (p *permits) lookAgain(again map[store.LineKey]time.Time) {
 	if p.again == nil {
-		p.again = make(map[store.PermitGroup]time.Time)
+		p.again = make(map[store.LineKey]time.Time)
 	}
 	maps.Copy(p.again, again)
 }
 
 // lookNow remembers to look at the lines now.
-func (p *permits) lookNow(lines []store.PermitGroup, now time.Time) {
+func (p *permits) lookNow(lines []store.LineKey, now time.Time) {
 	p.lookAgain(nil)
 	for _, l := range lines {
 		p.again[l] = now
@@ -177,7 +177,7 @@ func (p *permits) lookNow(lines []store.PermitGroup, now time.Time) {
 }
 
 // dueLines removes and returns the lines to be looked at now.
-func (p *permits) dueLines(now time.Time) (lines []store.PermitGroup) {
+func (p *permits) dueLines(now time.Time) (lines []store.LineKey) {
 	for g, at := range p.again {
 		if !at.After(now) {
 			lines = append(lines, g)
@@ -207,12 +207,12 @@ type noTimer struct{}
 func (noTimer) Stop() bool { return false }
 
 // waitingLines returns the lines in which a step waits.
-func (w *worker) waitingLines(ctx context.Context) (lines []store.PermitGroup, err error) {
+func (w *worker) waitingLines(ctx context.Context) (lines []store.LineKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
 	defer cancel()
-	var last store.PermitGroup
+	var last store.LineKey
 	for {
-		some, err := w.e.store.WaitingGroups(ctx, last, linesAtOnce)
+		some, err := w.e.store.WaitingLines(ctx, last, linesAtOnce)
 		lines = append(lines, some...)
 		if err != nil || len(some) < linesAtOnce {
 			return lines, err
@@ -223,7 +223,7 @@ func (w *worker) waitingLines(ctx context.Context) (lines []store.PermitGroup, e
 
 // exchange makes one call of Permits with what has gathered, and with the given lines, and reports whether
 // more has gathered than one call takes. If the call fails, the lines are looked at in the next one.
-func (w *worker) exchange(ctx context.Context, lines []store.PermitGroup) (more bool, err error) {
+func (w *worker) exchange(ctx context.Context, lines []store.LineKey) (more bool, err error) {
 	p := &w.permits
 	asks, returns, more := p.take()
 	if len(asks)+len(returns)+len(lines) == 0 {
@@ -260,8 +260,8 @@ func (w *worker) exchange(ctx context.Context, lines []store.PermitGroup) (more 
 	return more, err
 }
 
-func (w *worker) permitBatch(asks []*permitAsk, returns []permitReturn, lines []store.PermitGroup) *store.PermitBatch {
-	b := &store.PermitBatch{Now: w.e.clock.Now(), Lease: w.e.cfg.Lease, Groups: lines}
+func (w *worker) permitBatch(asks []*permitAsk, returns []permitReturn, lines []store.LineKey) *store.PermitBatch {
+	b := &store.PermitBatch{Now: w.e.clock.Now(), Lease: w.e.cfg.Lease, Lines: lines}
 	for _, a := range asks {
 		b.Asks = append(b.Asks, a.PermitAsk)
 	}

@@ -17,12 +17,12 @@ const chainLength = 2
 // the line, so only these ask when the run is woken: otherwise n steps would ask n times each.
 type permitLines struct {
 	mu    sync.Mutex
-	lines map[store.PermitGroup][]*waitingStep
+	lines map[store.LineKey][]*waitingStep
 }
 
 // waitingStep is one step that waits. It is asking until recordPlace is called, and after each wake.
 type waitingStep struct {
-	group   store.PermitGroup
+	line    store.LineKey
 	step    string
 	arrived time.Time // zero: not known yet
 	asking  bool
@@ -30,12 +30,12 @@ type waitingStep struct {
 }
 
 // join adds a step, which then asks.
-func (q *permitLines) join(g store.PermitGroup, step string) *waitingStep {
-	s := &waitingStep{group: g, step: step, asking: true, news: newNotifier()}
+func (q *permitLines) join(g store.LineKey, step string) *waitingStep {
+	s := &waitingStep{line: g, step: step, asking: true, news: newNotifier()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.lines == nil {
-		q.lines = make(map[store.PermitGroup][]*waitingStep)
+		q.lines = make(map[store.LineKey][]*waitingStep)
 	}
 	q.lines[g] = append(q.lines[g], s)
 	return s
@@ -51,9 +51,9 @@ func (q *permitLines) recordPlace(s *waitingStep, arrived time.Time) {
 	}
 	q.remove(s)
 	s.arrived = arrived
-	line := q.lines[s.group]
+	line := q.lines[s.line]
 	i, _ := slices.BinarySearchFunc(line, s, compareStanding)
-	q.lines[s.group] = slices.Insert(line, i, s)
+	q.lines[s.line] = slices.Insert(line, i, s)
 }
 
 // compareStanding orders as store.ComparePlaces does, with those last that have no place yet.
@@ -70,12 +70,12 @@ func compareStanding(a, b *waitingStep) int {
 }
 
 func (q *permitLines) remove(s *waitingStep) {
-	line := q.lines[s.group]
+	line := q.lines[s.line]
 	if i := slices.Index(line, s); i >= 0 {
-		q.lines[s.group] = slices.Delete(line, i, i+1)
+		q.lines[s.line] = slices.Delete(line, i, i+1)
 	}
-	if len(q.lines[s.group]) == 0 {
-		delete(q.lines, s.group)
+	if len(q.lines[s.line]) == 0 {
+		delete(q.lines, s.line)
 	}
 }
 
@@ -85,7 +85,7 @@ func (q *permitLines) leave(s *waitingStep) {
 	defer q.mu.Unlock()
 	q.remove(s)
 	left := chainLength
-	for _, next := range q.lines[s.group] {
+	for _, next := range q.lines[s.line] {
 		if left == 0 || next.arrived.IsZero() {
 			return
 		}

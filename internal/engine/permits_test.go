@@ -42,12 +42,12 @@ func (f *failingGrants) Permits(context.Context, *store.PermitBatch) error {
 
 // A line that is due is looked at again if the call that should have looked at it fails.
 func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
-	many := make([]store.PermitGroup, linesAtOnce+1)
+	many := make([]store.LineKey, linesAtOnce+1)
 	for i := range many {
 		many[i].Key = string(rune('a' + i))
 	}
 	for what, c := range map[string]struct {
-		due      []store.PermitGroup
+		due      []store.LineKey
 		failures []error
 		left     int
 	}{

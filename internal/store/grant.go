@@ -20,7 +20,7 @@ const MaxPermitsRead = 100
 
 // PermitLine is the state of one line, locked by the transaction that plans with it.
 type PermitLine struct {
-	PermitGroup
+	LineKey
 	Settings LimitSettings
 	Known    bool      // the limit has bounds; otherwise nothing is granted
 	Now      time.Time // the time of this transaction: never before an earlier one of this line
@@ -144,7 +144,7 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 	slices.SortFunc(line, func(a, b SeenPermit) int { return ComparePlaces(&a.Permit, &b.Permit) })
 	l.serve(line, asking, free, &plan)
 	if !plan.again.IsZero() {
-		b.LookAgain(l.PermitGroup, plan.again)
+		b.LookAgain(l.LineKey, plan.again)
 	}
 	return plan
 }

@@ -120,7 +120,7 @@ func TestPlanKeepsTheBounds(t *testing.T) {
 			s.Period = time.Duration(rapid.IntRange(1, 1000).Draw(t, "period")) * time.Millisecond
 		}
 		b := &lineBed{rows: map[uuid.UUID]*store.SeenPermit{}, runs: map[uuid.UUID]*store.SeenPermit{}}
-		b.line = store.PermitLine{PermitGroup: store.PermitGroup{Limit: "l"}, Settings: s, Known: true}
+		b.line = store.PermitLine{LineKey: store.LineKey{Limit: "l"}, Settings: s, Known: true}
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		for i := range 6 {
 			id := uuid.UUID{0: 1, 15: byte(i)}

@@ -159,43 +159,43 @@ type PermitBatch struct {
 	Lease   time.Duration // how long nothing is granted after the database went back to an earlier state; at least the period of a rate
 	Asks    []*PermitAsk
 	Returns []PermitReturn
-	Groups  []PermitGroup // lines that are looked at although nobody asks
+	Lines   []LineKey // lines that are looked at although nobody asks
 
 	// Again is when to look at lines anew, because more can be offered then. It is set with the outcomes.
-	Again map[PermitGroup]time.Time
+	Again map[LineKey]time.Time
 }
 
 // LookAgain records that more can be offered in a line at the given time.
-func (b *PermitBatch) LookAgain(g PermitGroup, at time.Time) {
+func (b *PermitBatch) LookAgain(g LineKey, at time.Time) {
 	if b.Again == nil {
-		b.Again = make(map[PermitGroup]time.Time)
+		b.Again = make(map[LineKey]time.Time)
 	}
 	b.Again[g] = at
 }
 
-// PermitGroup names one line: a limit and a key, which may be empty.
-type PermitGroup struct{ Limit, Key string }
+// LineKey names one line: a limit and a key, which may be empty.
+type LineKey struct{ Limit, Key string }
 
-// Lines returns the lines that the batch names, each once, in the order in which they are locked.
-func (b *PermitBatch) Lines() []PermitGroup {
-	groups := slices.Clone(b.Groups)
+// AllLines returns the lines that the batch names, each once, in the order in which they are locked.
+func (b *PermitBatch) AllLines() []LineKey {
+	keys := slices.Clone(b.Lines)
 	for _, a := range b.Asks {
-		groups = append(groups, PermitGroup{a.Limit, a.Key})
+		keys = append(keys, LineKey{a.Limit, a.Key})
 	}
 	for _, r := range b.Returns {
-		groups = append(groups, PermitGroup{r.Limit, r.Key})
+		keys = append(keys, LineKey{r.Limit, r.Key})
 	}
-	slices.SortFunc(groups, PermitGroup.compare)
-	return slices.Compact(groups)
+	slices.SortFunc(keys, LineKey.compare)
+	return slices.Compact(keys)
 }
 
-func (g PermitGroup) compare(other PermitGroup) int {
+func (g LineKey) compare(other LineKey) int {
 	return cmp.Or(strings.Compare(g.Limit, other.Limit), strings.Compare(g.Key, other.Key))
 }
 
 // LineUse is how much of one line is in use.
 type LineUse struct {
-	PermitGroup
+	LineKey
 	LimitUse
 }
 
@@ -256,9 +256,9 @@ type LimitStore interface {
 	// A permit ends with the lease of its attempt. A paused run has no place in a line.
 	Permits(ctx context.Context, b *PermitBatch) error
 
-	// WaitingGroups returns up to limit lines after the given one in which a step waits, ordered by limit
+	// WaitingLines returns up to limit lines after the given one in which a step waits, ordered by limit
 	// and key.
-	WaitingGroups(ctx context.Context, after PermitGroup, limit int) ([]PermitGroup, error)
+	WaitingLines(ctx context.Context, after LineKey, limit int) ([]LineKey, error)
 
 	// ChangeLimit declares a limit or sets its bounds.
 	ChangeLimit(ctx context.Context, c LimitChange) error

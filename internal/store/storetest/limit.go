@@ -12,7 +12,7 @@ import (
 
 var limits = []test{
 	{"the bounds of an operator apply, then those of the newest version", limitBounds},
-	{"lines in which a step waits", permitGroups},
+	{"lines in which a step waits", waitingLines},
 }
 
 func limitBounds(b *bed) {
@@ -68,9 +68,9 @@ func limitBounds(b *bed) {
 	}
 }
 
-func permitGroups(b *bed) {
+func waitingLines(b *bed) {
 	one := store.LimitSettings{Concurrent: 1}
-	var want []store.PermitGroup
+	var want []store.LineKey
 	for _, limit := range []string{"a", "b"} {
 		for _, key := range []string{"", "k", "z"} {
 			for range 3 {
@@ -78,17 +78,17 @@ func permitGroups(b *bed) {
 				a.Limit, a.Key = limit, key
 				b.asks(b.now, a)
 			}
-			want = append(want, store.PermitGroup{Limit: limit, Key: key})
+			want = append(want, store.LineKey{Limit: limit, Key: key})
 		}
 	}
 	held := b.ask(b.started("held"), one)
 	held.Limit = "held"
 	b.asks(b.now, held)
-	var got []store.PermitGroup
-	for last := (store.PermitGroup{}); ; {
-		some, err := b.s.WaitingGroups(b.ctx, last, 4)
+	var got []store.LineKey
+	for last := (store.LineKey{}); ; {
+		some, err := b.s.WaitingLines(b.ctx, last, 4)
 		if err != nil {
-			b.Fatalf("WaitingGroups: %v", err)
+			b.Fatalf("WaitingLines: %v", err)
 		}
 		if len(some) == 0 {
 			break

@@ -274,7 +274,7 @@ func permitMissed(b *bed) {
 	b.asks(b.in(1), slow)
 	b.asks(b.in(2), next)
 	b.gives(b.in(3), holder)
-	b.permits(&store.PermitBatch{Now: b.in(time.Minute), Groups: []store.PermitGroup{{Limit: "l"}}})
+	b.permits(&store.PermitBatch{Now: b.in(time.Minute), Lines: []store.LineKey{{Limit: "l"}}})
 	if p := b.permitOf(slow.Run); p.Status != store.PermitWaiting || p.Before != 0 {
 		b.Errorf("who missed its offer: %+v, want it to keep its place", p)
 	}
@@ -371,7 +371,7 @@ func permitManyMissed(b *bed) {
 	now := b.now
 	for range 3 { // all are offered a permit, and none takes it
 		now = now.Add(3 * time.Second)
-		b.permits(&store.PermitBatch{Now: now, Groups: []store.PermitGroup{{Limit: "l"}}})
+		b.permits(&store.PermitBatch{Now: now, Lines: []store.LineKey{{Limit: "l"}}})
 	}
 	b.asks(now, last)
 	b.wantAsk("a step behind those that missed their offers", last, store.Written)

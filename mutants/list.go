@@ -68,7 +68,7 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/sql/step_insert_one.sql", postgres("/^step$/an_older_epoch"),
-			[]change{{"AND r.epoch = ($7::bigint[])[1] AND r.status = 2", "AND r.status = 2"}},
+			[]change{{"AND r.epoch = $7::bigint AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
 			"postgres/sql/step_insert_again.sql",
@@ -121,7 +121,7 @@ var mutants = []mutant{
 		},
 		{
 			"postgres/sql/step_insert_one.sql", postgres("/^nonce$/a_step_at_another"),
-			[]change{{"AND r.epoch = ($7::bigint[])[1] AND", "AND r.epoch >> 32 = ($7::bigint[])[1] >> 32 AND"}},
+			[]change{{"AND r.epoch = $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
 		},
 		{
 			"postgres/sql/step_update.sql", postgres("/^nonce$/a_step_at_another"),

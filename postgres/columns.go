@@ -93,6 +93,10 @@ func registerColumns(m *pgtype.Map) {
 	m.RegisterDefaultPgType(int8s{}, "_int8")
 	m.RegisterDefaultPgType(epochs{}, "_int8")
 	m.RegisterDefaultPgType(bools{}, "_bool")
+	m.RegisterDefaultPgType((*uuidValue)(nil), "uuid")
+	m.RegisterDefaultPgType((*textValue)(nil), "text")
+	m.RegisterDefaultPgType((*blobValue)(nil), "bytea")
+	m.RegisterDefaultPgType((*timeValue)(nil), "timestamptz")
 }
 
 func dimensions(n int) []pgtype.ArrayDimension {
@@ -127,6 +131,57 @@ func (c int4s) Index(i int) any  { return c.at(i) }
 func (c int8s) Index(i int) any  { return c.at(i) }
 func (c epochs) Index(i int) any { return c.at(i).Number() }
 func (c bools) Index(i int) any  { return c.at(i) }
+
+// appendValue appends a single value in the protocol's binary form, without the allocations of pgx. It
+// reports false if it does not know the type, or if the parameter has another one; then pgx encodes it.
+func appendValue(b []byte, oid uint32, arg any) ([]byte, bool) {
+	switch v := arg.(type) {
+	case bool:
+		if oid == pgtype.BoolOID {
+			return appendBool(b, v), true
+		}
+	case int16:
+		if oid == pgtype.Int2OID {
+			return binary.BigEndian.AppendUint16(b, uint16(v)), true
+		}
+	case int32:
+		if oid == pgtype.Int4OID {
+			return binary.BigEndian.AppendUint32(b, uint32(v)), true
+		}
+	case int64:
+		if oid == pgtype.Int8OID {
+			return binary.BigEndian.AppendUint64(b, uint64(v)), true
+		}
+	case *uuidValue:
+		if oid == pgtype.UUIDOID {
+			return append(b, v[:]...), true
+		}
+	case *textValue:
+		if oid == pgtype.TextOID {
+			return append(b, *v...), true
+		}
+	case *blobValue:
+		if oid == pgtype.ByteaOID {
+			return append(b, *v...), true
+		}
+	case *timeValue:
+		if oid == pgtype.TimestamptzOID {
+			return appendTime(b, (*time.Time)(v)), true
+		}
+	}
+	return b, false
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func appendTime(b []byte, v *time.Time) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(v.UnixMicro()-timeZero))
+}
 
 func (c uuids) Index(i int) any {
 	if v := c.at(i); v != nil {
@@ -201,8 +256,7 @@ func (c times) encode(b []byte) []byte {
 		if v := c.at(i); v.IsZero() {
 			b = arrayNull(b)
 		} else {
-			b = binary.BigEndian.AppendUint32(b, 8)
-			b = binary.BigEndian.AppendUint64(b, uint64(v.UnixMicro()-timeZero))
+			b = appendTime(binary.BigEndian.AppendUint32(b, 8), v)
 		}
 	}
 	return b
@@ -247,12 +301,7 @@ func (c epochs) encode(b []byte) []byte {
 func (c bools) encode(b []byte) []byte {
 	b = arrayHeader(b, pgtype.BoolOID, c.n)
 	for i := range c.n {
-		b = binary.BigEndian.AppendUint32(b, 1)
-		if c.at(i) {
-			b = append(b, 1)
-		} else {
-			b = append(b, 0)
-		}
+		b = appendBool(binary.BigEndian.AppendUint32(b, 1), c.at(i))
 	}
 	return b
 }
@@ -314,6 +363,23 @@ func nullText(s *string) *string {
 		return nil
 	}
 	return s
+}
+
+// payloadOrNull returns the payload as a parameter, or NULL if it is nil. The parameter is a pointer, so
+// that it needs no allocation.
+func payloadOrNull(v *[]byte) any {
+	if *v == nil {
+		return nil
+	}
+	return (*blobValue)(v)
+}
+
+// timeOrNull returns the time as a parameter, or NULL if it is zero.
+func timeOrNull(v *time.Time) any {
+	if v.IsZero() {
+		return nil
+	}
+	return (*timeValue)(v)
 }
 
 func one(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

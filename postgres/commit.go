@@ -102,8 +102,8 @@ func (s *database) queue(batch *pgx.Batch, w *sorted) {
 	switch {
 	case len(w.fresh) > 0 && w.met:
 		batch.Queue(s.sql.stepInsertAgain, stepArgs(w.fresh, w.anyway)...)
-	case len(w.fresh) == 1:
-		batch.Queue(s.sql.stepInsertOne, stepArgs(w.fresh, w.anyway)...)
+	case len(w.fresh) == 1 && s.sql.stepInsertOne != "": // empty in a test of the statement for many
+		batch.Queue(s.sql.stepInsertOne, stepValues(w.fresh[0], w.anyway(w.fresh[0]))...)
 	case len(w.fresh) > 0:
 		batch.Queue(s.sql.stepInsert, stepArgs(w.fresh, w.anyway)...)
 	}

@@ -101,6 +101,16 @@ func stepArgs(items []*store.StepWrite, anyway func(*store.StepWrite) bool) []an
 	)
 }
 
+// stepValues returns the parameters of step_insert_one.sql, in the order of stepArgs.
+func stepValues(w *store.StepWrite, anyway bool) []any {
+	s := &w.Step
+	return []any{
+		store.ShardOf(s.Run), (*uuidValue)(&s.Run), (*textValue)(&s.Name), int16(s.Kind), int16(s.Status), s.Attempt, s.Epoch.Number(),
+		payloadOrNull(&s.Output), payloadOrNull(&s.Error), timeOrNull(&s.StartedAt), timeOrNull(&s.EndedAt), timeOrNull(&s.NextAt),
+		anyway, s.Seq, payloadOrNull(&s.Failures),
+	}
+}
+
 // stepKeys returns the parameters of step_state.sql.
 func stepKeys(items []*store.StepWrite) []any {
 	n := len(items)

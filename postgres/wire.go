@@ -107,8 +107,14 @@ func (s *session) encode(types *pgtype.Map, p *prepared, args []any) error {
 	s.args, s.values = s.args[:0], s.values[:0]
 	for i, arg := range args {
 		from := len(s.args)
+		if arg == nil {
+			s.values = append(s.values, nil)
+			continue
+		}
 		if c, ok := arg.(column); ok {
 			s.args = c.encode(s.args)
+		} else if appended, ok := appendValue(s.args, p.ParamOIDs[i], arg); ok {
+			s.args = appended
 		} else {
 			encoded, err := types.Encode(p.ParamOIDs[i], pgx.BinaryFormatCode, arg, s.args)
 			if err != nil {

@@ -58,6 +58,49 @@ func TestColumnsAreEncodedAsPgxDoes(t *testing.T) {
 	}
 }
 
+// Every single value is encoded as pgx would encode it, or left to pgx.
+func TestValuesAreEncodedAsPgxDoes(t *testing.T) {
+	types := pgtype.NewMap()
+	registerColumns(types)
+	id, empty, text := uuid.New(), "", "a text: ä\x00"
+	blob, zero := []byte{0, 1, 255}, []byte{}
+	at := time.Date(1887, 1, 1, 0, 0, 0, 456_789_999, time.FixedZone("", 3600))
+	for _, c := range []struct {
+		oid   uint32
+		value any
+		ours  bool
+	}{
+		{pgtype.BoolOID, true, true},
+		{pgtype.BoolOID, false, true},
+		{pgtype.Int2OID, int16(math.MinInt16), true},
+		{pgtype.Int4OID, int32(math.MinInt32), true},
+		{pgtype.Int4OID, int16(-1), false},
+		{pgtype.Int8OID, int64(math.MinInt64), true},
+		{pgtype.Int8OID, int32(-1), false},
+		{pgtype.UUIDOID, (*uuidValue)(&id), true},
+		{pgtype.TextOID, (*textValue)(&text), true},
+		{pgtype.TextOID, (*textValue)(&empty), true},
+		{pgtype.ByteaOID, payloadOrNull(&blob), true},
+		{pgtype.ByteaOID, payloadOrNull(&zero), true},
+		{pgtype.TimestamptzOID, timeOrNull(&at), true},
+		{pgtype.TimestamptzOID, instant(at), false},
+	} {
+		want, err := types.Encode(c.oid, pgx.BinaryFormatCode, c.value, []byte{})
+		if err != nil {
+			t.Fatalf("%T for %d: %v", c.value, c.oid, err)
+		}
+		got, ours := appendValue([]byte{}, c.oid, c.value)
+		if ours != c.ours || ours && string(got) != string(want) {
+			t.Errorf("%T for %d: encoded (%v) as\n%x, pgx says\n%x", c.value, c.oid, ours, got, want)
+		}
+	}
+	var none []byte
+	var never time.Time
+	if payloadOrNull(&none) != nil || timeOrNull(&never) != nil {
+		t.Error("a nil payload or a zero time is not NULL")
+	}
+}
+
 // A pipeline with values larger than the buffers arrives whole, and so does the next one.
 func TestBuffersGrowAndShrink(t *testing.T) {
 	s := open(t, "cache_statement")

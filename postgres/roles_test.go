@@ -256,17 +256,25 @@ var makeSuiteWorker sync.Once
 // workersMay are the schemas in which the role suiteWorker has its rights.
 var workersMay sync.Map
 
-// openAsWorker opens a store with the rights of a worker. It migrates a schema of its own unless that
-// exists.
+// openAsWorker opens a store with the rights of a worker, which the caller closes. It migrates a schema of its own unless
+// that exists.
 func openAsWorker(t *testing.T, mode, in string) *database {
 	t.Helper()
 	url := with(pgtest.ServerURL(t), "default_query_exec_mode="+mode)
-	asWorker := func() *database {
-		return openAt(t, with(url, "options=-c%20role%3D"+suiteWorker), Schema(in), WithoutMigrations())
+	if _, ready := workersMay.Load(in); !ready {
+		migrateForWorkers(t, url, in)
+		workersMay.Store(in, true)
 	}
-	if _, ready := workersMay.Load(in); ready {
-		return asWorker()
+	s, err := openDatabase(t.Context(), with(url, "options=-c%20role%3D"+suiteWorker), Schema(in), WithoutMigrations())
+	if err != nil {
+		t.Fatal(err)
 	}
+	return s
+}
+
+// migrateForWorkers creates a schema in which the role suiteWorker has its rights.
+func migrateForWorkers(t *testing.T, url, in string) {
+	t.Helper()
 	migrated, err := openDatabase(t.Context(), url, Schema(in))
 	if err != nil {
 		t.Fatal(err)
@@ -284,6 +292,4 @@ func openAsWorker(t *testing.T, mode, in string) *database {
 		}
 	})
 	grant(t, conn.Conn(), schema.Worker, in, suiteWorker)
-	workersMay.Store(in, true)
-	return asWorker()
 }

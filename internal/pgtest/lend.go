@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,32 +57,52 @@ func LendSchema(t testing.TB, keep ...string) string {
 	return name
 }
 
-// emptySchema deletes the rows of all tables of a schema, except for those in keep.
-func emptySchema(ctx context.Context, server, schema string, keep []string) error {
+// bigTable is the size of a table in bytes from which EmptySchema truncates it. Truncating creates a table's files anew,
+// which takes longer than deleting a few rows.
+const bigTable = 1 << 20
+
+// EmptySchema deletes the rows of all tables of a schema, except for those that are listed in keep. It waits for
+// transactions that still write to the tables.
+func EmptySchema(ctx context.Context, conn *pgx.Conn, schema string, keep ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, emptyTimeout)
 	defer cancel()
+	rows, err := conn.Query(ctx, "SELECT relname::text, pg_relation_size(oid) FROM pg_catalog.pg_class"+
+		" WHERE relkind = 'r' AND relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1::text)", pgx.QueryExecModeExec, schema)
+	if err != nil {
+		return err
+	}
+	names, text := []string(nil), ""
+	var table string
+	var size int64
+	_, err = pgx.ForEachRow(rows, []any{&table, &size}, func() error {
+		if slices.Contains(keep, table) {
+			return nil
+		}
+		name := pgx.Identifier{schema, table}.Sanitize()
+		names = append(names, name)
+		if size >= bigTable {
+			text += "; TRUNCATE " + name
+		} else {
+			text += "; DELETE FROM " + name
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("it has no tables besides %q", keep)
+	}
+	_, err = conn.Exec(ctx, "BEGIN; LOCK TABLE "+strings.Join(names, ", ")+" IN ACCESS EXCLUSIVE MODE"+text+"; COMMIT", pgx.QueryExecModeSimpleProtocol)
+	return err
+}
+
+// emptySchema is EmptySchema with a connection of its own.
+func emptySchema(ctx context.Context, server, schema string, keep []string) error {
 	conn, err := pgx.Connect(ctx, server)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is left to do
-	rows, err := conn.Query(ctx, "SELECT tablename::text FROM pg_catalog.pg_tables WHERE schemaname = $1::text", pgx.QueryExecModeExec, schema)
-	if err != nil {
-		return err
-	}
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return err
-	}
-	text := ""
-	for _, table := range tables {
-		if !slices.Contains(keep, table) {
-			text += ", " + pgx.Identifier{schema, table}.Sanitize()
-		}
-	}
-	if text == "" {
-		return fmt.Errorf("it has no tables besides %q", keep)
-	}
-	_, err = conn.Exec(ctx, "TRUNCATE "+text[2:]+" RESTART IDENTITY")
-	return err
+	return EmptySchema(ctx, conn, schema, keep...)
 }

@@ -130,7 +130,7 @@ func TestCrashEverywhereOfCallsOnPostgreSQL(t *testing.T) {
 		}
 		return child.Wait()
 	})
-	durabletest.CrashEverywhere(t, short, 0, durabletest.Workflows(inbox, archived), durabletest.OnNewStores(durabletest.PostgresStore))
+	durabletest.CrashEverywhere(t, short, 0, durabletest.Workflows(inbox, archived), durabletest.OnNewStores(emptiedStore(t)))
 }
 
 // The signals of a run are received in the order in which it sent them, also when it goes on in another process.

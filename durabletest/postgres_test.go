@@ -10,18 +10,21 @@ import (
 
 	"github.com/seed8ec063be/durable"
 	"github.com/seed8ec063be/durable/durabletest"
+	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/postgres"
 )
 
-// withTable is a store on a database with a table of the test's own, by its URL.
-func withTable(t testing.TB) durable.Store {
+// emptiedStore returns a function for OnNewStores. It opens one store on PostgreSQL and returns it each time, with empty
+// tables: a new database and its sessions take longer than the run that CrashEverywhere executes on it. The store is on
+// a database with a table of the test's own, payment.
+func emptiedStore(t testing.TB) func(testing.TB) durable.Store {
 	t.Helper()
 	url := durabletest.PostgresURL(t)
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // nothing is left to do
 	if _, err := conn.Exec(t.Context(), "CREATE TABLE payment (cents bigint)"); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +37,15 @@ func withTable(t testing.TB) durable.Store {
 			t.Error(err)
 		}
 	})
-	return s
+	return func(t testing.TB) durable.Store {
+		if err := pgtest.EmptySchema(t.Context(), conn, "ledger", "migration", "secret"); err != nil {
+			t.Fatal(err)
+		}
+		if err := pgtest.EmptySchema(t.Context(), conn, "public"); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
 }
 
 // A workflow with a transaction in PostgreSQL, a signal and a child, with a crash at each of its writes there.
@@ -63,7 +74,7 @@ func TestCrashEverywhereOnPostgres(t *testing.T) {
 		return fmt.Sprint(paid, id, signal, doubled), err
 	})
 	began := time.Now()
-	durabletest.CrashEverywhere(t, w, 1, durabletest.OnNewStores(withTable), durabletest.VaryingSteps("id"),
+	durabletest.CrashEverywhere(t, w, 1, durabletest.OnNewStores(emptiedStore(t)), durabletest.VaryingSteps("id"),
 		durabletest.Workflows(child), durabletest.SignalAfter(40*day, "go", "now"))
 	t.Logf("it took %v", time.Since(began))
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	os.Exit(leaktest.Main(pgtest.Main(m)))
+	os.Exit(leaktest.Main(pgtest.InMemory(func() int { return pgtest.Main(m) })))
 }
 
 // openStore returns a store on a temporary file, which is closed when the test ends. The test runs in parallel with others, or is

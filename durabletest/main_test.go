@@ -6,6 +6,9 @@ import (
 
 	"github.com/seed8ec063be/durable/durabletest"
 	"github.com/seed8ec063be/durable/internal/leaktest"
+	"github.com/seed8ec063be/durable/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(leaktest.Main(durabletest.Main(m))) }
+func TestMain(m *testing.M) {
+	os.Exit(leaktest.Main(pgtest.InMemory(func() int { return durabletest.Main(m) })))
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed8ec063be/durable/internal/leaktest"
+	"github.com/seed8ec063be/durable/internal/pgtest"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(leaktest.Main(m.Run()))
+	os.Exit(leaktest.Main(pgtest.InMemory(m.Run)))
 }
 
 // help is the other process. It prints a line for each thing done.

@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,6 +44,42 @@ func defaultBase() string {
 		return dir
 	}
 	return "/tmp"
+}
+
+// tempInMemory makes os.TempDir of this process and of those that it starts a new folder in memory, so that tests with SQLite
+// files do not wait for a disk. It does nothing if TMPDIR is set, or if there is no in-memory file system with enough room.
+// The returned function removes the folder. If this process dies before, the next call removes it.
+func tempInMemory() (remove func() error, err error) {
+	if os.Getenv("TMPDIR") != "" || freeBytes(memory) < needBytes {
+		return func() error { return nil }, nil
+	}
+	f, err := newFolder(memory, nil)
+	if err != nil {
+		return nil, err
+	}
+	err = os.Chmod(f.path, 0o777|os.ModeSticky) // as /tmp is, for tests that run as another user
+	if err == nil {
+		err = os.Setenv("TMPDIR", f.path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.remove())
+	}
+	return func() error { return errors.Join(os.Unsetenv("TMPDIR"), f.remove()) }, nil
+}
+
+// InMemory runs the tests with their temporary files in memory (see tempInMemory), and returns their exit code.
+func InMemory(run func() int) int {
+	remove, err := tempInMemory()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pgtest:", err)
+		return 1
+	}
+	code := run()
+	if err := remove(); err != nil {
+		fmt.Fprintln(os.Stderr, "pgtest:", err)
+		return max(code, 1)
+	}
+	return code
 }
 
 func (f *folder) prepare(a *account) error {

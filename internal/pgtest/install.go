@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 )
 
+// firstTempDir is the folder for temporary files that all processes have in common, before InMemory changes it.
+var firstTempDir = os.TempDir()
+
 func canInstall() bool {
 	_, err := exec.LookPath("apt-get")
 	return err == nil && os.Geteuid() == 0
@@ -18,7 +21,7 @@ func canInstall() bool {
 // starts by default. If several test binaries call it at the same time, one of them installs, and the
 // others wait.
 func install(ctx context.Context) error {
-	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "pgtest-install.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(firstTempDir, "pgtest-install.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,34 @@ func TestSchemaNamesDiffer(t *testing.T) {
 	query(t, url, "CREATE SCHEMA "+second)
 }
 
+func TestTemporaryFilesAreInMemory(t *testing.T) {
+	if freeBytes(memory) < needBytes {
+		t.Skip("there is no in-memory file system with enough room")
+	}
+	t.Setenv("TMPDIR", "")
+	dir := ""
+	if code := InMemory(func() int {
+		dir = os.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+		return 7
+	}); code != 7 {
+		t.Errorf("the exit code is %d, want 7", code)
+	}
+	if filepath.Dir(dir) != memory {
+		t.Errorf("temporary files are in %s, want a folder of %s", dir, memory)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("%s is there after the tests: %v", dir, err)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	want := os.Getenv("TMPDIR")
+	if InMemory(func() int { dir = os.TempDir(); return 0 }); dir != want || os.TempDir() != want {
+		t.Errorf("with TMPDIR=%s temporary files are in %s, and after the tests in %s", want, dir, os.TempDir())
+	}
+}
+
 func TestWithDatabase(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[string]string{

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 			os.Exit(2)
 		}
 	}
-	code := pgtest.Main(m)
+	code := pgtest.InMemory(func() int { return pgtest.Main(m) })
 	fmt.Printf("model: checks=%d actions=%d divergences=%d\n", checks.Load(), actions.Load(), divergences.Load())
 	os.Exit(code)
 }

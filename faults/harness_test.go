@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 // patience bounds every wait of a test: much longer than anything takes, so that a
 // loaded machine fails nothing.
-const patience = 25 * time.Second
+const patience = 2 * time.Minute
 
 // await is the one place where tests wait for a state of the world: until ready
 // answers true, or the test fails.
@@ -61,6 +61,29 @@ func within(d time.Duration, ready func() bool) bool {
 		}
 	}
 	return true
+}
+
+// closed reports whether the channel is closed.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// receive waits until something comes out of the channel.
+func receive[T any](t testing.TB, c <-chan T, what string) (v T) {
+	t.Helper()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case v = <-c:
+	case <-limit.C:
+		t.Fatalf("waited %v for: %s", patience, what)
+	}
+	return v
 }
 
 // database names a store so that another process can open it too.

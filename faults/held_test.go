@@ -152,15 +152,17 @@ func TestRow40_RejectedForGood(t *testing.T) {
 		if !strings.Contains(info.Reason, `"tx"`) || !strings.Contains(info.Reason, "2 times in a row") || info.Crashes != 2 {
 			t.Errorf("reason %q, %d crashes", info.Reason, info.Crashes)
 		}
-		if n := log.with("was paused", "name=r "); n != 1 {
-			t.Errorf("%d lines tell that it was paused", n)
-		}
+		told := func() int { return log.with("was paused", "name=r ") }
+		await(t, "the line that tells of the pause, which is written after the pause", func() bool { return told() > 0 })
 		fault.turn(t, db, false)
 		if _, err := e.Resume(bounded(t), "r"); err != nil {
 			t.Fatal(err)
 		}
 		if v, err := run.Result(bounded(t)); err != nil || v != 7 {
 			t.Errorf("resumed: %d, %v", v, err)
+		}
+		if n := told(); n != 1 {
+			t.Errorf("%d lines tell that it was paused", n)
 		}
 		t.Logf("reason=%q", info.Reason)
 	})

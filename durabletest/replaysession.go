@@ -29,13 +29,14 @@ type replaySession struct {
 	newCalls        []engine.Call // calls that the history does not hold
 	kindMismatch    *engine.Call  // the first call whose kind differs from the recorded one
 	lastCall        time.Time     // when the last call was made
+	quiet           int           // how often finished was called since then
 	blockedAttempts int           // attempts that block until the replay ends
 }
 
 func (p *replaySession) onCall(c engine.Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lastCall = time.Now()
+	p.lastCall, p.quiet = time.Now(), 0
 	if c.Run != p.run {
 		return
 	}
@@ -59,6 +60,10 @@ func (p *replaySession) blockAttempt(ctx context.Context) (engine.Output, *recor
 	return engine.Output{}, &record.Failure{Message: "durabletest: the replay has ended"}
 }
 
+// minQuiet is how often finished must find the run quiet where the scheduler is never idle. If the process stood
+// still, the time has passed although no goroutine of the run was executed; they are executed between two calls.
+const minQuiet = 20
+
 // finished reports whether the run will make no more calls: every goroutine of the run waits, or is blocked in an
 // attempt.
 func (p *replaySession) finished(n *probe) bool {
@@ -66,11 +71,12 @@ func (p *replaySession) finished(n *probe) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.calledNames)+len(p.newCalls) == 0 || p.blockedAttempts != rest.Active || p.blockedAttempts == 0 && rest.BusyRun != "" || n.activeCalls.Load() > 0 {
-		p.lastCall = time.Now()
+		p.lastCall, p.quiet = time.Now(), 0
 		return false
 	}
+	p.quiet++
 	since := time.Since(p.lastCall)
-	return since > 5*time.Millisecond && schedulerIdle() || since > 200*time.Millisecond
+	return since > 5*time.Millisecond && schedulerIdle() || since > 200*time.Millisecond && p.quiet > minQuiet
 }
 
 // replayExport imports the export into a temporary database, executes the run, and compares.

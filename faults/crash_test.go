@@ -88,7 +88,7 @@ func TestRow01_DeathAtEveryCommit(t *testing.T) {
 			id := fmt.Sprintf("%s-%d", point, n)
 			l := newLedger(t)
 			w := five("five "+id, l)
-			e := engineOn(t, s, durable.Config{Lease: time.Second}, w)
+			e := engineOn(t, s, durable.Config{}, w)
 			if point == "claim" { // somebody else has started it
 				start(t, engineOn(t, s, durable.Config{}), w, 7, durable.ID(id))
 			}
@@ -196,7 +196,7 @@ func TestRow02_KilledInTheMiddleOfAnEffect(t *testing.T) {
 		l := newLedger(t)
 		for _, how := range []string{"plain", "once", "verify"} {
 			w := effect(how, l)
-			e := engineOn(t, s, durable.Config{Lease: time.Second}, w)
+			e := engineOn(t, s, durable.Config{}, w)
 			p := spawn(t, job{Scenario: "effect", DB: db, Ledger: l, ID: how, Point: how, Lease: time.Second})
 			p.expect("charging")
 			await(t, "the started marker", func() bool { return history(t, e, how)["charge"].Status == "started" })

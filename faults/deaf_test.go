@@ -52,6 +52,8 @@ func TestRow06_ResultBesideAStuckExecution(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		l := newLedger(t)
 		release := make(chan struct{})
+		free := sync.OnceFunc(func() { close(release) })
+		defer free() // also if the test fails
 		var cut atomic.Bool
 		w := durable.Define("stuck", func(c *durable.Ctx, in int) (int, error) {
 			return c.Step("stuck", func(ctx context.Context) (int, error) {
@@ -79,12 +81,10 @@ func TestRow06_ResultBesideAStuckExecution(t *testing.T) {
 		if out, err := result(t, winner, w, "r"); err != nil || out != 2 {
 			t.Errorf("%d, %v", out, err)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
-		defer cancel()
 		began := time.Now()
-		out, err := run.Result(ctx)
+		out, err := run.Result(bounded(t))
 		took := time.Since(began)
-		close(release)
+		free()
 		if err != nil || out != 2 {
 			t.Errorf("the result is in the database, and the process with the stuck execution waits for it in vain: %d, %v", out, err)
 		}

@@ -170,7 +170,7 @@ func TestRow15_ExhaustedPool(t *testing.T) {
 // replayed there; one that ends later is refused, and executed again.
 func TestRow15_TransactionHoldsARun(t *testing.T) {
 	t.Parallel()
-	const lease = 900 * time.Millisecond
+	const lease = 2 * time.Second
 	h := newHoled(t, 0, lease, 0)
 	held := hold(h.l, h.file)
 	run := start(t, h.client, held, 1, durable.ID("held"))
@@ -182,7 +182,7 @@ func TestRow15_TransactionHoldsARun(t *testing.T) {
 		if err := postgres.SignalTx(bounded(t), tx, h.client, "held", "hello", 1); err != nil {
 			return err
 		}
-		realtime.Pass(5*lease/2, "the lease must pass while the transaction holds the row")
+		realtime.Pass(7*lease/4, "the lease must pass while the transaction holds the row")
 		at := info(t, h.client, "held")
 		expired = time.Since(at.WakeAt)
 		if at.Epoch != 1 || len(h.l.of(t, "held", "hold")) != 1 {

@@ -98,6 +98,13 @@ func TestRow39_FrozenPrimaryOfSeveralHosts(t *testing.T) { // alone: it measures
 	}
 	await(t, "steps", func() bool { return acknowledged(t, l) > 5*runs })
 
+	const deadline = "context deadline exceeded"
+	slow := len(logged.with(deadline)) // the primary was slow, not frozen
+	leases := make(map[string]time.Time) // at least until when
+	for i := range runs {
+		id := fmt.Sprint("r", i)
+		leases[id] = info(t, e, id).WakeAt
+	}
 	must(t, "freeze", primary.Freeze())
 	frozen := time.Now()
 	await(t, "the log to name the host that does not answer", func() bool { return len(logged.with(primary.Addr(), "does not answer")) > 0 })
@@ -106,25 +113,26 @@ func TestRow39_FrozenPrimaryOfSeveralHosts(t *testing.T) { // alone: it measures
 	if now := acknowledged(t, l); now != still {
 		t.Fatalf("%d steps were acknowledged by a frozen primary", now-still)
 	}
-	for _, line := range logged.with("context deadline exceeded") {
+	for _, line := range logged.with(deadline)[slow:] {
 		if strings.Contains(line, `deadline exceeded"`) {
 			t.Errorf("the log tells no cause: %s", line)
 		}
 	}
 	stood := time.Since(frozen)
 	must(t, "promote", standby.Promote(bounded(t)))
-	promoted := time.Now()
+	promoted, machine := time.Now(), measure(t, engineOn(t, database{Kind: "postgres", Where: standby.URL(), Schema: "s"}.openIn(t), durable.Config{}))
 	await(t, "work to go on", func() bool { return acknowledged(t, l) > still+runs })
-	took := time.Since(promoted)
-	if took > 2*time.Second {
-		t.Errorf("work went on %v after the promotion", took)
+	went := time.Now()
+	took := went.Sub(promoted)
+	if slack := machine.slack(); took > 2*time.Second+slack {
+		t.Errorf("work went on %v after the promotion, with %v for the machine's load", took, slack)
 	}
 	await(t, "the promotion to be told", func() bool { return len(logged.with("goes on from another point of its history")) > 0 })
 	if lost := logged.with("lacks"); len(lost) > 0 {
 		t.Errorf("a harmless promotion lost something: %q", lost)
 	}
 	for i := range runs {
-		if at := info(t, e, fmt.Sprint("r", i)); at.Epoch != 1 && stood+took < 5*time.Second { // no lease has ended
+		if at := info(t, e, fmt.Sprint("r", i)); at.Epoch != 1 && went.Before(leases[at.ID]) {
 			t.Errorf("a harmless promotion took run %s from its worker: epoch %d", at.ID, at.Epoch)
 		}
 		must(t, "cancel", cancelRun(e, fmt.Sprint("r", i)))

@@ -24,9 +24,9 @@ func held(l ledger) *durable.Workflow[int, int] {
 	})
 }
 
-// learning cancels runs one by one whose steps run in another process, and answers how
-// long it took each time until the step's context ended.
-func learning(t *testing.T, db database, lease time.Duration, asked int) (took []time.Duration) {
+// learning cancels runs one by one whose steps run in another process. It returns how long it took each time
+// until the step's context ended, and how much longer than on an idle machine that may be.
+func learning(t *testing.T, db database, lease time.Duration, asked int) (took []time.Duration, slack time.Duration) {
 	t.Helper()
 	l := newLedger(t)
 	client := engineOn(t, db.openIn(t), durable.Config{})
@@ -35,6 +35,7 @@ func learning(t *testing.T, db database, lease time.Duration, asked int) (took [
 		start(t, client, held(l), i, durable.ID(fmt.Sprint("held", i)))
 	}
 	await(t, "the steps", func() bool { return l.lines(t) == asked })
+	machine := measure(t, client)
 	for i := range asked {
 		id := fmt.Sprint("held", i)
 		began := time.Now()
@@ -46,16 +47,16 @@ func learning(t *testing.T, db database, lease time.Duration, asked int) (took [
 		await(t, "the cancelled run", func() bool { return info(t, client, id).Status == durable.StatusCancelled })
 	}
 	slices.Sort(took)
-	return took
+	return took, machine.slack()
 }
 
 // Row 29: how soon a step in another process learns of a cancel.
 func TestRow29_HowSoonAProcessLearns(t *testing.T) {
 	onBothAlone(t, func(t *testing.T, db database) {
 		const asked = 20
-		took := learning(t, db, 0, asked)
-		if median := took[asked/2]; median > 100*time.Millisecond {
-			t.Errorf("a cancel reached the step after %v: %v", median, took)
+		took, slack := learning(t, db, 0, asked)
+		if median := took[asked/2]; median > 100*time.Millisecond+slack {
+			t.Errorf("a cancel reached the step after %v, with %v for the machine's load: %v", median, slack, took)
 		}
 		t.Logf("cancels=%d median=%v worst=%v", asked, took[asked/2].Round(100*time.Microsecond), took[asked-1].Round(100*time.Microsecond))
 	})
@@ -77,9 +78,9 @@ func TestRow17_NewsThroughTheBouncer(t *testing.T) {
 	const renewal = lease/3 + lease/3/8
 	at := fmt.Sprintf("postgres://anybody@127.0.0.1:%d/postgres?sslmode=disable&default_query_exec_mode=cache_describe", bouncer(t, server))
 	t.Run("transaction mode", func(t *testing.T) { // ends before the server does
-		took := learning(t, database{Kind: "postgres", Where: at, Schema: "bouncer_news"}, lease, asked)
-		if worst := took[asked-1]; worst > renewal+reading {
-			t.Errorf("a cancel reached the step after %v, a renewal comes each %v: %v", worst, renewal, took)
+		took, slack := learning(t, database{Kind: "postgres", Where: at, Schema: "bouncer_news"}, lease, asked)
+		if worst := took[asked-1]; worst > renewal+reading+slack {
+			t.Errorf("a cancel reached the step after %v, a renewal comes each %v, with %v for the machine's load: %v", worst, renewal, slack, took)
 		}
 		if took[asked/2] < 20*time.Millisecond {
 			t.Errorf("notifications arrive, so this is no bouncer in transaction mode: %v", took)

@@ -106,7 +106,7 @@ func TestRow43_OpenTransactions(t *testing.T) {
 	await(t, "the transactional step", begun.Load)
 
 	var callers sync.WaitGroup
-	began := time.Now()
+	began, machine := time.Now(), measure(t, e)
 	for i := range held { // others that want the same
 		callers.Go(func() {
 			if err := e.Signal(bounded(t), fmt.Sprint("held", i), "go", 200); err != nil && !errors.Is(err, durable.ErrState) {
@@ -162,6 +162,7 @@ func TestRow43_OpenTransactions(t *testing.T) {
 	}
 	await(t, "the end of the users' patience", func() bool { return time.Since(began) > open })
 	over.Store(true)
+	slack := machine.slack()
 	if err := inside.Commit(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -175,8 +176,8 @@ func TestRow43_OpenTransactions(t *testing.T) {
 		t.Errorf("the transactional step: %d, %v", v, err)
 	}
 	for what, slow := range map[string]*slowest{"steps": &steps, "starts": &starts, "named starts": &named, "signals": &signals} {
-		if slow.n.Load() < 10 || time.Duration(slow.ns.Load()) > most {
-			t.Errorf("the slowest of others' %s took %v, want at most %v", what, slow, most)
+		if slow.n.Load() < 10 || time.Duration(slow.ns.Load()) > most+slack {
+			t.Errorf("the slowest of others' %s took %v, want at most %v, and %v for the machine's load", what, slow, most, slack)
 		}
 	}
 	t.Logf("open=%v slowest_step=%v slowest_start=%v slowest_named_start=%v slowest_signal=%v", open, &steps, &starts, &named, &signals)

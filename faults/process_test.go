@@ -177,6 +177,21 @@ func (p *process) next(prefix string) (string, bool) {
 	}
 }
 
+// said returns what the process has said so far. It does not wait.
+func (p *process) said() []string {
+	for {
+		select {
+		case line, ok := <-p.lines:
+			if !ok {
+				return p.seen
+			}
+			p.seen = append(p.seen, line)
+		default:
+			return p.seen
+		}
+	}
+}
+
 // wait reads what the process still says, and waits for its end.
 func (p *process) wait() *os.ProcessState {
 	p.once.Do(func() {

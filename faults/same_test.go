@@ -215,7 +215,7 @@ func TestRow33_WorkerLacksTheWorkflow(t *testing.T) {
 		s := db.openIn(t)
 		client := engineOn(t, s, durable.Config{})
 		start(t, client, hold(l, file), 1, durable.ID("new"))
-		p := spawn(t, job{Scenario: "hold", DB: db, Ledger: l, ID: "orphan", Runs: 1, File: file, Lease: 400 * time.Millisecond})
+		p := spawn(t, job{Scenario: "hold", DB: db, Ledger: l, ID: "orphan", Runs: 1, File: file, Lease: 2 * time.Second})
 		p.expect("holding orphan")
 		await(t, "the started markers", func() bool {
 			return history(t, client, "orphan0")["hold"].Status == "started" && history(t, client, "new")["hold"].Status == "started"
@@ -240,7 +240,7 @@ func TestRow33_WorkerLacksTheWorkflow(t *testing.T) {
 			}
 		}
 		stop()
-		has := engineOn(t, s, durable.Config{Lease: time.Second}, hold(l, filepath.Dir(file)))
+		has := engineOn(t, s, durable.Config{}, hold(l, filepath.Dir(file)))
 		runEngine(t, has)
 		for _, id := range []string{"orphan0", "new", "fresh"} {
 			if _, err := result(t, has, hold(l, file), id); err != nil {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/store"
 )
 
 // series is a workflow of one step that fails until its fifth attempt.
@@ -34,7 +36,15 @@ const seriesWait = 600 * time.Millisecond
 func init() {
 	scenarios["series"] = func(ctx context.Context, j *job, s durable.Store) error {
 		w := series(j.Ledger, seriesWait, int(j.N))
-		e, err := durable.New(s, durable.Config{Workflows: []durable.Definition{w}, Lease: j.Lease})
+		f := &faulty{Store: s, afterCommit: func(_ int64, b *store.Batch) error {
+			for _, w := range b.Steps {
+				if j.N == 0 && w.Step.Attempt == 2 && w.Step.Status == store.StepBackoff {
+					die()
+				}
+			}
+			return nil
+		}}
+		e, err := durable.New(f, durable.Config{Workflows: []durable.Definition{w}, Lease: j.Lease})
 		if err != nil {
 			return err
 		}
@@ -63,14 +73,17 @@ func TestRow31_TakeoverInARetrySeries(t *testing.T) {
 			t.Run(c.id, func(t *testing.T) {
 				l := newLedger(t)
 				w := series(l, seriesWait, c.block)
-				e := engineOn(t, s, durable.Config{Lease: 700 * time.Millisecond}, w)
-				p := spawn(t, job{Scenario: "series", DB: db, Ledger: l, ID: c.id, N: int64(c.block), Lease: 700 * time.Millisecond})
-				var at durable.Checkpoint
-				await(t, "the attempt to kill", func() bool {
-					at = history(t, e, c.id)["try"]
-					return c.block == 0 && at.Attempts == 2 && at.Status == "backoff" || c.block > 0 && at.Attempts == c.block && at.Status == "started"
-				})
-				p.kill()
+				e := engineOn(t, s, durable.Config{}, w)
+				p := spawn(t, job{Scenario: "series", DB: db, Ledger: l, ID: c.id, N: int64(c.block), Lease: 2 * time.Second})
+				if c.block > 0 {
+					await(t, "the attempt to kill", func() bool {
+						at := history(t, e, c.id)["try"]
+						return at.Attempts == c.block && at.Status == "started"
+					})
+					p.kill()
+				}
+				p.mustBeKilled(syscall.SIGKILL)
+				at := history(t, e, c.id)["try"]
 				died := len(l.of(t, c.id, "try"))
 				out, err := w.Call(bounded(t), e, 1, durable.ID(c.id))
 				did := l.of(t, c.id, "try")

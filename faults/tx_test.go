@@ -85,7 +85,7 @@ func TestRow01_TransactionsUnderKill9(t *testing.T) {
 			kills++
 		}
 		w := charging(db, l, 0)
-		e := engineOn(t, s, durable.Config{Lease: time.Second}, w)
+		e := engineOn(t, s, durable.Config{}, w)
 		if out, err := w.Call(bounded(t), e, 1, durable.ID("r")); err != nil || out != charges {
 			t.Errorf("%d, %v", out, err)
 		}

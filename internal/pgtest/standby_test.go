@@ -34,7 +34,7 @@ func pair(t *testing.T) (primary, standby *Server) {
 func TestStandbyFollowsAndIsPromoted(t *testing.T) {
 	t.Parallel()
 	primary, standby := pair(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := primary.Synchronous(ctx, "second"); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestStandbyFollowsAndIsPromoted(t *testing.T) {
 func TestFormerPrimaryFollows(t *testing.T) {
 	t.Parallel()
 	primary, standby := pair(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := primary.Follow(ctx, standby, "first"); err == nil {
 		t.Error("the data of a running server were replaced")
@@ -107,7 +107,7 @@ func TestFormerPrimaryFollows(t *testing.T) {
 func TestFrozenServerAnswersNobody(t *testing.T) {
 	t.Parallel()
 	primary, standby := pair(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, primary.URL())
 	if err != nil {

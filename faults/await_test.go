@@ -1,0 +1,56 @@
+package faults
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait of a test: much longer than anything takes, so that a
+// loaded machine fails nothing.
+const patience = 2 * time.Minute
+
+// await is the one place where tests wait for a state of the world: until ready
+// answers true, or the test fails.
+func await(t testing.TB, what string, ready func() bool) {
+	t.Helper()
+	if !within(patience, ready) {
+		t.Fatalf("waited %v for: %s", patience, what)
+	}
+}
+
+func within(d time.Duration, ready func() bool) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	tick := time.NewTicker(4 * time.Millisecond)
+	defer tick.Stop()
+	for !ready() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ready()
+		}
+	}
+	return true
+}
+
+// closed reports whether the channel is closed.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// receive waits until something comes out of the channel.
+func receive[T any](t testing.TB, c <-chan T, what string) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(patience):
+		t.Fatalf("waited %v for: %s", patience, what)
+	}
+	return v
+}

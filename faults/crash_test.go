@@ -92,7 +92,7 @@ func TestRow01_DeathAtEveryCommit(t *testing.T) {
 			if point == "claim" { // somebody else has started it
 				start(t, engineOn(t, s, durable.Config{}), w, 7, durable.ID(id))
 			}
-			p := spawn(t, job{Scenario: "five", DB: db, Ledger: l, ID: id, Workflow: "five " + id, N: n, Point: point, Lease: time.Second})
+			p := spawn(t, job{Scenario: "five", DB: db, Ledger: l, ID: id, Workflow: "five " + id, N: n, Point: point})
 			p.expect("dying at")
 			p.mustBeKilled(syscall.SIGKILL)
 			before, done := l.counts(t), map[string]bool{}
@@ -104,6 +104,7 @@ func TestRow01_DeathAtEveryCommit(t *testing.T) {
 					t.Errorf("%s: %s was acknowledged and is lost", id, name)
 				}
 			}
+			expire(t, db, id)
 			out, err := w.Call(bounded(t), e, 7, durable.ID(id))
 			if err != nil || out != fiveResult {
 				t.Errorf("%s: %q, %v", id, out, err)
@@ -197,10 +198,11 @@ func TestRow02_KilledInTheMiddleOfAnEffect(t *testing.T) {
 		for _, how := range []string{"plain", "once", "verify"} {
 			w := effect(how, l)
 			e := engineOn(t, s, durable.Config{}, w)
-			p := spawn(t, job{Scenario: "effect", DB: db, Ledger: l, ID: how, Point: how, Lease: time.Second})
+			p := spawn(t, job{Scenario: "effect", DB: db, Ledger: l, ID: how, Point: how})
 			p.expect("charging")
 			await(t, "the started marker", func() bool { return history(t, e, how)["charge"].Status == "started" })
 			p.kill()
+			expire(t, db, how)
 			out, err := w.Call(bounded(t), e, "x", durable.ID(how))
 			did := l.of(t, how, "charge")
 			switch how {

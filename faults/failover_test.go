@@ -99,7 +99,7 @@ func TestRow39_FrozenPrimaryOfSeveralHosts(t *testing.T) { // alone: it measures
 	await(t, "steps", func() bool { return acknowledged(t, l) > 5*runs })
 
 	const deadline = "context deadline exceeded"
-	slow := len(logged.with(deadline)) // the primary was slow, not frozen
+	slow := len(logged.with(deadline))   // the primary was slow, not frozen
 	leases := make(map[string]time.Time) // at least until when
 	for i := range runs {
 		id := fmt.Sprint("r", i)

@@ -39,6 +39,12 @@ func wake(t testing.TB, db database) {
 	outside(t, db, "UPDATE durable_run SET wake_at = 1 WHERE status = 3", "UPDATE run SET wake_at = 'epoch' WHERE status = 3")
 }
 
+// expire ends the lease of a run whose process is gone, so that no test has to wait for that.
+func expire(t testing.TB, db database, id string) {
+	t.Helper()
+	outside(t, db, "UPDATE durable_run SET wake_at = 1 WHERE status = 2 AND name = '"+id+"'", "UPDATE run SET wake_at = 'epoch' WHERE status = 2 AND name = '"+id+"'")
+}
+
 // txDo is an empty transactional step on either store.
 func txDo(c *durable.Ctx, db database, name string) error {
 	var err error

@@ -74,7 +74,7 @@ func TestRow31_TakeoverInARetrySeries(t *testing.T) {
 				l := newLedger(t)
 				w := series(l, seriesWait, c.block)
 				e := engineOn(t, s, durable.Config{}, w)
-				p := spawn(t, job{Scenario: "series", DB: db, Ledger: l, ID: c.id, N: int64(c.block), Lease: 2 * time.Second})
+				p := spawn(t, job{Scenario: "series", DB: db, Ledger: l, ID: c.id, N: int64(c.block)})
 				if c.block > 0 {
 					await(t, "the attempt to kill", func() bool {
 						at := history(t, e, c.id)["try"]
@@ -84,6 +84,7 @@ func TestRow31_TakeoverInARetrySeries(t *testing.T) {
 				}
 				p.mustBeKilled(syscall.SIGKILL)
 				at := history(t, e, c.id)["try"]
+				expire(t, db, c.id)
 				died := len(l.of(t, c.id, "try"))
 				out, err := w.Call(bounded(t), e, 1, durable.ID(c.id))
 				did := l.of(t, c.id, "try")

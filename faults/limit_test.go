@@ -141,8 +141,16 @@ func TestRow47_DeathWithPermits(t *testing.T) {
 		one, two := spawn(t, j), spawn(t, j)
 		one.expect("working")
 		two.expect("working")
-		for i := range runs {
-			await(t, "the end of a run", func() bool { return !info(t, client, fmt.Sprint("c", i)).EndedAt.IsZero() })
+		for ended := 0; ended < runs; { // they call one after the other
+			await(t, fmt.Sprint("another run to end than the first ", ended), func() bool {
+				page, err := client.List(bounded(t), durable.Filter{Status: []durable.Status{durable.StatusCompleted, durable.StatusFailed}}, durable.Page{Limit: runs})
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := ended
+				ended = len(page.Runs)
+				return ended > before
+			})
 		}
 		for line, most := range map[string]int64{"/all": 1, "/keyedk0": 1, "/keyedk1": 1, "/rated": 2} {
 			if n := p.most[line].Load(); n > most || p.calls[line].Load() == 0 {

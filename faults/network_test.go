@@ -192,8 +192,8 @@ func (h *holed) finish(t *testing.T) {
 // over another worker goes on with its runs, its writes are refused, and it suspends them.
 func TestRow14_BlackHoleOnRenewals(t *testing.T) {
 	t.Parallel()
-	const runs, lease = 6, 1200 * time.Millisecond
-	h := newHoled(t, runs, lease, 120*time.Millisecond)
+	const runs, lease = 6, 2 * time.Second
+	h := newHoled(t, runs, lease, 150*time.Millisecond)
 	held := hold(h.l, h.file)
 	start(t, h.client, held, 1, durable.ID("held"))
 	h.first.expect("holding")

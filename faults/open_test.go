@@ -150,9 +150,14 @@ func TestRow43_OpenTransactions(t *testing.T) {
 			}
 		}
 	})
-	bound, cancel := context.WithTimeout(bounded(t), 400*time.Millisecond) // shorter than the transaction
-	defer cancel()
-	_, byName := quick.Start(bound, e, 0, durable.ID("name0"))
+	var bound context.Context
+	var byName error
+	for d := 400 * time.Millisecond; !errors.Is(byName, durable.ErrLocked) && d < patience/4; d *= 2 { // shorter than the transaction, long enough for one try
+		var cancel context.CancelFunc
+		bound, cancel = context.WithTimeout(bounded(t), d)
+		defer cancel()
+		_, byName = quick.Start(bound, e, 0, durable.ID("name0"))
+	}
 	for what, err := range map[string]error{
 		"start": byName, "signal": e.Signal(bound, "held0", "go", 300), "pause": second(e.Pause(bound, "held0")),
 	} {

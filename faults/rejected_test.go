@@ -174,7 +174,7 @@ func rejectedForSeconds(t *testing.T, db database, r rejection) {
 	runs, outage := testsize.Of(20, 8), testsize.Of(2*time.Second, 700*time.Millisecond)
 	l := newLedger(t)
 	parent, kid := all(l, db)
-	e := engineOn(t, db.openIn(t), durable.Config{Lease: 5 * time.Second}, parent, kid)
+	e := engineOn(t, db.openIn(t), durable.Config{Lease: time.Minute}, parent, kid)
 	stop := runEngine(t, e)
 	defer stop()
 	handles := make([]*durable.Run[int], runs)

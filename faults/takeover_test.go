@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -292,7 +293,7 @@ func TestRow25_TwoEnginesShareWork(t *testing.T) {
 			executed[strconv.Itoa(info(t, client, run.ID()).Epoch)]++
 		}
 		for key, n := range l.counts(t) {
-			if n != 1 {
+			if n != 1 && !strings.Contains(key, "/ack ") { // a run that changed hands is replayed
 				t.Errorf("%s ran %d times", key, n)
 			}
 		}

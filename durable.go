@@ -34,6 +34,11 @@ type Config struct {
 	// Queues are the queues from which this process claims runs. Empty: all queues. A run in a queue that no process serves waits,
 	// and every worker logs a warning.
 	Queues []string
+	// QueueSettings are the settings of queues that the code declares, by the name of the queue. A worker records them when
+	// [Engine.Run] begins, before it claims runs. The declaration of the newest Version applies, unless [Engine.SetQueue] has set
+	// the queue; both are shown by [Engine.Queues]. A version is newer if it declared the queue later for the first time. A queue
+	// that the code no longer declares stays until [Engine.DeleteQueue].
+	QueueSettings map[string]QueueSettings
 	// Schedules are schedules that the code declares. A worker records them when [Engine.Run] begins. The declaration of the newest
 	// Version applies, unless [Engine.SetSchedule] has set the schedule; both are shown by [Engine.Schedules]. A version is newer
 	// if it declared the schedule later for the first time. An older version's declaration applies again when no worker of the newer
@@ -184,6 +189,10 @@ func New(s Store, cfg Config) (*Engine, error) {
 		names[d.Name] = true
 		defs = append(defs, d)
 	}
+	queues, err := declaredQueues(&cfg)
+	if err != nil {
+		return nil, err
+	}
 	schedules, err := declaredSchedules(&cfg)
 	if err != nil {
 		return nil, err
@@ -195,7 +204,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 	return &Engine{cfg: cfg, inner: engine.New(s, engine.Config{
 		Definitions: defs, Queues: slices.Clone(cfg.Queues), Name: cfg.Name, Version: cfg.Version, Concurrency: cfg.Concurrency, StepsAtOnce: cfg.StepConcurrency,
 		Lease: cfg.Lease, Poll: cfg.Poll, Grace: cfg.Grace, ParkAfter: cfg.ParkAfter, MaxCrashes: cfg.MaxCrashes, FailCrashed: cfg.FailAtMaxCrashes, ClaimLimit: cfg.ClaimLimit,
-		MarkAfter: markAfter, Patience: cfg.Patience, Schedules: schedules, Telemetry: tel,
+		MarkAfter: markAfter, Patience: cfg.Patience, Schedules: schedules, DeclaredQueues: queues, Telemetry: tel,
 	})}, nil
 }
 

@@ -60,7 +60,12 @@ var (
 	// ErrRunning is returned by [Engine.Run] when it is already active.
 	ErrRunning = engine.ErrRunning
 	// ErrInvalidConfig is returned for an invalid Config, option, argument or definition.
-	ErrInvalidConfig = errors.New("durable: invalid configuration")
+	ErrInvalidConfig = engine.ErrInvalidConfig
+
+	// ErrQueueFull is returned for the start of a root run when more runs than the queue's Depth would wait; see [QueueSettings].
+	ErrQueueFull = engine.ErrQueueFull
+	// ErrQueueClosed is returned for the start of a root run in a queue whose settings say Closed; see [QueueSettings].
+	ErrQueueClosed = engine.ErrQueueClosed
 
 	// ErrNotEncodable is returned for a value that JSON cannot represent, or that does not decode again.
 	ErrNotEncodable = errors.New("durable: the value cannot be encoded")

@@ -15,6 +15,7 @@ type Filter struct {
 	Workflow      string
 	Queue         string
 	Priority      []int         // the run has one of these priorities
+	GroupKey      string        // the run has this key in the Queue, which must be given too; matches no runs that have ended
 	Status        []Status      // the run has one of these statuses
 	Tag           string        // the run has a tag with this key
 	TagValue      string        // the tag has this value; empty: any value
@@ -28,7 +29,7 @@ type Filter struct {
 // filter checks a filter, and converts it for the store.
 func (e *Engine) filter(ctx context.Context, f Filter) (store.Filter, error) {
 	g := store.Filter{
-		Workflow: f.Workflow, Queue: f.Queue, NamePrefix: f.IDPrefix, Roots: f.Roots || f.IDPrefix != "",
+		Workflow: f.Workflow, Queue: f.Queue, GroupKey: f.GroupKey, NamePrefix: f.IDPrefix, Roots: f.Roots || f.IDPrefix != "",
 		Tag: store.Tag{Key: f.Tag, Value: f.TagValue}, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,
 	}
 	for _, p := range f.Priority {
@@ -50,6 +51,8 @@ func (e *Engine) filter(ctx context.Context, f Filter) (store.Filter, error) {
 	switch {
 	case f.OlderThan < 0:
 		return g, fmt.Errorf("%w: the filter's OlderThan is %v: it must be positive", ErrInvalidConfig, f.OlderThan)
+	case f.GroupKey != "" && f.Queue == "":
+		return g, fmt.Errorf("%w: the filter has a GroupKey and no Queue: keys belong to queues, name one", ErrInvalidConfig)
 	case f.TagValue != "" && f.Tag == "":
 		return g, fmt.Errorf("%w: the filter has a TagValue and no Tag", ErrInvalidConfig)
 	case f.OlderThan > 0:
@@ -61,7 +64,7 @@ func (e *Engine) filter(ctx context.Context, f Filter) (store.Filter, error) {
 			g.CreatedBefore = limit
 		}
 	}
-	for _, text := range []string{f.Workflow, f.Queue, f.IDPrefix, f.Tag, f.TagValue} {
+	for _, text := range []string{f.Workflow, f.Queue, f.IDPrefix, f.Tag, f.GroupKey, f.TagValue} {
 		if err := naming.CheckText("filter's text", text); err != nil {
 			return g, err
 		}

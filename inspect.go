@@ -46,6 +46,9 @@ type RunInfo struct {
 	NoWorker  bool      // it is due, and no live worker executes its workflow in its queue; false in lists
 	Deadline  time.Time // the end of its Timeout
 
+	// Place is its place in its queue. Nil if the queue has no settings, or the run has ended, and in lists.
+	Place *QueuePlace
+
 	Tags     map[string]string
 	Waits    []Wait     // calls that have no outcome yet, in the order in which they began
 	Progress []Progress // the progress of its Maps
@@ -141,6 +144,9 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 		}
 		for i := range permits {
 			info.permit(&permits[i])
+		}
+		if err := e.place(ctx, r, info); err != nil {
+			return nil, fmt.Errorf("get run %q: %w", id, err)
 		}
 	}
 	if !outline.LastLeaseLoss.At.IsZero() {

@@ -104,6 +104,8 @@ func init() {
 		{"durable.inside_tx", ErrInsideTx},
 		{"durable.invalid_name", ErrInvalidName},
 		{"durable.id_conflict", ErrIDConflict},
+		{"durable.queue_full", ErrQueueFull},
+		{"durable.queue_closed", ErrQueueClosed},
 		{"durable.not_found", ErrNotFound},
 		{"durable.not_registered", ErrNotRegistered},
 		{"durable.invalid_cursor", ErrInvalidCursor},

@@ -80,7 +80,11 @@ func startIn[O any](ctx context.Context, e *Engine, request engine.StartRequest,
 	if err != nil {
 		return nil, err
 	}
-	starts, spans := e.inner.Prepare(ctx, []engine.StartRequest{request})
+	requests := []engine.StartRequest{request}
+	if err := e.inner.Enqueue(ctx, requests); err != nil {
+		return nil, err
+	}
+	starts, spans := e.inner.Prepare(ctx, requests)
 	if err := insert(ctx, e.inner.Store(), starts); err != nil {
 		spans.Refused(err)
 		return nil, err

@@ -121,6 +121,9 @@ type startOptions struct {
 	id       string
 	queue    string
 	priority *int16
+	groupKey string
+	weight   int32
+	startBy  time.Duration
 	timeout  time.Duration
 	delay    time.Duration
 	detached bool
@@ -135,6 +138,8 @@ const (
 	givenDetached
 	givenQueue
 	givenPriority
+	givenGroupKey
+	givenStartBy
 )
 
 // Timeout sets how long the run may take. The time begins when the run is due, which is after its [Delay], and passes by the
@@ -207,6 +212,7 @@ func (w *Workflow[I, O]) anyRequest(limit int, in I, o *startOptions) (engine.St
 	}
 	return engine.StartRequest{
 		Name: o.id, Workflow: w.name, Queue: or(o.queue, w.queue), Priority: o.priority, Input: input, Timeout: o.timeout, Delay: o.delay, Detached: o.detached, Tags: o.tags,
+		GroupKey: o.groupKey, Weight: o.weight, StartBy: o.startBy,
 	}, nil
 }
 

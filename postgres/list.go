@@ -29,6 +29,8 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 	}
 	sql := s.sql.list
 	switch {
+	case f.GroupKey != "":
+		sql, args = s.sql.listGroup, append(args, f.GroupKey, f.Tag.Key, f.Tag.Value)
 	case f.Tag.Key != "" && f.Tag.Value != "":
 		sql, args = s.sql.listTag, append(args, f.Tag.Key, f.Tag.Value)
 	case f.Tag.Key != "":

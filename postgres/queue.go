@@ -96,7 +96,7 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 		return each(res, func(rows pgx.Rows) error {
 			var name string
 			var k store.QueueKeyUse
-			err := rows.Scan(&name, &k.Key, (*intValue)(&k.Executing), (*intValue)(&k.Open), (*intValue)(&k.Waiting))
+			err := rows.Scan(&name, &k.Key, (*intValue)(&k.Executing), (*intValue)(&k.Open), (*intValue)(&k.Waiting), (*intValue)(&k.Behind))
 			if i, found := at[name]; found { // else it was created since the first statement
 				all[i].Keys = append(all[i].Keys, k)
 			}
@@ -109,7 +109,8 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 func scanQueue(rows pgx.Rows) (q store.Queue, err error) {
 	var declared, version, set, by, reason, pausedBy, pauseReason pgtype.Text
 	err = rows.Scan(&q.Name, &declared, &version, (*timeValue)(&q.DeclaredAt), &set, &by, &reason, (*timeValue)(&q.SetAt),
-		(*timeValue)(&q.PausedAt), &pausedBy, &pauseReason, (*intValue)(&q.Executing), (*intValue)(&q.Open), (*intValue)(&q.Waiting), (*timeValue)(&q.OldestDue))
+		(*timeValue)(&q.PausedAt), &pausedBy, &pauseReason, (*intValue)(&q.Executing), (*intValue)(&q.Open), (*intValue)(&q.Waiting), (*intValue)(&q.Behind),
+		(*timeValue)(&q.OldestDue), (*timeValue)(&q.Paid))
 	if err != nil {
 		return q, err
 	}

@@ -41,7 +41,7 @@ type statements struct {
 	waitingLines, permitsOf, limitDeclare, limitSet, limitDelete                string
 	limits, limitUse, queueRows, queueDeclare, queueSet, queuePause             string
 	queueResume, queueDelete, queues, queueKeys, queueDepth, placeOf            string
-	startPlaced, startByKept                                                    string
+	startPlaced, startByKept, listGroup                                         string
 	txBegin, txMark, strangers, durably, enter, leave, tokenKey, tokenKeyInsert string
 	scheduleDue, scheduleWaiting, scheduleLock, scheduleLockFree, scheduleLast  string
 	scheduleByName, schedules, scheduleInsert, scheduleUpdate, scheduleDelete   string
@@ -160,6 +160,7 @@ func load(schema string) statements {
 		queueDepth:         text("queue_depth.sql"),
 		placeOf:            text("place_of.sql"),
 		startPlaced:        text("run_insert_placed.sql"),
+		listGroup:          text("list_group.sql"),
 		startByKept:        text("start_by_kept.sql"),
 		txBegin:            text("tx_begin.sql"),
 		txMark:             text("tx_mark.sql"),

@@ -46,6 +46,8 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 func chooseListQuery(x session, f *store.Filter) (q query, sorts bool, err error) {
 	n := 0
 	switch {
+	case f.GroupKey != "":
+		return qListGroup, true, nil
 	case f.Tag.Key != "" && f.Tag.Value != "":
 		return qListTag, false, nil
 	case f.Tag.Key != "":
@@ -82,7 +84,7 @@ func filterArgs(f *store.Filter) []driver.Value {
 	}
 	return []driver.Value{
 		nil, nil, nil, f.Workflow, f.Queue, statuses, bindTime(f.CreatedAfter), bindTime(f.CreatedBefore), bindBool(f.Roots),
-		f.NamePrefix, prefixEnd(f.NamePrefix), f.Tag.Key, f.Tag.Value, priorities,
+		f.NamePrefix, prefixEnd(f.NamePrefix), f.Tag.Key, f.Tag.Value, priorities, f.GroupKey,
 	}
 }
 

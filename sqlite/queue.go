@@ -96,7 +96,7 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 			err := x.each(qQueueKeys, func(v []driver.Value) error {
 				c := columns{values: v}
 				q.Keys = append(q.Keys, store.QueueKeyUse{
-					Key: c.text(), QueueUse: store.QueueUse{Executing: int(c.int()), Open: int(c.int()), Waiting: int(c.int())},
+					Key: c.text(), QueueUse: store.QueueUse{Executing: int(c.int()), Open: int(c.int()), Waiting: int(c.int()), Behind: int(c.int())},
 				})
 				return c.err
 			}, q.Name, int64(store.MaxQueueKeys))
@@ -117,7 +117,7 @@ func scanQueue(values []driver.Value) (q store.Queue, err error) {
 	set := c.text()
 	q.SetBy, q.SetReason, q.SetAt = c.text(), c.text(), c.time()
 	q.PausedAt, q.PausedBy, q.PauseReason = c.time(), c.text(), c.text()
-	q.Executing, q.Open, q.Waiting, q.OldestDue = int(c.int()), int(c.int()), int(c.int()), c.time()
+	q.Executing, q.Open, q.Waiting, q.Behind, q.OldestDue, q.Paid = int(c.int()), int(c.int()), int(c.int()), int(c.int()), c.time(), c.time()
 	if c.err != nil {
 		return q, c.err
 	}

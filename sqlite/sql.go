@@ -129,6 +129,7 @@ const (
 	// The statements from here on sort their results or scan a whole table.
 	qListName
 	qListKey
+	qListGroup
 	qTree
 	qCounts
 	qCountsOpen
@@ -274,6 +275,7 @@ func sqlFile(q query) string {
 		qWorkerDelete:        "worker_delete.sql",
 		qWorkerDeleteOld:     "worker_delete_old.sql",
 		qTerminatedDeleteOld: "terminated_delete_old.sql",
+		qListGroup:           "list_group.sql",
 		qListName:            "list_name.sql",
 		qListKey:             "list_key.sql",
 		qTree:                "tree.sql",

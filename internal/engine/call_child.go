@@ -98,6 +98,10 @@ func (c *Child) start(q StartRequest) error {
 	defer r.branchReturned()
 	r.idle.busy()
 	defer r.idle.done()
+	if err := r.inherit(&q); err != nil {
+		r.unwritten("start child", c.name, err)
+		return ErrSuspended
+	}
 	w, free := r.e.reserve([]StartRequest{q})
 	defer free.Release()
 	starts, spans := r.e.Prepare(r.work, []StartRequest{q})
@@ -105,6 +109,9 @@ func (c *Child) start(q StartRequest) error {
 	c.id = store.ChildUUID(r.row.UUID, c.name, start.Run.CreatedAt)
 	start.Run.UUID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
 	start.Run.Parent = uuid.NullUUID{UUID: r.row.UUID, Valid: true}
+	if start.Place != nil {
+		start.Place.Run = c.id
+	}
 	if free.Slots() > 0 && start.Run.WakeAt.Equal(start.Run.CreatedAt) {
 		w.own(&start.Run, start.Run.CreatedAt, store.NewNonce())
 	}

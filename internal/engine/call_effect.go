@@ -81,7 +81,7 @@ func (s *Scope) unlessBranchLeft(write writeFunc) writeFunc {
 func (t *task) settleEffect(what string, err error) error {
 	var state *StateError
 	switch {
-	case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.As(err, &state):
+	case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.As(err, &state), refusedStart(err):
 		return err
 	case errors.Is(err, store.ErrBadData):
 		return err
@@ -134,7 +134,7 @@ func (r *run) lastSent(at time.Time) time.Time {
 }
 
 // StartRun starts a root run in an attempt of a call of this scope, and returns the ID of the run. It
-// returns ErrIDConflict or ErrLeft.
+// returns ErrIDConflict, ErrInvalidConfig, ErrQueueFull, ErrQueueClosed or ErrLeft.
 func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err error) {
 	t, err := effectTask(ctx)
 	if err != nil {

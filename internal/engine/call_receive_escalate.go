@@ -46,7 +46,7 @@ func (w *receiving) escalate() error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.Is(err, store.ErrBadData), errors.As(err, &state):
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.Is(err, store.ErrBadData), errors.As(err, &state), refusedStart(err):
 		r.logger().Error("a wait could not be escalated; it goes on", telemetry.KeyStep, naming.Display(w.name), telemetry.KeyError, err)
 		return nil
 	case errors.Is(err, ErrLeft), w.s.left() != nil:

@@ -85,7 +85,9 @@ type Config struct {
 	MarkAfter   time.Duration // an attempt that takes longer than this writes a started marker
 	Patience    time.Duration // how long a flush is retried while the database is unavailable
 	Schedules   []DeclaredSchedule
-	Telemetry   *telemetry.Telemetry
+	// DeclaredQueues are recorded when the worker begins.
+	DeclaredQueues []DeclaredQueue
+	Telemetry      *telemetry.Telemetry
 }
 
 // Definition is a workflow as the engine sees it.
@@ -114,6 +116,7 @@ type Engine struct {
 	awaiting awaitings              // the callers of Await, for an engine with a probe
 	counts   counts
 	steps    *slots.Steps // nil: no limit
+	queues   queueRows
 
 	mu      sync.Mutex
 	session *session // nil while there is no worker
@@ -127,6 +130,7 @@ func New(s store.Store, cfg Config) *Engine {
 	for _, d := range cfg.Definitions {
 		e.defs[d.Name] = d
 	}
+	e.queues.e = e
 	e.served = store.NewServed(slices.Collect(maps.Keys(e.defs)), cfg.Queues)
 	e.journal = journal.New(s.Commit, func(f journal.Flush) { e.tel.Flushed(f.Items, f.Bytes, f.Took) }, cfg.Patience)
 	e.results = results.New(s, e, e.tel.Log)
@@ -142,27 +146,6 @@ func (e *Engine) Store() store.Store { return e.beneath }
 
 // Executes reports whether this engine has a definition of the workflow.
 func (e *Engine) Executes(workflow string) bool { return e.defs[workflow] != nil }
-
-// StartRequest is a request to start one run.
-type StartRequest struct {
-	Name     string // the caller's ID; empty: the run's UUID becomes its name
-	Workflow string
-	Queue    string // empty, of a child: the queue of the parent
-	Priority *int16 // nil: the priority of the parent, or zero for a root
-	Input    []byte
-	Timeout  time.Duration // from the time at which the run may begin; zero: none
-	Delay    time.Duration // how long the run waits before it may begin
-	Detached bool          // the child continues when its parent ends
-	Tags     []store.Tag
-}
-
-// priority returns the priority of the run, unless it inherits one.
-func (q *StartRequest) priority() int16 {
-	if q.Priority == nil {
-		return 0
-	}
-	return *q.Priority
-}
 
 // Started is the result of one StartRequest.
 type Started struct {
@@ -219,6 +202,9 @@ func (e *Engine) startOthers(ctx context.Context, by caller, requests []StartReq
 
 // start starts the runs of the requests.
 func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
+	if err := e.Enqueue(ctx, requests); err != nil {
+		return nil, err
+	}
 	w, free := e.reserve(requests)
 	defer free.Release()
 	starts, spans := e.Prepare(ctx, requests)
@@ -228,7 +214,7 @@ func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) 
 		nonce = store.NewNonce()
 	}
 	for _, s := range starts {
-		if len(local) < free.Slots() && e.served.Includes(s.Run.Queue, s.Run.Workflow) && !s.Run.WakeAt.After(now) {
+		if s.Place == nil && len(local) < free.Slots() && e.served.Includes(s.Run.Queue, s.Run.Workflow) && !s.Run.WakeAt.After(now) {
 			w.own(&s.Run, now, nonce)
 			local = append(local, s)
 		}
@@ -259,8 +245,9 @@ func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) 
 	return e.Answer(ctx, starts, &spans), nil
 }
 
-// Prepare returns the rows for the requests, claimable now or after their delay. The caller passes the
-// spans to Answer, or ends them.
+// Prepare returns the rows for the requests, claimable now or after their delay, or when an admission has
+// let them through. Enqueue was called with the requests before. The caller passes the spans to Answer, or
+// ends them.
 func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) ([]*store.Start, StartSpans) {
 	var spans StartSpans
 	now := e.clock.Now()
@@ -280,6 +267,7 @@ func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) ([]*store
 			rows[i].Run.Deadline = rows[i].Run.WakeAt.Add(q.Timeout)
 		}
 		rows[i].Tags = q.Tags
+		q.place(&rows[i])
 		starts[i] = &rows[i]
 	}
 	return starts, spans
@@ -330,8 +318,8 @@ func firstDifference(a, b []byte) int {
 // reserve reserves slots for the requests that can begin here at once.
 func (e *Engine) reserve(requests []StartRequest) (*worker, slots.Reservation) {
 	want := 0
-	for _, q := range requests {
-		if e.served.Includes(q.Queue, q.Workflow) {
+	for i := range requests {
+		if q := &requests[i]; !q.enqueued && q.StartBy <= 0 && e.served.Includes(q.Queue, q.Workflow) {
 			want++
 		}
 	}

@@ -40,6 +40,8 @@ type run struct {
 
 	spareMarker atomic.Pointer[marker] // a marker for the next attempt, with its timer stopped; nil: none
 
+	placed atomic.Pointer[store.QueuedRun] // what place has read
+
 	stirred atomic.Bool // the run was woken here; its waits may not have checked the database since
 
 	deadline    deadline    // has a mutex of its own
@@ -116,7 +118,7 @@ func (r *run) exec(late time.Duration) {
 	}
 	r.e.counts.entered.Add(1)
 	r.e.tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.slot.IsGiven() || r.rest.More && !r.readRest() || r.neverCalled() && r.expired() || !r.cancelLosersChildren(true) {
+	if !r.slot.IsGiven() || r.rest.More && !r.readRest() || !r.beginsInTime() || r.neverCalled() && r.expired() || !r.cancelLosersChildren(true) {
 		r.conclude(nil, nil)
 		return
 	}

@@ -97,6 +97,7 @@ func (w *worker) fireAll(ctx context.Context, due []string) (changed bool) {
 
 // fire decides the due times of one schedule. It reports whether it changed the schedule.
 func (w *worker) fire(ctx context.Context, name string) (changed bool, err error) {
+	w.e.queues.rows(ctx)
 	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), Start: w.e.startOfSchedule}
 	var state store.ScheduleState
 	change := &store.ScheduleChange{Name: name, Skip: true, Times: f.Times, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
@@ -135,7 +136,8 @@ func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UU
 	return nil
 }
 
-// startOfSchedule returns the start of the run of a scheduled time. The run is claimable at once, by any worker.
+// startOfSchedule returns the start of the run of a scheduled time. The run is claimable at once, by any
+// worker, or when an admission of its queue has let it through. No queue refuses it.
 func (e *Engine) startOfSchedule(name string, s *schedule.Settings, at time.Time) *store.Start {
 	now := e.clock.Now()
 	id, runName := store.RootUUIDAt(schedule.RunID(name, at), now)
@@ -149,6 +151,8 @@ func (e *Engine) startOfSchedule(name string, s *schedule.Settings, at time.Time
 	for key, value := range s.Tags {
 		start.Tags = append(start.Tags, store.Tag{Key: key, Value: value})
 	}
+	row, found := e.queues.now()[s.Queue]
+	(&StartRequest{enqueued: found && !row.Deleted}).place(start)
 	slices.SortFunc(start.Tags, func(a, b store.Tag) int { return cmp.Compare(a.Key, b.Key) })
 	return start
 }
@@ -248,6 +252,7 @@ func (e *Engine) commitSchedule(ctx context.Context, change *store.ScheduleChang
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return err
 	}
+	e.queues.rows(ctx)
 	if err := e.commitAlone(ctx, outsider, func() error { return e.store.ChangeSchedule(ctx, change) }); err != nil {
 		return err
 	}

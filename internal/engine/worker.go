@@ -93,6 +93,9 @@ func (w *worker) serve(ctx context.Context) (err error) {
 		}
 		return w.leave()
 	}
+	if !w.declareQueues(ctx) {
+		return w.leave()
+	}
 	w.slots.Open()
 	w.reportStart()
 
@@ -106,6 +109,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	taking.Go(func() { w.takeoverLoop(begun) })
 	taking.Go(func() { w.unexecutedLoop(begun) })
 	taking.Go(func() { w.scheduleLoop(begun) })
+	taking.Go(func() { w.queueMetricsLoop(begun) })
 	kept.Go(func() { w.renewLoop(keeping) })
 	kept.Go(func() { w.attendLoop(keeping) })
 	kept.Go(func() { w.notificationLoop(keeping) })

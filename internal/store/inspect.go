@@ -13,6 +13,7 @@ type Filter struct {
 	Workflow      string
 	Queue         string
 	Priorities    []int16
+	GroupKey      string // with a Queue: selects runs whose place has this key
 	Statuses      []Status
 	Tag           Tag // an empty Value matches any value; an empty Key does not restrict the runs
 	NamePrefix    string

@@ -1,11 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -70,6 +68,7 @@ type Queue struct {
 
 	QueueUse
 	OldestDue time.Time     // since when the longest waiting run has been due; zero: none waits
+	Paid      time.Time     // up to this time the rate is used up
 	Keys      []QueueKeyUse // the keys with the most waiting runs, at most MaxQueueKeys
 }
 
@@ -81,6 +80,7 @@ type QueueUse struct {
 	Executing int // that have a place to execute; those that have just ended count until the next admission
 	Open      int // root runs that have begun and not ended, as far as admissions have seen
 	Waiting   int // that are due and have no place
+	Behind    int // of those: they wait behind others of their key
 }
 
 // QueueKeyUse is QueueUse for one group key.
@@ -222,10 +222,23 @@ func (q *Queue) Decode(declared, set string) (err error) {
 	return nil
 }
 
-// SortKeys puts the keys with the most waiting runs first, and keeps at most MaxQueueKeys of them.
-func (q *Queue) SortKeys() {
-	slices.SortStableFunc(q.Keys, func(a, b QueueKeyUse) int {
-		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Executing, a.Executing), cmp.Compare(b.Open, a.Open), cmp.Compare(a.Key, b.Key))
-	})
-	q.Keys = q.Keys[:min(len(q.Keys), MaxQueueKeys)]
+// WaitsFor returns in a word what keeps the first run in line from a place at the time now. It returns an
+// empty text if none is in line, or if nothing keeps it.
+func (q *Queue) WaitsFor(now time.Time) string {
+	s := &q.Settings
+	switch {
+	case q.Waiting == 0:
+		return ""
+	case !q.PausedAt.IsZero():
+		return "resume"
+	case q.Waiting == q.Behind:
+		return ""
+	case s.Executing > 0 && q.Executing >= s.Executing:
+		return "executing"
+	case s.Open > 0 && q.Open >= s.Open:
+		return "open"
+	case s.Rate.Count > 0 && q.Paid.Sub(now) > s.Rate.Period/time.Duration(s.Rate.Count)*time.Duration(s.Rate.Burst-1):
+		return "rate"
+	}
+	return ""
 }

@@ -41,14 +41,15 @@ const (
 
 // Attributes of spans and metrics.
 const (
-	AttrWorkflow  = "durable.workflow.name"
-	AttrStep      = "durable.step.name"
-	AttrQueue     = "durable.queue.name"
-	AttrLimit     = "durable.limit.name"
-	AttrOutcome   = "durable.outcome"
-	AttrErrorType = "error.type"
-	AttrFollowed  = "durable.wait.followed_by"
-	AttrSchedule  = "durable.schedule.name"
+	AttrWorkflow   = "durable.workflow.name"
+	AttrStep       = "durable.step.name"
+	AttrQueue      = "durable.queue.name"
+	AttrLimit      = "durable.limit.name"
+	AttrQueueState = "durable.queue.state"
+	AttrOutcome    = "durable.outcome"
+	AttrErrorType  = "error.type"
+	AttrFollowed   = "durable.wait.followed_by"
+	AttrSchedule   = "durable.schedule.name"
 
 	// On spans only.
 	AttrRunUUID = "durable.run.uuid"

@@ -36,6 +36,8 @@ type Telemetry struct {
 	payload    metric.Int64Histogram
 	fired      metric.Int64Counter
 	lateness   metric.Float64Histogram
+	queue      metric.Int64Gauge
+	oldestDue  metric.Float64Gauge
 	labels     stepLabels
 }
 
@@ -70,6 +72,8 @@ func New(log *slog.Logger, tp trace.TracerProvider, mp metric.MeterProvider, ste
 	t.payload = m.sizes("durable.journal.flush.size", "By", "Size of the encoded payloads in a flush of the journal.", flushBytes)
 	t.fired = m.counter("durable.schedule.fired", "{fire}", "Scheduled times that this process decided, by outcome.")
 	t.lateness = m.seconds("durable.schedule.lateness", "Time from a scheduled time to the start of its run, jitter included.", latencySeconds)
+	t.queue = m.gauge("durable.queue.runs", "{run}", "Runs of a queue with settings, by state. All workers report the same value.")
+	t.oldestDue = m.secondsGauge("durable.queue.oldest_due", "Time since the longest waiting run of a queue with settings was due to begin.")
 	if m.err != nil {
 		return nil, fmt.Errorf("create the metrics of durable: %w", m.err)
 	}

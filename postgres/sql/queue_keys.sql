@@ -1,5 +1,5 @@
 -- Returns for each queue the $1 keys with the most waiting runs, and their counts.
-SELECT q.name, k.key, k.executing, k.open, k.lined + k.behind
+SELECT q.name, k.key, k.executing, k.open, k.lined + k.behind, k.behind
 FROM durable.queue AS q
 CROSS JOIN LATERAL (
     SELECT k.key, k.executing, k.open, k.lined, k.behind

@@ -1,0 +1,66 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+func ExampleEngine_SetQueue() {
+	store, remove := temporary()
+	defer remove()
+	ctx := context.Background()
+	engine, err := durable.New(store, durable.Config{}) // any process, also one that executes nothing
+	if err != nil {
+		log.Fatal(err)
+	}
+	settings := durable.QueueSettings{Executing: 5, KeyOpen: 1, Rate: durable.QueueRate{Count: 50, Period: time.Second}, Depth: 100_000}
+	if err := engine.SetQueue(ctx, "orders", settings, durable.Actor("ann"), durable.Reason("the provider allows no more")); err != nil {
+		log.Fatal(err)
+	}
+	if err := engine.PauseQueue(ctx, "orders", durable.Actor("ann"), durable.Reason("outage of the provider")); err != nil {
+		log.Fatal(err)
+	}
+	queues, err := engine.Queues(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, q := range queues {
+		fmt.Println(q.Name, q.Settings.Executing, q.SetBy, q.PauseReason, q.Waiting)
+	}
+	if err := engine.ResumeQueue(ctx, "orders"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(engine.DeleteQueue(ctx, "orders"))
+	// Output:
+	// orders 5 ann outage of the provider 0
+	// <nil>
+}
+
+func ExampleGroupKey() {
+	store, remove := temporary()
+	defer remove()
+	ctx := context.Background()
+	engine, err := durable.New(store, durable.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	order := durable.Define("order", func(_ *durable.Ctx, item string) (string, error) { return "sent " + item, nil })
+	// One order of each customer at a time, in the order of their starts.
+	if err := engine.SetQueue(ctx, "orders", durable.QueueSettings{KeyOpen: 1}); err != nil {
+		log.Fatal(err)
+	}
+	run, err := order.Start(ctx, engine, "book", durable.InQueue("orders"), durable.GroupKey("acme", durable.Weight(2)), durable.StartBy(time.Hour))
+	if err != nil {
+		log.Fatal(err)
+	}
+	info, err := engine.Get(ctx, run.ID())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(info.Place)
+	// Output: is outside of queue orders (key acme)
+}

@@ -1,0 +1,68 @@
+package durable
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// MaxWeight is the largest [Weight].
+const MaxWeight = store.MaxWeight
+
+// GroupKey sets the key of the run within its queue, for example a tenant or a customer. The bounds KeyExecuting, KeyOpen and
+// KeyRate of the queue apply to each key separately, and among runs of one priority the keys take turns: the many runs of one
+// key delay the first run of another key by one turn. A child in the queue of its parent has the parent's key, unless its start
+// names another. The option is [Weight].
+//
+// The queue needs settings, from [Engine.SetQueue] or Config.QueueSettings; otherwise the start returns [ErrInvalidConfig]. A
+// child whose queue has no settings is held with that reason (see [ErrHeld]) until the queue has some. The key is a text of 1
+// to 512 bytes without control characters.
+func GroupKey(key string, opts ...GroupKeyOption) StartOption {
+	return func(o *startOptions) {
+		o.fail(o.given.once(givenGroupKey, "GroupKey"))
+		o.fail(naming.Check("group key", key))
+		g := groupKeyOptions{weight: 1}
+		o.fail(apply(opts, &g))
+		o.fail(g.err)
+		o.groupKey, o.weight = key, int32(g.weight)
+	}
+}
+
+// GroupKeyOption configures a [GroupKey].
+type GroupKeyOption func(*groupKeyOptions)
+
+type groupKeyOptions struct {
+	weight int
+	given  given
+	err    error
+}
+
+// Weight is how many turns the group key of the run gets for each turn of a key with weight 1, from 1 to [MaxWeight]. The
+// default is 1. Give all runs of a key the same weight.
+func Weight(n int) GroupKeyOption {
+	return func(o *groupKeyOptions) {
+		err := o.given.once(1, "Weight")
+		if err == nil && (n < 1 || n > MaxWeight) {
+			err = fmt.Errorf("%w: Weight(%d): it must be from 1 to %d", ErrInvalidConfig, n, MaxWeight)
+		}
+		if o.err == nil {
+			o.err = err
+		}
+		o.weight = n
+	}
+}
+
+// StartBy sets how long after it is due the run may wait for its beginning, by the database's clock. A run that has not begun by
+// then expires as with [Timeout]: its function is never called, and it ends as [StatusExpired] with [ErrTimeout]. In a queue
+// without settings it ends when a worker claims it, thus when a slot is free. d must be positive.
+func StartBy(d time.Duration) StartOption {
+	return func(o *startOptions) {
+		o.fail(o.given.once(givenStartBy, "StartBy"))
+		o.startBy = d
+		if d <= 0 {
+			o.fail(fmt.Errorf("%w: StartBy of %v: it must be positive", ErrInvalidConfig, d))
+		}
+	}
+}

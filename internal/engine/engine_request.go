@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// StartRequest is a request to start one run.
+type StartRequest struct {
+	Name     string // the caller's ID; empty: the run's UUID becomes its name
+	Workflow string
+	Queue    string // empty, of a child: the queue of the parent
+	Priority *int16 // nil: the priority of the parent, or zero for a root
+	Input    []byte
+	Timeout  time.Duration // from the time at which the run may begin; zero: none
+	Delay    time.Duration // how long the run waits before it may begin
+	Detached bool          // the child continues when its parent ends
+	Tags     []store.Tag
+	GroupKey string        // needs a queue with a row; a child in its parent's queue inherits the parent's
+	Weight   int32         // of the group key; zero: 1
+	StartBy  time.Duration // the run expires if it has not begun so long after it was due; zero: never
+
+	child     bool // it is not refused by a full or closed queue
+	inherited bool // the group key is the parent's
+	enqueued  bool // the queue has a row; see Engine.Enqueue
+}
+
+// priority returns the priority of the run, unless it inherits one.
+func (q *StartRequest) priority() int16 {
+	if q.Priority == nil {
+		return 0
+	}
+	return *q.Priority
+}

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+const (
+	// queueRowsKept is how long the rows of queues are used before they are read again. A change takes
+	// effect within a second: a start that does not know it yet is found by the next admission.
+	queueRowsKept = 500 * time.Millisecond
+	// queueRowsWait bounds a read of the rows. A start that has waited for so long uses what is known.
+	queueRowsWait = 2 * time.Second
+)
+
+// queueRows is what this process knows of the rows of queues. Starts and claims need it, so it is read at
+// most once per queueRowsKept, and only when somebody needs it.
+type queueRows struct {
+	e    *Engine
+	mu   sync.Mutex // held during a read
+	read atomic.Pointer[rowsOfQueues]
+}
+
+// rowsOfQueues is the result of one read. It does not change.
+type rowsOfQueues struct {
+	byName map[string]store.QueueRow
+	began  time.Time // of the read
+	failed bool      // the read failed, and byName is the result of the read before
+	known  bool      // byName was read
+}
+
+// rows returns the rows by name, and whether they could be read since the process began. They may be
+// queueRowsKept old, or older if they cannot be read now.
+func (q *queueRows) rows(ctx context.Context) (byName map[string]store.QueueRow, known bool) {
+	r := q.since(ctx, time.Now().Add(-queueRowsKept))
+	return r.byName, r.known
+}
+
+// since returns the rows as of the given time or later, or older ones if they cannot be read.
+func (q *queueRows) since(ctx context.Context, at time.Time) *rowsOfQueues {
+	if r := q.read.Load(); r != nil && r.began.After(at) {
+		return r
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before := q.read.Load()
+	if before != nil && before.began.After(at) {
+		return before
+	}
+	bounded, cancel := context.WithTimeout(ctx, queueRowsWait)
+	defer cancel()
+	r := &rowsOfQueues{began: time.Now()}
+	rows, err := q.e.store.QueueRows(bounded)
+	if err != nil {
+		r.failed = true
+		if before != nil {
+			r.byName, r.known = before.byName, before.known
+		}
+		if ctx.Err() != nil {
+			r.began = time.Time{} // the end of the caller's context may be the cause: others read at once
+		}
+		q.read.Store(r)
+		return r
+	}
+	r.known, r.byName = true, make(map[string]store.QueueRow, len(rows))
+	for _, row := range rows {
+		r.byName[row.Name] = row
+	}
+	q.read.Store(r)
+	return r
+}
+
+// now returns the rows that were read last, without a read.
+func (q *queueRows) now() map[string]store.QueueRow {
+	if r := q.read.Load(); r != nil {
+		return r.byName
+	}
+	return nil
+}
+
+// forget makes the next use read the rows again, because this process has changed one.
+func (q *queueRows) forget() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if r := q.read.Load(); r != nil {
+		old := *r
+		old.began = time.Time{}
+		q.read.Store(&old)
+	}
+}

@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// These errors are exported by the root package under the same names.
+var (
+	ErrInvalidConfig = errors.New("durable: invalid configuration")
+	ErrQueueFull     = errors.New("durable: the queue is full")
+	ErrQueueClosed   = errors.New("durable: the queue takes no starts")
+)
+
+// Enqueue finds out which of the requests are for a queue with a row. They get a place, and this process
+// does not execute them at once. It returns ErrInvalidConfig if a request needs a row and its queue has
+// none, and ErrQueueFull or ErrQueueClosed if a queue refuses a root run. A run that exists already is not
+// refused, so that a start whose result was lost can be repeated.
+func (e *Engine) Enqueue(ctx context.Context, requests []StartRequest) error {
+	began := time.Now()
+	rows, _ := e.queues.rows(ctx)
+	if len(rows) == 0 && !needRow(requests) {
+		return nil
+	}
+	var fresh *rowsOfQueues
+	counts := make(map[string]int) // how many of the requests are for each queue
+	for i := range requests {
+		q := &requests[i]
+		row, found := rows[q.Queue]
+		if q.needsRow() && (!found || row.Deleted) {
+			if fresh == nil { // the queue may be new
+				fresh = e.queues.since(ctx, began)
+				rows = fresh.byName
+			}
+			if row, found = rows[q.Queue]; !found || row.Deleted {
+				return e.withoutRow(q, fresh.failed)
+			}
+		}
+		if q.enqueued = found && !row.Deleted; q.enqueued && !q.child {
+			counts[q.Queue]++
+		}
+	}
+	for name, n := range counts {
+		if refusal := e.refusal(ctx, rows[name], n); refusal != nil {
+			existing, err := e.existing(ctx, name, requests)
+			if err != nil {
+				return err
+			}
+			if existing < n {
+				return refusal
+			}
+		}
+	}
+	return nil
+}
+
+// needsRow reports whether the request has an option for queues with settings.
+func (q *StartRequest) needsRow() bool { return q.GroupKey != "" && !q.inherited }
+
+func needRow(requests []StartRequest) bool {
+	for i := range requests {
+		if requests[i].needsRow() {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *Engine) withoutRow(q *StartRequest, unread bool) error {
+	if unread {
+		return fmt.Errorf("start workflow %q: %w: the settings of queue %q cannot be read", q.Workflow, store.ErrUnavailable, q.Queue)
+	}
+	return fmt.Errorf("%w: workflow %q is started with GroupKey(%q) in queue %q, which has no settings: create them with SetQueue or Config.QueueSettings, or leave the option out",
+		ErrInvalidConfig, q.Workflow, q.GroupKey, q.Queue)
+}
+
+// refusal returns why the queue takes no n further starts, or nil. If the depth cannot be read, the start
+// goes on, and fails by itself if the database is away.
+func (e *Engine) refusal(ctx context.Context, row store.QueueRow, n int) error {
+	if row.Settings.Closed {
+		return fmt.Errorf("%w: queue %q is closed: start the run in another queue, or open the queue with SetQueue", ErrQueueClosed, row.Name)
+	}
+	most := row.Settings.Depth
+	if most == 0 {
+		return nil
+	}
+	depth, err := e.store.Depth(ctx, row.Name, most)
+	if err == nil && depth+n > most {
+		return fmt.Errorf("%w: %d runs wait in queue %q, and its Depth is %d: start the run later, or raise Depth with SetQueue", ErrQueueFull, depth, row.Name, most)
+	}
+	return nil
+}
+
+// refusedStart reports whether Enqueue has refused a start.
+func refusedStart(err error) bool {
+	return errors.Is(err, ErrInvalidConfig) || errors.Is(err, ErrQueueFull) || errors.Is(err, ErrQueueClosed)
+}
+
+// existing returns how many of the requests for the queue name a run that exists.
+func (e *Engine) existing(ctx context.Context, queue string, requests []StartRequest) (n int, err error) {
+	var refs []store.Ref
+	for i := range requests {
+		if q := &requests[i]; q.enqueued && q.Queue == queue && q.Name != "" && !q.child {
+			refs = append(refs, store.Ref{Text: q.Name})
+		}
+	}
+	if len(refs) == 0 {
+		return 0, nil
+	}
+	found, err := e.store.Find(ctx, refs, store.NoPayloads)
+	for _, run := range found {
+		if run != nil {
+			n++
+		}
+	}
+	return n, err
+}
+
+// place sets the gate and the place of a run that needs one.
+func (q *StartRequest) place(s *store.Start) {
+	if !q.enqueued && q.StartBy <= 0 {
+		return
+	}
+	r := &s.Run
+	s.Place = &store.Place{
+		Run: r.UUID, Queue: r.Queue, Key: q.GroupKey, Weight: max(1, q.Weight), Priority: r.Priority, State: store.PlaceOutside, Root: !q.child,
+	}
+	if q.enqueued {
+		r.Gate = store.GateArrived
+	}
+	if q.StartBy > 0 {
+		r.Control, s.Place.StartBy = store.StartByNoted, r.WakeAt.Add(q.StartBy)
+	}
+}
+
+// inherit sets the group key of a child that is started in the queue of its parent, and finds out whether
+// the child needs a place.
+func (r *run) inherit(q *StartRequest) error {
+	q.child = true
+	one := []StartRequest{*q}
+	if err := r.e.Enqueue(r.durable, one); err != nil {
+		return err
+	}
+	q.enqueued = one[0].enqueued
+	if !q.enqueued || q.GroupKey != "" || q.Queue != r.row.Queue {
+		return nil
+	}
+	own, err := r.place()
+	if err == nil && own != nil {
+		q.GroupKey, q.Weight, q.inherited = own.Key, own.Weight, true
+	}
+	return err
+}
+
+// beginsInTime returns false if the run is too late: it has not begun by the time that its start has set.
+// Then it expires. The first execution removes the mark of that time before anything else is recorded, so
+// that later ones do not look again.
+func (r *run) beginsInTime() bool {
+	if r.row.Control&store.StartByNoted == 0 {
+		return true
+	}
+	own, err := r.place()
+	kept := false
+	if err == nil {
+		err = r.e.patiently(r.durable, until(r.hard.Done()), func() (err error) {
+			kept, err = r.e.store.StartByKept(r.durable, r.row.UUID, r.row.Epoch)
+			return err
+		})
+	}
+	switch {
+	case err != nil:
+		r.unwritten("begin the run", "", err)
+		return false
+	case !kept:
+		r.lose()
+		return false
+	}
+	at := own.StartBy
+	if at.IsZero() || !r.neverCalled() || r.endsEarly() || !r.e.clock.Now().After(at) {
+		return true
+	}
+	r.endEarly(earlyEnd{cause: ErrTimeout, status: store.Expired, failure: &record.Failure{
+		Message: fmt.Sprintf("the run had not begun by %s (StartBy)", at.Format(time.RFC3339Nano)), Type: "timeout", Codes: []string{record.CodeTimeout},
+	}})
+	return false
+}
+
+// place returns the place of this run, or nil. The key in it does not change.
+func (r *run) place() (*store.QueuedRun, error) {
+	if p := r.placed.Load(); p != nil {
+		return p, nil
+	}
+	var p *store.QueuedRun
+	err := r.e.patiently(r.durable, until(r.hard.Done()), func() (err error) {
+		p, err = r.e.store.PlaceOf(r.durable, r.row.UUID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		p = new(store.QueuedRun)
+	}
+	r.placed.Store(p)
+	return p, nil
+}

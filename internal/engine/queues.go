@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// DeclaredQueue is a queue that the code of this process declares.
+type DeclaredQueue struct {
+	Name     string
+	Settings store.QueueSettings
+}
+
+// SetQueue sets the settings of a queue, whatever code declares.
+func (e *Engine) SetQueue(ctx context.Context, c store.QueueChange) error {
+	now, err := e.Now(ctx)
+	if err != nil {
+		return err
+	}
+	c.Now = now
+	err = e.patiently(ctx, outsider, func() error { return e.store.ChangeQueue(ctx, c) })
+	e.queues.forget()
+	if err != nil {
+		return fmt.Errorf("set queue %q: %w", c.Name, err)
+	}
+	e.worker().hint()
+	return nil
+}
+
+// PauseQueue pauses or resumes a queue. It returns ErrNotFound if there is none.
+func (e *Engine) PauseQueue(ctx context.Context, p store.QueuePause) error {
+	verb := "pause"
+	if p.Resume {
+		verb = "resume"
+	}
+	now, err := e.Now(ctx)
+	if err != nil {
+		return err
+	}
+	p.Now = now
+	return e.changeQueue(ctx, verb, p.Name, func() (bool, error) { return e.store.PauseQueue(ctx, p) })
+}
+
+// DeleteQueue marks a queue as deleted. It returns ErrNotFound if there is none.
+func (e *Engine) DeleteQueue(ctx context.Context, name string) error {
+	return e.changeQueue(ctx, "delete", name, func() (bool, error) { return e.store.DeleteQueue(ctx, name) })
+}
+
+func (e *Engine) changeQueue(ctx context.Context, verb, name string, change func() (bool, error)) error {
+	found := false
+	err := e.patiently(ctx, outsider, func() (err error) {
+		did, err := change()
+		found = found || did
+		return err
+	})
+	e.queues.forget()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s queue %q: %w", verb, name, err)
+	case !found:
+		return fmt.Errorf("%s queue %q: %w: it has no settings: create them with SetQueue or Config.QueueSettings", verb, name, ErrNotFound)
+	}
+	e.worker().hint()
+	return nil
+}
+
+// Queues returns all queues with settings.
+func (e *Engine) Queues(ctx context.Context) ([]store.Queue, error) {
+	now, err := e.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := e.store.Queues(ctx, now)
+	if err != nil {
+		return nil, fmt.Errorf("read queues: %w", err)
+	}
+	return all, nil
+}
+
+// declareQueues records what this process declares, before it claims runs. It retries until it succeeds or
+// ctx ends; then it returns false.
+func (w *worker) declareQueues(ctx context.Context) bool {
+	for i, wait := 0, firstWait; i < len(w.e.cfg.DeclaredQueues); {
+		d := &w.e.cfg.DeclaredQueues[i]
+		err := w.e.store.ChangeQueue(ctx, store.QueueChange{Name: d.Name, Settings: d.Settings, Now: w.e.clock.Now(), Declare: true, Version: w.e.cfg.Version})
+		if err == nil {
+			i++
+			continue
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		w.stopFor(err)
+		w.log.Warn("could not declare a queue; trying again before any run is claimed", telemetry.KeyQueue, d.Name, telemetry.KeyError, err)
+		if !sleepCtx(ctx, wait/2+rand.N(wait)) {
+			return false
+		}
+		wait = min(2*wait, longWait)
+	}
+	w.e.queues.forget()
+	return true
+}
+
+// queueMeasures is the time between two measurements of the queues, for metrics.
+const queueMeasures = 10 * time.Second
+
+// queueMetricsLoop records the metrics of the queues, as long as somebody receives metrics.
+func (w *worker) queueMetricsLoop(ctx context.Context) {
+	for sleepCtx(ctx, queueMeasures) {
+		if !w.e.tel.MeasuresQueues(ctx) {
+			continue
+		}
+		rows, known := w.e.queues.rows(ctx)
+		if known && len(rows) == 0 {
+			continue
+		}
+		all, err := w.e.Queues(ctx)
+		if err != nil {
+			continue // the next measurement follows soon
+		}
+		now := w.e.clock.Now()
+		for i := range all {
+			q := &all[i]
+			if i == telemetry.MeasuredQueues {
+				break
+			}
+			var oldest time.Duration
+			if !q.OldestDue.IsZero() {
+				oldest = max(0, now.Sub(q.OldestDue))
+			}
+			w.e.tel.Queue(ctx, q.Name, q.Executing, q.Open, q.Waiting, oldest)
+		}
+	}
+}

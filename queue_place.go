@@ -1,0 +1,119 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// QueuePlace is the place of a run in a queue that has settings. [Engine.Get] returns it.
+type QueuePlace struct {
+	Queue    string
+	GroupKey string // see GroupKey
+	Weight   int    // see Weight
+	State    PlaceState
+	// Before is how many runs are before it: in the line of the queue, or, with PlaceBehindKey, of its key. At most 10000 are
+	// counted. A paused queue counts as well.
+	Before int
+	// Open says that the run counts for Open and KeyOpen: it is a root run that has begun. It keeps its place until it ends, also
+	// while it waits, is paused or is held.
+	Open    bool
+	Since   time.Time // when it was due first; zero until a worker has seen that it is due
+	StartBy time.Time // when it expires if it has not begun; zero: never
+	// QueuePaused says that the queue is paused, since when, by whom and why.
+	QueuePaused bool
+	PausedAt    time.Time
+	PausedBy    string
+	PauseReason string
+}
+
+// PlaceState is the state of a run in its queue.
+type PlaceState string
+
+// The states of a run in its queue.
+const (
+	PlaceOutside   PlaceState = "outside"    // it is not due, is paused, or was not yet seen to be due
+	PlaceInLine    PlaceState = "in line"    // it waits for its turn
+	PlaceBehindKey PlaceState = "behind key" // it waits behind other runs of its key
+	PlaceExecuting PlaceState = "executing"  // it executes, or waits for a worker
+	PlacePassing   PlaceState = "passing"    // it was let through without a place, because it only ends
+)
+
+var placeStates = map[store.PlaceState]PlaceState{
+	store.PlaceOutside: PlaceOutside, store.PlaceInLine: PlaceInLine, store.PlaceBehind: PlaceBehindKey,
+	store.PlaceExecuting: PlaceExecuting, store.PlacePassing: PlacePassing,
+}
+
+// String describes the place for people: for example, "waits for its turn in queue mail (key acme, 3 before it)".
+func (p *QueuePlace) String() string {
+	var notes []string
+	if p.GroupKey != "" {
+		notes = append(notes, "key "+p.GroupKey)
+	}
+	text := ""
+	switch p.State {
+	case PlaceInLine, PlaceBehindKey:
+		text = "waits for its turn in queue " + p.Queue
+		switch {
+		case p.Before >= store.MaxBefore:
+			notes = append(notes, fmt.Sprintf("at least %d before it", p.Before))
+		default:
+			notes = append(notes, fmt.Sprintf("%d before it", p.Before))
+		}
+		if p.State == PlaceBehindKey {
+			notes = append(notes, "behind others of its key")
+		}
+	case PlaceExecuting:
+		text = "has a place in queue " + p.Queue
+	case PlacePassing:
+		text = "was let through by queue " + p.Queue
+	default:
+		text = "is outside of queue " + p.Queue
+	}
+	if p.Open {
+		notes = append(notes, "open")
+	}
+	if p.QueuePaused {
+		paused := "the queue is paused"
+		if p.PausedBy != "" {
+			paused += " by " + p.PausedBy
+		}
+		if p.PauseReason != "" {
+			paused += ": " + p.PauseReason
+		}
+		notes = append(notes, paused)
+	}
+	if len(notes) > 0 {
+		text += " (" + strings.Join(notes, ", ") + ")"
+	}
+	return text
+}
+
+// place adds the place of a run that has not ended.
+func (e *Engine) place(ctx context.Context, r *store.Run, info *RunInfo) error {
+	p, err := e.inner.Store().PlaceOf(ctx, r.UUID)
+	if err != nil || p == nil {
+		return err
+	}
+	at := &QueuePlace{
+		Queue: p.Queue, GroupKey: p.Key, Weight: int(p.Weight), State: placeStates[p.State], Before: p.Before, Open: p.Root && p.Begun,
+		Since: p.ArrivedAt, StartBy: p.StartBy,
+	}
+	if p.Gate == store.GateFree && p.State == store.PlaceOutside { // the queue has no settings, and the place only has a time
+		at.Queue = r.Queue
+	}
+	queues, err := e.inner.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range queues {
+		if q := &queues[i]; q.Name == p.Queue && !q.PausedAt.IsZero() {
+			at.QueuePaused, at.PausedAt, at.PausedBy, at.PauseReason = true, q.PausedAt, q.PausedBy, q.PauseReason
+		}
+	}
+	info.Place = at
+	return nil
+}

@@ -1,0 +1,121 @@
+package durable
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// QueueSettings bound the runs of a queue, over all workers. Zero means no bound. See [Engine.SetQueue].
+type QueueSettings struct {
+	// Executing is the largest number of runs that execute at once. A run that waits in [Ctx.Sleep], [Ctx.Receive] or [Ctx.Child],
+	// and has left memory, does not count.
+	Executing int
+	// PerWorker is the largest number of runs that execute at once in one worker.
+	PerWorker int
+	// Open is the largest number of root runs that have begun and not ended, also while they wait, are paused or are held. Their
+	// descendants in the queue do not count.
+	Open int
+	// KeyExecuting and KeyOpen are Executing and Open for each [GroupKey]. With a KeyOpen of 1, the runs of a key are executed one
+	// after the other, in the order of their starts.
+	KeyExecuting int
+	KeyOpen      int
+	// Rate bounds how many runs begin in a period, and KeyRate how many of each GroupKey. What has begun needs no rate to continue.
+	Rate    QueueRate
+	KeyRate QueueRate
+	// Depth is how many runs may wait to begin, or to continue. A start of a root run that would make them more returns
+	// [ErrQueueFull]. The start counts what is committed, so concurrent starts may exceed the Depth. Children and the runs of
+	// schedules are never refused.
+	Depth int
+	// Closed makes starts of root runs return [ErrQueueClosed]. Children and the runs of schedules are not refused, and what
+	// waits is executed.
+	Closed bool
+}
+
+// QueueRate bounds how many runs begin: in any half-open window of length w at most Count*w/Period, plus Burst. The times are
+// those of the database. After a failover or a restore of the database no run begins for one period.
+type QueueRate struct {
+	Count  int
+	Period time.Duration // in whole microseconds; rounded down
+	Burst  int           // runs that may begin at one moment; zero: 1
+}
+
+// check returns ErrInvalidConfig with the name of the field and the fix.
+func (s QueueSettings) check() error {
+	for _, f := range []struct {
+		name  string
+		value int
+	}{
+		{"Executing", s.Executing}, {"PerWorker", s.PerWorker}, {"Open", s.Open}, {"KeyExecuting", s.KeyExecuting}, {"KeyOpen", s.KeyOpen}, {"Depth", s.Depth},
+	} {
+		if f.value < 0 || f.value > math.MaxInt32 {
+			return fmt.Errorf("%w: %s is %d: it must be from 1 to %d, or zero for no bound", ErrInvalidConfig, f.name, f.value, math.MaxInt32)
+		}
+	}
+	if err := s.Rate.check("Rate"); err != nil {
+		return err
+	}
+	return s.KeyRate.check("KeyRate")
+}
+
+func (r QueueRate) check(name string) error {
+	for field, value := range map[string]int{"Count": r.Count, "Burst": r.Burst} {
+		if value < 0 || value > math.MaxInt32 {
+			return fmt.Errorf("%w: %s.%s is %d: it must be from 0 to %d", ErrInvalidConfig, name, field, value, math.MaxInt32)
+		}
+	}
+	switch {
+	case r.Count > 0 && r.Period < time.Microsecond:
+		return fmt.Errorf("%w: %s.Period is %v: a rate needs a period of at least a microsecond", ErrInvalidConfig, name, r.Period)
+	case r.Count == 0 && (r.Period != 0 || r.Burst != 0):
+		return fmt.Errorf("%w: %s has the Period %v and the Burst %d without a Count: set Count, or leave them out", ErrInvalidConfig, name, r.Period, r.Burst)
+	case r.Count > 0 && float64(r.Period)/float64(r.Count)*float64(max(1, r.Burst)) > float64(mostBurst):
+		return fmt.Errorf("%w: a %s of %d per %v takes more than a year to let a Burst of %d begin: lower the Burst or raise the Count", ErrInvalidConfig, name, r.Count, r.Period, max(1, r.Burst))
+	}
+	return nil
+}
+
+func (r QueueRate) stored() store.QueueRate {
+	s := store.QueueRate{Count: r.Count, Period: r.Period.Truncate(time.Microsecond), Burst: r.Burst}
+	if s.Count > 0 {
+		s.Burst = max(1, s.Burst)
+	}
+	return s
+}
+
+func (s QueueSettings) stored() store.QueueSettings {
+	return store.QueueSettings{
+		Executing: s.Executing, PerWorker: s.PerWorker, Open: s.Open, KeyExecuting: s.KeyExecuting, KeyOpen: s.KeyOpen,
+		Rate: s.Rate.stored(), KeyRate: s.KeyRate.stored(), Depth: s.Depth, Closed: s.Closed,
+	}
+}
+
+func queueSettingsOf(s store.QueueSettings) QueueSettings {
+	return QueueSettings{
+		Executing: s.Executing, PerWorker: s.PerWorker, Open: s.Open, KeyExecuting: s.KeyExecuting, KeyOpen: s.KeyOpen,
+		Rate: QueueRate(s.Rate), KeyRate: QueueRate(s.KeyRate), Depth: s.Depth, Closed: s.Closed,
+	}
+}
+
+// declaredQueues checks Config.QueueSettings.
+func declaredQueues(cfg *Config) ([]engine.DeclaredQueue, error) {
+	var all []engine.DeclaredQueue
+	for _, name := range slices.Sorted(maps.Keys(cfg.QueueSettings)) {
+		settings := cfg.QueueSettings[name]
+		err := naming.Check("queue", name)
+		if err == nil {
+			err = settings.check()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("Config.QueueSettings[%q]: %w", name, err)
+		}
+		all = append(all, engine.DeclaredQueue{Name: name, Settings: settings.stored()})
+	}
+	return all, nil
+}

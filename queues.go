@@ -1,0 +1,161 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// QueueInfo is a queue as [Engine.Queues] returns it. A time is zero if it has not come.
+type QueueInfo struct {
+	Name string
+	// Settings are those that apply: Set, or, if that is nil, Declared.
+	Settings QueueSettings
+	// Declared is what code declares in Config.QueueSettings. Nil: none has declared it.
+	Declared        *QueueSettings
+	DeclaredVersion string // the Config.Version of that code
+	DeclaredAt      time.Time
+	// Set is what [Engine.SetQueue] has set. Nil: nothing.
+	Set         *QueueSettings
+	SetAt       time.Time
+	SetBy       string
+	SetReason   string
+	PausedAt    time.Time // zero: not paused
+	PausedBy    string
+	PauseReason string
+
+	QueueUse
+	OldestDue time.Time // when the run was due that has waited for the longest time to begin; zero: none waits
+	// WaitsFor is what the next run waits for. Empty: none waits, or it is about to begin, or it waits for its key only.
+	WaitsFor QueueBound
+	Keys     []QueueKeyUse // the keys with the most waiting runs, at most ten
+}
+
+// QueueBound is what keeps runs of a queue from beginning.
+type QueueBound string
+
+// What runs of a queue wait for.
+const (
+	WaitsForResume    QueueBound = "resume"    // the queue is paused
+	WaitsForExecuting QueueBound = "executing" // as many runs execute as may
+	WaitsForOpen      QueueBound = "open"      // as many runs are open as may be
+	WaitsForRate      QueueBound = "rate"      // the rate is used up for now
+)
+
+// QueueUse is how many runs of a queue, or of a key, are in which state.
+type QueueUse struct {
+	Executing int // runs that execute, or were let through to a worker; one that has just stopped counts for a moment
+	Open      int // root runs that have begun and not ended
+	Waiting   int // runs that are due and wait for their turn
+	// WaitingForKey is how many of those wait because their group key has used up its bounds or its place in the line.
+	WaitingForKey int
+}
+
+// QueueKeyUse is how many runs of one [GroupKey] are in which state.
+type QueueKeyUse struct {
+	Key string
+	QueueUse
+}
+
+func queueUseOf(u store.QueueUse) QueueUse {
+	return QueueUse{Executing: u.Executing, Open: u.Open, Waiting: u.Waiting, WaitingForKey: u.Behind}
+}
+
+// Queues returns the queues that have settings, ordered by name.
+func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
+	if err := e.usable(ctx); err != nil {
+		return nil, fmt.Errorf("list the queues: %w", err)
+	}
+	rows, err := e.inner.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now, err := e.inner.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]QueueInfo, len(rows))
+	for i := range rows {
+		q := &rows[i]
+		all[i] = QueueInfo{
+			Name: q.Name, Settings: queueSettingsOf(q.Settings), DeclaredVersion: q.DeclaredVersion, DeclaredAt: q.DeclaredAt,
+			SetBy: q.SetBy, SetReason: q.SetReason, SetAt: q.SetAt, PausedAt: q.PausedAt, PausedBy: q.PausedBy, PauseReason: q.PauseReason,
+			QueueUse: queueUseOf(q.QueueUse), OldestDue: q.OldestDue, WaitsFor: QueueBound(q.WaitsFor(now)),
+		}
+		if q.Declared != nil {
+			all[i].Declared = new(queueSettingsOf(*q.Declared))
+		}
+		if q.Set != nil {
+			all[i].Set = new(queueSettingsOf(*q.Set))
+		}
+		for _, k := range q.Keys {
+			all[i].Keys = append(all[i].Keys, QueueKeyUse{k.Key, queueUseOf(k.QueueUse)})
+		}
+	}
+	return all, nil
+}
+
+// SetQueue creates a queue with settings or changes its settings, from any process and while everything runs. They take effect
+// within a second, whatever code declares, until [Engine.DeleteQueue]. Runs that execute continue, also if they are more than
+// the new settings allow, and count.
+//
+// The options are [Reason] and [Actor]. SetQueue returns [ErrInvalidConfig] with the name of the field if a setting is invalid,
+// and [ErrInvalidName].
+func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opts ...ControlOption) error {
+	return e.changeQueue(ctx, "set", name, opts, func(o *controlOptions) error {
+		if err := s.check(); err != nil {
+			return fmt.Errorf("set queue %q: %w", name, err)
+		}
+		return e.inner.SetQueue(ctx, store.QueueChange{Name: name, Settings: s.stored(), By: o.actor, Reason: o.reason})
+	})
+}
+
+// PauseQueue pauses a queue: none of its runs begins until [Engine.ResumeQueue], and those that wait in the line wait. Runs that
+// execute continue, and so do cancels and compensations. It does nothing if the queue is paused. The options are [Reason] and
+// [Actor]. It returns [ErrNotFound] if the queue has no settings.
+func (e *Engine) PauseQueue(ctx context.Context, name string, opts ...ControlOption) error {
+	return e.changeQueue(ctx, "pause", name, opts, func(o *controlOptions) error {
+		return e.inner.PauseQueue(ctx, store.QueuePause{Name: name, By: o.actor, Reason: o.reason})
+	})
+}
+
+// ResumeQueue lets the runs of a paused queue begin again. It does nothing if the queue is not paused. It returns [ErrNotFound]
+// if the queue has no settings.
+func (e *Engine) ResumeQueue(ctx context.Context, name string, opts ...ControlOption) error {
+	return e.changeQueue(ctx, "resume", name, opts, func(*controlOptions) error {
+		return e.inner.PauseQueue(ctx, store.QueuePause{Name: name, Resume: true})
+	})
+}
+
+// DeleteQueue removes the settings of a queue, those that SetQueue has set and those that code has declared, and its pause. Its
+// runs stay, and are no longer bounded. A worker that begins and declares the queue creates it again. It returns [ErrNotFound]
+// if the queue has no settings.
+func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOption) error {
+	return e.changeQueue(ctx, "delete", name, opts, func(*controlOptions) error { return e.inner.DeleteQueue(ctx, name) })
+}
+
+// changeQueue checks the arguments of a method that changes a queue, and calls change.
+func (e *Engine) changeQueue(ctx context.Context, verb, name string, opts []ControlOption, change func(*controlOptions) error) error {
+	err := e.writes(ctx, "a change of a queue", "a step")
+	var o controlOptions
+	if err == nil {
+		err = errors.Join(apply(opts, &o), o.err)
+	}
+	if err == nil && o.given&^(givenReason|givenActor) != 0 {
+		err = fmt.Errorf("%w: only the options Reason and Actor apply to a queue: leave the others out", ErrInvalidConfig)
+	}
+	if err == nil {
+		err = naming.Check("queue", name)
+	}
+	if err == nil {
+		err = e.inner.Outside(ctx, "a change of a queue")
+	}
+	if err != nil {
+		return fmt.Errorf("%s queue %q: %w", verb, name, err)
+	}
+	return change(&o)
+}

@@ -135,6 +135,8 @@
 //	an engine call inside a Tx step (SQLite)          ErrInsideTx               use StartTx or SignalTx
 //	the code does not fit the history                 ErrDiverged               restore the type, or rename the call
 //	the ID belongs to another start                   ErrIDConflict             use another ID, or the same input
+//	the queue has no room                             ErrQueueFull              start later, or raise its Depth
+//	the queue takes no starts                         ErrQueueClosed            use another, or open it
 //	no such run                                       ErrNotFound               check the ID
 //	the run's state does not allow the operation      *StateError, ErrState     read its Status
 //	an unknown cursor                                 ErrInvalidCursor          begin with an empty one

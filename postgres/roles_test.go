@@ -31,14 +31,14 @@ var rights = map[schema.Role]map[string]string{
 		"schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
 		"step_limit": "SIUD", "limit_line": "S", "permit": "S",
 		"queue": "SIUD", "queue_key": "S", "place": "S",
-		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S",
+		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S", "queues": "S", "places": "S",
 	},
 	schema.Starter: {"migration": "S", "run": "S", "tag": "SI", "queue": "S", "place": "SI"},
 	schema.Reader: {
 		"migration": "S", "run": "S", "step": "S", "signal": "S", "tag": "S", "event": "S", "worker": "S",
 		"schedule": "S", "fire": "S", "fired": "S", "step_limit": "S", "limit_line": "S", "permit": "S",
 		"queue": "S", "queue_key": "S", "place": "S",
-		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S",
+		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S", "queues": "S", "places": "S",
 	},
 }
 

@@ -15,4 +15,4 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON durable.tag TO durable_operator;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.schedule, durable.fire, durable.fired, durable.step_limit TO durable_operator;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.queue TO durable_operator;
 GRANT SELECT ON durable.queue_key, durable.place, durable.limit_line, durable.permit TO durable_operator;
-GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events, durable.schedules, durable.fires, durable.permits TO durable_operator;
+GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events, durable.schedules, durable.fires, durable.permits, durable.queues, durable.places TO durable_operator;

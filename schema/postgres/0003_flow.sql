@@ -204,6 +204,19 @@ CREATE INDEX place_key ON durable.place (queue, key, run_id);
 -- Those that wait to begin, the oldest first. arrived_at is NULL until an admission has seen them.
 CREATE INDEX place_waiting ON durable.place (queue, arrived_at) WHERE state < 4 AND NOT begun;
 
+CREATE VIEW durable.queues AS
+SELECT q.name, coalesce(q.chosen, q.declared)::json AS settings, q.executing, q.open, q.waiting, q.paused_at, q.paused_by, q.pause_reason,
+       q.declared::json AS declared, q.declared_version, q.declared_at,
+       q.chosen::json AS set_by_operator, q.chosen_by AS set_by, q.chosen_reason AS set_reason, q.chosen_at AS set_at, q.deleted
+FROM durable.queue AS q;
+
+CREATE VIEW durable.places AS
+SELECT p.run_id, p.queue, p.key AS group_key,
+       (ARRAY['outside','in line','behind key','executing','passing'])[p.state] AS state,
+       p.root AND p.begun AS open, p.priority, p.weight, p.turn, p.arrived_at, p.start_by, p.shard
+FROM durable.place AS p
+WHERE p.state > 0;
+
 -- Runs that have left their place or their line, and that the next admission looks at.
 CREATE INDEX run_departed ON durable.run (queue) WHERE lane & 3 >= 2 AND status NOT IN (1, 2);
 

@@ -174,5 +174,20 @@ CREATE INDEX durable_place_key ON durable_place (queue, key, run_id);
 -- Those that wait to begin, the oldest first. arrived_at is NULL until an admission has seen them.
 CREATE INDEX durable_place_waiting ON durable_place (queue, arrived_at) WHERE state < 4 AND NOT begun;
 
+CREATE VIEW durable_queues AS
+SELECT name, coalesce(chosen, declared) AS settings, executing, open, waiting,
+       strftime('%Y-%m-%d %H:%M:%f', paused_at / 1e6, 'unixepoch') AS paused_at, paused_by, pause_reason,
+       declared, declared_version, chosen AS set_by_operator, chosen_by AS set_by, chosen_reason AS set_reason, deleted
+FROM durable_queue;
+
+CREATE VIEW durable_places AS
+SELECT lower(hex(run_id)) AS run_id, queue, key AS group_key,
+       CASE state WHEN 1 THEN 'outside' WHEN 2 THEN 'in line' WHEN 3 THEN 'behind key' WHEN 4 THEN 'executing' WHEN 5 THEN 'passing' END AS state,
+       root AND begun AS open, priority, weight, turn,
+       strftime('%Y-%m-%d %H:%M:%f', arrived_at / 1e6, 'unixepoch') AS arrived_at,
+       strftime('%Y-%m-%d %H:%M:%f', start_by / 1e6, 'unixepoch') AS start_by, shard
+FROM durable_place
+WHERE state > 0;
+
 -- Runs that have left their place or their line, and that the next admission looks at.
 CREATE INDEX durable_run_departed ON durable_run (queue) WHERE lane & 3 >= 2 AND status NOT IN (1, 2);

@@ -156,6 +156,7 @@
 //	the SQLite file was deleted, moved or replaced    ErrMoved                  restore it, and restart
 //	the store was closed                              ErrClosed                 open it again
 //	the schema is newer or older than the code        ErrSchema                 update, or migrate
+//	a worker lives that ignores what is set           ErrSchema                 update that worker
 //
 // [RegisterError] makes sentinel errors of your own recognizable in replayed errors.
 package durable

@@ -116,7 +116,8 @@ var (
 	// ErrMoved is returned when the file of an SQLite database, or its write-ahead log, was deleted, moved or replaced while this
 	// process had it open. The store cannot be used any more, and [Engine.Run] returns the error.
 	ErrMoved = store.ErrMoved
-	// ErrSchema is returned when the schema of the database is newer or older than the code requires.
+	// ErrSchema is returned when the schema of the database is newer or older than the code requires, and when a limit or a schedule
+	// is set while a worker lives whose version of durable would ignore it.
 	ErrSchema = store.ErrSchema
 )
 

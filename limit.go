@@ -261,7 +261,8 @@ func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
 
 // SetLimit sets the bounds of a limit, from any process and while everything runs. They apply within a second, whatever code
 // declares, until [Engine.DeleteLimit]. Permits that are held stay valid. The options are [Reason] and [Actor]. It returns
-// [ErrInvalidConfig] with the name of the field if a bound is invalid, and a [*WriteError] as [Workflow.Start] does.
+// [ErrInvalidConfig] with the name of the field if a bound is invalid, [ErrSchema] while a worker lives whose version of durable
+// ignores limits, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) SetLimit(ctx context.Context, name string, b Bounds, opts ...ControlOption) error {
 	err := e.writes(ctx, "a change of a limit", "a step")
 	var o controlOptions
@@ -279,7 +280,7 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b Bounds, opts ...Co
 
 // DeleteLimit removes what is recorded of a limit: the bounds that SetLimit has set, and those that code has declared. When the
 // next step asks for a permit, the bounds that its code declares apply. Steps that wait keep their places. DeleteLimit returns
-// [ErrNotFound] if there is no such limit, and a [*WriteError] as [Workflow.Start] does.
+// [ErrNotFound] if there is no such limit, [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) DeleteLimit(ctx context.Context, name string) error {
 	if err := e.writes(ctx, "a change of a limit", "a step"); err != nil {
 		return fmt.Errorf("delete limit %q: %w", name, err)

@@ -54,7 +54,8 @@ const shownTimes = 5
 //
 // The options are [Reason] and [Actor]. SetSchedule returns [ErrInvalidConfig], [ErrInvalidName], [ErrNotEncodable] or
 // [ErrPayloadTooLarge] for an invalid schedule; the error names the field and the fix. If this engine executes the workflow, an
-// input that the workflow cannot read is invalid. It returns a [*WriteError] as [Workflow.Start] does.
+// input that the workflow cannot read is invalid. It returns [ErrSchema] while a worker lives whose version of durable ignores
+// schedules, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) SetSchedule(ctx context.Context, s Schedule, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "set", s.Name, opts, func(o *controlOptions) error {
 		settings, err := s.settings(&e.cfg)
@@ -66,7 +67,8 @@ func (e *Engine) SetSchedule(ctx context.Context, s Schedule, opts ...ControlOpt
 }
 
 // ResetSchedule removes what SetSchedule has set, or a deletion by DeleteSchedule, so that what code declares applies. It returns
-// [ErrNotFound] if there is no such schedule, and [ErrState] if no code declares it. The options are [Reason] and [Actor].
+// [ErrNotFound] if there is no such schedule, [ErrState] if no code declares it, and [ErrSchema] as SetSchedule does. The options are
+// [Reason] and [Actor].
 func (e *Engine) ResetSchedule(ctx context.Context, name string, opts ...ControlOption) error {
 	return e.changeSchedule(ctx, "reset", name, opts, func(o *controlOptions) error {
 		return e.inner.ResetSchedule(ctx, name, o.actor, o.reason)

@@ -60,6 +60,8 @@ func TestMigrationOfADatabaseInUse(t *testing.T) {
 		fmt.Sprintf(`INSERT INTO durable.run (created_at, epoch, shard, status, id, name, workflow, queue, lane) VALUES
 			(now(), 1, %d, 4, '%s', '%s', 'flow', 'default', 0), (now(), 1, %d, 5, '%s', '%s', 'flow', 'default', 0)`,
 			store.ShardOf(first.UUID), first.UUID, first.Name, store.ShardOf(second.UUID), second.UUID, second.Name),
+		`INSERT INTO durable.worker (started_at, heartbeat_at, silent_at, capacity, active, id, name, version)
+			VALUES (now(), now(), now() + interval '1 hour', 1, 0, gen_random_uuid(), 'old', '')`,
 	} {
 		if _, err := old.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 			t.Fatal(err)
@@ -70,6 +72,9 @@ func TestMigrationOfADatabaseInUse(t *testing.T) {
 		t.Error("the run that was paused does not count as paused, or the other one does")
 	}
 	order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{first.UUID}})
+	if workers, err := s.Workers(t.Context()); err != nil || len(workers) != 1 || workers[0].Schema != 0 || !workers[0].SilentAt.After(time.Now()) {
+		t.Errorf("the worker of before: %+v, %v", workers, err)
+	}
 	var status string
 	var paused bool
 	err = old.QueryRow(t.Context(), "SELECT status, paused FROM durable.runs WHERE id = $1", first.UUID).Scan(&status, &paused)

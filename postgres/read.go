@@ -151,8 +151,10 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 		func(res results) error {
 			return each(res, func(rows pgx.Rows) error {
 				var w store.Worker
+				var version pgtype.Int2
 				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.Active, (*int16)(&w.State),
-					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt), &w.Queues, &w.Workflows)
+					(*timeValue)(&w.StartedAt), (*timeValue)(&w.HeartbeatAt), (*timeValue)(&w.SilentAt), &version, &w.Queues, &w.Workflows)
+				w.Schema = version.Int16
 				workers = append(workers, w)
 				return err
 			})

@@ -20,8 +20,8 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	var at place
 	floor := s.timeline.floor()
 	err := s.once(ctx, s.pulse, "renew", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.workerBeat, append(make([]any, 0, 12), textsOrNull(w.Queues), textsOrNull(w.Workflows), one(w.ID), w.Name, w.Version, w.Capacity, w.Active, instant(w.StartedAt),
-			instant(held.since), instant(held.server), int16(w.State), instant(h.LeaseUntil))...)
+		batch.Queue(s.sql.workerBeat, append(make([]any, 0, 13), textsOrNull(w.Queues), textsOrNull(w.Workflows), one(w.ID), w.Name, w.Version, w.Capacity, w.Active, instant(w.StartedAt),
+			instant(held.since), instant(held.server), int16(w.State), instant(h.LeaseUntil), w.Schema)...)
 		if len(h.Leases) > 0 {
 			batch.Queue(s.sql.lease, append(leaseArgs(h.Leases, w.ID), instant(h.LeaseUntil))...)
 		}

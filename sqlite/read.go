@@ -139,6 +139,7 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 				StartedAt: c.time(), HeartbeatAt: c.time(),
 			}
 			workflows, queues := c.text(), c.text()
+			w.SilentAt, w.Schema = c.time(), int16(c.int())
 			err := cmp.Or(c.err, decodeTexts(workflows, &w.Workflows), decodeTexts(queues, &w.Queues))
 			workers = append(workers, w)
 			return err

@@ -36,7 +36,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 		}
 		if _, err := x.exec(
 			qWorkerUpsert, bindUUID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
-			bindTime(started), bindTime(pulse.Now), bindTime(silent), workflows, queues,
+			bindTime(started), bindTime(pulse.Now), bindTime(silent), workflows, queues, int64(w.Schema),
 		); err != nil {
 			return err
 		}

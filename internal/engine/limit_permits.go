@@ -32,6 +32,7 @@ type permits struct {
 	asks    []*permitAsk
 	returns []permitReturn
 	again   map[store.LineKey]time.Time // when to look at lines; owned by permitLoop
+	checked bool                        // warnOfOlder was called; owned by permitLoop
 }
 
 // permitAsk is an ask that waits for its outcome.
@@ -257,7 +258,19 @@ func (w *worker) exchange(ctx context.Context, lines []store.LineKey) (more bool
 	for _, a := range asks {
 		a.done <- err
 	}
+	if len(asks) > 0 && !p.checked {
+		p.checked = true
+		w.warnOfOlder(ctx)
+	}
 	return more, err
+}
+
+// warnOfOlder logs if a worker lives that knows no limits. The steps of this worker get their permits
+// nevertheless: the calls of the older worker are not bounded either way.
+func (w *worker) warnOfOlder(ctx context.Context) {
+	if older, is := errors.AsType[*OlderWorkerError](w.e.checkWorkers(ctx, "limits")); is {
+		w.log.Warn("limits do not bound the steps of a worker with an older version of durable", telemetry.KeyError, older)
+	}
 }
 
 func (w *worker) permitBatch(asks []*permitAsk, returns []permitReturn, lines []store.LineKey) *store.PermitBatch {

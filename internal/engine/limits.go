@@ -9,15 +9,14 @@ import (
 
 // SetLimit sets the bounds of a limit, whatever code declares.
 func (e *Engine) SetLimit(ctx context.Context, c store.LimitChange) error {
-	if err := e.Outside(ctx, "a change of a limit"); err != nil {
-		return err
+	err := e.checkWorkers(ctx, "limits")
+	if err == nil {
+		c.Now, err = e.Now(ctx)
 	}
-	now, err := e.Now(ctx)
+	if err == nil {
+		err = e.commitAlone(ctx, outsider, func() error { return e.store.ChangeLimit(ctx, c) })
+	}
 	if err != nil {
-		return err
-	}
-	c.Now = now
-	if err := e.commitAlone(ctx, outsider, func() error { return e.store.ChangeLimit(ctx, c) }); err != nil {
 		return fmt.Errorf("set limit %q: %w", c.Name, err)
 	}
 	return nil
@@ -25,8 +24,8 @@ func (e *Engine) SetLimit(ctx context.Context, c store.LimitChange) error {
 
 // DeleteLimit removes the row of a limit. It returns ErrNotFound if there is none.
 func (e *Engine) DeleteLimit(ctx context.Context, name string) error {
-	if err := e.Outside(ctx, "a change of a limit"); err != nil {
-		return err
+	if err := e.checkWorkers(ctx, "limits"); err != nil {
+		return fmt.Errorf("delete limit %q: %w", name, err)
 	}
 	found := false
 	err := e.commitAlone(ctx, outsider, func() error {

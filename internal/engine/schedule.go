@@ -36,11 +36,18 @@ const scheduleActor = "durable"
 // nothing to do.
 func (w *worker) scheduleLoop(ctx context.Context) {
 	declare := time.Now() // when to check the declarations
-	failed := firstWait
+	failed, told := firstWait, false
 	for ctx.Err() == nil {
 		if len(w.e.cfg.Schedules) > 0 && !time.Now().Before(declare) {
 			declare = time.Now().Add(declareAgain)
-			if err := w.declareSchedules(ctx); err != nil && ctx.Err() == nil {
+			err := w.declareSchedules(ctx)
+			if older, is := errors.AsType[*OlderWorkerError](err); is {
+				declare = time.Now() // with each poll
+				if !told {
+					w.log.Warn("the schedules that this code declares wait until a worker with an older version of durable has stopped", telemetry.KeyError, older)
+				}
+				told = true
+			} else if err != nil && ctx.Err() == nil {
 				w.log.Warn("could not declare schedules; trying again", telemetry.KeyError, err)
 				declare = time.Now().Add(failed)
 			}
@@ -201,6 +208,9 @@ func (w *worker) declareSchedules(ctx context.Context) error {
 			}
 		}
 		if live == nil && err == nil {
+			if err := w.e.checkWorkers(ctx, "schedules"); err != nil {
+				return err
+			}
 			live, err = w.otherVersions(ctx)
 			own.Live = live
 		}
@@ -221,10 +231,10 @@ func (w *worker) declareSchedules(ctx context.Context) error {
 
 // otherVersions returns the versions of the other workers that live.
 func (w *worker) otherVersions(ctx context.Context) (map[string]bool, error) {
-	workers, err := w.e.store.Workers(ctx)
+	workers, err := w.e.liveWorkers(ctx)
 	live := make(map[string]bool)
-	for _, other := range workers {
-		if other.ID != w.id && other.State == store.WorkerRunning {
+	for i := range workers {
+		if other := &workers[i]; other.ID != w.id && other.State == store.WorkerRunning {
 			live[other.Version] = true
 		}
 	}

@@ -10,6 +10,9 @@ import (
 
 // SetSchedule records the settings of an operator.
 func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Settings, by, reason string) error {
+	if err := e.checkWorkers(ctx, "schedules"); err != nil {
+		return err
+	}
 	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.Set(name, at.Row, s, e.clock.Now(), by, reason)
 	})
@@ -17,6 +20,9 @@ func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Setti
 
 // ResetSchedule removes the settings of an operator.
 func (e *Engine) ResetSchedule(ctx context.Context, name, by, reason string) error {
+	if err := e.checkWorkers(ctx, "schedules"); err != nil {
+		return err
+	}
 	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
 		return schedule.Reset(name, at.Row, e.clock.Now(), by, reason)
 	})

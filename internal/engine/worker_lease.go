@@ -79,7 +79,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 		Worker: store.Worker{
 			ID: w.id, Name: cfg.Name, Version: cfg.Version,
 			Capacity: int32(cfg.Concurrency), Active: int32(w.runs.count()), State: w.state(), StartedAt: w.started,
-			Workflows: listed(w.workflows), Queues: listed(w.e.cfg.Queues),
+			Workflows: listed(w.workflows), Queues: listed(w.e.cfg.Queues), Schema: store.SchemaVersion,
 		},
 		Leases: due, LeaseUntil: until,
 	})

@@ -200,6 +200,12 @@ const (
 	WorkerDraining WorkerState = 2 // it claims no new runs, and waits until its runs have stopped
 )
 
+// SchemaVersion is the version of the schema that this code was written for: the number of its migrations.
+const SchemaVersion = 3
+
+// FlowVersion is the first version of the schema whose workers know queues, limits and schedules.
+const FlowVersion = 3
+
 // Worker is one row of the registry.
 type Worker struct {
 	ID          uuid.UUID
@@ -212,4 +218,10 @@ type Worker struct {
 	HeartbeatAt time.Time
 	Workflows   []string // what it executes; nil if there are too many to be recorded
 	Queues      []string // from which queues it takes runs; nil: from all, or there are too many to be recorded
+	// Schema is the version of the schema that its code was written for, see SchemaVersion. It is zero for code
+	// from before version 3, which does not record it.
+	Schema int16
+	// SilentAt is when the worker counts as dead, unless it sends another heartbeat. Stores set it from
+	// Heartbeat.LeaseUntil.
+	SilentAt time.Time
 }

@@ -3,6 +3,9 @@
 -- See 0001_core.sql.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
+-- Workers whose code is older than this version ignore queues, limits and schedules, and write NULL.
+ALTER TABLE durable.worker ADD COLUMN schema_version smallint; -- the version of the schema that its code was written for
+
 -- One row for each schedule. The worker that moves next_at on also starts the run, in the same transaction.
 CREATE TABLE durable.schedule (
     next_at    timestamptz,              -- when the next scheduled time is due; NULL: never, or paused

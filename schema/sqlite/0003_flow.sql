@@ -1,5 +1,8 @@
 -- Flow control: schedules, limits on steps, and queues. The same as schema/postgres/0003_flow.sql.
 
+-- Workers whose code is older than this version ignore queues, limits and schedules, and write NULL.
+ALTER TABLE durable_worker ADD COLUMN schema_version INTEGER; -- the version of the schema that its code was written for
+
 -- One row for each schedule. The worker that moves next_at on also starts the run, in the same transaction.
 CREATE TABLE durable_schedule (
     name       TEXT    NOT NULL PRIMARY KEY,

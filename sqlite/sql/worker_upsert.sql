@@ -1,7 +1,8 @@
 -- Inserts a worker, or records its heartbeat.
-INSERT INTO durable_worker (id, name, version, capacity, active, state, started_at, heartbeat_at, silent_at, workflows, queues)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO durable_worker (id, name, version, capacity, active, state, started_at, heartbeat_at, silent_at, workflows, queues, schema_version)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0))
 ON CONFLICT (id) DO UPDATE
 SET name = excluded.name, version = excluded.version, capacity = excluded.capacity,
     active = excluded.active, state = excluded.state, heartbeat_at = excluded.heartbeat_at,
-    silent_at = excluded.silent_at, workflows = excluded.workflows, queues = excluded.queues;
+    silent_at = excluded.silent_at, workflows = excluded.workflows, queues = excluded.queues,
+    schema_version = excluded.schema_version;

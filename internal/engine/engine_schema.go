@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// OlderWorkerError is returned while a worker lives whose code is from before the version of the schema that
+// introduced what is to be set. It unwraps to store.ErrSchema.
+type OlderWorkerError struct {
+	Worker  store.Worker
+	Ignores string // what that worker does not know: limits, queues or schedules
+}
+
+func (e *OlderWorkerError) Error() string {
+	return fmt.Sprintf("durable: worker %q (%s) lives, whose version of durable ignores %s: stop that worker, or update durable in its program, and try again",
+		e.Worker.Name, e.Worker.ID, e.Ignores)
+}
+
+// Unwrap returns store.ErrSchema.
+func (e *OlderWorkerError) Unwrap() error { return store.ErrSchema }
+
+// checkWorkers returns an *OlderWorkerError while a worker lives that ignores limits, queues and schedules. A
+// worker that is stopped for longer than its lease counts as dead. If it continues, nothing can prevent that it
+// claims runs without regard to them.
+func (e *Engine) checkWorkers(ctx context.Context, ignored string) error {
+	if err := e.Outside(ctx, "a change of "+ignored); err != nil {
+		return err
+	}
+	var live []store.Worker
+	err := e.patiently(ctx, outsider, func() (err error) {
+		live, err = e.liveWorkers(ctx)
+		return err
+	})
+	for i := range live {
+		if live[i].Schema < store.FlowVersion {
+			return &OlderWorkerError{Worker: live[i], Ignores: ignored}
+		}
+	}
+	return err
+}
+
+// liveWorkers returns the workers that have sent a heartbeat in time, also those that are draining.
+func (e *Engine) liveWorkers(ctx context.Context) ([]store.Worker, error) {
+	workers, err := e.store.Workers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the workers: %w", err)
+	}
+	now, err := e.Now(ctx)
+	live := workers[:0]
+	for i := range workers {
+		if workers[i].SilentAt.After(now) {
+			live = append(live, workers[i])
+		}
+	}
+	return live, err
+}

@@ -37,6 +37,7 @@ const scheduleActor = "durable"
 func (w *worker) scheduleLoop(ctx context.Context) {
 	declare := time.Now() // when to check the declarations
 	failed, told := firstWait, false
+	faulty := make(failedSchedules)
 	for ctx.Err() == nil {
 		if len(w.e.cfg.Schedules) > 0 && !time.Now().Before(declare) {
 			declare = time.Now().Add(declareAgain)
@@ -53,7 +54,7 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 			}
 		}
 		began := w.e.clock.Now()
-		due, next, err := w.e.store.DueSchedules(ctx, began, schedulePage)
+		due, next, err := w.e.store.DueSchedules(ctx, began, schedulePage+len(faulty))
 		if err != nil {
 			if ctx.Err() != nil {
 				return
@@ -67,10 +68,10 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 			continue
 		}
 		failed = firstWait
-		if w.fireAll(ctx, due) {
+		if w.fireAll(ctx, faulty.ready(due, time.Now()), faulty) {
 			continue
 		}
-		wait := w.e.cfg.Poll
+		wait := faulty.next(time.Now(), w.e.cfg.Poll)
 		if !next.IsZero() {
 			wait = min(wait, w.e.clock.Until(next))
 		}
@@ -86,14 +87,17 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 
 // fireAll fires the schedules, each in a transaction of its own, and reports whether anything changed. Their order is random, so
 // that several workers seldom meet.
-func (w *worker) fireAll(ctx context.Context, due []string) (changed bool) {
+func (w *worker) fireAll(ctx context.Context, due []string, faulty failedSchedules) (changed bool) {
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
 	for _, name := range due {
 		if ctx.Err() != nil {
 			return changed
 		}
 		did, err := w.fire(ctx, name)
-		if err != nil && ctx.Err() == nil {
+		if err == nil {
+			delete(faulty, name)
+		} else if ctx.Err() == nil {
+			faulty.failed(name, time.Now())
 			w.stopFor(err)
 			w.log.Warn("could not fire a schedule; trying again", telemetry.KeySchedule, name, telemetry.KeyError, err)
 		}

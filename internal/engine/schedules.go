@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/seed8ec063be/durable/internal/schedule"
 	"github.com/seed8ec063be/durable/internal/store"
 )
@@ -51,8 +53,9 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) er
 
 // TriggerSchedule starts a run of the schedule now, and returns its ID.
 func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, err error) {
+	call := uuid.NewString()
 	err = e.changeSchedule(ctx, name, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
-		w, id, err = schedule.Trigger(&schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.startOfSchedule}, at)
+		w, id, err = schedule.Trigger(&schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.startOfSchedule}, at, call)
 		return w, err
 	})
 	return id, err

@@ -25,7 +25,7 @@ const retryProblem = time.Minute
 // due returns the scheduled times that are due, at most MostTimes, and the time after them. missed is the first of the times that
 // are too long ago to be made up for; zero: there is none.
 func (f *Firing) due(s *Settings, t *Timetable, from time.Time) (times []time.Time, next, missed time.Time) {
-	oldest := f.Now.Add(-time.Duration(s.CatchUp) - t.jitter)
+	oldest := f.oldest(s, t)
 	next = from
 	if !next.IsZero() && next.Before(oldest) {
 		missed, next = next, t.After(oldest.Add(-time.Nanosecond))
@@ -35,6 +35,11 @@ func (f *Firing) due(s *Settings, t *Timetable, from time.Time) (times []time.Ti
 		next = t.After(next)
 	}
 	return times, next, missed
+}
+
+// oldest returns the first time that is made up for. The two durations are not added, because the sum may overflow.
+func (f *Firing) oldest(s *Settings, t *Timetable) time.Time {
+	return f.Now.Add(-time.Duration(s.CatchUp)).Add(-t.jitter)
 }
 
 // Times implements store.ScheduleChange.
@@ -87,14 +92,15 @@ func (f *Firing) plan(o *opened, s store.ScheduleState) (*store.ScheduleWrite, e
 	d := decision{f: f, o: o, live: !s.LastStatus.Terminal() && s.LastStatus != 0, last: -1}
 	if !missed.IsZero() {
 		d.add(missed, store.FireMissed)
-		o.state.Cursor = f.Now.Add(-time.Duration(o.was.CatchUp) - t.jitter)
+		o.state.Cursor = f.oldest(o.was, t)
 	}
 	if len(times) == 0 || o.was.Overlap != OverlapCancel { // otherwise a newer time replaces it
 		d.endWait()
 	}
+	more := !next.IsZero() && !t.Due(next).After(f.Now) // left to the next transaction
 	for i, at := range times {
 		if !s.Fired[at.UTC()] {
-			d.decide(at, i == len(times)-1)
+			d.decide(at, i == len(times)-1 && !more)
 		}
 		o.state.Cursor = at
 	}
@@ -128,9 +134,9 @@ func (d *decision) add(at time.Time, outcome store.FireOutcome) {
 	d.fires = append(d.fires, fire)
 }
 
-// endWait starts the run of the time that waits, if the last run has ended.
+// endWait starts the run of the time that waits, if the last run has ended, or if it need not end any more.
 func (d *decision) endWait() {
-	if at := d.o.row.WaitingAt; !at.IsZero() && !d.live {
+	if at := d.o.row.WaitingAt; !at.IsZero() && (!d.live || d.o.was.Overlap == OverlapAllow) {
 		d.o.row.WaitingAt = time.Time{}
 		d.add(at, store.FireStarted)
 	}
@@ -173,16 +179,24 @@ func (d *decision) replace() {
 	d.add(at, store.FireReplaced)
 }
 
-// Trigger starts a run at once. It returns the ID of the run.
-func Trigger(f *Firing, s store.ScheduleState) (*store.ScheduleWrite, string, error) {
+// Trigger starts a run at once. It returns the ID of the run. call is a text that no other call has: if the transaction was committed,
+// and its reply lost, the same call starts no second run.
+func Trigger(f *Firing, s store.ScheduleState, call string) (*store.ScheduleWrite, string, error) {
 	o, err := existing(f.Name, s.Row)
 	if err != nil {
 		return nil, "", err
 	}
+	if o.state.Trigger == call {
+		return nil, RunID(f.Name, o.state.TriggeredAt), nil
+	}
 	at := f.Now.UTC().Truncate(time.Microsecond)
+	if last := o.state.TriggeredAt; !at.After(last) && last.Sub(at) < time.Second {
+		at = last.Add(time.Microsecond) // two calls at the same moment start two runs
+	}
 	if at.Equal(at.Truncate(time.Second)) {
 		at = at.Add(time.Microsecond) // no scheduled time has a fraction, so their IDs differ
 	}
+	o.state.Trigger, o.state.TriggeredAt = call, at
 	w, err := o.write(store.Fire{
 		Schedule: f.Name, At: at, FiredAt: f.Now, Kind: store.FireTriggered, Outcome: store.FireStarted, Start: f.Start(f.Name, o.was, at),
 	})

@@ -28,6 +28,9 @@ type State struct {
 	PausedBy    string    `json:"paused_by,omitzero"`
 	PauseReason string    `json:"pause_reason,omitzero"`
 
+	TriggeredAt time.Time `json:"triggered_at,omitzero"` // the time of the latest trigger
+	Trigger     string    `json:"trigger,omitzero"`      // identifies the call of it
+
 	Cursor   time.Time `json:"cursor,omitzero"`    // every scheduled time up to it has been decided
 	NextTime time.Time `json:"next_time,omitzero"` // the next scheduled time; zero: none, or paused
 	Problem  string    `json:"problem,omitzero"`   // why the schedule cannot be fired

@@ -1,0 +1,64 @@
+package durabletest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/durabletest"
+)
+
+// TestTriggersAtOneMomentStartTwoRuns: the IDs of two triggers differ, also if the clock has not moved between them.
+func TestTriggersAtOneMomentStartTwoRuns(t *testing.T) {
+	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
+		w := durable.Define("w", func(*durable.Ctx, int) (int, error) { return 1, nil })
+		e := durabletest.NewWithOptions(t, defs(w), on(opts, "2026-01-01T00:10:00Z")...)
+		must(t, e.SetSchedule(quickly(t), w.Schedule(1, durable.Schedule{Name: "s", Cron: "@hourly"})))
+		ids := make(map[string]bool)
+		for range 3 {
+			id, err := e.TriggerSchedule(quickly(t), "s")
+			must(t, err)
+			ids[id] = true
+		}
+		e.Advance(time.Minute)
+		list, err := e.List(quickly(t), durable.Filter{IDPrefix: "s@"}, durable.Page{})
+		must(t, err)
+		if len(ids) != 3 || len(list.Runs) != 3 {
+			t.Errorf("three calls returned %d IDs and started %d runs", len(ids), len(list.Runs))
+		}
+	})
+}
+
+// TestOverlapOfARunThatDoesNotEndByItself: a paused run counts as one that has not ended. One that was terminated does not.
+func TestOverlapOfARunThatDoesNotEndByItself(t *testing.T) {
+	onStores(t, func(t *testing.T, opts ...durabletest.Option) {
+		w := durable.Define("w", func(c *durable.Ctx, _ int) (int, error) { return 1, c.Sleep("long", 100*24*time.Hour) })
+		e := durabletest.NewWithOptions(t, defs(w), on(opts, "2026-01-01T00:10:00Z")...)
+		ctx := quickly(t)
+		for _, o := range []durable.Overlap{durable.OverlapSkip, durable.OverlapWait, durable.OverlapCancel} {
+			must(t, e.SetSchedule(ctx, w.Schedule(1, durable.Schedule{Name: string(o), Cron: "@hourly", Overlap: o})))
+		}
+		e.Advance(time.Hour) // 01:10
+		for _, o := range []durable.Overlap{durable.OverlapSkip, durable.OverlapWait, durable.OverlapCancel} {
+			_, err := e.Pause(ctx, string(o)+"@2026-01-01T01:00:00Z")
+			must(t, err)
+		}
+		e.Advance(2 * time.Hour) // 03:10
+		want(t, "skip, paused", fires(t, e, "skip"), []string{
+			"2026-01-01T01:00:00Z scheduled started", "2026-01-01T02:00:00Z scheduled skipped", "2026-01-01T03:00:00Z scheduled skipped",
+		})
+		want(t, "wait, paused", fires(t, e, "wait"), []string{
+			"2026-01-01T01:00:00Z scheduled started", "2026-01-01T02:00:00Z scheduled replaced", "2026-01-01T03:00:00Z scheduled waiting",
+		})
+		want(t, "cancel, paused", fires(t, e, "cancel"), []string{
+			"2026-01-01T01:00:00Z scheduled started", "2026-01-01T02:00:00Z scheduled started", "2026-01-01T03:00:00Z scheduled started",
+		})
+		for _, name := range []string{"skip", "wait"} {
+			_, err := e.Terminate(ctx, name+"@2026-01-01T01:00:00Z")
+			must(t, err)
+		}
+		e.Advance(time.Hour) // 04:10
+		want(t, "skip, terminated", fires(t, e, "skip")[3:], []string{"2026-01-01T04:00:00Z scheduled started"})
+		want(t, "wait, terminated", fires(t, e, "wait")[2:], []string{"2026-01-01T03:00:00Z scheduled started", "2026-01-01T04:00:00Z scheduled waiting"})
+	})
+}

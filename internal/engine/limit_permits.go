@@ -137,7 +137,7 @@ func (w *worker) permitLoop(ctx context.Context) {
 			if len(waiting) > 0 || err != nil {
 				every = min(every, linesOften)
 			}
-			looks.Reset(every/2 + rand.N(every))
+			looks.Reset(every/2 + rand.N(every/2)) // at most every, so that SetLimit applies within a second
 		}
 		var lines []store.LineKey
 		if err == nil {

@@ -99,7 +99,7 @@ type AskedPermits struct {
 // Plan decides who of the line gets a permit, and sets the outcomes of its asks. begun is the point of the
 // database's history now.
 func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) PermitPlan {
-	plan := PermitPlan{Paid: l.Paid, Shut: l.Shut}
+	plan := PermitPlan{Paid: l.paid(), Shut: l.Shut}
 	if l.Begun != "" && begun != "" && begun != l.Begun {
 		plan.Shut = l.Now.Add(max(b.Lease, l.Settings.Period)) // what was granted after that point is not known
 	}
@@ -147,6 +147,23 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 		b.LookAgain(l.LineKey, plan.again)
 	}
 	return plan
+}
+
+// paid returns the time up to which the rate is used up. Under unchanged bounds it is never later than the time of a
+// whole burst. After a change it is cut to that, so that a raised rate applies at once.
+func (l *PermitLine) paid() time.Time {
+	if most := l.Now.Add(time.Duration(l.Settings.Burst) * l.interval()); l.Settings.Rate > 0 && l.Paid.After(most) {
+		return most
+	}
+	return l.Paid
+}
+
+// interval returns the time that one unit takes of the rate; zero if there is none.
+func (l *PermitLine) interval() time.Duration {
+	if l.Settings.Rate == 0 {
+		return 0
+	}
+	return l.Settings.interval()
 }
 
 // forgoes reports whether an earlier step of the same run, which has missed its offer, asks. Then it is
@@ -209,10 +226,11 @@ func (l *PermitLine) asked(a *PermitAsk, asked *AskedPermits, free *freeUnits, p
 // serve grants and offers what is free, in the order of the line, up to the first that does not fit: so a
 // step that needs many units is not passed for ever.
 func (l *PermitLine) serve(line []SeenPermit, asking map[place]*PermitAsk, free *freeUnits, plan *PermitPlan) {
-	interval := time.Duration(0)
-	if l.Settings.Rate > 0 {
-		interval = l.Settings.interval()
+	if !l.Known {
+		l.wakeFirst(line, plan)
+		return
 	}
+	interval := l.interval()
 	before, blocked := 0, false // units of the line before this one
 	for i := range line {
 		p := &line[i]
@@ -252,6 +270,23 @@ func (l *PermitLine) serve(line []SeenPermit, asking map[place]*PermitAsk, free 
 	}
 }
 
+// wakeFirst wakes the first in a line whose limit has no bounds, because they were deleted: it asks, and then those that
+// its code declares apply. Nothing is granted without an ask.
+func (l *PermitLine) wakeFirst(line []SeenPermit, plan *PermitPlan) {
+	for i := range l.Permits {
+		if p := &l.Permits[i]; p.Status == PermitOffered {
+			return // it has been woken
+		}
+	}
+	for i := range line {
+		if p := &line[i]; p.wakeable() {
+			p.Status, p.Until = PermitOffered, l.Now.Add(offerFor)
+			plan.Offer = append(plan.Offer, p.Permit)
+			return
+		}
+	}
+}
+
 // allowed returns when the first in line can be offered its units, if only the rate or a failover delays it.
 // What is held is looked at when it is given back.
 func (l *PermitLine) allowed(free *freeUnits, units int, plan *PermitPlan) time.Time {
@@ -261,7 +296,7 @@ func (l *PermitLine) allowed(free *freeUnits, units int, plan *PermitPlan) time.
 	case l.Settings.Rate == 0 || !free.unbounded && free.units < units:
 		return time.Time{}
 	}
-	return latest(l.Now, plan.Paid.Add(time.Duration(units-l.Settings.Burst)*l.Settings.interval()))
+	return latest(l.Now, plan.Paid.Add(time.Duration(units-l.Settings.Burst)*l.interval()))
 }
 
 // replace writes a granted permit instead of the place that the plan has written for it. A limit without
@@ -287,9 +322,8 @@ type freeUnits struct {
 func (l *PermitLine) free(plan *PermitPlan) *freeUnits {
 	f := &freeUnits{units: l.Settings.Concurrent, unbounded: l.Settings.Concurrent == 0, unrated: l.Settings.Rate == 0}
 	if !f.unrated {
-		interval := l.Settings.interval()
-		left := l.Now.Add(time.Duration(l.Settings.Burst) * interval).Sub(latest(l.Paid, l.Now))
-		f.rate = max(0, int(left/interval))
+		left := l.Now.Add(time.Duration(l.Settings.Burst) * l.interval()).Sub(latest(plan.Paid, l.Now))
+		f.rate = max(0, int(left/l.interval()))
 	}
 	if plan.Shut.After(l.Now) || !l.Known {
 		*f = freeUnits{}

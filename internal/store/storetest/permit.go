@@ -24,6 +24,8 @@ var permits = []test{
 	{"a paused or ended run has no place", permitPaused},
 	{"an ask is repeated, and a new attempt asks anew", permitRepeated},
 	{"a former owner gets nothing, and gives nothing back", permitFenced},
+	{"a rate that is raised applies at once, and one that is lowered too", permitRateChanged},
+	{"a line whose limit was deleted goes on", permitUnbounded},
 }
 
 // ask returns the request of a step of the run.

@@ -75,6 +75,7 @@ func check(ctx context.Context, c *controller, l *load, t *clients, s *faults, b
 	e.transactions(f)
 	e.deadlines(f)
 	e.bounds(f)
+	e.flow(f)
 	f.leaks(ctx, s.place, e)
 
 	r := &f.report

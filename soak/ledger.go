@@ -24,6 +24,10 @@ const (
 	kTry   kind = "try"   // a batch is about to be committed
 	kDid   kind = "did"   // the batch was committed, with these outcomes
 	kLeak  kind = "leak"  // a worker has leaked goroutines
+	kHold  kind = "hold"  // a function that has a permit of the limit Step begins
+	kFree  kind = "free"  // it returns
+	kGrant kind = "grant" // the limit Step granted a permit at the time Value
+	kTick  kind = "tick"  // the run of the scheduled time Value is executed
 )
 
 // entry is one line of the ledger. Its kind determines which fields are set.

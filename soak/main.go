@@ -11,7 +11,8 @@
 // compensations, deadlines, and common mistakes (NaN, panics, changed code). At the same time
 // several clients start, signal, pause, resume, cancel and read a few runs, and record each call
 // with its times and its result (clients.go). Another client starts and signals these runs in
-// transactions that it holds open for up to three seconds (open_transactions.go).
+// transactions that it holds open for up to three seconds (open_transactions.go). More runs have steps with limits, and
+// a schedule starts a run each second (flow.go).
 //
 // # Faults
 //
@@ -125,6 +126,11 @@ func soak(ctx context.Context, set settings) (err error) {
 	underFaults, over := context.WithTimeout(ctx, time.Duration(set.seconds)*time.Second)
 	defer over()
 	started := load.begin(underFaults)
+	flow := newFlow(controller)
+	limited, err := flow.begin(underFaults)
+	if err != nil {
+		return err
+	}
 	operated := clients.begin(underFaults)
 	if err := faults.run(underFaults); err != nil {
 		return fmt.Errorf("inject a fault: %w", err)
@@ -135,10 +141,11 @@ func soak(ctx context.Context, set settings) (err error) {
 	settling, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
 	started()
+	limited()
 	if err := operated(); err != nil {
 		return err
 	}
-	stuck := errors.Join(load.settle(settling), clients.settle(settling), faults.killer.settle(settling, controller))
+	stuck := errors.Join(load.settle(settling), flow.settle(settling), clients.settle(settling), faults.killer.settle(settling, controller))
 	failed := workers.stop()
 
 	report, err := check(ctx, controller, load, clients, faults, errors.Join(stuck, failed))

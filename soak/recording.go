@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed8ec063be/durable/internal/engine"
 	"github.com/seed8ec063be/durable/internal/naming"
@@ -59,6 +60,19 @@ const (
 )
 
 var outcomes = map[store.Outcome]string{store.Written: written, store.Adopted: "adopted", store.Fenced: fenced, store.Locked: "locked"}
+
+// Permits implements store.Store.
+func (s *recordingStore) Permits(ctx context.Context, b *store.PermitBatch) error {
+	if err := s.Store.Permits(ctx, b); err != nil {
+		return err
+	}
+	for _, a := range b.Asks {
+		if a.Outcome == store.Written {
+			s.ledger.add(entry{Kind: kGrant, Run: a.Run.String(), Step: a.Limit, Attempt: int(a.Attempt), Value: a.GrantedAt.Format(time.RFC3339Nano)})
+		}
+	}
+	return nil
+}
 
 // Claim implements store.Store.
 func (s *recordingStore) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {

@@ -15,6 +15,7 @@ type report struct {
 	failovers, away, blocked                      int // promotions; absences of the standby; absences of the standby in which commits waited
 	open                                          int // transactions that users held open
 	fenced                                        int
+	permits, fires                                int // of functions that began under a limit, and granted ones; runs of the schedule
 	deadlines, aroundDeadline                     int // signals to a Receive with a deadline, and those around it
 	linear                                        string
 	violations                                    []string
@@ -38,8 +39,8 @@ func (r *report) print(set settings) error {
 	}
 	fmt.Printf("soak: store=%s seconds=%d runs=%d executions=%d steps=%d transactions=%d compensations=%d operations=%d deadlines=%d around_deadlines=%d connections_ended=%d killer_kills=%d superseded_calls=%d diverged=%d losers_children=%d standby_away=%d commits_blocked=%d\n",
 		set.store, set.seconds, r.runs, r.executions, r.steps, r.transactions, r.compensations, r.operations, r.deadlines, r.aroundDeadline, r.terminated, r.killer, r.superseded, r.diverged, r.losersChildren, r.away, r.blocked)
-	fmt.Printf("soak: seed=%d acked=%d terminal=%d kill9=%d pg_immediate=%d sigstop=%d failovers=%d open_transactions=%d fenced_writes=%d porcupine=%s violations=%d\n",
-		set.seed, r.acked, r.terminal, r.kill9, r.immediate, r.sigstop, r.failovers, r.open, r.fenced, r.linear, len(r.violations))
+	fmt.Printf("soak: seed=%d acked=%d terminal=%d kill9=%d pg_immediate=%d sigstop=%d failovers=%d open_transactions=%d fenced_writes=%d limits=%d fires=%d porcupine=%s violations=%d\n",
+		set.seed, r.acked, r.terminal, r.kill9, r.immediate, r.sigstop, r.failovers, r.open, r.fenced, r.permits, r.fires, r.linear, len(r.violations))
 	if len(r.violations) > 0 {
 		return fmt.Errorf("%d violations; repeat with -store %s -seconds %d -seed %d", len(r.violations), set.store, set.seconds, set.seed)
 	}
@@ -56,6 +57,8 @@ func (r *report) print(set settings) error {
 		{"signal around a deadline", r.aroundDeadline},
 		{"child of a loser", r.losersChildren},
 		{"open transaction of a user", r.open},
+		{"permit of a limit", r.permits},
+		{"run of a schedule", r.fires},
 	}
 	if set.store == "postgres" {
 		counts = append(counts, struct {

@@ -86,7 +86,7 @@ func serve(ctx context.Context, j *job, book *ledger) error {
 	p := newInterpreter(book, j.Place.Folder)
 	p.tx = tx
 	cfg := durable.Config{
-		Workflows: []durable.Definition{p.order, collect}, Concurrency: 64, MaxCrashes: crashes,
+		Workflows: []durable.Definition{p.order, collect, limited(book), tick(book)}, Concurrency: 64, MaxCrashes: crashes,
 		Lease: lease, ParkAfter: parkAfter, Grace: time.Second, Logger: j.Place.logger(),
 	}
 	if j.Killer {

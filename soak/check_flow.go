@@ -1,0 +1,139 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+// flow checks the limits and the schedule: no limit and no rate was exceeded, and each time started exactly one run.
+func (e *evidence) flow(f *findings) {
+	e.limits(f)
+	e.rate(f)
+	e.fires(f)
+}
+
+// surelyHeld is how long after the begin of a function its permit is surely held: a process that is stopped may lose its lease
+// after that, and its function still be executing when another has the permit. A lease is renewed when a quarter of it is over,
+// and then at most three eighths of it later.
+const surelyHeld = lease / 3
+
+// limits checks that no more functions than the limit allows have executed at once. The function of a process that was killed
+// has ended with the last entry of its process at the earliest.
+func (e *evidence) limits(f *findings) {
+	last, freed := make(map[int]time.Time), make(map[string]time.Time)
+	for _, x := range e.entries {
+		if x.At.After(last[x.Pid]) {
+			last[x.Pid] = x.At
+		}
+		if x.Kind == kFree {
+			freed[x.Exec] = x.At
+		}
+	}
+	type change struct {
+		at time.Time
+		by int
+		x  entry
+	}
+	var changes []change
+	for _, x := range e.entries {
+		if x.Kind != kHold {
+			continue
+		}
+		end, ended := freed[x.Exec]
+		if !ended {
+			end = last[x.Pid]
+		}
+		if latest := x.At.Add(surelyHeld); end.After(latest) {
+			end = latest
+		}
+		f.report.permits++
+		if !end.After(x.At) {
+			continue // its process was killed at once
+		}
+		changes = append(changes, change{x.At, 1, x}, change{end, -1, x})
+	}
+	slices.SortStableFunc(changes, func(a, b change) int {
+		if c := a.at.Compare(b.at); c != 0 {
+			return c
+		}
+		return a.by - b.by
+	})
+	held := 0
+	for _, c := range changes {
+		if held += c.by; held > fewAtOnce && c.by > 0 {
+			f.wrong("limit: %d functions under limit %s executed at %v, the last one of run %s in process %d", held, few.Name(), c.at, c.x.Run, c.x.Pid)
+		}
+	}
+}
+
+// rate checks the times of the grants with the generic cell rate algorithm.
+func (e *evidence) rate(f *findings) {
+	var grants []time.Time
+	for _, x := range e.entries {
+		if x.Kind != kGrant || x.Step != paced.Name() {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339Nano, x.Value)
+		if err != nil {
+			f.wrong("rate: a grant has the time %q", x.Value)
+		}
+		grants = append(grants, at)
+	}
+	slices.SortFunc(grants, time.Time.Compare)
+	const interval = time.Second / pacedRate
+	var paid time.Time // the rate is used up to this time
+	for _, at := range grants {
+		if paid.Before(at) {
+			paid = at
+		}
+		if paid = paid.Add(interval); paid.Sub(at) > pacedBurst*interval {
+			f.wrong("rate: limit %s granted too much at %v: the rate is used up to %v", paced.Name(), at, paid)
+		}
+	}
+	f.report.permits += len(grants)
+}
+
+// fires checks that there is exactly one run for each second, from the first to the last, that it has completed, and that no other
+// run was executed for that time.
+func (e *evidence) fires(f *findings) {
+	runs := make(map[time.Time]*known)
+	var first, last time.Time
+	for _, k := range e.order {
+		text, ok := strings.CutPrefix(k.ID, tickName+"@")
+		if !ok {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, text)
+		switch {
+		case err != nil || runs[at] != nil:
+			f.wrong("schedule: run %s (%s) has a time that is none, or that another run has: %v", k.ID, k.RunID, err)
+		case k.Status != durable.StatusCompleted:
+			f.wrong("schedule: run %s is %s", k.ID, k.Status)
+		}
+		runs[at] = k
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	for at := first; !first.IsZero() && at.Before(last); at = at.Add(tickEvery) {
+		if runs[at] == nil {
+			f.wrong("schedule: no run was started for %v", at)
+		}
+	}
+	for _, x := range e.entries {
+		if x.Kind != kTick {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, x.Value)
+		if k := runs[at]; err != nil || k == nil || k.RunID != x.Run {
+			f.wrong("schedule: run %s was executed for %s, which has another run, or none", x.Run, x.Value)
+		}
+	}
+	f.report.fires = len(runs)
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+)
+
+const (
+	fewAtOnce    = 3  // units of limit few
+	pacedRate    = 20 // units of limit paced in a second
+	pacedBurst   = 2
+	limitedLive  = 12 // runs of workflow limited that are live at a time
+	limitedSteps = 3
+	tickEvery    = time.Second // of schedule tick
+)
+
+var (
+	few   = durable.NewLimit("few", durable.Concurrent(fewAtOnce))
+	paced = durable.NewLimit("paced", durable.Rate(pacedRate, time.Second), durable.Burst(pacedBurst))
+)
+
+// limited returns the workflow whose steps have limits. The ledger says when each function begins and ends.
+func limited(book *ledger) *durable.Workflow[int, int] {
+	return durable.Define("limited", func(c *durable.Ctx, n int) (int, error) {
+		for i := range limitedSteps {
+			err := c.Do("few-"+strconv.Itoa(i), func(ctx context.Context) error {
+				e := entry{Kind: kHold, Run: c.RunID(), Exec: rand.Text(), Step: few.Name(), Attempt: durable.Attempt(ctx)}
+				book.add(e)
+				err := wait(ctx, time.Duration(10+n*7%50)*time.Millisecond)
+				e.Kind = kFree
+				book.add(e)
+				return err
+			}, few.Permit(), durable.Retry(tries))
+			if err != nil {
+				return 0, err
+			}
+			if err := c.Do("paced-"+strconv.Itoa(i), func(context.Context) error { return nil }, paced.Permit()); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	})
+}
+
+// tick returns the workflow of the schedule of the same name.
+func tick(book *ledger) *durable.Workflow[int, int] {
+	return durable.Define(tickName, func(c *durable.Ctx, n int) (int, error) {
+		book.add(entry{Kind: kTick, Run: c.RunID(), Value: durable.ScheduledAt(c).Format(time.RFC3339)})
+		return n, nil
+	})
+}
+
+// tickName is the name of the schedule, and of its workflow.
+const tickName = "tick"
+
+// flow starts the runs of workflow limited, and sets the schedule.
+type flow struct {
+	controller *controller
+	limited    *durable.Workflow[int, int]
+
+	followed sync.WaitGroup // a goroutine for each run
+	mu       sync.Mutex
+	errs     []error
+}
+
+func newFlow(c *controller) *flow { return &flow{controller: c, limited: limited(c.ledger)} }
+
+// begin sets the schedule, and starts runs until ctx ends. The function that it returns waits for the last start.
+func (l *flow) begin(ctx context.Context) (done func(), err error) {
+	err = l.controller.SetSchedule(ctx, tick(l.controller.ledger).Schedule(1, durable.Schedule{Name: tickName, Every: tickEvery, Overlap: durable.OverlapAllow}))
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		free := make(chan struct{}, limitedLive)
+		for n := 0; wait(ctx, 100*time.Millisecond) == nil; n++ {
+			select {
+			case free <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			l.followed.Go(func() {
+				defer func() { <-free }()
+				if err := l.follow(context.WithoutCancel(ctx), n); err != nil {
+					l.mu.Lock()
+					defer l.mu.Unlock()
+					l.errs = append(l.errs, err)
+				}
+			})
+		}
+	}()
+	return func() { <-ended }, nil
+}
+
+// follow starts a run, and waits until it has completed. It gives up some time after the workers have stopped settling.
+func (l *flow) follow(ctx context.Context, n int) error {
+	id := fmt.Sprint("limited-", n)
+	var run *durable.Run[int]
+	_, err := l.controller.retry(ctx, func() (err error) {
+		run, err = l.limited.Start(ctx, l.controller.Engine, n, durable.ID(id))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", id, err)
+	}
+	_, err = l.controller.retry(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, 2*settle)
+		defer cancel()
+		_, err := run.Result(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("I7: result of %s: %w", id, err)
+	}
+	return nil
+}
+
+// settle pauses the schedule when it has fired what is due, and waits until all runs have ended.
+func (l *flow) settle(ctx context.Context) error {
+	l.followed.Wait()
+	begun := time.Now()
+	for {
+		var fires []durable.Fire
+		_, err := l.controller.retry(ctx, func() (err error) {
+			fires, err = l.controller.Fires(ctx, tickName, 1)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("fires of the schedule: %w", err)
+		}
+		if len(fires) > 0 && fires[0].At.After(begun) {
+			break
+		}
+		if wait(ctx, 100*time.Millisecond) != nil {
+			return fmt.Errorf("I7: the schedule has not fired since %v: %+v", begun, fires)
+		}
+	}
+	_, err := l.controller.retry(ctx, func() error { return l.controller.PauseSchedule(ctx, tickName) })
+	if err != nil {
+		return fmt.Errorf("pause the schedule: %w", err)
+	}
+	for {
+		var page durable.RunPage
+		_, err := l.controller.retry(ctx, func() (err error) {
+			page, err = l.controller.List(ctx, durable.Filter{
+				Workflow: tickName, Status: []durable.Status{durable.StatusPending, durable.StatusRunning, durable.StatusWaiting, durable.StatusPaused},
+			}, durable.Page{Limit: 5})
+			return err
+		})
+		if err == nil && len(page.Runs) == 0 {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return errors.Join(l.errs...)
+		}
+		if err == nil {
+			err = wait(ctx, 50*time.Millisecond)
+		}
+		if err != nil {
+			return fmt.Errorf("I7: runs of the schedule have not ended: %w", err)
+		}
+	}
+}

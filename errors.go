@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/fold"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -53,6 +54,11 @@ var (
 
 	// ErrIDConflict is returned when the ID belongs to a run with another workflow or input, or a signal's key to another signal.
 	ErrIDConflict = engine.ErrIDConflict
+	// ErrLive is returned by a start with [Singleton] and [WhileLiveRefuse] while a run with the key is live. Every [*LiveError]
+	// wraps it.
+	ErrLive = fold.ErrLive
+	// ErrSkipped is returned by a start with [Sample] that comes too soon after others. Every [*SkippedError] wraps it.
+	ErrSkipped = fold.ErrSkipped
 	// ErrNotFound is returned when no run has the ID.
 	ErrNotFound = engine.ErrNotFound
 	// ErrNotRegistered is returned by [Workflow.Call] when the workflow is not in Config.Workflows.

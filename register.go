@@ -107,6 +107,8 @@ func init() {
 		{"durable.queue_full", ErrQueueFull},
 		{"durable.queue_closed", ErrQueueClosed},
 		{"durable.not_found", ErrNotFound},
+		{"durable.live", ErrLive},
+		{"durable.skipped", ErrSkipped},
 		{"durable.not_registered", ErrNotRegistered},
 		{"durable.invalid_cursor", ErrInvalidCursor},
 		{"durable.unavailable", ErrUnavailable},

@@ -27,6 +27,9 @@ func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Item[
 	if len(items) == 0 {
 		return nil, nil
 	}
+	if err := optionsOf(opts).unfolded("all items of StartMany would have the same key: leave the option out, or call Start for each item with a key of its own"); err != nil {
+		return nil, fmt.Errorf("start %d runs of workflow %q: %w", len(items), w.Name(), err)
+	}
 	requests := make([]engine.StartRequest, len(items))
 	for i, item := range items {
 		request, err := w.request(e.cfg.MaxPayload, item.Input, opts)

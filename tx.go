@@ -14,8 +14,8 @@ func init() {
 	bridge.TxStep = func(in bridge.Transact) any {
 		return StepOption(func(o *stepOptions) { o.transact = in })
 	}
-	bridge.StartTx = func(insert bridge.InsertStarts) any {
-		return StartOption(func(o *startOptions) { o.insert = insert })
+	bridge.StartTx = func(insert bridge.InsertStarts, fold bridge.InsertFold) any {
+		return StartOption(func(o *startOptions) { o.insert, o.insertFold = insert, fold })
 	}
 	bridge.SignalTx = func(insert bridge.InsertSignal) any {
 		return SignalOption(func(o *signalOptions) { o.insert = insert })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed8ec063be/durable/internal/bridge"
 	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/fold"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -118,17 +119,19 @@ type StartOption func(*startOptions)
 
 type startOptions struct {
 	commonOptions
-	id       string
-	queue    string
-	priority *int16
-	groupKey string
-	weight   int32
-	startBy  time.Duration
-	timeout  time.Duration
-	delay    time.Duration
-	detached bool
-	tags     []store.Tag
-	insert   bridge.InsertStarts // set by the StartTx of a store; else nil
+	id         string
+	queue      string
+	priority   *int16
+	groupKey   string
+	weight     int32
+	startBy    time.Duration
+	timeout    time.Duration
+	delay      time.Duration
+	detached   bool
+	tags       []store.Tag
+	fold       *fold.Spec          // nil: the start does not fold
+	insert     bridge.InsertStarts // set by the StartTx of a store; else nil
+	insertFold bridge.InsertFold   // set together with insert
 }
 
 const (
@@ -140,6 +143,7 @@ const (
 	givenPriority
 	givenGroupKey
 	givenStartBy
+	givenFold
 )
 
 // Timeout sets how long the run may take. The time begins when the run is due, which is after its [Delay], and passes by the
@@ -190,6 +194,9 @@ func optionsOf(opts []StartOption) *startOptions {
 // requestOf does what request does, with options that were applied before.
 func (w *Workflow[I, O]) requestOf(limit int, in I, o *startOptions) (engine.StartRequest, error) {
 	request, err := w.anyRequest(limit, in, o)
+	if err == nil {
+		err = o.foldable(&request)
+	}
 	request.Queue = or(request.Queue, DefaultQueue)
 	if err == nil && request.Detached {
 		err = fmt.Errorf("start workflow %q: %w: the option Detached is for children, and a run of its own has no parent: leave it out", w.name, ErrInvalidConfig)
@@ -233,8 +240,11 @@ func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...Sta
 	if err != nil {
 		return nil, err
 	}
-	if o.insert != nil {
+	if o.insert != nil && request.Fold == nil {
 		return startIn[O](ctx, e, request, o.insert)
+	}
+	if request.Fold != nil {
+		return w.startFolded(ctx, e, &request, o)
 	}
 	started, err := e.inner.Start(ctx, []engine.StartRequest{request})
 	if err != nil {

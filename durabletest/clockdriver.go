@@ -256,6 +256,7 @@ type barrier struct {
 	engine   *engine.Engine
 	claim    uint64 // the latest claim that had begun
 	schedule uint64 // the latest query for due schedules that had begun
+	fold     uint64 // the latest query for due keys that had begun
 	check    uint64 // the number of checks
 }
 
@@ -263,6 +264,7 @@ func newBarrier(n *probe, e *engine.Engine) barrier {
 	b := barrier{probe: n, engine: e}
 	b.claim, _, _ = n.claimState()
 	b.schedule, _, _ = n.scheduleState()
+	b.fold, _, _ = n.foldState()
 	b.check, _ = e.Looks()
 	return b
 }
@@ -275,6 +277,9 @@ func (b barrier) open() bool {
 		return true
 	}
 	if _, ended, _ := b.probe.scheduleState(); ended <= b.schedule && b.engine.Scheduling() {
+		return true
+	}
+	if _, ended, _ := b.probe.foldState(); ended <= b.fold && b.engine.Scheduling() {
 		return true
 	}
 	checks, waiting := b.engine.Looks()

@@ -25,6 +25,7 @@ type observedStore struct {
 	nextDue        time.Time
 	firstClaim     chan struct{} // closed when the first claim begins
 	schedules      scheduleLooks
+	folds          scheduleLooks // the same for keys of starts that fold
 }
 
 func newObservedStore(s store.Store, f *process) *observedStore {

@@ -47,11 +47,12 @@ func (s *observedStore) scheduleState() (begun, ended uint64, next time.Time) {
 	return s.schedules.begun, s.schedules.lastEnded, s.schedules.nextDue
 }
 
-// dueTimes returns when, according to the latest queries, the next run and the next schedule are due.
+// dueTimes returns when, according to the latest queries, the next run, schedule and key of a start are due.
 func (s *observedStore) dueTimes() (due []time.Time) {
 	_, _, run := s.claimState()
 	_, _, schedule := s.scheduleState()
-	for _, at := range []time.Time{run, schedule} {
+	_, _, fold := s.foldState()
+	for _, at := range []time.Time{run, schedule, fold} {
 		if !at.IsZero() {
 			due = append(due, at)
 		}

@@ -47,6 +47,8 @@ type statements struct {
 	scheduleByName, schedules, scheduleInsert, scheduleUpdate, scheduleDelete   string
 	fireUpsert, fireStarted, fireLatest, fireOldest, fireDelete, fireDeleteAll  string
 	firedRead, firedUpsert, firedDeleteAll                                      string
+	foldLock, foldLockFree, foldInsert, foldUpdate, foldDelete                  string
+	foldDue, foldEnded, foldRuns, foldRelease                                   string
 }
 
 func load(schema string) statements {
@@ -162,6 +164,15 @@ func load(schema string) statements {
 		startPlaced:        text("run_insert_placed.sql"),
 		listGroup:          text("list_group.sql"),
 		startByKept:        text("start_by_kept.sql"),
+		foldLock:           text("fold_lock.sql"),
+		foldLockFree:       text("fold_lock_free.sql"),
+		foldInsert:         text("fold_insert.sql"),
+		foldUpdate:         text("fold_update.sql"),
+		foldDelete:         text("fold_delete.sql"),
+		foldDue:            text("fold_due.sql"),
+		foldEnded:          text("fold_ended.sql"),
+		foldRuns:           text("fold_runs.sql"),
+		foldRelease:        text("fold_release.sql"),
 		txBegin:            text("tx_begin.sql"),
 		txMark:             text("tx_mark.sql"),
 		enter:              text("enter.sql"),

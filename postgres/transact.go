@@ -52,6 +52,12 @@ func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *dur
 			return err
 		}
 		return ended(own.startIn(ctx, tx, starts))
+	}, func(ctx context.Context, s store.Store, c *store.FoldChange) error {
+		own, err := callersStore(s, tx)
+		if err != nil {
+			return err
+		}
+		return ended(own.foldIn(ctx, tx, c))
 	})
 	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
 }

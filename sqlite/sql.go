@@ -123,6 +123,13 @@ const (
 	qFiredRead
 	qFiredUpsert
 	qFiredDeleteAll
+	qFoldByKey
+	qFoldUpsert
+	qFoldDelete
+	qFoldDue
+	qFoldEnded
+	qFoldRun
+	qFoldRelease
 	qWorkerUpsert
 	qWorkerDelete
 
@@ -255,6 +262,13 @@ func sqlFile(q query) string {
 		qPlaceDeleteFree:     "place_delete_free.sql",
 		qStartByNote:         "start_by_note.sql",
 		qStartByKeep:         "start_by_keep.sql",
+		qFoldByKey:           "fold_by_key.sql",
+		qFoldUpsert:          "fold_upsert.sql",
+		qFoldDelete:          "fold_delete.sql",
+		qFoldDue:             "fold_due.sql",
+		qFoldEnded:           "fold_ended.sql",
+		qFoldRun:             "fold_run.sql",
+		qFoldRelease:         "fold_release.sql",
 		qScheduleDue:         "schedule_due.sql",
 		qScheduleWaiting:     "schedule_waiting.sql",
 		qScheduleByName:      "schedule_by_name.sql",

@@ -24,14 +24,17 @@ type Transact func(ctx context.Context, s store.Store, w *store.StepWrite, work 
 // InsertStarts writes starts in the caller's transaction on s, and sets their outcomes.
 type InsertStarts func(ctx context.Context, s store.Store, starts []*store.Start) error
 
+// InsertFold makes a start that folds, in the caller's transaction on s.
+type InsertFold func(ctx context.Context, s store.Store, c *store.FoldChange) error
+
 // InsertSignal writes a signal to the run to, in the caller's transaction on s, and sets the signal's outcome.
 type InsertSignal func(ctx context.Context, s store.Store, to store.Ref, signal *store.Signal) error
 
 var (
 	// TxStep returns the durable.StepOption that makes a step transactional.
 	TxStep func(Transact) any
-	// StartTx returns the durable.StartOption that makes Workflow.Start use insert.
-	StartTx func(InsertStarts) any
+	// StartTx returns the durable.StartOption that makes Workflow.Start use the functions.
+	StartTx func(InsertStarts, InsertFold) any
 	// SignalTx returns the durable.SignalOption that makes Engine.Signal use insert.
 	SignalTx func(InsertSignal) any
 )

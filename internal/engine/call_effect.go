@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed8ec063be/durable/internal/fold"
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/naming"
 	"github.com/seed8ec063be/durable/internal/store"
@@ -83,6 +84,8 @@ func (t *task) settleEffect(what string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.As(err, &state), refusedStart(err):
 		return err
+	case errors.Is(err, fold.ErrLive), errors.Is(err, fold.ErrSkipped):
+		return err
 	case errors.Is(err, store.ErrBadData):
 		return err
 	case errors.Is(err, ErrLeft), t.s.left() != nil:
@@ -143,6 +146,13 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 	own := q.Name == ""
 	if own {
 		q.Name = t.startName()
+	}
+	if q.Fold != nil {
+		started, err := t.startFolded(ctx, &q, own)
+		if err == nil {
+			err = started.Err
+		}
+		return started.Run.Address(), t.settleEffect("start run", err)
 	}
 	writes, by := t.effectContext(ctx)
 	started, err := s.r.e.startUnlessNameTaken(writes, by, []StartRequest{q})

@@ -42,6 +42,7 @@
 //   - control: pause, resume, cancel and terminate.
 //   - limit, limits: limits on steps over all workers, and the permits that a worker requests.
 //   - schedule, schedules: runs that start by a timetable.
+//   - start_fold: starts that fold with others of their key.
 //   - probe: what package durabletest observes and controls.
 //
 // prefetch.go belongs to claim, and loaded.go, the runs in memory, to worker. contexts.go,
@@ -59,6 +60,7 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/clock"
+	"github.com/seed8ec063be/durable/internal/fold"
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/results"
@@ -117,6 +119,7 @@ type Engine struct {
 	counts   counts
 	steps    *slots.Steps // nil: no limit
 	queues   queueRows
+	folds    foldLocks
 
 	mu      sync.Mutex
 	session *session // nil while there is no worker

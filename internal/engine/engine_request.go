@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/seed8ec063be/durable/internal/fold"
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
@@ -17,6 +18,7 @@ type StartRequest struct {
 	Delay    time.Duration // how long the run waits before it may begin
 	Detached bool          // the child continues when its parent ends
 	Tags     []store.Tag
+	Fold     *fold.Spec    // not nil: the start folds with others, see StartFold
 	GroupKey string        // needs a queue with a row; a child in its parent's queue inherits the parent's
 	Weight   int32         // of the group key; zero: 1
 	StartBy  time.Duration // the run expires if it has not begun so long after it was due; zero: never

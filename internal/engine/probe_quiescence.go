@@ -75,6 +75,7 @@ func (e *Engine) WakeAll() {
 	if w := e.worker(); w != nil {
 		w.hint()
 		w.schedules.notify()
+		w.folds.notify()
 	}
 	e.results.Recheck()
 }

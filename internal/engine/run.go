@@ -252,6 +252,9 @@ func (r *run) finish(status store.Status, output []byte, failure *record.Failure
 		if r.row.Parent.Valid {
 			r.w.hint() // the parent may wait without being in memory
 		}
+		if status == store.Cancelled {
+			r.w.folds.notify() // a start may wait for this end
+		}
 	}
 	return 0
 }

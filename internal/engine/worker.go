@@ -50,6 +50,7 @@ type worker struct {
 	hints     notifier // a run may be claimable
 	news      notifier // a run in memory may have a control request, or may have been woken
 	schedules notifier // a schedule was changed
+	folds     notifier // a start may have to be released, or a run to be cancelled for it
 	permits   permits
 
 	hearing sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
@@ -61,7 +62,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, kill: kill,
-		hints: newNotifier(), news: newNotifier(), permits: permits{wanted: newNotifier()}, schedules: newNotifier(), rests: make(chan struct{}, restsAtOnce), broken: make(chan error, 1),
+		hints: newNotifier(), news: newNotifier(), permits: permits{wanted: newNotifier()}, schedules: newNotifier(), folds: newNotifier(), rests: make(chan struct{}, restsAtOnce), broken: make(chan error, 1),
 		failedClaims: failedClaims{added: newNotifier()}, countQueue: countQueue{added: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.defs))
@@ -110,6 +111,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	taking.Go(func() { w.unexecutedLoop(begun) })
 	taking.Go(func() { w.scheduleLoop(begun) })
 	taking.Go(func() { w.queueMetricsLoop(begun) })
+	taking.Go(func() { w.foldLoop(begun) })
 	kept.Go(func() { w.renewLoop(keeping) })
 	kept.Go(func() { w.attendLoop(keeping) })
 	kept.Go(func() { w.notificationLoop(keeping) })

@@ -47,7 +47,12 @@ func LaneOf(queue, workflow string, priority int16) Lane {
 }
 
 // Lane returns the lane of the run, with its gate.
-func (r *Run) Lane() Lane { return LaneOf(r.Queue, r.Workflow, r.Priority).With(r.Gate) }
+func (r *Run) Lane() Lane {
+	if r.Unreleased {
+		return FoldLane
+	}
+	return LaneOf(r.Queue, r.Workflow, r.Priority).With(r.Gate)
+}
 
 // Gate returns the gate of the lane.
 func (l Lane) Gate() Gate { return Gate(l & gateMask) }

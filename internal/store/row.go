@@ -133,6 +133,9 @@ type Run struct {
 	Trace    string // W3C traceparents of the span that started it and of its last segment
 	Detached bool   // a child that continues when its parent ends
 
+	// Unreleased is for Start only: no claim takes the run until a FoldRelease has released it.
+	Unreleased bool
+
 	Control      ControlBits
 	PausedBy     string // the actor; Reason has the reason
 	CancelledBy  string

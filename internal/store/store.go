@@ -148,6 +148,8 @@ type Store interface {
 	// with too many workflows to be recorded counts as executing all of them.
 	Executed(ctx context.Context, pairs []Pair) ([]bool, error)
 
+	FoldStore
+
 	LimitStore
 	QueueStore
 

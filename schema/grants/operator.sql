@@ -16,3 +16,4 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON durable.schedule, durable.fire, durable.
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.queue TO durable_operator;
 GRANT SELECT ON durable.queue_key, durable.place, durable.limit_line, durable.permit TO durable_operator;
 GRANT SELECT ON durable.runs, durable.steps, durable.signals, durable.events, durable.schedules, durable.fires, durable.permits, durable.queues, durable.places TO durable_operator;
+GRANT SELECT ON durable.fold, durable.folds TO durable_operator;

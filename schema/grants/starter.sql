@@ -13,3 +13,5 @@ GRANT SELECT ON durable.queue TO durable_starter;
 GRANT SELECT, INSERT ON durable.place TO durable_starter;
 -- The state of a run includes how many checkpoints it has, but not which ones.
 GRANT SELECT (shard, run_id, status) ON durable.step TO durable_starter;
+-- A start that folds locks and changes the row of its key. The runs that it cancels, a worker cancels.
+GRANT SELECT, INSERT, UPDATE ON durable.fold TO durable_starter;

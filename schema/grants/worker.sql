@@ -7,3 +7,4 @@ GRANT SELECT, INSERT ON durable.event TO durable_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.step_limit, durable.limit_line, durable.permit TO durable_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.queue, durable.queue_key, durable.place TO durable_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON durable.schedule, durable.fire, durable.fired TO durable_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON durable.fold TO durable_worker;

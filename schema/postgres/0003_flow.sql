@@ -1,4 +1,4 @@
--- Flow control: schedules, limits on steps, and queues.
+-- Flow control: schedules, limits on steps, queues, and starts that fold.
 
 -- See 0001_core.sql.
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -222,5 +222,32 @@ WHERE p.state > 0;
 
 -- Runs that have left their place or their line, and that the next admission looks at.
 CREATE INDEX run_departed ON durable.run (queue) WHERE lane & 3 >= 2 AND status NOT IN (1, 2);
+
+-- The keys under which starts fold: singletons, debounced starts and samples. A start with such a key locks
+-- the row, and a worker that releases the run of a start that waits.
+CREATE TABLE durable.fold (
+    look_at     timestamptz NOT NULL,    -- when a worker looks at the row
+    shard       smallint NOT NULL,
+    kind        smallint NOT NULL,       -- 1 singleton 2 debounce 3 sample
+    after_shard smallint,                -- of after_id
+    after_id    uuid,                    -- a worker also looks at the row when this run has ended
+    workflow    text COLLATE "C" NOT NULL,
+    key         text COLLATE "C" NOT NULL,
+    state       bytea    NOT NULL,       -- JSON; see view folds
+    input       bytea,                   -- of the run that waits, if a later start has replaced its own
+    PRIMARY KEY (shard, workflow, key, kind)
+);
+
+-- Workers look here for keys with something to do.
+CREATE INDEX fold_look ON durable.fold (look_at);
+CREATE INDEX fold_after ON durable.fold (after_id) WHERE after_id IS NOT NULL;
+
+CREATE VIEW durable.folds AS
+SELECT f.workflow, f.key,
+       (ARRAY['singleton','debounce','sample'])[f.kind] AS kind,
+       (f.state OPERATOR(pg_catalog.->>) 'live'::text)::uuid AS live_run,
+       (f.state OPERATOR(pg_catalog.->>) 'waiting'::text)::uuid AS waiting_run,
+       f.look_at, f.state, f.shard
+FROM (SELECT workflow, key, kind, look_at, shard, convert_from(state, 'UTF8')::json AS state FROM durable.fold) AS f;
 
 INSERT INTO durable.migration (version, name) VALUES (3, '0003_flow.sql');

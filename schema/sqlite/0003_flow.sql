@@ -1,4 +1,4 @@
--- Flow control: schedules, limits on steps, and queues. The same as schema/postgres/0003_flow.sql.
+-- Flow control: schedules, limits on steps, queues, and starts that fold. The same as schema/postgres/0003_flow.sql.
 
 -- Workers whose code is older than this version ignore queues, limits and schedules, and write NULL.
 ALTER TABLE durable_worker ADD COLUMN schema_version INTEGER; -- the version of the schema that its code was written for
@@ -194,3 +194,27 @@ WHERE state > 0;
 
 -- Runs that have left their place or their line, and that the next admission looks at.
 CREATE INDEX durable_run_departed ON durable_run (queue) WHERE lane & 3 >= 2 AND status NOT IN (1, 2);
+
+-- The keys under which starts fold: singletons, debounced starts and samples. A start with such a key changes
+-- the row, and a worker that releases the run of a start that waits.
+CREATE TABLE durable_fold (
+    workflow TEXT    NOT NULL,
+    key      TEXT    NOT NULL,
+    kind     INTEGER NOT NULL, -- 1 singleton 2 debounce 3 sample
+    look_at  INTEGER NOT NULL, -- when a worker looks at the row
+    after_id BLOB,             -- a worker also looks at the row when this run has ended
+    state    BLOB    NOT NULL, -- JSON; see view durable_folds
+    input    BLOB,             -- of the run that waits, if a later start has replaced its own
+    PRIMARY KEY (workflow, key, kind)
+) STRICT, WITHOUT ROWID;
+
+-- Workers look here for keys with something to do.
+CREATE INDEX durable_fold_look ON durable_fold (look_at);
+CREATE INDEX durable_fold_after ON durable_fold (after_id) WHERE after_id IS NOT NULL;
+
+CREATE VIEW durable_folds AS
+SELECT workflow, key,
+       CASE kind WHEN 1 THEN 'singleton' WHEN 2 THEN 'debounce' WHEN 3 THEN 'sample' END AS kind,
+       state ->> 'live' AS live_run, state ->> 'waiting' AS waiting_run,
+       strftime('%Y-%m-%dT%H:%M:%fZ', look_at / 1e6, 'unixepoch') AS look_at, state
+FROM (SELECT workflow, key, kind, look_at, CAST(state AS TEXT) AS state FROM durable_fold);

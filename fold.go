@@ -1,0 +1,189 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/fold"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// MaxSample is the largest number of starts that [Sample] allows per period.
+const MaxSample = fold.MaxSample
+
+// WhileLive tells what a start with [Singleton] does while a run with its key is live.
+type WhileLive string
+
+// The values of WhileLive.
+const (
+	// WhileLiveJoin starts no run. The handle is that of the live run, or of the run that waits to replace it.
+	WhileLiveJoin WhileLive = WhileLive(fold.Join)
+	// WhileLiveRefuse starts no run and returns a [*LiveError], which names the live run.
+	WhileLiveRefuse WhileLive = WhileLive(fold.Refuse)
+	// WhileLiveReplace cancels the live run as [Engine.Cancel] does, and starts a run that begins when the live run has ended,
+	// compensations included. At most one run waits for a key: if another start replaces it, it ends as cancelled.
+	WhileLiveReplace WhileLive = WhileLive(fold.Replace)
+)
+
+// Singleton makes a start lead to at most one live run per key. A run is live from its start to its end, also while it waits, is
+// paused, or is delayed. Keys are names of up to 512 bytes; they belong to the workflow, and starts in different queues share them.
+// Only starts with Singleton count. Two starts at the same time, from any processes, never both create a live run.
+//
+// Without a WhileLive, a start while a run is live joins it: see [WhileLiveJoin]. The input of a start that joins is not used.
+//
+// If the option [ID] is given too, and a run with the ID exists, that run decides, as it does without Singleton. [Delay] and
+// [Timeout] of a run that waits for another count as follows: it is due after its Delay, and not before the other has ended; its
+// Timeout begins when it is due.
+//
+// A key is refused with [ErrInvalidName] if it is empty or too long. Children and [Workflow.StartMany] refuse the option with
+// [ErrInvalidConfig].
+func Singleton(key string, whileLive ...WhileLive) StartOption {
+	return func(o *startOptions) {
+		s := o.folds(store.FoldSingleton, "Singleton", key)
+		s.WhileLive = fold.Join
+		if len(whileLive) > 0 {
+			s.WhileLive = fold.WhileLive(whileLive[0])
+		}
+		switch {
+		case len(whileLive) > 1:
+			o.fail(fmt.Errorf("%w: Singleton has %d values of WhileLive: give it one", ErrInvalidConfig, len(whileLive)))
+		case s.WhileLive != fold.Join && s.WhileLive != fold.Refuse && s.WhileLive != fold.Replace:
+			o.fail(fmt.Errorf("%w: Singleton with the WhileLive %.40q: use WhileLiveJoin, WhileLiveRefuse or WhileLiveReplace", ErrInvalidConfig, s.WhileLive))
+		}
+	}
+}
+
+// Debounce makes starts in quick succession become one run, with the input of the last. The run begins when no further start with
+// the key has come for the duration quiet, and at the latest atMost after the first start. Both must be positive; a quiet above
+// atMost counts as atMost. All of the starts return the handle of that run. Queue, priority and tags are those of the first start;
+// the input and the Timeout, which begins when the run is due, are those of the last. Once the run is due, the next start begins
+// another one. Keys are as in [Singleton].
+//
+// A start that is repeated, because the answer of the database was lost or because its step is executed again, never replaces the
+// input of a newer one.
+//
+// The options [ID] and [Delay] are refused with [ErrInvalidConfig], because several starts become one run, whose time Debounce sets.
+// Children and [Workflow.StartMany] refuse Debounce too.
+func Debounce(key string, quiet, atMost time.Duration) StartOption {
+	return func(o *startOptions) {
+		s := o.folds(store.FoldDebounce, "Debounce", key)
+		s.Quiet, s.AtMost = o.foldTime("Debounce", "quiet", quiet), o.foldTime("Debounce", "atMost", atMost)
+	}
+}
+
+// Sample allows at most n starts with the key in any time of the length period. A start beyond them creates no run and returns a
+// [*SkippedError], which tells when the next start is possible. n is at least 1 and at most [MaxSample]. Keys are as in [Singleton].
+// A start whose [ID] exists returns that run, and counts only once. Children and [Workflow.StartMany] refuse Sample with
+// [ErrInvalidConfig].
+func Sample(key string, n int, period time.Duration) StartOption {
+	return func(o *startOptions) {
+		s := o.folds(store.FoldSample, "Sample", key)
+		s.Count, s.Period = n, o.foldTime("Sample", "period", period)
+		if n < 1 || n > MaxSample {
+			o.fail(fmt.Errorf("%w: Sample of %d starts: n must be between 1 and %d; for more starts, shorten the period", ErrInvalidConfig, n, MaxSample))
+		}
+	}
+}
+
+// folds sets that the start folds.
+func (o *startOptions) folds(kind store.FoldKind, option, key string) *fold.Spec {
+	o.fail(o.given.once(givenFold, option))
+	if err := naming.Check("key", key); err != nil {
+		o.fail(fmt.Errorf("%s: %w", option, err))
+	}
+	o.fold = &fold.Spec{Kind: kind, Key: key}
+	return o.fold
+}
+
+// maxFoldTime bounds the durations of starts that fold.
+const maxFoldTime = 366 * 24 * time.Hour
+
+// foldTime checks a duration, and returns it in whole microseconds.
+func (o *startOptions) foldTime(option, field string, d time.Duration) time.Duration {
+	if d < time.Microsecond || d > maxFoldTime {
+		o.fail(fmt.Errorf("%w: %s with a %s of %v: it must be between 1µs and %v", ErrInvalidConfig, option, field, d, maxFoldTime))
+	}
+	return d.Truncate(time.Microsecond)
+}
+
+// foldable checks the options that do not go together, and sets how the request folds.
+func (o *startOptions) foldable(request *engine.StartRequest) error {
+	if request.Fold = o.fold; o.fold == nil || o.fold.Kind != store.FoldDebounce {
+		return nil
+	}
+	if o.given&(givenID|givenDelay) != 0 {
+		return fmt.Errorf("%w: the option Debounce is given beside ID or Delay: leave those out, because several starts become one run, whose time Debounce sets", ErrInvalidConfig)
+	}
+	return nil
+}
+
+// unfolded returns ErrInvalidConfig with the reason if the start folds.
+func (o *startOptions) unfolded(reason string) error {
+	if o.fold == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: the options Singleton, Debounce and Sample are not possible here: %s", ErrInvalidConfig, reason)
+}
+
+// startFolded makes a start that folds.
+func (w *Workflow[I, O]) startFolded(ctx context.Context, e *Engine, request *engine.StartRequest, o *startOptions) (*Run[O], error) {
+	var started engine.Started
+	var err error
+	if o.insert != nil {
+		started, err = e.inner.StartFoldIn(ctx, request, func(c *store.FoldChange) error { return o.insertFold(ctx, e.inner.Store(), c) })
+	} else {
+		started, err = e.inner.StartFold(ctx, request)
+	}
+	if err == nil {
+		err = folded(started.Err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start workflow %q: %w", w.name, err)
+	}
+	return newRun[O](e, &started.Run), nil
+}
+
+// LiveError is returned by a start with [Singleton] and [WhileLiveRefuse] while a run with the key is live. It wraps [ErrLive].
+// A [StepError] of [Ctx.Start] wraps only ErrLive, and has the run in its text.
+type LiveError struct {
+	Workflow string
+	Key      string
+	ID       string // of the live run
+	RunID    string // the UUID of the live run
+	text     string
+}
+
+// Error returns a text with the key and the live run.
+func (e *LiveError) Error() string { return e.text }
+
+// Unwrap returns [ErrLive].
+func (e *LiveError) Unwrap() error { return ErrLive }
+
+// SkippedError is returned by a start with [Sample] that comes too soon after others. It wraps [ErrSkipped].
+type SkippedError struct {
+	Workflow string
+	Key      string
+	Until    time.Time // when the next start is possible, if no other start comes first
+	text     string
+}
+
+// Error returns a text with the key and the time.
+func (e *SkippedError) Error() string { return e.text }
+
+// Unwrap returns [ErrSkipped].
+func (e *SkippedError) Unwrap() error { return ErrSkipped }
+
+// folded converts the errors of package fold to the public ones, and returns other errors unchanged.
+func folded(err error) error {
+	if live, ok := errors.AsType[*fold.LiveError](err); ok {
+		return &LiveError{Workflow: live.Workflow, Key: live.Key, ID: live.ID, RunID: live.RunID, text: live.Error()}
+	}
+	if skipped, ok := errors.AsType[*fold.SkippedError](err); ok {
+		return &SkippedError{Workflow: skipped.Workflow, Key: skipped.Key, Until: skipped.Until, text: skipped.Error()}
+	}
+	return err
+}

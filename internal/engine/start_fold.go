@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/seed8ec063be/durable/internal/fold"
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// A start that folds has a transaction of its own, which locks the row of its key. It does not use the
+// journal, so a start that waits for the row delays no other write. Package fold decides what the start does.
+
+// folding returns the decision of a start that folds, before it is planned.
+func (e *Engine) folding(ctx context.Context, q *StartRequest, start *store.Start) *fold.Start {
+	p := &fold.Start{Spec: *q.Fold, Run: *start, Now: e.clock.Now}
+	t, ok := ctx.Value(attemptKey{}).(*task)
+	if !ok {
+		return p
+	}
+	h := sha256.New()
+	for _, part := range []string{t.identity(), q.Workflow, q.Fold.Kind.String(), q.Fold.Key, q.Name, string(q.Input)} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	p.Call = hex.EncodeToString(h.Sum(nil)[:16])
+	if t.attempt > 1 || t.r.row.Epoch.Count > 1 {
+		p.Since = t.r.row.StartedAt
+	}
+	return p
+}
+
+// StartFold makes one start that folds, in a transaction of its own.
+func (e *Engine) StartFold(ctx context.Context, q *StartRequest) (Started, error) {
+	if err := e.Outside(ctx, "a start"); err != nil {
+		return Started{}, err
+	}
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
+		return Started{}, err
+	}
+	return e.startFoldUnlessNameTaken(ctx, outsider, q)
+}
+
+func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by caller, q *StartRequest) (Started, error) {
+	wrong, err := e.UUIDsAsNames(ctx, []StartRequest{*q})
+	if err != nil || wrong[0] != nil {
+		return Started{Err: wrong[0]}, err
+	}
+	requests := []StartRequest{*q}
+	if err := e.Enqueue(ctx, requests); err != nil {
+		return Started{}, err
+	}
+	starts, spans := e.Prepare(ctx, requests)
+	p := e.folding(ctx, q, starts[0])
+	unlock, err := e.folds.lock(ctx, p.Change().Key)
+	if err != nil {
+		spans.Refused(err)
+		return Started{}, &WriteError{Err: err}
+	}
+	change := p.Change()
+	err = e.patiently(ctx, by, func() error {
+		_, err := by.wrap(func(journal.Writer) (*store.Outcome, error) { return nil, e.store.ChangeFold(ctx, change) })(nil)
+		return err
+	})
+	unlock()
+	if err != nil {
+		spans.Refused(err)
+		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrLeft) {
+			return Started{}, err
+		}
+		return Started{}, &WriteError{MayHaveCommitted: !MayPass(err), Err: err}
+	}
+	started := e.AnswerFold(ctx, q, starts[0], p, &spans)
+	e.afterFold(ctx, change.Key, p)
+	return started, nil
+}
+
+// StartFoldIn makes one start that folds with insert, which writes in the caller's transaction.
+func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*store.FoldChange) error) (Started, error) {
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
+		return Started{}, err
+	}
+	wrong, err := e.UUIDsAsNames(ctx, []StartRequest{*q})
+	if err != nil || wrong[0] != nil {
+		return Started{Err: wrong[0]}, err
+	}
+	requests := []StartRequest{*q}
+	if err := e.Enqueue(ctx, requests); err != nil {
+		return Started{}, err
+	}
+	starts, spans := e.Prepare(ctx, requests)
+	p := &fold.Start{Spec: *q.Fold, Run: *starts[0], Now: e.clock.Now}
+	if err := insert(p.Change()); err != nil {
+		spans.Refused(err)
+		return Started{}, err
+	}
+	spans.Open = true
+	return e.AnswerFold(ctx, q, starts[0], p, &spans), nil
+}
+
+// AnswerFold returns the result of a start whose change was written, and ends its span.
+func (e *Engine) AnswerFold(ctx context.Context, q *StartRequest, start *store.Start, p *fold.Start, spans *StartSpans) Started {
+	switch {
+	case p.Err != nil:
+		spans.Refused(p.Err)
+		return Started{Err: p.Err}
+	case p.Named != nil && p.Named.UUID != start.Run.UUID:
+		start.Outcome, start.Existing = store.Adopted, p.Named
+		a := Started{Run: *p.Named, Err: foldConflict(&start.Run, p.Named, q)}
+		spans.answered(0, start, a.Err)
+		return a
+	case p.Created != nil || p.Named != nil:
+		start.Outcome = store.Written
+		e.tel.Started(ctx, q.Workflow, q.Queue)
+		spans.answered(0, start, nil)
+		return Started{Run: start.Run, Created: true}
+	}
+	found := store.Run{UUID: p.Result, Name: p.Name, Workflow: q.Workflow, Queue: q.Queue}
+	start.Outcome, start.Existing = store.Adopted, &found
+	spans.answered(0, start, nil)
+	e.tel.Log.Debug("a start folded with another", telemetry.KeyRun, found.UUID, telemetry.KeyName, naming.DisplayRun(&found), telemetry.KeyWorkflow, q.Workflow)
+	return Started{Run: found}
+}
+
+// foldConflict is conflict for a start that folds. The input of a debounced run changes, so it is not
+// compared.
+func foldConflict(asked, found *store.Run, q *StartRequest) error {
+	if q.Fold.Kind != store.FoldDebounce || asked.Workflow != found.Workflow {
+		return conflict(asked, found)
+	}
+	return nil
+}
+
+// afterFold lets a worker act on a committed start: claim its run, or cancel the run that it replaces. A
+// process without a worker does the latter itself. If that fails, a worker does it at its next poll.
+func (e *Engine) afterFold(ctx context.Context, key store.FoldKey, p *fold.Start) {
+	w := e.worker()
+	if p.Created != nil && !p.Created.Run.Unreleased {
+		w.hint()
+	}
+	switch {
+	case p.Due.IsZero():
+	case w != nil:
+		w.folds.notify()
+	case !p.Due.After(e.clock.Now()):
+		if _, err := e.lookAtFold(ctx, key); err != nil {
+			e.tel.Log.Debug("a start could not cancel the run that it replaces; a worker does it", telemetry.KeyWorkflow, key.Workflow, telemetry.KeyError, err)
+		}
+	}
+}
+
+// foldLocks makes the starts of this process with one key take turns, so that at most one of them holds a
+// connection while another transaction has locked the row.
+type foldLocks struct {
+	mu    sync.Mutex
+	turns map[store.FoldKey]*foldTurn
+}
+
+type foldTurn struct {
+	token chan struct{} // holds an element while somebody has the turn
+	users int
+}
+
+// lock waits for the turn of the key until ctx ends. The caller calls unlock after its transaction.
+func (l *foldLocks) lock(ctx context.Context, key store.FoldKey) (unlock func(), err error) {
+	l.mu.Lock()
+	if l.turns == nil {
+		l.turns = make(map[store.FoldKey]*foldTurn)
+	}
+	turn := l.turns[key]
+	if turn == nil {
+		turn = &foldTurn{token: make(chan struct{}, 1)}
+		l.turns[key] = turn
+	}
+	turn.users++
+	l.mu.Unlock()
+	leave := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if turn.users--; turn.users == 0 {
+			delete(l.turns, key)
+		}
+	}
+	select {
+	case turn.token <- struct{}{}:
+		return func() {
+			<-turn.token
+			leave()
+		}, nil
+	case <-ctx.Done():
+		leave()
+		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), store.ErrLocked)
+	}
+}
+
+// startFolded makes the start of a call of a scope that folds. own tells that the call has named the run.
+func (t *task) startFolded(ctx context.Context, q *StartRequest, own bool) (Started, error) {
+	writes, by := t.effectContext(ctx)
+	started, err := t.r.e.startFoldUnlessNameTaken(writes, by, q)
+	if own && errors.Is(started.Err, ErrIDConflict) && started.Run.Workflow == q.Workflow {
+		started.Err = nil // an earlier attempt of this call started the run, and that run counts
+	}
+	return started, err
+}

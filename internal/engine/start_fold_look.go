@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/fold"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// foldPage is how many keys one query returns.
+const foldPage = 100
+
+// foldActor is the actor of the cancels that starts cause.
+const foldActor = "durable"
+
+// foldLoop releases the runs of starts that wait, in this process or in whichever is first. It makes one
+// query a poll while there is nothing to do.
+func (w *worker) foldLoop(ctx context.Context) {
+	failed := firstWait
+	for ctx.Err() == nil {
+		due, next, err := w.e.store.DueFolds(ctx, w.e.clock.Now(), foldPage)
+		done := 0
+		if err == nil {
+			done, err = w.lookAtFolds(ctx, due)
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			w.stopFor(err)
+			w.log.Warn("could not look at the starts that wait; trying again", telemetry.KeyError, err)
+		}
+		if done < len(due) { // others are at work, or the database does not take it
+			if !sleepCtx(ctx, failed/2+rand.N(failed)) {
+				return
+			}
+			failed = min(2*failed, longWait)
+			continue
+		}
+		failed = firstWait
+		if len(due) > 0 {
+			continue
+		}
+		wait := w.e.cfg.Poll
+		if !next.IsZero() {
+			wait = min(wait, w.e.clock.Until(next))
+		}
+		t := time.NewTimer(max(wait, time.Millisecond))
+		select {
+		case <-w.folds:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+// lookAtFolds looks at each key, in random order, so that several workers seldom meet. It returns at how many
+// it has looked.
+func (w *worker) lookAtFolds(ctx context.Context, due []store.FoldKey) (done int, err error) {
+	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
+	for _, key := range due {
+		if ctx.Err() != nil {
+			return done, nil
+		}
+		looked, failed := w.e.lookAtFold(ctx, key)
+		if failed != nil {
+			err = fmt.Errorf("key %q of workflow %q: %w", key.Key, key.Workflow, failed)
+		} else if looked {
+			done++
+		}
+	}
+	return done, err
+}
+
+// foldLooks bounds how often one key is looked at in a row: to cancel, and then to release.
+const foldLooks = 4
+
+// lookAtFold does what is due for one key: it cancels runs that were replaced, and releases the run that
+// waits. It reports whether it saw the row; if not, another process has locked or deleted it.
+func (e *Engine) lookAtFold(ctx context.Context, key store.FoldKey) (looked bool, err error) {
+	for range foldLooks {
+		l := &fold.Look{Key: key, Now: e.clock.Now()}
+		seen := false
+		change := l.Change(true)
+		plan := change.Plan
+		change.Plan = func(at store.FoldState) *store.FoldWrite {
+			seen = true
+			return plan(at)
+		}
+		if err := e.store.ChangeFold(ctx, change); err != nil {
+			return seen, err
+		}
+		if l.Err != nil {
+			return seen, l.Err
+		}
+		if l.Released != uuid.Nil {
+			e.tel.Log.Debug("a start that waited has begun", telemetry.KeyRun, l.Released, telemetry.KeyWorkflow, key.Workflow)
+			e.worker().hint()
+		}
+		if len(l.Cancels) == 0 {
+			return seen, nil
+		}
+		looked = seen
+		if err := e.cancelForFold(ctx, key, l.Cancels); err != nil {
+			return looked, err
+		}
+	}
+	return looked, nil
+}
+
+// cancelForFold cancels runs that a start with the same key has replaced. If the process dies before, the
+// row of the key stays due.
+func (e *Engine) cancelForFold(ctx context.Context, key store.FoldKey, runs []uuid.UUID) error {
+	o := &store.Order{
+		Verb: store.VerbCancel, Scope: store.WholeTree, Runs: runs, Actor: foldActor,
+		Reason: fmt.Sprintf("a newer start with the key %.100q replaces it", key.Key),
+	}
+	o.Now, o.Error = e.clock.Now(), record.Cancelled(o.Reason, o.Actor).Encode()
+	if err := e.store.Control(ctx, o); err != nil {
+		return err
+	}
+	e.reportCancel(o)
+	e.worker().hint()
+	return nil
+}

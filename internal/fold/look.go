@@ -1,0 +1,121 @@
+package fold
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Look is what a worker does for one key: it releases the run that waits when its time has come, tells
+// which runs are to be cancelled, and deletes the row when nothing needs it any more.
+type Look struct {
+	Key store.FoldKey
+	Now time.Time
+
+	// What Plan has decided:
+
+	Cancels  []uuid.UUID // the caller cancels them, and looks again
+	Released uuid.UUID   // the run that is released
+	Next     time.Time   // when the next look is due
+	Err      error
+}
+
+// Change returns the change of the row. If skip is true, it does not wait for another transaction that has
+// locked the row.
+func (l *Look) Change(skip bool) *store.FoldChange {
+	return &store.FoldChange{Key: l.Key, Skip: skip, Plan: l.Plan, Runs: func(row *store.Fold) []uuid.UUID {
+		s, _ := decode(row) // Plan returns the error
+		return s.runs()
+	}}
+}
+
+// Plan decides what happens to the row.
+func (l *Look) Plan(at store.FoldState) *store.FoldWrite {
+	l.Cancels, l.Released, l.Next, l.Err = nil, uuid.Nil, time.Time{}, nil
+	if at.Row == nil {
+		return nil
+	}
+	s, err := decode(at.Row)
+	if err != nil {
+		l.Err = err
+		return &store.FoldWrite{Row: l.later(at.Row)}
+	}
+	before := s
+	input := at.Row.Input
+	asked := func(id uuid.UUID) bool { return !alive(at, id) || at.Runs[id].Control&store.CancelRequested != 0 }
+	s.Cancels = slices.DeleteFunc(slices.Clone(s.Cancels), asked)
+	l.Cancels = slices.Clone(s.Cancels)
+
+	waits := unbegun(at, s.Waiting)
+	if !waits && s.Waiting != uuid.Nil { // it was cancelled while it waited
+		if l.Key.Kind == store.FoldDebounce {
+			s.Live = s.Waiting
+		}
+		s.Waiting, input = uuid.Nil, nil
+	}
+	var release *store.FoldRelease
+	switch {
+	case !waits:
+	case l.Key.Kind == store.FoldSingleton && alive(at, s.Live):
+		if !asked(s.Live) {
+			l.Cancels = append(l.Cancels, s.Live)
+		}
+	case l.Key.Kind == store.FoldSingleton || s.Due <= micros(l.Now):
+		release = l.release(at, &s, input)
+		s.Live, s.Waiting, s.First, s.Due, s.Timeout, input = s.Waiting, uuid.Nil, 0, 0, 0, nil
+	}
+	if len(l.Cancels) > 0 {
+		l.Next = l.Now
+		return nil // the row stays due until the cancels are recorded
+	}
+	var after uuid.UUID
+	next := max(s.Stamp+Keep.Microseconds(), micros(l.Now)+1)
+	switch {
+	case s.Waiting != uuid.Nil && l.Key.Kind == store.FoldSingleton:
+		after, next = s.Live, micros(l.Now.Add(Keep))
+	case s.Waiting != uuid.Nil:
+		next = s.Due
+	case release == nil && !alive(at, s.Live) && s.Stamp+Keep.Microseconds() <= micros(l.Now) && s.over(l.Now):
+		return &store.FoldWrite{Delete: true}
+	case next <= micros(l.Now)+1:
+		next = micros(l.Now.Add(Keep)) // the run is still live
+	}
+	l.Next = time.UnixMicro(next)
+	if release == nil && s.Waiting == before.Waiting && len(s.Cancels) == len(before.Cancels) && at.Row.LookAt.Equal(l.Next) {
+		return nil
+	}
+	if release != nil {
+		l.Released = release.Run
+	}
+	return &store.FoldWrite{Row: s.row(l.Key, l.Next, after, input), Release: release}
+}
+
+// over reports whether no start of a sample counts any more.
+func (s *state) over(now time.Time) bool {
+	n := len(s.Starts)
+	return n == 0 || s.Starts[n-1]+s.Period <= micros(now)
+}
+
+// release returns the release of the run that waits.
+func (l *Look) release(at store.FoldState, s *state, input []byte) *store.FoldRelease {
+	run := at.Runs[s.Waiting]
+	due := time.UnixMicro(max(s.Due, micros(l.Now)))
+	r := &store.FoldRelease{Run: s.Waiting, Lane: store.LaneOf(run.Queue, l.Key.Workflow, run.Priority), WakeAt: due, Deadline: run.Deadline, Input: input}
+	if l.Key.Kind == store.FoldDebounce {
+		r.WakeAt = l.Now
+	}
+	if r.Deadline.IsZero() && s.Timeout > 0 { // else SetTimeout has set one
+		r.Deadline = r.WakeAt.Add(time.Duration(s.Timeout) * time.Microsecond)
+	}
+	return r
+}
+
+// later returns a row that cannot be decoded, to be looked at again in an hour.
+func (l *Look) later(row *store.Fold) store.Fold {
+	again := *row
+	again.LookAt = l.Now.Add(time.Hour)
+	return again
+}

@@ -1,0 +1,252 @@
+package fold
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// WhileLive tells what a singleton does while a run with its key is live.
+type WhileLive string
+
+// The values of WhileLive.
+const (
+	Join    WhileLive = "join"
+	Refuse  WhileLive = "refuse"
+	Replace WhileLive = "replace"
+)
+
+// Spec is how a start folds.
+type Spec struct {
+	Kind      store.FoldKind
+	Key       string
+	WhileLive WhileLive     // of a singleton
+	Quiet     time.Duration // of a debounced start
+	AtMost    time.Duration
+	Count     int // of a sample
+	Period    time.Duration
+}
+
+// Start is one start that folds.
+type Start struct {
+	Spec
+	Run store.Start // as it would be without a key
+	// Call is the identity of the step's start; empty: the start is made outside of a step.
+	Call string
+	// Since is when the step may have begun for the first time; zero: it begins now.
+	Since time.Time
+	Now   func() time.Time
+
+	// What Plan has decided:
+
+	Result  uuid.UUID    // the run of the start
+	Created *store.Start // the run that is created; nil: the start leads to another
+	Named   *store.Run   // a run with the name exists; the caller decides whether it is the same start
+	Name    string       // of the run
+	Due     time.Time    // when a worker has something to do for the key; zero: not before the end of a run
+	Err     error        // *LiveError, *SkippedError, or why the row cannot be read
+	stamp   int64        // that an earlier try has written, perhaps; zero: there was none
+	write   *store.FoldWrite
+}
+
+// Change returns the change of the row.
+func (p *Start) Change() *store.FoldChange {
+	return &store.FoldChange{Key: p.key(), Name: p.Run.Run.Name, Runs: p.runs, Plan: p.Plan}
+}
+
+func (p *Start) key() store.FoldKey {
+	return store.FoldKey{Workflow: p.Run.Run.Workflow, Key: p.Key, Kind: p.Kind}
+}
+
+// runs returns the runs that Plan needs to know.
+func (p *Start) runs(row *store.Fold) []uuid.UUID {
+	s, err := decode(row)
+	if err != nil {
+		return nil // Plan returns the error
+	}
+	list := s.runs()
+	if run, found := s.called(p.Call); found {
+		list = append(list, run)
+	}
+	slices.SortFunc(list, store.CompareUUIDs)
+	return slices.Compact(list)
+}
+
+// Plan decides about the start. It may be called several times.
+func (p *Start) Plan(at store.FoldState) *store.FoldWrite {
+	p.Result, p.Created, p.Named, p.Name, p.Due, p.Err, p.write = uuid.Nil, nil, nil, "", time.Time{}, nil, nil
+	if at.Named != nil {
+		p.Named = at.Named
+		return nil
+	}
+	s, err := decode(at.Row)
+	if err != nil {
+		p.Err = err
+		return nil
+	}
+	if run, found := s.called(p.Call); found {
+		p.join(at, run)
+		return nil
+	}
+	// An earlier try of this start may have been committed, and a newer start has come since; or so many
+	// starts of steps have come since this step began that this one is perhaps no longer remembered.
+	repeated := p.stamp != 0 && s.Stamp >= p.stamp || p.Call != "" && !p.Since.IsZero() && s.Evicted >= micros(p.Since)
+	now := p.Now()
+	s.Stamp = max(s.Stamp+1, micros(now))
+	switch p.Kind {
+	case store.FoldSingleton:
+		p.singleton(at, &s, now, repeated)
+	case store.FoldDebounce:
+		p.debounce(at, &s, now, repeated)
+	case store.FoldSample:
+		p.sample(at, &s, now)
+	}
+	if p.write != nil {
+		p.stamp = s.Stamp
+	}
+	return p.write
+}
+
+// join makes the start lead to a run that exists, or existed.
+func (p *Start) join(at store.FoldState, run uuid.UUID) {
+	p.Result, p.Name = run, run.String()
+	if r, found := at.Runs[run]; found {
+		p.Name = r.Name
+	}
+}
+
+// create makes the start create its own run. Unless released is true, the run waits.
+func (p *Start) create(released bool, s *state) *store.Start {
+	own := p.Run // a copy, because Plan may be called again
+	own.Outcome, own.Existing = 0, nil
+	if !released {
+		s.Due, s.Timeout = micros(own.Run.WakeAt), 0
+		if !own.Run.Deadline.IsZero() {
+			s.Timeout = own.Run.Deadline.Sub(own.Run.WakeAt).Microseconds()
+		}
+		own.Run.Unreleased, own.Run.WakeAt, own.Run.Deadline = true, time.Time{}, time.Time{}
+	}
+	p.Created, p.Result, p.Name = &own, own.Run.UUID, own.Run.Name
+	return &own
+}
+
+// newest returns the run of the newest start.
+func (s *state) newest() uuid.UUID {
+	if s.Waiting != uuid.Nil {
+		return s.Waiting
+	}
+	return s.Live
+}
+
+func (p *Start) singleton(at store.FoldState, s *state, now time.Time, repeated bool) {
+	live, waits := alive(at, s.Live), unbegun(at, s.Waiting)
+	switch {
+	case p.WhileLive == Replace && repeated && s.newest() != uuid.Nil:
+		p.join(at, s.newest()) // the newer start stays
+	case p.WhileLive == Refuse && (live || waits):
+		holder := s.Live
+		if !live {
+			holder = s.Waiting
+		}
+		p.Err = &LiveError{Workflow: p.Run.Run.Workflow, Key: p.Key, ID: at.Runs[holder].Name, RunID: holder.String()}
+	case p.WhileLive == Join && (live || waits):
+		run := s.Live
+		if waits {
+			run = s.Waiting // the live run is being cancelled for it
+		}
+		p.join(at, run)
+		if p.Call != "" {
+			s.remember(p.Call, run)
+			p.put(at, s, p.lookAt(at, now), nil)
+		}
+	default:
+		if waits {
+			s.Cancels = append(s.Cancels, s.Waiting)
+		}
+		own := p.create(!live, s)
+		lookAt := now.Add(Keep)
+		if s.Waiting = own.Run.UUID; !live {
+			s.Live, s.Waiting = own.Run.UUID, uuid.Nil
+		}
+		if live || waits {
+			lookAt, p.Due = now, now // there is a run to cancel
+		}
+		s.remember(p.Call, own.Run.UUID)
+		p.put(at, s, lookAt, own)
+	}
+}
+
+// lookAt returns when a worker looks at the row if this start changes nothing about that.
+func (p *Start) lookAt(at store.FoldState, now time.Time) time.Time {
+	if at.Row == nil || at.Row.LookAt.After(now) {
+		return now.Add(Keep)
+	}
+	return at.Row.LookAt // it is due
+}
+
+func (p *Start) debounce(at store.FoldState, s *state, now time.Time, repeated bool) {
+	if repeated && s.newest() != uuid.Nil {
+		p.join(at, s.newest())
+		return
+	}
+	var own *store.Start
+	var input []byte
+	if unbegun(at, s.Waiting) {
+		p.join(at, s.Waiting)
+		input = p.Run.Run.Input
+		s.Timeout = 0
+		if !p.Run.Run.Deadline.IsZero() {
+			s.Timeout = p.Run.Run.Deadline.Sub(p.Run.Run.WakeAt).Microseconds()
+		}
+	} else {
+		own = p.create(false, s)
+		s.Waiting, s.First = own.Run.UUID, micros(now)
+	}
+	due := time.UnixMicro(min(micros(now.Add(p.Quiet)), s.First+p.AtMost.Microseconds()))
+	s.Due, p.Due = micros(due), due
+	s.remember(p.Call, s.Waiting)
+	p.put(at, s, due, own)
+	p.write.Row.Input = input
+}
+
+func (p *Start) sample(at store.FoldState, s *state, now time.Time) {
+	t := micros(now)
+	if n := len(s.Starts); n > 0 {
+		t = max(t, s.Starts[n-1]) // a clock that was set back must not allow more
+	}
+	period := p.Period.Microseconds()
+	s.Starts = slices.DeleteFunc(s.Starts, func(was int64) bool { return was <= t-max(period, s.Period) })
+	in := s.Starts
+	for len(in) > 0 && in[0] <= t-period {
+		in = in[1:]
+	}
+	if len(in) >= p.Count {
+		p.Err = &SkippedError{Workflow: p.Run.Run.Workflow, Key: p.Key, Until: time.UnixMicro(in[len(in)-p.Count] + period)}
+		return
+	}
+	s.Period = period
+	s.Starts = append(s.Starts, t)
+	if over := len(s.Starts) - MaxSample; over > 0 {
+		s.Starts = slices.Delete(s.Starts, 0, over)
+	}
+	own := p.create(true, s)
+	s.Live = own.Run.UUID
+	s.remember(p.Call, own.Run.UUID)
+	p.put(at, s, now.Add(max(Keep, p.Period)), own)
+}
+
+// put sets what is written.
+func (p *Start) put(at store.FoldState, s *state, lookAt time.Time, own *store.Start) {
+	var after uuid.UUID
+	var input []byte
+	if p.Kind == store.FoldSingleton && s.Waiting != uuid.Nil {
+		after = s.Live
+	}
+	if at.Row != nil && own == nil {
+		input = at.Row.Input
+	}
+	p.write = &store.FoldWrite{Row: s.row(p.key(), lookAt, after, input), Start: own}
+}

@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// FoldStore keeps the keys under which starts fold: several starts lead to one run, or to none. Every Store
+// implements it.
+type FoldStore interface {
+	// ChangeFold locks the row of one key, lets c.Plan decide, and writes the result, all in one transaction.
+	// It reads everything again if the transaction is retried.
+	ChangeFold(ctx context.Context, c *FoldChange) error
+
+	// DueFolds returns the keys of up to limit rows whose LookAt has come at the time now, and of as many
+	// whose run After has ended or was removed. next is when the next of the others is due; zero: none is.
+	DueFolds(ctx context.Context, now time.Time, limit int) (due []FoldKey, next time.Time, err error)
+}
+
+// FoldKind tells how starts with one key fold. The numbers are stored.
+type FoldKind int16
+
+// The kinds. Starts of different kinds do not fold together.
+const (
+	FoldSingleton FoldKind = 1 // at most one run with the key is live
+	FoldDebounce  FoldKind = 2 // starts in quick succession become one run
+	FoldSample    FoldKind = 3 // at most so many starts per period
+)
+
+var foldKinds = [...]string{"unknown", "singleton", "debounce", "sample"}
+
+// String returns the word that views, logs and errors use.
+func (k FoldKind) String() string {
+	if k < 0 || int(k) >= len(foldKinds) {
+		return foldKinds[0]
+	}
+	return foldKinds[k]
+}
+
+// FoldKey identifies one row of the fold table.
+type FoldKey struct {
+	Workflow string
+	Key      string
+	Kind     FoldKind
+}
+
+// Shard returns the shard of the row.
+func (k FoldKey) Shard() int16 { return ShardOfName(k.Workflow + "\x00" + k.Key) }
+
+// Fold is one row of the fold table.
+type Fold struct {
+	FoldKey
+	LookAt time.Time     // when a worker looks at the row
+	After  uuid.NullUUID // a worker also looks at the row when this run has ended
+	State  []byte        // what the engine records; in its encoding, which is a JSON object
+	Input  []byte        // of a run that waits, if it is another than the run was started with; else nil
+}
+
+// FoldRun is a run as FoldChange.Plan sees it. It may change at any time, because it is not locked.
+type FoldRun struct {
+	Name     string
+	Status   Status
+	Control  ControlBits
+	Epoch    Epoch
+	Queue    string
+	Priority int16
+	Deadline time.Time
+}
+
+// FoldChange changes the row of one key.
+type FoldChange struct {
+	Key FoldKey
+	// Skip makes ChangeFold return without a call of Plan if there is no row, or if another transaction has
+	// locked it. Otherwise ChangeFold waits for the lock, but not for long, and returns ErrLocked.
+	Skip bool
+	// Name is the name of a root that Plan decides about; empty: none.
+	Name string
+	// Runs returns the runs that Plan decides about. It is called with the locked row.
+	Runs func(row *Fold) []uuid.UUID
+	// Plan decides. It returns nil if nothing changes. It must not wait, and may be called several times.
+	Plan func(s FoldState) *FoldWrite
+
+	// Written is the result of Plan, with the outcome of its start. Nil: nothing was written.
+	Written *FoldWrite
+}
+
+// FoldState is what Plan decides about.
+type FoldState struct {
+	Row   *Fold                 // nil: there is none
+	Runs  map[uuid.UUID]FoldRun // those of FoldChange.Runs that exist
+	Named *Run                  // the root with FoldChange.Name; nil: there is none
+}
+
+// FoldWrite is what a FoldChange writes.
+type FoldWrite struct {
+	Row    Fold
+	Delete bool   // the row is deleted
+	Start  *Start // a run to create; nil: none
+	// Release makes a run claimable that was created with Unreleased; nil: none. It changes nothing if the
+	// run has begun, has ended, or is to be cancelled; then ChangeFold plans again.
+	Release *FoldRelease
+}
+
+// FoldRelease makes a run claimable. A paused run stays paused, and begins when it is resumed.
+type FoldRelease struct {
+	Run      uuid.UUID
+	Lane     Lane
+	WakeAt   time.Time
+	Deadline time.Time // zero: none
+	Input    []byte    // nil: it keeps its own
+}
+
+// FoldLane is the lane of runs that are not released. Claims take no run from it, and no queue has an empty
+// name.
+var FoldLane = LaneOf("", "", 0).With(GateInLine)

@@ -1,0 +1,237 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// patientFold bounds the wait for the row of a key. Engines retry, so that a blocked start holds its
+// connection only for a short time.
+const patientFold = "100ms"
+
+// DueFolds implements store.FoldStore.
+func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
+	err = s.once(ctx, s.engine, "look for due keys", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.foldDue, int32(limit))
+		batch.Queue(s.sql.foldEnded, int32(limit))
+	}, func(res results) error {
+		due, next = nil, time.Time{}
+		err := each(res, func(rows pgx.Rows) error {
+			var k store.FoldKey
+			var at time.Time
+			err := rows.Scan(&k.Workflow, &k.Key, (*int16)(&k.Kind), (*timeValue)(&at))
+			if !at.After(now) {
+				due = append(due, k)
+			} else if next.IsZero() {
+				next = at
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			var k store.FoldKey
+			err := rows.Scan(&k.Workflow, &k.Key, (*int16)(&k.Kind))
+			due = append(due, k)
+			return err
+		})
+	})
+	return due, next, err
+}
+
+// ChangeFold implements store.FoldStore. It retries as Control does.
+func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
+	wait := firstAgain
+	for try := 1; ; try++ {
+		err := s.within(ctx, "change a key", func(ask asker) error {
+			err := ask("change a key", func(batch *pgx.Batch) { batch.Queue(s.sql.lockWait, patientFold) },
+				func(res results) error { return tally(res, 1, nil) })
+			if err != nil {
+				return err
+			}
+			return s.changeFold(ask, c)
+		})
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == orderTries || !rest(ctx, wait) {
+			return err
+		}
+		wait = min(2*wait, longAgain)
+	}
+}
+
+// foldIn changes a key in the caller's transaction. The change holds if and when that commits. The wait for
+// the row of the key is bounded by the settings of the caller's session.
+func (s *database) foldIn(ctx context.Context, tx pgx.Tx, c *store.FoldChange) error {
+	return s.changeFold(s.writing(s.inUsers(ctx, tx)), c)
+}
+
+// errFoldCreated tells that another transaction has created the row of a key since the caller looked.
+var errFoldCreated = errors.New("the row exists by now")
+
+// changeFold makes one try. If the row was created meanwhile, it plans again with that row.
+func (s *database) changeFold(ask asker, c *store.FoldChange) error {
+	for try := 1; ; try++ {
+		err := s.tryFold(ask, c)
+		if !errors.Is(err, errFoldCreated) {
+			return err
+		}
+		if try == startTries {
+			return fmt.Errorf("postgres: key %q of workflow %q: %w: others created and deleted it again and again", c.Key.Key, c.Key.Workflow, store.ErrUnavailable)
+		}
+	}
+}
+
+func (s *database) tryFold(ask asker, c *store.FoldChange) error {
+	c.Written = nil
+	state, err := s.readFold(ask, c)
+	if err != nil || state.Row == nil && c.Skip {
+		return err
+	}
+	w := c.Plan(state)
+	if w == nil {
+		return nil
+	}
+	if err := s.writeFold(ask, c, w, state.Row != nil); err != nil {
+		return err
+	}
+	if w.Start != nil {
+		if err := s.startUnder(ask, w.Start); err != nil {
+			return err
+		}
+	}
+	if w.Release != nil {
+		if err := s.release(ask, w.Release); err != nil {
+			return err
+		}
+	}
+	c.Written = w
+	return nil
+}
+
+// readFold locks the row, and reads it and what Plan decides about.
+func (s *database) readFold(ask asker, c *store.FoldChange) (state store.FoldState, err error) {
+	lock := s.sql.foldLock
+	if c.Skip {
+		lock = s.sql.foldLockFree
+	}
+	err = ask("lock a key", func(batch *pgx.Batch) {
+		batch.Queue(lock, foldKey(c.Key)...)
+		if c.Name != "" { // a statement of its own, so it sees what was committed before the lock was taken
+			batch.Queue(s.sql.runByName, int2s{1, func(int) int16 { return store.ShardOfName(c.Name) }}, uuids{1, func(int) *uuid.UUID { return nil }},
+				texts{1, func(int) *string { return &c.Name }})
+		}
+	}, func(res results) error {
+		state = store.FoldState{}
+		err := each(res, func(rows pgx.Rows) error {
+			row := &store.Fold{FoldKey: c.Key}
+			var after pgtype.UUID
+			err := rows.Scan((*timeValue)(&row.LookAt), &after, &row.State, &row.Input)
+			row.After = uuid.NullUUID{UUID: after.Bytes, Valid: after.Valid}
+			state.Row = row
+			return err
+		})
+		if err != nil || c.Name == "" {
+			return err
+		}
+		var ordinal int64
+		return each(res, func(rows pgx.Rows) error {
+			state.Named, err = scanRun(rows, &ordinal)
+			return err
+		})
+	})
+	if err != nil || state.Row == nil || c.Runs == nil {
+		return state, err
+	}
+	runs := c.Runs(state.Row)
+	if len(runs) == 0 {
+		return state, nil
+	}
+	state.Runs = make(map[uuid.UUID]store.FoldRun, len(runs))
+	err = ask("read the runs of a key", func(batch *pgx.Batch) { batch.Queue(s.sql.foldRuns, lockArgs(runs)...) }, func(res results) error {
+		return each(res, func(rows pgx.Rows) error {
+			var id uuid.UUID
+			var r store.FoldRun
+			err := rows.Scan((*uuidValue)(&id), &r.Name, (*int16)(&r.Status), (*int16)(&r.Control), (*epochValue)(&r.Epoch), &r.Queue, &r.Priority, (*timeValue)(&r.Deadline))
+			state.Runs[id] = r
+			return err
+		})
+	})
+	return state, err
+}
+
+// writeFold writes or deletes the row, which this transaction has locked if it was found.
+func (s *database) writeFold(ask asker, c *store.FoldChange, w *store.FoldWrite, found bool) error {
+	args, statement := foldKey(c.Key), s.sql.foldDelete
+	if !w.Delete {
+		row := &w.Row
+		if statement = s.sql.foldInsert; found {
+			statement = s.sql.foldUpdate
+		}
+		var shard any
+		if row.After.Valid {
+			shard = store.ShardOf(row.After.UUID)
+		}
+		args = append(args, instant(row.LookAt), shard, pgtype.UUID{Bytes: row.After.UUID, Valid: row.After.Valid}, row.State, row.Input)
+	}
+	n := 0
+	err := ask("write a key", func(batch *pgx.Batch) { batch.Queue(statement, args...) }, func(res results) error {
+		n = 0
+		return each(res, func(pgx.Rows) error { n++; return nil })
+	})
+	switch {
+	case err != nil || n == 1:
+		return err
+	case !found:
+		return errFoldCreated
+	}
+	return fmt.Errorf("postgres: key %q of workflow %q: %w: its row is gone although it is locked", c.Key.Key, c.Key.Workflow, store.ErrUnavailable)
+}
+
+// startUnder inserts the run of a start that folds, and sets its outcome.
+func (s *database) startUnder(ask asker, item *store.Start) error {
+	w := &sorted{met: true}
+	w.fill(&store.Batch{Starts: []*store.Start{item}})
+	w.hints = w.hints && !item.Run.Unreleased
+	var took changedRows
+	err := ask("start", func(batch *pgx.Batch) { s.queue(batch, w) }, func(res results) error { return w.count(res, &took) })
+	if err != nil {
+		return err
+	}
+	if took.starts == 1 {
+		item.Outcome, item.Existing, item.State = store.Written, nil, store.RunState{}
+		return nil
+	}
+	return fmt.Errorf("postgres: start %q: %w: another start has just taken the ID", shown(item.Run.Name), store.ErrUnavailable)
+}
+
+// release makes a run claimable.
+func (s *database) release(ask asker, r *store.FoldRelease) error {
+	n := 0
+	err := ask("release a run", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.foldRelease, store.ShardOf(r.Run), one(r.Run), int64(r.Lane), instant(r.WakeAt), instant(r.Deadline), r.Input)
+		batch.Queue(s.sql.notify, channel(s.schema), "")
+	}, func(res results) error {
+		n = 0
+		if err := each(res, func(pgx.Rows) error { n++; return nil }); err != nil {
+			return err
+		}
+		return tally(res, 1, nil)
+	})
+	if err == nil && n != 1 {
+		err = fmt.Errorf("postgres: run %s: %w: it was ended or changed just now", r.Run, store.ErrUnavailable)
+	}
+	return err
+}
+
+// foldKey returns the first parameters of the statements about one key.
+func foldKey(k store.FoldKey) []any {
+	return append(make([]any, 0, 9), k.Shard(), k.Workflow, k.Key, int16(k.Kind))
+}

@@ -1,0 +1,134 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// DueFolds implements store.FoldStore.
+func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
+	err = s.read(ctx, "look for due keys", func(x session) error {
+		due, next = nil, time.Time{}
+		err := x.each(qFoldDue, func(v []driver.Value) error {
+			c := columns{values: v}
+			k, at := c.foldKey(), c.time()
+			if !at.After(now) {
+				due = append(due, k)
+			} else if next.IsZero() {
+				next = at
+			}
+			return c.err
+		}, int64(limit))
+		if err != nil {
+			return err
+		}
+		return x.each(qFoldEnded, func(v []driver.Value) error {
+			c := columns{values: v}
+			due = append(due, c.foldKey())
+			return c.err
+		}, int64(limit))
+	})
+	return due, next, err
+}
+
+func (c *columns) foldKey() store.FoldKey {
+	return store.FoldKey{Workflow: c.text(), Key: c.text(), Kind: store.FoldKind(c.int())}
+}
+
+// ChangeFold implements store.FoldStore. The write lock excludes other changes, so there is nothing to skip but a missing
+// row.
+func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
+	return s.writeAndNotify(ctx, "change a key", func(x *writeTx) error { return changeFold(x, c) })
+}
+
+// foldIn changes a key in the caller's transaction.
+func (s *database) foldIn(ctx context.Context, tx *sql.Tx, c *store.FoldChange) error {
+	return s.wrap("start", changeFold(s.userTx(ctx, tx), c))
+}
+
+func changeFold(x *writeTx, c *store.FoldChange) error {
+	c.Written = nil
+	state, err := readFold(x, c)
+	if err != nil || state.Row == nil && c.Skip {
+		return err
+	}
+	w := c.Plan(state)
+	if w == nil {
+		return nil
+	}
+	key := []driver.Value{c.Key.Workflow, c.Key.Key, int64(c.Key.Kind)}
+	if w.Delete {
+		_, err = x.exec(qFoldDelete, key...)
+	} else {
+		_, err = x.exec(qFoldUpsert, append(key, bindTime(w.Row.LookAt), bindNullUUID(w.Row.After), bindBytes(w.Row.State), bindBytes(w.Row.Input))...)
+	}
+	if err != nil {
+		return err
+	}
+	if w.Start != nil {
+		if err := writeStart(x, w.Start); err != nil {
+			return err
+		}
+		if w.Start.Outcome != store.Written {
+			return fmt.Errorf("start %q: %w: another start has just taken the ID", w.Start.Run.Name, store.ErrUnavailable)
+		}
+	}
+	if r := w.Release; r != nil {
+		n, err := x.exec(qFoldRelease, int64(r.Lane), bindTime(r.WakeAt), bindTime(r.Deadline), bindBytes(r.Input), bindShard(r.Run), bindUUID(r.Run))
+		if err != nil || n != 1 {
+			return checkOneRow("releasing run", r.Run, n, err)
+		}
+		x.addHint(store.HintClaim)
+	}
+	c.Written = w
+	return nil
+}
+
+// readFold reads the row and what Plan decides about.
+func readFold(x session, c *store.FoldChange) (state store.FoldState, err error) {
+	err = x.each(qFoldByKey, func(v []driver.Value) error {
+		at := columns{values: v}
+		state.Row = &store.Fold{
+			FoldKey: c.Key, LookAt: at.time(), After: at.nullUUID(), State: slices.Clone(at.bytes()), Input: slices.Clone(at.bytes()),
+		}
+		return at.err
+	}, c.Key.Workflow, c.Key.Key, int64(c.Key.Kind))
+	if err != nil {
+		return state, err
+	}
+	if c.Name != "" {
+		row, found, err := runByName(x, c.Name, uuid.NullUUID{}, store.ShardOfName(c.Name), store.AllPayloads)
+		if err != nil {
+			return state, err
+		}
+		if found {
+			state.Named = &row.Run
+		}
+	}
+	if state.Row == nil || c.Runs == nil {
+		return state, nil
+	}
+	state.Runs = make(map[uuid.UUID]store.FoldRun)
+	for _, id := range c.Runs(state.Row) {
+		err := x.each(qFoldRun, func(v []driver.Value) error {
+			at := columns{values: v}
+			state.Runs[id] = store.FoldRun{
+				Name: at.text(), Status: store.Status(at.int()), Control: store.ControlBits(at.int()), Epoch: store.EpochOf(at.int()),
+				Queue: at.text(), Priority: int16(at.int()), Deadline: at.time(),
+			}
+			return at.err
+		}, bindShard(id), bindUUID(id))
+		if err != nil {
+			return state, err
+		}
+	}
+	return state, nil
+}

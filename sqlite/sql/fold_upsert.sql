@@ -1,0 +1,11 @@
+-- Writes the row of one key under which starts fold.
+INSERT INTO durable_fold (workflow, key, kind, look_at, after_id, state, input)
+VALUES (?, -- workflow
+        ?, -- key
+        ?, -- kind
+        ?, -- look_at
+        ?, -- after_id
+        CAST(? AS BLOB), -- state
+        CAST(? AS BLOB)) -- input
+ON CONFLICT (workflow, key, kind) DO UPDATE
+SET look_at = excluded.look_at, after_id = excluded.after_id, state = excluded.state, input = excluded.input;

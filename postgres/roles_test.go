@@ -22,21 +22,21 @@ import (
 var rights = map[schema.Role]map[string]string{
 	schema.Worker: {
 		"migration": "S", "secret": "S", "run": "SIU", "step": "SIU", "signal": "SIU", "worker": "SIUD", "tag": "SIUD", "event": "SI",
-		"schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
+		"fold": "SIUD", "schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
 		"step_limit": "SIUD", "limit_line": "SIUD", "permit": "SIUD",
 		"queue": "SIUD", "queue_key": "SIUD", "place": "SIUD",
 	},
 	schema.Operator: {
 		"migration": "S", "secret": "S", "worker": "S", "run": "S", "step": "S", "signal": "SI", "event": "SI", "tag": "SIUD",
-		"schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
+		"fold": "S", "folds": "S", "schedule": "SIUD", "fire": "SIUD", "fired": "SIUD",
 		"step_limit": "SIUD", "limit_line": "S", "permit": "S",
 		"queue": "SIUD", "queue_key": "S", "place": "S",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S", "queues": "S", "places": "S",
 	},
-	schema.Starter: {"migration": "S", "run": "S", "tag": "SI", "queue": "S", "place": "SI"},
+	schema.Starter: {"migration": "S", "run": "S", "tag": "SI", "fold": "SIU", "queue": "S", "place": "SI"},
 	schema.Reader: {
 		"migration": "S", "run": "S", "step": "S", "signal": "S", "tag": "S", "event": "S", "worker": "S",
-		"schedule": "S", "fire": "S", "fired": "S", "step_limit": "S", "limit_line": "S", "permit": "S",
+		"fold": "S", "folds": "S", "schedule": "S", "fire": "S", "fired": "S", "step_limit": "S", "limit_line": "S", "permit": "S",
 		"queue": "S", "queue_key": "S", "place": "S",
 		"runs": "S", "steps": "S", "signals": "S", "events": "S", "schedules": "S", "fires": "S", "permits": "S", "queues": "S", "places": "S",
 	},
@@ -188,6 +188,17 @@ func TestRolesDoTheirWork(t *testing.T) {
 		t.Errorf("a reader sees the schedules %+v", schedules)
 	}
 	does(schema.Operator, "delete a schedule", operator.DeleteSchedule(t.Context(), "nightly"))
+	replaced, err := w.Start(t.Context(), starter, "in", durable.Singleton("k"), durable.Delay(time.Hour))
+	does(schema.Starter, "start a singleton", err)
+	_, err = w.Start(t.Context(), starter, "in", durable.Singleton("k", durable.WhileLiveReplace), durable.Delay(time.Hour))
+	does(schema.Starter, "replace a run", err)
+	if _, err := replaced.Result(t.Context()); !errors.Is(err, durable.ErrCancelled) {
+		t.Errorf("a run that a starter replaces: %v", err)
+	}
+	for range 2 {
+		_, err = w.Start(t.Context(), starter, "in", durable.Debounce("k", time.Hour, time.Hour))
+		does(schema.Starter, "debounce", err)
+	}
 	_, err = operator.Terminate(t.Context(), third.ID())
 	does(schema.Operator, "terminate", err)
 	if got, err := run.Result(t.Context()); got != "yes" || err != nil {
@@ -221,6 +232,8 @@ func TestRolesDoTheirWork(t *testing.T) {
 	refused(schema.Reader, "start", err)
 	_, err = w.Start(t.Context(), operator, "in")
 	refused(schema.Operator, "start", err)
+	_, err = w.Start(t.Context(), operator, "in", durable.Singleton("k"), durable.Delay(time.Hour))
+	refused(schema.Operator, "start a singleton", err)
 	for role, e := range map[schema.Role]*durable.Engine{schema.Reader: reader, schema.Starter: starter} {
 		_, err = e.Cancel(t.Context(), "a")
 		refused(role, "cancel", err)

@@ -1,0 +1,280 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var folds = []test{
+	{"kept as it was written", foldKept},
+	{"due by its time, and by the end of a run", foldDue},
+	{"no change is lost, however many make one", foldRace},
+	{"the run and the row are one transaction", foldAtomic},
+	{"a plan sees the runs and the name it asks for", foldSeen},
+	{"a run begins when it is released, and not before", foldReleased},
+	{"a run that has ended or is cancelled is not released", foldGone},
+}
+
+var foldKey = store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldSingleton}
+
+// fold makes a change with the given plan, which must succeed.
+func (b *bed) fold(key store.FoldKey, plan func(store.FoldState) *store.FoldWrite) *store.FoldChange {
+	b.Helper()
+	c := &store.FoldChange{Key: key, Plan: plan}
+	if err := b.s.ChangeFold(b.ctx, c); err != nil {
+		b.Fatalf("ChangeFold: %v", err)
+	}
+	return c
+}
+
+// setFold writes a row.
+func (b *bed) setFold(row store.Fold) {
+	b.Helper()
+	if row.State == nil {
+		row.State = []byte(`{}`)
+	}
+	b.fold(row.FoldKey, func(store.FoldState) *store.FoldWrite { return &store.FoldWrite{Row: row} })
+}
+
+// foldRow returns the row, or nil.
+func (b *bed) foldRow(key store.FoldKey) (row *store.Fold) {
+	b.Helper()
+	b.fold(key, func(s store.FoldState) *store.FoldWrite {
+		row = s.Row
+		return nil
+	})
+	return row
+}
+
+func foldKept(b *bed) {
+	if row := b.foldRow(foldKey); row != nil {
+		b.Errorf("an unknown key has %+v", row)
+	}
+	rows := []store.Fold{
+		{FoldKey: foldKey, LookAt: b.now, State: []byte(`{"a":[1]}`), Input: []byte(`"x"`), After: owner(uuid.New())},
+		{FoldKey: store.FoldKey{Workflow: "flow", Key: "k", Kind: store.FoldDebounce}, LookAt: b.in(time.Hour), State: []byte(`{}`)},
+		{FoldKey: store.FoldKey{Workflow: "other", Key: "k", Kind: store.FoldSingleton}, LookAt: b.in(-time.Hour), State: []byte(`{}`)},
+		{FoldKey: store.FoldKey{Workflow: "flow", Key: "b '%s' \U0001F680", Kind: store.FoldSample}, LookAt: b.in(1), State: []byte(`{}`), Input: []byte(`0`)},
+	}
+	rows[3].LookAt = b.in(time.Microsecond)
+	for _, row := range rows {
+		b.setFold(store.Fold{FoldKey: row.FoldKey, LookAt: b.in(time.Minute), State: []byte(`{"first":1}`)})
+		b.setFold(row)
+	}
+	for _, row := range rows {
+		if got := b.foldRow(row.FoldKey); got == nil || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", row) {
+			b.Errorf("got %+v, want %+v", got, row)
+		}
+	}
+	b.fold(foldKey, func(store.FoldState) *store.FoldWrite { return &store.FoldWrite{Delete: true} })
+	if row := b.foldRow(foldKey); row != nil {
+		b.Errorf("a deleted row is %+v", row)
+	}
+	if row := b.foldRow(rows[1].FoldKey); row == nil {
+		b.Error("the row of the same key with another kind is gone")
+	}
+	skips := &store.FoldChange{Key: foldKey, Skip: true, Plan: func(store.FoldState) *store.FoldWrite { panic("there is nothing to plan") }}
+	if err := b.s.ChangeFold(b.ctx, skips); err != nil || skips.Written != nil {
+		b.Errorf("a look at a row that is gone: %+v, %v", skips, err)
+	}
+}
+
+func foldDue(b *bed) {
+	due := func() ([]string, time.Time) {
+		keys, next, err := b.s.DueFolds(b.ctx, b.now, 10)
+		if err != nil {
+			b.Fatalf("DueFolds: %v", err)
+		}
+		var names []string
+		for _, k := range keys {
+			names = append(names, fmt.Sprint(k.Workflow, " ", k.Key, " ", k.Kind))
+		}
+		slices.Sort(names)
+		return names, next
+	}
+	if keys, next := due(); len(keys) != 0 || !next.IsZero() {
+		b.Errorf("an empty database: %q, %v", keys, next)
+	}
+	live, ended := b.started("live"), b.started("ended")
+	b.commitRun(b.finish(ended.UUID, epochAt(1)))
+	for name, row := range map[string]store.Fold{
+		"past": {LookAt: b.in(-time.Hour)}, "now": {LookAt: b.now}, "later": {LookAt: b.in(time.Minute)}, "much later": {LookAt: b.in(time.Hour)},
+		"waits": {LookAt: b.in(time.Hour), After: owner(live.UUID)}, "waits no longer": {LookAt: b.in(time.Hour), After: owner(ended.UUID)},
+		"run is gone": {LookAt: b.in(time.Hour), After: owner(uuid.New())},
+	} {
+		row.FoldKey = store.FoldKey{Workflow: "flow", Key: name, Kind: store.FoldSample}
+		b.setFold(row)
+	}
+	keys, next := due()
+	if want := []string{"flow now sample", "flow past sample", "flow run is gone sample", "flow waits no longer sample"}; !slices.Equal(keys, want) || !next.Equal(b.in(time.Minute)) {
+		b.Errorf("due are %q, and next %v; want %q, in a minute", keys, next.Sub(b.now), want)
+	}
+}
+
+// foldRace lets several callers change a row that does not exist yet, and start a run if they are the first.
+func foldRace(b *bed) {
+	var all sync.WaitGroup
+	errs := make(chan error, 8)
+	for i := range cap(errs) {
+		all.Go(func() {
+			var err error
+			for range 100 { // a store returns ErrLocked soon, and the engine retries
+				err = b.s.ChangeFold(b.ctx, &store.FoldChange{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
+					w := &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, LookAt: b.now, State: []byte(`{"n":"x"}`)}}
+					if s.Row != nil {
+						w.Row.State = slices.Insert(slices.Clone(s.Row.State), len(`{"n":"`), 'x')
+						return w
+					}
+					w.Start = &store.Start{Run: b.pending(fmt.Sprint("run ", i), b.now)}
+					return w
+				}})
+				if !errors.Is(err, store.ErrLocked) && !errors.Is(err, store.ErrUnavailable) {
+					break
+				}
+			}
+			errs <- err
+		})
+	}
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			b.Error(err)
+		}
+	}
+	if row := b.foldRow(foldKey); row == nil || string(row.State) != `{"n":"xxxxxxxx"}` {
+		b.Errorf("the row is %+v", row)
+	}
+	if got := b.claim(b.query(b.now)); len(got.Runs) != 1 {
+		b.Errorf("%d runs were started", len(got.Runs))
+	}
+}
+
+func foldAtomic(b *bed) {
+	ctx, cancel := context.WithCancel(b.ctx)
+	defer cancel()
+	err := b.s.ChangeFold(ctx, &store.FoldChange{Key: foldKey, Plan: func(store.FoldState) *store.FoldWrite {
+		cancel() // as a process that dies
+		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, LookAt: b.now, State: []byte(`{}`)}, Start: &store.Start{Run: b.pending("a", b.now)}}
+	}})
+	if err == nil {
+		b.Error("a change whose context has ended returned no error")
+	}
+	if b.foldRow(foldKey) != nil || b.get("a")[0] != nil {
+		b.Errorf("half of a change was written: row %v, run %v", b.foldRow(foldKey), b.get("a")[0])
+	}
+}
+
+func foldSeen(b *bed) {
+	live, deadline := b.pending("live", b.now), b.in(time.Hour)
+	live.Deadline, live.Priority = deadline, 2
+	b.commitStart(live)
+	child := b.started("parent")
+	b.setFold(store.Fold{FoldKey: foldKey, LookAt: b.now})
+	gone := uuid.New()
+	var got store.FoldState
+	for _, name := range []string{"", "live", "none", live.UUID.String()} {
+		c := &store.FoldChange{
+			Key: foldKey, Name: name, Runs: func(*store.Fold) []uuid.UUID { return []uuid.UUID{live.UUID, gone, child.UUID} },
+			Plan: func(s store.FoldState) *store.FoldWrite {
+				got = s
+				return nil
+			},
+		}
+		if err := b.s.ChangeFold(b.ctx, c); err != nil {
+			b.Fatal(err)
+		}
+		if named := got.Named != nil; named != (name == "live") {
+			b.Errorf("the run with the name %q is %+v", name, got.Named)
+		}
+	}
+	want := map[uuid.UUID]store.FoldRun{
+		live.UUID:  {Name: "live", Status: store.Pending, Queue: "queue", Priority: 2, Deadline: deadline},
+		child.UUID: {Name: "parent", Status: store.Running, Queue: "queue", Epoch: epochAt(1)},
+	}
+	if fmt.Sprint(got.Runs) != fmt.Sprint(want) {
+		b.Errorf("the runs are %+v, want %+v", got.Runs, want)
+	}
+}
+
+// unreleased commits a run that waits under the key.
+func (b *bed) unreleased(name string) store.Run {
+	b.Helper()
+	r := b.pending(name, time.Time{})
+	r.Unreleased = true
+	b.fold(foldKey, func(store.FoldState) *store.FoldWrite {
+		return &store.FoldWrite{Row: store.Fold{FoldKey: foldKey, LookAt: b.now, State: []byte(`{}`)}, Start: &store.Start{Run: r, Tags: []store.Tag{{Key: "a.b", Value: "c"}}}}
+	})
+	return r
+}
+
+func (b *bed) releaseFold(r store.Run, input []byte) error {
+	return b.s.ChangeFold(b.ctx, &store.FoldChange{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
+		return &store.FoldWrite{Row: *s.Row, Release: &store.FoldRelease{
+			Run: r.UUID, Lane: store.LaneOf(r.Queue, r.Workflow, r.Priority), WakeAt: b.in(time.Minute), Deadline: b.in(time.Hour), Input: input,
+		}}
+	}})
+}
+
+func foldReleased(b *bed) {
+	r, paused := b.unreleased("waits"), b.unreleased("is paused")
+	b.ordered(store.VerbPause, r.UUID)
+	b.ordered(store.VerbResume, r.UUID)
+	b.ordered(store.VerbPause, paused.UUID)
+	if got := b.claim(b.query(b.in(time.Hour))); len(got.Runs) != 0 {
+		b.Errorf("a run that waits was claimed: %+v", got.Runs)
+	}
+	for run, input := range map[*store.Run][]byte{&r: nil, &paused: []byte(`"newer"`)} {
+		if err := b.releaseFold(*run, input); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if got := b.claim(b.query(b.now)); len(got.Runs) != 0 {
+		b.Errorf("a run that is due in a minute was claimed: %+v", got.Runs)
+	}
+	got := b.claim(b.query(b.in(time.Minute)))
+	if len(got.Runs) != 1 || got.Runs[0].Run.UUID != r.UUID || string(got.Runs[0].Run.Input) != "{}" || !got.Runs[0].Run.Deadline.Equal(b.in(time.Hour)) {
+		b.Errorf("claimed: %+v", got.Runs)
+	}
+	b.ordered(store.VerbResume, paused.UUID)
+	got = b.claim(b.query(b.in(time.Minute)))
+	if len(got.Runs) != 1 || got.Runs[0].Run.UUID != paused.UUID || string(got.Runs[0].Run.Input) != `"newer"` {
+		b.Errorf("claimed after the resume: %+v", got.Runs)
+	}
+}
+
+func foldGone(b *bed) {
+	begun, cancelled := b.started("begun"), b.unreleased("cancelled")
+	b.ordered(store.VerbCancel, cancelled.UUID)
+	for _, r := range []store.Run{begun, cancelled} {
+		before := b.get(r.UUID.String())[0]
+		ctx, cancel := context.WithTimeout(b.ctx, 300*time.Millisecond)
+		plans := 0
+		err := b.s.ChangeFold(ctx, &store.FoldChange{Key: foldKey, Plan: func(s store.FoldState) *store.FoldWrite {
+			if plans++; plans > 1 {
+				return nil // the plan sees by now why
+			}
+			row := *s.Row
+			row.State = []byte(`{"released":1}`)
+			return &store.FoldWrite{Row: row, Release: &store.FoldRelease{Run: r.UUID, Lane: store.LaneOf(r.Queue, r.Workflow, r.Priority), WakeAt: b.now}}
+		}})
+		cancel()
+		if err == nil && plans == 1 {
+			b.Errorf("%s was released", r.Name)
+		}
+		if after := b.get(r.UUID.String())[0]; fmt.Sprintf("%+v", *after) != fmt.Sprintf("%+v", *before) {
+			b.Errorf("%s was changed: %+v", r.Name, after)
+		}
+		if row := b.foldRow(foldKey); string(row.State) != `{}` {
+			b.Errorf("half of a release was written: %s", row.State)
+		}
+	}
+}

@@ -81,6 +81,15 @@ func TestStatementsInUsersTransactionsSaySo(t *testing.T) {
 			sent.Key = "once"
 			return s.signalIn(ctx, tx, store.Ref{Text: owned.Name}, sent)
 		})
+		in(func(tx pgx.Tx) error {
+			return s.foldIn(ctx, tx, &store.FoldChange{
+				Key: store.FoldKey{Workflow: "w", Key: "k", Kind: store.FoldSingleton}, Name: plain.Name,
+				Runs: func(*store.Fold) []uuid.UUID { return []uuid.UUID{owned.UUID} },
+				Plan: func(store.FoldState) *store.FoldWrite {
+					return &store.FoldWrite{Row: store.Fold{LookAt: at, State: []byte("{}")}, Start: &store.Start{Run: pending(at)}}
+				},
+			})
+		})
 		undone := &pgconn.PgError{Code: "40001"}
 		if err := s.transactOnce(ctx, done(owned.UUID, "a step", at), func(context.Context, pgx.Tx) error { return nil }, undone); err != nil {
 			t.Error(err)

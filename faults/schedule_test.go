@@ -97,26 +97,41 @@ func (f *fatalFiring) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatch
 // TraceBatchEnd implements pgx.BatchTracer.
 func (f *fatalFiring) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
+// traced returns a store whose connections have the tracer. It returns s itself if that has no connections.
+func traced(ctx context.Context, j *job, s durable.Store, tracer pgx.QueryTracer) (opened durable.Store, done func(), err error) {
+	if s.Name() != "postgres" {
+		return s, func() {}, nil
+	}
+	cfg, err := pgxpool.ParseConfig(j.DB.Where)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg.ConnConfig.Tracer = tracer
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, err := postgres.New(pool, postgres.Schema(j.DB.Schema))
+	if err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	return own, func() {
+		_ = own.Close()
+		pool.Close()
+	}, nil
+}
+
 func init() {
 	// schedule executes the runs of a schedule, and dies while it fires it, at point N.
 	scenarios["schedule"] = func(ctx context.Context, j *job, s durable.Store) error {
 		f := &fatalFiring{Store: s, point: j.N, name: s.Name()}
-		if s.Name() == "postgres" {
-			cfg, err := pgxpool.ParseConfig(j.DB.Where)
-			if err != nil {
-				return err
-			}
-			cfg.ConnConfig.Tracer = f
-			pool, err := pgxpool.NewWithConfig(ctx, cfg)
-			if err != nil {
-				return err
-			}
-			defer pool.Close()
-			if f.Store, err = postgres.New(pool, postgres.Schema(j.DB.Schema)); err != nil {
-				return err
-			}
-			defer f.Store.Close()
+		opened, done, err := traced(ctx, j, s, f)
+		if err != nil {
+			return err
 		}
+		defer done()
+		f.Store = opened
 		e, err := durable.New(f, durable.Config{Workflows: []durable.Definition{ticking(j.Ledger)}, Lease: time.Second, Poll: 50 * time.Millisecond})
 		if err != nil {
 			return err

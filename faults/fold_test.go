@@ -1,0 +1,218 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/realtime"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// folding is the workflow of starts that fold.
+func folding(l ledger) *durable.Workflow[string, string] {
+	return durable.Define("folding", func(c *durable.Ctx, in string) (string, error) {
+		if err := c.Compensate("undo", func(context.Context) error { return nil }); err != nil {
+			return "", err
+		}
+		if err := c.Do(in, func(ctx context.Context) error { l.did(ctx, c.ID(), in); return nil }); err != nil {
+			return "", err
+		}
+		return in, c.Sleep("work", 20*time.Millisecond)
+	})
+}
+
+// fatalFold is a store whose process dies while a start changes its key, or while a worker looks at one: before the change, at a
+// statement of it, or after it. It is also the tracer of its connections.
+type fatalFold struct {
+	durable.Store
+	looks  bool  // it dies in the look of a worker
+	point  int64 // 0: before; then the number of a round trip; SQLite has none, and dies a while after the decision; negative: never
+	kind   string
+	inside atomic.Bool
+	trips  atomic.Int64
+}
+
+func (f *fatalFold) ChangeFold(ctx context.Context, c *store.FoldChange) error {
+	if c.Skip != f.looks || f.point < 0 {
+		return f.Store.ChangeFold(ctx, c)
+	}
+	if f.point == 0 {
+		die()
+	}
+	f.trips.Store(0)
+	f.inside.Store(true)
+	defer f.inside.Store(false)
+	plan := c.Plan
+	c.Plan = func(s store.FoldState) *store.FoldWrite {
+		w := plan(s)
+		if w != nil && f.kind == "sqlite" && f.point < lastPoint {
+			go func() {
+				realtime.Pass(time.Duration(f.point*f.point)*30*time.Microsecond, "statements of the transaction are executed before the process dies")
+				die()
+			}()
+		}
+		return w
+	}
+	err := f.Store.ChangeFold(ctx, c)
+	if err == nil && c.Written != nil && f.point == lastPoint {
+		die()
+	}
+	return err
+}
+
+func (f *fatalFold) trip() {
+	if f.inside.Load() && f.trips.Add(1) == f.point && f.point < lastPoint {
+		die()
+	}
+}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (f *fatalFold) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	f.trip()
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (f *fatalFold) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TraceBatchStart implements pgx.BatchTracer.
+func (f *fatalFold) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	f.trip()
+	return ctx
+}
+
+// TraceBatchQuery implements pgx.BatchTracer.
+func (f *fatalFold) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd implements pgx.BatchTracer.
+func (f *fatalFold) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+func init() {
+	// fold makes starts that fold, executes runs, and dies in a start or in a look, at point N.
+	scenarios["fold"] = func(ctx context.Context, j *job, s durable.Store) error {
+		f := &fatalFold{Store: s, looks: j.Point == "look", point: j.N, kind: s.Name()}
+		opened, done, err := traced(ctx, j, s, f)
+		if err != nil {
+			return err
+		}
+		defer done()
+		f.Store = opened
+		w := folding(j.Ledger)
+		e, err := durable.New(f, durable.Config{Workflows: []durable.Definition{w}, Lease: time.Second, Poll: 50 * time.Millisecond})
+		if err != nil {
+			return err
+		}
+		starts := make(chan error, 1)
+		go func() {
+			var err error
+			for i := 0; i < 4 && err == nil; i++ {
+				var run *durable.Run[string]
+				if run, err = w.Start(ctx, e, fmt.Sprint("s", i), durable.Singleton("k", durable.WhileLiveReplace)); err == nil {
+					within(300*time.Millisecond, func() bool { // so that most runs begin before they are replaced
+						now, err := e.Get(ctx, run.ID())
+						return err != nil || !now.StartedAt.IsZero() || !now.EndedAt.IsZero()
+					})
+					_, err = w.Start(ctx, e, fmt.Sprint("d", i), durable.Debounce("k", time.Millisecond, 20*time.Millisecond))
+				}
+			}
+			if err == nil {
+				say("started")
+			}
+			starts <- err
+		}()
+		err = e.Run(ctx)
+		if failed := <-starts; failed != nil {
+			return failed
+		}
+		return err
+	}
+}
+
+// Row 51: processes that make starts with one key, and release what waits, are killed before, between and after the statements of the
+// transactions. At most one run of a singleton is live at any time, nothing waits for ever, and the last input is executed.
+func TestRow51_DeathBetweenStartsThatFold(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		l := newLedger(t)
+		w := folding(l)
+		client := engineOn(t, db.openIn(t), durable.Config{})
+		deaths := 0
+		for point := int64(0); point <= lastPoint; point++ {
+			if db.Kind == "sqlite" && point%3 == 1 && point > 1 { // these points are times, and 8 of them suffice
+				continue
+			}
+			two := []*process{
+				spawn(t, job{Scenario: "fold", DB: db, Ledger: l, N: point, Point: "start"}),
+				spawn(t, job{Scenario: "fold", DB: db, Ledger: l, N: point, Point: "look"}),
+			}
+			for _, p := range two { // a point may be beyond the last statement: then the process lives
+				if _, lives := p.next("started"); lives && p == two[1] {
+					within(300*time.Millisecond, func() bool {
+						select {
+						case <-p.ended:
+							return true
+						default:
+							return false
+						}
+					})
+				}
+				p.signal(syscall.SIGKILL)
+				if st, ok := p.wait().Sys().(syscall.WaitStatus); !ok || !st.Signaled() {
+					t.Fatalf("a process ended by itself: it said %q\n%s", p.seen, p.tail())
+				}
+				if !slices.Contains(p.seen, "started") {
+					deaths++
+				}
+			}
+		}
+		if deaths < 8 {
+			t.Errorf("only %d processes died in a start", deaths)
+		}
+		survivor := spawn(t, job{Scenario: "fold", DB: db, Ledger: l, N: -1})
+		survivor.expect("started")
+		last := start(t, client, w, "last single", durable.Singleton("k", durable.WhileLiveReplace))
+		debounced := start(t, client, w, "last", durable.Debounce("k", time.Millisecond, 20*time.Millisecond))
+		for want, run := range map[string]*durable.Run[string]{"last single": last, "last": debounced} {
+			if got, err := run.Result(bounded(t)); got != want || err != nil {
+				t.Errorf("%q: got %q, %v", want, got, err)
+			}
+		}
+		var runs []*durable.RunInfo
+		await(t, "the end of all runs", func() bool {
+			page, err := client.List(bounded(t), durable.Filter{}, durable.Page{Limit: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs = nil
+			for _, r := range page.Runs {
+				if r.EndedAt.IsZero() {
+					return false
+				}
+				if r.StartedAt.IsZero() {
+					continue // it was replaced while it waited
+				}
+				if r := info(t, client, r.ID); r.Input != nil && string(r.Input)[1] != 'd' && string(r.Input) != `"last"` {
+					runs = append(runs, r)
+				}
+			}
+			return true
+		})
+		slices.SortFunc(runs, func(a, b *durable.RunInfo) int { return a.StartedAt.Compare(b.StartedAt) })
+		for i := 1; i < len(runs); i++ {
+			if runs[i].StartedAt.Before(runs[i-1].EndedAt) {
+				t.Errorf("run %s began at %v, before run %s ended at %v", runs[i].ID, runs[i].StartedAt, runs[i-1].ID, runs[i-1].EndedAt)
+			}
+		}
+		if len(runs) < 4 {
+			t.Errorf("only %d singletons began", len(runs))
+		}
+		t.Logf("singletons=%d deaths=%d", len(runs), deaths)
+	})
+}

@@ -137,6 +137,8 @@
 //	the ID belongs to another start                   ErrIDConflict             use another ID, or the same input
 //	the queue has no room                             ErrQueueFull              start later, or raise its Depth
 //	the queue takes no starts                         ErrQueueClosed            use another, or open it
+//	a run with the key of a Singleton is live         *LiveError, ErrLive       wait for its end, or replace it
+//	a Sample has let enough starts through            *SkippedError, ErrSkipped wait until its Until, or leave it
 //	no such run                                       ErrNotFound               check the ID
 //	the run's state does not allow the operation      *StateError, ErrState     read its Status
 //	an unknown cursor                                 ErrInvalidCursor          begin with an empty one

@@ -1,0 +1,187 @@
+package fold
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// table is a fold table with one row, and the runs of its starts.
+type table struct {
+	*testing.T
+	now  time.Time
+	row  *store.Fold
+	runs map[uuid.UUID]store.FoldRun
+}
+
+func newTable(t *testing.T) *table {
+	return &table{T: t, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), runs: make(map[uuid.UUID]store.FoldRun)}
+}
+
+func (f *table) apply(c *store.FoldChange) {
+	f.Helper()
+	w := c.Plan(store.FoldState{Row: f.row, Runs: f.runs})
+	if w == nil {
+		return
+	}
+	if f.row = &w.Row; w.Delete {
+		f.row = nil
+	}
+	if s := w.Start; s != nil {
+		f.runs[s.Run.UUID] = store.FoldRun{Name: s.Run.Name, Status: store.Pending}
+	}
+}
+
+func (f *table) newStart(spec Spec, call string) *Start {
+	id, name := store.NewRootUUID("")
+	return &Start{
+		Spec: spec, Call: call, Now: func() time.Time { return f.now },
+		Run: store.Start{Run: store.Run{UUID: id, Name: name, Workflow: "w", Status: store.Pending, Input: []byte(name), WakeAt: f.now}},
+	}
+}
+
+func (f *table) start(spec Spec, call string) *Start {
+	f.Helper()
+	p := f.newStart(spec, call)
+	f.apply(p.Change())
+	return p
+}
+
+func (f *table) look() *Look {
+	f.Helper()
+	l := &Look{Key: store.FoldKey{Workflow: "w", Key: "k", Kind: f.row.Kind}, Now: f.now}
+	f.apply(l.Change(true))
+	return l
+}
+
+func (f *table) set(run uuid.UUID, status store.Status) {
+	r := f.runs[run]
+	r.Status = status
+	f.runs[run] = r
+}
+
+var (
+	join     = Spec{Kind: store.FoldSingleton, Key: "k", WhileLive: Join}
+	debounce = Spec{Kind: store.FoldDebounce, Key: "k", Quiet: time.Minute, AtMost: time.Hour}
+)
+
+// A start of a step leads to the run of its first try as long as the row remembers it, and counts as older when the row may have
+// forgotten it.
+func TestAStartOfAStepIsRememberedOrCountsAsOlder(t *testing.T) {
+	f := newTable(t)
+	began := f.now
+	first := f.start(debounce, "a step")
+	for i := range maxCalls - 1 {
+		f.now = f.now.Add(time.Second)
+		f.start(debounce, fmt.Sprint(i))
+	}
+	again := f.newStart(debounce, "a step")
+	again.Since = began
+	before := string(f.row.Input)
+	f.apply(again.Change())
+	if again.Result != first.Result || string(f.row.Input) != before {
+		t.Errorf("a remembered start leads to %v and the input %s, want %v and %s", again.Result, f.row.Input, first.Result, before)
+	}
+	f.start(debounce, "one too many")
+	before = string(f.row.Input)
+	f.apply(again.Change())
+	if again.Result != first.Result || string(f.row.Input) != before {
+		t.Errorf("a start that is perhaps forgotten overwrites the input with %s", f.row.Input)
+	}
+	later := f.newStart(debounce, "a step that began later")
+	later.Since = f.now
+	f.apply(later.Change())
+	if string(f.row.Input) != string(later.Run.Run.Input) {
+		t.Error("a start of a step that began after what was forgotten counts as older")
+	}
+}
+
+// A clock that is set back lets no further start of a sample through, and loses no debounced start.
+func TestAClockThatIsSetBack(t *testing.T) {
+	f := newTable(t)
+	sample := Spec{Kind: store.FoldSample, Key: "k", Count: 2, Period: time.Minute}
+	for _, want := range []bool{true, true, false} {
+		p := f.start(sample, "")
+		if (p.Err == nil) != want || p.Err != nil && !errors.Is(p.Err, ErrSkipped) {
+			t.Errorf("a start of the sample: %v", p.Err)
+		}
+		f.now = f.now.Add(-time.Hour)
+	}
+	f.row, f.now = nil, f.now.Add(3*time.Hour)
+	f.start(debounce, "")
+	f.now = f.now.Add(-2 * time.Hour)
+	newer := f.start(debounce, "")
+	if string(f.row.Input) != string(newer.Run.Run.Input) || newer.Due.After(f.now.Add(time.Minute)) {
+		t.Errorf("the newer start after the clock was set back: input %s, due %v", f.row.Input, newer.Due)
+	}
+}
+
+// A row is deleted when its last start is long ago and its run has ended, and not before.
+func TestARowIsDeletedWhenNothingNeedsIt(t *testing.T) {
+	f := newTable(t)
+	run := f.start(join, "").Result
+	f.now = f.now.Add(Keep)
+	if f.look(); f.row == nil || !f.row.LookAt.Equal(f.now.Add(Keep)) {
+		t.Fatalf("the row of a live run: %+v", f.row)
+	}
+	f.set(run, store.Completed)
+	f.now = f.now.Add(Keep)
+	if f.look(); f.row != nil {
+		t.Errorf("the row of a run that ended: %+v", f.row)
+	}
+
+	f.row = nil
+	f.start(Spec{Kind: store.FoldSample, Key: "k", Count: 1, Period: 3 * Keep}, "")
+	clear(f.runs)
+	f.now = f.now.Add(2 * Keep)
+	if f.look(); f.row == nil {
+		t.Error("a sample is forgotten within its period")
+	}
+	f.now = f.now.Add(Keep)
+	if f.look(); f.row != nil {
+		t.Error("a sample is kept after its period")
+	}
+}
+
+// A row that does not decode refuses starts with the reason, and is not looked at all the time.
+func TestARowThatDoesNotDecode(t *testing.T) {
+	f := newTable(t)
+	f.start(join, "")
+	f.row.State, f.row.LookAt = []byte("{"), f.now
+	if p := f.start(join, ""); p.Err == nil || p.Created != nil {
+		t.Errorf("a start: %v", p.Err)
+	}
+	if l := f.look(); l.Err == nil || !f.row.LookAt.After(f.now) || string(f.row.State) != "{" {
+		t.Errorf("a look: %v, %+v", l.Err, f.row)
+	}
+}
+
+// The cancel of the live run comes before the release of what waits, and the row stays due until then.
+func TestALookCancelsBeforeItReleases(t *testing.T) {
+	f := newTable(t)
+	replace := join
+	replace.WhileLive = Replace
+	live := f.start(replace, "").Result
+	old := f.start(replace, "").Result
+	last := f.start(replace, "").Result
+	if l := f.look(); len(l.Cancels) != 2 || l.Cancels[0] != old || l.Cancels[1] != live || f.row.LookAt.After(f.now) {
+		t.Fatalf("%+v, the row %+v", l, f.row)
+	}
+	f.set(old, store.Cancelled)
+	f.runs[live] = store.FoldRun{Status: store.Running, Control: store.CancelRequested}
+	if l := f.look(); len(l.Cancels) != 0 || l.Released != uuid.Nil || f.row.After.UUID != live || !f.row.LookAt.After(f.now) {
+		t.Fatalf("%+v, the row %+v", l, f.row)
+	}
+	f.set(live, store.Cancelled)
+	if l := f.look(); l.Released != last || f.row.After.Valid {
+		t.Fatalf("%+v, the row %+v", l, f.row)
+	}
+	if p := f.start(join, ""); p.Result != last {
+		t.Errorf("a start joins %v, want %v", p.Result, last)
+	}
+}

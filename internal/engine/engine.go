@@ -60,7 +60,6 @@ import (
 	"time"
 
 	"github.com/seed8ec063be/durable/internal/clock"
-	"github.com/seed8ec063be/durable/internal/fold"
 	"github.com/seed8ec063be/durable/internal/journal"
 	"github.com/seed8ec063be/durable/internal/record"
 	"github.com/seed8ec063be/durable/internal/results"

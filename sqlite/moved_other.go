@@ -10,27 +10,28 @@ import (
 // mayWrite leaves it to SQLite to find out whether the file can be written.
 func mayWrite(string) error { return nil }
 
-// identity tells files apart, by a number for each that this process has met. Where there are no
-// inodes, os.SameFile knows.
-type identity struct{ number int }
+// fileID identifies a file: a number for each one that this process has seen. Where there are no inodes,
+// os.SameFile tells files apart.
+type fileID struct{ number int }
 
-var met struct {
+var seenFiles struct {
 	sync.Mutex
 	files []os.FileInfo
 }
 
-func identify(path string) (identity, error) {
+// fileIdentity returns the identity of the file at the path.
+func fileIdentity(path string) (fileID, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return identity{}, err
+		return fileID{}, err
 	}
-	met.Lock()
-	defer met.Unlock()
-	for i, known := range met.files {
+	seenFiles.Lock()
+	defer seenFiles.Unlock()
+	for i, known := range seenFiles.files {
 		if os.SameFile(known, info) {
-			return identity{i + 1}, nil
+			return fileID{i + 1}, nil
 		}
 	}
-	met.files = append(met.files, info)
-	return identity{len(met.files)}, nil
+	seenFiles.files = append(seenFiles.files, info)
+	return fileID{len(seenFiles.files)}, nil
 }

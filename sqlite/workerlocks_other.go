@@ -6,8 +6,8 @@ import "github.com/google/uuid"
 
 // Without flock no worker is reported dead; takeover happens when its leases expire.
 
-func (p presence) enter(uuid.UUID) (leave func(), err error) { return func() {}, nil }
+func (workerLocks) lock(uuid.UUID) (leave func(), err error) { return func() {}, nil }
 
-func (p presence) gone(uuid.UUID) bool { return false }
+func (workerLocks) isDead(uuid.UUID) bool { return false }
 
-func (p presence) bury(uuid.UUID) {}
+func (workerLocks) removeDead(uuid.UUID) {}

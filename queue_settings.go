@@ -81,8 +81,8 @@ func (r QueueRate) check(name string) error {
 	return nil
 }
 
-func (r QueueRate) stored() store.QueueRate {
-	s := store.QueueRate{Count: r.Count, Period: r.Period.Truncate(time.Microsecond), Burst: r.Burst}
+func (r QueueRate) stored() store.Rate {
+	s := store.Rate{Count: r.Count, Period: r.Period.Truncate(time.Microsecond), Burst: r.Burst}
 	if s.Count > 0 {
 		s.Burst = max(1, s.Burst)
 	}

@@ -23,22 +23,15 @@ import (
 
 // QueueSettings are the settings of a queue. Zero means no bound.
 type QueueSettings struct {
-	Executing    int       `json:"executing,omitzero"`     // runs that execute at once over all workers
-	PerWorker    int       `json:"per_worker,omitzero"`    // runs that execute at once on one worker
-	Open         int       `json:"open,omitzero"`          // root runs that have begun and not ended
-	KeyExecuting int       `json:"key_executing,omitzero"` // as Executing, for each group key
-	KeyOpen      int       `json:"key_open,omitzero"`      // as Open, for each group key
-	Rate         QueueRate `json:"rate,omitzero"`          // of beginnings
-	KeyRate      QueueRate `json:"key_rate,omitzero"`      // as Rate, for each group key
-	Depth        int       `json:"depth,omitzero"`         // runs that wait to begin; above it a start is refused
-	Closed       bool      `json:"closed,omitzero"`        // new starts are refused
-}
-
-// QueueRate bounds how many runs begin in a period. Zero means no bound.
-type QueueRate struct {
-	Count  int           `json:"count,omitzero"`
-	Period time.Duration `json:"period,omitzero"` // in whole microseconds; positive with a Count
-	Burst  int           `json:"burst,omitzero"`  // runs that may begin at one moment; at least 1 with a Count
+	Executing    int  `json:"executing,omitzero"`     // runs that execute at once over all workers
+	PerWorker    int  `json:"per_worker,omitzero"`    // runs that execute at once on one worker
+	Open         int  `json:"open,omitzero"`          // root runs that have begun and not ended
+	KeyExecuting int  `json:"key_executing,omitzero"` // as Executing, for each group key
+	KeyOpen      int  `json:"key_open,omitzero"`      // as Open, for each group key
+	Rate         Rate `json:"rate,omitzero"`          // of beginnings
+	KeyRate      Rate `json:"key_rate,omitzero"`      // as Rate, for each group key
+	Depth        int  `json:"depth,omitzero"`         // runs that wait to begin; above it a start is refused
+	Closed       bool `json:"closed,omitzero"`        // new starts are refused
 }
 
 // QueueRow is the row of a queue without its counts. Engines keep all of them in memory.

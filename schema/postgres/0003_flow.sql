@@ -172,7 +172,7 @@ CREATE TABLE durable.queue_key (
     turns     bigint[] NOT NULL DEFAULT '{0,0,0,0,0}', -- of its run that entered the line last, for each priority from -2
     executing integer NOT NULL DEFAULT 0,
     open      integer NOT NULL DEFAULT 0,
-    lined     integer NOT NULL DEFAULT 0,          -- places with state 2
+    lined     integer[] NOT NULL DEFAULT '{0,0,0}', -- places with state 2: of runs that have begun, of children, of roots
     behind    integer NOT NULL DEFAULT 0,          -- places with state 3
     queue     text COLLATE "C" NOT NULL,
     key       text COLLATE "C" NOT NULL,
@@ -221,7 +221,7 @@ FROM durable.place AS p
 WHERE p.state > 0;
 
 -- Runs that have left their place or their line, and that the next admission looks at.
-CREATE INDEX run_departed ON durable.run (queue) WHERE lane & 3 >= 2 AND status NOT IN (1, 2);
+CREATE INDEX run_departed ON durable.run (queue) WHERE lane & 3 > 0 AND (status >= 5 OR lane & 3 > 1 AND status IN (3, 4));
 
 -- The keys under which starts fold: singletons, debounced starts and samples. A start with such a key locks
 -- the row, and a worker that releases the run of a start that waits.

@@ -145,7 +145,7 @@ CREATE TABLE durable_queue_key (
     turns     TEXT    NOT NULL DEFAULT '[0,0,0,0,0]', -- JSON: of its run that entered the line last, for each priority from -2
     executing INTEGER NOT NULL DEFAULT 0,
     open      INTEGER NOT NULL DEFAULT 0,
-    lined     INTEGER NOT NULL DEFAULT 0,          -- places with state 2
+    lined     TEXT    NOT NULL DEFAULT '[0,0,0]',  -- JSON: places with state 2: of runs that have begun, of children, of roots
     behind    INTEGER NOT NULL DEFAULT 0,          -- places with state 3
     PRIMARY KEY (queue, key)
 ) STRICT, WITHOUT ROWID;
@@ -193,7 +193,7 @@ FROM durable_place
 WHERE state > 0;
 
 -- Runs that have left their place or their line, and that the next admission looks at.
-CREATE INDEX durable_run_departed ON durable_run (queue) WHERE lane & 3 >= 2 AND status NOT IN (1, 2);
+CREATE INDEX durable_run_departed ON durable_run (queue) WHERE lane & 3 > 0 AND (status >= 5 OR lane & 3 > 1 AND status IN (3, 4));
 
 -- The keys under which starts fold: singletons, debounced starts and samples. A start with such a key changes
 -- the row, and a worker that releases the run of a start that waits.

@@ -1,0 +1,37 @@
+package store
+
+import "time"
+
+// Rate bounds how many units are granted in a period, evenly spread: in any half-open window of length w at
+// most Count*w/Period, plus Burst. The zero value bounds nothing.
+//
+// What is kept of a rate is the time up to which it has been used up: the theoretical arrival time of the
+// generic cell rate algorithm. Source of the idea: ITU-T I.371.
+type Rate struct {
+	Count  int           `json:"count,omitzero"`
+	Period time.Duration `json:"period,omitzero"` // in whole microseconds; positive with a Count
+	Burst  int           `json:"burst,omitzero"`  // units that may be granted at one moment; at least 1 with a Count
+}
+
+// interval returns the time that one unit takes, rounded up to a microsecond.
+func (r Rate) interval() time.Duration {
+	d := (r.Period + time.Duration(r.Count) - 1) / time.Duration(r.Count)
+	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
+}
+
+// free returns how many units can be granted now.
+func (r Rate) free(paid, now time.Time) int {
+	interval := r.interval()
+	left := now.Add(time.Duration(r.Burst) * interval).Sub(latest(paid, now))
+	return max(0, int(left/interval))
+}
+
+// after returns when a number of units can be granted.
+func (r Rate) after(paid time.Time, units int) time.Time {
+	return paid.Add(time.Duration(units-r.Burst) * r.interval())
+}
+
+// pay returns up to when the rate is used up, after units were granted now.
+func (r Rate) pay(paid, now time.Time, units int) time.Time {
+	return latest(paid, now).Add(time.Duration(units) * r.interval())
+}

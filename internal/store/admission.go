@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Admission is one pass over a queue: it takes places back from runs that have ended or wait, and gives
+// places to those that are due, or puts them in line.
+type Admission struct {
+	Queue string
+	Now   time.Time
+	Lease time.Duration // how long nothing begins after the database went back to an earlier state, or longer; see QueueState.Plan
+
+	// Busy is set if another transaction has locked the queue. It does the work, and the caller looks again
+	// soon.
+	Busy     bool
+	Again    time.Time // when there is more to do although nothing else happens; zero: no time is known
+	More     bool      // there is more to do now
+	Admitted int       // runs that became claimable
+}
+
+// Admissions gives places to runs in queues with a row. For a queue without a row, which was deleted, it lets
+// everything through.
+type Admissions interface {
+	Admit(ctx context.Context, a *Admission) error
+}
+
+const (
+	// MaxAdmitted is how many runs of a queue may be admitted and not claimed yet. It is small, so that an
+	// urgent run passes those that wait.
+	MaxAdmitted = 256
+
+	// MaxRunsRead is how many runs of each kind a store reads for one pass; see QueueState.Add.
+	MaxRunsRead = 500
+
+	// MaxBehindRead is how many runs behind one key, in each of its lines, a store reads for one pass.
+	MaxBehindRead = 20
+
+	// MaxKeysRead is how many keys a store reads for one pass because their LookAt has come.
+	MaxKeysRead = 100
+
+	// turnLength is what a turn adds for a run of weight 1.
+	turnLength = 1_000_000
+)
+
+// Turns has a position in the line for each priority, from the lowest.
+type Turns [5]int64
+
+// of returns the position for a priority.
+func (t *Turns) of(priority int16) *int64 { return &t[min(max(int(priority)+2, 0), len(t)-1)] }
+
+// QueueState is what an admission has read of a queue, whose row its transaction has locked.
+type QueueState struct {
+	QueueRow
+	Now   time.Time // never before that of an earlier admission
+	Paid  time.Time // up to this time the rate is used up
+	Shut  time.Time // nothing begins before this time
+	Begun string    // the point of the database's history at the last admission; empty: unknown
+	Turns Turns     // of the runs that were admitted last
+	Use   QueueUse
+
+	Recorded string // the recorded settings
+	Applied  string // the recorded settings at the last admission
+
+	// What a store reads before it locks the queue, to find out whether there is anything to do. It reads
+	// Next in each pass.
+	Found bool      // a run has departed, is due without a place, or is a stray, or a key is to be looked at
+	Lined [3]bool   // whether there is a run in the line of each class
+	Next  time.Time // when the next run of the queue is due, or a key is to be looked at; zero: no time is known
+
+	Admitted int         // runs that are admitted and not claimed yet
+	Runs     []SeenRun   // see Add
+	Line     [3]LineHead // the runs in line of each class, at most LineLimit
+	Keys     map[string]*KeyState
+
+	seen map[uuid.UUID]struct{}
+	more bool
+}
+
+// Add adds runs of one kind that the store has read, at most MaxRunsRead: those that have departed, those that
+// are due and not admitted, strays, or, if the queue is deleted, those with a place. A run may be of two kinds.
+func (s *QueueState) Add(runs []SeenRun) {
+	if s.seen == nil {
+		s.seen = make(map[uuid.UUID]struct{}, len(runs))
+	}
+	s.more = s.more || len(runs) >= MaxRunsRead
+	for _, r := range runs {
+		if _, known := s.seen[r.Run]; !known {
+			s.seen[r.Run] = struct{}{}
+			s.Runs = append(s.Runs, r)
+		}
+	}
+}
+
+// LineLimit returns how many runs of each line a pass needs at most.
+func (s *QueueState) LineLimit() int {
+	n := MaxAdmitted - s.Admitted
+	if s.Settings.Executing > 0 {
+		room := s.Settings.Executing - s.Use.Executing
+		for i := range s.Runs {
+			if r := &s.Runs[i]; r.State == PlaceExecuting && r.Status != Pending && r.Status != Running {
+				room++
+			}
+		}
+		n = min(n, room)
+	}
+	return max(n, 0)
+}
+
+// KeyNames returns the keys of the runs that were read, each once, and those that the store adds.
+func (s *QueueState) KeyNames(more []string) []string {
+	keys := slices.Clone(more)
+	for i := range s.Runs {
+		keys = append(keys, s.Runs[i].Key)
+	}
+	for class := range s.Line {
+		for i := range s.Line[class].Runs {
+			keys = append(keys, s.Line[class].Runs[i].Key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// Idle reports whether a pass would change nothing, after the store has read the queue without a lock. again is
+// when that may be otherwise although nothing happens.
+func (s *QueueState) Idle(begun string) (idle bool, again time.Time) {
+	if s.Found || s.Deleted || s.Applied != s.Recorded || s.Begun != begun {
+		return false, time.Time{}
+	}
+	a := admission{QueueState: s}
+	a.again(s.Next)
+	if s.Settings.Executing == 0 || s.Use.Executing < s.Settings.Executing {
+		for class, lined := range s.Lined {
+			if lined && a.open(class) {
+				return false, time.Time{}
+			}
+		}
+	}
+	return true, a.plan.Again
+}
+
+// SeenRun is a run of the queue, locked by the admission.
+type SeenRun struct {
+	Place
+	Known    bool // the run has a place; otherwise it was started by a process that did not know the queue's row
+	Gate     Gate
+	Started  bool // it was executed
+	Status   Status
+	Control  ControlBits
+	WakeAt   time.Time
+	Deadline time.Time
+}
+
+// class tells what a run needs besides room to execute. Each class has a line of its own, so that no run waits behind one that
+// needs more than it does: a run that has begun waits for nothing else, a child for the rate, and a root for the rate and room
+// to be open.
+func (p *Place) class() int {
+	switch {
+	case p.Begun:
+		return 0
+	case !p.Root:
+		return 1
+	}
+	return 2
+}
+
+// LineHead is the beginning of a line: those of its runs that no other transaction has locked.
+type LineHead struct {
+	Runs []SeenRun
+	More bool // the line is longer
+}
+
+// KeyState is the row of a group key.
+type KeyState struct {
+	Key    string
+	Paid   time.Time
+	LookAt time.Time // when an admission looks at those behind, although nothing else happens to the key; zero: never
+	Turns  Turns
+	Use    QueueUse    // Waiting does not count
+	Lined  [3]int      // runs in the line of the queue, by class
+	Behind int         // runs behind them
+	First  [3]LineHead // of those behind, by class, at most MaxBehindRead
+
+	changed bool
+}
+
+// QueuePlan is what an admission changes.
+type QueuePlan struct {
+	Runs       []SeenRun // whose place, gate, status and WakeAt are written
+	Keys       []KeyState
+	DeleteKeys []string
+	Again      time.Time // when more can be admitted although nothing else happens; zero: no time is known
+	More       bool      // there is more to do now
+	Admitted   int       // runs that became claimable
+}

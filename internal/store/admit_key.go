@@ -1,0 +1,139 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// arrive puts a run that is due behind its key. promote takes those into the line for which there is room.
+func (a *admission) arrive(r *SeenRun) {
+	if r.ArrivedAt.IsZero() {
+		r.ArrivedAt = r.WakeAt
+	}
+	k := a.count(r.Key)
+	k.Behind++
+	a.Use.Waiting++
+	r.State, r.Gate, r.Status, r.WakeAt = PlaceBehind, GateInLine, Pending, r.expiry()
+	k.First[r.class()].add(*r, compareBehind)
+}
+
+// add adds a run, unless others that are not known may be before it.
+func (w *LineHead) add(r SeenRun, compare func(a, b *Place) int) {
+	i, _ := slices.BinarySearchFunc(w.Runs, r, func(x, y SeenRun) int { return compare(&x.Place, &y.Place) })
+	if i < len(w.Runs) || !w.More {
+		w.Runs = slices.Insert(w.Runs, i, r)
+	}
+}
+
+// promote takes runs behind a key into the line of the queue, as long as the key has room for them.
+func (a *admission) promote(k *KeyState) {
+	for k.Behind > 0 {
+		best := -1
+		for class := range k.First {
+			w := &k.First[class]
+			if len(w.Runs) > 0 && a.hasRoom(k, class, k.promised(class)) && (best < 0 || compareBehind(&w.Runs[0].Place, &k.First[best].Runs[0].Place) < 0) {
+				best = class
+			}
+		}
+		if best < 0 {
+			return
+		}
+		r := k.First[best].Runs[0]
+		k.First[best].Runs = k.First[best].Runs[1:]
+		turn := k.Turns.of(r.Priority)
+		*turn = max(*turn, *a.Turns.of(r.Priority)) + turnLength/int64(max(1, r.Weight))
+		r.State, r.Turn = PlaceInLine, *turn
+		k.Behind--
+		k.Lined[best]++
+		k.changed = true
+		a.Line[best].add(r, comparePlaces)
+		a.write(&r)
+	}
+}
+
+// promised returns how many runs in line have been promised room that a run of the class would take. Those of
+// higher classes may be kept waiting by something that they alone need, so they hold up no run that could go on.
+func (k *KeyState) promised(class int) (n int) {
+	for _, lined := range k.Lined[:class+1] {
+		n += lined
+	}
+	return n
+}
+
+// hasRoom reports whether the bounds of a key allow a further run of the class, beside more that have been
+// promised room.
+func (a *admission) hasRoom(k *KeyState, class, promised int) bool {
+	s := &a.Settings
+	switch {
+	case k.Key == "":
+		return true
+	case s.KeyExecuting > 0 && k.Use.Executing+promised >= s.KeyExecuting:
+		return false
+	case class == 2 && s.KeyOpen > 0 && k.Use.Open+promised >= s.KeyOpen:
+		return false
+	case class > 0 && s.KeyRate.Count > 0 && s.KeyRate.free(k.Paid, a.Now) <= promised:
+		return false
+	}
+	return true
+}
+
+// count returns the row of a key, which changes.
+func (a *admission) count(key string) *KeyState {
+	k := a.Keys[key]
+	if k == nil {
+		k = &KeyState{Key: key}
+		if a.Keys == nil {
+			a.Keys = make(map[string]*KeyState)
+		}
+		a.Keys[key] = k
+	}
+	k.changed = true
+	return k
+}
+
+// finishKeys decides when those behind each key are looked at again, and which rows are not needed any more.
+func (a *admission) finishKeys() {
+	for _, k := range a.Keys {
+		before := k.LookAt
+		k.LookAt = a.lookAt(k)
+		switch {
+		case !k.LookAt.IsZero() && !k.LookAt.After(a.Now):
+			a.plan.More = true
+		case !k.LookAt.IsZero():
+			a.again(k.LookAt)
+		}
+		switch {
+		case k.Use.Executing == 0 && k.Use.Open == 0 && k.Lined == [3]int{} && k.Behind == 0 && k.LookAt.IsZero():
+			a.plan.DeleteKeys = append(a.plan.DeleteKeys, k.Key)
+		case k.changed || !k.LookAt.Equal(before):
+			a.plan.Keys = append(a.plan.Keys, *k)
+		}
+	}
+	slices.Sort(a.plan.DeleteKeys)
+	slices.SortFunc(a.plan.Keys, func(x, y KeyState) int { return cmp.Compare(x.Key, y.Key) })
+}
+
+// lookAt returns when those behind a key are looked at again, although nothing happens to its other runs.
+func (a *admission) lookAt(k *KeyState) time.Time {
+	rate := a.Settings.KeyRate
+	var allowed time.Time // by the rate
+	if rate.Count > 0 {
+		allowed = rate.after(k.Paid, 1)
+	}
+	switch {
+	case k.Behind == 0 && k.Paid.After(a.Now):
+		return k.Paid // until then the row keeps the time
+	case k.Behind == 0:
+		return time.Time{}
+	}
+	for class := range k.First {
+		if w := &k.First[class]; len(w.Runs) == 0 && w.More && a.hasRoom(k, class, k.promised(class)) {
+			return a.Now // more of them are to be read
+		}
+	}
+	if allowed.After(a.Now) {
+		return allowed
+	}
+	return time.Time{}
+}

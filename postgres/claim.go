@@ -49,7 +49,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 // claimOnce executes the transaction of a claim. It returns the indexes of the runs whose owner lost its
 // lease, and whether there are new lanes, so that it must be called again.
 func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.Claims, overtaken []int, again bool, err error) {
-	plan := s.lanes.plan(q.Served)
+	plan := s.lanes.plan(q.Served, q.Gated)
 	place := make(map[uuid.UUID]int)
 	err = s.once(ctx, s.engine, "claim", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.claimLanes, laneArg(plan.low), laneArg(plan.high), laneArg(plan.own), instant(q.Now))

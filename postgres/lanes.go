@@ -13,16 +13,21 @@ import (
 // runs cost a claim a few index probes each.
 const relearnAfter = time.Minute
 
+// strayCheckInterval is how often an admission looks for lanes that are not known yet, if no claim does.
+const strayCheckInterval = time.Second
+
 // lanes holds the lanes that this process has seen in the database. A claim sends the lanes from which it
 // may take runs, so its cost depends on them and not on how many workflows and queues the worker serves. A
 // lane is a hash, so what is known of it never changes. claim_lanes.sql looks for lanes that are not known
 // yet, in the transaction of the claim, so that no run with a higher priority is passed over.
 type lanes struct {
-	mu    sync.Mutex
-	known []knownLane // in the order of the lanes
-	since time.Time
+	mu     sync.Mutex
+	known  []knownLane // in the order of the lanes
+	since  time.Time
+	looked time.Time // when somebody looked for unknown lanes last
 
 	served *store.Served // whose lanes are in own
+	gated  *store.Gated  // likewise
 	own    []knownLane   // by priority, the higher first, and in the order of the last claim
 }
 
@@ -40,27 +45,23 @@ type lanePlan struct {
 }
 
 // plan returns the arguments for the next claim.
-func (l *lanes) plan(served *store.Served) lanePlan {
+func (l *lanes) plan(served *store.Served, gated *store.Gated) lanePlan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.since) > relearnAfter {
 		return lanePlan{low: []store.Lane{store.FirstLane}, high: []store.Lane{store.LastLane}, fresh: true}
 	}
-	if l.served != served {
-		l.served, l.own = served, nil
+	if l.served != served || l.gated != gated {
+		l.served, l.gated, l.own = served, gated, nil
 		for _, k := range l.known {
-			if k.lane.Claimable() && served.Includes(k.queue, k.workflow) {
+			if gated.Permits(k.lane, k.queue) && served.Includes(k.queue, k.workflow) {
 				l.own = append(l.own, k)
 			}
 		}
 		slices.SortStableFunc(l.own, func(a, b knownLane) int { return cmp.Compare(b.priority, a.priority) })
 	}
-	p := lanePlan{low: make([]store.Lane, 0, len(l.known)+1), high: make([]store.Lane, 0, len(l.known)+1), own: make([]store.Lane, 0, len(l.own))}
-	p.low = append(p.low, store.FirstLane)
-	for _, k := range l.known {
-		p.low, p.high = append(p.low, k.lane), append(p.high, k.lane)
-	}
-	p.high = append(p.high, store.LastLane)
+	p := l.gaps()
+	p.own = make([]store.Lane, 0, len(l.own))
 	store.RotateLanes(l.own, func(k *knownLane) int16 { return k.priority })
 	for _, k := range l.own {
 		p.own = append(p.own, k.lane)
@@ -68,17 +69,52 @@ func (l *lanes) plan(served *store.Served) lanePlan {
 	return p
 }
 
+// gaps returns the bounds of the gaps between the known lanes.
+func (l *lanes) gaps() lanePlan {
+	p := lanePlan{low: make([]store.Lane, 0, len(l.known)+1), high: make([]store.Lane, 0, len(l.known)+1)}
+	p.low = append(p.low, store.FirstLane)
+	for _, k := range l.known {
+		p.low, p.high = append(p.low, k.lane), append(p.high, k.lane)
+	}
+	p.high = append(p.high, store.LastLane)
+	return p
+}
+
+// unseen returns the bounds of the gaps between the known lanes, unless somebody has looked there lately. The lanes in
+// the gaps are to be added.
+func (l *lanes) unseen() (lanePlan, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.looked) < strayCheckInterval {
+		return lanePlan{}, false
+	}
+	return l.gaps(), true
+}
+
+// strays returns the known lanes of a queue with runs that no admission has seen, if the queue has a row.
+func (l *lanes) strays(queue string) (lanes []store.Lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.known {
+		if k.queue == queue && k.lane.Gate() == store.GateFree {
+			lanes = append(lanes, k.lane)
+		}
+	}
+	return lanes
+}
+
 // add adds lanes that the claim with this plan has found.
 func (l *lanes) add(p *lanePlan, found []knownLane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.looked = time.Now()
 	if len(found) == 0 && !p.fresh {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if p.fresh {
 		l.known, l.since = nil, time.Now()
 	}
-	l.served, l.own = nil, nil
+	l.served, l.gated, l.own = nil, nil, nil
 	l.known = append(l.known, found...)
 	byLane := func(a, b knownLane) int { return cmp.Compare(a.lane, b.lane) }
 	slices.SortFunc(l.known, byLane)

@@ -41,6 +41,9 @@ type statements struct {
 	waitingLines, permitsOf, limitDeclare, limitSet, limitDelete                string
 	limits, limitUse, queueRows, queueDeclare, queueSet, queuePause             string
 	queueResume, queueDelete, queues, queueKeys, queueDepth, placeOf            string
+	admitLock, admitFound, admitRuns, admitUnclaimed, admitLine, admitLook      string
+	admitKeys, admitBehind, admitRunWrite, admitPlaceWrite, admitKeyWrite       string
+	admitKeyDelete, admitLookAll, admitQueueWrite, admitQueueDelete             string
 	startPlaced, startByKept, listGroup                                         string
 	txBegin, txMark, strangers, durably, enter, leave, tokenKey, tokenKeyInsert string
 	scheduleDue, scheduleWaiting, scheduleLock, scheduleLockFree, scheduleLast  string
@@ -151,6 +154,21 @@ func load(schema string) statements {
 		limitDelete:        text("limit_delete.sql"),
 		limits:             text("limits.sql"),
 		limitUse:           text("limit_use.sql"),
+		admitLock:          text("admit_lock.sql"),
+		admitFound:         text("admit_found.sql"),
+		admitRuns:          text("admit_runs.sql"),
+		admitUnclaimed:     text("admit_unclaimed.sql"),
+		admitLine:          text("admit_line.sql"),
+		admitLook:          text("admit_look.sql"),
+		admitKeys:          text("admit_keys.sql"),
+		admitBehind:        text("admit_behind.sql"),
+		admitRunWrite:      text("admit_run_write.sql"),
+		admitPlaceWrite:    text("admit_place_write.sql"),
+		admitKeyWrite:      text("admit_key_write.sql"),
+		admitKeyDelete:     text("admit_key_delete.sql"),
+		admitLookAll:       text("admit_look_all.sql"),
+		admitQueueWrite:    text("admit_queue_write.sql"),
+		admitQueueDelete:   text("admit_queue_delete.sql"),
 		queueRows:          text("queue_rows.sql"),
 		queueDeclare:       text("queue_declare.sql"),
 		queueSet:           text("queue_set.sql"),

@@ -46,7 +46,7 @@ func dueLanes(ctx context.Context, x session, q *store.ClaimQuery) (due []dueLan
 		}
 		after = l.lane
 		switch {
-		case !l.lane.Claimable() || !q.Served.Includes(l.queue, l.workflow):
+		case !q.Gated.Permits(l.lane, l.queue) || !q.Served.Includes(l.queue, l.workflow):
 		case l.first.After(q.Now):
 			next = earliest(next, l.first)
 		default:

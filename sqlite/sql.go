@@ -95,6 +95,26 @@ const (
 	qPermitWrite
 	qPermitLineUpdate
 	qWaitingLineNext
+	qAdmitQueue
+	qAdmitFound
+	qAdmitNext
+	qAdmitDeparted
+	qAdmitDue
+	qAdmitStray
+	qAdmitLive
+	qAdmitLine
+	qAdmitBehind
+	qAdmitUnclaimed
+	qAdmitKey
+	qAdmitLook
+	qAdmitLookAll
+	qAdmitRunWrite
+	qAdmitPlaceWrite
+	qAdmitKeyWrite
+	qAdmitKeyDelete
+	qAdmitQueueWrite
+	qAdmitQueueDelete
+	qAdmitKeysDelete
 	qLimitSet
 	qQueueSet
 	qQueuePause
@@ -242,6 +262,26 @@ func sqlFile(q query) string {
 		qPermitWrite:         "permit_write.sql",
 		qPermitLineUpdate:    "permit_line_update.sql",
 		qWaitingLineNext:     "waiting_line_next.sql",
+		qAdmitQueue:          "admit_queue.sql",
+		qAdmitFound:          "admit_found.sql",
+		qAdmitNext:           "admit_next.sql",
+		qAdmitDeparted:       "admit_departed.sql",
+		qAdmitDue:            "admit_due.sql",
+		qAdmitStray:          "admit_stray.sql",
+		qAdmitLive:           "admit_live.sql",
+		qAdmitLine:           "admit_line.sql",
+		qAdmitBehind:         "admit_behind.sql",
+		qAdmitUnclaimed:      "admit_unclaimed.sql",
+		qAdmitKey:            "admit_key.sql",
+		qAdmitLook:           "admit_look.sql",
+		qAdmitLookAll:        "admit_look_all.sql",
+		qAdmitRunWrite:       "admit_run_write.sql",
+		qAdmitPlaceWrite:     "admit_place_write.sql",
+		qAdmitKeyWrite:       "admit_key_write.sql",
+		qAdmitKeyDelete:      "admit_key_delete.sql",
+		qAdmitQueueWrite:     "admit_queue_write.sql",
+		qAdmitQueueDelete:    "admit_queue_delete.sql",
+		qAdmitKeysDelete:     "admit_keys_delete.sql",
 		qLimitDeclare:        "limit_declare.sql",
 		qLimitSet:            "limit_set.sql",
 		qLimitDelete:         "limit_delete.sql",

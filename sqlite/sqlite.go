@@ -61,6 +61,7 @@ type database struct {
 	attendDB    *sql.DB   // one connection for each Attend
 	anchorConn  *sql.Conn // open until Close, since SQLite deletes the log when the last connection is closed
 	workerLocks workerLocks
+	strays      strayLanes
 
 	closed atomic.Bool
 	done   chan struct{} // closed by Close

@@ -23,9 +23,22 @@ type Admission struct {
 	Admitted int       // runs that became claimable
 }
 
+// blockedFor is when a queue is looked at again in which other transactions have locked the runs that come next.
+const blockedFor = 100 * time.Millisecond
+
+// Finish sets the results of a pass.
+func (a *Admission) Finish(plan *QueuePlan) {
+	a.More, a.Again, a.Admitted = plan.More, plan.Again, plan.Admitted
+	if a.More && len(plan.Runs) == 0 && !plan.LookAll {
+		a.More, a.Again = false, a.Now.Add(blockedFor)
+	}
+}
+
 // Admissions gives places to runs in queues with a row. For a queue without a row, which was deleted, it lets
 // everything through.
 type Admissions interface {
+	// Admit makes one pass over a queue, in one transaction, and sets the results. A run that another
+	// transaction has locked is left for the next pass.
 	Admit(ctx context.Context, a *Admission) error
 }
 
@@ -113,6 +126,7 @@ func (s *QueueState) LineLimit() int {
 
 // KeyNames returns the keys of the runs that were read, each once, and those that the store adds.
 func (s *QueueState) KeyNames(more []string) []string {
+	s.more = s.more || len(more) >= MaxKeysRead
 	keys := slices.Clone(more)
 	for i := range s.Runs {
 		keys = append(keys, s.Runs[i].Key)
@@ -156,6 +170,12 @@ type SeenRun struct {
 	Deadline time.Time
 }
 
+// WaitsInLine reports whether the run is still in line, and its time there is not over. Other runs with a place in
+// line are read as well, because they have departed or are due.
+func (r *SeenRun) WaitsInLine(now time.Time) bool {
+	return r.Gate == GateInLine && r.Status == Pending && (r.WakeAt.IsZero() || r.WakeAt.After(now))
+}
+
 // class tells what a run needs besides room to execute. Each class has a line of its own, so that no run waits behind one that
 // needs more than it does: a run that has begun waits for nothing else, a child for the rate, and a root for the rate and room
 // to be open.
@@ -173,6 +193,44 @@ func (p *Place) class() int {
 type LineHead struct {
 	Runs []SeenRun
 	More bool // the line is longer
+}
+
+// LinePart is the part of a line that a store reads in one range of an index.
+type LinePart struct{ Begun, Root bool }
+
+// LineParts are the parts of all lines.
+var LineParts = [...]LinePart{{true, true}, {true, false}, {false, false}, {false, true}}
+
+// AddLine adds the beginning of a part of the queue's line. more tells that it is longer.
+func (s *QueueState) AddLine(part LinePart, runs []SeenRun, more bool) {
+	s.Line[part.class()].merge(runs, more, comparePlaces)
+}
+
+// AddBehind adds the beginning of a part of those behind the key. more tells that it is longer.
+func (k *KeyState) AddBehind(part LinePart, runs []SeenRun, more bool) {
+	k.First[part.class()].merge(runs, more, compareBehind)
+}
+
+func (p LinePart) class() int { return (&Place{Begun: p.Begun, Root: p.Root}).class() }
+
+// merge adds the beginning of another part of the line. What follows the end of a part that is longer is left out.
+func (w *LineHead) merge(runs []SeenRun, more bool, compare func(a, b *Place) int) {
+	less := func(x, y SeenRun) int { return compare(&x.Place, &y.Place) }
+	all := slices.Concat(w.Runs, runs)
+	slices.SortFunc(all, less)
+	for _, part := range []LineHead{*w, {runs, more}} {
+		if !part.More {
+			continue
+		}
+		n := 0
+		if len(part.Runs) > 0 {
+			last := part.Runs[len(part.Runs)-1]
+			n, _ = slices.BinarySearchFunc(all, last, less)
+			n = min(n+1, len(all))
+		}
+		all = all[:n]
+	}
+	w.Runs, w.More = all, w.More || more
 }
 
 // KeyState is the row of a group key.
@@ -197,4 +255,5 @@ type QueuePlan struct {
 	Again      time.Time // when more can be admitted although nothing else happens; zero: no time is known
 	More       bool      // there is more to do now
 	Admitted   int       // runs that became claimable
+	LookAll    bool      // the settings have changed: all keys that runs wait behind are to be looked at
 }

@@ -52,7 +52,8 @@ func (s *QueueState) Plan(begun string, lease time.Duration) QueuePlan {
 			a.again(r.WakeAt)
 		}
 	}
-	a.plan.More = a.plan.More || s.more
+	a.plan.LookAll = s.Applied != s.Recorded
+	a.plan.More = a.plan.More || s.more || a.plan.LookAll
 	s.Applied = s.Recorded
 	return a.plan
 }
@@ -95,6 +96,11 @@ func (a *admission) judge(r *SeenRun) {
 		a.plan.Admitted++
 	case r.Gate == GateInLine:
 		r.WakeAt = r.expiry() // something else woke it
+		if r.State == PlaceInLine {
+			a.Line[r.class()].add(*r, comparePlaces)
+		} else {
+			a.count(r.Key).First[r.class()].add(*r, compareBehind)
+		}
 	default:
 		a.arrive(r)
 	}

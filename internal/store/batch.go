@@ -201,6 +201,7 @@ type ClaimQuery struct {
 	Worker uuid.UUID
 	Nonce  uint32  // the nonce of the claimed runs' epochs; each claim draws a new one
 	Served *Served // what the worker claims; a claim reads no other runs
+	Gated  *Gated  // the queues with a row; nil: none
 	Limit  int     // the maximal number of runs
 	// Suspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0
 	// or 1. A suspect is claimed before the other runs. So a worker executes suspects one at a time,

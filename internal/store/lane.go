@@ -79,6 +79,36 @@ func RotateLanes[L any](lanes []L, priority func(*L) int16) {
 	}
 }
 
+// Gated tells a claim which queues have a row, and from which of them the worker takes nothing now. It does not
+// change. Nil means that no queue has a row.
+type Gated struct{ queues map[string]bool } // false: the worker takes nothing
+
+// NewGated returns the queues with a row that are not deleted. The worker takes nothing from those in full,
+// because it executes as many runs of them as it may.
+func NewGated(queues, full []string) *Gated {
+	g := &Gated{make(map[string]bool, len(queues))}
+	for _, q := range queues {
+		g.queues[q] = true
+	}
+	for _, q := range full {
+		g.queues[q] = false
+	}
+	return g
+}
+
+// Permits reports whether a claim may take runs of a lane in the queue. A run of GateFree in a queue with a row is a
+// stray: its start did not know the row. An admission looks at it first.
+func (g *Gated) Permits(l Lane, queue string) bool {
+	if !l.Claimable() {
+		return false
+	}
+	if g == nil {
+		return true
+	}
+	open, found := g.queues[queue]
+	return !found || open && l.Gate() == GateAdmitted
+}
+
 // Served tells which runs a worker claims: those of its workflows, in all queues or in some. It does not
 // change. Nil serves no run.
 type Served struct{ workflows, queues map[string]struct{} }

@@ -155,6 +155,7 @@ CREATE TABLE durable.queue (
     deleted          boolean NOT NULL DEFAULT false,
     name             text COLLATE "C" NOT NULL PRIMARY KEY,
     begun            text COLLATE "C" NOT NULL DEFAULT '', -- the database's timeline at the last admission; empty: unknown
+    applied          text,                         -- the settings at the last admission
     declared         text,
     declared_version text COLLATE "C",
     older_versions   text[] COLLATE "C" NOT NULL DEFAULT '{}', -- that have declared the queue before
@@ -172,7 +173,9 @@ CREATE TABLE durable.queue_key (
     turns     bigint[] NOT NULL DEFAULT '{0,0,0,0,0}', -- of its run that entered the line last, for each priority from -2
     executing integer NOT NULL DEFAULT 0,
     open      integer NOT NULL DEFAULT 0,
-    lined     integer[] NOT NULL DEFAULT '{0,0,0}', -- places with state 2: of runs that have begun, of children, of roots
+    lined     integer NOT NULL DEFAULT 0,          -- places with state 2
+    lined_begun integer NOT NULL DEFAULT 0,        -- of them, those that have begun
+    lined_children integer NOT NULL DEFAULT 0,     -- of them, children that have not begun
     behind    integer NOT NULL DEFAULT 0,          -- places with state 3
     queue     text COLLATE "C" NOT NULL,
     key       text COLLATE "C" NOT NULL,
@@ -202,6 +205,7 @@ CREATE TABLE durable.place (
 -- need less than others, so they stand apart.
 CREATE INDEX place_line ON durable.place (queue, begun, root, priority DESC, turn, arrived_at, run_id) WHERE state = 2;
 CREATE INDEX place_behind ON durable.place (queue, key, begun, root, priority DESC, arrived_at, run_id) WHERE state = 3;
+CREATE INDEX place_live ON durable.place (queue) WHERE state > 0;
 CREATE INDEX place_key ON durable.place (queue, key, run_id);
 
 -- Those that wait to begin, the oldest first. arrived_at is NULL until an admission has seen them.
@@ -220,8 +224,11 @@ SELECT p.run_id, p.queue, p.key AS group_key,
 FROM durable.place AS p
 WHERE p.state > 0;
 
--- Runs that have left their place or their line, and that the next admission looks at.
+-- Where admissions look for runs: those that have left their place or their line; those that are due without
+-- a place, or whose time in line is over; and those with a place that are not claimed yet.
 CREATE INDEX run_departed ON durable.run (queue) WHERE lane & 3 > 0 AND (status >= 5 OR lane & 3 > 1 AND status IN (3, 4));
+CREATE INDEX run_arrived ON durable.run (queue, wake_at) WHERE lane & 1 = 1 AND wake_at IS NOT NULL;
+CREATE INDEX run_admitted ON durable.run (queue, wake_at) WHERE lane & 3 = 2 AND status = 1;
 
 -- The keys under which starts fold: singletons, debounced starts and samples. A start with such a key locks
 -- the row, and a worker that releases the run of a start that waits.

@@ -123,6 +123,7 @@ CREATE TABLE durable_queue (
     executing        INTEGER NOT NULL DEFAULT 0,   -- places with state 4
     open             INTEGER NOT NULL DEFAULT 0,   -- places that are open
     deleted          INTEGER NOT NULL DEFAULT 0,
+    applied          TEXT,                         -- the settings at the last admission
     declared         TEXT,
     declared_version TEXT,
     declared_at      INTEGER,
@@ -145,7 +146,9 @@ CREATE TABLE durable_queue_key (
     turns     TEXT    NOT NULL DEFAULT '[0,0,0,0,0]', -- JSON: of its run that entered the line last, for each priority from -2
     executing INTEGER NOT NULL DEFAULT 0,
     open      INTEGER NOT NULL DEFAULT 0,
-    lined     TEXT    NOT NULL DEFAULT '[0,0,0]',  -- JSON: places with state 2: of runs that have begun, of children, of roots
+    lined     INTEGER NOT NULL DEFAULT 0,          -- places with state 2
+    lined_begun INTEGER NOT NULL DEFAULT 0,        -- of them, those that have begun
+    lined_children INTEGER NOT NULL DEFAULT 0,     -- of them, children that have not begun
     behind    INTEGER NOT NULL DEFAULT 0,          -- places with state 3
     PRIMARY KEY (queue, key)
 ) STRICT, WITHOUT ROWID;
@@ -172,6 +175,7 @@ CREATE TABLE durable_place (
 -- The line of each queue, and those that wait behind others of their key.
 CREATE INDEX durable_place_line ON durable_place (queue, begun, root, priority DESC, turn, arrived_at, run_id) WHERE state = 2;
 CREATE INDEX durable_place_behind ON durable_place (queue, key, begun, root, priority DESC, arrived_at, run_id) WHERE state = 3;
+CREATE INDEX durable_place_live ON durable_place (queue) WHERE state > 0;
 CREATE INDEX durable_place_key ON durable_place (queue, key, run_id);
 
 -- Those that wait to begin, the oldest first. arrived_at is NULL until an admission has seen them.
@@ -192,8 +196,11 @@ SELECT lower(hex(run_id)) AS run_id, queue, key AS group_key,
 FROM durable_place
 WHERE state > 0;
 
--- Runs that have left their place or their line, and that the next admission looks at.
+-- Where admissions look for runs: those that have left their place or their line; those that are due without
+-- a place, or whose time in line is over; and those with a place that are not claimed yet.
 CREATE INDEX durable_run_departed ON durable_run (queue) WHERE lane & 3 > 0 AND (status >= 5 OR lane & 3 > 1 AND status IN (3, 4));
+CREATE INDEX durable_run_arrived ON durable_run (queue, wake_at) WHERE lane & 1 = 1 AND wake_at IS NOT NULL;
+CREATE INDEX durable_run_admitted ON durable_run (queue, wake_at) WHERE lane & 3 = 2 AND status = 1;
 
 -- The keys under which starts fold: singletons, debounced starts and samples. A start with such a key changes
 -- the row, and a worker that releases the run of a start that waits.

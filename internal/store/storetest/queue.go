@@ -96,7 +96,7 @@ func queueSettings(b *bed) {
 	want("an older version again", 3, "v2", false)
 	chosen := store.QueueSettings{
 		Executing: 7, PerWorker: 2, Open: 9, KeyExecuting: 3, KeyOpen: 4, Depth: 1000, Closed: true,
-		Rate: store.QueueRate{Count: 5, Period: time.Minute, Burst: 2}, KeyRate: store.QueueRate{Count: 1, Period: time.Second, Burst: 1},
+		Rate: store.Rate{Count: 5, Period: time.Minute, Burst: 2}, KeyRate: store.Rate{Count: 1, Period: time.Second, Burst: 1},
 	}
 	b.changeQueue(store.QueueChange{Name: "mail", Settings: chosen, By: "ann", Reason: "slow provider"})
 	declare("v3", 4)

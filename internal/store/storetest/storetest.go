@@ -70,6 +70,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"permit", permits},
 		{"limit", limits},
 		{"queue", queues},
+		{"admission", admissions},
 		{"schedule", schedules},
 		{"fold", folds},
 		{"event", events},

@@ -1,0 +1,325 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+var admissions = []test{
+	{"no more runs execute than the bound allows", admitExecuting},
+	{"higher priorities come first, and keys take turns", admitOrder},
+	{"a run that waits gives its place to execute back, and stays open", admitOpen},
+	{"one open run of a key at a time, in order of start", admitKeyOpen},
+	{"no more runs begin than the rate allows", admitRate},
+	{"nothing of a paused queue begins, and what has begun goes on", admitPaused},
+	{"changed settings apply to those that wait behind their keys", admitSettings},
+	{"a paused run gives its place back, and comes again", admitPausedRun},
+	{"a cancelled run in line ends without a place", admitCancelled},
+	{"a terminated run gives its place back", admitTerminated},
+	{"a run in line expires without a place", admitExpired},
+	{"a deadline that is set in line holds", admitDeadline},
+	{"children need no place to be open", admitChildren},
+	{"strays arrive, and are adopted", admitStrays},
+	{"a deleted queue lets everything through", admitDeleted},
+	{"runs of a queue without a row are let through", admitWithoutRow},
+	{"a worker takes nothing from a queue that it leaves out", admitLeftOut},
+	{"two admissions at once exceed no bound", admitTwice},
+	{"counts equal places after random operations", admitRandom},
+}
+
+// queueBed is a queue with settings, and its runs.
+type queueBed struct {
+	*bed
+	runs []uuid.UUID // in the order of their starts
+	gone bool        // the queue has no row, or was deleted
+}
+
+const boundedQueue = "mail"
+
+func (b *bed) bounded(s store.QueueSettings) *queueBed {
+	b.Helper()
+	b.changeQueue(store.QueueChange{Name: boundedQueue, Settings: s})
+	return &queueBed{bed: b}
+}
+
+// start starts a run that is due a microsecond after the run before it.
+func (q *queueBed) start(key string, change ...func(*store.Start)) uuid.UUID {
+	q.Helper()
+	w := q.arriving(fmt.Sprint("run-", len(q.runs)), boundedQueue, key)
+	w.Run.WakeAt = q.in(time.Duration(len(q.runs)) * time.Microsecond)
+	for _, f := range change {
+		f(w)
+	}
+	w.Run.CreatedAt = w.Run.WakeAt
+	q.commit(&store.Batch{Starts: []*store.Start{w}})
+	wantOutcome(q.bed, "start of "+w.Run.Name, w.Outcome, store.Written)
+	q.runs = append(q.runs, w.Run.UUID)
+	return w.Run.UUID
+}
+
+func (q *queueBed) starts(n int, key string) (all []uuid.UUID) {
+	q.Helper()
+	for range n {
+		all = append(all, q.start(key))
+	}
+	return all
+}
+
+func withPriority(n int16) func(*store.Start) {
+	return func(w *store.Start) { w.Run.Priority, w.Place.Priority = n, n }
+}
+
+func withoutPlace(w *store.Start) { w.Run.Gate, w.Place = store.GateFree, nil }
+
+// admit makes passes until there is nothing more to do at the time, and checks the counts.
+func (q *queueBed) admit(at time.Time) (last store.Admission) {
+	q.Helper()
+	for range 1000 {
+		last = store.Admission{Queue: boundedQueue, Now: at, Lease: time.Minute}
+		if err := q.s.Admit(q.ctx, &last); err != nil {
+			q.Fatalf("Admit: %v", err)
+		}
+		if !last.More && !last.Busy {
+			q.checkCounts()
+			return last
+		}
+	}
+	q.Fatalf("the admission never ends: %+v", last)
+	return last
+}
+
+// checkCounts compares the counts of the queue with the places of its runs.
+func (q *queueBed) checkCounts() {
+	q.Helper()
+	var want store.QueueUse
+	for _, id := range q.runs {
+		p := q.placeOf(id)
+		if p == nil {
+			continue
+		}
+		switch p.State {
+		case store.PlaceExecuting:
+			want.Executing++
+		case store.PlaceInLine:
+			want.Waiting++
+		case store.PlaceBehind:
+			want.Waiting++
+			want.Behind++
+		}
+		if p.Root && p.Begun {
+			want.Open++
+		}
+	}
+	if info := q.queueInfo(boundedQueue); info != nil && info.QueueUse != want {
+		q.Fatalf("the queue counts %+v, its places are %+v", info.QueueUse, want)
+	}
+}
+
+// claims claims what it can.
+func (q *queueBed) claims(at time.Time) (ids []uuid.UUID) {
+	q.Helper()
+	query := q.query(at)
+	if !q.gone {
+		query.Gated = store.NewGated([]string{boundedQueue}, nil)
+	}
+	for _, c := range q.claim(query).Runs {
+		ids = append(ids, c.Run.UUID)
+	}
+	return ids
+}
+
+// begins admits and claims, and compares the claimed runs, which may have any order.
+func (q *queueBed) begins(what string, at time.Time, want ...uuid.UUID) {
+	q.Helper()
+	q.admit(at)
+	got := q.claims(at)
+	slices.SortFunc(got, store.CompareUUIDs)
+	want = slices.Clone(want)
+	slices.SortFunc(want, store.CompareUUIDs)
+	if !slices.Equal(got, want) {
+		names := func(ids []uuid.UUID) (n []int) {
+			for _, id := range ids {
+				n = append(n, slices.Index(q.runs, id))
+			}
+			slices.Sort(n)
+			return n
+		}
+		q.Fatalf("%s: runs %v begin, want %v", what, names(got), names(want))
+	}
+}
+
+func (q *queueBed) ends(ids ...uuid.UUID) {
+	q.Helper()
+	for _, id := range ids {
+		wantOutcome(q.bed, "end", q.commitRun(q.finish(id, q.row(id).Epoch)).Outcome, store.Written)
+	}
+}
+
+// waits makes running runs wait until the time, or for an event.
+func (q *queueBed) waits(at time.Time, ids ...uuid.UUID) {
+	q.Helper()
+	for _, id := range ids {
+		wantOutcome(q.bed, "wait", q.commitRun(q.park(q.row(id), at)).Outcome, store.Written)
+	}
+}
+
+func (q *queueBed) wantState(what string, id uuid.UUID, want store.PlaceState, gate store.Gate) {
+	q.Helper()
+	p := q.placeOf(id)
+	if p == nil {
+		p = &store.QueuedRun{}
+	}
+	if p.State != want || want != store.PlaceGone && p.Gate != gate {
+		q.Errorf("%s: the place is in state %d at gate %d, want %d at %d", what, p.State, p.Gate, want, gate)
+	}
+}
+
+func admitExecuting(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 2})
+	r := q.starts(5, "")
+	if got := q.claims(q.in(time.Second)); len(got) > 0 {
+		q.Fatalf("%v were claimed without a place", got)
+	}
+	q.begins("at first", q.in(time.Second), r[0], r[1])
+	q.begins("while they execute", q.in(time.Second))
+	q.wantState("in line", r[2], store.PlaceInLine, store.GateInLine)
+	if before := q.placeOf(r[4]).Before; before != 2 {
+		q.Errorf("%d runs are before the last of three in line", before)
+	}
+	q.ends(r[0])
+	q.begins("when one has ended", q.in(time.Second), r[2])
+	q.ends(r[1], r[2])
+	q.begins("when two have ended", q.in(time.Second), r[3], r[4])
+	q.ends(r[3], r[4])
+	q.admit(q.in(2 * time.Second))
+	if use := q.queueInfo(boundedQueue).QueueUse; use != (store.QueueUse{}) {
+		q.Errorf("an empty queue counts %+v", use)
+	}
+}
+
+func admitOrder(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 1})
+	large := q.starts(20, "large")
+	q.admit(q.in(time.Second))
+	small := q.start("small")
+	urgent := q.start("large", withPriority(2))
+	var order []uuid.UUID
+	for range 6 {
+		q.admit(q.in(time.Second))
+		got := q.claims(q.in(time.Second))
+		if len(got) != 1 {
+			q.Fatalf("%d runs execute at once", len(got))
+		}
+		q.ends(got...)
+		order = append(order, got...)
+	}
+	if order[0] != large[0] || order[1] != urgent || slices.Index(order, small) < 0 {
+		q.Errorf("%v began: want the first, the urgent one, and soon the one of the small key", order)
+	}
+}
+
+func admitOpen(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 1, Open: 2})
+	r := q.starts(4, "")
+	q.begins("at first", q.in(time.Second), r[0])
+	q.waits(q.in(time.Minute), r[0])
+	q.begins("while the first sleeps", q.in(time.Second), r[1])
+	q.waits(time.Time{}, r[1])
+	q.begins("while two are open", q.in(time.Second))
+	q.wantState("asleep", r[0], store.PlaceOutside, store.GateArrived)
+	a := q.admit(q.in(time.Second))
+	if !a.Again.Equal(q.in(time.Minute)) {
+		q.Errorf("the next pass is at %v, want the time at which the first is due", a.Again)
+	}
+	q.begins("when it is due", q.in(time.Minute), r[0])
+	q.ends(r[0])
+	q.begins("when it has ended", q.in(time.Minute), r[2])
+	q.ends(r[2])
+	q.begins("when the next has ended", q.in(time.Minute), r[3])
+}
+
+func admitKeyOpen(b *bed) {
+	q := b.bounded(store.QueueSettings{KeyOpen: 1})
+	a, c := q.starts(30, "a"), q.starts(2, "c")
+	other, at := c[0], q.in(time.Second)
+	for i, id := range a {
+		want := []uuid.UUID{id}
+		if i < len(c) {
+			want = append(want, c[i])
+		}
+		q.begins(fmt.Sprint("order ", i), at, want...)
+		if i == 0 {
+			q.waits(q.in(time.Minute), other)
+			q.begins("while one of the other key sleeps", q.in(time.Second))
+			at = q.in(time.Minute)
+			q.begins("when it wakes", at, other)
+			q.ends(other)
+		}
+		q.ends(id)
+	}
+}
+
+func admitRate(b *bed) {
+	q := b.bounded(store.QueueSettings{Rate: store.Rate{Count: 2, Period: time.Second, Burst: 1}})
+	r := q.starts(3, "")
+	q.begins("at first", q.in(time.Second), r[0])
+	a := q.admit(q.in(time.Second))
+	if !a.Again.Equal(q.in(1500 * time.Millisecond)) {
+		q.Errorf("the next pass is %v later, want half a second", a.Again.Sub(q.in(time.Second)))
+	}
+	q.begins("too early", q.in(1499*time.Millisecond))
+	q.begins("in time", q.in(1500*time.Millisecond), r[1])
+	q.waits(q.in(1600*time.Millisecond), r[1])
+	q.begins("what has begun takes no rate", q.in(1600*time.Millisecond), r[1])
+	q.begins("a clock that goes back", q.in(0))
+	q.begins("later", q.in(time.Minute), r[2])
+}
+
+func admitPaused(b *bed) {
+	q := b.bounded(store.QueueSettings{})
+	begun := q.start("")
+	q.begins("at first", q.in(time.Second), begun)
+	q.waits(q.in(2*time.Second), begun)
+	if _, err := q.s.PauseQueue(q.ctx, store.QueuePause{Name: boundedQueue, Now: q.now}); err != nil {
+		q.Fatal(err)
+	}
+	fresh := q.start("")
+	q.begins("in a paused queue", q.in(2*time.Second), begun)
+	if _, err := q.s.PauseQueue(q.ctx, store.QueuePause{Name: boundedQueue, Resume: true}); err != nil {
+		q.Fatal(err)
+	}
+	q.begins("when it is resumed", q.in(2*time.Second), fresh)
+}
+
+func admitSettings(b *bed) {
+	q := b.bounded(store.QueueSettings{KeyOpen: 1})
+	a, c := q.starts(3, "a"), q.starts(3, "c")
+	q.begins("at first", q.in(time.Second), a[0], c[0])
+	q.changeQueue(store.QueueChange{Name: boundedQueue, Settings: store.QueueSettings{KeyOpen: 2}})
+	q.begins("when two may be open", q.in(time.Second), a[1], c[1])
+	q.changeQueue(store.QueueChange{Name: boundedQueue})
+	q.begins("without a bound", q.in(time.Second), a[2], c[2])
+}
+
+func admitTwice(b *bed) {
+	q := b.bounded(store.QueueSettings{Executing: 3})
+	q.starts(60, "")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 5 {
+				if err := q.s.Admit(q.ctx, &store.Admission{Queue: boundedQueue, Now: q.in(time.Second), Lease: time.Minute}); err != nil {
+					q.Errorf("Admit: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	q.begins("after concurrent passes", q.in(time.Second), q.runs[:3]...)
+}

@@ -1,0 +1,277 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Admit implements store.Admissions. It first looks for something to do without a lock. Then one transaction locks the
+// queue, reads its runs and keys, and writes what store.QueueState.Plan has decided.
+func (s *database) Admit(ctx context.Context, a *store.Admission) error {
+	a.Busy, a.More, a.Again, a.Admitted = false, false, time.Time{}, 0
+	strays, err := s.strayLanes(ctx, a.Queue)
+	if err != nil {
+		return err
+	}
+	q, found, err := s.glance(ctx, a, strays)
+	if err != nil {
+		return err
+	}
+	idle := false
+	if idle, a.Again = q.Idle(s.timeline.begun()); idle {
+		return nil
+	}
+	return s.within(ctx, "admit runs", func(ask asker) error {
+		if found {
+			if q, a.Busy, err = s.lockQueue(ask, a); err != nil || a.Busy {
+				return err
+			}
+		}
+		if q.Deleted {
+			strays = nil
+		}
+		if err := s.readAdmission(ask, q, strays); err != nil {
+			return err
+		}
+		plan := q.Plan(s.timeline.begun(), a.Lease)
+		slices.SortFunc(plan.Runs, func(l, r store.SeenRun) int { return store.CompareUUIDs(l.Run, r.Run) })
+		a.Finish(&plan)
+		return s.writeAdmission(ask, q, &plan, found)
+	})
+}
+
+// strayLanes returns the lanes of the queue in which there may be runs that no admission has seen.
+func (s *database) strayLanes(ctx context.Context, queue string) ([]store.Lane, error) {
+	if gaps, old := s.lanes.unseen(); old {
+		if err := s.findLanes(ctx, &gaps); err != nil {
+			return nil, err
+		}
+	}
+	return s.lanes.strays(queue), nil
+}
+
+// queueRow scans the columns of a queue that admit_lock.sql returns.
+type queueRow struct {
+	q                 *store.QueueState
+	settings, applied pgtype.Text
+	now               time.Time
+	turns             []int64
+}
+
+func (r *queueRow) columns() []any {
+	q := r.q
+	return []any{
+		&r.settings, &r.applied, (*timeValue)(&r.now), (*timeValue)(&q.Paid), (*timeValue)(&q.Shut), (*timeValue)(&q.PausedAt), &q.Deleted, &q.Begun,
+		&r.turns, (*intValue)(&q.Use.Waiting), (*intValue)(&q.Use.Executing), (*intValue)(&q.Use.Open),
+	}
+}
+
+func (r *queueRow) state() error {
+	q := r.q
+	copy(q.Turns[:], r.turns)
+	q.Recorded, q.Applied = r.settings.String, r.applied.String
+	if r.now.After(q.Now) {
+		q.Now = r.now
+	}
+	settings, err := store.DecodeQueueSettings(q.Recorded)
+	if err == nil && settings != nil {
+		q.Settings = *settings
+	}
+	return err
+}
+
+func newQueueState(a *store.Admission) *store.QueueState {
+	return &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: a.Now.Truncate(time.Microsecond)}
+}
+
+// glance reads the queue without a lock. A queue without a row counts as deleted.
+func (s *database) glance(ctx context.Context, a *store.Admission, strays []store.Lane) (q *store.QueueState, found bool, err error) {
+	err = s.once(ctx, s.engine, "look at a queue", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.admitFound, a.Queue, instant(a.Now), laneArg(strays))
+	}, func(res results) error {
+		q, found = newQueueState(a), false // discard the row of a failed try
+		return each(res, func(rows pgx.Rows) error {
+			found = true
+			row := queueRow{q: q}
+			err := rows.Scan(append(row.columns(), &q.Found, &q.Lined[0], &q.Lined[1], &q.Lined[2], (*timeValue)(&q.Next))...)
+			if err == nil {
+				err = row.state()
+			}
+			return err
+		})
+	})
+	return q, found, err
+}
+
+// lockQueue locks the row of the queue. It reports whether another transaction has locked or deleted it.
+func (s *database) lockQueue(ask asker, a *store.Admission) (q *store.QueueState, busy bool, err error) {
+	q, busy = newQueueState(a), true
+	err = ask("lock a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.admitLock, a.Queue) }, func(res results) error {
+		return each(res, func(rows pgx.Rows) error {
+			busy = false
+			row := queueRow{q: q}
+			err := rows.Scan(row.columns()...)
+			if err == nil {
+				err = row.state()
+			}
+			return err
+		})
+	})
+	return q, busy, err
+}
+
+// readAdmission locks and reads the runs, and reads the keys, that a pass decides about.
+func (s *database) readAdmission(ask asker, q *store.QueueState, strays []store.Lane) error {
+	err := ask("read runs of a queue", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.admitRuns, q.Name, instant(q.Now), laneArg(strays), int32(store.MaxRunsRead), q.Deleted)
+		batch.Queue(s.sql.admitUnclaimed, q.Name, instant(q.Now), int32(store.MaxAdmitted))
+	}, func(res results) error {
+		var kinds [5][]store.SeenRun
+		err := each(res, func(rows pgx.Rows) error {
+			var kind int32
+			r, _, err := scanSeen(rows, q, &kind)
+			if err == nil {
+				kinds[kind] = append(kinds[kind], r)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, runs := range kinds {
+			q.Add(runs)
+		}
+		return each(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&q.Admitted), (*timeValue)(&q.Next)) })
+	})
+	if err != nil {
+		return err
+	}
+	look, err := s.readLine(ask, q)
+	if err == nil {
+		err = s.readKeys(ask, q, look)
+	}
+	return err
+}
+
+const (
+	linePartCount = len(store.LineParts)
+	lockedInLine  = 32 // runs at the beginning of a line that other transactions may have locked
+)
+
+var (
+	partsBegun = bools{linePartCount, func(i int) bool { return store.LineParts[i].Begun }}
+	partsRoot  = bools{linePartCount, func(i int) bool { return store.LineParts[i].Root }}
+)
+
+// readLine reads the beginning of the queue's line, and the names of the keys to be looked at.
+func (s *database) readLine(ask asker, q *store.QueueState) (look []string, err error) {
+	limit := q.LineLimit()
+	if limit > 0 {
+		limit += lockedInLine
+	}
+	var parts [linePartCount][]store.SeenRun
+	var read [linePartCount]int
+	err = ask("read the line of a queue", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.admitLine, q.Name, partsBegun, partsRoot, int32(limit))
+		batch.Queue(s.sql.admitLook, q.Name, instant(q.Now), int32(store.MaxKeysRead))
+	}, func(res results) error {
+		err := each(res, func(rows pgx.Rows) error {
+			var ordinal int64
+			r, locked, err := scanSeen(rows, q, &ordinal)
+			if err != nil {
+				return err
+			}
+			read[ordinal-1]++
+			if locked && r.WaitsInLine(q.Now) {
+				parts[ordinal-1] = append(parts[ordinal-1], r)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			look = append(look, "")
+			return rows.Scan(&look[len(look)-1])
+		})
+	})
+	for i, part := range store.LineParts {
+		q.AddLine(part, parts[i], read[i] >= limit)
+	}
+	return look, err
+}
+
+// readKeys reads the keys of the runs, with the first of those behind each.
+func (s *database) readKeys(ask asker, q *store.QueueState, look []string) error {
+	names := q.KeyNames(look)
+	if len(names) == 0 {
+		return nil
+	}
+	q.Keys = make(map[string]*store.KeyState, len(names))
+	arg := texts{len(names), func(i int) *string { return &names[i] }}
+	type partOf struct{ key, part int64 }
+	runs, read, cut := make(map[partOf][]store.SeenRun), make(map[partOf]int), make(map[partOf]bool)
+	err := ask("read keys of a queue", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.admitKeys, q.Name, arg)
+		batch.Queue(s.sql.admitBehind, q.Name, arg, partsBegun, partsRoot, int32(store.MaxBehindRead))
+	}, func(res results) error {
+		err := each(res, func(rows pgx.Rows) error {
+			k := new(store.KeyState)
+			var turns []int64
+			var lined, begun, children int
+			err := rows.Scan(&k.Key, (*timeValue)(&k.Paid), (*timeValue)(&k.LookAt), &turns, (*intValue)(&k.Use.Executing), (*intValue)(&k.Use.Open),
+				(*intValue)(&lined), (*intValue)(&begun), (*intValue)(&children), (*intValue)(&k.Behind))
+			copy(k.Turns[:], turns)
+			k.Lined = [3]int{begun, children, lined - begun - children}
+			q.Keys[k.Key] = k
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			var p partOf
+			r, locked, err := scanSeen(rows, q, &p.key, &p.part)
+			if err != nil {
+				return err
+			}
+			read[p]++
+			cut[p] = cut[p] || !locked // no run passes another one of its key
+			if !cut[p] && r.WaitsInLine(q.Now) {
+				runs[p] = append(runs[p], r)
+			}
+			return nil
+		})
+	})
+	for p, n := range read {
+		if k := q.Keys[names[p.key-1]]; k != nil {
+			k.AddBehind(store.LineParts[p.part-1], runs[p], cut[p] || n >= store.MaxBehindRead)
+		}
+	}
+	return err
+}
+
+// scanSeen scans a run and its place. It reports whether the statement has locked the run.
+func scanSeen(rows pgx.Rows, q *store.QueueState, before ...any) (r store.SeenRun, locked bool, err error) {
+	r.Queue = q.Name
+	var gate, status, control, priority, state pgtype.Int2
+	var started, root, begun pgtype.Bool
+	var key pgtype.Text
+	var weight pgtype.Int4
+	var turn pgtype.Int8
+	err = rows.Scan(append(before, (*uuidValue)(&r.Run), &gate, &started, &status, &control, (*timeValue)(&r.WakeAt), (*timeValue)(&r.Deadline), &r.Root, &r.Priority,
+		&key, &weight, &priority, &state, &root, &begun, &turn, (*timeValue)(&r.ArrivedAt), (*timeValue)(&r.StartBy))...)
+	r.Gate, r.Started, r.Status, r.Control = store.Gate(gate.Int16), started.Bool, store.Status(status.Int16), store.ControlBits(control.Int16)
+	r.Weight = 1
+	if r.Known = key.Valid; r.Known {
+		r.Key, r.Weight, r.Priority, r.State = key.String, weight.Int32, priority.Int16, store.PlaceState(state.Int16)
+		r.Root, r.Begun, r.Turn = root.Bool, begun.Bool, turn.Int64
+	}
+	return r, status.Valid, err
+}

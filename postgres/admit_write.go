@@ -1,0 +1,155 @@
+package postgres
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// writeAdmission writes what a pass has decided. It writes the queue and its keys only if the queue has a row.
+func (s *database) writeAdmission(ask asker, q *store.QueueState, plan *store.QueuePlan, found bool) error {
+	runs, keys := plan.Runs, plan.Keys
+	if !found {
+		keys = nil
+	}
+	deletes := found && len(plan.DeleteKeys) > 0
+	ends := found && q.Deleted && !plan.More
+	return ask("write an admission", func(batch *pgx.Batch) {
+		if len(runs) > 0 {
+			batch.Queue(s.sql.admitRunWrite, admittedArgs(runs)...)
+			batch.Queue(s.sql.admitPlaceWrite, placeArgs(q.Name, runs)...)
+		}
+		if len(keys) > 0 {
+			batch.Queue(s.sql.admitKeyWrite, keyArgs(q.Name, keys)...)
+		}
+		if deletes {
+			batch.Queue(s.sql.admitKeyDelete, q.Name, texts{len(plan.DeleteKeys), func(i int) *string { return &plan.DeleteKeys[i] }})
+		}
+		if found && plan.LookAll {
+			batch.Queue(s.sql.admitLookAll, q.Name, instant(q.Now))
+		}
+		if found {
+			batch.Queue(s.sql.admitQueueWrite, q.Name, nullText(&q.Applied), instant(q.Now), instant(q.Paid), instant(q.Shut), q.Begun,
+				q.Turns[0], q.Turns[1], q.Turns[2], q.Turns[3], q.Turns[4], int64(q.Use.Waiting), int32(q.Use.Executing), int32(q.Use.Open))
+		}
+		if ends {
+			batch.Queue(s.sql.admitQueueDelete, q.Name)
+		}
+		if plan.Admitted > 0 || q.Deleted && len(runs) > 0 {
+			batch.Queue(s.sql.notify, channel(s.schema), "")
+		}
+	}, func(res results) error {
+		if len(runs) > 0 {
+			if err := expectRows(res, "runs", len(runs)); err != nil {
+				return err
+			}
+			if err := expectReturned(res, "places", len(runs)); err != nil {
+				return err
+			}
+		}
+		if len(keys) > 0 {
+			if err := expectReturned(res, "keys", len(keys)); err != nil {
+				return err
+			}
+		}
+		for _, sent := range []bool{deletes, found && plan.LookAll} { // a key may never have had a row
+			if sent {
+				if _, err := res.Exec(); err != nil {
+					return err
+				}
+			}
+		}
+		if found {
+			if err := expectRows(res, "queues", 1); err != nil {
+				return err
+			}
+		}
+		for _, sent := range []bool{ends, plan.Admitted > 0 || q.Deleted && len(runs) > 0} {
+			if sent {
+				if _, err := res.Exec(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// expectRows returns an error if the next statement changed another number of rows.
+func expectRows(res results, what string, n int) error {
+	tag, err := res.Exec()
+	if err == nil && tag.RowsAffected() != int64(n) {
+		err = fmt.Errorf("an admission changed %d %s instead of %d", tag.RowsAffected(), what, n)
+	}
+	return err
+}
+
+// expectReturned is expectRows for a statement that returns what it has changed.
+func expectReturned(res results, what string, n int) error {
+	changed := 0
+	err := each(res, func(rows pgx.Rows) error {
+		changed++
+		return rows.Scan(nil)
+	})
+	if err == nil && changed != n {
+		err = fmt.Errorf("an admission wrote %d %s instead of %d", changed, what, n)
+	}
+	return err
+}
+
+func admittedArgs(runs []store.SeenRun) []any {
+	n := len(runs)
+	return []any{
+		int2s{n, func(i int) int16 { return store.ShardOf(runs[i].Run) }},
+		uuids{n, func(i int) *uuid.UUID { return &runs[i].Run }},
+		int2s{n, func(i int) int16 { return int16(runs[i].Gate) }},
+		int2s{n, func(i int) int16 { return int16(runs[i].Status) }},
+		times{n, func(i int) *time.Time { return &runs[i].WakeAt }},
+	}
+}
+
+func placeArgs(queue string, runs []store.SeenRun) []any {
+	n := len(runs)
+	return []any{
+		int2s{n, func(i int) int16 { return store.ShardOf(runs[i].Run) }},
+		uuids{n, func(i int) *uuid.UUID { return &runs[i].Run }},
+		queue,
+		texts{n, func(i int) *string { return &runs[i].Key }},
+		int4s{n, func(i int) int32 { return runs[i].Weight }},
+		int2s{n, func(i int) int16 { return runs[i].Priority }},
+		int2s{n, func(i int) int16 { return int16(runs[i].State) }},
+		bools{n, func(i int) bool { return runs[i].Root }},
+		bools{n, func(i int) bool { return runs[i].Begun }},
+		int8s{n, func(i int) int64 { return runs[i].Turn }},
+		times{n, func(i int) *time.Time { return &runs[i].ArrivedAt }},
+		times{n, func(i int) *time.Time { return &runs[i].StartBy }},
+	}
+}
+
+func keyArgs(queue string, keys []store.KeyState) []any {
+	n := len(keys)
+	args := []any{
+		queue,
+		texts{n, func(i int) *string { return &keys[i].Key }},
+		times{n, func(i int) *time.Time { return &keys[i].Paid }},
+		times{n, func(i int) *time.Time { return &keys[i].LookAt }},
+	}
+	for turn := range len(store.Turns{}) {
+		args = append(args, int8s{n, func(i int) int64 { return keys[i].Turns[turn] }})
+	}
+	for _, count := range []func(*store.KeyState) int{
+		func(k *store.KeyState) int { return k.Use.Executing },
+		func(k *store.KeyState) int { return k.Use.Open },
+		func(k *store.KeyState) int { return k.Lined[0] + k.Lined[1] + k.Lined[2] },
+		func(k *store.KeyState) int { return k.Lined[0] },
+		func(k *store.KeyState) int { return k.Lined[1] },
+		func(k *store.KeyState) int { return k.Behind },
+	} {
+		args = append(args, int4s{n, func(i int) int32 { return int32(count(&keys[i])) }})
+	}
+	return args
+}

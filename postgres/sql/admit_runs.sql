@@ -1,0 +1,55 @@
+-- Locks and returns runs of the queue $1 that an admission decides about at $2, at most $4 of each kind: 1 those that have
+-- ended, or that wait or are paused although they have a place or are in line; 2 those that are due without a place; 3
+-- strays, which are in the lanes $3; 4 if the queue is being deleted ($5), those that have no place to execute. Runs that
+-- another transaction has locked are left out.
+WITH departed AS MATERIALIZED (
+    SELECT r.shard, r.id, (r.lane & 3)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    FROM durable.run AS r
+    WHERE r.queue = $1::text AND r.lane & 3 > 0 AND (r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4))
+    LIMIT $4::integer
+    FOR UPDATE SKIP LOCKED
+), due AS MATERIALIZED (
+    SELECT r.shard, r.id, (r.lane & 3)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+    FROM durable.run AS r
+    WHERE r.queue = $1::text AND r.lane & 1 = 1 AND r.wake_at <= $2::timestamptz
+    ORDER BY r.wake_at
+    LIMIT $4::integer
+    FOR UPDATE SKIP LOCKED
+), stray AS MATERIALIZED (
+    SELECT r.*
+    FROM unnest($3::bigint[]) AS stray(lane)
+    CROSS JOIN LATERAL (
+        SELECT r.shard, r.id, (r.lane & 3)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+        FROM durable.run AS r
+        WHERE r.lane = stray.lane AND r.wake_at IS NOT NULL
+        ORDER BY r.wake_at
+        LIMIT $4::integer
+        FOR UPDATE SKIP LOCKED
+    ) AS r
+    LIMIT $4::integer
+), live AS MATERIALIZED (
+    SELECT r.*
+    FROM durable.place AS p
+    CROSS JOIN LATERAL (
+        SELECT r.shard, r.id, (r.lane & 3)::smallint AS gate, r.epoch > 0 AS started, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL AS is_root, r.priority
+        FROM durable.run AS r
+        WHERE r.shard = p.shard AND r.id = p.run_id AND r.status < 5 AND r.lane & 1 = 1
+        FOR UPDATE SKIP LOCKED
+    ) AS r
+    WHERE $5::boolean AND p.queue = $1::text AND p.state > 0 AND p.state < 4
+    LIMIT $4::integer
+)
+SELECT s.kind, s.id, s.gate, s.started, s.status, s.control, s.wake_at, s.deadline_at, s.is_root, s.priority,
+       p.key, p.weight, p.priority, p.state, p.root, p.begun, p.turn, p.arrived_at, p.start_by
+FROM (
+    SELECT 1 AS kind, departed.* FROM departed
+    UNION ALL
+    SELECT 2, due.* FROM due
+    UNION ALL
+    SELECT 3, stray.* FROM stray
+    UNION ALL
+    SELECT 4, live.* FROM live
+) AS s
+LEFT JOIN LATERAL (
+    SELECT p.* FROM durable.place AS p WHERE p.shard = s.shard AND p.run_id = s.id OFFSET 0
+) AS p ON true;

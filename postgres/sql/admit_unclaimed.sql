@@ -1,0 +1,12 @@
+-- Returns how many runs of a queue have a place and are not claimed yet, at most $3, and when the next run is due without
+-- a place, or a key is to be looked at.
+SELECT (
+           SELECT count(*)::integer
+           FROM (
+               SELECT FROM durable.run AS r
+               WHERE r.queue = $1::text AND r.lane & 3 = 2 AND r.status = 1 AND r.wake_at <= $2::timestamptz
+               LIMIT $3::integer
+           ) AS unclaimed
+       ),
+       least((SELECT min(r.wake_at) FROM durable.run AS r WHERE r.queue = $1::text AND r.lane & 1 = 1 AND r.wake_at > $2::timestamptz),
+             (SELECT min(k.look_at) FROM durable.queue_key AS k WHERE k.queue = $1::text AND k.look_at > $2::timestamptz));

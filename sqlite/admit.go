@@ -1,0 +1,295 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Admit implements store.Admissions. It first looks for something to do on a reading connection, so that polling idle queues
+// never takes the write lock, which is the lock of every queue.
+func (s *database) Admit(ctx context.Context, a *store.Admission) error {
+	a.Busy, a.More, a.Again, a.Admitted = false, false, time.Time{}, 0
+	idle := false
+	err := s.read(ctx, "look at a queue", func(x session) error {
+		strays, err := s.strayLanes(ctx, x, a.Queue)
+		if err != nil {
+			return err
+		}
+		q, err := glance(x, a, strays)
+		if err == nil {
+			idle, a.Again = q.Idle("")
+		}
+		return err
+	})
+	if err != nil || idle {
+		return err
+	}
+	return s.writeAndNotify(ctx, "admit runs", func(x *writeTx) error {
+		strays, err := s.strayLanes(ctx, x, a.Queue)
+		if err != nil {
+			return err
+		}
+		q, found, err := readQueue(x, a)
+		if err != nil {
+			return err
+		}
+		if err := readAdmission(ctx, x, q, strays); err != nil {
+			return err
+		}
+		plan := q.Plan("", a.Lease)
+		if err := writeAdmission(ctx, x, &plan); err != nil {
+			return err
+		}
+		if found {
+			if err := writeQueue(x, q, &plan); err != nil {
+				return err
+			}
+		}
+		a.Finish(&plan)
+		if plan.Admitted > 0 || q.Deleted {
+			x.addHint(store.HintClaim)
+		}
+		return nil
+	})
+}
+
+// readQueue reads the row of the queue. A queue without a row counts as deleted.
+func readQueue(x session, a *store.Admission) (q *store.QueueState, found bool, err error) {
+	q = &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: truncateTime(a.Now)}
+	err = x.each(qAdmitQueue, func(v []driver.Value) error {
+		c := columns{values: v}
+		found = true
+		q.Recorded, q.Applied = c.text(), c.text()
+		if now := c.time(); now.After(q.Now) {
+			q.Now = now
+		}
+		q.Paid, q.Shut, q.PausedAt, q.Deleted = c.time(), c.time(), c.time(), c.int() != 0
+		turns := c.text()
+		q.Use = store.QueueUse{Waiting: int(c.int()), Executing: int(c.int()), Open: int(c.int())}
+		if c.err != nil {
+			return c.err
+		}
+		settings, err := store.DecodeQueueSettings(q.Recorded)
+		if err == nil && settings != nil {
+			q.Settings = *settings
+		}
+		if err == nil {
+			err = json.Unmarshal([]byte(turns), &q.Turns)
+		}
+		return err
+	}, a.Queue)
+	return q, found, err
+}
+
+// glance reads what shows whether there is anything to do.
+func glance(x session, a *store.Admission, strays []store.Lane) (*store.QueueState, error) {
+	q, found, err := readQueue(x, a)
+	if err != nil || !found {
+		return q, err
+	}
+	err = x.each(qAdmitFound, func(v []driver.Value) error {
+		c := columns{values: v}
+		q.Found = c.int() != 0 || len(strays) > 0
+		for i := range q.Lined {
+			q.Lined[i] = c.int() != 0
+		}
+		return c.err
+	}, a.Queue, bindTime(q.Now))
+	if err == nil {
+		err = readNext(x, q)
+	}
+	return q, err
+}
+
+func readNext(x session, q *store.QueueState) error {
+	return x.each(qAdmitNext, func(v []driver.Value) error {
+		c := columns{values: v}
+		q.Next = c.time()
+		return c.err
+	}, q.Name, bindTime(q.Now))
+}
+
+// readAdmission reads the runs and keys that a pass decides about.
+func readAdmission(ctx context.Context, x session, q *store.QueueState, strays []store.Lane) error {
+	now := bindTime(q.Now)
+	kinds := []func() ([]store.SeenRun, error){
+		func() ([]store.SeenRun, error) {
+			return seeRuns(x, q, qAdmitDeparted, q.Name, int64(store.MaxRunsRead))
+		},
+		func() ([]store.SeenRun, error) {
+			return seeRuns(x, q, qAdmitDue, q.Name, now, int64(store.MaxRunsRead))
+		},
+	}
+	if q.Deleted {
+		kinds = append(kinds, func() ([]store.SeenRun, error) { return seeRuns(x, q, qAdmitLive, q.Name, int64(store.MaxRunsRead)) })
+	} else {
+		for _, l := range strays {
+			kinds = append(kinds, func() ([]store.SeenRun, error) {
+				return seeRuns(x, q, qAdmitStray, int64(l), int64(store.MaxRunsRead))
+			})
+		}
+	}
+	for _, read := range kinds {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		runs, err := read()
+		if err != nil {
+			return err
+		}
+		q.Add(runs)
+	}
+	var err error
+	if q.Admitted, err = queryInt(x, qAdmitUnclaimed, q.Name, now, int64(store.MaxAdmitted)); err != nil {
+		return err
+	}
+	if err := readNext(x, q); err != nil {
+		return err
+	}
+	limit := q.LineLimit()
+	for _, part := range store.LineParts {
+		var runs []store.SeenRun
+		if limit > 0 {
+			runs, err = seeRuns(x, q, qAdmitLine, q.Name, bindBool(part.Begun), bindBool(part.Root), now, int64(limit))
+			if err != nil {
+				return err
+			}
+		}
+		q.AddLine(part, runs, len(runs) >= limit)
+	}
+	return readKeys(x, q)
+}
+
+func readKeys(x session, q *store.QueueState) error {
+	var look []string
+	err := x.each(qAdmitLook, func(v []driver.Value) error {
+		c := columns{values: v}
+		look = append(look, c.text())
+		return c.err
+	}, q.Name, bindTime(q.Now), int64(store.MaxKeysRead))
+	if err != nil {
+		return err
+	}
+	q.Keys = make(map[string]*store.KeyState)
+	for _, key := range q.KeyNames(look) {
+		k := &store.KeyState{}
+		err := x.each(qAdmitKey, func(v []driver.Value) error {
+			c := columns{values: v}
+			k.Key, k.Paid, k.LookAt = c.text(), c.time(), c.time()
+			turns := c.text()
+			k.Use.Executing, k.Use.Open = int(c.int()), int(c.int())
+			lined, begun, children := int(c.int()), int(c.int()), int(c.int())
+			k.Lined, k.Behind = [3]int{begun, children, lined - begun - children}, int(c.int())
+			q.Keys[key] = k
+			if c.err != nil {
+				return c.err
+			}
+			return json.Unmarshal([]byte(turns), &k.Turns)
+		}, q.Name, key)
+		if err != nil {
+			return err
+		}
+		for _, part := range store.LineParts {
+			if k.Behind == 0 {
+				break
+			}
+			runs, err := seeRuns(x, q, qAdmitBehind, q.Name, key, bindBool(part.Begun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxBehindRead))
+			if err != nil {
+				return err
+			}
+			k.AddBehind(part, runs, len(runs) >= store.MaxBehindRead)
+		}
+	}
+	return nil
+}
+
+// seeRuns returns the runs that a statement selects.
+func seeRuns(x session, q *store.QueueState, what query, args ...driver.Value) (runs []store.SeenRun, err error) {
+	err = x.each(what, func(v []driver.Value) error {
+		c := columns{values: v}
+		r := store.SeenRun{
+			Place: store.Place{Run: c.uuid(), Queue: q.Name},
+			Gate:  store.Gate(c.int()), Started: c.int() != 0, Status: store.Status(c.int()), Control: store.ControlBits(c.int()),
+			WakeAt: c.time(), Deadline: c.time(),
+		}
+		r.Weight, r.Root, r.Priority = 1, c.int() != 0, int16(c.int())
+		if r.Known = c.int() != 0; r.Known {
+			r.Key, r.Weight, r.Priority, r.State, r.Root, r.Begun = c.text(), int32(c.int()), int16(c.int()), store.PlaceState(c.int()), c.int() != 0, c.int() != 0
+			r.Turn, r.ArrivedAt, r.StartBy = c.int(), c.time(), c.time()
+		}
+		runs = append(runs, r)
+		return c.err
+	}, args...)
+	return runs, err
+}
+
+// writeAdmission writes the runs and their places.
+func writeAdmission(ctx context.Context, x session, plan *store.QueuePlan) error {
+	slices.SortFunc(plan.Runs, func(l, r store.SeenRun) int { return store.CompareUUIDs(l.Run, r.Run) })
+	for i := range plan.Runs {
+		if i%contextCheckInterval == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r := &plan.Runs[i]
+		n, err := x.exec(qAdmitRunWrite, int64(r.Gate), int64(r.Status), bindTime(r.WakeAt), bindShard(r.Run), bindUUID(r.Run))
+		if err := checkOneRow("admitting run", r.Run, n, err); err != nil {
+			return err
+		}
+		n, err = x.exec(qAdmitPlaceWrite, bindShard(r.Run), bindUUID(r.Run), r.Queue, r.Key, int64(r.Weight), int64(r.Priority), int64(r.State),
+			bindBool(r.Root), bindBool(r.Begun), r.Turn, bindTime(r.ArrivedAt), bindTime(r.StartBy))
+		if err := checkOneRow("writing the place of run", r.Run, n, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeQueue writes the row of a queue and its keys.
+func writeQueue(x session, q *store.QueueState, plan *store.QueuePlan) error {
+	for i := range plan.Keys {
+		k := &plan.Keys[i]
+		n, err := x.exec(qAdmitKeyWrite, q.Name, k.Key, bindTime(k.Paid), bindTime(k.LookAt), turnsText(k.Turns), int64(k.Use.Executing), int64(k.Use.Open),
+			int64(k.Lined[0]+k.Lined[1]+k.Lined[2]), int64(k.Lined[0]), int64(k.Lined[1]), int64(k.Behind))
+		if err := checkOneRow("a key of queue "+q.Name+" for", uuid.Nil, n, err); err != nil {
+			return err
+		}
+	}
+	for _, key := range plan.DeleteKeys {
+		if _, err := x.exec(qAdmitKeyDelete, q.Name, key); err != nil { // it may never have had a row
+			return err
+		}
+	}
+	if plan.LookAll {
+		if _, err := x.exec(qAdmitLookAll, bindTime(q.Now), q.Name); err != nil {
+			return err
+		}
+	}
+	n, err := x.exec(qAdmitQueueWrite, bindText(q.Applied), bindTime(q.Now), bindTime(q.Paid), bindTime(q.Shut), turnsText(q.Turns),
+		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.Open), q.Name)
+	if err := checkOneRow("queue "+q.Name+" for", uuid.Nil, n, err); err != nil {
+		return err
+	}
+	if !q.Deleted || plan.More {
+		return nil
+	}
+	n, err = x.exec(qAdmitQueueDelete, q.Name)
+	if err == nil && n == 1 {
+		_, err = x.exec(qAdmitKeysDelete, q.Name)
+	}
+	return err
+}
+
+func turnsText(t store.Turns) string {
+	b, err := json.Marshal(t)
+	if err != nil {
+		panic("sqlite: numbers do not encode: " + err.Error())
+	}
+	return string(b)
+}

@@ -1,0 +1,7 @@
+-- Selects runs of a queue that have ended, or that wait or are paused although they have a place or are in line.
+SELECT r.id, r.lane & 3, r.epoch > 0, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL, r.priority,
+       p.run_id IS NOT NULL, p.key, p.weight, p.priority, p.state, p.root, p.begun, p.turn, p.arrived_at, p.start_by
+FROM durable_run AS r
+LEFT JOIN durable_place AS p ON p.shard = r.shard AND p.run_id = r.id
+WHERE r.queue = ? AND r.lane & 3 > 0 AND (r.status >= 5 OR r.lane & 3 > 1 AND r.status IN (3, 4))
+LIMIT ? + 0;

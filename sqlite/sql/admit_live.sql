@@ -1,0 +1,7 @@
+-- Selects live runs of a queue that is being deleted, except those with a place to execute.
+SELECT r.id, r.lane & 3, r.epoch > 0, r.status, r.control, r.wake_at, r.deadline_at, r.parent_id IS NULL, r.priority,
+       p.run_id IS NOT NULL, p.key, p.weight, p.priority, p.state, p.root, p.begun, p.turn, p.arrived_at, p.start_by
+FROM durable_place AS p
+CROSS JOIN durable_run AS r ON r.shard = p.shard AND r.id = p.run_id
+WHERE p.queue = ? AND p.state > 0 AND p.state < 4 AND r.status < 5 AND r.lane & 1 = 1
+LIMIT ? + 0;

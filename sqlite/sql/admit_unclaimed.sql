@@ -1,0 +1,7 @@
+-- Counts the runs of a queue that have a place and are not claimed yet, at most as many as the third parameter.
+SELECT count(*)
+FROM (
+    SELECT 1 FROM durable_run
+    WHERE queue = ? AND lane & 3 = 2 AND status = 1 AND wake_at <= ?
+    LIMIT ? + 0
+);

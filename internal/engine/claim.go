@@ -85,6 +85,7 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 	if q.Limit == 1 { // there may be many suspects, which must not always be claimed before other runs
 		q.Suspects = min(q.Suspects, rand.IntN(2))
 	}
+	capped := w.gate(ctx, &q)
 	claims, err := w.take(ctx, q)
 	if err != nil {
 		w.failedClaims.add(q)
@@ -97,8 +98,9 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 			continue
 		}
 		w.enter(c, w.late(&c.Run, q.Now), free)
+		w.admission.touch(c.Run.Queue)
 	}
-	return claimResult{runs: len(claims.Runs), full: len(claims.Runs) == q.Limit, next: claims.Next}, nil
+	return claimResult{runs: len(claims.Runs), full: len(claims.Runs) == q.Limit || capped, next: claims.Next}, nil
 }
 
 // take executes the claim in the store, and counts it.

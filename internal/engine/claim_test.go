@@ -16,6 +16,9 @@ type due struct{ store.Store }
 
 func (due) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 
+// QueueRows implements store.Store: no queue has settings.
+func (due) QueueRows(context.Context) ([]store.QueueRow, error) { return nil, nil }
+
 func (due) Claim(_ context.Context, q store.ClaimQuery) (c store.Claims, err error) {
 	if q.Limit > 0 {
 		c.Runs = []store.Claimed{{Run: store.Run{Status: store.Paused}}}

@@ -52,6 +52,7 @@ type worker struct {
 	schedules notifier // a schedule was changed
 	folds     notifier // a start may have to be released, or a run to be cancelled for it
 	permits   permits
+	admission admission
 
 	hearing sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
 	rests   chan struct{} // holds one element for each long history that is being read
@@ -62,7 +63,7 @@ func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, kill: kill,
-		hints: newNotifier(), news: newNotifier(), permits: permits{wanted: newNotifier()}, schedules: newNotifier(), folds: newNotifier(), rests: make(chan struct{}, restsAtOnce), broken: make(chan error, 1),
+		hints: newNotifier(), news: newNotifier(), permits: permits{wanted: newNotifier()}, admission: admission{wanted: newNotifier()}, schedules: newNotifier(), folds: newNotifier(), rests: make(chan struct{}, restsAtOnce), broken: make(chan error, 1),
 		failedClaims: failedClaims{added: newNotifier()}, countQueue: countQueue{added: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.defs))
@@ -112,6 +113,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	taking.Go(func() { w.scheduleLoop(begun) })
 	taking.Go(func() { w.queueMetricsLoop(begun) })
 	taking.Go(func() { w.foldLoop(begun) })
+	taking.Go(func() { w.admissionLoop(begun) })
 	kept.Go(func() { w.renewLoop(keeping) })
 	kept.Go(func() { w.attendLoop(keeping) })
 	kept.Go(func() { w.notificationLoop(keeping) })
@@ -178,10 +180,12 @@ func (w *worker) register(ctx context.Context) error {
 	}
 }
 
-// hint tells the claim loop that a run may be claimable. It does nothing for a nil worker.
+// hint tells the claim loop that a run may be claimable, and the admission loop that one may be due. It does
+// nothing for a nil worker.
 func (w *worker) hint() {
 	if w != nil {
 		w.hints.notify()
+		w.admission.touchAll()
 	}
 }
 
@@ -222,6 +226,7 @@ func (w *worker) left(r *run) {
 	r.clearSuspect()
 	w.runs.remove(r)
 	r.slot.Leave()
+	w.admission.touch(r.row.Queue)
 }
 
 // executing reports whether the run is in this worker's memory, and is not suspended.

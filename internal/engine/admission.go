@@ -1,0 +1,276 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/clock"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+const (
+	queuePoll      = time.Second           // the longest time between two looks at the queues with a row
+	queueBusy      = 50 * time.Millisecond // when a queue is looked at again that another process has locked
+	firstAdmission = 20 * time.Millisecond // first pause after a failed call
+	longAdmission  = time.Second           // longest such pause
+	admitTimeout   = 10 * time.Second      // of one call
+	passesAtOnce   = 20                    // passes over one queue before others get their turn
+)
+
+// admission gives places to runs in queues with a row. One goroutine, admissionLoop, looks at each queue when
+// a run of it has left this process, when another process sends a hint, and from time to time. While no queue
+// has a row, it only reads that.
+type admission struct {
+	wanted notifier
+	rows   atomic.Pointer[admissionRows] // nil: not read yet
+
+	mu     sync.Mutex
+	all    bool                // all queues are to be looked at
+	queues map[string]struct{} // those to be looked at
+
+	last lastGate // owned by claimLoop
+}
+
+// admissionRows is what the worker needs of the rows of all queues. It does not change.
+type admissionRows struct {
+	names     []string       // of all queues
+	live      []string       // of those that are not deleted
+	perWorker map[string]int // how many runs a worker executes at once, if that is bounded
+}
+
+// lastGate is what the last claim left out.
+type lastGate struct {
+	rows   *admissionRows
+	full   []string
+	gated  *store.Gated
+	capped bool // it left out queues from which it might have taken some runs
+}
+
+// touch has the queue looked at, if it has a row, because a run of it has ended, waits or was claimed.
+func (a *admission) touch(queue string) {
+	rows := a.rows.Load()
+	if rows == nil || !slices.Contains(rows.names, queue) {
+		return
+	}
+	a.mu.Lock()
+	if a.queues == nil {
+		a.queues = make(map[string]struct{})
+	}
+	a.queues[queue] = struct{}{}
+	a.mu.Unlock()
+	a.wanted.notify()
+}
+
+// touchAll has all queues looked at.
+func (a *admission) touchAll() {
+	if rows := a.rows.Load(); rows == nil || len(rows.names) == 0 {
+		return
+	}
+	a.mu.Lock()
+	a.all = true
+	a.mu.Unlock()
+	a.wanted.notify()
+}
+
+// take removes and returns the queues to be looked at, in any order, and whether these are all.
+func (a *admission) take(all bool) (queues []string, every bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	rows := a.rows.Load()
+	every = all || a.all
+	switch {
+	case rows == nil:
+	case every:
+		queues = slices.Clone(rows.names)
+	default:
+		for q := range a.queues {
+			queues = append(queues, q)
+		}
+	}
+	a.all = false
+	clear(a.queues)
+	rand.Shuffle(len(queues), func(i, j int) { queues[i], queues[j] = queues[j], queues[i] })
+	return queues, every
+}
+
+// errQueuesUnread is returned until the rows of the queues could be read once.
+var errQueuesUnread = errors.New("durable: the settings of the queues could not be read")
+
+// readQueues reads the rows of all queues, unless this process has done so lately.
+func (w *worker) readQueues(ctx context.Context) (*admissionRows, error) {
+	byName, known := w.e.queues.rows(ctx)
+	if !known {
+		return nil, errQueuesUnread
+	}
+	rows := &admissionRows{perWorker: make(map[string]int)}
+	for name, q := range byName {
+		rows.names = append(rows.names, name)
+		if q.Deleted {
+			continue
+		}
+		rows.live = append(rows.live, name)
+		if q.Settings.PerWorker > 0 {
+			rows.perWorker[name] = q.Settings.PerWorker
+		}
+	}
+	slices.Sort(rows.names)
+	slices.Sort(rows.live)
+	if before := w.admission.rows.Load(); before != nil && slices.Equal(before.names, rows.names) && slices.Equal(before.live, rows.live) &&
+		maps.Equal(before.perWorker, rows.perWorker) {
+		return before, nil
+	}
+	w.admission.rows.Store(rows)
+	return rows, nil
+}
+
+// admissionLoop admits runs until ctx ends. Every worker admits to every queue, also runs that it does not
+// execute: the transaction that has locked the queue does the work.
+func (w *worker) admissionLoop(ctx context.Context) {
+	a := &w.admission
+	poll := time.NewTimer(0)
+	defer poll.Stop()
+	again := make(map[string]time.Time)
+	wait := firstAdmission
+	for {
+		next := nextPass(w.e.clock, again, a.wanted)
+		look := false
+		select {
+		case <-a.wanted:
+		case <-poll.C:
+			look = true
+		case <-ctx.Done():
+			next.Stop()
+			return
+		}
+		next.Stop()
+		var err error
+		if look {
+			poll.Reset(queuePoll/2 + rand.N(queuePoll/2))
+			_, err = w.readQueues(ctx)
+		}
+		began := time.Now()
+		queues, all := a.take(look)
+		if all {
+			clear(again)
+		}
+		for q, at := range again {
+			if !at.After(w.e.clock.Now()) {
+				delete(again, q)
+				queues = append(queues, q)
+			}
+		}
+		for _, q := range queues {
+			if err != nil || ctx.Err() != nil {
+				break
+			}
+			var at time.Time
+			if at, err = w.admit(ctx, q); !at.IsZero() {
+				again[q] = at
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			w.stopFor(err)
+			w.log.Warn("could not admit runs to their queues; trying again", telemetry.KeyError, err)
+			sleepCtx(ctx, wait/2+rand.N(wait))
+			wait = min(2*wait, longAdmission)
+			a.touchAll()
+		case all && len(queues) > 0 && !look: // hints about all queues may follow each other without a pause
+			wait = firstAdmission
+			sleepCtx(ctx, min(time.Since(began), queuePoll))
+		default:
+			wait = firstAdmission
+		}
+	}
+}
+
+// nextPass wakes admissionLoop when a queue is to be looked at again.
+func nextPass(c clock.Clock, again map[string]time.Time, wanted notifier) clock.Timer {
+	var first time.Time
+	for _, at := range again {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	if first.IsZero() {
+		return noTimer{}
+	}
+	return c.At(first, wanted.notify)
+}
+
+// admit makes passes over a queue. It returns when the queue is to be looked at again, or zero.
+func (w *worker) admit(ctx context.Context, queue string) (again time.Time, err error) {
+	for range passesAtOnce {
+		pass := store.Admission{Queue: queue, Now: w.e.clock.Now(), Lease: w.e.cfg.Lease}
+		bounded, cancel := context.WithTimeout(ctx, admitTimeout)
+		err := w.e.store.Admit(bounded, &pass)
+		cancel()
+		switch {
+		case err != nil:
+			return time.Time{}, err
+		case pass.Busy:
+			return pass.Now.Add(queueBusy), nil
+		}
+		if pass.Admitted > 0 {
+			w.hints.notify()
+		}
+		if !pass.More {
+			return pass.Again, nil
+		}
+	}
+	return w.e.clock.Now(), nil
+}
+
+// gate sets which queues a claim leaves out, and bounds its limit, so that the worker executes no more runs of
+// a queue than it may. It reports whether the claim leaves out queues from which it could take fewer runs than
+// its limit. The next claim takes from them.
+func (w *worker) gate(ctx context.Context, q *store.ClaimQuery) (capped bool) {
+	a := &w.admission
+	rows := a.rows.Load()
+	if rows == nil {
+		var err error
+		if rows, err = w.readQueues(ctx); err != nil {
+			return false // runs without a place are adopted later
+		}
+	}
+	if len(rows.live) == 0 {
+		return false
+	}
+	var full, few []string
+	least := q.Limit
+	if len(rows.perWorker) > 0 {
+		executing := make(map[string]int)
+		for _, r := range w.runs.all() {
+			executing[r.row.Queue]++
+		}
+		for name, most := range rows.perWorker {
+			switch left := most - executing[name]; {
+			case left <= 0:
+				full = append(full, name)
+			case left < q.Limit:
+				few = append(few, name)
+				least = min(least, left)
+			}
+		}
+	}
+	if capped = len(few) > 0 && !a.last.capped; capped {
+		full = append(full, few...)
+	} else {
+		q.Limit = least
+	}
+	slices.Sort(full)
+	if a.last.rows != rows || !slices.Equal(a.last.full, full) {
+		a.last.rows, a.last.full, a.last.gated = rows, full, store.NewGated(rows.live, full)
+	}
+	a.last.capped = capped
+	q.Gated = a.last.gated
+	return capped
+}

@@ -1,0 +1,94 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// admissionBuffers returns how many buffers the statements touch with which an admission reads the queue.
+func admissionBuffers(t *testing.T, s *database, conn *pgx.Conn, queue, key string) map[string]int {
+	t.Helper()
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	buffers := make(map[string]int)
+	count := func(name, sql string, args ...any) {
+		var text []byte
+		if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, args...).Scan(&text); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var result []struct {
+			Plan struct {
+				Hit  int `json:"Shared Hit Blocks"`
+				Read int `json:"Shared Read Blocks"`
+			}
+		}
+		if err := json.Unmarshal(text, &result); err != nil {
+			t.Fatal(err)
+		}
+		buffers[name] = result[0].Plan.Hit + result[0].Plan.Read
+	}
+	at := instant(time.Now())
+	keys := texts{1, func(int) *string { return &key }}
+	count("found", s.sql.admitFound, queue, at, laneArg(nil))
+	count("runs", s.sql.admitRuns, queue, at, laneArg(nil), int32(store.MaxRunsRead), false)
+	count("unclaimed", s.sql.admitUnclaimed, queue, at, int32(store.MaxAdmitted))
+	count("line", s.sql.admitLine, queue, partsBegun, partsRoot, int32(10))
+	count("look", s.sql.admitLook, queue, at, int32(store.MaxKeysRead))
+	count("keys", s.sql.admitKeys, queue, keys)
+	count("behind", s.sql.admitBehind, queue, keys, partsBegun, partsRoot, int32(store.MaxBehindRead))
+	return buffers
+}
+
+// TestAnAdmissionReadsABoundedNumberOfRows: however many runs are in line and behind their keys.
+// DURABLE_PLAN_ROWS sets how many that are.
+func TestAnAdmissionReadsABoundedNumberOfRows(t *testing.T) {
+	s := open(t, "exec")
+	conn := ours(t, s)
+	rows := 20_000
+	if n, err := strconv.Atoi(os.Getenv("DURABLE_PLAN_ROWS")); err == nil {
+		rows = n
+	}
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("SET statement_timeout = 0")
+	fill := func(queue string, n int) { // half of the runs are in line, and half behind one of ten keys
+		t.Helper()
+		exec("INSERT INTO durable.queue (name, now_at, waiting) VALUES ($1, now(), $2)", queue, n)
+		exec(`WITH made AS (
+			INSERT INTO durable.run (created_at, epoch, shard, status, id, name, workflow, queue, priority, lane)
+			SELECT now(), 0, n % 64, 1, gen_random_uuid(), gen_random_uuid()::text, 'flow', $2, 0, $3
+			FROM generate_series(1, $1::integer) AS n
+			RETURNING shard, id
+		), counted AS (SELECT shard, id, row_number() OVER () AS n FROM made)
+		INSERT INTO durable.place (shard, run_id, queue, key, state, priority, root, turn, arrived_at)
+		SELECT shard, id, $2, 'key-' || n % 10, 2 + n % 2, 0, true, n, now() FROM counted`,
+			n, queue, int64(store.LaneOf(queue, "flow", 0).With(store.GateInLine)))
+		exec(`INSERT INTO durable.queue_key (queue, key, lined, behind)
+			SELECT $1, 'key-' || n, $2::integer / 20, $2::integer / 20 FROM generate_series(0, 9) AS n`, queue, n)
+	}
+	fill("short", 1000)
+	fill("long", rows)
+	exec("ANALYZE durable.run, durable.place, durable.queue_key, durable.queue")
+	short, long := admissionBuffers(t, s, conn, "short", "key-3"), admissionBuffers(t, s, conn, "long", "key-3")
+	t.Logf("buffers with 1,000 runs in line: %v; with %d: %v", short, rows, long)
+	for name, n := range long {
+		if n > 3*short[name]+40 {
+			t.Errorf("%s touches %d buffers with %d runs in line, and %d with 1,000", name, n, rows, short[name])
+		}
+	}
+}

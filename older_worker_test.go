@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// While a worker lives whose version of durable ignores limits and schedules, they cannot be set. A worker that is silent for longer
+// While a worker lives whose version of durable ignores limits, queues and schedules, they cannot be set. A worker that is silent for longer
 // than its lease does not count.
 func TestOlderWorkerPreventsSetting(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
@@ -25,6 +25,7 @@ func TestOlderWorkerPreventsSetting(t *testing.T) {
 			"SetLimit":      func() error { return e.SetLimit(ctx, "stripe", durable.Bounds{Concurrent: 1}) },
 			"DeleteLimit":   func() error { return e.DeleteLimit(ctx, "stripe") },
 			"SetSchedule":   func() error { return e.SetSchedule(ctx, hourly) },
+			"SetQueue":      func() error { return e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1}) },
 			"ResetSchedule": func() error { return e.ResetSchedule(ctx, "hourly") },
 		}
 		old := store.Worker{ID: uuid.New(), Name: "host-7", StartedAt: time.Now(), State: store.WorkerRunning}
@@ -46,12 +47,13 @@ func TestOlderWorkerPreventsSetting(t *testing.T) {
 			}
 		}
 		beat(old, time.Now().Add(-time.Second))
-		if err := errors.Join(e.SetLimit(ctx, "stripe", durable.Bounds{Concurrent: 1}), e.DeleteLimit(ctx, "stripe"), e.SetSchedule(ctx, hourly)); err != nil {
+		if err := errors.Join(e.SetLimit(ctx, "stripe", durable.Bounds{Concurrent: 1}), e.DeleteLimit(ctx, "stripe"), e.SetSchedule(ctx, hourly), e.SetQueue(ctx, "mail", durable.QueueSettings{Executing: 1})); err != nil {
 			t.Errorf("the older worker is silent: %v", err)
 		}
 		beat(old, time.Now().Add(time.Hour))
 		for name, err := range map[string]error{ // what stops something, or starts runs, is always possible
 			"PauseSchedule": e.PauseSchedule(ctx, "hourly"), "ResumeSchedule": e.ResumeSchedule(ctx, "hourly"), "DeleteSchedule": e.DeleteSchedule(ctx, "hourly"),
+			"PauseQueue": e.PauseQueue(ctx, "mail"), "ResumeQueue": e.ResumeQueue(ctx, "mail"), "DeleteQueue": e.DeleteQueue(ctx, "mail"),
 		} {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -73,11 +75,12 @@ func TestDeclarationsWaitForOlderWorkers(t *testing.T) {
 		w := durable.Define("w", func(c *durable.Ctx, in int) (int, error) {
 			return c.Step("s", func(context.Context) (int, error) { return in, nil }, limit.Permit())
 		})
-		cfg, log := logged(durable.Config{Workflows: []durable.Definition{w}, Poll: 5 * time.Millisecond, Schedules: []durable.Schedule{
+		cfg, log := logged(durable.Config{Workflows: []durable.Definition{w}, Poll: 5 * time.Millisecond, QueueSettings: map[string]durable.QueueSettings{"mail": {Executing: 1}}, Schedules: []durable.Schedule{
 			w.Schedule(1, durable.Schedule{Name: "hourly", Cron: "@hourly"}), w.Schedule(1, durable.Schedule{Name: "daily", Cron: "@daily"}),
 		}})
 		e := engineWith(t, s, cfg)
 		running(t, e)
+		const queues = "the queues that this code declares wait until"
 		const waiting, unbound = "the schedules that this code declares wait until", "limits do not bound the steps of a worker"
 		for range 2 {
 			if _, err := w.Call(ctx, e, 2); err != nil {
@@ -86,6 +89,7 @@ func TestDeclarationsWaitForOlderWorkers(t *testing.T) {
 		}
 		log.await(t, waiting)
 		log.await(t, unbound)
+		log.await(t, queues)
 		if all, err := e.Schedules(ctx); err != nil || len(all) != 0 {
 			t.Errorf("%d schedules while an older worker lives, %v", len(all), err)
 		}
@@ -96,6 +100,10 @@ func TestDeclarationsWaitForOlderWorkers(t *testing.T) {
 		waitFor(t, func() bool {
 			all, err := e.Schedules(ctx)
 			return err == nil && len(all) == 2
+		})
+		waitFor(t, func() bool {
+			all, err := e.Queues(ctx)
+			return err == nil && len(all) == 1
 		})
 		if text := log.String(); strings.Count(text, waiting) != 1 || strings.Count(text, unbound) != 1 {
 			t.Errorf("want one line each in:\n%s", text)

@@ -29,7 +29,10 @@ func TestQueueSettingsOfOperatorsAndOfCode(t *testing.T) {
 			stop := running(t, engineWith(t, s, durable.Config{
 				Workflows: []durable.Definition{w}, Version: version, QueueSettings: map[string]durable.QueueSettings{"mail": {Executing: n}},
 			}))
-			waitFor(t, func() bool { return len(orFail(client.Workers(ctx))(t)) > 0 })
+			waitFor(t, func() bool {
+				all := orFail(client.Queues(ctx))(t)
+				return len(all) == 1 && all[0].DeclaredVersion == version && all[0].Declared.Executing == n
+			})
 			stop()
 		}
 		declare("v1", 3)

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -104,7 +103,7 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
 // the new settings allow, and count.
 //
 // The options are [Reason] and [Actor]. SetQueue returns [ErrInvalidConfig] with the name of the field if a setting is invalid,
-// and [ErrInvalidName].
+// [ErrInvalidName], and [ErrSchema] while a worker lives whose version of durable ignores queues.
 func (e *Engine) SetQueue(ctx context.Context, name string, s QueueSettings, opts ...ControlOption) error {
 	return e.changeQueue(ctx, "set", name, opts, func(o *controlOptions) error {
 		if err := s.check(); err != nil {
@@ -143,10 +142,7 @@ func (e *Engine) changeQueue(ctx context.Context, verb, name string, opts []Cont
 	err := e.writes(ctx, "a change of a queue", "a step")
 	var o controlOptions
 	if err == nil {
-		err = errors.Join(apply(opts, &o), o.err)
-	}
-	if err == nil && o.given&^(givenReason|givenActor) != 0 {
-		err = fmt.Errorf("%w: only the options Reason and Actor apply to a queue: leave the others out", ErrInvalidConfig)
+		o, err = reasonOptions("a change of a queue", opts)
 	}
 	if err == nil {
 		err = naming.Check("queue", name)

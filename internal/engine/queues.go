@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -18,12 +19,14 @@ type DeclaredQueue struct {
 
 // SetQueue sets the settings of a queue, whatever code declares.
 func (e *Engine) SetQueue(ctx context.Context, c store.QueueChange) error {
-	now, err := e.Now(ctx)
-	if err != nil {
-		return err
+	err := e.checkWorkers(ctx, "queues")
+	if err == nil {
+		c.Now, err = e.Now(ctx)
 	}
-	c.Now = now
-	err = e.patiently(ctx, outsider, func() error { return e.store.ChangeQueue(ctx, c) })
+	if err != nil {
+		return fmt.Errorf("set queue %q: %w", c.Name, err)
+	}
+	err = e.commitAlone(ctx, outsider, func() error { return e.store.ChangeQueue(ctx, c) })
 	e.queues.forget()
 	if err != nil {
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
@@ -53,7 +56,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, name string) error {
 
 func (e *Engine) changeQueue(ctx context.Context, verb, name string, change func() (bool, error)) error {
 	found := false
-	err := e.patiently(ctx, outsider, func() (err error) {
+	err := e.commitAlone(ctx, outsider, func() error {
 		did, err := change()
 		found = found || did
 		return err
@@ -83,27 +86,50 @@ func (e *Engine) Queues(ctx context.Context) ([]store.Queue, error) {
 }
 
 // declareQueues records what this process declares, before it claims runs. It retries until it succeeds or
-// ctx ends; then it returns false.
-func (w *worker) declareQueues(ctx context.Context) bool {
-	for i, wait := 0, firstWait; i < len(w.e.cfg.DeclaredQueues); {
-		d := &w.e.cfg.DeclaredQueues[i]
-		err := w.e.store.ChangeQueue(ctx, store.QueueChange{Name: d.Name, Settings: d.Settings, Now: w.e.clock.Now(), Declare: true, Version: w.e.cfg.Version})
-		if err == nil {
-			i++
-			continue
+// ctx ends; then it returns an error. While a worker lives that ignores queues, later is true: the worker
+// claims runs, and declares when the other is gone.
+func (w *worker) declareQueues(ctx context.Context) (later bool, err error) {
+	for wait := firstWait; ; wait = min(2*wait, longWait) {
+		err := w.declareAllQueues(ctx)
+		if err == nil || ctx.Err() != nil {
+			return false, err
 		}
-		if ctx.Err() != nil {
-			return false
+		if _, older := errors.AsType[*OlderWorkerError](err); older {
+			w.log.Warn("the queues that this code declares wait until an older worker has stopped", telemetry.KeyError, err)
+			return true, nil
 		}
 		w.stopFor(err)
-		w.log.Warn("could not declare a queue; trying again before any run is claimed", telemetry.KeyQueue, d.Name, telemetry.KeyError, err)
+		w.log.Warn("could not declare a queue; trying again before any run is claimed", telemetry.KeyError, err)
 		if !sleepCtx(ctx, wait/2+rand.N(wait)) {
-			return false
+			return false, ctx.Err()
 		}
-		wait = min(2*wait, longWait)
+	}
+}
+
+func (w *worker) declareAllQueues(ctx context.Context) error {
+	if len(w.e.cfg.DeclaredQueues) == 0 {
+		return nil
+	}
+	if err := w.e.checkWorkers(ctx, "queues"); err != nil {
+		return err
+	}
+	for _, d := range w.e.cfg.DeclaredQueues {
+		err := w.e.store.ChangeQueue(ctx, store.QueueChange{Name: d.Name, Settings: d.Settings, Now: w.e.clock.Now(), Declare: true, Version: w.e.cfg.Version})
+		if err != nil {
+			return fmt.Errorf("declare queue %q: %w", d.Name, err)
+		}
 	}
 	w.e.queues.forget()
-	return true
+	return nil
+}
+
+// declareQueuesLater declares the queues as soon as no older worker lives.
+func (w *worker) declareQueuesLater(ctx context.Context) {
+	for sleepCtx(ctx, w.e.cfg.Poll) {
+		if w.declareAllQueues(ctx) == nil {
+			return
+		}
+	}
 }
 
 // queueMeasures is the time between two measurements of the queues, for metrics.

@@ -95,7 +95,8 @@ func (w *worker) serve(ctx context.Context) (err error) {
 		}
 		return w.leave()
 	}
-	if !w.declareQueues(ctx) {
+	later, err := w.declareQueues(ctx)
+	if err != nil { // ctx has ended
 		return w.leave()
 	}
 	w.slots.Open()
@@ -114,6 +115,9 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	taking.Go(func() { w.queueMetricsLoop(begun) })
 	taking.Go(func() { w.foldLoop(begun) })
 	taking.Go(func() { w.admissionLoop(begun) })
+	if later {
+		taking.Go(func() { w.declareQueuesLater(begun) })
+	}
 	kept.Go(func() { w.renewLoop(keeping) })
 	kept.Go(func() { w.attendLoop(keeping) })
 	kept.Go(func() { w.notificationLoop(keeping) })

@@ -36,7 +36,9 @@ func (s *QueueState) Plan(begun string, lease time.Duration) QueuePlan {
 	if s.Begun != "" && begun != "" && begun != s.Begun {
 		s.Shut = s.Now.Add(max(lease, s.Settings.Rate.Period, s.Settings.KeyRate.Period)) // what began after that point is not known
 	}
-	s.Begun = begun
+	if begun != "" {
+		s.Begun = begun
+	}
 	a := &admission{QueueState: s, written: make(map[uuid.UUID]int)}
 	for i := range s.Runs {
 		a.judge(&s.Runs[i])

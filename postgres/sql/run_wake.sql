@@ -8,7 +8,7 @@
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 WITH due AS MATERIALIZED (
-    SELECT item.shard, item.id, item.at
+    SELECT item.shard, item.id, pg_catalog.min(item.at) AS at -- a run that several items wake is updated once
     FROM unnest($1::smallint[], $2::pg_catalog.uuid[], $3::pg_catalog.uuid[], $4::pg_catalog.uuid[], $5::pg_catalog.timestamptz[]) AS item(shard, id, child, signal, at)
     WHERE (item.child IS NULL AND item.signal IS NULL)
        OR EXISTS (
@@ -21,6 +21,7 @@ WITH due AS MATERIALIZED (
            WHERE s.shard OPERATOR(pg_catalog.=) item.shard AND s.run_id OPERATOR(pg_catalog.=) item.id AND s.id OPERATOR(pg_catalog.=) item.signal
            OFFSET 0
        )
+    GROUP BY item.shard, item.id
 ), woken AS (
     UPDATE durable.run AS r
     SET wake_at = CASE WHEN r.status OPERATOR(pg_catalog.=) 3 THEN least(r.wake_at, due.at) ELSE r.wake_at END,

@@ -13,7 +13,7 @@ ALL = DURABLE_TEST=all
 STRESS = $(ALL) go test -race -failfast -timeout 3h -count $(COUNT)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-saga sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
+.PHONY: help demo demo-saga demo-queues sleepers bench bench-plot model mutants soak fuzz stress test lint fmt compiler
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ demo: ## index Go's source tree in a process that is killed five times (STORE=po
 
 demo-saga: ## orders with payments, approvals, shipping and refunds, in workers that are killed at every stage (STORE=postgres)
 	@go run ./examples/saga -store $(STORE)
+
+demo-queues: ## orders of a hundred customers through queues, limits and a schedule, in workers that are killed (STORE=postgres)
+	@go run ./examples/queues -store $(STORE)
 
 sleepers: ## what 100,000 sleeping runs cost, and how late they wake (STORE=postgres)
 	@go run ./examples/sleepers -store $(STORE)

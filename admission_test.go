@@ -18,7 +18,7 @@ const boundedQueue = "bounded"
 // bound sets the settings of the queue of these tests.
 func bound(t *testing.T, s durable.Store, settings store.QueueSettings) store.Store {
 	t.Helper()
-	under := s.(store.Store)
+	under := store.Store(s)
 	now, err := under.Now(t.Context())
 	if err == nil {
 		err = under.ChangeQueue(t.Context(), store.QueueChange{Name: boundedQueue, Settings: settings, Now: now})

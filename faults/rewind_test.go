@@ -146,7 +146,7 @@ func TestRow38_PromotedFromBehind(t *testing.T) {
 	g := behindAndPromoted(file, steps)
 	mine, theirs := drawnOf("mine", l, steps, 5*time.Millisecond, 3, g), drawnOf("theirs", l, steps, 5*time.Millisecond, 3, g)
 	e := engineOn(t, db.openIn(t), durable.Config{Lease: 30 * time.Second, Logger: logged.logger()}, mine, theirs) // held all the while, however slow the machine is
-	all := func(acks int) func() bool { // whether each run has that many acknowledged steps
+	all := func(acks int) func() bool {                                                                            // whether each run has that many acknowledged steps
 		return func() bool {
 			of := make(map[string]int)
 			for _, x := range l.read(t) {

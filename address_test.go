@@ -92,7 +92,7 @@ func TestAChildsNameIsNoAddress(t *testing.T) {
 			t.Errorf("the root that nobody cancelled: %+v, %v", info, err)
 		}
 		seen := 0
-		for event, err := range e.Watch(within(t), "") {
+		for event, err := range e.WatchEvents(within(t), "") {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,7 @@ func TestAnIDThatIsAnothersUUIDIsRefused(t *testing.T) {
 		if again, err := w.Start(within(t), e, 1, durable.ID(unnamed.RunID())); err != nil || again.RunID() != unnamed.RunID() {
 			t.Errorf("the UUID of a run without an ID: %v", err)
 		}
-		runs, err := w.StartMany(within(t), e, []durable.Item[int]{{ID: "second"}, {ID: first.RunID()}})
+		runs, err := w.StartMany(within(t), e, []durable.StartItem[int]{{ID: "second"}, {ID: first.RunID()}})
 		if !errors.Is(err, durable.ErrIDConflict) || len(runs) != 2 || runs[0] == nil || runs[1] != nil {
 			t.Errorf("one of many: %v, %v", runs, err)
 		}

@@ -30,7 +30,7 @@ func TestRunsClaimedAhead(t *testing.T) {
 	there := durable.Define("w", func(*durable.Ctx, bool) (int, error) { return 2, nil })
 	client := engineOn(t, s)
 	start := func(n int, blocks bool) []*durable.Run[int] {
-		items := make([]durable.Item[bool], n)
+		items := make([]durable.StartItem[bool], n)
 		for i := range items {
 			items[i].Input = blocks
 		}

@@ -101,7 +101,7 @@ func TestAllOrCancelRecordsWhoFailed(t *testing.T) {
 		if slow.Load() != 1 {
 			t.Errorf("the step of a branch that was ended ran %d times", slow.Load())
 		}
-		var tree *durable.Node
+		var tree *durable.RunNode
 		waitFor(t, func() bool { // the child ends by itself, perhaps after its parent
 			tree, err = e.Tree(ctx, "run")
 			return err != nil || len(tree.Children) != 1 || !slices.Contains([]durable.Status{durable.StatusPending, durable.StatusRunning}, tree.Children[0].Status)

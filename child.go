@@ -26,7 +26,7 @@ func Detached() StartOption {
 // that is recorded keeps the input that it was started with. If the code now calls another workflow under the same name, Child
 // returns [ErrDiverged].
 func (c *Ctx) Child[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (O, error) {
-	child, err := startChild(c, name, w, in, site(0), opts)
+	child, err := startChild(c, name, w, in, callSite(0), opts)
 	if err != nil {
 		var zero O
 		return zero, err
@@ -36,7 +36,7 @@ func (c *Ctx) Child[I, O any](name string, w *Workflow[I, O], in I, opts ...Star
 
 // StartChild starts a child as [Ctx.Child] does, and returns a handle of it without waiting for its end.
 func (c *Ctx) StartChild[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (*Child[O], error) {
-	return startChild(c, name, w, in, site(0), opts)
+	return startChild(c, name, w, in, callSite(0), opts)
 }
 
 // Child is the parent's handle of a child. [Ctx.StartChild] returns it. It is safe for concurrent use.
@@ -72,14 +72,14 @@ func (h *Child[O]) ID() string { return h.inner.UUID().String() }
 // Signal sends a named message to the child, once, and records the call under name, in the scope that started the child; see
 // [Ctx.Signal]. If the child has ended, Signal returns a [*StepError] that wraps a [*StateError].
 func (h *Child[O]) Signal(name, signalName string, payload any, opts ...SignalOption) error {
-	return signalRun(h.c, name, h.ID(), signalName, payload, opts, site(0))
+	return signalRun(h.c, name, h.ID(), signalName, payload, opts, callSite(0))
 }
 
 // Cancel cancels the child as [Engine.Cancel] does, with the same options, and records the call under name, in the scope that
 // started the child. If the child has ended, Cancel returns no error. Cancel does not wait for the child's end. [Child.Wait] then
 // returns a [*RunError] with [StatusCancelled], unless the child ended in another way before.
 func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
-	order, o, err := newOrder(store.VerbCancel, opts)
+	order, o, err := newControl(store.VerbCancel, opts)
 	if err == nil && o.dry {
 		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll, CancelAll and TerminateAll", ErrInvalidConfig)
 	}
@@ -89,7 +89,7 @@ func (h *Child[O]) Cancel(name string, opts ...ControlOption) error {
 	if order.Reason == "" {
 		order.Reason = "its parent has cancelled it"
 	}
-	_, err = effect(h.c, name, store.KindCancel, site(0), withoutResult(func(ctx context.Context) error {
+	_, err = callEffect(h.c, name, store.KindCancel, callSite(0), withoutResult(func(ctx context.Context) error {
 		return h.c.scope.CancelRun(ctx, h.inner.UUID(), order)
 	}))
 	return err

@@ -69,13 +69,13 @@ func quorum[T any](c *Ctx, name string, k int, others Losers, futures []*Future[
 	if k < 1 || k > len(futures) {
 		return nil, fmt.Errorf("%w: choice %q wants %d of %d branches: pass as many futures as it wants, or more, and ask for at least one", ErrInvalidConfig, name, k, len(futures))
 	}
-	spec, err := choiceOf(c, name, site(1), k, others, futures)
+	spec, err := choiceOf(c, name, callSite(1), k, others, futures)
 	if err != nil {
 		return nil, err
 	}
-	if !c.scope.Recorded(name) {
+	if !c.scope.HasOutcome(name) {
 		// Wait outside of the call that records the choice: a run that only waits for branches may leave memory.
-		if spec.Won, err = firstOf(k, futures); err != nil {
+		if spec.Deciders, err = firstOf(k, futures); err != nil {
 			return nil, err
 		}
 	}
@@ -117,7 +117,7 @@ func choiceOf[T any](c *Ctx, name string, where uintptr, wanted int, others Lose
 // have returned.
 func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int, error) {
 	res, err := c.calls().Choose(spec)
-	if err := outcomeOf(c, spec.Name, &res, err); err != nil {
+	if err := outcomeError(c, spec.Name, &res, err); err != nil {
 		return nil, err
 	}
 	deciders, err := c.scope.Deciders(spec, res.Output)
@@ -137,11 +137,11 @@ func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int
 // and returns the error of the failed branch. A replay ends the same branches and returns the same error. If no branch fails,
 // nothing is recorded. The errors of the choice itself are those of [Quorum].
 func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error) {
-	spec, err := choiceOf(c, name, site(0), 0, CancelLosers, futures)
+	spec, err := choiceOf(c, name, callSite(0), 0, CancelLosers, futures)
 	if err != nil {
 		return nil, err
 	}
-	if !c.scope.Recorded(name) {
+	if !c.scope.HasOutcome(name) {
 		failed, err := firstFailure(futures)
 		if err != nil {
 			return nil, err
@@ -152,7 +152,7 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 			}
 			return All(futures...)
 		}
-		spec.Won = []int{failed}
+		spec.Deciders = []int{failed}
 	}
 	deciders, err := choose(c, spec, futures)
 	if err != nil {
@@ -166,7 +166,7 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 
 // firstFailure waits until a branch has failed, and returns its index. If all branches succeed, it returns -1.
 func firstFailure[T any](futures []*Future[T]) (int, error) {
-	ends := inOrderOfEnd(futures)
+	ends := endedIndexes(futures)
 	for range futures {
 		i := <-ends
 		switch _, err := futures[i].Wait(); {
@@ -179,11 +179,11 @@ func firstFailure[T any](futures []*Future[T]) (int, error) {
 	return -1, nil
 }
 
-// inOrderOfEnd returns a channel of the indexes of the futures, in the order in which their branches end.
-func inOrderOfEnd[T any](futures []*Future[T]) <-chan int {
+// endedIndexes returns a channel of the indexes of the futures, in the order in which their branches end.
+func endedIndexes[T any](futures []*Future[T]) <-chan int {
 	ends := make(chan int, len(futures))
 	for i, f := range futures {
-		f.watch(func() { ends <- i })
+		f.onFinal(func() { ends <- i })
 	}
 	return ends
 }
@@ -192,7 +192,7 @@ func inOrderOfEnd[T any](futures []*Future[T]) <-chan int {
 func losers[T any](won []int, futures []*Future[T]) (all []engine.Loser) {
 	for i, f := range futures {
 		if !slices.Contains(won, i) {
-			all = append(all, engine.Loser{Branch: f.branch, Close: f.close, Tell: f.tell})
+			all = append(all, engine.Loser{Branch: f.branch, WithholdResult: f.withholdResult, DeliverResult: f.deliver})
 		}
 	}
 	return all
@@ -200,7 +200,7 @@ func losers[T any](won []int, futures []*Future[T]) (all []engine.Loser) {
 
 // firstOf waits until k branches have succeeded, and returns their indexes in the order in which they succeeded.
 func firstOf[T any](k int, futures []*Future[T]) ([]int, error) {
-	ends := inOrderOfEnd(futures)
+	ends := endedIndexes(futures)
 	var winners []int
 	errs := make([]error, len(futures))
 	for range futures {

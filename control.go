@@ -31,7 +31,7 @@ const MaxEffectIDs = 1000
 var _ = [1]struct{}{}[MaxEffectIDs-store.MaxControlIDs] // does not compile unless both are equal
 
 // add adds the results of an order to the effect.
-func (f *Effect) add(o *store.Order) {
+func (f *Effect) add(o *store.Control) {
 	for _, a := range o.Results {
 		f.Done += a.Changed
 		f.Requested += a.Requested
@@ -53,7 +53,7 @@ func addIDs(to []string, ids []uuid.UUID) []string {
 //
 // Pause returns [ErrNotFound], or a [*StateError] if the run has ended or is being cancelled.
 func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
-	return e.order(ctx, store.VerbPause, id, opts)
+	return e.control(ctx, store.VerbPause, id, opts)
 }
 
 // Resume resumes the paused run with the given ID, which is the caller's ID or the UUID, and its descendants. It does not resume
@@ -63,7 +63,7 @@ func (e *Engine) Pause(ctx context.Context, id string, opts ...ControlOption) (E
 //
 // Resume returns [ErrNotFound], or a [*StateError] if neither the run nor a descendant was paused by a Pause of this run.
 func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
-	return e.order(ctx, store.VerbResume, id, opts)
+	return e.control(ctx, store.VerbResume, id, opts)
 }
 
 // Cancel cancels the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including detached
@@ -78,7 +78,7 @@ func (e *Engine) Resume(ctx context.Context, id string, opts ...ControlOption) (
 //
 // Cancel returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
 func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
-	return e.order(ctx, store.VerbCancel, id, opts)
+	return e.control(ctx, store.VerbCancel, id, opts)
 }
 
 // Terminate ends the run with the given ID, which is the caller's ID or the UUID, and all its descendants, including detached
@@ -93,7 +93,7 @@ func (e *Engine) Cancel(ctx context.Context, id string, opts ...ControlOption) (
 //
 // The options are [Reason] and [Actor]. Terminate returns [ErrNotFound], or a [*StateError] if the run has ended in another way.
 func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption) (Effect, error) {
-	return e.order(ctx, store.VerbTerminate, id, opts)
+	return e.control(ctx, store.VerbTerminate, id, opts)
 }
 
 // SetTimeout makes the run expire after d from now, by the database's clock. It replaces the [Timeout] that the run was started
@@ -104,13 +104,13 @@ func (e *Engine) Terminate(ctx context.Context, id string, opts ...ControlOption
 // SetTimeout returns [ErrNotFound], [ErrInvalidConfig] if d is negative, or a [*StateError] if the run has ended, is being
 // cancelled, or its time is already over.
 func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration) error {
-	if err := e.writes(ctx, "a change of a timeout", "the option Timeout"); err != nil {
+	if err := e.checkMayWrite(ctx, "a change of a timeout", "the option Timeout"); err != nil {
 		return fmt.Errorf("set the timeout of run %q: %w", id, err)
 	}
 	if d < 0 {
 		return fmt.Errorf("%w: SetTimeout of %v for run %q: it must be positive, or zero for none", ErrInvalidConfig, d, id)
 	}
-	return stated(e.inner.SetTimeout(ctx, id, d))
+	return convertStateError(e.inner.SetTimeout(ctx, id, d))
 }
 
 // PauseAll pauses every run that matches the filter as [Engine.Pause] does, 100 runs per transaction. It skips runs that cannot
@@ -118,22 +118,22 @@ func (e *Engine) SetTimeout(ctx context.Context, id string, d time.Duration) err
 // was done before, and PauseAll can be called again. A filter without any condition returns [ErrInvalidConfig]; to pause all
 // runs, set CreatedBefore.
 func (e *Engine) PauseAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
-	return e.orderAll(ctx, store.VerbPause, f, opts)
+	return e.controlAll(ctx, store.VerbPause, f, opts)
 }
 
 // ResumeAll resumes every run that matches the filter as [Engine.Resume] does. Otherwise it works as [Engine.PauseAll].
 func (e *Engine) ResumeAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
-	return e.orderAll(ctx, store.VerbResume, f, opts)
+	return e.controlAll(ctx, store.VerbResume, f, opts)
 }
 
 // CancelAll cancels every run that matches the filter as [Engine.Cancel] does. Otherwise it works as [Engine.PauseAll].
 func (e *Engine) CancelAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
-	return e.orderAll(ctx, store.VerbCancel, f, opts)
+	return e.controlAll(ctx, store.VerbCancel, f, opts)
 }
 
 // TerminateAll terminates every run that matches the filter as [Engine.Terminate] does. Otherwise it works as [Engine.PauseAll].
 func (e *Engine) TerminateAll(ctx context.Context, f Filter, opts ...ControlOption) (Effect, error) {
-	return e.orderAll(ctx, store.VerbTerminate, f, opts)
+	return e.controlAll(ctx, store.VerbTerminate, f, opts)
 }
 
 // ControlOption configures one pause, resume, cancel or terminate.
@@ -142,13 +142,13 @@ type ControlOption func(*controlOptions)
 type controlOptions struct {
 	commonOptions
 	reason, actor string
-	scope         store.Scope
+	scope         store.CancelScope
 	freeze        bool
 	dry           bool
 }
 
 const (
-	givenReason given = 1 << iota
+	givenReason givenOptions = 1 << iota
 	givenActor
 	givenScope // OnlyUnstarted or OnlyItself
 	givenFreeze
@@ -212,9 +212,9 @@ var verbs = map[store.Verb]Verb{
 	store.VerbPause: VerbPause, store.VerbResume: VerbResume, store.VerbCancel: VerbCancel, store.VerbTerminate: VerbTerminate,
 }
 
-func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptions, error) {
+func newControl(verb store.Verb, opts []ControlOption) (*store.Control, controlOptions, error) {
 	var o controlOptions
-	err := apply(opts, &o)
+	err := applyOptions(opts, &o)
 	switch {
 	case err != nil:
 	case o.err != nil:
@@ -227,12 +227,12 @@ func newOrder(verb store.Verb, opts []ControlOption) (*store.Order, controlOptio
 	if err == nil {
 		err = o.checkTexts()
 	}
-	return &store.Order{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freeze}, o, err
+	return &store.Control{Verb: verb, Scope: o.scope, Reason: o.reason, Actor: o.actor, ShiftTimers: o.freeze}, o, err
 }
 
 // reasonOptions applies the options of a call that takes only Reason and Actor. call describes the call, for the error.
 func reasonOptions(call string, opts []ControlOption) (o controlOptions, err error) {
-	err = apply(opts, &o)
+	err = applyOptions(opts, &o)
 	switch {
 	case err != nil:
 		return o, err
@@ -249,11 +249,11 @@ func (o *controlOptions) checkTexts() error {
 	return errors.Join(naming.CheckText("reason", o.reason), naming.CheckText("actor", o.actor))
 }
 
-func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (Effect, error) {
-	if err := e.writes(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for a child of this run"); err != nil {
+func (e *Engine) control(ctx context.Context, verb store.Verb, id string, opts []ControlOption) (Effect, error) {
+	if err := e.checkMayWrite(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for a child of this run"); err != nil {
 		return Effect{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
 	}
-	o, options, err := newOrder(verb, opts)
+	o, options, err := newControl(verb, opts)
 	if err == nil && options.dry {
 		err = fmt.Errorf("%w: DryRun is for PauseAll, ResumeAll, CancelAll and TerminateAll", ErrInvalidConfig)
 	}
@@ -265,7 +265,7 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 		return Effect{}, err
 	}
 	o.Runs = []uuid.UUID{row.UUID}
-	if err := e.inner.Order(ctx, o); err != nil {
+	if err := e.inner.Control(ctx, o); err != nil {
 		return Effect{}, fmt.Errorf("%s run %q: %w", verbs[verb], id, err)
 	}
 	a := o.Results[0]
@@ -284,21 +284,21 @@ func (e *Engine) order(ctx context.Context, verb store.Verb, id string, opts []C
 	case !a.Found:
 		return Effect{}, fmt.Errorf("%w: run %q was removed", ErrNotFound, id)
 	case refused:
-		return Effect{}, stated(&engine.StateError{Ref: id, Verb: string(verbs[verb]), Status: a.Status, Control: a.Control})
+		return Effect{}, convertStateError(&engine.StateError{Ref: id, Verb: string(verbs[verb]), Status: a.Status, Control: a.Control})
 	}
 	effect := Effect{Matched: 1}
 	effect.add(o)
 	return effect, nil
 }
 
-// orderPage is the largest number of runs, each with its descendants, that one transaction changes.
-const orderPage = 100
+// controlPageSize is the largest number of runs, each with its descendants, that one transaction changes.
+const controlPageSize = 100
 
-func (e *Engine) orderAll(ctx context.Context, verb store.Verb, f Filter, opts []ControlOption) (effect Effect, err error) {
-	if err := e.writes(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for the children of this run"); err != nil {
+func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts []ControlOption) (effect Effect, err error) {
+	if err := e.checkMayWrite(ctx, "a pause, resume, cancel or terminate", "Child.Cancel for the children of this run"); err != nil {
 		return Effect{}, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
 	}
-	template, options, err := newOrder(verb, opts)
+	template, options, err := newControl(verb, opts)
 	if err != nil {
 		return Effect{}, err
 	}
@@ -315,7 +315,7 @@ func (e *Engine) orderAll(ctx context.Context, verb store.Verb, f Filter, opts [
 	}
 	var before uuid.UUID
 	for {
-		rows, err := e.inner.Store().List(ctx, filter, before, orderPage)
+		rows, err := e.inner.Store().List(ctx, filter, before, controlPageSize)
 		if err != nil {
 			return effect, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
 		}
@@ -331,7 +331,7 @@ func (e *Engine) orderAll(ctx context.Context, verb store.Verb, f Filter, opts [
 		for _, row := range rows {
 			o.Runs = append(o.Runs, row.UUID)
 		}
-		if err := e.inner.Order(ctx, &o); err != nil {
+		if err := e.inner.Control(ctx, &o); err != nil {
 			return effect, fmt.Errorf("%s runs by a filter: %w", verbs[verb], err)
 		}
 		effect.add(&o)

@@ -45,7 +45,7 @@ func (c *Ctx) Value(key any) any {
 // limit returns the largest size, in bytes, of an encoded argument of the call with this name. A recorded call has no bound,
 // because its argument was accepted when it was recorded, perhaps with a larger Config.MaxPayload.
 func (c *Ctx) limit(name string) int {
-	if c.scope.Known(name) {
+	if c.scope.HasBegun(name) {
 		return math.MaxInt
 	}
 	return c.maxPayload
@@ -98,9 +98,9 @@ func IdempotencyKey(ctx context.Context) string { return engine.IdempotencyKey(c
 // function gets. Outside of a step Attempt returns zero.
 func Attempt(ctx context.Context) int { return engine.Attempt(ctx) }
 
-// site returns the program counter at which the user's code called the exported function that calls site. skip is the number of
+// callSite returns the program counter at which the user's code called the exported function that calls site. skip is the number of
 // functions between the exported function and site.
-func site(skip int) uintptr {
+func callSite(skip int) uintptr {
 	var pcs [1]uintptr
 	runtime.Callers(3+skip, pcs[:])
 	return pcs[0]

@@ -215,7 +215,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 // Run returns an error if it cannot begin ([ErrRunning], [ErrSchema], or an error of the database), or if it had to stop because
 // the database file was moved ([ErrMoved]) or the store was closed ([ErrClosed]).
 func (e *Engine) Run(ctx context.Context) error {
-	if err := e.usable(ctx); err != nil {
+	if err := e.checkUsable(ctx); err != nil {
 		return fmt.Errorf("run an engine: %w", err)
 	}
 	return e.inner.Run(ctx)

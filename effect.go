@@ -20,7 +20,7 @@ import (
 // for another signal. The other errors are those of [Ctx.Step], and [ErrNotEncodable] and [ErrPayloadTooLarge] for the payload,
 // which are not recorded.
 func (c *Ctx) Signal(name, id, signalName string, payload any, opts ...SignalOption) error {
-	return signalRun(c, name, id, signalName, payload, opts, site(0))
+	return signalRun(c, name, id, signalName, payload, opts, callSite(0))
 }
 
 func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOption, where uintptr) error {
@@ -28,8 +28,8 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 	if err != nil {
 		return fmt.Errorf("signal call %q: %w", name, err)
 	}
-	_, err = effect(c, name, store.KindSignal, where, withoutResult(func(ctx context.Context) error {
-		return stated(c.scope.SendSignal(ctx, id, signal))
+	_, err = callEffect(c, name, store.KindSignal, where, withoutResult(func(ctx context.Context) error {
+		return convertStateError(c.scope.SendSignal(ctx, id, signal))
 	}))
 	return err
 }
@@ -47,7 +47,7 @@ func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...Star
 	if err != nil {
 		return "", fmt.Errorf("start call %q: %w", name, err)
 	}
-	return effect(c, name, store.KindStart, site(0), func(ctx context.Context) (string, error) { return c.scope.StartRun(ctx, request) })
+	return callEffect(c, name, store.KindStart, callSite(0), func(ctx context.Context) (string, error) { return c.scope.StartRun(ctx, request) })
 }
 
 // SetTags sets tags of this run, as [Engine.SetTags] does, and records the call under name. An empty value removes a tag. If the
@@ -58,26 +58,26 @@ func (c *Ctx) SetTags(name string, tags map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("tags call %q: %w", name, err)
 	}
-	_, err = effect(c, name, store.KindTags, site(0), withoutResult(func(ctx context.Context) error { return c.scope.SetTags(ctx, list) }))
+	_, err = callEffect(c, name, store.KindTags, callSite(0), withoutResult(func(ctx context.Context) error { return c.scope.SetTags(ctx, list) }))
 	return err
 }
 
 // Now returns the time of the database's clock at the first execution of the call, in UTC and in whole microseconds. The time is
 // recorded under name, and every replay returns it. The errors are those of [Ctx.Step].
 func (c *Ctx) Now(name string) (time.Time, error) {
-	return effect(c, name, store.KindNow, site(0), func(context.Context) (time.Time, error) { return c.scope.Time(), nil })
+	return callEffect(c, name, store.KindNow, callSite(0), func(context.Context) (time.Time, error) { return c.scope.Time(), nil })
 }
 
 // UUID returns a new UUID in text form. It is recorded under name, and every replay returns it. Its version is 7: UUIDs sort by
 // the time of their creation, which suits the key of a table, and anybody who sees the UUID can read that time from it. The
 // errors are those of [Ctx.Step].
 func (c *Ctx) UUID(name string) (string, error) {
-	return effect(c, name, store.KindUUID, site(0), func(context.Context) (string, error) { return c.scope.NewUUID().String(), nil })
+	return callEffect(c, name, store.KindUUID, callSite(0), func(context.Context) (string, error) { return c.scope.NewUUID().String(), nil })
 }
 
-// effect makes a durable call whose function is the engine's: it changes something besides the run's own history, or returns
+// callEffect makes a durable call whose function is the engine's: it changes something besides the run's own history, or returns
 // something that differs between executions.
-func effect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error)) (T, error) {
+func callEffect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error)) (T, error) {
 	call := newCall(c, name, kind, where, fn, nil)
 	call.spec.Attempt = func(ctx context.Context) (engine.Output, *record.Failure) {
 		v, err := fn(ctx)
@@ -90,7 +90,7 @@ func effect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(
 // outcome, nothing is recorded.
 func (k *call[T]) settle(v T, err error) (engine.Output, *record.Failure) {
 	switch {
-	case errors.Is(err, engine.ErrLeft):
+	case errors.Is(err, engine.ErrEffectInterrupted):
 		return engine.Output{}, &record.Failure{Message: err.Error(), Left: true}
 	case errors.Is(err, store.ErrBadData):
 		err = fmt.Errorf("%w: %w", ErrRefused, err)

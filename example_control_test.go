@@ -169,7 +169,7 @@ func ExampleEngine_PauseAll() {
 	// 3 3 <nil>
 }
 
-func ExampleEngine_Watch() {
+func ExampleEngine_WatchEvents() {
 	store, remove := temporary()
 	defer remove()
 	greet := durable.Define("greet", func(_ *durable.Ctx, name string) (string, error) { return "hello, " + name, nil })
@@ -181,7 +181,7 @@ func ExampleEngine_Watch() {
 		}
 	}
 	cursor := "" // a program stores it where the handler stores its results
-	for event, err := range engine.Watch(ctx, cursor) {
+	for event, err := range engine.WatchEvents(ctx, cursor) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func ExampleWorkflow_StartMany() {
 	defer remove()
 	double := durable.Define("double", func(c *durable.Ctx, n int) (int, error) { return 2 * n, nil })
 	client := newEngine(store)
-	runs, err := double.StartMany(context.Background(), client, []durable.Item[int]{{ID: "a", Input: 1}, {ID: "b", Input: 2}, {Input: 3}})
+	runs, err := double.StartMany(context.Background(), client, []durable.StartItem[int]{{ID: "a", Input: 1}, {ID: "b", Input: 2}, {Input: 3}})
 	fmt.Println(len(runs), runs[0].ID(), runs[1].ID(), err)
 	// Output: 3 a b <nil>
 }

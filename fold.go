@@ -131,7 +131,7 @@ func (o *startOptions) unfolded(reason string) error {
 
 // startFolded makes a start that folds.
 func (w *Workflow[I, O]) startFolded(ctx context.Context, e *Engine, request *engine.StartRequest, o *startOptions) (*Run[O], error) {
-	var started engine.Started
+	var started engine.StartResult
 	var err error
 	if o.insert != nil {
 		started, err = e.inner.StartFoldIn(ctx, request, func(c *store.FoldChange) error { return o.insertFold(ctx, e.inner.Store(), c) })

@@ -225,7 +225,7 @@ func TestBadFoldingOptionsAreRefused(t *testing.T) {
 			t.Errorf("%s: %.1000v", name, c.err)
 		}
 	}
-	if _, err := j.StartMany(ctx, e, []durable.Item[string]{{}}, durable.Singleton("k")); !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), "call Start for each item") {
+	if _, err := j.StartMany(ctx, e, []durable.StartItem[string]{{}}, durable.Singleton("k")); !errors.Is(err, durable.ErrInvalidConfig) || !strings.Contains(err.Error(), "call Start for each item") {
 		t.Errorf("StartMany: %v", err)
 	}
 	_, err := call(t, 0, func(c *durable.Ctx, _ int) (string, error) {

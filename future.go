@@ -35,15 +35,15 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		f.end(zero, noFunction("branch", name))
 		return f
 	}
-	branch, err := c.calls().Branch(name, site(0))
+	branch, err := c.calls().Branch(name, callSite(0))
 	if err != nil {
 		f.end(zero, err)
 		return f
 	}
 	f.branch = branch
 	if branch.Ended() { // by a choice that is recorded: the branch only replays its recorded calls
-		f.close()
-		f.tell(ErrCancelled)
+		f.withholdResult()
+		f.deliver(ErrCancelled)
 	}
 	sub := c.within(branch.Scope())
 	err = sub.scope.Go(func() { f.end(fn(sub)) }, func(failure *record.Failure) { f.end(zero, branchError(c.scope.Full(name), failure)) })
@@ -68,17 +68,17 @@ func (f *Future[T]) end(value T, err error) {
 	}
 }
 
-// close is called when a choice ends the branch. It reports whether the branch had returned before; then its result stays. If
+// withholdResult is called when a choice ends the branch. It reports whether the branch had returned before; then its result stays. If
 // close returns false, the result is withheld until the caller calls tell.
-func (f *Future[T]) close() (returned bool) {
+func (f *Future[T]) withholdResult() (returned bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = f.closed || !f.returned
 	return !f.closed
 }
 
-// tell ends the withholding that close began. verdict is ErrCancelled if the choice was recorded, and ErrSuspended if it was not.
-func (f *Future[T]) tell(verdict error) {
+// deliver ends the withholding that close began. verdict is ErrCancelled if the choice was recorded, and ErrSuspended if it was not.
+func (f *Future[T]) deliver(verdict error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.verdict = verdict
@@ -106,8 +106,8 @@ func (f *Future[T]) set(value T, err error) {
 	}
 }
 
-// watch registers tell, which is called when the result is final, or at once if it is. tell must not block.
-func (f *Future[T]) watch(tell func()) {
+// onFinal registers tell, which is called when the result is final, or at once if it is. tell must not block.
+func (f *Future[T]) onFinal(tell func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	select {
@@ -149,5 +149,5 @@ func suspendedOr(errs []error) error {
 			return ErrSuspended
 		}
 	}
-	return joined(errs)
+	return joinErrors(errs)
 }

@@ -24,7 +24,7 @@ func GroupKey(key string, opts ...GroupKeyOption) StartOption {
 		o.fail(o.given.once(givenGroupKey, "GroupKey"))
 		o.fail(naming.Check("group key", key))
 		g := groupKeyOptions{weight: 1}
-		o.fail(apply(opts, &g))
+		o.fail(applyOptions(opts, &g))
 		o.fail(g.err)
 		o.groupKey, o.weight = key, int32(g.weight)
 	}
@@ -35,7 +35,7 @@ type GroupKeyOption func(*groupKeyOptions)
 
 type groupKeyOptions struct {
 	weight int
-	given  given
+	given  givenOptions
 	err    error
 }
 

@@ -47,7 +47,7 @@ type FailedAttempt struct {
 
 // History returns the checkpoints of the run with the given ID, in the order in which their calls began, or [ErrNotFound].
 func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
-	_, steps, sight, err := e.recorded(ctx, id)
+	_, steps, sight, err := e.readHistory(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +69,9 @@ func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
 	return history, nil
 }
 
-// recorded reads a run and its history, and returns how the checkpoints are shown.
-func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps []store.Step, sight history.View, err error) {
-	if err := e.usable(ctx); err != nil {
+// readHistory reads a run and its history, and returns how the checkpoints are shown.
+func (e *Engine) readHistory(ctx context.Context, id string) (r *store.Run, steps []store.Step, sight history.View, err error) {
+	if err := e.checkUsable(ctx); err != nil {
 		return nil, nil, sight, fmt.Errorf("read the history of run %q: %w", id, err)
 	}
 	if r, err = e.inner.Get(ctx, id); err != nil {
@@ -87,8 +87,8 @@ func (e *Engine) recorded(ctx context.Context, id string) (r *store.Run, steps [
 	return r, steps, history.NewView(r, steps, now), nil
 }
 
-// began returns the latest known time of the attempt.
-func (f *FailedAttempt) began() time.Time {
+// lastKnownTime returns the latest known time of the attempt.
+func (f *FailedAttempt) lastKnownTime() time.Time {
 	if f.EndedAt.After(f.StartedAt) {
 		return f.EndedAt
 	}

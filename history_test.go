@@ -231,14 +231,14 @@ func TestDeathsAreKept(t *testing.T) {
 		}
 		info := read(e.Get(within(t), id.String()))(t)
 		check(info.LastFailure)
-		if info.Crashes != 1 || info.Loss == nil || info.Loss.Worker != dead.String() || info.Loss.At.Before(at) {
-			t.Errorf("after a crash: %d crashes, %+v", info.Crashes, info.Loss)
+		if info.Crashes != 1 || info.LastLeaseLoss == nil || info.LastLeaseLoss.Worker != dead.String() || info.LastLeaseLoss.At.Before(at) {
+			t.Errorf("after a crash: %d crashes, %+v", info.Crashes, info.LastLeaseLoss)
 		}
 		held.open <- struct{}{}
 		<-held.entered // the first step is recorded
 		info = read(e.Get(within(t), id.String()))(t)
-		if info.Crashes != 0 || info.Loss == nil || info.LastFailure != nil {
-			t.Errorf("after a new checkpoint: %d crashes, %+v, %+v", info.Crashes, info.Loss, info.LastFailure)
+		if info.Crashes != 0 || info.LastLeaseLoss == nil || info.LastFailure != nil {
+			t.Errorf("after a new checkpoint: %d crashes, %+v, %+v", info.Crashes, info.LastLeaseLoss, info.LastFailure)
 		}
 		c := checkpoint(t, e, id.String(), "first")
 		check(c.FirstFailure)

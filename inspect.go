@@ -17,41 +17,41 @@ import (
 
 // RunInfo describes a run. A time is zero if it has not come yet.
 type RunInfo struct {
-	ID        string // the ID that addresses it: the caller's ID of a root run, the UUID of a child
-	RunID     string // its UUID
-	Name      string // of a child: the name of the call that started it, with its scope, as in "branch/kid"; empty for a root run
-	Workflow  string
-	Queue     string
-	Priority  int    // see Priority
-	Version   string // the version of the program that started it
-	Status    Status
-	Parent    string        // the parent's UUID; empty for a root run
-	Detached  bool          // a child that continues when its parent ends
-	Requested Verb          // VerbPause or VerbCancel, if it was requested and has not taken effect yet; else empty
-	Reason    string        // why it is paused; or why it was last held (see ErrHeld)
-	Actor     string        // who paused it
-	Cancel    *Cancellation // nil unless a cancel was requested
-	Owner     string        // the ID of the worker that executes it; else empty
-	Epoch     int           // how many times it was claimed
-	Crashes   int           // how many times its process died or lost it, or it was held, since its last new checkpoint
-	Loss      *Loss         // the last time that its process died or lost it; nil if there was none, and in lists
-	Input     jsontext.Value
-	Output    jsontext.Value // nil unless completed
-	Err       *RunError      // nil unless failed, cancelled or expired
-	CreatedAt time.Time
-	StartedAt time.Time
-	EndedAt   time.Time
-	PausedAt  time.Time
-	WakeAt    time.Time // when it is due; while it is executed, when its lease ends
-	NoWorker  bool      // it is due, and no live worker executes its workflow in its queue; false in lists
-	Deadline  time.Time // the end of its Timeout
+	ID            string // the ID that addresses it: the caller's ID of a root run, the UUID of a child
+	RunID         string // its UUID
+	Name          string // of a child: the name of the call that started it, with its scope, as in "branch/kid"; empty for a root run
+	Workflow      string
+	Queue         string
+	Priority      int    // see Priority
+	Version       string // the version of the program that started it
+	Status        Status
+	Parent        string        // the parent's UUID; empty for a root run
+	Detached      bool          // a child that continues when its parent ends
+	Requested     Verb          // VerbPause or VerbCancel, if it was requested and has not taken effect yet; else empty
+	Reason        string        // why it is paused; or why it was last held (see ErrHeld)
+	Actor         string        // who paused it
+	Cancel        *Cancellation // nil unless a cancel was requested
+	Owner         string        // the ID of the worker that executes it; else empty
+	Epoch         int           // how many times it was claimed
+	Crashes       int           // how many times its process died or lost it, or it was held, since its last new checkpoint
+	LastLeaseLoss *LeaseLoss    // the last time that its process died or lost it; nil if there was none, and in lists
+	Input         jsontext.Value
+	Output        jsontext.Value // nil unless completed
+	Err           *RunError      // nil unless failed, cancelled or expired
+	CreatedAt     time.Time
+	StartedAt     time.Time
+	EndedAt       time.Time
+	PausedAt      time.Time
+	WakeAt        time.Time // when it is due; while it is executed, when its lease ends
+	NoWorker      bool      // it is due, and no live worker executes its workflow in its queue; false in lists
+	Deadline      time.Time // the end of its Timeout
 
 	// Place is its place in its queue. Nil if the queue has no settings, or the run has ended, and in lists.
 	Place *QueuePlace
 
 	Tags     map[string]string
-	Waits    []Wait     // calls that have no outcome yet, in the order in which they began
-	Progress []Progress // the progress of its Maps
+	Waits    []Wait        // calls that have no outcome yet, in the order in which they began
+	Progress []MapProgress // the progress of its Maps
 	// LastFailure is the most recent attempt that failed or was interrupted, among the calls in Waits. It is nil if there was none.
 	LastFailure *FailedAttempt
 
@@ -66,8 +66,8 @@ type Cancellation struct {
 	At     time.Time
 }
 
-// Loss is the loss of a run by its worker, which died, hung, or could not reach the database.
-type Loss struct {
+// LeaseLoss is the loss of a run by its worker, which died, hung, or could not reach the database.
+type LeaseLoss struct {
 	At     time.Time // when another worker took the run over, or found it paused
 	Worker string    // the ID of the worker that had the run
 }
@@ -87,8 +87,8 @@ type Wait struct {
 	Before          int
 }
 
-// Progress is the progress of a Map.
-type Progress struct {
+// MapProgress is the progress of a Map.
+type MapProgress struct {
 	Name  string // with its scope
 	Done  int
 	Total int
@@ -96,7 +96,7 @@ type Progress struct {
 
 // Get returns the run with the given ID, which is the caller's ID or the UUID, or [ErrNotFound].
 func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
-	if err := e.usable(ctx); err != nil {
+	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
 	r, err := e.inner.Get(ctx, id)
@@ -107,15 +107,15 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	outline, err := e.inner.Store().Outline(ctx, r.UUID, now)
+	outline, err := e.inner.Store().RunProgress(ctx, r.UUID, now)
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
-	unexecuted, err := e.inner.Unexecuted(ctx, r, now)
+	unexecuted, err := e.inner.HasNoWorker(ctx, r, now)
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
-	unreceived, err := e.inner.Store().Unreceived(ctx, []uuid.UUID{r.UUID})
+	unreceived, err := e.inner.Store().UnreceivedSignals(ctx, []uuid.UUID{r.UUID})
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
@@ -150,14 +150,14 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 		}
 	}
 	if !outline.LastLeaseLoss.At.IsZero() {
-		info.Loss = &Loss{At: outline.LastLeaseLoss.At, Worker: outline.LastLeaseLoss.Worker.String()}
+		info.LastLeaseLoss = &LeaseLoss{At: outline.LastLeaseLoss.At, Worker: outline.LastLeaseLoss.Worker.String()}
 	}
 	for _, m := range outline.Maps {
 		total, err := decode[int](m.Step.Output)
 		if err != nil {
 			return nil, fmt.Errorf("%w: the size of map %q in run %q: %w", ErrDiverged, naming.Display(m.Step.Name), id, err)
 		}
-		info.Progress = append(info.Progress, Progress{Name: naming.Display(m.Step.Name), Done: m.Done, Total: total})
+		info.Progress = append(info.Progress, MapProgress{Name: naming.Display(m.Step.Name), Done: m.Done, Total: total})
 	}
 	return info, nil
 }
@@ -168,7 +168,7 @@ func (info *RunInfo) wait(s *store.Step) {
 	failures := record.FailuresOf(s)
 	w.LastFailure = failedAttempt(w.Name, failures.Latest())
 	info.Waits = append(info.Waits, w)
-	if f := w.LastFailure; f != nil && (info.LastFailure == nil || f.began().After(info.LastFailure.began())) {
+	if f := w.LastFailure; f != nil && (info.LastFailure == nil || f.lastKnownTime().After(info.LastFailure.lastKnownTime())) {
 		info.LastFailure = f
 	}
 }
@@ -236,8 +236,8 @@ const (
 	WorkerDraining WorkerState = "draining" // its Engine.Run is stopping: it claims no runs, and lets running steps finish
 )
 
-// Worker is a process that executes runs.
-type Worker struct {
+// WorkerInfo is a process that executes runs.
+type WorkerInfo struct {
 	ID          string
 	Name        string
 	Version     string
@@ -252,18 +252,18 @@ type Worker struct {
 
 // Workers returns the processes that execute runs of this database, the oldest first. A process that died is listed for a while,
 // with an old heartbeat.
-func (e *Engine) Workers(ctx context.Context) ([]Worker, error) {
-	if err := e.usable(ctx); err != nil {
+func (e *Engine) Workers(ctx context.Context) ([]WorkerInfo, error) {
+	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("list the workers: %w", err)
 	}
 	rows, err := e.inner.Store().Workers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the workers: %w", err)
 	}
-	workers := make([]Worker, len(rows))
+	workers := make([]WorkerInfo, len(rows))
 	states := map[store.WorkerState]WorkerState{store.WorkerRunning: WorkerRunning, store.WorkerDraining: WorkerDraining}
 	for i, r := range rows {
-		workers[i] = Worker{
+		workers[i] = WorkerInfo{
 			ID: r.ID.String(), Name: r.Name, Version: r.Version, Capacity: int(r.Capacity), Active: int(r.Active), State: states[r.State],
 			StartedAt: r.StartedAt, HeartbeatAt: r.HeartbeatAt, Workflows: r.Workflows, Queues: r.Queues,
 		}

@@ -92,7 +92,7 @@ func TestLeaveWaitsForItsSteps(t *testing.T) {
 		}
 		<-slow.entered
 		must(t)(other.Pause(within(t), "run"))
-		for e.Stats().Queued == 0 { // until the release of the run waits for a flush
+		for e.Stats().PendingWrites == 0 { // until the release of the run waits for a flush
 		}
 		var crowd sync.WaitGroup
 		beside := make(chan struct{}, 100)

@@ -29,7 +29,7 @@ type Limit struct {
 func NewLimit(name string, opts ...LimitOption) *Limit {
 	l := &Limit{name: name}
 	var o limitOptions
-	err := apply(opts, &o)
+	err := applyOptions(opts, &o)
 	l.settings, l.err = o.bounds.settings(), errors.Join(err, naming.Check("limit", name), o.err)
 	if l.err == nil {
 		l.err = o.bounds.check()
@@ -52,7 +52,7 @@ type limitOptions struct {
 }
 
 const (
-	givenConcurrent given = 1 << iota
+	givenConcurrent givenOptions = 1 << iota
 	givenRate
 	givenBurst
 )
@@ -155,7 +155,7 @@ func (l *Limit) Permit(opts ...PermitOption) StepOption {
 		}
 		p := permitOptions{units: 1}
 		o.fail(l.err)
-		o.fail(apply(opts, &p))
+		o.fail(applyOptions(opts, &p))
 		o.fail(p.err)
 		if most := l.settings.Fit(p.units); most < p.units {
 			o.fail(fmt.Errorf("%w: Units(%d) of limit %q, which grants at most %d at once: ask for fewer, or raise Concurrent and Burst",
@@ -175,7 +175,7 @@ type permitOptions struct {
 }
 
 const (
-	givenLimitKey given = 1 << iota
+	givenLimitKey givenOptions = 1 << iota
 	givenUnits
 )
 
@@ -233,7 +233,7 @@ type LimitKeyUse struct {
 
 // Limits returns the limits that code has used or SetLimit has set, ordered by name.
 func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
-	if err := e.usable(ctx); err != nil {
+	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("list the limits: %w", err)
 	}
 	rows, err := e.inner.Limits(ctx)
@@ -264,7 +264,7 @@ func (e *Engine) Limits(ctx context.Context) ([]LimitInfo, error) {
 // [ErrInvalidConfig] with the name of the field if a bound is invalid, [ErrSchema] while a worker lives whose version of durable
 // ignores limits, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) SetLimit(ctx context.Context, name string, b Bounds, opts ...ControlOption) error {
-	err := e.writes(ctx, "a change of a limit", "a step")
+	err := e.checkMayWrite(ctx, "a change of a limit", "a step")
 	var o controlOptions
 	if err == nil {
 		o, err = reasonOptions("a change of a limit", opts)
@@ -282,7 +282,7 @@ func (e *Engine) SetLimit(ctx context.Context, name string, b Bounds, opts ...Co
 // next step asks for a permit, the bounds that its code declares apply. Steps that wait keep their places. DeleteLimit returns
 // [ErrNotFound] if there is no such limit, [ErrSchema] as SetLimit does, and a [*WriteError] as [Workflow.Start] does.
 func (e *Engine) DeleteLimit(ctx context.Context, name string) error {
-	if err := e.writes(ctx, "a change of a limit", "a step"); err != nil {
+	if err := e.checkMayWrite(ctx, "a change of a limit", "a step"); err != nil {
 		return fmt.Errorf("delete limit %q: %w", name, err)
 	}
 	return e.inner.DeleteLimit(ctx, name)

@@ -42,7 +42,7 @@ const (
 // List returns a page of the runs that match the filter, the newest first. Runs that are started between two pages do not shift
 // them. It returns [ErrInvalidConfig] for an invalid filter or page, and [ErrInvalidCursor] for a cursor that List did not return.
 func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
-	if err := e.usable(ctx); err != nil {
+	if err := e.checkUsable(ctx); err != nil {
 		return RunPage{}, fmt.Errorf("list runs: %w", err)
 	}
 	filter, err := e.filter(ctx, f)
@@ -75,15 +75,15 @@ func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	return page, nil
 }
 
-// Node is a run in a tree.
-type Node struct {
+// RunNode is a run in a tree.
+type RunNode struct {
 	RunInfo  // without the fields that RunPage.Runs lacks
-	Children []*Node
+	Children []*RunNode
 }
 
 // Tree returns the run with the given ID, which is the caller's ID or the UUID, and all its descendants, or [ErrNotFound].
-func (e *Engine) Tree(ctx context.Context, id string) (*Node, error) {
-	if err := e.usable(ctx); err != nil {
+func (e *Engine) Tree(ctx context.Context, id string) (*RunNode, error) {
+	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("read the tree of run %q: %w", id, err)
 	}
 	root, err := e.inner.Find(ctx, id)
@@ -94,9 +94,9 @@ func (e *Engine) Tree(ctx context.Context, id string) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the tree of run %q: %w", id, err)
 	}
-	nodes := make(map[uuid.UUID]*Node, len(rows))
+	nodes := make(map[uuid.UUID]*RunNode, len(rows))
 	for _, r := range rows { // parents come first
-		n := &Node{RunInfo: *runInfo(r)}
+		n := &RunNode{RunInfo: *runInfo(r)}
 		nodes[r.UUID] = n
 		if parent := nodes[r.Parent.UUID]; r.Parent.Valid && parent != nil {
 			parent.Children = append(parent.Children, n)
@@ -120,7 +120,7 @@ type Counts struct {
 
 // Counts counts the run with the given ID and all its descendants. It returns [ErrNotFound] if there is no such run.
 func (e *Engine) Counts(ctx context.Context, id string) (Counts, error) {
-	if err := e.usable(ctx); err != nil {
+	if err := e.checkUsable(ctx); err != nil {
 		return Counts{}, fmt.Errorf("count the tree of run %q: %w", id, err)
 	}
 	root, err := e.inner.Find(ctx, id)
@@ -162,21 +162,21 @@ func Tag(key, value string) StartOption {
 // SetTags sets tags of a run, in any state. An empty value removes a tag. Keys have a namespace before a dot, such as team.owner.
 // Keys and values have at most 512 bytes and no control characters. id is the caller's ID or the UUID. SetTags returns [ErrNotFound] or [ErrInvalidName].
 func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	if err := e.writes(ctx, "a change of tags", "Ctx.SetTags"); err != nil {
+	if err := e.checkMayWrite(ctx, "a change of tags", "Ctx.SetTags"); err != nil {
 		return fmt.Errorf("tag run %q: %w", id, err)
 	}
 	list, err := tagList(tags)
 	if err != nil {
 		return err
 	}
-	if err := e.inner.Outside(ctx, "a change of tags"); err != nil {
+	if err := e.inner.CheckOutsideTx(ctx, "a change of tags"); err != nil {
 		return err
 	}
 	row, err := e.inner.Find(ctx, id)
 	if err != nil {
 		return err
 	}
-	there, err := e.inner.Store().Tag(ctx, row.UUID, list, store.Epoch{})
+	there, err := e.inner.Store().SetTags(ctx, row.UUID, list, store.Epoch{})
 	switch {
 	case err != nil:
 		return fmt.Errorf("tag run %q: %w", id, err)

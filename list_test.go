@@ -109,9 +109,9 @@ func TestControlByFilter(t *testing.T) {
 		w := durable.Define("w", func(*durable.Ctx, int) (int, error) { return 0, nil })
 		client := engineOn(t, s)
 		const n = 250
-		items := make([]durable.Item[int], n)
+		items := make([]durable.StartItem[int], n)
 		for i := range items {
-			items[i] = durable.Item[int]{ID: fmt.Sprint("r-", i), Input: i}
+			items[i] = durable.StartItem[int]{ID: fmt.Sprint("r-", i), Input: i}
 		}
 		if _, err := w.StartMany(within(t), client, items); err != nil {
 			t.Fatal(err)
@@ -150,7 +150,7 @@ func TestWatch(t *testing.T) {
 		events := make(chan durable.Event, 100)
 		watched := make(chan error, 1)
 		go func() {
-			for event, err := range e.Watch(ctx, "") {
+			for event, err := range e.WatchEvents(ctx, "") {
 				if err != nil {
 					watched <- err
 					return
@@ -227,7 +227,7 @@ func TestMapProgress(t *testing.T) {
 		}
 		<-g.entered
 		info, err := e.Get(within(t), "run")
-		if err != nil || len(info.Progress) != 1 || info.Progress[0] != (durable.Progress{Name: "all", Done: 30, Total: 50}) {
+		if err != nil || len(info.Progress) != 1 || info.Progress[0] != (durable.MapProgress{Name: "all", Done: 30, Total: 50}) {
 			t.Errorf("progress %+v, %v", info.Progress, err)
 		}
 		close(g.open)

@@ -25,18 +25,18 @@ const defaultParallel = 16
 // items are zero.
 func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context, In) (Out, error), opts ...MapOption) ([]Out, error) {
 	o := mapOptions{parallel: defaultParallel}
-	if err := cmp.Or(apply(opts, &o), o.err); err != nil {
+	if err := cmp.Or(applyOptions(opts, &o), o.err); err != nil {
 		return nil, fmt.Errorf("map %q: %w", name, err)
 	}
 	if fn == nil {
 		return nil, noFunction("map", name)
 	}
-	where := site(0)
+	where := callSite(0)
 	names, err := namesOf(name, items, o.key)
 	if err != nil {
 		return nil, err
 	}
-	scope, counted, err := c.calls().Counted(name, where, len(items))
+	scope, counted, err := c.calls().OpenMap(name, where, len(items))
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (m *mapping[In, Out]) run() ([]Out, error) {
 		}
 	}
 	if m.o.collect {
-		return m.results, joined(m.errs)
+		return m.results, joinErrors(m.errs)
 	}
 	for _, err := range m.errs {
 		if err != nil {
@@ -153,7 +153,7 @@ type mapOptions struct {
 }
 
 const (
-	givenParallel given = 1 << iota
+	givenParallel givenOptions = 1 << iota
 	givenCollect
 	givenKey
 )

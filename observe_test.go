@@ -127,7 +127,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			commit(&store.Batch{Starts: []*store.Start{{Run: r}}})
 			commit(&store.Batch{Starts: []*store.Start{{Run: kid, ParentEpoch: r.Epoch}}, Steps: []*store.StepWrite{{Step: step}}})
 			if bits != 0 {
-				o := &store.Order{Verb: store.VerbCancel, Scope: store.RunItself, Runs: []store.UUID{id}, Now: r.CreatedAt}
+				o := &store.Control{Verb: store.VerbCancel, Scope: store.RunItself, Runs: []store.UUID{id}, Now: r.CreatedAt}
 				if err := s.Control(within(t), o); err != nil {
 					t.Fatal(err)
 				}
@@ -135,7 +135,7 @@ func TestFailAtMaxCrashes(t *testing.T) {
 			for i := range most - 1 {
 				now := r.WakeAt.Add(time.Duration(i) * time.Second)
 				got, err := s.Claim(within(t), store.ClaimQuery{
-					Worker: store.NewUUID(0), Nonce: 2, Served: store.NewServed([]string{"w"}, nil), Limit: 1, Suspects: 1,
+					Worker: store.NewUUID(0), Nonce: 2, Served: store.NewClaimFilter([]string{"w"}, nil), Limit: 1, Suspects: 1,
 					Now: now, LeaseUntil: now.Add(time.Second),
 				})
 				if err != nil || len(got.Runs) != 1 {

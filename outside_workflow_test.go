@@ -26,7 +26,7 @@ func TestEngineCallsOfAWorkflowFunctionAreRefused(t *testing.T) {
 					err     error
 				}{
 					{"Ctx.Start", second(kid.Start(ctx, e, 1))},
-					{"Ctx.Start", second(kid.StartMany(ctx, e, []durable.Item[int]{{Input: 1}}))},
+					{"Ctx.Start", second(kid.StartMany(ctx, e, []durable.StartItem[int]{{Input: 1}}))},
 					{"Ctx.Child", second(kid.Call(ctx, e, 1))},
 					{"Ctx.Signal", e.Signal(ctx, "other", "s", 1)},
 					{"in a step", e.Complete(ctx, c.Awaitable[int]("a").Token(), 1)},

@@ -31,7 +31,7 @@ func (s *reads) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status,
 	return s.Store.Statuses(ctx, runs)
 }
 
-func (s *reads) Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
+func (s *reads) Find(ctx context.Context, refs []store.RunRef, with store.Payloads) ([]*store.Run, error) {
 	if with&store.WithInput != 0 {
 		s.inputs.Add(int64(len(refs)))
 	}
@@ -41,7 +41,7 @@ func (s *reads) Find(ctx context.Context, refs []store.Ref, with store.Payloads)
 	return s.Store.Find(ctx, refs, with)
 }
 
-func (s *reads) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
+func (s *reads) Get(ctx context.Context, refs []store.RunRef) ([]*store.Run, error) {
 	s.inputs.Add(int64(len(refs)))
 	s.whole.Add(int64(len(refs)))
 	return s.Store.Get(ctx, refs)

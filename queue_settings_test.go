@@ -157,8 +157,8 @@ func TestAFullOrClosedQueueRefusesStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := durable.InQueue("mail")
-		orFail(w.StartMany(ctx, client, make([]durable.Item[int], 1), in))(t)
-		if _, err := w.StartMany(ctx, client, make([]durable.Item[int], 2), in); !errors.Is(err, durable.ErrQueueFull) {
+		orFail(w.StartMany(ctx, client, make([]durable.StartItem[int], 1), in))(t)
+		if _, err := w.StartMany(ctx, client, make([]durable.StartItem[int], 2), in); !errors.Is(err, durable.ErrQueueFull) {
 			t.Errorf("two starts where one fits: %v", err)
 		}
 		orFail(w.Start(ctx, client, 1, in, durable.ID("a")))(t)

@@ -124,7 +124,7 @@ func TestUrgentRunsComeFirst(t *testing.T) {
 		})
 		client := engineOn(t, s)
 		for _, queue := range []string{"a", "b", "c"} {
-			if _, err := w.StartMany(ctx, client, make([]durable.Item[int], 100), durable.InQueue(queue)); err != nil {
+			if _, err := w.StartMany(ctx, client, make([]durable.StartItem[int], 100), durable.InQueue(queue)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -66,7 +66,7 @@ func queueUseOf(u store.QueueUse) QueueUse {
 
 // Queues returns the queues that have settings, ordered by name.
 func (e *Engine) Queues(ctx context.Context) ([]QueueInfo, error) {
-	if err := e.usable(ctx); err != nil {
+	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("list the queues: %w", err)
 	}
 	rows, err := e.inner.Queues(ctx)
@@ -139,7 +139,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, name string, opts ...ControlOp
 
 // changeQueue checks the arguments of a method that changes a queue, and calls change.
 func (e *Engine) changeQueue(ctx context.Context, verb, name string, opts []ControlOption, change func(*controlOptions) error) error {
-	err := e.writes(ctx, "a change of a queue", "a step")
+	err := e.checkMayWrite(ctx, "a change of a queue", "a step")
 	var o controlOptions
 	if err == nil {
 		o, err = reasonOptions("a change of a queue", opts)
@@ -148,7 +148,7 @@ func (e *Engine) changeQueue(ctx context.Context, verb, name string, opts []Cont
 		err = naming.Check("queue", name)
 	}
 	if err == nil {
-		err = e.inner.Outside(ctx, "a change of a queue")
+		err = e.inner.CheckOutsideTx(ctx, "a change of a queue")
 	}
 	if err != nil {
 		return fmt.Errorf("%s queue %q: %w", verb, name, err)

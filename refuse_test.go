@@ -191,7 +191,7 @@ func TestUndefinedWorkflows(t *testing.T) {
 		if _, err := w.Call(within(t), e, 1); !errors.Is(err, durable.ErrInvalidConfig) {
 			t.Errorf("call of one that is %s: %v", name, err)
 		}
-		if _, err := w.StartMany(within(t), e, []durable.Item[int]{{Input: 1}}); !errors.Is(err, durable.ErrInvalidConfig) {
+		if _, err := w.StartMany(within(t), e, []durable.StartItem[int]{{Input: 1}}); !errors.Is(err, durable.ErrInvalidConfig) {
 			t.Errorf("many starts of one that is %s: %v", name, err)
 		}
 	}

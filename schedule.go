@@ -90,7 +90,7 @@ const defaultCatchUp = time.Hour
 func (w *Workflow[I, O]) Schedule(in I, s Schedule) Schedule {
 	s.Workflow, s.Input = w.Name(), in
 	s.encode = func(limit int) ([]byte, error) {
-		if err := w.usable(); err != nil {
+		if err := w.checkUsable(); err != nil {
 			return nil, err
 		}
 		return encodeReadable(in, limit)
@@ -173,7 +173,7 @@ func (s *Schedule) settings(cfg *Config) (*schedule.Settings, error) {
 	}
 	input, err := s.input(cfg.MaxPayload)
 	if err == nil && workflow != nil {
-		err = workflow.accepts(input)
+		err = workflow.checkInput(input)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("schedule %q: the input: %w", s.Name, err)
@@ -195,8 +195,8 @@ func (s *Schedule) input(limit int) ([]byte, error) {
 	return encodeReadable(s.Input, limit)
 }
 
-// accepts returns an error if the input does not decode into the workflow's type.
-func (w *Workflow[I, O]) accepts(input []byte) error {
+// checkInput returns an error if the input does not decode into the workflow's type.
+func (w *Workflow[I, O]) checkInput(input []byte) error {
 	if _, err := decode[I](input); err != nil {
 		return fmt.Errorf("%w: workflow %q cannot read it: %w", ErrNotEncodable, w.name, err)
 	}

@@ -109,8 +109,8 @@ func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, e
 	return id, err
 }
 
-// Backfilled is the result of [Engine.Backfill].
-type Backfilled struct {
+// BackfillResult is the result of [Engine.Backfill].
+type BackfillResult struct {
 	Started int // runs that it started
 	Fired   int // times that had started a run before, or wait to do so
 	Failed  int // times whose run ID is taken
@@ -123,13 +123,13 @@ type Backfilled struct {
 //
 // Backfill can be called again after an error, with which it returns what was done before. It returns [ErrNotFound], and
 // [ErrInvalidConfig] if to is not after from.
-func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) (done Backfilled, err error) {
+func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) (done BackfillResult, err error) {
 	err = e.changeSchedule(ctx, "backfill", name, nil, func(*controlOptions) error {
 		if !from.Before(to) || from.IsZero() {
 			return fmt.Errorf("%w: Backfill from %v to %v: from must be set, and to must be after it", ErrInvalidConfig, from, to)
 		}
 		inner, err := e.inner.Backfill(ctx, name, from, to)
-		done = Backfilled(inner)
+		done = BackfillResult(inner)
 		return err
 	})
 	return done, err
@@ -137,7 +137,7 @@ func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) 
 
 // changeSchedule checks the arguments, and translates the error.
 func (e *Engine) changeSchedule(ctx context.Context, verb, name string, opts []ControlOption, change func(*controlOptions) error) error {
-	if err := e.writes(ctx, "a change of a schedule", "a step"); err != nil {
+	if err := e.checkMayWrite(ctx, "a change of a schedule", "a step"); err != nil {
 		return fmt.Errorf("%s schedule %q: %w", verb, name, err)
 	}
 	o, err := reasonOptions("a change of a schedule", opts)
@@ -166,7 +166,7 @@ func scheduleError(verb, name string, err error) error {
 
 // Schedules returns all schedules, ordered by name, with their next times and latest fires.
 func (e *Engine) Schedules(ctx context.Context) ([]ScheduleInfo, error) {
-	if err := e.usable(ctx); err != nil {
+	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("list schedules: %w", err)
 	}
 	const page = 500
@@ -193,7 +193,7 @@ func (e *Engine) Schedules(ctx context.Context) ([]ScheduleInfo, error) {
 // Fires returns what happened at the latest times of a schedule, the newest first, at most limit. The latest 1000 times are kept. Of
 // older ones only the times that have started a run are kept, for [Engine.Backfill].
 func (e *Engine) Fires(ctx context.Context, name string, limit int) ([]Fire, error) {
-	if err := e.usable(ctx); err != nil {
+	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("fires of schedule %q: %w", name, err)
 	}
 	if checkScheduleName(name) != nil || limit <= 0 {

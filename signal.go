@@ -21,7 +21,7 @@ import (
 // the run with the same [SignalKey] has another name or payload. It returns [ErrInvalidName], [ErrNotEncodable] or
 // [ErrPayloadTooLarge] for invalid arguments, and a [*WriteError] if the database does not acknowledge the write.
 func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts ...SignalOption) error {
-	if err := e.writes(ctx, "a signal", "Ctx.Signal or Child.Signal"); err != nil {
+	if err := e.checkMayWrite(ctx, "a signal", "Ctx.Signal or Child.Signal"); err != nil {
 		return fmt.Errorf("signal %q: %w", name, err)
 	}
 	signal, insert, err := newSignal(e.cfg.MaxPayload, name, payload, opts)
@@ -31,7 +31,7 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 	if insert != nil {
 		return e.signalIn(ctx, id, signal, insert)
 	}
-	return stated(e.inner.Signal(ctx, id, signal))
+	return convertStateError(e.inner.Signal(ctx, id, signal))
 }
 
 // Complete completes the [Awaitable] with the given token. Any process can call it. The first value is kept: another call with
@@ -39,7 +39,7 @@ func (e *Engine) Signal(ctx context.Context, id, name string, payload any, opts 
 // [ErrInvalidToken] if the token was forged or altered, or is of another database, and [ErrInvalidName] if the name of the wait
 // is invalid. The other errors are those of [Engine.Signal].
 func (e *Engine) Complete(ctx context.Context, token string, value any) error {
-	if err := e.writes(ctx, "a completion of a token", ""); err != nil {
+	if err := e.checkMayWrite(ctx, "a completion of a token", ""); err != nil {
 		return fmt.Errorf("complete a token: %w", err)
 	}
 	run, signal, err := e.inner.OpenToken(ctx, token)
@@ -54,7 +54,7 @@ func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 	if errors.Is(err, ErrIDConflict) {
 		return &engine.Conflict{Text: fmt.Sprintf("durable: the wait %q of this token, in run %s, was completed with another value before: the first one holds", naming.DisplaySignal(signal), run)}
 	}
-	return stated(err)
+	return convertStateError(err)
 }
 
 // SignalOption configures one signal.
@@ -63,7 +63,7 @@ type SignalOption func(*signalOptions)
 type signalOptions struct {
 	key    string
 	insert bridge.InsertSignal // set by the SignalTx of a store; else nil
-	given  given
+	given  givenOptions
 	err    error
 }
 
@@ -78,7 +78,7 @@ func SignalKey(key string) SignalOption {
 // newSignal checks and encodes one signal. limit is the largest size of the encoded payload, in bytes.
 func newSignal(limit int, name string, payload any, opts []SignalOption) (*store.Signal, bridge.InsertSignal, error) {
 	var o signalOptions
-	if err := apply(opts, &o); err != nil {
+	if err := applyOptions(opts, &o); err != nil {
 		return nil, nil, fmt.Errorf("signal %q: %w", name, err)
 	}
 	if err := naming.Check("signal", name); err != nil {
@@ -102,7 +102,7 @@ func newSignal(limit int, name string, payload any, opts []SignalOption) (*store
 // [ElseCancel], [ElseExpire], [ElseStart] and [ElseSignal] determine what happens; without any of them Receive returns a
 // [*StepError] that wraps [ErrTimeout]. The other errors are those of [Ctx.Step].
 func (c *Ctx) Receive[T any](name string, opts ...ReceiveOption) (T, error) {
-	return receive[T](c, name, "", site(0), opts)
+	return receive[T](c, name, "", callSite(0), opts)
 }
 
 // Awaitable is a wait that an outside system completes: pass it the [Awaitable.Token], for [Engine.Complete].
@@ -114,7 +114,7 @@ type Awaitable[T any] struct {
 
 // Awaitable returns a wait with the given name. Nothing is recorded before [Awaitable.Wait] is called.
 func (c *Ctx) Awaitable[T any](name string) *Awaitable[T] {
-	return &Awaitable[T]{c: c, name: name, site: site(0)}
+	return &Awaitable[T]{c: c, name: name, site: callSite(0)}
 }
 
 // Token returns the token of the wait, which any process can pass to [Engine.Complete], once or several times. Every execution of
@@ -131,7 +131,7 @@ func (a *Awaitable[T]) Wait(opts ...ReceiveOption) (T, error) {
 func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOption) (T, error) {
 	var zero T
 	o := receiveOptions{signal: name}
-	o.fail(apply(opts, &o))
+	o.fail(applyOptions(opts, &o))
 	if signal != "" {
 		if o.given&givenOnSignal != 0 {
 			o.fail(fmt.Errorf("%w: the option OnSignal is for Receive: an Awaitable is completed by its token alone, leave the option out", ErrInvalidConfig))
@@ -165,7 +165,7 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 		return zero, fmt.Errorf("receive %q: %w", name, o.err)
 	}
 	res, err := c.calls().Receive(&spec)
-	if err := outcomeOf(c, name, &res, err); err != nil {
+	if err := outcomeError(c, name, &res, err); err != nil {
 		return zero, err
 	}
 	v, err := decode[T](res.Output)
@@ -184,13 +184,13 @@ type receiveOptions struct {
 	signal    string
 	within    time.Duration
 	bounded   bool
-	otherwise engine.Timeout
+	otherwise engine.TimeoutAction
 	value     any
 	escalate  func(limit int) (engine.Escalation, error)
 }
 
 const (
-	givenOnSignal given = 1 << iota
+	givenOnSignal givenOptions = 1 << iota
 	givenWithin
 	givenElse // any of the options that determine what happens when the time is over
 )

@@ -9,8 +9,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
-// Item is one start of [Workflow.StartMany].
-type Item[I any] struct {
+// StartItem is one start of [Workflow.StartMany].
+type StartItem[I any] struct {
 	ID    string // the run's ID, as in the option ID; empty: the run's UUID is its ID
 	Input I
 }
@@ -20,8 +20,8 @@ type Item[I any] struct {
 // the other items are started. After any other error no item is started, unless a [*WriteError] says that the write may have
 // committed. The option [ID] returns [ErrInvalidConfig], because the IDs are in the items. The other errors are those of
 // [Workflow.Start].
-func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []Item[I], opts ...StartOption) ([]*Run[O], error) {
-	if err := e.writes(ctx, "a start", "Ctx.Start or Ctx.StartChild"); err != nil {
+func (w *Workflow[I, O]) StartMany(ctx context.Context, e *Engine, items []StartItem[I], opts ...StartOption) ([]*Run[O], error) {
+	if err := e.checkMayWrite(ctx, "a start", "Ctx.Start or Ctx.StartChild"); err != nil {
 		return nil, fmt.Errorf("start %d runs of workflow %q: %w", len(items), w.Name(), err)
 	}
 	if len(items) == 0 {

@@ -57,8 +57,8 @@ func (s *mute) wantNoCrash(t *testing.T, e *durable.Engine, w *durable.Workflow[
 		t.Errorf("got %d, %v", v, err)
 	}
 	info := read(e.Get(within(t), id))(t)
-	if info.Crashes != 0 || info.Loss != nil || info.Epoch != 2 {
-		t.Errorf("%d crashes, loss %+v, epoch %d; want that it was given back and claimed once", info.Crashes, info.Loss, info.Epoch)
+	if info.Crashes != 0 || info.LastLeaseLoss != nil || info.Epoch != 2 {
+		t.Errorf("%d crashes, loss %+v, epoch %d; want that it was given back and claimed once", info.Crashes, info.LastLeaseLoss, info.Epoch)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,8 +23,8 @@ func (e *StateError) Error() string {
 // Unwrap returns [ErrState].
 func (e *StateError) Unwrap() error { return ErrState }
 
-// stated converts the engine's StateError to the public one, and returns other errors unchanged.
-func stated(err error) error {
+// convertStateError converts the engine's StateError to the public one, and returns other errors unchanged.
+func convertStateError(err error) error {
 	var inner *engine.StateError
 	if errors.As(err, &inner) {
 		return &StateError{ID: inner.Ref, Verb: Verb(inner.Verb), Status: Status(inner.Status.String()), Detail: inner.State()}

@@ -16,9 +16,9 @@ type Stats struct {
 	LargestFlush    int64         // rows of the largest flush
 	FlushTime       time.Duration // duration of all flushes together; two can be under way at once
 	RecentFlushTime time.Duration // moving average of the duration of a flush, over about sixteen flushes
-	RefusedFlushes  int64         // flushes that the database rejected; they were split, or their callers got the error
-	ReplayedFlushes int64         // retries of flushes while the database was not available
-	Queued          int           // calls that wait now for their flush to begin
+	FailedFlushes   int64         // flushes that the database rejected; they were split, or their callers got the error
+	FlushRetries    int64         // retries of flushes while the database was not available
+	PendingWrites   int           // calls that wait now for their flush to begin
 
 	StepsWaiting int // steps that wait now, because Config.StepConcurrency others are executed
 
@@ -30,8 +30,8 @@ type Stats struct {
 	Lost     int64 // executions that did not write their end: another process took the run over, or the database was not available
 	Held     int64 // executions that were released because the database rejected their writes; see RunInfo.Reason
 
-	Retrying    int64 // calls whose writes are retried now, because the database rejects them or another transaction blocks them, for a second or more
-	AloneWrites int64 // transactions that held the writes of a single such call
+	Retrying   int64 // calls whose writes are retried now, because the database rejects them or another transaction blocks them, for a second or more
+	SoloWrites int64 // transactions that held the writes of a single such call
 
 	TimedOut TimedOut // receives whose time was over
 
@@ -65,9 +65,9 @@ func (e *Engine) Stats() Stats {
 	j := s.Journal
 	return Stats{
 		Flushes: j.Flushes, Writes: j.Items, WrittenBytes: j.Bytes, LargestFlush: j.Largest,
-		FlushTime: j.TotalTime, RecentFlushTime: j.AverageTime, RefusedFlushes: j.Failed, ReplayedFlushes: j.Retries, Queued: j.Pending,
+		FlushTime: j.TotalTime, RecentFlushTime: j.AverageTime, FailedFlushes: j.Failed, FlushRetries: j.Retries, PendingWrites: j.Pending,
 		StepsWaiting: s.Waiting, Active: s.Active, Entered: s.Entered, Ended: s.Ended, Parked: s.Parked, Released: s.Released, Lost: s.Lost,
-		Held: s.Held, Retrying: s.Retrying, AloneWrites: j.SoloTransactions,
+		Held: s.Held, Retrying: s.Retrying, SoloWrites: j.SoloTransactions,
 		TimedOut: TimedOut{
 			Failed: s.TimedOut[engine.TimeoutFails], WentOn: s.TimedOut[engine.TimeoutGoesOn], Cancelled: s.TimedOut[engine.TimeoutCancels],
 			Expired: s.TimedOut[engine.TimeoutExpires], Escalated: s.TimedOut[engine.TimeoutEscalates],

@@ -62,7 +62,7 @@ func TestStats(t *testing.T) {
 	}
 	await("all have ended", func(s durable.Stats) bool { return s.Ended == runs && s.Active == 0 })
 	await("a heartbeat after the first", func(s durable.Stats) bool { return s.Heartbeats > 1 })
-	if got := e.Stats(); got.Entered != got.Ended+got.Parked || got.Lost+got.Released != 0 || got.Queued != 0 || got.RefusedFlushes != 0 {
+	if got := e.Stats(); got.Entered != got.Ended+got.Parked || got.Lost+got.Released != 0 || got.PendingWrites != 0 || got.FailedFlushes != 0 {
 		t.Errorf("at the end: %+v", got)
 	}
 }

@@ -21,9 +21,9 @@ import (
 // over, [ErrTimeout], which the function should return; and [ErrDuplicateStep], [ErrNestedStep], [ErrInvalidName],
 // [ErrInvalidConfig] and [ErrDiverged].
 func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts ...StepOption) (T, error) {
-	call := newCall(c, name, store.KindStep, site(0), fn, opts)
+	call := newCall(c, name, store.KindStep, callSite(0), fn, opts)
 	if call.transact != nil { // called by the Tx of a store
-		call.spec.Site = site(1)
+		call.spec.Site = callSite(1)
 		call.inTransaction(call.transact)
 	}
 	return call.do()
@@ -31,14 +31,14 @@ func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts
 
 // Do works as [Ctx.Step] for functions that return only an error.
 func (c *Ctx) Do(name string, fn func(context.Context) error, opts ...StepOption) error {
-	_, err := newCall(c, name, store.KindStep, site(0), withoutResult(fn), opts).do()
+	_, err := newCall(c, name, store.KindStep, callSite(0), withoutResult(fn), opts).do()
 	return err
 }
 
 // call is the state of one durable call while it is made. It adds the type T of the result to an engine.Spec.
 type call[T any] struct {
 	c    *Ctx
-	spec engine.Spec
+	spec engine.CallSpec
 	fn   func(context.Context) (T, error) // what an attempt executes
 	err  error                            // an invalid argument or option: do returns it
 	// transact is set by the option of a transactional step; else nil.
@@ -47,7 +47,7 @@ type call[T any] struct {
 
 // newCall returns a call of fn. where is the position of the user's call, which the exported function gets from site.
 func newCall[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn func(context.Context) (T, error), opts []StepOption) *call[T] {
-	k := &call[T]{c: c, spec: engine.Spec{Name: name, Kind: kind, Site: where}, fn: fn}
+	k := &call[T]{c: c, spec: engine.CallSpec{Name: name, Kind: kind, Site: where}, fn: fn}
 	k.spec.Attempt = k.attempt
 	if len(opts) > 0 {
 		k.err = k.configure(opts)
@@ -79,7 +79,7 @@ func (k *call[T]) attempt(ctx context.Context) (engine.Output, *record.Failure) 
 
 func (k *call[T]) configure(opts []StepOption) error {
 	var o stepOptions
-	o.fail(apply(opts, &o))
+	o.fail(applyOptions(opts, &o))
 	if o.total > 0 && o.attempt > o.total {
 		o.fail(fmt.Errorf("%w: AttemptTimeout of %v has no effect beside a TotalTimeout of %v: make it shorter, or leave it out", ErrInvalidConfig, o.attempt, o.total))
 	}
@@ -140,7 +140,7 @@ func (k *call[T]) do() (T, error) {
 		return zero, k.err
 	}
 	res, err := k.c.calls().Step(&k.spec)
-	if err := outcomeOf(k.c, k.spec.Name, &res, err); err != nil {
+	if err := outcomeError(k.c, k.spec.Name, &res, err); err != nil {
 		return zero, err
 	}
 	if back, fresh := res.Value.(*T); fresh {
@@ -154,8 +154,8 @@ func (k *call[T]) do() (T, error) {
 	return v, nil
 }
 
-// outcomeOf returns the error of a durable call that returned res and err: err, or the recorded failure.
-func outcomeOf(c *Ctx, name string, res *engine.Result, err error) error {
+// outcomeError returns the error of a durable call that returned res and err: err, or the recorded failure.
+func outcomeError(c *Ctx, name string, res *engine.Result, err error) error {
 	if err == nil && res.Failure != nil {
 		return stepError(c.scope.Full(name), res.Failure)
 	}
@@ -183,7 +183,7 @@ type stepOptions struct {
 }
 
 const (
-	givenRetry given = 1 << iota
+	givenRetry givenOptions = 1 << iota
 	givenAttemptTimeout
 	givenTotalTimeout
 	givenAtMostOnce

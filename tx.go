@@ -40,7 +40,7 @@ func (k *call[T]) inTransaction(in bridge.Transact) {
 			if out, unfit = k.record(v, nil); unfit != nil {
 				return ErrNotEncodable
 			}
-			return attempt.Seal(out.Bytes)
+			return attempt.SetOutput(out.Bytes)
 		})
 		its, failed := errors.AsType[*workError](err)
 		if err == error(its) && failed {
@@ -53,7 +53,7 @@ func (k *call[T]) inTransaction(in bridge.Transact) {
 			return nil, permanently(err)
 		case err != nil:
 			f := failureOf(err)
-			if !failed && engine.MayPass(err) {
+			if !failed && engine.MayPassOnRetry(err) {
 				f.Held = err
 			}
 			return nil, f
@@ -70,7 +70,7 @@ func (e *workError) Unwrap() error { return e.error }
 
 // startIn starts a run with insert, which writes in the caller's transaction. The run exists once that transaction has committed.
 func startIn[O any](ctx context.Context, e *Engine, request engine.StartRequest, insert bridge.InsertStarts) (*Run[O], error) {
-	if err := e.inner.Ready(ctx); err != nil {
+	if err := e.inner.EnsureClock(ctx); err != nil {
 		return nil, err
 	}
 	wrong, err := e.inner.UUIDsAsNames(ctx, []engine.StartRequest{request})
@@ -84,13 +84,13 @@ func startIn[O any](ctx context.Context, e *Engine, request engine.StartRequest,
 	if err := e.inner.Enqueue(ctx, requests); err != nil {
 		return nil, err
 	}
-	starts, spans := e.inner.Prepare(ctx, requests)
+	starts, spans := e.inner.PrepareStarts(ctx, requests)
 	if err := insert(ctx, e.inner.Store(), starts); err != nil {
 		spans.Refused(err)
 		return nil, err
 	}
 	spans.Open = true
-	answer := e.inner.Answer(ctx, starts, &spans)[0]
+	answer := e.inner.FinishStarts(ctx, starts, &spans)[0]
 	if answer.Err != nil {
 		return nil, answer.Err
 	}
@@ -99,15 +99,15 @@ func startIn[O any](ctx context.Context, e *Engine, request engine.StartRequest,
 
 // signalIn sends a signal with insert, which writes in the caller's transaction.
 func (e *Engine) signalIn(ctx context.Context, id string, signal *store.Signal, insert bridge.InsertSignal) error {
-	if err := e.inner.Ready(ctx); err != nil {
+	if err := e.inner.EnsureClock(ctx); err != nil {
 		return err
 	}
 	if err := engine.CheckRef(id); err != nil {
 		return err
 	}
-	e.inner.Stamp(signal)
-	if err := insert(ctx, e.inner.Store(), store.Ref{Text: id}, signal); err != nil {
+	e.inner.StampSignal(signal)
+	if err := insert(ctx, e.inner.Store(), store.RunRef{Text: id}, signal); err != nil {
 		return err
 	}
-	return stated(e.inner.Signalled(id, signal))
+	return convertStateError(e.inner.SignalError(id, signal))
 }

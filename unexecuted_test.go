@@ -64,7 +64,7 @@ func TestRunsWithoutAWorkerAreTold(t *testing.T) {
 			t.Fatal(got, err)
 		}
 		workers, err := e.Workers(ctx)
-		if err != nil || !slices.ContainsFunc(workers, func(w durable.Worker) bool { return slices.Equal(w.Workflows, []string{"noted", "parent"}) }) {
+		if err != nil || !slices.ContainsFunc(workers, func(w durable.WorkerInfo) bool { return slices.Equal(w.Workflows, []string{"noted", "parent"}) }) {
 			t.Errorf("workers: %+v, %v", workers, err)
 		}
 	})

@@ -36,7 +36,7 @@ type Workflow[I, O any] struct {
 // results.
 func Define[I, O any](name string, fn func(*Ctx, I) (O, error), opts ...WorkflowOption) *Workflow[I, O] {
 	var o workflowOptions
-	unusable := apply(opts, &o)
+	unusable := applyOptions(opts, &o)
 	w := &Workflow[I, O]{name: name, queue: o.queue, fn: fn}
 	w.err = errors.Join(unusable, naming.Check("workflow", name), o.err)
 	if fn == nil {
@@ -50,7 +50,7 @@ type WorkflowOption func(*workflowOptions)
 
 type workflowOptions struct {
 	queue string
-	given given
+	given givenOptions
 	err   error
 }
 
@@ -70,7 +70,7 @@ type Definition interface {
 	// Name returns the workflow's name.
 	Name() string
 	definition(maxPayload int) (*engine.Definition, error)
-	accepts(input []byte) error
+	checkInput(input []byte) error
 	queueName() string
 }
 
@@ -82,8 +82,8 @@ func (w *Workflow[I, O]) Name() string {
 	return w.name
 }
 
-// usable returns an error if the workflow was not created by Define, or was defined with an invalid argument.
-func (w *Workflow[I, O]) usable() error {
+// checkUsable returns an error if the workflow was not created by Define, or was defined with an invalid argument.
+func (w *Workflow[I, O]) checkUsable() error {
 	if w == nil || w.fn == nil && w.err == nil {
 		return fmt.Errorf("%w: a %T that is nil or empty: make it with Define", ErrInvalidConfig, w)
 	}
@@ -93,7 +93,7 @@ func (w *Workflow[I, O]) usable() error {
 // definition converts the workflow for the engine, which passes inputs and outputs as bytes. maxPayload bounds an output, in
 // bytes.
 func (w *Workflow[I, O]) definition(maxPayload int) (*engine.Definition, error) {
-	if err := w.usable(); err != nil {
+	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
 	return &engine.Definition{Name: w.name, Run: func(s *engine.Scope, input []byte) ([]byte, *record.Failure) {
@@ -135,7 +135,7 @@ type startOptions struct {
 }
 
 const (
-	givenID given = 1 << iota
+	givenID givenOptions = 1 << iota
 	givenTimeout
 	givenDelay
 	givenDetached
@@ -187,7 +187,7 @@ func (w *Workflow[I, O]) request(limit int, in I, opts []StartOption) (engine.St
 
 func optionsOf(opts []StartOption) *startOptions {
 	o := new(startOptions)
-	o.fail(apply(opts, o))
+	o.fail(applyOptions(opts, o))
 	return o
 }
 
@@ -207,7 +207,7 @@ func (w *Workflow[I, O]) requestOf(limit int, in I, o *startOptions) (engine.Sta
 // anyRequest checks and encodes a start of a root run or a child. The queue is empty if neither the start nor the workflow
 // names one.
 func (w *Workflow[I, O]) anyRequest(limit int, in I, o *startOptions) (engine.StartRequest, error) {
-	if err := w.usable(); err != nil {
+	if err := w.checkUsable(); err != nil {
 		return engine.StartRequest{}, err
 	}
 	if o.err != nil {
@@ -232,7 +232,7 @@ func (w *Workflow[I, O]) anyRequest(limit int, in I, o *startOptions) (engine.St
 // [ErrRejected] or [ErrLocked] after Config.Patience; or the cause of the end of ctx. If its MayHaveCommitted is true, start the
 // same ID again to find out whether the run exists.
 func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...StartOption) (*Run[O], error) {
-	if err := e.writes(ctx, "a start", "Ctx.Start, Ctx.StartChild or Ctx.Child"); err != nil {
+	if err := e.checkMayWrite(ctx, "a start", "Ctx.Start, Ctx.StartChild or Ctx.Child"); err != nil {
 		return nil, fmt.Errorf("start workflow %q: %w", w.Name(), err)
 	}
 	o := optionsOf(opts)
@@ -259,10 +259,10 @@ func (w *Workflow[I, O]) Start(ctx context.Context, e *Engine, in I, opts ...Sta
 // Handle returns a handle of the existing run with the given ID, which is the caller's ID or the UUID. It returns [ErrNotFound]
 // if there is no such run, and [ErrIDConflict] if the run has another workflow.
 func (w *Workflow[I, O]) Handle(ctx context.Context, e *Engine, id string) (*Run[O], error) {
-	if err := w.usable(); err != nil {
+	if err := w.checkUsable(); err != nil {
 		return nil, err
 	}
-	if err := e.usable(ctx); err != nil {
+	if err := e.checkUsable(ctx); err != nil {
 		return nil, fmt.Errorf("handle of run %q: %w", id, err)
 	}
 	row, err := e.inner.Find(ctx, id)
@@ -299,7 +299,7 @@ func (r *Run[O]) RunID() string { return r.uuid.String() }
 // Result continues to wait. It returns [ErrPermission] if the database refuses the privilege to read the run, and [ErrRejected]
 // or [ErrSchema] if the database has rejected every query for the result for Config.Patience.
 func (r *Run[O]) Result(ctx context.Context) (O, error) {
-	if err := r.usable(ctx); err != nil {
+	if err := r.checkUsable(ctx); err != nil {
 		return *new(O), err
 	}
 	row, err := r.e.inner.Await(ctx, r.uuid)
@@ -317,7 +317,7 @@ func (r *Run[O]) Result(ctx context.Context) (O, error) {
 // TryResult returns what [Run.Result] returns if the run has ended. If the run has not ended, ended is false and err is nil. It
 // reads the database once, and does not wait. It returns [ErrNotFound] if the run was removed.
 func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
-	if err := r.usable(ctx); err != nil {
+	if err := r.checkUsable(ctx); err != nil {
 		return out, false, err
 	}
 	row, err := r.e.inner.Get(ctx, r.uuid.String())
@@ -331,12 +331,12 @@ func (r *Run[O]) TryResult(ctx context.Context) (out O, ended bool, err error) {
 	return out, true, err
 }
 
-// usable returns ErrInvalidConfig if the handle, its engine or the context is nil.
-func (r *Run[O]) usable(ctx context.Context) error {
+// checkUsable returns ErrInvalidConfig if the handle, its engine or the context is nil.
+func (r *Run[O]) checkUsable(ctx context.Context) error {
 	if r == nil {
 		return fmt.Errorf("%w: the *Run is nil: it comes with an error from Start, StartMany or Handle", ErrInvalidConfig)
 	}
-	return r.e.usable(ctx)
+	return r.e.checkUsable(ctx)
 }
 
 // resultOf returns the decoded output of a run that has ended, or its failure.

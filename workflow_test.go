@@ -120,7 +120,7 @@ func TestStartMany(t *testing.T) {
 	if _, err := w.Start(within(t), e, 100, durable.ID("taken")); err != nil {
 		t.Fatal(err)
 	}
-	items := []durable.Item[int]{{Input: 1}, {ID: "two", Input: 2}, {ID: "taken", Input: 3}, {ID: "two", Input: 2}}
+	items := []durable.StartItem[int]{{Input: 1}, {ID: "two", Input: 2}, {ID: "taken", Input: 3}, {ID: "two", Input: 2}}
 	runs, err := w.StartMany(within(t), e, items)
 	if !errors.Is(err, durable.ErrIDConflict) || len(runs) != 4 || runs[2] != nil {
 		t.Fatalf("got %v, %v; want a conflict of the third alone", runs, err)
@@ -133,16 +133,16 @@ func TestStartMany(t *testing.T) {
 			t.Errorf("item %d: %d, %v; want %d", i, got, err, want)
 		}
 	}
-	if _, err := w.StartMany(within(t), e, []durable.Item[int]{{Input: 1}, {ID: "bad\n", Input: 2}}); !errors.Is(err, durable.ErrInvalidName) || !strings.Contains(err.Error(), "item 1 of 2") {
+	if _, err := w.StartMany(within(t), e, []durable.StartItem[int]{{Input: 1}, {ID: "bad\n", Input: 2}}); !errors.Is(err, durable.ErrInvalidName) || !strings.Contains(err.Error(), "item 1 of 2") {
 		t.Errorf("a bad ID: %v", err)
 	}
-	if _, err := w.StartMany(within(t), e, []durable.Item[int]{{Input: 1}}, durable.ID("all")); !errors.Is(err, durable.ErrInvalidConfig) {
+	if _, err := w.StartMany(within(t), e, []durable.StartItem[int]{{Input: 1}}, durable.ID("all")); !errors.Is(err, durable.ErrInvalidConfig) {
 		t.Errorf("one ID for all: %v", err)
 	}
 	if runs, err := w.StartMany(within(t), e, nil); runs != nil || err != nil {
 		t.Errorf("no items: %v, %v", runs, err)
 	}
-	later, err := w.StartMany(within(t), e, []durable.Item[int]{{Input: 1}, {ID: "later", Input: 2}}, durable.Delay(time.Hour), durable.Tag("team.owner", "night"))
+	later, err := w.StartMany(within(t), e, []durable.StartItem[int]{{Input: 1}, {ID: "later", Input: 2}}, durable.Delay(time.Hour), durable.Tag("team.owner", "night"))
 	if err != nil {
 		t.Fatal(err)
 	}

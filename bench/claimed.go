@@ -155,7 +155,7 @@ func start(ctx context.Context, j *job, s durable.Store, said <-chan string) err
 			return err
 		}
 		for n > 0 {
-			items := make([]durable.Item[int], min(n, 500))
+			items := make([]durable.StartItem[int], min(n, 500))
 			for i := range items {
 				items[i].Input = 1
 			}

@@ -85,7 +85,7 @@ func (d *dormitory) bedMany(ctx context.Context, n int, delay time.Duration) err
 				if from >= n {
 					return
 				}
-				items := make([]durable.Item[int64], min(ward, n-from))
+				items := make([]durable.StartItem[int64], min(ward, n-from))
 				due := time.Now().Add(delay).UnixNano()
 				for i := range items {
 					items[i].Input = due

@@ -57,7 +57,7 @@ func holdBlind(ctx context.Context, j *job, s durable.Store, said <-chan string)
 // blind is a store that cannot detect dead workers, as a store behind a connection pooler.
 type blind struct{ durable.Store }
 
-func (blind) Dead(context.Context, uuid.UUID) ([]uuid.UUID, error) { return nil, nil }
+func (blind) DeadWorkers(context.Context, uuid.UUID) ([]uuid.UUID, error) { return nil, nil }
 
 func held(n int) string { return "held-" + strconv.Itoa(n) }
 

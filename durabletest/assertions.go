@@ -7,10 +7,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/naming"
 )
 
-// AssertCompleted fails the test unless each of the named steps, or other durable calls, of the run has completed.
+// AssertStepsCompleted fails the test unless each of the named steps, or other durable calls, of the run has completed.
 // Names are as in [Stub]. If a step has exactly the given name, the name stands for that step only, and otherwise for
 // all steps that it matches.
-func (e *Engine) AssertCompleted(id string, names ...string) {
+func (e *Engine) AssertStepsCompleted(id string, names ...string) {
 	e.t.Helper()
 	history := e.history(id)
 	for _, name := range names {
@@ -44,11 +44,11 @@ func findCheckpoints(history []durable.Checkpoint, name string) (found []durable
 	return nil
 }
 
-// AssertCompletedOnly is AssertCompleted, and also fails the test if the history of the run holds a call with another
+// AssertOnlyStepsCompleted is AssertCompleted, and also fails the test if the history of the run holds a call with another
 // name.
-func (e *Engine) AssertCompletedOnly(id string, names ...string) {
+func (e *Engine) AssertOnlyStepsCompleted(id string, names ...string) {
 	e.t.Helper()
-	e.AssertCompleted(id, names...)
+	e.AssertStepsCompleted(id, names...)
 	for _, c := range e.history(id) {
 		if c.Kind != durable.KindFailure && !slices.ContainsFunc(names, func(name string) bool { return matchesShown(name, c.Name) }) {
 			e.t.Errorf("durabletest: run %q has a %s %q in its history, beside %q", id, c.Kind, c.Name, names)
@@ -66,9 +66,9 @@ func (e *Engine) AssertNotCalled(id string, names ...string) {
 	}
 }
 
-// RequireFailed ends the test unless a step of the run with that name has failed for good. It returns the error of the
+// RequireStepFailed ends the test unless a step of the run with that name has failed for good. It returns the error of the
 // step. Names are as in AssertCompleted.
-func (e *Engine) RequireFailed(id, name string) *durable.StepError {
+func (e *Engine) RequireStepFailed(id, name string) *durable.StepError {
 	e.t.Helper()
 	history := e.history(id)
 	found := findCheckpoints(history, name)
@@ -82,9 +82,9 @@ func (e *Engine) RequireFailed(id, name string) *durable.StepError {
 	return found[i].Err
 }
 
-// Attempts returns how often the functions of the run's steps with that name, or the stubs in their place, were called
+// StepAttempts returns how often the functions of the run's steps with that name, or the stubs in their place, were called
 // in this test. Names are as in [Stub].
-func (e *Engine) Attempts(id, name string) (n int) {
+func (e *Engine) StepAttempts(id, name string) (n int) {
 	e.t.Helper()
 	for _, called := range e.attemptsOf(id) {
 		if matchesName(name, called) {

@@ -273,7 +273,7 @@ func newBarrier(n *probe, e *engine.Engine) barrier {
 // that is full or closed does not claim, and one for whose results nobody waits does not check.
 func (b barrier) open() bool {
 	_, ended, _ := b.probe.claimState()
-	if ended <= b.claim && b.engine.Looking() {
+	if ended <= b.claim && b.engine.IsClaiming() {
 		return true
 	}
 	if _, ended, _ := b.probe.scheduleState(); ended <= b.schedule && b.engine.Scheduling() {

@@ -229,7 +229,7 @@ func (s *cleanupScope) runCleanups() {
 
 // runProcess is the life of one process. It starts the run, which does nothing if the run exists already, and waits
 // until the run ends or the process dies.
-func (h *crashTest) runProcess(ctx context.Context, s store.Store, p *clockDriver, log *recorder, f *process) error {
+func (h *crashTest) runProcess(ctx context.Context, s store.Store, p *clockDriver, log *recorder, f *simulatedProcess) error {
 	e := startEngine(h.t, s, p, log, f, h.settings, h.workflows)
 	defer e.Stop()
 	ctx, cancel := context.WithCancel(ctx)
@@ -254,12 +254,12 @@ func (h *crashTest) runProcess(ctx context.Context, s store.Store, p *clockDrive
 		}
 		return err
 	}
-	return e.cancelled(ctx, s)
+	return e.awaitCancelled(ctx, s)
 }
 
-// cancelled waits until the descendants that are being cancelled have ended, since they may still have to execute their
+// awaitCancelled waits until the descendants that are being cancelled have ended, since they may still have to execute their
 // compensations.
-func (e *Engine) cancelled(ctx context.Context, s store.Store) error {
+func (e *Engine) awaitCancelled(ctx context.Context, s store.Store) error {
 	runs, err := runTree(ctx, s)
 	if err != nil {
 		return err
@@ -313,7 +313,7 @@ func (h *crashTest) scheduleSignals(ctx context.Context, e *Engine, p *clockDriv
 }
 
 // expireLeases expires the leases of the process that died, so that its runs can be claimed at once.
-func (h *crashTest) expireLeases(ctx context.Context, s store.Store, next *process, now time.Time) error {
+func (h *crashTest) expireLeases(ctx context.Context, s store.Store, next *simulatedProcess, now time.Time) error {
 	workers, err := s.Workers(ctx)
 	if err != nil {
 		return err
@@ -324,7 +324,7 @@ func (h *crashTest) expireLeases(ctx context.Context, s store.Store, next *proce
 	}
 	q := store.ClaimQuery{Now: now, LeaseUntil: now.Add(2 * leaseDuration)}
 	for _, w := range workers {
-		if _, err := s.Expire(ctx, []store.UUID{w.ID}, q); err != nil {
+		if _, err := s.EndLeases(ctx, []store.UUID{w.ID}, q); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@
 // # Stubs
 //
 // [Stub] calls a function in place of a step's function. [FailFirst] makes the first attempts of a step fail. Pass both to
-// [Engine.Use], [NewWithOptions] or [CrashEverywhere]. [Replacement.Calls] returns how often a stub was called.
+// [Engine.Use], [NewWithOptions] or [CrashEverywhere]. [Replacement.CallCount] returns how often a stub was called.
 //
 // # Crashes
 //
@@ -49,7 +49,7 @@
 //
 // # What fails a test
 //
-//   - [Engine.AssertCompleted], [Engine.AssertCompletedOnly], [Engine.AssertNotCalled] and [Engine.RequireFailed] fail the test
+//   - [Engine.AssertStepsCompleted], [Engine.AssertOnlyStepsCompleted], [Engine.AssertNotCalled] and [Engine.RequireStepFailed] fail the test
 //     if the history of a run differs. The message lists what the history holds.
 //   - A stub whose step is never called fails the test, since its name is probably misspelled. The message lists the steps that
 //     were called. See [Replacement.Optional].

@@ -52,17 +52,17 @@ func NewWithOptions(t testing.TB, workflows []durable.Definition, opts ...Option
 // workflows or with newer code. It runs until the test ends, or until [Engine.Stop].
 func (e *Engine) StartAnother(workflows ...durable.Definition) *Engine {
 	e.t.Helper()
-	return startEngine(e.t, e.probe.Beneath(), e.driver, e.probe.recorder, nil, e.settings, workflows)
+	return startEngine(e.t, e.probe.WrappedStore(), e.driver, e.probe.recorder, nil, e.settings, workflows)
 }
 
 // Stop stops the engine, as the end of Run's context does: it releases its runs. It is called at the end of the test.
 func (e *Engine) Stop() { e.stop() }
 
 // Store returns the store that the engine uses.
-func (e *Engine) Store() durable.Store { return e.probe.Beneath() }
+func (e *Engine) Store() durable.Store { return e.probe.WrappedStore() }
 
 // startEngine creates an engine and runs it.
-func startEngine(t testing.TB, s store.Store, p *clockDriver, log *recorder, f *process, set *settings, workflows []durable.Definition) *Engine {
+func startEngine(t testing.TB, s store.Store, p *clockDriver, log *recorder, f *simulatedProcess, set *settings, workflows []durable.Definition) *Engine {
 	t.Helper()
 	n := newProbe(s, nil, log, f)
 	cfg := durable.Config{Workflows: append(workflows, set.workflows...), Grace: -1}

@@ -57,7 +57,7 @@ func ExampleNew() {
 		t.Fatal(err)
 	}
 	fmt.Println(run.Result(t.Context()))
-	e.AssertCompleted("ada", "mail", "confirmed", "trial", "invoice")
+	e.AssertStepsCompleted("ada", "mail", "confirmed", "trial", "invoice")
 	// Output: over <nil>
 }
 
@@ -175,7 +175,7 @@ func ExampleFailFirst() {
 	e.Use(durabletest.Stub("mail", mail), durabletest.FailFirst("mail", 2, errors.New("busy")))
 	signUp(t, e)
 	e.Advance(time.Hour)
-	fmt.Println(e.Attempts("ada", "mail"))
+	fmt.Println(e.StepAttempts("ada", "mail"))
 	// Output: 3
 }
 
@@ -227,7 +227,7 @@ func ExampleEngine_FreezeClock() {
 }
 
 // The history of the run holds these calls, and no others.
-func ExampleEngine_AssertCompletedOnly() {
+func ExampleEngine_AssertOnlyStepsCompleted() {
 	t := exampletest.New()
 	defer t.End()
 	greet := durable.Define("greet", func(c *durable.Ctx, name string) (string, error) {
@@ -235,7 +235,7 @@ func ExampleEngine_AssertCompletedOnly() {
 	})
 	e := durabletest.New(t, greet)
 	fmt.Println(greet.Call(t.Context(), e.Engine, "Ada", durable.ID("ada")))
-	e.AssertCompletedOnly("ada", "compose")
+	e.AssertOnlyStepsCompleted("ada", "compose")
 	// Output: hello, Ada <nil>
 }
 
@@ -248,12 +248,12 @@ func ExampleEngine_AssertNotCalled() {
 	signUp(t, e)
 	e.Advance(72 * time.Hour)
 	e.AssertNotCalled("ada", "invoice")
-	fmt.Println(errors.Is(e.RequireFailed("ada", "confirmed"), durable.ErrTimeout))
+	fmt.Println(errors.Is(e.RequireStepFailed("ada", "confirmed"), durable.ErrTimeout))
 	// Output: true
 }
 
 // A stub returns an error, and the test counts the attempts.
-func ExampleEngine_Attempts() {
+func ExampleEngine_StepAttempts() {
 	t := exampletest.New()
 	defer t.End()
 	e := durabletest.New(t, Signup)
@@ -261,7 +261,7 @@ func ExampleEngine_Attempts() {
 	e.Use(stub)
 	signUp(t, e)
 	e.Advance(24 * time.Hour)
-	fmt.Println(e.Attempts("ada", "mail"), stub.Calls(), e.ExecutedSteps("ada"))
+	fmt.Println(e.StepAttempts("ada", "mail"), stub.CallCount(), e.ExecutedSteps("ada"))
 	// Output: 5 5 [mail]
 }
 

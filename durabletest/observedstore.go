@@ -14,7 +14,7 @@ import (
 // store.
 type observedStore struct {
 	store.Store
-	process *process // nil: the process never dies
+	process *simulatedProcess // nil: the process never dies
 
 	activeCalls atomic.Int64  // calls that have not returned
 	writes      atomic.Uint64 // calls that may have changed the database
@@ -28,12 +28,12 @@ type observedStore struct {
 	folds          scheduleLooks // the same for keys of starts that fold
 }
 
-func newObservedStore(s store.Store, f *process) *observedStore {
+func newObservedStore(s store.Store, f *simulatedProcess) *observedStore {
 	return &observedStore{Store: s, process: f, firstClaim: make(chan struct{})}
 }
 
-// Beneath implements engine.Probed.
-func (s *observedStore) Beneath() store.Store { return s.Store }
+// WrappedStore implements engine.Probed.
+func (s *observedStore) WrappedStore() store.Store { return s.Store }
 
 // call executes one call of the store, unless the process has crashed.
 func (s *observedStore) call(do func() error) error {
@@ -64,17 +64,17 @@ func (s *observedStore) Commit(ctx context.Context, b *store.Batch) error {
 	})
 }
 
-// Tag implements store.Store.
-func (s *observedStore) Tag(ctx context.Context, run store.UUID, tags []store.Tag, epoch store.Epoch) (found bool, err error) {
+// SetTags implements store.Store.
+func (s *observedStore) SetTags(ctx context.Context, run store.UUID, tags []store.Tag, epoch store.Epoch) (found bool, err error) {
 	err = s.write("tags", func() error {
-		found, err = s.Store.Tag(ctx, run, tags, epoch)
+		found, err = s.Store.SetTags(ctx, run, tags, epoch)
 		return err
 	})
 	return found, err
 }
 
 // Control implements store.Store.
-func (s *observedStore) Control(ctx context.Context, o *store.Order) error {
+func (s *observedStore) Control(ctx context.Context, o *store.Control) error {
 	return s.write("a pause, resume or cancel", func() error { return s.Store.Control(ctx, o) })
 }
 
@@ -111,11 +111,11 @@ func (s *observedStore) Renew(ctx context.Context, h store.Heartbeat) (pulse sto
 	return pulse, err
 }
 
-// Expire implements store.Store.
-func (s *observedStore) Expire(ctx context.Context, workers []store.UUID, q store.ClaimQuery) (n int, err error) {
+// EndLeases implements store.Store.
+func (s *observedStore) EndLeases(ctx context.Context, workers []store.UUID, q store.ClaimQuery) (n int, err error) {
 	err = s.call(func() error {
 		s.writes.Add(1)
-		n, err = s.Store.Expire(ctx, workers, q)
+		n, err = s.Store.EndLeases(ctx, workers, q)
 		return err
 	})
 	return n, err
@@ -131,7 +131,7 @@ func (s *observedStore) Notifications(ctx context.Context, worker store.UUID, he
 }
 
 // Get implements store.Store.
-func (s *observedStore) Get(ctx context.Context, refs []store.Ref) (runs []*store.Run, err error) {
+func (s *observedStore) Get(ctx context.Context, refs []store.RunRef) (runs []*store.Run, err error) {
 	err = s.call(func() error {
 		runs, err = s.Store.Get(ctx, refs)
 		return err
@@ -140,7 +140,7 @@ func (s *observedStore) Get(ctx context.Context, refs []store.Ref) (runs []*stor
 }
 
 // Find implements store.Store.
-func (s *observedStore) Find(ctx context.Context, refs []store.Ref, with store.Payloads) (runs []*store.Run, err error) {
+func (s *observedStore) Find(ctx context.Context, refs []store.RunRef, with store.Payloads) (runs []*store.Run, err error) {
 	err = s.call(func() error {
 		runs, err = s.Store.Find(ctx, refs, with)
 		return err
@@ -166,12 +166,12 @@ func (s *observedStore) History(ctx context.Context, run store.UUID) (steps []st
 	return steps, err
 }
 
-// Dead implements store.Store. The clock does not wait for it.
-func (s *observedStore) Dead(ctx context.Context, self store.UUID) ([]store.UUID, error) {
+// DeadWorkers implements store.Store. The clock does not wait for it.
+func (s *observedStore) DeadWorkers(ctx context.Context, self store.UUID) ([]store.UUID, error) {
 	if s.process.dead() {
 		return nil, errProcessCrashed
 	}
-	return s.Store.Dead(ctx, self)
+	return s.Store.DeadWorkers(ctx, self)
 }
 
 // Listen implements store.Store. It lasts until the engine stops, so the clock does not wait for it.

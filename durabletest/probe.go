@@ -18,16 +18,16 @@ type probe struct {
 }
 
 var (
-	_ engine.Probed = (*probe)(nil)
-	_ engine.Probe  = (*probe)(nil)
+	_ engine.ProbedStore = (*probe)(nil)
+	_ engine.TestProbe   = (*probe)(nil)
 )
 
-func newProbe(s store.Store, c *clock, log *recorder, f *process) *probe {
+func newProbe(s store.Store, c *clock, log *recorder, f *simulatedProcess) *probe {
 	return &probe{observedStore: newObservedStore(s, f), clock: c, recorder: log}
 }
 
 // Probe implements engine.Probed.
-func (n *probe) Probe() engine.Probe { return n }
+func (n *probe) Probe() engine.TestProbe { return n }
 
 // Attach implements engine.Probe.
 func (n *probe) Attach(e *engine.Engine) { n.engine.Store(e) }
@@ -40,8 +40,8 @@ func (n *probe) Clock() engine.Clock {
 	return n.clock
 }
 
-// Called implements engine.Probe.
-func (n *probe) Called(c engine.Call) {
+// OnCall implements engine.Probe.
+func (n *probe) OnCall(c engine.Call) {
 	if !n.process.dead() {
 		n.recorder.onCall(c)
 	}
@@ -62,8 +62,8 @@ func (n *probe) Attempt(ctx context.Context, c engine.Call, next func() (engine.
 	return out, failure
 }
 
-// Sealing implements engine.Probe.
-func (n *probe) Sealing(c engine.Call, output []byte) []byte {
+// OutputToCommit implements engine.Probe.
+func (n *probe) OutputToCommit(c engine.Call, output []byte) []byte {
 	return n.recorder.outputToCommit(c, output)
 }
 

@@ -161,11 +161,11 @@ func TestStubsAndAssertions(t *testing.T) {
 	if got, err := w.Call(ctx, e.Engine, order{"o", []int{1, 2}}, durable.ID("a")); got != 77 || err != nil {
 		t.Errorf("got %d, %v", got, err)
 	}
-	if stub.Calls() != 1 || doubled.Calls() != 2 || e.Attempts("a", "pay") != 1 {
-		t.Errorf("%d and %d calls, %d attempts", stub.Calls(), doubled.Calls(), e.Attempts("a", "pay"))
+	if stub.CallCount() != 1 || doubled.CallCount() != 2 || e.StepAttempts("a", "pay") != 1 {
+		t.Errorf("%d and %d calls, %d attempts", stub.CallCount(), doubled.CallCount(), e.StepAttempts("a", "pay"))
 	}
-	e.AssertCompleted("a", "pay", "items/*", "cool down")
-	e.AssertCompletedOnly("a", "pay", "items", "items/*", "cool down", "shipped")
+	e.AssertStepsCompleted("a", "pay", "items/*", "cool down")
+	e.AssertOnlyStepsCompleted("a", "pay", "items", "items/*", "cool down", "shipped")
 	e.AssertNotCalled("a", "refund")
 	if got := e.ExecutedSteps("a"); len(got) != 3 || got[2] != "pay" {
 		t.Errorf("executed %q", got)
@@ -175,7 +175,7 @@ func TestStubsAndAssertions(t *testing.T) {
 	if _, err := w.Call(ctx, e.Engine, order{"o", []int{1, 2}}, durable.ID("b")); err == nil {
 		t.Error("it did not fail")
 	}
-	if failed := e.RequireFailed("b", "pay"); failed.Message != "busy" || failing.Calls() != 1 {
+	if failed := e.RequireStepFailed("b", "pay"); failed.Message != "busy" || failing.CallCount() != 1 {
 		t.Errorf("%+v", failed)
 	}
 }
@@ -193,8 +193,8 @@ func TestStubErrors(t *testing.T) {
 	})
 	e := durabletest.New(t, w)
 	e.Use(durabletest.FailFirst("pay", 2, declined))
-	if got, err := w.Call(quickly(t), e.Engine, 0, durable.ID("a")); got != 1 || err != nil || e.Attempts("a", "pay") != 3 {
-		t.Errorf("got %d, %v after %d attempts", got, err, e.Attempts("a", "pay"))
+	if got, err := w.Call(quickly(t), e.Engine, 0, durable.ID("a")); got != 1 || err != nil || e.StepAttempts("a", "pay") != 3 {
+		t.Errorf("got %d, %v after %d attempts", got, err, e.StepAttempts("a", "pay"))
 	}
 	e.Use(durabletest.FailFirst("pay", 3, declined))
 	if got, err := w.Call(quickly(t), e.Engine, 0, durable.ID("b")); got != -1 || err != nil {

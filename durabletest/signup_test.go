@@ -25,10 +25,10 @@ func TestSignup(tt *testing.T) {
 	if got, err := run.Result(ctx); err != nil || got != "over" {
 		tt.Errorf("got %q, %v", got, err)
 	}
-	if n := e.Attempts("ada", "mail"); n != 3 {
+	if n := e.StepAttempts("ada", "mail"); n != 3 {
 		tt.Errorf("%d attempts to send the mail", n)
 	}
-	e.AssertCompleted("ada", "mail", "confirmed", "trial", "invoice")
+	e.AssertStepsCompleted("ada", "mail", "confirmed", "trial", "invoice")
 	if v := durabletest.Replay(tt, Signup, exported(tt, e, "ada")); v.Diverged || len(v.NotCalled) > 0 {
 		tt.Error(v)
 	}

@@ -25,13 +25,13 @@ func TestFailedMeansTheStepItself(t *testing.T) {
 	_, _ = w.Call(quickly(t), es.Engine, 1, durable.ID("o"))
 	s.errors = nil
 	done := make(chan struct{})
-	go func() { defer close(done); es.RequireFailed("o", "pay") }()
+	go func() { defer close(done); es.RequireStepFailed("o", "pay") }()
 	<-done
 	if len(s.errors) > 0 {
 		t.Errorf("Failed: %q", s.errors)
 	}
 	s.errors = nil
-	es.AssertCompleted("o", "pay")
+	es.AssertStepsCompleted("o", "pay")
 	if len(s.errors) == 0 {
 		t.Error("AssertCompleted passes, and the step has failed")
 	}
@@ -53,7 +53,7 @@ func TestRanOfAPattern(t *testing.T) {
 	_, _ = w.Call(quickly(t), e.Engine, 1, durable.ID("o"))
 	s.errors = nil
 	done := make(chan struct{})
-	go func() { defer close(done); e.RequireFailed("o", "items/*") }()
+	go func() { defer close(done); e.RequireStepFailed("o", "items/*") }()
 	<-done
 	if len(s.errors) > 0 {
 		t.Errorf("Failed does not find the item that has: %q", s.errors)

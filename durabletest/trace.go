@@ -38,7 +38,7 @@ type runTrace struct {
 
 // runTree returns the run of CrashEverywhere and its descendants, parents first.
 func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
-	found, err := s.Get(ctx, []store.Ref{{Text: crashedID}})
+	found, err := s.Get(ctx, []store.RunRef{{Text: crashedID}})
 	if err != nil || found[0] == nil {
 		return nil, err
 	}
@@ -46,16 +46,16 @@ func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	refs := make([]store.Ref, len(rows))
+	refs := make([]store.RunRef, len(rows))
 	for i, r := range rows {
-		refs[i] = store.Ref{Text: r.UUID.String()}
+		refs[i] = store.RunRef{Text: r.UUID.String()}
 	}
 	whole, err := s.Get(ctx, refs) // Tree returns no outputs
 	return slices.DeleteFunc(whole, func(r *store.Run) bool { return r == nil }), err
 }
 
 // collectTrace reads from the database and from the recorder what the run did.
-func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *recorder, f *process) (*trace, error) {
+func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *recorder, f *simulatedProcess) (*trace, error) {
 	rows, err := runTree(ctx, s)
 	if err != nil {
 		return nil, err

@@ -173,8 +173,8 @@ func TestRow29_CancelAgainstChildCreation(t *testing.T) {
 			if tree.Status != durable.StatusCancelled {
 				t.Errorf("%s is %s", id, tree.Status)
 			}
-			var walk func(n *durable.Node)
-			walk = func(n *durable.Node) {
+			var walk func(n *durable.RunNode)
+			walk = func(n *durable.RunNode) {
 				nodes++
 				byStatus[n.Status]++
 				want := 0

@@ -165,9 +165,9 @@ func TestRow27_CodeChangedUnderALiveRun(t *testing.T) {
 		all := changes()
 		client := engineOn(t, db.openIn(t), durable.Config{})
 		w := changing(l, db, "none")
-		var items []durable.Item[string]
+		var items []durable.StartItem[string]
 		for _, c := range all {
-			items = append(items, durable.Item[string]{ID: c.id, Input: c.id})
+			items = append(items, durable.StartItem[string]{ID: c.id, Input: c.id})
 		}
 		runs, err := w.StartMany(bounded(t), client, items)
 		if err != nil {

@@ -276,9 +276,9 @@ func TestRow35_AllDueAtOnce(t *testing.T) {
 func startAll(t *testing.T, e *durable.Engine, w *durable.Workflow[string, int], prefix string, n int, in string) {
 	t.Helper()
 	for i := 0; i < n; {
-		items := make([]durable.Item[string], 0, 500)
+		items := make([]durable.StartItem[string], 0, 500)
 		for ; i < n && len(items) < cap(items); i++ {
-			items = append(items, durable.Item[string]{ID: fmt.Sprint(prefix, i), Input: in})
+			items = append(items, durable.StartItem[string]{ID: fmt.Sprint(prefix, i), Input: in})
 		}
 		if _, err := w.StartMany(bounded(t), e, items); err != nil {
 			t.Fatal(err)

@@ -41,9 +41,9 @@ func TestRow34_TwoProcessesOneFile(t *testing.T) {
 		return p
 	}
 	first, second := work(), work()
-	var items []durable.Item[int]
+	var items []durable.StartItem[int]
 	for i := range runs {
-		items = append(items, durable.Item[int]{ID: fmt.Sprint("r", i), Input: i})
+		items = append(items, durable.StartItem[int]{ID: fmt.Sprint("r", i), Input: i})
 	}
 	handles, err := w.StartMany(bounded(t), client, items)
 	if err != nil {
@@ -147,9 +147,9 @@ func TestRow34_DiskFull(t *testing.T) {
 	await(t, "the worker", func() bool { ws, err := e.Workers(bounded(t)); return err == nil && len(ws) == 1 })
 	filler := filepath.Join(dir, "filler")
 	room := fill(t, filler, 400<<10)
-	var items []durable.Item[int]
+	var items []durable.StartItem[int]
 	for i := range runs {
-		items = append(items, durable.Item[int]{ID: fmt.Sprint("r", i), Input: i})
+		items = append(items, durable.StartItem[int]{ID: fmt.Sprint("r", i), Input: i})
 	}
 	handles, err := w.StartMany(bounded(t), e, items)
 	if err != nil {

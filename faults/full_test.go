@@ -68,9 +68,9 @@ func TestRow18_PostgresDiskFull(t *testing.T) {
 	await(t, "the worker", func() bool { ws, err := e.Workers(bounded(t)); return err == nil && len(ws) == 1 })
 	filler := filepath.Join(dir, "filler")
 	room := fill(t, filler, 1<<20)
-	var items []durable.Item[int]
+	var items []durable.StartItem[int]
 	for i := range runs {
-		items = append(items, durable.Item[int]{ID: fmt.Sprint("r", i), Input: i})
+		items = append(items, durable.StartItem[int]{ID: fmt.Sprint("r", i), Input: i})
 	}
 	handles, err := w.StartMany(bounded(t), e, items)
 	if err != nil {

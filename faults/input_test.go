@@ -122,9 +122,9 @@ func besideNeighbours(t *testing.T, db database, inputs []badInput) {
 		mustFail(t, err, durable.ErrInvalidName)
 	}
 	const neighbours = 60
-	var items []durable.Item[int]
+	var items []durable.StartItem[int]
 	for i := range neighbours {
-		items = append(items, durable.Item[int]{ID: fmt.Sprint("n", i), Input: i})
+		items = append(items, durable.StartItem[int]{ID: fmt.Sprint("n", i), Input: i})
 	}
 	for i, in := range inputs {
 		start(t, e, w, i, durable.ID(in.name))
@@ -199,9 +199,9 @@ func TestRow20_OneRefusedRowInABatch(t *testing.T) {
 		})
 		e := engineOn(t, f, durable.Config{}, w)
 		runEngine(t, e)
-		var items []durable.Item[string]
+		var items []durable.StartItem[string]
 		for i := range 40 {
-			items = append(items, durable.Item[string]{ID: fmt.Sprint("r", i), Input: "fine"})
+			items = append(items, durable.StartItem[string]{ID: fmt.Sprint("r", i), Input: "fine"})
 		}
 		items[17].Input = "poison"
 		handles, err := w.StartMany(bounded(t), e, items)

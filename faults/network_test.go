@@ -42,9 +42,9 @@ func TestRow14_BadNetwork(t *testing.T) {
 			}
 			calm := p.brew(w)
 			began := time.Now()
-			var items []durable.Item[int]
+			var items []durable.StartItem[int]
 			for i := range runs {
-				items = append(items, durable.Item[int]{ID: fmt.Sprint("r", i), Input: i})
+				items = append(items, durable.StartItem[int]{ID: fmt.Sprint("r", i), Input: i})
 			}
 			handles, err := steady(l, steps, 0).StartMany(bounded(t), client, items)
 			if err != nil {
@@ -150,9 +150,9 @@ func newHoled(t *testing.T, runs int, lease, pace time.Duration) *holed {
 	cut := h.db
 	cut.Where = h.p.url(t, cut.Where)
 	h.first = h.worker(t, cut, runs, 1)
-	var items []durable.Item[int]
+	var items []durable.StartItem[int]
 	for i := range runs {
-		items = append(items, durable.Item[int]{ID: fmt.Sprint("r", i), Input: i})
+		items = append(items, durable.StartItem[int]{ID: fmt.Sprint("r", i), Input: i})
 	}
 	var err error
 	if h.runs, err = long(h.l, pace).StartMany(bounded(t), h.client, items); err != nil {

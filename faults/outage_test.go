@@ -82,9 +82,9 @@ func unharmed(t *testing.T, e *durable.Engine, w *durable.Workflow[int, int], ru
 func queue(t *testing.T, s durable.Store, w *durable.Workflow[int, int], runs int) *durable.Engine {
 	t.Helper()
 	client := engineOn(t, s, durable.Config{})
-	var items []durable.Item[int]
+	var items []durable.StartItem[int]
 	for i := range runs {
-		items = append(items, durable.Item[int]{ID: fmt.Sprint("r", i), Input: i})
+		items = append(items, durable.StartItem[int]{ID: fmt.Sprint("r", i), Input: i})
 	}
 	if _, err := w.StartMany(bounded(t), client, items); err != nil {
 		t.Fatal(err)

@@ -95,9 +95,9 @@ func TestRow11_ServerDiesInMidBatch(t *testing.T) {
 			w := steady(l, steps, 2*time.Millisecond)
 			e := engineOn(t, f, durable.Config{Lease: 2 * time.Second}, w)
 			runEngine(t, e)
-			var items []durable.Item[int]
+			var items []durable.StartItem[int]
 			for i := range runs {
-				items = append(items, durable.Item[int]{ID: fmt.Sprint("r", i), Input: i})
+				items = append(items, durable.StartItem[int]{ID: fmt.Sprint("r", i), Input: i})
 			}
 			handles, err := w.StartMany(bounded(t), e, items)
 			if err != nil {
@@ -159,9 +159,9 @@ func TestRow12_TerminatedConnections(t *testing.T) {
 	e := engineOn(t, db.openIn(t), durable.Config{Lease: 4 * time.Second, Concurrency: 20}, w, on)
 	runEngine(t, e)
 	last := start(t, e, on, 0)
-	var items []durable.Item[int]
+	var items []durable.StartItem[int]
 	for i := range runs {
-		items = append(items, durable.Item[int]{ID: fmt.Sprint("r", i), Input: i})
+		items = append(items, durable.StartItem[int]{ID: fmt.Sprint("r", i), Input: i})
 	}
 	handles, err := w.StartMany(bounded(t), e, items)
 	if err != nil {

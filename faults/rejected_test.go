@@ -224,7 +224,7 @@ func rejectedForSeconds(t *testing.T, db database, r rejection) {
 	await(t, "the end of the outage", func() bool {
 		stats := e.Stats()
 		retrying = max(retrying, stats.Retrying)
-		met := retrying+stats.RefusedFlushes+stats.ReplayedFlushes > 0 // the first event comes late on a busy machine
+		met := retrying+stats.FailedFlushes+stats.FlushRetries > 0 // the first event comes late on a busy machine
 		return time.Since(began) > outage && (met || time.Since(began) > 10*outage)
 	})
 	r.turn(t, db, false)
@@ -259,9 +259,9 @@ func rejectedForSeconds(t *testing.T, db database, r rejection) {
 		}
 	}
 	s := e.Stats()
-	if retrying+s.RefusedFlushes+s.ReplayedFlushes == 0 {
+	if retrying+s.FailedFlushes+s.FlushRetries == 0 {
 		t.Error("nothing was rejected: the fault did not occur")
 	}
 	t.Logf("fault=%q runs=%d failed=0 executed_again=%d rejected_flushes=%d replays=%d alone=%d took=%v",
-		r.name, runs, again, s.RefusedFlushes, s.ReplayedFlushes, s.AloneWrites, took.Round(time.Millisecond))
+		r.name, runs, again, s.FailedFlushes, s.FlushRetries, s.SoloWrites, took.Round(time.Millisecond))
 }

@@ -262,7 +262,7 @@ func TestRow28_OrderWhenTheClockIsReadBetter(t *testing.T) {
 		runEngine(t, sender) // its first heartbeat reads the clock again
 		await(t, "the first heartbeat", func() bool {
 			ws, err := other.Workers(bounded(t))
-			return err == nil && slices.ContainsFunc(ws, func(w durable.Worker) bool { return w.Name == "sender" })
+			return err == nil && slices.ContainsFunc(ws, func(w durable.WorkerInfo) bool { return w.Name == "sender" })
 		})
 		for i := n / 2; i < n; i++ {
 			send(i)

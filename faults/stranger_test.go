@@ -234,7 +234,7 @@ func everything(t *testing.T, s durable.Store, pool *pgxpool.Pool) {
 	watch, done := context.WithCancel(ctx)
 	defer done()
 	seen := 0
-	for _, err := range e.Watch(watch, "") {
+	for _, err := range e.WatchEvents(watch, "") {
 		if err != nil {
 			break
 		}

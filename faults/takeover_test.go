@@ -272,9 +272,9 @@ func TestRow25_TwoEnginesShareWork(t *testing.T) {
 		l := newLedger(t)
 		var names [2]string
 		client := engineOn(t, db.openIn(t), durable.Config{})
-		var items []durable.Item[int]
+		var items []durable.StartItem[int]
 		for i := range runs {
-			items = append(items, durable.Item[int]{ID: fmt.Sprint("r", i), Input: i})
+			items = append(items, durable.StartItem[int]{ID: fmt.Sprint("r", i), Input: i})
 		}
 		handles, err := calm(l).StartMany(bounded(t), client, items)
 		if err != nil {

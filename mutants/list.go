@@ -71,7 +71,7 @@ var mutants = []mutant{
 			[]change{{"AND r.epoch = $7::bigint AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
-			"postgres/sql/step_insert_again.sql",
+			"postgres/sql/step_insert_if_absent.sql",
 			test{"./postgres", "TestAFlushThatMeetsARow"},
 			[]change{{"AND r.epoch = ($7::bigint[])[i] AND r.status = 2", "AND r.status = 2"}},
 		},
@@ -80,7 +80,7 @@ var mutants = []mutant{
 			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.status = 2"}},
 		},
 		{
-			"postgres/sql/in_flight.sql",
+			"postgres/sql/writers_in_flight.sql",
 			test{"./postgres", "^TestTakeoverWaitsForWritesUnderWay$/^cache_statement$"},
 			[]change{{"AND l.mode = 'RowExclusiveLock'", "AND l.mode = 'ExclusiveLock'"}},
 		},
@@ -132,7 +132,7 @@ var mutants = []mutant{
 			[]change{{"AND r.epoch = ($3::bigint[])[i] AND", "AND r.epoch >> 32 = ($3::bigint[])[i] >> 32 AND"}},
 		},
 		{
-			"postgres/sql/run_leave.sql", postgres("/^nonce$/the_end_at_another"),
+			"postgres/sql/run_end_ownership.sql", postgres("/^nonce$/the_end_at_another"),
 			[]change{{"AND r.epoch = item.epoch AND", "AND r.epoch >> 32 = item.epoch >> 32 AND"}},
 		},
 		{
@@ -148,7 +148,7 @@ var mutants = []mutant{
 			[]change{{"AND r.epoch = $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
 		},
 		{
-			"postgres/sql/checkpoint.sql",
+			"postgres/sql/tx_checkpoint.sql",
 			test{"./postgres", "^TestCheckpointInTx$"},
 			[]change{{"AND r.epoch OPERATOR(pg_catalog.=) $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
 		},
@@ -185,15 +185,15 @@ var mutants = []mutant{
 	}},
 	{"unsorted locks", []place{
 		{
-			"postgres/sorted.go", modelled("TestNewNamesAreSorted"),
-			[]change{{"slices.SortFunc(w.fresh, compareSteps)\n", "\n"}},
+			"postgres/sorted_batch.go", modelled("TestNewNamesAreSorted"),
+			[]change{{"slices.SortFunc(w.newSteps, compareSteps)\n", "\n"}},
 		},
 		{
-			"postgres/sorted.go", modelled("TestNewNamesAreSorted"),
+			"postgres/sorted_batch.go", modelled("TestNewNamesAreSorted"),
 			[]change{{"slices.SortFunc(w.starts, store.CompareStarts)\n", "\n"}},
 		},
 		{
-			"postgres/sorted.go", modelled("TestLocksAreSorted"),
+			"postgres/sorted_batch.go", modelled("TestLocksAreSorted"),
 			[]change{{"slices.SortFunc(w.locks, store.CompareUUIDs)\n", "\n"}},
 		},
 	}},
@@ -209,19 +209,19 @@ var mutants = []mutant{
 	}},
 	{"a read-back without a commit", []place{
 		{
-			"postgres/sql/confirm.sql",
+			"postgres/sql/wait_for_standbys.sql",
 			test{"./postgres", "^TestWhatIsReadBackWaitsForTheStandby$"},
 			[]change{{"pg_logical_emit_message(true,", "pg_logical_emit_message(false,"}},
 		},
 		{
-			"postgres/outcome.go",
+			"postgres/settle_outcomes.go",
 			test{"./postgres", "^TestWhatIsReadBackWaitsForTheStandby$/^step$"},
-			[]change{{`err := s.readBack(ask, "read back steps",`, `err := ask("read back steps",`}},
+			[]change{{`err := s.readDurably(ask, "read back steps",`, `err := ask("read back steps",`}},
 		},
 		{
-			"postgres/transact.go",
+			"postgres/tx_step.go",
 			test{"./postgres", "^TestWhatIsReadBackWaitsForTheStandby$/^blind_transaction$"},
-			[]change{{"		return s.confirm(ctx)\n", "		return nil\n"}},
+			[]change{{"		return s.awaitDurable(ctx)\n", "		return nil\n"}},
 		},
 	}},
 	{"an unguarded finish", []place{
@@ -242,7 +242,7 @@ var mutants = []mutant{
 			[]change{{"AND r.epoch = ($3::bigint[])[i] AND r.status = 2", "AND r.epoch = ($3::bigint[])[i]"}},
 		},
 		{
-			"postgres/sql/run_leave.sql", postgres("/^run$/an_older_epoch"),
+			"postgres/sql/run_end_ownership.sql", postgres("/^run$/an_older_epoch"),
 			[]change{{"AND r.epoch = item.epoch AND r.status = 2", "AND r.status = 2"}},
 		},
 	}},
@@ -256,7 +256,7 @@ var mutants = []mutant{
 			[]change{{"AND p.epoch OPERATOR(pg_catalog.=) item.parent_epoch AND p.status OPERATOR(pg_catalog.=) 2 AND p.control OPERATOR(pg_catalog.=) 0", ""}},
 		},
 		{
-			"postgres/sorted.go", modelled("TestAStartWaitsForWhatIsAskedOfItsParent"),
+			"postgres/sorted_batch.go", modelled("TestAStartWaitsForWhatIsAskedOfItsParent"),
 			[]change{{"w.locks = append(w.locks, item.Run.Parent.UUID)\n", "_ = item\n"}},
 		},
 	}},

@@ -24,10 +24,10 @@ func (s *database) Admit(ctx context.Context, a *store.Admission) error {
 		return err
 	}
 	idle := false
-	if idle, a.Again = q.Idle(s.timeline.begun()); idle {
+	if idle, a.Again = q.Idle(s.timeline.timelineText()); idle {
 		return nil
 	}
-	return s.within(ctx, "admit runs", func(ask asker) error {
+	return s.runTransaction(ctx, "admit runs", func(ask roundTrip) error {
 		if found {
 			if q, a.Busy, err = s.lockQueue(ask, a); err != nil || a.Busy {
 				return err
@@ -39,7 +39,7 @@ func (s *database) Admit(ctx context.Context, a *store.Admission) error {
 		if err := s.readAdmission(ask, q, strays); err != nil {
 			return err
 		}
-		plan := q.Plan(s.timeline.begun(), a.Lease)
+		plan := q.Plan(s.timeline.timelineText(), a.Lease)
 		slices.SortFunc(plan.Runs, func(l, r store.SeenRun) int { return store.CompareUUIDs(l.Run, r.Run) })
 		a.Finish(&plan)
 		return s.writeAdmission(ask, q, &plan, found)
@@ -92,8 +92,8 @@ func newQueueState(a *store.Admission) *store.QueueState {
 
 // glance reads the queue without a lock. A queue without a row counts as deleted.
 func (s *database) glance(ctx context.Context, a *store.Admission, strays []store.Lane) (q *store.QueueState, found bool, err error) {
-	err = s.once(ctx, s.engine, "look at a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitFound, a.Queue, instant(a.Now), laneArg(strays))
+	err = s.runBatch(ctx, s.engine, "look at a queue", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.admitFound, a.Queue, pgTime(a.Now), laneArg(strays))
 	}, func(res results) error {
 		q, found = newQueueState(a), false // discard the row of a failed try
 		return each(res, func(rows pgx.Rows) error {
@@ -110,7 +110,7 @@ func (s *database) glance(ctx context.Context, a *store.Admission, strays []stor
 }
 
 // lockQueue locks the row of the queue. It reports whether another transaction has locked or deleted it.
-func (s *database) lockQueue(ask asker, a *store.Admission) (q *store.QueueState, busy bool, err error) {
+func (s *database) lockQueue(ask roundTrip, a *store.Admission) (q *store.QueueState, busy bool, err error) {
 	q, busy = newQueueState(a), true
 	err = ask("lock a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.admitLock, a.Queue) }, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
@@ -127,10 +127,10 @@ func (s *database) lockQueue(ask asker, a *store.Admission) (q *store.QueueState
 }
 
 // readAdmission locks and reads the runs, and reads the keys, that a pass decides about.
-func (s *database) readAdmission(ask asker, q *store.QueueState, strays []store.Lane) error {
+func (s *database) readAdmission(ask roundTrip, q *store.QueueState, strays []store.Lane) error {
 	err := ask("read runs of a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitRuns, q.Name, instant(q.Now), laneArg(strays), int32(store.MaxRunsRead), q.Deleted)
-		batch.Queue(s.sql.admitUnclaimed, q.Name, instant(q.Now), int32(store.MaxAdmitted))
+		batch.Queue(s.sql.admitRuns, q.Name, pgTime(q.Now), laneArg(strays), int32(store.MaxRunsRead), q.Deleted)
+		batch.Queue(s.sql.admitUnclaimed, q.Name, pgTime(q.Now), int32(store.MaxAdmitted))
 	}, func(res results) error {
 		var kinds [5][]store.SeenRun
 		err := each(res, func(rows pgx.Rows) error {
@@ -170,7 +170,7 @@ var (
 )
 
 // readLine reads the beginning of the queue's line, and the names of the keys to be looked at.
-func (s *database) readLine(ask asker, q *store.QueueState) (look []string, err error) {
+func (s *database) readLine(ask roundTrip, q *store.QueueState) (look []string, err error) {
 	limit := q.LineLimit()
 	if limit > 0 {
 		limit += lockedInLine
@@ -179,7 +179,7 @@ func (s *database) readLine(ask asker, q *store.QueueState) (look []string, err 
 	var read [linePartCount]int
 	err = ask("read the line of a queue", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.admitLine, q.Name, partsBegun, partsRoot, int32(limit))
-		batch.Queue(s.sql.admitLook, q.Name, instant(q.Now), int32(store.MaxKeysRead))
+		batch.Queue(s.sql.admitLook, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
 	}, func(res results) error {
 		err := each(res, func(rows pgx.Rows) error {
 			var ordinal int64
@@ -208,7 +208,7 @@ func (s *database) readLine(ask asker, q *store.QueueState) (look []string, err 
 }
 
 // readKeys reads the keys of the runs, with the first of those behind each.
-func (s *database) readKeys(ask asker, q *store.QueueState, look []string) error {
+func (s *database) readKeys(ask roundTrip, q *store.QueueState, look []string) error {
 	names := q.KeyNames(look)
 	if len(names) == 0 {
 		return nil

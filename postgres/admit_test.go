@@ -38,7 +38,7 @@ func admissionBuffers(t *testing.T, s *database, conn *pgx.Conn, queue, key stri
 		}
 		buffers[name] = result[0].Plan.Hit + result[0].Plan.Read
 	}
-	at := instant(time.Now())
+	at := pgTime(time.Now())
 	keys := texts{1, func(int) *string { return &key }}
 	count("found", s.sql.admitFound, queue, at, laneArg(nil))
 	count("runs", s.sql.admitRuns, queue, at, laneArg(nil), int32(store.MaxRunsRead), false)

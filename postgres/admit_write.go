@@ -11,7 +11,7 @@ import (
 )
 
 // writeAdmission writes what a pass has decided. It writes the queue and its keys only if the queue has a row.
-func (s *database) writeAdmission(ask asker, q *store.QueueState, plan *store.QueuePlan, found bool) error {
+func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *store.QueuePlan, found bool) error {
 	runs, keys := plan.Runs, plan.Keys
 	if !found {
 		keys = nil
@@ -30,10 +30,10 @@ func (s *database) writeAdmission(ask asker, q *store.QueueState, plan *store.Qu
 			batch.Queue(s.sql.admitKeyDelete, q.Name, texts{len(plan.DeleteKeys), func(i int) *string { return &plan.DeleteKeys[i] }})
 		}
 		if found && plan.LookAll {
-			batch.Queue(s.sql.admitLookAll, q.Name, instant(q.Now))
+			batch.Queue(s.sql.admitLookAll, q.Name, pgTime(q.Now))
 		}
 		if found {
-			batch.Queue(s.sql.admitQueueWrite, q.Name, nullText(&q.Applied), instant(q.Now), instant(q.Paid), instant(q.Shut), q.Begun,
+			batch.Queue(s.sql.admitQueueWrite, q.Name, nullText(&q.Applied), pgTime(q.Now), pgTime(q.Paid), pgTime(q.Shut), q.Begun,
 				q.Turns[0], q.Turns[1], q.Turns[2], q.Turns[3], q.Turns[4], int64(q.Use.Waiting), int32(q.Use.Executing), int32(q.Use.Open))
 		}
 		if ends {

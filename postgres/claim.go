@@ -35,10 +35,10 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 		claims, overtaken, again, err = s.claimOnce(ctx, &q)
 	}
 	if err == nil && len(overtaken) > 0 {
-		err = s.takeOver(ctx, claims.Runs, overtaken, historyBytes(&q)/len(overtaken))
+		err = s.readTakenOver(ctx, claims.Runs, overtaken, historyBytes(&q)/len(overtaken))
 	}
 	if err == nil {
-		err = s.timeline.claimed(era, claims.Runs)
+		err = s.timeline.addClaimedRuns(era, claims.Runs)
 	}
 	if err != nil {
 		return store.Claims{}, err
@@ -51,12 +51,12 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.Claims, overtaken []int, again bool, err error) {
 	plan := s.lanes.plan(q.Served, q.Gated)
 	place := make(map[uuid.UUID]int)
-	err = s.once(ctx, s.engine, "claim", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.claimLanes, laneArg(plan.low), laneArg(plan.high), laneArg(plan.own), instant(q.Now))
+	err = s.runBatch(ctx, s.engine, "claim", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.claimPrepare, laneArg(plan.low), laneArg(plan.high), laneArg(plan.own), pgTime(q.Now))
 		batch.Queue(s.sql.claim, laneArg(plan.own),
-			instant(q.Now), int32(q.Limit), one(q.Worker), instant(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)), int64(q.Nonce),
-			instant(q.OutageFrom), instant(q.OutageUntil))
-		batch.Queue(s.sql.historyClaimed, int64(historyBytes(q)))
+			pgTime(q.Now), int32(q.Limit), pgUUID(q.Worker), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)), int64(q.Nonce),
+			pgTime(q.OutageFrom), pgTime(q.OutageUntil))
+		batch.Queue(s.sql.claimHistories, int64(historyBytes(q)))
 	}, func(res results) error {
 		claims.Runs, overtaken = make([]store.Claimed, 0, 8), nil
 		err := each(res, func(rows pgx.Rows) error { return rows.Scan(&again, (*timeValue)(&claims.Next)) })
@@ -100,7 +100,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 // findLanes adds the lanes that exist in the gaps of the plan to the known ones.
 func (s *database) findLanes(ctx context.Context, plan *lanePlan) error {
 	var found []knownLane
-	err := s.once(ctx, s.engine, "look for lanes", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.engine, "look for lanes", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.lanesFind, laneArg(plan.low), laneArg(plan.high))
 	}, func(res results) error {
 		found = nil // discard the rows of a failed try
@@ -119,8 +119,8 @@ func (s *database) findLanes(ctx context.Context, plan *lanePlan) error {
 
 // ClaimedLeases implements store.Store.
 func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
-	err = s.once(ctx, s.engine, "read back a claim", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.heldBy, instant(q.LeaseUntil), one(q.Worker), int64(q.Nonce))
+	err = s.runBatch(ctx, s.engine, "read back a claim", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.claimedLeases, pgTime(q.LeaseUntil), pgUUID(q.Worker), int64(q.Nonce))
 	}, func(res results) error {
 		leases = nil // discard the rows of a failed try
 		return each(res, func(rows pgx.Rows) error {
@@ -140,28 +140,28 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 // are open longer only if a process was stopped, or disconnected, while it sent one.
 const inFlight = 5 * time.Second
 
-// takeOver reads the histories of claimed runs whose owner lost its lease. This owner may be alive, with
+// readTakenOver reads the histories of claimed runs whose owner lost its lease. This owner may be alive, with
 // a write in progress whose statement still saw the owner's epoch. All later writes of the owner see the
 // new epoch and are fenced. takeOver waits for the write in progress, so that its step is not executed
 // again.
-func (s *database) takeOver(ctx context.Context, runs []store.Claimed, overtaken []int, bytes int) error {
+func (s *database) readTakenOver(ctx context.Context, runs []store.Claimed, overtaken []int, bytes int) error {
 	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
-		err := s.land(ctx)
+		err := s.awaitWriters(ctx)
 		if err == nil {
 			// The claim's commit did not wait for writes that the former owner committed after it.
-			err = s.parts(s.confirmed(ctx), runs, overtaken, "", bytes)
+			err = s.parts(s.durableRoundTrip(ctx), runs, overtaken, "", bytes)
 		}
 		// This worker owns the runs already: after an error nobody would execute them until the leases
 		// end.
-		if err == nil || !errors.Is(err, store.ErrUnavailable) || !rest(ctx, wait) {
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || !sleepJittered(ctx, wait) {
 			return err
 		}
 	}
 }
 
-// land waits until all transactions that write steps at this moment have ended. It waits at most
+// awaitWriters waits until all transactions that write steps at this moment have ended. It waits at most
 // inFlight, and at most half of the time that ctx leaves.
-func (s *database) land(ctx context.Context) error {
+func (s *database) awaitWriters(ctx context.Context) error {
 	patience := inFlight
 	if end, bounded := ctx.Deadline(); bounded {
 		patience = min(patience, time.Until(end)/2)
@@ -170,8 +170,8 @@ func (s *database) land(ctx context.Context) error {
 	var open []string // empty on the first query, which returns all of them
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		var left []string
-		err := s.once(ctx, s.engine, "look for writes under way", func(batch *pgx.Batch) {
-			batch.Queue(s.sql.inFlight, texts{len(open), func(i int) *string { return &open[i] }})
+		err := s.runBatch(ctx, s.engine, "look for writes under way", func(batch *pgx.Batch) {
+			batch.Queue(s.sql.writersInFlight, texts{len(open), func(i int) *string { return &open[i] }})
 		}, func(res results) error {
 			return each(res, func(rows pgx.Rows) error {
 				var transaction string
@@ -183,22 +183,22 @@ func (s *database) land(ctx context.Context) error {
 		if err != nil || len(left) == 0 || time.Now().After(over) {
 			return err
 		}
-		if open = left; !rest(ctx, wait) {
+		if open = left; !sleepJittered(ctx, wait) {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// Expire implements store.Store.
-func (s *database) Expire(ctx context.Context, workers []uuid.UUID, q store.ClaimQuery) (int, error) {
+// EndLeases implements store.Store.
+func (s *database) EndLeases(ctx context.Context, workers []uuid.UUID, q store.ClaimQuery) (int, error) {
 	if len(workers) == 0 {
 		return 0, nil
 	}
 	freed := 0
-	err := s.once(ctx, s.engine, "expire", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.expire, instant(q.Now), instant(q.LeaseUntil), ids(workers))
+	err := s.runBatch(ctx, s.engine, "expire", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.expire, pgTime(q.Now), pgTime(q.LeaseUntil), ids(workers))
 		batch.Queue(s.sql.notify, channel(s.schema), "")
-		batch.Queue(s.sql.workerRemove, ids(workers), one(q.Worker))
+		batch.Queue(s.sql.workerRemove, ids(workers), pgUUID(q.Worker))
 	}, func(res results) error {
 		tag, err := res.Exec()
 		if err != nil {

@@ -24,7 +24,7 @@ CREATE SEQUENCE durable.looks;`
 // must not be executed again. So the takeover waits for it, and reads it with the history.
 func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *database) {
-		s.sql.inFlight += " AND nextval('durable.looks') > 0" // counts the queries that find something
+		s.sql.writersInFlight += " AND nextval('durable.looks') > 0" // counts the queries that find something
 		at := now(t, s)
 		overdue := running(uuid.New(), at.Add(-time.Hour))
 		overdue.WakeAt = at.Add(-time.Second)

@@ -15,7 +15,7 @@ type changedRows struct{ starts, fresh, known, signals, runs int64 }
 
 // If a start becomes due later than farOff after its creation, its commit sends no notification, because
 // workers poll before that. Transactions that notify have to commit one after the other.
-const farOff = time.Minute
+const notifyWithin = time.Minute
 
 // startTries bounds the tries of a start whose parent was paused at the write, and resumed when it was
 // read back.
@@ -28,7 +28,7 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) (err error) {
 	if b.Len() == 0 {
 		return nil
 	}
-	ctx, done := s.hosts.patient(ctx)
+	ctx, done := s.hosts.boundFlush(ctx)
 	defer func() { done(&err) }()
 	whole, era := b, s.timeline.eras.Load()
 	for try := 1; ; try++ {
@@ -62,7 +62,7 @@ func withMarks(b *store.Batch, starts []*store.Start) *store.Batch {
 
 // commit writes the batch in one transaction, and returns the starts that have to be retried.
 func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.Start, err error) {
-	w := s.scratch.Get().(*sorted)
+	w := s.scratch.Get().(*sortedBatch)
 	defer func() {
 		w.empty()
 		s.scratch.Put(w)
@@ -70,29 +70,29 @@ func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.St
 	w.fill(b)
 	var took changedRows
 	write := func() error {
-		return s.once(ctx, s.engine, "commit", func(batch *pgx.Batch) { s.queue(batch, w) },
+		return s.runBatch(ctx, s.engine, "commit", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
 			func(res results) error { return w.count(res, &took) })
 	}
-	if err = write(); taken(err) { // everything was rolled back
+	if err = write(); isUniqueViolation(err) { // everything was rolled back
 		w.met = true
 		err = write()
 	}
 	if err != nil {
-		return nil, s.refused(b, err)
+		return nil, s.handleRolledBack(b, err)
 	}
 	return s.settleBatch(ctx, w, took)
 }
 
-// queue adds the statements of all non-empty sections to the pipeline.
-func (s *database) queue(batch *pgx.Batch, w *sorted) {
+// queueStatements adds the statements of all non-empty sections to the pipeline.
+func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 	if w.brief {
-		batch.Queue(s.sql.lockWait, briefly)
+		batch.Queue(s.sql.setLockTimeout, shortLockTimeout)
 	}
 	if len(w.locks) > 0 {
-		batch.Queue(s.sql.lock, lockArgs(w.locks)...)
+		batch.Queue(s.sql.runsLock, lockArgs(w.locks)...)
 	}
 	switch {
-	case w.made && !w.met:
+	case w.allUnnamed && !w.met:
 		batch.Queue(s.sql.startMade, startArgs(w.starts)...)
 	case w.plain:
 		batch.Queue(s.sql.start, startArgs(w.starts)...)
@@ -100,15 +100,15 @@ func (s *database) queue(batch *pgx.Batch, w *sorted) {
 		s.queueAny(batch, w)
 	}
 	switch {
-	case len(w.fresh) > 0 && w.met:
-		batch.Queue(s.sql.stepInsertAgain, stepArgs(w.fresh, w.anyway)...)
-	case len(w.fresh) == 1 && s.sql.stepInsertOne != "": // empty in a test of the statement for many
-		batch.Queue(s.sql.stepInsertOne, stepValues(w.fresh[0], w.anyway(w.fresh[0]))...)
-	case len(w.fresh) > 0:
-		batch.Queue(s.sql.stepInsert, stepArgs(w.fresh, w.anyway)...)
+	case len(w.newSteps) > 0 && w.met:
+		batch.Queue(s.sql.stepInsertIfAbsent, stepArgs(w.newSteps, w.ignoresControl)...)
+	case len(w.newSteps) == 1 && s.sql.stepInsertOne != "": // empty in a test of the statement for many
+		batch.Queue(s.sql.stepInsertOne, stepValues(w.newSteps[0], w.ignoresControl(w.newSteps[0]))...)
+	case len(w.newSteps) > 0:
+		batch.Queue(s.sql.stepInsert, stepArgs(w.newSteps, w.ignoresControl)...)
 	}
-	if len(w.known) > 0 {
-		batch.Queue(s.sql.stepUpdate, stepArgs(w.known, w.anyway)...)
+	if len(w.existingSteps) > 0 {
+		batch.Queue(s.sql.stepUpdate, stepArgs(w.existingSteps, w.ignoresControl)...)
 	}
 	for _, item := range w.receives {
 		batch.Queue(s.sql.receive, append(oneStep(&item.Step), item.Signal)...)
@@ -120,10 +120,10 @@ func (s *database) queue(batch *pgx.Batch, w *sorted) {
 	case len(w.runs) > 0 && w.finish:
 		batch.Queue(s.sql.runFinish, finishArgs(w.runs)...)
 	case len(w.runs) > 0:
-		batch.Queue(s.sql.runLeave, append(leaveArgs(w.runs), channel(s.schema))...)
+		batch.Queue(s.sql.runEndOwnership, append(leaveArgs(w.runs), channel(s.schema))...)
 	}
 	for _, item := range w.holds {
-		batch.Queue(s.sql.runHold, store.ShardOf(item.UUID), one(item.UUID), item.Epoch.Number(), instant(*moment(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
+		batch.Queue(s.sql.runHold, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*moment(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
 	}
 	if len(w.wakes) > 0 {
 		batch.Queue(s.sql.wake, append(wakeArgs(w.wakes), channel(s.schema))...)
@@ -134,7 +134,7 @@ func (s *database) queue(batch *pgx.Batch, w *sorted) {
 }
 
 // queueAny adds the starts of any kind.
-func (s *database) queueAny(batch *pgx.Batch, w *sorted) {
+func (s *database) queueAny(batch *pgx.Batch, w *sortedBatch) {
 	if len(w.placed) > 0 {
 		batch.Queue(s.sql.startPlaced, startPlacedArgs(w.starts, w.tags, w.placed)...)
 	} else {
@@ -143,7 +143,7 @@ func (s *database) queueAny(batch *pgx.Batch, w *sorted) {
 }
 
 // count reads the results of the statements that queue added.
-func (w *sorted) count(res results, took *changedRows) error {
+func (w *sortedBatch) count(res results, took *changedRows) error {
 	if w.brief {
 		if err := tally(res, 1, nil); err != nil {
 			return err
@@ -155,8 +155,8 @@ func (w *sorted) count(res results, took *changedRows) error {
 	}{
 		{len(w.locks), nil},
 		{len(w.starts), &took.starts},
-		{len(w.fresh), &took.fresh},
-		{len(w.known), &took.known},
+		{len(w.newSteps), &took.fresh},
+		{len(w.existingSteps), &took.known},
 	} {
 		if err := tally(res, section.items, section.took); err != nil {
 			return err
@@ -180,7 +180,7 @@ func (w *sorted) count(res results, took *changedRows) error {
 		}
 	}
 	for _, item := range w.holds {
-		if err := wasHeld(res, item); err != nil {
+		if err := readHoldResult(res, item); err != nil {
 			return err
 		}
 	}
@@ -206,7 +206,7 @@ func tally(res results, items int, took *int64) error {
 }
 
 // settleBatch sets the outcomes of a committed batch, except for the starts that it returns.
-func (s *database) settleBatch(ctx context.Context, w *sorted, took changedRows) (left []*store.Start, err error) {
+func (s *database) settleBatch(ctx context.Context, w *sortedBatch, took changedRows) (left []*store.Start, err error) {
 	ask := s.onEngine(ctx)
 	if took.starts == int64(len(w.starts)) {
 		for _, item := range w.starts {
@@ -215,7 +215,7 @@ func (s *database) settleBatch(ctx context.Context, w *sorted, took changedRows)
 	} else if left, err = s.settleStarts(ask, w.starts); err != nil {
 		return nil, err
 	}
-	if err := s.settleSteps(ask, slices.Concat(missedSteps(w.fresh, took.fresh), missedSteps(w.known, took.known))); err != nil {
+	if err := s.settleSteps(ask, slices.Concat(missedSteps(w.newSteps, took.fresh), missedSteps(w.existingSteps, took.known))); err != nil {
 		return nil, err
 	}
 	if err := s.settleReceives(ask, w.receives); err != nil {
@@ -245,7 +245,7 @@ func missedSteps(items []*store.StepWrite, took int64) []*store.StepWrite {
 
 // missedRuns returns the run writes that perhaps changed no row: all ends, if fewer rows changed than there
 // are ends, and the holds without an outcome.
-func (w *sorted) missedRuns(took int64) (missed []*store.RunWrite) {
+func (w *sortedBatch) missedRuns(took int64) (missed []*store.RunWrite) {
 	if took < int64(len(w.runs)) {
 		missed = append(missed, w.runs...)
 	} else {

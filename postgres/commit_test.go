@@ -66,18 +66,18 @@ func TestNobodyPaysForOthersLocks(t *testing.T) {
 	}{
 		"plain": {plain, []string{s.sql.startMade, s.sql.stepInsertOne, s.sql.stepUpdate, s.sql.runFinish, s.sql.notify}},
 		"family": {all, []string{
-			s.sql.lock, s.sql.startAny, s.sql.stepInsertOne, s.sql.stepUpdate,
+			s.sql.runsLock, s.sql.startAny, s.sql.stepInsertOne, s.sql.stepUpdate,
 			s.sql.receive, s.sql.signal, s.sql.runFinish, s.sql.wake, s.sql.notify,
 		}},
-		"a start far off": {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(farOff)}}}}, []string{s.sql.start}},
-		"a start soon":    {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(farOff - 1)}}}}, []string{s.sql.start, s.sql.notify}},
+		"a start far off": {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(notifyWithin)}}}}, []string{s.sql.start}},
+		"a start soon":    {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(notifyWithin - 1)}}}}, []string{s.sql.start, s.sql.notify}},
 		"several steps":   {&store.Batch{Steps: []*store.StepWrite{done(uuid.New(), "a", time.Time{}), done(uuid.New(), "a", time.Time{})}}, []string{s.sql.stepInsert}},
-		"park":            {&store.Batch{Runs: []*store.RunWrite{{UUID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runLeave}},
+		"park":            {&store.Batch{Runs: []*store.RunWrite{{UUID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runEndOwnership}},
 	} {
-		var w sorted
+		var w sortedBatch
 		var pipe pgx.Batch
 		w.fill(c.batch)
-		s.queue(&pipe, &w)
+		s.queueStatements(&pipe, &w)
 		var got []string
 		for _, q := range pipe.QueuedQueries {
 			got = append(got, q.SQL)
@@ -168,7 +168,7 @@ func TestBadValueUndoesTheWholeFlush(t *testing.T) {
 			if !errors.Is(err, store.ErrBadData) {
 				t.Fatalf("the error is %v", err)
 			}
-			got, err := s.Get(t.Context(), []store.Ref{{Text: runs[0].String()}, {Text: runs[2].String()}})
+			got, err := s.Get(t.Context(), []store.RunRef{{Text: runs[0].String()}, {Text: runs[2].String()}})
 			if err != nil {
 				t.Fatal(err)
 			}

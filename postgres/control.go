@@ -14,30 +14,30 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// orderTries bounds the tries of a control request that the database rolls back.
-const orderTries = 10
+// maxControlTries bounds the tries of a control request that the database rolls back.
+const maxControlTries = 10
 
 // Control implements store.Store.
-func (s *database) Control(ctx context.Context, o *store.Order) error {
+func (s *database) Control(ctx context.Context, o *store.Control) error {
 	wait := firstAgain
 	for try := 1; ; try++ {
-		err := s.within(ctx, "order", func(ask asker) error { return s.order(ask, o) })
-		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == orderTries || !rest(ctx, wait) {
+		err := s.runTransaction(ctx, "order", func(ask roundTrip) error { return s.tryControl(ask, o) })
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxControlTries || !sleepJittered(ctx, wait) {
 			return err
 		}
 		wait = min(2*wait, longAgain)
 	}
 }
 
-// order makes one try: it locks all runs concerned, plans the changes, and writes them.
-func (s *database) order(ask asker, o *store.Order) error {
+// tryControl makes one try: it locks all runs concerned, plans the changes, and writes them.
+func (s *database) tryControl(ask roundTrip, o *store.Control) error {
 	nodes, err := s.lockTree(ask, o.Runs)
 	if err != nil {
 		return err
 	}
 	changes, parents := o.Plan(nodes)
 	if len(changes) == 0 && len(parents) == 0 {
-		return nil // the commit waits for the disk because of the locks; see confirm.go
+		return nil // the commit waits for the disk because of the locks; see read_durably.go
 	}
 	var frozen []uuid.UUID
 	for _, c := range changes {
@@ -45,17 +45,17 @@ func (s *database) order(ask asker, o *store.Order) error {
 			frozen = append(frozen, c.Before.UUID)
 		}
 	}
-	wakes := make([]wake, len(parents))
+	wakes := make([]wakeReason, len(parents))
 	for i, id := range parents {
-		wakes[i] = wake{run: id, at: o.Now}
+		wakes[i] = wakeReason{run: id, at: o.Now}
 	}
 	made := int64(0)
 	err = ask("order", func(batch *pgx.Batch) {
 		if len(frozen) > 0 {
-			batch.Queue(s.sql.freeze, append(lockArgs(frozen), instant(o.Now))...)
+			batch.Queue(s.sql.freeze, append(lockArgs(frozen), pgTime(o.Now))...)
 		}
 		batch.Queue(s.sql.orderApply, append(changeArgs(changes),
-			instant(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema),
+			pgTime(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema),
 			uuids{len(changes), func(i int) *uuid.UUID { return nullUUID(&changes[i].Before.Owner) }},
 			bools{len(changes), func(i int) bool { return changes[i].Detached }})...)
 		if len(wakes) > 0 {
@@ -80,7 +80,7 @@ func (s *database) order(ask asker, o *store.Order) error {
 
 // lockTree locks all runs that a control request may change. It returns them as they are after that, with
 // the ended runs between them.
-func (s *database) lockTree(ask asker, runs []uuid.UUID) ([]store.Node, error) {
+func (s *database) lockTree(ask roundTrip, runs []uuid.UUID) ([]store.Node, error) {
 	var nodes []store.Node
 	for {
 		locked, live := 0, 0
@@ -118,7 +118,7 @@ func scanNode(rows pgx.Rows) (store.Node, error) {
 }
 
 // changeArgs returns the first parameters of control_apply.sql.
-func changeArgs(items []store.Change) []any {
+func changeArgs(items []store.ControlChange) []any {
 	n := len(items)
 	return append(make([]any, 0, 16),
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].Before.UUID) }},
@@ -133,9 +133,9 @@ func changeArgs(items []store.Change) []any {
 	)
 }
 
-// within calls work in one transaction of several round trips, with the settings that every transaction
+// runTransaction calls work in one transaction of several round trips, with the settings that every transaction
 // of the engine has.
-func (s *database) within(ctx context.Context, what string, work func(asker) error) (err error) {
+func (s *database) runTransaction(ctx context.Context, what string, work func(roundTrip) error) (err error) {
 	conn, err := s.acquire(ctx, s.engine)
 	if err != nil {
 		return s.wrap(ctx, what, err)
@@ -145,7 +145,7 @@ func (s *database) within(ctx context.Context, what string, work func(asker) err
 	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn.Conn()), false)
 	defer func() {
 		if landed() && err != nil {
-			err = s.wrap(outer, what, moved(err))
+			err = s.wrap(outer, what, movedError(err))
 		}
 	}()
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
@@ -164,7 +164,7 @@ func (s *database) within(ctx context.Context, what string, work func(asker) err
 			return err
 		}
 	}
-	err = ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.lockWait, orderly) },
+	err = ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, controlLockTimeout) },
 		func(res results) error { return tally(res, 1, nil) })
 	if err != nil {
 		return err
@@ -174,9 +174,9 @@ func (s *database) within(ctx context.Context, what string, work func(asker) err
 	}
 	err = tx.Commit(ctx)
 	if err == nil && unreplicated(conn.Conn().PgConn()) {
-		err = errAlone
+		err = errUnreplicated
 	}
-	if err == nil && !s.present(conn.Conn()) {
+	if err == nil && !s.inCurrentEra(conn.Conn()) {
 		err = errRewound
 	}
 	return s.wrap(ctx, what, err)

@@ -12,21 +12,21 @@ import (
 )
 
 // SetDeadline implements store.Store. It retries as Control does.
-func (s *database) SetDeadline(ctx context.Context, d *store.Deadline) error {
+func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChange) error {
 	wait := firstAgain
 	for try := 1; ; try++ {
 		err := s.setDeadline(ctx, d)
-		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == orderTries || !rest(ctx, wait) {
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxControlTries || !sleepJittered(ctx, wait) {
 			return err
 		}
 		wait = min(2*wait, longAgain)
 	}
 }
 
-func (s *database) setDeadline(ctx context.Context, d *store.Deadline) error {
+func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) error {
 	d.Outcome, d.State = 0, store.RunState{}
-	err := s.once(ctx, s.engine, "set a deadline", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.deadline, store.ShardOf(d.Run), one(d.Run), instant(d.At), instant(d.Now), channel(s.schema))
+	err := s.runBatch(ctx, s.engine, "set a deadline", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.deadline, store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), channel(s.schema))
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			d.Outcome = store.Written
@@ -38,7 +38,7 @@ func (s *database) setDeadline(ctx context.Context, d *store.Deadline) error {
 	}
 	d.Outcome = store.Fenced
 	keys := []*store.RunWrite{{UUID: d.Run}}
-	return s.once(ctx, s.engine, "read back a run", func(batch *pgx.Batch) {
+	return s.runBatch(ctx, s.engine, "read back a run", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runState, runKeys(keys)...)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {

@@ -16,7 +16,7 @@
 // # One flush, one round trip, one transaction
 //
 // The store sends the statements of a flush as one pipeline that ends with one Sync. On a direct
-// connection that makes them one transaction, and the settings that they need (session.sql) are set at
+// connection that makes them one transaction, and the settings that they need (engine_settings.sql) are set at
 // the beginning of the session. Behind a pooler, settings do not last for a session. There the pipeline
 // contains BEGIN, the settings for the transaction, and COMMIT, and still takes one round trip. The store
 // detects a pooler when it connects: a pooler announces a process ID that is not the server's.
@@ -24,7 +24,7 @@
 // # Sessions
 //
 // The search_path of the store's own sessions is pg_catalog, so that they use no operator, function or
-// type that another role has created. session.sql lists all settings. A user's transaction keeps its own
+// type that another role has created. engine_settings.sql lists all settings. A user's transaction keeps its own
 // settings, so the statements of durable in it qualify every name; see inUsers. The head of the .sql file
 // tells package lint which kind a statement is, and a test compares that with the executed statements. A
 // schema that an untrusted role owns is refused; see OwnerError.

@@ -20,7 +20,7 @@ func (s *database) wrap(ctx context.Context, what string, err error) error {
 		return nil
 	}
 	if ended := ctx.Err(); ended != nil {
-		return fmt.Errorf("postgres: %s: %w%s", what, ended, s.because(ctx, err))
+		return fmt.Errorf("postgres: %s: %w%s", what, ended, s.failureText(ctx, err))
 	}
 	if s.isClosed() {
 		return fmt.Errorf("postgres: %s: %w", what, store.ErrClosed)
@@ -37,9 +37,9 @@ func (s *database) wrap(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
 
-// because describes a failed call whose context has ended: the context's cause, the call's own error, and
+// failureText describes a failed call whose context has ended: the context's cause, the call's own error, and
 // why no host is connected.
-func (s *database) because(ctx context.Context, err error) (text string) {
+func (s *database) failureText(ctx context.Context, err error) (text string) {
 	if cause := context.Cause(ctx); cause != ctx.Err() { //nolint:errorlint // the very same one
 		text += ": " + cause.Error()
 	}
@@ -73,7 +73,7 @@ func kindOf(err error) error {
 		return kindOfState(pg.Code)
 	}
 	var queued pgx.ErrPreprocessingBatch
-	if (errors.As(err, &queued) || strings.HasPrefix(err.Error(), "failed to encode")) && !pgconn.SafeToRetry(err) && !pgconn.Timeout(err) && !broken(err) {
+	if (errors.As(err, &queued) || strings.HasPrefix(err.Error(), "failed to encode")) && !pgconn.SafeToRetry(err) && !pgconn.Timeout(err) && !isConnectionError(err) {
 		return store.ErrBadData // pgx itself could not encode a value
 	}
 	if strings.Contains(err.Error(), "message body too large") {
@@ -124,21 +124,21 @@ func kindOfState(code string) error {
 	return store.ErrRejected
 }
 
-// broken reports whether err comes from a connection rather than from a value.
-func broken(err error) bool {
+// isConnectionError reports whether err comes from a connection rather than from a value.
+func isConnectionError(err error) bool {
 	var net interface{ Timeout() bool }
 	return errors.As(err, &net) || errors.Is(err, pgconn.ErrConnClosed) || strings.Contains(err.Error(), "EOF")
 }
 
-// held reports whether a lock timeout ended the statement.
-func held(err error) bool { return hasState(err, "55P03") }
+// isLockTimeout reports whether a lock timeout ended the statement.
+func isLockTimeout(err error) bool { return hasState(err, "55P03") }
 
 // readOnly is the SQLSTATE of a write that a standby or a read-only transaction refuses.
 const readOnly = "25006"
 
-// stale reports whether a prepared statement was lost with its session, its plan with the table, or the
+// isStaleStatement reports whether a prepared statement was lost with its session, its plan with the table, or the
 // right to write with the server's role. The call may succeed on another connection.
-func stale(err error) bool { return hasState(err, "26000", "0A000", readOnly) }
+func isStaleStatement(err error) bool { return hasState(err, "26000", "0A000", readOnly) }
 
 // replanned reports whether a cached plan became invalid with its table. The message depends on
 // lc_messages.
@@ -146,8 +146,8 @@ func replanned(err *pgconn.PgError) bool {
 	return err.Routine == "RevalidateCachedQuery" || strings.Contains(err.Message, "cached plan")
 }
 
-// taken reports whether a unique key already exists.
-func taken(err error) bool { return hasState(err, "23505") }
+// isUniqueViolation reports whether a unique key already exists.
+func isUniqueViolation(err error) bool { return hasState(err, "23505") }
 
 // hasState reports whether err is an error of the server with one of these SQLSTATEs.
 func hasState(err error, states ...string) bool {

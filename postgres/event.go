@@ -42,7 +42,7 @@ func parseEventCursor(text string) (c cursor, err error) {
 	c.kind = int16(kind)
 	c.at, _ = strconv.ParseInt(at, 10, 64)
 	if c.String() != text {
-		return c, fmt.Errorf("postgres: events after %q: %w: that is no cursor of an event", shown(text), store.ErrBadData)
+		return c, fmt.Errorf("postgres: events after %q: %w: that is no cursor of an event", shortenName(text), store.ErrBadData)
 	}
 	return c, nil
 }
@@ -55,11 +55,11 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 	}
 	var events []store.Event
 	leads := true
-	err = s.once(ctx, s.engine, "read events", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.engine, "read events", func(batch *pgx.Batch) {
 		if after != "" {
-			batch.Queue(s.sql.eventFound, store.ShardOf(from.run), strconv.FormatUint(from.txid, 10), one(from.run), from.kind, instant(time.UnixMicro(from.at)))
+			batch.Queue(s.sql.eventCursorValid, store.ShardOf(from.run), strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, pgTime(time.UnixMicro(from.at)))
 		}
-		batch.Queue(s.sql.events, strconv.FormatUint(from.txid, 10), one(from.run), from.kind, int32(min(limit, 1<<30)))
+		batch.Queue(s.sql.events, strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, int32(min(limit, 1<<30)))
 	}, func(res results) error {
 		if after != "" {
 			if err := each(res, func(rows pgx.Rows) error { return rows.Scan(&leads) }); err != nil {

@@ -14,7 +14,7 @@ import (
 
 // Fires implements store.Schedules.
 func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
-	err = s.once(ctx, s.engine, "read fires", func(batch *pgx.Batch) { batch.Queue(s.sql.fireLatest, append(scheduleKey(schedule), int32(limit))...) },
+	err = s.runBatch(ctx, s.engine, "read fires", func(batch *pgx.Batch) { batch.Queue(s.sql.fireLatest, append(scheduleKey(schedule), int32(limit))...) },
 		readFires(schedule, &fires))
 	if err != nil {
 		return nil, err
@@ -49,12 +49,12 @@ func readFires(schedule string, fires *[]store.Fire) func(results) error {
 }
 
 // startFires inserts the runs of the fires, and sets the outcomes of their starts.
-func (s *database) startFires(ask asker, w *store.ScheduleWrite) error {
+func (s *database) startFires(ask roundTrip, w *store.ScheduleWrite) error {
 	starts := w.Starts()
 	if len(starts) == 0 {
 		return nil
 	}
-	b := s.scratch.Get().(*sorted)
+	b := s.scratch.Get().(*sortedBatch)
 	defer func() {
 		b.empty()
 		s.scratch.Put(b)
@@ -82,7 +82,7 @@ func (s *database) startFires(ask asker, w *store.ScheduleWrite) error {
 }
 
 // foldFires folds the fires that are not among the latest.
-func (s *database) foldFires(ask asker, row *store.Schedule) error {
+func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
 	key := scheduleKey(row.Name)
 	var old []store.Fire
 	err := ask("read old fires", func(batch *pgx.Batch) {

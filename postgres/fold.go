@@ -19,7 +19,7 @@ const patientFold = "100ms"
 
 // DueFolds implements store.FoldStore.
 func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
-	err = s.once(ctx, s.engine, "look for due keys", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.engine, "look for due keys", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.foldDue, int32(limit))
 		batch.Queue(s.sql.foldEnded, int32(limit))
 	}, func(res results) error {
@@ -52,15 +52,15 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 	wait := firstAgain
 	for try := 1; ; try++ {
-		err := s.within(ctx, "change a key", func(ask asker) error {
-			err := ask("change a key", func(batch *pgx.Batch) { batch.Queue(s.sql.lockWait, patientFold) },
+		err := s.runTransaction(ctx, "change a key", func(ask roundTrip) error {
+			err := ask("change a key", func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, patientFold) },
 				func(res results) error { return tally(res, 1, nil) })
 			if err != nil {
 				return err
 			}
 			return s.changeFold(ask, c)
 		})
-		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == orderTries || !rest(ctx, wait) {
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxControlTries || !sleepJittered(ctx, wait) {
 			return err
 		}
 		wait = min(2*wait, longAgain)
@@ -70,14 +70,14 @@ func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 // foldIn changes a key in the caller's transaction. The change holds if and when that commits. The wait for
 // the row of the key is bounded by the settings of the caller's session.
 func (s *database) foldIn(ctx context.Context, tx pgx.Tx, c *store.FoldChange) error {
-	return s.changeFold(s.writing(s.inUsers(ctx, tx)), c)
+	return s.changeFold(s.withSyncCommit(s.inUsers(ctx, tx)), c)
 }
 
 // errFoldCreated tells that another transaction has created the row of a key since the caller looked.
 var errFoldCreated = errors.New("the row exists by now")
 
 // changeFold makes one try. If the row was created meanwhile, it plans again with that row.
-func (s *database) changeFold(ask asker, c *store.FoldChange) error {
+func (s *database) changeFold(ask roundTrip, c *store.FoldChange) error {
 	for try := 1; ; try++ {
 		err := s.tryFold(ask, c)
 		if !errors.Is(err, errFoldCreated) {
@@ -89,7 +89,7 @@ func (s *database) changeFold(ask asker, c *store.FoldChange) error {
 	}
 }
 
-func (s *database) tryFold(ask asker, c *store.FoldChange) error {
+func (s *database) tryFold(ask roundTrip, c *store.FoldChange) error {
 	c.Written = nil
 	state, err := s.readFold(ask, c)
 	if err != nil || state.Row == nil && c.Skip {
@@ -117,7 +117,7 @@ func (s *database) tryFold(ask asker, c *store.FoldChange) error {
 }
 
 // readFold locks the row, and reads it and what Plan decides about.
-func (s *database) readFold(ask asker, c *store.FoldChange) (state store.FoldState, err error) {
+func (s *database) readFold(ask roundTrip, c *store.FoldChange) (state store.FoldState, err error) {
 	lock := s.sql.foldLock
 	if c.Skip {
 		lock = s.sql.foldLockFree
@@ -168,7 +168,7 @@ func (s *database) readFold(ask asker, c *store.FoldChange) (state store.FoldSta
 }
 
 // writeFold writes or deletes the row, which this transaction has locked if it was found.
-func (s *database) writeFold(ask asker, c *store.FoldChange, w *store.FoldWrite, found bool) error {
+func (s *database) writeFold(ask roundTrip, c *store.FoldChange, w *store.FoldWrite, found bool) error {
 	args, statement := foldKey(c.Key), s.sql.foldDelete
 	if !w.Delete {
 		row := &w.Row
@@ -179,7 +179,7 @@ func (s *database) writeFold(ask asker, c *store.FoldChange, w *store.FoldWrite,
 		if row.After.Valid {
 			shard = store.ShardOf(row.After.UUID)
 		}
-		args = append(args, instant(row.LookAt), shard, pgtype.UUID{Bytes: row.After.UUID, Valid: row.After.Valid}, row.State, row.Input)
+		args = append(args, pgTime(row.LookAt), shard, pgtype.UUID{Bytes: row.After.UUID, Valid: row.After.Valid}, row.State, row.Input)
 	}
 	n := 0
 	err := ask("write a key", func(batch *pgx.Batch) { batch.Queue(statement, args...) }, func(res results) error {
@@ -196,12 +196,12 @@ func (s *database) writeFold(ask asker, c *store.FoldChange, w *store.FoldWrite,
 }
 
 // startUnder inserts the run of a start that folds, and sets its outcome.
-func (s *database) startUnder(ask asker, item *store.Start) error {
-	w := &sorted{met: true}
+func (s *database) startUnder(ask roundTrip, item *store.Start) error {
+	w := &sortedBatch{met: true}
 	w.fill(&store.Batch{Starts: []*store.Start{item}})
 	w.hints = w.hints && !item.Run.Unreleased
 	var took changedRows
-	err := ask("start", func(batch *pgx.Batch) { s.queue(batch, w) }, func(res results) error { return w.count(res, &took) })
+	err := ask("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) }, func(res results) error { return w.count(res, &took) })
 	if err != nil {
 		return err
 	}
@@ -209,14 +209,14 @@ func (s *database) startUnder(ask asker, item *store.Start) error {
 		item.Outcome, item.Existing, item.State = store.Written, nil, store.RunState{}
 		return nil
 	}
-	return fmt.Errorf("postgres: start %q: %w: another start has just taken the ID", shown(item.Run.Name), store.ErrUnavailable)
+	return fmt.Errorf("postgres: start %q: %w: another start has just taken the ID", shortenName(item.Run.Name), store.ErrUnavailable)
 }
 
 // release makes a run claimable.
-func (s *database) release(ask asker, r *store.FoldRelease) error {
+func (s *database) release(ask roundTrip, r *store.FoldRelease) error {
 	n := 0
 	err := ask("release a run", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.foldRelease, store.ShardOf(r.Run), one(r.Run), int64(r.Lane), instant(r.WakeAt), instant(r.Deadline), r.Input)
+		batch.Queue(s.sql.foldRelease, store.ShardOf(r.Run), pgUUID(r.Run), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input)
 		batch.Queue(s.sql.notify, channel(s.schema), "")
 	}, func(res results) error {
 		n = 0

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	flow  = store.NewServed([]string{"flow"}, nil)
+	flow  = store.NewClaimFilter([]string{"flow"}, nil)
 	modes = []string{"cache_statement", "cache_describe", "exec"}
 )
 
@@ -140,7 +140,7 @@ func begin(t testing.TB, s *database, starts ...*store.Start) {
 	}
 }
 
-func order(t testing.TB, s *database, o *store.Order) []store.ControlResult {
+func order(t testing.TB, s *database, o *store.Control) []store.ControlResult {
 	t.Helper()
 	if o.Now.IsZero() {
 		o.Now = now(t, s)
@@ -154,7 +154,7 @@ func order(t testing.TB, s *database, o *store.Order) []store.ControlResult {
 // row reads a run.
 func row(t testing.TB, s *database, id uuid.UUID) *store.Run {
 	t.Helper()
-	got, err := s.Get(t.Context(), []store.Ref{{Text: id.String()}})
+	got, err := s.Get(t.Context(), []store.RunRef{{Text: id.String()}})
 	if err != nil || got[0] == nil {
 		t.Fatalf("the run %s: %v, %v", id, got, err)
 	}

@@ -41,7 +41,7 @@ type hosts struct {
 	mu      sync.Mutex
 	config  *pgx.ConnConfig // of the latest connection, because credentials may rotate
 	search  *search         // in progress, or the last one
-	flights map[*call]struct{}
+	flights map[*hostCall]struct{}
 	waits   time.Duration // timeout of the next flush; zero: silentFor
 	current string        // address of the host that was found last
 	name    string        // its name in the URL
@@ -62,7 +62,7 @@ func newHosts(cfg *pgxpool.Config) *hosts {
 	if len(hostsOf(cfg.ConnConfig)) < 2 {
 		return nil
 	}
-	return &hosts{flights: make(map[*call]struct{})}
+	return &hosts{flights: make(map[*hostCall]struct{})}
 }
 
 // begin allows searches until life ends. A search calls moved when another host takes writes.
@@ -72,8 +72,8 @@ func (h *hosts) begin(life context.Context, moved func()) {
 	}
 }
 
-// join makes the connections of a pool lead to the host that takes writes.
-func (h *hosts) join(cfg *pgxpool.Config) {
+// configurePool makes the connections of a pool lead to the host that takes writes.
+func (h *hosts) configurePool(cfg *pgxpool.Config) {
 	if h == nil {
 		return
 	}
@@ -90,7 +90,7 @@ func (h *hosts) join(cfg *pgxpool.Config) {
 		if bye != nil {
 			bye(conn)
 		}
-		_ = conn.PgConn().Conn().SetDeadline(time.Now().Add(goodbye)) // the connection is closed in any case
+		_ = conn.PgConn().Conn().SetDeadline(time.Now().Add(closeTimeout)) // the connection is closed in any case
 	}
 	if timeless(cfg.ConnConfig) {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
@@ -136,8 +136,8 @@ func whereIs(conn *pgconn.PgConn, host string, port uint16) string {
 	return addr.String()
 }
 
-// only restricts a configuration to one host.
-func only(cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) {
+// restrictToHost restricts a configuration to one host.
+func restrictToHost(cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) {
 	cfg.Host, cfg.Port, cfg.TLSConfig, cfg.Fallbacks = group[0].Host, group[0].Port, group[0].TLSConfig, group[1:]
 	if cfg.ValidateConnect == nil { // the engine needs a host that takes writes
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
@@ -155,8 +155,8 @@ func (h *hosts) choose(ctx context.Context, cfg *pgx.ConnConfig) error {
 	if found.err != nil {
 		return found.err
 	}
-	only(cfg, found.host)
-	hasten(cfg)
+	restrictToHost(cfg, found.host)
+	boundCloseTime(cfg)
 	return nil
 }
 
@@ -193,11 +193,11 @@ func (h *hosts) look(cfg *pgx.ConnConfig, first string) *search {
 	return s
 }
 
-// forget discards the result of the last search if a connection to the host that it found has failed with err, and
+// discardResult discards the result of the last search if a connection to the host that it found has failed with err, and
 // reports whether a new search may find another host.
-func (h *hosts) forget(err error) bool {
+func (h *hosts) discardResult(err error) bool {
 	var failed *pgconn.ConnectError
-	if h == nil || !errors.As(err, &failed) || hopeless(err) {
+	if h == nil || !errors.As(err, &failed) || isPermanentRefusal(err) {
 		return false
 	}
 	h.mu.Lock()
@@ -244,7 +244,7 @@ func (h *hosts) find(s *search, cfg *pgx.ConnConfig, first string) {
 				case <-ctx.Done():
 					return
 				}
-				if err == nil || hopeless(err) {
+				if err == nil || isPermanentRefusal(err) {
 					return
 				}
 			}
@@ -323,14 +323,14 @@ func (h *hosts) trouble() string {
 	return strings.ReplaceAll(h.search.err.Error(), "\n", " ")
 }
 
-// hopeless reports whether an immediate retry would fail in the same way.
-func hopeless(err error) bool { return hasState(err, "28P01", "28000", "3D000", "42501") }
+// isPermanentRefusal reports whether an immediate retry would fail in the same way.
+func isPermanentRefusal(err error) bool { return hasState(err, "28P01", "28000", "3D000", "42501") }
 
 // dialTry connects to one host, to find out whether it takes writes, and returns its address.
 func dialTry(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) (where string, err error) {
 	one := cfg.Copy()
-	only(one, group)
-	hasten(one)
+	restrictToHost(one, group)
+	boundCloseTime(one)
 	if one.ConnectTimeout <= 0 {
 		one.ConnectTimeout = connectTimeout
 	}
@@ -339,7 +339,7 @@ func dialTry(ctx context.Context, cfg *pgx.ConnConfig, group []*pgconn.FallbackC
 		return "", err
 	}
 	where = whereIs(conn, one.Host, one.Port)
-	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	_ = conn.Close(bye) // the socket is closed in any case
 	return where, nil

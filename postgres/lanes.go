@@ -16,19 +16,19 @@ const relearnAfter = time.Minute
 // strayCheckInterval is how often an admission looks for lanes that are not known yet, if no claim does.
 const strayCheckInterval = time.Second
 
-// lanes holds the lanes that this process has seen in the database. A claim sends the lanes from which it
+// knownLanes holds the lanes that this process has seen in the database. A claim sends the lanes from which it
 // may take runs, so its cost depends on them and not on how many workflows and queues the worker serves. A
-// lane is a hash, so what is known of it never changes. claim_lanes.sql looks for lanes that are not known
+// lane is a hash, so what is known of it never changes. claim_prepare.sql looks for lanes that are not known
 // yet, in the transaction of the claim, so that no run with a higher priority is passed over.
-type lanes struct {
+type knownLanes struct {
 	mu     sync.Mutex
 	known  []knownLane // in the order of the lanes
 	since  time.Time
 	looked time.Time // when somebody looked for unknown lanes last
 
-	served *store.Served // whose lanes are in own
-	gated  *store.Gated  // likewise
-	own    []knownLane   // by priority, the higher first, and in the order of the last claim
+	served *store.ClaimFilter // whose lanes are in own
+	gated  *store.Gated       // likewise
+	own    []knownLane        // by priority, the higher first, and in the order of the last claim
 }
 
 type knownLane struct {
@@ -45,7 +45,7 @@ type lanePlan struct {
 }
 
 // plan returns the arguments for the next claim.
-func (l *lanes) plan(served *store.Served, gated *store.Gated) lanePlan {
+func (l *knownLanes) plan(served *store.ClaimFilter, gated *store.Gated) lanePlan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.since) > relearnAfter {
@@ -70,7 +70,7 @@ func (l *lanes) plan(served *store.Served, gated *store.Gated) lanePlan {
 }
 
 // gaps returns the bounds of the gaps between the known lanes.
-func (l *lanes) gaps() lanePlan {
+func (l *knownLanes) gaps() lanePlan {
 	p := lanePlan{low: make([]store.Lane, 0, len(l.known)+1), high: make([]store.Lane, 0, len(l.known)+1)}
 	p.low = append(p.low, store.FirstLane)
 	for _, k := range l.known {
@@ -82,7 +82,7 @@ func (l *lanes) gaps() lanePlan {
 
 // unseen returns the bounds of the gaps between the known lanes, unless somebody has looked there lately. The lanes in
 // the gaps are to be added.
-func (l *lanes) unseen() (lanePlan, bool) {
+func (l *knownLanes) unseen() (lanePlan, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.looked) < strayCheckInterval {
@@ -92,7 +92,7 @@ func (l *lanes) unseen() (lanePlan, bool) {
 }
 
 // strays returns the known lanes of a queue with runs that no admission has seen, if the queue has a row.
-func (l *lanes) strays(queue string) (lanes []store.Lane) {
+func (l *knownLanes) strays(queue string) (lanes []store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, k := range l.known {
@@ -104,7 +104,7 @@ func (l *lanes) strays(queue string) (lanes []store.Lane) {
 }
 
 // add adds lanes that the claim with this plan has found.
-func (l *lanes) add(p *lanePlan, found []knownLane) {
+func (l *knownLanes) add(p *lanePlan, found []knownLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.looked = time.Now()

@@ -16,7 +16,7 @@ import (
 )
 
 // claimBuffers returns how many buffers the two statements of a claim by this worker touch.
-func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.Served) (buffers int) {
+func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.ClaimFilter) (buffers int) {
 	t.Helper()
 	plan := s.lanes.plan(served, nil)
 	tx, err := conn.Begin(t.Context())
@@ -40,9 +40,9 @@ func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.Serve
 		}
 		buffers += result[0].Plan.Hit + result[0].Plan.Read
 	}
-	at := instant(time.Now())
-	count(s.sql.claimLanes, laneArg(plan.low), laneArg(plan.high), laneArg(plan.own), at)
-	count(s.sql.claim, laneArg(plan.own), at, int32(10), one(uuid.New()), at, int32(5), int32(1), int64(7), instant(time.Time{}), instant(time.Time{}))
+	at := pgTime(time.Now())
+	count(s.sql.claimPrepare, laneArg(plan.low), laneArg(plan.high), laneArg(plan.own), at)
+	count(s.sql.claim, laneArg(plan.own), at, int32(10), pgUUID(uuid.New()), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}))
 	return buffers
 }
 
@@ -68,14 +68,14 @@ func TestAClaimReadsTheLanesThatItServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	workflows, queues := []string{"flow"}, []string{"mine"}
-	few := store.NewServed(workflows, queues)
+	few := store.NewClaimFilter(workflows, queues)
 	for i := range 10_000 {
 		workflows = append(workflows, fmt.Sprint("workflow-", i))
 	}
 	for i := range 1000 {
 		queues = append(queues, fmt.Sprint("queue-", i))
 	}
-	many := store.NewServed(workflows, queues)
+	many := store.NewClaimFilter(workflows, queues)
 
 	learn := func(want int) { // two claims of a moment without due runs: they take nothing and learn the lanes
 		t.Helper()

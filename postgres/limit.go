@@ -14,11 +14,11 @@ import (
 // ChangeLimit implements store.LimitStore.
 func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 	// A declaration may change nothing, because a newer version has declared the limit.
-	return s.readBack(s.onEngine(ctx), "change a limit", func(batch *pgx.Batch) {
+	return s.readDurably(s.onEngine(ctx), "change a limit", func(batch *pgx.Batch) {
 		if c.Declare {
 			batch.Queue(s.sql.limitDeclare, declareArgs(&c)...)
 		} else {
-			batch.Queue(s.sql.limitSet, append(boundArgs(&c), nullText(&c.By), nullText(&c.Reason), instant(c.Now))...)
+			batch.Queue(s.sql.limitSet, append(boundArgs(&c), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now))...)
 		}
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
@@ -31,11 +31,11 @@ func boundArgs(c *store.LimitChange) []any {
 	return append(make([]any, 0, 9), c.Name, int32(s.Concurrent), int32(s.Rate), s.Period.Microseconds(), int32(s.Burst), s.Text())
 }
 
-func declareArgs(c *store.LimitChange) []any { return append(boundArgs(c), c.Version, instant(c.Now)) }
+func declareArgs(c *store.LimitChange) []any { return append(boundArgs(c), c.Version, pgTime(c.Now)) }
 
 // DeleteLimit implements store.LimitStore.
 func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, err error) {
-	err = s.readBack(s.onEngine(ctx), "delete a limit", func(batch *pgx.Batch) {
+	err = s.readDurably(s.onEngine(ctx), "delete a limit", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.limitDelete, name)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
@@ -49,9 +49,9 @@ func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, er
 // Limits implements store.LimitStore.
 func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Limit, err error) {
 	var use []store.LineUse
-	err = s.once(ctx, s.engine, "read limits", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.engine, "read limits", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.limits)
-		batch.Queue(s.sql.limitUse, instant(now))
+		batch.Queue(s.sql.limitUse, pgTime(now))
 	}, func(res results) error {
 		limits, use = nil, nil // discard the rows of a failed try
 		err := each(res, func(rows pgx.Rows) error {
@@ -90,7 +90,7 @@ func scanLimit(rows pgx.Rows) (l store.Limit, err error) {
 
 // WaitingLines implements store.LimitStore.
 func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit int) (lines []store.LineKey, err error) {
-	err = s.once(ctx, s.engine, "read lines", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.engine, "read lines", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.waitingLines, after.Limit, after.Key, int32(limit))
 	}, func(res results) error {
 		lines = nil // discard the rows of a failed try
@@ -106,8 +106,8 @@ func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit 
 
 // PermitsOf implements store.LimitStore.
 func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPlace, err error) {
-	err = s.once(ctx, s.engine, "read permits", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.permitsOf, store.ShardOf(run), one(run))
+	err = s.runBatch(ctx, s.engine, "read permits", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.permitsOf, store.ShardOf(run), pgUUID(run))
 	}, func(res results) error {
 		permits = nil // discard the rows of a failed try
 		return each(res, func(rows pgx.Rows) error {

@@ -22,9 +22,9 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
 	}
 	args := []any{
-		one(before), int32(min(limit, 1<<30)), f.Workflow, f.Queue,
+		pgUUID(before), int32(min(limit, 1<<30)), f.Workflow, f.Queue,
 		int2s{len(f.Statuses), func(i int) int16 { return int16(f.Statuses[i]) }},
-		f.NamePrefix, instant(f.CreatedAfter), instant(f.CreatedBefore), f.Roots,
+		f.NamePrefix, pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.Roots,
 		int2s{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 	}
 	sql := s.sql.list
@@ -34,7 +34,7 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 	case f.Tag.Key != "" && f.Tag.Value != "":
 		sql, args = s.sql.listTag, append(args, f.Tag.Key, f.Tag.Value)
 	case f.Tag.Key != "":
-		sql, args = s.sql.listKey, append(args, f.Tag.Key)
+		sql, args = s.sql.listTagKey, append(args, f.Tag.Key)
 	case f.NamePrefix != "":
 		sql, args = s.sql.listName, append(args, beyond(f.NamePrefix))
 	}
@@ -60,12 +60,12 @@ func beyond(prefix string) string {
 
 // Tree implements store.Store.
 func (s *database) Tree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
-	return s.readRuns(ctx, "read a tree", s.sql.tree, store.ShardOf(run), one(run))
+	return s.readRuns(ctx, "read a tree", s.sql.tree, store.ShardOf(run), pgUUID(run))
 }
 
 func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) ([]*store.Run, error) {
 	var runs []*store.Run
-	err := s.once(ctx, s.engine, what, func(batch *pgx.Batch) { batch.Queue(sql, args...) },
+	err := s.runBatch(ctx, s.engine, what, func(batch *pgx.Batch) { batch.Queue(sql, args...) },
 		func(res results) error {
 			return each(res, func(rows pgx.Rows) error {
 				run, err := scanRun(rows)
@@ -82,10 +82,10 @@ func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) 
 // Counts implements store.Store with two reads in one round trip.
 func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.Counts, error) {
 	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
-	shard, id := store.ShardOf(run), one(run)
-	err := s.once(ctx, s.engine, "count a tree", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.counts, shard, id, instant(now))
-		batch.Queue(s.sql.countsOpen, shard, id, instant(now))
+	shard, id := store.ShardOf(run), pgUUID(run)
+	err := s.runBatch(ctx, s.engine, "count a tree", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.treeCounts, shard, id, pgTime(now))
+		batch.Queue(s.sql.treeOpenCalls, shard, id, pgTime(now))
 	}, func(res results) error {
 		err := each(res, func(rows pgx.Rows) error {
 			var status store.Status

@@ -103,13 +103,13 @@ func TestOutline(t *testing.T) {
 			step("mapp\x1f0", store.KindStep, store.StepCompleted, time.Time{}),
 		}
 		commit(t, s, &store.Batch{Steps: all})
-		if found, err := s.Tag(t.Context(), run.UUID, []store.Tag{{Key: "z"}, {Key: "b", Value: "3"}, {Key: "a", Value: "4"}}, store.Epoch{}); err != nil || !found {
+		if found, err := s.SetTags(t.Context(), run.UUID, []store.Tag{{Key: "z"}, {Key: "b", Value: "3"}, {Key: "a", Value: "4"}}, store.Epoch{}); err != nil || !found {
 			t.Errorf("a tag: %v, %v", found, err)
 		}
-		if found, err := s.Tag(t.Context(), uuid.New(), []store.Tag{{Key: "b", Value: "3"}}, store.Epoch{}); err != nil || found {
+		if found, err := s.SetTags(t.Context(), uuid.New(), []store.Tag{{Key: "b", Value: "3"}}, store.Epoch{}); err != nil || found {
 			t.Errorf("a tag of nobody: %v, %v", found, err)
 		}
-		o, err := s.Outline(t.Context(), run.UUID, at)
+		o, err := s.RunProgress(t.Context(), run.UUID, at)
 		if err != nil {
 			t.Fatal(err)
 		}

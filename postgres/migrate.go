@@ -27,10 +27,10 @@ func (s *database) prepare(ctx context.Context, migrate bool) error {
 		return err
 	}
 	if !migrate {
-		return s.versionError(schema.Check(have, all))
+		return s.withSchemaName(schema.Check(have, all))
 	}
 	if pending, err := schema.Pending(have, all); err != nil || len(pending) == 0 {
-		return s.versionError(err) // the usual start takes no lock
+		return s.withSchemaName(err) // the usual start takes no lock
 	}
 	return s.migrate(ctx, all)
 }
@@ -42,7 +42,7 @@ func (s *database) version(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	server, encoding, recorded := 0, "", false
-	err := s.once(ctx, s.engine, "look at the schema", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.engine, "look at the schema", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.migrationFound, s.schema, s.table("migration"))
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error { return rows.Scan(&server, &encoding, nil, &recorded) })
@@ -60,7 +60,7 @@ func (s *database) version(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	have := 0
-	err = s.once(ctx, s.engine, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.sql.migrationVersionOf) },
+	err = s.runBatch(ctx, s.engine, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.sql.migrationVersionOf) },
 		func(res results) error {
 			return each(res, func(rows pgx.Rows) error { return rows.Scan(&have) })
 		})
@@ -101,7 +101,7 @@ func (s *database) apply(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []s
 	}
 	// The lock may be held by another migrator; ctx bounds the wait. The setting ends with the
 	// transaction.
-	if _, err := tx.Exec(ctx, s.sql.migrationPatience); err != nil {
+	if _, err := tx.Exec(ctx, s.sql.migrationNoTimeouts); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, s.sql.migrationLock, s.schema); err != nil {
@@ -122,7 +122,7 @@ func (s *database) apply(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []s
 	}
 	pending, err := schema.Pending(have, all)
 	if err != nil {
-		return s.versionError(err)
+		return s.withSchemaName(err)
 	}
 	for _, m := range pending {
 		text := m.SQL
@@ -137,8 +137,8 @@ func (s *database) apply(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []s
 	return tx.QueryRow(ctx, s.sql.migrationVersionOf).Scan(&have)
 }
 
-// versionError adds the name of the schema to an error about its version.
-func (s *database) versionError(err error) error {
+// withSchemaName adds the name of the schema to an error about its version.
+func (s *database) withSchemaName(err error) error {
 	if err == nil || !errors.Is(err, store.ErrSchema) {
 		return err
 	}

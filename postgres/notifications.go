@@ -20,7 +20,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 	for _, l := range held {
 		known[l.Run] = l.Deadline
 	}
-	err := s.once(ctx, s.engine, "look for news", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.engine, "look for news", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.news, heldArgs(held, worker)...)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {

@@ -14,12 +14,12 @@ const DefaultSchema = "durable"
 type Option func(*options) error
 
 type options struct {
-	schema  string
-	migrate bool
-	async   bool
-	deaf    bool
-	owners  []string
-	given   map[string]bool
+	schema        string
+	migrate       bool
+	async         bool
+	withoutListen bool
+	owners        []string
+	given         map[string]bool
 }
 
 // once returns an error if the option was given before.
@@ -74,7 +74,7 @@ func AllowAsyncCommit() Option {
 // lease. The runs of a dead worker are taken over when their leases end.
 func WithoutListen() Option {
 	return func(o *options) error {
-		o.deaf = true
+		o.withoutListen = true
 		return o.once("WithoutListen")
 	}
 }

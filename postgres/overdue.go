@@ -9,16 +9,16 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Overdue implements store.Store.
-func (s *database) Overdue(ctx context.Context, at time.Time, after store.Lane, limit int) ([]store.Overdue, error) {
-	var all []store.Overdue
-	err := s.once(ctx, s.engine, "look for overdue runs", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.overdue, instant(at), int64(after), int32(limit))
+// OverdueLanes implements store.Store.
+func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.Lane, limit int) ([]store.OverdueLane, error) {
+	var all []store.OverdueLane
+	err := s.runBatch(ctx, s.engine, "look for overdue runs", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.lanesOverdue, pgTime(at), int64(after), int32(limit))
 	}, func(res results) error {
 		all = nil
 		return each(res, func(rows pgx.Rows) error {
-			var o store.Overdue
-			err := rows.Scan(&o.Pair.Queue, &o.Pair.Workflow, (*int64)(&o.Lane), (*uuidValue)(&o.Run), (*timeValue)(&o.Since))
+			var o store.OverdueLane
+			err := rows.Scan(&o.QueueWorkflow.Queue, &o.QueueWorkflow.Workflow, (*int64)(&o.Lane), (*uuidValue)(&o.Run), (*timeValue)(&o.Since))
 			all = append(all, o)
 			return err
 		})
@@ -26,14 +26,14 @@ func (s *database) Overdue(ctx context.Context, at time.Time, after store.Lane, 
 	return all, err
 }
 
-// Executed implements store.Store.
-func (s *database) Executed(ctx context.Context, pairs []store.Pair) ([]bool, error) {
+// AreExecuted implements store.Store.
+func (s *database) AreExecuted(ctx context.Context, pairs []store.QueueWorkflow) ([]bool, error) {
 	executed := make([]bool, len(pairs))
 	if len(pairs) == 0 {
 		return executed, nil
 	}
-	err := s.once(ctx, s.engine, "look for workers", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.executed, pairArgs(pairs)...)
+	err := s.runBatch(ctx, s.engine, "look for workers", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.workflowsExecuted, pairArgs(pairs)...)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error {
 			var ordinal int64

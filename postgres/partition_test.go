@@ -57,14 +57,14 @@ func TestTablesDistribute(t *testing.T) {
 	placed := []*store.Start{{Run: child[0].Run, Place: &store.Place{Run: child[0].Run.UUID, Queue: "queue", Weight: 1}}}
 	wait := receive(run.UUID, "wait", "go", at)
 	sent := []*store.Signal{signal(run.UUID, "go", "1", at)}
-	change := store.Change{Before: store.Node{UUID: run.UUID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Audit: store.AuditCancel}
-	key := []any{store.ShardOf(run.UUID), one(run.UUID)}
+	change := store.ControlChange{Before: store.Node{UUID: run.UUID, Status: store.Running, Epoch: epochAt(1)}, Status: store.Cancelled, Audit: store.AuditCancel}
+	key := []any{store.ShardOf(run.UUID), pgUUID(run.UUID)}
 	lease := leaseArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)
 	for _, c := range []struct {
 		name string
 		args []any
 	}{
-		{"lock.sql", lockArgs([]uuid.UUID{run.UUID})},
+		{"runs_lock.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"run_insert.sql", startArgs([]*store.Start{{Run: pending(at)}})},
 		{"run_inserted.sql", startArgs([]*store.Start{{Run: pending(at)}})},
 		{"run_insert_any.sql", startAnyArgs(child, []tagging{{child[0].Run.UUID, &tag}})},
@@ -75,38 +75,38 @@ func TestTablesDistribute(t *testing.T) {
 		{"receive.sql", append(oneStep(&wait.Step), "go")},
 		{"signal_insert.sql", signalArgs(sent)},
 		{"signal_state.sql", signalKeys(sent)},
-		{"run_wake.sql", append(wakeArgs([]wake{{run: run.UUID, at: at}}), "channel")},
+		{"run_wake.sql", append(wakeArgs([]wakeReason{{run: run.UUID, at: at}}), "channel")},
 		{"control_lock.sql", lockArgs([]uuid.UUID{run.UUID})},
 		{"control_tree.sql", lockArgs([]uuid.UUID{run.UUID})},
-		{"deadline.sql", append(key[:2:2], instant(at), instant(at), "channel")},
-		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.UUID}), instant(at))},
-		{"control_apply.sql", append(changeArgs([]store.Change{change}), instant(at), nil, nil, nil, "channel",
+		{"deadline.sql", append(key[:2:2], pgTime(at), pgTime(at), "channel")},
+		{"control_shift_timers.sql", append(lockArgs([]uuid.UUID{run.UUID}), pgTime(at))},
+		{"control_apply.sql", append(changeArgs([]store.ControlChange{change}), pgTime(at), nil, nil, nil, "channel",
 			uuids{1, func(int) *uuid.UUID { return &owner }}, bools{1, func(int) bool { return false }})},
 		{"notifications.sql", heldArgs([]store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, owner)},
-		{"steps_open.sql", append(key, instant(at))},
+		{"steps_open.sql", append(key, pgTime(at))},
 		{"choices.sql", key},
-		{"run_lost.sql", key},
-		{"counts_open.sql", append(key[:2:2], instant(at))},
-		{"maps.sql", key},
+		{"run_last_lease_loss.sql", key},
+		{"tree_open_calls.sql", append(key[:2:2], pgTime(at))},
+		{"map_progress.sql", key},
 		{"tags.sql", key},
 		{"tag_set.sql", append(key, texts{1, func(int) *string { return &tag.Key }}, texts{1, func(int) *string { return &tag.Value }}, run.Epoch.Number())},
 		{"signals_unreceived.sql", signalRuns(sent)},
 		{"tree.sql", key},
-		{"counts.sql", append(key[:2:2], instant(at))},
+		{"tree_counts.sql", append(key[:2:2], pgTime(at))},
 		{"run_by_name.sql", startKeys(start)},
-		{"step_insert.sql", stepArgs(step, new(sorted).anyway)},
+		{"step_insert.sql", stepArgs(step, new(sortedBatch).ignoresControl)},
 		{"step_insert_one.sql", stepValues(step[0], false)},
-		{"step_insert_again.sql", stepArgs(step, new(sorted).anyway)},
-		{"step_update.sql", stepArgs(step, new(sorted).anyway)},
+		{"step_insert_if_absent.sql", stepArgs(step, new(sortedBatch).ignoresControl)},
+		{"step_update.sql", stepArgs(step, new(sortedBatch).ignoresControl)},
 		{"step_state.sql", stepKeys(step)},
-		{"checkpoint.sql", append(oneStep(&step[0].Step), step[0].Step.Failures)},
-		{"lease_extend.sql", append(lease, instant(at))},
+		{"tx_checkpoint.sql", append(oneStep(&step[0].Step), step[0].Step.Failures)},
+		{"lease_extend.sql", append(lease, pgTime(at))},
 		{"lease_lost.sql", lease},
-		{"history.sql", []any{store.ShardOf(run.UUID), one(run.UUID)}},
+		{"history.sql", []any{store.ShardOf(run.UUID), pgUUID(run.UUID)}},
 		{"run_state.sql", runKeys(end)},
 		{"run_finish.sql", finishArgs(end)},
-		{"run_leave.sql", append(leaveArgs(end), "channel")},
-		{"run_hold.sql", append(key, epochAt(1).Number(), instant(at), "reason", int32(3), nil)},
+		{"run_end_ownership.sql", append(leaveArgs(end), "channel")},
+		{"run_hold.sql", append(key, epochAt(1).Number(), pgTime(at), "reason", int32(3), nil)},
 		{"run_by_id.sql", []any{
 			int2s{1, func(int) int16 { return store.ShardOf(run.UUID) }},
 			ids([]uuid.UUID{run.UUID}),
@@ -131,7 +131,7 @@ func ours(t *testing.T, s *database) *pgx.Conn {
 	}
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
 	registerColumns(conn.TypeMap())
-	if _, err := conn.Exec(t.Context(), s.sql.session, pgx.QueryExecModeExec, false, int32(0), true); err != nil {
+	if _, err := conn.Exec(t.Context(), s.sql.engineSettings, pgx.QueryExecModeExec, false, int32(0), true); err != nil {
 		t.Fatal(err)
 	}
 	return conn

@@ -18,14 +18,14 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 	if len(lineKeys) == 0 {
 		return nil
 	}
-	return s.within(ctx, "grant permits", func(ask asker) error {
+	return s.runTransaction(ctx, "grant permits", func(ask roundTrip) error {
 		lines, err := s.lockLines(ask, b, lineKeys)
 		if err != nil {
 			return err
 		}
 		busy := make(map[uuid.UUID]bool)
 		again := b
-		for range plansAtOnce {
+		for range maxOfferRounds {
 			plans, err := s.planPermits(ask, again, lines, busy)
 			if err != nil {
 				return err
@@ -44,12 +44,12 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 }
 
 const (
-	lookAtLocked = 100 * time.Millisecond // when a line is looked at again in which the run of a step was locked
-	plansAtOnce  = 5                      // how often one transaction offers to the next in line instead
+	lookAtLocked   = 100 * time.Millisecond // when a line is looked at again in which the run of a step was locked
+	maxOfferRounds = 5                      // how often one transaction offers to the next in line instead
 )
 
 // lockLines locks the lines, gives permits back, and reads the bounds of the limits.
-func (s *database) lockLines(ask asker, b *store.PermitBatch, lineKeys []store.LineKey) ([]store.PermitLine, error) {
+func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, lineKeys []store.LineKey) ([]store.PermitLine, error) {
 	n := len(lineKeys)
 	lines := make([]store.PermitLine, n)
 	at := make(map[store.LineKey]int, n)
@@ -61,7 +61,7 @@ func (s *database) lockLines(ask asker, b *store.PermitBatch, lineKeys []store.L
 	keys := texts{n, func(i int) *string { return &lineKeys[i].Key }}
 	bounds := make(map[string]store.LimitSettings)
 	err := ask("lock lines", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.permitLock, names, keys, instant(b.Now), s.timeline.begun())
+		batch.Queue(s.sql.permitLock, names, keys, pgTime(b.Now), s.timeline.timelineText())
 		if len(b.Returns) > 0 {
 			batch.Queue(s.sql.permitReturn, returnArgs(b.Returns)...)
 		}
@@ -70,7 +70,7 @@ func (s *database) lockLines(ask asker, b *store.PermitBatch, lineKeys []store.L
 		err := each(res, func(rows pgx.Rows) error {
 			var g store.LineKey
 			var l store.PermitLine
-			err := rows.Scan(&g.Limit, &g.Key, (*timeValue)(&l.Now), (*timeValue)(&l.Paid), (*timeValue)(&l.Shut), &l.Begun)
+			err := rows.Scan(&g.Limit, &g.Key, (*timeValue)(&l.Now), (*timeValue)(&l.RateUsedUntil), (*timeValue)(&l.ClosedUntil), &l.Timeline)
 			l.LineKey = g
 			lines[at[g]] = l
 			return err
@@ -112,7 +112,7 @@ func scanBounds(rows pgx.Rows, more ...any) (name string, s store.LimitSettings,
 }
 
 // planPermits reads the lines and the asking steps, and plans each line. The runs in busy get no offer.
-func (s *database) planPermits(ask asker, b *store.PermitBatch, lines []store.PermitLine, busy map[uuid.UUID]bool) ([]store.PermitPlan, error) {
+func (s *database) planPermits(ask roundTrip, b *store.PermitBatch, lines []store.PermitLine, busy map[uuid.UUID]bool) ([]store.PermitPlan, error) {
 	n := len(lines)
 	for i := range lines {
 		lines[i].Permits = nil
@@ -131,7 +131,7 @@ func (s *database) planPermits(ask asker, b *store.PermitBatch, lines []store.Pe
 	}, func(res results) error {
 		err := each(res, func(rows pgx.Rows) error {
 			var ordinal int64
-			var p store.SeenPermit
+			var p store.PermitWithRun
 			var status, control pgtype.Int2
 			err := rows.Scan(&ordinal, (*uuidValue)(&p.Run), &p.Step, (*int16)(&p.Status), (*epochValue)(&p.Epoch), &p.Attempt, (*intValue)(&p.Units), &p.Priority,
 				&p.Missed, (*timeValue)(&p.ArrivedAt), (*timeValue)(&p.GrantedAt), (*timeValue)(&p.Until),
@@ -171,8 +171,8 @@ func (s *database) planPermits(ask asker, b *store.PermitBatch, lines []store.Pe
 	}
 	plans := make([]store.PermitPlan, n)
 	for i := range lines {
-		plans[i] = lines[i].Plan(b, &asked, s.timeline.begun())
-		lines[i].Paid, lines[i].Shut, lines[i].Begun = plans[i].Paid, plans[i].Shut, s.timeline.begun()
+		plans[i] = lines[i].Plan(b, &asked, s.timeline.timelineText())
+		lines[i].RateUsedUntil, lines[i].ClosedUntil, lines[i].Timeline = plans[i].RateUsedUntil, plans[i].ClosedUntil, s.timeline.timelineText()
 	}
 	return plans, nil
 }
@@ -180,7 +180,7 @@ func (s *database) planPermits(ask asker, b *store.PermitBatch, lines []store.Pe
 // writePermits writes the plans of the lines. It adds the runs that another transaction has locked to busy, and
 // returns the lines in which they have got no offer.
 func (s *database) writePermits(
-	ask asker, b *store.PermitBatch, lines []store.PermitLine, plans []store.PermitPlan, busy map[uuid.UUID]bool,
+	ask roundTrip, b *store.PermitBatch, lines []store.PermitLine, plans []store.PermitPlan, busy map[uuid.UUID]bool,
 ) (locked []store.LineKey, err error) {
 	woken := make(map[uuid.UUID]bool)
 	var gone, written, offers []store.Permit
@@ -197,13 +197,13 @@ func (s *database) writePermits(
 		}
 		if len(offers) > 0 {
 			batch.Queue(s.sql.permitOffer, append(permitKeys(offers),
-				times{len(offers), func(i int) *time.Time { return &offers[i].Until }}, instant(b.Now), channel(s.schema))...)
+				times{len(offers), func(i int) *time.Time { return &offers[i].Until }}, pgTime(b.Now), channel(s.schema))...)
 		}
 		batch.Queue(s.sql.permitLineUpdate,
 			texts{n, func(i int) *string { return &lines[i].Limit }},
 			texts{n, func(i int) *string { return &lines[i].Key }},
-			times{n, func(i int) *time.Time { return &plans[i].Paid }},
-			times{n, func(i int) *time.Time { return &plans[i].Shut }}, s.timeline.begun())
+			times{n, func(i int) *time.Time { return &plans[i].RateUsedUntil }},
+			times{n, func(i int) *time.Time { return &plans[i].ClosedUntil }}, s.timeline.timelineText())
 	}, func(res results) error {
 		if len(gone) > 0 {
 			if _, err := res.Exec(); err != nil { // a limit without Concurrent records nothing that is held

@@ -49,7 +49,7 @@ func (s *database) openPools(ctx context.Context) error {
 func (s *database) ownConfig() *pgxpool.Config {
 	cfg := s.user.Config()
 	if !s.owned { // Open has done so already for a pool of its own
-		s.hosts.join(cfg)
+		s.hosts.configurePool(cfg)
 	}
 	if timeless(cfg.ConnConfig) {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
@@ -71,7 +71,7 @@ func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, err
 	cfg.PrepareConn = nil
 	cfg.BeforeAcquire = nil //lint:ignore SA1019 deprecated, but still called if it is set
 	cfg.AfterRelease = nil
-	heedNotices(&cfg.ConnConfig.Config)
+	noteCancelledSyncWaits(&cfg.ConnConfig.Config)
 	if params := cfg.ConnConfig.RuntimeParams; params["application_name"] == "" {
 		params["application_name"] = "durable"
 	}
@@ -99,7 +99,7 @@ func (s *database) settle(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	// The statement is not prepared, because it is not known yet whether prepared statements last here.
-	tag, err := conn.Exec(ctx, s.sql.session, pgx.QueryExecModeExec, false, int32(conn.PgConn().PID()), !s.async)
+	tag, err := conn.Exec(ctx, s.sql.engineSettings, pgx.QueryExecModeExec, false, int32(conn.PgConn().PID()), !s.async)
 	if err != nil {
 		return err
 	}
@@ -108,11 +108,11 @@ func (s *database) settle(ctx context.Context, conn *pgx.Conn) error {
 		if err := s.markSession(ctx, conn); err != nil {
 			return err
 		}
-		era, err := s.admit(ctx, conn)
+		era, err := s.admitConn(ctx, conn)
 		if err != nil {
 			return err
 		}
-		conn.PgConn().CustomData()[sessionKey] = &session{era: era, traced: conn.Config().Tracer != nil, prepared: make(map[string]*prepared)}
+		conn.PgConn().CustomData()[sessionKey] = &connState{era: era, traced: conn.Config().Tracer != nil, prepared: make(map[string]*prepared)}
 	}
 	return nil
 }

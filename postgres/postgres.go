@@ -20,20 +20,20 @@ const openTimeout = time.Minute
 
 // database is the implementation of a [Store].
 type database struct {
-	schema  string
-	sql     statements
-	user    *pgxpool.Pool // transactional steps, StartTx and SignalTx only
-	owned   bool          // Open created user, so Close closes it
-	async   bool          // see AllowAsyncCommit
-	deaf    bool          // see WithoutListen
-	owners  []string      // see OwnedBy
-	engine  *pgxpool.Pool
-	pulse   *pgxpool.Pool
-	connect func(context.Context) (*pgx.Conn, error) // opens the session of Listen
-	hosts   *hosts                                   // nil if the URL names one
+	schema        string
+	sql           statements
+	user          *pgxpool.Pool // transactional steps, StartTx and SignalTx only
+	owned         bool          // Open created user, so Close closes it
+	async         bool          // see AllowAsyncCommit
+	withoutListen bool          // see WithoutListen
+	owners        []string      // see OwnedBy
+	engine        *pgxpool.Pool
+	pulse         *pgxpool.Pool
+	connect       func(context.Context) (*pgx.Conn, error) // opens the session of Listen
+	hosts         *hosts                                   // nil if the URL names one
 
 	scratch  sync.Pool // of *sorted
-	unmarked bool      // transactions cannot take the lock of writer_local.sql; set when the store is opened
+	unmarked bool      // transactions cannot take the lock of writer_mark_tx.sql; set when the store is opened
 
 	life context.Context // ends with Close
 	kill context.CancelFunc
@@ -41,8 +41,8 @@ type database struct {
 	mu        sync.Mutex
 	closed    bool
 	attending sync.WaitGroup // calls of Listen; added to under mu while not closed
-	timeline  timeline
-	lanes     lanes
+	timeline  rewindDetector
+	lanes     knownLanes
 	presence  map[uuid.UUID]presence // the presence locks of this process's workers
 }
 
@@ -66,9 +66,9 @@ func openDatabase(ctx context.Context, url string, opts ...Option) (*database, e
 		return nil, errors.New("postgres: the connection string cannot be parsed: write it as postgres://user@host:5432/database, and percent-encode special characters")
 	}
 	cfg.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // pgx supports no other encoding
-	heedNotices(&cfg.ConnConfig.Config)
+	noteCancelledSyncWaits(&cfg.ConnConfig.Config)
 	several := newHosts(cfg)
-	several.join(cfg)
+	several.configurePool(cfg)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make a pool: %w", err)
@@ -98,10 +98,10 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 // newStore creates a database with the user's pool. If owned is true, Close closes the pool.
 func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned bool, o options) (*database, error) {
 	s := &database{
-		schema: o.schema, sql: load(o.schema), user: user, owned: owned, hosts: several, async: o.async, deaf: o.deaf, owners: o.owners,
+		schema: o.schema, sql: load(o.schema), user: user, owned: owned, hosts: several, async: o.async, withoutListen: o.withoutListen, owners: o.owners,
 		presence: make(map[uuid.UUID]presence),
 	}
-	s.scratch.New = func() any { return new(sorted) }
+	s.scratch.New = func() any { return new(sortedBatch) }
 	s.life, s.kill = context.WithCancel(context.Background())
 	s.timeline.init()
 	several.begin(s.life, s.reconnect)

@@ -13,7 +13,7 @@ import (
 
 // QueueRows implements store.QueueStore.
 func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err error) {
-	err = s.once(ctx, s.engine, "read queues", func(batch *pgx.Batch) { batch.Queue(s.sql.queueRows) }, func(res results) error {
+	err = s.runBatch(ctx, s.engine, "read queues", func(batch *pgx.Batch) { batch.Queue(s.sql.queueRows) }, func(res results) error {
 		all = nil // discard the rows of a failed try
 		return each(res, func(rows pgx.Rows) error {
 			var q store.Queue
@@ -34,9 +34,9 @@ func (s *database) ChangeQueue(ctx context.Context, c store.QueueChange) error {
 	// A declaration may change nothing, because a newer version has declared the queue.
 	_, err := s.changeQueue(ctx, "change a queue", func(batch *pgx.Batch) {
 		if c.Declare {
-			batch.Queue(s.sql.queueDeclare, c.Name, c.Settings.Text(), c.Version, instant(c.Now))
+			batch.Queue(s.sql.queueDeclare, c.Name, c.Settings.Text(), c.Version, pgTime(c.Now))
 		} else {
-			batch.Queue(s.sql.queueSet, c.Name, c.Settings.Text(), nullText(&c.By), nullText(&c.Reason), instant(c.Now))
+			batch.Queue(s.sql.queueSet, c.Name, c.Settings.Text(), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now))
 		}
 	})
 	return err
@@ -48,7 +48,7 @@ func (s *database) PauseQueue(ctx context.Context, p store.QueuePause) (bool, er
 		return s.changeQueue(ctx, "resume a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.queueResume, p.Name) })
 	}
 	return s.changeQueue(ctx, "pause a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.queuePause, p.Name, instant(p.Now), nullText(&p.By), nullText(&p.Reason))
+		batch.Queue(s.sql.queuePause, p.Name, pgTime(p.Now), nullText(&p.By), nullText(&p.Reason))
 	})
 }
 
@@ -60,7 +60,7 @@ func (s *database) DeleteQueue(ctx context.Context, name string) (bool, error) {
 // changeQueue executes a statement that returns the names of the rows that it has changed, and notifies the
 // engines. It reports whether there was one.
 func (s *database) changeQueue(ctx context.Context, what string, fill func(*pgx.Batch)) (changed bool, err error) {
-	err = s.readBack(s.onEngine(ctx), what, func(batch *pgx.Batch) {
+	err = s.readDurably(s.onEngine(ctx), what, func(batch *pgx.Batch) {
 		fill(batch)
 		batch.Queue(s.sql.notify, channel(s.schema), "")
 	}, func(res results) error {
@@ -78,7 +78,7 @@ func (s *database) changeQueue(ctx context.Context, what string, fill func(*pgx.
 
 // Queues implements store.QueueStore.
 func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, err error) {
-	err = s.once(ctx, s.engine, "read queues", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.engine, "read queues", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.queues)
 		batch.Queue(s.sql.queueKeys, int32(store.MaxQueueKeys))
 	}, func(res results) error {
@@ -120,7 +120,7 @@ func scanQueue(rows pgx.Rows) (q store.Queue, err error) {
 
 // Depth implements store.QueueStore.
 func (s *database) Depth(ctx context.Context, queue string, most int) (n int, err error) {
-	err = s.once(ctx, s.engine, "read the depth of a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.queueDepth, queue, int32(most)) },
+	err = s.runBatch(ctx, s.engine, "read the depth of a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.queueDepth, queue, int32(most)) },
 		func(res results) error {
 			return each(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&n)) })
 		})
@@ -129,8 +129,8 @@ func (s *database) Depth(ctx context.Context, queue string, most int) (n int, er
 
 // PlaceOf implements store.QueueStore.
 func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
-	err = s.once(ctx, s.engine, "read a place", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.placeOf, store.ShardOf(run), one(run), int32(store.MaxBefore))
+	err = s.runBatch(ctx, s.engine, "read a place", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.placeOf, store.ShardOf(run), pgUUID(run), int32(store.MaxBefore))
 	}, func(res results) error {
 		place = nil // discard the row of a failed try
 		return each(res, func(rows pgx.Rows) error {
@@ -150,8 +150,8 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 
 // StartByKept implements store.QueueStore.
 func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
-	err = s.readBack(s.onEngine(ctx), "begin a run", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.startByKept, store.ShardOf(run), one(run), epoch.Number())
+	err = s.readDurably(s.onEngine(ctx), "begin a run", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.startByKept, store.ShardOf(run), pgUUID(run), epoch.Number())
 	}, func(res results) error {
 		kept = false // discard the row of a failed try
 		return each(res, func(pgx.Rows) error {

@@ -11,16 +11,16 @@ import (
 )
 
 // Get implements store.Store.
-func (s *database) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
+func (s *database) Get(ctx context.Context, refs []store.RunRef) ([]*store.Run, error) {
 	return s.Find(ctx, refs, store.AllPayloads)
 }
 
 // Find implements store.Store.
-func (s *database) Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
+func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.Payloads) ([]*store.Run, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	return s.find(s.onEngine(ctx), refs, with)
+	return s.findRuns(s.onEngine(ctx), refs, with)
 }
 
 // Statuses implements store.Store.
@@ -49,7 +49,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	return statuses, nil
 }
 
-func (s *database) find(ask asker, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
+func (s *database) findRuns(ask roundTrip, refs []store.RunRef, with store.Payloads) ([]*store.Run, error) {
 	n := len(refs)
 	runs := make([]*store.Run, n)
 	known := make([]uuid.NullUUID, n)
@@ -80,8 +80,8 @@ func (s *database) find(ask asker, refs []store.Ref, with store.Payloads) ([]*st
 
 // History implements store.Store.
 func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.Step, err error) {
-	err = s.once(ctx, s.engine, "read a history", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.history, store.ShardOf(run), one(run))
+	err = s.runBatch(ctx, s.engine, "read a history", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.history, store.ShardOf(run), pgUUID(run))
 	}, func(res results) error {
 		history = nil // discard the rows of a failed try
 		return each(res, func(rows pgx.Rows) error {
@@ -98,7 +98,7 @@ func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.
 }
 
 // HistoryFrom implements store.Store.
-func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.Rest, error) {
+func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.HistoryRest, error) {
 	era := s.timeline.eras.Load()
 	part := []store.Claimed{{Run: store.Run{UUID: run}}}
 	err := s.parts(s.onEngine(ctx), part, []int{0}, from, max(bytes, 1))
@@ -106,20 +106,20 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 		err = s.timeline.readOn(era, &part[0])
 	}
 	if err != nil {
-		return nil, store.Rest{}, err
+		return nil, store.HistoryRest{}, err
 	}
 	return part[0].History, part[0].HistoryRest, nil
 }
 
 // parts reads a part of the history of each run that which lists, in one round trip.
-func (s *database) parts(ask asker, runs []store.Claimed, which []int, from string, bytes int) error {
+func (s *database) parts(ask roundTrip, runs []store.Claimed, which []int, from string, bytes int) error {
 	return ask("read histories", func(batch *pgx.Batch) {
 		for _, i := range which {
-			batch.Queue(s.sql.historyPart, store.ShardOf(runs[i].Run.UUID), one(runs[i].Run.UUID), from, int64(bytes))
+			batch.Queue(s.sql.historyPart, store.ShardOf(runs[i].Run.UUID), pgUUID(runs[i].Run.UUID), from, int64(bytes))
 		}
 	}, func(res results) error {
 		for _, i := range which {
-			runs[i].History, runs[i].HistoryRest = nil, store.Rest{} // discard the rows of a failed try
+			runs[i].History, runs[i].HistoryRest = nil, store.HistoryRest{} // discard the rows of a failed try
 			err := each(res, func(rows pgx.Rows) error {
 				var rest bool
 				step, err := scanStep(rows, &rest)
@@ -138,7 +138,7 @@ func (s *database) parts(ask asker, runs []store.Claimed, which []int, from stri
 // the rest.
 func addStep(c *store.Claimed, step store.Step, rest bool) {
 	if rest {
-		c.HistoryRest = store.Rest{More: true, From: step.Name}
+		c.HistoryRest = store.HistoryRest{More: true, From: step.Name}
 	} else {
 		c.History = append(c.History, step)
 	}
@@ -147,7 +147,7 @@ func addStep(c *store.Claimed, step store.Step, rest bool) {
 // Workers implements store.Store.
 func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 	var workers []store.Worker
-	err := s.once(ctx, s.engine, "list workers", func(batch *pgx.Batch) { batch.Queue(s.sql.workers) },
+	err := s.runBatch(ctx, s.engine, "list workers", func(batch *pgx.Batch) { batch.Queue(s.sql.workers) },
 		func(res results) error {
 			return each(res, func(rows pgx.Rows) error {
 				var w store.Worker

@@ -27,7 +27,7 @@ func received(res results, item *store.Receive) error {
 
 // settleReceives sets the outcomes of receives that changed no row. Either the step has ended, by another
 // write or by this one, whose result was lost; or the writer no longer owns the run.
-func (s *database) settleReceives(ask asker, items []*store.Receive) error {
+func (s *database) settleReceives(ask roundTrip, items []*store.Receive) error {
 	var open []*store.Receive
 	var steps []*store.StepWrite
 	for _, item := range items {
@@ -50,7 +50,7 @@ func (s *database) settleReceives(ask asker, items []*store.Receive) error {
 			item.Recorded = states[i].row
 		case 0:
 			// The run was locked when the receive changed no row. Only a change since then explains that.
-			return fmt.Errorf("postgres: receive %q: %w: its run was changed at the same time", shown(item.Step.Name), store.ErrUnavailable)
+			return fmt.Errorf("postgres: receive %q: %w: its run was changed at the same time", shortenName(item.Step.Name), store.ErrUnavailable)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 
 // DueSchedules implements store.Schedules.
 func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
-	err = s.once(ctx, s.engine, "look for due schedules", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.engine, "look for due schedules", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.scheduleDue, int32(limit))
 		batch.Queue(s.sql.scheduleWaiting, int32(limit))
 	}, func(res results) error {
@@ -49,7 +49,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 
 // Schedules implements store.Schedules.
 func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
-	err = s.once(ctx, s.engine, "list schedules", func(batch *pgx.Batch) { batch.Queue(s.sql.schedules, after, int32(limit)) },
+	err = s.runBatch(ctx, s.engine, "list schedules", func(batch *pgx.Batch) { batch.Queue(s.sql.schedules, after, int32(limit)) },
 		func(res results) error {
 			all = nil
 			return each(res, func(rows pgx.Rows) error {
@@ -63,7 +63,7 @@ func (s *database) Schedules(ctx context.Context, after string, limit int) (all 
 
 // ScheduleByName implements store.Schedules.
 func (s *database) ScheduleByName(ctx context.Context, name string) (row *store.Schedule, err error) {
-	err = s.once(ctx, s.engine, "read a schedule", func(batch *pgx.Batch) { batch.Queue(s.sql.scheduleByName, scheduleKey(name)...) },
+	err = s.runBatch(ctx, s.engine, "read a schedule", func(batch *pgx.Batch) { batch.Queue(s.sql.scheduleByName, scheduleKey(name)...) },
 		readSchedule(&row))
 	return row, err
 }
@@ -96,8 +96,8 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) 
 	wait := firstAgain
 	for try := 1; ; try++ {
 		u.Found, u.Written = false, nil
-		err := s.within(ctx, "change a schedule", func(ask asker) error { return s.changeSchedule(ask, u) })
-		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == orderTries || !rest(ctx, wait) {
+		err := s.runTransaction(ctx, "change a schedule", func(ask roundTrip) error { return s.changeSchedule(ask, u) })
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxControlTries || !sleepJittered(ctx, wait) {
 			return err
 		}
 		wait = min(2*wait, longAgain)
@@ -105,7 +105,7 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) 
 }
 
 // changeSchedule makes one try.
-func (s *database) changeSchedule(ask asker, u *store.ScheduleChange) error {
+func (s *database) changeSchedule(ask roundTrip, u *store.ScheduleChange) error {
 	state := store.ScheduleState{}
 	lock := s.sql.scheduleLock
 	if u.Skip {
@@ -136,7 +136,7 @@ func (s *database) changeSchedule(ask asker, u *store.ScheduleChange) error {
 }
 
 // readScheduleState reads which of the times have been fired, and the state of the last run.
-func (s *database) readScheduleState(ask asker, u *store.ScheduleChange, state *store.ScheduleState) error {
+func (s *database) readScheduleState(ask roundTrip, u *store.ScheduleChange, state *store.ScheduleState) error {
 	row := state.Row
 	var times, hours []time.Time
 	if u.Times != nil {
@@ -152,7 +152,7 @@ func (s *database) readScheduleState(ask asker, u *store.ScheduleChange, state *
 	}
 	state.Fired = make(map[time.Time]bool)
 	return ask("read a schedule", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.scheduleLast, store.ShardOf(row.LastRun.UUID), one(row.LastRun.UUID))
+		batch.Queue(s.sql.scheduleLastRun, store.ShardOf(row.LastRun.UUID), pgUUID(row.LastRun.UUID))
 		batch.Queue(s.sql.fireStarted, append(scheduleKey(row.Name), instants(times))...)
 		batch.Queue(s.sql.firedRead, append(scheduleKey(row.Name), instants(hours))...)
 	}, func(res results) error {
@@ -182,7 +182,7 @@ func (s *database) readScheduleState(ask asker, u *store.ScheduleChange, state *
 }
 
 // writeSchedule writes the fires and the row, and folds old fires.
-func (s *database) writeSchedule(ask asker, u *store.ScheduleChange, w *store.ScheduleWrite) error {
+func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *store.ScheduleWrite) error {
 	key, row := scheduleKey(u.Name), &w.Row
 	if w.Delete {
 		return ask("delete a schedule", func(batch *pgx.Batch) {
@@ -190,7 +190,7 @@ func (s *database) writeSchedule(ask asker, u *store.ScheduleChange, w *store.Sc
 			batch.Queue(s.sql.fireDeleteAll, key...)
 			batch.Queue(s.sql.firedDeleteAll, key...)
 		}, func(res results) error {
-			if err := oneScheduleRow(res, u.Name); err != nil {
+			if err := checkOneScheduleRow(res, u.Name); err != nil {
 				return err
 			}
 			return errors.Join(tally(res, 1, nil), tally(res, 1, nil))
@@ -217,22 +217,22 @@ func (s *database) writeSchedule(ask asker, u *store.ScheduleChange, w *store.Sc
 		lastShard = store.ShardOf(row.LastRun.UUID)
 	}
 	return ask("write a schedule", func(batch *pgx.Batch) {
-		batch.Queue(write, append(scheduleKey(u.Name), row.State, instant(row.NextAt), instant(row.WaitingAt), lastShard,
+		batch.Queue(write, append(scheduleKey(u.Name), row.State, pgTime(row.NextAt), pgTime(row.WaitingAt), lastShard,
 			pgtype.UUID{Bytes: row.LastRun.UUID, Valid: row.LastRun.Valid}, row.Paused, row.Cancels, int32(row.Fires))...)
 		if hints {
 			batch.Queue(s.sql.notify, channel(s.schema), "")
 		}
 	}, func(res results) error {
-		if err := oneScheduleRow(res, u.Name); err != nil || !hints {
+		if err := checkOneScheduleRow(res, u.Name); err != nil || !hints {
 			return err
 		}
 		return tally(res, 1, nil)
 	})
 }
 
-// oneScheduleRow reads the row that the statement has written. Without one, another process has created or deleted the schedule
+// checkOneScheduleRow reads the row that the statement has written. Without one, another process has created or deleted the schedule
 // meanwhile, and the transaction is retried.
-func oneScheduleRow(res results, name string) error {
+func checkOneScheduleRow(res results, name string) error {
 	n := 0
 	err := each(res, func(pgx.Rows) error { n++; return nil })
 	if err == nil && n != 1 {

@@ -42,8 +42,8 @@ func signalRuns(items []*store.Signal) []any {
 }
 
 // settleSignals sets the outcomes of signals, some of which were not new.
-func (s *database) settleSignals(ask asker, items []*store.Signal) error {
-	err := s.readBack(ask, "read back signals", func(batch *pgx.Batch) {
+func (s *database) settleSignals(ask roundTrip, items []*store.Signal) error {
+	err := s.readDurably(ask, "read back signals", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.signalState, signalKeys(items)...)
 	}, func(res results) error {
 		return each(res, func(rows pgx.Rows) error { return settleSignal(rows, items) })
@@ -53,7 +53,7 @@ func (s *database) settleSignals(ask asker, items []*store.Signal) error {
 	}
 	for _, item := range items {
 		if item.Outcome == 0 {
-			return fmt.Errorf("postgres: signal %q: %w: what was in its way was gone just now", shown(item.Name), store.ErrUnavailable)
+			return fmt.Errorf("postgres: signal %q: %w: what was in its way was gone just now", shortenName(item.Name), store.ErrUnavailable)
 		}
 	}
 	return nil

@@ -81,7 +81,7 @@ func TestReceiveKeepsItsTimes(t *testing.T) {
 	}
 	over := *wait
 	over.Step.Status, over.Step.Error, over.Step.EndedAt = store.StepFailed, []byte(`"late"`), at.Add(time.Hour)
-	order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
+	order(t, s, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
 	commit(t, s, &store.Batch{Receives: []*store.Receive{&over}})
 	if over.Outcome != store.Written || over.Recorded.Status != store.StepFailed || over.State.Control != store.PausedItself {
 		t.Errorf("its end: outcome %d, %+v, %+v", over.Outcome, over.Recorded, over.State)
@@ -156,7 +156,7 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			begin(t, s, &store.Start{Run: run}, &store.Start{Run: idle})
 			commit(t, s, &store.Batch{Signals: []*store.Signal{signal(run.UUID, "go", "1", at)}})
 			a.hinted(t, store.HintNotification)
-			order(t, s, &store.Order{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
+			order(t, s, &store.Control{Verb: store.VerbPause, Runs: []uuid.UUID{run.UUID}})
 			a.hinted(t, store.HintNotification)
 			news, err := s.Notifications(t.Context(), worker, []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}, {Run: idle.UUID, Epoch: epochAt(1)}})
 			if err != nil || len(news.Requests) != 1 || news.Requests[0] != (store.ControlRequest{Run: run.UUID, Epoch: epochAt(1), Control: store.PausedItself}) {
@@ -167,7 +167,7 @@ func TestHintsGoWhereTheyBelong(t *testing.T) {
 			a.hinted(t, store.HintClaim)
 			other.hinted(t, store.HintClaim)
 			commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run.UUID, Epoch: epochAt(1), Status: store.Paused, Now: at}}})
-			order(t, s, &store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}})
+			order(t, s, &store.Control{Verb: store.VerbResume, Runs: []uuid.UUID{run.UUID}})
 			other.hinted(t, store.HintClaim)
 			select {
 			case <-other.hints[store.HintNotification]:
@@ -219,14 +219,14 @@ func TestSignalInTx(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // the second is a repeated call
-				if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.Name}, sent); err != nil {
+				if err := s.signalIn(t.Context(), tx, store.RunRef{Text: run.Name}, sent); err != nil {
 					t.Fatal(err)
 				}
 				if sent.Outcome != store.Written || sent.Run != run.UUID {
 					t.Errorf("outcome %d", sent.Outcome)
 				}
 			}
-			if err := s.signalIn(t.Context(), tx, store.Ref{Text: "nobody"}, lost); err != nil || lost.Outcome != store.Fenced || lost.State.Found {
+			if err := s.signalIn(t.Context(), tx, store.RunRef{Text: "nobody"}, lost); err != nil || lost.Outcome != store.Fenced || lost.State.Found {
 				t.Errorf("to nobody: outcome %d, %v", lost.Outcome, err)
 			}
 			if keep {
@@ -256,7 +256,7 @@ func TestHeldRunSetsNeighboursFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context()) //nolint:errcheck // the test is over if it fails
-	if err := s.signalIn(t.Context(), tx, store.Ref{Text: run.Name}, signal(uuid.Nil, "go", "1", at)); err != nil {
+	if err := s.signalIn(t.Context(), tx, store.RunRef{Text: run.Name}, signal(uuid.Nil, "go", "1", at)); err != nil {
 		t.Fatal(err)
 	}
 	waits, neighbour := receive(run.UUID, "wait", "go", at), signal(other.UUID, "go", "2", at)

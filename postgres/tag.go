@@ -18,7 +18,7 @@ type tagging struct {
 }
 
 // tag adds the tags of a start, ordered by key.
-func (w *sorted) tag(start *store.Start) {
+func (w *sortedBatch) tag(start *store.Start) {
 	from := len(w.tags)
 	for i := range start.Tags {
 		w.tags = append(w.tags, tagging{start.Run.UUID, &start.Tags[i]})
@@ -37,8 +37,8 @@ func tagArgs(items []tagging) []any {
 	}
 }
 
-// Tag implements store.Store.
-func (s *database) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
+// SetTags implements store.Store.
+func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
 	found := false
 	last := make(map[string]string, len(tags))
 	for _, tag := range tags {
@@ -55,8 +55,8 @@ func (s *database) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag, epo
 	}
 	n := len(keys)
 	// The commit must wait even if nothing was written, because the tags to remove were removed before.
-	err := s.readBack(s.onEngine(ctx), "tag", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.tag, store.ShardOf(run), one(run),
+	err := s.readDurably(s.onEngine(ctx), "tag", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.tag, store.ShardOf(run), pgUUID(run),
 			texts{n, func(i int) *string { return &keys[i] }},
 			texts{n, func(i int) *string { return &values[i] }}, epoch.Number())
 	}, func(res results) error {

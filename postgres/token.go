@@ -18,7 +18,7 @@ func (s *database) TokenKey(ctx context.Context) ([]byte, error) {
 	if err == nil && key == nil {
 		fresh := make([]byte, tokenKeySize)
 		_, _ = rand.Read(fresh) // it never fails
-		err = s.once(ctx, s.engine, "keep a key for tokens", func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKeyInsert, fresh) },
+		err = s.runBatch(ctx, s.engine, "keep a key for tokens", func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKeyInsert, fresh) },
 			func(res results) error { return tally(res, 1, nil) })
 		if err == nil {
 			key, err = s.tokenKey(ctx, what)
@@ -32,7 +32,7 @@ func (s *database) TokenKey(ctx context.Context) ([]byte, error) {
 
 // tokenKey reads the key. It returns nil if there is none.
 func (s *database) tokenKey(ctx context.Context, what string) (key []byte, err error) {
-	err = s.once(ctx, s.engine, what, func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKey) },
+	err = s.runBatch(ctx, s.engine, what, func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKey) },
 		func(res results) error {
 			return each(res, func(rows pgx.Rows) error { return rows.Scan(&key) })
 		})

@@ -38,7 +38,7 @@ func TestViewShowsWhatCallsDo(t *testing.T) {
 		if name == "ended" {
 			commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(r.UUID, at)}})
 		}
-		rows, err := conn.Query(t.Context(), `SELECT name, status, ended_at, failures::text FROM durable.steps WHERE run_id = $1 ORDER BY seq`, one(r.UUID))
+		rows, err := conn.Query(t.Context(), `SELECT name, status, ended_at, failures::text FROM durable.steps WHERE run_id = $1 ORDER BY seq`, pgUUID(r.UUID))
 		if err != nil {
 			t.Fatal(err)
 		}

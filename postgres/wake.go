@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// wake is one reason to wake a run: the end of a child, a signal, or, with neither, a control request.
-type wake struct {
+// wakeReason is one reason to wake a run: the end of a child, a signal, or, with neither, a control request.
+type wakeReason struct {
 	run    uuid.UUID
 	child  uuid.NullUUID
 	signal uuid.NullUUID
@@ -17,19 +17,19 @@ type wake struct {
 }
 
 // collectWakes records which runs the batch wakes.
-func (w *sorted) collectWakes() {
+func (w *sortedBatch) collectWakes() {
 	for _, item := range w.signals {
-		w.wakes = append(w.wakes, wake{run: item.Run, signal: uuid.NullUUID{UUID: item.ID, Valid: true}, at: item.CreatedAt})
+		w.wakes = append(w.wakes, wakeReason{run: item.Run, signal: uuid.NullUUID{UUID: item.ID, Valid: true}, at: item.CreatedAt})
 	}
 	for _, item := range w.runs {
 		if item.Parent.Valid && item.Status.Terminal() {
-			w.wakes = append(w.wakes, wake{run: item.Parent.UUID, child: uuid.NullUUID{UUID: item.UUID, Valid: true}, at: *moment(item)})
+			w.wakes = append(w.wakes, wakeReason{run: item.Parent.UUID, child: uuid.NullUUID{UUID: item.UUID, Valid: true}, at: *moment(item)})
 		}
 	}
 }
 
 // wakeArgs returns the parameters of run_wake.sql, except the channel.
-func wakeArgs(items []wake) []any {
+func wakeArgs(items []wakeReason) []any {
 	n := len(items)
 	return append(make([]any, 0, 6),
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
@@ -40,7 +40,7 @@ func wakeArgs(items []wake) []any {
 	)
 }
 
-// lockArgs returns the parameters of lock.sql, and the first ones of other statements for several
+// lockArgs returns the parameters of runs_lock.sql, and the first ones of other statements for several
 // runs.
 func lockArgs(runs []uuid.UUID) []any {
 	return append(make([]any, 0, 3),

@@ -89,10 +89,10 @@ func (s *recordingStore) Claim(ctx context.Context, q store.ClaimQuery) (store.C
 }
 
 // Probe implements engine.Probed.
-func (s *recordingStore) Probe() engine.Probe { return silent{} }
+func (s *recordingStore) Probe() engine.TestProbe { return silent{} }
 
-// Beneath implements engine.Probed.
-func (s *recordingStore) Beneath() store.Store { return s.Store }
+// WrappedStore implements engine.Probed.
+func (s *recordingStore) WrappedStore() store.Store { return s.Store }
 
 // silent is a probe that changes nothing.
 type silent struct{}
@@ -103,13 +103,13 @@ func (silent) Attach(*engine.Engine) {}
 // Clock implements engine.Probe.
 func (silent) Clock() engine.Clock { return nil }
 
-// Called implements engine.Probe.
-func (silent) Called(engine.Call) {}
+// OnCall implements engine.Probe.
+func (silent) OnCall(engine.Call) {}
 
 // Attempt implements engine.Probe.
 func (silent) Attempt(_ context.Context, _ engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
 	return next()
 }
 
-// Sealing implements engine.Probe.
-func (silent) Sealing(_ engine.Call, output []byte) []byte { return output }
+// OutputToCommit implements engine.Probe.
+func (silent) OutputToCommit(_ engine.Call, output []byte) []byte { return output }

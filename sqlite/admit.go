@@ -17,7 +17,7 @@ import (
 func (s *database) Admit(ctx context.Context, a *store.Admission) error {
 	a.Busy, a.More, a.Again, a.Admitted = false, false, time.Time{}, 0
 	idle := false
-	err := s.read(ctx, "look at a queue", func(x session) error {
+	err := s.read(ctx, "look at a queue", func(x executor) error {
 		strays, err := s.strayLanes(ctx, x, a.Queue)
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func (s *database) Admit(ctx context.Context, a *store.Admission) error {
 }
 
 // readQueue reads the row of the queue. A queue without a row counts as deleted.
-func readQueue(x session, a *store.Admission) (q *store.QueueState, found bool, err error) {
+func readQueue(x executor, a *store.Admission) (q *store.QueueState, found bool, err error) {
 	q = &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: truncateTime(a.Now)}
 	err = x.each(qAdmitQueue, func(v []driver.Value) error {
 		c := columns{values: v}
@@ -89,7 +89,7 @@ func readQueue(x session, a *store.Admission) (q *store.QueueState, found bool, 
 }
 
 // glance reads what shows whether there is anything to do.
-func glance(x session, a *store.Admission, strays []store.Lane) (*store.QueueState, error) {
+func glance(x executor, a *store.Admission, strays []store.Lane) (*store.QueueState, error) {
 	q, found, err := readQueue(x, a)
 	if err != nil || !found {
 		return q, err
@@ -108,7 +108,7 @@ func glance(x session, a *store.Admission, strays []store.Lane) (*store.QueueSta
 	return q, err
 }
 
-func readNext(x session, q *store.QueueState) error {
+func readNext(x executor, q *store.QueueState) error {
 	return x.each(qAdmitNext, func(v []driver.Value) error {
 		c := columns{values: v}
 		q.Next = c.time()
@@ -117,7 +117,7 @@ func readNext(x session, q *store.QueueState) error {
 }
 
 // readAdmission reads the runs and keys that a pass decides about.
-func readAdmission(ctx context.Context, x session, q *store.QueueState, strays []store.Lane) error {
+func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays []store.Lane) error {
 	now := bindTime(q.Now)
 	kinds := []func() ([]store.SeenRun, error){
 		func() ([]store.SeenRun, error) {
@@ -167,7 +167,7 @@ func readAdmission(ctx context.Context, x session, q *store.QueueState, strays [
 	return readKeys(x, q)
 }
 
-func readKeys(x session, q *store.QueueState) error {
+func readKeys(x executor, q *store.QueueState) error {
 	var look []string
 	err := x.each(qAdmitLook, func(v []driver.Value) error {
 		c := columns{values: v}
@@ -211,7 +211,7 @@ func readKeys(x session, q *store.QueueState) error {
 }
 
 // seeRuns returns the runs that a statement selects.
-func seeRuns(x session, q *store.QueueState, what query, args ...driver.Value) (runs []store.SeenRun, err error) {
+func seeRuns(x executor, q *store.QueueState, what queryID, args ...driver.Value) (runs []store.SeenRun, err error) {
 	err = x.each(what, func(v []driver.Value) error {
 		c := columns{values: v}
 		r := store.SeenRun{
@@ -231,7 +231,7 @@ func seeRuns(x session, q *store.QueueState, what query, args ...driver.Value) (
 }
 
 // writeAdmission writes the runs and their places.
-func writeAdmission(ctx context.Context, x session, plan *store.QueuePlan) error {
+func writeAdmission(ctx context.Context, x executor, plan *store.QueuePlan) error {
 	slices.SortFunc(plan.Runs, func(l, r store.SeenRun) int { return store.CompareUUIDs(l.Run, r.Run) })
 	for i := range plan.Runs {
 		if i%contextCheckInterval == 0 && ctx.Err() != nil {
@@ -252,7 +252,7 @@ func writeAdmission(ctx context.Context, x session, plan *store.QueuePlan) error
 }
 
 // writeQueue writes the row of a queue and its keys.
-func writeQueue(x session, q *store.QueueState, plan *store.QueuePlan) error {
+func writeQueue(x executor, q *store.QueueState, plan *store.QueuePlan) error {
 	for i := range plan.Keys {
 		k := &plan.Keys[i]
 		n, err := x.exec(qAdmitKeyWrite, q.Name, k.Key, bindTime(k.Paid), bindTime(k.LookAt), turnsText(k.Turns), int64(k.Use.Executing), int64(k.Use.Open),

@@ -68,7 +68,7 @@ func BenchmarkIdlePoll(b *testing.B) {
 	s := openTest(b)
 	startTestRuns(b, s, 100)
 	q := store.ClaimQuery{
-		Worker: uuid.New(), Served: store.NewServed([]string{"test"}, nil), Limit: 10,
+		Worker: uuid.New(), Served: store.NewClaimFilter([]string{"test"}, nil), Limit: 10,
 		Now: time.Now(), LeaseUntil: time.Now().Add(time.Minute), MaxCrashes: 5,
 	}
 	b.ReportAllocs()

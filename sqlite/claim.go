@@ -19,19 +19,19 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims,
 		return answer, nil
 	}
 	var due []dueLane
-	err := s.read(ctx, "claim", func(x session) (err error) {
+	err := s.read(ctx, "claim", func(x executor) (err error) {
 		due, answer.Next, err = dueLanes(ctx, x, &q)
 		return err
 	})
 	if err != nil || len(due) == 0 || q.Limit <= 0 {
 		return answer, err
 	}
-	err = s.write(ctx, "claim", func(x session) (err error) {
+	err = s.write(ctx, "claim", func(x executor) (err error) {
 		if due, answer.Next, err = dueLanes(ctx, x, &q); err != nil {
 			return err
 		}
 		for _, l := range due {
-			err := x.each(qWakeNext, func(v []driver.Value) error {
+			err := x.each(qLaneNextWake, func(v []driver.Value) error {
 				c := columns{values: v}
 				answer.Next = earliest(answer.Next, c.time())
 				return c.err
@@ -51,9 +51,9 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims,
 
 // ClaimedLeases implements store.Store.
 func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
-	err = s.read(ctx, "read back a claim", func(x session) error {
+	err = s.read(ctx, "read back a claim", func(x executor) error {
 		leases = nil // drops what a failed attempt read
-		return x.each(qHeldBy, func(v []driver.Value) error {
+		return x.each(qClaimedLeases, func(v []driver.Value) error {
 			c := columns{values: v}
 			l := store.Lease{Run: c.uuid(), Epoch: store.EpochOf(c.int())}
 			leases = append(leases, l)
@@ -63,7 +63,7 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 	return leases, err
 }
 
-func claimRuns(ctx context.Context, x session, q *store.ClaimQuery, lanes []dueLane) ([]store.Claimed, error) {
+func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []dueLane) ([]store.Claimed, error) {
 	suspects, err := dueRuns(x, q, lanes, qClaimCrashedTwice, min(q.Suspects, q.Limit))
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func claimRuns(ctx context.Context, x session, q *store.ClaimQuery, lanes []dueL
 }
 
 // dueRuns returns due runs that the statement selects from the lanes: lane by lane, each lane oldest first.
-func dueRuns(x session, q *store.ClaimQuery, lanes []dueLane, kind query, limit int) (due []uuid.UUID, err error) {
+func dueRuns(x executor, q *store.ClaimQuery, lanes []dueLane, kind queryID, limit int) (due []uuid.UUID, err error) {
 	for _, l := range lanes {
 		if len(due) >= limit {
 			break
@@ -108,7 +108,7 @@ func dueRuns(x session, q *store.ClaimQuery, lanes []dueLane, kind query, limit 
 }
 
 // claimRun claims one due run, or pauses it. It returns false if the run is no longer due.
-func claimRun(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool, error) {
+func claimRun(x executor, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool, error) {
 	row, ok, err := runByUUID(x, id, store.AllPayloads)
 	if err != nil || !ok || row.WakeAt.IsZero() || row.WakeAt.After(q.Now) {
 		return store.Claimed{}, false, err
@@ -156,7 +156,7 @@ func claimRun(x session, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool
 }
 
 // takeRun makes the worker the owner of the run.
-func takeRun(x session, q *store.ClaimQuery, run *store.Run, progress int64, lost bool) error {
+func takeRun(x executor, q *store.ClaimQuery, run *store.Run, progress int64, lost bool) error {
 	run.Status, run.Owner, run.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, truncateTime(q.LeaseUntil)
 	run.Epoch = run.Epoch.Next(q.Nonce)
 	keep := run.Crashes > 1 || !lost && run.Crashes > 0 // keep the reason for the hold: nothing was recorded since
@@ -178,7 +178,7 @@ func takeRun(x session, q *store.ClaimQuery, run *store.Run, progress int64, los
 }
 
 // pauseCrashedRun pauses a run that has crashed MaxCrashes times without progress.
-func pauseCrashedRun(x session, q *store.ClaimQuery, run *store.Run, progress int64) error {
+func pauseCrashedRun(x executor, q *store.ClaimQuery, run *store.Run, progress int64) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 	run.Control, run.PausedAt = run.Control|store.PausedItself, truncateTime(q.Now)
 	run.Reason = store.CrashedTooOftenReason(run.Crashes)
@@ -191,13 +191,13 @@ func pauseCrashedRun(x session, q *store.ClaimQuery, run *store.Run, progress in
 
 // finishPause pauses a run that was running when its pause was requested, and whose worker died before it released the
 // run.
-func finishPause(x session, q *store.ClaimQuery, run *store.Run) error {
+func finishPause(x executor, q *store.ClaimQuery, run *store.Run) error {
 	run.Status, run.Owner, run.WakeAt = store.Paused, uuid.NullUUID{}, time.Time{}
 	n, err := x.exec(qClaimAlreadyPaused, bindTime(q.Now), bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now))
 	return checkOneRow("setting aside run", run.UUID, n, err)
 }
 
-func countTerminalSteps(x session, run uuid.UUID) (n int64, err error) {
+func countTerminalSteps(x executor, run uuid.UUID) (n int64, err error) {
 	err = x.each(qStepsTerminal, func(v []driver.Value) error {
 		c := columns{values: v}
 		n = c.int()

@@ -39,7 +39,7 @@ func TestClaimOrder(t *testing.T) {
 	}
 	commit(t, s, batch)
 	q := query1(at)
-	q.Served = store.NewServed([]string{"odd", "even"}, nil)
+	q.Served = store.NewClaimFilter([]string{"odd", "even"}, nil)
 	q.Limit = 3
 	order := make(map[string]string)
 	for range 3 {
@@ -49,7 +49,7 @@ func TestClaimOrder(t *testing.T) {
 		}
 		for _, c := range claims.Runs {
 			order[c.Run.Workflow] += c.Run.Name
-			got, err := s.Get(t.Context(), []store.Ref{{Text: c.Run.UUID.String()}})
+			got, err := s.Get(t.Context(), []store.RunRef{{Text: c.Run.UUID.String()}})
 			if err != nil || got[0].Epoch != epochAt(1) || got[0].Owner != c.Run.Owner || !got[0].WakeAt.Equal(c.Run.WakeAt) ||
 				!got[0].StartedAt.Equal(c.Run.StartedAt) || got[0].Status != c.Run.Status {
 				t.Fatalf("claimed %+v, stored %+v, %v", c.Run, got[0], err)
@@ -99,7 +99,7 @@ func TestCrashesPause(t *testing.T) {
 	if c.Run.Status != store.Paused || c.Run.Crashes != 5 || c.History != nil || c.Run.Owner.Valid || c.Run.Reason == "" {
 		t.Fatalf("%+v", c)
 	}
-	got, err := s.Get(t.Context(), []store.Ref{{Text: run.String()}})
+	got, err := s.Get(t.Context(), []store.RunRef{{Text: run.String()}})
 	if err != nil || got[0].Status != store.Paused || got[0].Reason != c.Run.Reason || !got[0].WakeAt.IsZero() || got[0].Owner.Valid {
 		t.Fatalf("%+v %v", got[0], err)
 	}
@@ -161,7 +161,7 @@ func TestRenewAndExpire(t *testing.T) {
 	if claims := claimAt(t, s, at.Add(2*time.Minute)); len(claims.Runs) != 1 || claims.Runs[0].Run.Name == run.Name {
 		t.Fatal(claims)
 	}
-	freed, err := s.Expire(t.Context(), []uuid.UUID{q.Worker, uuid.New()}, query1(at.Add(time.Minute)))
+	freed, err := s.EndLeases(t.Context(), []uuid.UUID{q.Worker, uuid.New()}, query1(at.Add(time.Minute)))
 	if err != nil || freed != 1 {
 		t.Fatal(freed, err)
 	}

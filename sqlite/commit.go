@@ -24,7 +24,7 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) error {
 
 // writeTx is a write transaction that collects the hints to give after its commit.
 type writeTx struct {
-	session
+	executor
 	hints store.Hint
 }
 
@@ -34,8 +34,8 @@ func (x *writeTx) addHint(what store.Hint) { x.hints |= what }
 // writeAndNotify is write, and gives the collected hints to the listeners of this store after the commit.
 func (s *database) writeAndNotify(ctx context.Context, what string, fn func(*writeTx) error) error {
 	var heard store.Hint
-	err := s.write(ctx, what, func(in session) error {
-		x := writeTx{session: in}
+	err := s.write(ctx, what, func(in executor) error {
+		x := writeTx{executor: in}
 		err := fn(&x)
 		heard = x.hints
 		return err

@@ -22,13 +22,13 @@ const maxColumns = 32
 // checked here because the driver passes lengths on in 32 bits.
 const maxValue = 1_000_000_000
 
-// session runs durable's statements, inside a transaction or alone.
-type session interface {
+// executor runs durable's statements, inside a transaction or alone.
+type executor interface {
 	// exec executes a statement and returns the number of rows that it changed.
-	exec(q query, args ...driver.Value) (int64, error)
+	exec(q queryID, args ...driver.Value) (int64, error)
 	// each calls row for every row. The slice belongs to the session, its elements to the
 	// callback's.
-	each(q query, row func([]driver.Value) error, args ...driver.Value) error
+	each(q queryID, row func([]driver.Value) error, args ...driver.Value) error
 }
 
 // rawConn is what the driver's connection can do and database/sql uses.
@@ -181,7 +181,7 @@ func (c *conn) rollback(cause error) error {
 	return cause
 }
 
-func (c *conn) prepare(q query) (rawStmt, error) {
+func (c *conn) prepare(q queryID) (rawStmt, error) {
 	if s := c.stmts[q]; s != nil {
 		return s, nil
 	}
@@ -215,7 +215,7 @@ func clearArgs(bound []driver.NamedValue) {
 	}
 }
 
-func (c *conn) exec(q query, args ...driver.Value) (int64, error) {
+func (c *conn) exec(q queryID, args ...driver.Value) (int64, error) {
 	s, err := c.prepare(q)
 	if err != nil {
 		return 0, err
@@ -232,7 +232,7 @@ func (c *conn) exec(q query, args ...driver.Value) (int64, error) {
 	return result.RowsAffected()
 }
 
-func (c *conn) each(q query, row func([]driver.Value) error, args ...driver.Value) error {
+func (c *conn) each(q queryID, row func([]driver.Value) error, args ...driver.Value) error {
 	s, err := c.prepare(q)
 	if err != nil {
 		return err

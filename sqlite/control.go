@@ -12,7 +12,7 @@ import (
 
 // Control implements store.Store. It holds the write lock while it reads the trees of the runs, so that no child can be
 // added meanwhile.
-func (s *database) Control(ctx context.Context, o *store.Order) error {
+func (s *database) Control(ctx context.Context, o *store.Control) error {
 	return s.writeAndNotify(ctx, "order", func(x *writeTx) error {
 		nodes, paused, err := loadTree(ctx, x, o.Runs)
 		if err != nil {
@@ -38,10 +38,10 @@ func (s *database) Control(ctx context.Context, o *store.Order) error {
 
 // loadTree returns the runs, their descendants and their ancestors, each once. It also returns the times at which the
 // paused ones were paused.
-func loadTree(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.Node, paused map[uuid.UUID]time.Time, err error) {
+func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.Node, paused map[uuid.UUID]time.Time, err error) {
 	paused = make(map[uuid.UUID]time.Time)
 	seen := make(map[uuid.UUID]uuid.NullUUID) // the parents of the runs read so far
-	look := func(q query, run uuid.UUID) error {
+	look := func(q queryID, run uuid.UUID) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func loadTree(ctx context.Context, x session, runs []uuid.UUID) (nodes []store.N
 }
 
 // applyChange writes one change of a control request. The time since is when the run was paused, or zero.
-func applyChange(x *writeTx, o *store.Order, c *store.Change, since time.Time) error {
+func applyChange(x *writeTx, o *store.Control, c *store.ControlChange, since time.Time) error {
 	run := c.Before.UUID
 	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && since.Before(o.Now) && !since.IsZero() {
 		if err := shiftTimers(x, run, since, o.Now); err != nil {
@@ -122,11 +122,11 @@ func applyChange(x *writeTx, o *store.Order, c *store.Change, since time.Time) e
 }
 
 // shiftTimers moves the deadline and the timers of a paused run by the time for which it was paused.
-func shiftTimers(x session, run uuid.UUID, since, until time.Time) error {
+func shiftTimers(x executor, run uuid.UUID, since, until time.Time) error {
 	if _, err := x.exec(qControlShiftRun, bindTime(until), bindShard(run), bindUUID(run)); err != nil {
 		return err
 	}
-	for _, q := range []query{qControlShiftSteps, qControlShiftStarts} {
+	for _, q := range []queryID{qControlShiftSteps, qControlShiftStarts} {
 		if _, err := x.exec(q, bindTime(until), bindTime(since), bindShard(run), bindUUID(run)); err != nil {
 			return err
 		}

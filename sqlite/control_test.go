@@ -60,7 +60,7 @@ func TestPauseAndResume(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 	}
-	o, err := s.Outline(t.Context(), child.Run.UUID, now())
+	o, err := s.RunProgress(t.Context(), child.Run.UUID, now())
 	if err != nil || !slices.Equal(o.Tags, []store.Tag{{Key: "team", Value: "a"}}) {
 		t.Fatal(o, err)
 	}
@@ -179,7 +179,7 @@ func TestFreeze(t *testing.T) {
 	step("ended", store.KindReceive, store.StepCompleted, at.Add(time.Minute))
 	step("slept", store.KindSleep, store.StepCompleted, at.Add(-time.Minute))
 	commit(t, s, &store.Batch{Runs: []*store.RunWrite{{UUID: run, Epoch: epochAt(1), Status: store.Waiting, WakeAt: at.Add(time.Minute)}}})
-	for _, o := range []*store.Order{
+	for _, o := range []*store.Control{
 		{Verb: store.VerbPause, Runs: []uuid.UUID{run}, Now: at},
 		{Verb: store.VerbResume, Runs: []uuid.UUID{run}, Now: at.Add(24 * time.Hour), ShiftTimers: true},
 	} {

@@ -7,7 +7,7 @@ import (
 )
 
 // SetDeadline implements store.Store.
-func (s *database) SetDeadline(ctx context.Context, d *store.Deadline) error {
+func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChange) error {
 	return s.writeAndNotify(ctx, "set a deadline", func(x *writeTx) (err error) {
 		d.Outcome, d.State = store.Written, store.RunState{}
 		status, err := queryStatus(x, qDeadline, bindTime(d.At), bindTime(d.Now), bindShard(d.Run), bindUUID(d.Run))

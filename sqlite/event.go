@@ -13,7 +13,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-func writeEvent(x session, run uuid.UUID, what store.EventType, at time.Time) error {
+func writeEvent(x executor, run uuid.UUID, what store.EventType, at time.Time) error {
 	_, err := x.exec(qEventInsert, bindUUID(run), int64(what), bindTime(at))
 	return err
 }
@@ -29,7 +29,7 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 		return nil, nil
 	}
 	var events []store.Event
-	err = s.read(ctx, "events", func(x session) error {
+	err = s.read(ctx, "events", func(x executor) error {
 		if after != "" {
 			if err := checkCursor(x, from, at); err != nil {
 				return err
@@ -62,9 +62,9 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 
 // checkCursor returns an error if the database was restored to a state before the cursor. The cursor is valid if its
 // event exists, or if no older event exists, since old events are deleted in order.
-func checkCursor(x session, id, at int64) error {
+func checkCursor(x executor, id, at int64) error {
 	found, older := false, false
-	err := x.each(qEventFound, func(v []driver.Value) error {
+	err := x.each(qEventCursorValid, func(v []driver.Value) error {
 		c := columns{values: v}
 		n, when := c.int(), c.int()
 		found = found || n == id && when == at
@@ -79,7 +79,7 @@ func checkCursor(x session, id, at int64) error {
 
 // addRunNames adds the name and the workflow of the event's run, if the run still exists. It is a statement of its own
 // because the shard is part of the run's UUID, which SQL cannot decode.
-func addRunNames(x session, e *store.Event) error {
+func addRunNames(x executor, e *store.Event) error {
 	return x.each(qRunNames, func(v []driver.Value) error {
 		c := columns{values: v}
 		e.Name, e.Workflow, e.Child = c.text(), c.text(), c.int() != 0

@@ -15,7 +15,7 @@ import (
 
 // DueFolds implements store.FoldStore.
 func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
-	err = s.read(ctx, "look for due keys", func(x session) error {
+	err = s.read(ctx, "look for due keys", func(x executor) error {
 		due, next = nil, time.Time{}
 		err := x.each(qFoldDue, func(v []driver.Value) error {
 			c := columns{values: v}
@@ -93,7 +93,7 @@ func changeFold(x *writeTx, c *store.FoldChange) error {
 }
 
 // readFold reads the row and what Plan decides about.
-func readFold(x session, c *store.FoldChange) (state store.FoldState, err error) {
+func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error) {
 	err = x.each(qFoldByKey, func(v []driver.Value) error {
 		at := columns{values: v}
 		state.Row = &store.Fold{

@@ -82,7 +82,7 @@ func startTestRuns(t testing.TB, s *database, n int) []uuid.UUID {
 	return ids
 }
 
-func served() *store.Served { return store.NewServed([]string{"test"}, nil) }
+func served() *store.ClaimFilter { return store.NewClaimFilter([]string{"test"}, nil) }
 
 // samePayload tells no payload from an empty one.
 func samePayload(l, r []byte) bool { return (l == nil) == (r == nil) && bytes.Equal(l, r) }
@@ -106,7 +106,7 @@ func newReceive(run uuid.UUID, name, signal string) *store.Receive {
 
 func row(t testing.TB, s *database, run uuid.UUID) store.Run {
 	t.Helper()
-	got, err := s.Get(t.Context(), []store.Ref{{Text: run.String()}})
+	got, err := s.Get(t.Context(), []store.RunRef{{Text: run.String()}})
 	if err != nil || got[0] == nil {
 		t.Fatal(run, got, err)
 	}
@@ -116,7 +116,7 @@ func row(t testing.TB, s *database, run uuid.UUID) store.Run {
 // order carries out an order on one run and answers what it did for that.
 func order(t testing.TB, s *database, verb store.Verb, run uuid.UUID) store.ControlResult {
 	t.Helper()
-	o := &store.Order{Verb: verb, Runs: []uuid.UUID{run}, Now: now(), Reason: "because", Actor: "me", Error: []byte(`"over"`)}
+	o := &store.Control{Verb: verb, Runs: []uuid.UUID{run}, Now: now(), Reason: "because", Actor: "me", Error: []byte(`"over"`)}
 	if err := s.Control(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

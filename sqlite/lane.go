@@ -19,7 +19,7 @@ type dueLane struct {
 }
 
 // nextLane returns the lane after the given one, in their order, that has a run with a wake time.
-func nextLane(x session, after store.Lane) (l dueLane, ok bool, err error) {
+func nextLane(x executor, after store.Lane) (l dueLane, ok bool, err error) {
 	err = x.each(qLaneNext, func(v []driver.Value) error {
 		c := columns{values: v}
 		l = dueLane{lane: store.Lane(c.int()), queue: c.text(), workflow: c.text(), priority: int16(c.int()), first: c.time()}
@@ -32,7 +32,7 @@ func nextLane(x session, after store.Lane) (l dueLane, ok bool, err error) {
 // dueLanes returns the lanes with a due run from which the worker claims, in the order of a claim, and when the next run of
 // its other lanes is due. It needs one index probe for each lane with live runs, however many runs those have, and however
 // many workflows the worker executes.
-func dueLanes(ctx context.Context, x session, q *store.ClaimQuery) (due []dueLane, next time.Time, err error) {
+func dueLanes(ctx context.Context, x executor, q *store.ClaimQuery) (due []dueLane, next time.Time, err error) {
 	for after := store.FirstLane; ; {
 		l, ok, err := nextLane(x, after)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // ChangeLimit implements store.LimitStore.
 func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
-	return s.write(ctx, "change a limit", func(x session) error {
+	return s.write(ctx, "change a limit", func(x executor) error {
 		if c.Declare {
 			return declareLimit(x, &c)
 		}
@@ -20,7 +20,7 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 }
 
 // declareLimit records a declaration. No row changes if a newer version has declared the limit.
-func declareLimit(x session, c *store.LimitChange) error {
+func declareLimit(x executor, c *store.LimitChange) error {
 	_, err := x.exec(qLimitDeclare, append(boundArgs(c), c.Version, bindTime(c.Now))...)
 	return err
 }
@@ -32,7 +32,7 @@ func boundArgs(c *store.LimitChange) []driver.Value {
 
 // DeleteLimit implements store.LimitStore.
 func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, err error) {
-	err = s.write(ctx, "delete a limit", func(x session) error {
+	err = s.write(ctx, "delete a limit", func(x executor) error {
 		n, err := x.exec(qLimitDelete, name)
 		found = n > 0
 		return err
@@ -43,7 +43,7 @@ func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, er
 // Limits implements store.LimitStore.
 func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Limit, err error) {
 	var use []store.LineUse
-	err = s.read(ctx, "read limits", func(x session) error {
+	err = s.read(ctx, "read limits", func(x executor) error {
 		limits, use = nil, nil // drops what a failed attempt read
 		err := x.each(qLimits, func(v []driver.Value) error {
 			l, err := scanLimit(v)

@@ -22,7 +22,7 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 	if before == (uuid.UUID{}) {
 		before = uuid.UUID(bytes.Repeat([]byte{0xff}, len(before)))
 	}
-	err = s.read(ctx, "list", func(x session) error {
+	err = s.read(ctx, "list", func(x executor) error {
 		q, sorts, err := chooseListQuery(x, &f)
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 
 // chooseListQuery returns the statement for a filter, and whether that statement returns the runs of all shards in
 // order.
-func chooseListQuery(x session, f *store.Filter) (q query, sorts bool, err error) {
+func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err error) {
 	n := 0
 	switch {
 	case f.GroupKey != "":
@@ -51,8 +51,8 @@ func chooseListQuery(x session, f *store.Filter) (q query, sorts bool, err error
 	case f.Tag.Key != "" && f.Tag.Value != "":
 		return qListTag, false, nil
 	case f.Tag.Key != "":
-		n, err = queryInt(x, qListKeyCount, f.Tag.Key, int64(sortThreshold+1))
-		q = qListKey
+		n, err = queryInt(x, qListTagKeyCount, f.Tag.Key, int64(sortThreshold+1))
+		q = qListTagKey
 	case f.NamePrefix != "":
 		n, err = queryInt(x, qListNameCount, f.NamePrefix, prefixEnd(f.NamePrefix), int64(sortThreshold+1))
 		q = qListName
@@ -101,7 +101,7 @@ func prefixEnd(prefix string) driver.Value {
 	return string(b)
 }
 
-func listPage(x session, q query, args []driver.Value, shard int16, before uuid.UUID, limit int) (runs []*store.Run, err error) {
+func listPage(x executor, q queryID, args []driver.Value, shard int16, before uuid.UUID, limit int) (runs []*store.Run, err error) {
 	args[0], args[1], args[2] = int64(shard), bindUUID(before), int64(limit)
 	err = x.each(q, func(v []driver.Value) error {
 		row, err := scanRun(v)
@@ -119,7 +119,7 @@ type shardPage struct {
 }
 
 // mergeShards returns the newest runs of all shards. The runs of one shard are read in order, page by page, as needed.
-func mergeShards(ctx context.Context, x session, q query, args []driver.Value, before uuid.UUID, limit int) ([]*store.Run, error) {
+func mergeShards(ctx context.Context, x executor, q queryID, args []driver.Value, before uuid.UUID, limit int) ([]*store.Run, error) {
 	ahead := min(limit, 4+2*(limit/store.Shards))
 	var lanes [store.Shards]shardPage
 	for shard := range lanes {

@@ -142,7 +142,7 @@ func TestOutline(t *testing.T) {
 		step("m", store.KindMap, store.StepCompleted), step("m\x1f0", store.KindStep, store.StepCompleted), step("m\x1f1", store.KindStep, store.StepFailed),
 		step("m\x1f2", store.KindStep, store.StepStarted), step("m\x1f3\x1fx", store.KindStep, store.StepCompleted), step("m 4", store.KindStep, store.StepCompleted),
 	}})
-	o, err := s.Outline(t.Context(), run, at)
+	o, err := s.RunProgress(t.Context(), run, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,17 +158,17 @@ func TestOutline(t *testing.T) {
 func TestTag(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
-	if ok, err := s.Tag(t.Context(), store.NewUUID(1), []store.Tag{{Key: "k", Value: "v"}}, store.Epoch{}); ok || err != nil {
+	if ok, err := s.SetTags(t.Context(), store.NewUUID(1), []store.Tag{{Key: "k", Value: "v"}}, store.Epoch{}); ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	for _, c := range []struct{ set, want []store.Tag }{
 		{[]store.Tag{{Key: "b", Value: "2"}, {Key: "a", Value: "1"}}, []store.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}},
 		{[]store.Tag{{Key: "b", Value: "3"}, {Key: "a"}, {Key: "c"}}, []store.Tag{{Key: "b", Value: "3"}}},
 	} {
-		if ok, err := s.Tag(t.Context(), run, c.set, store.Epoch{}); !ok || err != nil {
+		if ok, err := s.SetTags(t.Context(), run, c.set, store.Epoch{}); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		if o, err := s.Outline(t.Context(), run, now()); err != nil || !slices.Equal(o.Tags, c.want) {
+		if o, err := s.RunProgress(t.Context(), run, now()); err != nil || !slices.Equal(o.Tags, c.want) {
 			t.Fatal(o.Tags, err)
 		}
 	}

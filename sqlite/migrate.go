@@ -90,7 +90,7 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 		return err
 	}
 	for _, m := range pending {
-		err := s.write(ctx, "migrate", func(x session) error {
+		err := s.write(ctx, "migrate", func(x executor) error {
 			if _, err := x.exec(qMigrationTable); err != nil {
 				return err
 			}
@@ -120,7 +120,7 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 }
 
 // queryText returns the text that a statement selects.
-func queryText(x session, q query) (text string, err error) {
+func queryText(x executor, q queryID) (text string, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
 		text = c.text()
@@ -130,7 +130,7 @@ func queryText(x session, q query) (text string, err error) {
 }
 
 // queryInt returns the integer that a statement selects.
-func queryInt(x session, q query, args ...driver.Value) (n int, err error) {
+func queryInt(x executor, q queryID, args ...driver.Value) (n int, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
 		n = int(c.int())

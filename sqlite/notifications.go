@@ -21,7 +21,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 	}
 	var news store.Notifications
 	var woken []store.Lease
-	err := s.read(ctx, "news", func(x session) error {
+	err := s.read(ctx, "news", func(x executor) error {
 		if err := findTerminated(x, worker, held, known, &news); err != nil {
 			return err
 		}
@@ -45,12 +45,12 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 	if err != nil || len(woken) == 0 {
 		return news, err
 	}
-	err = s.write(ctx, "news", func(x session) error {
+	err = s.write(ctx, "news", func(x executor) error {
 		for i, l := range woken {
 			if i%contextCheckInterval == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			err := x.each(qNotificationsClear, func(v []driver.Value) error { // no row: the run's ownership ended meanwhile
+			err := x.each(qWokenClear, func(v []driver.Value) error { // no row: the run's ownership ended meanwhile
 				c := columns{values: v}
 				news.Woken = append(news.Woken, l.Run)
 				if deadline := c.time(); !deadline.Equal(l.Deadline) {
@@ -72,9 +72,9 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 }
 
 // findTerminated adds the held runs that were terminated. They are reported each time until the worker drops them.
-func findTerminated(x session, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, news *store.Notifications) error {
+func findTerminated(x executor, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, news *store.Notifications) error {
 	ended := make(map[uuid.UUID]bool)
-	err := x.each(qTerminated, func(v []driver.Value) error {
+	err := x.each(qTerminatedRuns, func(v []driver.Value) error {
 		c := columns{values: v}
 		run, epoch := c.uuid(), store.EpochOf(c.int())
 		if l, ok := known[run]; ok && l.Epoch == epoch {

@@ -11,10 +11,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Overdue implements store.Store.
-func (s *database) Overdue(ctx context.Context, at time.Time, after store.Lane, limit int) ([]store.Overdue, error) {
-	var all []store.Overdue
-	err := s.read(ctx, "overdue", func(x session) error {
+// OverdueLanes implements store.Store.
+func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.Lane, limit int) ([]store.OverdueLane, error) {
+	var all []store.OverdueLane
+	err := s.read(ctx, "overdue", func(x executor) error {
 		for len(all) < limit {
 			l, ok, err := nextLane(x, after)
 			if err != nil || !ok {
@@ -23,9 +23,9 @@ func (s *database) Overdue(ctx context.Context, at time.Time, after store.Lane, 
 			if after = l.lane; !after.Claimable() || l.first.After(at) {
 				continue
 			}
-			err = x.each(qWakeLongest, func(v []driver.Value) error {
+			err = x.each(qLaneLongestDue, func(v []driver.Value) error {
 				c := columns{values: v}
-				all = append(all, store.Overdue{Pair: store.Pair{Queue: l.queue, Workflow: l.workflow}, Lane: l.lane, Run: c.uuid(), Since: c.time()})
+				all = append(all, store.OverdueLane{QueueWorkflow: store.QueueWorkflow{Queue: l.queue, Workflow: l.workflow}, Lane: l.lane, Run: c.uuid(), Since: c.time()})
 				return c.err
 			}, int64(l.lane), bindTime(at))
 			if err != nil {
@@ -37,13 +37,13 @@ func (s *database) Overdue(ctx context.Context, at time.Time, after store.Lane, 
 	return all, err
 }
 
-// Executed implements store.Store.
-func (s *database) Executed(ctx context.Context, pairs []store.Pair) ([]bool, error) {
+// AreExecuted implements store.Store.
+func (s *database) AreExecuted(ctx context.Context, pairs []store.QueueWorkflow) ([]bool, error) {
 	executed := make([]bool, len(pairs))
 	if len(pairs) == 0 {
 		return executed, nil
 	}
-	err := s.read(ctx, "executed", func(x session) error {
+	err := s.read(ctx, "executed", func(x executor) error {
 		return x.each(qWorkersLive, func(v []driver.Value) error {
 			c := columns{values: v}
 			var workflows, queues []string

@@ -40,7 +40,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 }
 
 // openLines gives permits back, and reads the lines as they are then.
-func openLines(x session, b *store.PermitBatch, keys []store.LineKey) ([]store.PermitLine, error) {
+func openLines(x executor, b *store.PermitBatch, keys []store.LineKey) ([]store.PermitLine, error) {
 	for _, r := range b.Returns {
 		if _, err := x.exec(qPermitReturn, bindShard(r.Run), bindUUID(r.Run), r.Step, r.Epoch.Number(), int64(r.Attempt), r.Limit, r.Key); err != nil {
 			return nil, err
@@ -52,7 +52,7 @@ func openLines(x session, b *store.PermitBatch, keys []store.LineKey) ([]store.P
 		l.LineKey = g
 		err := x.each(qPermitLock, func(v []driver.Value) error {
 			c := columns{values: v}
-			l.Now, l.Paid, l.Shut = c.time(), c.time(), c.time()
+			l.Now, l.RateUsedUntil, l.ClosedUntil = c.time(), c.time(), c.time()
 			return c.err
 		}, g.Limit, g.Key, bindTime(b.Now))
 		if err != nil {
@@ -74,14 +74,14 @@ func openLines(x session, b *store.PermitBatch, keys []store.LineKey) ([]store.P
 		}
 		see := func(v []driver.Value) error {
 			c := columns{values: v}
-			p := store.SeenPermit{Permit: scanPermit(&c)}
+			p := store.PermitWithRun{Permit: scanPermit(&c)}
 			status := c.int()
 			p.State = store.RunState{Found: status != 0, Status: store.Status(status), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 			p.Lease = c.time()
 			l.Permits = append(l.Permits, p)
 			return c.err
 		}
-		if err := x.each(qPermitTaken, see, g.Limit, g.Key); err != nil {
+		if err := x.each(qPermitsInUse, see, g.Limit, g.Key); err != nil {
 			return nil, err
 		}
 		for _, missed := range []bool{true, false} {
@@ -94,7 +94,7 @@ func openLines(x session, b *store.PermitBatch, keys []store.LineKey) ([]store.P
 }
 
 // queryAsked reads the permits that the asking steps have, and the states of their runs.
-func queryAsked(x session, asks []*store.PermitAsk) (*store.AskedPermits, error) {
+func queryAsked(x executor, asks []*store.PermitAsk) (*store.AskedPermits, error) {
 	asked := &store.AskedPermits{Had: make(map[*store.PermitAsk]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
 	for _, a := range asks {
 		err := x.each(qPermitByStep, func(v []driver.Value) error {
@@ -137,11 +137,11 @@ func writePlan(x *writeTx, l *store.PermitLine, plan *store.PermitPlan, now time
 			return err
 		}
 	}
-	n, err := x.exec(qPermitLineUpdate, bindTime(plan.Paid), bindTime(plan.Shut), l.Limit, l.Key)
+	n, err := x.exec(qPermitLineUpdate, bindTime(plan.RateUsedUntil), bindTime(plan.ClosedUntil), l.Limit, l.Key)
 	return checkOneRow("a line of limit "+l.Limit+" for", uuid.Nil, n, err)
 }
 
-func writePermit(x session, p *store.Permit) error {
+func writePermit(x executor, p *store.Permit) error {
 	n, err := x.exec(qPermitWrite, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key, int64(p.Status), p.Epoch.Number(), int64(p.Attempt),
 		int64(p.Units), int64(p.Priority), bindBool(p.Missed), bindTime(p.ArrivedAt), bindTime(p.GrantedAt), bindTime(p.Until))
 	return checkOneRow("a permit for run", p.Run, n, err)
@@ -163,7 +163,7 @@ func scanBounds(c *columns) store.LimitSettings {
 
 // WaitingLines implements store.LimitStore.
 func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit int) (lines []store.LineKey, err error) {
-	err = s.read(ctx, "read lines", func(x session) error {
+	err = s.read(ctx, "read lines", func(x executor) error {
 		lines = nil // drops what a failed attempt read
 		for len(lines) < limit {
 			found := false
@@ -184,7 +184,7 @@ func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit 
 
 // PermitsOf implements store.LimitStore.
 func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPlace, err error) {
-	err = s.read(ctx, "read permits", func(x session) error {
+	err = s.read(ctx, "read permits", func(x executor) error {
 		permits = nil // drops what a failed attempt read
 		return x.each(qPermitsOf, func(v []driver.Value) error {
 			c := columns{values: v}

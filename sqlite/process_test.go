@@ -142,9 +142,9 @@ func TestKilledProcesses(t *testing.T) {
 		if len(names) < 500 {
 			t.Fatal("a writer ended early:", names)
 		}
-		refs := make([]store.Ref, len(names))
+		refs := make([]store.RunRef, len(names))
 		for i, name := range names {
-			refs[i] = store.Ref{Text: name}
+			refs[i] = store.RunRef{Text: name}
 		}
 		runs, err := again.Get(t.Context(), refs)
 		if err != nil {
@@ -207,14 +207,14 @@ func TestKilledWorkerIsDead(t *testing.T) {
 	if _, err := os.Stat(s.workerLocks.path(worker)); err != nil {
 		t.Skip("this system cannot tell:", err)
 	}
-	if dead, err := s.Dead(t.Context(), uuid.Nil); err != nil || len(dead) > 0 {
+	if dead, err := s.DeadWorkers(t.Context(), uuid.Nil); err != nil || len(dead) > 0 {
 		t.Fatal(dead, err)
 	}
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = p.cmd.Wait()
-	if dead, err := s.Dead(t.Context(), uuid.Nil); err != nil || len(dead) != 1 || dead[0] != worker {
+	if dead, err := s.DeadWorkers(t.Context(), uuid.Nil); err != nil || len(dead) != 1 || dead[0] != worker {
 		t.Fatal(dead, err)
 	}
 	hints, _ := attend(t, s, uuid.New(), store.HintClaim)

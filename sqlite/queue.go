@@ -11,7 +11,7 @@ import (
 )
 
 // insertPlace inserts the place of a new run, and marks a run that has to begin by a time.
-func insertPlace(x session, w *store.Start) error {
+func insertPlace(x executor, w *store.Start) error {
 	p := w.Place
 	if p == nil {
 		return nil
@@ -26,7 +26,7 @@ func insertPlace(x session, w *store.Start) error {
 
 // QueueRows implements store.QueueStore.
 func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err error) {
-	err = s.read(ctx, "read queues", func(x session) error {
+	err = s.read(ctx, "read queues", func(x executor) error {
 		all = nil // drops what a failed attempt read
 		return x.each(qQueueRows, func(v []driver.Value) error {
 			c := columns{values: v}
@@ -69,7 +69,7 @@ func (s *database) DeleteQueue(ctx context.Context, name string) (bool, error) {
 }
 
 // changeQueue executes a statement that changes the row of a queue, and reports whether there was one.
-func (s *database) changeQueue(ctx context.Context, what string, q query, args ...driver.Value) (changed bool, err error) {
+func (s *database) changeQueue(ctx context.Context, what string, q queryID, args ...driver.Value) (changed bool, err error) {
 	err = s.writeAndNotify(ctx, what, func(x *writeTx) error {
 		n, err := x.exec(q, args...)
 		changed = n > 0
@@ -81,7 +81,7 @@ func (s *database) changeQueue(ctx context.Context, what string, q query, args .
 
 // Queues implements store.QueueStore.
 func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, err error) {
-	err = s.read(ctx, "read queues", func(x session) error {
+	err = s.read(ctx, "read queues", func(x executor) error {
 		all = nil // drops what a failed attempt read
 		err := x.each(qQueues, func(v []driver.Value) error {
 			q, err := scanQueue(v)
@@ -126,7 +126,7 @@ func scanQueue(values []driver.Value) (q store.Queue, err error) {
 
 // Depth implements store.QueueStore.
 func (s *database) Depth(ctx context.Context, queue string, most int) (n int, err error) {
-	err = s.read(ctx, "read the depth of a queue", func(x session) (err error) {
+	err = s.read(ctx, "read the depth of a queue", func(x executor) (err error) {
 		n, err = queryInt(x, qQueueDepth, queue, int64(most))
 		return err
 	})
@@ -135,7 +135,7 @@ func (s *database) Depth(ctx context.Context, queue string, most int) (n int, er
 
 // PlaceOf implements store.QueueStore.
 func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
-	err = s.read(ctx, "read a place", func(x session) error {
+	err = s.read(ctx, "read a place", func(x executor) error {
 		place = nil // drops what a failed attempt read
 		return x.each(qPlaceOf, func(v []driver.Value) error {
 			c := columns{values: v}
@@ -154,7 +154,7 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 
 // StartByKept implements store.QueueStore.
 func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
-	err = s.write(ctx, "begin a run", func(x session) error {
+	err = s.write(ctx, "begin a run", func(x executor) error {
 		n, err := x.exec(qStartByKeep, bindShard(run), bindUUID(run), epoch.Number())
 		if kept = n == 1; err != nil || !kept {
 			return err

@@ -13,14 +13,14 @@ import (
 )
 
 // Get implements store.Store.
-func (s *database) Get(ctx context.Context, refs []store.Ref) ([]*store.Run, error) {
+func (s *database) Get(ctx context.Context, refs []store.RunRef) ([]*store.Run, error) {
 	return s.Find(ctx, refs, store.AllPayloads)
 }
 
 // Find implements store.Store.
-func (s *database) Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error) {
+func (s *database) Find(ctx context.Context, refs []store.RunRef, with store.Payloads) ([]*store.Run, error) {
 	answer := make([]*store.Run, len(refs))
-	err := s.read(ctx, "get", func(x session) error {
+	err := s.read(ctx, "get", func(x executor) error {
 		for i, ref := range refs {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -47,7 +47,7 @@ func (s *database) Find(ctx context.Context, refs []store.Ref, with store.Payloa
 // Statuses implements store.Store.
 func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Status, error) {
 	statuses := make([]store.Status, len(runs))
-	err := s.read(ctx, "read statuses", func(x session) error {
+	err := s.read(ctx, "read statuses", func(x executor) error {
 		for i, id := range runs {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -67,7 +67,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 }
 
 // findRun returns the run that the reference names. A run's UUID wins over an equal name of a root run.
-func findRun(x session, ref store.Ref, with store.Payloads) (runRow, bool, error) {
+func findRun(x executor, ref store.RunRef, with store.Payloads) (runRow, bool, error) {
 	if id, ok := ref.UUID(); ok {
 		if row, ok, err := runByUUID(x, id, with); ok || err != nil {
 			return row, ok, err
@@ -78,7 +78,7 @@ func findRun(x session, ref store.Ref, with store.Payloads) (runRow, bool, error
 
 // currentCrashes returns the number of crashes since the last new checkpoint. The stored number is corrected only by
 // the next claim after a crash.
-func currentCrashes(x session, row *runRow) (int16, error) {
+func currentCrashes(x executor, row *runRow) (int16, error) {
 	if row.Crashes == 0 {
 		return 0, nil
 	}
@@ -91,7 +91,7 @@ func currentCrashes(x session, row *runRow) (int16, error) {
 // History implements store.Store.
 func (s *database) History(ctx context.Context, run uuid.UUID) ([]store.Step, error) {
 	var rows []store.Step
-	err := s.read(ctx, "history", func(x session) (err error) {
+	err := s.read(ctx, "history", func(x executor) (err error) {
 		rows, err = readHistory(x, run)
 		store.SortByCallOrder(rows)
 		return err
@@ -103,17 +103,17 @@ func (s *database) History(ctx context.Context, run uuid.UUID) ([]store.Step, er
 var errStopRows = errors.New("enough")
 
 // HistoryFrom implements store.Store.
-func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) (steps []store.Step, rest store.Rest, err error) {
-	err = s.read(ctx, "history", func(x session) error {
+func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) (steps []store.Step, rest store.HistoryRest, err error) {
+	err = s.read(ctx, "history", func(x executor) error {
 		size := 0
-		steps, rest = nil, store.Rest{}
+		steps, rest = nil, store.HistoryRest{}
 		err := x.each(qHistoryFrom, func(v []driver.Value) error {
 			p, err := scanStep(v)
 			if err != nil {
 				return err
 			}
 			if size += 100 + len(p.Name) + len(p.Output) + len(p.Error); size > bytes && len(steps) > 0 {
-				rest = store.Rest{More: true, From: p.Name}
+				rest = store.HistoryRest{More: true, From: p.Name}
 				return errStopRows
 			}
 			steps = append(steps, p)
@@ -130,7 +130,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 // Workers implements store.Store.
 func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 	var workers []store.Worker
-	err := s.read(ctx, "workers", func(x session) error {
+	err := s.read(ctx, "workers", func(x executor) error {
 		return x.each(qWorkers, func(v []driver.Value) error {
 			c := columns{values: v}
 			w := store.Worker{
@@ -171,11 +171,11 @@ func truncateTime(t time.Time) time.Time {
 	return time.UnixMicro(t.UnixMicro()).UTC()
 }
 
-func readHistory(x session, run uuid.UUID) ([]store.Step, error) {
+func readHistory(x executor, run uuid.UUID) ([]store.Step, error) {
 	return querySteps(x, qHistory, bindShard(run), bindUUID(run))
 }
 
-func querySteps(x session, q query, args ...driver.Value) (rows []store.Step, err error) {
+func querySteps(x executor, q queryID, args ...driver.Value) (rows []store.Step, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		step, err := scanStep(v)
 		rows = append(rows, step)
@@ -184,15 +184,15 @@ func querySteps(x session, q query, args ...driver.Value) (rows []store.Step, er
 	return rows, err
 }
 
-func runByUUID(x session, id uuid.UUID, with store.Payloads) (runRow, bool, error) {
+func runByUUID(x executor, id uuid.UUID, with store.Payloads) (runRow, bool, error) {
 	return queryRun(x, qRunByID, int64(with), bindShard(id), bindUUID(id))
 }
 
-func runByName(x session, name string, parent uuid.NullUUID, shard int16, with store.Payloads) (runRow, bool, error) {
+func runByName(x executor, name string, parent uuid.NullUUID, shard int16, with store.Payloads) (runRow, bool, error) {
 	return queryRun(x, qRunByName, int64(with), name, bindNullUUID(parent), int64(shard))
 }
 
-func queryRun(x session, q query, args ...driver.Value) (row runRow, ok bool, err error) {
+func queryRun(x executor, q queryID, args ...driver.Value) (row runRow, ok bool, err error) {
 	err = x.each(q, func(v []driver.Value) (err error) {
 		row, err = scanRun(v)
 		ok = true
@@ -202,7 +202,7 @@ func queryRun(x session, q query, args ...driver.Value) (row runRow, ok bool, er
 }
 
 // readRunState reads the columns that fence the writes of a run.
-func readRunState(x session, id uuid.UUID) (state store.RunState, err error) {
+func readRunState(x executor, id uuid.UUID) (state store.RunState, err error) {
 	err = x.each(qRunState, func(v []driver.Value) error {
 		c := columns{values: v}
 		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
@@ -212,7 +212,7 @@ func readRunState(x session, id uuid.UUID) (state store.RunState, err error) {
 }
 
 // queryStatus returns the status that a statement returns, or zero if it returns no row.
-func queryStatus(x session, q query, args ...driver.Value) (status store.Status, err error) {
+func queryStatus(x executor, q queryID, args ...driver.Value) (status store.Status, err error) {
 	n, err := queryInt(x, q, args...)
 	return store.Status(n), err
 }

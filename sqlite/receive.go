@@ -57,7 +57,7 @@ func writeReceive(x *writeTx, w *store.Receive) error {
 }
 
 // nextSignal returns the signal that the step receives. had is the step's row, or nil.
-func nextSignal(x session, w *store.Receive, had *store.Step) (signal store.Signal, waits bool, err error) {
+func nextSignal(x executor, w *store.Receive, had *store.Step) (signal store.Signal, waits bool, err error) {
 	var bound driver.Value // a wait that begins now accepts every signal that has arrived
 	if had != nil && had.Attempt >= w.Step.Attempt {
 		bound = bindTime(had.NextAt)
@@ -88,7 +88,7 @@ func completeWith(step *store.Step, signal *store.Signal) {
 
 // resolveReceive sets the outcome of a receive that changed no row, and reports whether it has one. had is the step's
 // row, or nil.
-func resolveReceive(x session, w *store.Receive, had *store.Step) (resolved bool, err error) {
+func resolveReceive(x executor, w *store.Receive, had *store.Step) (resolved bool, err error) {
 	state, err := readRunState(x, w.Step.Run)
 	if err != nil {
 		return false, err

@@ -24,7 +24,7 @@ func TestSilentWorkerLeavesRegistry(t *testing.T) {
 	if _, err := s.writerDB.ExecContext(t.Context(), "UPDATE durable_worker SET heartbeat_at = ? WHERE id = ?", now().Add(-48*time.Hour).UnixMicro(), lost[:]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Expire(t.Context(), []uuid.UUID{here}, query1(now())); err != nil {
+	if _, err := s.EndLeases(t.Context(), []uuid.UUID{here}, query1(now())); err != nil {
 		t.Fatal(err)
 	}
 	workers, err := s.Workers(t.Context())

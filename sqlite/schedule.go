@@ -11,7 +11,7 @@ import (
 
 // DueSchedules implements store.Schedules.
 func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
-	err = s.read(ctx, "look for due schedules", func(x session) error {
+	err = s.read(ctx, "look for due schedules", func(x executor) error {
 		due, next = nil, time.Time{}
 		err := x.each(qScheduleDue, func(v []driver.Value) error {
 			c := columns{values: v}
@@ -39,7 +39,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 
 // Schedules implements store.Schedules.
 func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
-	err = s.read(ctx, "list schedules", func(x session) error {
+	err = s.read(ctx, "list schedules", func(x executor) error {
 		all = nil
 		return x.each(qSchedules, func(v []driver.Value) error {
 			row, err := scanSchedule(v)
@@ -52,14 +52,14 @@ func (s *database) Schedules(ctx context.Context, after string, limit int) (all 
 
 // ScheduleByName implements store.Schedules.
 func (s *database) ScheduleByName(ctx context.Context, name string) (row *store.Schedule, err error) {
-	err = s.read(ctx, "read a schedule", func(x session) (err error) {
+	err = s.read(ctx, "read a schedule", func(x executor) (err error) {
 		row, err = scheduleByName(x, name)
 		return err
 	})
 	return row, err
 }
 
-func scheduleByName(x session, name string) (row *store.Schedule, err error) {
+func scheduleByName(x executor, name string) (row *store.Schedule, err error) {
 	err = x.each(qScheduleByName, func(v []driver.Value) error {
 		found, err := scanSchedule(v)
 		row = &found
@@ -79,7 +79,7 @@ func scanSchedule(v []driver.Value) (store.Schedule, error) {
 
 // Fires implements store.Schedules.
 func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
-	err = s.read(ctx, "read fires", func(x session) error {
+	err = s.read(ctx, "read fires", func(x executor) error {
 		if fires, err = readFires(x, schedule, qFireLatest, int64(limit)); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires
 	return fires, err
 }
 
-func readFires(x session, schedule string, q query, args ...driver.Value) (fires []store.Fire, err error) {
+func readFires(x executor, schedule string, q queryID, args ...driver.Value) (fires []store.Fire, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
 		fires = append(fires, store.Fire{
@@ -138,7 +138,7 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) 
 }
 
 // readScheduleState reads which of the times have been fired, and the state of the last run.
-func readScheduleState(x session, u *store.ScheduleChange, state *store.ScheduleState) error {
+func readScheduleState(x executor, u *store.ScheduleChange, state *store.ScheduleState) error {
 	row := state.Row
 	if row.LastRun.Valid {
 		last, err := readRunState(x, row.LastRun.UUID)
@@ -168,7 +168,7 @@ func readScheduleState(x session, u *store.ScheduleChange, state *store.Schedule
 	return nil
 }
 
-func readFolded(x session, schedule string, hour time.Time) (bits []byte, err error) {
+func readFolded(x executor, schedule string, hour time.Time) (bits []byte, err error) {
 	err = x.each(qFiredRead, func(v []driver.Value) error {
 		c := columns{values: v}
 		bits = slices.Clone(c.bytes())
@@ -178,10 +178,10 @@ func readFolded(x session, schedule string, hour time.Time) (bits []byte, err er
 }
 
 // writeSchedule writes the fires and the row, and folds old fires.
-func writeSchedule(x session, u *store.ScheduleChange, w *store.ScheduleWrite) error {
+func writeSchedule(x executor, u *store.ScheduleChange, w *store.ScheduleWrite) error {
 	row := &w.Row
 	if w.Delete {
-		for _, q := range []query{qScheduleDelete, qFireDeleteAll, qFiredDeleteAll} {
+		for _, q := range []queryID{qScheduleDelete, qFireDeleteAll, qFiredDeleteAll} {
 			if _, err := x.exec(q, u.Name); err != nil {
 				return err
 			}
@@ -212,7 +212,7 @@ func writeSchedule(x session, u *store.ScheduleChange, w *store.ScheduleWrite) e
 }
 
 // foldFires folds the fires that are not among the latest.
-func foldFires(x session, row *store.Schedule) error {
+func foldFires(x executor, row *store.Schedule) error {
 	old, err := readFires(x, row.Name, qFireOldest, int64(store.KeptFires), int64(store.KeptFires))
 	if err != nil {
 		return err

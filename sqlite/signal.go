@@ -30,7 +30,7 @@ func writeSignal(x *writeTx, w *store.Signal) error {
 
 // resolveSignalWrite handles a signal that changed no row: the signal was written before, its key was used before, or
 // the run has ended or does not exist.
-func resolveSignalWrite(x session, w *store.Signal) error {
+func resolveSignalWrite(x executor, w *store.Signal) error {
 	_, sent, err := querySignal(x, w.Run, qSignalByID, bindUUID(w.ID))
 	if err != nil || sent {
 		return err
@@ -57,7 +57,7 @@ func resolveSignalWrite(x session, w *store.Signal) error {
 }
 
 // querySignal returns the signal of a run that the statement selects.
-func querySignal(x session, run uuid.UUID, q query, which ...driver.Value) (row store.Signal, ok bool, err error) {
+func querySignal(x executor, run uuid.UUID, q queryID, which ...driver.Value) (row store.Signal, ok bool, err error) {
 	err = x.each(q, func(v []driver.Value) error {
 		c := columns{values: v}
 		row = store.Signal{Run: run, ID: c.uuid(), Name: c.text(), Key: c.text(), Payload: c.bytes(), CreatedAt: c.time()}

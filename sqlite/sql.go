@@ -11,11 +11,11 @@ import (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// query identifies a statement. The zero value identifies none.
-type query uint8
+// queryID identifies a statement. The zero value identifies none.
+type queryID uint8
 
 const (
-	_ query = iota
+	_ queryID = iota
 	qBegin
 	qCommit
 	qRollback
@@ -30,13 +30,13 @@ const (
 	qStepsTerminal
 	qStepsOpen
 	qChoices
-	qRunLost
+	qRunLastLeaseLoss
 	qMaps
-	qMapsDone
+	qMapItemsDone
 	qRunInsert
 	qRunInsertChild
 	qRunFinish
-	qRunSetAside
+	qRunMarkPaused
 	qRunHold
 	qRunWake
 	qRunByID
@@ -52,19 +52,19 @@ const (
 	qSignalNextRun
 	qEventInsert
 	qEvents
-	qEventFound
+	qEventCursorValid
 	qTagSet
 	qTagDelete
 	qTags
-	qWakeNext
-	qWakeLongest
+	qLaneNextWake
+	qLaneLongestDue
 	qLaneNext
 	qClaimDue
 	qClaimCrashedTwice
 	qClaimTake
 	qClaimPauseCrashed
 	qClaimAlreadyPaused
-	qHeldBy
+	qClaimedLeases
 	qControlTree
 	qControlParent
 	qControlApply
@@ -72,15 +72,15 @@ const (
 	qControlShiftSteps
 	qControlShiftStarts
 	qNotifications
-	qNotificationsClear
-	qTerminated
+	qWokenClear
+	qTerminatedRuns
 	qTerminatedInsert
 	qTerminatedDelete
 	qDeadline
 	qList
 	qListTag
 	qListNameCount
-	qListKeyCount
+	qListTagKeyCount
 	qLeaseExtend
 	qLeaseExpire
 	qTokenKey
@@ -88,7 +88,7 @@ const (
 	qPermitLock
 	qPermitReturn
 	qPermitLimit
-	qPermitTaken
+	qPermitsInUse
 	qPermitWaiting
 	qPermitByStep
 	qPermitDelete
@@ -155,11 +155,11 @@ const (
 
 	// The statements from here on sort their results or scan a whole table.
 	qListName
-	qListKey
+	qListTagKey
 	qListGroup
 	qTree
-	qCounts
-	qCountsOpen
+	qTreeCounts
+	qTreeOpenCalls
 	qWorkers
 	qWorkersLive
 	qWorkerDeleteOld
@@ -183,7 +183,7 @@ const (
 )
 
 // sqlFile returns the name of the file that holds a statement.
-func sqlFile(q query) string {
+func sqlFile(q queryID) string {
 	return [queryCount]string{
 		qBegin:               "begin.sql",
 		qCommit:              "commit.sql",
@@ -198,13 +198,13 @@ func sqlFile(q query) string {
 		qStepsTerminal:       "steps_terminal.sql",
 		qStepsOpen:           "steps_open.sql",
 		qChoices:             "choices.sql",
-		qRunLost:             "run_lost.sql",
+		qRunLastLeaseLoss:    "run_last_lease_loss.sql",
 		qMaps:                "maps.sql",
-		qMapsDone:            "maps_done.sql",
+		qMapItemsDone:        "map_items_done.sql",
 		qRunInsert:           "run_insert.sql",
 		qRunInsertChild:      "run_insert_child.sql",
 		qRunFinish:           "run_finish.sql",
-		qRunSetAside:         "run_set_aside.sql",
+		qRunMarkPaused:       "run_mark_paused.sql",
 		qRunHold:             "run_hold.sql",
 		qRunWake:             "run_wake.sql",
 		qRunByID:             "run_by_id.sql",
@@ -220,16 +220,16 @@ func sqlFile(q query) string {
 		qSignalNextRun:       "signal_next_run.sql",
 		qEventInsert:         "event_insert.sql",
 		qEvents:              "events.sql",
-		qEventFound:          "event_found.sql",
+		qEventCursorValid:    "event_cursor_valid.sql",
 		qTagSet:              "tag_set.sql",
 		qTagDelete:           "tag_delete.sql",
 		qTags:                "tags.sql",
-		qWakeNext:            "wake_next.sql",
+		qLaneNextWake:        "lane_next_wake.sql",
 		qClaimDue:            "claim_due.sql",
 		qClaimCrashedTwice:   "claim_crashed_twice.sql",
 		qClaimTake:           "claim_take.sql",
 		qHistoryFrom:         "history_from.sql",
-		qHeldBy:              "held_by.sql",
+		qClaimedLeases:       "claimed_leases.sql",
 		qClaimPauseCrashed:   "claim_pause_crashed.sql",
 		qClaimAlreadyPaused:  "claim_already_paused.sql",
 		qControlTree:         "control_tree.sql",
@@ -239,15 +239,15 @@ func sqlFile(q query) string {
 		qControlShiftSteps:   "control_shift_steps.sql",
 		qControlShiftStarts:  "control_shift_starts.sql",
 		qNotifications:       "notifications.sql",
-		qNotificationsClear:  "notifications_clear.sql",
-		qTerminated:          "terminated.sql",
+		qWokenClear:          "woken_clear.sql",
+		qTerminatedRuns:      "terminated_runs.sql",
 		qTerminatedInsert:    "terminated_insert.sql",
 		qTerminatedDelete:    "terminated_delete.sql",
 		qDeadline:            "deadline.sql",
 		qList:                "list.sql",
 		qListTag:             "list_tag.sql",
 		qListNameCount:       "list_name_count.sql",
-		qListKeyCount:        "list_key_count.sql",
+		qListTagKeyCount:     "list_tag_key_count.sql",
 		qLeaseExtend:         "lease_extend.sql",
 		qLeaseExpire:         "lease_expire.sql",
 		qTokenKey:            "token_key.sql",
@@ -255,7 +255,7 @@ func sqlFile(q query) string {
 		qPermitLock:          "permit_lock.sql",
 		qPermitReturn:        "permit_return.sql",
 		qPermitLimit:         "permit_limit.sql",
-		qPermitTaken:         "permit_taken.sql",
+		qPermitsInUse:        "permits_in_use.sql",
 		qPermitWaiting:       "permit_waiting.sql",
 		qPermitByStep:        "permit_by_step.sql",
 		qPermitDelete:        "permit_delete.sql",
@@ -331,13 +331,13 @@ func sqlFile(q query) string {
 		qTerminatedDeleteOld: "terminated_delete_old.sql",
 		qListGroup:           "list_group.sql",
 		qListName:            "list_name.sql",
-		qListKey:             "list_key.sql",
+		qListTagKey:          "list_tag_key.sql",
 		qTree:                "tree.sql",
-		qCounts:              "counts.sql",
-		qCountsOpen:          "counts_open.sql",
+		qTreeCounts:          "tree_counts.sql",
+		qTreeOpenCalls:       "tree_open_calls.sql",
 		qWorkers:             "workers.sql",
 		qWorkersLive:         "workers_live.sql",
-		qWakeLongest:         "wake_longest.sql",
+		qLaneLongestDue:      "lane_longest_due.sql",
 		qLaneNext:            "lane_next.sql",
 		qDataVersion:         "data_version.sql",
 		qEncoding:            "encoding.sql",

@@ -90,7 +90,7 @@ func openDatabase(path string, opts ...Option) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := writable(path, located); err != nil {
+	if err := checkWritable(path, located); err != nil {
 		return nil, err
 	}
 	t, f := loadStatements(), newOpenFiles(located)
@@ -121,11 +121,11 @@ func openDatabase(path string, opts ...Option) (*database, error) {
 // givePermission is the fix that errors about unwritable files name.
 const givePermission = "give this process write permission on the file, on its -wal and -shm files if there are any, and on its folder"
 
-// writable returns an error if this process cannot write to one of the database's files. It is called before SQLite opens
+// checkWritable returns an error if this process cannot write to one of the database's files. It is called before SQLite opens
 // them: SQLite would open a read-only file without an error, and leave a read-only -shm file behind.
-func writable(path, located string) error {
+func checkWritable(path, located string) error {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := mayWrite(located + suffix); err != nil {
+		if err := checkWritePermission(located + suffix); err != nil {
 			problem := "it is read-only"
 			if suffix != "" {
 				problem = fmt.Sprintf("its file %q is read-only", located+suffix)

@@ -27,7 +27,7 @@ func writeStart(x *writeTx, w *store.Start) error {
 
 // insertRun inserts a run. It returns 0 if the run or its name exists, or if the parent is not running or has a control
 // request.
-func insertRun(x session, w *store.Start) (int64, error) {
+func insertRun(x executor, w *store.Start) (int64, error) {
 	r := &w.Run
 	if !r.Parent.Valid {
 		return x.exec(
@@ -48,7 +48,7 @@ func insertRun(x session, w *store.Start) (int64, error) {
 }
 
 // setTags sets the tags of a new run.
-func setTags(x session, w *store.Start) error {
+func setTags(x executor, w *store.Start) error {
 	for _, tag := range w.Tags {
 		if tag.Value == "" {
 			continue // an empty value means no tag
@@ -62,7 +62,7 @@ func setTags(x session, w *store.Start) error {
 
 // resolveStart sets the outcome of a start that changed no row: the name is used, by this start or another one, or the
 // parent is no longer running or has a control request.
-func resolveStart(x session, w *store.Start) error {
+func resolveStart(x executor, w *store.Start) error {
 	r := &w.Run
 	existing, err := runOfName(x, r)
 	if err != nil {
@@ -86,7 +86,7 @@ func resolveStart(x session, w *store.Start) error {
 }
 
 // runOfName returns the run with the name and the parent of r, or nil.
-func runOfName(x session, r *store.Run) (*store.Run, error) {
+func runOfName(x executor, r *store.Run) (*store.Run, error) {
 	row, found, err := runByName(x, r.Name, r.Parent, store.ShardOf(r.UUID), store.AllPayloads)
 	if err != nil || !found {
 		return nil, err

@@ -23,7 +23,7 @@ func writeStep(x *writeTx, w *store.StepWrite) error {
 
 // resolveStepWrite handles a write of a step that changed no row. It writes again if the row exists although the writer
 // did not know it, or the other way round, or if only a control request blocked the write.
-func resolveStepWrite(x session, w *store.StepWrite) error {
+func resolveStepWrite(x executor, w *store.StepWrite) error {
 	state, err := readRunState(x, w.Step.Run)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func noticed(state store.RunState, owner store.Epoch) store.RunState {
 }
 
 // upsertStep inserts or updates a step, unless one of the control bits is set on the run.
-func upsertStep(x session, p *store.Step, exists bool, bits int64) (int64, error) {
+func upsertStep(x executor, p *store.Step, exists bool, bits int64) (int64, error) {
 	if exists {
 		return x.exec(
 			qStepUpdate, int64(p.Status), int64(p.Attempt), p.Epoch.Number(),
@@ -79,7 +79,7 @@ func upsertStep(x session, p *store.Step, exists bool, bits int64) (int64, error
 }
 
 // queryStep returns the row of a step, or nil.
-func queryStep(x session, p *store.Step) (row *store.Step, err error) {
+func queryStep(x executor, p *store.Step) (row *store.Step, err error) {
 	err = x.each(qStepByName, func(v []driver.Value) error {
 		found, err := scanStep(v)
 		row = &found

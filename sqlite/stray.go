@@ -31,7 +31,7 @@ func (l *strayLanes) of(queue string) []store.Lane {
 }
 
 // allLanes returns the lanes with runs that have a wake time.
-func allLanes(ctx context.Context, x session) (all []dueLane, err error) {
+func allLanes(ctx context.Context, x executor) (all []dueLane, err error) {
 	for after := store.FirstLane; ; {
 		l, ok, err := nextLane(x, after)
 		if err != nil || !ok {
@@ -46,7 +46,7 @@ func allLanes(ctx context.Context, x session) (all []dueLane, err error) {
 }
 
 // strayLanes returns the lanes of the queue with runs that no admission has seen.
-func (s *database) strayLanes(ctx context.Context, x session, queue string) (strays []store.Lane, err error) {
+func (s *database) strayLanes(ctx context.Context, x executor, queue string) (strays []store.Lane, err error) {
 	if s.strays.old() {
 		all, err := allLanes(ctx, x)
 		if err != nil {

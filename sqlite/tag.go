@@ -8,10 +8,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Tag implements store.Store.
-func (s *database) Tag(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
+// SetTags implements store.Store.
+func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag, epoch store.Epoch) (bool, error) {
 	found := false
-	err := s.write(ctx, "tag", func(x session) error {
+	err := s.write(ctx, "tag", func(x executor) error {
 		state, err := readRunState(x, run)
 		if err != nil || !state.Found || epoch != (store.Epoch{}) && (state.Epoch != epoch || state.Status != store.Running) {
 			return err

@@ -12,7 +12,7 @@ const tokenKeySize = 32
 // TokenKey implements store.Store.
 func (s *database) TokenKey(ctx context.Context) (key []byte, err error) {
 	const what = "read the key of tokens"
-	read := func(x session) error {
+	read := func(x executor) error {
 		return x.each(qTokenKey, func(v []driver.Value) error {
 			c := columns{values: v}
 			key = c.bytes()
@@ -24,7 +24,7 @@ func (s *database) TokenKey(ctx context.Context) (key []byte, err error) {
 	}
 	fresh := make([]byte, tokenKeySize)
 	_, _ = rand.Read(fresh) // crypto/rand.Read never fails
-	err = s.write(ctx, what, func(x session) error {
+	err = s.write(ctx, what, func(x executor) error {
 		if _, err := x.exec(qTokenKeyInsert, fresh); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func (s *database) withConn(ctx context.Context, db *sql.DB, what string, fn fun
 }
 
 // read calls fn with a connection for reading. Each statement sees the newest commit.
-func (s *database) read(ctx context.Context, what string, fn func(session) error) error {
+func (s *database) read(ctx context.Context, what string, fn func(executor) error) error {
 	return s.withConn(ctx, s.readerDB, what, func(c *conn) error {
 		if err := s.files.checkRecently(); err != nil {
 			return err
@@ -46,7 +46,7 @@ func (s *database) read(ctx context.Context, what string, fn func(session) error
 // write calls fn in one IMMEDIATE transaction. If write returns nil, everything that fn wrote is durable. If it returns
 // an error, nothing was written, except that after ErrUnavailable the transaction may have been committed. The
 // transaction has ended when write returns. If fn panics, database/sql closes the connection.
-func (s *database) write(ctx context.Context, what string, fn func(session) error) error {
+func (s *database) write(ctx context.Context, what string, fn func(executor) error) error {
 	return s.withConn(ctx, s.writerDB, what, func(c *conn) error {
 		if err := c.begin(ctx); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (s *database) startIn(ctx context.Context, tx *sql.Tx, starts []*store.Star
 }
 
 // signalIn sends a signal, in the caller's transaction, to the run that ref names, and sets its outcome.
-func (s *database) signalIn(ctx context.Context, tx *sql.Tx, ref store.Ref, w *store.Signal) error {
+func (s *database) signalIn(ctx context.Context, tx *sql.Tx, ref store.RunRef, w *store.Signal) error {
 	x := s.userTx(ctx, tx)
 	row, ok, err := findRun(x, ref, store.NoPayloads)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *database) signalIn(ctx context.Context, tx *sql.Tx, ref store.Ref, w *s
 }
 
 func (s *database) userTx(ctx context.Context, tx *sql.Tx) *writeTx {
-	return &writeTx{session: txSession{ctx, tx, s.texts}}
+	return &writeTx{executor: txSession{ctx, tx, s.texts}}
 }
 
 // txSession executes durable's statements in a transaction of database/sql.
@@ -112,7 +112,7 @@ type txSession struct {
 	texts *statementTexts
 }
 
-func (x txSession) exec(q query, args ...driver.Value) (int64, error) {
+func (x txSession) exec(q queryID, args ...driver.Value) (int64, error) {
 	bound, err := bindAny(args)
 	if err != nil {
 		return 0, err
@@ -124,7 +124,7 @@ func (x txSession) exec(q query, args ...driver.Value) (int64, error) {
 	return result.RowsAffected()
 }
 
-func (x txSession) each(q query, row func([]driver.Value) error, args ...driver.Value) error {
+func (x txSession) each(q queryID, row func([]driver.Value) error, args ...driver.Value) error {
 	bound, err := bindAny(args)
 	if err != nil {
 		return err

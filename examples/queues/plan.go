@@ -40,13 +40,13 @@ func place(ctx context.Context, e *durable.Engine, all []placed) (runs []*durabl
 		urgent   bool
 	}
 	var groups []group
-	items := make(map[group][]durable.Item[Order])
+	items := make(map[group][]durable.StartItem[Order])
 	for _, o := range all {
 		g := group{o.Customer, o.urgent}
 		if items[g] == nil {
 			groups = append(groups, g)
 		}
-		items[g] = append(items[g], durable.Item[Order]{ID: o.ID, Input: o.Order})
+		items[g] = append(items[g], durable.StartItem[Order]{ID: o.ID, Input: o.Order})
 	}
 	workflow := defineOrder(client{})
 	for _, g := range groups {

@@ -27,7 +27,7 @@ func newFollower(engine *durable.Engine, orders int) *follower {
 // end.
 func (f *follower) follow(ctx context.Context) error {
 	left := f.orders
-	for event, err := range f.engine.Watch(ctx, "") {
+	for event, err := range f.engine.WatchEvents(ctx, "") {
 		if err != nil {
 			return fmt.Errorf("watch, with %d of %d orders ended: %w", f.orders-left, f.orders, err)
 		}
@@ -51,7 +51,7 @@ func (f *follower) follow(ctx context.Context) error {
 }
 
 // taken returns how often a worker of the run, or of one of its descendants, was found dead.
-func (f *follower) taken(run *durable.Node) int {
+func (f *follower) taken(run *durable.RunNode) int {
 	n := f.lost[run.RunID]
 	for _, child := range run.Children {
 		n += f.taken(child)

@@ -189,9 +189,9 @@ func (s *session) end(ctx context.Context, o *order) (e end, err error) {
 
 // start starts the runs of the orders.
 func (s *session) start(ctx context.Context, orders []*order) error {
-	items := make([]durable.Item[Order], len(orders))
+	items := make([]durable.StartItem[Order], len(orders))
 	for i, o := range orders {
-		items[i] = durable.Item[Order]{ID: o.ID, Input: o.Order}
+		items[i] = durable.StartItem[Order]{ID: o.ID, Input: o.Order}
 	}
 	_, err := s.checkout.StartMany(ctx, s.engine, items)
 	return err

@@ -160,7 +160,7 @@ func (t *trial) allNight(int) time.Time { return t.beds.now().Add(night) }
 func (t *trial) bed(ctx context.Context, n int, until func(i int) time.Time, keep *[]*durable.Run[struct{}]) error {
 	shown := 0
 	for i := 0; i < n; {
-		items := make([]durable.Item[time.Time], min(batch, n-i))
+		items := make([]durable.StartItem[time.Time], min(batch, n-i))
 		for k := range items {
 			items[k].Input = until(i + k)
 		}

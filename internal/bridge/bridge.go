@@ -28,7 +28,7 @@ type InsertStarts func(ctx context.Context, s store.Store, starts []*store.Start
 type InsertFold func(ctx context.Context, s store.Store, c *store.FoldChange) error
 
 // InsertSignal writes a signal to the run to, in the caller's transaction on s, and sets the signal's outcome.
-type InsertSignal func(ctx context.Context, s store.Store, to store.Ref, signal *store.Signal) error
+type InsertSignal func(ctx context.Context, s store.Store, to store.RunRef, signal *store.Signal) error
 
 var (
 	// TxStep returns the durable.StepOption that makes a step transactional.

@@ -15,9 +15,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// overtime is how long an attempt may take to return after its context has ended. After that the engine
+// attemptReturnGrace is how long an attempt may take to return after its context has ended. After that the engine
 // stops waiting for it, and the attempt counts as failed.
-const overtime = 100 * time.Millisecond
+const attemptReturnGrace = 100 * time.Millisecond
 
 // errAttemptTimeout is the cause of an attempt's context when the attempt has timed out.
 var errAttemptTimeout = errors.New("durable: the attempt's time is over")
@@ -70,25 +70,25 @@ func Attempt(ctx context.Context) int {
 	return int(t.attempt)
 }
 
-// tried is the result of one attempt.
-type tried struct {
-	out     Output
-	sealed  *store.StepWrite // the checkpoint, if the attempt committed it in its own transaction
-	failure *record.Failure
-	err     error // ErrSuspended: the attempt was interrupted, so its end says nothing about the step
-	unmade  bool  // Verify reported that the attempt of the dead process had no effect
+// attemptResult is the result of one attempt.
+type attemptResult struct {
+	out           Output
+	selfCommitted *store.StepWrite // the checkpoint, if the attempt committed it in its own transaction
+	failure       *record.Failure
+	err           error // ErrSuspended: the attempt was interrupted, so its end says nothing about the step
+	hadNoEffect   bool  // Verify reported that the attempt of the dead process had no effect
 }
 
-// try calls the user's function within the timeouts of the attempt. If the attempt was interrupted, try
+// callWithTimeouts calls the user's function within the timeouts of the attempt. If the attempt was interrupted, try
 // returns the reason as an error (see interruption).
-func (t *task) try() (tried, error) {
-	parent := t.s.work
+func (t *task) callWithTimeouts() (attemptResult, error) {
+	parent := t.s.stepsCtx
 	var span trace.Span
 	if t.r.traced {
 		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, t.label(), naming.Display(t.name), t.attempt)
 	}
 	got := t.within(parent)
-	if got.unmade {
+	if got.hadNoEffect {
 		t.unknown = false
 		if got.err = t.mayBegin(); got.err == nil {
 			got = t.within(parent) // like any other attempt, with its own timeout
@@ -102,29 +102,29 @@ func (t *task) try() (tried, error) {
 		telemetry.EndSpan(span, outcome, got.failure.ErrorType())
 	}
 	if got.err != nil {
-		return tried{}, got.err
+		return attemptResult{}, got.err
 	}
 	// A function that failed because its process or its lease ended, or because the run is cancelled, does
 	// not count as failed: the next owner calls it again. If the function succeeded all the same, its
 	// result is recorded. The error of an at-most-once function without Verify is recorded too, even if it
 	// came from a call of the suspended run: the function may not be called again, and since it returned,
 	// its outcome is known.
-	met := got.failure != nil && got.failure.Suspended && t.r.gone() && (!t.spec.AtMostOnce || t.spec.Verify != nil)
-	if got.failure != nil && (t.s.work.Err() != nil || met || got.failure.Left) {
-		return tried{failure: got.failure}, t.interruption()
+	met := got.failure != nil && got.failure.Suspended && t.r.isSuspended() && (!t.spec.AtMostOnce || t.spec.Verify != nil)
+	if got.failure != nil && (t.s.stepsCtx.Err() != nil || met || got.failure.Left) {
+		return attemptResult{failure: got.failure}, t.interruption()
 	}
 	return got, nil
 }
 
 // within calls the step function, or the function that verifies it, within the remaining time.
-func (t *task) within(parent context.Context) tried {
+func (t *task) within(parent context.Context) attemptResult {
 	limit, timed := t.limit()
 	switch {
 	case timed && limit <= 0:
-		return tried{failure: t.timedOut(limit)}
+		return attemptResult{failure: t.timeoutFailure(limit)}
 	case timed:
 		return t.callWithin(parent, limit)
-	case t.s.undo:
+	case t.s.compensating:
 		return t.callApart(&attemptContext{parent, t})
 	default:
 		return t.callHere(&attemptContext{parent, t})
@@ -133,7 +133,7 @@ func (t *task) within(parent context.Context) tried {
 
 // interruption returns the reason why an attempt was ended from outside.
 func (t *task) interruption() error {
-	if err := t.s.left(); err != nil {
+	if err := t.s.checkOpen(); err != nil {
 		if errors.Is(err, ErrReturned) {
 			t.r.mu.Lock()
 			t.strayed()
@@ -161,23 +161,23 @@ func (t *task) limit() (time.Duration, bool) {
 // cannot block the run. The attempt owns the goroutine until it returns or until callWithin stops waiting;
 // after that its result is discarded. The goroutine works on a copy of the task, because later attempts
 // may change the task while an abandoned goroutine still runs.
-func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
+func (t *task) callWithin(parent context.Context, limit time.Duration) attemptResult {
 	ctx, cancel := context.WithTimeoutCause(parent, limit, errAttemptTimeout)
 	defer cancel()
-	results := make(chan tried, 1)
+	results := make(chan attemptResult, 1)
 	t.phase = nil
 	if t.spec.Transact != nil {
 		t.phase = new(phase)
 	}
 	own := *t
 	go func() {
-		got := tried{failure: own.goexit()}
+		got := attemptResult{failure: own.goexit()}
 		defer func() { results <- got }() // also after runtime.Goexit
 		got = own.call(&attemptContext{ctx, &own})
 	}()
 	select {
 	case got := <-results:
-		return t.judge(ctx, got, limit)
+		return t.markTimedOut(ctx, got, limit)
 	case <-ctx.Done():
 	}
 	if !errors.Is(context.Cause(ctx), errAttemptTimeout) { // the run is to end: the attempt may still finish within its own time
@@ -186,45 +186,45 @@ func (t *task) callWithin(parent context.Context, limit time.Duration) tried {
 		defer rest.Stop()
 		select {
 		case got := <-results:
-			return t.judge(ctx, got, limit)
+			return t.markTimedOut(ctx, got, limit)
 		case <-rest.C:
-		case <-t.r.hard.Done():
+		case <-t.r.ownedCtx.Done():
 		}
 	}
-	late := time.NewTimer(overtime)
+	late := time.NewTimer(attemptReturnGrace)
 	defer late.Stop()
 	select {
 	case got := <-results:
-		return t.judge(ctx, got, limit)
+		return t.markTimedOut(ctx, got, limit)
 	case <-late.C:
 	}
 	if !t.phase.leave() { // the function has returned, and its transaction may be committed; the commit has its own time limit
 		select {
 		case got := <-results:
-			return t.judge(ctx, got, limit)
-		case <-t.r.hard.Done():
-			return tried{err: t.interruption()}
+			return t.markTimedOut(ctx, got, limit)
+		case <-t.r.ownedCtx.Done():
+			return attemptResult{err: t.interruption()}
 		}
 	}
-	if t.s.work.Err() != nil {
-		return tried{err: t.interruption()}
+	if t.s.stepsCtx.Err() != nil {
+		return attemptResult{err: t.interruption()}
 	}
-	f := t.timedOut(limit)
+	f := t.timeoutFailure(limit)
 	f.Message += " (the function ignored the end of its context and was left behind)"
-	return tried{failure: f}
+	return attemptResult{failure: f}
 }
 
-// judge replaces a failure that the timeout caused by a timeout failure.
-func (t *task) judge(ctx context.Context, got tried, limit time.Duration) tried {
+// markTimedOut replaces a failure that the timeout caused by a timeout failure.
+func (t *task) markTimedOut(ctx context.Context, got attemptResult, limit time.Duration) attemptResult {
 	if got.failure != nil && errors.Is(context.Cause(ctx), errAttemptTimeout) {
-		f := t.timedOut(limit)
+		f := t.timeoutFailure(limit)
 		f.Message += ": " + got.failure.Message
 		got.failure = f
 	}
 	return got
 }
 
-func (t *task) timedOut(limit time.Duration) *record.Failure {
+func (t *task) timeoutFailure(limit time.Duration) *record.Failure {
 	f := &record.Failure{Codes: []string{record.CodeTimeout}, Type: "timeout"}
 	if t.spec.TotalTimeout > 0 && limit != t.spec.AttemptTimeout {
 		f.Message = fmt.Sprintf("the step's total timeout of %v is over", t.spec.TotalTimeout)
@@ -238,7 +238,7 @@ func (t *task) timedOut(limit time.Duration) *record.Failure {
 // callHere calls the function in the goroutine of the workflow function, or in a goroutine that the
 // workflow function started. If the function calls runtime.Goexit, that goroutine ends without a result,
 // so the run itself fails.
-func (t *task) callHere(ctx *attemptContext) tried {
+func (t *task) callHere(ctx *attemptContext) attemptResult {
 	returned := false
 	defer func() {
 		if !returned {
@@ -254,10 +254,10 @@ func (t *task) callHere(ctx *attemptContext) tried {
 
 // callApart calls a compensation in a goroutine of its own, because runtime.Goexit in it must not end the
 // goroutine that ends the run.
-func (t *task) callApart(ctx *attemptContext) tried {
-	results := make(chan tried, 1)
+func (t *task) callApart(ctx *attemptContext) attemptResult {
+	results := make(chan attemptResult, 1)
 	go func() {
-		got := tried{failure: t.goexit()}
+		got := attemptResult{failure: t.goexit()}
 		defer func() { results <- got }()
 		got = t.call(ctx)
 	}()
@@ -267,10 +267,10 @@ func (t *task) callApart(ctx *attemptContext) tried {
 // call calls the user's function once, and turns a panic into a failed attempt.
 //
 //go:noinline
-func (t *task) call(ctx *attemptContext) (got tried) {
+func (t *task) call(ctx *attemptContext) (got attemptResult) {
 	defer func() {
 		if v := recover(); v != nil {
-			got = tried{failure: panicFailure(v, debug.Stack())}
+			got = attemptResult{failure: panicFailure(v, debug.Stack())}
 			if t.unknown {
 				got.failure.Codes = append(got.failure.Codes, record.CodeOutcomeUnknown)
 			}
@@ -278,12 +278,12 @@ func (t *task) call(ctx *attemptContext) (got tried) {
 				telemetry.KeyError, got.failure.Message, telemetry.KeyStack, got.failure.Stack)
 		}
 	}()
-	return t.perform(ctx)
+	return t.executeThroughProbe(ctx)
 }
 
 // act calls the function of the attempt: Verify if the outcome of an earlier attempt is unknown, the
 // transaction of a Tx step, or the step function.
-func (t *task) act(ctx context.Context) (got tried) {
+func (t *task) act(ctx context.Context) (got attemptResult) {
 	switch {
 	case t.unknown:
 		return t.verify(ctx)
@@ -304,21 +304,21 @@ func (t *task) goexit() *record.Failure {
 
 // verify calls Verify to find out what an attempt did whose process died. Without Verify the outcome is
 // unknown.
-func (t *task) verify(ctx context.Context) tried {
+func (t *task) verify(ctx context.Context) attemptResult {
 	unknown := &record.Failure{
 		Message: fmt.Sprintf("attempt %d began, its process died, and what it did is not known", t.attempt-1),
 		Codes:   []string{record.CodeOutcomeUnknown}, Permanent: true,
 	}
 	if t.spec.Verify == nil {
-		return tried{failure: unknown}
+		return attemptResult{failure: unknown}
 	}
 	out, happened, failure := t.spec.Verify(ctx)
 	switch {
 	case failure != nil:
 		unknown.Message += "; to verify it failed too: " + failure.Message
-		return tried{failure: unknown}
+		return attemptResult{failure: unknown}
 	case happened:
-		return tried{out: out}
+		return attemptResult{out: out}
 	}
-	return tried{unmade: true}
+	return attemptResult{hadNoEffect: true}
 }

@@ -25,7 +25,7 @@ type Branch struct {
 	// Locks are taken in the order of the scopes' prefixes.
 	commit sync.RWMutex
 
-	endCtx, endWork context.CancelCauseFunc
+	endCtx, endStepsCtx context.CancelCauseFunc
 
 	end     *branchEnd // guarded by run.mu; nil: no choice has ended the branch
 	refused bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
@@ -50,11 +50,11 @@ func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	b := &Branch{above: s.branch}
 	sub := s.within(full)
 	sub.branch, b.scope = b, sub
-	sub.work, b.endWork = context.WithCancelCause(s.work)
+	sub.stepsCtx, b.endStepsCtx = context.WithCancelCause(s.stepsCtx)
 	sub.ctx, b.endCtx = context.WithCancelCause(s.ctx)
 	if b.end = r.ended[sub.prefix]; b.end != nil {
 		b.end.branch = b
-		b.end.caughtUp()
+		b.end.endContextsIfReplayed()
 	}
 	return b, nil
 }
@@ -96,19 +96,19 @@ func (b *Branch) Refused() bool {
 // stop ends the contexts of the branch.
 func (b *Branch) stop() {
 	b.endCtx(ErrCancelled)
-	b.endWork(ErrCancelled)
+	b.endStepsCtx(ErrCancelled)
 }
 
-// hold prevents choices from ending the branch, or a branch around it, until release is called. b may be
+// blockChoices prevents choices from ending the branch, or a branch around it, until release is called. b may be
 // nil.
-func (b *Branch) hold() {
+func (b *Branch) blockChoices() {
 	if b != nil {
-		b.above.hold()
+		b.above.blockChoices()
 		b.commit.RLock()
 	}
 }
 
-func (b *Branch) release() {
+func (b *Branch) unblockChoices() {
 	for ; b != nil; b = b.above {
 		b.commit.RUnlock()
 	}
@@ -125,13 +125,13 @@ func (b *Branch) endedAt() (first time.Time) {
 	return first
 }
 
-// replayed notes that a call in the branch returned its recorded result. b may be nil. The caller holds
+// noteReplay notes that a call in the branch returned its recorded result. b may be nil. The caller holds
 // run.mu.
-func (b *Branch) replayed() {
+func (b *Branch) noteReplay() {
 	for ; b != nil; b = b.above {
 		if b.end != nil {
 			b.end.unasked--
-			b.end.caughtUp()
+			b.end.endContextsIfReplayed()
 		}
 	}
 }
@@ -143,17 +143,17 @@ func (s *Scope) within(full string) *Scope {
 	return &sub
 }
 
-// Counted opens a scope for a Map and records the number of its items, so that users can see its progress.
+// OpenMap opens a scope for a Map and records the number of its items, so that users can see its progress.
 // The row is written in the background; the caller calls the returned function at the end of the Map. In a
 // scope that can begin no new calls Counted writes no row, and each item returns its own result or error.
-func (s *Scope) Counted(name string, site uintptr, total int) (*Scope, func(), error) {
+func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), error) {
 	if err := naming.Check("map", name); err != nil {
 		return nil, nil, err
 	}
 	full := s.prefix + name
 	s.r.mu.Lock()
 	recorded, err := s.claim(full, store.KindMap, site)
-	out := s.out()
+	out := s.endReasonLocked()
 	s.r.mu.Unlock()
 	if err != nil {
 		return nil, nil, err
@@ -166,8 +166,8 @@ func (s *Scope) Counted(name string, site uintptr, total int) (*Scope, func(), e
 	if recorded != nil || total == 0 || out != nil {
 		return sub, func() {}, nil
 	}
-	t := &task{r: s.r, s: s, spec: &Spec{Kind: store.KindMap}, name: full, attempt: 1, first: s.r.e.clock.Now()}
-	entry, err := s.r.e.journal.AppendMarker(t.row(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
+	t := &task{r: s.r, s: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, first: s.r.e.clock.Now()}
+	entry, err := s.r.e.journal.AppendMarker(t.newStepWrite(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
 	if err != nil {
 		return sub, func() {}, nil // the items' own writes fail for the same cause
 	}
@@ -203,7 +203,7 @@ func (s *Scope) Begun(names []string) (begun []bool, failed bool) {
 // calling fn if the run no longer waits for its goroutines.
 func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	r := s.r
-	if !r.branched() {
+	if !r.beginGoroutine() {
 		return ErrSuspended
 	}
 	r.idle.branched()
@@ -225,9 +225,9 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	return nil
 }
 
-// branched counts one more goroutine of the run. It reports false if the run no longer waits for its
+// beginGoroutine counts one more goroutine of the run. It reports false if the run no longer waits for its
 // goroutines.
-func (r *run) branched() bool {
+func (r *run) beginGoroutine() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.goroutines.begin()
@@ -255,16 +255,16 @@ func (r *run) join() {
 	}
 }
 
-// Known reports whether history holds a row with the name in this scope: an earlier execution began the
+// HasBegun reports whether history holds a row with the name in this scope: an earlier execution began the
 // call.
-func (s *Scope) Known(name string) bool {
+func (s *Scope) HasBegun(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	return s.r.history[s.prefix+name] != nil
 }
 
-// Recorded reports whether history holds an outcome for the name in this scope.
-func (s *Scope) Recorded(name string) bool {
+// HasOutcome reports whether history holds an outcome for the name in this scope.
+func (s *Scope) HasOutcome(name string) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	row := s.r.history[s.prefix+name]

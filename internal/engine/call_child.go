@@ -87,7 +87,7 @@ func (c *Child) start(q StartRequest) error {
 	if q.Priority == nil {
 		q.Priority = &r.row.Priority
 	}
-	if !r.branched() { // the run's end waits for the start, and cancels the child
+	if !r.beginGoroutine() { // the run's end waits for the start, and cancels the child
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.suspended != nil {
@@ -96,15 +96,15 @@ func (c *Child) start(q StartRequest) error {
 		return r.returnedAlready()
 	}
 	defer r.branchReturned()
-	r.idle.busy()
-	defer r.idle.done()
+	r.idle.beginBusy()
+	defer r.idle.endBusy()
 	if err := r.inherit(&q); err != nil {
 		r.unwritten("start child", c.name, err)
 		return ErrSuspended
 	}
 	w, free := r.e.reserve([]StartRequest{q})
 	defer free.Release()
-	starts, spans := r.e.Prepare(r.work, []StartRequest{q})
+	starts, spans := r.e.PrepareStarts(r.stepsCtx, []StartRequest{q})
 	start := starts[0]
 	c.id = store.ChildUUID(r.row.UUID, c.name, start.Run.CreatedAt)
 	start.Run.UUID, start.Run.Name, start.ParentEpoch = c.id, c.name, r.row.Epoch
@@ -113,32 +113,32 @@ func (c *Child) start(q StartRequest) error {
 		start.Place.Run = c.id
 	}
 	if free.Slots() > 0 && start.Run.WakeAt.Equal(start.Run.CreatedAt) {
-		w.own(&start.Run, start.Run.CreatedAt, store.NewNonce())
+		w.setOwner(&start.Run, start.Run.CreatedAt, store.NewNonce())
 	}
 	own := start.Run.Owner.Valid
 	out, err := json.Marshal(c.id.String())
 	if err != nil {
 		return err
 	}
-	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: 1, first: start.Run.CreatedAt}
-	step := t.row(store.StepStarted, out, nil)
+	t := &task{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: 1, first: start.Run.CreatedAt}
+	step := t.newStepWrite(store.StepStarted, out, nil)
 	if step.Step.Failures, err = json.Marshal(&record.Failures{Workflow: q.Workflow}); err != nil {
 		return err
 	}
 	var left error   // the branch was ended
 	var failed error // the last error of a write
-	err = r.e.persist(r.durable, until(r.hard.Done()), func() {
+	err = r.e.persist(r.writeCtx, until(r.ownedCtx.Done()), func() {
 		free.Release() // other starts need not wait for these slots
 		own = false
 		disown(&start.Run)
 	}, func(j journal.Writer) (*store.Outcome, error) {
-		c.s.branch.hold() // a choice that ends the branch either comes before this start or cancels this child
-		defer c.s.branch.release()
+		c.s.branch.blockChoices() // a choice that ends the branch either comes before this start or cancels this child
+		defer c.s.branch.unblockChoices()
 		if left = c.s.branchLeft(); left != nil {
 			fenced := store.Fenced
 			return &fenced, nil
 		}
-		err := j.Child(r.durable, start, step)
+		err := j.Child(r.writeCtx, start, step)
 		failed = cmp.Or(err, failed)
 		if err == nil && start.Outcome == store.Written && step.Outcome == store.Written {
 			r.child(c.name, c.id)
@@ -150,7 +150,7 @@ func (c *Child) start(q StartRequest) error {
 		free.Release()
 	}
 	if own && !written && failed != nil {
-		w.addFailedStart(starts, cmp.Or(err, failed))
+		w.addDoubtfulStart(starts, cmp.Or(err, failed))
 	}
 	if err := cmp.Or(err, left); err != nil {
 		spans.Refused(err)
@@ -169,20 +169,20 @@ func (c *Child) start(q StartRequest) error {
 	case err != nil:
 		return fmt.Errorf("start child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
 	case start.Outcome == store.Fenced && start.State.Epoch == r.row.Epoch && start.State.Control != 0:
-		r.asked(start.State.Control)
-		return c.s.left()
+		r.applyRequest(start.State.Control)
+		return c.s.checkOpen()
 	case start.Outcome == store.Adopted: // child names are unique within a parent, and this parent has not started the existing child
 		r.unwritten("start child", c.name, strangerError(start.Existing, c.id))
 		return ErrSuspended
 	case !written:
-		r.fenced(start.State)
+		r.suspendFenced(start.State)
 		return ErrSuspended
 	}
 	r.e.tel.Started(r.ctx, q.Workflow, q.Queue)
 	c.row, c.here = step.Step, true
 	r.clearSuspect()
 	if own {
-		w.enter(&store.Claimed{Run: start.Run}, 0, &free)
+		w.startExecution(&store.Claimed{Run: start.Run}, 0, &free)
 	} else {
 		r.w.hint()
 	}
@@ -204,19 +204,19 @@ func (c *Child) Wait() (Result, error) {
 
 func (c *Child) wait() (Result, error) {
 	r := c.s.r
-	if left := c.s.left(); left != nil {
+	if left := c.s.checkOpen(); left != nil {
 		return Result{}, left // reading whether the child has ended would count as a new call
 	}
 	r.live.Store(true)
-	r.idle.busy()
-	defer r.idle.done()
+	r.idle.beginBusy()
+	defer r.idle.endBusy()
 	row, err := c.ended()
 	if row == nil && err == nil {
-		r.idle.done()
-		waiting := r.idle.enter(time.Time{})
+		r.idle.endBusy()
+		waiting := r.idle.beginWait(time.Time{})
 		row, err = r.e.await(c.s.ctx, c.id, false)
-		r.idle.busy() // before the wait ends, so that the run is not unloaded in between
-		r.idle.leave(waiting)
+		r.idle.beginBusy() // before the wait ends, so that the run is not unloaded in between
+		r.idle.endWait(waiting)
 	}
 	switch {
 	case unwritable(err):
@@ -225,16 +225,16 @@ func (c *Child) wait() (Result, error) {
 		r.unwritten("wait for child", c.name, fmt.Errorf("%w: the child %s is not in this database: it was deleted, or another run had its name when it was to be started: end this run by Cancel or Terminate",
 			store.ErrRejected, c.id))
 	}
-	if left := c.s.left(); left != nil {
+	if left := c.s.checkOpen(); left != nil {
 		return Result{}, left
 	}
 	if err != nil {
 		return Result{}, fmt.Errorf("wait for child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
 	}
-	t := &task{r: r, s: c.s, spec: &Spec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, first: c.row.StartedAt, exists: true, seq: c.row.Seq}
-	w := t.row(store.StepCompleted, row.Output, nil)
+	t := &task{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, first: c.row.StartedAt, exists: true, seq: c.row.Seq}
+	w := t.newStepWrite(store.StepCompleted, row.Output, nil)
 	if row.Status != store.Completed {
-		w = t.row(store.StepFailed, nil, childFailure(row))
+		w = t.newStepWrite(store.StepFailed, nil, childFailure(row))
 	}
 	w.Step.Failures = c.row.Failures // holds the child's workflow
 	res, _, err := t.write(w)
@@ -252,12 +252,12 @@ func (c *Child) ended() (*store.Run, error) {
 		return nil, nil
 	}
 	var ended []results.EndedRun
-	err := c.s.r.e.patiently(c.s.ctx, caller{}, func() (err error) {
+	err := c.s.r.e.patiently(c.s.ctx, writeCaller{}, func() (err error) {
 		ended, err = results.Ended(c.s.ctx, c.s.r.e.store, []uuid.UUID{c.id})
 		return err
 	})
 	switch {
-	case err != nil && c.s.left() == nil:
+	case err != nil && c.s.checkOpen() == nil:
 		c.s.r.unwritten("look for child", c.name, err)
 		return nil, err
 	case err != nil:

@@ -47,17 +47,17 @@ type branchEnd struct {
 	reached bool
 }
 
-// caughtUp ends the contexts of the branch if it has nothing left to replay and the function has reached
+// endContextsIfReplayed ends the contexts of the branch if it has nothing left to replay and the function has reached
 // the choice. The caller holds run.mu.
-func (e *branchEnd) caughtUp() {
+func (e *branchEnd) endContextsIfReplayed() {
 	if e.reached && e.unasked <= 0 && e.branch != nil {
 		e.branch.stop()
 	}
 }
 
-// losersOf reads the ended branches from the run's history. It is called once the history is complete.
-func (r *run) losersOf() {
-	r.recall()
+// loadBranchEnds reads the ended branches from the run's history. It is called once the history is complete.
+func (r *run) loadBranchEnds() {
+	r.loadRecordedEnd()
 	for _, row := range r.history {
 		if row.Kind != store.KindChoice || row.Status != store.StepCompleted {
 			continue
@@ -118,22 +118,22 @@ func (e branchEnds) around(name string) *branchEnd {
 // Loser is a branch that a choice may end.
 type Loser struct {
 	Branch *Branch
-	// Close withholds the result of the branch until Tell is called, unless the branch has returned. It
+	// WithholdResult withholds the result of the branch until Tell is called, unless the branch has returned. It
 	// reports whether the branch has returned.
-	Close func() (returned bool)
-	// Tell is called once after Close has reported false. err is ErrCancelled, or ErrSuspended if the
+	WithholdResult func() (returned bool)
+	// DeliverResult is called once after Close has reported false. err is ErrCancelled, or ErrSuspended if the
 	// choice was not recorded. See [Branch.Refused].
-	Tell func(err error)
+	DeliverResult func(err error)
 }
 
 // ChoiceSpec describes one choice.
 type ChoiceSpec struct {
-	Name   string
-	Site   uintptr
-	Won    []int                   // the deciders; unused if history holds the choice
-	Losers func(won []int) []Loser // nil: the other branches continue
-	Of     []*Branch               // all branches, in the order in which they were given; nil stands for a branch that could not begin
-	Wanted int                     // how many branches have to succeed; 0: the first failure decides
+	Name     string
+	Site     uintptr
+	Deciders []int                   // the deciders; unused if history holds the choice
+	Losers   func(won []int) []Loser // nil: the other branches continue
+	Of       []*Branch               // all branches, in the order in which they were given; nil stands for a branch that could not begin
+	Wanted   int                     // how many branches have to succeed; 0: the first failure decides
 }
 
 // Choose ends the losers, and returns the record of the choice, which [Scope.Deciders] decodes.
@@ -145,7 +145,7 @@ func (s *Scope) Choose(spec *ChoiceSpec) (Result, error) {
 	case err != nil:
 		return Result{}, err
 	case recorded != nil && recorded.Status.Terminal():
-		return s.chosen(spec, recorded)
+		return s.replayChoice(spec, recorded)
 	case recorded == nil:
 		if err := naming.Check("choice", spec.Name); err != nil {
 			return Result{}, err
@@ -154,17 +154,17 @@ func (s *Scope) Choose(spec *ChoiceSpec) (Result, error) {
 	if s.nested() {
 		return Result{}, nestedError(r, full)
 	}
-	r.idle.busy()
-	defer r.idle.done()
-	t := &task{r: r, s: s, spec: &Spec{Name: spec.Name, Kind: store.KindChoice}, name: full, recorded: recorded, attempt: 1, first: r.e.clock.Now()}
+	r.idle.beginBusy()
+	defer r.idle.endBusy()
+	t := &task{r: r, s: s, spec: &CallSpec{Name: spec.Name, Kind: store.KindChoice}, name: full, recorded: recorded, attempt: 1, first: r.e.clock.Now()}
 	if recorded != nil {
 		t.attempt, t.first, t.exists = recorded.Attempt+1, recorded.StartedAt, true
 	}
 	return t.choose(spec)
 }
 
-// chosen returns the result of a choice that history holds.
-func (s *Scope) chosen(spec *ChoiceSpec, row *store.Step) (Result, error) {
+// replayChoice returns the result of a choice that history holds.
+func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (Result, error) {
 	c, err := record.DecodeChoice(row.Output)
 	if row.Status != store.StepCompleted || err != nil {
 		return resultOf(row), nil
@@ -175,7 +175,7 @@ func (s *Scope) chosen(spec *ChoiceSpec, row *store.Step) (Result, error) {
 		t := &task{r: r, s: s, name: row.Name}
 		unlock := lockAll(losers)
 		_, _, closed := closeAll(losers)
-		if !t.end(losers, closed, row.EndedAt, unlock) {
+		if !t.endLosers(losers, closed, row.EndedAt, unlock) {
 			return Result{}, ErrSuspended
 		}
 		return resultOf(row), nil
@@ -185,7 +185,7 @@ func (s *Scope) chosen(spec *ChoiceSpec, row *store.Step) (Result, error) {
 	for _, name := range slices.Concat(c.Ended, c.Returned) {
 		if e := r.ended[naming.ParseDisplay(name)+naming.Separator]; e != nil {
 			e.reached = true
-			e.caughtUp()
+			e.endContextsIfReplayed()
 		}
 	}
 	return resultOf(row), nil
@@ -212,19 +212,19 @@ func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 		return Result{}, err
 	}
 	at := r.branchEndTime()
-	w := t.row(store.StepCompleted, encoded, nil)
+	w := t.newStepWrite(store.StepCompleted, encoded, nil)
 	w.Step.EndedAt = at
 	res, _, err := t.write(w)
 	if spec.Losers != nil && (err != nil || !bytes.Equal(res.Output, encoded)) {
 		// The closed branches stay closed in this execution, and the choice is not recorded. Only another
 		// execution can continue.
-		if r.leaving() == nil {
+		if r.currentSuspension() == nil {
 			r.logger().Error("a choice could not be recorded; the run leaves this process", telemetry.KeyStep, naming.Display(t.name), telemetry.KeyError, err)
 			r.lose()
 		}
 		unlock()
 		for _, l := range closed {
-			l.Tell(ErrSuspended)
+			l.DeliverResult(ErrSuspended)
 		}
 		return Result{}, ErrSuspended
 	}
@@ -232,14 +232,14 @@ func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 		unlock()
 		return Result{}, err
 	}
-	if !t.end(losers, closed, at, unlock) {
+	if !t.endLosers(losers, closed, at, unlock) {
 		return Result{}, ErrSuspended
 	}
 	return res, nil
 }
 
-// end ends the losers of a recorded choice. It reports false if the run was suspended meanwhile.
-func (t *task) end(losers, closed []Loser, at time.Time, unlock func()) bool {
+// endLosers ends the losers of a recorded choice. It reports false if the run was suspended meanwhile.
+func (t *task) endLosers(losers, closed []Loser, at time.Time, unlock func()) bool {
 	r := t.r
 	r.mu.Lock()
 	for _, l := range losers {
@@ -255,7 +255,7 @@ func (t *task) end(losers, closed []Loser, at time.Time, unlock func()) bool {
 		l.Branch.stop()
 	}
 	for _, l := range closed {
-		l.Tell(ErrCancelled)
+		l.DeliverResult(ErrCancelled)
 	}
 	return len(losers) == 0 || r.cancelLosersChildren(false)
 }
@@ -301,7 +301,7 @@ func closeAll(losers []Loser) (ended, returned []string, closed []Loser) {
 			continue // another choice has ended the branch and has recorded that
 		}
 		name := l.Branch.Name()
-		if l.Close() {
+		if l.WithholdResult() {
 			returned = append(returned, name)
 		} else {
 			ended = append(ended, name)

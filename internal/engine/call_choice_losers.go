@@ -38,11 +38,11 @@ func (r *run) cancelLosersChildren(look bool) bool {
 
 func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) error {
 	if look {
-		refs := make([]store.Ref, len(children))
+		refs := make([]store.RunRef, len(children))
 		for i, id := range children {
-			refs[i] = store.Ref{Text: id.String()}
+			refs[i] = store.RunRef{Text: id.String()}
 		}
-		rows, err := r.e.store.Get(r.durable, refs)
+		rows, err := r.e.store.Get(r.writeCtx, refs)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (r *run) cancelChildrenOf(choice string, children []uuid.UUID, look bool) e
 	if len(children) == 0 {
 		return nil
 	}
-	return r.e.Order(r.durable, &store.Order{
+	return r.e.Control(r.writeCtx, &store.Control{
 		Verb: store.VerbCancel, Scope: store.Attached, Runs: children,
 		Reason: fmt.Sprintf("its branch was ended by the choice %q of its parent", naming.Display(choice)),
 	})

@@ -30,9 +30,9 @@ import (
 // These calls are steps whose function belongs to the engine. They leave a started marker if they take
 // long, for example because another transaction has locked the row of the other run.
 
-// ErrLeft is returned by an effect when its run or its branch ended or was suspended meanwhile. The call
+// ErrEffectInterrupted is returned by an effect when its run or its branch ended or was suspended meanwhile. The call
 // then records nothing.
-var ErrLeft = errors.New("durable: the run left over a call")
+var ErrEffectInterrupted = errors.New("durable: the run left over a call")
 
 // effectTask returns the task of the attempt to which the context belongs.
 func effectTask(ctx context.Context) (*task, error) {
@@ -43,9 +43,9 @@ func effectTask(ctx context.Context) (*task, error) {
 	return t, nil
 }
 
-// identity returns a text that this call has in every execution, and that no other call of any run has.
+// callKey returns a text that this call has in every execution, and that no other call of any run has.
 // Users cannot supply such a text.
-func (t *task) identity() string {
+func (t *task) callKey() string {
 	return naming.Separator + t.r.row.UUID.String() + naming.Separator + t.name
 }
 
@@ -62,23 +62,23 @@ func (t *task) startName() string {
 }
 
 // unlessBranchLeft wraps a write that must not follow a choice which ends the branch of the scope. Either the
-// choice waits for the write, or the wrapped write returns ErrLeft and writes nothing.
+// choice waits for the write, or the wrapped write returns ErrEffectInterrupted and writes nothing.
 func (s *Scope) unlessBranchLeft(write writeFunc) writeFunc {
 	if s.branch == nil {
 		return write
 	}
 	return func(j journal.Writer) (*store.Outcome, error) {
-		s.branch.hold()
-		defer s.branch.release()
+		s.branch.blockChoices()
+		defer s.branch.unblockChoices()
 		if s.branchLeft() != nil {
-			return nil, ErrLeft
+			return nil, ErrEffectInterrupted
 		}
 		return write(j)
 	}
 }
 
 // settleEffect returns the error that the call records, if the target or the value of the effect caused
-// it. For an error of the database it suspends the run and returns ErrLeft.
+// it. For an error of the database it suspends the run and returns ErrEffectInterrupted.
 func (t *task) settleEffect(what string, err error) error {
 	var state *StateError
 	switch {
@@ -88,22 +88,22 @@ func (t *task) settleEffect(what string, err error) error {
 		return err
 	case errors.Is(err, store.ErrBadData):
 		return err
-	case errors.Is(err, ErrLeft), t.s.left() != nil:
-		return ErrLeft
+	case errors.Is(err, ErrEffectInterrupted), t.s.checkOpen() != nil:
+		return ErrEffectInterrupted
 	}
 	t.r.unwritten(what, t.name, err)
-	return ErrLeft
+	return ErrEffectInterrupted
 }
 
 // effectContext returns the context and the caller for the writes of an effect. Each write may finish, so
 // that its outcome is known. No write is retried once the call has to end.
-func (t *task) effectContext(ctx context.Context) (writes context.Context, by caller) {
-	return context.WithoutCancel(ctx), caller{over: t.s.work.Done(), around: t.s.unlessBranchLeft}
+func (t *task) effectContext(ctx context.Context) (writes context.Context, by writeCaller) {
+	return context.WithoutCancel(ctx), writeCaller{over: t.s.stepsCtx.Done(), around: t.s.unlessBranchLeft}
 }
 
 // SendSignal sends the signal in an attempt of a call of this scope. The caller sets Name, Key and
 // Payload. A signal without a key gets the key of the call. SendSignal returns ErrNotFound, *StateError,
-// ErrIDConflict, or ErrLeft.
+// ErrIDConflict, or ErrEffectInterrupted.
 func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.Signal) error {
 	t, err := effectTask(ctx)
 	if err != nil {
@@ -112,22 +112,22 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.Signal)
 	w := *given
 	own := w.Key == ""
 	if own {
-		w.Key = t.identity()
+		w.Key = t.callKey()
 	}
 	writes, by := t.effectContext(ctx)
-	err = s.r.e.signal(writes, by, ref, &w, s.r.lastSent(time.Time{}))
+	err = s.r.e.signal(writes, by, ref, &w, s.r.noteSignalSent(time.Time{}))
 	if own && w.Outcome == store.Adopted {
 		w.CreatedAt, err = w.Existing.CreatedAt, nil // an earlier attempt of this call sent the signal, and that signal counts
 	}
-	if last := s.r.lastSent(w.CreatedAt); !last.IsZero() {
+	if last := s.r.noteSignalSent(w.CreatedAt); !last.IsZero() {
 		t.endsAfter = last.UnixMicro()
 	}
 	return t.settleEffect("send signal", err)
 }
 
-// lastSent notes that the run sent a signal at the given time, and returns the time of the latest signal
+// noteSignalSent notes that the run sent a signal at the given time, and returns the time of the latest signal
 // that the run has sent.
-func (r *run) lastSent(at time.Time) time.Time {
+func (r *run) noteSignalSent(at time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if at.After(r.sent) {
@@ -137,7 +137,7 @@ func (r *run) lastSent(at time.Time) time.Time {
 }
 
 // StartRun starts a root run in an attempt of a call of this scope, and returns the ID of the run. It
-// returns ErrIDConflict, ErrInvalidConfig, ErrQueueFull, ErrQueueClosed or ErrLeft.
+// returns ErrIDConflict, ErrInvalidConfig, ErrQueueFull, ErrQueueClosed or ErrEffectInterrupted.
 func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err error) {
 	t, err := effectTask(ctx)
 	if err != nil {
@@ -166,8 +166,8 @@ func (s *Scope) StartRun(ctx context.Context, q StartRequest) (id string, err er
 }
 
 // CancelRun cancels a run in an attempt of a call of this scope. It returns nil if the run has ended
-// already. It returns ErrNotFound or ErrLeft.
-func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.Order) error {
+// already. It returns ErrNotFound or ErrEffectInterrupted.
+func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.Control) error {
 	t, err := effectTask(ctx)
 	if err != nil {
 		return err
@@ -175,14 +175,14 @@ func (s *Scope) CancelRun(ctx context.Context, id uuid.UUID, o *store.Order) err
 	own := *o
 	own.Runs = ids(id)
 	writes, by := t.effectContext(ctx)
-	err = s.r.e.order(writes, by, &own)
+	err = s.r.e.control(writes, by, &own)
 	if err == nil && !own.Results[0].Found {
 		err = notFound(id.String())
 	}
 	return t.settleEffect("cancel child", err)
 }
 
-// SetTags sets tags of this run in an attempt of a call of this scope. It returns ErrLeft if the run or
+// SetTags sets tags of this run in an attempt of a call of this scope. It returns ErrEffectInterrupted if the run or
 // the branch ended or was suspended meanwhile.
 func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 	t, err := effectTask(ctx)
@@ -194,14 +194,14 @@ func (s *Scope) SetTags(ctx context.Context, tags []store.Tag) error {
 	fenced := false
 	err = r.e.patiently(writes, by, func() error {
 		return by.attempt(func() error {
-			there, err := r.e.store.Tag(writes, r.row.UUID, tags, r.row.Epoch)
+			there, err := r.e.store.SetTags(writes, r.row.UUID, tags, r.row.Epoch)
 			fenced = err == nil && !there
 			return err
 		})
 	})
 	if fenced {
 		r.lose()
-		return ErrLeft
+		return ErrEffectInterrupted
 	}
 	return t.settleEffect("set tags", err)
 }

@@ -35,10 +35,10 @@ var transactions struct {
 	by   sync.Map     // of *transaction
 }
 
-// entered notes the transaction in the context for its function, and for the calling goroutine, until the
+// enterTransaction notes the transaction in the context for its function, and for the calling goroutine, until the
 // caller calls the returned function.
-func (t *task) entered(ctx context.Context) (context.Context, func()) {
-	if _, serial := t.r.e.beneath.(store.SerialCommitter); !serial {
+func (t *task) enterTransaction(ctx context.Context) (context.Context, func()) {
+	if _, serial := t.r.e.unwrappedStore.(store.SerialCommitter); !serial {
 		return ctx, func() {}
 	}
 	x := &transaction{t: t}
@@ -56,9 +56,9 @@ func (t *task) entered(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// Outside returns ErrInsideTx if the call is made from inside a transaction that holds this store's only
+// CheckOutsideTx returns ErrInsideTx if the call is made from inside a transaction that holds this store's only
 // writer. call describes the call in words, for the error.
-func (e *Engine) Outside(ctx context.Context, call string) error {
+func (e *Engine) CheckOutsideTx(ctx context.Context, call string) error {
 	if transactions.open.Load() == 0 {
 		return nil
 	}
@@ -74,4 +74,6 @@ func (e *Engine) Outside(ctx context.Context, call string) error {
 		ErrInsideTx, call, naming.Display(x.t.name), x.t.r.row.Address())
 }
 
-func (x *transaction) holds(e *Engine) bool { return !x.over.Load() && x.t.r.e.beneath == e.beneath }
+func (x *transaction) holds(e *Engine) bool {
+	return !x.over.Load() && x.t.r.e.unwrappedStore == e.unwrappedStore
+}

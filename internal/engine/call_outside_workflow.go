@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// OutsideWorkflow returns ErrOutsideStep if a call that writes is made with the context of a workflow
+// CheckOutsideWorkflow returns ErrOutsideStep if a call that writes is made with the context of a workflow
 // function, outside of its steps. No checkpoint would record the call, so every replay would repeat it.
 // call describes the call in words. instead names the durable call to use, and is empty if there is none.
-func OutsideWorkflow(ctx context.Context, call, instead string) error {
+func CheckOutsideWorkflow(ctx context.Context, call, instead string) error {
 	s, workflow := ctx.Value(WorkflowKey{}).(*Scope)
 	if !workflow || s.nested() {
 		return nil

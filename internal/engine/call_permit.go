@@ -22,18 +22,18 @@ type Permit struct {
 	Settings store.LimitSettings
 }
 
-// admit waits until the attempt may call its function: for its permit, and then for its slot. The returned
+// awaitPermitAndSlot waits until the attempt may call its function: for its permit, and then for its slot. The returned
 // function gives both back, and may be called more than once.
-func (t *task) admit() (leave func(), err error) {
+func (t *task) awaitPermitAndSlot() (leave func(), err error) {
 	if t.spec.Permit == nil {
-		return t.enter()
+		return t.awaitStepSlot()
 	}
 	for try := 1; ; try++ {
 		granted, giveBack, err := t.awaitPermit()
 		if err != nil {
 			return nil, err
 		}
-		vacate, err := t.enter()
+		vacate, err := t.awaitStepSlot()
 		if err != nil {
 			giveBack()
 			return nil, err
@@ -90,9 +90,9 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 				due = end
 			}
 		}
-		r.idle.done()
-		err := r.idle.until(t.s, due, place.news)
-		r.idle.busy()
+		r.idle.endBusy()
+		err := r.idle.waitUntil(t.s, due, place.news)
+		r.idle.beginBusy()
 		if err != nil {
 			return t.unpermitted(giveBack, err)
 		}
@@ -103,12 +103,12 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 // execution continues the run at once or when it is woken.
 func (t *task) unpermitted(giveBack func(), err error) (time.Time, func(), error) {
 	r := t.r
-	left := t.s.left()
+	left := t.s.checkOpen()
 	if left == nil && t.s.ctx.Err() == nil { // the database rejects the ask
 		r.unwritten("ask for the permit of step", t.name, err)
 		return time.Time{}, nil, ErrSuspended
 	}
-	s := r.leaving()
+	s := r.currentSuspension()
 	if s == nil || errors.Is(s.cause, ErrPaused) {
 		giveBack()
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Timeout says what happens when the time of a receive is over.
-type Timeout uint8
+// TimeoutAction says what happens when the time of a receive is over.
+type TimeoutAction uint8
 
 // The values of Timeout.
 const (
-	TimeoutFails     Timeout = iota // the receive fails with record.CodeTimeout
-	TimeoutGoesOn                   // the receive returns ReceiveSpec.Value
-	TimeoutCancels                  // the run's tree is cancelled
-	TimeoutExpires                  // the run expires, as when its own timeout is over
-	TimeoutEscalates                // Escalate is called once, and the receive keeps waiting
-	timeouts                        // the number of values
+	TimeoutFails     TimeoutAction = iota // the receive fails with record.CodeTimeout
+	TimeoutGoesOn                         // the receive returns ReceiveSpec.Value
+	TimeoutCancels                        // the run's tree is cancelled
+	TimeoutExpires                        // the run expires, as when its own timeout is over
+	TimeoutEscalates                      // Escalate is called once, and the receive keeps waiting
+	timeouts                              // the number of values
 )
 
 // ReceiveSpec describes one receive.
@@ -32,13 +32,13 @@ type ReceiveSpec struct {
 	Site      uintptr
 	Within    time.Duration // the time limit, counted from the first check for a signal
 	Bounded   bool          // there is a time limit
-	Otherwise Timeout
+	Otherwise TimeoutAction
 	Value     []byte
 	Escalate  Escalation
 }
 
-// receiving is the state of one receive in progress.
-type receiving struct {
+// receiveCall is the state of one receive in progress.
+type receiveCall struct {
 	s    *Scope
 	r    *run
 	spec *ReceiveSpec
@@ -65,17 +65,17 @@ func (s *Scope) Receive(spec *ReceiveSpec) (Result, error) {
 			return Result{}, nestedError(r, full)
 		}
 	}
-	w := &receiving{s: s, r: r, spec: spec, name: full}
+	w := &receiveCall{s: s, r: r, spec: spec, name: full}
 	if recorded == nil || !recorded.Status.Terminal() {
 		if recorded, err = w.wait(recorded); err != nil {
 			return Result{}, err
 		}
 	}
-	return w.answer(recorded)
+	return w.applyOutcome(recorded)
 }
 
 // wait checks for a signal until there is one, or the time is over. It returns the recorded row.
-func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
+func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 	now := w.r.e.clock.Now()
 	w.row = store.Step{Run: w.r.row.UUID, Name: w.name, Kind: store.KindReceive, Attempt: 1, StartedAt: now}
 	if recorded == nil {
@@ -97,7 +97,7 @@ func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
 	for {
 		if !waits {
 			in.looks(l)
-			found, err := w.look()
+			found, err := w.checkForSignal()
 			if err != nil {
 				return nil, err
 			}
@@ -109,18 +109,18 @@ func (w *receiving) wait(recorded *store.Step) (*store.Step, error) {
 			in.looked(l)
 		}
 		waits = false
-		if err := w.r.idle.until(w.s, w.row.NextAt, l.call); err != nil {
-			return nil, cmp.Or(w.s.left(), err)
+		if err := w.r.idle.waitUntil(w.s, w.row.NextAt, l.call); err != nil {
+			return nil, cmp.Or(w.s.checkOpen(), err)
 		}
 	}
 }
 
-// look checks the database once for a signal. It decides before the check whether the time is over. A
+// checkForSignal checks the database once for a signal. It decides before the check whether the time is over. A
 // signal that arrived in time still takes precedence over the timeout, see [store.Receive].
-func (w *receiving) look() (*store.Step, error) {
+func (w *receiveCall) checkForSignal() (*store.Step, error) {
 	r := w.r
-	r.idle.busy()
-	defer r.idle.done()
+	r.idle.beginBusy()
+	defer r.idle.endBusy()
 	row := w.row
 	row.Status, row.EndedAt = store.StepStarted, r.e.clock.Now()
 	if w.late = !w.row.NextAt.IsZero() && r.e.clock.Until(w.row.NextAt) == 0; !w.late {
@@ -131,7 +131,7 @@ func (w *receiving) look() (*store.Step, error) {
 			return found, err
 		}
 	}
-	if err := w.timeIsOver(&row); err != nil {
+	if err := w.setTimeoutOutcome(&row); err != nil {
 		return nil, err
 	}
 	return w.record(&row, true)
@@ -139,19 +139,19 @@ func (w *receiving) look() (*store.Step, error) {
 
 // record commits the row, or the end of the step by a signal if there is one, and returns the recorded
 // row. late says that the row is what the timeout records.
-func (w *receiving) record(row *store.Step, late bool) (*store.Step, error) {
+func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 	r := w.r
 	rec := &store.Receive{Step: *row, Signal: w.spec.Signal}
 	var left error // not nil: a choice has ended the branch
 	failed := false
-	err := r.e.persist(r.durable, until(r.hard.Done()), nil, func(j journal.Writer) (*store.Outcome, error) {
-		w.s.branch.hold()
-		defer w.s.branch.release()
+	err := r.e.persist(r.writeCtx, until(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) {
+		w.s.branch.blockChoices()
+		defer w.s.branch.unblockChoices()
 		if left = w.s.branchLeft(); left != nil {
 			fenced := store.Fenced
 			return &fenced, nil
 		}
-		err := j.Receive(r.durable, rec)
+		err := j.Receive(r.writeCtx, rec)
 		failed = failed || err != nil
 		return &rec.Outcome, err
 	})
@@ -167,11 +167,11 @@ func (w *receiving) record(row *store.Step, late bool) (*store.Step, error) {
 	case err != nil:
 		return nil, fmt.Errorf("receive %q in run %q: %w", naming.Display(w.name), r.row.Address(), err)
 	case rec.Outcome == store.Fenced:
-		r.fenced(rec.State)
+		r.suspendFenced(rec.State)
 		return nil, ErrSuspended
 	}
 	r.clearSuspect()
-	r.asked(rec.State.Control)
+	r.applyRequest(rec.State.Control)
 	w.reportTimeout(rec, late)
 	if rec.Recorded.Kind != store.KindReceive {
 		return nil, divergedKind(&r.row, w.name, rec.Recorded.Kind, store.KindReceive)
@@ -179,8 +179,8 @@ func (w *receiving) record(row *store.Step, late bool) (*store.Step, error) {
 	return rec.Recorded, nil
 }
 
-// timeIsOver sets in row what is recorded if there is no signal when the time is over.
-func (w *receiving) timeIsOver(row *store.Step) error {
+// setTimeoutOutcome sets in row what is recorded if there is no signal when the time is over.
+func (w *receiveCall) setTimeoutOutcome(row *store.Step) error {
 	switch w.spec.Otherwise {
 	case TimeoutGoesOn:
 		row.Status, row.Output = store.StepCompleted, w.spec.Value
@@ -200,30 +200,30 @@ func (w *receiving) timeIsOver(row *store.Step) error {
 	return nil
 }
 
-// answer returns the result that the recorded row of a wait means, in the first execution and in every
+// applyOutcome returns the result that the recorded row of a wait means, in the first execution and in every
 // replay. It cancels or expires the run if the receive timed out and its Otherwise says so.
-func (w *receiving) answer(recorded *store.Step) (Result, error) {
+func (w *receiveCall) applyOutcome(recorded *store.Step) (Result, error) {
 	res := resultOf(recorded)
 	if res.Failure == nil {
 		return res, nil
 	}
 	switch w.spec.Otherwise {
 	case TimeoutCancels:
-		if err := w.r.continues(); err != nil { // ignore the end of the branch: it came after the row was recorded
+		if err := w.r.checkMayContinue(); err != nil { // ignore the end of the branch: it came after the row was recorded
 			return Result{}, err
 		}
-		o := &store.Order{Verb: store.VerbCancel, Runs: ids(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
-		if err := w.r.e.Order(w.r.durable, o); err != nil {
+		o := &store.Control{Verb: store.VerbCancel, Runs: ids(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
+		if err := w.r.e.Control(w.r.writeCtx, o); err != nil {
 			w.r.unwritten("cancel the run, whose time to wait is over, at", w.name, err)
 		} else {
-			w.r.endEarly(cancelled())
+			w.r.endEarly(cancelledEnd())
 		}
-		return Result{}, w.s.left()
+		return Result{}, w.s.checkOpen()
 	case TimeoutExpires:
 		f := *res.Failure
 		f.Step = naming.Display(w.name)
 		w.r.endEarly(earlyEnd{cause: ErrTimeout, status: store.Expired, failure: &f})
-		return Result{}, w.s.left()
+		return Result{}, w.s.checkOpen()
 	}
 	return res, nil
 }

@@ -19,7 +19,7 @@ type Escalation func(to *Escalator, id string) error
 type Escalator struct {
 	s   *Scope
 	ctx context.Context // it does not end with the run, so that the outcome of each write is known
-	by  caller
+	by  writeCaller
 }
 
 // Start starts a run.
@@ -33,15 +33,15 @@ func (x *Escalator) Start(q StartRequest) error {
 
 // Signal sends a signal to the run that ref names.
 func (x *Escalator) Signal(ref string, s *store.Signal) error {
-	return x.s.r.e.signal(x.ctx, x.by, ref, s, x.s.r.lastSent(s.CreatedAt))
+	return x.s.r.e.signal(x.ctx, x.by, ref, s, x.s.r.noteSignalSent(s.CreatedAt))
 }
 
 // escalate calls the escalation of the wait. It returns an error if the run was suspended or must end, or
 // if its branch was ended. It only logs an error that no retry changes, for example that the target run
 // has ended.
-func (w *receiving) escalate() error {
+func (w *receiveCall) escalate() error {
 	r := w.r
-	err := w.spec.Escalate(&Escalator{w.s, r.durable, caller{over: w.s.work.Done(), around: w.s.unlessBranchLeft}}, r.row.UUID.String()+":"+naming.Display(w.name))
+	err := w.spec.Escalate(&Escalator{w.s, r.writeCtx, writeCaller{over: w.s.stepsCtx.Done(), around: w.s.unlessBranchLeft}}, r.row.UUID.String()+":"+naming.Display(w.name))
 	var state *StateError
 	switch {
 	case err == nil:
@@ -49,8 +49,8 @@ func (w *receiving) escalate() error {
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrIDConflict), errors.Is(err, naming.ErrInvalid), errors.Is(err, store.ErrBadData), errors.As(err, &state), refusedStart(err):
 		r.logger().Error("a wait could not be escalated; it goes on", telemetry.KeyStep, naming.Display(w.name), telemetry.KeyError, err)
 		return nil
-	case errors.Is(err, ErrLeft), w.s.left() != nil:
-		return cmp.Or(w.s.left(), ErrSuspended)
+	case errors.Is(err, ErrEffectInterrupted), w.s.checkOpen() != nil:
+		return cmp.Or(w.s.checkOpen(), ErrSuspended)
 	}
 	r.unwritten("escalate wait", w.name, err)
 	return ErrSuspended

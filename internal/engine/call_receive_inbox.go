@@ -162,7 +162,7 @@ func (in *inbox) request() {
 		return
 	}
 	in.counting = true
-	in.r.idle.busy()
+	in.r.idle.beginBusy()
 	in.r.w.countQueue.add(in.r)
 }
 
@@ -197,5 +197,5 @@ func (in *inbox) deliver(counts map[string]int, counted bool) {
 		in.r.w.countQueue.add(in.r)
 		return
 	}
-	in.r.idle.done()
+	in.r.idle.endBusy()
 }

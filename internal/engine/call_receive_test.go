@@ -21,7 +21,7 @@ type mailbox struct {
 	rows    map[string]*store.Step // as recorded, by name
 	queries int
 	fenced  bool
-	orders  []*store.Order
+	orders  []*store.Control
 }
 
 // send stores a signal that has just arrived. It wakes nobody.
@@ -76,7 +76,7 @@ func (s *mailbox) receive(w *store.Receive) {
 	w.Outcome, w.Recorded = store.Written, &row
 }
 
-func (s *mailbox) Control(_ context.Context, o *store.Order) error {
+func (s *mailbox) Control(_ context.Context, o *store.Control) error {
 	s.orders = append(s.orders, o)
 	return nil
 }
@@ -96,7 +96,7 @@ func newMailbox(t *testing.T, history ...store.Step) (*run, *mailbox) {
 const within = 500 * time.Millisecond
 
 // atReceive is a receive of the signal "go" within the time limit.
-func atReceive(otherwise Timeout) *ReceiveSpec {
+func atReceive(otherwise TimeoutAction) *ReceiveSpec {
 	return &ReceiveSpec{Name: "wait", Signal: "go", Within: within, Bounded: true, Otherwise: otherwise, Value: []byte("nobody")}
 }
 
@@ -156,7 +156,7 @@ func TestReceiveWaitsForItsSignal(t *testing.T) {
 // signal that arrived in time is taken all the same, even if nobody told the run; one that came later is not.
 func TestReceiveTimesOut(t *testing.T) {
 	for name, c := range map[string]struct {
-		otherwise Timeout
+		otherwise TimeoutAction
 		sent      time.Duration // when the signal arrives, without a wake; zero: never
 		output    string
 		failed    bool
@@ -218,7 +218,7 @@ func TestReceiveEscalatesOnce(t *testing.T) {
 			if want := r.row.UUID.String() + ":wait"; id != want {
 				t.Errorf("escalated as %q, want %q", id, want)
 			}
-			time.AfterFunc(settleAlone/2, func() {
+			time.AfterFunc(settleTimeAlone/2, func() {
 				if row := s.recorded("wait"); row.Attempt != 2 || !row.NextAt.IsZero() {
 					t.Errorf("recorded after the escalation: %+v", row)
 				}
@@ -243,7 +243,7 @@ func TestReceiveContinuesItsHistory(t *testing.T) {
 	row := store.Step{Name: "wait", Kind: store.KindReceive, Seq: 1, Attempt: 1, StartedAt: began}
 	for name, c := range map[string]struct {
 		status    store.StepStatus
-		otherwise Timeout
+		otherwise TimeoutAction
 		output    string
 		failed    bool
 		err       error
@@ -288,7 +288,7 @@ func TestReceiveContinuesItsHistory(t *testing.T) {
 // A receive whose time was over while no process executed the run takes a signal that arrived in time, and
 // does not escalate.
 func TestReceiveTakesAnOldSignalBeforeItTimesOut(t *testing.T) {
-	for _, otherwise := range []Timeout{TimeoutFails, TimeoutEscalates} {
+	for _, otherwise := range []TimeoutAction{TimeoutFails, TimeoutEscalates} {
 		synctest.Test(t, func(t *testing.T) {
 			now := time.Now().UTC()
 			r, s := newMailbox(t, store.Step{
@@ -324,7 +324,7 @@ func TestReceiveTakesNothing(t *testing.T) {
 		}, want: ErrNestedStep},
 		"another kind is recorded": {history: []store.Step{taken}, want: ErrDiverged},
 		"a suspended run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.lose(); return r.scope() }, want: ErrSuspended, gone: true},
-		"a cancelled run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.endEarly(cancelled()); return r.scope() }, want: ErrCancelled},
+		"a cancelled run":          {act: func(r *run, _ *mailbox, _ *ReceiveSpec) *Scope { r.endEarly(cancelledEnd()); return r.scope() }, want: ErrCancelled},
 		"a run of another process": {act: func(r *run, s *mailbox, _ *ReceiveSpec) *Scope { s.fenced = true; return r.scope() }, queries: 1, want: ErrSuspended, gone: true},
 		"a branch that ends while it waits": {act: func(r *run, s *mailbox, _ *ReceiveSpec) *Scope {
 			b, err := r.scope().Branch("branch", 0)
@@ -351,8 +351,8 @@ func TestReceiveTakesNothing(t *testing.T) {
 				if res, err := scope.Receive(spec); !errors.Is(err, c.want) || res.Output != nil || res.Failure != nil {
 					t.Errorf("received %q, %v, %v, want the error %v", res.Output, res.Failure, err, c.want)
 				}
-				if s.queries != c.queries || r.gone() != c.gone {
-					t.Errorf("%d queries, want %d; the run is suspended: %v", s.queries, c.queries, r.gone())
+				if s.queries != c.queries || r.isSuspended() != c.gone {
+					t.Errorf("%d queries, want %d; the run is suspended: %v", s.queries, c.queries, r.isSuspended())
 				}
 				r.rests(t)
 			})

@@ -15,14 +15,14 @@ import (
 
 // Scope is where a run makes durable calls. Names are unique within a scope.
 type Scope struct {
-	r      *run
-	prefix string
-	label  string          // the name of a Map, shown by metrics and spans for its items' steps; empty: no Map
-	ctx    context.Context // ends when calls in the scope can do nothing new
-	work   context.Context // the parent of the steps' contexts
-	undo   bool            // the scope of compensations, which are executed after the function has returned
-	branch *Branch         // the branch of the scope; nil: the workflow function itself
-	inside bool            // calls in the scope are made with the context of a step's function
+	r            *run
+	prefix       string
+	label        string          // the name of a Map, shown by metrics and spans for its items' steps; empty: no Map
+	ctx          context.Context // ends when calls in the scope can do nothing new
+	stepsCtx     context.Context // the parent of the steps' contexts
+	compensating bool            // the scope of compensations, which are executed after the function has returned
+	branch       *Branch         // the branch of the scope; nil: the workflow function itself
+	inside       bool            // calls in the scope are made with the context of a step's function
 }
 
 // With returns the scope for a call that is made with ctx. The context of a step's function marks the
@@ -47,32 +47,32 @@ func (s *Scope) nested() bool { return s.inside || s.r.idle.executing() && inSte
 // suspended or must end. The context of a branch also ends when the branch is cancelled.
 func (s *Scope) Context() context.Context { return s.ctx }
 
-// left returns why a call in this scope can do nothing new, or nil if it can.
-func (s *Scope) left() error {
+// checkOpen returns why a call in this scope can do nothing new, or nil if it can.
+func (s *Scope) checkOpen() error {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	err := s.refuse()
+	err := s.checkOpenLocked()
 	if errors.Is(err, ErrSuspended) {
-		s.r.tell()
+		s.r.noteNotified()
 	}
 	return err
 }
 
-// over does the same as left for a wait that may still return without an error: it does not record that a
+// endReason does the same as left for a wait that may still return without an error: it does not record that a
 // call was refused.
-func (s *Scope) over() error {
+func (s *Scope) endReason() error {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	err := s.out()
+	err := s.endReasonLocked()
 	if err == ErrSuspended {
-		s.r.tell()
+		s.r.noteNotified()
 	}
 	return err
 }
 
-// refuse does the same as left for callers that hold r.mu.
-func (s *Scope) refuse() error {
-	err := s.out()
+// checkOpenLocked does the same as left for callers that hold r.mu.
+func (s *Scope) checkOpenLocked() error {
+	err := s.endReasonLocked()
 	if err == ErrCancelled && s.branch != nil {
 		s.branch.stop() // in a replay, its contexts may not have ended yet
 		s.branch.refused = s.branch.refused || !s.branch.endedAt().IsZero()
@@ -83,12 +83,12 @@ func (s *Scope) refuse() error {
 	return err
 }
 
-// out returns the same as refuse, but has no effects. r.mu is held.
-func (s *Scope) out() error {
+// endReasonLocked returns the same as refuse, but has no effects. r.mu is held.
+func (s *Scope) endReasonLocked() error {
 	switch r := s.r; {
 	case r.suspended != nil:
 		return ErrSuspended
-	case s.undo:
+	case s.compensating:
 		return nil
 	case !s.branch.endedAt().IsZero():
 		return ErrCancelled // even if the run itself must end now, because the first execution returned it
@@ -132,7 +132,7 @@ func (s *Scope) claimName(full string, kind store.Kind, site uintptr) (*store.St
 	if err != nil || recorded != nil && (recorded.Status.Terminal() || kind == store.KindChild) {
 		return recorded, err
 	}
-	return recorded, s.refuse()
+	return recorded, s.checkOpenLocked()
 }
 
 // claim does the same as claimName, but does not check whether the scope can do anything new. r.mu is
@@ -143,7 +143,7 @@ func (s *Scope) claim(full string, kind store.Kind, site uintptr) (*store.Step, 
 		return nil, err
 	}
 	recorded := r.history[full]
-	r.seen(full, kind, recorded)
+	r.notifyProbe(full, kind, recorded)
 	if recorded != nil && recorded.Kind != kind {
 		return nil, divergedKind(&r.row, full, recorded.Kind, kind)
 	}
@@ -151,8 +151,8 @@ func (s *Scope) claim(full string, kind store.Kind, site uintptr) (*store.Step, 
 		r.live.Store(true)
 		return recorded, nil
 	}
-	r.replay()
-	s.branch.replayed()
+	r.countReplayed()
+	s.branch.noteReplay()
 	return recorded, nil
 }
 
@@ -168,7 +168,7 @@ func (s *Scope) use(full string, site uintptr) error {
 		return nestedError(r, full) // inside a compensation
 	}
 	if r.suspended != nil || over {
-		r.refused()
+		r.noteRefusal()
 		if r.suspended == nil {
 			return r.tooLate(full, site)
 		}

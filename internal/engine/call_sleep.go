@@ -29,26 +29,26 @@ func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Ti
 			return err
 		}
 	}
-	if !s.ended() && r.e.clock.Until(recorded.NextAt) > 0 && !r.passed(recorded) {
+	if !s.inEndedBranch() && r.e.clock.Until(recorded.NextAt) > 0 && !r.sleepWasOver(recorded) {
 		r.live.Store(true) // what follows was not executed before
-		if err := r.idle.until(s, recorded.NextAt, nil); err != nil && !s.ended() {
+		if err := r.idle.waitUntil(s, recorded.NextAt, nil); err != nil && !s.inEndedBranch() {
 			return err
 		}
 	}
-	return s.awake(recorded.NextAt)
+	return s.checkSleepEnded(recorded.NextAt)
 }
 
-// passed reports whether a sleep was over in an earlier execution, because a later call of the run began
+// sleepWasOver reports whether a sleep was over in an earlier execution, because a later call of the run began
 // when the sleep was due or afterwards. The sleep then stays over, although the database's clock may be
 // behind now, for example after a failover.
-func (r *run) passed(sleep *store.Step) bool {
+func (r *run) sleepWasOver(sleep *store.Step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.beganSince(sleep.Seq, sleep.NextAt)
 }
 
-// ended reports whether a choice has ended the branch of the scope, or a branch around it.
-func (s *Scope) ended() bool {
+// inEndedBranch reports whether a choice has ended the branch of the scope, or a branch around it.
+func (s *Scope) inEndedBranch() bool {
 	if s.branch == nil {
 		return false
 	}
@@ -59,26 +59,26 @@ func (s *Scope) ended() bool {
 
 // branchLeft returns the result of left if a choice has ended the branch, and nil otherwise.
 func (s *Scope) branchLeft() error {
-	if !s.ended() {
+	if !s.inEndedBranch() {
 		return nil
 	}
-	return s.left()
+	return s.checkOpen()
 }
 
-// awake returns nil if a sleep has ended by itself, and an error if a choice had ended the branch before.
+// checkSleepEnded returns nil if a sleep has ended by itself, and an error if a choice had ended the branch before.
 // It compares the sleep's due time with the time of the choice, because in every later replay both are in
 // the past.
-func (s *Scope) awake(due time.Time) error {
+func (s *Scope) checkSleepEnded(due time.Time) error {
 	if s.branch == nil {
 		return nil
 	}
-	s.branch.hold()
-	defer s.branch.release()
+	s.branch.blockChoices()
+	defer s.branch.unblockChoices()
 	r := s.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if at := s.branch.endedAt(); !at.IsZero() && due.After(at) {
-		return s.refuse()
+		return s.checkOpenLocked()
 	}
 	if due.After(r.slept) {
 		r.slept = due
@@ -88,10 +88,10 @@ func (s *Scope) awake(due time.Time) error {
 
 func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.Step, error) {
 	r := s.r
-	r.idle.busy()
-	defer r.idle.done()
-	t := &task{r: r, s: s, spec: &Spec{Kind: store.KindSleep}, name: full, attempt: 1, first: r.e.clock.Now()}
-	w := t.row(store.StepCompleted, nil, nil)
+	r.idle.beginBusy()
+	defer r.idle.endBusy()
+	t := &task{r: r, s: s, spec: &CallSpec{Kind: store.KindSleep}, name: full, attempt: 1, first: r.e.clock.Now()}
+	w := t.newStepWrite(store.StepCompleted, nil, nil)
 	w.Step.NextAt = due(t.first).Truncate(time.Microsecond)
 	if _, _, err := t.write(w); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// Spec describes one durable call.
-type Spec struct {
+// CallSpec describes one durable call.
+type CallSpec struct {
 	Name string
 	Kind store.Kind
 	Site uintptr // where the user's code made the call
@@ -49,7 +49,7 @@ type Spec struct {
 }
 
 // retried reports whether the call consists of attempts.
-func (s *Spec) retried() bool { return s.Attempt != nil || s.Transact != nil }
+func (s *CallSpec) retried() bool { return s.Attempt != nil || s.Transact != nil }
 
 // Output is the result of an attempt: the bytes to record, and the value that they decode into, so that
 // the caller need not decode them again. The value belongs to its attempt, because an attempt that was
@@ -70,7 +70,7 @@ type Result struct {
 type task struct {
 	r         *run
 	s         *Scope
-	spec      *Spec
+	spec      *CallSpec
 	name      string           // the name with its scope
 	recorded  *store.Step      // the step's row in history, which is not terminal; nil: none
 	attempt   int32            // the number of the attempt
@@ -87,7 +87,7 @@ type task struct {
 
 // Step returns the step's recorded outcome. If there is none, it executes the step first. The error is
 // ErrSuspended, or says that the call itself was wrong. A failure of the step is in the Result.
-func (s *Scope) Step(spec *Spec) (Result, error) {
+func (s *Scope) Step(spec *CallSpec) (Result, error) {
 	r := s.r
 	name := s.prefix + spec.Name
 	recorded, err := s.claimName(name, spec.Kind, spec.Site)
@@ -108,10 +108,10 @@ func (s *Scope) Step(spec *Spec) (Result, error) {
 	return s.execute(spec, name, recorded)
 }
 
-func (s *Scope) execute(spec *Spec, name string, recorded *store.Step) (Result, error) {
+func (s *Scope) execute(spec *CallSpec, name string, recorded *store.Step) (Result, error) {
 	t := &task{r: s.r, s: s, spec: spec, name: name, recorded: recorded}
-	s.r.idle.busy()
-	defer s.r.idle.done()
+	s.r.idle.beginBusy()
+	defer s.r.idle.endBusy()
 	return t.execute()
 }
 
@@ -137,14 +137,14 @@ func (t *task) execute() (Result, error) {
 	if row := t.recorded; row == nil {
 		t.seq = t.r.nextSeq()
 	} else {
-		t.resume(row)
+		t.restoreFrom(row)
 		t.unknown = row.Status == store.StepStarted && t.spec.AtMostOnce
 		if row.Status == store.StepBackoff && t.spec.AtMostOnce {
 			t.attempt = row.Attempt // its started marker was taken back, so the attempt did not begin
 		}
 		if row.Status == store.StepStarted && t.spec.Retry != nil {
 			if _, more := t.spec.Retry(row.Attempt); !more {
-				return t.diedLast(row.Attempt)
+				return t.failCrashedLastAttempt(row.Attempt)
 			}
 		}
 		if row.Status == store.StepBackoff {
@@ -157,7 +157,7 @@ func (t *task) execute() (Result, error) {
 		if err := t.mayBegin(); err != nil {
 			return Result{}, err
 		}
-		result, next, err := t.once()
+		result, next, err := t.executeAttempt()
 		if err != nil || next.IsZero() {
 			return result, err
 		}
@@ -168,10 +168,10 @@ func (t *task) execute() (Result, error) {
 	}
 }
 
-// diedLast fails a step whose last allowed attempt ended with its process.
-func (t *task) diedLast(attempt int32) (Result, error) {
+// failCrashedLastAttempt fails a step whose last allowed attempt ended with its process.
+func (t *task) failCrashedLastAttempt(attempt int32) (Result, error) {
 	t.attempt = attempt
-	res, _, err := t.write(t.row(store.StepFailed, nil, &record.Failure{
+	res, _, err := t.write(t.newStepWrite(store.StepFailed, nil, &record.Failure{
 		Message:  fmt.Sprintf("attempt %d, the last that its retry policy allows, ended with its process, and what it did is not known", attempt),
 		Codes:    []string{record.CodeOutcomeUnknown},
 		Attempts: attempt,
@@ -181,18 +181,18 @@ func (t *task) diedLast(attempt int32) (Result, error) {
 
 // rest waits until due, when the next attempt begins. The run may leave memory meanwhile.
 func (t *task) rest(due time.Time) error {
-	t.r.idle.done()
-	defer t.r.idle.busy()
-	if err := t.r.idle.until(t.s, due, nil); err != nil {
-		return cmp.Or(t.s.left(), err)
+	t.r.idle.endBusy()
+	defer t.r.idle.beginBusy()
+	if err := t.r.idle.waitUntil(t.s, due, nil); err != nil {
+		return cmp.Or(t.s.checkOpen(), err)
 	}
 	return nil
 }
 
-// once executes one attempt and records its outcome. A returned time that is not zero is when the next
+// executeAttempt executes one attempt and records its outcome. A returned time that is not zero is when the next
 // attempt is due.
-func (t *task) once() (Result, time.Time, error) {
-	leave, err := t.admit()
+func (t *task) executeAttempt() (Result, time.Time, error) {
+	leave, err := t.awaitPermitAndSlot()
 	if err != nil {
 		return Result{}, time.Time{}, err
 	}
@@ -202,7 +202,7 @@ func (t *task) once() (Result, time.Time, error) {
 		t.began = t.r.e.clock.Now()
 	}
 	if t.spec.AtMostOnce && !t.unknown {
-		if res, done, err := t.announce(); done || err != nil {
+		if res, done, err := t.commitStartedMarker(); done || err != nil {
 			return res, time.Time{}, err
 		}
 		if err := t.mayBegin(); err != nil {
@@ -214,25 +214,25 @@ func (t *task) once() (Result, time.Time, error) {
 		m = t.mark()
 	}
 	began := time.Now()
-	got, err := t.try()
+	got, err := t.callWithTimeouts()
 	leave()
 	if merr := m.settle(); merr != nil && err == nil {
 		err = merr
 	}
 	if err != nil {
-		t.interrupted(got.failure != nil && got.failure.Suspended)
+		t.takeBackInterrupted(got.failure != nil && got.failure.Suspended)
 		return Result{}, time.Time{}, err
 	}
 	t.r.e.tel.Attempted(t.r.ctx, t.r.row.Workflow, t.label(), t.attempt, time.Since(began), got.failure.ErrorType())
 	if got.failure != nil {
-		return t.failed(got.failure)
+		return t.recordFailure(got.failure)
 	}
-	w := got.sealed
+	w := got.selfCommitted
 	var res Result
 	if w != nil {
 		res, _, err = t.settled(w)
 	} else {
-		w = t.row(store.StepCompleted, got.out.Bytes, nil)
+		w = t.newStepWrite(store.StepCompleted, got.out.Bytes, nil)
 		res, _, err = t.write(w)
 	}
 	if err == nil && w.Outcome == store.Written && res.Failure == nil {
@@ -241,31 +241,31 @@ func (t *task) once() (Result, time.Time, error) {
 	return res, time.Time{}, err
 }
 
-// interrupted takes back the started marker of an attempt that ended because this process shuts down, or
+// takeBackInterrupted takes back the started marker of an attempt that ended because this process shuts down, or
 // because the attempt met the run's suspension. Such an attempt did not die with its process, so it must
 // not count as the last attempt that a retry policy allows. The outcome of an at-most-once step stays
 // unknown.
-func (t *task) interrupted(suspended bool) {
-	if !t.exists || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.hard), ErrShutdown) {
+func (t *task) takeBackInterrupted(suspended bool) {
+	if !t.exists || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.ownedCtx), ErrShutdown) {
 		return
 	}
 	t.failedAt(t.r.e.clock.Now(), nil)
-	w := t.row(store.StepBackoff, nil, nil)
+	w := t.newStepWrite(store.StepBackoff, nil, nil)
 	w.Step.NextAt = w.Step.EndedAt
-	if err := t.r.e.journal.Step(t.r.durable, w); err != nil {
+	if err := t.r.e.journal.Step(t.r.writeCtx, w); err != nil {
 		t.r.logger().Warn("an interrupted attempt could not be noted; it will count as one that died", telemetry.KeyStep, naming.Display(t.name), telemetry.KeyError, err)
 	}
 }
 
-// failed records a failed attempt: as a backoff if another attempt follows, or else as the failure of the
+// recordFailure records a failed attempt: as a backoff if another attempt follows, or else as the failure of the
 // step.
-func (t *task) failed(f *record.Failure) (Result, time.Time, error) {
+func (t *task) recordFailure(f *record.Failure) (Result, time.Time, error) {
 	f.Attempts = t.attempt
 	now := t.r.e.clock.Now()
 	next, again := t.next(f, now)
 	t.failedAt(now, f)
 	if again {
-		w := t.row(store.StepBackoff, nil, f)
+		w := t.newStepWrite(store.StepBackoff, nil, f)
 		w.Step.NextAt = next
 		res, _, err := t.write(w)
 		if err != nil || w.Outcome == store.Adopted {
@@ -275,7 +275,7 @@ func (t *task) failed(f *record.Failure) (Result, time.Time, error) {
 			append(t.attempts(), telemetry.KeyError, f.Message, telemetry.KeyNextAt, next)...)
 		return Result{}, next, nil
 	}
-	return t.write(t.row(store.StepFailed, nil, f))
+	return t.write(t.newStepWrite(store.StepFailed, nil, f))
 }
 
 // next returns when the step is retried after the failure, and whether it is retried at all.
@@ -296,8 +296,8 @@ func (t *task) next(f *record.Failure, now time.Time) (time.Time, bool) {
 	return next, true
 }
 
-// row returns the checkpoint of the current attempt.
-func (t *task) row(status store.StepStatus, output []byte, f *record.Failure) *store.StepWrite {
+// newStepWrite returns the checkpoint of the current attempt.
+func (t *task) newStepWrite(status store.StepStatus, output []byte, f *record.Failure) *store.StepWrite {
 	if t.seq == 0 {
 		t.seq = t.r.nextSeq()
 	}
@@ -324,18 +324,18 @@ func (t *task) row(status store.StepStatus, output []byte, f *record.Failure) *s
 // leaving memory: the fence decides whether the database accepts it.
 func (t *task) write(w *store.StepWrite) (Result, time.Time, error) {
 	r := t.r
-	err := r.e.journal.Step(r.durable, w)
+	err := r.e.journal.Step(r.writeCtx, w)
 	if err == nil && w.Outcome == store.Locked {
 		err = errRowLocked
 	}
-	if MayPass(err) {
-		err = r.e.persistAlone(r.durable, until(r.hard.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Step(r.durable, w) }, err)
+	if MayPassOnRetry(err) {
+		err = r.e.persistAlone(r.writeCtx, until(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Step(r.writeCtx, w) }, err)
 	}
 	switch {
 	case err == nil:
 		return t.settled(w)
 	case errors.Is(err, store.ErrBadData) && w.Step.Status == store.StepCompleted:
-		return t.write(t.row(store.StepFailed, nil, &record.Failure{
+		return t.write(t.newStepWrite(store.StepFailed, nil, &record.Failure{
 			Message: fmt.Sprintf("the database refused the output: %v", err), Codes: []string{record.CodeRefused}, Attempts: t.attempt, Permanent: true,
 		}))
 	}
@@ -350,7 +350,7 @@ func (t *task) settled(w *store.StepWrite) (Result, time.Time, error) {
 		t.exists = true
 		t.reportFailure(w)
 		t.r.clearSuspect()
-		t.r.asked(w.State.Control)
+		t.r.applyRequest(w.State.Control)
 		return resultOf(&w.Step), time.Time{}, nil
 	case store.Adopted:
 		if w.Recorded.Kind != t.spec.Kind {

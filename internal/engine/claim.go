@@ -97,7 +97,7 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 			w.reportPause(&c.Run, q.Now)
 			continue
 		}
-		w.enter(c, w.late(&c.Run, q.Now), free)
+		w.startExecution(c, w.late(&c.Run, q.Now), free)
 		w.admission.touch(c.Run.Queue)
 	}
 	return claimResult{runs: len(claims.Runs), full: len(claims.Runs) == q.Limit || capped, next: claims.Next}, nil

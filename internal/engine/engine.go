@@ -10,7 +10,7 @@
 //
 //	Start (slot free) ─┐
 //	                   ├─► run.exec ─► workflow function ─► conclude ─► journal: the run's end
-//	claim loop ────────┘ (also before a slot is free: see prefetch.go)
+//	claim loop ────────┘ (also before a slot is free: see claim_prefetch.go)
 //	                                      │
 //	                                      └─ Scope.Step ─► history hit: recorded result, no I/O
 //	                                                   └─► miss: attempts ─► journal ─► result
@@ -30,7 +30,7 @@
 //
 // # Where things are
 //
-// The name of a file begins with its room; the files that are named otherwise follow the list.
+// The name of a file begins with its room.
 //
 //   - engine: what a process does as a client: starts, signals, waits for results.
 //   - worker: the loops of a process that executes runs, its leases and notifications.
@@ -39,14 +39,12 @@
 //   - call: durable calls, one file for each kind, and the attempts of steps with their
 //     slots and permits.
 //   - park: when a run that waits leaves memory.
-//   - control: pause, resume, cancel and terminate.
-//   - limit, limits: limits on steps over all workers, and the permits that a worker requests.
-//   - schedule, schedules: runs that start by a timetable.
+//   - queue, admission: runs in queues with settings: how they are started, and who of them gets a place.
 //   - start_fold: starts that fold with others of their key.
 //   - probe: what package durabletest observes and controls.
 //
-// prefetch.go belongs to claim, and loaded.go, the runs in memory, to worker. contexts.go,
-// callrecord.go and goroutines.go are the parts of a run.
+// What an operator changes (limits, queues, schedules, runs) is in files of engine, and what a worker does about
+// it is in files of worker.
 package engine
 
 import (
@@ -101,56 +99,56 @@ type Definition struct {
 
 // Engine is the access of one process to one store.
 type Engine struct {
-	cfg      Config
-	store    store.Store
-	journal  *journal.Journal
-	clock    clock.Clock
-	tel      *telemetry.Telemetry
-	defs     map[string]*Definition
-	served   *store.Served // the workflows of defs in the queues of cfg
-	results  *results.Waiters
-	stamps   stamps
-	tokenKey atomic.Pointer[[]byte] // nil: not read yet
-	probe    Probe                  // set by a test, else nil
-	beneath  store.Store            // the store itself, without the wrapper of a probe
-	awaited  atomic.Int32           // the number of callers of Await
-	awaiting awaitings              // the callers of Await, for an engine with a probe
-	counts   counts
-	steps    *slots.Steps // nil: no limit
-	queues   queueRows
-	folds    foldLocks
+	cfg            Config
+	store          store.Store
+	journal        *journal.Journal
+	clock          clock.Clock
+	tel            *telemetry.Telemetry
+	defs           map[string]*Definition
+	served         *store.ClaimFilter // the workflows of defs in the queues of cfg
+	results        *results.Waiters
+	stamps         stamps
+	tokenKey       atomic.Pointer[[]byte] // nil: not read yet
+	probe          TestProbe              // set by a test, else nil
+	unwrappedStore store.Store            // the store itself, without the wrapper of a probe
+	awaited        atomic.Int32           // the number of callers of Await
+	awaiting       awaitings              // the callers of Await, for an engine with a probe
+	counts         counts
+	steps          *slots.Steps // nil: no limit
+	queues         queueRows
+	folds          foldLocks
 
 	mu      sync.Mutex
-	session *session // nil while there is no worker
-	stopped bool     // Run is stopping or has returned, and was not called again
+	session *workerSession // nil while there is no worker
+	stopped bool           // Run is stopping or has returned, and was not called again
 }
 
 // New returns an engine. It does not connect to the database.
 func New(s store.Store, cfg Config) *Engine {
 	cfg.ClaimLimit = cmp.Or(cfg.ClaimLimit, maxClaim)
-	e := &Engine{cfg: cfg, store: s, beneath: s, clock: new(clock.Estimate), tel: cfg.Telemetry, steps: slots.NewSteps(cfg.StepsAtOnce), defs: make(map[string]*Definition, len(cfg.Definitions))}
+	e := &Engine{cfg: cfg, store: s, unwrappedStore: s, clock: new(clock.Estimate), tel: cfg.Telemetry, steps: slots.NewSteps(cfg.StepsAtOnce), defs: make(map[string]*Definition, len(cfg.Definitions))}
 	for _, d := range cfg.Definitions {
 		e.defs[d.Name] = d
 	}
 	e.queues.e = e
-	e.served = store.NewServed(slices.Collect(maps.Keys(e.defs)), cfg.Queues)
+	e.served = store.NewClaimFilter(slices.Collect(maps.Keys(e.defs)), cfg.Queues)
 	e.journal = journal.New(s.Commit, func(f journal.Flush) { e.tel.Flushed(f.Items, f.Bytes, f.Took) }, cfg.Patience)
 	e.results = results.New(s, e, e.tel.Log)
 	e.probed(s)
-	if _, serial := e.beneath.(store.SerialCommitter); serial {
+	if _, serial := e.unwrappedStore.(store.SerialCommitter); serial {
 		e.journal.UseSingleWriter()
 	}
 	return e
 }
 
 // Store returns the engine's store, without the wrapper of a probe.
-func (e *Engine) Store() store.Store { return e.beneath }
+func (e *Engine) Store() store.Store { return e.unwrappedStore }
 
-// Executes reports whether this engine has a definition of the workflow.
-func (e *Engine) Executes(workflow string) bool { return e.defs[workflow] != nil }
+// HasWorkflow reports whether this engine has a definition of the workflow.
+func (e *Engine) HasWorkflow(workflow string) bool { return e.defs[workflow] != nil }
 
-// Started is the result of one StartRequest.
-type Started struct {
+// StartResult is the result of one StartRequest.
+type StartResult struct {
 	Run     store.Run // the run that was created, or the existing run
 	Created bool
 	Err     error // ErrIDConflict, or nil
@@ -159,8 +157,8 @@ type Started struct {
 // Start creates the runs in one transaction, or finds the runs that exist. If this engine executes the
 // workflow of a run and has a free slot, the run begins at once without a claim. The results are in the
 // order of the requests.
-func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started, error) {
-	if err := e.Outside(ctx, "a start"); err != nil {
+func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]StartResult, error) {
+	if err := e.CheckOutsideTx(ctx, "a start"); err != nil {
 		return nil, err
 	}
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
@@ -171,7 +169,7 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]Started,
 
 // startUnlessNameTaken starts the runs, except for requests whose name is the UUID of another run. Those get
 // an error in their result.
-func (e *Engine) startUnlessNameTaken(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
+func (e *Engine) startUnlessNameTaken(ctx context.Context, by writeCaller, requests []StartRequest) ([]StartResult, error) {
 	wrong, err := e.UUIDsAsNames(ctx, requests)
 	if err != nil {
 		return nil, err
@@ -183,8 +181,8 @@ func (e *Engine) startUnlessNameTaken(ctx context.Context, by caller, requests [
 }
 
 // startOthers starts the runs of the requests that have no error in wrong.
-func (e *Engine) startOthers(ctx context.Context, by caller, requests []StartRequest, wrong map[int]error) ([]Started, error) {
-	answers := make([]Started, len(requests))
+func (e *Engine) startOthers(ctx context.Context, by writeCaller, requests []StartRequest, wrong map[int]error) ([]StartResult, error) {
+	answers := make([]StartResult, len(requests))
 	var fit []StartRequest
 	var places []int
 	for i, q := range requests {
@@ -203,13 +201,13 @@ func (e *Engine) startOthers(ctx context.Context, by caller, requests []StartReq
 }
 
 // start starts the runs of the requests.
-func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) ([]Started, error) {
+func (e *Engine) start(ctx context.Context, by writeCaller, requests []StartRequest) ([]StartResult, error) {
 	if err := e.Enqueue(ctx, requests); err != nil {
 		return nil, err
 	}
 	w, free := e.reserve(requests)
 	defer free.Release()
-	starts, spans := e.Prepare(ctx, requests)
+	starts, spans := e.PrepareStarts(ctx, requests)
 	local := make([]*store.Start, 0, free.Slots())
 	now, nonce := starts[0].Run.CreatedAt, uint32(0)
 	if free.Slots() > 0 {
@@ -217,7 +215,7 @@ func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) 
 	}
 	for _, s := range starts {
 		if s.Place == nil && len(local) < free.Slots() && e.served.Includes(s.Run.Queue, s.Run.Workflow) && !s.Run.WakeAt.After(now) {
-			w.own(&s.Run, now, nonce)
+			w.setOwner(&s.Run, now, nonce)
 			local = append(local, s)
 		}
 	}
@@ -231,26 +229,26 @@ func (e *Engine) start(ctx context.Context, by caller, requests []StartRequest) 
 	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.Start(ctx, starts) })
 	if err != nil {
 		free.Release()
-		w.addFailedStart(local, err)
+		w.addDoubtfulStart(local, err)
 		spans.Refused(err)
 		return nil, err
 	}
 	for _, s := range local {
 		if s.Outcome == store.Written {
-			w.enter(&store.Claimed{Run: s.Run}, 0, &free)
+			w.startExecution(&store.Claimed{Run: s.Run}, 0, &free)
 		}
 	}
 	free.Release()
 	if len(local) < len(starts) {
 		w.hint()
 	}
-	return e.Answer(ctx, starts, &spans), nil
+	return e.FinishStarts(ctx, starts, &spans), nil
 }
 
-// Prepare returns the rows for the requests, claimable now or after their delay, or when an admission has
+// PrepareStarts returns the rows for the requests, claimable now or after their delay, or when an admission has
 // let them through. Enqueue was called with the requests before. The caller passes the spans to Answer, or
 // ends them.
-func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) ([]*store.Start, StartSpans) {
+func (e *Engine) PrepareStarts(ctx context.Context, requests []StartRequest) ([]*store.Start, StartSpans) {
 	var spans StartSpans
 	now := e.clock.Now()
 	starts := make([]*store.Start, len(requests))
@@ -275,27 +273,27 @@ func (e *Engine) Prepare(ctx context.Context, requests []StartRequest) ([]*store
 	return starts, spans
 }
 
-// Ready reads the database's clock if it is not known yet. Callers of Prepare call it first.
-func (e *Engine) Ready(ctx context.Context) error { return e.clock.Ensure(ctx, e.store) }
+// EnsureClock reads the database's clock if it is not known yet. Callers of Prepare call it first.
+func (e *Engine) EnsureClock(ctx context.Context) error { return e.clock.Ensure(ctx, e.store) }
 
-// Answer returns the results of the committed starts, and ends their spans.
-func (e *Engine) Answer(ctx context.Context, starts []*store.Start, spans *StartSpans) []Started {
-	answers := make([]Started, len(starts))
+// FinishStarts returns the results of the committed starts, and ends their spans.
+func (e *Engine) FinishStarts(ctx context.Context, starts []*store.Start, spans *StartSpans) []StartResult {
+	answers := make([]StartResult, len(starts))
 	for i, s := range starts {
 		if s.Outcome == store.Written {
 			e.tel.Started(ctx, s.Run.Workflow, s.Run.Queue)
-			answers[i] = Started{Run: s.Run, Created: true}
+			answers[i] = StartResult{Run: s.Run, Created: true}
 		} else {
-			answers[i] = Started{Run: *s.Existing, Err: conflict(&s.Run, s.Existing)}
+			answers[i] = StartResult{Run: *s.Existing, Err: startConflictError(&s.Run, s.Existing)}
 		}
 		spans.answered(i, s, answers[i].Err)
 	}
 	return answers
 }
 
-// conflict returns nil if found is the same start as asked, made twice, and an ErrIDConflict if it is
+// startConflictError returns nil if found is the same start as asked, made twice, and an ErrIDConflict if it is
 // another start with the same name.
-func conflict(asked, found *store.Run) error {
+func startConflictError(asked, found *store.Run) error {
 	switch {
 	case asked.Workflow != found.Workflow:
 		return fmt.Errorf("%w: run %q is of workflow %q, and was asked for again as %q: use another ID",
@@ -355,7 +353,7 @@ func (e *Engine) find(ctx context.Context, ref string, with store.Payloads) (*st
 	if err := CheckRef(ref); err != nil {
 		return nil, err
 	}
-	found, err := e.store.Find(ctx, []store.Ref{{Text: ref}}, with)
+	found, err := e.store.Find(ctx, []store.RunRef{{Text: ref}}, with)
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", ref, err)
 	}

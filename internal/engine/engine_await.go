@@ -14,12 +14,12 @@ import (
 // exist or was deleted. While the database is unavailable it keeps waiting. It returns ErrPermission at
 // once, and returns ErrRejected and ErrSchema after Config.Patience.
 func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
-	if err := e.Outside(ctx, "a wait for a result"); err != nil {
+	if err := e.CheckOutsideTx(ctx, "a wait for a result"); err != nil {
 		return nil, err
 	}
 	e.awaited.Add(1)
 	defer e.awaited.Add(-1)
-	defer lent(ctx)()
+	defer lendSlots(ctx)()
 	if e.probe != nil {
 		return e.awaitProbed(ctx, id)
 	}

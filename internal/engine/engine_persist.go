@@ -35,33 +35,33 @@ type WriteError = journal.WriteError
 // errRowLocked is the error for the outcome store.Locked.
 var errRowLocked = &WriteError{Err: store.ErrLocked}
 
-// MayPass reports whether, after err, nothing was written and the same write may succeed later.
-func MayPass(err error) bool {
+// MayPassOnRetry reports whether, after err, nothing was written and the same write may succeed later.
+func MayPassOnRetry(err error) bool {
 	if err == nil || unwritable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	return !errors.Is(err, store.ErrBadData) && !errors.Is(err, ErrLeft)
+	return !errors.Is(err, store.ErrBadData) && !errors.Is(err, ErrEffectInterrupted)
 }
 
 // writeFunc writes one item with the given writer.
 type writeFunc func(j journal.Writer) (*store.Outcome, error)
 
-// caller is the run, or the user of the engine, that needs a write.
-type caller struct {
+// writeCaller is the run, or the user of the engine, that needs a write.
+type writeCaller struct {
 	over    <-chan struct{}           // when it is closed, the write is no longer retried; nil: never closed
 	around  func(writeFunc) writeFunc // wraps each attempt of the write; nil: no wrapper
 	outside bool                      // a user of the engine, not a run: a missing privilege is returned at once
 }
 
 // outsider is the caller for users of the engine.
-var outsider = caller{outside: true}
+var outsider = writeCaller{outside: true}
 
 // until returns the caller for a run, or for a call in it, whose write is no longer needed when over is
 // closed.
-func until(over <-chan struct{}) caller { return caller{over: over} }
+func until(over <-chan struct{}) writeCaller { return writeCaller{over: over} }
 
 // wrap returns the write, wrapped with around if there is such a function.
-func (c caller) wrap(write writeFunc) writeFunc {
+func (c writeCaller) wrap(write writeFunc) writeFunc {
 	if c.around == nil {
 		return write
 	}
@@ -69,22 +69,22 @@ func (c caller) wrap(write writeFunc) writeFunc {
 }
 
 // attempt makes one attempt of a write that needs no journal.Writer.
-func (c caller) attempt(commit func() error) error {
+func (c writeCaller) attempt(commit func() error) error {
 	_, err := c.wrap(func(journal.Writer) (*store.Outcome, error) { return nil, commit() })(nil)
 	return err
 }
 
 // retries reports whether the write is retried after err. A missing privilege makes a run wait, because
 // the privilege may be granted later, and the run loses nothing but time.
-func (c caller) retries(err error) bool {
-	return MayPass(err) && !(c.outside && errors.Is(err, store.ErrPermission))
+func (c writeCaller) retries(err error) bool {
+	return MayPassOnRetry(err) && !(c.outside && errors.Is(err, store.ErrPermission))
 }
 
 // persist writes for one caller: first in a batch with other writes, then in a transaction of its own. If
 // it returns nil, the outcome is not Locked. It stops when ctx ends. Before the first write in a
 // transaction of its own, persist calls apart, if it is not nil, which can change the write. It does not
 // call apart if the write may have been committed.
-func (e *Engine) persist(ctx context.Context, by caller, apart func(), write writeFunc) error {
+func (e *Engine) persist(ctx context.Context, by writeCaller, apart func(), write writeFunc) error {
 	write = by.wrap(write)
 	outcome, err := write(e.journal)
 	if err == nil && *outcome == store.Locked {
@@ -97,7 +97,7 @@ func (e *Engine) persist(ctx context.Context, by caller, apart func(), write wri
 }
 
 // persistAlone continues persist after its first attempt, which failed with last.
-func (e *Engine) persistAlone(ctx context.Context, by caller, apart func(), write writeFunc, last error) error {
+func (e *Engine) persistAlone(ctx context.Context, by writeCaller, apart func(), write writeFunc, last error) error {
 	alone := e.journal.NewSoloWriter()
 	defer alone.Close()
 	doubtful := mayHaveCommitted(last)
@@ -123,7 +123,7 @@ func (e *Engine) persistAlone(ctx context.Context, by caller, apart func(), writ
 
 // commitAlone calls commit, which writes in a transaction of its own, and retries it for Config.Patience. It
 // returns ErrClosed, or a *WriteError.
-func (e *Engine) commitAlone(ctx context.Context, by caller, commit func() error) error {
+func (e *Engine) commitAlone(ctx context.Context, by writeCaller, commit func() error) error {
 	err := e.patiently(ctx, by, func() error { return by.attempt(commit) })
 	if err == nil || errors.Is(err, store.ErrClosed) {
 		return err
@@ -131,7 +131,7 @@ func (e *Engine) commitAlone(ctx context.Context, by caller, commit func() error
 	if _, is := errors.AsType[*WriteError](err); is {
 		return err
 	}
-	return &WriteError{MayHaveCommitted: !MayPass(err), Err: err}
+	return &WriteError{MayHaveCommitted: !MayPassOnRetry(err), Err: err}
 }
 
 // cause returns the error that a WriteError wraps, or err itself if it is no WriteError.
@@ -150,7 +150,7 @@ func mayHaveCommitted(err error) bool {
 // patiently calls try until it succeeds or returns an error that is not retried, for at most
 // Config.Patience. If a write in a transaction of its own exceeds a limit of the database several times,
 // the value is at fault, and patiently returns store.ErrBadData.
-func (e *Engine) patiently(ctx context.Context, by caller, try func() error) error {
+func (e *Engine) patiently(ctx context.Context, by writeCaller, try func() error) error {
 	began := time.Now()
 	told, limits := false, 0
 	var last error
@@ -175,7 +175,7 @@ func (e *Engine) patiently(ctx context.Context, by caller, try func() error) err
 		}
 		if took > longRefusal && !told {
 			told = true
-			defer e.refusing(err)()
+			defer e.noteLongRetry(err)()
 		}
 		pause := wait/2 + rand.N(wait)
 		if errors.Is(err, store.ErrLocked) && wait == firstRetry {
@@ -202,9 +202,9 @@ func (e *Engine) Patience() time.Duration {
 	return journal.DefaultPatience
 }
 
-// refusing logs that the database rejects a write, unless it has logged this for another write that is
+// noteLongRetry logs that the database rejects a write, unless it has logged this for another write that is
 // still being retried. The caller calls over when it stops retrying.
-func (e *Engine) refusing(err error) (over func()) {
+func (e *Engine) noteLongRetry(err error) (over func()) {
 	if e.counts.retrying.Add(1) == 1 {
 		e.tel.Log.Warn("the database does not take a write; it is retried, alone, until Patience is over", telemetry.KeyError, err)
 	}
@@ -241,8 +241,8 @@ func (r *run) unwritten(what, name string, err error) {
 	r.lose()
 }
 
-// released logs what happened to a run that was held.
-func (r *run) released(s *suspension, w *store.RunWrite) {
+// reportHeld logs what happened to a run that was held.
+func (r *run) reportHeld(s *suspension, w *store.RunWrite) {
 	text := "the database does not take what a run records; the run "
 	if s.lacks {
 		text = "the code does not register a compensation that a failed run has to execute; the run "

@@ -26,7 +26,7 @@ func (e *OlderWorkerError) Unwrap() error { return store.ErrSchema }
 // worker that is stopped for longer than its lease counts as dead. If it continues, nothing can prevent that it
 // claims runs without regard to them.
 func (e *Engine) checkWorkers(ctx context.Context, ignored string) error {
-	if err := e.Outside(ctx, "a change of "+ignored); err != nil {
+	if err := e.CheckOutsideTx(ctx, "a change of "+ignored); err != nil {
 		return err
 	}
 	var live []store.Worker

@@ -17,7 +17,7 @@ import (
 
 // Signal sends s to the run that ref addresses. The caller sets Name, Key and Payload of s.
 func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error {
-	if err := e.Outside(ctx, "a signal"); err != nil {
+	if err := e.CheckOutsideTx(ctx, "a signal"); err != nil {
 		return err
 	}
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
@@ -28,7 +28,7 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 
 // signal does the same as Signal for the given caller. The time of the signal is later than the time
 // after.
-func (e *Engine) signal(ctx context.Context, by caller, ref string, s *store.Signal, after time.Time) error {
+func (e *Engine) signal(ctx context.Context, by writeCaller, ref string, s *store.Signal, after time.Time) error {
 	var row *store.Run
 	err := e.patiently(ctx, by, func() (err error) {
 		if row, err = e.Find(ctx, ref); errors.Is(err, ErrNotFound) {
@@ -48,7 +48,7 @@ func (e *Engine) signal(ctx context.Context, by caller, ref string, s *store.Sig
 	if err != nil {
 		return fmt.Errorf("signal run %q: %w", ref, err)
 	}
-	if err := e.Signalled(ref, s); err != nil {
+	if err := e.SignalError(ref, s); err != nil {
 		return err
 	}
 	if w := e.worker(); w != nil {
@@ -57,10 +57,10 @@ func (e *Engine) signal(ctx context.Context, by caller, ref string, s *store.Sig
 	return nil
 }
 
-// Stamp sets the ID and the time of a signal. The time is later than that of the previous signal, even if
+// StampSignal sets the ID and the time of a signal. The time is later than that of the previous signal, even if
 // the estimate of the database's clock was corrected in between, so the signals of one sender keep their
 // order.
-func (e *Engine) Stamp(s *store.Signal) { e.stamp(s, time.Time{}) }
+func (e *Engine) StampSignal(s *store.Signal) { e.stamp(s, time.Time{}) }
 
 // stamp does the same as Stamp, with a time that is also later than after. So the signals of a run keep
 // their order even when the run continues in another process, whose estimate of the database's clock is
@@ -90,8 +90,8 @@ func (s *stamps) next(now, after time.Time) time.Time {
 	return now
 }
 
-// Signalled returns the error for the outcome of a committed signal, or nil.
-func (e *Engine) Signalled(ref string, s *store.Signal) error {
+// SignalError returns the error for the outcome of a committed signal, or nil.
+func (e *Engine) SignalError(ref string, s *store.Signal) error {
 	switch {
 	case s.Outcome == store.Written:
 		return nil

@@ -38,8 +38,8 @@ type counts struct {
 	timedOut                               [timeouts]atomic.Int64
 }
 
-// left counts an execution by its telemetry outcome.
-func (c *counts) left(outcome string) {
+// countExecution counts an execution by its telemetry outcome.
+func (c *counts) countExecution(outcome string) {
 	switch outcome {
 	case telemetry.OutcomeParked:
 		c.parked.Add(1)

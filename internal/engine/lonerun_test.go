@@ -29,7 +29,7 @@ func newLoneRun(t *testing.T, s store.Store, c store.Claimed) *run {
 	}
 	w := newWorker(e)
 	w.slots.Open()
-	e.session = &session{w: w}
+	e.session = &workerSession{w: w}
 	c.Run.UUID, c.Run.Name, c.Run.Workflow, c.Run.Status = store.NewUUID(0), cmp.Or(c.Run.Name, "lone"), "w", store.Running
 	c.Run.Epoch, c.Run.WakeAt = store.Epoch{Count: 1}, e.clock.Now().Add(time.Minute)
 	r := newRun(w, &c)
@@ -46,11 +46,11 @@ func newLoneRun(t *testing.T, s store.Store, c store.Claimed) *run {
 }
 
 // scope returns the scope of the run's function.
-func (r *run) scope() *Scope { return &Scope{r: r, ctx: r.ctx, work: r.work} }
+func (r *run) scope() *Scope { return &Scope{r: r, ctx: r.ctx, stepsCtx: r.stepsCtx} }
 
 // parked waits for d, and returns what the run was suspended with, or nil.
 func (r *run) parked(d time.Duration) *suspension {
 	time.Sleep(d)
 	synctest.Wait()
-	return r.leaving()
+	return r.currentSuspension()
 }

@@ -11,13 +11,13 @@ import (
 // durable calls, the workflow's own code runs unseen by the engine. A run that never had two durable
 // calls at the same time has one goroutine, as far as the engine knows, and only needs settleAlone.
 const (
-	settle      = 100 * time.Millisecond
-	settleAlone = 5 * time.Millisecond
+	settleTime      = 100 * time.Millisecond
+	settleTimeAlone = 5 * time.Millisecond
 )
 
-// idle tracks whether a run does anything but wait. A run that executes no durable call and has no wait
+// idleTracker tracks whether a run does anything but wait. A run that executes no durable call and has no wait
 // that ends soon leaves memory, and its row says when to wake it.
-type idle struct {
+type idleTracker struct {
 	r       *run
 	mu      sync.Mutex
 	active  int           // durable calls that execute or write
@@ -31,8 +31,8 @@ type idle struct {
 // wait is one durable call that waits until due or, if due is zero, for an event such as a signal.
 type wait struct{ due time.Time }
 
-// busy marks the beginning of a durable call that executes or writes. done marks its end.
-func (i *idle) busy() {
+// beginBusy marks the beginning of a durable call that executes or writes. done marks its end.
+func (i *idleTracker) beginBusy() {
 	i.mu.Lock()
 	i.active++
 	i.crowded = i.crowded || i.active+len(i.waits) > 1
@@ -43,7 +43,7 @@ func (i *idle) busy() {
 	i.mu.Unlock()
 }
 
-func (i *idle) done() {
+func (i *idleTracker) endBusy() {
 	i.mu.Lock()
 	i.active--
 	i.watch()
@@ -51,20 +51,20 @@ func (i *idle) done() {
 }
 
 // branched records that the run has goroutines of its own.
-func (i *idle) branched() {
+func (i *idleTracker) branched() {
 	i.mu.Lock()
 	i.crowded = true
 	i.mu.Unlock()
 }
 
 // watch starts the settling timer if the run does nothing but wait. i.mu is held.
-func (i *idle) watch() {
+func (i *idleTracker) watch() {
 	if i.active != 0 || len(i.waits) == 0 || i.timer != nil || i.stopped || i.r.e.clock.Manual() {
 		return // the test that moves the manual clock calls Engine.Park
 	}
-	after := settleAlone
+	after := settleTimeAlone
 	if i.crowded {
-		after = settle
+		after = settleTime
 	}
 	after = max(after, i.longer)
 	i.timer = time.AfterFunc(min(after, i.r.e.cfg.ParkAfter), i.park)
@@ -72,7 +72,7 @@ func (i *idle) watch() {
 
 // park suspends the run if it still does nothing but wait, and none of its waits ends within
 // Config.ParkAfter.
-func (i *idle) park() {
+func (i *idleTracker) park() {
 	i.mu.Lock()
 	i.timer = nil
 	if i.active > 0 || len(i.waits) == 0 || i.stopped {
@@ -94,9 +94,9 @@ func (i *idle) park() {
 	}
 }
 
-// enter registers a durable call that waits until due or, if due is zero, for an event. The caller does
+// beginWait registers a durable call that waits until due or, if due is zero, for an event. The caller does
 // not count as busy meanwhile. When the wait is over, the caller calls leave.
-func (i *idle) enter(due time.Time) *wait {
+func (i *idleTracker) beginWait(due time.Time) *wait {
 	w := &wait{due: due}
 	i.mu.Lock()
 	if i.waits == nil {
@@ -109,17 +109,17 @@ func (i *idle) enter(due time.Time) *wait {
 	return w
 }
 
-func (i *idle) leave(w *wait) {
+func (i *idleTracker) endWait(w *wait) {
 	i.mu.Lock()
 	delete(i.waits, w)
 	i.watch() // this wait may have been the only one that kept the run in memory
 	i.mu.Unlock()
 }
 
-// until waits for a time on the database's clock (zero: for no time) or for news. If the scope's context
+// waitUntil waits for a time on the database's clock (zero: for no time) or for news. If the scope's context
 // ends first, until returns the reason. The caller does not count as busy meanwhile.
-func (i *idle) until(s *Scope, due time.Time, news <-chan struct{}) error {
-	defer i.leave(i.enter(due))
+func (i *idleTracker) waitUntil(s *Scope, due time.Time, news <-chan struct{}) error {
+	defer i.endWait(i.beginWait(due))
 	var over <-chan time.Time
 	if !due.IsZero() {
 		passed := make(chan time.Time, 1)
@@ -133,12 +133,12 @@ func (i *idle) until(s *Scope, due time.Time, news <-chan struct{}) error {
 	case <-news:
 		return nil
 	case <-s.ctx.Done():
-		return s.over()
+		return s.endReason()
 	}
 }
 
 // stop ends the tracking, because the run ends.
-func (i *idle) stop() {
+func (i *idleTracker) stop() {
 	i.mu.Lock()
 	i.stopped = true
 	if i.timer != nil {
@@ -149,7 +149,7 @@ func (i *idle) stop() {
 }
 
 // executing reports whether a durable call executes or writes.
-func (i *idle) executing() bool {
+func (i *idleTracker) executing() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.active > 0

@@ -12,27 +12,27 @@ import (
 // A run is parked as soon as it has done nothing but wait for its settling time.
 func TestARunParksWhenItHasSettled(t *testing.T) {
 	for name, c := range map[string]struct {
-		act   func(i *idle)
+		act   func(i *idleTracker)
 		after time.Duration
 	}{
-		"one wait":               {func(i *idle) { i.enter(time.Time{}) }, settleAlone},
-		"one call, then a wait":  {func(i *idle) { i.busy(); i.done(); i.enter(time.Time{}) }, settleAlone},
-		"two waits after a call": {func(i *idle) { i.busy(); i.enter(time.Time{}); i.enter(time.Time{}); i.done() }, settle},
-		"a wait beside a call":   {func(i *idle) { i.busy(); i.enter(time.Time{}); i.done() }, settle},
-		"two calls":              {func(i *idle) { i.busy(); i.busy(); i.done(); i.done(); i.enter(time.Time{}) }, settle},
-		"goroutines of its own":  {func(i *idle) { i.branched(); i.enter(time.Time{}) }, settle},
-		"parked too early once":  {func(i *idle) { i.longer = 300 * time.Millisecond; i.enter(time.Time{}) }, 300 * time.Millisecond},
-		"a short ParkAfter": {func(i *idle) {
+		"one wait":               {func(i *idleTracker) { i.beginWait(time.Time{}) }, settleTimeAlone},
+		"one call, then a wait":  {func(i *idleTracker) { i.beginBusy(); i.endBusy(); i.beginWait(time.Time{}) }, settleTimeAlone},
+		"two waits after a call": {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.beginWait(time.Time{}); i.endBusy() }, settleTime},
+		"a wait beside a call":   {func(i *idleTracker) { i.beginBusy(); i.beginWait(time.Time{}); i.endBusy() }, settleTime},
+		"two calls":              {func(i *idleTracker) { i.beginBusy(); i.beginBusy(); i.endBusy(); i.endBusy(); i.beginWait(time.Time{}) }, settleTime},
+		"goroutines of its own":  {func(i *idleTracker) { i.branched(); i.beginWait(time.Time{}) }, settleTime},
+		"parked too early once":  {func(i *idleTracker) { i.longer = 300 * time.Millisecond; i.beginWait(time.Time{}) }, 300 * time.Millisecond},
+		"a short ParkAfter": {func(i *idleTracker) {
 			i.r.e.cfg.ParkAfter = 2 * time.Millisecond
-			i.enter(time.Time{})
+			i.beginWait(time.Time{})
 		}, 2 * time.Millisecond},
-		"a call during the settling time": {func(i *idle) {
-			i.enter(time.Time{})
-			time.Sleep(settleAlone - 1)
-			i.busy()
+		"a call during the settling time": {func(i *idleTracker) {
+			i.beginWait(time.Time{})
+			time.Sleep(settleTimeAlone - 1)
+			i.beginBusy()
 			time.Sleep(time.Hour)
-			i.done()
-		}, settle},
+			i.endBusy()
+		}, settleTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -54,19 +54,19 @@ func TestARunParksWhenItHasSettled(t *testing.T) {
 func TestARunStaysInMemory(t *testing.T) {
 	for name, act := range map[string]func(r *run){
 		"it does nothing":       func(*run) {},
-		"its wait is over":      func(r *run) { r.idle.leave(r.idle.enter(time.Time{})) },
-		"it executes a call":    func(r *run) { r.idle.busy(); r.idle.enter(time.Time{}) },
-		"it executes two calls": func(r *run) { r.idle.busy(); r.idle.busy(); r.idle.enter(time.Time{}); r.idle.done() },
-		"a wait ends soon":      func(r *run) { r.idle.enter(r.e.clock.Now().Add(r.e.cfg.ParkAfter)) },
+		"its wait is over":      func(r *run) { r.idle.endWait(r.idle.beginWait(time.Time{})) },
+		"it executes a call":    func(r *run) { r.idle.beginBusy(); r.idle.beginWait(time.Time{}) },
+		"it executes two calls": func(r *run) { r.idle.beginBusy(); r.idle.beginBusy(); r.idle.beginWait(time.Time{}); r.idle.endBusy() },
+		"a wait ends soon":      func(r *run) { r.idle.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter)) },
 		"one of its waits ends soon": func(r *run) {
-			r.idle.enter(time.Time{})
-			r.idle.enter(r.e.clock.Now().Add(time.Hour))
-			r.idle.enter(r.e.clock.Now().Add(r.e.cfg.ParkAfter))
+			r.idle.beginWait(time.Time{})
+			r.idle.beginWait(r.e.clock.Now().Add(time.Hour))
+			r.idle.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter))
 		},
-		"it must end":            func(r *run) { r.endEarly(cancelled()); r.idle.enter(time.Time{}) },
-		"it has ended":           func(r *run) { r.idle.stop(); r.idle.enter(time.Time{}) },
-		"it ended while idle":    func(r *run) { r.idle.enter(time.Time{}); r.idle.stop() },
-		"a call began meanwhile": func(r *run) { r.idle.enter(time.Time{}); r.idle.busy() },
+		"it must end":            func(r *run) { r.endEarly(cancelledEnd()); r.idle.beginWait(time.Time{}) },
+		"it has ended":           func(r *run) { r.idle.stop(); r.idle.beginWait(time.Time{}) },
+		"it ended while idle":    func(r *run) { r.idle.beginWait(time.Time{}); r.idle.stop() },
+		"a call began meanwhile": func(r *run) { r.idle.beginWait(time.Time{}); r.idle.beginBusy() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -87,15 +87,15 @@ func TestAParkedRunWakesForItsFirstWait(t *testing.T) {
 		r := newLoneRun(t, new(slate), store.Claimed{})
 		now := r.e.clock.Now()
 		first := now.Add(time.Hour)
-		r.idle.enter(time.Time{})
-		r.idle.enter(now.Add(2 * time.Hour))
-		r.idle.enter(first)
-		soon := r.idle.enter(now.Add(r.e.cfg.ParkAfter / 2))
+		r.idle.beginWait(time.Time{})
+		r.idle.beginWait(now.Add(2 * time.Hour))
+		r.idle.beginWait(first)
+		soon := r.idle.beginWait(now.Add(r.e.cfg.ParkAfter / 2))
 		if s := r.parked(r.e.cfg.ParkAfter / 2); s != nil {
 			t.Fatalf("suspended beside a wait that ends soon: %+v", s)
 		}
-		r.idle.leave(soon)
-		if s := r.parked(settle); s == nil || s.cause != ErrParked || !s.wakeAt.Equal(first) {
+		r.idle.endWait(soon)
+		if s := r.parked(settleTime); s == nil || s.cause != ErrParked || !s.wakeAt.Equal(first) {
 			t.Errorf("the run is %+v, want it parked until %v", s, first)
 		}
 	})
@@ -112,10 +112,10 @@ func TestAWaitEnds(t *testing.T) {
 		"at its time":              {due: 500 * time.Millisecond, took: 500 * time.Millisecond},
 		"by news":                  {act: func(_ *run, news chan<- struct{}) { news <- struct{}{} }, took: time.Millisecond},
 		"by news, in time":         {due: time.Second, act: func(_ *run, news chan<- struct{}) { news <- struct{}{} }, took: time.Millisecond},
-		"by a cancel":              {due: time.Second, act: func(r *run, _ chan<- struct{}) { r.endEarly(cancelled()) }, took: time.Millisecond, want: ErrCancelled},
+		"by a cancel":              {due: time.Second, act: func(r *run, _ chan<- struct{}) { r.endEarly(cancelledEnd()) }, took: time.Millisecond, want: ErrCancelled},
 		"by the run's end":         {act: func(r *run, _ chan<- struct{}) { r.lose() }, took: time.Millisecond, want: ErrSuspended},
-		"by being parked":          {due: time.Hour, took: settleAlone, want: ErrSuspended},
-		"by being parked for good": {took: settleAlone, want: ErrSuspended},
+		"by being parked":          {due: time.Hour, took: settleTimeAlone, want: ErrSuspended},
+		"by being parked for good": {took: settleTimeAlone, want: ErrSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestAWaitEnds(t *testing.T) {
 					time.AfterFunc(time.Millisecond, func() { c.act(r, news) })
 				}
 				began := time.Now()
-				if err := r.idle.until(r.scope(), due, news); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				if err := r.idle.waitUntil(r.scope(), due, news); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 					t.Errorf("the wait returned %v, want %v", err, c.want)
 				}
 				if took := time.Since(began); took != c.took {

@@ -23,26 +23,26 @@ const (
 	mostDelay = 10     // the maximum number of doublings of the delay and of the settling time
 )
 
-// suspensionNotices records which goroutines know that the run is suspended.
-type suspensionNotices struct {
+// suspensionAwareness records which goroutines know that the run is suspended.
+type suspensionAwareness struct {
 	told  map[string]bool // goroutines that were notified, by their numbers
 	early bool            // a goroutine that was not notified made a call
 }
 
-// tell records that the calling goroutine is notified of the suspension. r.mu is held.
-func (r *run) tell() {
+// noteNotified records that the calling goroutine is notified of the suspension. r.mu is held.
+func (r *run) noteNotified() {
 	if r.refusals.told == nil {
 		r.refusals.told = make(map[string]bool)
 	}
 	r.refusals.told[stack.Goroutine()] = true
 }
 
-// refused records that a call of the calling goroutine is refused. r.mu is held.
-func (r *run) refused() {
+// noteRefusal records that a call of the calling goroutine is refused. r.mu is held.
+func (r *run) noteRefusal() {
 	if r.suspended != nil && r.suspended.cause == ErrParked && !r.refusals.told[stack.Goroutine()] {
 		r.refusals.early = true
 	}
-	r.tell()
+	r.noteNotified()
 }
 
 // leftTooEarly reports whether the run was parked too early, and returns after what delay it then wakes. A
@@ -60,7 +60,7 @@ func (r *run) leftTooEarly(s *suspension) (away time.Duration, early bool) {
 	if stuck && times >= mostStuck {
 		return 0, false
 	}
-	return max(settle, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, mostDelay), early
+	return max(settleTime, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, mostDelay), early
 }
 
 // earlyParks counts how often runs were parked too early, by their UUIDs.
@@ -93,7 +93,7 @@ func (p *earlyParks) settlingTime(id uuid.UUID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if times := p.times[id]; times > 0 {
-		return 2 * settle << min(times, mostDelay)
+		return 2 * settleTime << min(times, mostDelay)
 	}
 	return 0
 }

@@ -12,29 +12,29 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// Probe lets a test observe and control an engine. Only package durabletest implements it. An engine uses
+// TestProbe lets a test observe and control an engine. Only package durabletest implements it. An engine uses
 // the probe of its store, if the store is a Probed.
-type Probe interface {
+type TestProbe interface {
 	// Attach is called once, by New.
 	Attach(e *Engine)
 	// Clock is called once, by New. If it returns nil, the engine uses the database's time.
 	Clock() Clock
-	// Called is called for every durable call of an execution, including calls whose result is in history.
+	// OnCall is called for every durable call of an execution, including calls whose result is in history.
 	// It must not block or call the engine.
-	Called(c Call)
+	OnCall(c Call)
 	// Attempt executes one attempt by calling next, or returns another result instead.
 	Attempt(ctx context.Context, c Call, next func() (Output, *record.Failure)) (Output, *record.Failure)
-	// Sealing returns the output that is recorded by an attempt which commits its own checkpoint. output is
+	// OutputToCommit returns the output that is recorded by an attempt which commits its own checkpoint. output is
 	// what the attempt's function returned.
-	Sealing(c Call, output []byte) []byte
+	OutputToCommit(c Call, output []byte) []byte
 }
 
-// Probed is a store with a probe. Beneath returns the store that it wraps, which is what Engine.Store
+// ProbedStore is a store with a probe. Beneath returns the store that it wraps, which is what Engine.Store
 // returns.
-type Probed interface {
+type ProbedStore interface {
 	store.Store
-	Probe() Probe
-	Beneath() store.Store
+	Probe() TestProbe
+	WrappedStore() store.Store
 }
 
 // Clock replaces the database's time. It does not change how long steps, the timeouts of their attempts,
@@ -66,21 +66,21 @@ var (
 
 // probed attaches the store's probe, if the store has one.
 func (e *Engine) probed(s store.Store) {
-	p, ok := s.(Probed)
+	p, ok := s.(ProbedStore)
 	if !ok {
 		return
 	}
-	e.probe, e.beneath = p.Probe(), p.Beneath()
+	e.probe, e.unwrappedStore = p.Probe(), p.WrappedStore()
 	if c := e.probe.Clock(); c != nil {
 		e.clock = clock.FromManual(c)
 	}
 	e.probe.Attach(e)
 }
 
-// seen notifies the probe of a call. recorded is the call's row in history, or nil.
-func (r *run) seen(name string, kind store.Kind, recorded *store.Step) {
+// notifyProbe notifies the probe of a call. recorded is the call's row in history, or nil.
+func (r *run) notifyProbe(name string, kind store.Kind, recorded *store.Step) {
 	if p := r.e.probe; p != nil {
-		p.Called(r.sight(name, kind, recorded != nil && recorded.Status.Terminal()))
+		p.OnCall(r.sight(name, kind, recorded != nil && recorded.Status.Terminal()))
 	}
 }
 
@@ -91,8 +91,8 @@ func (r *run) sight(name string, kind store.Kind, recorded bool) Call {
 	}
 }
 
-// perform executes the attempt, through the probe if there is one.
-func (t *task) perform(ctx *attemptContext) (got tried) {
+// executeThroughProbe executes the attempt, through the probe if there is one.
+func (t *task) executeThroughProbe(ctx *attemptContext) (got attemptResult) {
 	if t.r.e.probe == nil {
 		return t.act(ctx)
 	}
@@ -105,7 +105,7 @@ func (t *task) sealing(output []byte) (record []byte, own bool) {
 	if t.r.e.probe == nil {
 		return output, true
 	}
-	record = t.r.e.probe.Sealing(t.r.sight(t.name, t.spec.Kind, false), output)
+	record = t.r.e.probe.OutputToCommit(t.r.sight(t.name, t.spec.Kind, false), output)
 	return record, bytes.Equal(record, output)
 }
 
@@ -113,12 +113,12 @@ func (t *task) sealing(output []byte) (record []byte, own bool) {
 // one.
 func (t *task) probeChoice(spec *ChoiceSpec) ([]int, error) {
 	if t.r.e.probe == nil {
-		return spec.Won, nil
+		return spec.Deciders, nil
 	}
 	c := t.r.sight(t.name, store.KindChoice, false)
 	c.Attempt = t.attempt
-	out, failure := t.r.e.probe.Attempt(t.s.work, c, func() (Output, *record.Failure) {
-		made := spec.decided(spec.Won)
+	out, failure := t.r.e.probe.Attempt(t.s.stepsCtx, c, func() (Output, *record.Failure) {
+		made := spec.decided(spec.Deciders)
 		encoded, err := made.Encode()
 		if err != nil {
 			return Output{}, &record.Failure{Message: err.Error()}
@@ -132,7 +132,7 @@ func (t *task) probeChoice(spec *ChoiceSpec) ([]int, error) {
 	return slices.Concat(first.Won, first.Failed), err
 }
 
-func (t *task) performProbed(ctx *attemptContext) (got tried) {
+func (t *task) performProbed(ctx *attemptContext) (got attemptResult) {
 	c := t.r.sight(t.name, t.spec.Kind, false)
 	c.Attempt = t.attempt
 	got.out, got.failure = t.r.e.probe.Attempt(ctx, c, func() (Output, *record.Failure) {

@@ -15,7 +15,7 @@ type Quiescence struct {
 
 // Quiescence returns the activity of the runs in memory.
 func (e *Engine) Quiescence() Quiescence {
-	rest := Quiescence{Settle: settleAlone}
+	rest := Quiescence{Settle: settleTimeAlone}
 	w := e.worker()
 	if w == nil {
 		return rest
@@ -24,20 +24,20 @@ func (e *Engine) Quiescence() Quiescence {
 		rest.BusyRun = "a run that has news"
 	}
 	for _, r := range w.runs.all() {
-		if !r.resting() {
+		if !r.onlyWaits() {
 			rest.BusyRun = r.row.Address()
 		}
 		r.idle.mu.Lock()
 		rest.Active += r.idle.active
 		if r.idle.crowded {
-			rest.Settle = settle
+			rest.Settle = settleTime
 		}
 		r.idle.mu.Unlock()
 	}
 	return rest
 }
 
-func (r *run) resting() bool {
+func (r *run) onlyWaits() bool {
 	r.mu.Lock()
 	going := r.suspended != nil || r.goroutines.returned
 	r.mu.Unlock()
@@ -65,7 +65,7 @@ func (e *Engine) Park() (left bool) {
 	}
 	for _, r := range w.runs.all() {
 		r.idle.park()
-		left = left || r.gone()
+		left = left || r.isSuspended()
 	}
 	return left
 }
@@ -80,8 +80,8 @@ func (e *Engine) WakeAll() {
 	e.results.Recheck()
 }
 
-// Looking reports whether the worker claims runs: it is open, and not full.
-func (e *Engine) Looking() bool {
+// IsClaiming reports whether the worker claims runs: it is open, and not full.
+func (e *Engine) IsClaiming() bool {
 	w := e.worker()
 	if w == nil {
 		return false

@@ -48,24 +48,24 @@ func TestQuiescence(t *testing.T) {
 		active int
 		settle time.Duration
 	}{
-		"a run that has just begun":   {func(*run) {}, "lone", 0, settleAlone},
-		"a wait for an event":         {func(r *run) { r.idle.enter(time.Time{}) }, "", 0, settleAlone},
-		"a wait for a future time":    {func(r *run) { r.idle.enter(r.e.clock.Now().Add(1)) }, "", 0, settleAlone},
-		"a wait that ends now":        {func(r *run) { r.idle.enter(time.Time{}); r.idle.enter(r.e.clock.Now()) }, "lone", 0, settle},
-		"a wait that is over":         {func(r *run) { r.idle.leave(r.idle.enter(time.Time{})) }, "lone", 0, settleAlone},
-		"a call":                      {func(r *run) { r.idle.busy() }, "lone", 1, settleAlone},
-		"two calls and a wait":        {func(r *run) { r.idle.busy(); r.idle.busy(); r.idle.enter(time.Time{}) }, "lone", 2, settle},
-		"waits in several goroutines": {func(r *run) { r.idle.branched(); r.idle.enter(time.Time{}) }, "", 0, settle},
-		"a suspended run":             {func(r *run) { r.idle.enter(time.Time{}); r.lose() }, "lone", 0, settleAlone},
+		"a run that has just begun":   {func(*run) {}, "lone", 0, settleTimeAlone},
+		"a wait for an event":         {func(r *run) { r.idle.beginWait(time.Time{}) }, "", 0, settleTimeAlone},
+		"a wait for a future time":    {func(r *run) { r.idle.beginWait(r.e.clock.Now().Add(1)) }, "", 0, settleTimeAlone},
+		"a wait that ends now":        {func(r *run) { r.idle.beginWait(time.Time{}); r.idle.beginWait(r.e.clock.Now()) }, "lone", 0, settleTime},
+		"a wait that is over":         {func(r *run) { r.idle.endWait(r.idle.beginWait(time.Time{})) }, "lone", 0, settleTimeAlone},
+		"a call":                      {func(r *run) { r.idle.beginBusy() }, "lone", 1, settleTimeAlone},
+		"two calls and a wait":        {func(r *run) { r.idle.beginBusy(); r.idle.beginBusy(); r.idle.beginWait(time.Time{}) }, "lone", 2, settleTime},
+		"waits in several goroutines": {func(r *run) { r.idle.branched(); r.idle.beginWait(time.Time{}) }, "", 0, settleTime},
+		"a suspended run":             {func(r *run) { r.idle.beginWait(time.Time{}); r.lose() }, "lone", 0, settleTimeAlone},
 		"a function that has returned": {func(r *run) {
-			r.idle.enter(time.Time{})
+			r.idle.beginWait(time.Time{})
 			r.goroutines.returned = true
-		}, "lone", 0, settleAlone},
-		"a run that has ended": {func(r *run) { r.idle.enter(time.Time{}); r.idle.stop() }, "lone", 0, settleAlone},
+		}, "lone", 0, settleTimeAlone},
+		"a run that has ended": {func(r *run) { r.idle.beginWait(time.Time{}); r.idle.stop() }, "lone", 0, settleTimeAlone},
 		"notifications to read": {func(r *run) {
-			r.idle.enter(time.Time{})
+			r.idle.beginWait(time.Time{})
 			r.w.news.notify()
-		}, "a run that has news", 0, settleAlone},
+		}, "a run that has news", 0, settleTimeAlone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newTimelessRun(t)
@@ -83,10 +83,10 @@ func TestParkParksWaitingRuns(t *testing.T) {
 		act    func(r *run)
 		parked bool
 	}{
-		"a wait for an event":  {func(r *run) { r.idle.enter(time.Time{}) }, true},
-		"a long wait":          {func(r *run) { r.idle.enter(r.e.clock.Now().Add(r.e.cfg.ParkAfter + 1)) }, true},
-		"a short wait":         {func(r *run) { r.idle.enter(r.e.clock.Now().Add(r.e.cfg.ParkAfter)) }, false},
-		"a wait beside a call": {func(r *run) { r.idle.busy(); r.idle.enter(time.Time{}) }, false},
+		"a wait for an event":  {func(r *run) { r.idle.beginWait(time.Time{}) }, true},
+		"a long wait":          {func(r *run) { r.idle.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter + 1)) }, true},
+		"a short wait":         {func(r *run) { r.idle.beginWait(r.e.clock.Now().Add(r.e.cfg.ParkAfter)) }, false},
+		"a wait beside a call": {func(r *run) { r.idle.beginBusy(); r.idle.beginWait(time.Time{}) }, false},
 		"nothing":              {func(*run) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,8 +96,8 @@ func TestParkParksWaitingRuns(t *testing.T) {
 				if s := r.parked(time.Hour); s != nil {
 					t.Fatalf("parked without the test: %+v", s)
 				}
-				if left := r.e.Park(); left != c.parked || r.gone() != c.parked {
-					t.Errorf("Park reports %v, and the run is suspended: %v", left, r.gone())
+				if left := r.e.Park(); left != c.parked || r.isSuspended() != c.parked {
+					t.Errorf("Park reports %v, and the run is suspended: %v", left, r.isSuspended())
 				}
 				if left := r.e.Park(); left != c.parked {
 					t.Errorf("a second Park reports %v", left)
@@ -137,8 +137,8 @@ func TestADeadlineIsConfirmed(t *testing.T) {
 // An engine without a worker is quiet, parks nothing and takes no runs.
 func TestQuiescenceWithoutAWorker(t *testing.T) {
 	e := &Engine{}
-	if got := e.Quiescence(); got != (Quiescence{Settle: settleAlone}) || e.Park() || e.Looking() {
-		t.Errorf("%+v; it parks: %v; it claims: %v", got, e.Park(), e.Looking())
+	if got := e.Quiescence(); got != (Quiescence{Settle: settleTimeAlone}) || e.Park() || e.IsClaiming() {
+		t.Errorf("%+v; it parks: %v; it claims: %v", got, e.Park(), e.IsClaiming())
 	}
 }
 
@@ -149,7 +149,7 @@ func TestLooking(t *testing.T) {
 	w.workflows = []string{"w"}
 	workflows := w.workflows
 	w.workflows = nil
-	if r.e.Looking() {
+	if r.e.IsClaiming() {
 		t.Error("a worker without workflows claims")
 	}
 	w.workflows = workflows
@@ -162,7 +162,7 @@ func TestLooking(t *testing.T) {
 		if r.e.cfg.Concurrency = c.concurrency; !c.open {
 			w.slots.Close()
 		}
-		if got := r.e.Looking(); got != c.want {
+		if got := r.e.IsClaiming(); got != c.want {
 			t.Errorf("a worker that is %s claims: %v", c.what, got)
 		}
 	}

@@ -103,10 +103,10 @@ func refusedStart(err error) bool {
 
 // existing returns how many of the requests for the queue name a run that exists.
 func (e *Engine) existing(ctx context.Context, queue string, requests []StartRequest) (n int, err error) {
-	var refs []store.Ref
+	var refs []store.RunRef
 	for i := range requests {
 		if q := &requests[i]; q.enqueued && q.Queue == queue && q.Name != "" && !q.child {
-			refs = append(refs, store.Ref{Text: q.Name})
+			refs = append(refs, store.RunRef{Text: q.Name})
 		}
 	}
 	if len(refs) == 0 {
@@ -143,7 +143,7 @@ func (q *StartRequest) place(s *store.Start) {
 func (r *run) inherit(q *StartRequest) error {
 	q.child = true
 	one := []StartRequest{*q}
-	if err := r.e.Enqueue(r.durable, one); err != nil {
+	if err := r.e.Enqueue(r.writeCtx, one); err != nil {
 		return err
 	}
 	q.enqueued = one[0].enqueued
@@ -167,8 +167,8 @@ func (r *run) beginsInTime() bool {
 	own, err := r.place()
 	kept := false
 	if err == nil {
-		err = r.e.patiently(r.durable, until(r.hard.Done()), func() (err error) {
-			kept, err = r.e.store.StartByKept(r.durable, r.row.UUID, r.row.Epoch)
+		err = r.e.patiently(r.writeCtx, until(r.ownedCtx.Done()), func() (err error) {
+			kept, err = r.e.store.StartByKept(r.writeCtx, r.row.UUID, r.row.Epoch)
 			return err
 		})
 	}
@@ -196,8 +196,8 @@ func (r *run) place() (*store.QueuedRun, error) {
 		return p, nil
 	}
 	var p *store.QueuedRun
-	err := r.e.patiently(r.durable, until(r.hard.Done()), func() (err error) {
-		p, err = r.e.store.PlaceOf(r.durable, r.row.UUID)
+	err := r.e.patiently(r.writeCtx, until(r.ownedCtx.Done()), func() (err error) {
+		p, err = r.e.store.PlaceOf(r.writeCtx, r.row.UUID)
 		return err
 	})
 	if err != nil {

@@ -42,10 +42,10 @@ type run struct {
 
 	placed atomic.Pointer[store.QueuedRun] // what place has read
 
-	stirred atomic.Bool // the run was woken here; its waits may not have checked the database since
+	wokenHere atomic.Bool // the run was woken here; its waits may not have checked the database since
 
 	deadline    deadline    // has a mutex of its own
-	idle        idle        // has a mutex of its own
+	idle        idleTracker // has a mutex of its own
 	inbox       inbox       // has a mutex of its own
 	permitLines permitLines // has a mutex of its own
 
@@ -62,7 +62,7 @@ type run struct {
 
 	suspended *suspension
 	overdue   *time.Timer // calls giveUp if the function does not return in time
-	refusals  suspensionNotices
+	refusals  suspensionAwareness
 	mustEnd   *earlyEnd
 	exited    *record.Failure // not nil: a step called runtime.Goexit, so the run fails
 }
@@ -87,12 +87,12 @@ func newRun(w *worker, c *store.Claimed) *run {
 	r.contexts = newContexts(ctx)
 	r.remember(c.History)
 	if !r.rest.More {
-		r.losersOf()
+		r.loadBranchEnds()
 		r.complete()
 	}
 	r.idle.r, r.inbox.r, r.deadline.r = r, r, r
 	if row.Control&store.CancelRequested != 0 {
-		r.endEarly(cancelled())
+		r.endEarly(cancelledEnd())
 	}
 	r.deadline.begin(row.Deadline)
 	return r
@@ -107,8 +107,8 @@ func (r *run) logger() *slog.Logger {
 // exec calls the workflow function, and writes the run's end or its release. It runs in a goroutine of
 // its own.
 func (r *run) exec(late time.Duration) {
-	defer r.w.left(r)
-	defer r.endHard(errEnded)
+	defer r.w.removeRun(r)
+	defer r.endOwnedCtx(errEnded)
 	if r.slot.Turn() != nil {
 		began := time.Now()
 		r.awaitSlot()
@@ -144,7 +144,7 @@ func (r *run) call() (output []byte, failure *record.Failure) {
 			r.logger().Error("a workflow panicked", telemetry.KeyError, failure.Message, telemetry.KeyStack, failure.Stack)
 		}
 	}()
-	return r.e.defs[r.row.Workflow].Run(&Scope{r: r, ctx: r.ctx, work: r.work}, r.row.Input)
+	return r.e.defs[r.row.Workflow].Run(&Scope{r: r, ctx: r.ctx, stepsCtx: r.stepsCtx}, r.row.Input)
 }
 
 // conclude writes the end of this ownership: the run's result, or what its suspension specifies.
@@ -157,45 +157,45 @@ func (r *run) conclude(output []byte, failure *record.Failure) {
 	r.mu.Unlock()
 	r.endCtx(errEnded)
 	r.join() // wait for the branches: new calls return ErrSuspended, running steps finish
-	if r.leaving() == nil {
-		r.end(output, failure)
+	if r.currentSuspension() == nil {
+		r.endAfterReturn(output, failure)
 	}
-	s := r.leaving()
+	s := r.currentSuspension()
 	r.idle.stop()
 	r.deadline.stop()
 	if s != nil && r.ending.CompareAndSwap(false, true) { // otherwise the run was abandoned, or has ended
-		r.release(r.durable, s)
+		r.release(r.writeCtx, s)
 	}
 }
 
-// leaving returns the run's suspension, or nil if the run is not suspended.
-func (r *run) leaving() *suspension {
+// currentSuspension returns the run's suspension, or nil if the run is not suspended.
+func (r *run) currentSuspension() *suspension {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.suspended
 }
 
-// abandon ends the ownership of a run whose function does not return. It tries to write the release until
+// releaseStuck ends the ownership of a run whose function does not return. It tries to write the release until
 // ctx ends.
-func (r *run) abandon(ctx context.Context) {
+func (r *run) releaseStuck(ctx context.Context) {
 	r.lose()
 	if r.ending.CompareAndSwap(false, true) {
 		r.release(ctx, &suspension{cause: ErrShutdown, status: store.Pending})
 	}
-	r.w.left(r)
+	r.w.removeRun(r)
 }
 
 // overdueAfter returns how long a function may take to return when its run is suspended and none of its
 // durable calls executes.
 func (r *run) overdueAfter() time.Duration {
-	return max(2*min(r.e.cfg.ParkAfter, math.MaxInt64/2), settle)
+	return max(2*min(r.e.cfg.ParkAfter, math.MaxInt64/2), settleTime)
 }
 
-// giveUp reports a function that does not return although its run is suspended. It writes what the
+// releaseOverdue reports a function that does not return although its run is suspended. It writes what the
 // suspension specifies, so that any worker can continue the run. The slot stays taken as long as the
 // function's goroutine lives, so a function that is stuck in every execution takes at most
 // Config.Concurrency slots.
-func (r *run) giveUp() {
+func (r *run) releaseOverdue() {
 	r.mu.Lock()
 	s, back := r.suspended, r.goroutines.joined
 	if !back && r.idle.executing() {
@@ -208,14 +208,14 @@ func (r *run) giveUp() {
 	}
 	r.logger().Error("a workflow function does not return although its run has left; the run goes on without it, its slot does not",
 		telemetry.KeyReason, s.cause, telemetry.KeyStack, stackOf(r))
-	r.endHard(s.cause)
-	r.release(r.durable, s)
+	r.endOwnedCtx(s.cause)
+	r.release(r.writeCtx, s)
 	r.w.runs.remove(r)
 }
 
-// finish writes the run's result. If a control request on the run does not allow this end, finish returns
+// writeResult writes the run's result. If a control request on the run does not allow this end, finish returns
 // the request instead.
-func (r *run) finish(status store.Status, output []byte, failure *record.Failure) (asked store.ControlBits) {
+func (r *run) writeResult(status store.Status, output []byte, failure *record.Failure) (asked store.ControlBits) {
 	now := r.e.clock.Now()
 	w := &store.RunWrite{
 		UUID: r.row.UUID, Parent: r.row.Parent, Epoch: r.row.Epoch, Status: status, Output: output, EndedAt: now, Now: now, Trace: r.trace,
@@ -223,9 +223,9 @@ func (r *run) finish(status store.Status, output []byte, failure *record.Failure
 	if failure != nil {
 		w.Output, w.Error = nil, failure.Encode()
 	}
-	err := r.e.persist(r.durable, until(r.hard.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Run(r.durable, w) })
+	err := r.e.persist(r.writeCtx, until(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Run(r.writeCtx, w) })
 	if errors.Is(err, store.ErrBadData) && failure == nil {
-		return r.finish(store.Failed, nil, &record.Failure{Message: fmt.Sprintf("the database refused the workflow's output: %v", err), Codes: []string{record.CodeRefused}})
+		return r.writeResult(store.Failed, nil, &record.Failure{Message: fmt.Sprintf("the database refused the workflow's output: %v", err), Codes: []string{record.CodeRefused}})
 	}
 	outcome := outcomes[status]
 	switch {
@@ -283,7 +283,7 @@ func (r *run) release(ctx context.Context, s *suspension) {
 	}
 	var w *store.RunWrite
 	away, early := r.leftTooEarly(s) // called once, however often the write is retried
-	err := r.e.persist(ctx, caller{}, nil, func(j journal.Writer) (*store.Outcome, error) {
+	err := r.e.persist(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) {
 		r.w.hearing.RLock()
 		defer r.w.hearing.RUnlock()
 		w = r.releasing(s, away, early)
@@ -294,7 +294,7 @@ func (r *run) release(ctx context.Context, s *suspension) {
 	} else if w.Outcome == store.Fenced {
 		outcome = telemetry.OutcomeLost
 	} else if w.Held {
-		r.released(s, w)
+		r.reportHeld(s, w)
 	}
 	r.report(outcome, "", 0)
 	if s.status == store.Waiting {
@@ -314,7 +314,7 @@ func (r *run) releasing(s *suspension, away time.Duration, early bool) *store.Ru
 		w.Held, w.Reason, w.MaxCrashes = true, s.reason, r.e.cfg.pauseAt()
 	case s.status == store.Pending:
 		w.WakeAt = now
-	case s.status == store.Waiting && r.stirred.Load():
+	case s.status == store.Waiting && r.wokenHere.Load():
 		w.WakeAt = now // at worst, one claim is in vain
 	case !limit.IsZero() && (w.WakeAt.IsZero() || limit.Before(w.WakeAt)):
 		w.WakeAt = limit // the run's timeout also applies while no worker executes it
@@ -323,7 +323,7 @@ func (r *run) releasing(s *suspension, away time.Duration, early bool) *store.Ru
 }
 
 func (r *run) report(outcome, errorType string, lifetime time.Duration) {
-	r.e.counts.left(outcome)
+	r.e.counts.countExecution(outcome)
 	r.e.tel.Left(r.ctx, r.row.Workflow, r.row.Queue, outcome, errorType, lifetime)
 	telemetry.EndSpan(r.span, outcome, errorType)
 }
@@ -336,7 +336,7 @@ func (r *run) suspend(s suspension) {
 	if first {
 		r.suspended = &s
 		if !r.goroutines.joined {
-			r.overdue = time.AfterFunc(r.overdueAfter(), r.giveUp)
+			r.overdue = time.AfterFunc(r.overdueAfter(), r.releaseOverdue)
 		}
 	}
 	endUndo := r.compensations.end
@@ -350,15 +350,15 @@ func (r *run) suspend(s suspension) {
 	}
 }
 
-// gone reports whether the run was suspended. Another process may then bring it to its end.
-func (r *run) gone() bool { return r.leaving() != nil }
+// isSuspended reports whether the run was suspended. Another process may then bring it to its end.
+func (r *run) isSuspended() bool { return r.currentSuspension() != nil }
 
 // lose suspends a run whose lease has ended. If no worker has claimed the run since, it is still
 // released, so that a lease which ended because the database was unavailable does not count as a crash.
 // Otherwise the fence rejects that write.
 func (r *run) lose() {
 	r.suspend(suspension{cause: ErrLeaseLost, status: store.Pending})
-	r.endHard(ErrLeaseLost)
+	r.endOwnedCtx(ErrLeaseLost)
 }
 
 // lease returns when the run's lease ends, on the database's clock.

@@ -16,7 +16,7 @@ import (
 
 // compensation is a registered compensation.
 type compensation struct {
-	spec *Spec
+	spec *CallSpec
 	name string // including the prefix of its scope
 }
 
@@ -60,7 +60,7 @@ func (c *compensations) addFailed(failure *record.Failure) *record.Failure {
 
 // Compensate registers spec as a compensation. It may be called when the run must already end, because the
 // effect that it undoes has happened.
-func (s *Scope) Compensate(spec *Spec) error {
+func (s *Scope) Compensate(spec *CallSpec) error {
 	if err := naming.Check("compensation", spec.Name); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *Scope) Compensate(spec *Spec) error {
 // compensate executes the registered compensations. It reports false if the run was suspended meanwhile.
 // If a compensation fails finally, compensate notes that and executes the others all the same.
 func (r *run) compensate() bool {
-	ctx, end := context.WithCancelCause(r.hard)
+	ctx, end := context.WithCancelCause(r.ownedCtx)
 	defer end(errEnded)
 	r.mu.Lock()
 	r.compensations.end = end
@@ -93,7 +93,7 @@ func (r *run) compensate() bool {
 		end(r.suspended.cause)
 	}
 	r.mu.Unlock()
-	s := &Scope{r: r, ctx: ctx, work: r.hard, undo: true}
+	s := &Scope{r: r, ctx: ctx, stepsCtx: r.ownedCtx, compensating: true}
 	for {
 		r.mu.Lock()
 		u, more := r.compensations.last()
@@ -111,7 +111,7 @@ func (r *run) compensate() bool {
 		} else {
 			var err error
 			if res, err = s.execute(u.spec, u.name, recorded); err != nil {
-				if s.left() != nil {
+				if s.checkOpen() != nil {
 					return false
 				}
 				res.Failure = &record.Failure{Message: err.Error()}

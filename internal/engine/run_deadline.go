@@ -17,15 +17,15 @@ import (
 // by then this process has seen every change that was acknowledged in time.
 type deadline struct {
 	r    *run
-	at   atomic.Pointer[instant] // nil: the run does not expire
-	came atomic.Bool             // the deadline has come; the next read of notifications confirms or changes it
+	at   atomic.Pointer[twoClockTime] // nil: the run does not expire
+	came atomic.Bool                  // the deadline has come; the next read of notifications confirms or changes it
 
 	mu    sync.Mutex
 	timer clock.Timer // calls due; guarded by mu
 }
 
-// instant is one time on two clocks.
-type instant struct {
+// twoClockTime is one time on two clocks.
+type twoClockTime struct {
 	database time.Time
 	local    time.Time // on this process's clock, for context.WithTimeout and for display
 }
@@ -36,7 +36,7 @@ func (d *deadline) begin(at time.Time) {
 	switch left := d.r.e.clock.Until(at); {
 	case at.IsZero():
 	case left == 0:
-		d.at.Store(&instant{database: at, local: time.Now()})
+		d.at.Store(&twoClockTime{database: at, local: time.Now()})
 		d.expire()
 	default:
 		d.set(at)
@@ -63,7 +63,7 @@ func (d *deadline) arm(at time.Time) {
 		d.at.Store(nil)
 		return
 	}
-	d.at.Store(&instant{database: at, local: time.Now().Add(at.Sub(d.r.e.clock.Now()))})
+	d.at.Store(&twoClockTime{database: at, local: time.Now().Add(at.Sub(d.r.e.clock.Now()))})
 	d.timer = d.r.e.clock.At(at, d.due)
 }
 
@@ -127,7 +127,7 @@ func (s *Scope) Deadline() (time.Time, bool) { return s.r.deadline.earlier(s.ctx
 // compensations.
 func (c *attemptContext) Deadline() (time.Time, bool) {
 	at, ok := c.Context.Deadline()
-	if c.t.s.undo {
+	if c.t.s.compensating {
 		return at, ok
 	}
 	return c.t.r.deadline.earlier(at, ok)
@@ -136,7 +136,7 @@ func (c *attemptContext) Deadline() (time.Time, bool) {
 // SetTimeout makes a run expire d from now. Zero removes its deadline. SetTimeout returns a *StateError
 // for a run that has ended, is being cancelled, or is expiring.
 func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) error {
-	if err := e.Outside(ctx, "a change of a timeout"); err != nil {
+	if err := e.CheckOutsideTx(ctx, "a change of a timeout"); err != nil {
 		return err
 	}
 	row, err := e.Find(ctx, ref)
@@ -149,7 +149,7 @@ func (e *Engine) SetTimeout(ctx context.Context, ref string, d time.Duration) er
 	now := e.clock.Now()
 	// The store changes no deadline that may have passed, because the owner of the run may have begun to
 	// end it.
-	change := &store.Deadline{Run: row.UUID, Now: now.Add(e.clock.Doubt())}
+	change := &store.DeadlineChange{Run: row.UUID, Now: now.Add(e.clock.Doubt())}
 	if d > 0 {
 		change.At = now.Add(d)
 	}

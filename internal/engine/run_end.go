@@ -18,10 +18,10 @@ type earlyEnd struct {
 	status  store.Status
 	failure *record.Failure // nil: the run's row holds the reason
 
-	recorded bool // an earlier execution recorded the end; see run_decided.go
+	recorded bool // an earlier execution recorded the end; see run_recorded_end.go
 }
 
-func cancelled() earlyEnd { return earlyEnd{cause: ErrCancelled, status: store.Cancelled} }
+func cancelledEnd() earlyEnd { return earlyEnd{cause: ErrCancelled, status: store.Cancelled} }
 
 // endEarly marks the run as one that must end and ends its contexts. A cancel replaces a timeout.
 func (r *run) endEarly(d earlyEnd) {
@@ -36,8 +36,8 @@ func (r *run) endEarly(d earlyEnd) {
 	}
 }
 
-// continues returns why the run can begin no new call, or nil if it can.
-func (r *run) continues() error {
+// checkMayContinue returns why the run can begin no new call, or nil if it can.
+func (r *run) checkMayContinue() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -63,24 +63,24 @@ func (r *run) expired() bool {
 	return r.mustEnd != nil && r.mustEnd.status == store.Expired
 }
 
-// asked carries out a cancel or a pause that was requested for the run.
-func (r *run) asked(bits store.ControlBits) {
+// applyRequest carries out a cancel or a pause that was requested for the run.
+func (r *run) applyRequest(bits store.ControlBits) {
 	switch {
 	case bits&store.CancelRequested != 0:
-		r.endEarly(cancelled())
+		r.endEarly(cancelledEnd())
 	case bits&store.PausedMask != 0:
 		r.suspend(suspension{cause: ErrPaused, status: store.Pending}) // the database changes Pending to Paused, unless the run was resumed
 	}
 }
 
-// end ends the run after its function has returned. If the run did not complete, end executes the
+// endAfterReturn ends the run after its function has returned. If the run did not complete, end executes the
 // compensations. It then cancels the children and writes the result. It returns early if the run is
 // suspended.
-func (r *run) end(output []byte, failure *record.Failure) {
+func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 	for {
-		status, failure := r.verdict(failure)
+		status, failure := r.finalStatus(failure)
 		if status != store.Completed {
-			if !r.decide(status, failure) || !r.compensate() {
+			if !r.recordEnd(status, failure) || !r.compensate() {
 				return
 			}
 			failure = r.compensations.addFailed(failure)
@@ -88,17 +88,17 @@ func (r *run) end(output []byte, failure *record.Failure) {
 		if !r.closeChildren() || !r.ending.CompareAndSwap(false, true) {
 			return
 		}
-		asked := r.finish(status, output, failure)
+		asked := r.writeResult(status, output, failure)
 		if asked == 0 {
 			return
 		}
 		r.ending.Store(false)
-		r.asked(asked)
+		r.applyRequest(asked)
 	}
 }
 
-// verdict returns the final status and failure of the run, given the failure that its function returned.
-func (r *run) verdict(failure *record.Failure) (store.Status, *record.Failure) {
+// finalStatus returns the final status and failure of the run, given the failure that its function returned.
+func (r *run) finalStatus(failure *record.Failure) (store.Status, *record.Failure) {
 	r.mu.Lock()
 	d := r.mustEnd
 	r.mu.Unlock()
@@ -116,7 +116,7 @@ func (r *run) verdict(failure *record.Failure) (store.Status, *record.Failure) {
 
 // cancelFailure returns the failure of the cancelled run, with the reason and the actor from its row.
 func (r *run) cancelFailure() *record.Failure {
-	rows, err := r.e.store.Find(r.durable, []store.Ref{{Text: r.row.UUID.String()}}, store.NoPayloads)
+	rows, err := r.e.store.Find(r.writeCtx, []store.RunRef{{Text: r.row.UUID.String()}}, store.NoPayloads)
 	if err != nil || rows[0] == nil {
 		r.logger().Warn("why a run was cancelled could not be read; the columns of its row say it", telemetry.KeyError, err)
 		return record.Cancelled("", "")
@@ -135,11 +135,11 @@ func (r *run) closeChildren() bool {
 		return true
 	}
 	const reason = "its parent has ended"
-	o := &store.Order{
+	o := &store.Control{
 		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.UUID), Now: r.e.clock.Now(),
 		Reason: reason, Error: record.Cancelled(reason, "").Encode(),
 	}
-	if err := r.e.patiently(r.durable, until(r.hard.Done()), func() error { return r.e.store.Control(r.durable, o) }); err != nil {
+	if err := r.e.patiently(r.writeCtx, until(r.ownedCtx.Done()), func() error { return r.e.store.Control(r.writeCtx, o) }); err != nil {
 		r.unwritten("cancel the children of the run, which ends", "", err)
 		return false
 	}

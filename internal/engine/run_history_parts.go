@@ -17,10 +17,10 @@ const (
 // readRest reads the rest of the history. It reports false if the run is suspended before the history is
 // complete.
 func (r *run) readRest() bool {
-	ctx, cancel := context.WithCancel(r.hard) // not r.ctx: a run that is to be cancelled is executed once more, for its compensations
+	ctx, cancel := context.WithCancel(r.ownedCtx) // not r.ctx: a run that is to be cancelled is executed once more, for its compensations
 	defer cancel()
 	defer context.AfterFunc(r.ctx, func() {
-		if r.gone() {
+		if r.isSuspended() {
 			cancel()
 		}
 	})()
@@ -30,7 +30,7 @@ func (r *run) readRest() bool {
 	case <-ctx.Done():
 	}
 	for wait := firstWait; r.rest.More; {
-		if r.gone() || ctx.Err() != nil {
+		if r.isSuspended() || ctx.Err() != nil {
 			return false
 		}
 		steps, rest, err := r.e.store.HistoryFrom(ctx, r.row.UUID, r.rest.From, partBytes)
@@ -48,7 +48,7 @@ func (r *run) readRest() bool {
 		r.remember(steps)
 		r.rest = rest
 	}
-	r.losersOf()
+	r.loadBranchEnds()
 	r.complete()
 	return true
 }

@@ -28,11 +28,11 @@ func (t *task) reportFailure(w *store.StepWrite) {
 		level, text = slog.LevelError, "a compensation failed"
 	}
 	log := t.r.logger()
-	if !log.Enabled(t.r.durable, level) {
+	if !log.Enabled(t.r.writeCtx, level) {
 		return
 	}
 	f := record.DecodeFailure(w.Step.Error)
-	log.Log(t.r.durable, level, text, append(t.attempts(), telemetry.KeyError, f.Message, telemetry.KeyErrorType, f.ErrorType())...)
+	log.Log(t.r.writeCtx, level, text, append(t.attempts(), telemetry.KeyError, f.Message, telemetry.KeyErrorType, f.ErrorType())...)
 }
 
 // attempts returns the log attributes for the step's name, the attempt and, unless its retry policy sets
@@ -54,7 +54,7 @@ var followed = [...]string{
 // reportTimeout counts a receive that timed out, and logs it if it failed. It does nothing if another
 // execution wrote the row first, which the outcome shows, or if a signal ended the wait, which the row
 // shows.
-func (w *receiving) reportTimeout(rec *store.Receive, late bool) {
+func (w *receiveCall) reportTimeout(rec *store.Receive, late bool) {
 	got, want := rec.Recorded, &rec.Step
 	asWanted := got.Status == want.Status && bytes.Equal(got.Output, want.Output) && bytes.Equal(got.Error, want.Error)
 	if !late || rec.Outcome != store.Written || got.Attempt != want.Attempt || !asWanted && w.spec.Otherwise != TimeoutEscalates {
@@ -123,7 +123,7 @@ func (w *worker) reportPause(r *store.Run, claimed time.Time) {
 
 // reportCancel logs each run for which a cancel ended runs at once, with their number. A run that a
 // worker executes is logged when it ends.
-func (e *Engine) reportCancel(o *store.Order) {
+func (e *Engine) reportCancel(o *store.Control) {
 	if o.Verb != store.VerbCancel || !e.tel.Log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
@@ -135,8 +135,8 @@ func (e *Engine) reportCancel(o *store.Order) {
 	}
 }
 
-// Unattended logs that a Call waits for a run that this process does not execute.
-func (e *Engine) Unattended(workflow string) {
+// WarnUnattendedCall logs that a Call waits for a run that this process does not execute.
+func (e *Engine) WarnUnattendedCall(workflow string) {
 	e.tel.Log.Warn("Call waits for another process to execute its run, since the context of Engine.Run has ended here", telemetry.KeyWorkflow, workflow)
 }
 

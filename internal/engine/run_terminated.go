@@ -7,28 +7,28 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// terminate suspends a run that was terminated. All contexts of the run end, and this process writes
+// suspendTerminated suspends a run that was terminated. All contexts of the run end, and this process writes
 // nothing more for it.
-func (r *run) terminate() {
+func (r *run) suspendTerminated() {
 	if r.ending.Load() {
 		return // the run has ended by itself
 	}
 	r.suspend(suspension{cause: ErrTerminated, status: store.Cancelled})
-	r.endHard(ErrTerminated)
+	r.endOwnedCtx(ErrTerminated)
 }
 
-// fenced suspends a run whose write was fenced: the run was terminated, or another execution owns it.
-func (r *run) fenced(state store.RunState) {
+// suspendFenced suspends a run whose write was fenced: the run was terminated, or another execution owns it.
+func (r *run) suspendFenced(state store.RunState) {
 	if state.Found && state.Status == store.Cancelled && state.Epoch == r.row.Epoch {
-		r.terminate()
+		r.suspendTerminated()
 		return
 	}
 	r.lose()
 }
 
-// lost suspends runs whose leases could not be renewed. It queries the database for the runs among them
+// suspendLost suspends runs whose leases could not be renewed. It queries the database for the runs among them
 // that were terminated. If the query fails, it treats all of them as lost.
-func (w *worker) lost(ctx context.Context, runs []*run) {
+func (w *worker) suspendLost(ctx context.Context, runs []*run) {
 	if len(runs) == 0 {
 		return
 	}
@@ -46,7 +46,7 @@ func (w *worker) lost(ctx context.Context, runs []*run) {
 	}
 	for _, r := range runs {
 		if ended[r.row.UUID] {
-			r.terminate()
+			r.suspendTerminated()
 		} else {
 			r.lose()
 		}

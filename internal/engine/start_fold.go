@@ -26,7 +26,7 @@ func (e *Engine) folding(ctx context.Context, q *StartRequest, start *store.Star
 		return p
 	}
 	h := sha256.New()
-	for _, part := range []string{t.identity(), q.Workflow, q.Fold.Kind.String(), q.Fold.Key, q.Name, string(q.Input)} {
+	for _, part := range []string{t.callKey(), q.Workflow, q.Fold.Kind.String(), q.Fold.Key, q.Name, string(q.Input)} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	p.Call = hex.EncodeToString(h.Sum(nil)[:16])
@@ -37,31 +37,31 @@ func (e *Engine) folding(ctx context.Context, q *StartRequest, start *store.Star
 }
 
 // StartFold makes one start that folds, in a transaction of its own.
-func (e *Engine) StartFold(ctx context.Context, q *StartRequest) (Started, error) {
-	if err := e.Outside(ctx, "a start"); err != nil {
-		return Started{}, err
+func (e *Engine) StartFold(ctx context.Context, q *StartRequest) (StartResult, error) {
+	if err := e.CheckOutsideTx(ctx, "a start"); err != nil {
+		return StartResult{}, err
 	}
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
-		return Started{}, err
+		return StartResult{}, err
 	}
 	return e.startFoldUnlessNameTaken(ctx, outsider, q)
 }
 
-func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by caller, q *StartRequest) (Started, error) {
+func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q *StartRequest) (StartResult, error) {
 	wrong, err := e.UUIDsAsNames(ctx, []StartRequest{*q})
 	if err != nil || wrong[0] != nil {
-		return Started{Err: wrong[0]}, err
+		return StartResult{Err: wrong[0]}, err
 	}
 	requests := []StartRequest{*q}
 	if err := e.Enqueue(ctx, requests); err != nil {
-		return Started{}, err
+		return StartResult{}, err
 	}
-	starts, spans := e.Prepare(ctx, requests)
+	starts, spans := e.PrepareStarts(ctx, requests)
 	p := e.folding(ctx, q, starts[0])
 	unlock, err := e.folds.lock(ctx, p.Change().Key)
 	if err != nil {
 		spans.Refused(err)
-		return Started{}, &WriteError{Err: err}
+		return StartResult{}, &WriteError{Err: err}
 	}
 	change := p.Change()
 	err = e.patiently(ctx, by, func() error {
@@ -71,10 +71,10 @@ func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by caller, q *Sta
 	unlock()
 	if err != nil {
 		spans.Refused(err)
-		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrLeft) {
-			return Started{}, err
+		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrEffectInterrupted) {
+			return StartResult{}, err
 		}
-		return Started{}, &WriteError{MayHaveCommitted: !MayPass(err), Err: err}
+		return StartResult{}, &WriteError{MayHaveCommitted: !MayPassOnRetry(err), Err: err}
 	}
 	started := e.AnswerFold(ctx, q, starts[0], p, &spans)
 	e.afterFold(ctx, change.Key, p)
@@ -82,57 +82,57 @@ func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by caller, q *Sta
 }
 
 // StartFoldIn makes one start that folds with insert, which writes in the caller's transaction.
-func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*store.FoldChange) error) (Started, error) {
+func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*store.FoldChange) error) (StartResult, error) {
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
-		return Started{}, err
+		return StartResult{}, err
 	}
 	wrong, err := e.UUIDsAsNames(ctx, []StartRequest{*q})
 	if err != nil || wrong[0] != nil {
-		return Started{Err: wrong[0]}, err
+		return StartResult{Err: wrong[0]}, err
 	}
 	requests := []StartRequest{*q}
 	if err := e.Enqueue(ctx, requests); err != nil {
-		return Started{}, err
+		return StartResult{}, err
 	}
-	starts, spans := e.Prepare(ctx, requests)
+	starts, spans := e.PrepareStarts(ctx, requests)
 	p := &fold.Start{Spec: *q.Fold, Run: *starts[0], Now: e.clock.Now}
 	if err := insert(p.Change()); err != nil {
 		spans.Refused(err)
-		return Started{}, err
+		return StartResult{}, err
 	}
 	spans.Open = true
 	return e.AnswerFold(ctx, q, starts[0], p, &spans), nil
 }
 
 // AnswerFold returns the result of a start whose change was written, and ends its span.
-func (e *Engine) AnswerFold(ctx context.Context, q *StartRequest, start *store.Start, p *fold.Start, spans *StartSpans) Started {
+func (e *Engine) AnswerFold(ctx context.Context, q *StartRequest, start *store.Start, p *fold.Start, spans *StartSpans) StartResult {
 	switch {
 	case p.Err != nil:
 		spans.Refused(p.Err)
-		return Started{Err: p.Err}
+		return StartResult{Err: p.Err}
 	case p.Named != nil && p.Named.UUID != start.Run.UUID:
 		start.Outcome, start.Existing = store.Adopted, p.Named
-		a := Started{Run: *p.Named, Err: foldConflict(&start.Run, p.Named, q)}
+		a := StartResult{Run: *p.Named, Err: foldConflict(&start.Run, p.Named, q)}
 		spans.answered(0, start, a.Err)
 		return a
 	case p.Created != nil || p.Named != nil:
 		start.Outcome = store.Written
 		e.tel.Started(ctx, q.Workflow, q.Queue)
 		spans.answered(0, start, nil)
-		return Started{Run: start.Run, Created: true}
+		return StartResult{Run: start.Run, Created: true}
 	}
 	found := store.Run{UUID: p.Result, Name: p.Name, Workflow: q.Workflow, Queue: q.Queue}
 	start.Outcome, start.Existing = store.Adopted, &found
 	spans.answered(0, start, nil)
 	e.tel.Log.Debug("a start folded with another", telemetry.KeyRun, found.UUID, telemetry.KeyName, naming.DisplayRun(&found), telemetry.KeyWorkflow, q.Workflow)
-	return Started{Run: found}
+	return StartResult{Run: found}
 }
 
 // foldConflict is conflict for a start that folds. The input of a debounced run changes, so it is not
 // compared.
 func foldConflict(asked, found *store.Run, q *StartRequest) error {
 	if q.Fold.Kind != store.FoldDebounce || asked.Workflow != found.Workflow {
-		return conflict(asked, found)
+		return startConflictError(asked, found)
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (l *foldLocks) lock(ctx context.Context, key store.FoldKey) (unlock func(),
 }
 
 // startFolded makes the start of a call of a scope that folds. own tells that the call has named the run.
-func (t *task) startFolded(ctx context.Context, q *StartRequest, own bool) (Started, error) {
+func (t *task) startFolded(ctx context.Context, q *StartRequest, own bool) (StartResult, error) {
 	writes, by := t.effectContext(ctx)
 	started, err := t.r.e.startFoldUnlessNameTaken(writes, by, q)
 	if own && errors.Is(started.Err, ErrIDConflict) && started.Run.Workflow == q.Workflow {

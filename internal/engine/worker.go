@@ -19,9 +19,9 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// lastCall is how long a drain waits, after the grace period, for the steps whose contexts it has ended.
+// drainExtraWait is how long a drain waits, after the grace period, for the steps whose contexts it has ended.
 // It then abandons the remaining runs, and their later writes are fenced.
-const lastCall = time.Second
+const drainExtraWait = time.Second
 
 // worker executes runs during one session. Each part of its state has a type with a mutex of its own. These
 // mutexes are the last in any order of locks: no other lock is taken while one of them is held. hearing is
@@ -44,7 +44,7 @@ type worker struct {
 	failedClaims failedClaims
 	outage       outage
 	earlyParks   earlyParks
-	countQueue   countQueue
+	countQueue   signalCountQueue
 	ends         endings
 
 	hints     notifier // a run may be claimable
@@ -64,7 +64,7 @@ func newWorker(e *Engine) *worker {
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, kill: kill,
 		hints: newNotifier(), news: newNotifier(), permits: permits{wanted: newNotifier()}, admission: admission{wanted: newNotifier()}, schedules: newNotifier(), folds: newNotifier(), rests: make(chan struct{}, restsAtOnce), broken: make(chan error, 1),
-		failedClaims: failedClaims{added: newNotifier()}, countQueue: countQueue{added: newNotifier()},
+		failedClaims: failedClaims{added: newNotifier()}, countQueue: signalCountQueue{added: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.defs))
 	w.log = e.tel.Log.With(telemetry.KeyWorker, w.id)
@@ -93,11 +93,11 @@ func (w *worker) serve(ctx context.Context) (err error) {
 		if w.started.IsZero() {
 			return nil
 		}
-		return w.leave()
+		return w.deregister()
 	}
 	later, err := w.declareQueues(ctx)
 	if err != nil { // ctx has ended
-		return w.leave()
+		return w.deregister()
 	}
 	w.slots.Open()
 	w.reportStart()
@@ -143,7 +143,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	stopKeeping()
 	kept.Wait()
 	w.reportLastUnreceived()
-	err = errors.Join(err, w.leave())
+	err = errors.Join(err, w.deregister())
 	w.log.Info("the worker has stopped", telemetry.KeyCount, w.runs.count())
 	return err
 }
@@ -193,9 +193,9 @@ func (w *worker) hint() {
 	}
 }
 
-// own makes this worker the owner of a run that is about to be started. nonce is generated for that start
+// setOwner makes this worker the owner of a run that is about to be started. nonce is generated for that start
 // alone.
-func (w *worker) own(r *store.Run, now time.Time, nonce uint32) {
+func (w *worker) setOwner(r *store.Run, now time.Time, nonce uint32) {
 	r.Status, r.Epoch = store.Running, store.Epoch{}.Next(nonce)
 	r.Owner = uuid.NullUUID{UUID: w.id, Valid: true}
 	r.StartedAt, r.WakeAt = now, now.Add(w.e.cfg.Lease)
@@ -208,9 +208,9 @@ func disown(r *store.Run) {
 	}
 }
 
-// enter executes a run that this worker owns, in a goroutine of its own. The run gets a slot that the
+// startExecution executes a run that this worker owns, in a goroutine of its own. The run gets a slot that the
 // caller has reserved or, if none is left, waits for a slot as a prefetched run.
-func (w *worker) enter(c *store.Claimed, late time.Duration, from *slots.Reservation) {
+func (w *worker) startExecution(c *store.Claimed, late time.Duration, from *slots.Reservation) {
 	r := newRun(w, c)
 	r.idle.longer = w.earlyParks.settlingTime(r.row.UUID)
 	from.Assign(&r.slot)
@@ -224,9 +224,9 @@ func (w *worker) enter(c *store.Claimed, late time.Duration, from *slots.Reserva
 	go r.exec(late)
 }
 
-// left removes a run that has ended or was suspended, and releases its slot. The run calls it as its last
+// removeRun removes a run that has ended or was suspended, and releases its slot. The run calls it as its last
 // action, and a drain calls it for a run that does not return. The second call does nothing.
-func (w *worker) left(r *run) {
+func (w *worker) removeRun(r *run) {
 	r.clearSuspect()
 	w.runs.remove(r)
 	r.slot.Leave()
@@ -236,7 +236,7 @@ func (w *worker) left(r *run) {
 // executing reports whether the run is in this worker's memory, and is not suspended.
 func (w *worker) executing(id uuid.UUID) bool {
 	r := w.runs.get(id)
-	return r != nil && !r.gone()
+	return r != nil && !r.isSuspended()
 }
 
 // drain suspends every run, lets running steps finish for the grace period, and then ends their contexts.
@@ -249,15 +249,15 @@ func (w *worker) drain() {
 		return
 	}
 	w.kill(ErrShutdown)
-	if w.emptied(lastCall) {
+	if w.emptied(drainExtraWait) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastCall)
+	ctx, cancel := context.WithTimeout(context.Background(), drainExtraWait)
 	defer cancel()
 	for _, r := range w.runs.all() {
 		w.log.Error("a workflow function did not return after its context ended; the run is given to others",
 			telemetry.KeyRun, r.row.UUID, telemetry.KeyName, naming.DisplayRun(&r.row), telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyStack, stackOf(r))
-		r.abandon(ctx)
+		r.releaseStuck(ctx)
 	}
 }
 
@@ -288,13 +288,13 @@ func (w *worker) state() store.WorkerState {
 	return store.WorkerRunning
 }
 
-// leave removes the worker from the registry, and releases the runs that it may still own, because the
+// deregister removes the worker from the registry, and releases the runs that it may still own, because the
 // result of a claim may have been lost.
-func (w *worker) leave() error {
+func (w *worker) deregister() error {
 	ctx, cancel := context.WithTimeout(context.Background(), w.e.cfg.Lease)
 	defer cancel()
 	w.giveBack(ctx)
-	if _, err := w.e.store.Expire(ctx, []uuid.UUID{w.id}, w.query()); err != nil {
+	if _, err := w.e.store.EndLeases(ctx, []uuid.UUID{w.id}, w.query()); err != nil {
 		w.log.Warn("could not sign off; the leases expire by themselves", telemetry.KeyError, err)
 	}
 	return nil

@@ -13,13 +13,13 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// probe is the time between two queries for dead workers. A worker counts as dead only if two queries in a
+// deadQueryInterval is the time between two queries for dead workers. A worker counts as dead only if two queries in a
 // row report it, because its connection may just be reopening.
-const probe = 120 * time.Millisecond
+const deadQueryInterval = 120 * time.Millisecond
 
-// again is how long takeoverLoop waits before it expires the runs of a dead worker once more, if the
+// reExpireAfter is how long takeoverLoop waits before it expires the runs of a dead worker once more, if the
 // worker is still in the registry. Its heartbeat is then old enough for the worker to be removed.
-const again = 2 * time.Minute
+const reExpireAfter = 2 * time.Minute
 
 // longestLease limits which leases a takeover ends. A dead worker's lease that lasts longer than this, and
 // longer than the leases of this worker, expires by itself.
@@ -79,7 +79,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 		Worker: store.Worker{
 			ID: w.id, Name: cfg.Name, Version: cfg.Version,
 			Capacity: int32(cfg.Concurrency), Active: int32(w.runs.count()), State: w.state(), StartedAt: w.started,
-			Workflows: listed(w.workflows), Queues: listed(w.e.cfg.Queues), Schema: store.SchemaVersion,
+			Workflows: namesToRecord(w.workflows), Queues: namesToRecord(w.e.cfg.Queues), Schema: store.SchemaVersion,
 		},
 		Leases: due, LeaseUntil: until,
 	})
@@ -92,7 +92,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	w.e.counts.leases.Add(int64(len(due) - len(pulse.Lost) - len(pulse.Locked)))
 	w.e.clock.Set(pulse.Now, asked)
 	for i := range pulse.Rewinds {
-		w.rewound(&pulse.Rewinds[i])
+		w.reportRewind(&pulse.Rewinds[i])
 	}
 	var lost []*run
 	for _, r := range kept {
@@ -105,16 +105,16 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 			r.extend(soon)
 		}
 	}
-	w.lost(ctx, lost)
+	w.suspendLost(ctx, lost)
 	return len(pulse.Locked) > 0, nil
 }
 
 // mostLost is the maximum number of runs that rewound logs by name.
 const mostLost = 100
 
-// rewound logs that the database continues from another point of its history, and which acknowledged
+// reportRewind logs that the database continues from another point of its history, and which acknowledged
 // writes were lost.
-func (w *worker) rewound(r *store.Rewind) {
+func (w *worker) reportRewind(r *store.Rewind) {
 	w.log.Warn("the database goes on from another point of its history: a standby was promoted, or it was restored",
 		telemetry.KeyReason, "was at "+r.From+", is at "+r.To, telemetry.KeyCount, r.OwnedRuns)
 	for i, run := range r.Lost {
@@ -140,19 +140,19 @@ func (w *worker) rewound(r *store.Rewind) {
 func (w *worker) takeoverLoop(ctx context.Context) {
 	suspects := make(map[uuid.UUID]bool)
 	expired := make(map[uuid.UUID]time.Time)
-	wait := probe
+	wait := deadQueryInterval
 	for sleepCtx(ctx, wait-wait/8+rand.N(wait/4)) {
-		dead, err := w.e.store.Dead(ctx, w.id)
+		dead, err := w.e.store.DeadWorkers(ctx, w.id)
 		if err != nil {
 			wait = min(2*wait, w.e.cfg.Lease/2)
 			continue
 		}
-		wait = probe
+		wait = deadQueryInterval
 		var sure []uuid.UUID
 		seen := make(map[uuid.UUID]bool, len(dead))
 		for _, id := range dead {
 			seen[id] = true
-			if suspects[id] && time.Since(expired[id]) > again {
+			if suspects[id] && time.Since(expired[id]) > reExpireAfter {
 				sure = append(sure, id)
 			}
 		}
@@ -170,7 +170,7 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 		if q.OutageFrom.Before(q.Now) && q.EndedInOutage(q.Now) {
 			q.Now = q.OutageFrom // so that the detected death counts as a crash although it happened in an outage
 		}
-		freed, err := w.e.store.Expire(ctx, sure, q)
+		freed, err := w.e.store.EndLeases(ctx, sure, q)
 		if err != nil {
 			w.log.Warn("could not take over the runs of dead workers; trying again", telemetry.KeyError, err)
 			continue

@@ -35,8 +35,8 @@ func TestRenewal(t *testing.T) {
 			if err != nil || busy != step.busy {
 				t.Errorf("%s: busy %v, %v", step.what, busy, err)
 			}
-			if left := r.lease().Sub(c.w.e.clock.Now()); left != step.left || r.gone() != step.gone {
-				t.Errorf("%s: %v are left of the lease, want %v; gone: %v", step.what, left, step.left, r.gone())
+			if left := r.lease().Sub(c.w.e.clock.Now()); left != step.left || r.isSuspended() != step.gone {
+				t.Errorf("%s: %v are left of the lease, want %v; gone: %v", step.what, left, step.left, r.isSuspended())
 			}
 		}
 		synctest.Wait()

@@ -23,13 +23,13 @@ func (b notifier) notify() {
 	}
 }
 
-const firstDeaf = 20 * time.Millisecond // pause after the first failed read; it doubles up to a third of a lease
+const firstReadRetryDelay = 20 * time.Millisecond // pause after the first failed read; it doubles up to a third of a lease
 
 // notificationLoop reads which control requests the runs in memory have, and which of these runs were woken. It
 // reads after each hint and each lease renewal. The result of a flush also carries the control requests
 // of its runs.
 func (w *worker) notificationLoop(ctx context.Context) {
-	wait := firstDeaf
+	wait := firstReadRetryDelay
 	for {
 		select {
 		case <-w.news:
@@ -49,7 +49,7 @@ func (w *worker) notificationLoop(ctx context.Context) {
 			w.news.notify()
 			continue
 		}
-		wait = firstDeaf
+		wait = firstReadRetryDelay
 	}
 }
 
@@ -79,7 +79,7 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 	}
 	for _, l := range news.Ended {
 		if r := here[l.Run]; r != nil && r.row.Epoch == l.Epoch {
-			r.terminate()
+			r.suspendTerminated()
 		}
 	}
 	for _, l := range news.Deadlines {
@@ -94,7 +94,7 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 	}
 	for _, a := range news.Requests {
 		if r := here[a.Run]; r != nil && r.row.Epoch == a.Epoch {
-			r.asked(a.Control)
+			r.applyRequest(a.Control)
 		}
 	}
 	for _, id := range news.Woken {
@@ -111,7 +111,7 @@ func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
 // recheckWaits makes the run's waits check the database again. If the run parks before they have checked, it
 // becomes claimable at once, because the database reports each wake-up only once.
 func (r *run) recheckWaits() {
-	r.stirred.Store(true)
+	r.wokenHere.Store(true)
 	r.inbox.wake()
 	r.permitLines.wake()
 }

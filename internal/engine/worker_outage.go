@@ -23,7 +23,7 @@ type outage struct {
 func (o *outage) noteHeartbeat(sent, now time.Time, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.out(lease) {
+	if o.inOutage(lease) {
 		if o.good.After(o.until) { // otherwise this outage continues the previous outage
 			o.from = o.good
 		}
@@ -39,9 +39,9 @@ func (o *outage) noteFailure() {
 	o.failed = true
 }
 
-// out reports whether there is an outage: the last heartbeat failed, or the next is overdue. o.mu is
+// inOutage reports whether there is an outage: the last heartbeat failed, or the next is overdue. o.mu is
 // held.
-func (o *outage) out(lease time.Duration) bool {
+func (o *outage) inOutage(lease time.Duration) bool {
 	return !o.good.IsZero() && (o.failed || time.Since(o.answered) > lease/2)
 }
 
@@ -51,7 +51,7 @@ func (o *outage) excuse(q *store.ClaimQuery, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	q.OutageFrom, q.OutageUntil = o.from, o.until
-	if o.out(lease) {
+	if o.inOutage(lease) {
 		if o.good.After(o.until) {
 			q.OutageFrom = o.good
 		}

@@ -2,10 +2,10 @@ package engine
 
 import "context"
 
-// session is the life of one worker. It begins when the first user needs a worker. It ends, drained, when
+// workerSession is the life of one worker. It begins when the first user needs a worker. It ends, drained, when
 // the context of Run ends, or when the last user leaves. Run is a user, and so is each caller that wants
 // a run executed in this process, so both can come and go in any order.
-type session struct {
+type workerSession struct {
 	w      *worker
 	cancel context.CancelFunc
 	done   chan struct{} // closed after the drain
@@ -64,7 +64,7 @@ func (e *Engine) Attach(ctx context.Context) (executed bool, failed <-chan struc
 
 // join enters the current session, or begins a session if there is none. The goroutine of the session
 // ends with its worker. join returns nil for a second Run, and for other users if Run was stopped.
-func (e *Engine) join(run bool) *session {
+func (e *Engine) join(run bool) *workerSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !run && e.stopped {
@@ -73,7 +73,7 @@ func (e *Engine) join(run bool) *session {
 	s := e.session
 	if s == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		s = &session{w: newWorker(e), cancel: cancel, done: make(chan struct{}), failed: make(chan struct{})}
+		s = &workerSession{w: newWorker(e), cancel: cancel, done: make(chan struct{}), failed: make(chan struct{})}
 		e.session = s
 		go func() {
 			defer close(s.done)
@@ -99,7 +99,7 @@ func (e *Engine) join(run bool) *session {
 
 // stop ends the session of Run even if it has other users, and prevents a new session until Run is called
 // again.
-func (e *Engine) stop(s *session) {
+func (e *Engine) stop(s *workerSession) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stopped = true
@@ -107,7 +107,7 @@ func (e *Engine) stop(s *session) {
 }
 
 // end ends the session. e.mu is held.
-func (e *Engine) end(s *session) {
+func (e *Engine) end(s *workerSession) {
 	if e.session == s {
 		e.session = nil
 	}
@@ -116,7 +116,7 @@ func (e *Engine) end(s *session) {
 
 // part leaves the session, and ends it if it has no other users. It reports whether the caller must wait
 // for the drain.
-func (e *Engine) part(s *session, run bool) (last bool) {
+func (e *Engine) part(s *workerSession, run bool) (last bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.users--

@@ -22,16 +22,16 @@ const (
 	oftenest   = 10 * time.Second // the time between two checks, unless leases are shorter
 )
 
-// listed returns the workflows or queues that a worker records, or nil if there are none, or too many.
-func listed(names []string) []string {
+// namesToRecord returns the workflows or queues that a worker records, or nil if there are none, or too many.
+func namesToRecord(names []string) []string {
 	if len(names) == 0 || len(names) > mostListed {
 		return nil
 	}
 	return names
 }
 
-// unexecuted is a pair of queue and workflow whose runs no worker takes.
-type unexecuted struct {
+// unexecutedPair is a pair of queue and workflow whose runs no worker takes.
+type unexecutedPair struct {
 	first time.Time // when the pair was first seen, on this process's clock
 	told  bool
 }
@@ -39,9 +39,9 @@ type unexecuted struct {
 // unexecutedLoop checks from time to time for due runs that no live worker executes.
 func (w *worker) unexecutedLoop(ctx context.Context) {
 	every := min(w.e.cfg.Lease, oftenest)
-	seen := make(map[store.Pair]*unexecuted)
+	seen := make(map[store.QueueWorkflow]*unexecutedPair)
 	for sleepCtx(ctx, every) {
-		places, err := w.unexecuted(ctx)
+		places, err := w.findUnexecuted(ctx)
 		if err != nil {
 			w.log.Debug("could not look for runs that no worker executes", telemetry.KeyError, err)
 			continue
@@ -50,14 +50,14 @@ func (w *worker) unexecutedLoop(ctx context.Context) {
 	}
 }
 
-// unexecuted returns the pairs with due runs from which no live worker takes runs.
-func (w *worker) unexecuted(ctx context.Context) ([]store.Overdue, error) {
+// findUnexecuted returns the pairs with due runs from which no live worker takes runs.
+func (w *worker) findUnexecuted(ctx context.Context) ([]store.OverdueLane, error) {
 	now := w.e.clock.Now()
 	after := store.FirstLane
-	var others []store.Overdue
-	index := make(map[store.Pair]int) // of a pair in others: it has a lane for each priority
+	var others []store.OverdueLane
+	index := make(map[store.QueueWorkflow]int) // of a pair in others: it has a lane for each priority
 	for range mostPages {
-		page, err := w.e.store.Overdue(ctx, now, after, mostPlaces)
+		page, err := w.e.store.OverdueLanes(ctx, now, after, mostPlaces)
 		if err != nil {
 			return nil, err
 		}
@@ -66,10 +66,10 @@ func (w *worker) unexecuted(ctx context.Context) ([]store.Overdue, error) {
 			if w.e.served.Includes(o.Queue, o.Workflow) {
 				continue
 			}
-			i, seen := index[o.Pair]
+			i, seen := index[o.QueueWorkflow]
 			switch {
 			case !seen:
-				index[o.Pair] = len(others)
+				index[o.QueueWorkflow] = len(others)
 				others = append(others, o)
 			case o.Since.Before(others[i].Since):
 				others[i] = o
@@ -82,11 +82,11 @@ func (w *worker) unexecuted(ctx context.Context) ([]store.Overdue, error) {
 	if len(others) == 0 {
 		return nil, nil
 	}
-	pairs := make([]store.Pair, len(others))
+	pairs := make([]store.QueueWorkflow, len(others))
 	for i, o := range others {
-		pairs[i] = o.Pair
+		pairs[i] = o.QueueWorkflow
 	}
-	executed, err := w.e.store.Executed(ctx, pairs)
+	executed, err := w.e.store.AreExecuted(ctx, pairs)
 	if err != nil {
 		return nil, err
 	}
@@ -101,14 +101,14 @@ func (w *worker) unexecuted(ctx context.Context) ([]store.Overdue, error) {
 
 // reportUnexecuted logs each pair that has been in places for at least the time after, and removes from
 // seen the pairs that a worker executes now.
-func (w *worker) reportUnexecuted(seen map[store.Pair]*unexecuted, places []store.Overdue, after time.Duration) {
-	still := make(map[store.Pair]bool, len(places))
+func (w *worker) reportUnexecuted(seen map[store.QueueWorkflow]*unexecutedPair, places []store.OverdueLane, after time.Duration) {
+	still := make(map[store.QueueWorkflow]bool, len(places))
 	for _, o := range places {
-		still[o.Pair] = true
-		u := seen[o.Pair]
+		still[o.QueueWorkflow] = true
+		u := seen[o.QueueWorkflow]
 		if u == nil {
-			u = &unexecuted{first: time.Now()}
-			seen[o.Pair] = u
+			u = &unexecutedPair{first: time.Now()}
+			seen[o.QueueWorkflow] = u
 		}
 		if u.told || time.Since(u.first) < after {
 			continue
@@ -124,13 +124,13 @@ func (w *worker) reportUnexecuted(seen map[store.Pair]*unexecuted, places []stor
 	}
 }
 
-// Unexecuted reports whether the run is due at now, and no live worker that takes new runs executes its
+// HasNoWorker reports whether the run is due at now, and no live worker that takes new runs executes its
 // workflow in its queue.
-func (e *Engine) Unexecuted(ctx context.Context, r *store.Run, now time.Time) (bool, error) {
+func (e *Engine) HasNoWorker(ctx context.Context, r *store.Run, now time.Time) (bool, error) {
 	if r.Status.Terminal() || r.WakeAt.IsZero() || r.WakeAt.After(now) {
 		return false, nil
 	}
-	executed, err := e.store.Executed(ctx, []store.Pair{{Queue: r.Queue, Workflow: r.Workflow}})
+	executed, err := e.store.AreExecuted(ctx, []store.QueueWorkflow{{Queue: r.Queue, Workflow: r.Workflow}})
 	return err == nil && !executed[0], err
 }
 
@@ -139,7 +139,7 @@ func (e *Engine) Unexecuted(ctx context.Context, r *store.Run, now time.Time) (b
 func (e *Engine) StateFor(ctx context.Context, id uuid.UUID) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
-	found, err := e.store.Find(ctx, []store.Ref{{Text: id.String()}}, store.NoPayloads)
+	found, err := e.store.Find(ctx, []store.RunRef{{Text: id.String()}}, store.NoPayloads)
 	if err != nil || len(found) != 1 || found[0] == nil {
 		return ""
 	}
@@ -147,7 +147,7 @@ func (e *Engine) StateFor(ctx context.Context, id uuid.UUID) string {
 	if e.clock.Ensure(ctx, e.store) != nil {
 		return state
 	}
-	if nobody, err := e.Unexecuted(ctx, found[0], e.clock.Now()); err == nil && nobody {
+	if nobody, err := e.HasNoWorker(ctx, found[0], e.clock.Now()); err == nil && nobody {
 		state += ", and which no live worker executes,"
 	}
 	return state

@@ -103,38 +103,38 @@ type Writer interface {
 // Start implements Writer. Like the following methods, it shares its transaction with the writes of
 // other callers.
 func (j *Journal) Start(ctx context.Context, starts []*store.Start) error {
-	return j.await(ctx, j.startEntry(starts))
+	return j.await(ctx, j.newStartEntry(starts))
 }
 
 // Step is described at Writer.
 func (j *Journal) Step(ctx context.Context, w *store.StepWrite) error {
-	return j.await(ctx, j.stepEntry(w))
+	return j.await(ctx, j.newStepEntry(w))
 }
 
 // Child is described at Writer.
 func (j *Journal) Child(ctx context.Context, s *store.Start, w *store.StepWrite) error {
-	return j.await(ctx, j.childEntry(s, w))
+	return j.await(ctx, j.newChildEntry(s, w))
 }
 
 // Receive is described at Writer.
 func (j *Journal) Receive(ctx context.Context, r *store.Receive) error {
-	return j.await(ctx, j.receiveEntry(r))
+	return j.await(ctx, j.newReceiveEntry(r))
 }
 
 // Signal is described at Writer.
 func (j *Journal) Signal(ctx context.Context, s *store.Signal) error {
-	return j.await(ctx, j.signalEntry(s))
+	return j.await(ctx, j.newSignalEntry(s))
 }
 
 // Run is described at Writer.
 func (j *Journal) Run(ctx context.Context, w *store.RunWrite) error {
-	return j.await(ctx, j.runEntry(w))
+	return j.await(ctx, j.newRunEntry(w))
 }
 
 // AppendMarker appends a started marker without waiting for its commit. The caller must call SettleMarker
 // before it writes the step again.
 func (j *Journal) AppendMarker(w *store.StepWrite) (*Entry, error) {
-	e := j.stepEntry(w)
+	e := j.newStepEntry(w)
 	_, err := j.append(e, false)
 	return e, err
 }
@@ -154,7 +154,7 @@ func (j *Journal) SettleMarker(e *Entry) (committed bool, err error) {
 	return err == nil, err
 }
 
-func (j *Journal) startEntry(starts []*store.Start) *Entry {
+func (j *Journal) newStartEntry(starts []*store.Start) *Entry {
 	e := j.newEntry()
 	e.starts = starts
 	e.items = len(starts)
@@ -165,36 +165,36 @@ func (j *Journal) startEntry(starts []*store.Start) *Entry {
 	return e
 }
 
-func (j *Journal) stepEntry(w *store.StepWrite) *Entry {
+func (j *Journal) newStepEntry(w *store.StepWrite) *Entry {
 	e := j.newEntry()
 	e.step = w
 	e.bytes += len(w.Step.Output) + len(w.Step.Error)
 	return e
 }
 
-func (j *Journal) childEntry(s *store.Start, w *store.StepWrite) *Entry {
-	e := j.stepEntry(w)
+func (j *Journal) newChildEntry(s *store.Start, w *store.StepWrite) *Entry {
+	e := j.newStepEntry(w)
 	e.starts = []*store.Start{s}
 	e.items++
 	e.bytes += rowOverhead + len(s.Run.Input)
 	return e
 }
 
-func (j *Journal) receiveEntry(r *store.Receive) *Entry {
+func (j *Journal) newReceiveEntry(r *store.Receive) *Entry {
 	e := j.newEntry()
 	e.receive = r
 	e.bytes += len(r.Step.Output) + len(r.Step.Error)
 	return e
 }
 
-func (j *Journal) signalEntry(s *store.Signal) *Entry {
+func (j *Journal) newSignalEntry(s *store.Signal) *Entry {
 	e := j.newEntry()
 	e.signal = s
 	e.bytes += len(s.Payload)
 	return e
 }
 
-func (j *Journal) runEntry(w *store.RunWrite) *Entry {
+func (j *Journal) newRunEntry(w *store.RunWrite) *Entry {
 	e := j.newEntry()
 	e.run = w
 	e.bytes += len(w.Output) + len(w.Error)

@@ -13,7 +13,7 @@
 // caller if that caller can wait without a limit and no writer is active. Usually there is one
 // writer. A second one starts only when many entries are pending, because two small transactions
 // cost more than one, and never where the store serializes commits (see UseSingleWriter). Two writers
-// keep the writes of a run and its release in order; see inflight.go.
+// keep the writes of a run and its release in order; see transaction_runs.go.
 //
 // A flush can fail for three reasons:
 //   - The database is unavailable, or rolled the transaction back. The journal retries the same
@@ -23,7 +23,7 @@
 //     entry with the rejected row fails.
 //   - Another transaction has locked a row or a name. The journal flushes the entries that wait for
 //     no locks at once, and returns ErrLocked to each other caller. Those callers then write with
-//     SoloWriter, in transactions for which nobody else waits. See solo.go.
+//     SoloWriter, in transactions for which nobody else waits. See solo_writer.go.
 //
 // The journal does not retry rejected or locked writes. The caller retries them with SoloWriter.
 //
@@ -294,7 +294,7 @@ func (j *Journal) flush(entries []*Entry, batch *store.Batch, brief bool) {
 	began := time.Now()
 	retries, err := j.commitWithRetry(batch)
 	took := time.Since(began)
-	j.counters.flushed(batch.Len(), bytes, took, retries, err)
+	j.counters.countFlush(batch.Len(), bytes, took, retries, err)
 	j.observe(Flush{Items: batch.Len(), Bytes: bytes, Took: took, Retries: retries})
 	if err == nil || len(entries) == 1 || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) {
 		for _, e := range entries {

@@ -28,7 +28,7 @@ type counters struct {
 // recentWeight is the approximate number of flushes that Stats.AverageTime averages.
 const recentWeight = 16
 
-func (c *counters) flushed(items, bytes int, took time.Duration, replays int, err error) {
+func (c *counters) countFlush(items, bytes int, took time.Duration, replays int, err error) {
 	c.replays.Add(int64(replays))
 	if err != nil {
 		c.refused.Add(1)

@@ -63,8 +63,8 @@ func TestSQLRulesFindFaults(t *testing.T) {
 		{"nothing is replaced", "x.sql", "CREATE OR REPLACE VIEW durable.v AS SELECT 1"},
 		{"nothing is replaced", "x.sql", "CREATE TABLE IF NOT EXISTS durable.t ()"},
 		{"migrations set their search_path", "schema/postgres/x.sql", "-- Text.\nCREATE TABLE durable.t ();"},
-		{"sessions set their search_path", "postgres/sql/attendance.sql", "SET a = 1;"},
-		{"sessions set their search_path", "postgres/sql/session.sql", "SELECT pg_catalog.set_config('a', 'b', true)"},
+		{"sessions set their search_path", "postgres/sql/listen_session.sql", "SET a = 1;"},
+		{"sessions set their search_path", "postgres/sql/engine_settings.sql", "SELECT pg_catalog.set_config('a', 'b', true)"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT now()"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT count(*) FROM durable.run"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT 1 FROM unnest($1::integer[]) AS item(i)"},
@@ -198,11 +198,11 @@ func migrationsSetTheirPath(name, text string) []string {
 
 func sessionsSetTheirPath(name, text string) []string {
 	switch filepath.Base(name) {
-	case "attendance.sql":
+	case "listen_session.sql":
 		if !strings.HasPrefix(strings.TrimSpace(noise.ReplaceAllString(text, "")), "SET "+safe+";") {
 			return []string{"begin with SET " + safe}
 		}
-	case "session.sql":
+	case "engine_settings.sql":
 		if !strings.Contains(text, "('search_path', 'pg_catalog, pg_temp')") || !strings.Contains(text, foreign) {
 			return []string{"set search_path to pg_catalog, pg_temp, and qualify everything: until then it is the role's"}
 		}

@@ -42,7 +42,7 @@ type Failure struct {
 
 	State *FailedState `json:"state,omitempty"` // if the error is a *StateError
 
-	Left      bool  `json:"-"` // the call can do nothing more; see ErrLeft
+	Left      bool  `json:"-"` // the call can do nothing more; see ErrEffectInterrupted
 	Suspended bool  `json:"-"` // it is an ErrSuspended that the step's function got from another call of its run
 	Held      error `json:"-"` // why the database did not commit a transaction whose function succeeded
 

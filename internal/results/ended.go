@@ -14,7 +14,7 @@ const resultsAtOnce = 16
 // Reader is what is read from the store.
 type Reader interface {
 	Statuses(ctx context.Context, ids []uuid.UUID) ([]store.Status, error)
-	Find(ctx context.Context, refs []store.Ref, with store.Payloads) ([]*store.Run, error)
+	Find(ctx context.Context, refs []store.RunRef, with store.Payloads) ([]*store.Run, error)
 }
 
 // EndedRun is a run that has ended, without its input. Run is nil if the run does not exist.
@@ -30,13 +30,13 @@ func Ended(ctx context.Context, s Reader, ids []uuid.UUID) (all []EndedRun, err 
 	if err != nil {
 		return nil, err
 	}
-	var refs []store.Ref
+	var refs []store.RunRef
 	for i, status := range statuses {
 		switch {
 		case status == 0:
 			all = append(all, EndedRun{ID: ids[i]})
 		case status.Terminal():
-			refs = append(refs, store.Ref{Text: ids[i].String()})
+			refs = append(refs, store.RunRef{Text: ids[i].String()})
 		}
 	}
 	for len(refs) > 0 {

@@ -199,10 +199,10 @@ func CrashedTooOftenReason(crashes int16) string {
 // of its priority by one claim only. A priority with due runs at all times delays the lower ones forever.
 type ClaimQuery struct {
 	Worker uuid.UUID
-	Nonce  uint32  // the nonce of the claimed runs' epochs; each claim draws a new one
-	Served *Served // what the worker claims; a claim reads no other runs
-	Gated  *Gated  // the queues with a row; nil: none
-	Limit  int     // the maximal number of runs
+	Nonce  uint32       // the nonce of the claimed runs' epochs; each claim draws a new one
+	Served *ClaimFilter // what the worker claims; a claim reads no other runs
+	Gated  *Gated       // the queues with a row; nil: none
+	Limit  int          // the maximal number of runs
 	// Suspects is how many of the runs may be suspects, which have SuspectAfter or more crashes: 0
 	// or 1. A suspect is claimed before the other runs. So a worker executes suspects one at a time,
 	// and a run that kills its process does not add a crash to other suspects.
@@ -228,12 +228,12 @@ func (q *ClaimQuery) EndedInOutage(leaseEnd time.Time) bool {
 // claim.sql and claim_crashed_twice.sql have the same number.
 const SuspectAfter = 2
 
-// Pair is a queue together with a workflow.
-type Pair struct{ Queue, Workflow string }
+// QueueWorkflow is a queue together with a workflow.
+type QueueWorkflow struct{ Queue, Workflow string }
 
-// Overdue is a lane with a run that was due.
-type Overdue struct {
-	Pair
+// OverdueLane is a lane with a run that was due.
+type OverdueLane struct {
+	QueueWorkflow
 	Lane  Lane
 	Run   uuid.UUID // the run that has been due for the longest time
 	Since time.Time // when that run was due
@@ -251,15 +251,15 @@ type Claims struct {
 // the run for its crashes, and History is empty.
 type Claimed struct {
 	Run         Run
-	History     []Step // ordered by name
-	HistoryRest Rest   // tells whether HistoryFrom has to read more
+	History     []Step      // ordered by name
+	HistoryRest HistoryRest // tells whether HistoryFrom has to read more
 	// Progress is how many terminal checkpoints the run had when its crashes were last counted. If it
 	// has more now, the run has progressed since.
 	Progress int
 }
 
 // HistoryRest tells whether a history has more checkpoints than were read, and the name of the next one.
-type Rest struct {
+type HistoryRest struct {
 	More bool
 	From string
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// Order pauses, resumes, cancels or terminates one or more runs and their descendants.
-type Order struct {
+// Control pauses, resumes, cancels or terminates one or more runs and their descendants.
+type Control struct {
 	Verb        Verb
-	Scope       Scope // of a cancel
+	Scope       CancelScope // of a cancel
 	Runs        []uuid.UUID
 	Now         time.Time
 	Reason      string
@@ -41,16 +41,16 @@ const (
 	VerbTerminate Verb = 4
 )
 
-// Scope tells which runs of a tree a cancel applies to.
-type Scope uint8
+// CancelScope tells which runs of a tree a cancel applies to.
+type CancelScope uint8
 
 // The scopes. The zero value is the whole tree.
 const (
-	WholeTree    Scope = 0
-	NotStarted   Scope = 1 // the run, and those of its descendants that were never executed
-	RunItself    Scope = 2
-	ChildrenOnly Scope = 3 // the descendants without detached children and their subtrees; used when the parent ends
-	Attached     Scope = 4 // the run and its descendants without detached runs and their subtrees; used when a branch of the parent ends
+	WholeTree    CancelScope = 0
+	NotStarted   CancelScope = 1 // the run, and those of its descendants that were never executed
+	RunItself    CancelScope = 2
+	ChildrenOnly CancelScope = 3 // the descendants without detached children and their subtrees; used when the parent ends
+	Attached     CancelScope = 4 // the run and its descendants without detached runs and their subtrees; used when a branch of the parent ends
 )
 
 // ControlResult is the result of an Order for one of its runs.
@@ -97,9 +97,9 @@ const (
 	AuditCancel AuditUpdate = 3 // cancel_reason, cancelled_by and cancelled_at are set; the columns of a pause become NULL
 )
 
-// Change is one guarded update. It applies to the locked run that has the UUID, Status, Epoch and
+// ControlChange is one guarded update. It applies to the locked run that has the UUID, Status, Epoch and
 // Control of Was.
-type Change struct {
+type ControlChange struct {
 	Before  Node
 	Status  Status
 	Control ControlBits
@@ -112,7 +112,7 @@ type Change struct {
 
 // Ends reports whether the change ends the run. Then EndedAt and the order's Error are set, and the
 // owner becomes NULL.
-func (c *Change) Ends() bool { return c.Status.Terminal() }
+func (c *ControlChange) Ends() bool { return c.Status.Terminal() }
 
 // Plan returns the changes, in the order of (shard, id), and the parents to wake because a child has
 // ended. The nodes are the runs in Order.Runs with all their ancestors and descendants, each once.
@@ -120,8 +120,8 @@ func (c *Change) Ends() bool { return c.Status.Terminal() }
 //
 // Plan does not access the database. Both stores use it, so that a cascade has the same effect in
 // both.
-func (o *Order) Plan(nodes []Node) (changes []Change, wake []uuid.UUID) {
-	p := controlPlanner{order: o, before: make(map[uuid.UUID]*Node, len(nodes)), after: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
+func (o *Control) Plan(nodes []Node) (changes []ControlChange, wake []uuid.UUID) {
+	p := controlPlanner{control: o, before: make(map[uuid.UUID]*Node, len(nodes)), after: make(map[uuid.UUID]*plannedRun, len(nodes)), children: make(map[uuid.UUID][]*plannedRun)}
 	for i := range nodes {
 		n := &nodes[i]
 		p.before[n.UUID] = n
@@ -163,7 +163,7 @@ type plannedRun struct {
 }
 
 type controlPlanner struct {
-	order    *Order
+	control  *Control
 	result   *ControlResult
 	before   map[uuid.UUID]*Node
 	after    map[uuid.UUID]*plannedRun
@@ -173,16 +173,16 @@ type controlPlanner struct {
 // countChanged counts a run that this order brings into the wanted state at once.
 func (p *controlPlanner) countChanged(n *plannedRun) {
 	p.result.Changed++
-	if len(p.order.Changed) < MaxControlIDs {
-		p.order.Changed = append(p.order.Changed, n.UUID)
+	if len(p.control.Changed) < MaxControlIDs {
+		p.control.Changed = append(p.control.Changed, n.UUID)
 	}
 }
 
 // countRequested counts a run that reaches the wanted state later.
 func (p *controlPlanner) countRequested(n *plannedRun) {
 	p.result.Requested++
-	if len(p.order.Requested) < MaxControlIDs {
-		p.order.Requested = append(p.order.Requested, n.UUID)
+	if len(p.control.Requested) < MaxControlIDs {
+		p.control.Requested = append(p.control.Requested, n.UUID)
 	}
 }
 
@@ -259,11 +259,11 @@ func (p *controlPlanner) pausedByAncestor(n *plannedRun) bool {
 }
 
 func (p *controlPlanner) cancel(n *plannedRun) {
-	switch p.order.Scope {
+	switch p.control.Scope {
 	case RunItself, NotStarted:
 		onlyItself := !n.Status.Terminal() && n.Control&PausedMask == PausedItself
 		p.cancelRun(n)
-		if p.order.Scope == NotStarted {
+		if p.control.Scope == NotStarted {
 			p.cancelDescendants(n, func(child *plannedRun) bool { return true })
 		}
 		for _, child := range p.children[n.UUID] {
@@ -294,7 +294,7 @@ func (p *controlPlanner) cancelDescendants(n *plannedRun, chosen func(*plannedRu
 		if !chosen(child) {
 			continue
 		}
-		if p.order.Scope != NotStarted || child.Epoch.Count == 0 {
+		if p.control.Scope != NotStarted || child.Epoch.Count == 0 {
 			p.cancelRun(child)
 		}
 		p.cancelDescendants(child, chosen)
@@ -342,21 +342,21 @@ func (p *controlPlanner) terminate(n *plannedRun) {
 	}
 }
 
-func (p *controlPlanner) changes() (changes []Change, wake []uuid.UUID) {
+func (p *controlPlanner) changes() (changes []ControlChange, wake []uuid.UUID) {
 	woken := make(map[uuid.UUID]bool)
 	for id, n := range p.after {
 		was := p.before[id]
 		if was.Status == n.Status && was.Control == n.Control && was.Detached == n.Detached {
 			continue
 		}
-		changes = append(changes, Change{Before: *was, Status: n.Status, Control: n.Control, Wake: n.wakeMode, Audit: n.note, Detached: n.Detached})
+		changes = append(changes, ControlChange{Before: *was, Status: n.Status, Control: n.Control, Wake: n.wakeMode, Audit: n.note, Detached: n.Detached})
 		if n.Status.Terminal() && n.Parent.Valid {
 			if parent := p.after[n.Parent.UUID]; parent == nil || !parent.Status.Terminal() {
 				woken[n.Parent.UUID] = true
 			}
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return CompareUUIDs(a.Before.UUID, b.Before.UUID) })
+	slices.SortFunc(changes, func(a, b ControlChange) int { return CompareUUIDs(a.Before.UUID, b.Before.UUID) })
 	for id := range woken {
 		wake = append(wake, id)
 	}

@@ -14,7 +14,7 @@ import (
 // Changes and wakes come in the order in which rows are locked.
 func TestPlanOrder(t *testing.T) {
 	var nodes tree
-	o := &store.Order{Verb: store.VerbCancel}
+	o := &store.Control{Verb: store.VerbCancel}
 	for range 100 {
 		id, _ := store.NewRootUUID("")
 		child := store.Node{UUID: store.NewChildUUID(id), Parent: uuid.NullUUID{UUID: id, Valid: true}, Status: store.Pending}

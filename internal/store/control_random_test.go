@@ -54,19 +54,19 @@ func (l *life) fail(format string, args ...any) {
 }
 
 // order carries out one, and tries what holds of each.
-func (l *life) order(o *store.Order) {
+func (l *life) order(o *store.Control) {
 	l.Helper()
 	before := slices.Clone(l.nodes)
 	changes, wake := o.Plan(l.concerned(o.Runs))
 	l.nodes = before.apply(changes)
 	l.note("verb %d, scope %d of %s: %s, wakes %s", o.Verb, o.Scope, letters(o.Runs), describe(changes), letters(wake))
-	if !slices.IsSortedFunc(changes, func(a, b store.Change) int { return byShard(a.Before.UUID, b.Before.UUID) }) {
+	if !slices.IsSortedFunc(changes, func(a, b store.ControlChange) int { return byShard(a.Before.UUID, b.Before.UUID) }) {
 		l.fail("the changes are in no order")
 	}
 	for i, was := range before {
 		now := l.nodes[i]
 		name := string(was.UUID[10:11])
-		changed := slices.IndexFunc(changes, func(c store.Change) bool { return c.Before.UUID == was.UUID })
+		changed := slices.IndexFunc(changes, func(c store.ControlChange) bool { return c.Before.UUID == was.UUID })
 		switch {
 		case changed >= 0 && changes[changed].Before != was:
 			l.fail("%s: the change is of %+v, it was %+v", name, changes[changed].Before, was)
@@ -185,7 +185,7 @@ func TestPlanAnyTree(t *testing.T) {
 				l.move(false)
 				continue
 			}
-			o := &store.Order{Verb: l.verb(), Runs: l.somebody()}
+			o := &store.Control{Verb: l.verb(), Runs: l.somebody()}
 			if o.Verb == store.VerbCancel && l.IntN(2) == 0 { // not always the whole tree: little would be left
 				o.Scope = store.NotStarted
 			}
@@ -210,10 +210,10 @@ func TestPlanNobodyStaysPaused(t *testing.T) {
 				l.move(true)
 				continue
 			}
-			l.order(&store.Order{Verb: l.verb(), Scope: store.Scope(l.IntN(5)), Runs: l.somebody()})
+			l.order(&store.Control{Verb: l.verb(), Scope: store.CancelScope(l.IntN(5)), Runs: l.somebody()})
 		}
 		for _, n := range l.nodes {
-			l.order(&store.Order{Verb: store.VerbResume, Runs: []uuid.UUID{n.UUID}})
+			l.order(&store.Control{Verb: store.VerbResume, Runs: []uuid.UUID{n.UUID}})
 		}
 		for _, n := range l.nodes {
 			if !n.Status.Terminal() && n.Control&store.PausedMask != 0 {

@@ -70,7 +70,7 @@ func grow(n *store.Node, trait string) bool {
 }
 
 // apply is what a store does with the changes.
-func (nodes tree) apply(changes []store.Change) tree {
+func (nodes tree) apply(changes []store.ControlChange) tree {
 	after := slices.Clone(nodes)
 	for i := range after {
 		for _, c := range changes {
@@ -107,7 +107,7 @@ func bits(control store.ControlBits) string {
 }
 
 // describe writes the changes as the tables below do: "b:paused,itself" where b becomes that.
-func describe(changes []store.Change) string {
+func describe(changes []store.ControlChange) string {
 	words := make([]string, len(changes))
 	for i, c := range changes {
 		words[i] = fmt.Sprintf("%c:%s", c.Before.UUID[10], c.Status)
@@ -130,8 +130,8 @@ func letters(ids []uuid.UUID) string {
 }
 
 // order makes an order of the runs called by letters.
-func order(verb store.Verb, scope store.Scope, runs string) *store.Order {
-	o := &store.Order{Verb: verb, Scope: scope}
+func order(verb store.Verb, scope store.CancelScope, runs string) *store.Control {
+	o := &store.Control{Verb: verb, Scope: scope}
 	for i := range len(runs) {
 		o.Runs = append(o.Runs, nodeID(runs[i]))
 	}
@@ -143,7 +143,7 @@ type plan struct {
 	name  string
 	tree  string
 	verb  store.Verb
-	scope store.Scope
+	scope store.CancelScope
 	runs  string
 	want  string // as describe writes it
 	wake  string
@@ -255,19 +255,19 @@ func TestPlanNotes(t *testing.T) {
 		name, tree string
 		verb       store.Verb
 		runs       string
-		want       map[byte]store.Change // Wake and AuditUpdate alone
+		want       map[byte]store.ControlChange // Wake and AuditUpdate alone
 	}{
-		{"a pause", "a:waiting b<a:running c<a", pause, "a", map[byte]store.Change{
+		{"a pause", "a:waiting b<a:running c<a", pause, "a", map[byte]store.ControlChange{
 			'a': {Wake: store.WakeNever, Audit: store.AuditPause}, 'b': {Wake: store.WakeKeep, Audit: store.AuditPause}, 'c': {Wake: store.WakeNever, Audit: store.AuditPause},
 		}},
-		{"its own reason goes before an ancestor's", "a b<a:paused,itself", pause, "a", map[byte]store.Change{
+		{"its own reason goes before an ancestor's", "a b<a:paused,itself", pause, "a", map[byte]store.ControlChange{
 			'a': {Wake: store.WakeNever, Audit: store.AuditPause}, 'b': {Wake: store.WakeNever, Audit: store.AuditKeep},
 		}},
-		{"and after it", "a:paused,itself b<a:paused,above", pause, "b", map[byte]store.Change{'b': {Wake: store.WakeNever, Audit: store.AuditPause}}},
-		{"a resume", "a:paused,itself b<a:running,above c<a:paused,above,itself", resume, "a", map[byte]store.Change{
+		{"and after it", "a:paused,itself b<a:paused,above", pause, "b", map[byte]store.ControlChange{'b': {Wake: store.WakeNever, Audit: store.AuditPause}}},
+		{"a resume", "a:paused,itself b<a:running,above c<a:paused,above,itself", resume, "a", map[byte]store.ControlChange{
 			'a': {Wake: store.WakeNow, Audit: store.AuditResume}, 'b': {Wake: store.WakeKeep, Audit: store.AuditResume}, 'c': {Wake: store.WakeKeep, Audit: store.AuditKeep},
 		}},
-		{"a cancel", "a:running b<a:waiting c<a:paused,above", cancel, "a", map[byte]store.Change{
+		{"a cancel", "a:running b<a:waiting c<a:paused,above", cancel, "a", map[byte]store.ControlChange{
 			'a': {Wake: store.WakeKeep, Audit: store.AuditCancel}, 'b': {Wake: store.WakeNow, Audit: store.AuditCancel}, 'c': {Wake: store.WakeNever, Audit: store.AuditCancel},
 		}},
 	} {
@@ -327,13 +327,13 @@ func TestPlanAnswers(t *testing.T) {
 func TestPlanResumable(t *testing.T) {
 	for _, c := range []struct {
 		name, tree string
-		orders     []*store.Order
+		orders     []*store.Control
 	}{
 		{"the run above has ended while it was asked to pause", "a:completed,itself b<a:paused,above", nil},
 		{"the run between is to be cancelled alone", "a:paused,itself b<a:pending,asked,ran c<b:paused,above", nil},
-		{"the run above is cancelled alone", "a:paused,itself b<a:paused,above", []*store.Order{order(cancel, store.RunItself, "a")}},
-		{"the run above is asked to end alone", "a:running,itself b<a:paused,above", []*store.Order{order(cancel, store.RunItself, "a")}},
-		{"both were paused", "a:waiting b<a c<b", []*store.Order{order(pause, 0, "b"), order(pause, 0, "a"), order(resume, 0, "b")}},
+		{"the run above is cancelled alone", "a:paused,itself b<a:paused,above", []*store.Control{order(cancel, store.RunItself, "a")}},
+		{"the run above is asked to end alone", "a:running,itself b<a:paused,above", []*store.Control{order(cancel, store.RunItself, "a")}},
+		{"both were paused", "a:waiting b<a c<b", []*store.Control{order(pause, 0, "b"), order(pause, 0, "a"), order(resume, 0, "b")}},
 		{"it crashes while it is to be cancelled", "a:paused,itself,asked,ran b<a", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -364,7 +364,7 @@ func TestPlanStopsAtDetachedRuns(t *testing.T) {
 	beneath := func(i, parent int, detached bool) store.Node {
 		return store.Node{UUID: ids[i], Parent: uuid.NullUUID{UUID: ids[parent], Valid: true}, Status: store.Waiting, Epoch: store.Epoch{Count: 1}, Detached: detached}
 	}
-	o := &store.Order{Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids[:1]}
+	o := &store.Control{Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids[:1]}
 	changes, _ := o.Plan([]store.Node{
 		{UUID: ids[0], Status: store.Running, Epoch: store.Epoch{Count: 1}}, beneath(1, 0, false), beneath(2, 1, true), beneath(3, 2, false), beneath(4, 0, true),
 	})

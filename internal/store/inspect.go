@@ -27,17 +27,17 @@ func SortByCallOrder(steps []Step) {
 	slices.SortFunc(steps, func(a, b Step) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name)) })
 }
 
-// Outline is what a run that has not ended waits for, and its progress.
-type Outline struct {
+// RunProgress is what a run that has not ended waits for, and its progress.
+type RunProgress struct {
 	Open          []Step // checkpoints that are not terminal, or sleep until after now; ordered as by SortByCallOrder
 	Choices       []Step // recorded choices, ordered by name; the run no longer waits for Open checkpoints of branches that lost
-	LastLeaseLoss Loss
+	LastLeaseLoss LeaseLoss
 	Maps          []MapProgress
 	Tags          []Tag // ordered by key
 }
 
-// Loss describes the last lost lease of a run. It is zero if no lease was lost.
-type Loss struct {
+// LeaseLoss describes the last lost lease of a run. It is zero if no lease was lost.
+type LeaseLoss struct {
 	At     time.Time // when another worker claimed the run
 	Worker uuid.UUID // the worker that had the lease
 }

@@ -109,12 +109,12 @@ func (g *Gated) Permits(l Lane, queue string) bool {
 	return !found || open && l.Gate() == GateAdmitted
 }
 
-// Served tells which runs a worker claims: those of its workflows, in all queues or in some. It does not
+// ClaimFilter tells which runs a worker claims: those of its workflows, in all queues or in some. It does not
 // change. Nil serves no run.
-type Served struct{ workflows, queues map[string]struct{} }
+type ClaimFilter struct{ workflows, queues map[string]struct{} }
 
-// NewServed returns the workflows in the given queues, or in all queues if none is given.
-func NewServed(workflows, queues []string) *Served {
+// NewClaimFilter returns the workflows in the given queues, or in all queues if none is given.
+func NewClaimFilter(workflows, queues []string) *ClaimFilter {
 	set := func(names []string) map[string]struct{} {
 		m := make(map[string]struct{}, len(names))
 		for _, n := range names {
@@ -122,11 +122,11 @@ func NewServed(workflows, queues []string) *Served {
 		}
 		return m
 	}
-	return &Served{workflows: set(workflows), queues: set(queues)}
+	return &ClaimFilter{workflows: set(workflows), queues: set(queues)}
 }
 
 // Includes reports whether the worker claims runs of the workflow in the queue.
-func (s *Served) Includes(queue, workflow string) bool {
+func (s *ClaimFilter) Includes(queue, workflow string) bool {
 	if s == nil {
 		return false
 	}
@@ -136,4 +136,4 @@ func (s *Served) Includes(queue, workflow string) bool {
 }
 
 // Empty reports whether the worker claims no run at all.
-func (s *Served) Empty() bool { return s == nil || len(s.workflows) == 0 }
+func (s *ClaimFilter) Empty() bool { return s == nil || len(s.workflows) == 0 }

@@ -33,9 +33,9 @@ func (s RunState) OwnedAt(epoch Epoch) bool {
 // Live reports whether the run exists and has not ended. A run that has ended never changes.
 func (s RunState) Live() bool { return s.Found && !s.Status.Terminal() }
 
-// CancelForbids reports whether the run with this Control cannot end as the write wants: a run whose
+// CancelForbidsEnd reports whether the run with this Control cannot end as the write wants: a run whose
 // cancel was requested can end only as Cancelled.
-func (w *RunWrite) CancelForbids(control ControlBits) bool {
+func (w *RunWrite) CancelForbidsEnd(control ControlBits) bool {
 	return control&CancelRequested != 0 && w.Status.Terminal() && w.Status != Cancelled
 }
 
@@ -107,7 +107,7 @@ func (w *RunWrite) Judge(run RunState, row *Run) Outcome {
 	switch {
 	case run.Found && (w.AlreadyWritten(row) || w.alreadyOverruled(row)):
 		return Written // the result of an earlier try was lost
-	case !run.OwnedAt(w.Epoch), w.CancelForbids(run.Control):
+	case !run.OwnedAt(w.Epoch), w.CancelForbidsEnd(run.Control):
 		return Fenced
 	}
 	return 0

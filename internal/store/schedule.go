@@ -17,8 +17,8 @@ const KeptFires = 1000
 // FoldAt is how many fires a schedule has when a store folds the oldest, so that KeptFires remain.
 const FoldAt = KeptFires + 100
 
-// Schedules are the schedules of one database. Every Store implements it.
-type Schedules interface {
+// ScheduleStore are the schedules of one database. Every Store implements it.
+type ScheduleStore interface {
 	// DueSchedules returns the names of up to limit schedules that have something to do at the time now: their NextAt has
 	// come, or the wait for their last run is over, or that run is still to be cancelled. next is when the next of the others is due;
 	// zero: none is.

@@ -41,7 +41,7 @@ import (
 //     should be written without the items that cause the error.
 //   - ErrSchema and ErrClosed.
 type Store interface {
-	Schedules
+	ScheduleStore
 
 	// Commit writes a batch in one transaction and sets the outcome of each item. The caller must
 	// not access the batch until Commit has returned. After an error the outcomes are undefined, and
@@ -64,22 +64,22 @@ type Store interface {
 	// database's clock.
 	Renew(ctx context.Context, h Heartbeat) (RenewResult, error)
 
-	// Expire makes the runs that the given workers own claimable at q.Now, if their leases end before
+	// EndLeases makes the runs that the given workers own claimable at q.Now, if their leases end before
 	// q.LeaseUntil, and returns how many. A store may also release runs whose leases end later. A worker
 	// that expires itself is removed from the registry at once. A dead worker may stay there until its
 	// heartbeat is a minute old. Expire is called only for workers that Dead has returned twice, and by a
 	// worker for itself when it stops.
-	Expire(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
+	EndLeases(ctx context.Context, workers []uuid.UUID, q ClaimQuery) (int, error)
 
 	// Control pauses, resumes, cancels or terminates runs in one transaction. It locks the runs, their
 	// ancestors and their descendants in the order of (shard, id), until no further child has been
 	// started. It then applies the changes of Order.Plan, writes the events, wakes parents, and sets
 	// the results. If the database rolls the transaction back (40001, 40P01), Control retries it. A
 	// repeated call changes nothing.
-	Control(ctx context.Context, o *Order) error
+	Control(ctx context.Context, o *Control) error
 
 	// SetDeadline sets or removes the deadline of one run; see Deadline.
-	SetDeadline(ctx context.Context, d *Deadline) error
+	SetDeadline(ctx context.Context, d *DeadlineChange) error
 
 	// Notifications returns the changes to the runs that the worker owns: requests, wake-ups, deadlines and
 	// terminations. It reports a wake-up once, and the caller then checks everything that the run
@@ -89,10 +89,10 @@ type Store interface {
 
 	// Get returns one row for each reference, or nil if there is no such run. It reads all payloads,
 	// so use Statuses for polling, and Find to resolve a reference.
-	Get(ctx context.Context, refs []Ref) ([]*Run, error)
+	Get(ctx context.Context, refs []RunRef) ([]*Run, error)
 
 	// Find is like Get, but reads only the given payloads.
-	Find(ctx context.Context, refs []Ref, with Payloads) ([]*Run, error)
+	Find(ctx context.Context, refs []RunRef, with Payloads) ([]*Run, error)
 
 	// Statuses returns the status of each run, or zero if there is no such run. It reads nothing
 	// else, so it is suitable for polling.
@@ -103,10 +103,10 @@ type Store interface {
 
 	// HistoryFrom returns the checkpoints of one run whose names are from or later, ordered by name.
 	// It returns about the given number of bytes, and at least one checkpoint if there is one.
-	HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]Step, Rest, error)
+	HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]Step, HistoryRest, error)
 
-	// Outline returns what the run waits for at the time now, the progress of its Maps, and its tags.
-	Outline(ctx context.Context, run uuid.UUID, now time.Time) (Outline, error)
+	// RunProgress returns what the run waits for at the time now, the progress of its Maps, and its tags.
+	RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (RunProgress, error)
 
 	// List returns up to limit runs that match the filter, ordered by descending UUID, so the newest
 	// come first. Unless before is zero, it returns only runs with lower UUIDs than before. Input and
@@ -121,13 +121,13 @@ type Store interface {
 	// they wait for, at the time now.
 	Counts(ctx context.Context, run uuid.UUID, now time.Time) (Counts, error)
 
-	// Tag sets tags of a run; an empty value removes a tag. It returns false if there is no such run.
+	// SetTags sets tags of a run; an empty value removes a tag. It returns false if there is no such run.
 	// If the epoch is not zero, it also returns false unless the run is running at this epoch.
-	Tag(ctx context.Context, run uuid.UUID, tags []Tag, epoch Epoch) (bool, error)
+	SetTags(ctx context.Context, run uuid.UUID, tags []Tag, epoch Epoch) (bool, error)
 
-	// Unreceived returns, for each of the runs and each name of a signal, how many signals the run has not
+	// UnreceivedSignals returns, for each of the runs and each name of a signal, how many signals the run has not
 	// received. The result has no entry for a run that has received all its signals. It is ordered by the position in runs, then by name.
-	Unreceived(ctx context.Context, runs []uuid.UUID) ([]SignalCount, error)
+	UnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]SignalCount, error)
 
 	// Events returns up to limit events after the cursor, in the order in which they were committed.
 	// An empty cursor starts at the first event. No event is ever added before an event that was
@@ -139,14 +139,14 @@ type Store interface {
 	// Workers returns the registered workers, oldest first.
 	Workers(ctx context.Context) ([]Worker, error)
 
-	// Overdue returns up to limit lanes that have a run which was due at the given time and which a claim
+	// OverdueLanes returns up to limit lanes that have a run which was due at the given time and which a claim
 	// may take, each with the run that has been due for the longest time. It returns only lanes after the
 	// given one, in ascending order.
-	Overdue(ctx context.Context, at time.Time, after Lane, limit int) ([]Overdue, error)
+	OverdueLanes(ctx context.Context, at time.Time, after Lane, limit int) ([]OverdueLane, error)
 
-	// Executed reports for each pair whether a live worker that claims new runs executes it. A worker
+	// AreExecuted reports for each pair whether a live worker that claims new runs executes it. A worker
 	// with too many workflows to be recorded counts as executing all of them.
-	Executed(ctx context.Context, pairs []Pair) ([]bool, error)
+	AreExecuted(ctx context.Context, pairs []QueueWorkflow) ([]bool, error)
 
 	FoldStore
 
@@ -167,10 +167,10 @@ type Store interface {
 	// database has no such mechanism only waits for ctx.
 	Listen(ctx context.Context, worker uuid.UUID, hear func(Hint)) error
 
-	// Dead returns the registered workers, except self, that are known to be dead although their
+	// DeadWorkers returns the registered workers, except self, that are known to be dead although their
 	// leases have not expired. It only speeds up a takeover: a store that cannot detect dead workers
 	// returns none, and their leases expire.
-	Dead(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error)
+	DeadWorkers(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error)
 
 	// Name returns the kind of database: "postgres" or "sqlite".
 	Name() string

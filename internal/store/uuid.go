@@ -124,15 +124,15 @@ func address(id uuid.UUID, child bool, name string) string {
 	return name
 }
 
-// Ref refers to a run by its UUID or, for a root, by its name.
-type Ref struct{ Text string }
+// RunRef refers to a run by its UUID or, for a root, by its name.
+type RunRef struct{ Text string }
 
 // Shard returns the shard of the referenced run.
-func (r Ref) Shard() int16 { return ShardOfName(r.Text) }
+func (r RunRef) Shard() int16 { return ShardOfName(r.Text) }
 
 // UUID returns the text as a UUID, and reports whether it is one. A root run may have the same text as
 // its name; a store searches for both, and prefers the run with the UUID.
-func (r Ref) UUID() (uuid.UUID, bool) { return parseCanonical(r.Text) }
+func (r RunRef) UUID() (uuid.UUID, bool) { return parseCanonical(r.Text) }
 
 // parseCanonical parses the 36-character lower-case form of a UUID only. uuid.Parse also accepts
 // braces, URNs and capitals, but texts in these forms are different names.

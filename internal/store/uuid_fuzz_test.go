@@ -20,7 +20,7 @@ func FuzzRef(f *testing.F) {
 	f.Add("x", int64(1)<<62)
 	f.Add("x", int64(-1)<<40)
 	f.Fuzz(func(t *testing.T, text string, micros int64) {
-		ref := store.Ref{Text: text}
+		ref := store.RunRef{Text: text}
 		shard := ref.Shard()
 		if shard < 0 || shard >= store.Shards || shard != store.ShardOfName(text) {
 			t.Fatalf("%q is in shard %d", text, shard)

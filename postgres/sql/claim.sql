@@ -2,7 +2,7 @@
 -- runs whose owner lost its lease.
 --
 -- It reads one range of that index for each lane of $1, in the order of $1, and no other runs.
--- claim_lanes.sql, the statement before, looks for runs in lanes that this process has not seen yet. If there are
+-- claim_prepare.sql, the statement before, looks for runs in lanes that this process has not seen yet. If there are
 -- any, nothing is claimed: the process adds them, in the order of their priorities, and claims again.
 -- SKIP LOCKED lets concurrent claims pass each other. MATERIALIZED ensures that rows are locked once,
 -- whatever is joined to them.
@@ -25,7 +25,7 @@
 -- claimed runs are suspects, so that each suspect is executed alone, and the next death counts against
 -- the right run. The index run_suspect finds them.
 --
--- A setting that ends with the transaction passes the claimed IDs to history_claimed.sql, the next
+-- A setting that ends with the transaction passes the claimed IDs to claim_histories.sql, the next
 -- statement. The histories need a statement of their own, because the snapshot of this one is older than
 -- its locks. The setting leaves out runs that nobody has executed before, which have no history. It also
 -- leaves out runs whose owner lost its lease: the owner's last write may be in progress, so their

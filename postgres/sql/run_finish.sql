@@ -2,7 +2,7 @@
 -- (6), cancelled (7) or expired (9), and gets an event. A run that is to be cancelled (control 4) ends
 -- only as cancelled. The count is the number of finished runs; run_state.sql reads the others.
 --
--- If some runs of the batch are only released, run_leave.sql writes all of them, in one order. For how
+-- If some runs of the batch are only released, run_end_ownership.sql writes all of them, in one order. For how
 -- the arrays are read see step_insert.sql.
 WITH ended AS (
     UPDATE durable.run AS r

@@ -1,11 +1,11 @@
 -- Creates runs of any kind, one row per item, and sets the tags of those that it creates. A run whose
 -- name exists under the same parent is left unchanged. A child is not created if its parent is no longer
--- running (2) at the writer's epoch, or is to be paused or cancelled. lock.sql has locked the parent
+-- running (2) at the writer's epoch, or is to be paused or cancelled. runs_lock.sql has locked the parent
 -- before, so its state cannot change. The count shows whether all were new.
 --
 -- An existing run gets no tags: a caller that repeats a start whose result was lost must not restore tags
 -- that were removed since. IS TRUE makes the executor look up each ID in a hash of the new IDs. As a join
--- it would be a nested loop over two lists, because of the planner's settings in session.sql.
+-- it would be a nested loop over two lists, because of the planner's settings in engine_settings.sql.
 --
 -- Every name is qualified: this runs under a search_path that may be anybody's.
 WITH made AS (

@@ -1,4 +1,4 @@
--- Records steps that have no row yet, and fails if one of them has a row; then step_insert_again.sql
+-- Records steps that have no row yet, and fails if one of them has a row; then step_insert_if_absent.sql
 -- records the others. A step has a row before its first write only if the result of that write was lost,
 -- or if two processes execute the run. Checking for such a row each time would cost a seventh of the
 -- statement.

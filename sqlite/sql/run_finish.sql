@@ -1,6 +1,6 @@
 -- Ends an ownership of a run, which is finished, parked, released or paused. The run must be running (2) at the given epoch.
 -- The last two parameters block the write at the first attempt: the control bits, and, for a run that parks, the mark of a
--- wake. A run that is released (1) keeps the reason of its hold. finish.go handles a blocked write and repeats it without
+-- wake. A run that is released (1) keeps the reason of its hold. end_ownership.go handles a blocked write and repeats it without
 -- the two.
 UPDATE durable_run
 SET status = ?,

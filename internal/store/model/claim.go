@@ -113,7 +113,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 		r.Crashes++
 	}
 	if lost {
-		r.Lost = store.Loss{At: q.Now, Worker: r.Owner.UUID}
+		r.Lost = store.LeaseLoss{At: q.Now, Worker: r.Owner.UUID}
 		m.recordEvent(r, store.EventLeaseLost, q.Now)
 	}
 	r.Woken = false
@@ -169,9 +169,9 @@ func (m *Model) Held(worker uuid.UUID, l store.Lease) bool {
 	return r != nil && r.Status == store.Running && r.Epoch == l.Epoch && r.Owner.UUID == worker
 }
 
-// Expire models store.Store.Expire. A store may release runs whose leases end at q.LeaseUntil or later, or
+// EndLeases models store.Store.Expire. A store may release runs whose leases end at q.LeaseUntil or later, or
 // leave them. With contention, it may leave any run.
-func (m *Model) Expire(workers []uuid.UUID, q store.ClaimQuery, contended bool) (freed int) {
+func (m *Model) EndLeases(workers []uuid.UUID, q store.ClaimQuery, contended bool) (freed int) {
 	for _, id := range m.sortedUUIDs() {
 		r := m.Runs[id]
 		if r.Status != store.Running || !slices.Contains(workers, r.Owner.UUID) || !r.WakeAt.After(q.Now) {

@@ -236,7 +236,7 @@ func (m *Model) endOwnership(w *store.RunWrite) bool {
 		// The child has ended, by this write or by another one. A store may wake its parent again.
 		return r != nil && w.Parent.Valid && w.Status.Terminal() && r.Status.Terminal() && m.mayHappen()
 	}
-	if w.CancelForbids(state.Control) {
+	if w.CancelForbidsEnd(state.Control) {
 		w.Outcome, w.State = store.Fenced, state
 		return false
 	}
@@ -304,8 +304,8 @@ func (m *Model) holdRun(r *Run, w *store.RunWrite) {
 	}
 }
 
-// Tag models store.Store.Tag.
-func (m *Model) Tag(run uuid.UUID, tags []store.Tag, epoch store.Epoch) bool {
+// SetTags models store.Store.Tag.
+func (m *Model) SetTags(run uuid.UUID, tags []store.Tag, epoch store.Epoch) bool {
 	r := m.Runs[run]
 	if r == nil || epoch != (store.Epoch{}) && (r.Epoch != epoch || r.Status != store.Running) {
 		return false

@@ -10,7 +10,7 @@ import (
 )
 
 // Control models store.Store.Control: it sets the results.
-func (m *Model) Control(o *store.Order) {
+func (m *Model) Control(o *store.Control) {
 	concerned := make(map[uuid.UUID]bool)
 	for _, id := range o.Runs {
 		r := m.Runs[id]
@@ -40,7 +40,7 @@ func (m *Model) Control(o *store.Order) {
 	m.endTransaction()
 }
 
-func (m *Model) applyChange(o *store.Order, c *store.Change) {
+func (m *Model) applyChange(o *store.Control, c *store.ControlChange) {
 	r := m.Runs[c.Before.UUID]
 	if o.ShiftTimers && c.Audit == store.AuditResume && c.Before.Status == store.Paused && !r.PausedAt.IsZero() {
 		r.shiftTimers(r.PausedAt, o.Now)
@@ -76,7 +76,7 @@ func (m *Model) applyChange(o *store.Order, c *store.Change) {
 }
 
 // SetDeadline models store.Store.SetDeadline.
-func (m *Model) SetDeadline(d *store.Deadline) {
+func (m *Model) SetDeadline(d *store.DeadlineChange) {
 	d.Outcome, d.State = store.Fenced, m.State(d.Run)
 	r := m.Runs[d.Run]
 	if r == nil || r.Status.Terminal() || r.Control&store.CancelRequested != 0 {

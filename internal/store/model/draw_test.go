@@ -16,10 +16,10 @@ import (
 var (
 	rootNames = []string{"a", "ab", "é"}
 	workers   = []uuid.UUID{{15: 1, 6: 0x40, 8: 0x80}, {15: 2, 6: 0x40, 8: 0x80}}
-	pairs     = []store.Pair{{Queue: "q", Workflow: "f"}, {Queue: "q", Workflow: "g"}, {Queue: "p", Workflow: "f"}}
-	served    = []*store.Served{
-		store.NewServed([]string{"f", "g"}, nil), store.NewServed([]string{"f", "g"}, nil), store.NewServed([]string{"f"}, nil),
-		store.NewServed([]string{"f", "g"}, []string{"q"}), store.NewServed([]string{"g"}, []string{"p", "q"}), nil,
+	pairs     = []store.QueueWorkflow{{Queue: "q", Workflow: "f"}, {Queue: "q", Workflow: "g"}, {Queue: "p", Workflow: "f"}}
+	served    = []*store.ClaimFilter{
+		store.NewClaimFilter([]string{"f", "g"}, nil), store.NewClaimFilter([]string{"f", "g"}, nil), store.NewClaimFilter([]string{"f"}, nil),
+		store.NewClaimFilter([]string{"f", "g"}, []string{"q"}), store.NewClaimFilter([]string{"g"}, []string{"p", "q"}), nil,
 	}
 	kinds = map[string]store.Kind{
 		"step": store.KindStep, "tx": store.KindTx, "nap": store.KindSleep, "one": store.KindChoice, "map": store.KindMap, "undo": store.KindCompensation,

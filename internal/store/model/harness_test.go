@@ -202,7 +202,7 @@ func (c *check) compare(after string, became []*model.Model, swap bool) {
 type sight struct {
 	list, rows []*store.Run
 	histories  [][]store.Step
-	outlines   []store.Outline
+	outlines   []store.RunProgress
 	events     []store.Event
 }
 
@@ -216,16 +216,16 @@ func (c *check) read(s store.Store, models []*model.Model) *sight {
 	}
 	seen.list, err = s.List(c.ctx, store.Filter{}, uuid.UUID{}, 1000)
 	fail("List", err)
-	refs := make([]store.Ref, len(seen.list))
+	refs := make([]store.RunRef, len(seen.list))
 	for i, r := range seen.list {
-		refs[i] = store.Ref{Text: r.UUID.String()}
+		refs[i] = store.RunRef{Text: r.UUID.String()}
 	}
 	seen.rows, err = s.Get(c.ctx, refs)
 	fail("Get", err)
 	for _, r := range seen.list {
 		history, err := s.History(c.ctx, r.UUID)
 		fail("History", err)
-		outline, err := s.Outline(c.ctx, r.UUID, base.Add(4*time.Second))
+		outline, err := s.RunProgress(c.ctx, r.UUID, base.Add(4*time.Second))
 		fail("Outline", err)
 		seen.histories, seen.outlines = append(seen.histories, history), append(seen.outlines, outline)
 	}
@@ -263,9 +263,9 @@ func (s *sight) differs(m *model.Model, swap bool) error {
 	}
 	for i, r := range s.list {
 		for _, d := range []struct{ what, text string }{
-			{"Get", differ(s.rows[i], m.Get([]store.Ref{{Text: r.UUID.String()}})[0])},
+			{"Get", differ(s.rows[i], m.Get([]store.RunRef{{Text: r.UUID.String()}})[0])},
 			{"History", differ(s.histories[i], m.History(r.UUID))},
-			{"Outline", differ(s.outlines[i], m.Outline(r.UUID, base.Add(4*time.Second)))},
+			{"Outline", differ(s.outlines[i], m.RunProgress(r.UUID, base.Add(4*time.Second)))},
 		} {
 			if d.text != "" {
 				return fmt.Errorf("%s of %s (%q)%s", d.what, shorten(r.UUID), r.Name, d.text)

@@ -14,7 +14,7 @@ import (
 )
 
 // Get models store.Store.Get.
-func (m *Model) Get(refs []store.Ref) []*store.Run {
+func (m *Model) Get(refs []store.RunRef) []*store.Run {
 	rows := make([]*store.Run, len(refs))
 	for i, ref := range refs {
 		r := (*Run)(nil)
@@ -34,7 +34,7 @@ func (m *Model) Get(refs []store.Ref) []*store.Run {
 }
 
 // Find models store.Store.Find.
-func (m *Model) Find(refs []store.Ref, with store.Payloads) []*store.Run {
+func (m *Model) Find(refs []store.RunRef, with store.Payloads) []*store.Run {
 	rows := m.Get(refs)
 	for _, row := range rows {
 		if row != nil && with&store.WithInput == 0 {
@@ -66,8 +66,8 @@ func (m *Model) History(run uuid.UUID) []store.Step {
 	return nil
 }
 
-// Outline models store.Store.Outline.
-func (m *Model) Outline(run uuid.UUID, now time.Time) (o store.Outline) {
+// RunProgress models store.Store.Outline.
+func (m *Model) RunProgress(run uuid.UUID, now time.Time) (o store.RunProgress) {
 	r := m.Runs[run]
 	if r == nil {
 		return o
@@ -104,8 +104,8 @@ func (r *Run) itemsDone(name string) (n int) {
 	return n
 }
 
-// Unreceived models store.Store.Unreceived.
-func (m *Model) Unreceived(runs []uuid.UUID) (counts []store.SignalCount) {
+// UnreceivedSignals models store.Store.Unreceived.
+func (m *Model) UnreceivedSignals(runs []uuid.UUID) (counts []store.SignalCount) {
 	for _, id := range runs {
 		r := m.Runs[id]
 		if r == nil {

@@ -47,7 +47,7 @@ type Run struct {
 	store.Run
 	Woken    bool
 	Progress int // terminal checkpoints at the last claim after a crash
-	Lost     store.Loss
+	Lost     store.LeaseLoss
 	Steps    map[string]store.Step
 	Signals  []Signal // in the order of their arrival
 	Tags     map[string]string

@@ -161,13 +161,13 @@ func (c *check) lease() *op {
 }
 
 func (c *check) order() *op {
-	o := store.Order{
-		Verb: pick(c, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbCancel, store.VerbTerminate}), Scope: store.Scope(c.dice("scope", 5)),
+	o := store.Control{
+		Verb: pick(c, "verb", []store.Verb{store.VerbPause, store.VerbPause, store.VerbResume, store.VerbResume, store.VerbCancel, store.VerbCancel, store.VerbTerminate}), Scope: store.CancelScope(c.dice("scope", 5)),
 		Now: c.at("now"), Reason: pick(c, "reason", []string{"", "r1", "r2"}), Actor: pick(c, "actor", []string{"", "me"}), Error: []byte("cancelled"),
 		ShiftTimers: c.dice("freeze", 2) == 0,
 	}
 	if c.dice("deadline", 4) == 0 {
-		d := store.Deadline{Run: c.run().UUID, Now: o.Now}
+		d := store.DeadlineChange{Run: c.run().UUID, Now: o.Now}
 		if c.dice("none", 4) > 0 {
 			d.At = c.later(d.Now)
 		}
@@ -185,7 +185,7 @@ func (c *check) look() *op {
 	r := c.run()
 	switch c.dice("look", 8) {
 	case 0:
-		refs := []store.Ref{{Text: pick(c, "name", append(rootNames, "kid"))}, {Text: r.UUID.String()}, {Text: r.Name}}
+		refs := []store.RunRef{{Text: pick(c, "name", append(rootNames, "kid"))}, {Text: r.UUID.String()}, {Text: r.Name}}
 		switch c.dice("how", 3) {
 		case 0:
 			return findOp(refs, pick(c, "payloads", []store.Payloads{store.NoPayloads, store.WithInput, store.WithOutcome}))

@@ -209,11 +209,11 @@ func renewOp(h store.Heartbeat) *op {
 
 func expireOp(workers []uuid.UUID, q store.ClaimQuery) *op {
 	return answering(fmt.Sprintf("expire %d workers at %s until %s", len(workers), offset(q.Now), offset(q.LeaseUntil)),
-		func(ctx context.Context, s store.Store) (int, error) { return s.Expire(ctx, workers, q) },
-		func(m *model.Model, contended bool) int { return m.Expire(workers, q, contended) })
+		func(ctx context.Context, s store.Store) (int, error) { return s.EndLeases(ctx, workers, q) },
+		func(m *model.Model, contended bool) int { return m.EndLeases(workers, q, contended) })
 }
 
-func orderOp(o store.Order) *op {
+func orderOp(o store.Control) *op {
 	verbs := map[store.Verb]string{store.VerbPause: "pause", store.VerbResume: "resume", store.VerbCancel: "cancel", store.VerbTerminate: "terminate"}
 	return answering(fmt.Sprintf("%s (scope %d, freeze %v) %s at %s", verbs[o.Verb], o.Scope, o.ShiftTimers, showIDs(o.Runs), offset(o.Now)),
 		func(ctx context.Context, s store.Store) ([]store.ControlResult, error) {
@@ -228,14 +228,14 @@ func orderOp(o store.Order) *op {
 		})
 }
 
-func deadlineOp(d store.Deadline) *op {
+func deadlineOp(d store.DeadlineChange) *op {
 	return answering(fmt.Sprintf("deadline of %s to %s at %s", shorten(d.Run), offset(d.At), offset(d.Now)),
-		func(ctx context.Context, s store.Store) (store.Deadline, error) {
+		func(ctx context.Context, s store.Store) (store.DeadlineChange, error) {
 			mine := d
 			err := s.SetDeadline(ctx, &mine)
 			return mine, err
 		},
-		func(m *model.Model, _ bool) store.Deadline {
+		func(m *model.Model, _ bool) store.DeadlineChange {
 			mine := d
 			m.SetDeadline(&mine)
 			return mine
@@ -255,23 +255,25 @@ func newsOp(worker uuid.UUID, held []store.Lease) *op {
 
 func tagOp(run uuid.UUID, tags []store.Tag, epoch store.Epoch) *op {
 	return answering(fmt.Sprintf("tag %s %v at %v", shorten(run), tags, epoch),
-		func(ctx context.Context, s store.Store) (bool, error) { return s.Tag(ctx, run, tags, epoch) },
-		func(m *model.Model, _ bool) bool { return m.Tag(run, tags, epoch) })
+		func(ctx context.Context, s store.Store) (bool, error) { return s.SetTags(ctx, run, tags, epoch) },
+		func(m *model.Model, _ bool) bool { return m.SetTags(run, tags, epoch) })
 }
 
 func unreceivedOp(runs []uuid.UUID) *op {
 	return answering(fmt.Sprintf("unreceived signals of %v", runs),
-		func(ctx context.Context, s store.Store) ([]store.SignalCount, error) { return s.Unreceived(ctx, runs) },
-		func(m *model.Model, _ bool) []store.SignalCount { return m.Unreceived(runs) })
+		func(ctx context.Context, s store.Store) ([]store.SignalCount, error) {
+			return s.UnreceivedSignals(ctx, runs)
+		},
+		func(m *model.Model, _ bool) []store.SignalCount { return m.UnreceivedSignals(runs) })
 }
 
-func getOp(refs []store.Ref) *op {
+func getOp(refs []store.RunRef) *op {
 	return answering(fmt.Sprintf("get %q", refs),
 		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.Get(ctx, refs) },
 		func(m *model.Model, _ bool) []*store.Run { return m.Get(refs) })
 }
 
-func findOp(refs []store.Ref, with store.Payloads) *op {
+func findOp(refs []store.RunRef, with store.Payloads) *op {
 	return answering(fmt.Sprintf("find %q with %d", refs, with),
 		func(ctx context.Context, s store.Store) ([]*store.Run, error) { return s.Find(ctx, refs, with) },
 		func(m *model.Model, _ bool) []*store.Run { return m.Find(refs, with) })

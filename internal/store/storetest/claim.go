@@ -126,7 +126,7 @@ func claimServed(b *bed) {
 		{[]string{"none"}, nil, nil},
 		{[]string{"x", "y", "z"}, nil, []string{"az+0", "bz+0", "cy+0", "cz+0"}},
 	} {
-		q.Served = store.NewServed(step.workflows, step.queues)
+		q.Served = store.NewClaimFilter(step.workflows, step.queues)
 		if got := lanesOf(b.claim(q).Runs); !slices.Equal(got, step.want) {
 			b.Errorf("workflows %v in queues %v: got %v, want %v", step.workflows, step.queues, got, step.want)
 		}
@@ -210,7 +210,7 @@ func claimTurns(b *bed) {
 	quiet.Workflow = "quiet"
 	b.commit(&store.Batch{Starts: append(batch.Starts, &store.Start{Run: quiet})})
 	q := b.query(b.in(time.Minute))
-	q.Served, q.Limit = store.NewServed([]string{"flow", "quiet"}, nil), 5
+	q.Served, q.Limit = store.NewClaimFilter([]string{"flow", "quiet"}, nil), 5
 	for range 101 {
 		for _, c := range b.claim(q).Runs {
 			if c.Run.UUID == quiet.UUID {
@@ -262,7 +262,7 @@ func claimNext(b *bed) {
 		b.Fatalf("claimed %v, want the one due", ids(got.Runs))
 	}
 	wantNext("one due, two ahead", got.Next, first.WakeAt)
-	q.Served = store.NewServed([]string{"flow", "other"}, nil)
+	q.Served = store.NewClaimFilter([]string{"flow", "other"}, nil)
 	wantNext("the other workflow too", b.claim(q).Next, foreign.WakeAt)
 	b.queued("due too", b.now)
 	b.queued("left for the limit", b.now)
@@ -295,10 +295,10 @@ func claimNothing(b *bed) {
 	b.queued("", b.now)
 	for name, change := range map[string]func(*store.ClaimQuery){
 		"nothing served":   func(q *store.ClaimQuery) { q.Served = nil },
-		"no workflow":      func(q *store.ClaimQuery) { q.Served = store.NewServed(nil, []string{"queue"}) },
+		"no workflow":      func(q *store.ClaimQuery) { q.Served = store.NewClaimFilter(nil, []string{"queue"}) },
 		"a limit of 0":     func(q *store.ClaimQuery) { q.Limit = 0 },
-		"another queue":    func(q *store.ClaimQuery) { q.Served = store.NewServed([]string{"flow"}, []string{"other"}) },
-		"another workflow": func(q *store.ClaimQuery) { q.Served = store.NewServed([]string{"other"}, nil) },
+		"another queue":    func(q *store.ClaimQuery) { q.Served = store.NewClaimFilter([]string{"flow"}, []string{"other"}) },
+		"another workflow": func(q *store.ClaimQuery) { q.Served = store.NewClaimFilter([]string{"other"}, nil) },
 	} {
 		q := b.query(b.now)
 		change(&q)

@@ -17,9 +17,9 @@ var deadlines = []test{
 	{"the owner hears of it, and does not park without it", deadlineNews},
 }
 
-func (b *bed) setDeadline(run uuid.UUID, at time.Time) *store.Deadline {
+func (b *bed) setDeadline(run uuid.UUID, at time.Time) *store.DeadlineChange {
 	b.Helper()
-	d := &store.Deadline{Run: run, At: at, Now: b.now}
+	d := &store.DeadlineChange{Run: run, At: at, Now: b.now}
 	if err := b.s.SetDeadline(b.ctx, d); err != nil {
 		b.Fatalf("SetDeadline: %v", err)
 	}

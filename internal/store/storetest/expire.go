@@ -17,7 +17,7 @@ var expiries = []test{
 
 func (b *bed) expire(q store.ClaimQuery, workers ...uuid.UUID) int {
 	b.Helper()
-	n, err := b.s.Expire(b.ctx, workers, q)
+	n, err := b.s.EndLeases(b.ctx, workers, q)
 	if err != nil {
 		b.Fatalf("Expire: %v", err)
 	}

@@ -54,7 +54,7 @@ func guardCancel(b *bed) {
 				b.commit(batch)
 				what := fmt.Sprintf("%s, held %t, after verb %d, beside a park %t", w.Status, w.Held, verb, beside)
 				after := b.row(r.UUID)
-				if w.CancelForbids(before.Control) {
+				if w.CancelForbidsEnd(before.Control) {
 					wantOutcome(b, what, w.Outcome, store.Fenced)
 					wantRun(b, what, after, before)
 					continue

@@ -67,7 +67,7 @@ func historyParts(b *bed) {
 	b.commit(batch)
 	slices.SortFunc(want, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
 	for _, most := range []int{1, 100, 200, 1000, 5000, 1 << 20} {
-		all := store.Claimed{Run: r, HistoryRest: store.Rest{More: true}}
+		all := store.Claimed{Run: r, HistoryRest: store.HistoryRest{More: true}}
 		got, parts := b.rest(all, most)
 		wantSteps(b, fmt.Sprintf("parts of %d bytes", most), got, want...)
 		if most == 1 && parts != len(want) || most == 1<<20 && parts != 1 {
@@ -99,9 +99,9 @@ func historyBounded(b *bed) {
 			b.Fatalf("HistoryFrom: %v", err)
 		}
 		wantSteps(b, fmt.Sprintf("from %d, %d bytes", c.from, c.most), got, want[c.from:c.from+c.n]...)
-		next := store.Rest{}
+		next := store.HistoryRest{}
 		if end := c.from + c.n; end < len(want) {
-			next = store.Rest{More: true, From: want[end].Name}
+			next = store.HistoryRest{More: true, From: want[end].Name}
 		}
 		if rest != next {
 			b.Errorf("from %d, %d bytes: the rest is %+v, want %+v", c.from, c.most, rest, next)

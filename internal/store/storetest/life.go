@@ -33,11 +33,11 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Expire": func(ctx context.Context) error {
-			_, err := b.s.Expire(ctx, []uuid.UUID{b.worker}, b.query(b.now))
+			_, err := b.s.EndLeases(ctx, []uuid.UUID{b.worker}, b.query(b.now))
 			return err
 		},
 		"Get": func(ctx context.Context) error {
-			_, err := b.s.Get(ctx, []store.Ref{{Text: "cancelled"}})
+			_, err := b.s.Get(ctx, []store.RunRef{{Text: "cancelled"}})
 			return err
 		},
 		"History": func(ctx context.Context) error {
@@ -45,14 +45,14 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Order": func(ctx context.Context) error {
-			return b.s.Control(ctx, &store.Order{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
+			return b.s.Control(ctx, &store.Control{Verb: store.VerbCancel, Runs: []uuid.UUID{uuid.New()}, Now: b.now})
 		},
 		"News": func(ctx context.Context) error {
 			_, err := b.s.Notifications(ctx, b.worker, []store.Lease{{Run: uuid.New(), Epoch: epochAt(1)}})
 			return err
 		},
 		"Outline": func(ctx context.Context) error {
-			_, err := b.s.Outline(ctx, uuid.New(), b.now)
+			_, err := b.s.RunProgress(ctx, uuid.New(), b.now)
 			return err
 		},
 		"List": func(ctx context.Context) error {
@@ -68,7 +68,7 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Tag": func(ctx context.Context) error {
-			_, err := b.s.Tag(ctx, uuid.New(), []store.Tag{{Key: "team", Value: "red"}}, store.Epoch{})
+			_, err := b.s.SetTags(ctx, uuid.New(), []store.Tag{{Key: "team", Value: "red"}}, store.Epoch{})
 			return err
 		},
 		"Events": func(ctx context.Context) error {
@@ -80,11 +80,11 @@ func (b *bed) calls() map[string]func(context.Context) error {
 			return err
 		},
 		"Overdue": func(ctx context.Context) error {
-			_, err := b.s.Overdue(ctx, time.Now(), store.FirstLane, 10)
+			_, err := b.s.OverdueLanes(ctx, time.Now(), store.FirstLane, 10)
 			return err
 		},
 		"Executed": func(ctx context.Context) error {
-			_, err := b.s.Executed(ctx, []store.Pair{{Queue: "queue", Workflow: "flow"}})
+			_, err := b.s.AreExecuted(ctx, []store.QueueWorkflow{{Queue: "queue", Workflow: "flow"}})
 			return err
 		},
 		"Now": func(ctx context.Context) error {

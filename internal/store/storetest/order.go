@@ -30,7 +30,7 @@ var orders = []test{
 }
 
 // order executes a control request, which must succeed.
-func (b *bed) order(o *store.Order) []store.ControlResult {
+func (b *bed) order(o *store.Control) []store.ControlResult {
 	b.Helper()
 	if err := b.s.Control(b.ctx, o); err != nil {
 		b.Fatalf("Order: %v", err)
@@ -42,12 +42,12 @@ func (b *bed) order(o *store.Order) []store.ControlResult {
 }
 
 // newOrder returns a control request whose time is ten seconds after the beginning of the case.
-func (b *bed) newOrder(verb store.Verb, runs ...uuid.UUID) *store.Order {
-	return &store.Order{Verb: verb, Runs: runs, Now: b.in(10 * time.Second), Reason: "it's by hand", Actor: "ann", Error: []byte(`"cancelled"`)}
+func (b *bed) newOrder(verb store.Verb, runs ...uuid.UUID) *store.Control {
+	return &store.Control{Verb: verb, Runs: runs, Now: b.in(10 * time.Second), Reason: "it's by hand", Actor: "ann", Error: []byte(`"cancelled"`)}
 }
 
 // ordered executes a control request for runs that must exist.
-func (b *bed) ordered(verb store.Verb, runs ...uuid.UUID) *store.Order {
+func (b *bed) ordered(verb store.Verb, runs ...uuid.UUID) *store.Control {
 	b.Helper()
 	o := b.newOrder(verb, runs...)
 	for i, a := range b.order(o) {
@@ -237,7 +237,7 @@ func orderApart(b *bed) {
 
 func orderScopes(b *bed) {
 	type want map[string]store.Status // statuses of the cancelled runs: Cancelled at once, or Running with a requested cancel
-	for scope, expected := range map[store.Scope]want{
+	for scope, expected := range map[store.CancelScope]want{
 		store.WholeTree:    {"root": store.Running, "child": store.Running, "new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
 		store.NotStarted:   {"root": store.Running, "new": store.Cancelled, "detached": store.Cancelled, "grandchild": store.Cancelled},
 		store.RunItself:    {"root": store.Running},

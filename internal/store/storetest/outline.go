@@ -15,9 +15,9 @@ var outlines = []test{
 	{"another run's, and no run's", outlineNone},
 }
 
-func (b *bed) outline(run uuid.UUID, now time.Time) store.Outline {
+func (b *bed) outline(run uuid.UUID, now time.Time) store.RunProgress {
 	b.Helper()
-	got, err := b.s.Outline(b.ctx, run, now)
+	got, err := b.s.RunProgress(b.ctx, run, now)
 	if err != nil {
 		b.Fatalf("Outline: %v", err)
 	}

@@ -17,17 +17,17 @@ var overdues = []test{
 }
 
 // place commits a pending run of the pair, and returns the entry for it that Overdue returns.
-func (b *bed) place(p store.Pair, name string, wakeAt time.Time) store.Overdue {
+func (b *bed) place(p store.QueueWorkflow, name string, wakeAt time.Time) store.OverdueLane {
 	b.Helper()
 	r := b.pending(name, wakeAt)
 	r.Queue, r.Workflow = p.Queue, p.Workflow
 	wantOutcome(b, "start of "+name, b.commitStart(r).Outcome, store.Written)
-	return store.Overdue{Pair: p, Lane: r.Lane(), Run: r.UUID, Since: r.WakeAt}
+	return store.OverdueLane{QueueWorkflow: p, Lane: r.Lane(), Run: r.UUID, Since: r.WakeAt}
 }
 
-func (b *bed) overdue(after store.Lane, limit int) []store.Overdue {
+func (b *bed) overdue(after store.Lane, limit int) []store.OverdueLane {
 	b.Helper()
-	got, err := b.s.Overdue(b.ctx, b.now, after, limit)
+	got, err := b.s.OverdueLanes(b.ctx, b.now, after, limit)
 	if err != nil {
 		b.Fatalf("Overdue: %v", err)
 	}
@@ -38,19 +38,19 @@ func overduePlaces(b *bed) {
 	if got := b.overdue(store.FirstLane, 10); len(got) != 0 {
 		b.Errorf("an empty database: got %v", got)
 	}
-	b.place(store.Pair{Queue: "a", Workflow: "later"}, "later", b.in(time.Minute))
-	b.place(store.Pair{Queue: "a", Workflow: "two"}, "second", b.in(-time.Minute))
-	paused := b.place(store.Pair{Queue: "b", Workflow: "paused"}, "paused", b.in(-time.Hour))
+	b.place(store.QueueWorkflow{Queue: "a", Workflow: "later"}, "later", b.in(time.Minute))
+	b.place(store.QueueWorkflow{Queue: "a", Workflow: "two"}, "second", b.in(-time.Minute))
+	paused := b.place(store.QueueWorkflow{Queue: "b", Workflow: "paused"}, "paused", b.in(-time.Hour))
 	b.ordered(store.VerbPause, paused.Run)
-	want := []store.Overdue{
-		b.place(store.Pair{Queue: "a", Workflow: "two"}, "first", b.in(-2*time.Minute)),
-		b.place(store.Pair{Queue: "b", Workflow: "%s 'quoted' \U0001F680"}, "now", b.now),
-		b.place(store.Pair{Queue: "c", Workflow: "one"}, "last", b.in(-time.Second)),
+	want := []store.OverdueLane{
+		b.place(store.QueueWorkflow{Queue: "a", Workflow: "two"}, "first", b.in(-2*time.Minute)),
+		b.place(store.QueueWorkflow{Queue: "b", Workflow: "%s 'quoted' \U0001F680"}, "now", b.now),
+		b.place(store.QueueWorkflow{Queue: "c", Workflow: "one"}, "last", b.in(-time.Second)),
 	}
 	urgent := b.inLane("c", "one", 2, b.in(-time.Hour))
-	want = append(want, store.Overdue{Pair: store.Pair{Queue: "c", Workflow: "one"}, Lane: urgent.Lane(), Run: urgent.UUID, Since: urgent.WakeAt})
-	slices.SortFunc(want, func(l, r store.Overdue) int { return cmp.Compare(l.Lane, r.Lane) })
-	check := func(what string, got, want []store.Overdue) {
+	want = append(want, store.OverdueLane{QueueWorkflow: store.QueueWorkflow{Queue: "c", Workflow: "one"}, Lane: urgent.Lane(), Run: urgent.UUID, Since: urgent.WakeAt})
+	slices.SortFunc(want, func(l, r store.OverdueLane) int { return cmp.Compare(l.Lane, r.Lane) })
+	check := func(what string, got, want []store.OverdueLane) {
 		b.Helper()
 		if len(got) != len(want) {
 			b.Fatalf("%s: got %v, want %v", what, got, want)
@@ -67,10 +67,10 @@ func overduePlaces(b *bed) {
 }
 
 func overdueExecuted(b *bed) {
-	pairs := []store.Pair{{Queue: "a", Workflow: "one"}, {Queue: "b", Workflow: "one"}, {Queue: "a", Workflow: "it's \"two\""}}
+	pairs := []store.QueueWorkflow{{Queue: "a", Workflow: "one"}, {Queue: "b", Workflow: "one"}, {Queue: "a", Workflow: "it's \"two\""}}
 	check := func(what string, want ...bool) {
 		b.Helper()
-		got, err := b.s.Executed(b.ctx, pairs)
+		got, err := b.s.AreExecuted(b.ctx, pairs)
 		if err != nil || !slices.Equal(got, want) {
 			b.Errorf("%s: got %v, %v, want %v", what, got, err, want)
 		}

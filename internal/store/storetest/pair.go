@@ -209,7 +209,7 @@ func pairDead(b *bed, s store.Store) {
 	other.renew(self)
 	dead := func() []uuid.UUID {
 		b.Helper()
-		dead, err := s.Dead(b.ctx, self.Worker.ID)
+		dead, err := s.DeadWorkers(b.ctx, self.Worker.ID)
 		if err != nil {
 			b.Fatalf("Dead: %v", err)
 		}
@@ -235,7 +235,7 @@ func pairDead(b *bed, s store.Store) {
 
 func pairNeverAttended(b *bed, s store.Store) {
 	b.renew(b.heartbeat())
-	if got, err := s.Dead(b.ctx, uuid.New()); err != nil || len(got) != 0 {
+	if got, err := s.DeadWorkers(b.ctx, uuid.New()); err != nil || len(got) != 0 {
 		b.Errorf("dead: got %v, %v, want nobody: a worker without a presence may live", got, err)
 	}
 }

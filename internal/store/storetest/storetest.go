@@ -225,7 +225,7 @@ func (b *bed) finish(run uuid.UUID, epoch store.Epoch) store.RunWrite {
 // query returns a claim by a new worker at the given time, with leases of an hour.
 func (b *bed) query(at time.Time) store.ClaimQuery {
 	return store.ClaimQuery{
-		Worker: uuid.New(), Nonce: nonce, Served: store.NewServed([]string{"flow"}, nil), Limit: 100, Suspects: 1,
+		Worker: uuid.New(), Nonce: nonce, Served: store.NewClaimFilter([]string{"flow"}, nil), Limit: 100, Suspects: 1,
 		Now: at, LeaseUntil: at.Add(time.Hour),
 	}
 }
@@ -261,9 +261,9 @@ func (b *bed) row(run uuid.UUID) store.Run {
 
 func (b *bed) get(refs ...string) []*store.Run {
 	b.Helper()
-	all := make([]store.Ref, len(refs))
+	all := make([]store.RunRef, len(refs))
 	for i, text := range refs {
-		all[i] = store.Ref{Text: text}
+		all[i] = store.RunRef{Text: text}
 	}
 	rows, err := b.s.Get(b.ctx, all)
 	if err != nil {

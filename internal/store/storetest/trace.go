@@ -130,7 +130,7 @@ func traceLoss(b *bed) {
 	r := b.queued("", b.now)
 	q := b.query(b.now)
 	b.claimOne(q, r.UUID)
-	if got := b.outline(r.UUID, b.now).LastLeaseLoss; got != (store.Loss{}) {
+	if got := b.outline(r.UUID, b.now).LastLeaseLoss; got != (store.LeaseLoss{}) {
 		b.Errorf("nothing was lost, got %v", got)
 	}
 	for _, verb := range []store.Verb{0, store.VerbPause} { // with VerbPause, the claim pauses the run
@@ -140,7 +140,7 @@ func traceLoss(b *bed) {
 		had := q.Worker
 		q.Worker, q.Now, q.LeaseUntil = uuid.New(), q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 		b.claimOne(q, r.UUID)
-		wantFields(b, "the loss", b.outline(r.UUID, b.now).LastLeaseLoss, store.Loss{At: q.Now, Worker: had})
+		wantFields(b, "the loss", b.outline(r.UUID, b.now).LastLeaseLoss, store.LeaseLoss{At: q.Now, Worker: had})
 	}
 	killer := b.queued("", q.LeaseUntil)
 	q.MaxCrashes = 1
@@ -149,7 +149,7 @@ func traceLoss(b *bed) {
 	had := q.Worker
 	q.Worker, q.Now, q.LeaseUntil = uuid.New(), q.LeaseUntil, q.LeaseUntil.Add(time.Hour)
 	b.claimOne(q, killer.UUID)
-	wantFields(b, "the loss of a crash loop", b.outline(killer.UUID, b.now).LastLeaseLoss, store.Loss{At: q.Now, Worker: had})
+	wantFields(b, "the loss of a crash loop", b.outline(killer.UUID, b.now).LastLeaseLoss, store.LeaseLoss{At: q.Now, Worker: had})
 }
 
 func traceCounts(b *bed) {

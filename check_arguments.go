@@ -1,0 +1,53 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+)
+
+// applyOptions calls each option with o. It returns ErrInvalidConfig if an option is nil.
+func applyOptions[O any, F ~func(*O)](opts []F, o *O) error {
+	var err error
+	for i, option := range opts {
+		switch {
+		case option != nil:
+			option(o)
+		case err == nil:
+			err = fmt.Errorf("%w: the %v at place %d of %d options is nil: leave it out", ErrInvalidConfig, reflect.TypeFor[F](), i+1, len(opts))
+		}
+	}
+	return err
+}
+
+// checkUsable returns ErrInvalidConfig if the engine or the context is nil, or the engine was not created by New.
+func (e *Engine) checkUsable(ctx context.Context) error {
+	switch {
+	case e == nil || e.inner == nil:
+		return fmt.Errorf("%w: the *Engine is nil or empty: make it with New", ErrInvalidConfig)
+	case isNil(ctx):
+		return fmt.Errorf("%w: the context is nil: pass the caller's own, or context.Background()", ErrInvalidConfig)
+	}
+	return nil
+}
+
+// checkMayWrite does what usable does, for a method that writes. A workflow function may call such a method in a step only: if ctx is
+// its Ctx, or is derived from it, writes returns ErrOutsideStep. call and instead are for the text: what was called, and what to
+// use instead.
+func (e *Engine) checkMayWrite(ctx context.Context, call, instead string) error {
+	if err := e.checkUsable(ctx); err != nil {
+		return err
+	}
+	return engine.CheckOutsideWorkflow(ctx, call, instead)
+}
+
+// isNil reports whether v is nil, or holds a nil pointer.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	p := reflect.ValueOf(v)
+	return p.Kind() == reflect.Pointer && p.IsNil()
+}

@@ -1,0 +1,124 @@
+package durabletest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed8ec063be/durable/internal/engine"
+	"github.com/seed8ec063be/durable/internal/record"
+)
+
+// Replacement replaces the functions of the steps with a name. It is an [Option] and an argument of [Engine.Use]. If
+// several replacements match a step, the last one is called. A [FailFirst] that lets the step continue calls the
+// replacement before it.
+type Replacement struct {
+	name    string
+	attempt func(ctx context.Context, c engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure)
+	calls   atomic.Int64
+
+	used     atomic.Bool // whether a step with the name was called
+	optional atomic.Bool
+}
+
+func (r *Replacement) apply(set *settings) {
+	set.replacements = append(set.replacements, r)
+	set.restrict("a Replacement", "NewWithOptions", "CrashEverywhere") // Replay calls no functions of steps
+}
+
+func (r *Replacement) matches(c engine.Call) bool { return matchesName(r.name, c.Name) }
+
+// Optional makes the replacement optional, so that the test does not fail if no step with its name is called. It
+// returns the replacement.
+func (r *Replacement) Optional() *Replacement {
+	r.optional.Store(true)
+	return r
+}
+
+// failUnused fails the test for each replacement whose step was never called: its name may be misspelled, and then the
+// real function is executed. It does nothing if the test has failed already, since the test may have ended early.
+func failUnused(t testing.TB, replacers []*Replacement, called func() []string) {
+	t.Helper()
+	if t.Failed() || t.Skipped() {
+		return
+	}
+	for _, r := range replacers {
+		if !r.used.Load() && !r.optional.Load() {
+			t.Errorf("durabletest: no step %q was called, so its stub was never used; the steps called were %s: correct the name, or use Optional",
+				r.name, quotedList(called()))
+		}
+	}
+}
+
+// quotedList returns the first names, quoted and separated by commas.
+func quotedList(names []string) string {
+	const most = 30
+	if len(names) == 0 {
+		return "none"
+	}
+	var all []string
+	for _, name := range names[:min(len(names), most)] {
+		all = append(all, strconv.Quote(name))
+	}
+	if len(names) > most {
+		all = append(all, fmt.Sprintf("and %d more", len(names)-most))
+	}
+	return strings.Join(all, ", ")
+}
+
+// CallCount returns how often the replacement was called in place of a step. For a FailFirst it is the number of attempts
+// that it made fail.
+func (r *Replacement) CallCount() int { return int(r.calls.Load()) }
+
+// Stub calls fn in place of the function of the steps with the given name. The result of fn is recorded as the result
+// of the step, so T should be the type that the step returns. The options of the step, such as Retry, apply.
+// durable.Attempt and durable.IdempotencyKey work in fn.
+//
+// The name is that of a step ("charge"), a name with its scope ("orders/7"), or a pattern of path.Match ("orders/*").
+// Compensations and Tx steps are steps too. A stub of a Tx step writes nothing but its checkpoint.
+//
+// If no step with the name is called by the end of the test, the test fails, and the message lists the steps that were
+// called. See [Replacement.Optional].
+func Stub[T any](name string, fn func(ctx context.Context) (T, error)) *Replacement {
+	r := &Replacement{name: name}
+	r.attempt = func(ctx context.Context, _ engine.Call, _ func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
+		r.calls.Add(1)
+		v, err := fn(ctx)
+		if err != nil {
+			return engine.Output{}, engine.FailureOf(err)
+		}
+		b, err := engine.Encode(v)
+		if err != nil {
+			f := engine.FailureOf(err)
+			f.Permanent = true
+			return engine.Output{}, f
+		}
+		return engine.Output{Bytes: b}, nil
+	}
+	return r
+}
+
+// FailFirst makes the first n attempts of the steps with the given name return err without calling their functions.
+// Later attempts call the function. Attempts are counted as durable.Attempt counts them, across processes. Names are as
+// in [Stub].
+func FailFirst(name string, n int, err error) *Replacement {
+	r := &Replacement{name: name}
+	r.attempt = func(_ context.Context, c engine.Call, next func() (engine.Output, *record.Failure)) (engine.Output, *record.Failure) {
+		if int(c.Attempt) > n {
+			return next()
+		}
+		r.calls.Add(1)
+		return engine.Output{}, engine.FailureOf(err)
+	}
+	return r
+}
+
+// Use replaces the functions of steps from now on, in this engine and in the engines of [Engine.StartAnother].
+func (e *Engine) Use(replacements ...*Replacement) {
+	e.probe.recorder.mu.Lock()
+	defer e.probe.recorder.mu.Unlock()
+	e.probe.recorder.replacements = append(e.probe.recorder.replacements, replacements...)
+}

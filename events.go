@@ -1,0 +1,121 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// EventType is the type of an event.
+type EventType string
+
+// The events.
+const (
+	EventPaused    EventType = "paused"
+	EventCompleted EventType = "completed"
+	EventFailed    EventType = "failed"
+	EventCancelled EventType = "cancelled"
+	EventExpired   EventType = "expired"
+	EventLeaseLost EventType = "lease_lost" // another worker took the run over
+)
+
+var eventTypes = map[store.EventType]EventType{
+	store.EventPaused: EventPaused, store.EventCompleted: EventCompleted, store.EventFailed: EventFailed,
+	store.EventCancelled: EventCancelled, store.EventExpired: EventExpired, store.EventLeaseLost: EventLeaseLost,
+}
+
+// Event is a change of a run's state. It is written in the transaction that changes the state.
+type Event struct {
+	Cursor   string // pass it to Events or Watch to continue after this event
+	Type     EventType
+	At       time.Time
+	ID       string // the run: the caller's ID of a root run, the UUID of a child
+	RunID    string // the run's UUID
+	Name     string // of a child: the name of the call that started it, with its scope
+	Workflow string
+}
+
+// Events returns a page of the events after p.Cursor, which is the [Event.Cursor] of an earlier event, in the order in
+// which they became true. An empty cursor starts at the first event. No event is ever added before one that was
+// returned; on PostgreSQL this means that an open transaction which writes delays the events after it.
+//
+// If the oldest events are deleted, cursors stay valid. A cursor whose event is gone while older events exist returns
+// [ErrInvalidCursor]: the database was restored, or a standby that was behind was promoted, and events may have been
+// lost. [ErrInvalidConfig] is returned for a limit that is not from 0 to 1000.
+func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
+	if err := e.checkUsable(ctx); err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	limit, err := p.limit()
+	if err != nil {
+		return nil, err
+	}
+	after := p.Cursor
+	rows, err := e.inner.Store().Events(ctx, after, limit)
+	switch {
+	case errors.Is(err, store.ErrRestored):
+		return nil, fmt.Errorf("%w: %.60q: its event is missing, and older events exist: a standby that was behind was promoted, or the database was restored to an earlier state; continue from an earlier cursor, or from an empty one", ErrInvalidCursor, after)
+	case errors.Is(err, store.ErrBadData):
+		return nil, fmt.Errorf("%w: %.40q: pass the Cursor of an Event of this database", ErrInvalidCursor, after)
+	case err != nil:
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	events := make([]Event, len(rows))
+	for i, r := range rows {
+		events[i] = Event{Cursor: r.Cursor, Type: eventTypes[r.Type], At: r.At, ID: r.Address(), RunID: r.Run.String(), Workflow: r.Workflow}
+		if r.Child {
+			events[i].Name = naming.Display(r.Name)
+		}
+	}
+	return events, nil
+}
+
+const (
+	firstWatch = 10 * time.Millisecond
+	longWatch  = 500 * time.Millisecond
+)
+
+// WatchEvents returns the events after the cursor, and waits for further ones until ctx ends. Then it yields the cause of the context's
+// end as its last error. It retries while the database is not available.
+//
+//	for event, err := range engine.Watch(ctx, cursor) {
+//		if err != nil { return err }
+//		handle(event)
+//		cursor = event.Cursor // keep it where handle keeps its results
+//	}
+func (e *Engine) WatchEvents(ctx context.Context, after string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		wait := firstWatch
+		for {
+			events, err := e.Events(ctx, Page{Cursor: after, Limit: longestPage})
+			if err != nil && (isNil(ctx) || ctx.Err() == nil) && !errors.Is(err, ErrUnavailable) {
+				yield(Event{}, err)
+				return
+			}
+			for _, event := range events {
+				if !yield(event, nil) {
+					return
+				}
+				after = event.Cursor
+			}
+			if len(events) > 0 {
+				wait = firstWatch
+			}
+			t := time.NewTimer(wait/2 + rand.N(wait))
+			wait = min(2*wait, longWatch)
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				t.Stop()
+				yield(Event{}, context.Cause(ctx))
+				return
+			}
+		}
+	}
+}

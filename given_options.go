@@ -1,0 +1,32 @@
+package durable
+
+import "fmt"
+
+// givenOptions records which options of one call were given. Each bit is one option, or several options that exclude each other. It
+// exists because the last of two such options would otherwise win without an error.
+type givenOptions uint16
+
+// once records the option. It returns ErrInvalidConfig if an option with the same bit was recorded before.
+func (g *givenOptions) once(bit givenOptions, option string) error {
+	if *g&bit != 0 {
+		return fmt.Errorf("%w: the option %s is given twice, or beside another that it excludes: leave one of them out", ErrInvalidConfig, option)
+	}
+	*g |= bit
+	return nil
+}
+
+// commonOptions are what the options of one call record: which of them were given, and the first error.
+type commonOptions struct {
+	given givenOptions
+	err   error
+}
+
+// fail records the error, if it is not nil and the first.
+func (o *commonOptions) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+// once records that the option was given, and fails if an option with the same bit was given before.
+func (o *commonOptions) once(bit givenOptions, option string) { o.fail(o.given.once(bit, option)) }

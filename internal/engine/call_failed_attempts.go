@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// encodeFailures returns the record of the failed attempts for the task's row, or nil if it would be empty.
+// If open is true, the row is a started marker, and the record includes the attempt in progress. If
+// rowHasError is true, the row holds the error of the last attempt, and the record omits it.
+func (t *task) encodeFailures(open, rowHasError bool) []byte {
+	var f record.Failures
+	if t.failures != nil {
+		f = *t.failures
+	}
+	if open {
+		f.Open = t.currently()
+	}
+	return f.Encode(rowHasError)
+}
+
+// currently returns the record of the attempt in progress.
+func (t *task) currently() *record.FailedAttempt {
+	return &record.FailedAttempt{Attempt: t.attempt, Worker: t.r.e.cfg.Name, WorkerID: t.r.w.id.String(), StartedAt: t.began}
+}
+
+// restoreFrom initializes the task from the row that earlier attempts have left.
+func (t *task) restoreFrom(row *store.Step) {
+	t.attempt, t.first, t.exists, t.seq = row.Attempt+1, row.StartedAt, true, row.Seq
+	failures := record.FailuresOf(row)
+	open := failures.Open
+	failures.Open = nil
+	t.failures = &failures
+	if row.Status != store.StepStarted {
+		return
+	}
+	if open == nil || open.Attempt != row.Attempt { // the started marker of an older version
+		open = &record.FailedAttempt{Attempt: row.Attempt}
+	}
+	open.Interrupted = true
+	t.failures.Add(open)
+}
+
+// failedAt notes that the attempt in progress has failed, or was interrupted if f is nil.
+func (t *task) failedAt(now time.Time, f *record.Failure) {
+	a := t.currently()
+	a.EndedAt, a.Error, a.Interrupted = now, f, f == nil
+	if t.failures == nil {
+		t.failures = new(record.Failures)
+	}
+	t.failures.Add(a)
+}

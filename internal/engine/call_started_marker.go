@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/seed8ec063be/durable/internal/clock"
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// marker writes the started row of a slow attempt before the attempt ends. If the attempt kills its
+// process, the row shows that it had begun. A fast attempt costs no row: the marker is only appended when
+// the attempt has lasted Config.MarkAfter, and nobody waits for its commit.
+type marker struct {
+	t     *task
+	timer clock.ResettableTimer // nil: the marker has never been armed
+
+	mu    sync.Mutex
+	over  bool
+	write *store.StepWrite
+	entry *journal.Entry
+}
+
+// mark arms a marker for the attempt that begins. It reuses the run's last marker if that is free,
+// because creating a timer for each step takes a measurable part of a fast step's time.
+func (t *task) mark() *marker {
+	m := t.r.spareMarker.Swap(nil)
+	if m == nil {
+		m = new(marker)
+	}
+	m.t = t
+	m.arm()
+	return m
+}
+
+func (m *marker) arm() {
+	after := m.t.r.e.cfg.MarkAfter
+	if m.timer == nil {
+		m.timer = m.t.r.e.clock.AfterFunc(after, m.append)
+		return
+	}
+	m.timer.Reset(after)
+}
+
+func (m *marker) append() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.over {
+		return
+	}
+	w := m.t.newStepWrite(store.StepStarted, nil, nil)
+	if entry, err := m.t.r.e.journal.AppendMarker(w); err == nil {
+		m.write, m.entry = w, entry
+	}
+}
+
+// settle ends the marker when the attempt is over, and records whether its row was committed. It returns
+// ErrSuspended if the write was fenced. It ignores a marker that could not be written, because the
+// attempt's own write then fails for the same reason.
+func (m *marker) settle() error {
+	if m.timer == nil {
+		return nil
+	}
+	if m.timer.Stop() { // append was not called, and will not be
+		r := m.t.r
+		m.t = nil
+		r.spareMarker.Store(m)
+		return nil
+	}
+	m.mu.Lock()
+	m.over = true
+	entry, w := m.entry, m.write
+	m.mu.Unlock()
+	if entry == nil {
+		return nil
+	}
+	committed, err := m.t.r.e.journal.SettleMarker(entry)
+	if err != nil || !committed {
+		return nil
+	}
+	switch w.Outcome {
+	case store.Written:
+		m.t.exists = true
+	case store.Fenced:
+		m.t.r.suspendFenced(w.State)
+		return ErrSuspended
+	}
+	return nil
+}
+
+// commitStartedMarker commits the started marker of an at-most-once attempt before its function is called. done
+// reports whether another execution had already recorded the step; res is then the recorded result.
+func (t *task) commitStartedMarker() (res Result, done bool, err error) {
+	w := t.newStepWrite(store.StepStarted, nil, nil)
+	res, _, err = t.write(w)
+	return res, w.Outcome == store.Adopted, err
+}
+
+// mayBegin returns why the step's function may not be called now, or nil if it may. It checks this right
+// before the call, because the preceding write or Verify function may have lasted until the lease ended,
+// or until the run was paused or cancelled.
+func (t *task) mayBegin() error {
+	if t.r.e.clock.Now().After(t.r.lease()) {
+		t.r.lose()
+	}
+	return t.s.checkOpen()
+}
+
+// takeBack replaces the started marker of an at-most-once attempt whose function was not called with a
+// backoff row. The next execution then calls the function without calling Verify first. If the row cannot
+// be written, the marker stays, and the step's outcome counts as unknown. If another execution owns the
+// run, the write is fenced.
+func (t *task) takeBack() {
+	w := t.newStepWrite(store.StepBackoff, nil, nil)
+	w.Step.NextAt = w.Step.EndedAt
+	if err := t.r.e.journal.Step(t.r.writeCtx, w); err != nil {
+		t.r.logger().Warn("the started marker of a step whose function was not called could not be taken back; its outcome counts as unknown",
+			telemetry.KeyStep, naming.Display(t.name), telemetry.KeyError, err)
+	}
+}

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Config.StepsAtOnce bounds how many functions of steps, Tx steps and compensations this process executes
+// at once. A function takes its slot before its started marker is written, and keeps it until the function
+// returns. So the wait for a slot does not count for the attempt's timeout or its marker, and the
+// checkpoint is written without a slot.
+//
+// Nothing else holds such a slot. The function of a step may wait for a run whose steps need slots in this
+// process. While the function waits for a result through the engine, its slot is lent to other functions,
+// and the slot of its run to other runs.
+
+// awaitStepSlot waits for the slot of an attempt, if the number of slots is bounded. The returned function gives
+// the slot back, and may be called more than once.
+func (t *task) awaitStepSlot() (leave func(), err error) {
+	if t.r.e.steps == nil || t.spec.Kind > store.KindCompensation { // an effect calls no function of the user
+		return func() {}, nil
+	}
+	slot, waited, err := t.r.e.steps.Acquire(t.s.ctx)
+	if err != nil {
+		return nil, t.interruption()
+	}
+	t.slot = slot
+	if waited {
+		if err := t.mayBegin(); err != nil {
+			slot.Leave()
+			return nil, err
+		}
+		if !t.exists && t.attempt == 1 {
+			t.first = t.r.e.clock.Now() // the total timeout counts from here
+		}
+	}
+	return slot.Leave, nil
+}
+
+// lendSlots lends the slot of the step whose function was called with ctx, if it has a slot, and the slot of
+// its run. The returned function takes both again.
+func lendSlots(ctx context.Context) (regain func()) {
+	t, ok := ctx.Value(attemptKey{}).(*task)
+	if !ok {
+		return func() {}
+	}
+	regainRunSlot := t.r.slot.Lend()
+	regainStepSlot := t.slot.Lend(ctx)
+	return func() {
+		regainRunSlot()
+		regainStepSlot()
+	}
+}

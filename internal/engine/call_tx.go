@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// phase is the progress of an attempt that commits its own checkpoint. While the function is executed,
+// the attempt can be left behind; its transaction is then never committed. Once the function has
+// returned, the transaction may be committed at any time, and only the database knows its outcome.
+type phase struct{ atomic.Int32 }
+
+const (
+	phaseFunction int32 = iota // the function is executed
+	phaseDatabase              // the function has returned
+	phaseLeft                  // the attempt was left behind
+)
+
+// leave tries to leave the attempt behind, and reports whether it did. It reports true for a nil phase.
+func (p *phase) leave() bool {
+	return p == nil || p.CompareAndSwap(phaseFunction, phaseLeft)
+}
+
+// to enters the next phase. It reports false if the attempt was left behind.
+func (p *phase) to(next int32) bool {
+	if p == nil {
+		return true
+	}
+	for {
+		at := p.Load()
+		if at == phaseLeft {
+			return false
+		}
+		if p.CompareAndSwap(at, next) {
+			return true
+		}
+	}
+}
+
+// Transaction is one attempt that commits its own checkpoint.
+type Transaction struct {
+	t   *task
+	w   *store.StepWrite
+	own bool // the output is recorded as the function returned it
+}
+
+// Begin must be called right before each call of the function, which may be called more than once.
+func (x *Transaction) Begin() { x.t.phase.to(phaseFunction) }
+
+// SetOutput puts the output into the checkpoint. If it returns an error, the attempt was left behind, and
+// nothing may be committed.
+func (x *Transaction) SetOutput(output []byte) error {
+	if !x.t.phase.to(phaseDatabase) {
+		return errAttemptTimeout
+	}
+	x.w.Step.Output, x.own = x.t.sealing(output)
+	x.w.Step.EndedAt = x.t.r.e.clock.Now()
+	return nil
+}
+
+// Outlast returns a context that ends Config.Patience after ctx, which must be the context of an attempt.
+// The returned context ends at once when this process must no longer execute the run.
+func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	t, ok := ctx.Value(attemptKey{}).(*task)
+	if !ok {
+		end(context.Cause(ctx))
+		return lasting, func() {}
+	}
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(t.r.e.Patience())
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-t.r.ownedCtx.Done():
+		case <-lasting.Done():
+		}
+		end(context.Cause(ctx))
+	})
+	return lasting, func() { stop(); end(nil) }
+}
+
+// transact executes an attempt that commits its own checkpoint. If the database rejects the commit,
+// transact calls the function again, for as long as other writes are retried.
+func (t *task) transact(ctx context.Context) (got attemptResult) {
+	ctx, leave := t.enterTransaction(ctx)
+	defer leave()
+	err := t.r.e.patiently(ctx, until(t.r.ownedCtx.Done()), func() error {
+		w := t.newStepWrite(store.StepCompleted, nil, nil)
+		x := &Transaction{t: t, w: w, own: true}
+		value, f := t.spec.Transact(ctx, w, x)
+		switch {
+		case f == nil:
+			if !x.own {
+				value = nil // the caller decodes it from the record
+			}
+			got = attemptResult{selfCommitted: w, out: Output{Bytes: w.Step.Output, Value: value}}
+		case f.Held == nil:
+			got = attemptResult{failure: f}
+		default:
+			got = attemptResult{failure: f}
+			return f.Held
+		}
+		return nil
+	})
+	// If the run must end, try returns the reason, unless the transaction may have been committed. Otherwise
+	// the run is held: if the attempt's time ended during the retries, that is not the function's fault.
+	if err != nil && (t.s.stepsCtx.Err() == nil || errors.Is(got.failure.Held, store.ErrInDoubt)) && !errors.Is(err, store.ErrBadData) {
+		t.r.hold("commit step", t.name, got.failure.Held)
+		return attemptResult{err: ErrSuspended}
+	}
+	return got
+}

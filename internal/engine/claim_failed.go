@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/journal"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// A claim that failed may have been committed all the same: its result was lost, or waited for a disk or
+// a standby for longer than the claim may take. This worker would then own the claimed runs without
+// executing them, and they would count as crashed when their leases end. So the worker searches for runs
+// that carry the nonce of the failed claim, and releases them. It repeats the search until their leases
+// end, because the claim may still be in progress. The worker does not release a run only because it owns
+// the run and does not have it in memory: a start commits before its run enters memory.
+//
+// A start that makes this worker the owner of its runs can fail in the same way, unless its error says
+// that nothing was written. Its runs have one nonce too, so the worker searches for them as for those of
+// a claim.
+
+const (
+	firstGiveBack = 10 * time.Millisecond // pause after a search that must be repeated; it doubles up to slowGiveBack
+	slowGiveBack  = time.Second
+)
+
+// failedClaims holds the queries of failed claims, and of failed starts, whose runs the worker searches for.
+type failedClaims struct {
+	added notifier // wakes giveBackLoop
+
+	mu      sync.Mutex
+	queries []store.ClaimQuery
+}
+
+// add adds a failed claim.
+func (f *failedClaims) add(q store.ClaimQuery) {
+	f.mu.Lock()
+	f.queries = append(f.queries, q)
+	f.mu.Unlock()
+	f.added.notify()
+}
+
+// all returns the failed claims.
+func (f *failedClaims) all() []store.ClaimQuery {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.queries)
+}
+
+// remove removes a failed claim.
+func (f *failedClaims) remove(q store.ClaimQuery) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queries = slices.DeleteFunc(f.queries, func(u store.ClaimQuery) bool { return u.Nonce == q.Nonce && u.Now.Equal(q.Now) })
+}
+
+// addDoubtfulStart adds a start that failed with err, if this worker may own the runs of the start all the
+// same.
+func (w *worker) addDoubtfulStart(own []*store.Start, err error) {
+	if len(own) == 0 || !mayHaveCommitted(err) {
+		return
+	}
+	q := w.query()
+	first := &own[0].Run
+	q.Nonce, q.Now, q.LeaseUntil = first.Epoch.Nonce, first.StartedAt, first.WakeAt
+	w.failedClaims.add(q)
+}
+
+// giveBackLoop releases the runs that failed claims have taken.
+func (w *worker) giveBackLoop(ctx context.Context) {
+	for {
+		select {
+		case <-w.failedClaims.added:
+		case <-ctx.Done():
+			return
+		}
+		for wait := firstGiveBack; w.giveBack(ctx); wait = min(2*wait, slowGiveBack) {
+			if !sleepCtx(ctx, wait) {
+				return
+			}
+		}
+	}
+}
+
+// giveBack searches once for the runs of each failed claim, and releases them. It reports whether it must
+// be called again.
+func (w *worker) giveBack(ctx context.Context) (again bool) {
+	for _, q := range w.failedClaims.all() {
+		over := w.e.clock.Now().After(q.LeaseUntil)
+		done, err := w.giveBackClaim(ctx, q)
+		if err != nil && !over {
+			return true // the database is unavailable for the other claims too
+		}
+		if done || over {
+			w.failedClaims.remove(q)
+		}
+	}
+	return len(w.failedClaims.all()) > 0
+}
+
+// giveBackClaim releases the runs that the claim has taken, and reports whether there were any.
+func (w *worker) giveBackClaim(ctx context.Context, q store.ClaimQuery) (done bool, err error) {
+	looking, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
+	defer cancel()
+	leases, err := w.e.store.ClaimedLeases(looking, q)
+	if err != nil || len(leases) == 0 {
+		return false, err
+	}
+	now := w.e.clock.Now()
+	errs := make([]error, len(leases))
+	var writes sync.WaitGroup // concurrent, so that the writes share flushes
+	for i, l := range leases {
+		writes.Go(func() {
+			end := &store.RunWrite{UUID: l.Run, Epoch: l.Epoch, Status: store.Pending, WakeAt: now, Now: now}
+			errs[i] = w.e.persist(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) { return &end.Outcome, j.Run(ctx, end) })
+		})
+	}
+	writes.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return false, err
+	}
+	w.log.Info("gave back runs of a claim or a start whose answer was lost", telemetry.KeyCount, len(leases))
+	w.hint()
+	return true, nil
+}

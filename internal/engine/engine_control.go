@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// StateError is returned when the state of a run does not allow the requested operation.
+type StateError struct {
+	Ref     string
+	Verb    string
+	Status  store.Status
+	Control store.ControlBits
+	// Expiring says that the deadline of the run has come, unless the run has ended or is being cancelled.
+	Expiring bool
+}
+
+// Error returns a message with the operation, the run and its state.
+func (e *StateError) Error() string {
+	return fmt.Sprintf("durable: cannot %s run %q: it is %s", e.Verb, e.Ref, e.State())
+}
+
+// State returns the run's state in words.
+func (e *StateError) State() string {
+	switch {
+	case e.Expiring && !e.Status.Terminal() && e.Control&store.CancelRequested == 0:
+		return e.Status.String() + ", and its time is over"
+	case e.Status.Terminal() || e.Control == 0:
+		return e.Status.String()
+	case e.Control&store.CancelRequested != 0:
+		return e.Status.String() + ", being cancelled"
+	case e.Control == store.PausedByAncestor:
+		return e.Status.String() + ", paused with a run above it"
+	case e.Status == store.Running:
+		return e.Status.String() + ", being paused"
+	default:
+		return e.Status.String()
+	}
+}
+
+// Control pauses, resumes, cancels or terminates the runs of o, which are given by their UUIDs. It sets
+// o.Now and, for a cancel or a termination, o.Error.
+func (e *Engine) Control(ctx context.Context, o *store.Control) error {
+	if err := e.CheckOutsideTx(ctx, "a pause, resume or cancel"); err != nil {
+		return err
+	}
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
+		return err
+	}
+	return e.control(ctx, outsider, o)
+}
+
+// control does the same as Order for the given caller, but does not check that the call is made outside a
+// transaction. It retries for Config.Patience.
+func (e *Engine) control(ctx context.Context, by writeCaller, o *store.Control) error {
+	o.Now = e.clock.Now()
+	switch {
+	case o.Error != nil:
+	case o.Verb == store.VerbCancel:
+		o.Error = record.Cancelled(o.Reason, o.Actor).Encode()
+	case o.Verb == store.VerbTerminate:
+		o.Error = record.Terminated(o.Reason, o.Actor).Encode()
+	}
+	if err := e.commitAlone(ctx, by, func() error { return e.store.Control(ctx, o) }); err != nil {
+		return err
+	}
+	e.reportCancel(o)
+	if w := e.worker(); w != nil {
+		w.news.notify()
+		w.hint()
+	}
+	return nil
+}
+
+// CheckRef returns ErrNotFound for a text that cannot address a run, and that a database would reject.
+func CheckRef(ref string) error {
+	if naming.CheckText("ID", ref) != nil {
+		return notFound(ref)
+	}
+	return nil
+}
+
+func notFound(ref string) error {
+	return fmt.Errorf("%w: there is no run %q in this database", ErrNotFound, ref)
+}
+
+func ids(id ...uuid.UUID) []uuid.UUID { return id }

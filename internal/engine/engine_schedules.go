@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/schedule"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// SetSchedule records the settings of an operator.
+func (e *Engine) SetSchedule(ctx context.Context, name string, s *schedule.Settings, by, reason string) error {
+	if err := e.checkWorkers(ctx, "schedules"); err != nil {
+		return err
+	}
+	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+		return schedule.Set(name, at.Row, s, e.clock.Now(), by, reason)
+	})
+}
+
+// ResetSchedule removes the settings of an operator.
+func (e *Engine) ResetSchedule(ctx context.Context, name, by, reason string) error {
+	if err := e.checkWorkers(ctx, "schedules"); err != nil {
+		return err
+	}
+	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+		return schedule.Reset(name, at.Row, e.clock.Now(), by, reason)
+	})
+}
+
+// PauseSchedule pauses a schedule.
+func (e *Engine) PauseSchedule(ctx context.Context, name, by, reason string) error {
+	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+		return schedule.Pause(name, at.Row, e.clock.Now(), by, reason)
+	})
+}
+
+// ResumeSchedule resumes a schedule.
+func (e *Engine) ResumeSchedule(ctx context.Context, name string) error {
+	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+		return schedule.Resume(name, at.Row, e.clock.Now())
+	})
+}
+
+// DeleteSchedule deletes a schedule.
+func (e *Engine) DeleteSchedule(ctx context.Context, name, by, reason string) error {
+	return e.changeSchedule(ctx, name, func(at store.ScheduleState) (*store.ScheduleWrite, error) {
+		return schedule.Delete(name, at.Row, e.clock.Now(), by, reason)
+	})
+}
+
+// TriggerSchedule starts a run of the schedule now, and returns its ID.
+func (e *Engine) TriggerSchedule(ctx context.Context, name string) (id string, err error) {
+	call := uuid.NewString()
+	err = e.changeSchedule(ctx, name, func(at store.ScheduleState) (w *store.ScheduleWrite, err error) {
+		w, id, err = schedule.Trigger(&schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.startOfSchedule}, at, call)
+		return w, err
+	})
+	return id, err
+}
+
+// BackfillResult counts what a backfill did.
+type BackfillResult struct {
+	Started int
+	Fired   int // times that had been fired before
+	Failed  int // times whose ID was taken
+}
+
+// Backfill starts the runs of past times that were not fired, in several transactions.
+func (e *Engine) Backfill(ctx context.Context, name string, from, to time.Time) (done BackfillResult, err error) {
+	for !from.IsZero() {
+		if err := e.EnsureClock(ctx); err != nil {
+			return done, err
+		}
+		b := &schedule.Backfill{Firing: schedule.Firing{Name: name, Now: e.clock.Now(), Start: e.startOfSchedule}, From: from, To: to}
+		change := &store.ScheduleChange{Name: name, Times: b.Times, Plan: b.Plan}
+		if err := e.commitSchedule(ctx, change); err != nil {
+			return done, err
+		}
+		if b.Err != nil {
+			return done, b.Err
+		}
+		done.Fired += b.Checked
+		if change.Written != nil {
+			for _, f := range change.Written.Fires {
+				done.Fired--
+				if f.Outcome == store.FireStarted {
+					done.Started++
+				} else {
+					done.Failed++
+				}
+			}
+		}
+		from = b.Next
+		if err := ctx.Err(); err != nil {
+			return done, context.Cause(ctx)
+		}
+	}
+	return done, nil
+}

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/stack"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// AwaitCaller describes one caller of Await on an engine with a probe.
+type AwaitCaller struct {
+	Run       uuid.UUID
+	Goroutine string    // the number of the goroutine
+	Deadline  time.Time // of the caller's context; zero: none
+	// End makes the caller return with the error.
+	End context.CancelCauseFunc
+}
+
+// awaitings holds the callers of Await that a probe may end.
+type awaitings struct {
+	mu  sync.Mutex
+	all map[*AwaitCaller]struct{}
+}
+
+// awaitProbed is await for an engine with a probe: it lists the caller in Awaitings.
+func (e *Engine) awaitProbed(ctx context.Context, id uuid.UUID) (*store.Run, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	a := &AwaitCaller{Run: id, Goroutine: stack.Goroutine(), End: end}
+	a.Deadline, _ = ctx.Deadline()
+	e.awaiting.mu.Lock()
+	if e.awaiting.all == nil {
+		e.awaiting.all = make(map[*AwaitCaller]struct{})
+	}
+	e.awaiting.all[a] = struct{}{}
+	e.awaiting.mu.Unlock()
+	defer func() {
+		e.awaiting.mu.Lock()
+		defer e.awaiting.mu.Unlock()
+		delete(e.awaiting.all, a)
+	}()
+	return e.await(ctx, id, true)
+}
+
+// Awaitings returns the callers that wait for results, without the waits of runs.
+func (e *Engine) Awaitings() []AwaitCaller {
+	e.awaiting.mu.Lock()
+	defer e.awaiting.mu.Unlock()
+	all := make([]AwaitCaller, 0, len(e.awaiting.all))
+	for a := range e.awaiting.all {
+		all = append(all, *a)
+	}
+	return all
+}

@@ -1,0 +1,34 @@
+package engine
+
+import "context"
+
+// contexts are the contexts of a run in memory. Each of hard, work and ctx is the parent of the next. The
+// fields are set once, so no mutex guards them.
+type contexts struct {
+	// ownedCtx ends when this process loses the run, or when the grace period of the drain is over.
+	ownedCtx    context.Context
+	endOwnedCtx context.CancelCauseFunc
+	// stepsCtx is the parent of the steps' contexts. It also ends when the run must end (see earlyEnd).
+	stepsCtx    context.Context
+	endStepsCtx context.CancelCauseFunc
+	// ctx is the context of the workflow function. It also ends when the run is suspended.
+	ctx    context.Context
+	endCtx context.CancelCauseFunc
+	// writeCtx is the context of writes. It does not end with the run.
+	writeCtx context.Context
+}
+
+// newContexts returns contexts that end with parent at the latest, except for durable.
+func newContexts(parent context.Context) (c contexts) {
+	c.ownedCtx, c.endOwnedCtx = context.WithCancelCause(parent)
+	c.stepsCtx, c.endStepsCtx = context.WithCancelCause(c.ownedCtx)
+	c.ctx, c.endCtx = context.WithCancelCause(c.stepsCtx)
+	c.writeCtx = context.WithoutCancel(parent)
+	return c
+}
+
+// endCalls ends the contexts of the function and of its steps, because the run must end.
+func (c *contexts) endCalls(cause error) {
+	c.endCtx(cause)
+	c.endStepsCtx(cause)
+}

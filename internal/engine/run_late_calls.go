@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/stack"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// ErrReturned is wrapped by the error of a durable call whose workflow function has returned. Such an
+// error matches ErrSuspended as well.
+var ErrReturned = errors.New("durable: the workflow function has returned")
+
+// lateCallError names the call that began or ended after the workflow function had returned.
+type lateCallError struct{ text string }
+
+// Error returns the text, which says what happened and names the fix.
+func (e *lateCallError) Error() string { return e.text }
+
+// Is reports whether the target is ErrReturned or ErrSuspended.
+func (e *lateCallError) Is(target error) bool { return target == ErrReturned || target == ErrSuspended } //nolint:errorlint // Is compares
+
+const awaitFix = "start the goroutine with Ctx.Go, and await it with Wait or All before the function returns"
+
+// tooLate returns the error of a call that begins after the workflow function has returned. For the first
+// such call of the run it also logs a warning. The caller holds r.mu.
+func (r *run) tooLate(name string, site uintptr) error {
+	at := stack.Position(site)
+	if !r.goroutines.strayed {
+		r.goroutines.strayed = true
+		r.logger().Warn("a durable call was made after its workflow function had returned, and is not executed: "+awaitFix,
+			telemetry.KeyStep, naming.Display(name), telemetry.KeySource, at)
+	}
+	return &lateCallError{fmt.Sprintf("%v: %q (%s) was called in run %q of workflow %q after that, and is not executed: %s",
+		ErrReturned, naming.Display(name), at, r.row.Address(), r.row.Workflow, awaitFix)}
+}
+
+// returnedAlready returns the error of a call that was in progress when the workflow function returned.
+// The caller holds r.mu.
+func (r *run) returnedAlready() error {
+	return &lateCallError{fmt.Sprintf("%v: this call of run %q of workflow %q was under way then, and may not be recorded: %s",
+		ErrReturned, r.row.Address(), r.row.Workflow, awaitFix)}
+}
+
+// superseded returns the error of a step whose result the database did not accept: another execution owns
+// the run, or the end of the run was written while the step was in progress.
+func (t *task) superseded(state store.RunState) error {
+	r := t.r
+	r.mu.Lock()
+	stray := r.goroutines.returned && r.suspended == nil && t.s.branch == nil && !t.s.compensating && state.Status.Terminal()
+	var err error = ErrSuspended
+	if stray {
+		err = r.returnedAlready()
+		t.strayed()
+	}
+	r.mu.Unlock()
+	if !stray {
+		r.suspendFenced(state)
+	}
+	return err
+}
+
+// strayed logs a warning for a step that ended too late, once per run. The caller holds r.mu.
+func (t *task) strayed() {
+	if t.r.goroutines.strayed || t.s.branch != nil { // a branch that a choice did not wait for may still be running
+		return
+	}
+	t.r.goroutines.strayed = true
+	t.r.logger().Warn("a step ended after its workflow function had returned, and is not recorded: "+awaitFix, telemetry.KeyStep, naming.Display(t.name))
+}

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/seed8ec063be/durable/internal/naming"
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A run that fails decides once how it ends. Before it calls its first compensation, it records the
+// failure and the registered compensations. Every later execution comes to this end, even with other code:
+// calls that are not in history return an error, the execution executes the recorded compensations, and
+// the run ends with the recorded failure. Otherwise a run could be compensated in part and then continue,
+// if corrected code is deployed meanwhile.
+//
+// A cancel needs no such record, because the run's row holds it and it is never revoked. A run without
+// compensations needs no record either.
+
+// decidedName is the name of the record. No user call can have this name.
+const decidedName = naming.Separator + "failure"
+
+// ends holds the statuses for which a run records its end.
+var ends = []store.Status{store.Failed, store.Expired}
+
+// recordEnd records how the run ends. It does nothing if that is recorded already, or if no record is needed.
+// It reports false if the run was suspended meanwhile.
+func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
+	if r.compensations.decided != nil {
+		return r.keepDecided()
+	}
+	if len(r.compensations.registered) == 0 || !slices.Contains(ends, status) {
+		return true
+	}
+	made := record.Ending{Status: status.String()}
+	for _, u := range r.compensations.registered {
+		made.Compensations = append(made.Compensations, naming.Display(u.name))
+	}
+	t := &task{
+		r: r, s: &Scope{r: r, ctx: r.ownedCtx, stepsCtx: r.ownedCtx, compensating: true}, spec: &CallSpec{Kind: store.KindFailure},
+		name: decidedName, attempt: 1, first: r.e.clock.Now(),
+	}
+	w := t.newStepWrite(store.StepFailed, made.Encode(), failure)
+	if _, _, err := t.write(w); err != nil {
+		return false
+	}
+	if w.Outcome == store.Adopted { // another execution wrote the record and got further: the next execution replays it
+		r.lose()
+		return false
+	}
+	return true
+}
+
+// loadRecordedEnd reads from the history how the run ends. It is called once the history is complete. The run first
+// repeats its recorded calls as before, so its contexts end only at the first call that is not in history.
+func (r *run) loadRecordedEnd() {
+	row := r.history[decidedName]
+	if row == nil || row.Kind != store.KindFailure {
+		return
+	}
+	d, status := record.DecodeEnding(row.Output), store.Failed
+	if d.Status == store.Expired.String() {
+		status = store.Expired
+	}
+	failure := record.DecodeFailure(row.Error)
+	cause := ErrTimeout
+	if status == store.Failed {
+		cause = fmt.Errorf("%w: the run has failed before, and is only undone now (%s)", ErrCancelled, failure.Message)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.compensations.decided = &d
+	if r.mustEnd == nil || r.mustEnd.status != store.Cancelled {
+		r.mustEnd = &earlyEnd{cause: cause, status: status, failure: failure, recorded: true}
+	}
+}
+
+// keepDecided keeps the registered compensations that are recorded, in the recorded order, and drops all
+// others. If the code does not register a recorded compensation that has no outcome yet, the run is held,
+// because the effect that this compensation undoes would otherwise remain.
+func (r *run) keepDecided() bool {
+	if len(r.compensations.decided.Compensations) == 0 {
+		return true
+	}
+	registered := make(map[string]compensation, len(r.compensations.registered))
+	for _, u := range r.compensations.registered {
+		registered[u.name] = u
+	}
+	var kept []compensation
+	var missing []string
+	for _, shown := range r.compensations.decided.Compensations {
+		name := naming.ParseDisplay(shown)
+		u, ok := registered[name]
+		switch row := r.history[name]; {
+		case ok:
+			kept = append(kept, u)
+		case row == nil || !row.Status.Terminal():
+			missing = append(missing, shown)
+		case row.Status == store.StepFailed:
+			r.compensations.noteFailed(name, record.DecodeFailure(row.Error))
+		}
+	}
+	if len(missing) > 0 {
+		err := fmt.Errorf("%w: the code does not register the compensations %q: bring back the code that does", ErrDiverged, missing)
+		r.suspend(suspension{cause: ErrHeld, status: store.Pending, reason: holdReason("undo the failed run", "", err), lacks: true})
+		return false
+	}
+	r.mu.Lock()
+	r.compensations.registered, r.compensations.decided.Compensations = kept, nil
+	r.mu.Unlock()
+	return true
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// signalCountQueue holds the runs that request a count of their unreceived signals.
+type signalCountQueue struct {
+	added notifier
+
+	mu   sync.Mutex
+	runs []*run
+}
+
+// add requests a count for the receives that wait in the run.
+func (q *signalCountQueue) add(r *run) {
+	q.mu.Lock()
+	q.runs = append(q.runs, r)
+	q.mu.Unlock()
+	q.added.notify()
+}
+
+// take empties the queue and returns its runs.
+func (q *signalCountQueue) take() []*run {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	runs := q.runs
+	q.runs = nil
+	return runs
+}
+
+// countLoop counts the unreceived signals of the runs that requested a count, and calls the receives for
+// which there are signals. The worker owns its goroutine.
+func (w *worker) countLoop(ctx context.Context) {
+	for {
+		select {
+		case <-w.countQueue.added:
+		case <-ctx.Done():
+			return
+		}
+		if runs := w.countQueue.take(); len(runs) > 0 {
+			w.countSignals(ctx, runs)
+		}
+	}
+}
+
+// countSignals reads the counts for the runs once, and delivers them to the inboxes. While the database is
+// unavailable it retries, since nothing can be received then. After any other error it calls all receives:
+// each of them queries for itself, and meets that error.
+func (w *worker) countSignals(ctx context.Context, runs []*run) {
+	ids := make([]uuid.UUID, len(runs))
+	for i, r := range runs {
+		ids[i] = r.row.UUID
+		r.inbox.begin()
+	}
+	wait := firstReadRetryDelay
+	var counts []store.SignalCount
+	for {
+		limited, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
+		var err error
+		counts, err = w.e.store.UnreceivedSignals(limited, ids)
+		cancel()
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return // the worker is stopping: all of its runs have been released
+		}
+		w.log.Warn("could not count the signals that wait for the runs here; trying again", telemetry.KeyCount, len(runs), telemetry.KeyError, err)
+		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+			for _, r := range runs {
+				r.inbox.deliver(nil, false)
+			}
+			return
+		}
+		if !sleepCtx(ctx, wait) {
+			return
+		}
+		wait = min(2*wait, w.e.cfg.Lease/3)
+	}
+	for _, r := range runs {
+		r.inbox.deliver(countsOf(r.row.UUID, &counts), true)
+	}
+}
+
+// countsOf removes the counts of one run from the front of all, which is in the order of the runs, and
+// returns them by signal name.
+func countsOf(run uuid.UUID, all *[]store.SignalCount) map[string]int {
+	var names map[string]int
+	for len(*all) > 0 && (*all)[0].Run == run {
+		if names == nil {
+			names = make(map[string]int)
+		}
+		names[(*all)[0].Name] += (*all)[0].Count
+		*all = (*all)[1:]
+	}
+	return names
+}

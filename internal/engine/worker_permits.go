@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/clock"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+const (
+	permitsAtOnce = 500                   // asks that one transaction contains at most
+	linesAtOnce   = 100                   // lines that one transaction looks at
+	linesOften    = time.Second           // between two looks at the lines, while a step waits in one
+	firstPermit   = 20 * time.Millisecond // first pause after a failed call
+	longPermit    = time.Second           // longest such pause
+	permitTimeout = 10 * time.Second      // of one call
+)
+
+// permits exchanges permits with the store for all steps of a worker. One goroutine, permitLoop, gathers
+// what steps ask for and give back while its last call is in progress.
+type permits struct {
+	wanted notifier
+
+	mu      sync.Mutex
+	asks    []*permitAsk
+	returns []permitReturn
+	again   map[store.LineKey]time.Time // when to look at lines; owned by permitLoop
+	checked bool                        // warnOfOlder was called; owned by permitLoop
+}
+
+// permitAsk is an ask that waits for its outcome.
+type permitAsk struct {
+	*store.PermitAsk
+	ctx  context.Context // ends when the caller no longer waits
+	done chan error
+}
+
+// permitReturn is a permit that is to be given back. Once the run has left this process, its permits have
+// ended anyway.
+type permitReturn struct {
+	store.PermitReturn
+	r *run
+}
+
+// ask asks the store for a permit and sets the outcome of the ask. It keeps trying while the database is
+// unavailable, until ctx ends.
+func (p *permits) ask(ctx context.Context, a *store.PermitAsk) error {
+	own := *a // the loop may still use it when this caller has left
+	q := &permitAsk{PermitAsk: &own, ctx: ctx, done: make(chan error, 1)}
+	p.mu.Lock()
+	p.asks = append(p.asks, q)
+	p.mu.Unlock()
+	p.wanted.notify()
+	select {
+	case err := <-q.done:
+		*a = own
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// giveBack gives a permit or a place in a line back, soon.
+func (p *permits) giveBack(r *run, a *store.PermitAsk) {
+	p.mu.Lock()
+	p.returns = append(p.returns, permitReturn{a.Return(), r})
+	p.mu.Unlock()
+	p.wanted.notify()
+}
+
+// take removes the next asks, and everything to give back. It drops the asks whose callers are gone: these
+// have given back already what such an ask would be granted.
+func (p *permits) take() (asks []*permitAsk, returns []permitReturn, more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asks = slices.DeleteFunc(p.asks, func(a *permitAsk) bool { return a.ctx.Err() != nil })
+	n := min(len(p.asks), permitsAtOnce)
+	asks, returns = slices.Clone(p.asks[:n]), p.returns
+	p.asks, p.returns = slices.Delete(p.asks, 0, n), nil
+	return asks, returns, len(p.asks) > 0
+}
+
+// putBack returns what a failed call did not do, except for callers that are gone.
+func (p *permits) putBack(asks []*permitAsk, returns []permitReturn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var left []*permitAsk
+	for _, a := range asks {
+		if a.ctx.Err() == nil {
+			left = append(left, a)
+		}
+	}
+	p.asks = append(left, p.asks...)
+	var owed []permitReturn
+	for _, r := range returns {
+		if r.r.ownedCtx.Err() == nil {
+			owed = append(owed, r)
+		}
+	}
+	p.returns = append(owed, p.returns...)
+}
+
+// permitLoop exchanges permits until ctx ends. It also looks at the lines in which steps wait, because the
+// holder of a permit may have died, and nobody else may ask: often while there are such lines, and else as
+// often as leases are renewed.
+func (w *worker) permitLoop(ctx context.Context) {
+	p := &w.permits
+	looks := time.NewTimer(0)
+	defer looks.Stop()
+	wait := firstPermit
+	for {
+		later := p.nextLook(w.e.clock)
+		look := false
+		select {
+		case <-p.wanted:
+		case <-looks.C:
+			look = true
+		case <-ctx.Done():
+			later.Stop()
+			w.exchange(context.Background(), nil) // gives back what the last steps held
+			return
+		}
+		later.Stop()
+		var err error
+		if look {
+			var waiting []store.LineKey
+			waiting, err = w.waitingLines(ctx)
+			p.lookNow(waiting, w.e.clock.Now())
+			every := w.e.cfg.Lease / 3
+			if len(waiting) > 0 || err != nil {
+				every = min(every, linesOften)
+			}
+			looks.Reset(every/2 + rand.N(every/2)) // at most every, so that SetLimit applies within a second
+		}
+		var lines []store.LineKey
+		if err == nil {
+			lines = p.dueLines(w.e.clock.Now())
+		}
+		for more := true; more && err == nil; {
+			more, err = w.exchange(ctx, lines)
+			lines = nil
+		}
+		if err == nil {
+			wait = firstPermit
+			continue
+		}
+		if ctx.Err() == nil {
+			w.log.Warn("could not ask for permits, or give them back; trying again", telemetry.KeyError, err)
+		}
+		if sleepCtx(ctx, wait/2+rand.N(wait)) {
+			wait = min(2*wait, longPermit)
+			p.wanted.notify()
+		}
+	}
+}
+
+// lookAgain remembers when to look at lines again.
+func (p *permits) lookAgain(again map[store.LineKey]time.Time) {
+	if p.again == nil {
+		p.again = make(map[store.LineKey]time.Time)
+	}
+	maps.Copy(p.again, again)
+}
+
+// lookNow remembers to look at the lines now.
+func (p *permits) lookNow(lines []store.LineKey, now time.Time) {
+	p.lookAgain(nil)
+	for _, l := range lines {
+		p.again[l] = now
+	}
+}
+
+// dueLines removes and returns the lines to be looked at now.
+func (p *permits) dueLines(now time.Time) (lines []store.LineKey) {
+	for g, at := range p.again {
+		if !at.After(now) {
+			lines = append(lines, g)
+			delete(p.again, g)
+		}
+	}
+	return lines
+}
+
+// nextLook wakes permitLoop when a line is to be looked at.
+func (p *permits) nextLook(c clock.Clock) clock.Timer {
+	var first time.Time
+	for _, at := range p.again {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	if first.IsZero() {
+		return noTimer{}
+	}
+	return c.At(first, p.wanted.notify)
+}
+
+// noTimer is the timer of no time.
+type noTimer struct{}
+
+func (noTimer) Stop() bool { return false }
+
+// waitingLines returns the lines in which a step waits.
+func (w *worker) waitingLines(ctx context.Context) (lines []store.LineKey, err error) {
+	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
+	defer cancel()
+	var last store.LineKey
+	for {
+		some, err := w.e.store.WaitingLines(ctx, last, linesAtOnce)
+		lines = append(lines, some...)
+		if err != nil || len(some) < linesAtOnce {
+			return lines, err
+		}
+		last = some[len(some)-1]
+	}
+}
+
+// exchange makes one call of Permits with what has gathered, and with the given lines, and reports whether
+// more has gathered than one call takes. If the call fails, the lines are looked at in the next one.
+func (w *worker) exchange(ctx context.Context, lines []store.LineKey) (more bool, err error) {
+	p := &w.permits
+	asks, returns, more := p.take()
+	if len(asks)+len(returns)+len(lines) == 0 {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
+	defer cancel()
+	for len(lines) > linesAtOnce {
+		b := w.permitBatch(nil, nil, lines[:linesAtOnce])
+		if err := w.e.store.Permits(ctx, b); err != nil {
+			p.putBack(asks, returns)
+			p.lookNow(lines, b.Now)
+			return false, err
+		}
+		p.lookAgain(b.Again)
+		lines = lines[linesAtOnce:]
+	}
+	b := w.permitBatch(asks, returns, lines)
+	if err = w.e.store.Permits(ctx, b); err != nil {
+		p.lookNow(lines, b.Now)
+	}
+	switch {
+	case err == nil:
+		p.lookAgain(b.Again)
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrLocked), ctx.Err() != nil:
+		p.putBack(asks, returns)
+		return false, err
+	default: // the callers wait as for any write that the database rejects
+		p.putBack(nil, returns)
+	}
+	for _, a := range asks {
+		a.done <- err
+	}
+	if len(asks) > 0 && !p.checked {
+		p.checked = true
+		w.warnOfOlder(ctx)
+	}
+	return more, err
+}
+
+// warnOfOlder logs if a worker lives that knows no limits. The steps of this worker get their permits
+// nevertheless: the calls of the older worker are not bounded either way.
+func (w *worker) warnOfOlder(ctx context.Context) {
+	if older, is := errors.AsType[*OlderWorkerError](w.e.checkWorkers(ctx, "limits")); is {
+		w.log.Warn("limits do not bound the steps of a worker with an older version of durable", telemetry.KeyError, older)
+	}
+}
+
+func (w *worker) permitBatch(asks []*permitAsk, returns []permitReturn, lines []store.LineKey) *store.PermitBatch {
+	b := &store.PermitBatch{Now: w.e.clock.Now(), Lease: w.e.cfg.Lease, Lines: lines}
+	for _, a := range asks {
+		b.Asks = append(b.Asks, a.PermitAsk)
+	}
+	for _, r := range returns {
+		b.Returns = append(b.Returns, r.PermitReturn)
+	}
+	return b
+}

@@ -1,0 +1,280 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/record"
+	"github.com/seed8ec063be/durable/internal/schedule"
+	"github.com/seed8ec063be/durable/internal/store"
+	"github.com/seed8ec063be/durable/internal/telemetry"
+)
+
+// DeclaredSchedule is a schedule that the code of this process declares.
+type DeclaredSchedule struct {
+	Name     string
+	Settings *schedule.Settings
+}
+
+// schedulePage is how many due schedules one query returns.
+const schedulePage = 100
+
+// declareAgain is the time between two checks of the declarations: the one that applies may be of a version that is gone.
+const declareAgain = 30 * time.Second
+
+// scheduleActor is the actor of the cancels that schedules request.
+const scheduleActor = "durable"
+
+// scheduleLoop fires the schedules that are due, in this process or in whichever is first. It makes one query a poll while there is
+// nothing to do.
+func (w *worker) scheduleLoop(ctx context.Context) {
+	declare := time.Now() // when to check the declarations
+	failed, told := firstWait, false
+	faulty := make(failedSchedules)
+	for ctx.Err() == nil {
+		if len(w.e.cfg.Schedules) > 0 && !time.Now().Before(declare) {
+			declare = time.Now().Add(declareAgain)
+			err := w.declareSchedules(ctx)
+			if older, is := errors.AsType[*OlderWorkerError](err); is {
+				declare = time.Now() // with each poll
+				if !told {
+					w.log.Warn("the schedules that this code declares wait until a worker with an older version of durable has stopped", telemetry.KeyError, older)
+				}
+				told = true
+			} else if err != nil && ctx.Err() == nil {
+				w.log.Warn("could not declare schedules; trying again", telemetry.KeyError, err)
+				declare = time.Now().Add(failed)
+			}
+		}
+		began := w.e.clock.Now()
+		due, next, err := w.e.store.DueSchedules(ctx, began, schedulePage+len(faulty))
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			w.stopFor(err)
+			w.log.Warn("could not look for due schedules; trying again", telemetry.KeyError, err)
+			if !sleepCtx(ctx, failed/2+rand.N(failed)) {
+				return
+			}
+			failed = min(2*failed, longWait)
+			continue
+		}
+		failed = firstWait
+		if w.fireAll(ctx, faulty.ready(due, time.Now()), faulty) {
+			continue
+		}
+		wait := faulty.next(time.Now(), w.e.cfg.Poll)
+		if !next.IsZero() {
+			wait = min(wait, w.e.clock.Until(next))
+		}
+		t := time.NewTimer(max(wait, time.Millisecond))
+		select {
+		case <-w.schedules:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+// fireAll fires the schedules, each in a transaction of its own, and reports whether anything changed. Their order is random, so
+// that several workers seldom meet.
+func (w *worker) fireAll(ctx context.Context, due []string, faulty failedSchedules) (changed bool) {
+	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
+	for _, name := range due {
+		if ctx.Err() != nil {
+			return changed
+		}
+		did, err := w.fire(ctx, name)
+		if err == nil {
+			delete(faulty, name)
+		} else if ctx.Err() == nil {
+			faulty.failed(name, time.Now())
+			w.stopFor(err)
+			w.log.Warn("could not fire a schedule; trying again", telemetry.KeySchedule, name, telemetry.KeyError, err)
+		}
+		changed = changed || did
+	}
+	return changed
+}
+
+// fire decides the due times of one schedule. It reports whether it changed the schedule.
+func (w *worker) fire(ctx context.Context, name string) (changed bool, err error) {
+	w.e.queues.rows(ctx)
+	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), Start: w.e.startOfSchedule}
+	var state store.ScheduleState
+	change := &store.ScheduleChange{Name: name, Skip: true, Times: f.Times, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+		state = s
+		return f.Plan(s)
+	}}
+	if err := w.e.store.ChangeSchedule(ctx, change); err != nil {
+		return false, err
+	}
+	if f.Err != nil {
+		w.log.Error("a schedule cannot be fired; trying again in a minute", telemetry.KeySchedule, name, telemetry.KeyError, f.Err)
+	}
+	row := state.Row
+	if change.Written != nil {
+		row, changed = &change.Written.Row, true
+		w.e.reportFires(ctx, change.Written)
+	}
+	if row != nil && row.Cancels && row.LastRun.Valid && !(row.LastRun == state.Row.LastRun && state.LastControl&store.CancelRequested != 0) {
+		return changed, w.e.cancelForSchedule(ctx, name, row.LastRun.UUID)
+	}
+	return changed, nil
+}
+
+// cancelForSchedule cancels the run of the previous time. If the process dies before, DueSchedules returns the schedule again.
+func (e *Engine) cancelForSchedule(ctx context.Context, name string, run uuid.UUID) error {
+	o := &store.Control{
+		Verb: store.VerbCancel, Scope: store.WholeTree, Runs: ids(run), Actor: scheduleActor,
+		Reason: fmt.Sprintf("the next time of schedule %q has come", name),
+	}
+	o.Now, o.Error = e.clock.Now(), record.Cancelled(o.Reason, o.Actor).Encode()
+	if err := e.store.Control(ctx, o); err != nil {
+		return err
+	}
+	e.reportCancel(o)
+	e.worker().hint()
+	return nil
+}
+
+// startOfSchedule returns the start of the run of a scheduled time. The run is claimable at once, by any
+// worker, or when an admission of its queue has let it through. No queue refuses it.
+func (e *Engine) startOfSchedule(name string, s *schedule.Settings, at time.Time) *store.Start {
+	now := e.clock.Now()
+	id, runName := store.RootUUIDAt(schedule.RunID(name, at), now)
+	start := &store.Start{Run: store.Run{
+		UUID: id, Name: runName, Workflow: s.Workflow, Version: e.cfg.Version, Queue: s.Queue, Status: store.Pending,
+		Input: s.Input, CreatedAt: now, WakeAt: now,
+	}}
+	if s.Timeout > 0 {
+		start.Run.Deadline = now.Add(time.Duration(s.Timeout))
+	}
+	for key, value := range s.Tags {
+		start.Tags = append(start.Tags, store.Tag{Key: key, Value: value})
+	}
+	row, found := e.queues.now()[s.Queue]
+	(&StartRequest{enqueued: found && !row.Deleted}).place(start)
+	slices.SortFunc(start.Tags, func(a, b store.Tag) int { return cmp.Compare(a.Key, b.Key) })
+	return start
+}
+
+// reportFires logs and counts committed fires, and wakes the claim loop for the runs.
+func (e *Engine) reportFires(ctx context.Context, w *store.ScheduleWrite) {
+	started := false
+	for i := range w.Fires {
+		f := &w.Fires[i]
+		late := time.Duration(-1)
+		if f.Kind == store.FireScheduled && f.Start != nil {
+			late = max(0, f.FiredAt.Sub(f.At))
+		}
+		e.tel.Fired(ctx, f.Schedule, f.Outcome.String(), late)
+		attrs := []any{telemetry.KeySchedule, f.Schedule, telemetry.KeyScheduledAt, f.At}
+		switch f.Outcome {
+		case store.FireStarted:
+			if f.Start != nil {
+				started = true
+				e.tel.Started(ctx, f.Start.Run.Workflow, f.Start.Run.Queue)
+				e.tel.Log.Debug("a schedule started a run", append(attrs, telemetry.KeyRun, f.Run.UUID)...)
+			}
+		case store.FireFailed:
+			e.tel.Log.Warn("a scheduled time is passed: a run with its ID exists already", append(attrs, telemetry.KeyRun, f.Run.UUID)...)
+		case store.FireMissed:
+			e.tel.Log.Warn("scheduled times are passed: they are longer ago than CatchUp; Backfill starts their runs", attrs...)
+		default:
+			e.tel.Log.Info("a scheduled time starts no run now: the run before it has not ended", append(attrs, telemetry.KeyOutcome, f.Outcome.String())...)
+		}
+	}
+	if started {
+		e.worker().hint()
+	}
+}
+
+// declareSchedules records what this process declares, where it applies.
+func (w *worker) declareSchedules(ctx context.Context) error {
+	var live map[string]bool
+	var errs []error
+	for _, d := range w.e.cfg.Schedules {
+		own := &schedule.Declaration{Settings: d.Settings, Version: w.e.cfg.Version, Started: w.started, Live: live}
+		row, err := w.e.store.ScheduleByName(ctx, d.Name)
+		if err == nil && row != nil {
+			if s, err := schedule.DecodeState(row); err == nil && own.Current(s) {
+				continue
+			}
+		}
+		if live == nil && err == nil {
+			if err := w.e.checkWorkers(ctx, "schedules"); err != nil {
+				return err
+			}
+			live, err = w.otherVersions(ctx)
+			own.Live = live
+		}
+		if err == nil {
+			var refused error
+			err = w.e.store.ChangeSchedule(ctx, &store.ScheduleChange{Name: d.Name, Plan: func(s store.ScheduleState) (write *store.ScheduleWrite) {
+				write, refused = schedule.Declare(d.Name, s.Row, own, w.e.clock.Now())
+				return write
+			}})
+			err = errors.Join(err, refused)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("declare schedule %q: %w", d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// otherVersions returns the versions of the other workers that live.
+func (w *worker) otherVersions(ctx context.Context) (map[string]bool, error) {
+	workers, err := w.e.liveWorkers(ctx)
+	live := make(map[string]bool)
+	for i := range workers {
+		if other := &workers[i]; other.ID != w.id && other.State == store.WorkerRunning {
+			live[other.Version] = true
+		}
+	}
+	return live, err
+}
+
+// changeSchedule changes one schedule in one transaction.
+func (e *Engine) changeSchedule(ctx context.Context, name string, plan func(store.ScheduleState) (*store.ScheduleWrite, error)) error {
+	var refused error
+	change := &store.ScheduleChange{Name: name, Plan: func(s store.ScheduleState) (w *store.ScheduleWrite) {
+		w, refused = plan(s)
+		return w
+	}}
+	if err := e.commitSchedule(ctx, change); err != nil {
+		return err
+	}
+	return refused
+}
+
+// commitSchedule commits a change for a user of the engine. It retries for Config.Patience.
+func (e *Engine) commitSchedule(ctx context.Context, change *store.ScheduleChange) error {
+	if err := e.CheckOutsideTx(ctx, "a change of a schedule"); err != nil {
+		return err
+	}
+	if err := e.clock.Ensure(ctx, e.store); err != nil {
+		return err
+	}
+	e.queues.rows(ctx)
+	if err := e.commitAlone(ctx, outsider, func() error { return e.store.ChangeSchedule(ctx, change) }); err != nil {
+		return err
+	}
+	if change.Written != nil {
+		e.reportFires(ctx, change.Written)
+		if w := e.worker(); w != nil {
+			w.schedules.notify()
+		}
+	}
+	return nil
+}

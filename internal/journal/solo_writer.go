@@ -1,0 +1,262 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// maxSoloTransactions limits the concurrent transactions of SoloWriter. Each of them may wait for a lock,
+// and occupies a connection meanwhile.
+const maxSoloTransactions = 4
+
+// cancelGrace is how long a call whose context has ended still waits for its transaction, so that it
+// can usually report whether anything was written.
+const cancelGrace = 100 * time.Millisecond
+
+// errLockAwaited is the error of an entry that needs a lock for which another transaction of this
+// process already waits.
+var errLockAwaited = errors.Join(store.ErrLocked, errors.New("another transaction of this process already waits for the same lock"))
+
+// WriteError is returned when a write has failed and is not retried.
+type WriteError struct {
+	// MayHaveCommitted reports whether the write may be durable nevertheless, because the
+	// connection was lost during the commit, or because the caller did not wait for its end. To
+	// find out, repeat the same call. If MayHaveCommitted is false, nothing was written.
+	MayHaveCommitted bool
+	Err              error // the cause; errors.Is and errors.As inspect it
+}
+
+// Error returns the text of Err, and whether anything may have been written.
+func (e *WriteError) Error() string {
+	if e.MayHaveCommitted {
+		return e.Err.Error() + " (it may have been committed: repeat the same call to find out)"
+	}
+	return e.Err.Error() + " (nothing was written)"
+}
+
+// Unwrap returns Err.
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// newWriteError wraps the error of a flush in a WriteError. It returns ErrClosed unchanged.
+func newWriteError(err error, mayHaveCommitted bool) error {
+	if errors.Is(err, ErrClosed) {
+		return err
+	}
+	return &WriteError{MayHaveCommitted: mayHaveCommitted || errors.Is(err, store.ErrUnavailable), Err: err}
+}
+
+// SoloWriter writes the items of one caller in transactions of their own, so that no other caller waits
+// for the same locks. The caller retries the write until it succeeds. Until SoloWriter is closed, other
+// entries that need the locks of its first write fail with ErrLocked at once, so that they do not
+// delay a batch either. SoloWriter is not safe for concurrent use. Create it with [Journal.NewSoloWriter], and
+// close it.
+type SoloWriter struct {
+	j        *Journal
+	lockKeys []string
+}
+
+var _ Writer = (*SoloWriter)(nil)
+
+// NewSoloWriter returns a writer for a caller whose items the database rejected, or whose rows another
+// transaction has locked.
+func (j *Journal) NewSoloWriter() *SoloWriter { return &SoloWriter{j: j} }
+
+// Close allows other entries that need the same locks again.
+func (a *SoloWriter) Close() {
+	a.j.mu.Lock()
+	defer a.j.mu.Unlock()
+	for _, key := range a.lockKeys {
+		if a.j.awaitedLocks[key]--; a.j.awaitedLocks[key] <= 0 {
+			delete(a.j.awaitedLocks, key)
+		}
+	}
+	a.lockKeys = nil
+}
+
+// Start is described at Writer.
+func (a *SoloWriter) Start(ctx context.Context, starts []*store.Start) error {
+	return a.write(ctx, a.j.newStartEntry(starts))
+}
+
+// Step is described at Writer.
+func (a *SoloWriter) Step(ctx context.Context, w *store.StepWrite) error {
+	return a.write(ctx, a.j.newStepEntry(w))
+}
+
+// Child is described at Writer.
+func (a *SoloWriter) Child(ctx context.Context, s *store.Start, w *store.StepWrite) error {
+	return a.write(ctx, a.j.newChildEntry(s, w))
+}
+
+// Receive is described at Writer.
+func (a *SoloWriter) Receive(ctx context.Context, r *store.Receive) error {
+	return a.write(ctx, a.j.newReceiveEntry(r))
+}
+
+// Signal is described at Writer.
+func (a *SoloWriter) Signal(ctx context.Context, s *store.Signal) error {
+	return a.write(ctx, a.j.newSignalEntry(s))
+}
+
+// Run is described at Writer.
+func (a *SoloWriter) Run(ctx context.Context, w *store.RunWrite) error {
+	return a.write(ctx, a.j.newRunEntry(w))
+}
+
+// write commits the entry in a transaction of its own. It returns ErrLocked if the entry conflicts
+// with a transaction in progress (see transactionRuns).
+func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
+	j := a.j
+	select {
+	case j.soloSlots <- struct{}{}:
+	case <-ctx.Done():
+		j.recycle(e)
+		return &WriteError{Err: context.Cause(ctx)}
+	}
+	own, err := a.register(e)
+	if err != nil {
+		<-j.soloSlots
+		j.recycle(e)
+		return err
+	}
+	// The transaction does not end with ctx: a transaction that is cancelled may have been committed.
+	commit := func() {
+		batch := store.Batch{ShortLockWait: true}
+		e.addTo(&batch)
+		err := j.commitOnce(j.ctx, &batch)
+		j.counters.alone.Add(1)
+		<-j.soloSlots
+		e.done <- err
+		j.unregister(own)
+	}
+	if ctx.Done() == nil {
+		commit()
+	} else {
+		go commit() // ends with its transaction, for which Journal.Close waits
+	}
+	select {
+	case err = <-e.done:
+	case <-ctx.Done():
+		grace := time.NewTimer(cancelGrace)
+		defer grace.Stop()
+		select {
+		case err = <-e.done:
+		case <-grace.C:
+			return &WriteError{MayHaveCommitted: true, Err: context.Cause(ctx)}
+		}
+	}
+	j.recycle(e)
+	if err != nil {
+		return newWriteError(err, false)
+	}
+	return nil
+}
+
+// register notes the runs of the entry as part of a transaction in progress, and the locks that it
+// needs as awaited.
+func (a *SoloWriter) register(e *Entry) (*transactionRuns, error) {
+	j := a.j
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil, ErrClosed
+	}
+	if a.lockKeys == nil {
+		a.lockKeys = e.lockKeys()
+		for _, key := range a.lockKeys {
+			j.awaitedLocks[key]++
+		}
+	}
+	if j.writerInFlight[0].conflicts(e) || j.writerInFlight[1].conflicts(e) || j.conflictsWithSolo(e) {
+		return nil, &WriteError{Err: errLockAwaited}
+	}
+	own := new(transactionRuns)
+	own.add(e)
+	j.soloInFlight = append(j.soloInFlight, own)
+	return own, nil
+}
+
+// unregister removes the runs of a transaction that has ended. If entries are pending and no writer
+// is active, because the entries conflicted with this transaction, unregister starts a writer.
+func (j *Journal) unregister(own *transactionRuns) {
+	j.mu.Lock()
+	i := slices.Index(j.soloInFlight, own)
+	j.soloInFlight = slices.Delete(j.soloInFlight, i, i+1)
+	var writer *transactionRuns
+	if len(j.pending) > 0 && j.writers == 0 {
+		writer = j.addWriter()
+	}
+	if j.closed && j.quiescent() {
+		close(j.writersDone)
+	}
+	j.mu.Unlock()
+	if writer != nil {
+		go j.write(writer, 0)
+	}
+}
+
+// conflictsWithSolo reports whether the entry must not be written concurrently with a transaction
+// of SoloWriter that is in progress. The caller holds j.mu.
+func (j *Journal) conflictsWithSolo(e *Entry) bool {
+	return slices.ContainsFunc(j.soloInFlight, func(f *transactionRuns) bool { return f.conflicts(e) })
+}
+
+// needsAwaitedLock reports whether the entry needs a lock for which another entry already waits.
+// The caller holds j.mu.
+func (j *Journal) needsAwaitedLock(e *Entry) bool {
+	return slices.ContainsFunc(e.lockKeys(), func(key string) bool { return j.awaitedLocks[key] > 0 })
+}
+
+// failLocking moves the entries that wait for no locks to the front, and returns their number. It
+// sends err to all other entries.
+func (j *Journal) failLocking(entries []*Entry, err error) (free int) {
+	for i, e := range entries {
+		if len(e.lockKeys()) == 0 {
+			entries[free], entries[i] = entries[i], entries[free]
+			free++
+		}
+	}
+	for _, e := range entries[free:] {
+		e.done <- err
+	}
+	return free
+}
+
+// lockKeys returns keys of the runs, run names and steps whose row locks the entry may have to wait
+// for. A step locks its own row only, and only the user's transaction of a Tx step can hold that
+// lock. A name that is the run's own UUID belongs to no other run.
+func (e *Entry) lockKeys() (keys []string) {
+	add := func(run uuid.UUID) {
+		if run != uuid.Nil {
+			keys = append(keys, string(run[:]))
+		}
+	}
+	for _, s := range e.starts {
+		switch {
+		case s.Run.Parent.Valid:
+			add(s.Run.Parent.UUID)
+		case !store.NamedByUUID(&s.Run):
+			keys = append(keys, "name "+s.Run.Name)
+		}
+	}
+	if e.step != nil && e.step.Step.Kind == store.KindTx {
+		keys = append(keys, "step "+string(e.step.Step.Run[:])+e.step.Step.Name)
+	}
+	if e.receive != nil {
+		add(e.receive.Step.Run)
+	}
+	if e.signal != nil {
+		add(e.signal.Run)
+	}
+	if e.run != nil {
+		add(e.run.UUID)
+		add(e.run.Parent.UUID)
+	}
+	return keys
+}

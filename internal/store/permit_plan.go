@@ -1,0 +1,351 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// offerFor is how long units are kept for a step whose run was woken.
+const offerFor = 2 * time.Second
+
+// MaxPermitsRead is how many waiting permits of a line a store reads for one plan, and how many of those that
+// have missed an offer. The latter are read apart, because any number of them may stand before the others, of
+// runs which no worker executes.
+const MaxPermitsRead = 100
+
+// PermitLine is the state of one line, locked by the transaction that plans with it.
+type PermitLine struct {
+	LineKey
+	Settings LimitSettings
+	Known    bool      // the limit has bounds; otherwise nothing is granted
+	Now      time.Time // the time of this transaction: never before an earlier one of this line
+	// RateUsedUntil is the theoretical arrival time of the generic cell rate algorithm: the rate has been used up
+	// to this time. Source of the idea: ITU-T I.371.
+	RateUsedUntil time.Time
+	ClosedUntil   time.Time       // nothing is granted before this time
+	Permits       []PermitWithRun // those that are held or offered, and of those that wait the first MaxPermitsRead that have missed an offer, and then that have not, in order
+	Timeline      string          // the point of the database's history at which the line was last used; empty: unknown
+}
+
+// PermitWithRun is a permit with the state of its run.
+type PermitWithRun struct {
+	Permit
+	State RunState
+	Lease time.Time // when the lease of the run ends
+	Busy  bool      // another transaction has locked the run, so it cannot be woken now
+}
+
+// isInUse reports whether the permit is in use: its attempt executes, or may still do so.
+func (p *PermitWithRun) isInUse(now time.Time) bool {
+	return p.Status == PermitHeld && p.State.Status == Running && p.State.Epoch == p.Epoch && p.Lease.After(now)
+}
+
+// canExecute reports whether the step of the permit can still be executed.
+func (p *PermitWithRun) canExecute() bool {
+	return p.State.Found && p.State.Status < Paused && p.State.Control&PausedMask == 0
+}
+
+// wakeable reports whether the run of the step can be woken for an offer.
+func (p *PermitWithRun) wakeable() bool {
+	return !p.Missed && !p.Busy && (p.State.Status == Running || p.State.Status == Waiting)
+}
+
+// PermitPlan is what a transaction changes in one line.
+type PermitPlan struct {
+	Delete        []Permit
+	Write         []Permit // replaces the row of the step, if it has one
+	Offer         []Permit // as Write, if the run can be locked: it is woken
+	RateUsedUntil time.Time
+	ClosedUntil   time.Time
+	again         time.Time // when the first in line can be offered what the rate does not allow now; zero: no time is known
+}
+
+// ComparePlaces orders the permits of a line: higher priorities first, then by arrival.
+func ComparePlaces(a, b *Permit) int {
+	return cmp.Or(
+		cmp.Compare(b.Priority, a.Priority), a.ArrivedAt.Compare(b.ArrivedAt),
+		bytes.Compare(a.Run[:], b.Run[:]), strings.Compare(a.Step, b.Step),
+	)
+}
+
+// Bound sets the bounds of the line from the rows of the limits. If the limit has no row, Bound returns the
+// declaration of an asking step, which the store records.
+func (l *PermitLine) Bound(rows map[string]LimitSettings, b *PermitBatch) (declare *LimitChange) {
+	if l.Settings, l.Known = rows[l.Limit]; l.Known {
+		return nil
+	}
+	for _, a := range b.Asks {
+		if a.Limit == l.Limit {
+			l.Settings, l.Known = a.Settings, true
+			rows[l.Limit] = a.Settings
+			return &LimitChange{Name: l.Limit, Settings: a.Settings, Now: b.Now, Declare: true, Version: a.Version}
+		}
+	}
+	return nil
+}
+
+// AskedPermits is what a store has read of the asking steps: the permits that they have, in whatever line,
+// and the states of their runs.
+type AskedPermits struct {
+	Had  map[*PermitAsk]Permit
+	Runs map[uuid.UUID]RunState
+}
+
+// Plan decides who of the line gets a permit, and sets the outcomes of its asks. begun is the point of the
+// database's history now.
+func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) PermitPlan {
+	plan := PermitPlan{RateUsedUntil: l.paid(), ClosedUntil: l.ClosedUntil}
+	if l.Timeline != "" && begun != "" && begun != l.Timeline {
+		plan.ClosedUntil = l.Now.Add(max(b.Lease, l.Settings.Period)) // what was granted after that point is not known
+	}
+	var asks []*PermitAsk
+	asking := make(map[stepKey]*PermitAsk)
+	for _, a := range b.Asks {
+		if a.Limit == l.Limit && a.Key == l.Key {
+			asks, asking[stepKey{a.Run, a.Step}] = append(asks, a), a
+		}
+	}
+	free, end := l.free(&plan), l.end()
+	var line []PermitWithRun
+	for i := range l.Permits {
+		p := &l.Permits[i]
+		a := asking[stepKey{p.Run, p.Step}]
+		switch {
+		case p.Status == PermitHeld && a != nil: // judged with the asks
+		case p.isInUse(l.Now):
+			free.take(l.Settings.Fit(p.Units), false)
+		case p.Status == PermitHeld, !p.canExecute():
+			plan.Delete = append(plan.Delete, p.Permit)
+		case a != nil:
+		case p.Status == PermitOffered && l.forgoes(p, asks, asked):
+			p.Status, p.Until = PermitWaiting, time.Time{}
+			plan.Write = append(plan.Write, p.Permit)
+			line = append(line, *p)
+		case p.Status == PermitOffered && p.Until.After(l.Now):
+			free.take(l.Settings.Fit(p.Units), true)
+		case p.Status == PermitOffered:
+			p.Status, p.Until, p.Missed = PermitWaiting, time.Time{}, true
+			plan.Write = append(plan.Write, p.Permit)
+			line = append(line, *p)
+		default:
+			line = append(line, *p)
+		}
+	}
+	for _, a := range asks {
+		if p, wants := l.judgeAsk(a, asked, free, &plan); wants && (end == nil || ComparePlaces(&p.Permit, end) <= 0) {
+			line = append(line, p)
+		}
+	}
+	slices.SortFunc(line, func(a, b PermitWithRun) int { return ComparePlaces(&a.Permit, &b.Permit) })
+	l.serve(line, asking, free, &plan)
+	if !plan.again.IsZero() {
+		b.LookAgain(l.LineKey, plan.again)
+	}
+	return plan
+}
+
+// paid returns the time up to which the rate is used up. Under unchanged bounds it is never later than the time of a
+// whole burst. After a change it is cut to that, so that a raised rate applies at once.
+func (l *PermitLine) paid() time.Time {
+	if most := l.Now.Add(time.Duration(l.Settings.Burst) * l.interval()); l.Settings.Rate > 0 && l.RateUsedUntil.After(most) {
+		return most
+	}
+	return l.RateUsedUntil
+}
+
+// interval returns the time that one unit takes of the rate; zero if there is none.
+func (l *PermitLine) interval() time.Duration {
+	if l.Settings.Rate == 0 {
+		return 0
+	}
+	return l.Settings.interval()
+}
+
+// forgoes reports whether an earlier step of the same run, which has missed its offer, asks. Then it is
+// served first: of the steps of one run, those ask which are first in the line.
+func (l *PermitLine) forgoes(p *PermitWithRun, asks []*PermitAsk, asked *AskedPermits) bool {
+	return slices.ContainsFunc(asks, func(a *PermitAsk) bool {
+		had, known := asked.Had[a]
+		return a.Run == p.Run && known && had.Missed && had.Limit == l.Limit && had.Key == l.Key && ComparePlaces(&had, &p.Permit) < 0
+	})
+}
+
+// stepKey identifies a step.
+type stepKey struct {
+	run  uuid.UUID
+	step string
+}
+
+// end returns the last permit that was read of those that can get an offer, or nil if the whole line was read.
+func (l *PermitLine) end() (last *Permit) {
+	n := 0
+	for i := range l.Permits {
+		if p := &l.Permits[i].Permit; p.Status == PermitWaiting && !p.Missed {
+			last = p
+			n++
+		}
+	}
+	if n < MaxPermitsRead {
+		return nil
+	}
+	return new(*last) // the plan changes what was read
+}
+
+// judgeAsk judges one ask before anything is granted. It returns the place of the ask in the line, and false
+// if the ask has its outcome already.
+func (l *PermitLine) judgeAsk(a *PermitAsk, asked *AskedPermits, free *freeUnits, plan *PermitPlan) (PermitWithRun, bool) {
+	state := asked.Runs[a.Run]
+	a.GrantedAt, a.RetryAt, a.State = time.Time{}, time.Time{}, RunState{}
+	if !state.Found || state.Status != Running || state.Epoch != a.Epoch {
+		a.Outcome, a.State = Fenced, state
+		return PermitWithRun{}, false
+	}
+	p, known := asked.Had[a]
+	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt {
+		free.take(l.Settings.Fit(p.Units), false)
+		a.Outcome, a.GrantedAt = Written, p.GrantedAt // the reply to an earlier ask was lost
+		return PermitWithRun{}, false
+	}
+	place := Permit{
+		Limit: l.Limit, Key: l.Key, Run: a.Run, Step: a.Step, Status: PermitWaiting, Epoch: a.Epoch, Attempt: a.Attempt,
+		Units: a.Units, Priority: a.Priority, ArrivedAt: l.Now,
+	}
+	if known && p.Status != PermitHeld && p.Limit == l.Limit && p.Key == l.Key {
+		place.ArrivedAt = p.ArrivedAt
+	}
+	a.Outcome, a.ArrivedAt = Locked, place.ArrivedAt
+	plan.Write = append(plan.Write, place)
+	return PermitWithRun{Permit: place, State: state}, true
+}
+
+// serve grants and offers what is free, in the order of the line, up to the first that does not fit: so a
+// step that needs many units is not passed for ever.
+func (l *PermitLine) serve(line []PermitWithRun, asking map[stepKey]*PermitAsk, free *freeUnits, plan *PermitPlan) {
+	if !l.Known {
+		l.wakeFirst(line, plan)
+		return
+	}
+	interval := l.interval()
+	before, blocked := 0, false // units of the line before this one
+	for i := range line {
+		p := &line[i]
+		units := l.Settings.Fit(p.Units)
+		a := asking[stepKey{p.Run, p.Step}]
+		if a == nil && !p.wakeable() {
+			continue // it keeps its place, and is served when its run asks
+		}
+		if !blocked && !free.fits(units) {
+			blocked = true
+			if a == nil {
+				plan.again = l.nextOfferAt(free, units, plan)
+			}
+		}
+		switch {
+		case blocked && a != nil && l.Settings.Rate > 0 && (free.unbounded || free.units-before >= units):
+			a.RetryAt = latest(plan.ClosedUntil, plan.RateUsedUntil.Add(time.Duration(before+units-l.Settings.Burst)*interval))
+			before += units
+		case blocked:
+			if a != nil && plan.ClosedUntil.After(l.Now) {
+				a.RetryAt = plan.ClosedUntil
+			}
+			before += units
+		case a != nil:
+			free.take(units, true)
+			a.Outcome, a.GrantedAt = Written, l.Now
+			if l.Settings.Rate > 0 {
+				plan.RateUsedUntil = latest(plan.RateUsedUntil, l.Now).Add(time.Duration(units) * interval)
+			}
+			p.Status, p.GrantedAt = PermitHeld, l.Now
+			plan.replace(p.Permit, l.Settings.Concurrent > 0)
+		default:
+			free.take(units, true)
+			p.Status, p.Until = PermitOffered, l.Now.Add(offerFor)
+			plan.Offer = append(plan.Offer, p.Permit)
+		}
+	}
+}
+
+// wakeFirst wakes the first in a line whose limit has no bounds, because they were deleted: it asks, and then those that
+// its code declares apply. Nothing is granted without an ask.
+func (l *PermitLine) wakeFirst(line []PermitWithRun, plan *PermitPlan) {
+	for i := range l.Permits {
+		if p := &l.Permits[i]; p.Status == PermitOffered {
+			return // it has been woken
+		}
+	}
+	for i := range line {
+		if p := &line[i]; p.wakeable() {
+			p.Status, p.Until = PermitOffered, l.Now.Add(offerFor)
+			plan.Offer = append(plan.Offer, p.Permit)
+			return
+		}
+	}
+}
+
+// nextOfferAt returns when the first in line can be offered its units, if only the rate or a failover delays it.
+// What is held is looked at when it is given back.
+func (l *PermitLine) nextOfferAt(free *freeUnits, units int, plan *PermitPlan) time.Time {
+	switch {
+	case plan.ClosedUntil.After(l.Now):
+		return plan.ClosedUntil
+	case l.Settings.Rate == 0 || !free.unbounded && free.units < units:
+		return time.Time{}
+	}
+	return latest(l.Now, plan.RateUsedUntil.Add(time.Duration(units-l.Settings.Burst)*l.interval()))
+}
+
+// replace writes a granted permit instead of the place that the plan has written for it. A limit without
+// Concurrent needs no record of what is held.
+func (p *PermitPlan) replace(granted Permit, recorded bool) {
+	p.Write = slices.DeleteFunc(p.Write, func(w Permit) bool { return w.Run == granted.Run && w.Step == granted.Step })
+	if recorded {
+		p.Write = append(p.Write, granted)
+	} else {
+		p.Delete = append(p.Delete, granted)
+	}
+}
+
+// freeUnits is what a line can grant.
+type freeUnits struct {
+	units     int  // that are not held
+	unbounded bool // there is no Concurrent
+	rate      int  // units that the rate allows now
+	unrated   bool // there is no Rate
+}
+
+// free returns what the line can grant before anything is counted as held.
+func (l *PermitLine) free(plan *PermitPlan) *freeUnits {
+	f := &freeUnits{units: l.Settings.Concurrent, unbounded: l.Settings.Concurrent == 0, unrated: l.Settings.Rate == 0}
+	if !f.unrated {
+		left := l.Now.Add(time.Duration(l.Settings.Burst) * l.interval()).Sub(latest(plan.RateUsedUntil, l.Now))
+		f.rate = max(0, int(left/l.interval()))
+	}
+	if plan.ClosedUntil.After(l.Now) || !l.Known {
+		*f = freeUnits{}
+	}
+	return f
+}
+
+// take counts units. granted tells that they are granted now, so that they count for the rate.
+func (f *freeUnits) take(units int, granted bool) {
+	f.units -= units
+	if granted {
+		f.rate -= units
+	}
+}
+
+func (f *freeUnits) fits(units int) bool {
+	return (f.unbounded || f.units >= units) && (f.unrated || f.rate >= units)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

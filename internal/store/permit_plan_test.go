@@ -1,0 +1,202 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// lineBed keeps one line as a store does, and what the steps of its runs do.
+type lineBed struct {
+	line    store.PermitLine
+	rows    map[uuid.UUID]*store.PermitWithRun
+	runs    map[uuid.UUID]*store.PermitWithRun // the states of the runs
+	ids     []uuid.UUID
+	grants  []lineGrant
+	attempt int32
+}
+
+type lineGrant struct {
+	at    time.Time
+	units int
+}
+
+// plan makes one plan, as a store does, and checks what it grants.
+func (b *lineBed) plan(t *rapid.T, now time.Time, asks ...*store.PermitAsk) {
+	b.line.Now = now
+	b.line.Permits = nil
+	for _, status := range []store.PermitStatus{store.PermitHeld, store.PermitOffered, store.PermitWaiting} {
+		var part []store.PermitWithRun
+		for _, p := range b.rows {
+			if p.Status == status {
+				seen := *p
+				seen.State, seen.Lease = b.runs[p.Run].State, b.runs[p.Run].Lease
+				part = append(part, seen)
+			}
+		}
+		slices.SortFunc(part, func(x, y store.PermitWithRun) int { return store.ComparePlaces(&x.Permit, &y.Permit) })
+		b.line.Permits = append(b.line.Permits, part...)
+	}
+	asked := &store.AskedPermits{Had: map[*store.PermitAsk]store.Permit{}, Runs: map[uuid.UUID]store.RunState{}}
+	for _, a := range asks {
+		if p := b.rows[a.Run]; p != nil {
+			asked.Had[a] = p.Permit
+		}
+		asked.Runs[a.Run] = b.runs[a.Run].State
+	}
+	held := b.held(now)
+	repeated := map[uuid.UUID]bool{}
+	for _, a := range asks {
+		p := b.rows[a.Run]
+		repeated[a.Run] = p != nil && p.Status == store.PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt
+	}
+	plan := b.line.Plan(&store.PermitBatch{Now: now, Lease: time.Second, Asks: asks}, asked, "")
+	b.line.RateUsedUntil, b.line.ClosedUntil = plan.RateUsedUntil, plan.ClosedUntil
+	for _, p := range plan.Delete {
+		delete(b.rows, p.Run)
+	}
+	for _, p := range append(plan.Write, plan.Offer...) {
+		b.rows[p.Run] = &store.PermitWithRun{Permit: p}
+	}
+	for _, a := range asks {
+		if a.Outcome == store.Written && !repeated[a.Run] {
+			b.grants = append(b.grants, lineGrant{now, b.fit(a.Units)})
+		}
+	}
+	if n, most := b.held(now), b.line.Settings.Concurrent; most > 0 && n > max(most, held) {
+		t.Fatalf("%d units are held, want at most %d", n, most)
+	}
+	b.checkRate(t)
+}
+
+func (b *lineBed) fit(units int) int {
+	if s := b.line.Settings; s.Concurrent > 0 {
+		units = min(units, s.Concurrent)
+	}
+	if s := b.line.Settings; s.Rate > 0 {
+		units = min(units, s.Burst)
+	}
+	return units
+}
+
+// held returns how many units are held by runs that live.
+func (b *lineBed) held(now time.Time) (n int) {
+	for _, p := range b.rows {
+		if r := b.runs[p.Run]; p.Status == store.PermitHeld && r.State.Status == store.Running && r.State.Epoch == p.Epoch && r.Lease.After(now) {
+			n += b.fit(p.Units)
+		}
+	}
+	return n
+}
+
+// checkRate checks each window that ends with the last grant.
+func (b *lineBed) checkRate(t *rapid.T) {
+	s := b.line.Settings
+	if s.Rate == 0 || len(b.grants) == 0 {
+		return
+	}
+	end, n := b.grants[len(b.grants)-1].at, 0
+	for _, g := range slices.Backward(b.grants) {
+		n += g.units
+		if most := float64(s.Burst) + float64(s.Rate)*float64(end.Sub(g.at))/float64(s.Period); float64(n) > most+1e-6 {
+			t.Fatalf("%d units were granted in %v, want at most %v (%+v)", n, end.Sub(g.at), most, s)
+		}
+	}
+}
+
+// Whatever steps ask, give back, end, and miss: no more units are held than Concurrent, no window has more
+// grants than the rate and the burst, and everybody who keeps asking gets a permit.
+func TestPlanKeepsTheBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := store.LimitSettings{Concurrent: rapid.IntRange(0, 4).Draw(t, "concurrent")}
+		if rapid.Bool().Draw(t, "rated") {
+			s.Rate, s.Burst = rapid.IntRange(1, 7).Draw(t, "rate"), rapid.IntRange(1, 4).Draw(t, "burst")
+			s.Period = time.Duration(rapid.IntRange(1, 1000).Draw(t, "period")) * time.Millisecond
+		}
+		b := &lineBed{rows: map[uuid.UUID]*store.PermitWithRun{}, runs: map[uuid.UUID]*store.PermitWithRun{}}
+		b.line = store.PermitLine{LineKey: store.LineKey{Limit: "l"}, Settings: s, Known: true}
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		for i := range 6 {
+			id := uuid.UUID{0: 1, 15: byte(i)}
+			b.ids = append(b.ids, id)
+			b.runs[id] = &store.PermitWithRun{State: store.RunState{Found: true, Status: store.Running, Epoch: store.Epoch{Count: 1}}, Lease: now.Add(time.Second)}
+		}
+		units := rapid.SliceOfN(rapid.IntRange(1, 4), 6, 6).Draw(t, "units")
+		priorities := rapid.SliceOfN(rapid.IntRange(-2, 2), 6, 6).Draw(t, "priorities")
+		ask := func(i int) *store.PermitAsk {
+			r := b.runs[b.ids[i]]
+			return &store.PermitAsk{Limit: "l", Run: b.ids[i], Epoch: r.State.Epoch, Attempt: b.attempt + 1, Units: units[i], Priority: int16(priorities[i])}
+		}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 300).Draw(t, "pass")) * time.Millisecond)
+			i := rapid.IntRange(0, 5).Draw(t, "run")
+			r := b.runs[b.ids[i]]
+			switch rapid.IntRange(0, 7).Draw(t, "what") {
+			case 0: // the permit or place is given back
+				delete(b.rows, b.ids[i])
+				b.plan(t, now)
+			case 1: // another execution takes over
+				r.State.Status, r.State.Epoch.Count, r.Lease = store.Running, r.State.Epoch.Count+1, now.Add(time.Second)
+			case 2:
+				r.State.Status = store.Waiting
+			case 3:
+				r.State.Status = store.Completed
+			case 4:
+				r.State.Status = store.Paused
+			case 5:
+				b.attempt++
+			case 6:
+				var all []*store.PermitAsk
+				for j := range b.ids {
+					all = append(all, ask(j))
+				}
+				b.plan(t, now, all...)
+			default:
+				b.plan(t, now, ask(i))
+			}
+		}
+		b.served(t, now, ask)
+	})
+}
+
+// served checks that all who ask again and again, and give back what they get, get a permit, in the order
+// of the line.
+func (b *lineBed) served(t *rapid.T, now time.Time, ask func(int) *store.PermitAsk) {
+	now = now.Add(time.Minute) // offers end, leases too
+	for _, id := range b.ids {
+		b.runs[id].State.Status, b.runs[id].Lease = store.Running, now.Add(24*time.Hour)
+		b.runs[id].State.Epoch.Count++
+	}
+	left := map[int]bool{0: true, 1: true, 2: true, 3: true, 4: true, 5: true}
+	for range 200 {
+		if len(left) == 0 {
+			return
+		}
+		var asks []*store.PermitAsk
+		for i := range b.ids {
+			if left[i] {
+				asks = append(asks, ask(i))
+			}
+		}
+		b.plan(t, now, asks...)
+		for i := range b.ids {
+			if k := slices.IndexFunc(asks, func(a *store.PermitAsk) bool { return a.Run == b.ids[i] }); k >= 0 && asks[k].Outcome == store.Written {
+				for j, a := range asks {
+					if a.Outcome == store.Locked && a.Priority > asks[k].Priority {
+						t.Fatalf("a step of priority %d passed one of priority %d (%d)", asks[k].Priority, a.Priority, j)
+					}
+				}
+				delete(left, i)
+				delete(b.rows, b.ids[i])
+			}
+		}
+		now = now.Add(2 * time.Second)
+	}
+	t.Fatal("never served: ", fmt.Sprint(left))
+}

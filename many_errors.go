@@ -1,0 +1,46 @@
+package durable
+
+import (
+	"fmt"
+	"strings"
+)
+
+// toldErrors is the number of errors whose texts are in the text of a manyErrors.
+const toldErrors = 3
+
+// manyErrors wraps the errors of a Map's items, or of branches. errors.Is and errors.As find all of them. The text holds only the
+// first toldErrors texts and the number of the others, because it is recorded and logged.
+type manyErrors struct{ all []error }
+
+// joinErrors returns an error that wraps the errors that are not nil, or nil if all are nil.
+func joinErrors(errs []error) error {
+	var all []error
+	for _, err := range errs {
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return &manyErrors{all}
+}
+
+// Error returns the texts of the first errors, one per line, and the number of the others.
+func (e *manyErrors) Error() string {
+	var text strings.Builder
+	for i, err := range e.all {
+		if i == toldErrors {
+			fmt.Fprintf(&text, "\nand %d more", len(e.all)-i)
+			break
+		}
+		if i > 0 {
+			text.WriteByte('\n')
+		}
+		text.WriteString(err.Error())
+	}
+	return text.String()
+}
+
+// Unwrap returns all errors.
+func (e *manyErrors) Unwrap() []error { return e.all }

@@ -1,0 +1,394 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A column is one array parameter of a statement for many items. It has n values, which at returns during
+// encoding, so that no values are copied into slices first. On the store's own connections the column
+// encodes itself. On all others, for example in a user's transaction, pgx encodes it. pgx gets texts,
+// times, payloads and UUIDs as pointers into the items, so that they are not boxed.
+type column interface {
+	// encode appends the array in the protocol's binary form.
+	encode(b []byte) []byte
+}
+
+type (
+	uuids struct {
+		n  int
+		at func(int) *uuid.UUID // nil is NULL
+	}
+	texts struct {
+		n  int
+		at func(int) *string // nil is NULL
+	}
+	blobs struct {
+		n  int
+		at func(int) *[]byte // a nil slice is NULL, an empty one is not
+	}
+	times struct {
+		n  int
+		at func(int) *time.Time // zero is NULL
+	}
+	int2s struct {
+		n  int
+		at func(int) int16
+	}
+	int4s struct {
+		n  int
+		at func(int) int32
+	}
+	int8s struct {
+		n  int
+		at func(int) int64
+	}
+	epochs struct {
+		n  int
+		at func(int) store.Epoch
+	}
+	bools struct {
+		n  int
+		at func(int) bool
+	}
+)
+
+// orNull returns the column, or NULL for the whole array if each of its values is NULL, so that the
+// server need not read an array. It is for columns that few rows have.
+func (c blobs) orNull() any {
+	for i := range c.n {
+		if *c.at(i) != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+func (c times) orNull() any {
+	for i := range c.n {
+		if !c.at(i).IsZero() {
+			return c
+		}
+	}
+	return nil
+}
+
+// registerColumns tells pgx the types of the columns for modes in which the server has not described the
+// parameters.
+func registerColumns(m *pgtype.Map) {
+	if _, ok := m.TypeForValue(uuids{}); ok {
+		return
+	}
+	m.RegisterDefaultPgType(uuids{}, "_uuid")
+	m.RegisterDefaultPgType(texts{}, "_text")
+	m.RegisterDefaultPgType(blobs{}, "_bytea")
+	m.RegisterDefaultPgType(times{}, "_timestamptz")
+	m.RegisterDefaultPgType(int2s{}, "_int2")
+	m.RegisterDefaultPgType(int4s{}, "_int4")
+	m.RegisterDefaultPgType(int8s{}, "_int8")
+	m.RegisterDefaultPgType(epochs{}, "_int8")
+	m.RegisterDefaultPgType(bools{}, "_bool")
+	m.RegisterDefaultPgType((*uuidValue)(nil), "uuid")
+	m.RegisterDefaultPgType((*textValue)(nil), "text")
+	m.RegisterDefaultPgType((*blobValue)(nil), "bytea")
+	m.RegisterDefaultPgType((*timeValue)(nil), "timestamptz")
+}
+
+func dimensions(n int) []pgtype.ArrayDimension {
+	if n == 0 {
+		return []pgtype.ArrayDimension{}
+	}
+	return []pgtype.ArrayDimension{{Length: int32(n), LowerBound: 1}}
+}
+
+func (c uuids) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c texts) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c blobs) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c times) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c int2s) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c int4s) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c int8s) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+func (c epochs) Dimensions() []pgtype.ArrayDimension { return dimensions(c.n) }
+func (c bools) Dimensions() []pgtype.ArrayDimension  { return dimensions(c.n) }
+
+func (uuids) IndexType() any  { return (*uuidValue)(nil) }
+func (texts) IndexType() any  { return (*textValue)(nil) }
+func (blobs) IndexType() any  { return (*blobValue)(nil) }
+func (times) IndexType() any  { return (*timeValue)(nil) }
+func (int2s) IndexType() any  { return int16(0) }
+func (int4s) IndexType() any  { return int32(0) }
+func (int8s) IndexType() any  { return int64(0) }
+func (epochs) IndexType() any { return int64(0) }
+func (bools) IndexType() any  { return false }
+
+func (c int2s) Index(i int) any  { return c.at(i) }
+func (c int4s) Index(i int) any  { return c.at(i) }
+func (c int8s) Index(i int) any  { return c.at(i) }
+func (c epochs) Index(i int) any { return c.at(i).Number() }
+func (c bools) Index(i int) any  { return c.at(i) }
+
+// appendValue appends a single value in the protocol's binary form, without the allocations of pgx. It
+// reports false if it does not know the type, or if the parameter has another one; then pgx encodes it.
+func appendValue(b []byte, oid uint32, arg any) ([]byte, bool) {
+	switch v := arg.(type) {
+	case bool:
+		if oid == pgtype.BoolOID {
+			return appendBool(b, v), true
+		}
+	case int16:
+		if oid == pgtype.Int2OID {
+			return binary.BigEndian.AppendUint16(b, uint16(v)), true
+		}
+	case int32:
+		if oid == pgtype.Int4OID {
+			return binary.BigEndian.AppendUint32(b, uint32(v)), true
+		}
+	case int64:
+		if oid == pgtype.Int8OID {
+			return binary.BigEndian.AppendUint64(b, uint64(v)), true
+		}
+	case *uuidValue:
+		if oid == pgtype.UUIDOID {
+			return append(b, v[:]...), true
+		}
+	case *textValue:
+		if oid == pgtype.TextOID {
+			return append(b, *v...), true
+		}
+	case *blobValue:
+		if oid == pgtype.ByteaOID {
+			return append(b, *v...), true
+		}
+	case *timeValue:
+		if oid == pgtype.TimestamptzOID {
+			return appendTime(b, (*time.Time)(v)), true
+		}
+	}
+	return b, false
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func appendTime(b []byte, v *time.Time) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(v.UnixMicro()-timeZero))
+}
+
+func (c uuids) Index(i int) any {
+	if v := c.at(i); v != nil {
+		return (*uuidValue)(v)
+	}
+	return nil
+}
+
+func (c texts) Index(i int) any {
+	if v := c.at(i); v != nil {
+		return (*textValue)(v)
+	}
+	return nil
+}
+
+func (c blobs) Index(i int) any {
+	if v := c.at(i); *v != nil {
+		return (*blobValue)(v)
+	}
+	return nil
+}
+
+func (c times) Index(i int) any {
+	if v := c.at(i); !v.IsZero() {
+		return (*timeValue)(v)
+	}
+	return nil
+}
+
+func (c uuids) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.UUIDOID, c.n)
+	for i := range c.n {
+		if v := c.at(i); v == nil {
+			b = arrayNull(b)
+		} else {
+			b = arrayElement(b, v[:])
+		}
+	}
+	return b
+}
+
+func (c texts) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.TextOID, c.n)
+	for i := range c.n {
+		if v := c.at(i); v == nil {
+			b = arrayNull(b)
+		} else {
+			b = arrayElement(b, *v)
+		}
+	}
+	return b
+}
+
+func (c blobs) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.ByteaOID, c.n)
+	for i := range c.n {
+		if v := c.at(i); *v == nil {
+			b = arrayNull(b)
+		} else {
+			b = arrayElement(b, *v)
+		}
+	}
+	return b
+}
+
+// timeZero is the server's zero time, 2000-01-01, in microseconds of Unix time.
+const timeZero = 946_684_800_000_000
+
+func (c times) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.TimestamptzOID, c.n)
+	for i := range c.n {
+		if v := c.at(i); v.IsZero() {
+			b = arrayNull(b)
+		} else {
+			b = appendTime(binary.BigEndian.AppendUint32(b, 8), v)
+		}
+	}
+	return b
+}
+
+func (c int2s) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.Int2OID, c.n)
+	for i := range c.n {
+		b = binary.BigEndian.AppendUint32(b, 2)
+		b = binary.BigEndian.AppendUint16(b, uint16(c.at(i)))
+	}
+	return b
+}
+
+func (c int4s) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.Int4OID, c.n)
+	for i := range c.n {
+		b = binary.BigEndian.AppendUint32(b, 4)
+		b = binary.BigEndian.AppendUint32(b, uint32(c.at(i)))
+	}
+	return b
+}
+
+func (c int8s) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.Int8OID, c.n)
+	for i := range c.n {
+		b = binary.BigEndian.AppendUint32(b, 8)
+		b = binary.BigEndian.AppendUint64(b, uint64(c.at(i)))
+	}
+	return b
+}
+
+func (c epochs) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.Int8OID, c.n)
+	for i := range c.n {
+		b = binary.BigEndian.AppendUint32(b, 8)
+		b = binary.BigEndian.AppendUint64(b, uint64(c.at(i).Number()))
+	}
+	return b
+}
+
+func (c bools) encode(b []byte) []byte {
+	b = arrayHeader(b, pgtype.BoolOID, c.n)
+	for i := range c.n {
+		b = appendBool(binary.BigEndian.AppendUint32(b, 1), c.at(i))
+	}
+	return b
+}
+
+// These types convert values for pgx.
+type (
+	uuidValue uuid.UUID
+	textValue string
+	blobValue []byte
+	timeValue time.Time
+
+	epochValue store.Epoch
+)
+
+func (v *uuidValue) UUIDValue() (pgtype.UUID, error) {
+	return pgtype.UUID{Bytes: *v, Valid: true}, nil
+}
+
+func (v *uuidValue) ScanUUID(u pgtype.UUID) error {
+	*v = u.Bytes
+	return nil
+}
+
+func (v *textValue) TextValue() (pgtype.Text, error) {
+	return pgtype.Text{String: string(*v), Valid: true}, nil
+}
+
+func (v *blobValue) BytesValue() ([]byte, error) { return *v, nil }
+
+func (v *timeValue) TimestamptzValue() (pgtype.Timestamptz, error) {
+	return pgtype.Timestamptz{Time: time.Time(*v), Valid: true}, nil
+}
+
+// ScanTimestamptz reads NULL as the zero time.
+func (v *timeValue) ScanTimestamptz(t pgtype.Timestamptz) error {
+	*v = timeValue{}
+	if t.Valid {
+		*v = timeValue(t.Time.UTC())
+	}
+	return nil
+}
+
+// ScanInt64 reads NULL as the zero epoch.
+func (v *epochValue) ScanInt64(n pgtype.Int8) error {
+	*v = epochValue(store.EpochOf(n.Int64))
+	return nil
+}
+
+func nullUUID(u *uuid.NullUUID) *uuid.UUID {
+	if !u.Valid {
+		return nil
+	}
+	return &u.UUID
+}
+
+// nullText returns nil for an empty text. It is for columns that store an empty text as NULL.
+func nullText(s *string) *string {
+	if *s == "" {
+		return nil
+	}
+	return s
+}
+
+// payloadOrNull returns the payload as a parameter, or NULL if it is nil. The parameter is a pointer, so
+// that it needs no allocation.
+func payloadOrNull(v *[]byte) any {
+	if *v == nil {
+		return nil
+	}
+	return (*blobValue)(v)
+}
+
+// timeOrNull returns the time as a parameter, or NULL if it is zero.
+func timeOrNull(v *time.Time) any {
+	if v.IsZero() {
+		return nil
+	}
+	return (*timeValue)(v)
+}
+
+func pgUUID(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
+
+func pgTime(t time.Time) pgtype.Timestamptz {
+	return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()}
+}
+
+// runState returns the state of a run from its columns, which are NULL if there is no such run.
+func runState(status pgtype.Int2, epoch store.Epoch, control pgtype.Int2) store.RunState {
+	return store.RunState{Found: status.Valid, Status: store.Status(status.Int16), Epoch: epoch, Control: store.ControlBits(control.Int16)}
+}

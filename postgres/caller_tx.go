@@ -1,0 +1,112 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// checkpoint writes one step in the caller's transaction, so that it commits together with the other
+// writes of that transaction. It sets the outcome in w, which holds if and when the transaction commits.
+// Until then no other worker can claim the run. If marked is true and the transaction is no longer the
+// one that tx_begin.sql began, checkpoint returns errEndedItself.
+func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite, marked bool) error {
+	ask := s.inUsers(ctx, tx)
+	var took, mark int64
+	err := s.withSyncCommit(ask)("checkpoint", func(batch *pgx.Batch) {
+		if marked {
+			batch.Queue(s.sql.txCheckBegun)
+		}
+		batch.Queue(s.sql.txCheckpoint, append(oneStep(&w.Step), w.Step.Failures)...)
+	}, func(res results) error {
+		if marked {
+			if err := tally(res, 1, &mark); err != nil {
+				return err
+			}
+		}
+		return tally(res, 1, &took)
+	})
+	switch {
+	case err != nil:
+		return err
+	case marked && mark == 0: // what was just written is rolled back
+		return errEndedItself
+	}
+	if took == 1 {
+		w.Outcome = store.Written
+		return nil
+	}
+	states, err := s.readSteps(ask, []*store.StepWrite{w})
+	if err != nil {
+		return err
+	}
+	w.State, w.Recorded = states[0].run, nil
+	switch w.Outcome = w.Judge(states[0].run, states[0].row); w.Outcome {
+	case 0:
+		w.Outcome = store.Locked
+	case store.Adopted, store.Written:
+		// Another transaction wrote it, perhaps an earlier one of this attempt. If this one committed too,
+		// the caller's own writes would take effect twice.
+		w.Outcome, w.Recorded = store.Adopted, states[0].row
+	}
+	return nil
+}
+
+// startIn creates runs in the caller's transaction. Workers are notified if and when it commits. The
+// outcomes in the items hold from then on.
+func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start) error {
+	if len(starts) == 0 {
+		return nil
+	}
+	w := &sortedBatch{met: true} // so that an existing row is no error, which would abort the caller's transaction
+	w.fill(&store.Batch{Starts: starts})
+	ask := s.inUsers(ctx, tx)
+	var took changedRows
+	err := s.withSyncCommit(ask)("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
+		func(res results) error { return w.count(res, &took) })
+	if err != nil {
+		return err
+	}
+	if took.starts < int64(len(starts)) {
+		left, err := s.settleStarts(ask, w.starts)
+		if err == nil && len(left) > 0 {
+			err = errGone(left[0])
+		}
+		return err
+	}
+	for _, item := range starts {
+		item.Outcome = store.Written
+	}
+	return nil
+}
+
+// signalIn sends a signal in the caller's transaction to the run that ref names. If and when the
+// transaction commits, the run is woken and workers are notified. Until then the row of the run is
+// locked. The outcome in the signal holds from the commit on.
+func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, signal *store.Signal) error {
+	ask := s.inUsers(ctx, tx)
+	runs, err := s.findRuns(ask, []store.RunRef{ref}, store.NoPayloads)
+	if err != nil {
+		return err
+	}
+	if runs[0] == nil {
+		signal.Outcome, signal.Existing, signal.State = store.Fenced, nil, store.RunState{}
+		return nil
+	}
+	signal.Run = runs[0].UUID
+	w := &sortedBatch{}
+	w.fill(&store.Batch{Signals: []*store.Signal{signal}})
+	var took changedRows
+	err = s.withSyncCommit(ask)("signal", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
+		func(res results) error { return w.count(res, &took) })
+	if err != nil {
+		return err
+	}
+	if took.signals == 0 {
+		return s.settleSignals(ask, w.signals)
+	}
+	signal.Outcome, signal.Existing, signal.State = store.Written, nil, store.RunState{}
+	return nil
+}

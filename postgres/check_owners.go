@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/schema"
+)
+
+// OwnerError is returned by Open and New when a role that is not trusted owns the schema, or a table or
+// view in it; see [OwnedBy]. That role could execute code with the rights of the connecting role. Nothing
+// has been created or changed.
+type OwnerError struct {
+	Schema string
+	Object string // the table or view; empty: the schema itself
+	Owner  string // the role
+}
+
+// Error returns which object the role owns, and how to fix it.
+func (e *OwnerError) Error() string {
+	what := fmt.Sprintf("schema %q", e.Schema)
+	if e.Object != "" {
+		what = fmt.Sprintf("%q in schema %q", e.Object, e.Schema)
+	}
+	return fmt.Sprintf("postgres: %s belongs to role %q, which could run code with the rights of this program's role: drop it or change its owner, choose another Schema, or, if that role is trusted, open the store with postgres.OwnedBy(%q)",
+		what, e.Owner, e.Owner)
+}
+
+// checkOwners returns an *OwnerError if a role that is not trusted owns the schema, or a table or view of
+// durable in it.
+func (s *database) checkOwners(ask roundTrip) error {
+	var stranger *OwnerError
+	owners := s.owners
+	if owners == nil {
+		owners = []string{}
+	}
+	err := ask("look at who owns the schema", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.untrustedOwners, s.schema, relations(), owners)
+	}, func(res results) error {
+		return each(res, func(rows pgx.Rows) error {
+			found := OwnerError{Schema: s.schema}
+			err := rows.Scan(&found.Object, &found.Owner)
+			if stranger == nil {
+				stranger = &found
+			}
+			return err
+		})
+	})
+	if err == nil && stranger != nil {
+		return stranger
+	}
+	return err
+}
+
+var created = regexp.MustCompile(`(?m)^CREATE (?:TABLE|VIEW) durable\.(\w+)`)
+
+// relations returns the names of the tables and views that the migrations create.
+func relations() (names []string) {
+	for _, m := range schema.Postgres() {
+		for _, found := range created.FindAllStringSubmatch(m.SQL, -1) {
+			names = append(names, found[1])
+		}
+	}
+	return names
+}

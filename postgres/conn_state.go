@@ -1,0 +1,231 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// connState is the state of a connection of the store's own whose settings and prepared statements last. It
+// contains the prepared statements, and the buffers for the messages to the server. pgx would allocate
+// these buffers for every pipeline and grow them by doubling, which was half of all bytes that a busy
+// process allocated.
+type connState struct {
+	era      uint64 // of the database; see rewind_detector.go
+	traced   bool   // pgx traces only batches of its own, so those are used
+	prepared map[string]*prepared
+	args     []byte // the arguments of one statement
+	values   [][]byte
+	wire     reusedBuffer // the messages of one pipeline
+}
+
+// prepared is a prepared statement of one connection.
+type prepared struct {
+	*pgconn.StatementDescription
+	results []int16 // the format of each column of the result
+}
+
+// mostKept is the size in bytes of the largest buffer that a connection keeps after a pipeline.
+const mostKept = 1 << 20
+
+// sessionKey is the key under which a connection keeps its session.
+const sessionKey = "durable.session"
+
+// sessionOf returns the connection's session, or nil if it has none.
+func sessionOf(conn *pgx.Conn) *connState {
+	s, _ := conn.PgConn().CustomData()[sessionKey].(*connState)
+	return s
+}
+
+// binaryFormat is the format of every argument.
+var binaryFormat = []int16{pgx.BinaryFormatCode}
+
+// send prepares the statements that are new to the connection, and sends all statements as one pipeline,
+// which is one transaction.
+func (s *connState) send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) (*pipelineResults, error) {
+	f := &pipelineResults{types: conn.TypeMap(), statements: make([]*prepared, len(batch.QueuedQueries))}
+	for i, q := range batch.QueuedQueries {
+		var err error
+		if f.statements[i], err = s.prepare(ctx, conn, q.SQL); err != nil {
+			return nil, err
+		}
+	}
+	f.pipe = conn.PgConn().StartPipeline(ctx)
+	conn.PgConn().Frontend().Send(&s.wire)
+	size := 0
+	for i, q := range batch.QueuedQueries {
+		if err := s.encode(f.types, f.statements[i], q.Arguments); err != nil {
+			_ = f.pipe.Close() // it closes the connection, because half a pipeline is buffered
+			return nil, err
+		}
+		size += len(s.args) + overhead(f.statements[i].StatementDescription)
+		f.pipe.SendQueryStatement(f.statements[i].StatementDescription, s.values, binaryFormat, f.statements[i].results)
+	}
+	err := f.pipe.Sync()
+	s.wire.keep(size)
+	if cap(s.args) > mostKept {
+		s.args, s.values = nil, nil
+	}
+	if err != nil {
+		_ = f.pipe.Close() // it returns the same error
+		return nil, err
+	}
+	return f, nil
+}
+
+// prepare returns the prepared statement for a text. It prepares it at the first use.
+func (s *connState) prepare(ctx context.Context, conn *pgx.Conn, sql string) (*prepared, error) {
+	if p := s.prepared[sql]; p != nil {
+		return p, nil
+	}
+	description, err := conn.Prepare(ctx, sql, sql)
+	if err != nil {
+		return nil, err
+	}
+	p := &prepared{StatementDescription: description}
+	for _, field := range description.Fields {
+		p.results = append(p.results, conn.TypeMap().FormatCodeForOID(field.DataTypeOID))
+	}
+	s.prepared[sql] = p
+	return p, nil
+}
+
+// encode encodes the arguments of one statement into s.values.
+func (s *connState) encode(types *pgtype.Map, p *prepared, args []any) error {
+	if len(args) != len(p.ParamOIDs) {
+		return fmt.Errorf("failed to encode: %d arguments for %d parameters of %q", len(args), len(p.ParamOIDs), p.SQL)
+	}
+	if s.args == nil {
+		s.args = make([]byte, 0, 512) // not nil: an empty text appended to nil would be sent as NULL
+	}
+	s.args, s.values = s.args[:0], s.values[:0]
+	for i, arg := range args {
+		from := len(s.args)
+		if arg == nil {
+			s.values = append(s.values, nil)
+			continue
+		}
+		if c, ok := arg.(column); ok {
+			s.args = c.encode(s.args)
+		} else if appended, ok := appendValue(s.args, p.ParamOIDs[i], arg); ok {
+			s.args = appended
+		} else {
+			encoded, err := types.Encode(p.ParamOIDs[i], pgx.BinaryFormatCode, arg, s.args)
+			if err != nil {
+				return fmt.Errorf("failed to encode argument %d of %q: %w", i+1, p.SQL, err)
+			}
+			if encoded == nil { // NULL
+				s.values = append(s.values, nil)
+				continue
+			}
+			s.args = encoded
+		}
+		// Earlier values stay valid in the old buffer if append has allocated a new one.
+		s.values = append(s.values, s.args[from:len(s.args):len(s.args)])
+	}
+	return nil
+}
+
+// A flight is a pipeline that was sent. Its results are read in order.
+type pipelineResults struct {
+	pipe       *pgconn.Pipeline
+	types      *pgtype.Map
+	statements []*prepared
+}
+
+// reader returns the reader of the next result.
+func (f *pipelineResults) reader() (*pgconn.ResultReader, error) {
+	result, err := f.pipe.GetResults()
+	if err != nil {
+		return nil, err
+	}
+	reader, ok := result.(*pgconn.ResultReader)
+	if !ok {
+		return nil, fmt.Errorf("a result was expected, not a %T", result)
+	}
+	return reader, nil
+}
+
+// Exec implements results.
+func (f *pipelineResults) Exec() (pgconn.CommandTag, error) {
+	reader, err := f.reader()
+	if err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	return reader.Close()
+}
+
+// Query implements results.
+func (f *pipelineResults) Query() (pgx.Rows, error) {
+	reader, err := f.reader()
+	if err != nil {
+		return nil, err
+	}
+	return pgx.RowsFromResultReader(f.types, reader), nil
+}
+
+// Close implements ending.
+func (f *pipelineResults) Close() error { return f.pipe.Close() }
+
+// reusedBuffer is no message of the protocol. As the first message of a pipeline it makes pgx encode the
+// following ones into a buffer that was used before; pgx itself drops a large buffer after each write.
+type reusedBuffer struct{ buf []byte }
+
+// keep enlarges the buffer for the next pipeline, if size bytes do not fit and do not exceed mostKept.
+func (l *reusedBuffer) keep(size int) {
+	if size > cap(l.buf) && size <= mostKept {
+		l.buf = make([]byte, 0, size+size/4)
+	}
+}
+
+// overhead returns the most bytes that the messages of a statement have beside the values of its
+// arguments.
+func overhead(d *pgconn.StatementDescription) int {
+	return 64 + len(d.Name) + 4*len(d.ParamOIDs) + 2*len(d.Fields)
+}
+
+// Frontend implements pgproto3.FrontendMessage.
+func (*reusedBuffer) Frontend() {}
+
+// Decode implements pgproto3.FrontendMessage.
+func (*reusedBuffer) Decode([]byte) error { return errors.New("this message is never received") }
+
+// Encode implements pgproto3.FrontendMessage.
+func (l *reusedBuffer) Encode(dst []byte) ([]byte, error) {
+	if len(dst) > 0 {
+		return dst, nil
+	}
+	return l.buf[:0], nil
+}
+
+var _ pgproto3.FrontendMessage = (*reusedBuffer)(nil)
+
+// The binary form of an array contains the number of dimensions, a flag for NULLs, the OID of the element
+// type, the number of elements and the index of the first one; then the length and the bytes of each
+// element.
+
+func arrayHeader(b []byte, element uint32, n int) []byte {
+	if n == 0 {
+		b = binary.BigEndian.AppendUint32(b, 0)
+		b = binary.BigEndian.AppendUint32(b, 0)
+		return binary.BigEndian.AppendUint32(b, element)
+	}
+	for _, v := range [...]uint32{1, 1, element, uint32(n), 1} { // the flag is set even if there are no NULLs
+		b = binary.BigEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+const null = ^uint32(0) // the length of NULL
+
+func arrayNull(b []byte) []byte { return binary.BigEndian.AppendUint32(b, null) }
+
+func arrayElement[T string | []byte](b []byte, v T) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
+}

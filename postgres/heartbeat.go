@@ -1,0 +1,113 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Renew implements store.Store. It uses a pool of its own, so that no other work can delay it.
+func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+	var pulse store.RenewResult
+	extended := make(map[uuid.UUID]bool, len(h.Leases))
+	w := &h.Worker
+	held := s.heldPresence(w.ID)
+	var at logPosition
+	floor := s.timeline.floor()
+	err := s.runBatch(ctx, s.pulse, "renew", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.workerBeat, append(make([]any, 0, 13), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
+			pgTime(held.since), pgTime(held.server), int16(w.State), pgTime(h.LeaseUntil), w.Schema)...)
+		if len(h.Leases) > 0 {
+			batch.Queue(s.sql.lease, append(leaseArgs(h.Leases, w.ID), pgTime(h.LeaseUntil))...)
+		}
+		if !s.timeline.off {
+			batch.Queue(s.sql.walPosition)
+		}
+		batch.Queue(s.sql.now)
+	}, func(res results) error {
+		if _, err := res.Exec(); err != nil {
+			return err
+		}
+		if len(h.Leases) > 0 {
+			err := each(res, func(rows pgx.Rows) error {
+				var id uuid.UUID
+				err := rows.Scan((*uuidValue)(&id))
+				extended[id] = true
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if !s.timeline.off {
+			err := each(res, func(rows pgx.Rows) (err error) {
+				at, err = scanPlace(rows)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&pulse.Now)) })
+	})
+	if err != nil {
+		return store.RenewResult{}, err
+	}
+	if s.timeline.direct.Load() {
+		s.timeline.advance(at)
+	} else if err := s.checkPosition(ctx, at, floor, s.onPulse(ctx)); err != nil { // a pooler may lead to another server now
+		return store.RenewResult{}, err
+	}
+	pulse.Rewinds = s.timeline.takeRewinds()
+	if len(extended) == len(h.Leases) {
+		return pulse, nil
+	}
+	if pulse.Lost, err = s.lost(ctx, h); err != nil {
+		return store.RenewResult{}, err
+	}
+	s.timeline.lost(h.Leases, pulse.Lost)
+	for _, lease := range h.Leases {
+		if !extended[lease.Run] && !slices.Contains(pulse.Lost, lease.Run) {
+			pulse.Locked = append(pulse.Locked, lease.Run)
+		}
+	}
+	return pulse, nil
+}
+
+// onPulse returns an asker that uses transactions of their own on the pool for heartbeats.
+func (s *database) onPulse(ctx context.Context) roundTrip {
+	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+		return s.runBatch(ctx, s.pulse, what, fill, read)
+	}
+}
+
+// lost returns the leases that are no longer held. It reads them with a new snapshot.
+func (s *database) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error) {
+	var gone []uuid.UUID
+	err := s.runBatch(ctx, s.pulse, "read back leases", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.leaseLost, leaseArgs(h.Leases, h.Worker.ID)...)
+	}, func(res results) error {
+		return each(res, func(rows pgx.Rows) error {
+			var id uuid.UUID
+			err := rows.Scan((*uuidValue)(&id))
+			gone = append(gone, id)
+			return err
+		})
+	})
+	return gone, err
+}
+
+// Now implements store.Store.
+func (s *database) Now(ctx context.Context) (time.Time, error) {
+	var now time.Time
+	err := s.runBatch(ctx, s.pulse, "read the clock", func(batch *pgx.Batch) { batch.Queue(s.sql.now) },
+		func(res results) error {
+			return each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) })
+		})
+	return now, err
+}

@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A lease whose row is locked by a user's transaction is neither extended nor lost.
+func TestRenewOfALockedRun(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	worker := uuid.New()
+	run := running(worker, at) // its lease ends in a minute
+	begin(t, s, &store.Start{Run: run})
+	tx, err := s.user.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.signalIn(t.Context(), tx, store.RunRef{Text: run.UUID.String()}, signal(run.UUID, "word", "1", at)); err != nil {
+		t.Fatal(err)
+	}
+	until := at.Add(10 * time.Minute)
+	pulse, err := s.Renew(t.Context(), store.Heartbeat{
+		Worker: store.Worker{ID: worker, Name: "w", StartedAt: at}, Leases: []store.Lease{{Run: run.UUID, Epoch: epochAt(1)}}, LeaseUntil: until,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(pulse.Locked) != 1 || pulse.Locked[0] != run.UUID || len(pulse.Lost) != 0 {
+		t.Errorf("the renewal answers %+v, want the run as busy", pulse)
+	}
+	if got := row(t, s, run.UUID).WakeAt; !got.Equal(run.WakeAt) {
+		t.Errorf("the lease ends at %v, want %v", got, run.WakeAt)
+	}
+}

@@ -1,0 +1,259 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// heldRun is a run that this process owns, a held run, with its acknowledged checkpoints.
+type heldRun struct {
+	name  string
+	epoch store.Epoch
+	steps []checkpoint
+}
+
+// checkpoint is an acknowledged checkpoint. A step that another epoch has recorded under the same name is
+// a different checkpoint.
+type checkpoint struct {
+	name  string
+	epoch store.Epoch // of the owner that recorded it
+}
+
+// The timeline reuses up to mostSpare holdings of ended runs, with room for up to spareSteps checkpoints
+// each.
+const (
+	mostSpare  = 1024
+	spareSteps = 64
+)
+
+// mostFound is about how many checkpoints one statement of a search reads.
+const mostFound = 20_000
+
+// addHeldRun records the ownership of a run. The caller holds l.mu.
+func (l *rewindDetector) addHeldRun(run *store.Run) *heldRun {
+	h := l.held[run.UUID]
+	if last := len(l.spare) - 1; h == nil && last >= 0 {
+		h, l.spare = l.spare[last], l.spare[:last]
+		l.held[run.UUID] = h
+	}
+	if h == nil {
+		h = &heldRun{steps: make([]checkpoint, 0, 8)}
+		l.held[run.UUID] = h
+	}
+	h.name, h.epoch, h.steps = run.Name, run.Epoch, h.steps[:0]
+	return h
+}
+
+// addCheckpoint records an acknowledged checkpoint: found if it is not nil, otherwise step. The caller holds
+// l.mu.
+func (l *rewindDetector) addCheckpoint(step, found *store.Step) {
+	h := l.held[step.Run]
+	if h == nil || h.epoch != step.Epoch {
+		return
+	}
+	if found == nil {
+		found = step
+	}
+	h.steps = append(h.steps, checkpoint{step.Name, found.Epoch})
+}
+
+// dropped records the end of an ownership. The caller holds l.mu.
+func (l *rewindDetector) dropped(run uuid.UUID, epoch store.Epoch) {
+	h := l.held[run]
+	if h == nil || h.epoch != epoch {
+		return
+	}
+	delete(l.held, run)
+	if len(l.spare) < mostSpare && cap(h.steps) <= spareSteps {
+		clear(h.steps)
+		*h = heldRun{steps: h.steps[:0]}
+		l.spare = append(l.spare, h)
+	}
+}
+
+// acknowledge records the outcomes of a batch that was begun in the given era. The items count as
+// acknowledged if it returns nil. It returns an error if the database has gone back since.
+func (l *rewindDetector) acknowledge(era uint64, b *store.Batch) error {
+	if !l.known.Load() {
+		return nil
+	}
+	l.noteReply()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if era != l.eras.Load() {
+		return fmt.Errorf("postgres: commit: %w: %w", store.ErrUnavailable, errRewound)
+	}
+	for _, item := range b.Starts {
+		if item.Outcome == store.Written && item.Run.Status == store.Running && item.Run.Owner.Valid {
+			l.addHeldRun(&item.Run)
+		}
+	}
+	for _, item := range b.Steps {
+		if item.Outcome == store.Adopted || item.Outcome == store.Written && item.Step.Status.Terminal() {
+			l.addCheckpoint(&item.Step, item.Recorded)
+		}
+	}
+	for _, item := range b.Receives {
+		if item.Recorded != nil && item.Recorded.Status.Terminal() && (item.Outcome == store.Adopted || item.Outcome == store.Written) {
+			l.addCheckpoint(&item.Step, item.Recorded)
+		}
+	}
+	for _, item := range b.Runs {
+		if item.Outcome == store.Written || item.Outcome == store.Fenced && !item.State.OwnedAt(item.Epoch) {
+			l.dropped(item.UUID, item.Epoch)
+		}
+	}
+	return nil
+}
+
+// addClaimedRuns records the runs of a claim that was begun in the given era.
+func (l *rewindDetector) addClaimedRuns(era uint64, runs []store.Claimed) error {
+	if !l.known.Load() {
+		return nil
+	}
+	l.noteReply()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if era != l.eras.Load() {
+		return fmt.Errorf("postgres: claim: %w: %w", store.ErrUnavailable, errRewound)
+	}
+	for i := range runs {
+		if runs[i].Run.Status != store.Running {
+			continue
+		}
+		l.addHeldRun(&runs[i].Run).read(runs[i].History)
+	}
+	return nil
+}
+
+// readOn records a further part of the history of a claimed run. The read was begun in the given era.
+func (l *rewindDetector) readOn(era uint64, part *store.Claimed) error {
+	if !l.known.Load() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if era != l.eras.Load() {
+		return fmt.Errorf("postgres: read a history: %w: %w", store.ErrUnavailable, errRewound)
+	}
+	if h := l.held[part.Run.UUID]; h != nil {
+		h.read(part.History)
+	}
+	return nil
+}
+
+// read records the terminal checkpoints of a history.
+func (h *heldRun) read(history []store.Step) {
+	for i := range history {
+		if step := &history[i]; step.Status.Terminal() {
+			h.steps = append(h.steps, checkpoint{step.Name, step.Epoch})
+		}
+	}
+}
+
+// lost records that leases are no longer held.
+func (l *rewindDetector) lost(leases []store.Lease, gone []uuid.UUID) {
+	if len(gone) == 0 || !l.known.Load() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, lease := range leases {
+		if slices.Contains(gone, lease.Run) {
+			l.dropped(lease.Run, lease.Epoch)
+		}
+	}
+}
+
+// findLostRuns checks whether the database has the acknowledged checkpoints of all held runs. It releases each
+// run that lacks one, so that the run is replayed; the old execution is fenced from then on. It returns
+// what is lost. The caller holds s.timeline.mu.
+func (s *database) findLostRuns(ctx context.Context, ask roundTrip) (lost []store.LostRun, err error) {
+	var portion []uuid.UUID
+	size := 0
+	for id, h := range s.timeline.held {
+		portion = append(portion, id)
+		if size += len(h.steps); size < mostFound {
+			continue
+		}
+		some, err := s.searchSome(ctx, ask, portion)
+		if err != nil {
+			return nil, err
+		}
+		lost, portion, size = append(lost, some...), nil, 0
+	}
+	some, err := s.searchSome(ctx, ask, portion)
+	if err != nil {
+		return nil, err
+	}
+	return append(lost, some...), nil
+}
+
+func (s *database) searchSome(ctx context.Context, ask roundTrip, runs []uuid.UUID) (lost []store.LostRun, err error) {
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	states := make([]store.RunState, len(runs))
+	found := make([]map[checkpoint]bool, len(runs))
+	var now time.Time
+	err = ask("look for what was acknowledged", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.now)
+		batch.Queue(s.sql.heldRunsCheckpoints, lockArgs(runs)...)
+	}, func(res results) error {
+		if err := each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) }); err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			var ordinal int64
+			var run, step pgtype.Text
+			var status pgtype.Int2
+			var epoch, by store.Epoch
+			if err := rows.Scan(&ordinal, &run, &status, (*epochValue)(&epoch), &step, (*epochValue)(&by)); err != nil {
+				return err
+			}
+			i := ordinal - 1
+			states[i] = runState(status, epoch, pgtype.Int2{})
+			if found[i] == nil {
+				found[i] = make(map[checkpoint]bool)
+			}
+			found[i][checkpoint{step.String, by}] = step.Valid
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	var release []*store.RunWrite
+	for i, id := range runs {
+		h := s.timeline.held[id]
+		one := store.LostRun{UUID: id, Name: h.name, Missing: !states[i].Found}
+		for _, step := range h.steps {
+			if !found[i][step] {
+				one.MissingSteps = append(one.MissingSteps, step.name)
+			}
+		}
+		if !one.Missing && len(one.MissingSteps) == 0 {
+			continue
+		}
+		lost = append(lost, one)
+		if states[i].OwnedAt(h.epoch) {
+			release = append(release, &store.RunWrite{UUID: id, Epoch: h.epoch, Status: store.Pending, Now: now, WakeAt: now})
+		}
+	}
+	if len(release) == 0 {
+		return lost, nil
+	}
+	return lost, ask("release what lacks something", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.runEndOwnership, append(leaveArgs(release), channel(s.schema))...)
+	}, func(res results) error {
+		return each(res, func(rows pgx.Rows) error { return rows.Scan(nil, nil) })
+	})
+}

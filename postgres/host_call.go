@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// silentFor is how long a call may go without a reply before the store searches for another host.
+const silentFor = time.Second
+
+// mostPatience is the longest time that a flush waits for its reply if there are several hosts.
+const mostPatience = 30 * time.Second
+
+// errSilent is the cause of a flush that ended because its host did not reply in time.
+var errSilent = errors.New("the host did not answer in time")
+
+// errMoved is the cause of a call that was cancelled because another host takes writes now.
+var errMoved = errors.New("another host takes writes now")
+
+// hostCall is an operation in progress on a host.
+type hostCall struct {
+	where  string // the host's address; empty while it waits for a connection
+	cancel context.CancelCauseFunc
+	moved  atomic.Bool
+	doubt  *time.Timer // nil if the call may take any time
+	silent bool        // it had no reply for silentFor
+}
+
+// movedError returns the error of a call that was cancelled because another host takes writes now.
+func movedError(err error) error {
+	return fmt.Errorf("%w: %w: %v", store.ErrUnavailable, errMoved, err)
+}
+
+// track registers a call on a host. The returned context ends when another host takes writes. A long
+// call, such as a user's transaction, may take any time. For any other call that has no reply for a
+// second, the store searches for the host that takes writes. The returned function ends the call, and
+// reports whether it was cancelled because another host takes writes.
+func (h *hosts) track(ctx context.Context, where string, long bool) (_ context.Context, done func() (moved bool)) {
+	if h == nil {
+		return ctx, func() bool { return false }
+	}
+	c := &hostCall{where: where}
+	ctx, c.cancel = context.WithCancelCause(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.flights[c] = struct{}{}
+	if !long {
+		c.doubt = time.AfterFunc(silentFor, func() { h.searchUntilReply(c) })
+	}
+	return ctx, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if c.doubt != nil {
+			c.doubt.Stop()
+		}
+		delete(h.flights, c)
+		c.cancel(nil)
+		return c.moved.Load()
+	}
+}
+
+// searchUntilReply searches for the host that takes writes, now and each second until the call has a reply.
+func (h *hosts) searchUntilReply(c *hostCall) {
+	h.mu.Lock()
+	_, open := h.flights[c]
+	if open {
+		c.silent = true
+		c.doubt.Reset(silentFor)
+	}
+	h.mu.Unlock()
+	if open {
+		h.look(nil, c.where)
+	}
+}
+
+// boundFlush bounds a flush, so that a broken connection is abandoned soon. Each flush that exceeds the
+// limit doubles the limit of the next one, because large flushes and absent standbys take longer; a
+// success resets the limit. The returned function sets the error of a flush that exceeded its limit.
+func (h *hosts) boundFlush(ctx context.Context) (_ context.Context, done func(*error)) {
+	if h == nil {
+		return ctx, func(*error) {}
+	}
+	h.mu.Lock()
+	limit := max(silentFor, h.waits)
+	h.mu.Unlock()
+	bounded, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
+	return bounded, func(err *error) {
+		defer cancel()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		switch {
+		case *err == nil:
+			h.waits = 0
+		case bounded.Err() != nil && ctx.Err() == nil:
+			h.waits = min(2*limit, mostPatience)
+			*err = fmt.Errorf("%w (%v): %v", store.ErrUnavailable, limit, *err)
+		}
+	}
+}

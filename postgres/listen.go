@@ -1,0 +1,265 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+const (
+	dialTimeout  = 5 * time.Second
+	probeTimeout = 2 * time.Second  // bounds the wait for the notification that listen sends to itself
+	pingAfter    = 30 * time.Second // how long a silent session goes without a ping
+	firstReturn  = 20 * time.Millisecond
+	slowReturn   = time.Second     // longest wait before a reconnect, shorter than the 2 s of presence_dead.sql
+	poolerReturn = 5 * time.Minute // wait before a session behind a pooler is tried again
+)
+
+// errPooled is returned when a pooler shares the session with other clients, so that neither
+// notifications nor session locks work in it.
+var errPooled = errors.New("a pooler is in between that shares sessions")
+
+// Listen implements store.Store with a connection of its own. On this connection it receives
+// notifications, and holds a lock that the server releases as soon as this process dies; other workers
+// detect the death by the free lock (see Dead). Listen first checks that no pooler shares the session: it
+// notifies itself from another connection. If this notification does not arrive, Listen holds nothing and
+// tries again after up to 5 minutes; meanwhile workers rely on polling and on the expiry of leases.
+func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
+	}
+	s.attending.Add(1)
+	s.mu.Unlock()
+	defer s.attending.Done()
+	outer := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+
+	for wait := firstReturn; ; {
+		if s.withoutListen {
+			<-ctx.Done()
+			if outer.Err() == nil {
+				return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
+			}
+			return nil
+		}
+		began := time.Now()
+		err := s.holdSession(ctx, worker, hear)
+		switch {
+		case errors.Is(err, errPooled):
+			wait = poolerReturn
+		case time.Since(began) > slowReturn || wait > slowReturn:
+			wait = firstReturn // the session worked for a while: reconnect soon
+		default:
+			wait = min(2*wait, slowReturn)
+		}
+		pause := time.NewTimer(wait/2 + rand.N(wait/2))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			if outer.Err() == nil {
+				return fmt.Errorf("postgres: attend: %w", store.ErrClosed)
+			}
+			return nil
+		case <-pause.C:
+		}
+	}
+}
+
+// holdSession connects, listens, and holds the presence lock until the session ends. It never returns nil.
+func (s *database) holdSession(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+	heard := func(payload string) { passHint(payload, worker, hear) }
+	conn, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// The end of the session releases the lock. Close has a timeout of its own, because ctx may have
+		// ended.
+		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(bye) // the socket is closed in any case
+	}()
+	outer := ctx
+	ctx, leave := s.timeline.within(ctx)
+	defer leave()
+	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn), true)
+	defer landed()
+	if err := s.listen(ctx, conn, heard); err != nil {
+		return err
+	}
+	if err := s.takePresence(ctx, conn, worker); err != nil {
+		return err
+	}
+	defer s.dropPresence(outer, worker)
+	hear(store.HintClaim) // notifications from before LISTEN are lost
+	hear(store.HintNotification)
+	for {
+		if err := s.awaitNotification(ctx, conn, heard); err != nil {
+			return err
+		}
+	}
+}
+
+// passHint converts a notification to a hint. An empty payload means that a run may be claimable. The
+// worker's own ID means that one of its runs has changed. All other payloads are for other workers.
+func passHint(payload string, worker uuid.UUID, hear func(store.Hint)) {
+	switch payload {
+	case "":
+		hear(store.HintClaim)
+	case worker.String():
+		hear(store.HintNotification)
+	}
+}
+
+// dial opens the session. In it listen_session.sql makes the server probe for a dead client; otherwise the
+// server would hold the lock of a machine that lost power for hours.
+func (s *database) dial(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return s.connect(ctx)
+}
+
+// listen subscribes to the channel. It returns errPooled if its own notification does not arrive.
+func (s *database) listen(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout+probeTimeout)
+	defer cancel()
+	if _, err := conn.Exec(ctx, s.sql.listen, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return err
+	}
+	nonce := uuid.NewString()
+	err := s.runBatch(ctx, s.engine, "notify", func(batch *pgx.Batch) { batch.Queue(s.sql.notify, channel(s.schema), nonce) },
+		func(res results) error {
+			_, err := res.Exec()
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	patience, stop := context.WithTimeout(ctx, probeTimeout)
+	defer stop()
+	for {
+		n, err := conn.WaitForNotification(patience)
+		switch {
+		case err == nil && n.Payload == nonce:
+			return nil
+		case err == nil:
+			heard(n.Payload)
+		case patience.Err() != nil && ctx.Err() == nil:
+			return errPooled
+		default:
+			return err
+		}
+	}
+}
+
+// presence is the lock that shows that a worker is alive.
+type presence struct {
+	since  time.Time
+	server time.Time // when the server that keeps the lock started
+}
+
+// takePresence takes the presence lock and records it in the worker's row. A lock timeout means that the
+// server still keeps a dead session of this worker; Listen then reconnects and tries again.
+func (s *database) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid.UUID) error {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	if _, err := conn.Exec(ctx, s.sql.listenSession, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return err
+	}
+	var held presence
+	err := conn.QueryRow(ctx, s.sql.presenceLock, pgx.QueryExecModeExec, pgUUID(worker)).Scan(nil, (*timeValue)(&held.since), (*timeValue)(&held.server))
+	if err != nil {
+		return err
+	}
+	s.setPresence(worker, held)
+	return s.notePresence(ctx, worker, held)
+}
+
+// dropPresence is called after the session has ended. If the worker continues, dropPresence removes the
+// record of the lock, so that other workers do not consider it dead while it reconnects. If ctx has
+// ended, the worker stops, and the record stays.
+func (s *database) dropPresence(ctx context.Context, worker uuid.UUID) {
+	s.setPresence(worker, presence{})
+	if ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	_ = s.notePresence(ctx, worker, presence{}) // if it fails, the next heartbeat records it
+}
+
+func (s *database) notePresence(ctx context.Context, worker uuid.UUID, held presence) error {
+	return s.runBatch(ctx, s.engine, "note presence",
+		func(batch *pgx.Batch) {
+			batch.Queue(s.sql.presenceRecord, pgUUID(worker), pgTime(held.since), pgTime(held.server))
+		},
+		func(res results) error {
+			_, err := res.Exec()
+			return err
+		})
+}
+
+func (s *database) setPresence(worker uuid.UUID, held presence) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if held.since.IsZero() {
+		delete(s.presence, worker)
+	} else {
+		s.presence[worker] = held
+	}
+}
+
+// heldPresence returns the worker's lock, or zero if the worker does not hold it.
+func (s *database) heldPresence(worker uuid.UUID) presence {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.presence[worker]
+}
+
+// awaitNotification waits for one notification and passes it on. If none arrives within pingAfter, it pings the
+// server.
+func (s *database) awaitNotification(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
+	quiet, cancel := context.WithTimeout(ctx, pingAfter)
+	defer cancel()
+	n, err := conn.WaitForNotification(quiet)
+	if err == nil {
+		heard(n.Payload)
+		return nil
+	}
+	if quiet.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	alive, stop := context.WithTimeout(ctx, dialTimeout)
+	defer stop()
+	return conn.Ping(alive)
+}
+
+// DeadWorkers implements store.Store. A worker whose session has just ended may reconnect in a moment. So the
+// caller considers a worker dead only if two calls, about 100 ms apart, return it.
+func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
+	var dead []uuid.UUID
+	err := s.runBatch(ctx, s.engine, "look for dead workers", func(batch *pgx.Batch) { batch.Queue(s.sql.presenceDead, pgUUID(self)) },
+		func(res results) error {
+			return each(res, func(rows pgx.Rows) error {
+				var id uuid.UUID
+				err := rows.Scan((*uuidValue)(&id))
+				dead = append(dead, id)
+				return err
+			})
+		})
+	if err != nil {
+		return nil, err
+	}
+	return dead, nil
+}

@@ -1,0 +1,218 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// attendance is a call of Listen that a test can follow.
+type attendance struct {
+	hints map[store.Hint]chan struct{}
+	done  chan error
+	stop  context.CancelFunc
+}
+
+func attend(t *testing.T, s *database, worker uuid.UUID) *attendance {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	a := &attendance{
+		hints: map[store.Hint]chan struct{}{store.HintClaim: make(chan struct{}, 1), store.HintNotification: make(chan struct{}, 1)},
+		done:  make(chan error, 1), stop: cancel,
+	}
+	go func() {
+		a.done <- s.Listen(ctx, worker, func(h store.Hint) {
+			select {
+			case a.hints[h] <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	t.Cleanup(cancel)
+	a.hinted(t, store.HintClaim) // once the session is up
+	a.hinted(t, store.HintNotification)
+	beat(t, s, worker)
+	return a
+}
+
+func (a *attendance) hinted(t *testing.T, want store.Hint) {
+	t.Helper()
+	select {
+	case <-a.hints[want]:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("no hint %d came", want)
+	}
+}
+
+func beat(t *testing.T, s *database, worker uuid.UUID) {
+	t.Helper()
+	at := now(t, s)
+	if _, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: worker, Name: "w", StartedAt: at}, LeaseUntil: at}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func dead(t *testing.T, s *database, self, worker uuid.UUID) bool {
+	t.Helper()
+	list, err := s.DeadWorkers(t.Context(), self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Contains(list, worker)
+}
+
+func TestAttendHintsAndShowsDeath(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := openBeside(t, mode)
+			worker, other, unseen := uuid.New(), uuid.New(), uuid.New()
+			a := attend(t, s, worker)
+			beat(t, s, unseen) // never had a presence lock: only its leases show its death
+			commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}})
+			a.hinted(t, store.HintClaim)
+			if dead(t, s, other, worker) {
+				t.Error("a worker that attends was called dead")
+			}
+			a.stop()
+			if err := <-a.done; err != nil {
+				t.Error(err)
+			}
+			for deadline := time.Now().Add(10 * time.Second); !dead(t, s, other, worker); {
+				if time.Now().After(deadline) {
+					t.Fatal("a worker that is gone was not seen")
+				}
+			}
+			if dead(t, s, worker, worker) || dead(t, s, other, unseen) {
+				t.Error("the asker itself, or one that never attended, was called dead")
+			}
+		})
+	}
+}
+
+// TestAttendComesBack ends the session on the server's side. The worker is not considered dead while it
+// reconnects, and then receives notifications again.
+func TestAttendComesBack(t *testing.T) {
+	s := open(t, "cache_statement")
+	worker := uuid.New()
+	a := attend(t, s, worker)
+	for range 3 {
+		var ended int
+		err := s.user.QueryRow(t.Context(), `
+			SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&ended)
+		if err != nil || ended != 1 {
+			t.Fatalf("%d sessions were ended, %v", ended, err)
+		}
+		began := time.Now()
+		a.hinted(t, store.HintClaim)
+		t.Logf("back after %v", time.Since(began))
+		if dead(t, s, uuid.New(), worker) {
+			t.Error("a worker that came back was called dead")
+		}
+	}
+	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}})
+	a.hinted(t, store.HintClaim)
+}
+
+// TestReturnerCallsNobodyDead: after a failover every worker has just reconnected, so none is dead. A
+// worker that has only just started may query at once.
+func TestReturnerCallsNobodyDead(t *testing.T) {
+	s := open(t, "cache_statement")
+	gone, newcomer := uuid.New(), uuid.New()
+	a := attend(t, s, gone)
+	a.stop()
+	<-a.done
+	attend(t, s, newcomer)
+	for deadline := time.Now().Add(time.Second); !dead(t, s, newcomer, gone); {
+		if time.Now().After(deadline) {
+			t.Fatal("a newcomer did not see a dead worker within a second")
+		}
+	}
+	if _, err := s.user.Exec(t.Context(), "UPDATE durable.worker SET started_at = started_at - interval '1 hour', attended_at = clock_timestamp() WHERE id = $1", newcomer); err != nil {
+		t.Fatal(err)
+	}
+	if dead(t, s, newcomer, gone) {
+		t.Error("a worker that has only just come back called another dead")
+	}
+	for deadline := time.Now().Add(10 * time.Second); !dead(t, s, newcomer, gone); {
+		if time.Now().After(deadline) {
+			t.Fatal("it never did")
+		}
+	}
+}
+
+// TestAPromotedStandbyCallsNobodyDead: the standby's server started long before the workers took their
+// locks, which another server kept. Only the server's start time in their rows shows that.
+func TestAPromotedStandbyCallsNobodyDead(t *testing.T) {
+	s := open(t, "cache_statement")
+	living, gone := uuid.New(), uuid.New()
+	attend(t, s, living)
+	a := attend(t, s, gone)
+	a.stop()
+	<-a.done
+	kept := func(worker uuid.UUID, server string) {
+		t.Helper()
+		tag, err := s.user.Exec(t.Context(), "UPDATE durable.worker SET server_started_at = "+server+" WHERE id = $1 AND attended_at > pg_postmaster_start_time()", worker)
+		if err != nil || tag.RowsAffected() != 1 {
+			t.Fatal(tag, err)
+		}
+	}
+	kept(living, "server_started_at") // a heartbeat has recorded it
+	for _, server := range []string{"pg_postmaster_start_time() - interval '1 hour'", "pg_postmaster_start_time() + interval '1 microsecond'", "NULL"} {
+		kept(gone, server)
+		if dead(t, s, uuid.New(), gone) {
+			t.Errorf("a worker whose lock another server kept (%s) was called dead", server)
+		}
+	}
+	kept(gone, "pg_postmaster_start_time()")
+	if !dead(t, s, uuid.New(), gone) {
+		t.Error("a worker whose lock this server kept, and that is gone, was not called dead")
+	}
+	if dead(t, s, uuid.New(), living) {
+		t.Error("a worker that lives was called dead")
+	}
+}
+
+func TestCloseEndsAttend(t *testing.T) {
+	s := open(t, "cache_statement")
+	a := attend(t, s, uuid.New())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-a.done; !errors.Is(err, store.ErrClosed) {
+		t.Errorf("attendance ended with %v", err)
+	}
+}
+
+// With WithoutListen, Listen opens no session: it waits until its context ends, and nobody is notified.
+func TestAttendWithoutListen(t *testing.T) {
+	s := open(t, "cache_statement", WithoutListen())
+	conn := ours(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	worker := uuid.New()
+	go func() { done <- s.Listen(ctx, worker, func(h store.Hint) { t.Errorf("it was hinted %d", h) }) }()
+	beat(t, s, worker)
+	commit(t, s, &store.Batch{Starts: []*store.Start{{Run: pending(now(t, s))}}}) // notifies the workers that listen
+	var listening int
+	err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%'").Scan(&listening)
+	if err != nil || listening != 0 {
+		t.Errorf("%d sessions listen, %v", listening, err)
+	}
+	select {
+	case err := <-done:
+		t.Errorf("it returned too early: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,222 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// errUnreplicated is the error of a commit that did not wait for its standbys, because an operator cancelled the
+// wait.
+var errUnreplicated = errors.New("the commit's wait for a synchronous standby was cancelled")
+
+// errPartial is the error of a pipeline whose COMMIT rolled back.
+var errPartial = errors.New("the server rolled the transaction back")
+
+// runBatch sends the statements that fill queues to the server as one transaction, usually in one round trip,
+// and read takes their results in order. If once returns nil, everything is durable. An error of read
+// ends the reading, but does not roll back the transaction.
+func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string, fill func(*pgx.Batch), read func(results) error) error {
+	conn, err := s.acquire(ctx, pool)
+	if err != nil {
+		return s.wrap(ctx, what, err)
+	}
+	defer conn.Release()
+	outer := ctx
+	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn.Conn()), false)
+	var batch pgx.Batch
+	fill(&batch)
+	if own := sessionOf(conn.Conn()); own != nil {
+		err = own.runBatch(ctx, conn.Conn(), &batch, read)
+	} else if note := newlySeen(conn.Conn(), &batch); note != nil {
+		if err = s.inSteps(ctx, conn.Conn(), &batch, read); err == nil {
+			note()
+		}
+	} else {
+		var framing pgx.Batch
+		framing.Queue(beginSQL)
+		s.queueSettings(&framing)
+		first := 2 + s.queueMark(&framing)
+		framing.QueuedQueries = append(framing.QueuedQueries, batch.QueuedQueries...)
+		framing.Queue(commitSQL)
+		err = readAndClose(conn.SendBatch(ctx, &framing), framed(first, read))
+	}
+	if unreplicated(conn.Conn().PgConn()) && err == nil {
+		err = errUnreplicated
+	}
+	if pg := conn.Conn().PgConn(); err != nil && !pg.IsClosed() && pg.TxStatus() != 'I' {
+		_, _ = conn.Exec(ctx, rollbackSQL) // if it fails, the pool drops the connection
+	}
+	if hasState(err, readOnly) {
+		_ = conn.Conn().Close(ctx) // this server takes no writes; a pooler may lead elsewhere next time
+	}
+	if err == nil && !s.inCurrentEra(conn.Conn()) {
+		err = errRewound
+	}
+	if landed() && err != nil {
+		err = movedError(err)
+	}
+	return s.wrap(outer, what, err)
+}
+
+// acquire takes a connection of the pool. It does not wait for a host that hangs for longer than the
+// search for another host takes.
+func (s *database) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	for retried := false; ; {
+		waiting, over := s.hosts.track(ctx, "", false)
+		conn, err := pool.Acquire(waiting)
+		again := over()
+		if err != nil && !again && !retried {
+			again, retried = s.hosts.discardResult(err), true
+		}
+		if err != nil && (!again || ctx.Err() != nil) {
+			return nil, err
+		}
+		if err != nil {
+			continue
+		}
+		if s.inCurrentEra(conn.Conn()) {
+			return conn, nil
+		}
+		_ = conn.Conn().Close(waiting) // its server was superseded; Close returns at once, because waiting has ended
+		conn.Release()
+	}
+}
+
+// queueSettings adds the engine's settings for one transaction, for connections whose session cannot keep
+// them.
+func (s *database) queueSettings(batch *pgx.Batch) {
+	batch.Queue(s.sql.engineSettings, true, int32(0), !s.async)
+}
+
+// seenKey is the key under which a connection keeps the statements that pgx has described on it.
+const seenKey = "durable.seen"
+
+// newlySeen returns a function that records the statements of a batch as seen, if pgx would describe or
+// prepare some of them before it sends the pipeline. It returns nil if pgx has seen all of them, or
+// describes none in this mode.
+func newlySeen(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
+	switch conn.Config().DefaultQueryExecMode {
+	case pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeCacheStatement:
+	default:
+		return nil
+	}
+	data := conn.PgConn().CustomData()
+	seen, _ := data[seenKey].(map[string]bool)
+	if seen == nil {
+		seen = make(map[string]bool)
+		data[seenKey] = seen
+	}
+	if !slices.ContainsFunc(batch.QueuedQueries, func(q *pgx.QueuedQuery) bool { return !seen[q.SQL] }) {
+		return nil
+	}
+	return func() {
+		for _, q := range batch.QueuedQueries {
+			seen[q.SQL] = true
+		}
+	}
+}
+
+// inSteps executes one transaction with a round trip for each of its parts. So the server parses a
+// statement that pgx describes after the settings were made, with the engine's search_path.
+func (s *database) inSteps(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(results) error) error {
+	if _, err := conn.Exec(ctx, beginSQL); err != nil {
+		return err
+	}
+	var settings pgx.Batch
+	s.queueSettings(&settings)
+	marks := s.queueMark(&settings)
+	err := readAndClose(conn.SendBatch(ctx, &settings), func(res results) error {
+		if err := tally(res, 1, nil); err != nil {
+			return err
+		}
+		return tally(res, marks, nil)
+	})
+	if err != nil {
+		return err
+	}
+	if err := readAndClose(conn.SendBatch(ctx, batch), read); err != nil {
+		return err
+	}
+	tag, err := conn.Exec(ctx, commitSQL)
+	if err == nil && tag.String() != commitSQL {
+		err = errPartial
+	}
+	return err
+}
+
+// results are the results of a pipeline's statements, in order.
+type results interface {
+	Exec() (pgconn.CommandTag, error)
+	Query() (pgx.Rows, error)
+}
+
+// closableResults is a pipeline whose results can be read until it is closed.
+type closableResults interface {
+	results
+	Close() error
+}
+
+// runBatch sends a batch in this session, whose pipelines are transactions without BEGIN and COMMIT.
+func (own *connState) runBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(results) error) error {
+	if own.traced {
+		return readAndClose(conn.SendBatch(ctx, batch), read)
+	}
+	f, err := own.send(ctx, conn, batch)
+	if err != nil {
+		return err
+	}
+	if err = readAndClose(f, read); isStaleStatement(err) {
+		_ = conn.Close(ctx) // its prepared statements are invalid
+	}
+	return err
+}
+
+// readAndClose reads the results of a pipeline and closes it. Only Close returns the outcome of the transaction,
+// because the Sync commits it.
+func readAndClose(res closableResults, read func(results) error) error {
+	err := read(res)
+	if closing := res.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// framed returns a function that reads the results of a whole transaction: those of BEGIN and the
+// settings, which are first in number, then those for read, then that of COMMIT.
+func framed(first int, read func(results) error) func(results) error {
+	return func(res results) error {
+		for range first {
+			if _, err := res.Exec(); err != nil {
+				return err
+			}
+		}
+		if err := read(res); err != nil {
+			return err
+		}
+		tag, err := res.Exec()
+		if err == nil && tag.String() != commitSQL {
+			err = errPartial
+		}
+		return err
+	}
+}
+
+// each calls fn for every row of the next result.
+func each(res results, fn func(pgx.Rows) error) error {
+	rows, err := res.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// An acknowledged result must be on disk, and on the standbys that synchronous_standby_names requires.
+// The commit of a write waits for that. But a result may also be based on rows that were read: if a flush
+// is cancelled while it waits for a standby, its rows are visible nevertheless, and the next try finds
+// them. The commit of a read-only transaction waits for nothing. Therefore each transaction that
+// acknowledges what it has read also executes wait_for_standbys.sql.
+
+// readDurably calls ask with the statements and wait_for_standbys.sql, so that the commit waits like that of a write.
+func (s *database) readDurably(ask roundTrip, what string, fill func(*pgx.Batch), read func(results) error) error {
+	return ask(what, func(batch *pgx.Batch) {
+		fill(batch)
+		batch.Queue(s.sql.waitForStandbys)
+	}, func(res results) error {
+		if err := read(res); err != nil {
+			return err
+		}
+		_, err := res.Exec()
+		return err
+	})
+}
+
+// durableRoundTrip returns an asker that executes statements as readBack does, in a transaction of its own.
+func (s *database) durableRoundTrip(ctx context.Context) roundTrip {
+	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+		return s.readDurably(s.onEngine(ctx), what, fill, read)
+	}
+}
+
+// awaitDurable waits until everything that was visible before is on disk and on the synchronous standbys.
+func (s *database) awaitDurable(ctx context.Context) error {
+	return s.readDurably(s.onEngine(ctx), "confirm", func(*pgx.Batch) {}, func(results) error { return nil })
+}
+
+// unreplicatedKey is the key under which a connection records that its last commit did not wait for the standbys.
+const unreplicatedKey = "durable.alone"
+
+// noteCancelledSyncWaits makes a connection remember that a commit's wait for a standby was cancelled, for example
+// by an operator. The server reports such a commit as a success with a warning. The warning is recognized
+// by its routine, because the text depends on the server's language.
+func noteCancelledSyncWaits(cfg *pgconn.Config) {
+	users := cfg.OnNotice
+	cfg.OnNotice = func(conn *pgconn.PgConn, n *pgconn.Notice) {
+		if n.Routine == "SyncRepWaitForLSN" {
+			conn.CustomData()[unreplicatedKey] = true
+		}
+		if users != nil {
+			users(conn, n)
+		}
+	}
+}
+
+// unreplicated reports whether the last commit of the connection did not wait for the standbys. It
+// reports that once.
+func unreplicated(conn *pgconn.PgConn) bool {
+	data := conn.CustomData()
+	if data[unreplicatedKey] == nil {
+		return false
+	}
+	delete(data, unreplicatedKey)
+	return true
+}

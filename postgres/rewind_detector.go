@@ -1,0 +1,285 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// A standby that lags behind can become the primary, and a database can be restored to an earlier time,
+// while processes continue. What they have in memory is then ahead of the database, and a run that
+// continued would mix two histories. So each new connection reads the database's position in its history.
+// If the timeline is another one, or the position is before one seen earlier, nobody gets the connection
+// until the store has looked up the acknowledged checkpoints of all held runs. A run that lacks one is
+// released, and is replayed from the recorded history.
+
+// logPosition is a position in the history of a database.
+type logPosition struct {
+	timeline uint32 // zero: unknown
+	position int64  // bytes of WAL
+}
+
+func (p logPosition) String() string {
+	return fmt.Sprintf("timeline %d, position %X/%08X", p.timeline, uint64(p.position)>>32, uint32(p.position))
+}
+
+// stillUsed is how long after a successful call a server on an older timeline is refused: another server
+// was promoted, and the old primary does not know it yet.
+const stillUsed = 10 * time.Second
+
+// mostRewinds bounds the rewinds that are kept until a heartbeat returns them.
+const mostRewinds = 16
+
+// searchTimeout bounds the search for acknowledged checkpoints.
+const searchTimeout = 30 * time.Second
+
+// errRewound is returned when the result of a call is uncertain, because the database went back to an
+// earlier state during the call.
+var errRewound = errors.New("the database went on from another point of its history meanwhile")
+
+// errSuperseded is returned for a server that was the primary before another one was promoted.
+var errSuperseded = errors.New("the server is an old primary: another one has been promoted")
+
+// rewindDetector records the database's position in its history and the acknowledged checkpoints of held runs,
+// which are the runs that this process owns. A new era begins whenever the database goes back. The
+// timeline stays empty if the database does not report its position, or the store only reads.
+type rewindDetector struct {
+	off    bool // the database does not report its position; set when the store is opened
+	known  atomic.Bool
+	direct atomic.Bool   // no pooler shares the store's sessions
+	eras   atomic.Uint64 // how often the database has gone back
+	used   atomic.Int64  // nanoseconds since 1970: when a call last succeeded
+
+	mu      sync.Mutex
+	now     logPosition
+	held    map[uuid.UUID]*heldRun
+	spare   []*heldRun // see mostSpare
+	rewinds []store.Rewind
+	era     context.Context // ends when the database goes back
+	endEra  context.CancelFunc
+}
+
+func (l *rewindDetector) init() {
+	l.held = make(map[uuid.UUID]*heldRun)
+	l.era, l.endEra = context.WithCancel(context.Background())
+}
+
+// within returns a context that ends with ctx, or when the database goes back.
+func (l *rewindDetector) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	l.mu.Lock()
+	era := l.era
+	l.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(era, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// timelineText returns the timeline of the database, or an empty text if the database does not report it.
+func (l *rewindDetector) timelineText() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.now.timeline == 0 {
+		return ""
+	}
+	return strconv.FormatUint(uint64(l.now.timeline), 10)
+}
+
+// noteReply records that the database has replied.
+func (l *rewindDetector) noteReply() {
+	if l.known.Load() {
+		l.used.Store(time.Now().UnixNano())
+	}
+}
+
+// isPositionUnavailable reports whether the database does not report its position, at least not to this role.
+func isPositionUnavailable(err error) bool { return hasState(err, "42883", "0A000", "42501") }
+
+// tryTimeline finds out whether the database reports its position. If not, a heartbeat that reads it
+// would fail.
+func (s *database) tryTimeline(ctx context.Context) {
+	conn, err := s.acquire(ctx, s.engine)
+	if err != nil {
+		return // the next call returns the error
+	}
+	defer conn.Release()
+	var name pgtype.Text
+	err = conn.QueryRow(ctx, s.sql.walPosition, pgx.QueryExecModeExec).Scan(&name, nil)
+	s.timeline.off = isPositionUnavailable(err)
+}
+
+// scanPlace scans a row of wal_position.sql. The first eight digits of a WAL file's name are the timeline.
+func scanPlace(row pgx.Row) (logPosition, error) {
+	var name pgtype.Text
+	var position pgtype.Int8
+	if err := row.Scan(&name, &position); err != nil || len(name.String) < 8 {
+		return logPosition{}, err
+	}
+	number, err := strconv.ParseUint(name.String[:8], 16, 32)
+	return logPosition{timeline: uint32(number), position: position.Int64}, err
+}
+
+// admitConn reads the database's position on a new connection, and returns the era of the connection.
+func (s *database) admitConn(ctx context.Context, conn *pgx.Conn) (era uint64, err error) {
+	l := &s.timeline
+	if l.off {
+		return l.eras.Load(), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
+	defer cancel()
+	floor := l.floor()
+	at, err := scanPlace(conn.QueryRow(ctx, s.sql.walPosition, pgx.QueryExecModeExec))
+	if isPositionUnavailable(err) {
+		return l.eras.Load(), nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	err = s.checkPosition(ctx, at, floor, func(what string, fill func(*pgx.Batch), read func(results) error) error {
+		var batch pgx.Batch
+		fill(&batch)
+		return readAndClose(conn.SendBatch(ctx, &batch), read)
+	})
+	return l.eras.Load(), err
+}
+
+// eraKey is the key under which a connection of the user's pool keeps the era in which it was admitted.
+const eraKey = "durable.era"
+
+// admitUsers reports whether a connection of the user's pool leads to the same timeline as the store's
+// own connections. It checks that when the connection is used for the first time. If the timelines
+// differ, the store opens a connection of its own, whose settings are known, and searches for
+// acknowledged checkpoints there.
+func (s *database) admitUsers(ctx context.Context, conn *pgx.Conn) (present bool, err error) {
+	l := &s.timeline
+	if l.off || !l.direct.Load() {
+		return true, nil
+	}
+	data := conn.PgConn().CustomData()
+	if era, known := data[eraKey].(uint64); known {
+		return era == l.eras.Load(), nil
+	}
+	for try := 1; ; try++ {
+		at, err := scanPlace(conn.QueryRow(ctx, s.sql.walPosition, pgx.QueryExecModeExec))
+		if err != nil {
+			return false, s.wrap(ctx, "look where the database is", err)
+		}
+		era, now := l.eras.Load(), l.floor()
+		if at.timeline == now.timeline {
+			data[eraKey] = era
+			return true, nil
+		}
+		if try == 2 {
+			return false, fmt.Errorf("postgres: begin: %w: %w: it is at %v, and the database has been at %v", store.ErrUnavailable, errRewound, at, now)
+		}
+		s.reconnect() // Now then opens a new connection, for which settle calls admit
+		if _, err := s.Now(ctx); err != nil {
+			return false, err
+		}
+	}
+}
+
+// inCurrentEra reports whether the connection belongs to the current era. It returns true if that is unknown.
+func (s *database) inCurrentEra(conn *pgx.Conn) bool {
+	own := sessionOf(conn)
+	return own == nil || own.era == s.timeline.eras.Load()
+}
+
+// acquireUsers takes a connection of the user's pool that belongs to the current era.
+func (s *database) acquireUsers(ctx context.Context) (*pgxpool.Conn, error) {
+	for {
+		conn, err := s.acquire(ctx, s.userPool())
+		if err != nil {
+			return nil, err
+		}
+		present, err := s.admitUsers(ctx, conn.Conn())
+		if err == nil && present {
+			return conn, nil
+		}
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		_ = conn.Conn().Close(ended) // returns at once
+		conn.Release()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// floor returns the last position that was seen. A position that is read later, on the same timeline,
+// must not be before it.
+func (l *rewindDetector) floor() logPosition {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+// advance records a position that was read on an admitted connection.
+func (l *rewindDetector) advance(at logPosition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at.timeline != 0 && at.timeline == l.now.timeline {
+		l.now.position = max(l.now.position, at.position)
+		l.used.Store(time.Now().UnixNano())
+	}
+}
+
+// checkPosition evaluates a position that was read after floor was returned. If the database has gone back,
+// arrive uses ask to search for the acknowledged checkpoints. Nothing is acknowledged meanwhile, because
+// arrive holds l.mu.
+func (s *database) checkPosition(ctx context.Context, at, floor logPosition, ask roundTrip) error {
+	l := &s.timeline
+	if at.timeline == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.now
+	switch {
+	case was.timeline == 0:
+	case at.timeline < was.timeline && time.Since(time.Unix(0, l.used.Load())) < stillUsed:
+		return fmt.Errorf("%w: %w: it is at %v, and the database has been at %v", store.ErrUnavailable, errSuperseded, at, was)
+	case at.timeline != was.timeline || at.timeline == floor.timeline && at.position < floor.position:
+		rewind := store.Rewind{From: was.String(), To: at.String(), OwnedRuns: len(l.held)}
+		lost, err := s.findLostRuns(ctx, ask)
+		if err != nil {
+			return err
+		}
+		if rewind.Lost = lost; len(l.rewinds) < mostRewinds {
+			l.rewinds = append(l.rewinds, rewind)
+		}
+		l.eras.Add(1)
+		l.endEra()
+		l.era, l.endEra = context.WithCancel(context.Background())
+		l.now = at
+		s.reconnect()
+	}
+	if l.now.timeline != at.timeline || l.now.position < at.position {
+		l.now = at
+	}
+	l.used.Store(time.Now().UnixNano())
+	l.known.Store(true)
+	return nil
+}
+
+// takeRewinds returns the rewinds since its last call.
+func (l *rewindDetector) takeRewinds() []store.Rewind {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.rewinds
+	l.rewinds = nil
+	return all
+}

@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// goneBack makes the store find its database at another position of its history.
+func goneBack(t *testing.T, s *database, move func(logPosition) logPosition) error {
+	t.Helper()
+	s.timeline.mu.Lock()
+	was := s.timeline.now
+	s.timeline.mu.Unlock()
+	if was.timeline == 0 || was.position == 0 {
+		t.Fatalf("the database is at %v", was)
+	}
+	return s.checkPosition(t.Context(), move(was), was, s.onPulse(t.Context()))
+}
+
+func earlier(p logPosition) logPosition { return logPosition{p.timeline, p.position - 1} }
+
+func promoted(p logPosition) logPosition { return logPosition{p.timeline + 1, p.position + 1} }
+
+// heartbeat returns the rewinds that the next heartbeat reports.
+func heartbeat(t *testing.T, s *database) []store.Rewind {
+	t.Helper()
+	pulse, err := s.Renew(t.Context(), store.Heartbeat{Worker: store.Worker{ID: uuid.New(), StartedAt: time.Now()}, LeaseUntil: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pulse.Rewinds
+}
+
+// If the database has gone back, the store searches it for the acknowledged checkpoints. A run that lacks
+// a checkpoint is released, so that it is replayed, and its old execution is fenced. All other runs
+// continue.
+func TestWhatLacksACheckpointIsReleased(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	whole, lacking, ended := running(uuid.New(), at), running(uuid.New(), at), running(uuid.New(), at)
+	lacking.Name = "lacking"
+	begin(t, s, &store.Start{Run: whole}, &store.Start{Run: lacking}, &store.Start{Run: ended})
+	for _, name := range []string{"a", "b", "c"} {
+		commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(whole.UUID, name, at), done(lacking.UUID, name, at), done(ended.UUID, name, at)}})
+	}
+	commit(t, s, &store.Batch{Runs: []*store.RunWrite{finish(ended.UUID, at)}})
+	if _, err := s.user.Exec(t.Context(), "DELETE FROM durable.step WHERE name >= 'b' AND run_id = ANY($1)", []uuid.UUID{lacking.UUID, ended.UUID}); err != nil {
+		t.Fatal(err)
+	}
+	era := s.timeline.eras.Load()
+	if err := goneBack(t, s, earlier); err != nil {
+		t.Fatal(err)
+	}
+	told := heartbeat(t, s)
+	if len(told) != 1 || told[0].OwnedRuns != 2 || len(told[0].Lost) != 1 {
+		t.Fatalf("told: %+v", told)
+	}
+	lost := told[0].Lost[0]
+	slices.Sort(lost.MissingSteps)
+	if lost.UUID != lacking.UUID || lost.Name != "lacking" || !slices.Equal(lost.MissingSteps, []string{"b", "c"}) {
+		t.Errorf("lost: %+v", lost)
+	}
+	if again := heartbeat(t, s); len(again) != 0 {
+		t.Errorf("it was told again: %+v", again)
+	}
+	if got := row(t, s, lacking.UUID); got.Status != store.Pending || got.WakeAt.IsZero() {
+		t.Errorf("the run that lacks checkpoints: %+v", got)
+	}
+	if got := row(t, s, whole.UUID); got.Status != store.Running {
+		t.Errorf("the run that lacks nothing: %+v", got)
+	}
+	old, fine := done(lacking.UUID, "d", at), done(whole.UUID, "d", at)
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{old, fine}})
+	if old.Outcome != store.Fenced || fine.Outcome != store.Written {
+		t.Errorf("outcomes %d and %d", old.Outcome, fine.Outcome)
+	}
+	late := &store.Batch{Steps: []*store.StepWrite{fine}} // its result is from before the rewind
+	if err := s.timeline.acknowledge(era, late); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errRewound) {
+		t.Errorf("an answer from before was taken: %v", err)
+	}
+}
+
+// A claimed history counts as acknowledged, and a run that no longer exists is reported.
+func TestAClaimedHistoryIsLookedFor(t *testing.T) {
+	s := open(t, "cache_statement")
+	at := now(t, s)
+	r := running(uuid.New(), at)
+	r.WakeAt = at
+	begin(t, s, &store.Start{Run: r})
+	commit(t, s, &store.Batch{Steps: []*store.StepWrite{done(r.UUID, "a", at)}})
+	claims, err := s.Claim(t.Context(), store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 1, Now: at, LeaseUntil: at.Add(time.Minute)})
+	if err != nil || len(claims.Runs) != 1 {
+		t.Fatal(claims, err)
+	}
+	if _, err := s.user.Exec(t.Context(), "DELETE FROM durable.run"); err != nil {
+		t.Fatal(err)
+	}
+	if err := goneBack(t, s, earlier); err != nil {
+		t.Fatal(err)
+	}
+	told := heartbeat(t, s)
+	if len(told) != 1 || len(told[0].Lost) != 1 || !told[0].Lost[0].Missing || told[0].Lost[0].UUID != r.UUID {
+		t.Errorf("told: %+v", told)
+	}
+}
+
+// The store refuses a primary that was superseded by a promotion, as long as the new one replies.
+func TestAnOldPrimaryIsRefused(t *testing.T) {
+	s := open(t, "cache_statement")
+	if err := goneBack(t, s, promoted); err != nil {
+		t.Fatal(err)
+	}
+	old := func(p logPosition) logPosition { return logPosition{p.timeline - 1, p.position + 1000} }
+	if err := goneBack(t, s, old); !errors.Is(err, errSuperseded) || !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("got %v, want %v", err, errSuperseded)
+	}
+	s.timeline.used.Store(time.Now().Add(-2 * stillUsed).UnixNano())
+	if err := goneBack(t, s, old); err != nil { // it is the only server left
+		t.Error(err)
+	}
+}

@@ -1,0 +1,70 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// RunProgress implements store.Store with five reads in one round trip.
+func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (store.RunProgress, error) {
+	var o store.RunProgress
+	shard, id := store.ShardOf(run), pgUUID(run)
+	err := s.runBatch(ctx, s.engine, "read an outline", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.openSteps, shard, id, pgTime(now))
+		batch.Queue(s.sql.choices, shard, id)
+		batch.Queue(s.sql.runLastLeaseLoss, shard, id)
+		batch.Queue(s.sql.mapProgress, shard, id)
+		batch.Queue(s.sql.tags, shard, id)
+	}, func(res results) error {
+		o = store.RunProgress{} // discard the rows of a failed try
+		for _, list := range []*[]store.Step{&o.Open, &o.Choices} {
+			err := each(res, func(rows pgx.Rows) error {
+				step, err := scanStep(rows)
+				*list = append(*list, step)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		err := each(res, func(rows pgx.Rows) error {
+			var worker pgtype.UUID
+			err := rows.Scan((*timeValue)(&o.LastLeaseLoss.At), &worker)
+			o.LastLeaseLoss.Worker = worker.Bytes
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		err = each(res, func(rows pgx.Rows) error {
+			progress, err := scanMap(rows)
+			o.Maps = append(o.Maps, progress)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			var tag store.Tag
+			err := rows.Scan(&tag.Key, &tag.Value)
+			o.Tags = append(o.Tags, tag)
+			return err
+		})
+	})
+	if err != nil {
+		return store.RunProgress{}, err
+	}
+	return o, nil
+}
+
+func scanMap(rows pgx.Rows) (store.MapProgress, error) {
+	var done int64
+	step, err := scanStep(rows, &done)
+	return store.MapProgress{Step: step, Done: int(done)}, err
+}

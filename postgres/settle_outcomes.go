@@ -1,0 +1,200 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// roundTrip sends statements in one round trip: in a transaction of their own, or in the caller's.
+type roundTrip func(what string, fill func(*pgx.Batch), read func(results) error) error
+
+// onEngine returns an asker that uses a new transaction, whose snapshot sees the writes that caused a
+// conflict.
+func (s *database) onEngine(ctx context.Context) roundTrip {
+	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+		return s.runBatch(ctx, s.engine, what, fill, read)
+	}
+}
+
+// inTx returns an asker that uses a given transaction. Each call is one round trip.
+func (s *database) inTx(ctx context.Context, tx pgx.Tx) roundTrip {
+	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+		var batch pgx.Batch
+		fill(&batch)
+		return s.wrap(ctx, what, readAndClose(tx.SendBatch(ctx, &batch), read))
+	}
+}
+
+// settleStarts sets the outcomes of starts, some of which created no run. It returns the starts that have to
+// be retried, because nothing prevents them any more: the parent was resumed since, or the run of that name
+// was removed.
+func (s *database) settleStarts(ask roundTrip, items []*store.Start) (left []*store.Start, err error) {
+	parents := make([]store.RunState, len(items))
+	existing := make([]*store.Run, len(items))
+	err = s.readDurably(ask, "read back starts", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.parentState, parentKeys(items)...) // first: a run that is created after this is still found by name
+		batch.Queue(s.sql.runByName, startKeys(items)...)
+	}, func(res results) error {
+		var ordinal int64
+		err := each(res, func(rows pgx.Rows) error {
+			state := store.RunState{Found: true}
+			err := rows.Scan(&ordinal, (*int16)(&state.Status), (*epochValue)(&state.Epoch), (*int16)(&state.Control))
+			parents[ordinal-1] = state
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return each(res, func(rows pgx.Rows) error {
+			run, err := scanRun(rows, &ordinal)
+			if err == nil {
+				existing[ordinal-1] = run
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, item := range items {
+		item.Existing, item.State = nil, store.RunState{}
+		switch item.Outcome = item.Judge(parents[i], existing[i]); item.Outcome {
+		case store.Adopted:
+			item.Existing = existing[i]
+		case store.Fenced:
+			item.State = parents[i]
+		case 0:
+			left = append(left, item)
+		}
+	}
+	return left, nil
+}
+
+// errGone returns the error of a start that failed several times, although nothing prevents it any more.
+func errGone(item *store.Start) error {
+	return fmt.Errorf("postgres: start %q: %w: what was in its way was gone just now", shortenName(item.Run.Name), store.ErrUnavailable)
+}
+
+// found is the result of step_state.sql for one step.
+type found struct {
+	run store.RunState
+	row *store.Step // nil: no row
+}
+
+// settleSteps sets the outcomes of step writes, some of which changed no row. It writes those once more
+// that need a second try.
+func (s *database) settleSteps(ask roundTrip, items []*store.StepWrite) error {
+	if len(items) == 0 {
+		return nil
+	}
+	second, err := s.judgeSteps(ask, items)
+	if err != nil || len(second.newSteps)+len(second.existingSteps) == 0 {
+		return err
+	}
+	var took changedRows
+	err = ask("write steps once more", func(batch *pgx.Batch) { s.queueStatements(batch, second) },
+		func(res results) error { return second.count(res, &took) })
+	if err != nil {
+		return err
+	}
+	_, err = s.judgeSteps(ask, slices.Concat(second.newSteps, second.existingSteps))
+	return err
+}
+
+// judgeSteps sets the outcomes of step writes by the rows that it reads. A write that the rows do not decide
+// is Locked. judgeSteps returns the undecided writes that need a second try.
+func (s *database) judgeSteps(ask roundTrip, items []*store.StepWrite) (second *sortedBatch, err error) {
+	states, err := s.readSteps(ask, items)
+	if err != nil {
+		return nil, err
+	}
+	second = &sortedBatch{despiteControl: true, met: true}
+	for i, item := range items {
+		run, row := states[i].run, states[i].row
+		item.State, item.Recorded = run, nil
+		switch item.Outcome = item.Judge(run, row); {
+		case item.Outcome == store.Adopted:
+			item.Recorded = row
+		case item.Outcome != 0:
+		case !item.NeedsSecondTry(run, row):
+			item.Outcome = store.Locked
+		case row != nil:
+			item.Outcome, second.existingSteps = store.Locked, append(second.existingSteps, item)
+		default:
+			item.Outcome, second.newSteps = store.Locked, append(second.newSteps, item)
+		}
+	}
+	slices.SortFunc(second.newSteps, compareSteps)
+	slices.SortFunc(second.existingSteps, compareSteps)
+	return second, nil
+}
+
+func (s *database) readSteps(ask roundTrip, items []*store.StepWrite) ([]found, error) {
+	states := make([]found, len(items))
+	err := s.readDurably(ask, "read back steps", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.stepState, stepKeys(items)...)
+	}, func(res results) error {
+		return each(res, func(rows pgx.Rows) error {
+			var ordinal int64
+			var status, control, kind, stepStatus pgtype.Int2
+			var attempt, seq pgtype.Int4
+			var epoch, stepEpoch store.Epoch
+			var step store.Step
+			err := rows.Scan(&ordinal, &status, (*epochValue)(&epoch), &control, &kind, &stepStatus, &attempt, (*epochValue)(&stepEpoch), &step.Output, &step.Error,
+				(*timeValue)(&step.StartedAt), (*timeValue)(&step.EndedAt), (*timeValue)(&step.NextAt), &seq, &step.Failures)
+			if err != nil {
+				return err
+			}
+			f := &states[ordinal-1]
+			f.run = runState(status, epoch, control)
+			if stepStatus.Valid {
+				item := &items[ordinal-1].Step
+				step.Run, step.Name = item.Run, item.Name
+				step.Kind, step.Status = store.Kind(kind.Int16), store.StepStatus(stepStatus.Int16)
+				step.Attempt, step.Epoch, step.Seq = attempt.Int32, stepEpoch, seq.Int32
+				f.row = &step
+			}
+			return nil
+		})
+	})
+	return states, err
+}
+
+// settleRuns sets the outcomes of run writes, some of which changed no row.
+func (s *database) settleRuns(ask roundTrip, items []*store.RunWrite) error {
+	if len(items) == 0 {
+		return nil
+	}
+	for _, item := range items {
+		item.Outcome, item.State = store.Fenced, store.RunState{} // no row is found
+	}
+	var undecided *store.RunWrite
+	err := s.readDurably(ask, "read back runs", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.runState, runKeys(items)...)
+	}, func(res results) error {
+		return each(res, func(rows pgx.Rows) error {
+			var ordinal int64
+			var row store.Run
+			if err := rows.Scan(&ordinal, (*int16)(&row.Status), (*epochValue)(&row.Epoch), (*int16)(&row.Control), &row.Output, &row.Error); err != nil {
+				return err
+			}
+			item := items[ordinal-1]
+			item.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
+			if item.Outcome = item.Judge(item.State, &row); item.Outcome == 0 {
+				undecided = item
+			}
+			return nil
+		})
+	})
+	if err == nil && undecided != nil {
+		// The write should have changed this row. Only another write in between explains that it did not.
+		err = fmt.Errorf("postgres: finish run %s: %w: it was changed at the same time", undecided.UUID, store.ErrUnavailable)
+	}
+	return err
+}

@@ -1,0 +1,361 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/bridge"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Tx executes a step whose writes commit together with its checkpoint, exactly once. The statements of fn
+// on tx, and the record that the step is done, are one transaction in the engine's database. It uses a
+// connection of the pool that was given to New, or that Open created. fn must not commit or roll back
+// itself.
+//
+// If the database rolled the transaction back (serialization failure, deadlock, lost connection), or did
+// not reply to COMMIT, it is retried, together with fn, until the step's context ends. If a timeout, a
+// cancelled statement or a lock ended the transaction, it is retried at most nine times. All tries count
+// as one attempt. Any other error of fn rolls the transaction back and is the step's failure.
+//
+// If the step's context ends after COMMIT was sent, Tx still returns what the database recorded. If that
+// cannot be found out within Config.Patience, the run is held. If the default isolation level of the
+// database is REPEATABLE READ or above, fn may be called once more with the run locked, so that its lease
+// is not renewed during the transaction; signals to the run then wait until the transaction ends.
+//
+// Tx returns the errors of durable.Ctx.Step, and durable.ErrInvalidConfig if the engine does not use
+// PostgreSQL.
+func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx pgx.Tx) (T, error), opts ...durable.StepOption) (T, error) {
+	var step func(context.Context) (T, error)
+	if fn != nil {
+		step = func(ctx context.Context) (T, error) { return fn(ctx, bridge.Transaction(ctx).(pgx.Tx)) }
+	}
+	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(transact).(durable.StepOption))...)
+}
+
+// StartTx starts a run in the caller's own transaction, which must belong to the engine's database. The
+// run exists if and when that transaction commits, and workers are notified then. StartTx returns
+// durable.ErrInvalidConfig if tx is nil or has ended.
+func StartTx[I, O any](ctx context.Context, tx pgx.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
+	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.Start) error {
+		own, err := callersStore(s, tx)
+		if err != nil {
+			return err
+		}
+		return endedTxError(own.startIn(ctx, tx, starts))
+	}, func(ctx context.Context, s store.Store, c *store.FoldChange) error {
+		own, err := callersStore(s, tx)
+		if err != nil {
+			return err
+		}
+		return endedTxError(own.foldIn(ctx, tx, c))
+	})
+	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
+}
+
+// SignalTx sends a signal in the caller's own transaction, which must belong to the engine's database.
+// The signal exists if and when that transaction commits, and the run is woken then. Until then the run
+// can neither end nor receive, so commit soon. SignalTx returns the errors of durable.Engine.Signal, and
+// durable.ErrInvalidConfig if tx is nil or has ended.
+func SignalTx(ctx context.Context, tx pgx.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
+	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.Signal) error {
+		own, err := callersStore(s, tx)
+		if err != nil {
+			return err
+		}
+		return endedTxError(own.signalIn(ctx, tx, to, signal))
+	})
+	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
+}
+
+// errNoTransaction is returned by StartTx and SignalTx if the transaction is nil.
+var errNoTransaction = fmt.Errorf("%w: the transaction is nil: pass one that Begin of the pool or of a connection returned", durable.ErrInvalidConfig)
+
+// endedTxError converts the error of a call in an ended transaction to durable.ErrInvalidConfig: a retry would
+// fail as well.
+func endedTxError(err error) error {
+	if errors.Is(err, pgx.ErrTxClosed) {
+		return fmt.Errorf("%w: the transaction was committed or rolled back before this call: call before Commit: %w", durable.ErrInvalidConfig, pgx.ErrTxClosed)
+	}
+	return err
+}
+
+// callersStore returns the database for a call in the caller's transaction tx.
+func callersStore(s store.Store, tx pgx.Tx) (*database, error) {
+	own, err := ownStore(s)
+	if err == nil && tx == nil {
+		return nil, errNoTransaction
+	}
+	return own, err
+}
+
+// ownStore returns the database of a store of this package.
+func ownStore(s store.Store) (*database, error) {
+	if opened, ok := s.(*Store); ok {
+		s = opened.implementation
+	}
+	own, ok := s.(*database)
+	if !ok {
+		return nil, fmt.Errorf("%w: the engine works on %s, and a transaction of postgres was asked for: use the Tx of that store's package", durable.ErrInvalidConfig, s.Name())
+	}
+	return own, nil
+}
+
+const (
+	firstAgain = 5 * time.Millisecond
+	longAgain  = time.Second
+	doubtful   = 10 // bounds the tries of a transaction that may fail in the same way each time
+)
+
+// transact is this store's bridge.Transact.
+func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
+	own, err := ownStore(s)
+	if err != nil {
+		return err
+	}
+	sent, err := own.transact(ctx, w, work)
+	if err != nil && sent {
+		return own.resolveLostCommit(ctx, w, err)
+	}
+	return err
+}
+
+// transact tries the transaction until it is committed or must not be retried. Together with an error it
+// reports whether a COMMIT was sent whose outcome is unknown.
+func (s *database) transact(ctx context.Context, w *store.StepWrite, work func(context.Context) error) (sent bool, _ error) {
+	var before error
+	doubts := 0
+	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
+		era := s.timeline.eras.Load()
+		its := false // the function returned the error, whatever it wraps
+		err := s.transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
+			err := work(bridge.WithTransaction(ctx, tx))
+			if err != nil && wasRolledBack(ctx, tx, err) {
+				return fmt.Errorf("postgres: transaction: %w: %w", store.ErrUnavailable, err)
+			}
+			its = err != nil
+			return err
+		}, before)
+		if err == nil {
+			err = s.timeline.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
+			sent = sent || err != nil
+		} else if reply, ok := errors.AsType[*noReply](err); ok {
+			sent, err = true, reply.error
+		}
+		if err == nil || its || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) || ctx.Err() != nil {
+			return sent, err
+		}
+		if mayRecur(err) {
+			doubts++
+		}
+		if before = err; doubts >= doubtful || !sleepJittered(ctx, wait) {
+			return sent, err
+		}
+	}
+}
+
+// noReply is the error of a COMMIT that may have taken effect.
+type noReply struct{ error }
+
+// Unwrap returns the error of the COMMIT.
+func (e *noReply) Unwrap() error { return e.error }
+
+// commitStep commits a transaction that has written its checkpoint. It waits for the reply even if ctx
+// ends, because a COMMIT that was sent cannot be withdrawn.
+func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
+	if ctx.Err() != nil {
+		return s.wrap(ctx, "commit", ctx.Err())
+	}
+	lasting, end := bridge.Outlast(ctx)
+	defer end()
+	tracked, landed := s.hosts.track(lasting, s.hosts.whereIs(tx.Conn()), true)
+	err := tx.Commit(tracked)
+	left := landed()
+	if err == nil {
+		if unreplicated(tx.Conn().PgConn()) {
+			return &noReply{s.wrap(lasting, "commit", errUnreplicated)}
+		}
+		return nil
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.SeverityUnlocalized == "ERROR" {
+		if !mayPassOnRetry(pg) { // a deferred constraint or trigger of the user
+			return fmt.Errorf("postgres: commit: %w: %w", store.ErrBadData, err)
+		}
+		return s.wrap(lasting, "commit", err)
+	}
+	if left {
+		err = movedError(err)
+	}
+	return &noReply{s.wrap(lasting, "commit", err)}
+}
+
+// resolveLostCommit returns nil if a COMMIT without a reply took effect, err if it did not, and store.ErrInDoubt if
+// the context of bridge.Outlast ends before that is known. It executes the transaction again, but without
+// the function: its insert of the checkpoint waits for the former transaction, as long as that holds the
+// key.
+func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, err error) error {
+	lasting, end := bridge.Outlast(ctx)
+	defer end()
+	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
+		w.Outcome, w.Recorded = 0, nil
+		era := s.timeline.eras.Load()
+		failed := s.transactOnce(lasting, w, nil, err)
+		if failed == nil {
+			failed = s.timeline.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
+		}
+		switch {
+		case failed == nil:
+			return nil
+		case errors.Is(failed, errNotThere):
+			w.Outcome = 0
+			if ctx.Err() != nil {
+				return s.wrap(ctx, "commit", err)
+			}
+			return err
+		case !errors.Is(failed, store.ErrUnavailable) && !errors.Is(failed, store.ErrLocked) && !errors.Is(failed, store.ErrRejected) || !sleepJittered(lasting, wait):
+			return fmt.Errorf("postgres: commit: %w: %w: the reply was lost (%v), and the step could not be looked for: %v", //nolint:errorlint // the ends of contexts say nothing about the commit
+				store.ErrUnavailable, store.ErrInDoubt, err, failed)
+		}
+	}
+}
+
+// errNotThere rolls back the transaction of findOut: the checkpoint did not exist.
+var errNotThere = errors.New("the COMMIT did not take effect")
+
+// mayRecur reports whether a transaction may end with this error each time: by a timeout of the user, a
+// lock of another transaction, or a statement that the server has forgotten.
+func mayRecur(err error) bool {
+	return hasState(err, "57014", "55P03", "26000", "0A000") || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// sleepJittered waits for a random time between 0.5 and 1.5 times wait. It returns false if ctx ends first.
+func sleepJittered(ctx context.Context, wait time.Duration) bool {
+	t := time.NewTimer(wait/2 + rand.N(wait))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// wasRolledBack reports whether work failed because the database rolled its transaction back, or the connection
+// was lost. Any other error is the function's own.
+func wasRolledBack(ctx context.Context, tx pgx.Tx, err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && mayPassOnRetry(pg) || ctx.Err() == nil && tx.Conn().IsClosed() || errors.Is(context.Cause(ctx), errMoved)
+}
+
+// mayPassOnRetry reports whether the error of a user's statement may disappear when the transaction is retried.
+// kindOfState judges the engine's own statements; there, for example, an existing key only means that the
+// first copy of a start is still committing.
+func mayPassOnRetry(err *pgconn.PgError) bool {
+	switch err.Code {
+	case "23505", aborted, readOnly: // readOnly: the function made its transaction read-only
+		return false
+	case "0A000": // a plan that became invalid with its table; otherwise a feature that is never supported
+		return replanned(err)
+	case "55P03", "53200", "53400":
+		return true
+	}
+	return kindOfState(err.Code) == store.ErrUnavailable && !strings.HasPrefix(err.Code, "55")
+}
+
+// misuseError returns the error for a function that misused its transaction, or nil if err has another cause.
+func misuseError(err error) error {
+	switch {
+	case errors.Is(err, pgx.ErrTxClosed):
+		return errEndedItself
+	case hasState(err, aborted):
+		return fmt.Errorf("%w: a statement of a Tx step failed, and its function went on as if it had not: return that error", durable.ErrInvalidConfig)
+	case hasState(err, readOnly):
+		return fmt.Errorf("%w: the function of a Tx step made its transaction read-only, so the step's checkpoint cannot be written: leave out SET TRANSACTION READ ONLY", durable.ErrInvalidConfig)
+	}
+	return nil
+}
+
+// errEndedItself is returned when the function committed or rolled back, by a method or by a statement.
+var errEndedItself = fmt.Errorf("%w: the function of a Tx step ended its transaction itself: leave Commit and Rollback to the step", durable.ErrInvalidConfig)
+
+// aborted is the SQLSTATE of a statement that follows a failed statement in the same transaction.
+const aborted = "25P02"
+
+// transactOnce executes one transaction. If before, the error of the former try, is not nil, transactOnce
+// first checks whether the former try took effect, because its reply may have been lost. If the former
+// COMMIT is still in progress, it holds the checkpoint's key, and this transaction waits for it. If work
+// is nil, transactOnce only checks, and returns errNotThere if no COMMIT took effect.
+func (s *database) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) (err error) {
+	if before != nil {
+		states, err := s.readSteps(s.onEngine(ctx), []*store.StepWrite{w})
+		if err != nil {
+			return err
+		}
+		if row := states[0].row; row != nil && row.Status.Terminal() {
+			w.Outcome, w.Recorded = store.Adopted, row
+			return nil
+		}
+	}
+	conn, err := s.acquireUsers(ctx)
+	if err != nil {
+		return s.wrap(ctx, "begin", err)
+	}
+	defer conn.Release()
+	outer := ctx
+	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn.Conn()), true)
+	defer func() {
+		_, sent := errors.AsType[*noReply](err)
+		if landed() && err != nil && !sent && !errors.Is(err, store.ErrUnavailable) {
+			err = s.wrap(outer, "transaction", movedError(err))
+		}
+	}()
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.sql.txBegin}) // the isolation level is the session's default
+	if err != nil {
+		return s.wrap(ctx, "begin", err)
+	}
+	defer func() {
+		// This also runs when ctx has ended, because the connection must leave its transaction. After a
+		// commit it does nothing; if it fails, the pool drops the connection.
+		_ = tx.Rollback(context.WithoutCancel(ctx))
+	}()
+	if hasState(before, "40001") {
+		// At REPEATABLE READ and above, a renewal of the lease after the first statement makes each try
+		// of a long function fail. If the first statement locks the run, the lease is not renewed.
+		if _, err := tx.Exec(ctx, s.sql.txCheckpointLock, store.ShardOf(w.Step.Run), pgUUID(w.Step.Run), w.Step.Epoch.Number()); err != nil {
+			return s.wrap(ctx, "hold the run", err)
+		}
+	}
+	if work != nil {
+		if err := work(ctx, tx); err != nil {
+			return err
+		}
+		if tx.Conn().PgConn().TxStatus() == 'I' {
+			return errEndedItself
+		}
+	}
+	if err := s.checkpoint(ctx, tx, w, true); err != nil {
+		if misuse := misuseError(err); misuse != nil {
+			return misuse
+		}
+		return err
+	}
+	if w.Outcome == store.Adopted {
+		return s.awaitDurable(ctx)
+	}
+	if w.Outcome != store.Written {
+		return nil
+	}
+	if work == nil {
+		return errNotThere
+	}
+	return s.commitStep(ctx, tx)
+}

@@ -1,0 +1,64 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// inUsers returns an asker that uses a transaction of the user. The session's settings stay as they are
+// for the user's own statements. The statements of durable qualify all names, so they do not depend on
+// the search_path. If the session would send text or values in another form than durable uses, they are
+// executed between user_tx_settings.sql and user_tx_restore_settings.sql.
+func (s *database) inUsers(ctx context.Context, tx pgx.Tx) roundTrip {
+	registerColumns(tx.Conn().TypeMap())
+	ask := s.inTx(ctx, tx)
+	if sendsBinaryUTF8(tx.Conn()) {
+		return ask
+	}
+	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+		return ask(what, func(batch *pgx.Batch) {
+			batch.Queue(s.sql.userTxSettings)
+			fill(batch)
+			batch.Queue(s.sql.userTxRestoreSettings)
+		}, func(res results) error {
+			if err := tally(res, 1, nil); err != nil {
+				return err
+			}
+			if err := read(res); err != nil {
+				return err
+			}
+			return tally(res, 1, nil)
+		})
+	}
+}
+
+// sendsBinaryUTF8 reports whether this session sends text and values in the form that durable needs: the server
+// expects UTF-8, and results are binary, so that no setting changes their form.
+func sendsBinaryUTF8(conn *pgx.Conn) bool {
+	switch conn.Config().DefaultQueryExecMode {
+	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
+		return false
+	}
+	encoding := conn.PgConn().ParameterStatus("client_encoding")
+	return encoding == "UTF8" || encoding == "" // some poolers do not report it
+}
+
+// withSyncCommit returns an asker for statements of a user's transaction whose effect is acknowledged when it
+// commits. It makes the commit wait for the disk; see [AllowAsyncCommit].
+func (s *database) withSyncCommit(ask roundTrip) roundTrip {
+	if s.async {
+		return ask
+	}
+	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
+		return ask(what, func(batch *pgx.Batch) {
+			batch.Queue(s.sql.userTxSyncCommit)
+			fill(batch)
+		}, func(res results) error {
+			if err := tally(res, 1, nil); err != nil {
+				return err
+			}
+			return read(res)
+		})
+	}
+}

@@ -1,0 +1,211 @@
+package sqlite
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// writeRun ends an ownership of a run. The first try is blocked by any control request and any wake that changes the
+// end.
+func writeRun(x *writeTx, w *store.RunWrite) error {
+	w.Outcome, w.State = store.Written, store.RunState{}
+	if w.Held {
+		return holdRun(x, w)
+	}
+	control, woken := bitsBlockingEnd(w)
+	n, err := endOwnership(x, w, control, woken)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return resolveRunWrite(x, w)
+	}
+	if w.Status == store.Paused { // paused without a control request
+		if n, err := x.exec(qRunMarkPaused, bindTime(writeTime(w)), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number()); err != nil || n != 1 {
+			return checkOneRow("setting aside run", w.UUID, n, err)
+		}
+	}
+	return announceOwnershipEnd(x, w, w.Status)
+}
+
+// bitsBlockingEnd returns the control bits and the mark of a wake which change this end of an ownership.
+func bitsBlockingEnd(w *store.RunWrite) (control, woken int64) {
+	switch {
+	case w.CancelForbidsEnd(store.CancelRequested):
+		return int64(store.CancelRequested), ignoreControl
+	case w.Status.Terminal():
+		return ignoreControl, ignoreControl
+	case w.Status == store.Waiting:
+		return blockedByControl, blockedByControl
+	}
+	return blockedByControl, ignoreControl
+}
+
+// endOwnership writes the end of an ownership, unless one of the control bits is set on the run, or one of the woken
+// bits.
+func endOwnership(x executor, w *store.RunWrite, control, woken int64) (int64, error) {
+	return x.exec(
+		qRunFinish, int64(w.Status), bindBytes(w.Output), bindBytes(w.Error), bindText(w.Reason), int64(w.Status), bindText(w.Trace),
+		bindTime(w.WakeAt), bindTime(w.EndedAt), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(), control, woken,
+	)
+}
+
+// resolveRunWrite handles the end of an ownership that changed no row. Either the write has an outcome without another
+// try, or a control request or a wake came first, and the ownership ends as that demands.
+func resolveRunWrite(x *writeTx, w *store.RunWrite) error {
+	row, decided, err := judgeRunWrite(x, w)
+	if err != nil || decided {
+		return err
+	}
+	if row.Control != 0 {
+		w.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
+	}
+	end := overruled(w, &row)
+	if n, err := endOwnership(x, &end, ignoreControl, ignoreControl); err != nil || n != 1 {
+		return checkOneRow("ending an ownership of run", w.UUID, n, err)
+	}
+	return announceOwnershipEnd(x, &end, end.Status)
+}
+
+// judgeRunWrite reads the run, sets the outcome of the write, and reports whether the outcome is decided. If it is not,
+// the outcome is Written, and the caller still has to write.
+func judgeRunWrite(x executor, w *store.RunWrite) (row runRow, decided bool, err error) {
+	row, found, err := runByUUID(x, w.UUID, store.AllPayloads)
+	if err != nil {
+		return row, false, err
+	}
+	state := store.RunState{Found: found, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
+	switch w.Outcome = w.Judge(state, &row.Run); w.Outcome {
+	case store.Fenced:
+		w.State = state
+	case 0:
+		w.Outcome = store.Written
+		return row, false, nil
+	}
+	return row, true, nil
+}
+
+// overruled returns the write with the changes that the control requests and the wakes of the run demand.
+func overruled(w *store.RunWrite, row *runRow) store.RunWrite {
+	end := *w
+	switch {
+	case w.Status.Terminal():
+	case row.Control&store.CancelRequested != 0:
+		end.Status, end.WakeAt = store.Pending, writeTime(w)
+	case row.Control&store.PausedMask != 0:
+		end.Status, end.WakeAt = store.Paused, time.Time{}
+		end.Reason = cmp.Or(row.Reason, w.Reason) // the reason of the pause
+	case row.woken && w.Status == store.Waiting:
+		end.WakeAt = writeTime(w)
+	}
+	return end
+}
+
+// heldState is what a run becomes that is held.
+type heldState struct {
+	status   store.Status
+	control  store.ControlBits
+	reason   string
+	wakeAt   time.Time
+	pausedAt time.Time
+	crashes  int16
+	progress int64
+}
+
+// holdRun releases or pauses a run whose writes the database rejects.
+func holdRun(x *writeTx, w *store.RunWrite) error {
+	row, decided, err := judgeRunWrite(x, w)
+	if err != nil || decided {
+		return err
+	}
+	h := pausedHold(w, &row)
+	if row.Control&store.PausedMask == 0 {
+		reached, err := countTerminalSteps(x, w.UUID)
+		if err != nil {
+			return err
+		}
+		h = countedHold(w, &row, reached)
+	}
+	n, err := x.exec(
+		qRunHold, int64(h.status), int64(h.control), bindTime(h.wakeAt), h.reason, bindTime(h.pausedAt),
+		int64(h.crashes), h.progress, bindText(w.Trace), bindShard(w.UUID), bindUUID(w.UUID), w.Epoch.Number(),
+	)
+	if err != nil || n != 1 {
+		return checkOneRow("holding run", w.UUID, n, err)
+	}
+	w.State = store.RunState{Found: true, Status: h.status, Epoch: w.Epoch, Control: h.control}
+	end := *w
+	end.WakeAt = h.wakeAt
+	return announceOwnershipEnd(x, &end, h.status)
+}
+
+// pausedHold returns what a run becomes whose pause was requested: it is paused without a crash.
+func pausedHold(w *store.RunWrite, row *runRow) heldState {
+	return heldState{
+		status: store.Paused, control: row.Control, reason: cmp.Or(row.Reason, w.Reason), // the reason of the pause
+		crashes: row.Crashes, progress: row.progress,
+	}
+}
+
+// countedHold returns what any other run becomes: it counts a crash, and is claimable later, or paused at MaxCrashes.
+// reached is the number of its terminal checkpoints.
+func countedHold(w *store.RunWrite, row *runRow, reached int64) heldState {
+	crashes := row.Crashes
+	if reached > row.progress {
+		crashes = 0
+	}
+	crashes = min(crashes, math.MaxInt16-1) + 1
+	h := heldState{status: store.Pending, control: row.Control, reason: w.Reason, crashes: crashes, progress: reached}
+	if w.MaxCrashes > 0 && int(crashes) >= w.MaxCrashes {
+		h.status, h.control, h.pausedAt = store.Paused, row.Control|store.PausedItself, writeTime(w)
+		h.reason = store.HeldTooOftenReason(w.Reason, crashes)
+		return h
+	}
+	h.wakeAt = store.HoldUntil(writeTime(w), crashes, row.Deadline)
+	return h
+}
+
+// announceOwnershipEnd adds the hint and the event for the end of an ownership, and wakes the parent if the run has ended.
+func announceOwnershipEnd(x *writeTx, w *store.RunWrite, status store.Status) error {
+	if status == store.Pending || status == store.Waiting && !w.WakeAt.IsZero() {
+		x.addHint(store.HintClaim)
+	}
+	if status >= store.Paused {
+		if err := writeEvent(x, w.UUID, store.EventOf(status), writeTime(w)); err != nil {
+			return err
+		}
+	}
+	if status.Terminal() && w.Parent.Valid {
+		return wakeRun(x, w.Parent.UUID, writeTime(w))
+	}
+	return nil
+}
+
+// writeTime returns the time of the write, or the present time if the write has none.
+func writeTime(w *store.RunWrite) time.Time {
+	switch {
+	case !w.Now.IsZero():
+		return w.Now
+	case !w.EndedAt.IsZero():
+		return w.EndedAt
+	}
+	return now()
+}
+
+// wakeRun wakes a run that is waiting or running, so that it checks what it waits for. Runs with another status check
+// that when they are claimed.
+func wakeRun(x *writeTx, run uuid.UUID, at time.Time) error {
+	status, err := queryStatus(x, qRunWake, bindTime(at), bindShard(run), bindUUID(run))
+	switch status {
+	case store.Waiting:
+		x.addHint(store.HintClaim)
+	case store.Running:
+		x.addHint(store.HintNotification)
+	}
+	return err
+}

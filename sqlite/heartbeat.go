@@ -1,0 +1,107 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// terminatedRetention is how long the database keeps the notice to a worker that one of its runs was terminated. The
+// worker reads the notices at each heartbeat.
+const terminatedRetention = time.Minute
+
+// Renew implements store.Store.
+func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
+	var pulse store.RenewResult
+	err := s.write(ctx, "renew", func(x executor) error {
+		pulse.Now = now()
+		w := &h.Worker
+		started := w.StartedAt
+		if started.IsZero() {
+			started = pulse.Now
+		}
+		silent := h.LeaseUntil
+		if silent.IsZero() {
+			silent = pulse.Now
+		}
+		workflows, err := encodeTexts(w.Workflows)
+		queues, errQueues := encodeTexts(w.Queues)
+		if err := cmp.Or(err, errQueues); err != nil {
+			return err
+		}
+		if _, err := x.exec(
+			qWorkerUpsert, bindUUID(w.ID), w.Name, w.Version, int64(w.Capacity), int64(w.Active), int64(w.State),
+			bindTime(started), bindTime(pulse.Now), bindTime(silent), workflows, queues, int64(w.Schema),
+		); err != nil {
+			return err
+		}
+		leases := slices.Clone(h.Leases)
+		slices.SortFunc(leases, func(l, r store.Lease) int { return store.CompareUUIDs(l.Run, r.Run) })
+		for i, l := range leases {
+			if i%contextCheckInterval == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			n, err := x.exec(qLeaseExtend, bindTime(h.LeaseUntil), bindShard(l.Run), bindUUID(l.Run), l.Epoch.Number(), bindUUID(w.ID))
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				pulse.Lost = append(pulse.Lost, l.Run)
+			}
+		}
+		if len(pulse.Lost) > 0 {
+			return nil // the worker reads next which of them were terminated, so the notices stay
+		}
+		_, err = x.exec(qTerminatedDelete, bindUUID(w.ID), bindTime(pulse.Now.Add(-terminatedRetention)))
+		return err
+	})
+	if err != nil {
+		return store.RenewResult{}, err
+	}
+	return pulse, nil
+}
+
+// EndLeases implements store.Store.
+func (s *database) EndLeases(ctx context.Context, workers []uuid.UUID, q store.ClaimQuery) (int, error) {
+	if len(workers) == 0 {
+		return 0, nil
+	}
+	at := q.Now
+	if at.IsZero() {
+		at = now()
+	}
+	freed := 0
+	err := s.write(ctx, "expire", func(x executor) error {
+		for _, w := range workers {
+			n, err := x.exec(qLeaseExpire, bindTime(at), bindUUID(w))
+			if err != nil {
+				return err
+			}
+			freed += int(n)
+			if _, err := x.exec(qWorkerDelete, bindUUID(w)); err != nil {
+				return err
+			}
+		}
+		long := bindTime(now().Add(-time.Hour))
+		if _, err := x.exec(qWorkerDeleteOld, long); err != nil {
+			return err
+		}
+		_, err := x.exec(qTerminatedDeleteOld, long)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, w := range workers {
+		s.workerLocks.removeDead(w)
+	}
+	if freed > 0 {
+		s.notifyListeners(store.HintClaim)
+	}
+	return freed, nil
+}

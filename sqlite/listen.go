@@ -1,0 +1,116 @@
+package sqlite
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// pollInterval is the mean time between two checks whether another process has committed. A check takes about four
+// microseconds. An idle process uses about one per cent of a core, which is the cost of waking up.
+const pollInterval = 20 * time.Millisecond
+
+// workerLocks is the folder that holds one locked file for each live worker.
+type workerLocks struct{ folder string }
+
+func newWorkerLocks(path string) workerLocks { return workerLocks{folder: path + "-workers"} }
+
+func (p workerLocks) path(worker uuid.UUID) string { return filepath.Join(p.folder, worker.String()) }
+
+// Listen implements store.Store. SQLite does not tell what a commit changed, so Attend gives both hints for every
+// commit of another connection. That includes this store's own commits, which at worst cause a query that finds
+// nothing.
+func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store.Hint)) error {
+	s.mu.Lock()
+	if s.closed.Load() {
+		s.mu.Unlock()
+		return s.wrap("attend", store.ErrClosed)
+	}
+	s.listeners[&hear] = struct{}{}
+	s.activeListeners.Add(1)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.listeners, &hear)
+		s.mu.Unlock()
+		s.activeListeners.Done()
+	}()
+	// The lock only speeds up takeover: without it, takeover happens when the lease expires.
+	leave, err := s.workerLocks.lock(worker)
+	if err == nil {
+		defer leave()
+	}
+	for ctx.Err() == nil {
+		s.pollCommits(ctx, hear) // returns early if its connection fails
+		if err := s.files.movedError(); err != nil {
+			sendHints(hear, store.HintClaim|store.HintNotification)
+			return s.wrap("attend", err)
+		}
+		if !s.waitForPoll(ctx) {
+			break
+		}
+	}
+	if s.closed.Load() && ctx.Err() == nil {
+		return s.wrap("attend", store.ErrClosed)
+	}
+	return nil
+}
+
+// pollCommits gives hints after the commits of other connections, until ctx ends, the store is closed, or reading
+// fails.
+func (s *database) pollCommits(ctx context.Context, hear func(store.Hint)) {
+	_ = s.withConn(ctx, s.attendDB, "attend", func(c *conn) error {
+		seen, err := queryInt(c, qDataVersion)
+		if err != nil {
+			return err
+		}
+		sendHints(hear, store.HintClaim|store.HintNotification) // for commits before the first read of this connection
+		for s.waitForPoll(ctx) {
+			if err := s.files.check(allFiles); err != nil {
+				return err
+			}
+			version, err := queryInt(c, qDataVersion)
+			if err != nil {
+				return err
+			}
+			if version != seen {
+				seen = version
+				sendHints(hear, store.HintClaim|store.HintNotification)
+			}
+		}
+		return nil
+	})
+}
+
+// waitForPoll waits until the next poll is due. It returns false when ctx has ended or the store is closed.
+func (s *database) waitForPoll(ctx context.Context) bool {
+	timer := time.NewTimer(pollInterval*3/4 + rand.N(pollInterval/2)) // random, so that processes do not poll at the same time
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-s.done:
+	case <-timer.C:
+		return true
+	}
+	return false
+}
+
+// DeadWorkers implements store.Store. A worker is dead if its file exists and nobody holds the lock on it.
+func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
+	workers, err := s.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var dead []uuid.UUID
+	for _, w := range workers {
+		if w.ID != self && s.workerLocks.isDead(w.ID) {
+			dead = append(dead, w.ID)
+		}
+	}
+	return dead, nil
+}

@@ -1,0 +1,73 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql/driver"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// scopeSeparator separates the name of a Map from the name of an item; see internal/naming.
+const scopeSeparator = "\x1f"
+
+// RunProgress implements store.Store.
+func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (store.RunProgress, error) {
+	var o store.RunProgress
+	err := s.read(ctx, "outline", func(x executor) error {
+		var err error
+		if o.Open, err = querySteps(x, qStepsOpen, bindShard(run), bindUUID(run), bindTime(now)); err != nil {
+			return err
+		}
+		slices.SortStableFunc(o.Open, func(a, b store.Step) int { return cmp.Compare(a.Seq, b.Seq) })
+		if o.Choices, err = querySteps(x, qChoices, bindShard(run), bindUUID(run)); err != nil {
+			return err
+		}
+		err = x.each(qRunLastLeaseLoss, func(v []driver.Value) error {
+			c := columns{values: v}
+			o.LastLeaseLoss = store.LeaseLoss{At: c.time(), Worker: c.uuid()}
+			return c.err
+		}, bindShard(run), bindUUID(run))
+		if err != nil {
+			return err
+		}
+		maps, err := querySteps(x, qMaps, bindShard(run), bindUUID(run))
+		if err != nil {
+			return err
+		}
+		for _, m := range maps {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			done, err := countItemsDone(x, run, m.Name)
+			if err != nil {
+				return err
+			}
+			o.Maps = append(o.Maps, store.MapProgress{Step: m, Done: done})
+		}
+		return x.each(qTags, func(v []driver.Value) error {
+			c := columns{values: v}
+			o.Tags = append(o.Tags, store.Tag{Key: c.text(), Value: c.text()})
+			return c.err
+		}, bindShard(run), bindUUID(run))
+	})
+	if err != nil {
+		return store.RunProgress{}, err
+	}
+	return o, nil
+}
+
+// countItemsDone returns the number of items of a Map that have an outcome.
+func countItemsDone(x executor, run uuid.UUID, name string) (done int, err error) {
+	from, below := name+scopeSeparator, name+string(scopeSeparator[0]+1)
+	err = x.each(qMapItemsDone, func(v []driver.Value) error {
+		c := columns{values: v}
+		done = int(c.int())
+		return c.err
+	}, bindShard(run), bindUUID(run), from, below, int64(len(from)))
+	return done, err
+}

@@ -1,0 +1,161 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed8ec063be/durable"
+	"github.com/seed8ec063be/durable/internal/bridge"
+	"github.com/seed8ec063be/durable/internal/store"
+)
+
+// Tx executes a step whose writes commit together with its checkpoint, so that they take effect exactly once. The
+// statements that fn executes on tx, and the record of the step, are one transaction of the engine's file. fn must not
+// commit or roll back. No other write to the file can happen while fn runs, so fn should be short and use nothing but
+// tx. Engine calls in fn that write or wait for a result return durable.ErrInsideTx: use [StartTx] and [SignalTx] with
+// tx, or call the engine after the step.
+//
+// Tx returns what durable.Ctx.Step returns, and durable.ErrInvalidConfig if the engine does not work on SQLite.
+func Tx[T any](ctx *durable.Ctx, name string, fn func(ctx context.Context, tx *sql.Tx) (T, error), opts ...durable.StepOption) (T, error) {
+	var step func(context.Context) (T, error)
+	if fn != nil {
+		step = func(ctx context.Context) (T, error) { return fn(ctx, bridge.Transaction(ctx).(*sql.Tx)) }
+	}
+	return ctx.Step(name, step, append(slices.Clip(opts), bridge.TxStep(runTx).(durable.StepOption))...)
+}
+
+// StartTx starts a run in the caller's own transaction: it exists if and when that
+// commits. tx must be of the engine's own file, begun on the handle that Writer
+// returns. durable.ErrInvalidConfig is returned if tx is nil or has ended.
+func StartTx[I, O any](ctx context.Context, tx *sql.Tx, e *durable.Engine, w *durable.Workflow[I, O], in I, opts ...durable.StartOption) (*durable.Run[O], error) {
+	insert := bridge.StartTx(func(ctx context.Context, s store.Store, starts []*store.Start) error {
+		own, err := callersStore(s, tx)
+		if err != nil {
+			return err
+		}
+		return endedTxError(own.startIn(ctx, tx, starts))
+	}, func(ctx context.Context, s store.Store, c *store.FoldChange) error {
+		own, err := callersStore(s, tx)
+		if err != nil {
+			return err
+		}
+		return endedTxError(own.foldIn(ctx, tx, c))
+	})
+	return w.Start(ctx, e, in, append(slices.Clip(opts), insert.(durable.StartOption))...)
+}
+
+// SignalTx sends a signal in the caller's own transaction: it is there, and the run is
+// woken, if and when that commits. tx must be of the engine's own file, begun on the
+// handle that Writer returns. Errors as for durable.Engine.Signal, and durable.ErrInvalidConfig if tx is nil or has
+// ended.
+func SignalTx(ctx context.Context, tx *sql.Tx, e *durable.Engine, id, name string, payload any, opts ...durable.SignalOption) error {
+	insert := bridge.SignalTx(func(ctx context.Context, s store.Store, to store.RunRef, signal *store.Signal) error {
+		own, err := callersStore(s, tx)
+		if err != nil {
+			return err
+		}
+		return endedTxError(own.signalIn(ctx, tx, to, signal))
+	})
+	return e.Signal(ctx, id, name, payload, append(slices.Clip(opts), insert.(durable.SignalOption))...)
+}
+
+// Writer returns the database handle with the only connection that writes to the file. Use it for your own
+// transactions, such as those of [StartTx] and [SignalTx]. A transaction begun on it is IMMEDIATE, and excludes all
+// other writes of this store until it ends.
+func (s *database) Writer() *sql.DB { return s.writer() }
+
+// errNoTransaction is the error of a StartTx or SignalTx without a transaction.
+var errNoTransaction = fmt.Errorf("%w: the transaction is nil: pass one that BeginTx of Writer returned", durable.ErrInvalidConfig)
+
+// endedTxError converts the error of a call in an ended transaction to durable.ErrInvalidConfig: a retry would fail as well.
+func endedTxError(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return fmt.Errorf("%w: the transaction was committed or rolled back before this call: call before Commit: %w", durable.ErrInvalidConfig, sql.ErrTxDone)
+	}
+	return err
+}
+
+// callersStore returns the database for a call in the caller's transaction tx.
+func callersStore(s store.Store, tx *sql.Tx) (*database, error) {
+	own, err := ownStore(s)
+	if err == nil && tx == nil {
+		return nil, errNoTransaction
+	}
+	return own, err
+}
+
+// ownStore returns the database of a store of this package.
+func ownStore(s store.Store) (*database, error) {
+	if opened, ok := s.(*Store); ok {
+		s = opened.implementation
+	}
+	own, ok := s.(*database)
+	if !ok {
+		return nil, fmt.Errorf("%w: the engine works on %s, and a transaction of sqlite was asked for: use the Tx of that store's package", durable.ErrInvalidConfig, s.Name())
+	}
+	return own, nil
+}
+
+// runTx is the bridge.Transact of this store. It retries a transaction that the database rolled back, or whose commit
+// returned no reply. A retry first reads whether the step was recorded after all.
+func runTx(ctx context.Context, s store.Store, w *store.StepWrite, work func(context.Context) error) error {
+	own, err := ownStore(s)
+	if err != nil {
+		return err
+	}
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		var its error // the function's own, whatever it wraps
+		err := own.runTxOnce(ctx, w, func(ctx context.Context, tx *sql.Tx) error {
+			its = work(bridge.WithTransaction(ctx, tx))
+			return its
+		})
+		if err == nil || its != nil || !errors.Is(err, store.ErrUnavailable) {
+			return err
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return err
+		}
+	}
+}
+
+func (s *database) runTxOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, *sql.Tx) error) error {
+	tx, err := s.writer().BeginTx(ctx, nil)
+	if err != nil {
+		return s.wrap("begin", err)
+	}
+	// After a commit this does nothing; its error says no more than the one answered.
+	defer func() { _ = tx.Rollback() }()
+	row, err := queryStep(txSession{ctx, tx, s.texts}, &w.Step)
+	if err != nil {
+		return s.wrap("look for the checkpoint", err)
+	}
+	if row != nil && row.Status.Terminal() {
+		w.Outcome, w.Recorded = store.Adopted, row
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, s.texts[qTxSavepoint]); err != nil {
+		return s.wrap("begin", err)
+	}
+	if err := work(ctx, tx); err != nil {
+		return err
+	}
+	// SQLite undoes all of a transaction when one of its writes is interrupted, by OR ROLLBACK, and where
+	// the disk is full; what follows would be committed alone. The savepoint is gone then.
+	if _, err := tx.ExecContext(ctx, s.texts[qTxRelease]); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: the transaction of a Tx step was ended before its function returned: leave Commit and Rollback to the step, and return the error of a statement that undid it: %w", durable.ErrInvalidConfig, err)
+	} else if err != nil {
+		return s.wrap("checkpoint", err)
+	}
+	if err := s.checkpointIn(ctx, tx, w); err != nil || w.Outcome != store.Written {
+		return err
+	}
+	return s.wrap("commit", tx.Commit())
+}

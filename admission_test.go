@@ -16,21 +16,19 @@ import (
 const boundedQueue = "bounded"
 
 // bound sets the settings of the queue of these tests.
-func bound(t *testing.T, s durable.Store, settings store.QueueSettings) store.Store {
+func bound(t *testing.T, s durable.Store, settings store.QueueSettings) {
 	t.Helper()
-	under := store.Store(s)
-	now, err := under.Now(t.Context())
+	now, err := s.Now(t.Context())
 	if err == nil {
-		err = under.ChangeQueue(t.Context(), store.QueueChange{Name: boundedQueue, Settings: settings, Now: now})
+		err = s.ChangeQueue(t.Context(), store.QueueChange{Name: boundedQueue, Settings: settings, Now: now})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return under
 }
 
 // enqueue starts a run of the workflow in the queue of these tests.
-func enqueue(t *testing.T, s store.Store, workflow, id, key string, priority int16) {
+func enqueue(t *testing.T, s durable.Store, workflow, id, key string, priority int16) {
 	t.Helper()
 	now, err := s.Now(t.Context())
 	if err != nil {
@@ -96,7 +94,7 @@ func TestAQueueBoundsTheRunsOfAllWorkers(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		const most = 3
 		within(t)
-		under := bound(t, s, store.QueueSettings{Executing: most})
+		bound(t, s, store.QueueSettings{Executing: most})
 		c := &together{full: make(chan struct{})}
 		w := durable.Define("w", func(ctx *durable.Ctx, n int) (int, error) {
 			return n, ctx.Do("work", func(ctx context.Context) error {
@@ -108,7 +106,7 @@ func TestAQueueBoundsTheRunsOfAllWorkers(t *testing.T) {
 		var ids []string
 		for i := range 20 {
 			ids = append(ids, fmt.Sprint("run-", i))
-			enqueue(t, under, "w", ids[i], "", 0)
+			enqueue(t, s, "w", ids[i], "", 0)
 		}
 		first, second := engineOn(t, s, w), engineOn(t, s, w)
 		running(t, first)
@@ -125,7 +123,7 @@ func TestAQueueBoundsTheRunsOfAllWorkers(t *testing.T) {
 func TestOneRunOfAKeyIsOpenAtATime(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		within(t)
-		under := bound(t, s, store.QueueSettings{KeyOpen: 1})
+		bound(t, s, store.QueueSettings{KeyOpen: 1})
 		var mu sync.Mutex
 		var order []string
 		var open, overlaps atomic.Int32
@@ -153,7 +151,7 @@ func TestOneRunOfAKeyIsOpenAtATime(t *testing.T) {
 		var ids []string
 		for i := range 6 {
 			ids = append(ids, fmt.Sprint("order-", i))
-			enqueue(t, under, "w", ids[i], "customer", 0)
+			enqueue(t, s, "w", ids[i], "customer", 0)
 		}
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{w}, ParkAfter: time.Millisecond})
 		running(t, e)
@@ -168,12 +166,12 @@ func TestOneRunOfAKeyIsOpenAtATime(t *testing.T) {
 func TestChildrenInTheQueueOfTheirParentDoNotDeadlock(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		within(t)
-		under := bound(t, s, store.QueueSettings{Executing: 1, Open: 1})
+		bound(t, s, store.QueueSettings{Executing: 1, Open: 1})
 		leaf := durable.Define("leaf", double)
 		parent := durable.Define("parent", func(c *durable.Ctx, n int) (int, error) { return c.Child("leaf", leaf, n) })
 		ids := []string{"a", "b"}
 		for _, id := range ids {
-			enqueue(t, under, "parent", id, "", 0)
+			enqueue(t, s, "parent", id, "", 0)
 		}
 		e := engineWith(t, s, durable.Config{Workflows: []durable.Definition{leaf, parent}, ParkAfter: time.Millisecond})
 		running(t, e)
@@ -185,7 +183,7 @@ func TestChildrenInTheQueueOfTheirParentDoNotDeadlock(t *testing.T) {
 func TestAQueueBoundsTheRunsOfEachWorker(t *testing.T) {
 	onStores(t, func(t *testing.T, s durable.Store) {
 		ctx := within(t)
-		under := bound(t, s, store.QueueSettings{PerWorker: 2})
+		bound(t, s, store.QueueSettings{PerWorker: 2})
 		c := &together{full: make(chan struct{})}
 		w := durable.Define("w", func(ctx *durable.Ctx, n int) (int, error) {
 			return n, ctx.Do("work", func(ctx context.Context) error {
@@ -198,7 +196,7 @@ func TestAQueueBoundsTheRunsOfEachWorker(t *testing.T) {
 		var ids []string
 		for i := range 12 {
 			ids = append(ids, fmt.Sprint("run-", i))
-			enqueue(t, under, "w", ids[i], "", 0)
+			enqueue(t, s, "w", ids[i], "", 0)
 		}
 		stranger := orFail(other.Start(ctx, engineOn(t, s), 4))(t)
 		e := engineOn(t, s, w, other)
@@ -210,5 +208,16 @@ func TestAQueueBoundsTheRunsOfEachWorker(t *testing.T) {
 		if c.most != 2 {
 			t.Errorf("%d runs executed at once on a worker, want 2", c.most)
 		}
+	})
+}
+
+// A start that knew the queue's settings may commit after they were deleted. Its run is executed.
+func TestARunThatArrivesAfterItsQueueWasDeletedIsExecuted(t *testing.T) {
+	onStores(t, func(t *testing.T, s durable.Store) {
+		within(t)
+		e := engineOn(t, s, durable.Define("w", double))
+		running(t, e)
+		enqueue(t, s, "w", "late", "", 0)
+		allEnd(t, e, "late")
 	})
 }

@@ -147,7 +147,8 @@ type QueuedRun struct {
 
 // QueueStore keeps queues with settings. Admissions is the part that gives places to runs.
 type QueueStore interface {
-	// QueueRows returns the rows of all queues, ordered by name. Engines call it once a second.
+	// QueueRows returns the rows of all queues, ordered by name. A queue without a row is returned as deleted
+	// if runs in it wait for an admission. Engines call it once a second.
 	QueueRows(ctx context.Context) ([]QueueRow, error)
 
 	// ChangeQueue declares a queue or sets its settings. A queue that was marked as deleted is no longer

@@ -178,6 +178,9 @@ func admitDeleted(b *bed) {
 func admitWithoutRow(b *bed) {
 	q := &queueBed{bed: b, gone: true}
 	r := q.starts(2, "a") // started by a process that did not know that the queue was deleted
+	if rows, err := b.s.QueueRows(b.ctx); err != nil || len(rows) != 1 || rows[0].Name != boundedQueue || !rows[0].Deleted {
+		b.Fatalf("a queue without a row whose runs wait: %+v, %v", rows, err)
+	}
 	q.begins("although there is no row", q.in(time.Second), r...)
 	q.withoutRow()
 }

@@ -20,11 +20,16 @@ type slate struct {
 	mu    sync.Mutex
 	ends  []store.RunWrite
 	pulse store.RenewResult // the result of each renewal
+	hangs bool              // a renewal returns when its context ends
 }
 
 func (*slate) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 
-func (s *slate) Renew(context.Context, store.Heartbeat) (store.RenewResult, error) {
+func (s *slate) Renew(ctx context.Context, _ store.Heartbeat) (store.RenewResult, error) {
+	if s.hangs {
+		<-ctx.Done()
+		return store.RenewResult{}, ctx.Err()
+	}
 	p := s.pulse
 	p.Now = time.Now()
 	return p, nil

@@ -31,8 +31,9 @@ const longestLease = time.Minute
 func (w *worker) renewLoop(ctx context.Context) {
 	every := w.e.cfg.Lease / 3
 	wait := every
-	for sleepCtx(ctx, wait-wait/8+rand.N(wait/4)) {
+	for sleepCtx(ctx, min(wait-wait/8+rand.N(wait/4), w.untilLeaseEnds(w.runs.all()))) {
 		held := w.runs.all()
+		w.loseEnded(held)
 		busy, err := w.renew(ctx, held)
 		if ctx.Err() != nil {
 			return
@@ -46,11 +47,27 @@ func (w *worker) renewLoop(ctx context.Context) {
 		if err != nil || busy {
 			wait = every / 8
 		}
-		now := w.e.clock.Now()
-		for _, r := range held {
-			if now.After(r.lease()) {
-				r.lose()
-			}
+		w.loseEnded(held)
+	}
+}
+
+// untilLeaseEnds returns how long the first of the leases lasts that have not ended.
+func (w *worker) untilLeaseEnds(held []*run) time.Duration {
+	first, now := w.e.cfg.Lease, w.e.clock.Now()
+	for _, r := range held {
+		if left := r.lease().Sub(now); left > 0 {
+			first = min(first, left)
+		}
+	}
+	return first
+}
+
+// loseEnded suspends the runs whose leases have ended.
+func (w *worker) loseEnded(held []*run) {
+	now := w.e.clock.Now()
+	for _, r := range held {
+		if !now.Before(r.lease()) {
+			r.lose()
 		}
 	}
 }
@@ -62,7 +79,9 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	cfg := &w.e.cfg
 	// The heartbeat is not cancelled with ctx: if it were cut off in flight, it could arrive after the
 	// worker's deregistration.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Lease/3)
+	//
+	// It ends with the first lease that it could not renew in time, because the run of that lease must end then.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(cfg.Lease/3, w.untilLeaseEnds(held)))
 	defer cancel()
 	now := w.e.clock.Now()
 	until, soon := now.Add(cfg.Lease), now.Add(cfg.Lease/3)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +43,35 @@ func TestRenewal(t *testing.T) {
 		synctest.Wait()
 		c.ends(t)
 	})
+}
+
+// If the database does not reply, a run ends when its lease does, and not when the renewal is given up: others
+// may claim the run then, and grant what it held.
+func TestRunEndsWithItsLeaseAlthoughTheRenewalHangs(t *testing.T) {
+	for _, left := range []time.Duration{5 * time.Second, 25 * time.Second, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCrew(t)
+			c.hangs = true
+			r := c.run("first")
+			r.extend(c.w.e.clock.Now().Add(left))
+			ctx, stop := context.WithCancel(t.Context())
+			var loop sync.WaitGroup
+			loop.Go(func() { c.w.renewLoop(ctx) })
+			time.Sleep(left - time.Millisecond)
+			synctest.Wait()
+			if r.isSuspended() {
+				t.Errorf("the run ended before its lease, which had %v left", left)
+			}
+			time.Sleep(2 * time.Millisecond)
+			synctest.Wait()
+			if !r.isSuspended() {
+				t.Errorf("the run was executed longer than its lease, which had %v left", left)
+			}
+			stop()
+			loop.Wait()
+			c.ends(t)
+		})
+	}
 }
 
 // locking is a store in which another transaction holds a run's row for some tries.

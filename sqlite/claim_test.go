@@ -137,7 +137,9 @@ func TestRenewAndExpire(t *testing.T) {
 	}
 	run := mine.Runs[0].Run
 	beat := store.Heartbeat{
-		Worker: store.Worker{ID: q.Worker, Name: "host/1", Version: "v1", Capacity: 10, Active: 1, StartedAt: at},
+		Worker: store.Worker{
+			ID: q.Worker, Name: "host/1", Version: "v1", Capacity: 10, Active: 1, StartedAt: at, SilentAt: at.Add(time.Hour),
+		},
 		Leases: []store.Lease{
 			{Run: run.UUID, Epoch: epochAt(1)},
 			{Run: run.UUID, Epoch: epochAt(2)},

@@ -25,11 +25,8 @@ type LimitSettings struct {
 	Burst      int           `json:"burst,omitzero"`      // units that may be granted at one moment; at least 1 with a Rate
 }
 
-// interval returns the time that one unit takes of the rate, rounded up to a microsecond.
-func (s LimitSettings) interval() time.Duration {
-	d := (s.Period + time.Duration(s.Rate) - 1) / time.Duration(s.Rate)
-	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
-}
+// rate returns the rate. Without one it is the zero value.
+func (s LimitSettings) rate() Rate { return Rate{Count: s.Rate, Period: s.Period, Burst: s.Burst} }
 
 // Fit returns how many of the units count: no more than can ever be granted at once, so that a smaller
 // limit delays a step and does not stop it.

@@ -152,18 +152,13 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 // paid returns the time up to which the rate is used up. Under unchanged bounds it is never later than the time of a
 // whole burst. After a change it is cut to that, so that a raised rate applies at once.
 func (l *PermitLine) paid() time.Time {
-	if most := l.Now.Add(time.Duration(l.Settings.Burst) * l.interval()); l.Settings.Rate > 0 && l.RateUsedUntil.After(most) {
+	if l.Settings.Rate == 0 {
+		return l.RateUsedUntil
+	}
+	if most := l.Settings.rate().pay(l.Now, l.Now, l.Settings.Burst); l.RateUsedUntil.After(most) {
 		return most
 	}
 	return l.RateUsedUntil
-}
-
-// interval returns the time that one unit takes of the rate; zero if there is none.
-func (l *PermitLine) interval() time.Duration {
-	if l.Settings.Rate == 0 {
-		return 0
-	}
-	return l.Settings.interval()
 }
 
 // forgoes reports whether an earlier step of the same run, which has missed its offer, asks. Then it is
@@ -230,7 +225,7 @@ func (l *PermitLine) serve(line []PermitWithRun, asking map[stepKey]*PermitAsk, 
 		l.wakeFirst(line, plan)
 		return
 	}
-	interval := l.interval()
+	rate := l.Settings.rate()
 	before, blocked := 0, false // units of the line before this one
 	for i := range line {
 		p := &line[i]
@@ -247,7 +242,7 @@ func (l *PermitLine) serve(line []PermitWithRun, asking map[stepKey]*PermitAsk, 
 		}
 		switch {
 		case blocked && a != nil && l.Settings.Rate > 0 && (free.unbounded || free.units-before >= units):
-			a.RetryAt = latest(plan.ClosedUntil, plan.RateUsedUntil.Add(time.Duration(before+units-l.Settings.Burst)*interval))
+			a.RetryAt = latest(plan.ClosedUntil, rate.after(plan.RateUsedUntil, before+units))
 			before += units
 		case blocked:
 			if a != nil && plan.ClosedUntil.After(l.Now) {
@@ -257,8 +252,8 @@ func (l *PermitLine) serve(line []PermitWithRun, asking map[stepKey]*PermitAsk, 
 		case a != nil:
 			free.take(units, true)
 			a.Outcome, a.GrantedAt = Written, l.Now
-			if l.Settings.Rate > 0 {
-				plan.RateUsedUntil = latest(plan.RateUsedUntil, l.Now).Add(time.Duration(units) * interval)
+			if rate.Count > 0 {
+				plan.RateUsedUntil = rate.pay(plan.RateUsedUntil, l.Now, units)
 			}
 			p.Status, p.GrantedAt = PermitHeld, l.Now
 			plan.replace(p.Permit, l.Settings.Concurrent > 0)
@@ -296,7 +291,7 @@ func (l *PermitLine) nextOfferAt(free *freeUnits, units int, plan *PermitPlan) t
 	case l.Settings.Rate == 0 || !free.unbounded && free.units < units:
 		return time.Time{}
 	}
-	return latest(l.Now, plan.RateUsedUntil.Add(time.Duration(units-l.Settings.Burst)*l.interval()))
+	return latest(l.Now, l.Settings.rate().after(plan.RateUsedUntil, units))
 }
 
 // replace writes a granted permit instead of the place that the plan has written for it. A limit without
@@ -322,8 +317,7 @@ type freeUnits struct {
 func (l *PermitLine) free(plan *PermitPlan) *freeUnits {
 	f := &freeUnits{units: l.Settings.Concurrent, unbounded: l.Settings.Concurrent == 0, unrated: l.Settings.Rate == 0}
 	if !f.unrated {
-		left := l.Now.Add(time.Duration(l.Settings.Burst) * l.interval()).Sub(latest(plan.RateUsedUntil, l.Now))
-		f.rate = max(0, int(left/l.interval()))
+		f.rate = l.Settings.rate().free(plan.RateUsedUntil, l.Now)
 	}
 	if plan.ClosedUntil.After(l.Now) || !l.Known {
 		*f = freeUnits{}

@@ -143,7 +143,7 @@ func (s *QueueState) KeyNames(more []string) []string {
 // Idle reports whether a pass would change nothing, after the store has read the queue without a lock. again is
 // when that may be otherwise although nothing happens.
 func (s *QueueState) Idle(begun string) (idle bool, again time.Time) {
-	if s.Found || s.Deleted || s.Applied != s.Recorded || s.Begun != begun {
+	if s.Found || s.Deleted || s.Applied != s.Recorded || begun != "" && s.Begun != begun {
 		return false, time.Time{}
 	}
 	a := admission{QueueState: s}

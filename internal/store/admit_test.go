@@ -283,6 +283,17 @@ func TestAdmissionKeepsCountsAndBounds(t *testing.T) {
 	}
 }
 
+// A store may not know the point of the database's history. That alone is nothing to do.
+func TestQueueIsIdleThoughItsHistoryIsUnknown(t *testing.T) {
+	s := QueueState{Begun: "1/A0"}
+	if idle, _ := s.Idle(""); !idle {
+		t.Error("each look at the queue would write")
+	}
+	if idle, _ := s.Idle("2/A0"); idle {
+		t.Error("a failover is not noticed")
+	}
+}
+
 func TestKeysTakeTurnsByWeight(t *testing.T) {
 	q := newQueueInMemory(QueueSettings{Executing: 1})
 	for range 1000 {

@@ -86,12 +86,12 @@ type endless struct {
 	history []store.Step
 }
 
-func (s endless) Claim(_ context.Context, q store.ClaimQuery) (store.Claims, error) {
+func (s endless) Claim(_ context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
 	if q.Limit == 0 {
-		return store.Claims{}, nil
+		return store.ClaimResult{}, nil
 	}
 	id, name := store.NewRootUUID("")
-	return store.Claims{Runs: []store.Claimed{{History: s.history, Run: store.Run{
+	return store.ClaimResult{Runs: []store.ClaimedRun{{History: s.history, Run: store.Run{
 		UUID: id, Name: name, Workflow: "flow", Queue: "default", Status: store.Running, Epoch: store.Epoch{Count: 2}, Input: []byte("1"),
 		Owner: uuid.NullUUID{UUID: q.Worker, Valid: true}, CreatedAt: q.Now, StartedAt: q.Now, WakeAt: q.LeaseUntil,
 	}}}}, nil

@@ -13,7 +13,7 @@ import (
 // not ended. It is for children only; other starts return [ErrInvalidConfig].
 func Detached() StartOption {
 	return func(o *startOptions) {
-		o.once(givenDetached, "Detached")
+		o.markGiven(givenDetached, "Detached")
 		o.detached = true
 	}
 }
@@ -48,7 +48,7 @@ type Child[O any] struct {
 
 func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where uintptr, opts []StartOption) (*Child[O], error) {
 	o := optionsOf(opts)
-	request, err := w.anyRequest(c.limit(name), in, o)
+	request, err := w.anyRequest(c.payloadLimit(name), in, o)
 	if err == nil {
 		err = o.unfolded("a child belongs to its parent alone: leave the option out, or use Ctx.Start")
 	}
@@ -59,7 +59,7 @@ func startChild[I, O any](c *Ctx, name string, w *Workflow[I, O], in I, where ui
 		return nil, fmt.Errorf("%w: child %q has the option ID: a child is named by its call, leave the option out", ErrInvalidConfig, name)
 	}
 	request.Name = name
-	inner, err := c.calls().StartChild(request, where)
+	inner, err := c.callScope().StartChild(request, where)
 	if err != nil {
 		return nil, err
 	}
@@ -103,16 +103,16 @@ func (h *Child[O]) Wait() (O, error) {
 	case err != nil:
 		return zero, err
 	case res.Failure != nil:
-		return zero, childError(h.inner.Name(), res.Failure)
+		return zero, newChildError(h.inner.Name(), res.Failure)
 	}
 	out, err := decode[O](res.Output)
 	if err != nil {
-		return zero, undecodable[O](h.c, "output of child", h.name, "does not decode", res.Output, err, "bring back the old type")
+		return zero, undecodableError[O](h.c, "output of child", h.name, "does not decode", res.Output, err, "bring back the old type")
 	}
 	return out, nil
 }
 
-func childError(name string, f *record.Failure) *RunError {
+func newChildError(name string, f *record.Failure) *RunError {
 	return &RunError{
 		ID: f.Run, Name: name, Workflow: f.Workflow, Status: Status(f.Status), Message: f.Message, Type: f.Type, Step: f.Step, Stack: f.Stack, codes: f.Codes,
 	}

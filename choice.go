@@ -69,13 +69,13 @@ func quorum[T any](c *Ctx, name string, k int, others Losers, futures []*Future[
 	if k < 1 || k > len(futures) {
 		return nil, fmt.Errorf("%w: choice %q wants %d of %d branches: pass as many futures as it wants, or more, and ask for at least one", ErrInvalidConfig, name, k, len(futures))
 	}
-	spec, err := choiceOf(c, name, callSite(1), k, others, futures)
+	spec, err := newChoiceSpec(c, name, callSite(1), k, others, futures)
 	if err != nil {
 		return nil, err
 	}
 	if !c.scope.HasOutcome(name) {
 		// Wait outside of the call that records the choice: a run that only waits for branches may leave memory.
-		if spec.Deciders, err = firstOf(k, futures); err != nil {
+		if spec.Deciders, err = awaitSuccesses(k, futures); err != nil {
 			return nil, err
 		}
 	}
@@ -85,19 +85,19 @@ func quorum[T any](c *Ctx, name string, k int, others Losers, futures []*Future[
 	}
 	for _, i := range winners {
 		if _, err := futures[i].Wait(); err != nil && c.Err() == nil {
-			return nil, fmt.Errorf("%w: choice %q in run %q recorded that branch %q succeeded, and now it failed: %w", ErrDiverged, name, c.ID(), spec.Of[i].Name(), err)
+			return nil, fmt.Errorf("%w: choice %q in run %q recorded that branch %q succeeded, and now it failed: %w", ErrDiverged, name, c.ID(), spec.Branches[i].Name(), err)
 		}
 	}
 	return winners, nil
 }
 
-// choiceOf returns the specification of a choice among the branches. wanted is the number of branches that have to succeed; with
+// newChoiceSpec returns the specification of a choice among the branches. wanted is the number of branches that have to succeed; with
 // zero the first failure decides the choice.
-func choiceOf[T any](c *Ctx, name string, where uintptr, wanted int, others Losers, futures []*Future[T]) (*engine.ChoiceSpec, error) {
+func newChoiceSpec[T any](c *Ctx, name string, where uintptr, wanted int, others Losers, futures []*Future[T]) (*engine.ChoiceSpec, error) {
 	if others != KeepLosers && others != CancelLosers {
 		return nil, fmt.Errorf("%w: choice %q got Losers(%d), which is unknown: use KeepLosers or CancelLosers", ErrInvalidConfig, name, others)
 	}
-	spec := &engine.ChoiceSpec{Name: name, Site: where, Wanted: wanted}
+	spec := &engine.ChoiceSpec{Name: name, Site: where, MinSuccesses: wanted}
 	for i, f := range futures {
 		if f == nil {
 			return nil, fmt.Errorf("%w: choice %q got nil as branch %d of %d: give it what Go returned", ErrInvalidConfig, name, i, len(futures))
@@ -105,7 +105,7 @@ func choiceOf[T any](c *Ctx, name string, where uintptr, wanted int, others Lose
 		if first := slices.Index(futures, f); first < i {
 			return nil, fmt.Errorf("%w: choice %q got one branch twice, as %d and %d of %d: give it each branch once", ErrInvalidConfig, name, first, i, len(futures))
 		}
-		spec.Of = append(spec.Of, f.branch)
+		spec.Branches = append(spec.Branches, f.branch)
 	}
 	if others == CancelLosers {
 		spec.Losers = func(won []int) []engine.Loser { return losers(won, futures) }
@@ -116,7 +116,7 @@ func choiceOf[T any](c *Ctx, name string, where uintptr, wanted int, others Lose
 // choose records the choice, or reads its record. It returns the indexes of the branches that decided the choice, after these
 // have returned.
 func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int, error) {
-	res, err := c.calls().Choose(spec)
+	res, err := c.callScope().Choose(spec)
 	if err := outcomeError(c, spec.Name, &res, err); err != nil {
 		return nil, err
 	}
@@ -137,17 +137,17 @@ func choose[T any](c *Ctx, spec *engine.ChoiceSpec, futures []*Future[T]) ([]int
 // and returns the error of the failed branch. A replay ends the same branches and returns the same error. If no branch fails,
 // nothing is recorded. The errors of the choice itself are those of [Quorum].
 func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error) {
-	spec, err := choiceOf(c, name, callSite(0), 0, CancelLosers, futures)
+	spec, err := newChoiceSpec(c, name, callSite(0), 0, CancelLosers, futures)
 	if err != nil {
 		return nil, err
 	}
 	if !c.scope.HasOutcome(name) {
-		failed, err := firstFailure(futures)
+		failed, err := awaitFirstFailure(futures)
 		if err != nil {
 			return nil, err
 		}
 		if failed < 0 {
-			if err := c.calls().UseName("choice", name, spec.Site); err != nil {
+			if err := c.callScope().ReserveName("choice", name, spec.Site); err != nil {
 				return nil, err
 			}
 			return All(futures...)
@@ -159,13 +159,13 @@ func AllOrCancel[T any](c *Ctx, name string, futures ...*Future[T]) ([]T, error)
 		return nil, err
 	}
 	if _, err = futures[deciders[0]].Wait(); err == nil {
-		return nil, fmt.Errorf("%w: choice %q in run %q recorded that branch %q failed, and now it did not", ErrDiverged, name, c.ID(), spec.Of[deciders[0]].Name())
+		return nil, fmt.Errorf("%w: choice %q in run %q recorded that branch %q failed, and now it did not", ErrDiverged, name, c.ID(), spec.Branches[deciders[0]].Name())
 	}
 	return nil, err
 }
 
-// firstFailure waits until a branch has failed, and returns its index. If all branches succeed, it returns -1.
-func firstFailure[T any](futures []*Future[T]) (int, error) {
+// awaitFirstFailure waits until a branch has failed, and returns its index. If all branches succeed, it returns -1.
+func awaitFirstFailure[T any](futures []*Future[T]) (int, error) {
 	ends := endedIndexes(futures)
 	for range futures {
 		i := <-ends
@@ -198,8 +198,8 @@ func losers[T any](won []int, futures []*Future[T]) (all []engine.Loser) {
 	return all
 }
 
-// firstOf waits until k branches have succeeded, and returns their indexes in the order in which they succeeded.
-func firstOf[T any](k int, futures []*Future[T]) ([]int, error) {
+// awaitSuccesses waits until k branches have succeeded, and returns their indexes in the order in which they succeeded.
+func awaitSuccesses[T any](k int, futures []*Future[T]) ([]int, error) {
 	ends := endedIndexes(futures)
 	var winners []int
 	errs := make([]error, len(futures))

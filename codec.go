@@ -16,22 +16,22 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// asJSON holds the options of encoding/json/v2, which encodes values as JSON (RFC 8259). The encoding is deterministic, so that
+// jsonOptions holds the options of encoding/json/v2, which encodes values as JSON (RFC 8259). The encoding is deterministic, so that
 // equal inputs have equal bytes. It is strict: invalid UTF-8, NaN, channels and cycles are refused. Nil and empty slices and maps
 // stay distinct, and a time.Duration is encoded as nanoseconds. In a value of type any, integers of 2^53 and more decode to int64
-// or uint64, so that no digit is lost; see exactNumbers.
-var asJSON = json.JoinOptions(
+// or uint64, so that no digit is lost; see exactNumberOptions.
+var jsonOptions = json.JoinOptions(
 	json.Deterministic(true),
 	json.FormatNilSliceAsNull(true),
 	json.FormatNilMapAsNull(true),
 	jsonv1.FormatDurationAsNano(true),
 )
 
-var exactNumbers = json.JoinOptions(asJSON, json.WithUnmarshalers(json.UnmarshalFromFunc(decodeAny)))
+var exactNumberOptions = json.JoinOptions(jsonOptions, json.WithUnmarshalers(json.UnmarshalFromFunc(decodeAny)))
 
 // encode returns the JSON of v. It returns ErrPayloadTooLarge if the JSON is longer than limit bytes.
 func encode(v any, limit int) (b []byte, err error) {
-	b, err = json.Marshal(v, asJSON)
+	b, err = json.Marshal(v, jsonOptions)
 	if err != nil {
 		return nil, fmt.Errorf("%w: a value of type %T: %w", ErrNotEncodable, v, err)
 	}
@@ -48,9 +48,9 @@ func decode[T any](b []byte) (v T, err error) {
 }
 
 func decodeInto[T any](b []byte, v *T) error {
-	opts := asJSON
-	if knows(&openTypes, reflect.TypeFor[T](), holdsAny) {
-		opts = exactNumbers
+	opts := jsonOptions
+	if cachedCheck(&openTypes, reflect.TypeFor[T](), containsInterface) {
+		opts = exactNumberOptions
 	}
 	if err := json.Unmarshal(b, v, opts); err != nil {
 		return fmt.Errorf("decode into %v: %w", reflect.TypeFor[T](), err)
@@ -92,7 +92,7 @@ func (e *codecPanic) Unwrap() error { return ErrPanic }
 // encodeReadable does what encode does, and refuses values that do not decode again. It is for values that are decoded only
 // later, or in another process.
 func encodeReadable[T any](v T, limit int) ([]byte, error) {
-	if knows(&plainTypes, reflect.TypeFor[T](), plain) {
+	if cachedCheck(&plainTypes, reflect.TypeFor[T](), isPlain) {
 		return encode(v, limit)
 	}
 	b, _, err := roundTrip(v, limit)
@@ -139,7 +139,7 @@ func decodeAny(dec *jsontext.Decoder, v *any) error {
 // caches which types certainly decode again.
 var openTypes, plainTypes sync.Map // reflect.Type to bool
 
-func knows(types *sync.Map, t reflect.Type, find func(t reflect.Type, seen map[reflect.Type]bool) bool) bool {
+func cachedCheck(types *sync.Map, t reflect.Type, find func(t reflect.Type, seen map[reflect.Type]bool) bool) bool {
 	if known, ok := types.Load(t); ok {
 		return known.(bool)
 	}
@@ -148,7 +148,7 @@ func knows(types *sync.Map, t reflect.Type, find func(t reflect.Type, seen map[r
 	return is
 }
 
-func holdsAny(t reflect.Type, seen map[reflect.Type]bool) bool {
+func containsInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return false
 	}
@@ -157,12 +157,12 @@ func holdsAny(t reflect.Type, seen map[reflect.Type]bool) bool {
 	case reflect.Interface:
 		return true
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return holdsAny(t.Elem(), seen)
+		return containsInterface(t.Elem(), seen)
 	case reflect.Map:
-		return holdsAny(t.Key(), seen) || holdsAny(t.Elem(), seen)
+		return containsInterface(t.Key(), seen) || containsInterface(t.Elem(), seen)
 	case reflect.Struct:
 		for f := range t.Fields() {
-			if holdsAny(f.Type, seen) {
+			if containsInterface(f.Type, seen) {
 				return true
 			}
 		}
@@ -170,35 +170,35 @@ func holdsAny(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// ownForms are the interfaces by which a type determines its own encoding.
-var ownForms = []reflect.Type{
+// customEncodings are the interfaces by which a type determines its own encoding.
+var customEncodings = []reflect.Type{
 	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.MarshalerTo](), reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextAppender](),
 	reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[json.UnmarshalerFrom](), reflect.TypeFor[encoding.TextUnmarshaler](),
 }
 
-// plain reports whether values of the type certainly decode again: the type contains only kinds that JSON has, no interfaces, and
+// isPlain reports whether values of the type certainly decode again: the type contains only kinds that JSON has, no interfaces, and
 // no types that determine their own encoding.
-func plain(t reflect.Type, seen map[reflect.Type]bool) bool {
+func isPlain(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return true
 	}
 	seen[t] = true
-	for _, own := range ownForms {
+	for _, own := range customEncodings {
 		if reflect.PointerTo(t).Implements(own) {
 			return false
 		}
 	}
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return plain(t.Elem(), seen)
+		return isPlain(t.Elem(), seen)
 	case reflect.Map:
-		return plain(t.Key(), seen) && plain(t.Elem(), seen)
+		return isPlain(t.Key(), seen) && isPlain(t.Elem(), seen)
 	case reflect.Struct:
 		for f := range t.Fields() {
 			if f.Anonymous && f.Type.Kind() == reflect.Pointer && !f.IsExported() {
 				return false // json encodes the fields of such an embedded struct, and cannot decode them
 			}
-			if f.Tag.Get("json") != "-" && (strings.Contains(f.Tag.Get("json"), "format:") || !plain(f.Type, seen)) {
+			if f.Tag.Get("json") != "-" && (strings.Contains(f.Tag.Get("json"), "format:") || !isPlain(f.Type, seen)) {
 				return false
 			}
 		}

@@ -158,7 +158,7 @@ const (
 // Reason sets the reason of the call, a text of at most 16 KiB for people. It is recorded with the run.
 func Reason(text string) ControlOption {
 	return func(o *controlOptions) {
-		o.once(givenReason, "Reason")
+		o.markGiven(givenReason, "Reason")
 		o.reason = text
 	}
 }
@@ -166,7 +166,7 @@ func Reason(text string) ControlOption {
 // Actor sets who makes the call, a text of at most 16 KiB for people. It is recorded with the run.
 func Actor(name string) ControlOption {
 	return func(o *controlOptions) {
-		o.once(givenActor, "Actor")
+		o.markGiven(givenActor, "Actor")
 		o.actor = name
 	}
 }
@@ -175,7 +175,7 @@ func Actor(name string) ControlOption {
 // descendants continue: the run's own children among them become [Detached], so that its end does not cancel them.
 func OnlyUnstarted() ControlOption {
 	return func(o *controlOptions) {
-		o.once(givenScope, "OnlyUnstarted")
+		o.markGiven(givenScope, "OnlyUnstarted")
 		o.scope = store.NotStarted
 	}
 }
@@ -184,7 +184,7 @@ func OnlyUnstarted() ControlOption {
 // does not cancel them.
 func OnlyItself() ControlOption {
 	return func(o *controlOptions) {
-		o.once(givenScope, "OnlyItself")
+		o.markGiven(givenScope, "OnlyItself")
 		o.scope = store.RunItself
 	}
 }
@@ -194,7 +194,7 @@ func OnlyItself() ControlOption {
 // before the run learned of the pause stays over.
 func FreezeTimers() ControlOption {
 	return func(o *controlOptions) {
-		o.once(givenFreeze, "FreezeTimers")
+		o.markGiven(givenFreeze, "FreezeTimers")
 		o.freeze = true
 	}
 }
@@ -203,7 +203,7 @@ func FreezeTimers() ControlOption {
 // the filter.
 func DryRun() ControlOption {
 	return func(o *controlOptions) {
-		o.once(givenDry, "DryRun")
+		o.markGiven(givenDry, "DryRun")
 		o.dry = true
 	}
 }
@@ -302,7 +302,7 @@ func (e *Engine) controlAll(ctx context.Context, verb store.Verb, f Filter, opts
 	if err != nil {
 		return Effect{}, err
 	}
-	filter, err := e.filter(ctx, f)
+	filter, err := e.convertFilter(ctx, f)
 	if err != nil {
 		return Effect{}, err
 	}

@@ -26,11 +26,11 @@ type Ctx struct {
 // deadline, Deadline returns that.
 func (c *Ctx) Deadline() (time.Time, bool) { return c.scope.Deadline() }
 
-// calls returns the scope in which the durable calls of the Ctx are made.
-func (c *Ctx) calls() *engine.Scope { return c.scope.With(c.Context) }
+// callScope returns the scope in which the durable calls of the Ctx are made.
+func (c *Ctx) callScope() *engine.Scope { return c.scope.With(c.Context) }
 
-// within returns a Ctx whose durable calls are made in the scope.
-func (c *Ctx) within(scope *engine.Scope) *Ctx {
+// withScope returns a Ctx whose durable calls are made in the scope.
+func (c *Ctx) withScope(scope *engine.Scope) *Ctx {
 	return &Ctx{Context: scope.Context(), scope: scope, maxPayload: c.maxPayload}
 }
 
@@ -42,9 +42,9 @@ func (c *Ctx) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// limit returns the largest size, in bytes, of an encoded argument of the call with this name. A recorded call has no bound,
+// payloadLimit returns the largest size, in bytes, of an encoded argument of the call with this name. A recorded call has no bound,
 // because its argument was accepted when it was recorded, perhaps with a larger Config.MaxPayload.
-func (c *Ctx) limit(name string) int {
+func (c *Ctx) payloadLimit(name string) int {
 	if c.scope.HasBegun(name) {
 		return math.MaxInt
 	}

@@ -100,15 +100,15 @@ type Config struct {
 	MetricStepNames int
 }
 
-// mostPayload is the largest Config.MaxPayload.
-const mostPayload = 512 << 20
+// maxMaxPayload is the largest Config.MaxPayload.
+const maxMaxPayload = 512 << 20
 
 // markAfter is the duration after which an attempt writes a started marker. A shorter step writes one row; see
 // docs/decisions.md.
 const markAfter = 20 * time.Millisecond
 
-// defaults sets fields that are zero, and returns an error for invalid values.
-func (c *Config) defaults() error {
+// applyDefaults sets fields that are zero, and returns an error for invalid values.
+func (c *Config) applyDefaults() error {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -135,7 +135,7 @@ func (c *Config) defaults() error {
 	refuse(c.ParkAfter < 0, "ParkAfter is %v: it must be positive", c.ParkAfter)
 	refuse(c.MaxCrashes < 0 || c.MaxCrashes > 1000, "MaxCrashes is %d: it must be from 1 to 1000", c.MaxCrashes)
 	refuse(c.ClaimLimit < 0 || c.ClaimLimit > 10_000, "ClaimLimit is %d: it must be from 1 to 10000", c.ClaimLimit)
-	refuse(c.MaxPayload < 0 || c.MaxPayload > mostPayload, "MaxPayload is %d bytes: it must be positive and at most 512 MiB", c.MaxPayload)
+	refuse(c.MaxPayload < 0 || c.MaxPayload > maxMaxPayload, "MaxPayload is %d bytes: it must be positive and at most 512 MiB", c.MaxPayload)
 	refuse(c.Patience < 0, "Patience is %v: it must be positive", c.Patience)
 	for i, name := range c.Queues {
 		if err := naming.Check("queue", name); err != nil {
@@ -167,10 +167,10 @@ func New(s Store, cfg Config) (*Engine, error) {
 	if isNil(s) {
 		return nil, fmt.Errorf("%w: the store is nil: pass what sqlite.Open or postgres.Open returned, once its error was checked", ErrInvalidConfig)
 	}
-	if err := misregistered(); err != nil {
+	if err := registrationError(); err != nil {
 		return nil, err
 	}
-	if err := cfg.defaults(); err != nil {
+	if err := cfg.applyDefaults(); err != nil {
 		return nil, err
 	}
 	defs := make([]*engine.Definition, 0, len(cfg.Workflows))

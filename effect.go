@@ -24,7 +24,7 @@ func (c *Ctx) Signal(name, id, signalName string, payload any, opts ...SignalOpt
 }
 
 func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOption, where uintptr) error {
-	signal, _, err := newSignal(c.limit(name), signalName, payload, opts)
+	signal, _, err := newSignal(c.payloadLimit(name), signalName, payload, opts)
 	if err != nil {
 		return fmt.Errorf("signal call %q: %w", name, err)
 	}
@@ -43,7 +43,7 @@ func signalRun(c *Ctx, name, id, signalName string, payload any, opts []SignalOp
 // run has another workflow or input, a [*StepError] that wraps [ErrIDConflict], in every replay. The other errors are those of
 // [Ctx.Step], and those of [Workflow.Start] for the input and the options, which are not recorded.
 func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...StartOption) (id string, err error) {
-	request, err := w.request(c.limit(name), in, opts)
+	request, err := w.request(c.payloadLimit(name), in, opts)
 	if err != nil {
 		return "", fmt.Errorf("start call %q: %w", name, err)
 	}
@@ -54,7 +54,7 @@ func (c *Ctx) Start[I, O any](name string, w *Workflow[I, O], in I, opts ...Star
 // process dies before the call is recorded, the tags are set again, to the same values. The errors are those of [Ctx.Step], and
 // [ErrInvalidName] for an invalid tag.
 func (c *Ctx) SetTags(name string, tags map[string]string) error {
-	list, err := tagList(tags)
+	list, err := sortedTags(tags)
 	if err != nil {
 		return fmt.Errorf("tags call %q: %w", name, err)
 	}
@@ -81,19 +81,19 @@ func callEffect[T any](c *Ctx, name string, kind store.Kind, where uintptr, fn f
 	call := newCall(c, name, kind, where, fn, nil)
 	call.spec.Attempt = func(ctx context.Context) (engine.Output, *record.Failure) {
 		v, err := fn(ctx)
-		return call.settle(v, err)
+		return call.recordEffect(v, err)
 	}
 	return call.do()
 }
 
-// settle encodes the outcome of an effect for the checkpoint. If the run left, or its branch ended, before the effect had an
+// recordEffect encodes the outcome of an effect for the checkpoint. If the run left, or its branch ended, before the effect had an
 // outcome, nothing is recorded.
-func (k *call[T]) settle(v T, err error) (engine.Output, *record.Failure) {
+func (k *call[T]) recordEffect(v T, err error) (engine.Output, *record.Failure) {
 	switch {
 	case errors.Is(err, engine.ErrEffectInterrupted):
 		return engine.Output{}, &record.Failure{Message: err.Error(), Left: true}
 	case errors.Is(err, store.ErrBadData):
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	return k.record(v, err)
+	return k.encodeResult(v, err)
 }

@@ -89,7 +89,7 @@ type slowClaims struct {
 	gate  chan struct{}
 }
 
-func (s slowClaims) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+func (s slowClaims) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
 	select {
 	case s.asked <- struct{}{}:
 	default:

@@ -262,14 +262,14 @@ func failureOf(err error) *record.Failure {
 	return f
 }
 
-// permanently returns the recorded form of an error that is not retried, because further attempts would return it again.
-func permanently(err error) *record.Failure {
+// permanentFailure returns the recorded form of an error that is not retried, because further attempts would return it again.
+func permanentFailure(err error) *record.Failure {
 	f := failureOf(err)
 	f.Permanent = true
 	return f
 }
 
-func stepError(name string, f *record.Failure) *StepError {
+func newStepError(name string, f *record.Failure) *StepError {
 	err := &StepError{
 		Step: name, Attempts: int(max(f.Attempts, 1)), Message: f.Message, Type: f.Type, Stack: f.Stack, codes: f.Codes,
 	}
@@ -279,14 +279,14 @@ func stepError(name string, f *record.Failure) *StepError {
 	return err
 }
 
-// branchError returns the error of a branch whose function panicked or called runtime.Goexit. It is not recorded.
-func branchError(name string, f *record.Failure) *StepError {
-	err := stepError(name, f)
+// newBranchError returns the error of a branch whose function panicked or called runtime.Goexit. It is not recorded.
+func newBranchError(name string, f *record.Failure) *StepError {
+	err := newStepError(name, f)
 	err.branch = true
 	return err
 }
 
-func runError(r *store.Run) *RunError {
+func newRunError(r *store.Run) *RunError {
 	f := &record.Failure{Message: "no error was recorded"}
 	if len(r.Error) > 0 {
 		f = record.DecodeFailure(r.Error)

@@ -77,8 +77,8 @@ func (e *Engine) Events(ctx context.Context, p Page) ([]Event, error) {
 }
 
 const (
-	firstWatch = 10 * time.Millisecond
-	longWatch  = 500 * time.Millisecond
+	firstWatchDelay = 10 * time.Millisecond
+	maxWatchDelay   = 500 * time.Millisecond
 )
 
 // WatchEvents returns the events after the cursor, and waits for further ones until ctx ends. Then it yields the cause of the context's
@@ -91,9 +91,9 @@ const (
 //	}
 func (e *Engine) WatchEvents(ctx context.Context, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		wait := firstWatch
+		wait := firstWatchDelay
 		for {
-			events, err := e.Events(ctx, Page{Cursor: after, Limit: longestPage})
+			events, err := e.Events(ctx, Page{Cursor: after, Limit: maxPageLimit})
 			if err != nil && (isNil(ctx) || ctx.Err() == nil) && !errors.Is(err, ErrUnavailable) {
 				yield(Event{}, err)
 				return
@@ -105,10 +105,10 @@ func (e *Engine) WatchEvents(ctx context.Context, after string) iter.Seq2[Event,
 				after = event.Cursor
 			}
 			if len(events) > 0 {
-				wait = firstWatch
+				wait = firstWatchDelay
 			}
 			t := time.NewTimer(wait/2 + rand.N(wait))
-			wait = min(2*wait, longWatch)
+			wait = min(2*wait, maxWatchDelay)
 			select {
 			case <-t.C:
 			case <-ctx.Done():

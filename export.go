@@ -96,7 +96,7 @@ func (e *Engine) Export(ctx context.Context, id string) ([]byte, error) {
 			FirstFailure: exportedAttempt(failures.First), LastFailure: exportedAttempt(failures.Latest()), Workflow: failures.Workflow,
 		}
 	}
-	b, err := json.Marshal(out, asJSON, jsontext.WithIndent("  "))
+	b, err := json.Marshal(out, jsonOptions, jsontext.WithIndent("  "))
 	if err != nil {
 		return nil, fmt.Errorf("export run %q: %w", id, err)
 	}

@@ -26,8 +26,8 @@ type Filter struct {
 	Roots         bool          // the run is a root run
 }
 
-// filter checks a filter, and converts it for the store.
-func (e *Engine) filter(ctx context.Context, f Filter) (store.Filter, error) {
+// convertFilter checks a filter, and converts it for the store.
+func (e *Engine) convertFilter(ctx context.Context, f Filter) (store.Filter, error) {
 	g := store.Filter{
 		Workflow: f.Workflow, Queue: f.Queue, GroupKey: f.GroupKey, NamePrefix: f.IDPrefix, Roots: f.Roots || f.IDPrefix != "",
 		Tag: store.Tag{Key: f.Tag, Value: f.TagValue}, CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore,

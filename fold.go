@@ -91,7 +91,7 @@ func Sample(key string, n int, period time.Duration) StartOption {
 
 // folds sets that the start folds.
 func (o *startOptions) folds(kind store.FoldKind, option, key string) *fold.Spec {
-	o.once(givenFold, option)
+	o.markGiven(givenFold, option)
 	if err := naming.Check("key", key); err != nil {
 		o.fail(fmt.Errorf("%s: %w", option, err))
 	}

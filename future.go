@@ -18,7 +18,7 @@ type Future[T any] struct {
 	err    error
 
 	mu       sync.Mutex
-	closed   bool  // a choice has ended the branch before fn returned: the result is withheld until tell
+	withheld bool  // a choice has ended the branch before fn returned: the result is withheld until tell
 	verdict  error // what tell got; nil: tell was not called yet
 	returned bool  // fn has returned
 	watchers []func()
@@ -35,7 +35,7 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		f.end(zero, noFunction("branch", name))
 		return f
 	}
-	branch, err := c.calls().Branch(name, callSite(0))
+	branch, err := c.callScope().Branch(name, callSite(0))
 	if err != nil {
 		f.end(zero, err)
 		return f
@@ -45,8 +45,8 @@ func (c *Ctx) Go[T any](name string, fn func(*Ctx) (T, error)) *Future[T] {
 		f.withholdResult()
 		f.deliver(ErrCancelled)
 	}
-	sub := c.within(branch.Scope())
-	err = sub.scope.Go(func() { f.end(fn(sub)) }, func(failure *record.Failure) { f.end(zero, branchError(c.scope.Full(name), failure)) })
+	sub := c.withScope(branch.Scope())
+	err = sub.scope.Go(func() { f.end(fn(sub)) }, func(failure *record.Failure) { f.end(zero, newBranchError(c.scope.Full(name), failure)) })
 	if err != nil {
 		f.end(zero, err)
 	}
@@ -59,7 +59,7 @@ func (f *Future[T]) end(value T, err error) {
 	defer f.mu.Unlock()
 	f.returned = true
 	switch {
-	case !f.closed:
+	case !f.withheld:
 		f.set(value, err)
 	case f.verdict != nil:
 		f.conclude(value, err)
@@ -73,8 +73,8 @@ func (f *Future[T]) end(value T, err error) {
 func (f *Future[T]) withholdResult() (returned bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.closed = f.closed || !f.returned
-	return !f.closed
+	f.withheld = f.withheld || !f.returned
+	return !f.withheld
 }
 
 // deliver ends the withholding that close began. verdict is ErrCancelled if the choice was recorded, and ErrSuspended if it was not.

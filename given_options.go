@@ -28,5 +28,5 @@ func (o *commonOptions) fail(err error) {
 	}
 }
 
-// once records that the option was given, and fails if an option with the same bit was given before.
-func (o *commonOptions) once(bit givenOptions, option string) { o.fail(o.given.once(bit, option)) }
+// markGiven records that the option was given, and fails if an option with the same bit was given before.
+func (o *commonOptions) markGiven(bit givenOptions, option string) { o.fail(o.given.once(bit, option)) }

@@ -60,7 +60,7 @@ func (e *Engine) History(ctx context.Context, id string) ([]Checkpoint, error) {
 			Output: s.Output, StartedAt: s.StartedAt, EndedAt: ended, NextAt: s.NextAt,
 		}
 		if len(s.Error) > 0 {
-			c.Err = stepError(c.Name, record.DecodeFailure(s.Error))
+			c.Err = newStepError(c.Name, record.DecodeFailure(s.Error))
 		}
 		failures := record.FailuresOf(s)
 		c.FirstFailure, c.LastFailure = failedAttempt(c.Name, failures.First), failedAttempt(c.Name, failures.Latest())
@@ -104,7 +104,7 @@ func failedAttempt(step string, a *record.FailedAttempt) *FailedAttempt {
 		StartedAt: a.StartedAt, EndedAt: a.EndedAt,
 	}
 	if a.Error != nil {
-		f.Err = stepError(step, a.Error)
+		f.Err = newStepError(step, a.Error)
 	}
 	return f
 }

@@ -119,7 +119,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", id, err)
 	}
-	info := runInfo(r)
+	info := newRunInfo(r)
 	info.NoWorker = unexecuted
 	if len(unreceived) > 0 {
 		info.Unreceived = make(map[string]int, len(unreceived))
@@ -134,7 +134,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	sight := history.NewView(r, outline.Choices, now)
 	for i := range outline.Open {
 		if s := &outline.Open[i]; sight.Waits(s) {
-			info.wait(s)
+			info.addWait(s)
 		}
 	}
 	if !r.Status.Terminal() {
@@ -143,7 +143,7 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 			return nil, fmt.Errorf("get run %q: %w", id, err)
 		}
 		for i := range permits {
-			info.permit(&permits[i])
+			info.addPermitWait(&permits[i])
 		}
 		if err := e.place(ctx, r, info); err != nil {
 			return nil, fmt.Errorf("get run %q: %w", id, err)
@@ -162,8 +162,8 @@ func (e *Engine) Get(ctx context.Context, id string) (*RunInfo, error) {
 	return info, nil
 }
 
-// wait adds a call that has no outcome yet.
-func (info *RunInfo) wait(s *store.Step) {
+// addWait adds a call that has no outcome yet.
+func (info *RunInfo) addWait(s *store.Step) {
 	w := Wait{Name: naming.Display(s.Name), Kind: Kind(s.Kind.String()), Attempts: int(s.Attempt), Since: s.StartedAt, Until: s.NextAt}
 	failures := record.FailuresOf(s)
 	w.LastFailure = failedAttempt(w.Name, failures.Latest())
@@ -173,8 +173,8 @@ func (info *RunInfo) wait(s *store.Step) {
 	}
 }
 
-// permit adds a step that waits for a permit. A step that waits for its first attempt has no row.
-func (info *RunInfo) permit(p *store.PermitPlace) {
+// addPermitWait adds a step that waits for a permit. A step that waits for its first attempt has no row.
+func (info *RunInfo) addPermitWait(p *store.PermitPlace) {
 	if p.Status == store.PermitHeld {
 		return
 	}
@@ -188,8 +188,8 @@ func (info *RunInfo) permit(p *store.PermitPlace) {
 	w.Limit, w.LimitKey, w.Before = p.Limit, p.Key, p.Before
 }
 
-// runInfo converts the run's own row.
-func runInfo(r *store.Run) *RunInfo {
+// newRunInfo converts the run's own row.
+func newRunInfo(r *store.Run) *RunInfo {
 	info := &RunInfo{
 		ID: r.Address(), Name: childName(r), RunID: r.UUID.String(), Workflow: r.Workflow, Queue: r.Queue, Priority: int(r.Priority), Version: r.Version,
 		Status: Status(r.Status.String()), Reason: r.Reason, Epoch: int(r.Epoch.Count), Crashes: int(r.Crashes),
@@ -214,7 +214,7 @@ func runInfo(r *store.Run) *RunInfo {
 		info.Owner = r.Owner.UUID.String()
 	}
 	if r.Status.Terminal() && r.Status != store.Completed {
-		info.Err = runError(r)
+		info.Err = newRunError(r)
 	}
 	return info
 }

@@ -60,7 +60,7 @@ const (
 // Concurrent bounds how many steps hold a permit of the limit at once, counted in units. It must be positive.
 func Concurrent(n int) LimitOption {
 	return func(o *limitOptions) {
-		o.once(givenConcurrent, "Concurrent")
+		o.markGiven(givenConcurrent, "Concurrent")
 		o.bounds.Concurrent = n
 		if n <= 0 {
 			o.fail(fmt.Errorf("%w: Concurrent(%d): it must be positive; leave the option out for no bound", ErrInvalidConfig, n))
@@ -73,7 +73,7 @@ func Concurrent(n int) LimitOption {
 // n and per must be positive.
 func Rate(n int, per time.Duration) LimitOption {
 	return func(o *limitOptions) {
-		o.once(givenRate, "Rate")
+		o.markGiven(givenRate, "Rate")
 		o.bounds.Rate, o.bounds.Period = n, per
 		if n <= 0 || per <= 0 {
 			o.fail(fmt.Errorf("%w: Rate(%d, %v): both must be positive; leave the option out for no bound", ErrInvalidConfig, n, per))
@@ -85,7 +85,7 @@ func Rate(n int, per time.Duration) LimitOption {
 // positive.
 func Burst(n int) LimitOption {
 	return func(o *limitOptions) {
-		o.once(givenBurst, "Burst")
+		o.markGiven(givenBurst, "Burst")
 		o.bounds.Burst = n
 		if n <= 0 {
 			o.fail(fmt.Errorf("%w: Burst(%d): it must be positive", ErrInvalidConfig, n))
@@ -93,8 +93,8 @@ func Burst(n int) LimitOption {
 	}
 }
 
-// mostBurst is the longest time that a rate may take to grant its burst, so that no time is out of range.
-const mostBurst = 365 * 24 * time.Hour
+// maxBurstTime is the longest time that a rate may take to grant its burst, so that no time is out of range.
+const maxBurstTime = 365 * 24 * time.Hour
 
 // Bounds are the bounds of a [Limit]. Zero means no bound.
 type Bounds struct {
@@ -119,7 +119,7 @@ func (b Bounds) check() error {
 		return fmt.Errorf("%w: Period is %v: a Rate needs a period of at least a microsecond", ErrInvalidConfig, b.Period)
 	case b.Rate == 0 && (b.Period != 0 || b.Burst != 0):
 		return fmt.Errorf("%w: Period is %v and Burst is %d without a Rate: set Rate, or leave them out", ErrInvalidConfig, b.Period, b.Burst)
-	case b.Rate > 0 && float64(b.Period)/float64(b.Rate)*float64(max(1, b.Burst)) > float64(mostBurst):
+	case b.Rate > 0 && float64(b.Period)/float64(b.Rate)*float64(max(1, b.Burst)) > float64(maxBurstTime):
 		return fmt.Errorf("%w: a Rate of %d per %v takes more than a year to grant a Burst of %d: lower the Burst or raise the Rate", ErrInvalidConfig, b.Rate, b.Period, max(1, b.Burst))
 	}
 	return nil
@@ -148,7 +148,7 @@ func boundsOf(s store.LimitSettings) Bounds {
 // executing while another step has the permit.
 func (l *Limit) Permit(opts ...PermitOption) StepOption {
 	return func(o *stepOptions) {
-		o.once(givenPermit, "Permit")
+		o.markGiven(givenPermit, "Permit")
 		if l == nil {
 			o.fail(fmt.Errorf("%w: the *Limit is nil: make it with NewLimit", ErrInvalidConfig))
 			return
@@ -157,7 +157,7 @@ func (l *Limit) Permit(opts ...PermitOption) StepOption {
 		o.fail(l.err)
 		o.fail(applyOptions(opts, &p))
 		o.fail(p.err)
-		if most := l.settings.Fit(p.units); most < p.units {
+		if most := l.settings.CapUnits(p.units); most < p.units {
 			o.fail(fmt.Errorf("%w: Units(%d) of limit %q, which grants at most %d at once: ask for fewer, or raise Concurrent and Burst",
 				ErrInvalidConfig, p.units, l.name, most))
 		}
@@ -183,7 +183,7 @@ const (
 // separately.
 func LimitKey(key string) PermitOption {
 	return func(o *permitOptions) {
-		o.once(givenLimitKey, "LimitKey")
+		o.markGiven(givenLimitKey, "LimitKey")
 		o.fail(naming.Check("limit key", key))
 		o.key = key
 	}
@@ -193,7 +193,7 @@ func LimitKey(key string) PermitOption {
 // and not more than the limit grants at once. If an operator has lowered the bounds below that, the step takes all of them.
 func Units(n int) PermitOption {
 	return func(o *permitOptions) {
-		o.once(givenUnits, "Units")
+		o.markGiven(givenUnits, "Units")
 		o.units = n
 		if n <= 0 || n > math.MaxInt32 {
 			o.fail(fmt.Errorf("%w: Units(%d): it must be from 1 to %d", ErrInvalidConfig, n, math.MaxInt32))

@@ -22,8 +22,8 @@ type Page struct {
 
 // limit returns the number of entries of the page.
 func (p *Page) limit() (int, error) {
-	if p.Limit < 0 || p.Limit > longestPage {
-		return 0, fmt.Errorf("%w: a page of %d entries: use 1 to %d, or 0 for %d", ErrInvalidConfig, p.Limit, longestPage, defaultPage)
+	if p.Limit < 0 || p.Limit > maxPageLimit {
+		return 0, fmt.Errorf("%w: a page of %d entries: use 1 to %d, or 0 for %d", ErrInvalidConfig, p.Limit, maxPageLimit, defaultPage)
 	}
 	return or(p.Limit, defaultPage), nil
 }
@@ -35,8 +35,8 @@ type RunPage struct {
 }
 
 const (
-	defaultPage = 100
-	longestPage = 1000
+	defaultPage  = 100
+	maxPageLimit = 1000
 )
 
 // List returns a page of the runs that match the filter, the newest first. Runs that are started between two pages do not shift
@@ -45,7 +45,7 @@ func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	if err := e.checkUsable(ctx); err != nil {
 		return RunPage{}, fmt.Errorf("list runs: %w", err)
 	}
-	filter, err := e.filter(ctx, f)
+	filter, err := e.convertFilter(ctx, f)
 	if err != nil {
 		return RunPage{}, err
 	}
@@ -70,7 +70,7 @@ func (e *Engine) List(ctx context.Context, f Filter, p Page) (RunPage, error) {
 	}
 	page.Runs = make([]RunInfo, len(rows))
 	for i, r := range rows {
-		page.Runs[i] = *runInfo(r)
+		page.Runs[i] = *newRunInfo(r)
 	}
 	return page, nil
 }
@@ -96,7 +96,7 @@ func (e *Engine) Tree(ctx context.Context, id string) (*RunNode, error) {
 	}
 	nodes := make(map[uuid.UUID]*RunNode, len(rows))
 	for _, r := range rows { // parents come first
-		n := &RunNode{RunInfo: *runInfo(r)}
+		n := &RunNode{RunInfo: *newRunInfo(r)}
 		nodes[r.UUID] = n
 		if parent := nodes[r.Parent.UUID]; r.Parent.Valid && parent != nil {
 			parent.Children = append(parent.Children, n)
@@ -165,7 +165,7 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string)
 	if err := e.checkMayWrite(ctx, "a change of tags", "Ctx.SetTags"); err != nil {
 		return fmt.Errorf("tag run %q: %w", id, err)
 	}
-	list, err := tagList(tags)
+	list, err := sortedTags(tags)
 	if err != nil {
 		return err
 	}
@@ -186,8 +186,8 @@ func (e *Engine) SetTags(ctx context.Context, id string, tags map[string]string)
 	return nil
 }
 
-// tagList checks tags, and returns them in the order of their keys.
-func tagList(tags map[string]string) ([]store.Tag, error) {
+// sortedTags checks tags, and returns them in the order of their keys.
+func sortedTags(tags map[string]string) ([]store.Tag, error) {
 	list := make([]store.Tag, 0, len(tags))
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		if err := naming.CheckTag(key, or(tags[key], "-")); err != nil {

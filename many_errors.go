@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// toldErrors is the number of errors whose texts are in the text of a manyErrors.
-const toldErrors = 3
+// maxShownErrors is the number of errors whose texts are in the text of a manyErrors.
+const maxShownErrors = 3
 
 // manyErrors wraps the errors of a Map's items, or of branches. errors.Is and errors.As find all of them. The text holds only the
-// first toldErrors texts and the number of the others, because it is recorded and logged.
+// first maxShownErrors texts and the number of the others, because it is recorded and logged.
 type manyErrors struct{ all []error }
 
 // joinErrors returns an error that wraps the errors that are not nil, or nil if all are nil.
@@ -30,7 +30,7 @@ func joinErrors(errs []error) error {
 func (e *manyErrors) Error() string {
 	var text strings.Builder
 	for i, err := range e.all {
-		if i == toldErrors {
+		if i == maxShownErrors {
 			fmt.Fprintf(&text, "\nand %d more", len(e.all)-i)
 			break
 		}

@@ -36,20 +36,20 @@ func (c *Ctx) Map[In, Out any](name string, items []In, fn func(context.Context,
 	if err != nil {
 		return nil, err
 	}
-	scope, counted, err := c.calls().OpenMap(name, where, len(items))
+	scope, counted, err := c.callScope().OpenMap(name, where, len(items))
 	if err != nil {
 		return nil, err
 	}
 	defer counted()
-	m := mapping[In, Out]{
-		c: c.within(scope), where: where, items: items, names: names, fn: fn, o: o,
+	m := mapCall[In, Out]{
+		c: c.withScope(scope), where: where, items: items, names: names, fn: fn, o: o,
 		results: make([]Out, len(items)), errs: make([]error, len(items)),
 	}
 	return m.run()
 }
 
-// mapping is the state of one call of Map.
-type mapping[In, Out any] struct {
+// mapCall is the state of one call of Map.
+type mapCall[In, Out any] struct {
 	c       *Ctx
 	where   uintptr
 	items   []In
@@ -64,7 +64,7 @@ type mapping[In, Out any] struct {
 }
 
 // run executes the items in goroutines that the run owns.
-func (m *mapping[In, Out]) run() ([]Out, error) {
+func (m *mapCall[In, Out]) run() ([]Out, error) {
 	var failed bool
 	m.begun, failed = m.c.scope.Begun(m.names)
 	m.stop.Store(failed && !m.o.collect)
@@ -78,12 +78,12 @@ func (m *mapping[In, Out]) run() ([]Out, error) {
 					break
 				}
 				if !m.stop.Load() || m.begun != nil && m.begun[i] {
-					m.do(i)
+					m.executeItem(i)
 				}
 			}
 			working.Done()
 		}, func(f *record.Failure) { // a panic outside of fn, such as one of decoding a record
-			m.errs[i] = stepError(m.c.scope.Full(m.names[i]), f)
+			m.errs[i] = newStepError(m.c.scope.Full(m.names[i]), f)
 			m.stop.Store(true)
 			working.Done()
 		})
@@ -109,7 +109,7 @@ func (m *mapping[In, Out]) run() ([]Out, error) {
 	return m.results, nil
 }
 
-func (m *mapping[In, Out]) do(i int) {
+func (m *mapCall[In, Out]) executeItem(i int) {
 	item := func(ctx context.Context) (Out, error) { return m.fn(ctx, m.items[i]) }
 	m.results[i], m.errs[i] = newCall(m.c, m.names[i], store.KindStep, m.where, item, m.o.steps).do()
 	if err := m.errs[i]; err != nil && (!m.o.collect || errors.Is(err, ErrSuspended)) {
@@ -161,7 +161,7 @@ const (
 // Parallel sets how many items are executed at once. The default is 16.
 func Parallel(n int) MapOption {
 	return func(o *mapOptions) {
-		o.once(givenParallel, "Parallel")
+		o.markGiven(givenParallel, "Parallel")
 		o.parallel = n
 		if n < 1 {
 			o.err = fmt.Errorf("%w: Parallel(%d): it must be at least 1", ErrInvalidConfig, n)
@@ -172,7 +172,7 @@ func Parallel(n int) MapOption {
 // Collect executes every item, even if some fail.
 func Collect() MapOption {
 	return func(o *mapOptions) {
-		o.once(givenCollect, "Collect")
+		o.markGiven(givenCollect, "Collect")
 		o.collect = true
 	}
 }
@@ -181,7 +181,7 @@ func Collect() MapOption {
 // [ErrDuplicateStep].
 func Key[In any](key func(In) string) MapOption {
 	return func(o *mapOptions) {
-		o.once(givenKey, "Key")
+		o.markGiven(givenKey, "Key")
 		o.key = key
 	}
 }

@@ -50,9 +50,9 @@ func (s *cutOff) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResul
 	return s.Store.Renew(ctx, h)
 }
 
-func (s *cutOff) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+func (s *cutOff) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
 	if err := s.away(); err != nil {
-		return store.Claims{}, err
+		return store.ClaimResult{}, err
 	}
 	return s.Store.Claim(ctx, q)
 }

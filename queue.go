@@ -12,7 +12,7 @@ import (
 // queue of its parent. The name is a text of 1 to 512 bytes without control characters.
 func InQueue(name string) StartOption {
 	return func(o *startOptions) {
-		o.once(givenQueue, "InQueue")
+		o.markGiven(givenQueue, "InQueue")
 		o.queue = name
 		o.fail(naming.Check("queue", name))
 	}
@@ -33,7 +33,7 @@ const (
 // higher priority are due at all times, runs of a lower priority are not executed.
 func Priority(n int) StartOption {
 	return func(o *startOptions) {
-		o.once(givenPriority, "Priority")
+		o.markGiven(givenPriority, "Priority")
 		if n < LowestPriority || n > HighestPriority {
 			o.fail(fmt.Errorf("%w: Priority of %d: it must be from %d to %d", ErrInvalidConfig, n, LowestPriority, HighestPriority))
 			return

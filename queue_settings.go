@@ -75,7 +75,7 @@ func (r QueueRate) check(name string) error {
 		return fmt.Errorf("%w: %s.Period is %v: a rate needs a period of at least a microsecond", ErrInvalidConfig, name, r.Period)
 	case r.Count == 0 && (r.Period != 0 || r.Burst != 0):
 		return fmt.Errorf("%w: %s has the Period %v and the Burst %d without a Count: set Count, or leave them out", ErrInvalidConfig, name, r.Period, r.Burst)
-	case r.Count > 0 && float64(r.Period)/float64(r.Count)*float64(max(1, r.Burst)) > float64(mostBurst):
+	case r.Count > 0 && float64(r.Period)/float64(r.Count)*float64(max(1, r.Burst)) > float64(maxBurstTime):
 		return fmt.Errorf("%w: a %s of %d per %v takes more than a year to let a Burst of %d begin: lower the Burst or raise the Count", ErrInvalidConfig, name, r.Count, r.Period, max(1, r.Burst))
 	}
 	return nil

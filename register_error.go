@@ -54,8 +54,8 @@ func RegisterError(code string, sentinel error) error {
 	return sentinel
 }
 
-// misregistered returns the errors of the registrations that were refused; nil if there are none.
-func misregistered() error {
+// registrationError returns the errors of the registrations that were refused; nil if there are none.
+func registrationError() error {
 	registry.RLock()
 	defer registry.RUnlock()
 	return registry.wrong

@@ -32,8 +32,8 @@ type RetryPolicy struct {
 // Unlimited is the value of RetryPolicy.Attempts for any number of attempts.
 const Unlimited = math.MaxInt32
 
-// longest is the longest wait of a policy without a maximum.
-const longest = 365 * 24 * time.Hour
+// defaultMaxWait is the longest wait of a policy without a maximum.
+const defaultMaxWait = 365 * 24 * time.Hour
 
 // NoRetry is the default policy: one attempt.
 var NoRetry = RetryPolicy{}
@@ -66,8 +66,8 @@ func (p RetryPolicy) check() error {
 	return nil
 }
 
-// next returns the wait after the given attempt has failed, or false if it was the last one.
-func (p RetryPolicy) next(attempt int32) (time.Duration, bool) {
+// waitAfter returns the wait after the given attempt has failed, or false if it was the last one.
+func (p RetryPolicy) waitAfter(attempt int32) (time.Duration, bool) {
 	if int(attempt) >= max(p.Attempts, 1) {
 		return 0, false
 	}
@@ -76,7 +76,7 @@ func (p RetryPolicy) next(attempt int32) (time.Duration, bool) {
 	}
 	most := p.Max
 	if most == 0 {
-		most = longest
+		most = defaultMaxWait
 	}
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(min(p.Initial, most)),

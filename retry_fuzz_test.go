@@ -20,13 +20,13 @@ func FuzzBackoff(f *testing.F) {
 			return
 		}
 		began := time.Now()
-		wait, more := p.next(attempt)
+		wait, more := p.waitAfter(attempt)
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("%+v after attempt %d: next took %v", p, attempt, took)
 		}
 		bound := p.Max
 		if bound == 0 {
-			bound = longest
+			bound = defaultMaxWait
 		}
 		switch {
 		case more != (int(attempt) < max(p.Attempts, 1)):

@@ -20,7 +20,7 @@ type faultySchedules struct {
 }
 
 func (s *faultySchedules) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
-	if u.Skip && strings.HasPrefix(u.Name, "bad") {
+	if u.SkipLocked && strings.HasPrefix(u.Name, "bad") {
 		s.tries.Add(1)
 		return errors.New("the row is damaged")
 	}

@@ -52,7 +52,7 @@ func (e *Engine) Complete(ctx context.Context, token string, value any) error {
 	}
 	err = e.inner.Signal(ctx, run, &store.Signal{Name: signal, Key: signal, Payload: b})
 	if errors.Is(err, ErrIDConflict) {
-		return &engine.Conflict{Text: fmt.Sprintf("durable: the wait %q of this token, in run %s, was completed with another value before: the first one holds", naming.DisplaySignal(signal), run)}
+		return &engine.ConflictError{Text: fmt.Sprintf("durable: the wait %q of this token, in run %s, was completed with another value before: the first one holds", naming.DisplaySignal(signal), run)}
 	}
 	return convertStateError(err)
 }
@@ -139,11 +139,11 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 		o.signal = signal
 	}
 	spec := engine.ReceiveSpec{
-		Name: name, Signal: o.signal, Site: where, Within: o.within, Bounded: o.bounded, Otherwise: o.otherwise,
+		Name: name, Signal: o.signal, Site: where, Within: o.within, HasTimeLimit: o.bounded, OnTimeout: o.otherwise,
 	}
 	if o.escalate != nil {
 		var err error
-		if spec.Escalate, err = o.escalate(c.limit(name)); err != nil {
+		if spec.Escalate, err = o.escalate(c.payloadLimit(name)); err != nil {
 			o.fail(err)
 		}
 	}
@@ -155,7 +155,7 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 		if !ok && (o.value != nil || reflect.TypeFor[T]().Kind() != reflect.Interface) {
 			o.fail(fmt.Errorf("%w: Else is a %T, it must be what is received: %v", ErrInvalidConfig, o.value, reflect.TypeFor[T]()))
 		}
-		b, err := encodeReadable(v, c.limit(name))
+		b, err := encodeReadable(v, c.payloadLimit(name))
 		if err != nil {
 			o.fail(err)
 		}
@@ -164,13 +164,13 @@ func receive[T any](c *Ctx, name, signal string, where uintptr, opts []ReceiveOp
 	if o.err != nil {
 		return zero, fmt.Errorf("receive %q: %w", name, o.err)
 	}
-	res, err := c.calls().Receive(&spec)
+	res, err := c.callScope().Receive(&spec)
 	if err := outcomeError(c, name, &res, err); err != nil {
 		return zero, err
 	}
 	v, err := decode[T](res.Output)
 	if err != nil {
-		return zero, undecodable[T](c, "signal", naming.DisplaySignal(o.signal), "does not decode", res.Output, err,
+		return zero, undecodableError[T](c, "signal", naming.DisplaySignal(o.signal), "does not decode", res.Output, err,
 			"send what is received, or bring back the old type")
 	}
 	return v, nil
@@ -198,7 +198,7 @@ const (
 // OnSignal sets the name of the signal to receive. The default is the name of the Receive.
 func OnSignal(name string) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.once(givenOnSignal, "OnSignal")
+		o.markGiven(givenOnSignal, "OnSignal")
 		o.signal = name
 		o.fail(naming.Check("signal", name))
 	}
@@ -211,7 +211,7 @@ func OnSignal(name string) ReceiveOption {
 // once.
 func Within(d time.Duration) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.once(givenWithin, "Within")
+		o.markGiven(givenWithin, "Within")
 		o.within, o.bounded = d, true
 	}
 }
@@ -220,7 +220,7 @@ func Within(d time.Duration) ReceiveOption {
 // apart.
 func Else[T any](value T) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.once(givenElse, "Else")
+		o.markGiven(givenElse, "Else")
 		o.otherwise, o.value = engine.TimeoutGoesOn, value
 	}
 }
@@ -228,7 +228,7 @@ func Else[T any](value T) ReceiveOption {
 // ElseCancel cancels the run and its descendants when the time of [Within] is over.
 func ElseCancel() ReceiveOption {
 	return func(o *receiveOptions) {
-		o.once(givenElse, "ElseCancel")
+		o.markGiven(givenElse, "ElseCancel")
 		o.otherwise = engine.TimeoutCancels
 	}
 }
@@ -237,7 +237,7 @@ func ElseCancel() ReceiveOption {
 // then it is expired, with [ErrTimeout].
 func ElseExpire() ReceiveOption {
 	return func(o *receiveOptions) {
-		o.once(givenElse, "ElseExpire")
+		o.markGiven(givenElse, "ElseExpire")
 		o.otherwise = engine.TimeoutExpires
 	}
 }
@@ -247,7 +247,7 @@ func ElseExpire() ReceiveOption {
 // If the database rejects the start, the waiting run is held and retries the start later; see [ErrHeld].
 func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.once(givenElse, "ElseStart")
+		o.markGiven(givenElse, "ElseStart")
 		o.otherwise = engine.TimeoutEscalates
 		o.escalate = func(limit int) (engine.Escalation, error) {
 			request, err := w.request(limit, in, opts)
@@ -267,7 +267,7 @@ func ElseStart[I, O any](w *Workflow[I, O], in I, opts ...StartOption) ReceiveOp
 // bound. If the other run has ended or does not exist, that is logged, and is not an error.
 func ElseSignal(id, name string, payload any) ReceiveOption {
 	return func(o *receiveOptions) {
-		o.once(givenElse, "ElseSignal")
+		o.markGiven(givenElse, "ElseSignal")
 		o.otherwise = engine.TimeoutEscalates
 		o.fail(naming.Check("signal", name))
 		o.escalate = func(limit int) (engine.Escalation, error) {

@@ -24,7 +24,7 @@ func (c *Ctx) Step[T any](name string, fn func(context.Context) (T, error), opts
 	call := newCall(c, name, store.KindStep, callSite(0), fn, opts)
 	if call.transact != nil { // called by the Tx of a store
 		call.spec.Site = callSite(1)
-		call.inTransaction(call.transact)
+		call.makeTransactional(call.transact)
 	}
 	return call.do()
 }
@@ -74,7 +74,7 @@ func withoutResult(fn func(context.Context) error) func(context.Context) (struct
 // attempt executes one attempt of the call.
 func (k *call[T]) attempt(ctx context.Context) (engine.Output, *record.Failure) {
 	v, err := k.fn(ctx)
-	return k.record(v, err)
+	return k.encodeResult(v, err)
 }
 
 func (k *call[T]) configure(opts []StepOption) error {
@@ -90,7 +90,7 @@ func (k *call[T]) configure(opts []StepOption) error {
 		if o.atMostOnce {
 			return fmt.Errorf("%w: step %q has both AtMostOnce and a retry policy: at most one attempt is made, so leave one of them out", ErrInvalidConfig, k.spec.Name)
 		}
-		k.spec.Retry = o.retry.next
+		k.spec.Retry = o.retry.waitAfter
 		if o.retry.Attempts != Unlimited {
 			k.spec.MaxAttempts = o.retry.Attempts
 		}
@@ -115,20 +115,20 @@ func (k *call[T]) configure(opts []StepOption) error {
 		case !happened:
 			return engine.Output{}, false, nil
 		}
-		out, f := k.record(v, nil)
+		out, f := k.encodeResult(v, nil)
 		return out, true, f
 	}
 	return nil
 }
 
-// record encodes what a user's function returned, for the checkpoint.
-func (k *call[T]) record(v T, err error) (engine.Output, *record.Failure) {
+// encodeResult encodes what a user's function returned, for the checkpoint.
+func (k *call[T]) encodeResult(v T, err error) (engine.Output, *record.Failure) {
 	if err != nil {
 		return engine.Output{}, failureOf(err)
 	}
 	b, back, err := roundTrip(v, k.c.maxPayload)
 	if err != nil {
-		return engine.Output{}, permanently(err) // the function has taken effect: it must not be executed again
+		return engine.Output{}, permanentFailure(err) // the function has taken effect: it must not be executed again
 	}
 	return engine.Output{Bytes: b, Value: back}, nil
 }
@@ -139,7 +139,7 @@ func (k *call[T]) do() (T, error) {
 	if k.err != nil {
 		return zero, k.err
 	}
-	res, err := k.c.calls().Step(&k.spec)
+	res, err := k.c.callScope().Step(&k.spec)
 	if err := outcomeError(k.c, k.spec.Name, &res, err); err != nil {
 		return zero, err
 	}
@@ -148,7 +148,7 @@ func (k *call[T]) do() (T, error) {
 	}
 	v, err := decode[T](res.Output)
 	if err != nil {
-		return zero, undecodable[T](k.c, "output of "+k.spec.Kind.String(), k.spec.Name, "no longer decodes", res.Output, err,
+		return zero, undecodableError[T](k.c, "output of "+k.spec.Kind.String(), k.spec.Name, "no longer decodes", res.Output, err,
 			"bring back the old type, or give the step another name")
 	}
 	return v, nil
@@ -157,14 +157,14 @@ func (k *call[T]) do() (T, error) {
 // outcomeError returns the error of a durable call that returned res and err: err, or the recorded failure.
 func outcomeError(c *Ctx, name string, res *engine.Result, err error) error {
 	if err == nil && res.Failure != nil {
-		return stepError(c.scope.Full(name), res.Failure)
+		return newStepError(c.scope.Full(name), res.Failure)
 	}
 	return err
 }
 
-// undecodable returns the error for recorded bytes that do not decode into T. what, name and verdict describe them, as in
+// undecodableError returns the error for recorded bytes that do not decode into T. what, name and verdict describe them, as in
 // output of step, "send", no longer decodes. err is the error of decode.
-func undecodable[T any](c *Ctx, what, name, verdict string, recorded []byte, err error, fix string) error {
+func undecodableError[T any](c *Ctx, what, name, verdict string, recorded []byte, err error, fix string) error {
 	return fmt.Errorf("%w: the %s %q in run %q of workflow %q (%d bytes) %s into %v: %w: %s",
 		ErrDiverged, what, name, c.ID(), c.scope.Workflow(), len(recorded), verdict, reflect.TypeFor[T](), err, fix)
 }
@@ -194,7 +194,7 @@ const (
 // Retry sets the policy by which a failed attempt is followed by further ones. The default is [NoRetry].
 func Retry(p RetryPolicy) StepOption {
 	return func(o *stepOptions) {
-		o.once(givenRetry, "Retry")
+		o.markGiven(givenRetry, "Retry")
 		o.retry = &p
 		o.fail(p.check())
 	}
@@ -205,7 +205,7 @@ func Retry(p RetryPolicy) StepOption {
 // no bound.
 func AttemptTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
-		o.once(givenAttemptTimeout, "AttemptTimeout")
+		o.markGiven(givenAttemptTimeout, "AttemptTimeout")
 		o.attempt = d
 		o.positive("AttemptTimeout", d)
 	}
@@ -216,7 +216,7 @@ func AttemptTimeout(d time.Duration) StepOption {
 // option there is no bound.
 func TotalTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) {
-		o.once(givenTotalTimeout, "TotalTimeout")
+		o.markGiven(givenTotalTimeout, "TotalTimeout")
 		o.total = d
 		o.positive("TotalTimeout", d)
 	}
@@ -228,7 +228,7 @@ func TotalTimeout(d time.Duration) StepOption {
 // has expired, or after the process has learned of a pause or a cancel.
 func AtMostOnce() StepOption {
 	return func(o *stepOptions) {
-		o.once(givenAtMostOnce, "AtMostOnce")
+		o.markGiven(givenAtMostOnce, "AtMostOnce")
 		o.atMostOnce = true
 	}
 }
@@ -238,7 +238,7 @@ func AtMostOnce() StepOption {
 // error, the step fails with [ErrOutcomeUnknown].
 func Verify[T any](fn func(context.Context) (result T, happened bool, err error)) StepOption {
 	return func(o *stepOptions) {
-		o.once(givenVerify, "Verify")
+		o.markGiven(givenVerify, "Verify")
 		o.atMostOnce, o.verify = true, fn
 	}
 }

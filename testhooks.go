@@ -10,4 +10,4 @@ func init() {
 }
 
 // maxEncoded is the largest encoded result of a stub, in bytes. It does not depend on Config.MaxPayload.
-const maxEncoded = mostPayload
+const maxEncoded = maxMaxPayload

@@ -22,10 +22,10 @@ func init() {
 	}
 }
 
-// inTransaction makes the call a transactional step: the writes of its function commit together with the checkpoint, exactly once. If the
+// makeTransactional makes the call a transactional step: the writes of its function commit together with the checkpoint, exactly once. If the
 // checkpoint or the commit fails, and no value is the cause, the function is called again within the same attempt, until Config.Patience is
 // over. Then the run is held.
-func (k *call[T]) inTransaction(in bridge.Transact) {
+func (k *call[T]) makeTransactional(in bridge.Transact) {
 	k.spec.Attempt = nil
 	k.spec.Transact = func(ctx context.Context, w *store.StepWrite, attempt *engine.Transaction) (any, *record.Failure) {
 		ctx = bridge.WithOutlast(ctx, engine.Outlast)
@@ -37,7 +37,7 @@ func (k *call[T]) inTransaction(in bridge.Transact) {
 			if err != nil {
 				return &workError{err}
 			}
-			if out, unfit = k.record(v, nil); unfit != nil {
+			if out, unfit = k.encodeResult(v, nil); unfit != nil {
 				return ErrNotEncodable
 			}
 			return attempt.SetOutput(out.Bytes)
@@ -50,7 +50,7 @@ func (k *call[T]) inTransaction(in bridge.Transact) {
 		case unfit != nil:
 			return nil, unfit
 		case errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrInsideTx): // for example the Tx of another store's package
-			return nil, permanently(err)
+			return nil, permanentFailure(err)
 		case err != nil:
 			f := failureOf(err)
 			if !failed && engine.MayPassOnRetry(err) {
@@ -73,7 +73,7 @@ func startIn[O any](ctx context.Context, e *Engine, request engine.StartRequest,
 	if err := e.inner.EnsureClock(ctx); err != nil {
 		return nil, err
 	}
-	wrong, err := e.inner.UUIDsAsNames(ctx, []engine.StartRequest{request})
+	wrong, err := e.inner.CheckNames(ctx, []engine.StartRequest{request})
 	if err == nil {
 		err = wrong[0]
 	}
@@ -86,10 +86,10 @@ func startIn[O any](ctx context.Context, e *Engine, request engine.StartRequest,
 	}
 	starts, spans := e.inner.PrepareStarts(ctx, requests)
 	if err := insert(ctx, e.inner.Store(), starts); err != nil {
-		spans.Refused(err)
+		spans.EndFailed(err)
 		return nil, err
 	}
-	spans.Open = true
+	spans.Uncommitted = true
 	answer := e.inner.FinishStarts(ctx, starts, &spans)[0]
 	if answer.Err != nil {
 		return nil, answer.Err

@@ -153,7 +153,7 @@ const (
 // option there is no bound; d must be positive. [Engine.SetTimeout] changes the time.
 func Timeout(d time.Duration) StartOption {
 	return func(o *startOptions) {
-		o.once(givenTimeout, "Timeout")
+		o.markGiven(givenTimeout, "Timeout")
 		o.timeout = d
 		if d <= 0 {
 			o.fail(fmt.Errorf("%w: Timeout of %v: it must be positive", ErrInvalidConfig, d))
@@ -164,7 +164,7 @@ func Timeout(d time.Duration) StartOption {
 // Delay sets how long after its start the run is due, by the database's clock. With zero or less, the run is due at once.
 func Delay(d time.Duration) StartOption {
 	return func(o *startOptions) {
-		o.once(givenDelay, "Delay")
+		o.markGiven(givenDelay, "Delay")
 		o.delay = d
 	}
 }
@@ -174,7 +174,7 @@ func Delay(d time.Duration) StartOption {
 // the UUID of a child, or of a run with an ID of its own, returns [ErrIDConflict], because that ID would address two runs.
 func ID(id string) StartOption {
 	return func(o *startOptions) {
-		o.once(givenID, "ID")
+		o.markGiven(givenID, "ID")
 		o.id = id
 		o.fail(naming.Check("run", id))
 	}
@@ -343,7 +343,7 @@ func (r *Run[O]) checkUsable(ctx context.Context) error {
 func resultOf[O any](row *store.Run) (O, error) {
 	var zero O
 	if row.Status != store.Completed {
-		return zero, runError(row)
+		return zero, newRunError(row)
 	}
 	out, err := decode[O](row.Output)
 	if err != nil {

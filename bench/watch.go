@@ -19,7 +19,7 @@ type watch struct {
 }
 
 // Claim implements store.Store.
-func (w *watch) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+func (w *watch) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
 	began := time.Now()
 	claims, err := w.Store.Claim(ctx, q)
 	if len(claims.Runs) > 0 {

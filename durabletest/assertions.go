@@ -30,7 +30,7 @@ func (e *Engine) AssertStepsCompleted(id string, names ...string) {
 func findCheckpoints(history []durable.Checkpoint, name string) (found []durable.Checkpoint) {
 	for _, means := range []func(string) bool{
 		func(full string) bool { return full == name },
-		func(full string) bool { return matchesShown(name, full) },
+		func(full string) bool { return matchesDisplayName(name, full) },
 	} {
 		for _, c := range history {
 			if means(c.Name) {
@@ -50,7 +50,7 @@ func (e *Engine) AssertOnlyStepsCompleted(id string, names ...string) {
 	e.t.Helper()
 	e.AssertStepsCompleted(id, names...)
 	for _, c := range e.history(id) {
-		if c.Kind != durable.KindFailure && !slices.ContainsFunc(names, func(name string) bool { return matchesShown(name, c.Name) }) {
+		if c.Kind != durable.KindFailure && !slices.ContainsFunc(names, func(name string) bool { return matchesDisplayName(name, c.Name) }) {
 			e.t.Errorf("durabletest: run %q has a %s %q in its history, beside %q", id, c.Kind, c.Name, names)
 		}
 	}
@@ -60,7 +60,7 @@ func (e *Engine) AssertOnlyStepsCompleted(id string, names ...string) {
 func (e *Engine) AssertNotCalled(id string, names ...string) {
 	e.t.Helper()
 	for _, c := range e.history(id) {
-		if slices.ContainsFunc(names, func(name string) bool { return matchesShown(name, c.Name) }) {
+		if slices.ContainsFunc(names, func(name string) bool { return matchesDisplayName(name, c.Name) }) {
 			e.t.Errorf("durabletest: run %q has a %s %q in its history (%s)", id, c.Kind, c.Name, c.Status)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/engine"
 )
 
-// clock is an engine.Clock that stands still until moveTo moves it.
-type clock struct {
+// manualClock is an engine.Clock that stands still until moveTo moves it.
+type manualClock struct {
 	mu      sync.Mutex
 	now     time.Time
 	timers  timers
@@ -19,26 +19,26 @@ type clock struct {
 
 // timer is a function that the clock calls at a time.
 type timer struct {
-	clock     *clock
+	clock     *manualClock
 	due       time.Time
 	seq       uint64
 	call      func()
 	heapIndex int // in the heap; -1 if the timer has fired or was stopped
 }
 
-func newClock(start time.Time) *clock {
-	return &clock{now: start.UTC().Truncate(time.Microsecond)}
+func newClock(start time.Time) *manualClock {
+	return &manualClock{now: start.UTC().Truncate(time.Microsecond)}
 }
 
 // Now implements engine.Clock.
-func (c *clock) Now() time.Time {
+func (c *manualClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
 // At implements engine.Clock. If the time has come already, At calls f at once.
-func (c *clock) At(due time.Time, f func()) engine.Timer {
+func (c *manualClock) At(due time.Time, f func()) engine.Timer {
 	c.mu.Lock()
 	if c.now.Before(due) {
 		defer c.mu.Unlock()
@@ -51,14 +51,14 @@ func (c *clock) At(due time.Time, f func()) engine.Timer {
 
 // schedule calls f when the clock is moved to the time or beyond. Unlike At, it never calls f itself, not even if the
 // time has come already.
-func (c *clock) schedule(due time.Time, f func()) *timer {
+func (c *manualClock) schedule(due time.Time, f func()) *timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.scheduleLocked(due, f)
 }
 
 // scheduleLocked is schedule for callers that hold c.mu.
-func (c *clock) scheduleLocked(due time.Time, f func()) *timer {
+func (c *manualClock) scheduleLocked(due time.Time, f func()) *timer {
 	c.seq++
 	c.changes++
 	t := &timer{clock: c, due: due, seq: c.seq, call: f}
@@ -80,7 +80,7 @@ func (t *timer) Stop() bool {
 
 // state returns the time, the time of the first timer (zero if there is none), and a number that changes whenever the
 // timers change.
-func (c *clock) state() (now, due time.Time, changes uint64) {
+func (c *manualClock) state() (now, due time.Time, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.timers) > 0 {
@@ -90,7 +90,7 @@ func (c *clock) state() (now, due time.Time, changes uint64) {
 }
 
 // moveTo sets the time, unless the clock is already later, and calls the functions that are due by then, in order.
-func (c *clock) moveTo(to time.Time) {
+func (c *manualClock) moveTo(to time.Time) {
 	c.mu.Lock()
 	if to.After(c.now) {
 		c.now = to

@@ -35,7 +35,7 @@ const (
 //  8. If there is neither, AdvanceUntil returns an error, and endStuckWaits ends the waits for results.
 type clockDriver struct {
 	t     testing.TB
-	clock *clock
+	clock *manualClock
 
 	mu               sync.Mutex
 	probes           []*probe
@@ -77,7 +77,7 @@ func (s *standstill) lasted(version uint64, now time.Time) time.Duration {
 
 func (s *standstill) begin(version uint64, now time.Time) { s.version, s.since = version, now }
 
-func newClockDriver(t testing.TB, c *clock) *clockDriver {
+func newClockDriver(t testing.TB, c *manualClock) *clockDriver {
 	p := &clockDriver{t: t, clock: c, stop: make(chan struct{}), done: make(chan struct{})}
 	go p.run()
 	return p
@@ -170,7 +170,7 @@ func (p *clockDriver) firstWaiter() (nodes []*probe, a *clockWaiter, wanted bool
 	}
 	for _, n := range nodes {
 		e := n.engine.Load()
-		wanted = wanted || !p.frozen && e != nil && e.Awaited() > 0
+		wanted = wanted || !p.frozen && e != nil && e.AwaitCount() > 0
 	}
 	return nodes, nil, wanted
 }
@@ -225,7 +225,7 @@ func (p *clockDriver) quiescent(nodes []*probe) bool {
 // park unloads the runs that wait for long. It reports whether an engine has any; the others are not asked then.
 func park(nodes []*probe) bool {
 	for _, n := range nodes {
-		if e := n.engine.Load(); e != nil && e.Park() {
+		if e := n.engine.Load(); e != nil && e.ParkWaitingRuns() {
 			return true
 		}
 	}
@@ -235,14 +235,14 @@ func park(nodes []*probe) bool {
 // claimAgain makes every engine claim, and check for awaited results, and waits until both have been done. It returns
 // false after barrierTimeout.
 func (p *clockDriver) claimAgain(nodes []*probe) bool {
-	var barriers []barrier
+	var barriers []engineProgress
 	for _, n := range nodes {
 		if e := n.engine.Load(); e != nil {
 			barriers = append(barriers, newBarrier(n, e))
 			e.WakeAll()
 		}
 	}
-	for began := time.Now(); slices.ContainsFunc(barriers, barrier.open); {
+	for began := time.Now(); slices.ContainsFunc(barriers, engineProgress.isPending); {
 		if time.Since(began) > barrierTimeout || !p.sleep(minPollInterval) {
 			return false
 		}
@@ -250,8 +250,8 @@ func (p *clockDriver) claimAgain(nodes []*probe) bool {
 	return true
 }
 
-// barrier is the point that one engine has reached with its claims and its checks for results.
-type barrier struct {
+// engineProgress is the point that one engine has reached with its claims and its checks for results.
+type engineProgress struct {
 	probe    *probe
 	engine   *engine.Engine
 	claim    uint64 // the latest claim that had begun
@@ -260,29 +260,29 @@ type barrier struct {
 	check    uint64 // the number of checks
 }
 
-func newBarrier(n *probe, e *engine.Engine) barrier {
-	b := barrier{probe: n, engine: e}
+func newBarrier(n *probe, e *engine.Engine) engineProgress {
+	b := engineProgress{probe: n, engine: e}
 	b.claim, _, _ = n.claimState()
 	b.schedule, _, _ = n.scheduleState()
 	b.fold, _, _ = n.foldState()
-	b.check, _ = e.Looks()
+	b.check, _ = e.ResultChecks()
 	return b
 }
 
-// open reports whether the engine has yet to end a claim that began after the barrier, or to check for results. An engine
+// isPending reports whether the engine has yet to end a claim that began after the barrier, or to check for results. An engine
 // that is full or closed does not claim, and one for whose results nobody waits does not check.
-func (b barrier) open() bool {
+func (b engineProgress) isPending() bool {
 	_, ended, _ := b.probe.claimState()
 	if ended <= b.claim && b.engine.IsClaiming() {
 		return true
 	}
-	if _, ended, _ := b.probe.scheduleState(); ended <= b.schedule && b.engine.Scheduling() {
+	if _, ended, _ := b.probe.scheduleState(); ended <= b.schedule && b.engine.IsFiringSchedules() {
 		return true
 	}
-	if _, ended, _ := b.probe.foldState(); ended <= b.fold && b.engine.Scheduling() {
+	if _, ended, _ := b.probe.foldState(); ended <= b.fold && b.engine.IsFiringSchedules() {
 		return true
 	}
-	checks, waiting := b.engine.Looks()
+	checks, waiting := b.engine.ResultChecks()
 	return waiting && checks <= b.check
 }
 

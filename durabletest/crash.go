@@ -69,7 +69,7 @@ type crashTest struct {
 	settings  *settings
 	workflows []durable.Definition
 	start     func(ctx context.Context, e *durable.Engine) (wait func(context.Context) error, err error)
-	baseline  *trace // of the run without a crash; nil while that run executes
+	baseline  *treeTrace // of the run without a crash; nil while that run executes
 	template  databaseTemplate
 
 	crashPoints, runs, reruns, unknownOutcomes int
@@ -112,7 +112,7 @@ func (h *crashTest) crashAtWrite(at int) bool {
 }
 
 // checkTrace compares a run with the one without a crash, and counts the steps that were executed again.
-func (h *crashTest) checkTrace(got *trace, where string) {
+func (h *crashTest) checkTrace(got *treeTrace, where string) {
 	h.runs++
 	for _, c := range got.reruns {
 		h.reruns++
@@ -157,12 +157,12 @@ func (h *crashTest) report() {
 
 // runWithCrash executes the workflow on a fresh database, crashes the process at the given write, and returns the trace
 // of the run.
-func (h *crashTest) runWithCrash(at int, when crashMoment) (*trace, error) {
+func (h *crashTest) runWithCrash(at int, when crashMoment) (*treeTrace, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), runTimeout)
 	defer cancel()
 	s, remove, err := h.openDatabase()
 	if err != nil {
-		return &trace{}, err
+		return &treeTrace{}, err
 	}
 	defer remove()
 	p := newClockDriver(h.t, newClock(h.settings.startTime))
@@ -179,16 +179,16 @@ func (h *crashTest) runWithCrash(at int, when crashMoment) (*trace, error) {
 	if f.dead() {
 		next := newProcess(0, noCrash)
 		if err := h.expireLeases(ctx, s, next, p.clock.Now()); err != nil {
-			return &trace{crashedWrite: f.crashedWrite}, err
+			return &treeTrace{crashedWrite: f.crashedWrite}, err
 		}
 		err = h.runProcess(ctx, s, p, log, next)
 	}
 	if err != nil {
-		return &trace{crashedWrite: f.crashedWrite}, err
+		return &treeTrace{crashedWrite: f.crashedWrite}, err
 	}
 	got, err := h.collectTrace(ctx, s, log, f)
 	if err != nil {
-		return &trace{crashedWrite: f.crashedWrite}, err
+		return &treeTrace{crashedWrite: f.crashedWrite}, err
 	}
 	return got, nil
 }

@@ -24,8 +24,8 @@ type observedStore struct {
 	lastClaimEnded uint64 // number of the latest claim that has ended
 	nextDue        time.Time
 	firstClaim     chan struct{} // closed when the first claim begins
-	schedules      scheduleLooks
-	folds          scheduleLooks // the same for keys of starts that fold
+	schedules      scheduleQueries
+	folds          scheduleQueries // the same for keys of starts that fold
 }
 
 func newObservedStore(s store.Store, f *simulatedProcess) *observedStore {
@@ -35,8 +35,8 @@ func newObservedStore(s store.Store, f *simulatedProcess) *observedStore {
 // WrappedStore implements engine.Probed.
 func (s *observedStore) WrappedStore() store.Store { return s.Store }
 
-// call executes one call of the store, unless the process has crashed.
-func (s *observedStore) call(do func() error) error {
+// callUnlessCrashed executes one call of the store, unless the process has crashed.
+func (s *observedStore) callUnlessCrashed(do func() error) error {
 	s.activeCalls.Add(1)
 	defer s.activeCalls.Add(-1)
 	if s.process.dead() {
@@ -47,7 +47,7 @@ func (s *observedStore) call(do func() error) error {
 
 // write is call for a durable write, at which the process may crash.
 func (s *observedStore) write(what string, do func() error) error {
-	return s.call(func() error {
+	return s.callUnlessCrashed(func() error {
 		defer s.writes.Add(1)
 		return s.process.write(what, do)
 	})
@@ -79,7 +79,7 @@ func (s *observedStore) Control(ctx context.Context, o *store.Control) error {
 }
 
 // Claim implements store.Store.
-func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims store.Claims, err error) {
+func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims store.ClaimResult, err error) {
 	s.mu.Lock()
 	s.claimsBegun++
 	number := s.claimsBegun
@@ -87,7 +87,7 @@ func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims s
 		close(s.firstClaim)
 	}
 	s.mu.Unlock()
-	err = s.call(func() error {
+	err = s.callUnlessCrashed(func() error {
 		claims, err = s.Store.Claim(ctx, q)
 		if len(claims.Runs) > 0 || err != nil {
 			s.writes.Add(1)
@@ -104,7 +104,7 @@ func (s *observedStore) Claim(ctx context.Context, q store.ClaimQuery) (claims s
 
 // Renew implements store.Store.
 func (s *observedStore) Renew(ctx context.Context, h store.Heartbeat) (pulse store.RenewResult, err error) {
-	err = s.call(func() error {
+	err = s.callUnlessCrashed(func() error {
 		pulse, err = s.Store.Renew(ctx, h)
 		return err
 	})
@@ -113,7 +113,7 @@ func (s *observedStore) Renew(ctx context.Context, h store.Heartbeat) (pulse sto
 
 // EndLeases implements store.Store.
 func (s *observedStore) EndLeases(ctx context.Context, workers []store.UUID, q store.ClaimQuery) (n int, err error) {
-	err = s.call(func() error {
+	err = s.callUnlessCrashed(func() error {
 		s.writes.Add(1)
 		n, err = s.Store.EndLeases(ctx, workers, q)
 		return err
@@ -123,7 +123,7 @@ func (s *observedStore) EndLeases(ctx context.Context, workers []store.UUID, q s
 
 // Notifications implements store.Store.
 func (s *observedStore) Notifications(ctx context.Context, worker store.UUID, held []store.Lease) (news store.Notifications, err error) {
-	err = s.call(func() error {
+	err = s.callUnlessCrashed(func() error {
 		news, err = s.Store.Notifications(ctx, worker, held)
 		return err
 	})
@@ -132,7 +132,7 @@ func (s *observedStore) Notifications(ctx context.Context, worker store.UUID, he
 
 // Get implements store.Store.
 func (s *observedStore) Get(ctx context.Context, refs []store.RunRef) (runs []*store.Run, err error) {
-	err = s.call(func() error {
+	err = s.callUnlessCrashed(func() error {
 		runs, err = s.Store.Get(ctx, refs)
 		return err
 	})
@@ -141,7 +141,7 @@ func (s *observedStore) Get(ctx context.Context, refs []store.RunRef) (runs []*s
 
 // Find implements store.Store.
 func (s *observedStore) Find(ctx context.Context, refs []store.RunRef, with store.Payloads) (runs []*store.Run, err error) {
-	err = s.call(func() error {
+	err = s.callUnlessCrashed(func() error {
 		runs, err = s.Store.Find(ctx, refs, with)
 		return err
 	})
@@ -150,7 +150,7 @@ func (s *observedStore) Find(ctx context.Context, refs []store.RunRef, with stor
 
 // Statuses implements store.Store.
 func (s *observedStore) Statuses(ctx context.Context, runs []store.UUID) (statuses []store.Status, err error) {
-	err = s.call(func() error {
+	err = s.callUnlessCrashed(func() error {
 		statuses, err = s.Store.Statuses(ctx, runs)
 		return err
 	})
@@ -159,7 +159,7 @@ func (s *observedStore) Statuses(ctx context.Context, runs []store.UUID) (status
 
 // History implements store.Store.
 func (s *observedStore) History(ctx context.Context, run store.UUID) (steps []store.Step, err error) {
-	err = s.call(func() error {
+	err = s.callUnlessCrashed(func() error {
 		steps, err = s.Store.History(ctx, run)
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 // probe connects one engine to the test. It implements engine.Probed and engine.Probe.
 type probe struct {
 	*observedStore
-	clock    *clock // nil: real time
+	clock    *manualClock // nil: real time
 	recorder *recorder
 	engine   atomic.Pointer[engine.Engine]
 }
@@ -22,7 +22,7 @@ var (
 	_ engine.TestProbe   = (*probe)(nil)
 )
 
-func newProbe(s store.Store, c *clock, log *recorder, f *simulatedProcess) *probe {
+func newProbe(s store.Store, c *manualClock, log *recorder, f *simulatedProcess) *probe {
 	return &probe{observedStore: newObservedStore(s, f), clock: c, recorder: log}
 }
 

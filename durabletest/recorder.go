@@ -163,11 +163,11 @@ func runPath(above, name, workflow string) string { return above + "\x00" + name
 type stepPath struct{ run, step string }
 
 // matchesName reports whether the pattern matches the step: by its name, by its name with its scope, or by path.Match.
-func matchesName(pattern, name string) bool { return matchesShown(pattern, naming.Display(name)) }
+func matchesName(pattern, name string) bool { return matchesDisplayName(pattern, naming.Display(name)) }
 
-// matchesShown is matchesName for the escaped form of the name that users see. The pattern may also be the unescaped
+// matchesDisplayName is matchesName for the escaped form of the name that users see. The pattern may also be the unescaped
 // name.
-func matchesShown(pattern, shown string) bool {
+func matchesDisplayName(pattern, shown string) bool {
 	last := shown[strings.LastIndexByte(shown, '/')+1:]
 	if pattern == shown || pattern == last || pattern == naming.ParseDisplay(last) {
 		return true

@@ -89,7 +89,7 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	p := &replaySession{history: make(map[string]*store.Step), calledNames: make(map[string]bool), lastCall: time.Now()}
-	rows, at, err := p.batches(x)
+	rows, at, err := p.importBatches(x)
 	if err != nil {
 		return v, err
 	}
@@ -130,9 +130,9 @@ func replayExport(t testing.TB, w durable.Definition, x *durable.Exported, opts 
 // importEpoch is the epoch at which the imported rows are written. The run is released from it when all rows are there.
 var importEpoch = store.Epoch{Count: 1}
 
-// batches returns the batches that write the export into a database: the run, owned by a worker that does not exist;
+// importBatches returns the batches that write the export into a database: the run, owned by a worker that does not exist;
 // its history; and the release of the run. It also returns the latest time in the history.
-func (p *replaySession) batches(x *durable.Exported) (rows []*store.Batch, at time.Time, err error) {
+func (p *replaySession) importBatches(x *durable.Exported) (rows []*store.Batch, at time.Time, err error) {
 	var ok bool
 	if p.run, ok = store.ParseUUID(x.Run.RunID); !ok {
 		return nil, at, fmt.Errorf("its run_id %q is not a UUID in canonical form", x.Run.RunID)

@@ -7,8 +7,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// scheduleLooks tells what the engine's queries for due schedules have returned.
-type scheduleLooks struct {
+// scheduleQueries tells what the engine's queries for due schedules have returned.
+type scheduleQueries struct {
 	begun     uint64 // number of the latest query that has begun
 	lastEnded uint64 // number of the latest query that has ended
 	nextDue   time.Time
@@ -20,7 +20,7 @@ func (s *observedStore) DueSchedules(ctx context.Context, now time.Time, limit i
 	s.schedules.begun++
 	number := s.schedules.begun
 	s.mu.Unlock()
-	err = s.call(func() error {
+	err = s.callUnlessCrashed(func() error {
 		due, next, err = s.Store.DueSchedules(ctx, now, limit)
 		if len(due) > 0 || err != nil {
 			s.writes.Add(1) // the engine fires them next

@@ -35,7 +35,7 @@ func (p *clockDriver) endStuckWaits(nodes []*probe) {
 			return
 		}
 		if e := n.engine.Load(); e != nil {
-			for _, a := range e.Awaitings() {
+			for _, a := range e.AwaitCallers() {
 				waiting[a.Goroutine] = true
 				if a.Deadline.IsZero() || a.Deadline.Sub(now) > explainAfter { // a wait whose deadline is near ends by its deadline
 					waits = append(waits, a)

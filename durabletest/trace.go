@@ -15,8 +15,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// trace is what a run and its descendants did, and how they ended.
-type trace struct {
+// treeTrace is what a run and its descendants did, and how they ended.
+type treeTrace struct {
 	crashedWrite   string // describes the write at which the process died; empty if it did not
 	runs           []*runTrace
 	reruns         []string
@@ -55,12 +55,12 @@ func runTree(ctx context.Context, s store.Store) ([]*store.Run, error) {
 }
 
 // collectTrace reads from the database and from the recorder what the run did.
-func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *recorder, f *simulatedProcess) (*trace, error) {
+func (h *crashTest) collectTrace(ctx context.Context, s store.Store, log *recorder, f *simulatedProcess) (*treeTrace, error) {
 	rows, err := runTree(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	got := &trace{crashedWrite: f.crashedWrite, fixedOutputs: make(map[stepPath][]byte)}
+	got := &treeTrace{crashedWrite: f.crashedWrite, fixedOutputs: make(map[stepPath][]byte)}
 	byID := make(map[store.UUID]*runTrace)
 	var names []string // pairs for a strings.Replacer, because IDs differ between databases
 	for _, row := range rows {
@@ -133,7 +133,7 @@ func (r *runTrace) addStep(name string) {
 }
 
 // choiceHints returns, for each choice that ended branches, how to allow another winner.
-func (t *trace) choiceHints() (hints []string) {
+func (t *treeTrace) choiceHints() (hints []string) {
 	for _, r := range t.runs {
 		for _, name := range r.stepOrder {
 			step := r.steps[name]
@@ -181,7 +181,7 @@ func (r *runTrace) inLosingBranch(got *runTrace, name string) bool {
 }
 
 // compareTraces returns a description of the first difference between two traces, or an empty string.
-func compareTraces(first, got *trace) string {
+func compareTraces(first, got *treeTrace) string {
 	for _, r := range first.runs {
 		i := slices.IndexFunc(got.runs, func(o *runTrace) bool { return o.path == r.path })
 		if i < 0 {

@@ -64,7 +64,7 @@ func init() {
 				}
 				return fatal(n, "after")
 			},
-			afterClaim: func(n int64, _ *store.Claims) error { return fatal(0, "claim") },
+			afterClaim: func(n int64, _ *store.ClaimResult) error { return fatal(0, "claim") },
 		}
 		w := five(j.Workflow, j.Ledger)
 		e, err := durable.New(f, durable.Config{Workflows: []durable.Definition{w}, Lease: j.Lease})

@@ -283,7 +283,7 @@ type faulty struct {
 	afterCommit  func(n int64, b *store.Batch) error // after a commit that succeeded
 	failedCommit func(error)
 	beforeClaim  func(n int64) error
-	afterClaim   func(n int64, c *store.Claims) error
+	afterClaim   func(n int64, c *store.ClaimResult) error
 	beforeRenew  func(*store.Heartbeat) error
 }
 
@@ -306,11 +306,11 @@ func (f *faulty) Commit(ctx context.Context, b *store.Batch) error {
 	return nil
 }
 
-func (f *faulty) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+func (f *faulty) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
 	n := f.claims.Add(1)
 	if f.beforeClaim != nil {
 		if err := f.beforeClaim(n); err != nil {
-			return store.Claims{}, err
+			return store.ClaimResult{}, err
 		}
 	}
 	c, err := f.Store.Claim(ctx, q)

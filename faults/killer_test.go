@@ -84,7 +84,7 @@ type countedClaims struct {
 	ledger ledger
 }
 
-func (s *countedClaims) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+func (s *countedClaims) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
 	claims, err := s.Store.Claim(ctx, q)
 	for _, c := range claims.Runs {
 		s.ledger.add(Entry{Run: c.Run.Name, Step: "claim", Key: fmt.Sprint(!q.OutageUntil.IsZero()), Attempt: int(c.Run.Crashes)})

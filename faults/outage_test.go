@@ -48,8 +48,8 @@ func tardily[T any](ctx context.Context, s *tardy, write func(context.Context) (
 	}
 }
 
-func (s *tardy) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
-	return tardily(ctx, s, func(ctx context.Context) (store.Claims, error) { return s.Store.Claim(ctx, q) })
+func (s *tardy) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
+	return tardily(ctx, s, func(ctx context.Context) (store.ClaimResult, error) { return s.Store.Claim(ctx, q) })
 }
 
 func (s *tardy) Renew(ctx context.Context, h store.Heartbeat) (store.RenewResult, error) {
@@ -103,7 +103,7 @@ func TestRow37_AnswersToClaimsAreLost(t *testing.T) {
 		})
 		client := queue(t, s, w, runs)
 		var lost atomic.Int64
-		f := &faulty{Store: s, afterClaim: func(int64, *store.Claims) error {
+		f := &faulty{Store: s, afterClaim: func(int64, *store.ClaimResult) error {
 			if lost.Add(1) > losses {
 				return nil
 			}

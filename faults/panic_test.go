@@ -246,7 +246,7 @@ func TestRow08_SameProcessClaimsAgain(t *testing.T) {
 			}
 			return nil
 		}
-		f.afterClaim = func(_ int64, c *store.Claims) error {
+		f.afterClaim = func(_ int64, c *store.ClaimResult) error {
 			if cut.CompareAndSwap(true, false) { // the second lease is renewed from its beginning
 				second.Store(int64(c.Runs[0].Run.Epoch.Count))
 			}

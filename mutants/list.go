@@ -278,7 +278,7 @@ var mutants = []mutant{
 			[]change{{"	made := int64(0)\n", `	made := int64(0)
 	if o.Verb == store.VerbResume && len(changes) > 1 {
 		err := ask("half an order", func(batch *pgx.Batch) {
-			batch.Queue(s.sql.orderApply, append(changeColumns(changes[:1]),
+			batch.Queue(s.sql.controlApply, append(changeColumns(changes[:1]),
 				instant(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema))...)
 			batch.Queue("COMMIT")
 			batch.Queue("BEGIN")
@@ -301,7 +301,7 @@ var mutants = []mutant{
 		},
 		{
 			"internal/engine/call_choice.go", root("^TestNoChildStartsBesideAChoice$"),
-			[]change{{"		l.Branch.commit.Lock()\n", "		_ = l\n"}, {"			l.Branch.commit.Unlock()\n", "			_ = l\n"}},
+			[]change{{"		l.Branch.commitLock.Lock()\n", "		_ = l\n"}, {"			l.Branch.commitLock.Unlock()\n", "			_ = l\n"}},
 		},
 		{
 			"internal/engine/run.go", root("^TestReloadCancelsLosersChildren$/^sqlite$"),

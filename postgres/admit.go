@@ -92,11 +92,11 @@ func newQueueState(a *store.Admission) *store.QueueState {
 
 // glance reads the queue without a lock. A queue without a row counts as deleted.
 func (s *database) glance(ctx context.Context, a *store.Admission, strays []store.Lane) (q *store.QueueState, found bool, err error) {
-	err = s.runBatch(ctx, s.engine, "look at a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitFound, a.Queue, pgTime(a.Now), laneArg(strays))
+	err = s.runBatch(ctx, s.enginePool, "look at a queue", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.admitFound, a.Queue, pgTime(a.Now), laneColumn(strays))
 	}, func(res results) error {
 		q, found = newQueueState(a), false // discard the row of a failed try
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
 			row := queueRow{q: q}
 			err := rows.Scan(append(row.columns(), &q.Found, &q.Lined[0], &q.Lined[1], &q.Lined[2], (*timeValue)(&q.Next))...)
@@ -113,7 +113,7 @@ func (s *database) glance(ctx context.Context, a *store.Admission, strays []stor
 func (s *database) lockQueue(ask roundTrip, a *store.Admission) (q *store.QueueState, busy bool, err error) {
 	q, busy = newQueueState(a), true
 	err = ask("lock a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.admitLock, a.Queue) }, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			busy = false
 			row := queueRow{q: q}
 			err := rows.Scan(row.columns()...)
@@ -129,11 +129,11 @@ func (s *database) lockQueue(ask roundTrip, a *store.Admission) (q *store.QueueS
 // readAdmission locks and reads the runs, and reads the keys, that a pass decides about.
 func (s *database) readAdmission(ask roundTrip, q *store.QueueState, strays []store.Lane) error {
 	err := ask("read runs of a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitRuns, q.Name, pgTime(q.Now), laneArg(strays), int32(store.MaxRunsRead), q.Deleted)
+		batch.Queue(s.sql.admitRuns, q.Name, pgTime(q.Now), laneColumn(strays), int32(store.MaxRunsRead), q.Deleted)
 		batch.Queue(s.sql.admitUnclaimed, q.Name, pgTime(q.Now), int32(store.MaxAdmitted))
 	}, func(res results) error {
 		var kinds [5][]store.SeenRun
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			var kind int32
 			r, _, err := scanSeen(rows, q, &kind)
 			if err == nil {
@@ -147,7 +147,7 @@ func (s *database) readAdmission(ask roundTrip, q *store.QueueState, strays []st
 		for _, runs := range kinds {
 			q.Add(runs)
 		}
-		return each(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&q.Admitted), (*timeValue)(&q.Next)) })
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&q.Admitted), (*timeValue)(&q.Next)) })
 	})
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (s *database) readLine(ask roundTrip, q *store.QueueState) (look []string, 
 		batch.Queue(s.sql.admitLine, q.Name, partsBegun, partsRoot, int32(limit))
 		batch.Queue(s.sql.admitLook, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
 	}, func(res results) error {
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			r, locked, err := scanSeen(rows, q, &ordinal)
 			if err != nil {
@@ -196,7 +196,7 @@ func (s *database) readLine(ask roundTrip, q *store.QueueState) (look []string, 
 		if err != nil {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			look = append(look, "")
 			return rows.Scan(&look[len(look)-1])
 		})
@@ -221,7 +221,7 @@ func (s *database) readKeys(ask roundTrip, q *store.QueueState, look []string) e
 		batch.Queue(s.sql.admitKeys, q.Name, arg)
 		batch.Queue(s.sql.admitBehind, q.Name, arg, partsBegun, partsRoot, int32(store.MaxBehindRead))
 	}, func(res results) error {
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			k := new(store.KeyState)
 			var turns []int64
 			var lined, begun, children int
@@ -235,7 +235,7 @@ func (s *database) readKeys(ask roundTrip, q *store.QueueState, look []string) e
 		if err != nil {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var p partOf
 			r, locked, err := scanSeen(rows, q, &p.key, &p.part)
 			if err != nil {

@@ -91,7 +91,7 @@ func expectRows(res results, what string, n int) error {
 // expectReturned is expectRows for a statement that returns what it has changed.
 func expectReturned(res results, what string, n int) error {
 	changed := 0
-	err := each(res, func(rows pgx.Rows) error {
+	err := eachRow(res, func(rows pgx.Rows) error {
 		changed++
 		return rows.Scan(nil)
 	})

@@ -13,20 +13,20 @@ import (
 // Until then no other worker can claim the run. If marked is true and the transaction is no longer the
 // one that tx_begin.sql began, checkpoint returns errEndedItself.
 func (s *database) checkpoint(ctx context.Context, tx pgx.Tx, w *store.StepWrite, marked bool) error {
-	ask := s.inUsers(ctx, tx)
+	ask := s.inUserTx(ctx, tx)
 	var took, mark int64
 	err := s.withSyncCommit(ask)("checkpoint", func(batch *pgx.Batch) {
 		if marked {
 			batch.Queue(s.sql.txCheckBegun)
 		}
-		batch.Queue(s.sql.txCheckpoint, append(oneStep(&w.Step), w.Step.Failures)...)
+		batch.Queue(s.sql.txCheckpoint, append(singleStepArgs(&w.Step), w.Step.Failures)...)
 	}, func(res results) error {
 		if marked {
-			if err := tally(res, 1, &mark); err != nil {
+			if err := readRowCount(res, 1, &mark); err != nil {
 				return err
 			}
 		}
-		return tally(res, 1, &took)
+		return readRowCount(res, 1, &took)
 	})
 	switch {
 	case err != nil:
@@ -62,7 +62,7 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 	}
 	w := &sortedBatch{met: true} // so that an existing row is no error, which would abort the caller's transaction
 	w.fill(&store.Batch{Starts: starts})
-	ask := s.inUsers(ctx, tx)
+	ask := s.inUserTx(ctx, tx)
 	var took changedRows
 	err := s.withSyncCommit(ask)("start", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
 		func(res results) error { return w.count(res, &took) })
@@ -72,7 +72,7 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 	if took.starts < int64(len(starts)) {
 		left, err := s.settleStarts(ask, w.starts)
 		if err == nil && len(left) > 0 {
-			err = errGone(left[0])
+			err = startConflictGoneError(left[0])
 		}
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *database) startIn(ctx context.Context, tx pgx.Tx, starts []*store.Start
 // transaction commits, the run is woken and workers are notified. Until then the row of the run is
 // locked. The outcome in the signal holds from the commit on.
 func (s *database) signalIn(ctx context.Context, tx pgx.Tx, ref store.RunRef, signal *store.Signal) error {
-	ask := s.inUsers(ctx, tx)
+	ask := s.inUserTx(ctx, tx)
 	runs, err := s.findRuns(ask, []store.RunRef{ref}, store.NoPayloads)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func (s *database) checkOwners(ask roundTrip) error {
 	err := ask("look at who owns the schema", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.untrustedOwners, s.schema, relations(), owners)
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			found := OwnerError{Schema: s.schema}
 			err := rows.Scan(&found.Object, &found.Owner)
 			if stranger == nil {
@@ -54,12 +54,12 @@ func (s *database) checkOwners(ask roundTrip) error {
 	return err
 }
 
-var created = regexp.MustCompile(`(?m)^CREATE (?:TABLE|VIEW) durable\.(\w+)`)
+var createdPattern = regexp.MustCompile(`(?m)^CREATE (?:TABLE|VIEW) durable\.(\w+)`)
 
 // relations returns the names of the tables and views that the migrations create.
 func relations() (names []string) {
 	for _, m := range schema.Postgres() {
-		for _, found := range created.FindAllStringSubmatch(m.SQL, -1) {
+		for _, found := range createdPattern.FindAllStringSubmatch(m.SQL, -1) {
 			names = append(names, found[1])
 		}
 	}

@@ -11,21 +11,23 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// A claim loads at most claimBytes of histories, and at most runBytes for each run that it may take. With
+// A claim loads at most maxClaimHistoryBytes of histories, and at most maxRunHistoryBytes for each run that it may take. With
 // more, a claim over a slow connection would exceed its timeout. A worker whose claim failed requests
 // fewer runs.
 const (
-	claimBytes = 4 << 20
-	runBytes   = 128 << 10
+	maxClaimHistoryBytes = 4 << 20
+	maxRunHistoryBytes   = 128 << 10
 )
 
-func historyBytes(q *store.ClaimQuery) int { return min(claimBytes, runBytes*q.Limit) }
+func historyBytes(q *store.ClaimQuery) int {
+	return min(maxClaimHistoryBytes, maxRunHistoryBytes*q.Limit)
+}
 
 // Claim implements store.Store. One transaction and one round trip contain three statements: the search for
 // new lanes and the time when the next run is due; the claim; and the histories of the claimed runs. If
 // there are new lanes, nothing is claimed, and the call finds them and repeats the transaction. The histories of runs whose
 // owner lost its lease are read afterwards; see takeOver.
-func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.Claims, err error) {
+func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.ClaimResult, err error) {
 	if q.Served.Empty() || q.Limit <= 0 {
 		return claims, nil
 	}
@@ -41,29 +43,29 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (claims store.
 		err = s.timeline.addClaimedRuns(era, claims.Runs)
 	}
 	if err != nil {
-		return store.Claims{}, err
+		return store.ClaimResult{}, err
 	}
 	return claims, nil
 }
 
 // claimOnce executes the transaction of a claim. It returns the indexes of the runs whose owner lost its
 // lease, and whether there are new lanes, so that it must be called again.
-func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.Claims, overtaken []int, again bool, err error) {
+func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims store.ClaimResult, overtaken []int, again bool, err error) {
 	plan := s.lanes.plan(q.Served, q.Gated)
 	place := make(map[uuid.UUID]int)
-	err = s.runBatch(ctx, s.engine, "claim", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.claimPrepare, laneArg(plan.low), laneArg(plan.high), laneArg(plan.own), pgTime(q.Now))
-		batch.Queue(s.sql.claim, laneArg(plan.own),
+	err = s.runBatch(ctx, s.enginePool, "claim", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.claimPrepare, laneColumn(plan.low), laneColumn(plan.high), laneColumn(plan.claimable), pgTime(q.Now))
+		batch.Queue(s.sql.claim, laneColumn(plan.claimable),
 			pgTime(q.Now), int32(q.Limit), pgUUID(q.Worker), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)), int64(q.Nonce),
 			pgTime(q.OutageFrom), pgTime(q.OutageUntil))
 		batch.Queue(s.sql.claimHistories, int64(historyBytes(q)))
 	}, func(res results) error {
-		claims.Runs, overtaken = make([]store.Claimed, 0, 8), nil
-		err := each(res, func(rows pgx.Rows) error { return rows.Scan(&again, (*timeValue)(&claims.Next)) })
+		claims.Runs, overtaken = make([]store.ClaimedRun, 0, 8), nil
+		err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&again, (*timeValue)(&claims.Next)) })
 		if err != nil {
 			return err
 		}
-		err = each(res, func(rows pgx.Rows) error {
+		err = eachRow(res, func(rows pgx.Rows) error {
 			var passed, lost bool
 			var progress int32
 			run, err := scanRun(rows, &passed, &lost, &progress)
@@ -72,14 +74,14 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 				if lost {
 					overtaken = append(overtaken, len(claims.Runs))
 				}
-				claims.Runs = append(claims.Runs, store.Claimed{Run: *run, Progress: int(progress)})
+				claims.Runs = append(claims.Runs, store.ClaimedRun{Run: *run, Progress: int(progress)})
 			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var rest bool
 			step, err := scanStep(rows, &rest)
 			if err == nil {
@@ -100,11 +102,11 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 // findLanes adds the lanes that exist in the gaps of the plan to the known ones.
 func (s *database) findLanes(ctx context.Context, plan *lanePlan) error {
 	var found []knownLane
-	err := s.runBatch(ctx, s.engine, "look for lanes", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.lanesFind, laneArg(plan.low), laneArg(plan.high))
+	err := s.runBatch(ctx, s.enginePool, "look for lanes", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.lanesFind, laneColumn(plan.low), laneColumn(plan.high))
 	}, func(res results) error {
 		found = nil // discard the rows of a failed try
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var l knownLane
 			err := rows.Scan((*int64)(&l.lane), &l.queue, &l.workflow, &l.priority)
 			found = append(found, l)
@@ -119,11 +121,11 @@ func (s *database) findLanes(ctx context.Context, plan *lanePlan) error {
 
 // ClaimedLeases implements store.Store.
 func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (leases []store.Lease, err error) {
-	err = s.runBatch(ctx, s.engine, "read back a claim", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.enginePool, "read back a claim", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.claimedLeases, pgTime(q.LeaseUntil), pgUUID(q.Worker), int64(q.Nonce))
 	}, func(res results) error {
 		leases = nil // discard the rows of a failed try
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var l store.Lease
 			err := rows.Scan((*uuidValue)(&l.Run), (*epochValue)(&l.Epoch))
 			leases = append(leases, l)
@@ -136,16 +138,16 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 	return leases, nil
 }
 
-// inFlight bounds how long a takeover waits for transactions in progress. They take milliseconds. They
+// maxWriterWait bounds how long a takeover waits for transactions in progress. They take milliseconds. They
 // are open longer only if a process was stopped, or disconnected, while it sent one.
-const inFlight = 5 * time.Second
+const maxWriterWait = 5 * time.Second
 
 // readTakenOver reads the histories of claimed runs whose owner lost its lease. This owner may be alive, with
 // a write in progress whose statement still saw the owner's epoch. All later writes of the owner see the
 // new epoch and are fenced. takeOver waits for the write in progress, so that its step is not executed
 // again.
-func (s *database) readTakenOver(ctx context.Context, runs []store.Claimed, overtaken []int, bytes int) error {
-	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
+func (s *database) readTakenOver(ctx context.Context, runs []store.ClaimedRun, overtaken []int, bytes int) error {
+	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
 		err := s.awaitWriters(ctx)
 		if err == nil {
 			// The claim's commit did not wait for writes that the former owner committed after it.
@@ -162,7 +164,7 @@ func (s *database) readTakenOver(ctx context.Context, runs []store.Claimed, over
 // awaitWriters waits until all transactions that write steps at this moment have ended. It waits at most
 // inFlight, and at most half of the time that ctx leaves.
 func (s *database) awaitWriters(ctx context.Context) error {
-	patience := inFlight
+	patience := maxWriterWait
 	if end, bounded := ctx.Deadline(); bounded {
 		patience = min(patience, time.Until(end)/2)
 	}
@@ -170,10 +172,10 @@ func (s *database) awaitWriters(ctx context.Context) error {
 	var open []string // empty on the first query, which returns all of them
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		var left []string
-		err := s.runBatch(ctx, s.engine, "look for writes under way", func(batch *pgx.Batch) {
+		err := s.runBatch(ctx, s.enginePool, "look for writes under way", func(batch *pgx.Batch) {
 			batch.Queue(s.sql.writersInFlight, texts{len(open), func(i int) *string { return &open[i] }})
 		}, func(res results) error {
-			return each(res, func(rows pgx.Rows) error {
+			return eachRow(res, func(rows pgx.Rows) error {
 				var transaction string
 				err := rows.Scan(&transaction)
 				left = append(left, transaction)
@@ -195,10 +197,10 @@ func (s *database) EndLeases(ctx context.Context, workers []uuid.UUID, q store.C
 		return 0, nil
 	}
 	freed := 0
-	err := s.runBatch(ctx, s.engine, "expire", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.expire, pgTime(q.Now), pgTime(q.LeaseUntil), ids(workers))
+	err := s.runBatch(ctx, s.enginePool, "expire", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.expire, pgTime(q.Now), pgTime(q.LeaseUntil), uuidColumn(workers))
 		batch.Queue(s.sql.notify, channel(s.schema), "")
-		batch.Queue(s.sql.workerRemove, ids(workers), pgUUID(q.Worker))
+		batch.Queue(s.sql.workerRemove, uuidColumn(workers), pgUUID(q.Worker))
 	}, func(res results) error {
 		tag, err := res.Exec()
 		if err != nil {

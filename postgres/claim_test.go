@@ -46,7 +46,7 @@ func TestTakeoverWaitsForWritesUnderWay(t *testing.T) {
 		until(t, "the write to be under way", conn, `SELECT count(*) = 1 FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database()
 			WHERE l.locktype = 'advisory' AND l.objid = 1 AND NOT l.granted`, wrote)
 
-		var claims store.Claims
+		var claims store.ClaimResult
 		go func() {
 			var err error
 			claims, err = s.Claim(context.Background(), store.ClaimQuery{Worker: uuid.New(), Served: flow, Limit: 10, Now: at, LeaseUntil: at.Add(time.Minute)})

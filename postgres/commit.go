@@ -17,9 +17,9 @@ type changedRows struct{ starts, fresh, known, signals, runs int64 }
 // workers poll before that. Transactions that notify have to commit one after the other.
 const notifyWithin = time.Minute
 
-// startTries bounds the tries of a start whose parent was paused at the write, and resumed when it was
+// maxStartTries bounds the tries of a start whose parent was paused at the write, and resumed when it was
 // read back.
-const startTries = 5
+const maxStartTries = 5
 
 // Commit implements store.Store. Without conflicts it takes one round trip, and the row counts of the
 // command tags confirm all writes. Otherwise a second round trip, with a new snapshot, reads the rows
@@ -39,16 +39,16 @@ func (s *database) Commit(ctx context.Context, b *store.Batch) (err error) {
 		if len(left) == 0 {
 			return s.timeline.acknowledge(era, whole)
 		}
-		if try == startTries {
-			return errGone(left[0])
+		if try == maxStartTries {
+			return startConflictGoneError(left[0])
 		}
-		b = withMarks(b, left)
+		b = newBatchWithMarkers(b, left)
 	}
 }
 
-// withMarks returns a batch of the given starts and of their markers in the parents' histories. A start
+// newBatchWithMarkers returns a batch of the given starts and of their markers in the parents' histories. A start
 // and its marker are written together or not at all.
-func withMarks(b *store.Batch, starts []*store.Start) *store.Batch {
+func newBatchWithMarkers(b *store.Batch, starts []*store.Start) *store.Batch {
 	again := &store.Batch{Starts: starts}
 	for _, start := range starts {
 		for _, item := range b.Steps {
@@ -70,7 +70,7 @@ func (s *database) commit(ctx context.Context, b *store.Batch) (left []*store.St
 	w.fill(b)
 	var took changedRows
 	write := func() error {
-		return s.runBatch(ctx, s.engine, "commit", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
+		return s.runBatch(ctx, s.enginePool, "commit", func(batch *pgx.Batch) { s.queueStatements(batch, w) },
 			func(res results) error { return w.count(res, &took) })
 	}
 	if err = write(); isUniqueViolation(err) { // everything was rolled back
@@ -97,7 +97,7 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 	case w.plain:
 		batch.Queue(s.sql.start, startArgs(w.starts)...)
 	case len(w.starts) > 0:
-		s.queueAny(batch, w)
+		s.queueAnyStarts(batch, w)
 	}
 	switch {
 	case len(w.newSteps) > 0 && w.met:
@@ -111,7 +111,7 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.sql.stepUpdate, stepArgs(w.existingSteps, w.ignoresControl)...)
 	}
 	for _, item := range w.receives {
-		batch.Queue(s.sql.receive, append(oneStep(&item.Step), item.Signal)...)
+		batch.Queue(s.sql.receive, append(singleStepArgs(&item.Step), item.Signal)...)
 	}
 	if len(w.signals) > 0 {
 		batch.Queue(s.sql.signal, signalArgs(w.signals)...)
@@ -123,7 +123,7 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.sql.runEndOwnership, append(leaveArgs(w.runs), channel(s.schema))...)
 	}
 	for _, item := range w.holds {
-		batch.Queue(s.sql.runHold, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*moment(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
+		batch.Queue(s.sql.runHold, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*writeTime(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
 	}
 	if len(w.wakes) > 0 {
 		batch.Queue(s.sql.wake, append(wakeArgs(w.wakes), channel(s.schema))...)
@@ -133,8 +133,8 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 	}
 }
 
-// queueAny adds the starts of any kind.
-func (s *database) queueAny(batch *pgx.Batch, w *sortedBatch) {
+// queueAnyStarts adds the starts of any kind.
+func (s *database) queueAnyStarts(batch *pgx.Batch, w *sortedBatch) {
 	if len(w.placed) > 0 {
 		batch.Queue(s.sql.startPlaced, startPlacedArgs(w.starts, w.tags, w.placed)...)
 	} else {
@@ -145,7 +145,7 @@ func (s *database) queueAny(batch *pgx.Batch, w *sortedBatch) {
 // count reads the results of the statements that queue added.
 func (w *sortedBatch) count(res results, took *changedRows) error {
 	if w.brief {
-		if err := tally(res, 1, nil); err != nil {
+		if err := readRowCount(res, 1, nil); err != nil {
 			return err
 		}
 	}
@@ -158,7 +158,7 @@ func (w *sortedBatch) count(res results, took *changedRows) error {
 		{len(w.newSteps), &took.fresh},
 		{len(w.existingSteps), &took.known},
 	} {
-		if err := tally(res, section.items, section.took); err != nil {
+		if err := readRowCount(res, section.items, section.took); err != nil {
 			return err
 		}
 	}
@@ -167,15 +167,15 @@ func (w *sortedBatch) count(res results, took *changedRows) error {
 			return err
 		}
 	}
-	if err := tally(res, len(w.signals), &took.signals); err != nil {
+	if err := readRowCount(res, len(w.signals), &took.signals); err != nil {
 		return err
 	}
 	if w.finish {
-		if err := tally(res, len(w.runs), &took.runs); err != nil {
+		if err := readRowCount(res, len(w.runs), &took.runs); err != nil {
 			return err
 		}
 	} else if len(w.runs) > 0 {
-		if err := each(res, func(rows pgx.Rows) error { return rows.Scan(&took.runs, nil) }); err != nil {
+		if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&took.runs, nil) }); err != nil {
 			return err
 		}
 	}
@@ -184,17 +184,17 @@ func (w *sortedBatch) count(res results, took *changedRows) error {
 			return err
 		}
 	}
-	if err := tally(res, len(w.wakes), nil); err != nil {
+	if err := readRowCount(res, len(w.wakes), nil); err != nil {
 		return err
 	}
 	if w.hints {
-		return tally(res, 1, nil)
+		return readRowCount(res, 1, nil)
 	}
 	return nil
 }
 
-// tally reads the row count of a section, unless the section is empty.
-func tally(res results, items int, took *int64) error {
+// readRowCount reads the row count of a section, unless the section is empty.
+func readRowCount(res results, items int, took *int64) error {
 	if items == 0 {
 		return nil
 	}

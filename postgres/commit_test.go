@@ -205,7 +205,7 @@ func TestHostileDefaults(t *testing.T) {
 			b, runs := whole(t, s)
 			commit(t, s, b)
 			var isolation, timeout string
-			conn, err := s.engine.Acquire(t.Context())
+			conn, err := s.enginePool.Acquire(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,20 +19,20 @@ import (
 type connState struct {
 	era      uint64 // of the database; see rewind_detector.go
 	traced   bool   // pgx traces only batches of its own, so those are used
-	prepared map[string]*prepared
+	prepared map[string]*preparedStatement
 	args     []byte // the arguments of one statement
 	values   [][]byte
 	wire     reusedBuffer // the messages of one pipeline
 }
 
-// prepared is a prepared statement of one connection.
-type prepared struct {
+// preparedStatement is a prepared statement of one connection.
+type preparedStatement struct {
 	*pgconn.StatementDescription
 	results []int16 // the format of each column of the result
 }
 
-// mostKept is the size in bytes of the largest buffer that a connection keeps after a pipeline.
-const mostKept = 1 << 20
+// maxKeptBuffer is the size in bytes of the largest buffer that a connection keeps after a pipeline.
+const maxKeptBuffer = 1 << 20
 
 // sessionKey is the key under which a connection keeps its session.
 const sessionKey = "durable.session"
@@ -49,7 +49,7 @@ var binaryFormat = []int16{pgx.BinaryFormatCode}
 // send prepares the statements that are new to the connection, and sends all statements as one pipeline,
 // which is one transaction.
 func (s *connState) send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) (*pipelineResults, error) {
-	f := &pipelineResults{types: conn.TypeMap(), statements: make([]*prepared, len(batch.QueuedQueries))}
+	f := &pipelineResults{types: conn.TypeMap(), statements: make([]*preparedStatement, len(batch.QueuedQueries))}
 	for i, q := range batch.QueuedQueries {
 		var err error
 		if f.statements[i], err = s.prepare(ctx, conn, q.SQL); err != nil {
@@ -64,12 +64,12 @@ func (s *connState) send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) 
 			_ = f.pipe.Close() // it closes the connection, because half a pipeline is buffered
 			return nil, err
 		}
-		size += len(s.args) + overhead(f.statements[i].StatementDescription)
+		size += len(s.args) + messageOverhead(f.statements[i].StatementDescription)
 		f.pipe.SendQueryStatement(f.statements[i].StatementDescription, s.values, binaryFormat, f.statements[i].results)
 	}
 	err := f.pipe.Sync()
 	s.wire.keep(size)
-	if cap(s.args) > mostKept {
+	if cap(s.args) > maxKeptBuffer {
 		s.args, s.values = nil, nil
 	}
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *connState) send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) 
 }
 
 // prepare returns the prepared statement for a text. It prepares it at the first use.
-func (s *connState) prepare(ctx context.Context, conn *pgx.Conn, sql string) (*prepared, error) {
+func (s *connState) prepare(ctx context.Context, conn *pgx.Conn, sql string) (*preparedStatement, error) {
 	if p := s.prepared[sql]; p != nil {
 		return p, nil
 	}
@@ -88,7 +88,7 @@ func (s *connState) prepare(ctx context.Context, conn *pgx.Conn, sql string) (*p
 	if err != nil {
 		return nil, err
 	}
-	p := &prepared{StatementDescription: description}
+	p := &preparedStatement{StatementDescription: description}
 	for _, field := range description.Fields {
 		p.results = append(p.results, conn.TypeMap().FormatCodeForOID(field.DataTypeOID))
 	}
@@ -97,7 +97,7 @@ func (s *connState) prepare(ctx context.Context, conn *pgx.Conn, sql string) (*p
 }
 
 // encode encodes the arguments of one statement into s.values.
-func (s *connState) encode(types *pgtype.Map, p *prepared, args []any) error {
+func (s *connState) encode(types *pgtype.Map, p *preparedStatement, args []any) error {
 	if len(args) != len(p.ParamOIDs) {
 		return fmt.Errorf("failed to encode: %d arguments for %d parameters of %q", len(args), len(p.ParamOIDs), p.SQL)
 	}
@@ -136,7 +136,7 @@ func (s *connState) encode(types *pgtype.Map, p *prepared, args []any) error {
 type pipelineResults struct {
 	pipe       *pgconn.Pipeline
 	types      *pgtype.Map
-	statements []*prepared
+	statements []*preparedStatement
 }
 
 // reader returns the reader of the next result.
@@ -177,16 +177,16 @@ func (f *pipelineResults) Close() error { return f.pipe.Close() }
 // following ones into a buffer that was used before; pgx itself drops a large buffer after each write.
 type reusedBuffer struct{ buf []byte }
 
-// keep enlarges the buffer for the next pipeline, if size bytes do not fit and do not exceed mostKept.
+// keep enlarges the buffer for the next pipeline, if size bytes do not fit and do not exceed maxKeptBuffer.
 func (l *reusedBuffer) keep(size int) {
-	if size > cap(l.buf) && size <= mostKept {
+	if size > cap(l.buf) && size <= maxKeptBuffer {
 		l.buf = make([]byte, 0, size+size/4)
 	}
 }
 
-// overhead returns the most bytes that the messages of a statement have beside the values of its
+// messageOverhead returns the most bytes that the messages of a statement have beside the values of its
 // arguments.
-func overhead(d *pgconn.StatementDescription) int {
+func messageOverhead(d *pgconn.StatementDescription) int {
 	return 64 + len(d.Name) + 4*len(d.ParamOIDs) + 2*len(d.Fields)
 }
 

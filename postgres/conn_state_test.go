@@ -104,7 +104,7 @@ func TestValuesAreEncodedAsPgxDoes(t *testing.T) {
 // A pipeline with values larger than the buffers arrives whole, and so does the next one.
 func TestBuffersGrowAndShrink(t *testing.T) {
 	s := open(t, "cache_statement")
-	for _, size := range []int{10, 3 * mostKept, 10, 5000} {
+	for _, size := range []int{10, 3 * maxKeptBuffer, 10, 5000} {
 		start := &store.Start{Run: running(uuid.New(), now(t, s))}
 		start.Run.Input = make([]byte, size)
 		start.Run.Input[size-1] = 7
@@ -117,12 +117,12 @@ func TestBuffersGrowAndShrink(t *testing.T) {
 			t.Errorf("an input of %d bytes came back as %d others", size, len(runs[0].Input))
 		}
 	}
-	conn, err := s.engine.Acquire(t.Context())
+	conn, err := s.enginePool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	if own := sessionOf(conn.Conn()); cap(own.args) > mostKept || cap(own.wire.buf) > mostKept {
+	if own := sessionOf(conn.Conn()); cap(own.args) > maxKeptBuffer || cap(own.wire.buf) > maxKeptBuffer {
 		t.Errorf("buffers of %d and %d bytes are kept after a large value", cap(own.args), cap(own.wire.buf))
 	}
 }
@@ -133,7 +133,7 @@ func TestPreparedStatementsThatAreGone(t *testing.T) {
 	if _, err := s.Now(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, pool := range []*pgxpool.Pool{s.engine, s.pulse} {
+	for _, pool := range []*pgxpool.Pool{s.enginePool, s.heartbeatPool} {
 		for _, conn := range pool.AcquireAllIdle(t.Context()) {
 			if _, err := conn.Exec(t.Context(), "DEALLOCATE ALL", pgx.QueryExecModeSimpleProtocol); err != nil {
 				t.Error(err)
@@ -142,12 +142,12 @@ func TestPreparedStatementsThatAreGone(t *testing.T) {
 		}
 	}
 	failures := 0
-	for range 2 * (engineConns + pulseConns) {
+	for range 2 * (engineConns + heartbeatConns) {
 		if _, err := s.Now(t.Context()); err != nil {
 			failures++
 		}
 	}
-	if failures == 0 || failures > pulseConns {
+	if failures == 0 || failures > heartbeatConns {
 		t.Errorf("%d of the calls failed after the statements were gone, want one for each connection that there was", failures)
 	}
 }
@@ -188,7 +188,7 @@ func TestATracerSeesTheStoresBatches(t *testing.T) {
 // The first argument on a new connection may be an empty text.
 func TestEmptyTextIsNotNull(t *testing.T) {
 	s := new(connState)
-	p := &prepared{StatementDescription: &pgconn.StatementDescription{ParamOIDs: []uint32{pgtype.TextOID, pgtype.TextOID}}}
+	p := &preparedStatement{StatementDescription: &pgconn.StatementDescription{ParamOIDs: []uint32{pgtype.TextOID, pgtype.TextOID}}}
 	if err := s.encode(pgtype.NewMap(), p, []any{"", nil}); err != nil {
 		t.Fatal(err)
 	}

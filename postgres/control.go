@@ -19,13 +19,13 @@ const maxControlTries = 10
 
 // Control implements store.Store.
 func (s *database) Control(ctx context.Context, o *store.Control) error {
-	wait := firstAgain
+	wait := firstTxRetryDelay
 	for try := 1; ; try++ {
 		err := s.runTransaction(ctx, "order", func(ask roundTrip) error { return s.tryControl(ask, o) })
 		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxControlTries || !sleepJittered(ctx, wait) {
 			return err
 		}
-		wait = min(2*wait, longAgain)
+		wait = min(2*wait, maxTxRetryDelay)
 	}
 }
 
@@ -52,9 +52,9 @@ func (s *database) tryControl(ask roundTrip, o *store.Control) error {
 	made := int64(0)
 	err = ask("order", func(batch *pgx.Batch) {
 		if len(frozen) > 0 {
-			batch.Queue(s.sql.freeze, append(lockArgs(frozen), pgTime(o.Now))...)
+			batch.Queue(s.sql.shiftTimers, append(lockArgs(frozen), pgTime(o.Now))...)
 		}
-		batch.Queue(s.sql.orderApply, append(changeArgs(changes),
+		batch.Queue(s.sql.controlApply, append(changeArgs(changes),
 			pgTime(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema),
 			uuids{len(changes), func(i int) *uuid.UUID { return nullUUID(&changes[i].Before.Owner) }},
 			bools{len(changes), func(i int) bool { return changes[i].Detached }})...)
@@ -62,13 +62,13 @@ func (s *database) tryControl(ask roundTrip, o *store.Control) error {
 			batch.Queue(s.sql.wake, append(wakeArgs(wakes), channel(s.schema))...)
 		}
 	}, func(res results) error {
-		if err := tally(res, len(frozen), nil); err != nil {
+		if err := readRowCount(res, len(frozen), nil); err != nil {
 			return err
 		}
-		if err := each(res, func(rows pgx.Rows) error { return rows.Scan(&made, nil) }); err != nil {
+		if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&made, nil) }); err != nil {
 			return err
 		}
-		return tally(res, len(wakes), nil)
+		return readRowCount(res, len(wakes), nil)
 	})
 	if err == nil && made != int64(len(changes)) {
 		// The runs are locked, so this cannot happen. If it did, half of the changes must not be
@@ -85,15 +85,15 @@ func (s *database) lockTree(ask roundTrip, runs []uuid.UUID) ([]store.Node, erro
 	for {
 		locked, live := 0, 0
 		err := ask("lock a tree", func(batch *pgx.Batch) {
-			batch.Queue(s.sql.treeLock, lockArgs(runs)...)
-			batch.Queue(s.sql.treeNodes, lockArgs(runs)...)
+			batch.Queue(s.sql.controlLock, lockArgs(runs)...)
+			batch.Queue(s.sql.controlTree, lockArgs(runs)...)
 		}, func(res results) error {
-			err := each(res, func(rows pgx.Rows) error { return rows.Scan(&locked) })
+			err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&locked) })
 			if err != nil {
 				return err
 			}
 			nodes, live = slices.Grow(nodes[:0], locked), 0
-			return each(res, func(rows pgx.Rows) error {
+			return eachRow(res, func(rows pgx.Rows) error {
 				node, err := scanNode(rows)
 				nodes = append(nodes, node)
 				if !node.Status.Terminal() {
@@ -136,7 +136,7 @@ func changeArgs(items []store.ControlChange) []any {
 // runTransaction calls work in one transaction of several round trips, with the settings that every transaction
 // of the engine has.
 func (s *database) runTransaction(ctx context.Context, what string, work func(roundTrip) error) (err error) {
-	conn, err := s.acquire(ctx, s.engine)
+	conn, err := s.acquire(ctx, s.enginePool)
 	if err != nil {
 		return s.wrap(ctx, what, err)
 	}
@@ -160,12 +160,12 @@ func (s *database) runTransaction(ctx context.Context, what string, work func(ro
 	}()
 	ask := s.inTx(ctx, tx)
 	if sessionOf(conn.Conn()) == nil {
-		if err := ask(what, s.queueSettings, func(res results) error { return tally(res, 1, nil) }); err != nil {
+		if err := ask(what, s.queueSettings, func(res results) error { return readRowCount(res, 1, nil) }); err != nil {
 			return err
 		}
 	}
 	err = ask(what, func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, controlLockTimeout) },
-		func(res results) error { return tally(res, 1, nil) })
+		func(res results) error { return readRowCount(res, 1, nil) })
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (s *database) runTransaction(ctx context.Context, what string, work func(ro
 		return err
 	}
 	err = tx.Commit(ctx)
-	if err == nil && unreplicated(conn.Conn().PgConn()) {
+	if err == nil && takeUnreplicated(conn.Conn().PgConn()) {
 		err = errUnreplicated
 	}
 	if err == nil && !s.inCurrentEra(conn.Conn()) {

@@ -13,22 +13,22 @@ import (
 
 // SetDeadline implements store.Store. It retries as Control does.
 func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChange) error {
-	wait := firstAgain
+	wait := firstTxRetryDelay
 	for try := 1; ; try++ {
 		err := s.setDeadline(ctx, d)
 		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxControlTries || !sleepJittered(ctx, wait) {
 			return err
 		}
-		wait = min(2*wait, longAgain)
+		wait = min(2*wait, maxTxRetryDelay)
 	}
 }
 
 func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) error {
 	d.Outcome, d.State = 0, store.RunState{}
-	err := s.runBatch(ctx, s.engine, "set a deadline", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.enginePool, "set a deadline", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.deadline, store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), channel(s.schema))
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			d.Outcome = store.Written
 			return rows.Scan(nil, nil)
 		})
@@ -38,17 +38,17 @@ func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) err
 	}
 	d.Outcome = store.Fenced
 	keys := []*store.RunWrite{{UUID: d.Run}}
-	return s.runBatch(ctx, s.engine, "read back a run", func(batch *pgx.Batch) {
+	return s.runBatch(ctx, s.enginePool, "read back a run", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runState, runKeys(keys)...)
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			d.State.Found = true
 			return rows.Scan(nil, (*int16)(&d.State.Status), (*epochValue)(&d.State.Epoch), (*int16)(&d.State.Control), nil, nil)
 		})
 	})
 }
 
-// heldArgs returns the parameters of notifications.sql.
-func heldArgs(items []store.Lease, owner uuid.UUID) []any {
+// notificationArgs returns the parameters of notifications.sql.
+func notificationArgs(items []store.Lease, owner uuid.UUID) []any {
 	return append(leaseArgs(items, owner), times{len(items), func(i int) *time.Time { return &items[i].Deadline }})
 }

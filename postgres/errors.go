@@ -46,7 +46,7 @@ func (s *database) failureText(ctx context.Context, err error) (text string) {
 	if err != ctx.Err() { //nolint:errorlint // the very same one
 		text += ": " + err.Error()
 	}
-	if trouble := s.hosts.trouble(); trouble != "" {
+	if trouble := s.hosts.noHostReason(); trouble != "" {
 		text += ": " + trouble
 	}
 	return strings.ReplaceAll(text, "\n", " ")
@@ -67,7 +67,7 @@ func kindOf(err error) error {
 	var pg *pgconn.PgError
 	switch {
 	case !errors.As(err, &pg):
-	case pg.Code == "0A000" && !replanned(pg):
+	case pg.Code == "0A000" && !isPlanInvalid(pg):
 		return store.ErrRejected
 	default:
 		return kindOfState(pg.Code)
@@ -133,16 +133,16 @@ func isConnectionError(err error) bool {
 // isLockTimeout reports whether a lock timeout ended the statement.
 func isLockTimeout(err error) bool { return hasState(err, "55P03") }
 
-// readOnly is the SQLSTATE of a write that a standby or a read-only transaction refuses.
-const readOnly = "25006"
+// readOnlyState is the SQLSTATE of a write that a standby or a read-only transaction refuses.
+const readOnlyState = "25006"
 
 // isStaleStatement reports whether a prepared statement was lost with its session, its plan with the table, or the
 // right to write with the server's role. The call may succeed on another connection.
-func isStaleStatement(err error) bool { return hasState(err, "26000", "0A000", readOnly) }
+func isStaleStatement(err error) bool { return hasState(err, "26000", "0A000", readOnlyState) }
 
-// replanned reports whether a cached plan became invalid with its table. The message depends on
+// isPlanInvalid reports whether a cached plan became invalid with its table. The message depends on
 // lc_messages.
-func replanned(err *pgconn.PgError) bool {
+func isPlanInvalid(err *pgconn.PgError) bool {
 	return err.Routine == "RevalidateCachedQuery" || strings.Contains(err.Message, "cached plan")
 }
 

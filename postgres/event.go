@@ -55,18 +55,18 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 	}
 	var events []store.Event
 	leads := true
-	err = s.runBatch(ctx, s.engine, "read events", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.enginePool, "read events", func(batch *pgx.Batch) {
 		if after != "" {
 			batch.Queue(s.sql.eventCursorValid, store.ShardOf(from.run), strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, pgTime(time.UnixMicro(from.at)))
 		}
 		batch.Queue(s.sql.events, strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, int32(min(limit, 1<<30)))
 	}, func(res results) error {
 		if after != "" {
-			if err := each(res, func(rows pgx.Rows) error { return rows.Scan(&leads) }); err != nil {
+			if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&leads) }); err != nil {
 				return err
 			}
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var txid string
 			var e store.Event
 			err := rows.Scan(&txid, (*uuidValue)(&e.Run), (*int16)(&e.Type), (*timeValue)(&e.At), &e.Name, &e.Workflow, &e.Child)

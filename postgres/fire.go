@@ -14,7 +14,7 @@ import (
 
 // Fires implements store.Schedules.
 func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
-	err = s.runBatch(ctx, s.engine, "read fires", func(batch *pgx.Batch) { batch.Queue(s.sql.fireLatest, append(scheduleKey(schedule), int32(limit))...) },
+	err = s.runBatch(ctx, s.enginePool, "read fires", func(batch *pgx.Batch) { batch.Queue(s.sql.fireLatest, append(scheduleKey(schedule), int32(limit))...) },
 		readFires(schedule, &fires))
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires
 func readFires(schedule string, fires *[]store.Fire) func(results) error {
 	return func(res results) error {
 		*fires = nil
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			f := store.Fire{Schedule: schedule}
 			var run pgtype.UUID
 			err := rows.Scan((*timeValue)(&f.At), (*timeValue)(&f.FiredAt), (*int16)(&f.Kind), (*int16)(&f.Outcome), &run)
@@ -61,8 +61,8 @@ func (s *database) startFires(ask roundTrip, w *store.ScheduleWrite) error {
 	}()
 	b.fill(&store.Batch{Starts: starts})
 	var took int64
-	err := ask("start runs of a schedule", func(batch *pgx.Batch) { s.queueAny(batch, b) },
-		func(res results) error { return tally(res, len(starts), &took) })
+	err := ask("start runs of a schedule", func(batch *pgx.Batch) { s.queueAnyStarts(batch, b) },
+		func(res results) error { return readRowCount(res, len(starts), &took) })
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *database) startFires(ask roundTrip, w *store.ScheduleWrite) error {
 	if took < int64(len(starts)) {
 		left, err := s.settleStarts(ask, b.starts)
 		if err == nil && len(left) > 0 {
-			err = errGone(left[0])
+			err = startConflictGoneError(left[0])
 		}
 		if err != nil {
 			return err
@@ -107,7 +107,7 @@ func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
 	}
 	var folded map[time.Time][]byte
 	err = ask("read folded fires", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.firedRead, append(scheduleKey(row.Name), instants(hours))...)
+		batch.Queue(s.sql.firedRead, append(scheduleKey(row.Name), timeColumn(hours))...)
 	},
 		func(res results) (err error) {
 			folded, err = readFolded(res)
@@ -126,19 +126,19 @@ func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
 		bits[i] = folded[hour]
 	}
 	return ask("fold fires", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.firedUpsert, append(scheduleKey(row.Name), instants(hours), blobs{len(bits), func(i int) *[]byte { return &bits[i] }})...)
-		batch.Queue(s.sql.fireDelete, append(scheduleKey(row.Name), instants(times))...)
+		batch.Queue(s.sql.firedUpsert, append(scheduleKey(row.Name), timeColumn(hours), blobs{len(bits), func(i int) *[]byte { return &bits[i] }})...)
+		batch.Queue(s.sql.fireDelete, append(scheduleKey(row.Name), timeColumn(times))...)
 	}, func(res results) error {
-		if err := each(res, func(pgx.Rows) error { return nil }); err != nil {
+		if err := eachRow(res, func(pgx.Rows) error { return nil }); err != nil {
 			return err
 		}
-		return tally(res, 1, nil)
+		return readRowCount(res, 1, nil)
 	})
 }
 
 func readFolded(res results) (map[time.Time][]byte, error) {
 	folded := make(map[time.Time][]byte)
-	return folded, each(res, func(rows pgx.Rows) error {
+	return folded, eachRow(res, func(rows pgx.Rows) error {
 		var hour time.Time
 		var bits []byte
 		err := rows.Scan((*timeValue)(&hour), &bits)
@@ -147,7 +147,7 @@ func readFolded(res results) (map[time.Time][]byte, error) {
 	})
 }
 
-func instants(list []time.Time) times {
+func timeColumn(list []time.Time) times {
 	return times{len(list), func(i int) *time.Time { return &list[i] }}
 }
 

@@ -19,12 +19,12 @@ const patientFold = "100ms"
 
 // DueFolds implements store.FoldStore.
 func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
-	err = s.runBatch(ctx, s.engine, "look for due keys", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.enginePool, "look for due keys", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.foldDue, int32(limit))
 		batch.Queue(s.sql.foldEnded, int32(limit))
 	}, func(res results) error {
 		due, next = nil, time.Time{}
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			var k store.FoldKey
 			var at time.Time
 			err := rows.Scan(&k.Workflow, &k.Key, (*int16)(&k.Kind), (*timeValue)(&at))
@@ -38,7 +38,7 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 		if err != nil {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var k store.FoldKey
 			err := rows.Scan(&k.Workflow, &k.Key, (*int16)(&k.Kind))
 			due = append(due, k)
@@ -50,11 +50,11 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 
 // ChangeFold implements store.FoldStore. It retries as Control does.
 func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
-	wait := firstAgain
+	wait := firstTxRetryDelay
 	for try := 1; ; try++ {
 		err := s.runTransaction(ctx, "change a key", func(ask roundTrip) error {
 			err := ask("change a key", func(batch *pgx.Batch) { batch.Queue(s.sql.setLockTimeout, patientFold) },
-				func(res results) error { return tally(res, 1, nil) })
+				func(res results) error { return readRowCount(res, 1, nil) })
 			if err != nil {
 				return err
 			}
@@ -63,14 +63,14 @@ func (s *database) ChangeFold(ctx context.Context, c *store.FoldChange) error {
 		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxControlTries || !sleepJittered(ctx, wait) {
 			return err
 		}
-		wait = min(2*wait, longAgain)
+		wait = min(2*wait, maxTxRetryDelay)
 	}
 }
 
 // foldIn changes a key in the caller's transaction. The change holds if and when that commits. The wait for
 // the row of the key is bounded by the settings of the caller's session.
 func (s *database) foldIn(ctx context.Context, tx pgx.Tx, c *store.FoldChange) error {
-	return s.changeFold(s.withSyncCommit(s.inUsers(ctx, tx)), c)
+	return s.changeFold(s.withSyncCommit(s.inUserTx(ctx, tx)), c)
 }
 
 // errFoldCreated tells that another transaction has created the row of a key since the caller looked.
@@ -83,7 +83,7 @@ func (s *database) changeFold(ask roundTrip, c *store.FoldChange) error {
 		if !errors.Is(err, errFoldCreated) {
 			return err
 		}
-		if try == startTries {
+		if try == maxStartTries {
 			return fmt.Errorf("postgres: key %q of workflow %q: %w: others created and deleted it again and again", c.Key.Key, c.Key.Workflow, store.ErrUnavailable)
 		}
 	}
@@ -130,7 +130,7 @@ func (s *database) readFold(ask roundTrip, c *store.FoldChange) (state store.Fol
 		}
 	}, func(res results) error {
 		state = store.FoldState{}
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			row := &store.Fold{FoldKey: c.Key}
 			var after pgtype.UUID
 			err := rows.Scan((*timeValue)(&row.LookAt), &after, &row.State, &row.Input)
@@ -142,7 +142,7 @@ func (s *database) readFold(ask roundTrip, c *store.FoldChange) (state store.Fol
 			return err
 		}
 		var ordinal int64
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			state.Named, err = scanRun(rows, &ordinal)
 			return err
 		})
@@ -156,7 +156,7 @@ func (s *database) readFold(ask roundTrip, c *store.FoldChange) (state store.Fol
 	}
 	state.Runs = make(map[uuid.UUID]store.FoldRun, len(runs))
 	err = ask("read the runs of a key", func(batch *pgx.Batch) { batch.Queue(s.sql.foldRuns, lockArgs(runs)...) }, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
 			var r store.FoldRun
 			err := rows.Scan((*uuidValue)(&id), &r.Name, (*int16)(&r.Status), (*int16)(&r.Control), (*epochValue)(&r.Epoch), &r.Queue, &r.Priority, (*timeValue)(&r.Deadline))
@@ -184,7 +184,7 @@ func (s *database) writeFold(ask roundTrip, c *store.FoldChange, w *store.FoldWr
 	n := 0
 	err := ask("write a key", func(batch *pgx.Batch) { batch.Queue(statement, args...) }, func(res results) error {
 		n = 0
-		return each(res, func(pgx.Rows) error { n++; return nil })
+		return eachRow(res, func(pgx.Rows) error { n++; return nil })
 	})
 	switch {
 	case err != nil || n == 1:
@@ -220,10 +220,10 @@ func (s *database) release(ask roundTrip, r *store.FoldRelease) error {
 		batch.Queue(s.sql.notify, channel(s.schema), "")
 	}, func(res results) error {
 		n = 0
-		if err := each(res, func(pgx.Rows) error { n++; return nil }); err != nil {
+		if err := eachRow(res, func(pgx.Rows) error { n++; return nil }); err != nil {
 			return err
 		}
-		return tally(res, 1, nil)
+		return readRowCount(res, 1, nil)
 	})
 	if err == nil && n != 1 {
 		err = fmt.Errorf("postgres: run %s: %w: it was ended or changed just now", r.Run, store.ErrUnavailable)

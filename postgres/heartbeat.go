@@ -19,9 +19,9 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	held := s.heldPresence(w.ID)
 	var at logPosition
 	floor := s.timeline.floor()
-	err := s.runBatch(ctx, s.pulse, "renew", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.heartbeatPool, "renew", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.workerBeat, append(make([]any, 0, 13), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
-			pgTime(held.since), pgTime(held.server), int16(w.State), pgTime(h.LeaseUntil), w.Schema)...)
+			pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema)...)
 		if len(h.Leases) > 0 {
 			batch.Queue(s.sql.lease, append(leaseArgs(h.Leases, w.ID), pgTime(h.LeaseUntil))...)
 		}
@@ -34,7 +34,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 			return err
 		}
 		if len(h.Leases) > 0 {
-			err := each(res, func(rows pgx.Rows) error {
+			err := eachRow(res, func(rows pgx.Rows) error {
 				var id uuid.UUID
 				err := rows.Scan((*uuidValue)(&id))
 				extended[id] = true
@@ -45,7 +45,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 			}
 		}
 		if !s.timeline.off {
-			err := each(res, func(rows pgx.Rows) (err error) {
+			err := eachRow(res, func(rows pgx.Rows) (err error) {
 				at, err = scanPlace(rows)
 				return err
 			})
@@ -53,14 +53,14 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 				return err
 			}
 		}
-		return each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&pulse.Now)) })
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&pulse.Now)) })
 	})
 	if err != nil {
 		return store.RenewResult{}, err
 	}
 	if s.timeline.direct.Load() {
 		s.timeline.advance(at)
-	} else if err := s.checkPosition(ctx, at, floor, s.onPulse(ctx)); err != nil { // a pooler may lead to another server now
+	} else if err := s.checkPosition(ctx, at, floor, s.onHeartbeatPool(ctx)); err != nil { // a pooler may lead to another server now
 		return store.RenewResult{}, err
 	}
 	pulse.Rewinds = s.timeline.takeRewinds()
@@ -79,20 +79,20 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	return pulse, nil
 }
 
-// onPulse returns an asker that uses transactions of their own on the pool for heartbeats.
-func (s *database) onPulse(ctx context.Context) roundTrip {
+// onHeartbeatPool returns an asker that uses transactions of their own on the pool for heartbeats.
+func (s *database) onHeartbeatPool(ctx context.Context) roundTrip {
 	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
-		return s.runBatch(ctx, s.pulse, what, fill, read)
+		return s.runBatch(ctx, s.heartbeatPool, what, fill, read)
 	}
 }
 
 // lost returns the leases that are no longer held. It reads them with a new snapshot.
 func (s *database) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, error) {
 	var gone []uuid.UUID
-	err := s.runBatch(ctx, s.pulse, "read back leases", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.heartbeatPool, "read back leases", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.leaseLost, leaseArgs(h.Leases, h.Worker.ID)...)
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
 			err := rows.Scan((*uuidValue)(&id))
 			gone = append(gone, id)
@@ -105,9 +105,9 @@ func (s *database) lost(ctx context.Context, h store.Heartbeat) ([]uuid.UUID, er
 // Now implements store.Store.
 func (s *database) Now(ctx context.Context) (time.Time, error) {
 	var now time.Time
-	err := s.runBatch(ctx, s.pulse, "read the clock", func(batch *pgx.Batch) { batch.Queue(s.sql.now) },
+	err := s.runBatch(ctx, s.heartbeatPool, "read the clock", func(batch *pgx.Batch) { batch.Queue(s.sql.now) },
 		func(res results) error {
-			return each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) })
+			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) })
 		})
 	return now, err
 }

@@ -27,15 +27,15 @@ type checkpoint struct {
 	epoch store.Epoch // of the owner that recorded it
 }
 
-// The timeline reuses up to mostSpare holdings of ended runs, with room for up to spareSteps checkpoints
+// The timeline reuses up to maxSpareRuns holdings of ended runs, with room for up to maxSpareCheckpoints checkpoints
 // each.
 const (
-	mostSpare  = 1024
-	spareSteps = 64
+	maxSpareRuns        = 1024
+	maxSpareCheckpoints = 64
 )
 
-// mostFound is about how many checkpoints one statement of a search reads.
-const mostFound = 20_000
+// searchBatchSize is about how many checkpoints one statement of a search reads.
+const searchBatchSize = 20_000
 
 // addHeldRun records the ownership of a run. The caller holds l.mu.
 func (l *rewindDetector) addHeldRun(run *store.Run) *heldRun {
@@ -72,7 +72,7 @@ func (l *rewindDetector) dropped(run uuid.UUID, epoch store.Epoch) {
 		return
 	}
 	delete(l.held, run)
-	if len(l.spare) < mostSpare && cap(h.steps) <= spareSteps {
+	if len(l.spare) < maxSpareRuns && cap(h.steps) <= maxSpareCheckpoints {
 		clear(h.steps)
 		*h = heldRun{steps: h.steps[:0]}
 		l.spare = append(l.spare, h)
@@ -115,7 +115,7 @@ func (l *rewindDetector) acknowledge(era uint64, b *store.Batch) error {
 }
 
 // addClaimedRuns records the runs of a claim that was begun in the given era.
-func (l *rewindDetector) addClaimedRuns(era uint64, runs []store.Claimed) error {
+func (l *rewindDetector) addClaimedRuns(era uint64, runs []store.ClaimedRun) error {
 	if !l.known.Load() {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (l *rewindDetector) addClaimedRuns(era uint64, runs []store.Claimed) error 
 }
 
 // readOn records a further part of the history of a claimed run. The read was begun in the given era.
-func (l *rewindDetector) readOn(era uint64, part *store.Claimed) error {
+func (l *rewindDetector) readOn(era uint64, part *store.ClaimedRun) error {
 	if !l.known.Load() {
 		return nil
 	}
@@ -181,23 +181,23 @@ func (s *database) findLostRuns(ctx context.Context, ask roundTrip) (lost []stor
 	size := 0
 	for id, h := range s.timeline.held {
 		portion = append(portion, id)
-		if size += len(h.steps); size < mostFound {
+		if size += len(h.steps); size < searchBatchSize {
 			continue
 		}
-		some, err := s.searchSome(ctx, ask, portion)
+		some, err := s.findLostAmong(ctx, ask, portion)
 		if err != nil {
 			return nil, err
 		}
 		lost, portion, size = append(lost, some...), nil, 0
 	}
-	some, err := s.searchSome(ctx, ask, portion)
+	some, err := s.findLostAmong(ctx, ask, portion)
 	if err != nil {
 		return nil, err
 	}
 	return append(lost, some...), nil
 }
 
-func (s *database) searchSome(ctx context.Context, ask roundTrip, runs []uuid.UUID) (lost []store.LostRun, err error) {
+func (s *database) findLostAmong(ctx context.Context, ask roundTrip, runs []uuid.UUID) (lost []store.LostRun, err error) {
 	if len(runs) == 0 {
 		return nil, nil
 	}
@@ -208,10 +208,10 @@ func (s *database) searchSome(ctx context.Context, ask roundTrip, runs []uuid.UU
 		batch.Queue(s.sql.now)
 		batch.Queue(s.sql.heldRunsCheckpoints, lockArgs(runs)...)
 	}, func(res results) error {
-		if err := each(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) }); err != nil {
+		if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*timeValue)(&now)) }); err != nil {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var run, step pgtype.Text
 			var status pgtype.Int2
@@ -254,6 +254,6 @@ func (s *database) searchSome(ctx context.Context, ask roundTrip, runs []uuid.UU
 	return lost, ask("release what lacks something", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runEndOwnership, append(leaveArgs(release), channel(s.schema))...)
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error { return rows.Scan(nil, nil) })
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil, nil) })
 	})
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// silentFor is how long a call may go without a reply before the store searches for another host.
-const silentFor = time.Second
+// searchAfterSilence is how long a call may go without a reply before the store searches for another host.
+const searchAfterSilence = time.Second
 
-// mostPatience is the longest time that a flush waits for its reply if there are several hosts.
-const mostPatience = 30 * time.Second
+// maxFlushTimeout is the longest time that a flush waits for its reply if there are several hosts.
+const maxFlushTimeout = 30 * time.Second
 
 // errSilent is the cause of a flush that ended because its host did not reply in time.
 var errSilent = errors.New("the host did not answer in time")
@@ -28,7 +28,7 @@ type hostCall struct {
 	cancel context.CancelCauseFunc
 	moved  atomic.Bool
 	doubt  *time.Timer // nil if the call may take any time
-	silent bool        // it had no reply for silentFor
+	silent bool        // it had no reply for searchAfterSilence
 }
 
 // movedError returns the error of a call that was cancelled because another host takes writes now.
@@ -48,9 +48,9 @@ func (h *hosts) track(ctx context.Context, where string, long bool) (_ context.C
 	ctx, c.cancel = context.WithCancelCause(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.flights[c] = struct{}{}
+	h.calls[c] = struct{}{}
 	if !long {
-		c.doubt = time.AfterFunc(silentFor, func() { h.searchUntilReply(c) })
+		c.doubt = time.AfterFunc(searchAfterSilence, func() { h.searchUntilReply(c) })
 	}
 	return ctx, func() bool {
 		h.mu.Lock()
@@ -58,7 +58,7 @@ func (h *hosts) track(ctx context.Context, where string, long bool) (_ context.C
 		if c.doubt != nil {
 			c.doubt.Stop()
 		}
-		delete(h.flights, c)
+		delete(h.calls, c)
 		c.cancel(nil)
 		return c.moved.Load()
 	}
@@ -67,14 +67,14 @@ func (h *hosts) track(ctx context.Context, where string, long bool) (_ context.C
 // searchUntilReply searches for the host that takes writes, now and each second until the call has a reply.
 func (h *hosts) searchUntilReply(c *hostCall) {
 	h.mu.Lock()
-	_, open := h.flights[c]
+	_, open := h.calls[c]
 	if open {
 		c.silent = true
-		c.doubt.Reset(silentFor)
+		c.doubt.Reset(searchAfterSilence)
 	}
 	h.mu.Unlock()
 	if open {
-		h.look(nil, c.where)
+		h.startSearch(nil, c.where)
 	}
 }
 
@@ -86,7 +86,7 @@ func (h *hosts) boundFlush(ctx context.Context) (_ context.Context, done func(*e
 		return ctx, func(*error) {}
 	}
 	h.mu.Lock()
-	limit := max(silentFor, h.waits)
+	limit := max(searchAfterSilence, h.flushTimeout)
 	h.mu.Unlock()
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
 	return bounded, func(err *error) {
@@ -95,9 +95,9 @@ func (h *hosts) boundFlush(ctx context.Context) (_ context.Context, done func(*e
 		defer h.mu.Unlock()
 		switch {
 		case *err == nil:
-			h.waits = 0
+			h.flushTimeout = 0
 		case bounded.Err() != nil && ctx.Err() == nil:
-			h.waits = min(2*limit, mostPatience)
+			h.flushTimeout = min(2*limit, maxFlushTimeout)
 			*err = fmt.Errorf("%w (%v): %v", store.ErrUnavailable, limit, *err)
 		}
 	}

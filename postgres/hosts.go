@@ -23,33 +23,33 @@ import (
 //   - If a call has no reply for a second, the store searches again. If another host takes writes now,
 //     all calls on other hosts are cancelled and retried there.
 const (
-	connectTimeout = 5 * time.Second        // unless the URL sets another one
-	unsetTimeout   = 2 * time.Minute        // what pgxpool sets if the URL sets none
-	searchFor      = 5 * time.Second        // then the calls that need a host return an error
-	stagger        = 25 * time.Millisecond  // between the first tries of the hosts, so that the URL's order is a preference
-	firstSearch    = 50 * time.Millisecond  // first pause between two tries of a host
-	slowSearch     = 200 * time.Millisecond // longest such pause, shorter than a failover
-	foundHolds     = 200 * time.Millisecond // how long the result of a search is reused
+	connectTimeout      = 5 * time.Second        // unless the URL sets another one
+	unsetTimeout        = 2 * time.Minute        // what pgxpool sets if the URL sets none
+	maxSearchWait       = 5 * time.Second        // then the calls that need a host return an error
+	stagger             = 25 * time.Millisecond  // between the first tries of the hosts, so that the URL's order is a preference
+	firstHostRetryDelay = 50 * time.Millisecond  // first pause between two tries of a host
+	maxHostRetryDelay   = 200 * time.Millisecond // longest such pause, shorter than a failover
+	searchResultTTL     = 200 * time.Millisecond // how long the result of a search is reused
 )
 
 // hosts are the hosts of a URL that names several. It is nil if the URL names one.
 type hosts struct {
-	life  context.Context
-	wg    sync.WaitGroup // searches; Close of the store waits for them
-	moved func()         // called when another host takes writes
+	lifeCtx context.Context
+	wg      sync.WaitGroup // searches; Close of the store waits for them
+	moved   func()         // called when another host takes writes
 
-	mu      sync.Mutex
-	config  *pgx.ConnConfig // of the latest connection, because credentials may rotate
-	search  *search         // in progress, or the last one
-	flights map[*hostCall]struct{}
-	waits   time.Duration // timeout of the next flush; zero: silentFor
-	current string        // address of the host that was found last
-	name    string        // its name in the URL
-	closed  bool
+	mu           sync.Mutex
+	config       *pgx.ConnConfig // of the latest connection, because credentials may rotate
+	search       *hostSearch     // in progress, or the last one
+	calls        map[*hostCall]struct{}
+	flushTimeout time.Duration // timeout of the next flush; zero: searchAfterSilence
+	current      string        // address of the host that was found last
+	name         string        // its name in the URL
+	closed       bool
 }
 
-// search is one search for the host that takes writes. Several calls may wait for it.
-type search struct {
+// hostSearch is one search for the host that takes writes. Several calls may wait for it.
+type hostSearch struct {
 	done  chan struct{}
 	over  time.Time // this field and the next ones are read after done is closed
 	host  []*pgconn.FallbackConfig
@@ -62,13 +62,13 @@ func newHosts(cfg *pgxpool.Config) *hosts {
 	if len(hostsOf(cfg.ConnConfig)) < 2 {
 		return nil
 	}
-	return &hosts{flights: make(map[*hostCall]struct{})}
+	return &hosts{calls: make(map[*hostCall]struct{})}
 }
 
-// begin allows searches until life ends. A search calls moved when another host takes writes.
-func (h *hosts) begin(life context.Context, moved func()) {
+// allowSearches allows searches until life ends. A search calls moved when another host takes writes.
+func (h *hosts) allowSearches(life context.Context, moved func()) {
 	if h != nil {
-		h.life, h.moved = life, moved
+		h.lifeCtx, h.moved = life, moved
 	}
 }
 
@@ -84,7 +84,7 @@ func (h *hosts) configurePool(cfg *pgxpool.Config) {
 				return err
 			}
 		}
-		return h.choose(ctx, one)
+		return h.chooseWriter(ctx, one)
 	}
 	cfg.BeforeClose = func(conn *pgx.Conn) {
 		if bye != nil {
@@ -92,7 +92,7 @@ func (h *hosts) configurePool(cfg *pgxpool.Config) {
 		}
 		_ = conn.PgConn().Conn().SetDeadline(time.Now().Add(closeTimeout)) // the connection is closed in any case
 	}
-	if timeless(cfg.ConnConfig) {
+	if hasNoConnectTimeout(cfg.ConnConfig) {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
 	}
 }
@@ -144,13 +144,13 @@ func restrictToHost(cfg *pgx.ConnConfig, group []*pgconn.FallbackConfig) {
 	}
 }
 
-// choose sets the configuration of a new connection to the host that takes writes.
-func (h *hosts) choose(ctx context.Context, cfg *pgx.ConnConfig) error {
-	found := h.look(cfg, "")
+// chooseWriter sets the configuration of a new connection to the host that takes writes.
+func (h *hosts) chooseWriter(ctx context.Context, cfg *pgx.ConnConfig) error {
+	found := h.startSearch(cfg, "")
 	select {
 	case <-found.done:
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %s", ctx.Err(), h.trouble())
+		return fmt.Errorf("%w: %s", ctx.Err(), h.noHostReason())
 	}
 	if found.err != nil {
 		return found.err
@@ -160,9 +160,9 @@ func (h *hosts) choose(ctx context.Context, cfg *pgx.ConnConfig) error {
 	return nil
 }
 
-// look returns the search in progress, or starts one. If first is the address of the current host, the
+// startSearch returns the search in progress, or starts one. If first is the address of the current host, the
 // search tries that host slightly before the others.
-func (h *hosts) look(cfg *pgx.ConnConfig, first string) *search {
+func (h *hosts) startSearch(cfg *pgx.ConnConfig, first string) *hostSearch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if cfg != nil {
@@ -171,14 +171,14 @@ func (h *hosts) look(cfg *pgx.ConnConfig, first string) *search {
 	if s := h.search; s != nil {
 		select {
 		case <-s.done:
-			if s.err == nil && first == "" && time.Since(s.over) < foundHolds {
+			if s.err == nil && first == "" && time.Since(s.over) < searchResultTTL {
 				return s
 			}
 		default:
 			return s
 		}
 	}
-	s := &search{done: make(chan struct{})}
+	s := &hostSearch{done: make(chan struct{})}
 	if h.closed || h.config == nil {
 		s.err = errors.New("the store is closed")
 		close(s.done)
@@ -189,7 +189,7 @@ func (h *hosts) look(cfg *pgx.ConnConfig, first string) *search {
 	if first != "" && first == h.current {
 		known = h.name
 	}
-	h.wg.Go(func() { h.find(s, config, known) })
+	h.wg.Go(func() { h.runSearch(s, config, known) })
 	return s
 }
 
@@ -218,9 +218,9 @@ func (h *hosts) discardResult(err error) bool {
 	return true
 }
 
-// find executes a search.
-func (h *hosts) find(s *search, cfg *pgx.ConnConfig, first string) {
-	ctx, cancel := context.WithTimeout(h.life, searchFor)
+// runSearch executes a search.
+func (h *hosts) runSearch(s *hostSearch, cfg *pgx.ConnConfig, first string) {
+	ctx, cancel := context.WithTimeout(h.lifeCtx, maxSearchWait)
 	defer cancel()
 	groups := hostsOf(cfg)
 	type answer struct {
@@ -236,7 +236,7 @@ func (h *hosts) find(s *search, cfg *pgx.ConnConfig, first string) {
 			head += 2 * stagger
 		}
 		tries.Go(func() {
-			for wait, pause := firstSearch, head; sleep(ctx, pause); wait = min(2*wait, slowSearch) {
+			for wait, pause := firstHostRetryDelay, head; sleep(ctx, pause); wait = min(2*wait, maxHostRetryDelay) {
 				pause = wait
 				where, err := dialTry(ctx, cfg, group)
 				select {
@@ -261,13 +261,13 @@ func (h *hosts) find(s *search, cfg *pgx.ConnConfig, first string) {
 			cancel()
 		}
 		causes[a.group] = a.err
-		h.note(s, groups, causes)
+		h.storeCauses(s, groups, causes)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.over = time.Now()
 	if s.host == nil {
-		s.err = hostless(groups, causes)
+		s.err = noHostError(groups, causes)
 	}
 	close(s.done)
 	if s.err != nil {
@@ -275,7 +275,7 @@ func (h *hosts) find(s *search, cfg *pgx.ConnConfig, first string) {
 	}
 	left := h.current != "" && h.current != s.where
 	h.current, h.name = s.where, nameOf(s.host)
-	for c := range h.flights {
+	for c := range h.calls {
 		if c.where != s.where && (c.where != "" || c.silent) {
 			left = left || c.where != ""
 			c.moved.Store(true)
@@ -287,18 +287,18 @@ func (h *hosts) find(s *search, cfg *pgx.ConnConfig, first string) {
 	}
 }
 
-// note stores the errors that a search in progress has met so far.
-func (h *hosts) note(s *search, groups [][]*pgconn.FallbackConfig, causes []error) {
+// storeCauses stores the errors that a search in progress has met so far.
+func (h *hosts) storeCauses(s *hostSearch, groups [][]*pgconn.FallbackConfig, causes []error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.err = nil
 	if s.host == nil {
-		s.err = hostless(groups, causes)
+		s.err = noHostError(groups, causes)
 	}
 }
 
-// hostless returns why no host was found.
-func hostless(groups [][]*pgconn.FallbackConfig, causes []error) error {
+// noHostError returns why no host was found.
+func noHostError(groups [][]*pgconn.FallbackConfig, causes []error) error {
 	err := errors.New("no host takes writes")
 	for i, group := range groups {
 		if causes[i] == nil {
@@ -310,8 +310,8 @@ func hostless(groups [][]*pgconn.FallbackConfig, causes []error) error {
 	return err
 }
 
-// trouble returns why there is no host, or an empty text if there is one.
-func (h *hosts) trouble() string {
+// noHostReason returns why there is no host, or an empty text if there is one.
+func (h *hosts) noHostReason() string {
 	if h == nil {
 		return ""
 	}

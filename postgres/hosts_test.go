@@ -57,7 +57,7 @@ func TestFoundHostIsGone(t *testing.T) {
 		_ = conn.Close()
 	}
 	mu.Unlock()
-	s.engine.Reset()
+	s.enginePool.Reset()
 	if _, err := s.Get(t.Context(), []store.RunRef{{Text: uuid.NewString()}}); err != nil {
 		t.Errorf("Get = %v, although the second host takes writes", err)
 	}

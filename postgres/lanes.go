@@ -39,9 +39,9 @@ type knownLane struct {
 
 // lanePlan holds the lane arguments of a claim.
 type lanePlan struct {
-	low, high []store.Lane // the bounds of the gaps between known lanes, exclusive
-	own       []store.Lane // from which the claim may take runs, in the order of the claim
-	fresh     bool         // nothing was known
+	low, high    []store.Lane // the bounds of the gaps between known lanes, exclusive
+	claimable    []store.Lane // from which the claim may take runs, in the order of the claim
+	nothingKnown bool         // nothing was known
 }
 
 // plan returns the arguments for the next claim.
@@ -49,7 +49,7 @@ func (l *knownLanes) plan(served *store.ClaimFilter, gated *store.Gated) lanePla
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.since) > relearnAfter {
-		return lanePlan{low: []store.Lane{store.FirstLane}, high: []store.Lane{store.LastLane}, fresh: true}
+		return lanePlan{low: []store.Lane{store.FirstLane}, high: []store.Lane{store.LastLane}, nothingKnown: true}
 	}
 	if l.served != served || l.gated != gated {
 		l.served, l.gated, l.own = served, gated, nil
@@ -61,10 +61,10 @@ func (l *knownLanes) plan(served *store.ClaimFilter, gated *store.Gated) lanePla
 		slices.SortStableFunc(l.own, func(a, b knownLane) int { return cmp.Compare(b.priority, a.priority) })
 	}
 	p := l.gaps()
-	p.own = make([]store.Lane, 0, len(l.own))
+	p.claimable = make([]store.Lane, 0, len(l.own))
 	store.RotateLanes(l.own, func(k *knownLane) int16 { return k.priority })
 	for _, k := range l.own {
-		p.own = append(p.own, k.lane)
+		p.claimable = append(p.claimable, k.lane)
 	}
 	return p
 }
@@ -108,10 +108,10 @@ func (l *knownLanes) add(p *lanePlan, found []knownLane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.looked = time.Now()
-	if len(found) == 0 && !p.fresh {
+	if len(found) == 0 && !p.nothingKnown {
 		return
 	}
-	if p.fresh {
+	if p.nothingKnown {
 		l.known, l.since = nil, time.Now()
 	}
 	l.served, l.gated, l.own = nil, nil, nil
@@ -121,7 +121,7 @@ func (l *knownLanes) add(p *lanePlan, found []knownLane) {
 	l.known = slices.CompactFunc(l.known, func(a, b knownLane) bool { return a.lane == b.lane }) // concurrent claims find the same lanes
 }
 
-// laneArg returns lanes as the parameter of a statement.
-func laneArg(list []store.Lane) int8s {
+// laneColumn returns lanes as the parameter of a statement.
+func laneColumn(list []store.Lane) int8s {
 	return int8s{len(list), func(i int) int64 { return int64(list[i]) }}
 }

@@ -41,8 +41,8 @@ func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.Claim
 		buffers += result[0].Plan.Hit + result[0].Plan.Read
 	}
 	at := pgTime(time.Now())
-	count(s.sql.claimPrepare, laneArg(plan.low), laneArg(plan.high), laneArg(plan.own), at)
-	count(s.sql.claim, laneArg(plan.own), at, int32(10), pgUUID(uuid.New()), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}))
+	count(s.sql.claimPrepare, laneColumn(plan.low), laneColumn(plan.high), laneColumn(plan.claimable), at)
+	count(s.sql.claim, laneColumn(plan.claimable), at, int32(10), pgUUID(uuid.New()), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}))
 	return buffers
 }
 
@@ -83,8 +83,8 @@ func TestAClaimReadsTheLanesThatItServes(t *testing.T) {
 		if _, err := s.Claim(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.lanes.plan(many, nil); len(got.own) != want {
-			t.Fatalf("a claim reads %d lanes, want the %d with live runs", len(got.own), want)
+		if got := s.lanes.plan(many, nil); len(got.claimable) != want {
+			t.Fatalf("a claim reads %d lanes, want the %d with live runs", len(got.claimable), want)
 		}
 	}
 	fill(1, "mine", "flow", 0)

@@ -21,7 +21,7 @@ func (s *database) ChangeLimit(ctx context.Context, c store.LimitChange) error {
 			batch.Queue(s.sql.limitSet, append(boundArgs(&c), nullText(&c.By), nullText(&c.Reason), pgTime(c.Now))...)
 		}
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) })
 	})
 }
 
@@ -38,7 +38,7 @@ func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, er
 	err = s.readDurably(s.onEngine(ctx), "delete a limit", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.limitDelete, name)
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			found = true
 			return rows.Scan(nil)
 		})
@@ -49,12 +49,12 @@ func (s *database) DeleteLimit(ctx context.Context, name string) (found bool, er
 // Limits implements store.LimitStore.
 func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Limit, err error) {
 	var use []store.LineUse
-	err = s.runBatch(ctx, s.engine, "read limits", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.enginePool, "read limits", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.limits)
 		batch.Queue(s.sql.limitUse, pgTime(now))
 	}, func(res results) error {
 		limits, use = nil, nil // discard the rows of a failed try
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			l, err := scanLimit(rows)
 			limits = append(limits, l)
 			return err
@@ -62,7 +62,7 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 		if err != nil {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var u store.LineUse
 			err := rows.Scan(&u.Limit, &u.Key, (*intValue)(&u.Held), (*intValue)(&u.Offered), (*intValue)(&u.Waiting))
 			use = append(use, u)
@@ -90,11 +90,11 @@ func scanLimit(rows pgx.Rows) (l store.Limit, err error) {
 
 // WaitingLines implements store.LimitStore.
 func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit int) (lines []store.LineKey, err error) {
-	err = s.runBatch(ctx, s.engine, "read lines", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.enginePool, "read lines", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.waitingLines, after.Limit, after.Key, int32(limit))
 	}, func(res results) error {
 		lines = nil // discard the rows of a failed try
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var g store.LineKey
 			err := rows.Scan(&g.Limit, &g.Key)
 			lines = append(lines, g)
@@ -106,11 +106,11 @@ func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit 
 
 // PermitsOf implements store.LimitStore.
 func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPlace, err error) {
-	err = s.runBatch(ctx, s.engine, "read permits", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.enginePool, "read permits", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.permitsOf, store.ShardOf(run), pgUUID(run))
 	}, func(res results) error {
 		permits = nil // discard the rows of a failed try
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var p permitRow
 			var step string
 			var before int64

@@ -36,14 +36,14 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 	case f.Tag.Key != "":
 		sql, args = s.sql.listTagKey, append(args, f.Tag.Key)
 	case f.NamePrefix != "":
-		sql, args = s.sql.listName, append(args, beyond(f.NamePrefix))
+		sql, args = s.sql.listName, append(args, prefixEnd(f.NamePrefix))
 	}
 	return s.readRuns(ctx, "list runs", sql, args...)
 }
 
-// beyond returns the first text after all texts that begin with prefix. Texts are ordered by the bytes of
+// prefixEnd returns the first text after all texts that begin with prefix. Texts are ordered by the bytes of
 // UTF-8, which is the order of the code points.
-func beyond(prefix string) string {
+func prefixEnd(prefix string) string {
 	for rest := prefix; rest != ""; {
 		last, size := utf8.DecodeLastRuneInString(rest)
 		rest = rest[:len(rest)-size]
@@ -65,9 +65,9 @@ func (s *database) Tree(ctx context.Context, run uuid.UUID) ([]*store.Run, error
 
 func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) ([]*store.Run, error) {
 	var runs []*store.Run
-	err := s.runBatch(ctx, s.engine, what, func(batch *pgx.Batch) { batch.Queue(sql, args...) },
+	err := s.runBatch(ctx, s.enginePool, what, func(batch *pgx.Batch) { batch.Queue(sql, args...) },
 		func(res results) error {
-			return each(res, func(rows pgx.Rows) error {
+			return eachRow(res, func(rows pgx.Rows) error {
 				run, err := scanRun(rows)
 				runs = append(runs, run)
 				return err
@@ -83,11 +83,11 @@ func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) 
 func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (store.Counts, error) {
 	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	shard, id := store.ShardOf(run), pgUUID(run)
-	err := s.runBatch(ctx, s.engine, "count a tree", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.enginePool, "count a tree", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.treeCounts, shard, id, pgTime(now))
 		batch.Queue(s.sql.treeOpenCalls, shard, id, pgTime(now))
 	}, func(res results) error {
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			var status store.Status
 			var n, delayed int64
 			err := rows.Scan((*int16)(&status), &n, &delayed)
@@ -98,7 +98,7 @@ func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (st
 		if err != nil {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var kind store.Kind
 			var n int64
 			err := rows.Scan((*int16)(&kind), &n)

@@ -68,11 +68,11 @@ func TestListMergesShards(t *testing.T) {
 
 func TestBeyond(t *testing.T) {
 	for prefix, want := range map[string]string{"a": "b", "az": "a{", "\ud7ff": "\ue000", "a\U0010ffff": "b", "ä": "å"} {
-		if got := beyond(prefix); got != want {
+		if got := prefixEnd(prefix); got != want {
 			t.Errorf("beyond %q is %q, not %q", prefix, got, want)
 		}
 	}
-	if got := beyond("\U0010ffff"); got <= "\U0010ffff\U0010ffff" {
+	if got := prefixEnd("\U0010ffff"); got <= "\U0010ffff\U0010ffff" {
 		t.Errorf("beyond the last one is %q", got)
 	}
 }

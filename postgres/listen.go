@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	dialTimeout  = 5 * time.Second
-	probeTimeout = 2 * time.Second  // bounds the wait for the notification that listen sends to itself
-	pingAfter    = 30 * time.Second // how long a silent session goes without a ping
-	firstReturn  = 20 * time.Millisecond
-	slowReturn   = time.Second     // longest wait before a reconnect, shorter than the 2 s of presence_dead.sql
-	poolerReturn = 5 * time.Minute // wait before a session behind a pooler is tried again
+	dialTimeout          = 5 * time.Second
+	probeTimeout         = 2 * time.Second  // bounds the wait for the notification that listen sends to itself
+	pingAfter            = 30 * time.Second // how long a silent session goes without a ping
+	firstReconnectDelay  = 20 * time.Millisecond
+	maxReconnectDelay    = time.Second     // longest wait before a reconnect, shorter than the 2 s of presence_dead.sql
+	poolerReconnectDelay = 5 * time.Minute // wait before a session behind a pooler is tried again
 )
 
 // errPooled is returned when a pooler shares the session with other clients, so that neither
@@ -43,9 +43,9 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
+	defer context.AfterFunc(s.lifeCtx, cancel)()
 
-	for wait := firstReturn; ; {
+	for wait := firstReconnectDelay; ; {
 		if s.withoutListen {
 			<-ctx.Done()
 			if outer.Err() == nil {
@@ -57,11 +57,11 @@ func (s *database) Listen(ctx context.Context, worker uuid.UUID, hear func(store
 		err := s.holdSession(ctx, worker, hear)
 		switch {
 		case errors.Is(err, errPooled):
-			wait = poolerReturn
-		case time.Since(began) > slowReturn || wait > slowReturn:
-			wait = firstReturn // the session worked for a while: reconnect soon
+			wait = poolerReconnectDelay
+		case time.Since(began) > maxReconnectDelay || wait > maxReconnectDelay:
+			wait = firstReconnectDelay // the session worked for a while: reconnect soon
 		default:
-			wait = min(2*wait, slowReturn)
+			wait = min(2*wait, maxReconnectDelay)
 		}
 		pause := time.NewTimer(wait/2 + rand.N(wait/2))
 		select {
@@ -138,7 +138,7 @@ func (s *database) listen(ctx context.Context, conn *pgx.Conn, heard func(payloa
 		return err
 	}
 	nonce := uuid.NewString()
-	err := s.runBatch(ctx, s.engine, "notify", func(batch *pgx.Batch) { batch.Queue(s.sql.notify, channel(s.schema), nonce) },
+	err := s.runBatch(ctx, s.enginePool, "notify", func(batch *pgx.Batch) { batch.Queue(s.sql.notify, channel(s.schema), nonce) },
 		func(res results) error {
 			_, err := res.Exec()
 			return err
@@ -163,10 +163,10 @@ func (s *database) listen(ctx context.Context, conn *pgx.Conn, heard func(payloa
 	}
 }
 
-// presence is the lock that shows that a worker is alive.
-type presence struct {
-	since  time.Time
-	server time.Time // when the server that keeps the lock started
+// presenceLock is the lock that shows that a worker is alive.
+type presenceLock struct {
+	takenAt         time.Time
+	serverStartedAt time.Time // when the server that keeps the lock started
 }
 
 // takePresence takes the presence lock and records it in the worker's row. A lock timeout means that the
@@ -177,8 +177,8 @@ func (s *database) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid
 	if _, err := conn.Exec(ctx, s.sql.listenSession, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}
-	var held presence
-	err := conn.QueryRow(ctx, s.sql.presenceLock, pgx.QueryExecModeExec, pgUUID(worker)).Scan(nil, (*timeValue)(&held.since), (*timeValue)(&held.server))
+	var held presenceLock
+	err := conn.QueryRow(ctx, s.sql.presenceLock, pgx.QueryExecModeExec, pgUUID(worker)).Scan(nil, (*timeValue)(&held.takenAt), (*timeValue)(&held.serverStartedAt))
 	if err != nil {
 		return err
 	}
@@ -190,19 +190,19 @@ func (s *database) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid
 // record of the lock, so that other workers do not consider it dead while it reconnects. If ctx has
 // ended, the worker stops, and the record stays.
 func (s *database) dropPresence(ctx context.Context, worker uuid.UUID) {
-	s.setPresence(worker, presence{})
+	s.setPresence(worker, presenceLock{})
 	if ctx.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	_ = s.notePresence(ctx, worker, presence{}) // if it fails, the next heartbeat records it
+	_ = s.notePresence(ctx, worker, presenceLock{}) // if it fails, the next heartbeat records it
 }
 
-func (s *database) notePresence(ctx context.Context, worker uuid.UUID, held presence) error {
-	return s.runBatch(ctx, s.engine, "note presence",
+func (s *database) notePresence(ctx context.Context, worker uuid.UUID, held presenceLock) error {
+	return s.runBatch(ctx, s.enginePool, "note presence",
 		func(batch *pgx.Batch) {
-			batch.Queue(s.sql.presenceRecord, pgUUID(worker), pgTime(held.since), pgTime(held.server))
+			batch.Queue(s.sql.presenceRecord, pgUUID(worker), pgTime(held.takenAt), pgTime(held.serverStartedAt))
 		},
 		func(res results) error {
 			_, err := res.Exec()
@@ -210,21 +210,21 @@ func (s *database) notePresence(ctx context.Context, worker uuid.UUID, held pres
 		})
 }
 
-func (s *database) setPresence(worker uuid.UUID, held presence) {
+func (s *database) setPresence(worker uuid.UUID, held presenceLock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if held.since.IsZero() {
-		delete(s.presence, worker)
+	if held.takenAt.IsZero() {
+		delete(s.presenceLocks, worker)
 	} else {
-		s.presence[worker] = held
+		s.presenceLocks[worker] = held
 	}
 }
 
 // heldPresence returns the worker's lock, or zero if the worker does not hold it.
-func (s *database) heldPresence(worker uuid.UUID) presence {
+func (s *database) heldPresence(worker uuid.UUID) presenceLock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.presence[worker]
+	return s.presenceLocks[worker]
 }
 
 // awaitNotification waits for one notification and passes it on. If none arrives within pingAfter, it pings the
@@ -249,9 +249,9 @@ func (s *database) awaitNotification(ctx context.Context, conn *pgx.Conn, heard 
 // caller considers a worker dead only if two calls, about 100 ms apart, return it.
 func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
 	var dead []uuid.UUID
-	err := s.runBatch(ctx, s.engine, "look for dead workers", func(batch *pgx.Batch) { batch.Queue(s.sql.presenceDead, pgUUID(self)) },
+	err := s.runBatch(ctx, s.enginePool, "look for dead workers", func(batch *pgx.Batch) { batch.Queue(s.sql.presenceDead, pgUUID(self)) },
 		func(res results) error {
-			return each(res, func(rows pgx.Rows) error {
+			return eachRow(res, func(rows pgx.Rows) error {
 				var id uuid.UUID
 				err := rows.Scan((*uuidValue)(&id))
 				dead = append(dead, id)

@@ -17,7 +17,7 @@ const (
 // readHoldResult reads the result of run_hold.sql for one item. Without a row the item gets no outcome.
 func readHoldResult(res results, item *store.RunWrite) error {
 	item.Outcome, item.State = 0, store.RunState{}
-	return each(res, func(rows pgx.Rows) error {
+	return eachRow(res, func(rows pgx.Rows) error {
 		item.Outcome, item.State.Found = store.Written, true
 		return rows.Scan((*int16)(&item.State.Status), (*epochValue)(&item.State.Epoch), (*int16)(&item.State.Control))
 	})

@@ -13,16 +13,16 @@ import (
 	"github.com/seed8ec063be/durable/schema"
 )
 
-// oldest is the first server version that has everything that the schema needs: UNIQUE NULLS NOT
+// minServerVersion is the first server version that has everything that the schema needs: UNIQUE NULLS NOT
 // DISTINCT.
-const oldest = 150000
+const minServerVersion = 150000
 
-// prepare migrates the schema to the version of this code. Without migrate it only checks the version.
-func (s *database) prepare(ctx context.Context, migrate bool) error {
+// prepareSchema migrates the schema to the version of this code. Without migrate it only checks the version.
+func (s *database) prepareSchema(ctx context.Context, migrate bool) error {
 	all := schema.Postgres()
-	s.tryMark(ctx)
-	s.tryTimeline(ctx)
-	have, err := s.version(ctx)
+	s.probeMark(ctx)
+	s.probeTimeline(ctx)
+	have, err := s.schemaVersion(ctx)
 	if err != nil {
 		return err
 	}
@@ -35,22 +35,22 @@ func (s *database) prepare(ctx context.Context, migrate bool) error {
 	return s.migrate(ctx, all)
 }
 
-// version returns the version of the schema, without locks. It is zero if there is no schema.
-func (s *database) version(ctx context.Context) (int, error) {
+// schemaVersion returns the version of the schema, without locks. It is zero if there is no schema.
+func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	// Owners are checked first: a schema that a stranger owns may be invisible to this role.
 	if err := s.checkOwners(s.onEngine(ctx)); err != nil {
 		return 0, err
 	}
 	server, encoding, recorded := 0, "", false
-	err := s.runBatch(ctx, s.engine, "look at the schema", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.enginePool, "look at the schema", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.migrationFound, s.schema, s.table("migration"))
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error { return rows.Scan(&server, &encoding, nil, &recorded) })
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&server, &encoding, nil, &recorded) })
 	})
 	if err != nil {
 		return 0, err
 	}
-	if server < oldest {
+	if server < minServerVersion {
 		return 0, fmt.Errorf("postgres: the server is PostgreSQL %d.%d, durable needs 15 or newer: upgrade the server", server/10000, server%10000)
 	}
 	if encoding != "UTF8" && encoding != "SQL_ASCII" { // SQL_ASCII converts nothing
@@ -60,9 +60,9 @@ func (s *database) version(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	have := 0
-	err = s.runBatch(ctx, s.engine, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.sql.migrationVersionOf) },
+	err = s.runBatch(ctx, s.enginePool, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.sql.migrationVersionOf) },
 		func(res results) error {
-			return each(res, func(rows pgx.Rows) error { return rows.Scan(&have) })
+			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&have) })
 		})
 	return have, err
 }
@@ -70,7 +70,7 @@ func (s *database) version(ctx context.Context) (int, error) {
 // migrate applies the missing migrations in one transaction. If several processes call it, one of them
 // applies the migrations, and the others find them applied.
 func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
-	conn, err := s.engine.Acquire(ctx)
+	conn, err := s.enginePool.Acquire(ctx)
 	if err != nil {
 		return s.wrap(ctx, "migrate", err)
 	}
@@ -80,7 +80,7 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 		return s.wrap(ctx, "migrate", err)
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to undo
-	if err := s.apply(ctx, conn.Conn(), tx, all); err != nil {
+	if err := s.applyMigrations(ctx, conn.Conn(), tx, all); err != nil {
 		if stranger := new(OwnerError); errors.As(err, &stranger) {
 			return err
 		}
@@ -92,10 +92,10 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 	return s.wrap(ctx, "migrate", tx.Commit(ctx))
 }
 
-func (s *database) apply(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []schema.Migration) error {
+func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, all []schema.Migration) error {
 	ask := s.inTx(ctx, tx)
 	if sessionOf(conn) == nil { // before any CREATE: the names in a new view keep their present meaning
-		if err := ask("migrate", s.queueSettings, func(res results) error { return tally(res, 1, nil) }); err != nil {
+		if err := ask("migrate", s.queueSettings, func(res results) error { return readRowCount(res, 1, nil) }); err != nil {
 			return err
 		}
 	}

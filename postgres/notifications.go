@@ -20,10 +20,10 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 	for _, l := range held {
 		known[l.Run] = l.Deadline
 	}
-	err := s.runBatch(ctx, s.engine, "look for news", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.news, heldArgs(held, worker)...)
+	err := s.runBatch(ctx, s.enginePool, "look for news", func(batch *pgx.Batch) {
+		batch.Queue(s.sql.notifications, notificationArgs(held, worker)...)
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var asked store.ControlRequest
 			var status store.Status
 			var woken bool

@@ -22,8 +22,8 @@ type options struct {
 	given         map[string]bool
 }
 
-// once returns an error if the option was given before.
-func (o *options) once(option string) error {
+// markGiven returns an error if the option was given before.
+func (o *options) markGiven(option string) error {
 	if o.given[option] {
 		return fmt.Errorf("postgres: %w: the option %s is given twice: leave one of them out", durable.ErrInvalidConfig, option)
 	}
@@ -43,7 +43,7 @@ func Schema(name string) Option {
 			return fmt.Errorf("postgres: schema name %q: up to 48 letters, digits and underscores are allowed, and no digit first: choose another", name)
 		}
 		o.schema = name
-		return o.once("Schema")
+		return o.markGiven("Schema")
 	}
 }
 
@@ -52,7 +52,7 @@ func Schema(name string) Option {
 func WithoutMigrations() Option {
 	return func(o *options) error {
 		o.migrate = false
-		return o.once("WithoutMigrations")
+		return o.markGiven("WithoutMigrations")
 	}
 }
 
@@ -64,7 +64,7 @@ func WithoutMigrations() Option {
 func AllowAsyncCommit() Option {
 	return func(o *options) error {
 		o.async = true
-		return o.once("AllowAsyncCommit")
+		return o.markGiven("AllowAsyncCommit")
 	}
 }
 
@@ -75,7 +75,7 @@ func AllowAsyncCommit() Option {
 func WithoutListen() Option {
 	return func(o *options) error {
 		o.withoutListen = true
-		return o.once("WithoutListen")
+		return o.markGiven("WithoutListen")
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 // OverdueLanes implements store.Store.
 func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.Lane, limit int) ([]store.OverdueLane, error) {
 	var all []store.OverdueLane
-	err := s.runBatch(ctx, s.engine, "look for overdue runs", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.enginePool, "look for overdue runs", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.lanesOverdue, pgTime(at), int64(after), int32(limit))
 	}, func(res results) error {
 		all = nil
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var o store.OverdueLane
 			err := rows.Scan(&o.QueueWorkflow.Queue, &o.QueueWorkflow.Workflow, (*int64)(&o.Lane), (*uuidValue)(&o.Run), (*timeValue)(&o.Since))
 			all = append(all, o)
@@ -32,10 +32,10 @@ func (s *database) AreExecuted(ctx context.Context, pairs []store.QueueWorkflow)
 	if len(pairs) == 0 {
 		return executed, nil
 	}
-	err := s.runBatch(ctx, s.engine, "look for workers", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.enginePool, "look for workers", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.workflowsExecuted, pairArgs(pairs)...)
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			err := rows.Scan(&ordinal)
 			if err == nil {

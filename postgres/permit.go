@@ -35,7 +35,7 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 				return err
 			}
 			for _, g := range locked {
-				b.LookAgain(g, b.Now.Add(lookAtLocked))
+				b.RecheckLine(g, b.Now.Add(lockedRecheckDelay))
 			}
 			again = &store.PermitBatch{Now: b.Now, Lease: b.Lease} // those who ask have their outcomes
 		}
@@ -44,8 +44,8 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 }
 
 const (
-	lookAtLocked   = 100 * time.Millisecond // when a line is looked at again in which the run of a step was locked
-	maxOfferRounds = 5                      // how often one transaction offers to the next in line instead
+	lockedRecheckDelay = 100 * time.Millisecond // when a line is looked at again in which the run of a step was locked
+	maxOfferRounds     = 5                      // how often one transaction offers to the next in line instead
 )
 
 // lockLines locks the lines, gives permits back, and reads the bounds of the limits.
@@ -67,7 +67,7 @@ func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, lineKeys []sto
 		}
 		batch.Queue(s.sql.permitLimits, names)
 	}, func(res results) error {
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			var g store.LineKey
 			var l store.PermitLine
 			err := rows.Scan(&g.Limit, &g.Key, (*timeValue)(&l.Now), (*timeValue)(&l.RateUsedUntil), (*timeValue)(&l.ClosedUntil), &l.Timeline)
@@ -81,7 +81,7 @@ func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, lineKeys []sto
 		if err != nil {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			name, settings, err := scanBounds(rows)
 			bounds[name] = settings
 			return err
@@ -91,12 +91,12 @@ func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, lineKeys []sto
 		return nil, err
 	}
 	for i := range lines {
-		c := lines[i].Bound(bounds, b)
+		c := lines[i].SetBounds(bounds, b)
 		if c == nil {
 			continue
 		}
 		err := ask("declare a limit", func(batch *pgx.Batch) { batch.Queue(s.sql.limitDeclare, declareArgs(c)...) },
-			func(res results) error { return each(res, func(rows pgx.Rows) error { return rows.Scan(nil) }) })
+			func(res results) error { return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(nil) }) })
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +129,7 @@ func (s *database) planPermits(ask roundTrip, b *store.PermitBatch, lines []stor
 				texts{len(b.Asks), func(i int) *string { return &b.Asks[i].Step }})
 		}
 	}, func(res results) error {
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var p store.PermitWithRun
 			var status, control pgtype.Int2
@@ -149,7 +149,7 @@ func (s *database) planPermits(ask roundTrip, b *store.PermitBatch, lines []stor
 		if err != nil || len(b.Asks) == 0 {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var epoch store.Epoch
 			var p permitRow
@@ -210,11 +210,11 @@ func (s *database) writePermits(
 				return err
 			}
 		}
-		if err := tally(res, len(written), nil); err != nil {
+		if err := readRowCount(res, len(written), nil); err != nil {
 			return err
 		}
 		if len(offers) > 0 {
-			err := each(res, func(rows pgx.Rows) error {
+			err := eachRow(res, func(rows pgx.Rows) error {
 				var run uuid.UUID
 				err := rows.Scan((*uuidValue)(&run), nil)
 				woken[run] = true
@@ -224,7 +224,7 @@ func (s *database) writePermits(
 				return err
 			}
 		}
-		return tally(res, n, nil)
+		return readRowCount(res, n, nil)
 	})
 	for _, p := range offers {
 		if err == nil && !woken[p.Run] {

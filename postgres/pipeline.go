@@ -14,8 +14,8 @@ import (
 // wait.
 var errUnreplicated = errors.New("the commit's wait for a synchronous standby was cancelled")
 
-// errPartial is the error of a pipeline whose COMMIT rolled back.
-var errPartial = errors.New("the server rolled the transaction back")
+// errRolledBack is the error of a pipeline whose COMMIT rolled back.
+var errRolledBack = errors.New("the server rolled the transaction back")
 
 // runBatch sends the statements that fill queues to the server as one transaction, usually in one round trip,
 // and read takes their results in order. If once returns nil, everything is durable. An error of read
@@ -32,8 +32,8 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 	fill(&batch)
 	if own := sessionOf(conn.Conn()); own != nil {
 		err = own.runBatch(ctx, conn.Conn(), &batch, read)
-	} else if note := newlySeen(conn.Conn(), &batch); note != nil {
-		if err = s.inSteps(ctx, conn.Conn(), &batch, read); err == nil {
+	} else if note := noteDescribed(conn.Conn(), &batch); note != nil {
+		if err = s.runInRoundTrips(ctx, conn.Conn(), &batch, read); err == nil {
 			note()
 		}
 	} else {
@@ -43,15 +43,15 @@ func (s *database) runBatch(ctx context.Context, pool *pgxpool.Pool, what string
 		first := 2 + s.queueMark(&framing)
 		framing.QueuedQueries = append(framing.QueuedQueries, batch.QueuedQueries...)
 		framing.Queue(commitSQL)
-		err = readAndClose(conn.SendBatch(ctx, &framing), framed(first, read))
+		err = readAndClose(conn.SendBatch(ctx, &framing), readFramed(first, read))
 	}
-	if unreplicated(conn.Conn().PgConn()) && err == nil {
+	if takeUnreplicated(conn.Conn().PgConn()) && err == nil {
 		err = errUnreplicated
 	}
 	if pg := conn.Conn().PgConn(); err != nil && !pg.IsClosed() && pg.TxStatus() != 'I' {
 		_, _ = conn.Exec(ctx, rollbackSQL) // if it fails, the pool drops the connection
 	}
-	if hasState(err, readOnly) {
+	if hasState(err, readOnlyState) {
 		_ = conn.Conn().Close(ctx) // this server takes no writes; a pooler may lead elsewhere next time
 	}
 	if err == nil && !s.inCurrentEra(conn.Conn()) {
@@ -96,10 +96,10 @@ func (s *database) queueSettings(batch *pgx.Batch) {
 // seenKey is the key under which a connection keeps the statements that pgx has described on it.
 const seenKey = "durable.seen"
 
-// newlySeen returns a function that records the statements of a batch as seen, if pgx would describe or
+// noteDescribed returns a function that records the statements of a batch as seen, if pgx would describe or
 // prepare some of them before it sends the pipeline. It returns nil if pgx has seen all of them, or
 // describes none in this mode.
-func newlySeen(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
+func noteDescribed(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
 	switch conn.Config().DefaultQueryExecMode {
 	case pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeCacheStatement:
 	default:
@@ -121,9 +121,9 @@ func newlySeen(conn *pgx.Conn, batch *pgx.Batch) (note func()) {
 	}
 }
 
-// inSteps executes one transaction with a round trip for each of its parts. So the server parses a
+// runInRoundTrips executes one transaction with a round trip for each of its parts. So the server parses a
 // statement that pgx describes after the settings were made, with the engine's search_path.
-func (s *database) inSteps(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(results) error) error {
+func (s *database) runInRoundTrips(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, read func(results) error) error {
 	if _, err := conn.Exec(ctx, beginSQL); err != nil {
 		return err
 	}
@@ -131,10 +131,10 @@ func (s *database) inSteps(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch
 	s.queueSettings(&settings)
 	marks := s.queueMark(&settings)
 	err := readAndClose(conn.SendBatch(ctx, &settings), func(res results) error {
-		if err := tally(res, 1, nil); err != nil {
+		if err := readRowCount(res, 1, nil); err != nil {
 			return err
 		}
-		return tally(res, marks, nil)
+		return readRowCount(res, marks, nil)
 	})
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (s *database) inSteps(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch
 	}
 	tag, err := conn.Exec(ctx, commitSQL)
 	if err == nil && tag.String() != commitSQL {
-		err = errPartial
+		err = errRolledBack
 	}
 	return err
 }
@@ -186,9 +186,9 @@ func readAndClose(res closableResults, read func(results) error) error {
 	return err
 }
 
-// framed returns a function that reads the results of a whole transaction: those of BEGIN and the
+// readFramed returns a function that reads the results of a whole transaction: those of BEGIN and the
 // settings, which are first in number, then those for read, then that of COMMIT.
-func framed(first int, read func(results) error) func(results) error {
+func readFramed(first int, read func(results) error) func(results) error {
 	return func(res results) error {
 		for range first {
 			if _, err := res.Exec(); err != nil {
@@ -200,14 +200,14 @@ func framed(first int, read func(results) error) func(results) error {
 		}
 		tag, err := res.Exec()
 		if err == nil && tag.String() != commitSQL {
-			err = errPartial
+			err = errRolledBack
 		}
 		return err
 	}
 }
 
-// each calls fn for every row of the next result.
-func each(res results, fn func(pgx.Rows) error) error {
+// eachRow calls fn for every row of the next result.
+func eachRow(res results, fn func(pgx.Rows) error) error {
 	rows, err := res.Query()
 	if err != nil {
 		return err

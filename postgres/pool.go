@@ -14,17 +14,17 @@ const (
 	engineConns = 6
 	// Heartbeats use one connection. A connection that hangs counts until pgx has closed it, which takes
 	// longer than most leases last; the next heartbeat needs another one.
-	pulseConns = 3
+	heartbeatConns = 3
 )
 
 // openPools creates the store's own pools with the configuration of the user's pool. It does not connect.
 func (s *database) openPools(ctx context.Context) error {
 	var err error
-	if s.engine, err = s.newPool(ctx, engineConns); err != nil {
+	if s.enginePool, err = s.newPool(ctx, engineConns); err != nil {
 		return err
 	}
-	if s.pulse, err = s.newPool(ctx, pulseConns); err != nil {
-		s.engine.Close()
+	if s.heartbeatPool, err = s.newPool(ctx, heartbeatConns); err != nil {
+		s.enginePool.Close()
 		return err
 	}
 	cfg := s.ownConfig()
@@ -48,17 +48,17 @@ func (s *database) openPools(ctx context.Context) error {
 // ownConfig returns the configuration of the store's own connections, which is based on the user's pool.
 func (s *database) ownConfig() *pgxpool.Config {
 	cfg := s.user.Config()
-	if !s.owned { // Open has done so already for a pool of its own
+	if !s.ownsUserPool { // Open has done so already for a pool of its own
 		s.hosts.configurePool(cfg)
 	}
-	if timeless(cfg.ConnConfig) {
+	if hasNoConnectTimeout(cfg.ConnConfig) {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	return cfg
 }
 
-// timeless reports whether nobody has set a timeout for connecting.
-func timeless(cfg *pgx.ConnConfig) bool {
+// hasNoConnectTimeout reports whether nobody has set a timeout for connecting.
+func hasNoConnectTimeout(cfg *pgx.ConnConfig) bool {
 	return cfg.ConnectTimeout <= 0 || cfg.ConnectTimeout == unsetTimeout
 }
 
@@ -82,7 +82,7 @@ func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, err
 				return err
 			}
 		}
-		return s.settle(ctx, conn)
+		return s.prepareConn(ctx, conn)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -91,9 +91,9 @@ func (s *database) newPool(ctx context.Context, conns int32) (*pgxpool.Pool, err
 	return pool, nil
 }
 
-// settle prepares a new connection of the store's own. It registers the column types. If no pooler shares
+// prepareConn prepares a new connection of the store's own. It registers the column types. If no pooler shares
 // the session, it also makes the settings for the session.
-func (s *database) settle(ctx context.Context, conn *pgx.Conn) error {
+func (s *database) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 	registerColumns(conn.TypeMap())
 	if conn.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 		return nil
@@ -112,7 +112,7 @@ func (s *database) settle(ctx context.Context, conn *pgx.Conn) error {
 		if err != nil {
 			return err
 		}
-		conn.PgConn().CustomData()[sessionKey] = &connState{era: era, traced: conn.Config().Tracer != nil, prepared: make(map[string]*prepared)}
+		conn.PgConn().CustomData()[sessionKey] = &connState{era: era, traced: conn.Config().Tracer != nil, prepared: make(map[string]*preparedStatement)}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestExhaustedPoolKeepsLeases(t *testing.T) {
 		defer conn.Release()
 	}
 	for range engineConns {
-		conn, err := s.engine.Acquire(t.Context())
+		conn, err := s.enginePool.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,10 +53,10 @@ func TestPoolerIsFoundOut(t *testing.T) {
 			}
 			worker := uuid.New()
 			err = s.holdSession(t.Context(), worker, func(store.Hint) {})
-			if !errors.Is(err, errPooled) || !s.heldPresence(worker).since.IsZero() {
+			if !errors.Is(err, errPooled) || !s.heldPresence(worker).takenAt.IsZero() {
 				t.Errorf("attendance ended with %v", err)
 			}
-			err = s.engine.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+			err = s.enginePool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
 				var left int
 				err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_settings WHERE source = 'session' AND name LIKE 'enable%'").Scan(&left)
 				if left != 0 {

@@ -23,27 +23,27 @@ type database struct {
 	schema        string
 	sql           statements
 	user          *pgxpool.Pool // transactional steps, StartTx and SignalTx only
-	owned         bool          // Open created user, so Close closes it
+	ownsUserPool  bool          // Open created user, so Close closes it
 	async         bool          // see AllowAsyncCommit
 	withoutListen bool          // see WithoutListen
 	owners        []string      // see OwnedBy
-	engine        *pgxpool.Pool
-	pulse         *pgxpool.Pool
+	enginePool    *pgxpool.Pool
+	heartbeatPool *pgxpool.Pool
 	connect       func(context.Context) (*pgx.Conn, error) // opens the session of Listen
 	hosts         *hosts                                   // nil if the URL names one
 
-	scratch  sync.Pool // of *sorted
-	unmarked bool      // transactions cannot take the lock of writer_mark_tx.sql; set when the store is opened
+	scratch    sync.Pool // of *sorted
+	cannotMark bool      // transactions cannot take the lock of writer_mark_tx.sql; set when the store is opened
 
-	life context.Context // ends with Close
-	kill context.CancelFunc
+	lifeCtx context.Context // ends with Close
+	kill    context.CancelFunc
 
-	mu        sync.Mutex
-	closed    bool
-	attending sync.WaitGroup // calls of Listen; added to under mu while not closed
-	timeline  rewindDetector
-	lanes     knownLanes
-	presence  map[uuid.UUID]presence // the presence locks of this process's workers
+	mu            sync.Mutex
+	closed        bool
+	attending     sync.WaitGroup // calls of Listen; added to under mu while not closed
+	timeline      rewindDetector
+	lanes         knownLanes
+	presenceLocks map[uuid.UUID]presenceLock // the presence locks of this process's workers
 }
 
 var _ store.Store = (*database)(nil)
@@ -98,18 +98,18 @@ func newDatabase(pool *pgxpool.Pool, opts ...Option) (*database, error) {
 // newStore creates a database with the user's pool. If owned is true, Close closes the pool.
 func newStore(ctx context.Context, user *pgxpool.Pool, several *hosts, owned bool, o options) (*database, error) {
 	s := &database{
-		schema: o.schema, sql: load(o.schema), user: user, owned: owned, hosts: several, async: o.async, withoutListen: o.withoutListen, owners: o.owners,
-		presence: make(map[uuid.UUID]presence),
+		schema: o.schema, sql: loadStatements(o.schema), user: user, ownsUserPool: owned, hosts: several, async: o.async, withoutListen: o.withoutListen, owners: o.owners,
+		presenceLocks: make(map[uuid.UUID]presenceLock),
 	}
 	s.scratch.New = func() any { return new(sortedBatch) }
-	s.life, s.kill = context.WithCancel(context.Background())
+	s.lifeCtx, s.kill = context.WithCancel(context.Background())
 	s.timeline.init()
-	several.begin(s.life, s.reconnect)
+	several.allowSearches(s.lifeCtx, s.reconnect)
 	if err := s.openPools(ctx); err != nil {
 		s.kill()
 		return nil, err
 	}
-	if err := s.prepare(ctx, o.migrate); err != nil {
+	if err := s.prepareSchema(ctx, o.migrate); err != nil {
 		_ = s.Close() // it only closes pools
 		if refused := new(AccessError); errors.As(err, &refused) {
 			return nil, fmt.Errorf("postgres: %w: the server refuses the connection: %w", durable.ErrInvalidConfig, refused)
@@ -134,9 +134,9 @@ func (s *database) Close() error {
 	}
 	s.kill()
 	s.attending.Wait()
-	s.engine.Close()
-	s.pulse.Close()
-	if s.owned {
+	s.enginePool.Close()
+	s.heartbeatPool.Close()
+	if s.ownsUserPool {
 		s.user.Close()
 	}
 	s.hosts.close()
@@ -145,9 +145,9 @@ func (s *database) Close() error {
 
 // reconnect closes the idle connections now, and the others as soon as they are released.
 func (s *database) reconnect() {
-	s.engine.Reset()
-	s.pulse.Reset()
-	if s.owned {
+	s.enginePool.Reset()
+	s.heartbeatPool.Reset()
+	if s.ownsUserPool {
 		s.user.Reset()
 	}
 }

@@ -13,9 +13,9 @@ import (
 
 // QueueRows implements store.QueueStore.
 func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err error) {
-	err = s.runBatch(ctx, s.engine, "read queues", func(batch *pgx.Batch) { batch.Queue(s.sql.queueRows) }, func(res results) error {
+	err = s.runBatch(ctx, s.enginePool, "read queues", func(batch *pgx.Batch) { batch.Queue(s.sql.queueRows) }, func(res results) error {
 		all = nil // discard the rows of a failed try
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var q store.Queue
 			var settings pgtype.Text
 			if err := rows.Scan(&q.Name, &settings, (*timeValue)(&q.PausedAt), &q.Deleted); err != nil {
@@ -64,27 +64,27 @@ func (s *database) changeQueue(ctx context.Context, what string, fill func(*pgx.
 		fill(batch)
 		batch.Queue(s.sql.notify, channel(s.schema), "")
 	}, func(res results) error {
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			changed = true
 			return rows.Scan(nil)
 		})
 		if err != nil {
 			return err
 		}
-		return tally(res, 1, nil)
+		return readRowCount(res, 1, nil)
 	})
 	return changed, err
 }
 
 // Queues implements store.QueueStore.
 func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, err error) {
-	err = s.runBatch(ctx, s.engine, "read queues", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.enginePool, "read queues", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.queues)
 		batch.Queue(s.sql.queueKeys, int32(store.MaxQueueKeys))
 	}, func(res results) error {
 		all = nil // discard the rows of a failed try
 		at := make(map[string]int)
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			q, err := scanQueue(rows)
 			at[q.Name] = len(all)
 			all = append(all, q)
@@ -93,7 +93,7 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 		if err != nil {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var name string
 			var k store.QueueKeyUse
 			err := rows.Scan(&name, &k.Key, (*intValue)(&k.Executing), (*intValue)(&k.Open), (*intValue)(&k.Waiting), (*intValue)(&k.Behind))
@@ -120,20 +120,20 @@ func scanQueue(rows pgx.Rows) (q store.Queue, err error) {
 
 // Depth implements store.QueueStore.
 func (s *database) Depth(ctx context.Context, queue string, most int) (n int, err error) {
-	err = s.runBatch(ctx, s.engine, "read the depth of a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.queueDepth, queue, int32(most)) },
+	err = s.runBatch(ctx, s.enginePool, "read the depth of a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.queueDepth, queue, int32(most)) },
 		func(res results) error {
-			return each(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&n)) })
+			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan((*intValue)(&n)) })
 		})
 	return min(n, most), err
 }
 
 // PlaceOf implements store.QueueStore.
 func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
-	err = s.runBatch(ctx, s.engine, "read a place", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.enginePool, "read a place", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.placeOf, store.ShardOf(run), pgUUID(run), int32(store.MaxBefore))
 	}, func(res results) error {
 		place = nil // discard the row of a failed try
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			place = &store.QueuedRun{Place: store.Place{Run: run}}
 			var gate pgtype.Int2
 			err := rows.Scan(&place.Queue, &place.Key, &place.Weight, &place.Priority, (*int16)(&place.State), &place.Root, &place.Begun, &place.Turn,
@@ -154,7 +154,7 @@ func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.E
 		batch.Queue(s.sql.startByKept, store.ShardOf(run), pgUUID(run), epoch.Number())
 	}, func(res results) error {
 		kept = false // discard the row of a failed try
-		return each(res, func(pgx.Rows) error {
+		return eachRow(res, func(pgx.Rows) error {
 			kept = true
 			return nil
 		})

@@ -33,7 +33,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 		batch.Queue(s.sql.statuses, lockArgs(runs)...)
 	}, func(res results) error {
 		clear(statuses) // discard the rows of a failed try
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var status int16
 			err := rows.Scan(&ordinal, &status)
@@ -57,14 +57,14 @@ func (s *database) findRuns(ask roundTrip, refs []store.RunRef, with store.Paylo
 		known[i].UUID, known[i].Valid = ref.UUID()
 	}
 	err := ask("get", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.get,
+		batch.Queue(s.sql.runByID,
 			int2s{n, func(i int) int16 { return refs[i].Shard() }},
 			uuids{n, func(i int) *uuid.UUID { return nullUUID(&known[i]) }},
 			texts{n, func(i int) *string { return &refs[i].Text }},
 			with&store.WithInput != 0, with&store.WithOutcome != 0)
 	}, func(res results) error {
 		var ordinal int64
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			run, err := scanRun(rows, &ordinal)
 			if err == nil {
 				runs[ordinal-1] = run
@@ -80,11 +80,11 @@ func (s *database) findRuns(ask roundTrip, refs []store.RunRef, with store.Paylo
 
 // History implements store.Store.
 func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.Step, err error) {
-	err = s.runBatch(ctx, s.engine, "read a history", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.enginePool, "read a history", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.history, store.ShardOf(run), pgUUID(run))
 	}, func(res results) error {
 		history = nil // discard the rows of a failed try
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			step, err := scanStep(rows)
 			history = append(history, step)
 			return err
@@ -100,7 +100,7 @@ func (s *database) History(ctx context.Context, run uuid.UUID) (history []store.
 // HistoryFrom implements store.Store.
 func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, bytes int) ([]store.Step, store.HistoryRest, error) {
 	era := s.timeline.eras.Load()
-	part := []store.Claimed{{Run: store.Run{UUID: run}}}
+	part := []store.ClaimedRun{{Run: store.Run{UUID: run}}}
 	err := s.parts(s.onEngine(ctx), part, []int{0}, from, max(bytes, 1))
 	if err == nil {
 		err = s.timeline.readOn(era, &part[0])
@@ -112,7 +112,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 }
 
 // parts reads a part of the history of each run that which lists, in one round trip.
-func (s *database) parts(ask roundTrip, runs []store.Claimed, which []int, from string, bytes int) error {
+func (s *database) parts(ask roundTrip, runs []store.ClaimedRun, which []int, from string, bytes int) error {
 	return ask("read histories", func(batch *pgx.Batch) {
 		for _, i := range which {
 			batch.Queue(s.sql.historyPart, store.ShardOf(runs[i].Run.UUID), pgUUID(runs[i].Run.UUID), from, int64(bytes))
@@ -120,7 +120,7 @@ func (s *database) parts(ask roundTrip, runs []store.Claimed, which []int, from 
 	}, func(res results) error {
 		for _, i := range which {
 			runs[i].History, runs[i].HistoryRest = nil, store.HistoryRest{} // discard the rows of a failed try
-			err := each(res, func(rows pgx.Rows) error {
+			err := eachRow(res, func(rows pgx.Rows) error {
 				var rest bool
 				step, err := scanStep(rows, &rest)
 				addStep(&runs[i], step, rest)
@@ -136,7 +136,7 @@ func (s *database) parts(ask roundTrip, runs []store.Claimed, which []int, from 
 
 // addStep adds a checkpoint to the part of the history that was read, or records it as the first one of
 // the rest.
-func addStep(c *store.Claimed, step store.Step, rest bool) {
+func addStep(c *store.ClaimedRun, step store.Step, rest bool) {
 	if rest {
 		c.HistoryRest = store.HistoryRest{More: true, From: step.Name}
 	} else {
@@ -147,9 +147,9 @@ func addStep(c *store.Claimed, step store.Step, rest bool) {
 // Workers implements store.Store.
 func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 	var workers []store.Worker
-	err := s.runBatch(ctx, s.engine, "list workers", func(batch *pgx.Batch) { batch.Queue(s.sql.workers) },
+	err := s.runBatch(ctx, s.enginePool, "list workers", func(batch *pgx.Batch) { batch.Queue(s.sql.workers) },
 		func(res results) error {
-			return each(res, func(rows pgx.Rows) error {
+			return eachRow(res, func(rows pgx.Rows) error {
 				var w store.Worker
 				var version pgtype.Int2
 				err := rows.Scan((*uuidValue)(&w.ID), &w.Name, &w.Version, &w.Capacity, &w.Active, (*int16)(&w.State),

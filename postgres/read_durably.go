@@ -57,9 +57,9 @@ func noteCancelledSyncWaits(cfg *pgconn.Config) {
 	}
 }
 
-// unreplicated reports whether the last commit of the connection did not wait for the standbys. It
+// takeUnreplicated reports whether the last commit of the connection did not wait for the standbys. It
 // reports that once.
-func unreplicated(conn *pgconn.PgConn) bool {
+func takeUnreplicated(conn *pgconn.PgConn) bool {
 	data := conn.CustomData()
 	if data[unreplicatedKey] == nil {
 		return false

@@ -52,7 +52,7 @@ func (l *lonely) standby(names ...string) {
 	if err := l.server.Synchronous(l.Context(), names...); err != nil {
 		l.Fatal(err)
 	}
-	for _, pool := range []*pgxpool.Pool{l.s.engine, l.s.pulse, l.s.userPool()} { // each session reloads its settings by itself
+	for _, pool := range []*pgxpool.Pool{l.s.enginePool, l.s.heartbeatPool, l.s.userPool()} { // each session reloads its settings by itself
 		for _, conn := range pool.AcquireAllIdle(l.Context()) {
 			for now := "?"; now != strings.Join(names, ","); {
 				if err := conn.QueryRow(l.Context(), "SHOW synchronous_standby_names", pgx.QueryExecModeExec).Scan(&now); err != nil {
@@ -237,7 +237,7 @@ func TestWhatIsReadBackWaitsForTheStandby(t *testing.T) {
 			r := running(uuid.New(), l.at.Add(-time.Hour))
 			r.WakeAt = l.at.Add(-time.Second)
 			begin(l, l.s, &store.Start{Run: r})
-			claims := []store.Claimed{{Run: r}}
+			claims := []store.ClaimedRun{{Run: r}}
 			return func(ctx context.Context) error { return l.s.readTakenOver(ctx, claims, []int{0}, 1<<20) }
 		}},
 		{"start in the caller's transaction", func(l *lonely) func(context.Context) error {

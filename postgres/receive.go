@@ -11,7 +11,7 @@ import (
 // received reads the result of receive.sql for one item. Without a row the item gets no outcome.
 func received(res results, item *store.Receive) error {
 	item.Outcome, item.Recorded, item.State = 0, nil, store.RunState{}
-	return each(res, func(rows pgx.Rows) error {
+	return eachRow(res, func(rows pgx.Rows) error {
 		var asked store.ControlBits
 		step, err := scanStep(rows, (*int16)(&asked))
 		if err != nil {

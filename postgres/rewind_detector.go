@@ -34,12 +34,12 @@ func (p logPosition) String() string {
 	return fmt.Sprintf("timeline %d, position %X/%08X", p.timeline, uint64(p.position)>>32, uint32(p.position))
 }
 
-// stillUsed is how long after a successful call a server on an older timeline is refused: another server
+// refuseOldPrimaryFor is how long after a successful call a server on an older timeline is refused: another server
 // was promoted, and the old primary does not know it yet.
-const stillUsed = 10 * time.Second
+const refuseOldPrimaryFor = 10 * time.Second
 
-// mostRewinds bounds the rewinds that are kept until a heartbeat returns them.
-const mostRewinds = 16
+// maxRewinds bounds the rewinds that are kept until a heartbeat returns them.
+const maxRewinds = 16
 
 // searchTimeout bounds the search for acknowledged checkpoints.
 const searchTimeout = 30 * time.Second
@@ -64,7 +64,7 @@ type rewindDetector struct {
 	mu      sync.Mutex
 	now     logPosition
 	held    map[uuid.UUID]*heldRun
-	spare   []*heldRun // see mostSpare
+	spare   []*heldRun // see maxSpareRuns
 	rewinds []store.Rewind
 	era     context.Context // ends when the database goes back
 	endEra  context.CancelFunc
@@ -108,10 +108,10 @@ func (l *rewindDetector) noteReply() {
 // isPositionUnavailable reports whether the database does not report its position, at least not to this role.
 func isPositionUnavailable(err error) bool { return hasState(err, "42883", "0A000", "42501") }
 
-// tryTimeline finds out whether the database reports its position. If not, a heartbeat that reads it
+// probeTimeline finds out whether the database reports its position. If not, a heartbeat that reads it
 // would fail.
-func (s *database) tryTimeline(ctx context.Context) {
-	conn, err := s.acquire(ctx, s.engine)
+func (s *database) probeTimeline(ctx context.Context) {
+	conn, err := s.acquire(ctx, s.enginePool)
 	if err != nil {
 		return // the next call returns the error
 	}
@@ -250,7 +250,7 @@ func (s *database) checkPosition(ctx context.Context, at, floor logPosition, ask
 	was := l.now
 	switch {
 	case was.timeline == 0:
-	case at.timeline < was.timeline && time.Since(time.Unix(0, l.used.Load())) < stillUsed:
+	case at.timeline < was.timeline && time.Since(time.Unix(0, l.used.Load())) < refuseOldPrimaryFor:
 		return fmt.Errorf("%w: %w: it is at %v, and the database has been at %v", store.ErrUnavailable, errSuperseded, at, was)
 	case at.timeline != was.timeline || at.timeline == floor.timeline && at.position < floor.position:
 		rewind := store.Rewind{From: was.String(), To: at.String(), OwnedRuns: len(l.held)}
@@ -258,7 +258,7 @@ func (s *database) checkPosition(ctx context.Context, at, floor logPosition, ask
 		if err != nil {
 			return err
 		}
-		if rewind.Lost = lost; len(l.rewinds) < mostRewinds {
+		if rewind.Lost = lost; len(l.rewinds) < maxRewinds {
 			l.rewinds = append(l.rewinds, rewind)
 		}
 		l.eras.Add(1)

@@ -20,7 +20,7 @@ func goneBack(t *testing.T, s *database, move func(logPosition) logPosition) err
 	if was.timeline == 0 || was.position == 0 {
 		t.Fatalf("the database is at %v", was)
 	}
-	return s.checkPosition(t.Context(), move(was), was, s.onPulse(t.Context()))
+	return s.checkPosition(t.Context(), move(was), was, s.onHeartbeatPool(t.Context()))
 }
 
 func earlier(p logPosition) logPosition { return logPosition{p.timeline, p.position - 1} }
@@ -120,7 +120,7 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 	if err := goneBack(t, s, old); !errors.Is(err, errSuperseded) || !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("got %v, want %v", err, errSuperseded)
 	}
-	s.timeline.used.Store(time.Now().Add(-2 * stillUsed).UnixNano())
+	s.timeline.used.Store(time.Now().Add(-2 * refuseOldPrimaryFor).UnixNano())
 	if err := goneBack(t, s, old); err != nil { // it is the only server left
 		t.Error(err)
 	}

@@ -15,7 +15,7 @@ import (
 func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time) (store.RunProgress, error) {
 	var o store.RunProgress
 	shard, id := store.ShardOf(run), pgUUID(run)
-	err := s.runBatch(ctx, s.engine, "read an outline", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.enginePool, "read an outline", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.openSteps, shard, id, pgTime(now))
 		batch.Queue(s.sql.choices, shard, id)
 		batch.Queue(s.sql.runLastLeaseLoss, shard, id)
@@ -24,7 +24,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 	}, func(res results) error {
 		o = store.RunProgress{} // discard the rows of a failed try
 		for _, list := range []*[]store.Step{&o.Open, &o.Choices} {
-			err := each(res, func(rows pgx.Rows) error {
+			err := eachRow(res, func(rows pgx.Rows) error {
 				step, err := scanStep(rows)
 				*list = append(*list, step)
 				return err
@@ -33,7 +33,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 				return err
 			}
 		}
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			var worker pgtype.UUID
 			err := rows.Scan((*timeValue)(&o.LastLeaseLoss.At), &worker)
 			o.LastLeaseLoss.Worker = worker.Bytes
@@ -42,7 +42,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 		if err != nil {
 			return err
 		}
-		err = each(res, func(rows pgx.Rows) error {
+		err = eachRow(res, func(rows pgx.Rows) error {
 			progress, err := scanMap(rows)
 			o.Maps = append(o.Maps, progress)
 			return err
@@ -50,7 +50,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 		if err != nil {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var tag store.Tag
 			err := rows.Scan(&tag.Key, &tag.Value)
 			o.Tags = append(o.Tags, tag)

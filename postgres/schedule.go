@@ -16,12 +16,12 @@ import (
 
 // DueSchedules implements store.Schedules.
 func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
-	err = s.runBatch(ctx, s.engine, "look for due schedules", func(batch *pgx.Batch) {
+	err = s.runBatch(ctx, s.enginePool, "look for due schedules", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.scheduleDue, int32(limit))
 		batch.Queue(s.sql.scheduleWaiting, int32(limit))
 	}, func(res results) error {
 		due, next = nil, time.Time{}
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			var name string
 			var at time.Time
 			err := rows.Scan(&name, (*timeValue)(&at))
@@ -35,7 +35,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 		if err != nil {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var name string
 			err := rows.Scan(&name)
 			if !slices.Contains(due, name) {
@@ -49,10 +49,10 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 
 // Schedules implements store.Schedules.
 func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
-	err = s.runBatch(ctx, s.engine, "list schedules", func(batch *pgx.Batch) { batch.Queue(s.sql.schedules, after, int32(limit)) },
+	err = s.runBatch(ctx, s.enginePool, "list schedules", func(batch *pgx.Batch) { batch.Queue(s.sql.schedules, after, int32(limit)) },
 		func(res results) error {
 			all = nil
-			return each(res, func(rows pgx.Rows) error {
+			return eachRow(res, func(rows pgx.Rows) error {
 				row, err := scanSchedule(rows)
 				all = append(all, row)
 				return err
@@ -63,7 +63,7 @@ func (s *database) Schedules(ctx context.Context, after string, limit int) (all 
 
 // ScheduleByName implements store.Schedules.
 func (s *database) ScheduleByName(ctx context.Context, name string) (row *store.Schedule, err error) {
-	err = s.runBatch(ctx, s.engine, "read a schedule", func(batch *pgx.Batch) { batch.Queue(s.sql.scheduleByName, scheduleKey(name)...) },
+	err = s.runBatch(ctx, s.enginePool, "read a schedule", func(batch *pgx.Batch) { batch.Queue(s.sql.scheduleByName, scheduleKey(name)...) },
 		readSchedule(&row))
 	return row, err
 }
@@ -74,7 +74,7 @@ func scheduleKey(name string) []any { return append(make([]any, 0, 10), store.Sh
 func scanSchedule(rows pgx.Rows) (row store.Schedule, err error) {
 	var last pgtype.UUID
 	var fires int32
-	err = rows.Scan(&row.Name, &row.State, (*timeValue)(&row.NextAt), (*timeValue)(&row.WaitingAt), &last, &row.Paused, &row.Cancels, &fires)
+	err = rows.Scan(&row.Name, &row.State, (*timeValue)(&row.NextAt), (*timeValue)(&row.WaitingAt), &last, &row.Paused, &row.CancelsLastRun, &fires)
 	row.LastRun = uuid.NullUUID{UUID: last.Bytes, Valid: last.Valid}
 	row.Fires = int(fires)
 	return row, err
@@ -83,7 +83,7 @@ func scanSchedule(rows pgx.Rows) (row store.Schedule, err error) {
 func readSchedule(row **store.Schedule) func(results) error {
 	return func(res results) error {
 		*row = nil
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			found, err := scanSchedule(rows)
 			*row = &found
 			return err
@@ -93,14 +93,14 @@ func readSchedule(row **store.Schedule) func(results) error {
 
 // ChangeSchedule implements store.Schedules. It retries as Control does.
 func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) error {
-	wait := firstAgain
+	wait := firstTxRetryDelay
 	for try := 1; ; try++ {
 		u.Found, u.Written = false, nil
 		err := s.runTransaction(ctx, "change a schedule", func(ask roundTrip) error { return s.changeSchedule(ask, u) })
 		if err == nil || !errors.Is(err, store.ErrUnavailable) || try == maxControlTries || !sleepJittered(ctx, wait) {
 			return err
 		}
-		wait = min(2*wait, longAgain)
+		wait = min(2*wait, maxTxRetryDelay)
 	}
 }
 
@@ -108,11 +108,11 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) 
 func (s *database) changeSchedule(ask roundTrip, u *store.ScheduleChange) error {
 	state := store.ScheduleState{}
 	lock := s.sql.scheduleLock
-	if u.Skip {
+	if u.SkipLocked {
 		lock = s.sql.scheduleLockFree
 	}
 	err := ask("lock a schedule", func(batch *pgx.Batch) { batch.Queue(lock, scheduleKey(u.Name)...) }, readSchedule(&state.Row))
-	if err != nil || state.Row == nil && u.Skip {
+	if err != nil || state.Row == nil && u.SkipLocked {
 		return err
 	}
 	if u.Found = state.Row != nil; u.Found {
@@ -153,16 +153,16 @@ func (s *database) readScheduleState(ask roundTrip, u *store.ScheduleChange, sta
 	state.Fired = make(map[time.Time]bool)
 	return ask("read a schedule", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.scheduleLastRun, store.ShardOf(row.LastRun.UUID), pgUUID(row.LastRun.UUID))
-		batch.Queue(s.sql.fireStarted, append(scheduleKey(row.Name), instants(times))...)
-		batch.Queue(s.sql.firedRead, append(scheduleKey(row.Name), instants(hours))...)
+		batch.Queue(s.sql.fireStarted, append(scheduleKey(row.Name), timeColumn(times))...)
+		batch.Queue(s.sql.firedRead, append(scheduleKey(row.Name), timeColumn(hours))...)
 	}, func(res results) error {
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			return rows.Scan((*int16)(&state.LastStatus), (*int16)(&state.LastControl))
 		})
 		if err != nil {
 			return err
 		}
-		err = each(res, func(rows pgx.Rows) error {
+		err = eachRow(res, func(rows pgx.Rows) error {
 			var at time.Time
 			err := rows.Scan((*timeValue)(&at))
 			state.Fired[at] = true
@@ -193,12 +193,12 @@ func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *stor
 			if err := checkOneScheduleRow(res, u.Name); err != nil {
 				return err
 			}
-			return errors.Join(tally(res, 1, nil), tally(res, 1, nil))
+			return errors.Join(readRowCount(res, 1, nil), readRowCount(res, 1, nil))
 		})
 	}
 	if len(w.Fires) > 0 {
 		if err := ask("record fires", func(batch *pgx.Batch) { batch.Queue(s.sql.fireUpsert, append(key, fireArgs(w.Fires)...)...) },
-			func(res results) error { return each(res, func(pgx.Rows) error { return nil }) }); err != nil {
+			func(res results) error { return eachRow(res, func(pgx.Rows) error { return nil }) }); err != nil {
 			return err
 		}
 	}
@@ -218,7 +218,7 @@ func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *stor
 	}
 	return ask("write a schedule", func(batch *pgx.Batch) {
 		batch.Queue(write, append(scheduleKey(u.Name), row.State, pgTime(row.NextAt), pgTime(row.WaitingAt), lastShard,
-			pgtype.UUID{Bytes: row.LastRun.UUID, Valid: row.LastRun.Valid}, row.Paused, row.Cancels, int32(row.Fires))...)
+			pgtype.UUID{Bytes: row.LastRun.UUID, Valid: row.LastRun.Valid}, row.Paused, row.CancelsLastRun, int32(row.Fires))...)
 		if hints {
 			batch.Queue(s.sql.notify, channel(s.schema), "")
 		}
@@ -226,7 +226,7 @@ func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *stor
 		if err := checkOneScheduleRow(res, u.Name); err != nil || !hints {
 			return err
 		}
-		return tally(res, 1, nil)
+		return readRowCount(res, 1, nil)
 	})
 }
 
@@ -234,7 +234,7 @@ func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *stor
 // meanwhile, and the transaction is retried.
 func checkOneScheduleRow(res results, name string) error {
 	n := 0
-	err := each(res, func(pgx.Rows) error { n++; return nil })
+	err := eachRow(res, func(pgx.Rows) error { n++; return nil })
 	if err == nil && n != 1 {
 		err = fmt.Errorf("postgres: schedule %q: %w: another process has created or deleted it just now", name, store.ErrUnavailable)
 	}

@@ -13,13 +13,13 @@ func TestALockedScheduleIsSkipped(t *testing.T) {
 	row := store.Schedule{Name: "s", State: []byte("{}")}
 	set := func(skip bool, plan func(store.ScheduleState) *store.ScheduleWrite) *store.ScheduleChange {
 		t.Helper()
-		u := &store.ScheduleChange{Name: "s", Skip: skip, Plan: plan}
+		u := &store.ScheduleChange{Name: "s", SkipLocked: skip, Plan: plan}
 		if err := s.ChangeSchedule(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
 		return u
 	}
-	write := func(store.ScheduleState) *store.ScheduleWrite { return &store.ScheduleWrite{Row: row, Last: -1} }
+	write := func(store.ScheduleState) *store.ScheduleWrite { return &store.ScheduleWrite{Row: row, LastRunFire: -1} }
 	set(false, write)
 	met := false
 	set(true, func(state store.ScheduleState) *store.ScheduleWrite {

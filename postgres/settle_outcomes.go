@@ -18,7 +18,7 @@ type roundTrip func(what string, fill func(*pgx.Batch), read func(results) error
 // conflict.
 func (s *database) onEngine(ctx context.Context) roundTrip {
 	return func(what string, fill func(*pgx.Batch), read func(results) error) error {
-		return s.runBatch(ctx, s.engine, what, fill, read)
+		return s.runBatch(ctx, s.enginePool, what, fill, read)
 	}
 }
 
@@ -42,7 +42,7 @@ func (s *database) settleStarts(ask roundTrip, items []*store.Start) (left []*st
 		batch.Queue(s.sql.runByName, startKeys(items)...)
 	}, func(res results) error {
 		var ordinal int64
-		err := each(res, func(rows pgx.Rows) error {
+		err := eachRow(res, func(rows pgx.Rows) error {
 			state := store.RunState{Found: true}
 			err := rows.Scan(&ordinal, (*int16)(&state.Status), (*epochValue)(&state.Epoch), (*int16)(&state.Control))
 			parents[ordinal-1] = state
@@ -51,7 +51,7 @@ func (s *database) settleStarts(ask roundTrip, items []*store.Start) (left []*st
 		if err != nil {
 			return err
 		}
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			run, err := scanRun(rows, &ordinal)
 			if err == nil {
 				existing[ordinal-1] = run
@@ -76,13 +76,13 @@ func (s *database) settleStarts(ask roundTrip, items []*store.Start) (left []*st
 	return left, nil
 }
 
-// errGone returns the error of a start that failed several times, although nothing prevents it any more.
-func errGone(item *store.Start) error {
+// startConflictGoneError returns the error of a start that failed several times, although nothing prevents it any more.
+func startConflictGoneError(item *store.Start) error {
 	return fmt.Errorf("postgres: start %q: %w: what was in its way was gone just now", shortenName(item.Run.Name), store.ErrUnavailable)
 }
 
-// found is the result of step_state.sql for one step.
-type found struct {
+// foundStep is the result of step_state.sql for one step.
+type foundStep struct {
 	run store.RunState
 	row *store.Step // nil: no row
 }
@@ -135,12 +135,12 @@ func (s *database) judgeSteps(ask roundTrip, items []*store.StepWrite) (second *
 	return second, nil
 }
 
-func (s *database) readSteps(ask roundTrip, items []*store.StepWrite) ([]found, error) {
-	states := make([]found, len(items))
+func (s *database) readSteps(ask roundTrip, items []*store.StepWrite) ([]foundStep, error) {
+	states := make([]foundStep, len(items))
 	err := s.readDurably(ask, "read back steps", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.stepState, stepKeys(items)...)
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var status, control, kind, stepStatus pgtype.Int2
 			var attempt, seq pgtype.Int4
@@ -178,7 +178,7 @@ func (s *database) settleRuns(ask roundTrip, items []*store.RunWrite) error {
 	err := s.readDurably(ask, "read back runs", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.runState, runKeys(items)...)
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
 			var row store.Run
 			if err := rows.Scan(&ordinal, (*int16)(&row.Status), (*epochValue)(&row.Epoch), (*int16)(&row.Control), &row.Output, &row.Error); err != nil {

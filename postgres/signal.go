@@ -46,7 +46,7 @@ func (s *database) settleSignals(ask roundTrip, items []*store.Signal) error {
 	err := s.readDurably(ask, "read back signals", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.signalState, signalKeys(items)...)
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error { return settleSignal(rows, items) })
+		return eachRow(res, func(rows pgx.Rows) error { return settleSignal(rows, items) })
 	})
 	if err != nil {
 		return err

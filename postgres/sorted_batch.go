@@ -12,7 +12,7 @@ import (
 // separate. A sorted belongs to one call of commit, which returns it to the pool afterwards.
 type sortedBatch struct {
 	starts                  []*store.Start
-	tags                    []tagging
+	tags                    []runTag
 	placed                  []*store.Start // those with a place
 	newSteps, existingSteps []*store.StepWrite
 	receives                []*store.Receive // in the caller's order

@@ -25,12 +25,12 @@ type statements struct {
 	stepInsert, stepInsertOne, stepInsertIfAbsent, stepUpdate, stepState                                                      string
 	receive, signal, signalState, unreceived                                                                                  string
 	runFinish, runEndOwnership, runHold, runState, wake, notify, setLockTimeout                                               string
-	treeLock, treeNodes, freeze, orderApply, deadline                                                                         string
+	controlLock, controlTree, shiftTimers, controlApply, deadline                                                             string
 	claim, claimPrepare, lanesFind, claimHistories, historyPart, writersInFlight, claimedLeases                               string
 	writerMarkSession, writerMarkTx, walPosition, heldRunsCheckpoints                                                         string
 	workerBeat, lease, leaseLost                                                                                              string
 	expire, workerRemove, workers, lanesOverdue, workflowsExecuted                                                            string
-	get, statuses, history, now, news                                                                                         string
+	runByID, statuses, history, now, notifications                                                                            string
 	openSteps, choices, runLastLeaseLoss, mapProgress, tags, tag, treeOpenCalls                                               string
 	list, listTag, listTagKey, listName, tree, treeCounts, events, eventCursorValid                                           string
 	listenSession, listen, presenceLock, presenceRecord, presenceDead                                                         string
@@ -54,7 +54,7 @@ type statements struct {
 	foldDue, foldEnded, foldRuns, foldRelease                                                                                 string
 }
 
-func load(schema string) statements {
+func loadStatements(schema string) statements {
 	text := func(name string) string { return statement(name, schema) }
 	return statements{
 		engineSettings:        text("engine_settings.sql"),
@@ -68,12 +68,12 @@ func load(schema string) statements {
 		signalState:           text("signal_state.sql"),
 		unreceived:            text("signals_unreceived.sql"),
 		wake:                  text("run_wake.sql"),
-		treeLock:              text("control_lock.sql"),
-		treeNodes:             text("control_tree.sql"),
-		freeze:                text("control_shift_timers.sql"),
-		orderApply:            text("control_apply.sql"),
+		controlLock:           text("control_lock.sql"),
+		controlTree:           text("control_tree.sql"),
+		shiftTimers:           text("control_shift_timers.sql"),
+		controlApply:          text("control_apply.sql"),
 		deadline:              text("deadline.sql"),
-		news:                  text("notifications.sql"),
+		notifications:         text("notifications.sql"),
 		openSteps:             text("steps_open.sql"),
 		choices:               text("choices.sql"),
 		runLastLeaseLoss:      text("run_last_lease_loss.sql"),
@@ -120,7 +120,7 @@ func load(schema string) statements {
 		workers:               text("workers.sql"),
 		lanesOverdue:          text("lanes_overdue.sql"),
 		workflowsExecuted:     text("workflows_executed.sql"),
-		get:                   text("run_by_id.sql"),
+		runByID:               text("run_by_id.sql"),
 		statuses:              text("statuses.sql"),
 		history:               text("history.sql"),
 		now:                   text("now.sql"),

@@ -34,7 +34,7 @@ func startArgs(items []*store.Start) []any {
 }
 
 // startAnyArgs returns the parameters of run_insert_any.sql.
-func startAnyArgs(items []*store.Start, tags []tagging) []any {
+func startAnyArgs(items []*store.Start, tags []runTag) []any {
 	n := len(items)
 	return append(append(startArgs(items),
 		uuids{n, func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
@@ -43,7 +43,7 @@ func startAnyArgs(items []*store.Start, tags []tagging) []any {
 }
 
 // startPlacedArgs returns the parameters of run_insert_placed.sql. The starts in placed have a place.
-func startPlacedArgs(items []*store.Start, tags []tagging, placed []*store.Start) []any {
+func startPlacedArgs(items []*store.Start, tags []runTag, placed []*store.Start) []any {
 	n := len(placed)
 	args := append(append(startArgs(items),
 		uuids{len(items), func(i int) *uuid.UUID { return nullUUID(&items[i].Run.Parent) }},
@@ -121,8 +121,8 @@ func stepKeys(items []*store.StepWrite) []any {
 	)
 }
 
-// oneStep returns the first parameters of tx_checkpoint.sql and receive.sql.
-func oneStep(w *store.Step) []any {
+// singleStepArgs returns the first parameters of tx_checkpoint.sql and receive.sql.
+func singleStepArgs(w *store.Step) []any {
 	return []any{
 		store.ShardOf(w.Run), pgUUID(w.Run), w.Name, int16(w.Kind), int16(w.Status), w.Attempt, w.Epoch.Number(),
 		w.Output, w.Error, pgTime(w.StartedAt), pgTime(w.EndedAt), pgTime(w.NextAt), w.Seq,
@@ -148,12 +148,12 @@ func leaveArgs(items []*store.RunWrite) []any {
 	n := len(items)
 	return append(finishArgs(items),
 		times{n, func(i int) *time.Time { return &items[i].WakeAt }},
-		times{n, func(i int) *time.Time { return moment(items[i]) }},
+		times{n, func(i int) *time.Time { return writeTime(items[i]) }},
 	)
 }
 
-// moment returns the time of the write: the first of Now, EndedAt and WakeAt that is set.
-func moment(w *store.RunWrite) *time.Time {
+// writeTime returns the time of the write: the first of Now, EndedAt and WakeAt that is set.
+func writeTime(w *store.RunWrite) *time.Time {
 	for _, at := range []*time.Time{&w.Now, &w.EndedAt, &w.WakeAt} {
 		if !at.IsZero() {
 			return at
@@ -192,6 +192,6 @@ func pairArgs(pairs []store.QueueWorkflow) []any {
 	}
 }
 
-func ids(list []uuid.UUID) uuids {
+func uuidColumn(list []uuid.UUID) uuids {
 	return uuids{len(list), func(i int) *uuid.UUID { return &list[i] }}
 }

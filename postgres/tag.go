@@ -11,8 +11,8 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// tagging is one tag of a run to be started.
-type tagging struct {
+// runTag is one tag of a run to be started.
+type runTag struct {
 	run uuid.UUID
 	tag *store.Tag
 }
@@ -21,13 +21,13 @@ type tagging struct {
 func (w *sortedBatch) tag(start *store.Start) {
 	from := len(w.tags)
 	for i := range start.Tags {
-		w.tags = append(w.tags, tagging{start.Run.UUID, &start.Tags[i]})
+		w.tags = append(w.tags, runTag{start.Run.UUID, &start.Tags[i]})
 	}
-	slices.SortFunc(w.tags[from:], func(a, b tagging) int { return cmp.Compare(a.tag.Key, b.tag.Key) })
+	slices.SortFunc(w.tags[from:], func(a, b runTag) int { return cmp.Compare(a.tag.Key, b.tag.Key) })
 }
 
 // tagArgs returns the last parameters of run_insert_any.sql.
-func tagArgs(items []tagging) []any {
+func tagArgs(items []runTag) []any {
 	n := len(items)
 	return []any{
 		int2s{n, func(i int) int16 { return store.ShardOf(items[i].run) }},
@@ -60,7 +60,7 @@ func (s *database) SetTags(ctx context.Context, run uuid.UUID, tags []store.Tag,
 			texts{n, func(i int) *string { return &keys[i] }},
 			texts{n, func(i int) *string { return &values[i] }}, epoch.Number())
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error { return rows.Scan(&found) })
+		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&found) })
 	})
 	return found, err
 }

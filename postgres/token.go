@@ -18,8 +18,8 @@ func (s *database) TokenKey(ctx context.Context) ([]byte, error) {
 	if err == nil && key == nil {
 		fresh := make([]byte, tokenKeySize)
 		_, _ = rand.Read(fresh) // it never fails
-		err = s.runBatch(ctx, s.engine, "keep a key for tokens", func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKeyInsert, fresh) },
-			func(res results) error { return tally(res, 1, nil) })
+		err = s.runBatch(ctx, s.enginePool, "keep a key for tokens", func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKeyInsert, fresh) },
+			func(res results) error { return readRowCount(res, 1, nil) })
 		if err == nil {
 			key, err = s.tokenKey(ctx, what)
 		}
@@ -32,9 +32,9 @@ func (s *database) TokenKey(ctx context.Context) ([]byte, error) {
 
 // tokenKey reads the key. It returns nil if there is none.
 func (s *database) tokenKey(ctx context.Context, what string) (key []byte, err error) {
-	err = s.runBatch(ctx, s.engine, what, func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKey) },
+	err = s.runBatch(ctx, s.enginePool, what, func(batch *pgx.Batch) { batch.Queue(s.sql.tokenKey) },
 		func(res results) error {
-			return each(res, func(rows pgx.Rows) error { return rows.Scan(&key) })
+			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&key) })
 		})
 	return key, err
 }

@@ -111,9 +111,9 @@ func ownStore(s store.Store) (*database, error) {
 }
 
 const (
-	firstAgain = 5 * time.Millisecond
-	longAgain  = time.Second
-	doubtful   = 10 // bounds the tries of a transaction that may fail in the same way each time
+	firstTxRetryDelay = 5 * time.Millisecond
+	maxTxRetryDelay   = time.Second
+	maxDoubtfulTries  = 10 // bounds the tries of a transaction that may fail in the same way each time
 )
 
 // transact is this store's bridge.Transact.
@@ -134,7 +134,7 @@ func transact(ctx context.Context, s store.Store, w *store.StepWrite, work func(
 func (s *database) transact(ctx context.Context, w *store.StepWrite, work func(context.Context) error) (sent bool, _ error) {
 	var before error
 	doubts := 0
-	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
+	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
 		era := s.timeline.eras.Load()
 		its := false // the function returned the error, whatever it wraps
 		err := s.transactOnce(ctx, w, func(ctx context.Context, tx pgx.Tx) error {
@@ -148,7 +148,7 @@ func (s *database) transact(ctx context.Context, w *store.StepWrite, work func(c
 		if err == nil {
 			err = s.timeline.acknowledge(era, &store.Batch{Steps: []*store.StepWrite{w}})
 			sent = sent || err != nil
-		} else if reply, ok := errors.AsType[*noReply](err); ok {
+		} else if reply, ok := errors.AsType[*noReplyError](err); ok {
 			sent, err = true, reply.error
 		}
 		if err == nil || its || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) || ctx.Err() != nil {
@@ -157,17 +157,17 @@ func (s *database) transact(ctx context.Context, w *store.StepWrite, work func(c
 		if mayRecur(err) {
 			doubts++
 		}
-		if before = err; doubts >= doubtful || !sleepJittered(ctx, wait) {
+		if before = err; doubts >= maxDoubtfulTries || !sleepJittered(ctx, wait) {
 			return sent, err
 		}
 	}
 }
 
-// noReply is the error of a COMMIT that may have taken effect.
-type noReply struct{ error }
+// noReplyError is the error of a COMMIT that may have taken effect.
+type noReplyError struct{ error }
 
 // Unwrap returns the error of the COMMIT.
-func (e *noReply) Unwrap() error { return e.error }
+func (e *noReplyError) Unwrap() error { return e.error }
 
 // commitStep commits a transaction that has written its checkpoint. It waits for the reply even if ctx
 // ends, because a COMMIT that was sent cannot be withdrawn.
@@ -181,8 +181,8 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 	err := tx.Commit(tracked)
 	left := landed()
 	if err == nil {
-		if unreplicated(tx.Conn().PgConn()) {
-			return &noReply{s.wrap(lasting, "commit", errUnreplicated)}
+		if takeUnreplicated(tx.Conn().PgConn()) {
+			return &noReplyError{s.wrap(lasting, "commit", errUnreplicated)}
 		}
 		return nil
 	}
@@ -195,7 +195,7 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 	if left {
 		err = movedError(err)
 	}
-	return &noReply{s.wrap(lasting, "commit", err)}
+	return &noReplyError{s.wrap(lasting, "commit", err)}
 }
 
 // resolveLostCommit returns nil if a COMMIT without a reply took effect, err if it did not, and store.ErrInDoubt if
@@ -205,7 +205,7 @@ func (s *database) commitStep(ctx context.Context, tx pgx.Tx) error {
 func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, err error) error {
 	lasting, end := bridge.Outlast(ctx)
 	defer end()
-	for wait := firstAgain; ; wait = min(2*wait, longAgain) {
+	for wait := firstTxRetryDelay; ; wait = min(2*wait, maxTxRetryDelay) {
 		w.Outcome, w.Recorded = 0, nil
 		era := s.timeline.eras.Load()
 		failed := s.transactOnce(lasting, w, nil, err)
@@ -215,7 +215,7 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 		switch {
 		case failed == nil:
 			return nil
-		case errors.Is(failed, errNotThere):
+		case errors.Is(failed, errCommitWithoutEffect):
 			w.Outcome = 0
 			if ctx.Err() != nil {
 				return s.wrap(ctx, "commit", err)
@@ -228,8 +228,8 @@ func (s *database) resolveLostCommit(ctx context.Context, w *store.StepWrite, er
 	}
 }
 
-// errNotThere rolls back the transaction of findOut: the checkpoint did not exist.
-var errNotThere = errors.New("the COMMIT did not take effect")
+// errCommitWithoutEffect rolls back the transaction of findOut: the checkpoint did not exist.
+var errCommitWithoutEffect = errors.New("the COMMIT did not take effect")
 
 // mayRecur reports whether a transaction may end with this error each time: by a timeout of the user, a
 // lock of another transaction, or a statement that the server has forgotten.
@@ -261,10 +261,10 @@ func wasRolledBack(ctx context.Context, tx pgx.Tx, err error) bool {
 // first copy of a start is still committing.
 func mayPassOnRetry(err *pgconn.PgError) bool {
 	switch err.Code {
-	case "23505", aborted, readOnly: // readOnly: the function made its transaction read-only
+	case "23505", abortedTxState, readOnlyState: // readOnlyState: the function made its transaction read-only
 		return false
 	case "0A000": // a plan that became invalid with its table; otherwise a feature that is never supported
-		return replanned(err)
+		return isPlanInvalid(err)
 	case "55P03", "53200", "53400":
 		return true
 	}
@@ -276,9 +276,9 @@ func misuseError(err error) error {
 	switch {
 	case errors.Is(err, pgx.ErrTxClosed):
 		return errEndedItself
-	case hasState(err, aborted):
+	case hasState(err, abortedTxState):
 		return fmt.Errorf("%w: a statement of a Tx step failed, and its function went on as if it had not: return that error", durable.ErrInvalidConfig)
-	case hasState(err, readOnly):
+	case hasState(err, readOnlyState):
 		return fmt.Errorf("%w: the function of a Tx step made its transaction read-only, so the step's checkpoint cannot be written: leave out SET TRANSACTION READ ONLY", durable.ErrInvalidConfig)
 	}
 	return nil
@@ -287,13 +287,13 @@ func misuseError(err error) error {
 // errEndedItself is returned when the function committed or rolled back, by a method or by a statement.
 var errEndedItself = fmt.Errorf("%w: the function of a Tx step ended its transaction itself: leave Commit and Rollback to the step", durable.ErrInvalidConfig)
 
-// aborted is the SQLSTATE of a statement that follows a failed statement in the same transaction.
-const aborted = "25P02"
+// abortedTxState is the SQLSTATE of a statement that follows a failed statement in the same transaction.
+const abortedTxState = "25P02"
 
 // transactOnce executes one transaction. If before, the error of the former try, is not nil, transactOnce
 // first checks whether the former try took effect, because its reply may have been lost. If the former
 // COMMIT is still in progress, it holds the checkpoint's key, and this transaction waits for it. If work
-// is nil, transactOnce only checks, and returns errNotThere if no COMMIT took effect.
+// is nil, transactOnce only checks, and returns errCommitWithoutEffect if no COMMIT took effect.
 func (s *database) transactOnce(ctx context.Context, w *store.StepWrite, work func(context.Context, pgx.Tx) error, before error) (err error) {
 	if before != nil {
 		states, err := s.readSteps(s.onEngine(ctx), []*store.StepWrite{w})
@@ -313,7 +313,7 @@ func (s *database) transactOnce(ctx context.Context, w *store.StepWrite, work fu
 	outer := ctx
 	ctx, landed := s.hosts.track(ctx, s.hosts.whereIs(conn.Conn()), true)
 	defer func() {
-		_, sent := errors.AsType[*noReply](err)
+		_, sent := errors.AsType[*noReplyError](err)
 		if landed() && err != nil && !sent && !errors.Is(err, store.ErrUnavailable) {
 			err = s.wrap(outer, "transaction", movedError(err))
 		}
@@ -355,7 +355,7 @@ func (s *database) transactOnce(ctx context.Context, w *store.StepWrite, work fu
 		return nil
 	}
 	if work == nil {
-		return errNotThere
+		return errCommitWithoutEffect
 	}
 	return s.commitStep(ctx, tx)
 }

@@ -295,7 +295,7 @@ func TestTxOutlastsHeartbeats(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	beat := func() (at time.Time) {
-		if err := s.engine.QueryRow(t.Context(), "SELECT heartbeat_at FROM durable.worker").Scan(&at); err != nil {
+		if err := s.enginePool.QueryRow(t.Context(), "SELECT heartbeat_at FROM durable.worker").Scan(&at); err != nil {
 			t.Error(err)
 		}
 		return at
@@ -336,8 +336,8 @@ func TestTxThatAlwaysTimesOut(t *testing.T) {
 		})
 	})
 	var failed *durable.RunError
-	if !errors.As(err, &failed) || failed.Step != "slow" || calls != doubtful {
-		t.Errorf("got %v after %d transactions, want a failure of the step after %d", err, calls, doubtful)
+	if !errors.As(err, &failed) || failed.Step != "slow" || calls != maxDoubtfulTries {
+		t.Errorf("got %v after %d transactions, want a failure of the step after %d", err, calls, maxDoubtfulTries)
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 func (s *database) UnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]store.SignalCount, error) {
 	var counts []store.SignalCount
 	n := len(runs)
-	err := s.runBatch(ctx, s.engine, "count signals", func(batch *pgx.Batch) {
+	err := s.runBatch(ctx, s.enginePool, "count signals", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.unreceived,
 			int2s{n, func(i int) int16 { return store.ShardOf(runs[i]) }},
 			uuids{n, func(i int) *uuid.UUID { return &runs[i] }})
 	}, func(res results) error {
-		return each(res, func(rows pgx.Rows) error {
+		return eachRow(res, func(rows pgx.Rows) error {
 			var c store.SignalCount
 			var n int64
 			err := rows.Scan((*uuidValue)(&c.Run), &c.Name, &n)

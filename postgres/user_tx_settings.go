@@ -6,11 +6,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// inUsers returns an asker that uses a transaction of the user. The session's settings stay as they are
+// inUserTx returns an asker that uses a transaction of the user. The session's settings stay as they are
 // for the user's own statements. The statements of durable qualify all names, so they do not depend on
 // the search_path. If the session would send text or values in another form than durable uses, they are
 // executed between user_tx_settings.sql and user_tx_restore_settings.sql.
-func (s *database) inUsers(ctx context.Context, tx pgx.Tx) roundTrip {
+func (s *database) inUserTx(ctx context.Context, tx pgx.Tx) roundTrip {
 	registerColumns(tx.Conn().TypeMap())
 	ask := s.inTx(ctx, tx)
 	if sendsBinaryUTF8(tx.Conn()) {
@@ -22,13 +22,13 @@ func (s *database) inUsers(ctx context.Context, tx pgx.Tx) roundTrip {
 			fill(batch)
 			batch.Queue(s.sql.userTxRestoreSettings)
 		}, func(res results) error {
-			if err := tally(res, 1, nil); err != nil {
+			if err := readRowCount(res, 1, nil); err != nil {
 				return err
 			}
 			if err := read(res); err != nil {
 				return err
 			}
-			return tally(res, 1, nil)
+			return readRowCount(res, 1, nil)
 		})
 	}
 }
@@ -55,7 +55,7 @@ func (s *database) withSyncCommit(ask roundTrip) roundTrip {
 			batch.Queue(s.sql.userTxSyncCommit)
 			fill(batch)
 		}, func(res results) error {
-			if err := tally(res, 1, nil); err != nil {
+			if err := readRowCount(res, 1, nil); err != nil {
 				return err
 			}
 			return read(res)

@@ -23,7 +23,7 @@ func (w *sortedBatch) collectWakes() {
 	}
 	for _, item := range w.runs {
 		if item.Parent.Valid && item.Status.Terminal() {
-			w.wakes = append(w.wakes, wakeReason{run: item.Parent.UUID, child: uuid.NullUUID{UUID: item.UUID, Valid: true}, at: *moment(item)})
+			w.wakes = append(w.wakes, wakeReason{run: item.Parent.UUID, child: uuid.NullUUID{UUID: item.UUID, Valid: true}, at: *writeTime(item)})
 		}
 	}
 }
@@ -45,6 +45,6 @@ func wakeArgs(items []wakeReason) []any {
 func lockArgs(runs []uuid.UUID) []any {
 	return append(make([]any, 0, 3),
 		int2s{len(runs), func(i int) int16 { return store.ShardOf(runs[i]) }},
-		ids(runs),
+		uuidColumn(runs),
 	)
 }

@@ -24,9 +24,9 @@ func (s *database) markSession(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// tryMark finds out whether transactions can take the mark. If not, a transaction that tries would fail.
-func (s *database) tryMark(ctx context.Context) {
-	conn, err := s.engine.Acquire(ctx)
+// probeMark finds out whether transactions can take the mark. If not, a transaction that tries would fail.
+func (s *database) probeMark(ctx context.Context) {
+	conn, err := s.enginePool.Acquire(ctx)
 	if err != nil {
 		return // the next call returns the error
 	}
@@ -35,13 +35,13 @@ func (s *database) tryMark(ctx context.Context) {
 		return
 	}
 	_, err = conn.Exec(ctx, s.sql.writerMarkTx, pgx.QueryExecModeExec)
-	s.unmarked = isMarkRefused(err)
+	s.cannotMark = isMarkRefused(err)
 }
 
 // queueMark adds the statement that takes the mark for one transaction, for sessions behind a pooler. It
 // returns the number of its results.
 func (s *database) queueMark(batch *pgx.Batch) int {
-	if s.unmarked {
+	if s.cannotMark {
 		return 0
 	}
 	batch.Queue(s.sql.writerMarkTx)

@@ -32,7 +32,7 @@ func TestTakeoverWaitsForWorkersOnly(t *testing.T) {
 		if err != nil || len(claims.Runs) != 1 {
 			t.Fatalf("the takeover: %d runs, %v", len(claims.Runs), err)
 		}
-		if took > inFlight/2 {
+		if took > maxWriterWait/2 {
 			t.Errorf("the takeover took %v", took)
 		}
 		t.Logf("took=%v", took)
@@ -42,7 +42,7 @@ func TestTakeoverWaitsForWorkersOnly(t *testing.T) {
 // If the database does not show such marks, takeovers wait for all transactions that write steps.
 func TestTakeoverWaitsForAllWithoutMarks(t *testing.T) {
 	s := openPooled(t, "exec")
-	s.unmarked = true
+	s.cannotMark = true
 	tx, err := s.user.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func (s *recordingStore) Permits(ctx context.Context, b *store.PermitBatch) erro
 }
 
 // Claim implements store.Store.
-func (s *recordingStore) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+func (s *recordingStore) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
 	c, err := s.Store.Claim(ctx, q)
 	if err != nil || len(c.Runs) == 0 {
 		return c, err

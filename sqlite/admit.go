@@ -64,7 +64,7 @@ func (s *database) Admit(ctx context.Context, a *store.Admission) error {
 func readQueue(x executor, a *store.Admission) (q *store.QueueState, found bool, err error) {
 	q = &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: truncateTime(a.Now)}
 	err = x.each(qAdmitQueue, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		found = true
 		q.Recorded, q.Applied = c.text(), c.text()
 		if now := c.time(); now.After(q.Now) {
@@ -95,7 +95,7 @@ func glance(x executor, a *store.Admission, strays []store.Lane) (*store.QueueSt
 		return q, err
 	}
 	err = x.each(qAdmitFound, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		q.Found = c.int() != 0 || len(strays) > 0
 		for i := range q.Lined {
 			q.Lined[i] = c.int() != 0
@@ -110,7 +110,7 @@ func glance(x executor, a *store.Admission, strays []store.Lane) (*store.QueueSt
 
 func readNext(x executor, q *store.QueueState) error {
 	return x.each(qAdmitNext, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		q.Next = c.time()
 		return c.err
 	}, q.Name, bindTime(q.Now))
@@ -170,7 +170,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 func readKeys(x executor, q *store.QueueState) error {
 	var look []string
 	err := x.each(qAdmitLook, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		look = append(look, c.text())
 		return c.err
 	}, q.Name, bindTime(q.Now), int64(store.MaxKeysRead))
@@ -181,7 +181,7 @@ func readKeys(x executor, q *store.QueueState) error {
 	for _, key := range q.KeyNames(look) {
 		k := &store.KeyState{}
 		err := x.each(qAdmitKey, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			k.Key, k.Paid, k.LookAt = c.text(), c.time(), c.time()
 			turns := c.text()
 			k.Use.Executing, k.Use.Open = int(c.int()), int(c.int())
@@ -213,7 +213,7 @@ func readKeys(x executor, q *store.QueueState) error {
 // seeRuns returns the runs that a statement selects.
 func seeRuns(x executor, q *store.QueueState, what queryID, args ...driver.Value) (runs []store.SeenRun, err error) {
 	err = x.each(what, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		r := store.SeenRun{
 			Place: store.Place{Run: c.uuid(), Queue: q.Name},
 			Gate:  store.Gate(c.int()), Started: c.int() != 0, Status: store.Status(c.int()), Control: store.ControlBits(c.int()),

@@ -13,8 +13,8 @@ import (
 
 // Claim implements store.Store. It first looks for due runs on a reading connection, so that polling an idle database
 // never takes the write lock. It looks again once it holds the lock.
-func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
-	var answer store.Claims
+func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
+	var answer store.ClaimResult
 	if q.Served.Empty() {
 		return answer, nil
 	}
@@ -32,7 +32,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims,
 		}
 		for _, l := range due {
 			err := x.each(qLaneNextWake, func(v []driver.Value) error {
-				c := columns{values: v}
+				c := columnReader{values: v}
 				answer.Next = earliest(answer.Next, c.time())
 				return c.err
 			}, int64(l.lane), bindTime(q.Now))
@@ -44,7 +44,7 @@ func (s *database) Claim(ctx context.Context, q store.ClaimQuery) (store.Claims,
 		return err
 	})
 	if err != nil {
-		return store.Claims{}, err
+		return store.ClaimResult{}, err
 	}
 	return answer, nil
 }
@@ -54,7 +54,7 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 	err = s.read(ctx, "read back a claim", func(x executor) error {
 		leases = nil // drops what a failed attempt read
 		return x.each(qClaimedLeases, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			l := store.Lease{Run: c.uuid(), Epoch: store.EpochOf(c.int())}
 			leases = append(leases, l)
 			return c.err
@@ -63,7 +63,7 @@ func (s *database) ClaimedLeases(ctx context.Context, q store.ClaimQuery) (lease
 	return leases, err
 }
 
-func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []dueLane) ([]store.Claimed, error) {
+func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []dueLane) ([]store.ClaimedRun, error) {
 	suspects, err := dueRuns(x, q, lanes, qClaimCrashedTwice, min(q.Suspects, q.Limit))
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []due
 		return nil, err
 	}
 	due = append(due, suspects...)
-	claimed := make([]store.Claimed, 0, len(due))
+	claimed := make([]store.ClaimedRun, 0, len(due))
 	for _, id := range due {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -96,7 +96,7 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []dueLane, kind queryID, lim
 			break
 		}
 		err := x.each(kind, func(v []driver.Value) error {
-			c := columns{values: v[1:]}
+			c := columnReader{values: v[1:]}
 			due = append(due, c.uuid())
 			return c.err
 		}, int64(l.lane), bindTime(q.Now), int64(limit-len(due)))
@@ -108,10 +108,10 @@ func dueRuns(x executor, q *store.ClaimQuery, lanes []dueLane, kind queryID, lim
 }
 
 // claimRun claims one due run, or pauses it. It returns false if the run is no longer due.
-func claimRun(x executor, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, bool, error) {
+func claimRun(x executor, q *store.ClaimQuery, id uuid.UUID) (store.ClaimedRun, bool, error) {
 	row, ok, err := runByUUID(x, id, store.AllPayloads)
 	if err != nil || !ok || row.WakeAt.IsZero() || row.WakeAt.After(q.Now) {
-		return store.Claimed{}, false, err
+		return store.ClaimedRun{}, false, err
 	}
 	// A due run that is still running has lost its lease: its worker crashed or hung.
 	lost := row.Status == store.Running
@@ -122,7 +122,7 @@ func claimRun(x executor, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, boo
 	if lost && !halted && !excused {
 		reached, err := countTerminalSteps(x, id)
 		if err != nil {
-			return store.Claimed{}, false, err
+			return store.ClaimedRun{}, false, err
 		}
 		if reached > progress {
 			crashes = 0
@@ -146,9 +146,9 @@ func claimRun(x executor, q *store.ClaimQuery, id uuid.UUID) (store.Claimed, boo
 		err = writeEvent(x, id, store.EventPaused, q.Now)
 	}
 	if err != nil {
-		return store.Claimed{}, false, err
+		return store.ClaimedRun{}, false, err
 	}
-	claimed := store.Claimed{Run: run, Progress: int(progress)}
+	claimed := store.ClaimedRun{Run: run, Progress: int(progress)}
 	if run.Status == store.Running && !fresh {
 		claimed.History, err = readHistory(x, id)
 	}
@@ -199,7 +199,7 @@ func finishPause(x executor, q *store.ClaimQuery, run *store.Run) error {
 
 func countTerminalSteps(x executor, run uuid.UUID) (n int64, err error) {
 	err = x.each(qStepsTerminal, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		n = c.int()
 		return c.err
 	}, bindShard(run), bindUUID(run))

@@ -17,7 +17,7 @@ func query1(at time.Time) store.ClaimQuery {
 	}
 }
 
-func claimAt(t *testing.T, s *database, at time.Time) store.Claims {
+func claimAt(t *testing.T, s *database, at time.Time) store.ClaimResult {
 	t.Helper()
 	claims, err := s.Claim(t.Context(), query1(at))
 	if err != nil {
@@ -70,8 +70,8 @@ func TestCrashesPause(t *testing.T) {
 	s := openTest(t)
 	run := startTestRuns(t, s, 1)[0]
 	at := now()
-	var last store.Claimed
-	step := func() store.Claimed {
+	var last store.ClaimedRun
+	step := func() store.ClaimedRun {
 		at = at.Add(2 * time.Minute)
 		claims := claimAt(t, s, at)
 		if len(claims.Runs) != 1 {

@@ -46,7 +46,7 @@ func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.
 			return err
 		}
 		return x.each(q, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			n := store.Node{
 				UUID: c.uuid(), Parent: c.nullUUID(), Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int()),
 				Owner: c.nullUUID(), Detached: c.int() != 0,

@@ -65,7 +65,7 @@ func resolveRunWrite(x *writeTx, w *store.RunWrite) error {
 	if row.Control != 0 {
 		w.State = store.RunState{Found: true, Status: row.Status, Epoch: row.Epoch, Control: row.Control}
 	}
-	end := overruled(w, &row)
+	end := withRequestsApplied(w, &row)
 	if n, err := endOwnership(x, &end, ignoreControl, ignoreControl); err != nil || n != 1 {
 		return checkOneRow("ending an ownership of run", w.UUID, n, err)
 	}
@@ -90,8 +90,8 @@ func judgeRunWrite(x executor, w *store.RunWrite) (row runRow, decided bool, err
 	return row, true, nil
 }
 
-// overruled returns the write with the changes that the control requests and the wakes of the run demand.
-func overruled(w *store.RunWrite, row *runRow) store.RunWrite {
+// withRequestsApplied returns the write with the changes that the control requests and the wakes of the run demand.
+func withRequestsApplied(w *store.RunWrite, row *runRow) store.RunWrite {
 	end := *w
 	switch {
 	case w.Status.Terminal():

@@ -108,7 +108,7 @@ func classifyError(path, what string, err error) error {
 		if c == sqlite3.SQLITE_READONLY_DBMOVED {
 			return fmt.Errorf("sqlite: %s: the file %q was moved or deleted while it was open: put it back and restart this process: %w: %w", what, path, store.ErrRejected, err)
 		}
-		return fmt.Errorf("sqlite: %s: the file %q cannot be written: %s: %w: %w", what, path, givePermission, store.ErrPermission, err)
+		return fmt.Errorf("sqlite: %s: the file %q cannot be written: %s: %w: %w", what, path, writePermissionFix, store.ErrPermission, err)
 	case sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("sqlite: %s: the file %q is not an SQLite database: name another file: %w: %w", what, path, store.ErrRejected, err)
 	case sqlite3.SQLITE_CORRUPT:

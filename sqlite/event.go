@@ -36,7 +36,7 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 			}
 		}
 		err := x.each(qEvents, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			id := c.int()
 			e := store.Event{Run: c.uuid(), Type: store.EventType(c.int()), At: c.time()}
 			e.Cursor = formatCursor(id, e.At.UnixMicro())
@@ -65,7 +65,7 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 func checkCursor(x executor, id, at int64) error {
 	found, older := false, false
 	err := x.each(qEventCursorValid, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		n, when := c.int(), c.int()
 		found = found || n == id && when == at
 		older = older || when < at
@@ -81,7 +81,7 @@ func checkCursor(x executor, id, at int64) error {
 // because the shard is part of the run's UUID, which SQL cannot decode.
 func addRunNames(x executor, e *store.Event) error {
 	return x.each(qRunNames, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		e.Name, e.Workflow, e.Child = c.text(), c.text(), c.int() != 0
 		return c.err
 	}, bindShard(e.Run), bindUUID(e.Run))

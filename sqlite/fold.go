@@ -18,7 +18,7 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 	err = s.read(ctx, "look for due keys", func(x executor) error {
 		due, next = nil, time.Time{}
 		err := x.each(qFoldDue, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			k, at := c.foldKey(), c.time()
 			if !at.After(now) {
 				due = append(due, k)
@@ -31,7 +31,7 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 			return err
 		}
 		return x.each(qFoldEnded, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			due = append(due, c.foldKey())
 			return c.err
 		}, int64(limit))
@@ -39,7 +39,7 @@ func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due 
 	return due, next, err
 }
 
-func (c *columns) foldKey() store.FoldKey {
+func (c *columnReader) foldKey() store.FoldKey {
 	return store.FoldKey{Workflow: c.text(), Key: c.text(), Kind: store.FoldKind(c.int())}
 }
 
@@ -95,7 +95,7 @@ func changeFold(x *writeTx, c *store.FoldChange) error {
 // readFold reads the row and what Plan decides about.
 func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error) {
 	err = x.each(qFoldByKey, func(v []driver.Value) error {
-		at := columns{values: v}
+		at := columnReader{values: v}
 		state.Row = &store.Fold{
 			FoldKey: c.Key, LookAt: at.time(), After: at.nullUUID(), State: slices.Clone(at.bytes()), Input: slices.Clone(at.bytes()),
 		}
@@ -119,7 +119,7 @@ func readFold(x executor, c *store.FoldChange) (state store.FoldState, err error
 	state.Runs = make(map[uuid.UUID]store.FoldRun)
 	for _, id := range c.Runs(state.Row) {
 		err := x.each(qFoldRun, func(v []driver.Value) error {
-			at := columns{values: v}
+			at := columnReader{values: v}
 			state.Runs[id] = store.FoldRun{
 				Name: at.text(), Status: store.Status(at.int()), Control: store.ControlBits(at.int()), Epoch: store.EpochOf(at.int()),
 				Queue: at.text(), Priority: int16(at.int()), Deadline: at.time(),

@@ -21,7 +21,7 @@ type dueLane struct {
 // nextLane returns the lane after the given one, in their order, that has a run with a wake time.
 func nextLane(x executor, after store.Lane) (l dueLane, ok bool, err error) {
 	err = x.each(qLaneNext, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		l = dueLane{lane: store.Lane(c.int()), queue: c.text(), workflow: c.text(), priority: int16(c.int()), first: c.time()}
 		ok = true
 		return c.err

@@ -54,7 +54,7 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 			return err
 		}
 		return x.each(qLimitUse, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			use = append(use, store.LineUse{
 				LineKey:  store.LineKey{Limit: c.text(), Key: c.text()},
 				LimitUse: store.LimitUse{Held: int(c.int()), Offered: int(c.int()), Waiting: int(c.int())},
@@ -69,7 +69,7 @@ func (s *database) Limits(ctx context.Context, now time.Time) (limits []store.Li
 }
 
 func scanLimit(values []driver.Value) (l store.Limit, err error) {
-	c := columns{values: values}
+	c := columnReader{values: values}
 	l.Name, l.LimitSettings = c.text(), scanBounds(&c)
 	declared, version := c.text(), c.text()
 	l.DeclaredVersion, l.DeclaredAt = version, c.time()

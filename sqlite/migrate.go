@@ -32,7 +32,7 @@ func (s *database) prepareFile(ctx context.Context, migrate bool) error {
 			if only, err := c.IsReadOnly("main"); only || err != nil {
 				return &OpenError{
 					Path: s.path, Problem: "it is read-only", Err: err,
-					Fix: givePermission,
+					Fix: writePermissionFix,
 				}
 			}
 		}
@@ -122,7 +122,7 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 // queryText returns the text that a statement selects.
 func queryText(x executor, q queryID) (text string, err error) {
 	err = x.each(q, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		text = c.text()
 		return c.err
 	})
@@ -132,7 +132,7 @@ func queryText(x executor, q queryID) (text string, err error) {
 // queryInt returns the integer that a statement selects.
 func queryInt(x executor, q queryID, args ...driver.Value) (n int, err error) {
 	err = x.each(q, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		n = int(c.int())
 		return c.err
 	}, args...)

@@ -22,11 +22,11 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 	var news store.Notifications
 	var woken []store.Lease
 	err := s.read(ctx, "news", func(x executor) error {
-		if err := findTerminated(x, worker, held, known, &news); err != nil {
+		if err := addTerminated(x, worker, held, known, &news); err != nil {
 			return err
 		}
 		return x.each(qNotifications, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			a := store.ControlRequest{Run: c.uuid(), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 			stirred := c.int() != 0
 			// A run whose claim has not returned to the worker yet stays marked as woken.
@@ -51,7 +51,7 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 				return ctx.Err()
 			}
 			err := x.each(qWokenClear, func(v []driver.Value) error { // no row: the run's ownership ended meanwhile
-				c := columns{values: v}
+				c := columnReader{values: v}
 				news.Woken = append(news.Woken, l.Run)
 				if deadline := c.time(); !deadline.Equal(l.Deadline) {
 					l.Deadline = deadline
@@ -71,11 +71,11 @@ func (s *database) Notifications(ctx context.Context, worker uuid.UUID, held []s
 	return news, nil
 }
 
-// findTerminated adds the held runs that were terminated. They are reported each time until the worker drops them.
-func findTerminated(x executor, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, news *store.Notifications) error {
+// addTerminated adds the held runs that were terminated. They are reported each time until the worker drops them.
+func addTerminated(x executor, worker uuid.UUID, held []store.Lease, known map[uuid.UUID]store.Lease, news *store.Notifications) error {
 	ended := make(map[uuid.UUID]bool)
 	err := x.each(qTerminatedRuns, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		run, epoch := c.uuid(), store.EpochOf(c.int())
 		if l, ok := known[run]; ok && l.Epoch == epoch {
 			ended[run] = true

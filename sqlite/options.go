@@ -26,7 +26,7 @@ func (o *options) markGiven(option string) {
 	o.given[option] = true
 }
 
-func defaults() options {
+func defaultOptions() options {
 	return options{synchronous: Full, busyTimeout: 10 * time.Second, migrate: true, given: make(map[string]bool)}
 }
 

@@ -24,7 +24,7 @@ func (s *database) OverdueLanes(ctx context.Context, at time.Time, after store.L
 				continue
 			}
 			err = x.each(qLaneLongestDue, func(v []driver.Value) error {
-				c := columns{values: v}
+				c := columnReader{values: v}
 				all = append(all, store.OverdueLane{QueueWorkflow: store.QueueWorkflow{Queue: l.queue, Workflow: l.workflow}, Lane: l.lane, Run: c.uuid(), Since: c.time()})
 				return c.err
 			}, int64(l.lane), bindTime(at))
@@ -45,7 +45,7 @@ func (s *database) AreExecuted(ctx context.Context, pairs []store.QueueWorkflow)
 	}
 	err := s.read(ctx, "executed", func(x executor) error {
 		return x.each(qWorkersLive, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			var workflows, queues []string
 			err := cmp.Or(decodeTexts(c.text(), &workflows), decodeTexts(c.text(), &queues), c.err)
 			for i, p := range pairs {

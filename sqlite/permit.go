@@ -18,11 +18,11 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 		return nil
 	}
 	return s.writeAndNotify(ctx, "grant permits", func(x *writeTx) error {
-		lines, err := openLines(x, b, keys)
+		lines, err := returnAndReadLines(x, b, keys)
 		if err != nil {
 			return err
 		}
-		asked, err := queryAsked(x, b.Asks)
+		asked, err := readAskedPermits(x, b.Asks)
 		if err != nil {
 			return err
 		}
@@ -39,8 +39,8 @@ func (s *database) Permits(ctx context.Context, b *store.PermitBatch) error {
 	})
 }
 
-// openLines gives permits back, and reads the lines as they are then.
-func openLines(x executor, b *store.PermitBatch, keys []store.LineKey) ([]store.PermitLine, error) {
+// returnAndReadLines gives permits back, and reads the lines as they are then.
+func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.LineKey) ([]store.PermitLine, error) {
 	for _, r := range b.Returns {
 		if _, err := x.exec(qPermitReturn, bindShard(r.Run), bindUUID(r.Run), r.Step, r.Epoch.Number(), int64(r.Attempt), r.Limit, r.Key); err != nil {
 			return nil, err
@@ -51,7 +51,7 @@ func openLines(x executor, b *store.PermitBatch, keys []store.LineKey) ([]store.
 		l := &lines[i]
 		l.LineKey = g
 		err := x.each(qPermitLock, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			l.Now, l.RateUsedUntil, l.ClosedUntil = c.time(), c.time(), c.time()
 			return c.err
 		}, g.Limit, g.Key, bindTime(b.Now))
@@ -60,20 +60,20 @@ func openLines(x executor, b *store.PermitBatch, keys []store.LineKey) ([]store.
 		}
 		bounds := make(map[string]store.LimitSettings)
 		err = x.each(qPermitLimit, func(v []driver.Value) (err error) {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			bounds[g.Limit] = scanBounds(&c)
 			return c.err
 		}, g.Limit)
 		if err != nil {
 			return nil, err
 		}
-		if c := l.Bound(bounds, b); c != nil {
+		if c := l.SetBounds(bounds, b); c != nil {
 			if err := declareLimit(x, c); err != nil {
 				return nil, err
 			}
 		}
 		see := func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			p := store.PermitWithRun{Permit: scanPermit(&c)}
 			status := c.int()
 			p.State = store.RunState{Found: status != 0, Status: store.Status(status), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
@@ -93,12 +93,12 @@ func openLines(x executor, b *store.PermitBatch, keys []store.LineKey) ([]store.
 	return lines, nil
 }
 
-// queryAsked reads the permits that the asking steps have, and the states of their runs.
-func queryAsked(x executor, asks []*store.PermitAsk) (*store.AskedPermits, error) {
+// readAskedPermits reads the permits that the asking steps have, and the states of their runs.
+func readAskedPermits(x executor, asks []*store.PermitAsk) (*store.AskedPermits, error) {
 	asked := &store.AskedPermits{Had: make(map[*store.PermitAsk]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
 	for _, a := range asks {
 		err := x.each(qPermitByStep, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			asked.Had[a] = scanPermit(&c)
 			return c.err
 		}, bindShard(a.Run), bindUUID(a.Run), a.Step)
@@ -147,7 +147,7 @@ func writePermit(x executor, p *store.Permit) error {
 	return checkOneRow("a permit for run", p.Run, n, err)
 }
 
-func scanPermit(c *columns) store.Permit {
+func scanPermit(c *columnReader) store.Permit {
 	return store.Permit{
 		Limit: c.text(), Key: c.text(), Run: c.uuid(), Step: c.text(), Status: store.PermitStatus(c.int()), Epoch: store.EpochOf(c.int()),
 		Attempt: int32(c.int()), Units: int(c.int()), Priority: int16(c.int()), Missed: c.int() != 0,
@@ -155,7 +155,7 @@ func scanPermit(c *columns) store.Permit {
 	}
 }
 
-func scanBounds(c *columns) store.LimitSettings {
+func scanBounds(c *columnReader) store.LimitSettings {
 	return store.LimitSettings{
 		Concurrent: int(c.int()), Rate: int(c.int()), Period: time.Duration(c.int()) * time.Microsecond, Burst: int(min(c.int(), math.MaxInt32)),
 	}
@@ -168,7 +168,7 @@ func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit 
 		for len(lines) < limit {
 			found := false
 			err := x.each(qWaitingLineNext, func(v []driver.Value) error {
-				c := columns{values: v}
+				c := columnReader{values: v}
 				after, found = store.LineKey{Limit: c.text(), Key: c.text()}, true
 				return c.err
 			}, after.Limit, after.Key)
@@ -187,7 +187,7 @@ func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []stor
 	err = s.read(ctx, "read permits", func(x executor) error {
 		permits = nil // drops what a failed attempt read
 		return x.each(qPermitsOf, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			p := store.PermitPlace{Permit: scanPermit(&c)}
 			p.Before = int(c.int())
 			permits = append(permits, p)

@@ -29,7 +29,7 @@ func (s *database) QueueRows(ctx context.Context) (all []store.QueueRow, err err
 	err = s.read(ctx, "read queues", func(x executor) error {
 		all = nil // drops what a failed attempt read
 		return x.each(qQueueRows, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			q := store.Queue{QueueRow: store.QueueRow{Name: c.text()}}
 			settings := c.text()
 			if q.PausedAt, q.Deleted = c.time(), c.int() != 0; c.err != nil {
@@ -94,7 +94,7 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 		for i := range all {
 			q := &all[i]
 			err := x.each(qQueueKeys, func(v []driver.Value) error {
-				c := columns{values: v}
+				c := columnReader{values: v}
 				q.Keys = append(q.Keys, store.QueueKeyUse{
 					Key: c.text(), QueueUse: store.QueueUse{Executing: int(c.int()), Open: int(c.int()), Waiting: int(c.int()), Behind: int(c.int())},
 				})
@@ -110,7 +110,7 @@ func (s *database) Queues(ctx context.Context, _ time.Time) (all []store.Queue, 
 }
 
 func scanQueue(values []driver.Value) (q store.Queue, err error) {
-	c := columns{values: values}
+	c := columnReader{values: values}
 	q.Name = c.text()
 	declared := c.text()
 	q.DeclaredVersion, q.DeclaredAt = c.text(), c.time()
@@ -138,7 +138,7 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 	err = s.read(ctx, "read a place", func(x executor) error {
 		place = nil // drops what a failed attempt read
 		return x.each(qPlaceOf, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			place = &store.QueuedRun{Place: store.Place{
 				Run: run, Queue: c.text(), Key: c.text(), Weight: int32(c.int()), Priority: int16(c.int()), State: store.PlaceState(c.int()),
 				Root: c.int() != 0, Begun: c.int() != 0, Turn: c.int(), ArrivedAt: c.time(), StartBy: c.time(),

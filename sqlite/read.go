@@ -132,7 +132,7 @@ func (s *database) Workers(ctx context.Context) ([]store.Worker, error) {
 	var workers []store.Worker
 	err := s.read(ctx, "workers", func(x executor) error {
 		return x.each(qWorkers, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			w := store.Worker{
 				ID: c.uuid(), Name: c.text(), Version: c.text(),
 				Capacity: int32(c.int()), Active: int32(c.int()), State: store.WorkerState(c.int()),
@@ -204,7 +204,7 @@ func queryRun(x executor, q queryID, args ...driver.Value) (row runRow, ok bool,
 // readRunState reads the columns that fence the writes of a run.
 func readRunState(x executor, id uuid.UUID) (state store.RunState, err error) {
 	err = x.each(qRunState, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		state = store.RunState{Found: true, Status: store.Status(c.int()), Epoch: store.EpochOf(c.int()), Control: store.ControlBits(c.int())}
 		return c.err
 	}, bindShard(id), bindUUID(id))

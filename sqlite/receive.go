@@ -93,7 +93,7 @@ func resolveReceive(x executor, w *store.Receive, had *store.Step) (resolved boo
 	if err != nil {
 		return false, err
 	}
-	w.State = noticed(state, w.Step.Epoch)
+	w.State = noticedState(state, w.Step.Epoch)
 	switch w.Outcome = w.Judge(state, had); w.Outcome {
 	case store.Fenced:
 		w.State = state

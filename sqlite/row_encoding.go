@@ -78,26 +78,26 @@ func checkLength(v driver.Value) error {
 	return nil
 }
 
-// columns reads the values of one row in order. It keeps the first error, so that callers check it once, after the last
+// columnReader reads the values of one row in order. It keeps the first error, so that callers check it once, after the last
 // column.
-type columns struct {
+type columnReader struct {
 	values []driver.Value
 	err    error
 }
 
-func (c *columns) next() driver.Value {
+func (c *columnReader) next() driver.Value {
 	v := c.values[0]
 	c.values = c.values[1:]
 	return v
 }
 
-func (c *columns) typeError(v driver.Value) {
+func (c *columnReader) typeError(v driver.Value) {
 	if c.err == nil {
 		c.err = fmt.Errorf("the file holds a %T where durable stores another type", v)
 	}
 }
 
-func (c *columns) text() string {
+func (c *columnReader) text() string {
 	switch v := c.next().(type) {
 	case nil:
 		return ""
@@ -109,7 +109,7 @@ func (c *columns) text() string {
 	}
 }
 
-func (c *columns) int() int64 {
+func (c *columnReader) int() int64 {
 	switch v := c.next().(type) {
 	case nil:
 		return 0
@@ -122,7 +122,7 @@ func (c *columns) int() int64 {
 }
 
 // bytes returns nil for NULL and an empty slice for an empty blob.
-func (c *columns) bytes() []byte {
+func (c *columnReader) bytes() []byte {
 	switch v := c.next().(type) {
 	case nil:
 		return nil
@@ -137,7 +137,7 @@ func (c *columns) bytes() []byte {
 	}
 }
 
-func (c *columns) time() time.Time {
+func (c *columnReader) time() time.Time {
 	switch v := c.next().(type) {
 	case nil:
 		return time.Time{}
@@ -149,13 +149,13 @@ func (c *columns) time() time.Time {
 	}
 }
 
-func (c *columns) uuid() uuid.UUID {
+func (c *columnReader) uuid() uuid.UUID {
 	v := c.nullUUID()
 	return v.UUID
 }
 
 // nullUUID returns an invalid UUID for NULL and for the empty blob, which is the parent of a root run.
-func (c *columns) nullUUID() (id uuid.NullUUID) {
+func (c *columnReader) nullUUID() (id uuid.NullUUID) {
 	b := c.bytes()
 	switch len(b) {
 	case 0:
@@ -176,7 +176,7 @@ type runRow struct {
 
 // scanRun reads the columns of run_by_id.sql and of all statements that return runs.
 func scanRun(values []driver.Value) (runRow, error) {
-	c := columns{values: values}
+	c := columnReader{values: values}
 	var r runRow
 	r.UUID = c.uuid()
 	r.Parent = c.nullUUID()
@@ -213,7 +213,7 @@ func scanRun(values []driver.Value) (runRow, error) {
 
 // scanStep reads the columns of step_by_name.sql and of all statements that return steps.
 func scanStep(values []driver.Value) (store.Step, error) {
-	c := columns{values: values}
+	c := columnReader{values: values}
 	var p store.Step
 	p.Run = c.uuid()
 	p.Name = c.text()

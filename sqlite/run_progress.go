@@ -28,7 +28,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 			return err
 		}
 		err = x.each(qRunLastLeaseLoss, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			o.LastLeaseLoss = store.LeaseLoss{At: c.time(), Worker: c.uuid()}
 			return c.err
 		}, bindShard(run), bindUUID(run))
@@ -50,7 +50,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 			o.Maps = append(o.Maps, store.MapProgress{Step: m, Done: done})
 		}
 		return x.each(qTags, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			o.Tags = append(o.Tags, store.Tag{Key: c.text(), Value: c.text()})
 			return c.err
 		}, bindShard(run), bindUUID(run))
@@ -65,7 +65,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 func countItemsDone(x executor, run uuid.UUID, name string) (done int, err error) {
 	from, below := name+scopeSeparator, name+string(scopeSeparator[0]+1)
 	err = x.each(qMapItemsDone, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		done = int(c.int())
 		return c.err
 	}, bindShard(run), bindUUID(run), from, below, int64(len(from)))

@@ -14,7 +14,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 	err = s.read(ctx, "look for due schedules", func(x executor) error {
 		due, next = nil, time.Time{}
 		err := x.each(qScheduleDue, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			name, at := c.text(), c.time()
 			if !at.After(now) {
 				due = append(due, name)
@@ -27,7 +27,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 			return err
 		}
 		return x.each(qScheduleWaiting, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			if name := c.text(); !slices.Contains(due, name) {
 				due = append(due, name)
 			}
@@ -69,10 +69,10 @@ func scheduleByName(x executor, name string) (row *store.Schedule, err error) {
 }
 
 func scanSchedule(v []driver.Value) (store.Schedule, error) {
-	c := columns{values: v}
+	c := columnReader{values: v}
 	row := store.Schedule{
 		Name: c.text(), State: slices.Clone(c.bytes()), NextAt: c.time(), WaitingAt: c.time(), LastRun: c.nullUUID(),
-		Paused: c.int() != 0, Cancels: c.int() != 0, Fires: int(c.int()),
+		Paused: c.int() != 0, CancelsLastRun: c.int() != 0, Fires: int(c.int()),
 	}
 	return row, c.err
 }
@@ -99,7 +99,7 @@ func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires
 
 func readFires(x executor, schedule string, q queryID, args ...driver.Value) (fires []store.Fire, err error) {
 	err = x.each(q, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		fires = append(fires, store.Fire{
 			Schedule: schedule, At: c.time(), FiredAt: c.time(), Kind: store.FireKind(c.int()), Outcome: store.FireOutcome(c.int()), Run: c.nullUUID(),
 		})
@@ -114,7 +114,7 @@ func (s *database) ChangeSchedule(ctx context.Context, u *store.ScheduleChange) 
 	return s.writeAndNotify(ctx, "change a schedule", func(x *writeTx) error {
 		state := store.ScheduleState{}
 		var err error
-		if state.Row, err = scheduleByName(x, u.Name); err != nil || state.Row == nil && u.Skip {
+		if state.Row, err = scheduleByName(x, u.Name); err != nil || state.Row == nil && u.SkipLocked {
 			return err
 		}
 		if u.Found = state.Row != nil; u.Found {
@@ -170,7 +170,7 @@ func readScheduleState(x executor, u *store.ScheduleChange, state *store.Schedul
 
 func readFolded(x executor, schedule string, hour time.Time) (bits []byte, err error) {
 	err = x.each(qFiredRead, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		bits = slices.Clone(c.bytes())
 		return c.err
 	}, schedule, bindTime(hour))
@@ -201,7 +201,7 @@ func writeSchedule(x executor, u *store.ScheduleChange, w *store.ScheduleWrite) 
 		}
 	}
 	values := []driver.Value{
-		bindBytes(row.State), bindTime(row.NextAt), bindTime(row.WaitingAt), bindNullUUID(row.LastRun), bindBool(row.Paused), bindBool(row.Cancels), int64(row.Fires),
+		bindBytes(row.State), bindTime(row.NextAt), bindTime(row.WaitingAt), bindNullUUID(row.LastRun), bindBool(row.Paused), bindBool(row.CancelsLastRun), int64(row.Fires),
 	}
 	if u.Found {
 		_, err := x.exec(qScheduleUpdate, append(values, u.Name)...)

@@ -59,7 +59,7 @@ func resolveSignalWrite(x executor, w *store.Signal) error {
 // querySignal returns the signal of a run that the statement selects.
 func querySignal(x executor, run uuid.UUID, q queryID, which ...driver.Value) (row store.Signal, ok bool, err error) {
 	err = x.each(q, func(v []driver.Value) error {
-		c := columns{values: v}
+		c := columnReader{values: v}
 		row = store.Signal{Run: run, ID: c.uuid(), Name: c.text(), Key: c.text(), Payload: c.bytes(), CreatedAt: c.time()}
 		ok = true
 		return c.err

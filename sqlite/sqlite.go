@@ -73,7 +73,7 @@ type database struct {
 
 // openDatabase is [Open] without the wrapper.
 func openDatabase(path string, opts ...Option) (*database, error) {
-	o := defaults()
+	o := defaultOptions()
 	for i, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("sqlite: %w: the Option at place %d of %d is nil: leave it out", durable.ErrInvalidConfig, i+1, len(opts))
@@ -118,8 +118,8 @@ func openDatabase(path string, opts ...Option) (*database, error) {
 	return s, nil
 }
 
-// givePermission is the fix that errors about unwritable files name.
-const givePermission = "give this process write permission on the file, on its -wal and -shm files if there are any, and on its folder"
+// writePermissionFix is the fix that errors about unwritable files name.
+const writePermissionFix = "give this process write permission on the file, on its -wal and -shm files if there are any, and on its folder"
 
 // checkWritable returns an error if this process cannot write to one of the database's files. It is called before SQLite opens
 // them: SQLite would open a read-only file without an error, and leave a read-only -shm file behind.
@@ -130,7 +130,7 @@ func checkWritable(path, located string) error {
 			if suffix != "" {
 				problem = fmt.Sprintf("its file %q is read-only", located+suffix)
 			}
-			return &OpenError{Path: path, Problem: problem, Fix: givePermission, Err: err}
+			return &OpenError{Path: path, Problem: problem, Fix: writePermissionFix, Err: err}
 		}
 	}
 	return nil
@@ -167,7 +167,7 @@ func explainOpenError(path string, err error) error {
 		e.Fix = "give this process write permission on the file and on its folder, where SQLite keeps the -wal and -shm files"
 	case sqlite3.SQLITE_READONLY:
 		e.Problem = "it is read-only"
-		e.Fix = givePermission
+		e.Fix = writePermissionFix
 	case sqlite3.SQLITE_NOTADB:
 		e.Problem = "it is not an SQLite database"
 		e.Fix = "name another file"

@@ -32,7 +32,7 @@ func resolveStepWrite(x executor, w *store.StepWrite) error {
 	if err != nil {
 		return err
 	}
-	w.State = noticed(state, w.Step.Epoch)
+	w.State = noticedState(state, w.Step.Epoch)
 	switch w.Outcome = w.Judge(state, row); w.Outcome {
 	case store.Fenced:
 		w.State = state
@@ -48,8 +48,8 @@ func resolveStepWrite(x executor, w *store.StepWrite) error {
 	return nil
 }
 
-// noticed returns the state if its owner learns of a control request by it, and else the zero state.
-func noticed(state store.RunState, owner store.Epoch) store.RunState {
+// noticedState returns the state if its owner learns of a control request by it, and else the zero state.
+func noticedState(state store.RunState, owner store.Epoch) store.RunState {
 	if state.OwnedAt(owner) && state.Control != 0 {
 		return state
 	}

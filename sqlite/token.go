@@ -14,7 +14,7 @@ func (s *database) TokenKey(ctx context.Context) (key []byte, err error) {
 	const what = "read the key of tokens"
 	read := func(x executor) error {
 		return x.each(qTokenKey, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			key = c.bytes()
 			return c.err
 		})

@@ -30,7 +30,7 @@ func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (st
 	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	err := s.read(ctx, "counts", func(x executor) error {
 		err := x.each(qTreeCounts, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			status := store.Status(c.int())
 			counts.Runs[status] = int(c.int())
 			counts.Delayed += int(c.int())
@@ -40,7 +40,7 @@ func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (st
 			return err
 		}
 		return x.each(qTreeOpenCalls, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			kind := store.Kind(c.int())
 			counts.Open[kind] = int(c.int())
 			return c.err

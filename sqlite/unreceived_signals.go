@@ -27,7 +27,7 @@ func (s *database) UnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]s
 				continue
 			}
 			err := x.each(qSignalsUnreceived, func(v []driver.Value) error {
-				c := columns{values: v}
+				c := columnReader{values: v}
 				counts = append(counts, store.SignalCount{Run: run, Name: c.text(), Count: int(c.int())})
 				return c.err
 			}, bindShard(run), bindUUID(run))
@@ -55,7 +55,7 @@ func runsWithSignals(ctx context.Context, x executor, runs []uuid.UUID) (map[uui
 		shard := store.ShardOf(rest[0])
 		var next uuid.NullUUID
 		err := x.each(qSignalNextRun, func(v []driver.Value) error {
-			c := columns{values: v}
+			c := columnReader{values: v}
 			next = uuid.NullUUID{UUID: c.uuid(), Valid: true}
 			return c.err
 		}, bindShard(rest[0]), bindUUID(rest[0]))

@@ -49,7 +49,7 @@ func (t *checkedTx) Rollback() error {
 
 // ExecContext implements driver.ExecerContext.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (result driver.Result, err error) {
-	err = c.waiting(func() error {
+	err = c.callWithBusyWait(func() error {
 		result, err = c.rawConn.ExecContext(ctx, query, args)
 		return err
 	})
@@ -58,7 +58,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 
 // QueryContext implements driver.QueryerContext.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
-	err = c.waiting(func() error {
+	err = c.callWithBusyWait(func() error {
 		rows, err = c.rawConn.QueryContext(ctx, query, args)
 		return err
 	})
@@ -86,7 +86,7 @@ type userStmt struct {
 
 // ExecContext implements driver.StmtExecContext.
 func (s *userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (result driver.Result, err error) {
-	err = s.c.waiting(func() error {
+	err = s.c.callWithBusyWait(func() error {
 		result, err = s.rawStmt.ExecContext(ctx, args)
 		return err
 	})
@@ -95,18 +95,18 @@ func (s *userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (r
 
 // QueryContext implements driver.StmtQueryContext.
 func (s *userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows driver.Rows, err error) {
-	err = s.c.waiting(func() error {
+	err = s.c.callWithBusyWait(func() error {
 		rows, err = s.rawStmt.QueryContext(ctx, args)
 		return err
 	})
 	return rows, err
 }
 
-// waiting executes a user's call, and has SQLite wait for other processes that write. In a
+// callWithBusyWait executes a user's call, and has SQLite wait for other processes that write. In a
 // transaction the connection already has the write lock. Outside of a transaction SQLite itself
 // must wait: if the call were repeated after SQLITE_BUSY, those of its statements that were
 // committed would be executed twice.
-func (c *conn) waiting(call func() error) error {
+func (c *conn) callWithBusyWait(call func() error) error {
 	if c.inTx || c.busyTimeout <= 0 {
 		return call()
 	}

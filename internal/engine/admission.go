@@ -178,7 +178,7 @@ func (w *worker) admissionLoop(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			w.stopFor(err)
+			w.stopIfFatal(err)
 			w.log.Warn("could not admit runs to their queues; trying again", telemetry.KeyError, err)
 			sleepCtx(ctx, wait/2+rand.N(wait))
 			wait = min(2*wait, longAdmission)

@@ -87,11 +87,11 @@ func (t *task) callWithTimeouts() (attemptResult, error) {
 	if t.r.traced {
 		parent, span = t.r.e.tel.StepSpan(parent, t.r.row.Workflow, t.label(), naming.Display(t.name), t.attempt)
 	}
-	got := t.within(parent)
+	got := t.callOnce(parent)
 	if got.hadNoEffect {
-		t.unknown = false
+		t.outcomeUnknown = false
 		if got.err = t.mayBegin(); got.err == nil {
-			got = t.within(parent) // like any other attempt, with its own timeout
+			got = t.callOnce(parent) // like any other attempt, with its own timeout
 		}
 	}
 	if span != nil {
@@ -116,18 +116,18 @@ func (t *task) callWithTimeouts() (attemptResult, error) {
 	return got, nil
 }
 
-// within calls the step function, or the function that verifies it, within the remaining time.
-func (t *task) within(parent context.Context) attemptResult {
-	limit, timed := t.limit()
+// callOnce calls the step function, or the function that verifies it, within the remaining time.
+func (t *task) callOnce(parent context.Context) attemptResult {
+	limit, timed := t.remainingTime()
 	switch {
 	case timed && limit <= 0:
 		return attemptResult{failure: t.timeoutFailure(limit)}
 	case timed:
-		return t.callWithin(parent, limit)
+		return t.callWithTimeout(parent, limit)
 	case t.s.compensating:
-		return t.callApart(&attemptContext{parent, t})
+		return t.callInGoroutine(&attemptContext{parent, t})
 	default:
-		return t.callHere(&attemptContext{parent, t})
+		return t.callInline(&attemptContext{parent, t})
 	}
 }
 
@@ -136,7 +136,7 @@ func (t *task) interruption() error {
 	if err := t.s.checkOpen(); err != nil {
 		if errors.Is(err, ErrReturned) {
 			t.r.mu.Lock()
-			t.strayed()
+			t.warnLateStep()
 			t.r.mu.Unlock()
 		}
 		return err
@@ -144,12 +144,12 @@ func (t *task) interruption() error {
 	return ErrSuspended // the process is stopping: the run is not suspended yet
 }
 
-// limit returns how long this attempt may take, and whether it has a limit at all.
-func (t *task) limit() (time.Duration, bool) {
+// remainingTime returns how long this attempt may take, and whether it has a limit at all.
+func (t *task) remainingTime() (time.Duration, bool) {
 	limit := t.spec.AttemptTimeout
 	timed := limit > 0
-	if t.spec.TotalTimeout > 0 && !t.unknown { // Verify is called even after the total timeout
-		left := t.first.Add(t.spec.TotalTimeout).Sub(t.r.e.clock.Now())
+	if t.spec.TotalTimeout > 0 && !t.outcomeUnknown { // Verify is called even after the total timeout
+		left := t.firstBegan.Add(t.spec.TotalTimeout).Sub(t.r.e.clock.Now())
 		if !timed || left < limit {
 			limit, timed = left, true
 		}
@@ -157,21 +157,21 @@ func (t *task) limit() (time.Duration, bool) {
 	return limit, timed
 }
 
-// callWithin calls the function in a goroutine of its own, so that a function which ignores its context
-// cannot block the run. The attempt owns the goroutine until it returns or until callWithin stops waiting;
+// callWithTimeout calls the function in a goroutine of its own, so that a function which ignores its context
+// cannot block the run. The attempt owns the goroutine until it returns or until callWithTimeout stops waiting;
 // after that its result is discarded. The goroutine works on a copy of the task, because later attempts
 // may change the task while an abandoned goroutine still runs.
-func (t *task) callWithin(parent context.Context, limit time.Duration) attemptResult {
+func (t *task) callWithTimeout(parent context.Context, limit time.Duration) attemptResult {
 	ctx, cancel := context.WithTimeoutCause(parent, limit, errAttemptTimeout)
 	defer cancel()
 	results := make(chan attemptResult, 1)
 	t.phase = nil
 	if t.spec.Transact != nil {
-		t.phase = new(phase)
+		t.phase = new(txPhase)
 	}
 	own := *t
 	go func() {
-		got := attemptResult{failure: own.goexit()}
+		got := attemptResult{failure: own.goexitFailure()}
 		defer func() { results <- got }() // also after runtime.Goexit
 		got = own.call(&attemptContext{ctx, &own})
 	}()
@@ -198,7 +198,7 @@ func (t *task) callWithin(parent context.Context, limit time.Duration) attemptRe
 		return t.markTimedOut(ctx, got, limit)
 	case <-late.C:
 	}
-	if !t.phase.leave() { // the function has returned, and its transaction may be committed; the commit has its own time limit
+	if !t.phase.tryAbandon() { // the function has returned, and its transaction may be committed; the commit has its own time limit
 		select {
 		case got := <-results:
 			return t.markTimedOut(ctx, got, limit)
@@ -235,15 +235,15 @@ func (t *task) timeoutFailure(limit time.Duration) *record.Failure {
 	return f
 }
 
-// callHere calls the function in the goroutine of the workflow function, or in a goroutine that the
+// callInline calls the function in the goroutine of the workflow function, or in a goroutine that the
 // workflow function started. If the function calls runtime.Goexit, that goroutine ends without a result,
 // so the run itself fails.
-func (t *task) callHere(ctx *attemptContext) attemptResult {
+func (t *task) callInline(ctx *attemptContext) attemptResult {
 	returned := false
 	defer func() {
 		if !returned {
 			t.r.mu.Lock()
-			t.r.exited = t.goexit()
+			t.r.goexitFailure = t.goexitFailure()
 			t.r.mu.Unlock()
 		}
 	}()
@@ -252,12 +252,12 @@ func (t *task) callHere(ctx *attemptContext) attemptResult {
 	return got
 }
 
-// callApart calls a compensation in a goroutine of its own, because runtime.Goexit in it must not end the
+// callInGoroutine calls a compensation in a goroutine of its own, because runtime.Goexit in it must not end the
 // goroutine that ends the run.
-func (t *task) callApart(ctx *attemptContext) attemptResult {
+func (t *task) callInGoroutine(ctx *attemptContext) attemptResult {
 	results := make(chan attemptResult, 1)
 	go func() {
-		got := attemptResult{failure: t.goexit()}
+		got := attemptResult{failure: t.goexitFailure()}
 		defer func() { results <- got }()
 		got = t.call(ctx)
 	}()
@@ -271,7 +271,7 @@ func (t *task) call(ctx *attemptContext) (got attemptResult) {
 	defer func() {
 		if v := recover(); v != nil {
 			got = attemptResult{failure: panicFailure(v, debug.Stack())}
-			if t.unknown {
+			if t.outcomeUnknown {
 				got.failure.Codes = append(got.failure.Codes, record.CodeOutcomeUnknown)
 			}
 			t.r.logger().Warn("a step panicked", telemetry.KeyStep, naming.Display(t.name), telemetry.KeyAttempt, t.attempt,
@@ -281,11 +281,11 @@ func (t *task) call(ctx *attemptContext) (got attemptResult) {
 	return t.executeThroughProbe(ctx)
 }
 
-// act calls the function of the attempt: Verify if the outcome of an earlier attempt is unknown, the
+// callChosenFunc calls the function of the attempt: Verify if the outcome of an earlier attempt is unknown, the
 // transaction of a Tx step, or the step function.
-func (t *task) act(ctx context.Context) (got attemptResult) {
+func (t *task) callChosenFunc(ctx context.Context) (got attemptResult) {
 	switch {
-	case t.unknown:
+	case t.outcomeUnknown:
 		return t.verify(ctx)
 	case t.spec.Transact != nil:
 		return t.transact(ctx)
@@ -294,8 +294,8 @@ func (t *task) act(ctx context.Context) (got attemptResult) {
 	return got
 }
 
-// goexit returns the failure of a function that called runtime.Goexit.
-func (t *task) goexit() *record.Failure {
+// goexitFailure returns the failure of a function that called runtime.Goexit.
+func (t *task) goexitFailure() *record.Failure {
 	return &record.Failure{
 		Message: fmt.Sprintf("step %q left by runtime.Goexit (t.FailNow in a test does that): return an error instead", naming.Display(t.name)),
 		Codes:   []string{record.CodeGoexit}, Step: naming.Display(t.name), Permanent: true,

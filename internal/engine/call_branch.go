@@ -17,18 +17,18 @@ import (
 // Branch is a scope of its own that a choice can end before the run ends. After that, calls in the branch
 // that have no recorded result return ErrCancelled. So do such calls in the branches inside it.
 type Branch struct {
-	scope *Scope
-	above *Branch // the branch in which this branch was started; nil: none
+	scope  *Scope
+	parent *Branch // the branch in which this branch was started; nil: none
 
 	// A choice that ends the branch holds commit exclusively until the choice is durable. Commits that
 	// must not follow the choice hold it shared: the start of a child, and a query that takes a signal.
 	// Locks are taken in the order of the scopes' prefixes.
-	commit sync.RWMutex
+	commitLock sync.RWMutex
 
 	endCtx, endStepsCtx context.CancelCauseFunc
 
-	end     *branchEnd // guarded by run.mu; nil: no choice has ended the branch
-	refused bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
+	end         *branchEnd // guarded by run.mu; nil: no choice has ended the branch
+	callRefused bool       // guarded by run.mu: a call in the branch returned ErrCancelled, because a choice had ended the branch or a branch around it
 }
 
 // Branch opens a scope within this scope. The names in it are prefixed by name, which no other call of
@@ -44,23 +44,23 @@ func (s *Scope) Branch(name string, site uintptr) (*Branch, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := s.use(full, site); err != nil {
+	if err := s.reserveNameLocked(full, site); err != nil {
 		return nil, err
 	}
-	b := &Branch{above: s.branch}
-	sub := s.within(full)
+	b := &Branch{parent: s.branch}
+	sub := s.subScope(full)
 	sub.branch, b.scope = b, sub
 	sub.stepsCtx, b.endStepsCtx = context.WithCancelCause(s.stepsCtx)
 	sub.ctx, b.endCtx = context.WithCancelCause(s.ctx)
-	if b.end = r.ended[sub.prefix]; b.end != nil {
+	if b.end = r.branchEnds[sub.prefix]; b.end != nil {
 		b.end.branch = b
 		b.end.endContextsIfReplayed()
 	}
 	return b, nil
 }
 
-// UseName reserves a name in the scope for a call that has no row. what is the kind of the call.
-func (s *Scope) UseName(what, name string, site uintptr) error {
+// ReserveName reserves a name in the scope for a call that has no row. what is the kind of the call.
+func (s *Scope) ReserveName(what, name string, site uintptr) error {
 	if err := naming.Check(what, name); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *Scope) UseName(what, name string, site uintptr) error {
 	}
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	return s.use(full, site)
+	return s.reserveNameLocked(full, site)
 }
 
 // Scope returns the scope in which the branch makes its calls.
@@ -90,11 +90,11 @@ func (b *Branch) Ended() bool {
 func (b *Branch) Refused() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
-	return b.refused
+	return b.callRefused
 }
 
-// stop ends the contexts of the branch.
-func (b *Branch) stop() {
+// endContexts ends the contexts of the branch.
+func (b *Branch) endContexts() {
 	b.endCtx(ErrCancelled)
 	b.endStepsCtx(ErrCancelled)
 }
@@ -103,21 +103,21 @@ func (b *Branch) stop() {
 // nil.
 func (b *Branch) blockChoices() {
 	if b != nil {
-		b.above.blockChoices()
-		b.commit.RLock()
+		b.parent.blockChoices()
+		b.commitLock.RLock()
 	}
 }
 
 func (b *Branch) unblockChoices() {
-	for ; b != nil; b = b.above {
-		b.commit.RUnlock()
+	for ; b != nil; b = b.parent {
+		b.commitLock.RUnlock()
 	}
 }
 
 // endedAt returns the earliest time at which the branch or a branch around it was ended. It returns zero
 // if none was ended. b may be nil. The caller holds run.mu.
 func (b *Branch) endedAt() (first time.Time) {
-	for ; b != nil; b = b.above {
+	for ; b != nil; b = b.parent {
 		if b.end != nil && (first.IsZero() || b.end.at.Before(first)) {
 			first = b.end.at
 		}
@@ -128,16 +128,16 @@ func (b *Branch) endedAt() (first time.Time) {
 // noteReplay notes that a call in the branch returned its recorded result. b may be nil. The caller holds
 // run.mu.
 func (b *Branch) noteReplay() {
-	for ; b != nil; b = b.above {
+	for ; b != nil; b = b.parent {
 		if b.end != nil {
-			b.end.unasked--
+			b.end.notReplayed--
 			b.end.endContextsIfReplayed()
 		}
 	}
 }
 
-// within returns the scope with the name full inside this scope.
-func (s *Scope) within(full string) *Scope {
+// subScope returns the scope with the name full inside this scope.
+func (s *Scope) subScope(full string) *Scope {
 	sub := *s
 	sub.prefix = full + naming.Separator
 	return &sub
@@ -152,7 +152,7 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	}
 	full := s.prefix + name
 	s.r.mu.Lock()
-	recorded, err := s.claim(full, store.KindMap, site)
+	recorded, err := s.beginCallLocked(full, store.KindMap, site)
 	out := s.endReasonLocked()
 	s.r.mu.Unlock()
 	if err != nil {
@@ -161,12 +161,12 @@ func (s *Scope) OpenMap(name string, site uintptr, total int) (*Scope, func(), e
 	if s.nested() {
 		return nil, nil, nestedError(s.r, full)
 	}
-	sub := s.within(full)
+	sub := s.subScope(full)
 	sub.label = name
 	if recorded != nil || total == 0 || out != nil {
 		return sub, func() {}, nil
 	}
-	t := &task{r: s.r, s: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, first: s.r.e.clock.Now()}
+	t := &task{r: s.r, s: s, spec: &CallSpec{Kind: store.KindMap}, name: full, attempt: 1, firstBegan: s.r.e.clock.Now()}
 	entry, err := s.r.e.journal.AppendMarker(t.newStepWrite(store.StepCompleted, strconv.AppendInt(nil, int64(total), 10), nil))
 	if err != nil {
 		return sub, func() {}, nil // the items' own writes fail for the same cause
@@ -208,7 +208,7 @@ func (s *Scope) Go(fn func(), failed func(*record.Failure)) error {
 	}
 	r.idle.branched()
 	go func() {
-		defer r.branchReturned()
+		defer r.endGoroutine()
 		returned := false
 		defer func() {
 			if v := recover(); v != nil {
@@ -233,15 +233,15 @@ func (r *run) beginGoroutine() bool {
 	return r.goroutines.begin()
 }
 
-func (r *run) branchReturned() {
+func (r *run) endGoroutine() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.goroutines.end()
 }
 
-// join waits for the goroutines of the run. A goroutine that is still replaying its history continues
+// awaitGoroutines waits for the goroutines of the run. A goroutine that is still replaying its history continues
 // until its history ends.
-func (r *run) join() {
+func (r *run) awaitGoroutines() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for last := r.goroutines.wait(); last != nil; last = r.goroutines.wait() {
@@ -249,9 +249,9 @@ func (r *run) join() {
 		<-last
 		r.mu.Lock()
 	}
-	r.goroutines.joined = true
-	if r.overdue != nil {
-		r.overdue.Stop()
+	r.goroutines.allReturned = true
+	if r.returnTimer != nil {
+		r.returnTimer.Stop()
 	}
 }
 

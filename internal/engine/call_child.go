@@ -19,11 +19,11 @@ import (
 
 // Child is a handle to a child run, for the function of its parent.
 type Child struct {
-	s    *Scope
-	name string // including the prefix of its scope
-	id   uuid.UUID
-	row  store.Step // the row of the start in the parent's history
-	here bool       // this execution started the child
+	s           *Scope
+	name        string // including the prefix of its scope
+	id          uuid.UUID
+	row         store.Step // the row of the start in the parent's history
+	startedHere bool       // this execution started the child
 
 	once   sync.Once
 	result Result
@@ -39,7 +39,7 @@ func (c *Child) Name() string { return naming.Display(c.name) }
 func (s *Scope) StartChild(q StartRequest, site uintptr) (*Child, error) {
 	r := s.r
 	full := s.prefix + q.Name
-	recorded, err := s.claimName(full, store.KindChild, site)
+	recorded, err := s.beginCall(full, store.KindChild, site)
 	if err != nil {
 		return nil, err
 	}
@@ -93,13 +93,13 @@ func (c *Child) start(q StartRequest) error {
 		if r.suspended != nil {
 			return ErrSuspended
 		}
-		return r.returnedAlready()
+		return r.openCallError()
 	}
-	defer r.branchReturned()
+	defer r.endGoroutine()
 	r.idle.beginBusy()
 	defer r.idle.endBusy()
 	if err := r.inherit(&q); err != nil {
-		r.unwritten("start child", c.name, err)
+		r.suspendUnwritten("start child", c.name, err)
 		return ErrSuspended
 	}
 	w, free := r.e.reserve([]StartRequest{q})
@@ -120,28 +120,28 @@ func (c *Child) start(q StartRequest) error {
 	if err != nil {
 		return err
 	}
-	t := &task{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: 1, first: start.Run.CreatedAt}
+	t := &task{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: 1, firstBegan: start.Run.CreatedAt}
 	step := t.newStepWrite(store.StepStarted, out, nil)
 	if step.Step.Failures, err = json.Marshal(&record.Failures{Workflow: q.Workflow}); err != nil {
 		return err
 	}
 	var left error   // the branch was ended
 	var failed error // the last error of a write
-	err = r.e.persist(r.writeCtx, until(r.ownedCtx.Done()), func() {
+	err = r.e.persist(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() {
 		free.Release() // other starts need not wait for these slots
 		own = false
-		disown(&start.Run)
+		clearOwner(&start.Run)
 	}, func(j journal.Writer) (*store.Outcome, error) {
 		c.s.branch.blockChoices() // a choice that ends the branch either comes before this start or cancels this child
 		defer c.s.branch.unblockChoices()
-		if left = c.s.branchLeft(); left != nil {
+		if left = c.s.checkBranchOpen(); left != nil {
 			fenced := store.Fenced
 			return &fenced, nil
 		}
 		err := j.Child(r.writeCtx, start, step)
 		failed = cmp.Or(err, failed)
 		if err == nil && start.Outcome == store.Written && step.Outcome == store.Written {
-			r.child(c.name, c.id)
+			r.addChild(c.name, c.id)
 		}
 		return &start.Outcome, err
 	})
@@ -153,9 +153,9 @@ func (c *Child) start(q StartRequest) error {
 		w.addDoubtfulStart(starts, cmp.Or(err, failed))
 	}
 	if err := cmp.Or(err, left); err != nil {
-		spans.Refused(err)
+		spans.EndFailed(err)
 	} else {
-		spans.answered(0, start, nil)
+		spans.endSpan(0, start, nil)
 	}
 	switch {
 	case left != nil && failed != nil: // the child may have been started: the next execution finds it
@@ -164,7 +164,7 @@ func (c *Child) start(q StartRequest) error {
 	case left != nil:
 		return left
 	case err != nil && !errors.Is(err, store.ErrBadData):
-		r.unwritten("start child", c.name, err)
+		r.suspendUnwritten("start child", c.name, err)
 		return ErrSuspended
 	case err != nil:
 		return fmt.Errorf("start child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
@@ -172,17 +172,17 @@ func (c *Child) start(q StartRequest) error {
 		r.applyRequest(start.State.Control)
 		return c.s.checkOpen()
 	case start.Outcome == store.Adopted: // child names are unique within a parent, and this parent has not started the existing child
-		r.unwritten("start child", c.name, strangerError(start.Existing, c.id))
+		r.suspendUnwritten("start child", c.name, unknownChildError(start.Existing, c.id))
 		return ErrSuspended
 	case !written:
 		r.suspendFenced(start.State)
 		return ErrSuspended
 	}
 	r.e.tel.Started(r.ctx, q.Workflow, q.Queue)
-	c.row, c.here = step.Step, true
+	c.row, c.startedHere = step.Step, true
 	r.clearSuspect()
 	if own {
-		w.startExecution(&store.Claimed{Run: start.Run}, 0, &free)
+		w.startExecution(&store.ClaimedRun{Run: start.Run}, 0, &free)
 	} else {
 		r.w.hint()
 	}
@@ -210,7 +210,7 @@ func (c *Child) wait() (Result, error) {
 	r.live.Store(true)
 	r.idle.beginBusy()
 	defer r.idle.endBusy()
-	row, err := c.ended()
+	row, err := c.readIfEnded()
 	if row == nil && err == nil {
 		r.idle.endBusy()
 		waiting := r.idle.beginWait(time.Time{})
@@ -222,7 +222,7 @@ func (c *Child) wait() (Result, error) {
 	case unwritable(err):
 		r.lose()
 	case errors.Is(err, ErrNotFound): // nobody knows what the child has done, so it is not started again
-		r.unwritten("wait for child", c.name, fmt.Errorf("%w: the child %s is not in this database: it was deleted, or another run had its name when it was to be started: end this run by Cancel or Terminate",
+		r.suspendUnwritten("wait for child", c.name, fmt.Errorf("%w: the child %s is not in this database: it was deleted, or another run had its name when it was to be started: end this run by Cancel or Terminate",
 			store.ErrRejected, c.id))
 	}
 	if left := c.s.checkOpen(); left != nil {
@@ -231,7 +231,7 @@ func (c *Child) wait() (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("wait for child %q of run %q: %w", naming.Display(c.name), r.row.Address(), err)
 	}
-	t := &task{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, first: c.row.StartedAt, exists: true, seq: c.row.Seq}
+	t := &task{r: r, s: c.s, spec: &CallSpec{Kind: store.KindChild}, name: c.name, attempt: c.row.Attempt, firstBegan: c.row.StartedAt, hasRow: true, seq: c.row.Seq}
 	w := t.newStepWrite(store.StepCompleted, row.Output, nil)
 	if row.Status != store.Completed {
 		w = t.newStepWrite(store.StepFailed, nil, childFailure(row))
@@ -239,16 +239,16 @@ func (c *Child) wait() (Result, error) {
 	w.Step.Failures = c.row.Failures // holds the child's workflow
 	res, _, err := t.write(w)
 	if err == nil {
-		r.childEnded(c.name)
+		r.removeChild(c.name)
 	}
 	return res, err
 }
 
-// ended returns the child if it has ended and an earlier execution started it. Its end may have woken this
+// readIfEnded returns the child if it has ended and an earlier execution started it. Its end may have woken this
 // execution, and no second wake would follow. For a child that this execution started, ended returns nil:
 // its end is delivered to the waiter.
-func (c *Child) ended() (*store.Run, error) {
-	if c.here {
+func (c *Child) readIfEnded() (*store.Run, error) {
+	if c.startedHere {
 		return nil, nil
 	}
 	var ended []results.EndedRun
@@ -258,7 +258,7 @@ func (c *Child) ended() (*store.Run, error) {
 	})
 	switch {
 	case err != nil && c.s.checkOpen() == nil:
-		c.s.r.unwritten("look for child", c.name, err)
+		c.s.r.suspendUnwritten("look for child", c.name, err)
 		return nil, err
 	case err != nil:
 		return nil, err
@@ -270,9 +270,9 @@ func (c *Child) ended() (*store.Run, error) {
 	return nil, nil
 }
 
-// strangerError returns the error for an existing child of this run that the run's history does not
+// unknownChildError returns the error for an existing child of this run that the run's history does not
 // contain.
-func strangerError(had *store.Run, child uuid.UUID) error {
+func unknownChildError(had *store.Run, child uuid.UUID) error {
 	return fmt.Errorf("%w: the name belongs to run %s of workflow %q, which this run has not started, in place of the child %s: find out who inserted that row",
 		store.ErrRejected, had.UUID, had.Workflow, child)
 }

@@ -42,16 +42,16 @@ type branchEnd struct {
 	// The next three fields are for a replay. The contexts of the branch end when the branch has replayed
 	// its history and the function has reached the choice. They end earlier if the branch makes a new
 	// call.
-	branch  *Branch // nil: the branch has not begun
-	unasked int     // how many terminal rows in the branch have not been replayed yet
-	reached bool
+	branch        *Branch // nil: the branch has not begun
+	notReplayed   int     // how many terminal rows in the branch have not been replayed yet
+	choiceReached bool
 }
 
 // endContextsIfReplayed ends the contexts of the branch if it has nothing left to replay and the function has reached
 // the choice. The caller holds run.mu.
 func (e *branchEnd) endContextsIfReplayed() {
-	if e.reached && e.unasked <= 0 && e.branch != nil {
-		e.branch.stop()
+	if e.choiceReached && e.notReplayed <= 0 && e.branch != nil {
+		e.branch.endContexts()
 	}
 }
 
@@ -66,17 +66,17 @@ func (r *run) loadBranchEnds() {
 		if err != nil {
 			continue // the replay of the choice reports the error
 		}
-		r.ended.note(c.Ended, branchEnd{choice: row.Name, at: row.EndedAt})
-		r.ended.note(c.Returned, branchEnd{choice: row.Name, at: row.EndedAt, returned: true})
+		r.branchEnds.note(c.Ended, branchEnd{choice: row.Name, at: row.EndedAt})
+		r.branchEnds.note(c.Returned, branchEnd{choice: row.Name, at: row.EndedAt, returned: true})
 	}
-	if len(r.ended) == 0 {
+	if len(r.branchEnds) == 0 {
 		return
 	}
 	for _, row := range r.history {
 		if row.Status.Terminal() && row.Kind != store.KindCompensation {
 			for prefix := range naming.Scopes(row.Name) {
-				if e := r.ended[prefix]; e != nil {
-					e.unasked++
+				if e := r.branchEnds[prefix]; e != nil {
+					e.notReplayed++
 				}
 			}
 		}
@@ -105,8 +105,8 @@ func (e *branchEnds) note(names []string, end branchEnd) {
 	}
 }
 
-// around returns the end of the outermost ended branch that contains the name, or nil if there is none.
-func (e branchEnds) around(name string) *branchEnd {
+// outermostEndOf returns the end of the outermost ended branch that contains the name, or nil if there is none.
+func (e branchEnds) outermostEndOf(name string) *branchEnd {
 	for prefix := range naming.Scopes(name) {
 		if end := e[prefix]; end != nil {
 			return end
@@ -128,19 +128,19 @@ type Loser struct {
 
 // ChoiceSpec describes one choice.
 type ChoiceSpec struct {
-	Name     string
-	Site     uintptr
-	Deciders []int                   // the deciders; unused if history holds the choice
-	Losers   func(won []int) []Loser // nil: the other branches continue
-	Of       []*Branch               // all branches, in the order in which they were given; nil stands for a branch that could not begin
-	Wanted   int                     // how many branches have to succeed; 0: the first failure decides
+	Name         string
+	Site         uintptr
+	Deciders     []int                   // the deciders; unused if history holds the choice
+	Losers       func(won []int) []Loser // nil: the other branches continue
+	Branches     []*Branch               // all branches, in the order in which they were given; nil stands for a branch that could not begin
+	MinSuccesses int                     // how many branches have to succeed; 0: the first failure decides
 }
 
 // Choose ends the losers, and returns the record of the choice, which [Scope.Deciders] decodes.
 func (s *Scope) Choose(spec *ChoiceSpec) (Result, error) {
 	r := s.r
 	full := s.prefix + spec.Name
-	recorded, err := s.claimName(full, store.KindChoice, spec.Site)
+	recorded, err := s.beginCall(full, store.KindChoice, spec.Site)
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -156,9 +156,9 @@ func (s *Scope) Choose(spec *ChoiceSpec) (Result, error) {
 	}
 	r.idle.beginBusy()
 	defer r.idle.endBusy()
-	t := &task{r: r, s: s, spec: &CallSpec{Name: spec.Name, Kind: store.KindChoice}, name: full, recorded: recorded, attempt: 1, first: r.e.clock.Now()}
+	t := &task{r: r, s: s, spec: &CallSpec{Name: spec.Name, Kind: store.KindChoice}, name: full, recorded: recorded, attempt: 1, firstBegan: r.e.clock.Now()}
 	if recorded != nil {
-		t.attempt, t.first, t.exists = recorded.Attempt+1, recorded.StartedAt, true
+		t.attempt, t.firstBegan, t.hasRow = recorded.Attempt+1, recorded.StartedAt, true
 	}
 	return t.choose(spec)
 }
@@ -173,8 +173,8 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (Result, error) 
 	if c.Old && spec.Losers != nil { // the record does not name the ended branches: end those that have not returned by now
 		losers := ownLosers(r, spec.Losers(c.Won))
 		t := &task{r: r, s: s, name: row.Name}
-		unlock := lockAll(losers)
-		_, _, closed := closeAll(losers)
+		unlock := lockLosers(losers)
+		_, _, closed := withholdResults(losers)
 		if !t.endLosers(losers, closed, row.EndedAt, unlock) {
 			return Result{}, ErrSuspended
 		}
@@ -183,8 +183,8 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (Result, error) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range slices.Concat(c.Ended, c.Returned) {
-		if e := r.ended[naming.ParseDisplay(name)+naming.Separator]; e != nil {
-			e.reached = true
+		if e := r.branchEnds[naming.ParseDisplay(name)+naming.Separator]; e != nil {
+			e.choiceReached = true
 			e.endContextsIfReplayed()
 		}
 	}
@@ -194,7 +194,7 @@ func (s *Scope) replayChoice(spec *ChoiceSpec, row *store.Step) (Result, error) 
 // choose ends the losers and records the choice.
 func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 	r := t.r
-	won, err := t.probeChoice(spec)
+	won, err := t.chooseDeciders(spec)
 	if err != nil {
 		return Result{}, err
 	}
@@ -202,10 +202,10 @@ func (t *task) choose(spec *ChoiceSpec) (Result, error) {
 	if spec.Losers != nil {
 		losers = ownLosers(r, spec.Losers(won))
 	}
-	unlock := lockAll(losers)
-	made := spec.decided(won)
+	unlock := lockLosers(losers)
+	made := spec.newRecordWithDeciders(won)
 	var closed []Loser
-	made.Ended, made.Returned, closed = closeAll(losers)
+	made.Ended, made.Returned, closed = withholdResults(losers)
 	encoded, err := made.Encode()
 	if err != nil { // cannot happen: the record holds numbers and valid text
 		unlock()
@@ -246,13 +246,13 @@ func (t *task) endLosers(losers, closed []Loser, at time.Time, unlock func()) bo
 		if l.Branch.end == nil {
 			returned := !slices.ContainsFunc(closed, func(c Loser) bool { return c.Branch == l.Branch })
 			l.Branch.end = &branchEnd{choice: t.name, at: at, returned: returned, branch: l.Branch}
-			r.ended.set(l.Branch.scope.prefix, l.Branch.end)
+			r.branchEnds.set(l.Branch.scope.prefix, l.Branch.end)
 		}
 	}
 	r.mu.Unlock()
 	unlock()
 	for _, l := range losers {
-		l.Branch.stop()
+		l.Branch.endContexts()
 	}
 	for _, l := range closed {
 		l.DeliverResult(ErrCancelled)
@@ -266,8 +266,8 @@ func (r *run) branchEndTime() time.Time {
 	now := r.e.clock.Now().Truncate(time.Microsecond)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.slept.After(now) { // the estimate of the database's clock was corrected
-		return r.slept
+	if r.latestSleepEnd.After(now) { // the estimate of the database's clock was corrected
+		return r.latestSleepEnd
 	}
 	return now
 }
@@ -280,24 +280,24 @@ func ownLosers(r *run, losers []Loser) []Loser {
 	return slices.CompactFunc(losers, func(a, b Loser) bool { return a.Branch == b.Branch })
 }
 
-// lockAll takes the commit locks of the losers. So it waits until all commits that must not follow the
+// lockLosers takes the commit locks of the losers. So it waits until all commits that must not follow the
 // choice have finished.
-func lockAll(losers []Loser) (unlock func()) {
+func lockLosers(losers []Loser) (unlock func()) {
 	for _, l := range losers {
-		l.Branch.commit.Lock()
+		l.Branch.commitLock.Lock()
 	}
 	return func() {
 		for _, l := range losers {
-			l.Branch.commit.Unlock()
+			l.Branch.commitLock.Unlock()
 		}
 	}
 }
 
-// closeAll closes the losers. It returns the names of the losers that had not returned and of those that
+// withholdResults closes the losers. It returns the names of the losers that had not returned and of those that
 // had, and the former losers themselves as closed.
-func closeAll(losers []Loser) (ended, returned []string, closed []Loser) {
+func withholdResults(losers []Loser) (ended, returned []string, closed []Loser) {
 	for _, l := range losers {
-		if l.Branch.ended() {
+		if l.Branch.endedItself() {
 			continue // another choice has ended the branch and has recorded that
 		}
 		name := l.Branch.Name()
@@ -311,8 +311,8 @@ func closeAll(losers []Loser) (ended, returned []string, closed []Loser) {
 	return ended, returned, closed
 }
 
-// ended reports whether a choice has ended this branch itself, rather than a branch around it.
-func (b *Branch) ended() bool {
+// endedItself reports whether a choice has ended this branch itself, rather than a branch around it.
+func (b *Branch) endedItself() bool {
 	b.scope.r.mu.Lock()
 	defer b.scope.r.mu.Unlock()
 	return b.end != nil

@@ -17,9 +17,9 @@ import (
 func (r *run) cancelLosersChildren(look bool) bool {
 	r.mu.Lock()
 	open := make(map[string][]uuid.UUID) // children by the name of the choice that ended their branch
-	if len(r.ended) > 0 {
+	if len(r.branchEnds) > 0 {
 		for name, id := range r.children {
-			if end := r.ended.around(name); end != nil {
+			if end := r.branchEnds.outermostEndOf(name); end != nil {
 				open[end.choice] = append(open[end.choice], id)
 			}
 		}

@@ -8,18 +8,18 @@ import (
 	"github.com/seed8ec063be/durable/internal/record"
 )
 
-// choice returns the record of the choice in the code, without the deciders and the losers.
-func (spec *ChoiceSpec) choice() record.Choice {
-	c := record.Choice{Wanted: spec.Wanted, Keep: spec.Losers == nil}
-	for _, b := range spec.Of {
+// newRecord returns the record of the choice in the code, without the deciders and the losers.
+func (spec *ChoiceSpec) newRecord() record.Choice {
+	c := record.Choice{Wanted: spec.MinSuccesses, Keep: spec.Losers == nil}
+	for _, b := range spec.Branches {
 		c.Of = append(c.Of, b.Name())
 	}
 	return c
 }
 
-// decided returns the record with the deciders, without the losers.
-func (spec *ChoiceSpec) decided(deciders []int) record.Choice {
-	c := spec.choice()
+// newRecordWithDeciders returns the record with the deciders, without the losers.
+func (spec *ChoiceSpec) newRecordWithDeciders(deciders []int) record.Choice {
+	c := spec.newRecord()
 	c.DecidedBy(deciders)
 	return c
 }
@@ -35,7 +35,7 @@ func (s *Scope) Deciders(spec *ChoiceSpec, recorded []byte) ([]int, error) {
 	if err != nil {
 		return nil, diverges(fmt.Errorf("has a record (%d bytes) that does not decode: %w: bring back the old code", len(recorded), err))
 	}
-	now := spec.choice()
+	now := spec.newRecord()
 	deciders, err := c.Deciders(&now)
 	if err != nil {
 		return nil, diverges(err)

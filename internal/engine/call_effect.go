@@ -70,7 +70,7 @@ func (s *Scope) unlessBranchLeft(write writeFunc) writeFunc {
 	return func(j journal.Writer) (*store.Outcome, error) {
 		s.branch.blockChoices()
 		defer s.branch.unblockChoices()
-		if s.branchLeft() != nil {
+		if s.checkBranchOpen() != nil {
 			return nil, ErrEffectInterrupted
 		}
 		return write(j)
@@ -91,7 +91,7 @@ func (t *task) settleEffect(what string, err error) error {
 	case errors.Is(err, ErrEffectInterrupted), t.s.checkOpen() != nil:
 		return ErrEffectInterrupted
 	}
-	t.r.unwritten(what, t.name, err)
+	t.r.suspendUnwritten(what, t.name, err)
 	return ErrEffectInterrupted
 }
 
@@ -130,10 +130,10 @@ func (s *Scope) SendSignal(ctx context.Context, ref string, given *store.Signal)
 func (r *run) noteSignalSent(at time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if at.After(r.sent) {
-		r.sent = at
+	if at.After(r.lastSignalAt) {
+		r.lastSignalAt = at
 	}
-	return r.sent
+	return r.lastSignalAt
 }
 
 // StartRun starts a root run in an attempt of a call of this scope, and returns the ID of the run. It

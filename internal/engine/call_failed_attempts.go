@@ -16,19 +16,19 @@ func (t *task) encodeFailures(open, rowHasError bool) []byte {
 		f = *t.failures
 	}
 	if open {
-		f.Open = t.currently()
+		f.Open = t.attemptInProgress()
 	}
 	return f.Encode(rowHasError)
 }
 
-// currently returns the record of the attempt in progress.
-func (t *task) currently() *record.FailedAttempt {
+// attemptInProgress returns the record of the attempt in progress.
+func (t *task) attemptInProgress() *record.FailedAttempt {
 	return &record.FailedAttempt{Attempt: t.attempt, Worker: t.r.e.cfg.Name, WorkerID: t.r.w.id.String(), StartedAt: t.began}
 }
 
 // restoreFrom initializes the task from the row that earlier attempts have left.
 func (t *task) restoreFrom(row *store.Step) {
-	t.attempt, t.first, t.exists, t.seq = row.Attempt+1, row.StartedAt, true, row.Seq
+	t.attempt, t.firstBegan, t.hasRow, t.seq = row.Attempt+1, row.StartedAt, true, row.Seq
 	failures := record.FailuresOf(row)
 	open := failures.Open
 	failures.Open = nil
@@ -43,9 +43,9 @@ func (t *task) restoreFrom(row *store.Step) {
 	t.failures.Add(open)
 }
 
-// failedAt notes that the attempt in progress has failed, or was interrupted if f is nil.
-func (t *task) failedAt(now time.Time, f *record.Failure) {
-	a := t.currently()
+// noteFailedAttempt notes that the attempt in progress has failed, or was interrupted if f is nil.
+func (t *task) noteFailedAttempt(now time.Time, f *record.Failure) {
+	a := t.attemptInProgress()
 	a.EndedAt, a.Error, a.Interrupted = now, f, f == nil
 	if t.failures == nil {
 		t.failures = new(record.Failures)

@@ -63,9 +63,9 @@ func (e *Engine) CheckOutsideTx(ctx context.Context, call string) error {
 		return nil
 	}
 	x, inside := ctx.Value(transactionKey{}).(*transaction)
-	if !inside || !x.holds(e) {
+	if !inside || !x.blocksWriterOf(e) {
 		own, _ := transactions.by.Load(stack.Goroutine())
-		if x, inside = own.(*transaction); !inside || !x.holds(e) {
+		if x, inside = own.(*transaction); !inside || !x.blocksWriterOf(e) {
 			return nil
 		}
 	}
@@ -74,6 +74,6 @@ func (e *Engine) CheckOutsideTx(ctx context.Context, call string) error {
 		ErrInsideTx, call, naming.Display(x.t.name), x.t.r.row.Address())
 }
 
-func (x *transaction) holds(e *Engine) bool {
+func (x *transaction) blocksWriterOf(e *Engine) bool {
 	return !x.over.Load() && x.t.r.e.unwrappedStore == e.unwrappedStore
 }

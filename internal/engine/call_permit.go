@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	grantLasts = 100 * time.Millisecond // how old the grant of a rate may be when the function is called
-	grantTries = 10                     // then an older grant is used, because the database is that slow
+	maxGrantAge   = 100 * time.Millisecond // how old the grant of a rate may be when the function is called
+	maxGrantTries = 10                     // then an older grant is used, because the database is that slow
 )
 
 // Permit says which limit bounds the attempts of a step.
@@ -42,8 +42,8 @@ func (t *task) awaitPermitAndSlot() (leave func(), err error) {
 			vacate()
 			giveBack()
 		}
-		aged := t.spec.Permit.Settings.Rate > 0 && !granted.IsZero() && t.r.e.clock.Now().Sub(granted) > grantLasts
-		if !aged || try == grantTries {
+		aged := t.spec.Permit.Settings.Rate > 0 && !granted.IsZero() && t.r.e.clock.Now().Sub(granted) > maxGrantAge
+		if !aged || try == maxGrantTries {
 			return leave, nil
 		}
 		leave()
@@ -65,7 +65,7 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 	defer r.permitLines.leave(place)
 	for {
 		if err := r.w.permits.ask(t.s.ctx, a); err != nil {
-			return t.unpermitted(giveBack, err)
+			return t.endPermitWait(giveBack, err)
 		}
 		switch a.Outcome {
 		case store.Written:
@@ -76,12 +76,12 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 			r.e.tel.Permitted(r.ctx, p.Limit, time.Since(began))
 			return a.GrantedAt, giveBack, nil
 		case store.Fenced:
-			return time.Time{}, nil, t.superseded(a.State)
+			return time.Time{}, nil, t.handleFencedStep(a.State)
 		}
 		r.permitLines.recordPlace(place, a.ArrivedAt)
 		due := a.RetryAt
 		if t.spec.TotalTimeout > 0 {
-			end := t.first.Add(t.spec.TotalTimeout)
+			end := t.firstBegan.Add(t.spec.TotalTimeout)
 			if !end.After(r.e.clock.Now()) {
 				giveBack()
 				return time.Time{}, func() {}, nil
@@ -94,18 +94,18 @@ func (t *task) awaitPermit() (granted time.Time, giveBack func(), err error) {
 		err := r.idle.waitUntil(t.s, due, place.news)
 		r.idle.beginBusy()
 		if err != nil {
-			return t.unpermitted(giveBack, err)
+			return t.endPermitWait(giveBack, err)
 		}
 	}
 }
 
-// unpermitted ends the wait for a permit after an error. The step keeps its place in the line if another
+// endPermitWait ends the wait for a permit after an error. The step keeps its place in the line if another
 // execution continues the run at once or when it is woken.
-func (t *task) unpermitted(giveBack func(), err error) (time.Time, func(), error) {
+func (t *task) endPermitWait(giveBack func(), err error) (time.Time, func(), error) {
 	r := t.r
 	left := t.s.checkOpen()
 	if left == nil && t.s.ctx.Err() == nil { // the database rejects the ask
-		r.unwritten("ask for the permit of step", t.name, err)
+		r.suspendUnwritten("ask for the permit of step", t.name, err)
 		return time.Time{}, nil, ErrSuspended
 	}
 	s := r.currentSuspension()

@@ -17,24 +17,24 @@ type TimeoutAction uint8
 
 // The values of Timeout.
 const (
-	TimeoutFails     TimeoutAction = iota // the receive fails with record.CodeTimeout
-	TimeoutGoesOn                         // the receive returns ReceiveSpec.Value
-	TimeoutCancels                        // the run's tree is cancelled
-	TimeoutExpires                        // the run expires, as when its own timeout is over
-	TimeoutEscalates                      // Escalate is called once, and the receive keeps waiting
-	timeouts                              // the number of values
+	TimeoutFails       TimeoutAction = iota // the receive fails with record.CodeTimeout
+	TimeoutGoesOn                           // the receive returns ReceiveSpec.Value
+	TimeoutCancels                          // the run's tree is cancelled
+	TimeoutExpires                          // the run expires, as when its own timeout is over
+	TimeoutEscalates                        // Escalate is called once, and the receive keeps waiting
+	timeoutActionCount                      // the number of values
 )
 
 // ReceiveSpec describes one receive.
 type ReceiveSpec struct {
-	Name      string
-	Signal    string
-	Site      uintptr
-	Within    time.Duration // the time limit, counted from the first check for a signal
-	Bounded   bool          // there is a time limit
-	Otherwise TimeoutAction
-	Value     []byte
-	Escalate  Escalation
+	Name         string
+	Signal       string
+	Site         uintptr
+	Within       time.Duration // the time limit, counted from the first check for a signal
+	HasTimeLimit bool          // there is a time limit
+	OnTimeout    TimeoutAction
+	Value        []byte
+	Escalate     Escalation
 }
 
 // receiveCall is the state of one receive in progress.
@@ -53,7 +53,7 @@ type receiveCall struct {
 func (s *Scope) Receive(spec *ReceiveSpec) (Result, error) {
 	r := s.r
 	full := s.prefix + spec.Name
-	recorded, err := s.claimName(full, store.KindReceive, spec.Site)
+	recorded, err := s.beginCall(full, store.KindReceive, spec.Site)
 	if err != nil {
 		return Result{}, err
 	}
@@ -85,18 +85,18 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 	}
 	if recorded != nil {
 		w.row.Attempt, w.row.StartedAt, w.row.NextAt = recorded.Attempt, recorded.StartedAt, recorded.NextAt
-	} else if w.spec.Bounded {
+	} else if w.spec.HasTimeLimit {
 		w.row.NextAt = now.Add(w.spec.Within).Truncate(time.Microsecond)
 	}
 	w.row.Epoch = w.r.row.Epoch
 	in := &w.r.inbox
-	l := in.join(w.spec.Signal)
+	l := in.addReceive(w.spec.Signal)
 	took := false
-	defer func() { in.leave(l, took) }()
-	waits := recorded != nil && in.await(l)
+	defer func() { in.removeReceive(l, took) }()
+	waits := recorded != nil && in.mustAwaitCount(l)
 	for {
 		if !waits {
-			in.looks(l)
+			in.beginQuery(l)
 			found, err := w.checkForSignal()
 			if err != nil {
 				return nil, err
@@ -106,10 +106,10 @@ func (w *receiveCall) wait(recorded *store.Step) (*store.Step, error) {
 				return found, nil
 			}
 			w.row.StartedAt, w.row.NextAt, w.row.Attempt = found.StartedAt, found.NextAt, found.Attempt
-			in.looked(l)
+			in.endEmptyQuery(l)
 		}
 		waits = false
-		if err := w.r.idle.waitUntil(w.s, w.row.NextAt, l.call); err != nil {
+		if err := w.r.idle.waitUntil(w.s, w.row.NextAt, l.queryRequested); err != nil {
 			return nil, cmp.Or(w.s.checkOpen(), err)
 		}
 	}
@@ -126,7 +126,7 @@ func (w *receiveCall) checkForSignal() (*store.Step, error) {
 	if w.late = !w.row.NextAt.IsZero() && r.e.clock.Until(w.row.NextAt) == 0; !w.late {
 		return w.record(&row, false)
 	}
-	if w.spec.Otherwise == TimeoutEscalates { // do not escalate if a signal arrived in time
+	if w.spec.OnTimeout == TimeoutEscalates { // do not escalate if a signal arrived in time
 		if found, err := w.record(&row, false); err != nil || found.Status.Terminal() {
 			return found, err
 		}
@@ -144,10 +144,10 @@ func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 	rec := &store.Receive{Step: *row, Signal: w.spec.Signal}
 	var left error // not nil: a choice has ended the branch
 	failed := false
-	err := r.e.persist(r.writeCtx, until(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) {
+	err := r.e.persist(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) {
 		w.s.branch.blockChoices()
 		defer w.s.branch.unblockChoices()
-		if left = w.s.branchLeft(); left != nil {
+		if left = w.s.checkBranchOpen(); left != nil {
 			fenced := store.Fenced
 			return &fenced, nil
 		}
@@ -162,7 +162,7 @@ func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 	case left != nil:
 		return nil, left
 	case err != nil && !errors.Is(err, store.ErrBadData):
-		r.unwritten("record receive", w.name, err)
+		r.suspendUnwritten("record receive", w.name, err)
 		return nil, ErrSuspended
 	case err != nil:
 		return nil, fmt.Errorf("receive %q in run %q: %w", naming.Display(w.name), r.row.Address(), err)
@@ -174,14 +174,14 @@ func (w *receiveCall) record(row *store.Step, late bool) (*store.Step, error) {
 	r.applyRequest(rec.State.Control)
 	w.reportTimeout(rec, late)
 	if rec.Recorded.Kind != store.KindReceive {
-		return nil, divergedKind(&r.row, w.name, rec.Recorded.Kind, store.KindReceive)
+		return nil, kindMismatchError(&r.row, w.name, rec.Recorded.Kind, store.KindReceive)
 	}
 	return rec.Recorded, nil
 }
 
 // setTimeoutOutcome sets in row what is recorded if there is no signal when the time is over.
 func (w *receiveCall) setTimeoutOutcome(row *store.Step) error {
-	switch w.spec.Otherwise {
+	switch w.spec.OnTimeout {
 	case TimeoutGoesOn:
 		row.Status, row.Output = store.StepCompleted, w.spec.Value
 	case TimeoutEscalates:
@@ -207,14 +207,14 @@ func (w *receiveCall) applyOutcome(recorded *store.Step) (Result, error) {
 	if res.Failure == nil {
 		return res, nil
 	}
-	switch w.spec.Otherwise {
+	switch w.spec.OnTimeout {
 	case TimeoutCancels:
 		if err := w.r.checkMayContinue(); err != nil { // ignore the end of the branch: it came after the row was recorded
 			return Result{}, err
 		}
 		o := &store.Control{Verb: store.VerbCancel, Runs: ids(w.r.row.UUID), Reason: res.Failure.Message + " for " + naming.Display(w.name), Actor: "durable"}
 		if err := w.r.e.Control(w.r.writeCtx, o); err != nil {
-			w.r.unwritten("cancel the run, whose time to wait is over, at", w.name, err)
+			w.r.suspendUnwritten("cancel the run, whose time to wait is over, at", w.name, err)
 		} else {
 			w.r.endEarly(cancelledEnd())
 		}

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// fewReceives is a number of waiting receives. Up to this number, a wake of the run lets each receive
+// queryAllUpTo is a number of waiting receives. Up to this number, a wake of the run lets each receive
 // query the database for its signal. If more receives wait, only those query for which a count found
 // unreceived signals. So a wake costs one read for the run and not one write for each receive.
-const fewReceives = 8
+const queryAllUpTo = 8
 
 // inbox knows which receives of a run wait, and calls those that should query the database because there
 // is a signal for them.
@@ -24,7 +24,7 @@ type inbox struct {
 	r  *run
 	mu sync.Mutex
 
-	members  map[*listener]struct{}
+	members  map[*waitingReceive]struct{}
 	queues   map[string]*receiveQueue // by the name of the signal
 	counting bool                     // a count is requested or in progress; the run is busy meanwhile
 	again    bool                     // another count was requested since that one began
@@ -37,48 +37,48 @@ type receiveQueue struct {
 	counts  int       // the number of delivered counts
 }
 
-// listener is one waiting receive.
-type listener struct {
-	signal string
-	queue  *receiveQueue
-	place  *list.Element // in queue.idle; nil: the receive is called, or queries
-	call   chan struct{} // has capacity one; a value means that the receive should query for a signal
-	counts int           // queue.counts when the query of this receive began
+// waitingReceive is one waiting receive.
+type waitingReceive struct {
+	signal         string
+	queue          *receiveQueue
+	place          *list.Element // in queue.idle; nil: the receive is called, or queries
+	queryRequested chan struct{} // has capacity one; a value means that the receive should query for a signal
+	counts         int           // queue.counts when the query of this receive began
 }
 
-// join adds a receive that is about to query.
-func (in *inbox) join(signal string) *listener {
+// addReceive adds a receive that is about to query.
+func (in *inbox) addReceive(signal string) *waitingReceive {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.members == nil {
-		in.members, in.queues = make(map[*listener]struct{}), make(map[string]*receiveQueue)
+		in.members, in.queues = make(map[*waitingReceive]struct{}), make(map[string]*receiveQueue)
 	}
 	q := in.queues[signal]
 	if q == nil {
 		q = &receiveQueue{}
 		in.queues[signal] = q
 	}
-	l := &listener{signal: signal, queue: q, call: make(chan struct{}, 1), counts: q.counts}
+	l := &waitingReceive{signal: signal, queue: q, queryRequested: make(chan struct{}, 1), counts: q.counts}
 	q.members++
 	in.members[l] = struct{}{}
 	return l
 }
 
-// await makes a receive that already has a row wait for a count instead of querying at once, if many
+// mustAwaitCount makes a receive that already has a row wait for a count instead of querying at once, if many
 // receives wait. It reports whether the receive has to wait.
-func (in *inbox) await(l *listener) bool {
+func (in *inbox) mustAwaitCount(l *waitingReceive) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if len(in.members) <= fewReceives {
+	if len(in.members) <= queryAllUpTo {
 		return false
 	}
 	l.place = l.queue.idle.PushBack(l)
-	in.request()
+	in.requestCount()
 	return true
 }
 
-// looks notes that a receive begins its query.
-func (in *inbox) looks(l *listener) {
+// beginQuery notes that a receive begins its query.
+func (in *inbox) beginQuery(l *waitingReceive) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if l.place != nil {
@@ -86,24 +86,24 @@ func (in *inbox) looks(l *listener) {
 		l.place = nil
 	}
 	select {
-	case <-l.call:
+	case <-l.queryRequested:
 	default:
 	}
 	l.counts = l.queue.counts
 }
 
-// looked notes that the query of a receive found no signal, and that the receive keeps waiting.
-func (in *inbox) looked(l *listener) {
+// endEmptyQuery notes that the query of a receive found no signal, and that the receive keeps waiting.
+func (in *inbox) endEmptyQuery(l *waitingReceive) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	l.place = l.queue.idle.PushBack(l)
 	if l.counts != l.queue.counts {
-		in.request()
+		in.requestCount()
 	}
 }
 
-// leave removes a receive. took says whether the receive has taken a signal.
-func (in *inbox) leave(l *listener, took bool) {
+// removeReceive removes a receive. took says whether the receive has taken a signal.
+func (in *inbox) removeReceive(l *waitingReceive, took bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	q := l.queue
@@ -115,8 +115,8 @@ func (in *inbox) leave(l *listener, took bool) {
 		delete(in.queues, l.signal)
 		return
 	}
-	if !took || len(l.call) > 0 || l.counts != q.counts {
-		in.stir()
+	if !took || len(l.queryRequested) > 0 || l.counts != q.counts {
+		in.wakeLocked()
 	}
 }
 
@@ -124,13 +124,13 @@ func (in *inbox) leave(l *listener, took bool) {
 func (in *inbox) wake() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.stir()
+	in.wakeLocked()
 }
 
-// stir does the work of wake. The caller holds in.mu.
-func (in *inbox) stir() {
-	if len(in.members) > fewReceives {
-		in.request()
+// wakeLocked does the work of wake. The caller holds in.mu.
+func (in *inbox) wakeLocked() {
+	if len(in.members) > queryAllUpTo {
+		in.requestCount()
 		return
 	}
 	in.callAll()
@@ -144,19 +144,19 @@ func (in *inbox) callAll() {
 }
 
 // summon calls the receive, so that it queries for a signal. The caller holds in.mu.
-func (in *inbox) summon(l *listener) {
+func (in *inbox) summon(l *waitingReceive) {
 	if l.place != nil {
 		l.queue.idle.Remove(l.place)
 		l.place = nil
 	}
 	select {
-	case l.call <- struct{}{}:
+	case l.queryRequested <- struct{}{}:
 	default:
 	}
 }
 
-// request requests a count of the unreceived signals. The caller holds in.mu.
-func (in *inbox) request() {
+// requestCount requests a count of the unreceived signals. The caller holds in.mu.
+func (in *inbox) requestCount() {
 	if in.counting {
 		in.again = true
 		return
@@ -166,16 +166,16 @@ func (in *inbox) request() {
 	in.r.w.countQueue.add(in.r)
 }
 
-// begin is called before a count is read.
-func (in *inbox) begin() {
+// beginCount is called before a count is read.
+func (in *inbox) beginCount() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.again = false
 }
 
-// deliver calls as many receives of each name as there are signals of it, minus those that are querying
+// deliverCounts calls as many receives of each name as there are signals of it, minus those that are querying
 // already. It calls all receives if counted is false because the signals could not be counted.
-func (in *inbox) deliver(counts map[string]int, counted bool) {
+func (in *inbox) deliverCounts(counts map[string]int, counted bool) {
 	in.mu.Lock()
 	if !counted {
 		in.callAll()
@@ -187,7 +187,7 @@ func (in *inbox) deliver(counts map[string]int, counted bool) {
 		}
 		q.counts++
 		for n -= q.members - q.idle.Len(); n > 0 && q.idle.Len() > 0; n-- {
-			in.summon(q.idle.Front().Value.(*listener))
+			in.summon(q.idle.Front().Value.(*waitingReceive))
 		}
 	}
 	again := in.again

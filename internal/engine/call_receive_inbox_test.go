@@ -12,24 +12,24 @@ import (
 // newInbox returns the inbox of a lone run.
 func newInbox(t *testing.T) *inbox {
 	t.Helper()
-	return &newLoneRun(t, new(slate), store.Claimed{}).inbox
+	return &newLoneRun(t, new(slate), store.ClaimedRun{}).inbox
 }
 
 // waiting adds n receives that have queried for the signal in vain.
-func (in *inbox) waiting(signal string, n int) (all []*listener) {
+func (in *inbox) waiting(signal string, n int) (all []*waitingReceive) {
 	for range n {
-		l := in.join(signal)
-		in.looks(l)
-		in.looked(l)
+		l := in.addReceive(signal)
+		in.beginQuery(l)
+		in.endEmptyQuery(l)
 		all = append(all, l)
 	}
 	return all
 }
 
 // called returns the indexes of the receives that were called and have not begun their query.
-func called(all []*listener) (indexes []int) {
+func called(all []*waitingReceive) (indexes []int) {
 	for i, l := range all {
-		if len(l.call) > 0 {
+		if len(l.queryRequested) > 0 {
 			indexes = append(indexes, i)
 		}
 	}
@@ -46,22 +46,22 @@ func (in *inbox) takeCounts() int {
 func TestAWakeCallsFewReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
-		all := append(in.waiting("a", fewReceives/2), in.waiting("b", fewReceives-fewReceives/2)...)
-		in.looks(all[1])
+		all := append(in.waiting("a", queryAllUpTo/2), in.waiting("b", queryAllUpTo-queryAllUpTo/2)...)
+		in.beginQuery(all[1])
 		in.wake()
 		in.wake()
-		if got := called(all); len(got) != fewReceives {
-			t.Errorf("called %v of %d receives", got, fewReceives)
+		if got := called(all); len(got) != queryAllUpTo {
+			t.Errorf("called %v of %d receives", got, queryAllUpTo)
 		}
 		if n := in.takeCounts(); n != 0 || in.r.idle.active != 0 {
 			t.Errorf("%d counts were requested, %d calls are active", n, in.r.idle.active)
 		}
-		in.looks(all[0])
+		in.beginQuery(all[0])
 		if got := called(all); slices.Contains(got, 0) {
 			t.Error("a receive that queries is still called")
 		}
-		in.looked(all[0])
-		if got := called(all); len(got) != fewReceives-1 {
+		in.endEmptyQuery(all[0])
+		if got := called(all); len(got) != queryAllUpTo-1 {
 			t.Errorf("called %v after one has queried in vain", got)
 		}
 	})
@@ -72,21 +72,21 @@ func TestAWakeCallsFewReceives(t *testing.T) {
 func TestAWakeOfManyReceivesCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
-		all := in.waiting("a", fewReceives+1)
+		all := in.waiting("a", queryAllUpTo+1)
 		for range 3 {
 			in.wake()
 		}
 		if n := in.takeCounts(); n != 1 || len(called(all)) != 0 || in.r.idle.active != 1 {
 			t.Errorf("%d counts were requested, %v were called, %d calls are active", n, called(all), in.r.idle.active)
 		}
-		in.begin() // the count that is read now covers the three wakes
+		in.beginCount() // the count that is read now covers the three wakes
 		in.wake()
-		in.deliver(nil, true)
+		in.deliverCounts(nil, true)
 		if n := in.takeCounts(); n != 1 || in.r.idle.active != 1 {
 			t.Errorf("after a wake during the count, %d counts were requested, %d calls are active", n, in.r.idle.active)
 		}
-		in.begin()
-		in.deliver(nil, true)
+		in.beginCount()
+		in.deliverCounts(nil, true)
 		if n := in.takeCounts(); n != 0 || len(called(all)) != 0 || in.r.idle.active != 0 {
 			t.Errorf("after counts without a signal, %d counts were requested, %v were called, %d calls are active", n, called(all), in.r.idle.active)
 		}
@@ -99,10 +99,10 @@ func TestACountCallsAsManyAsThereAreSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
 		a, b := in.waiting("a", 6), in.waiting("b", 6)
-		in.looks(a[0])
+		in.beginQuery(a[0])
 		in.wake()
-		in.begin()
-		in.deliver(map[string]int{"a": 3, "b": 1, "other": 5}, true)
+		in.beginCount()
+		in.deliverCounts(map[string]int{"a": 3, "b": 1, "other": 5}, true)
 		if got := called(a); !slices.Equal(got, []int{1, 2}) {
 			t.Errorf("a: three signals and one query have called %v", got)
 		}
@@ -110,12 +110,12 @@ func TestACountCallsAsManyAsThereAreSignals(t *testing.T) {
 			t.Errorf("b: one signal has called %v", got)
 		}
 		in.takeCounts()
-		in.looked(a[0])
+		in.endEmptyQuery(a[0])
 		if n := in.takeCounts(); n != 1 {
 			t.Errorf("%d counts were requested after a query that the count may have missed", n)
 		}
-		in.begin()
-		in.deliver(map[string]int{"a": 3, "b": 100}, true)
+		in.beginCount()
+		in.deliverCounts(map[string]int{"a": 3, "b": 100}, true)
 		if got := called(a); !slices.Equal(got, []int{1, 2, 3}) {
 			t.Errorf("a: three signals and two calls have called %v", got)
 		}
@@ -129,10 +129,10 @@ func TestACountCallsAsManyAsThereAreSignals(t *testing.T) {
 func TestAFailedCountCallsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
-		all := append(in.waiting("a", fewReceives), in.waiting("b", 1)...)
+		all := append(in.waiting("a", queryAllUpTo), in.waiting("b", 1)...)
 		in.wake()
-		in.begin()
-		in.deliver(nil, false)
+		in.beginCount()
+		in.deliverCounts(nil, false)
 		if got := called(all); len(got) != len(all) || in.r.idle.active != 0 {
 			t.Errorf("called %v, %d calls are active", got, in.r.idle.active)
 		}
@@ -143,22 +143,22 @@ func TestAFailedCountCallsAll(t *testing.T) {
 func TestAnOldReceiveAwaitsACount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(t)
-		var all []*listener
-		for i := range fewReceives + 2 {
-			l := in.join("a")
+		var all []*waitingReceive
+		for i := range queryAllUpTo + 2 {
+			l := in.addReceive("a")
 			all = append(all, l)
-			if waits := in.await(l); waits != (i >= fewReceives) {
-				t.Errorf("receive %d of at most %d few waits: %v", i+1, fewReceives, waits)
+			if waits := in.mustAwaitCount(l); waits != (i >= queryAllUpTo) {
+				t.Errorf("receive %d of at most %d few waits: %v", i+1, queryAllUpTo, waits)
 			} else if !waits {
-				in.looks(l)
-				in.looked(l)
+				in.beginQuery(l)
+				in.endEmptyQuery(l)
 			}
 		}
 		if n := in.takeCounts(); n != 1 {
 			t.Errorf("%d counts were requested", n)
 		}
-		in.begin()
-		in.deliver(map[string]int{"a": len(all)}, true)
+		in.beginCount()
+		in.deliverCounts(map[string]int{"a": len(all)}, true)
 		if got := called(all); len(got) != len(all) {
 			t.Errorf("called %v", got)
 		}
@@ -168,14 +168,14 @@ func TestAnOldReceiveAwaitsACount(t *testing.T) {
 // A receive that leaves without a signal leaves the signal to the others.
 func TestAReceiveThatLeavesPassesItsCallOn(t *testing.T) {
 	for name, c := range map[string]struct {
-		leave func(in *inbox, l *listener)
+		leave func(in *inbox, l *waitingReceive)
 		calls bool
 	}{
-		"with a signal":                 {func(in *inbox, l *listener) { in.looks(l); in.leave(l, true) }, false},
-		"with a signal, and called":     {func(in *inbox, l *listener) { in.looks(l); in.summon(l); in.leave(l, true) }, true},
-		"with a signal, after a count":  {func(in *inbox, l *listener) { in.looks(l); l.queue.counts++; in.leave(l, true) }, true},
-		"without a signal":              {func(in *inbox, l *listener) { in.looks(l); in.leave(l, false) }, true},
-		"without a query, while called": {func(in *inbox, l *listener) { in.summon(l); in.leave(l, false) }, true},
+		"with a signal":                 {func(in *inbox, l *waitingReceive) { in.beginQuery(l); in.removeReceive(l, true) }, false},
+		"with a signal, and called":     {func(in *inbox, l *waitingReceive) { in.beginQuery(l); in.summon(l); in.removeReceive(l, true) }, true},
+		"with a signal, after a count":  {func(in *inbox, l *waitingReceive) { in.beginQuery(l); l.queue.counts++; in.removeReceive(l, true) }, true},
+		"without a signal":              {func(in *inbox, l *waitingReceive) { in.beginQuery(l); in.removeReceive(l, false) }, true},
+		"without a query, while called": {func(in *inbox, l *waitingReceive) { in.summon(l); in.removeReceive(l, false) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -185,8 +185,8 @@ func TestAReceiveThatLeavesPassesItsCallOn(t *testing.T) {
 				if got := called(all[1:]); (len(got) == 2) != c.calls || len(in.members) != 2 {
 					t.Errorf("called %v of two, want calls: %v; %d receives are left", got, c.calls, len(in.members))
 				}
-				in.leave(all[1], true)
-				in.leave(all[2], true)
+				in.removeReceive(all[1], true)
+				in.removeReceive(all[2], true)
 				if len(in.queues) != 0 || len(in.members) != 0 {
 					t.Errorf("%d queues and %d receives are left", len(in.queues), len(in.members))
 				}
@@ -206,14 +206,14 @@ type mail struct {
 
 // mailReceive is one receive. does is "waits", "queries", "took" (it has taken a signal) or "found nothing".
 type mailReceive struct {
-	*listener
+	*waitingReceive
 	does string
 }
 
 // remove removes the receive, and says to the inbox that it leaves.
 func (m *mail) remove(l *mailReceive) {
 	m.all = slices.DeleteFunc(m.all, func(o *mailReceive) bool { return o == l })
-	m.in.leave(l.listener, l.does == "took")
+	m.in.removeReceive(l.waitingReceive, l.does == "took")
 }
 
 // step does something at random. With quiet it only lets go on what has begun, and reports whether anything
@@ -222,8 +222,8 @@ func (m *mail) step(quiet bool) bool {
 	var ready []func()
 	for _, l := range m.all {
 		switch {
-		case l.does == "waits" && len(l.call) > 0:
-			ready = append(ready, func() { m.in.looks(l.listener); l.does = "queries" })
+		case l.does == "waits" && len(l.queryRequested) > 0:
+			ready = append(ready, func() { m.in.beginQuery(l.waitingReceive); l.does = "queries" })
 		case l.does == "queries":
 			ready = append(ready, func() {
 				if l.does = "found nothing"; m.stored[l.signal] > 0 {
@@ -232,7 +232,7 @@ func (m *mail) step(quiet bool) bool {
 				}
 			})
 		case l.does == "found nothing":
-			ready = append(ready, func() { m.in.looked(l.listener); l.does = "waits" })
+			ready = append(ready, func() { m.in.endEmptyQuery(l.waitingReceive); l.does = "waits" })
 		case l.does == "took":
 			ready = append(ready, func() { m.remove(l) })
 		}
@@ -242,11 +242,11 @@ func (m *mail) step(quiet bool) bool {
 	}
 	switch w := m.in.r.w; {
 	case m.count != nil:
-		ready = append(ready, func() { c := m.count; m.count = nil; m.in.deliver(c, true) })
+		ready = append(ready, func() { c := m.count; m.count = nil; m.in.deliverCounts(c, true) })
 	case len(w.countQueue.runs) > 0:
 		ready = append(ready, func() {
 			w.countQueue.runs = w.countQueue.runs[1:]
-			m.in.begin()
+			m.in.beginCount()
 			m.count = make(map[string]int)
 			for name, n := range m.stored {
 				m.count[name] = n
@@ -256,9 +256,9 @@ func (m *mail) step(quiet bool) bool {
 	name := string('a' + rune(m.rnd.IntN(3)))
 	if !quiet {
 		ready = append(ready, func() { m.stored[name]++; m.in.wake() }, func() {
-			l := &mailReceive{m.in.join(name), "waits"}
-			if m.all = append(m.all, l); m.rnd.IntN(2) > 0 || !m.in.await(l.listener) {
-				m.in.looks(l.listener)
+			l := &mailReceive{m.in.addReceive(name), "waits"}
+			if m.all = append(m.all, l); m.rnd.IntN(2) > 0 || !m.in.mustAwaitCount(l.waitingReceive) {
+				m.in.beginQuery(l.waitingReceive)
 				l.does = "queries"
 			}
 		})

@@ -89,7 +89,7 @@ func newMailbox(t *testing.T, history ...store.Step) (*run, *mailbox) {
 		own := history[i]
 		s.rows[own.Name] = &own
 	}
-	return newLoneRun(t, s, store.Claimed{History: history}), s
+	return newLoneRun(t, s, store.ClaimedRun{History: history}), s
 }
 
 // within is the time limit of the receives in these tests. It is so short that they keep the run in memory.
@@ -97,7 +97,7 @@ const within = 500 * time.Millisecond
 
 // atReceive is a receive of the signal "go" within the time limit.
 func atReceive(otherwise TimeoutAction) *ReceiveSpec {
-	return &ReceiveSpec{Name: "wait", Signal: "go", Within: within, Bounded: true, Otherwise: otherwise, Value: []byte("nobody")}
+	return &ReceiveSpec{Name: "wait", Signal: "go", Within: within, HasTimeLimit: true, OnTimeout: otherwise, Value: []byte("nobody")}
 }
 
 // rests fails the test unless the run has nothing in progress.

@@ -74,8 +74,8 @@ func (s *Scope) endReason() error {
 func (s *Scope) checkOpenLocked() error {
 	err := s.endReasonLocked()
 	if err == ErrCancelled && s.branch != nil {
-		s.branch.stop() // in a replay, its contexts may not have ended yet
-		s.branch.refused = s.branch.refused || !s.branch.endedAt().IsZero()
+		s.branch.endContexts() // in a replay, its contexts may not have ended yet
+		s.branch.callRefused = s.branch.callRefused || !s.branch.endedAt().IsZero()
 	}
 	if d := s.r.mustEnd; d != nil && d.recorded && err == d.cause { // nor the run's contexts
 		s.r.endCalls(err)
@@ -95,7 +95,7 @@ func (s *Scope) endReasonLocked() error {
 	case r.mustEnd != nil:
 		return r.mustEnd.cause
 	case r.goroutines.returned:
-		return r.returnedAlready()
+		return r.openCallError()
 	default:
 		return context.Cause(s.ctx)
 	}
@@ -122,30 +122,30 @@ func (s *Scope) Logger() *slog.Logger { return s.r.logger() }
 // Full returns a name in this scope as people see it.
 func (s *Scope) Full(name string) string { return naming.Display(s.prefix + name) }
 
-// claimName marks the name as used in this execution, and returns its row in history, or nil. site is
-// where the user's code made the call. If there is no terminal row, claimName returns an error if the
+// beginCall marks the name as used in this execution, and returns its row in history, or nil. site is
+// where the user's code made the call. If there is no terminal row, beginCall returns an error if the
 // scope can do nothing new. A started child needs no terminal row, because history holds only its start.
-func (s *Scope) claimName(full string, kind store.Kind, site uintptr) (*store.Step, error) {
+func (s *Scope) beginCall(full string, kind store.Kind, site uintptr) (*store.Step, error) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	recorded, err := s.claim(full, kind, site)
+	recorded, err := s.beginCallLocked(full, kind, site)
 	if err != nil || recorded != nil && (recorded.Status.Terminal() || kind == store.KindChild) {
 		return recorded, err
 	}
 	return recorded, s.checkOpenLocked()
 }
 
-// claim does the same as claimName, but does not check whether the scope can do anything new. r.mu is
+// beginCallLocked does the same as beginCall, but does not check whether the scope can do anything new. r.mu is
 // held.
-func (s *Scope) claim(full string, kind store.Kind, site uintptr) (*store.Step, error) {
+func (s *Scope) beginCallLocked(full string, kind store.Kind, site uintptr) (*store.Step, error) {
 	r := s.r
-	if err := s.use(full, site); err != nil {
+	if err := s.reserveNameLocked(full, site); err != nil {
 		return nil, err
 	}
 	recorded := r.history[full]
 	r.notifyProbe(full, kind, recorded)
 	if recorded != nil && recorded.Kind != kind {
-		return nil, divergedKind(&r.row, full, recorded.Kind, kind)
+		return nil, kindMismatchError(&r.row, full, recorded.Kind, kind)
 	}
 	if recorded == nil || !recorded.Status.Terminal() {
 		r.live.Store(true)
@@ -156,21 +156,21 @@ func (s *Scope) claim(full string, kind store.Kind, site uintptr) (*store.Step, 
 	return recorded, nil
 }
 
-// use marks the name as used. After the function has returned, its branches still make the calls that are
+// reserveNameLocked marks the name as used. After the function has returned, its branches still make the calls that are
 // in their history, because these calls may register compensations. r.mu is held.
-func (s *Scope) use(full string, site uintptr) error {
+func (s *Scope) reserveNameLocked(full string, site uintptr) error {
 	r := s.r
 	if len(full) > naming.MaxFull {
 		return fmt.Errorf("%w: %.40q… has %d bytes with the scopes around it, at most %d are kept: shorten the names", naming.ErrInvalid, naming.Display(full), len(full), naming.MaxFull)
 	}
-	over := r.goroutines.joined || r.goroutines.returned && s.branch == nil
+	over := r.goroutines.allReturned || r.goroutines.returned && s.branch == nil
 	if r.suspended == nil && over && inStep() {
 		return nestedError(r, full) // inside a compensation
 	}
 	if r.suspended != nil || over {
 		r.noteRefusal()
 		if r.suspended == nil {
-			return r.tooLate(full, site)
+			return r.refuseLateCall(full, site)
 		}
 		return ErrSuspended
 	}

@@ -14,7 +14,7 @@ import (
 func (s *Scope) Sleep(name string, site uintptr, due func(now time.Time) time.Time) error {
 	r := s.r
 	full := s.prefix + name
-	recorded, err := s.claimName(full, store.KindSleep, site)
+	recorded, err := s.beginCall(full, store.KindSleep, site)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (s *Scope) inEndedBranch() bool {
 	return !s.branch.endedAt().IsZero()
 }
 
-// branchLeft returns the result of left if a choice has ended the branch, and nil otherwise.
-func (s *Scope) branchLeft() error {
+// checkBranchOpen returns the result of left if a choice has ended the branch, and nil otherwise.
+func (s *Scope) checkBranchOpen() error {
 	if !s.inEndedBranch() {
 		return nil
 	}
@@ -80,8 +80,8 @@ func (s *Scope) checkSleepEnded(due time.Time) error {
 	if at := s.branch.endedAt(); !at.IsZero() && due.After(at) {
 		return s.checkOpenLocked()
 	}
-	if due.After(r.slept) {
-		r.slept = due
+	if due.After(r.latestSleepEnd) {
+		r.latestSleepEnd = due
 	}
 	return nil
 }
@@ -90,9 +90,9 @@ func (s *Scope) recordSleep(full string, due func(time.Time) time.Time) (*store.
 	r := s.r
 	r.idle.beginBusy()
 	defer r.idle.endBusy()
-	t := &task{r: r, s: s, spec: &CallSpec{Kind: store.KindSleep}, name: full, attempt: 1, first: r.e.clock.Now()}
+	t := &task{r: r, s: s, spec: &CallSpec{Kind: store.KindSleep}, name: full, attempt: 1, firstBegan: r.e.clock.Now()}
 	w := t.newStepWrite(store.StepCompleted, nil, nil)
-	w.Step.NextAt = due(t.first).Truncate(time.Microsecond)
+	w.Step.NextAt = due(t.firstBegan).Truncate(time.Microsecond)
 	if _, _, err := t.write(w); err != nil {
 		return nil, err
 	}

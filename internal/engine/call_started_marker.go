@@ -10,10 +10,10 @@ import (
 	"github.com/seed8ec063be/durable/internal/telemetry"
 )
 
-// marker writes the started row of a slow attempt before the attempt ends. If the attempt kills its
+// startedMarker writes the started row of a slow attempt before the attempt ends. If the attempt kills its
 // process, the row shows that it had begun. A fast attempt costs no row: the marker is only appended when
 // the attempt has lasted Config.MarkAfter, and nobody waits for its commit.
-type marker struct {
+type startedMarker struct {
 	t     *task
 	timer clock.ResettableTimer // nil: the marker has never been armed
 
@@ -23,19 +23,19 @@ type marker struct {
 	entry *journal.Entry
 }
 
-// mark arms a marker for the attempt that begins. It reuses the run's last marker if that is free,
+// armMarker arms a marker for the attempt that begins. It reuses the run's last marker if that is free,
 // because creating a timer for each step takes a measurable part of a fast step's time.
-func (t *task) mark() *marker {
+func (t *task) armMarker() *startedMarker {
 	m := t.r.spareMarker.Swap(nil)
 	if m == nil {
-		m = new(marker)
+		m = new(startedMarker)
 	}
 	m.t = t
 	m.arm()
 	return m
 }
 
-func (m *marker) arm() {
+func (m *startedMarker) arm() {
 	after := m.t.r.e.cfg.MarkAfter
 	if m.timer == nil {
 		m.timer = m.t.r.e.clock.AfterFunc(after, m.append)
@@ -44,7 +44,7 @@ func (m *marker) arm() {
 	m.timer.Reset(after)
 }
 
-func (m *marker) append() {
+func (m *startedMarker) append() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.over {
@@ -59,7 +59,7 @@ func (m *marker) append() {
 // settle ends the marker when the attempt is over, and records whether its row was committed. It returns
 // ErrSuspended if the write was fenced. It ignores a marker that could not be written, because the
 // attempt's own write then fails for the same reason.
-func (m *marker) settle() error {
+func (m *startedMarker) settle() error {
 	if m.timer == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (m *marker) settle() error {
 	}
 	switch w.Outcome {
 	case store.Written:
-		m.t.exists = true
+		m.t.hasRow = true
 	case store.Fenced:
 		m.t.r.suspendFenced(w.State)
 		return ErrSuspended
@@ -102,17 +102,17 @@ func (t *task) commitStartedMarker() (res Result, done bool, err error) {
 // before the call, because the preceding write or Verify function may have lasted until the lease ended,
 // or until the run was paused or cancelled.
 func (t *task) mayBegin() error {
-	if t.r.e.clock.Now().After(t.r.lease()) {
+	if t.r.e.clock.Now().After(t.r.leaseEndTime()) {
 		t.r.lose()
 	}
 	return t.s.checkOpen()
 }
 
-// takeBack replaces the started marker of an at-most-once attempt whose function was not called with a
+// takeBackMarker replaces the started marker of an at-most-once attempt whose function was not called with a
 // backoff row. The next execution then calls the function without calling Verify first. If the row cannot
 // be written, the marker stays, and the step's outcome counts as unknown. If another execution owns the
 // run, the write is fenced.
-func (t *task) takeBack() {
+func (t *task) takeBackMarker() {
 	w := t.newStepWrite(store.StepBackoff, nil, nil)
 	w.Step.NextAt = w.Step.EndedAt
 	if err := t.r.e.journal.Step(t.r.writeCtx, w); err != nil {

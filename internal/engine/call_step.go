@@ -68,21 +68,21 @@ type Result struct {
 
 // task is one step being executed.
 type task struct {
-	r         *run
-	s         *Scope
-	spec      *CallSpec
-	name      string           // the name with its scope
-	recorded  *store.Step      // the step's row in history, which is not terminal; nil: none
-	attempt   int32            // the number of the attempt
-	first     time.Time        // when the first attempt began
-	unknown   bool             // an attempt of an AtMostOnce step began and its end is not known
-	exists    bool             // the step has a row in the database
-	endsAfter int64            // the earliest end time of the checkpoint, in microseconds since 1970; zero: none
-	slot      *slots.StepSlot  // the slot of the attempt; nil: it needs none
-	seq       int32            // the step's position in the order in which the run's calls began
-	began     time.Time        // when the current attempt began
-	phase     *phase           // the phase of the attempt; nil: it is not transactional, or cannot be left behind
-	failures  *record.Failures // the failures of earlier attempts; nil: none
+	r              *run
+	s              *Scope
+	spec           *CallSpec
+	name           string           // the name with its scope
+	recorded       *store.Step      // the step's row in history, which is not terminal; nil: none
+	attempt        int32            // the number of the attempt
+	firstBegan     time.Time        // when the first attempt began
+	outcomeUnknown bool             // an attempt of an AtMostOnce step began and its end is not known
+	hasRow         bool             // the step has a row in the database
+	endsAfter      int64            // the earliest end time of the checkpoint, in microseconds since 1970; zero: none
+	slot           *slots.StepSlot  // the slot of the attempt; nil: it needs none
+	seq            int32            // the step's position in the order in which the run's calls began
+	began          time.Time        // when the current attempt began
+	phase          *txPhase         // the phase of the attempt; nil: it is not transactional, or cannot be left behind
+	failures       *record.Failures // the failures of earlier attempts; nil: none
 }
 
 // Step returns the step's recorded outcome. If there is none, it executes the step first. The error is
@@ -90,7 +90,7 @@ type task struct {
 func (s *Scope) Step(spec *CallSpec) (Result, error) {
 	r := s.r
 	name := s.prefix + spec.Name
-	recorded, err := s.claimName(name, spec.Kind, spec.Site)
+	recorded, err := s.beginCall(name, spec.Kind, spec.Site)
 	if err != nil {
 		return Result{}, err
 	}
@@ -133,12 +133,12 @@ func resultOf(s *store.Step) Result {
 
 // execute executes attempts until the step has an outcome.
 func (t *task) execute() (Result, error) {
-	t.attempt, t.first = 1, t.r.e.clock.Now()
+	t.attempt, t.firstBegan = 1, t.r.e.clock.Now()
 	if row := t.recorded; row == nil {
 		t.seq = t.r.nextSeq()
 	} else {
 		t.restoreFrom(row)
-		t.unknown = row.Status == store.StepStarted && t.spec.AtMostOnce
+		t.outcomeUnknown = row.Status == store.StepStarted && t.spec.AtMostOnce
 		if row.Status == store.StepBackoff && t.spec.AtMostOnce {
 			t.attempt = row.Attempt // its started marker was taken back, so the attempt did not begin
 		}
@@ -148,7 +148,7 @@ func (t *task) execute() (Result, error) {
 			}
 		}
 		if row.Status == store.StepBackoff {
-			if err := t.rest(row.NextAt); err != nil {
+			if err := t.awaitRetry(row.NextAt); err != nil {
 				return Result{}, err
 			}
 		}
@@ -161,7 +161,7 @@ func (t *task) execute() (Result, error) {
 		if err != nil || next.IsZero() {
 			return result, err
 		}
-		if err := t.rest(next); err != nil {
+		if err := t.awaitRetry(next); err != nil {
 			return Result{}, err
 		}
 		t.attempt++
@@ -179,8 +179,8 @@ func (t *task) failCrashedLastAttempt(attempt int32) (Result, error) {
 	return res, err
 }
 
-// rest waits until due, when the next attempt begins. The run may leave memory meanwhile.
-func (t *task) rest(due time.Time) error {
+// awaitRetry waits until due, when the next attempt begins. The run may leave memory meanwhile.
+func (t *task) awaitRetry(due time.Time) error {
 	t.r.idle.endBusy()
 	defer t.r.idle.beginBusy()
 	if err := t.r.idle.waitUntil(t.s, due, nil); err != nil {
@@ -197,21 +197,21 @@ func (t *task) executeAttempt() (Result, time.Time, error) {
 		return Result{}, time.Time{}, err
 	}
 	defer leave() // also after a Goexit
-	var m *marker
-	if t.began = t.first; t.recorded != nil || t.attempt > 1 {
+	var m *startedMarker
+	if t.began = t.firstBegan; t.recorded != nil || t.attempt > 1 {
 		t.began = t.r.e.clock.Now()
 	}
-	if t.spec.AtMostOnce && !t.unknown {
+	if t.spec.AtMostOnce && !t.outcomeUnknown {
 		if res, done, err := t.commitStartedMarker(); done || err != nil {
 			return res, time.Time{}, err
 		}
 		if err := t.mayBegin(); err != nil {
-			t.takeBack()
+			t.takeBackMarker()
 			return Result{}, time.Time{}, err
 		}
-		m = &marker{t: t} // without a timer, because the started marker is committed already
+		m = &startedMarker{t: t} // without a timer, because the started marker is committed already
 	} else {
-		m = t.mark()
+		m = t.armMarker()
 	}
 	began := time.Now()
 	got, err := t.callWithTimeouts()
@@ -230,7 +230,7 @@ func (t *task) executeAttempt() (Result, time.Time, error) {
 	w := got.selfCommitted
 	var res Result
 	if w != nil {
-		res, _, err = t.settled(w)
+		res, _, err = t.outcomeAfterWrite(w)
 	} else {
 		w = t.newStepWrite(store.StepCompleted, got.out.Bytes, nil)
 		res, _, err = t.write(w)
@@ -246,10 +246,10 @@ func (t *task) executeAttempt() (Result, time.Time, error) {
 // not count as the last attempt that a retry policy allows. The outcome of an at-most-once step stays
 // unknown.
 func (t *task) takeBackInterrupted(suspended bool) {
-	if !t.exists || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.ownedCtx), ErrShutdown) {
+	if !t.hasRow || t.spec.AtMostOnce || !suspended && !errors.Is(context.Cause(t.r.ownedCtx), ErrShutdown) {
 		return
 	}
-	t.failedAt(t.r.e.clock.Now(), nil)
+	t.noteFailedAttempt(t.r.e.clock.Now(), nil)
 	w := t.newStepWrite(store.StepBackoff, nil, nil)
 	w.Step.NextAt = w.Step.EndedAt
 	if err := t.r.e.journal.Step(t.r.writeCtx, w); err != nil {
@@ -262,8 +262,8 @@ func (t *task) takeBackInterrupted(suspended bool) {
 func (t *task) recordFailure(f *record.Failure) (Result, time.Time, error) {
 	f.Attempts = t.attempt
 	now := t.r.e.clock.Now()
-	next, again := t.next(f, now)
-	t.failedAt(now, f)
+	next, again := t.nextAttemptAt(f, now)
+	t.noteFailedAttempt(now, f)
 	if again {
 		w := t.newStepWrite(store.StepBackoff, nil, f)
 		w.Step.NextAt = next
@@ -272,14 +272,14 @@ func (t *task) recordFailure(f *record.Failure) (Result, time.Time, error) {
 			return res, time.Time{}, err
 		}
 		t.r.logger().Debug("an attempt failed; the step will be tried again",
-			append(t.attempts(), telemetry.KeyError, f.Message, telemetry.KeyNextAt, next)...)
+			append(t.attemptAttrs(), telemetry.KeyError, f.Message, telemetry.KeyNextAt, next)...)
 		return Result{}, next, nil
 	}
 	return t.write(t.newStepWrite(store.StepFailed, nil, f))
 }
 
-// next returns when the step is retried after the failure, and whether it is retried at all.
-func (t *task) next(f *record.Failure, now time.Time) (time.Time, bool) {
+// nextAttemptAt returns when the step is retried after the failure, and whether it is retried at all.
+func (t *task) nextAttemptAt(f *record.Failure, now time.Time) (time.Time, bool) {
 	if f.Permanent || t.spec.Retry == nil {
 		return time.Time{}, false
 	}
@@ -288,7 +288,7 @@ func (t *task) next(f *record.Failure, now time.Time) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	next := now.Add(delay)
-	if t.spec.TotalTimeout > 0 && next.After(t.first.Add(t.spec.TotalTimeout)) {
+	if t.spec.TotalTimeout > 0 && next.After(t.firstBegan.Add(t.spec.TotalTimeout)) {
 		f.Message = fmt.Sprintf("no time for another attempt within the total timeout of %v: %s", t.spec.TotalTimeout, f.Message)
 		f.Codes = append(f.Codes, record.CodeTimeout)
 		return time.Time{}, false
@@ -301,9 +301,9 @@ func (t *task) newStepWrite(status store.StepStatus, output []byte, f *record.Fa
 	if t.seq == 0 {
 		t.seq = t.r.nextSeq()
 	}
-	w := &store.StepWrite{Exists: t.exists, Step: store.Step{
+	w := &store.StepWrite{Exists: t.hasRow, Step: store.Step{
 		Run: t.r.row.UUID, Seq: t.seq, Name: t.name, Kind: t.spec.Kind, Status: status, Attempt: t.attempt, Epoch: t.r.row.Epoch,
-		Output: output, StartedAt: t.first,
+		Output: output, StartedAt: t.firstBegan,
 	}}
 	if f != nil {
 		w.Step.Error = f.Encode()
@@ -329,35 +329,35 @@ func (t *task) write(w *store.StepWrite) (Result, time.Time, error) {
 		err = errRowLocked
 	}
 	if MayPassOnRetry(err) {
-		err = r.e.persistAlone(r.writeCtx, until(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Step(r.writeCtx, w) }, err)
+		err = r.e.persistAlone(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Step(r.writeCtx, w) }, err)
 	}
 	switch {
 	case err == nil:
-		return t.settled(w)
+		return t.outcomeAfterWrite(w)
 	case errors.Is(err, store.ErrBadData) && w.Step.Status == store.StepCompleted:
 		return t.write(t.newStepWrite(store.StepFailed, nil, &record.Failure{
 			Message: fmt.Sprintf("the database refused the output: %v", err), Codes: []string{record.CodeRefused}, Attempts: t.attempt, Permanent: true,
 		}))
 	}
-	r.unwritten("write the checkpoint of step", t.name, err)
+	r.suspendUnwritten("write the checkpoint of step", t.name, err)
 	return Result{}, time.Time{}, ErrSuspended
 }
 
-// settled returns the step's outcome after a write of it was committed.
-func (t *task) settled(w *store.StepWrite) (Result, time.Time, error) {
+// outcomeAfterWrite returns the step's outcome after a write of it was committed.
+func (t *task) outcomeAfterWrite(w *store.StepWrite) (Result, time.Time, error) {
 	switch w.Outcome {
 	case store.Written:
-		t.exists = true
+		t.hasRow = true
 		t.reportFailure(w)
 		t.r.clearSuspect()
 		t.r.applyRequest(w.State.Control)
 		return resultOf(&w.Step), time.Time{}, nil
 	case store.Adopted:
 		if w.Recorded.Kind != t.spec.Kind {
-			return Result{}, time.Time{}, divergedKind(&t.r.row, t.name, w.Recorded.Kind, t.spec.Kind)
+			return Result{}, time.Time{}, kindMismatchError(&t.r.row, t.name, w.Recorded.Kind, t.spec.Kind)
 		}
 		return resultOf(w.Recorded), time.Time{}, nil
 	default:
-		return Result{}, time.Time{}, t.superseded(w.State)
+		return Result{}, time.Time{}, t.handleFencedStep(w.State)
 	}
 }

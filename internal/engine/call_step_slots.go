@@ -31,8 +31,8 @@ func (t *task) awaitStepSlot() (leave func(), err error) {
 			slot.Leave()
 			return nil, err
 		}
-		if !t.exists && t.attempt == 1 {
-			t.first = t.r.e.clock.Now() // the total timeout counts from here
+		if !t.hasRow && t.attempt == 1 {
+			t.firstBegan = t.r.e.clock.Now() // the total timeout counts from here
 		}
 	}
 	return slot.Leave, nil

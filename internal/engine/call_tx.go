@@ -9,30 +9,30 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// phase is the progress of an attempt that commits its own checkpoint. While the function is executed,
+// txPhase is the progress of an attempt that commits its own checkpoint. While the function is executed,
 // the attempt can be left behind; its transaction is then never committed. Once the function has
 // returned, the transaction may be committed at any time, and only the database knows its outcome.
-type phase struct{ atomic.Int32 }
+type txPhase struct{ atomic.Int32 }
 
 const (
-	phaseFunction int32 = iota // the function is executed
-	phaseDatabase              // the function has returned
-	phaseLeft                  // the attempt was left behind
+	phaseFunction  int32 = iota // the function is executed
+	phaseDatabase               // the function has returned
+	phaseAbandoned              // the attempt was left behind
 )
 
-// leave tries to leave the attempt behind, and reports whether it did. It reports true for a nil phase.
-func (p *phase) leave() bool {
-	return p == nil || p.CompareAndSwap(phaseFunction, phaseLeft)
+// tryAbandon tries to leave the attempt behind, and reports whether it did. It reports true for a nil phase.
+func (p *txPhase) tryAbandon() bool {
+	return p == nil || p.CompareAndSwap(phaseFunction, phaseAbandoned)
 }
 
-// to enters the next phase. It reports false if the attempt was left behind.
-func (p *phase) to(next int32) bool {
+// tryEnter enters the next phase. It reports false if the attempt was left behind.
+func (p *txPhase) tryEnter(next int32) bool {
 	if p == nil {
 		return true
 	}
 	for {
 		at := p.Load()
-		if at == phaseLeft {
+		if at == phaseAbandoned {
 			return false
 		}
 		if p.CompareAndSwap(at, next) {
@@ -49,15 +49,15 @@ type Transaction struct {
 }
 
 // Begin must be called right before each call of the function, which may be called more than once.
-func (x *Transaction) Begin() { x.t.phase.to(phaseFunction) }
+func (x *Transaction) Begin() { x.t.phase.tryEnter(phaseFunction) }
 
 // SetOutput puts the output into the checkpoint. If it returns an error, the attempt was left behind, and
 // nothing may be committed.
 func (x *Transaction) SetOutput(output []byte) error {
-	if !x.t.phase.to(phaseDatabase) {
+	if !x.t.phase.tryEnter(phaseDatabase) {
 		return errAttemptTimeout
 	}
-	x.w.Step.Output, x.own = x.t.sealing(output)
+	x.w.Step.Output, x.own = x.t.outputToRecord(output)
 	x.w.Step.EndedAt = x.t.r.e.clock.Now()
 	return nil
 }
@@ -89,7 +89,7 @@ func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 func (t *task) transact(ctx context.Context) (got attemptResult) {
 	ctx, leave := t.enterTransaction(ctx)
 	defer leave()
-	err := t.r.e.patiently(ctx, until(t.r.ownedCtx.Done()), func() error {
+	err := t.r.e.patiently(ctx, callerUntil(t.r.ownedCtx.Done()), func() error {
 		w := t.newStepWrite(store.StepCompleted, nil, nil)
 		x := &Transaction{t: t, w: w, own: true}
 		value, f := t.spec.Transact(ctx, w, x)
@@ -110,7 +110,7 @@ func (t *task) transact(ctx context.Context) (got attemptResult) {
 	// If the run must end, try returns the reason, unless the transaction may have been committed. Otherwise
 	// the run is held: if the attempt's time ended during the retries, that is not the function's fault.
 	if err != nil && (t.s.stepsCtx.Err() == nil || errors.Is(got.failure.Held, store.ErrInDoubt)) && !errors.Is(err, store.ErrBadData) {
-		t.r.hold("commit step", t.name, got.failure.Held)
+		t.r.suspendHeld("commit step", t.name, got.failure.Held)
 		return attemptResult{err: ErrSuspended}
 	}
 	return got

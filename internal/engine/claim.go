@@ -16,9 +16,9 @@ const (
 	claimGatherTime      = 2 * time.Millisecond   // how long a claim waits for more free slots
 	claimGatherFraction  = 4                      // a claim does not wait if one slot in this many is free
 	startReserveFraction = 8                      // one slot in this many is left to starts of this process
-	firstWait            = 50 * time.Millisecond  // the first wait after a failed claim
+	firstClaimRetryDelay = 50 * time.Millisecond  // the first wait after a failed claim
 	firstClaimWait       = 250 * time.Millisecond // how long the first claim waits at most for other workers to see this worker
-	longWait             = 2 * time.Second
+	maxClaimRetryDelay   = 2 * time.Second
 )
 
 // claimLoop claims due runs while there are free slots. Hints wake it. It also polls with decorrelated
@@ -40,14 +40,14 @@ func (w *worker) claimLoop(ctx context.Context) {
 		}
 		got, err := w.claim(&free)
 		if err != nil {
-			w.stopFor(err)
+			w.stopIfFatal(err)
 			w.log.Warn("could not claim runs; trying again", telemetry.KeyError, err)
-			if !sleepCtx(ctx, pace.failed(limit)) {
+			if !sleepCtx(ctx, pace.noteFailure(limit)) {
 				return
 			}
 			continue
 		}
-		if pace.succeeded(got.runs, got.full); !got.full {
+		if pace.noteSuccess(got.runs, got.full); !got.full {
 			w.awaitWork(ctx, pace.poll, got.next)
 		}
 	}
@@ -80,13 +80,13 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 	// The claim does not use the loop's context: a claim that is cancelled in flight may have taken runs.
 	ctx, cancel := context.WithTimeout(w.ctx, w.e.cfg.Lease/2)
 	defer cancel()
-	q := w.query()
-	q.Limit, q.Suspects = free.Len(), w.suspects()
+	q := w.newClaimQuery()
+	q.Limit, q.Suspects = free.Len(), w.claimableSuspects()
 	if q.Limit == 1 { // there may be many suspects, which must not always be claimed before other runs
 		q.Suspects = min(q.Suspects, rand.IntN(2))
 	}
 	capped := w.gate(ctx, &q)
-	claims, err := w.take(ctx, q)
+	claims, err := w.executeClaim(ctx, q)
 	if err != nil {
 		w.failedClaims.add(q)
 		return claimResult{}, err
@@ -97,14 +97,14 @@ func (w *worker) claim(free *slots.Reservation) (claimResult, error) {
 			w.reportPause(&c.Run, q.Now)
 			continue
 		}
-		w.startExecution(c, w.late(&c.Run, q.Now), free)
+		w.startExecution(c, w.claimDelay(&c.Run, q.Now), free)
 		w.admission.touch(c.Run.Queue)
 	}
 	return claimResult{runs: len(claims.Runs), full: len(claims.Runs) == q.Limit || capped, next: claims.Next}, nil
 }
 
-// take executes the claim in the store, and counts it.
-func (w *worker) take(ctx context.Context, q store.ClaimQuery) (store.Claims, error) {
+// executeClaim executes the claim in the store, and counts it.
+func (w *worker) executeClaim(ctx context.Context, q store.ClaimQuery) (store.ClaimResult, error) {
 	claims, err := w.e.store.Claim(ctx, q)
 	if err == nil {
 		w.e.counts.claims.Add(1)
@@ -113,9 +113,9 @@ func (w *worker) take(ctx context.Context, q store.ClaimQuery) (store.Claims, er
 	return claims, err
 }
 
-// late returns how long the run was claimable before this claim. It returns zero for a run that was
+// claimDelay returns how long the run was claimable before this claim. It returns zero for a run that was
 // claimed before, because its row does not hold the time then.
-func (w *worker) late(r *store.Run, now time.Time) time.Duration {
+func (w *worker) claimDelay(r *store.Run, now time.Time) time.Duration {
 	if r.Epoch.Count > 1 {
 		return 0
 	}

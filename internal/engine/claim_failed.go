@@ -64,7 +64,7 @@ func (w *worker) addDoubtfulStart(own []*store.Start, err error) {
 	if len(own) == 0 || !mayHaveCommitted(err) {
 		return
 	}
-	q := w.query()
+	q := w.newClaimQuery()
 	first := &own[0].Run
 	q.Nonce, q.Now, q.LeaseUntil = first.Epoch.Nonce, first.StartedAt, first.WakeAt
 	w.failedClaims.add(q)

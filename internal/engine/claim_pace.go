@@ -17,13 +17,13 @@ type claimPace struct {
 }
 
 func newClaimPace(cfg *Config) claimPace {
-	return claimPace{largest: cfg.ClaimLimit, longest: cfg.Poll, limit: cfg.ClaimLimit, poll: shortestPoll, retry: firstWait}
+	return claimPace{largest: cfg.ClaimLimit, longest: cfg.Poll, limit: cfg.ClaimLimit, poll: shortestPoll, retry: firstClaimRetryDelay}
 }
 
-// succeeded records a claim that took the given number of runs.
-func (p *claimPace) succeeded(runs int, full bool) {
+// noteSuccess records a claim that took the given number of runs.
+func (p *claimPace) noteSuccess(runs int, full bool) {
 	p.limit = min(2*p.limit, p.largest)
-	p.retry = firstWait
+	p.retry = firstClaimRetryDelay
 	p.full = full
 	if runs > 0 {
 		p.poll = shortestPoll
@@ -32,11 +32,11 @@ func (p *claimPace) succeeded(runs int, full bool) {
 	}
 }
 
-// failed records a claim with the given limit that has failed. It returns how long to wait before the next
+// noteFailure records a claim with the given limit that has failed. It returns how long to wait before the next
 // claim, which takes at most half as many runs, because the result may have been too large to arrive in time.
-func (p *claimPace) failed(limit int) (wait time.Duration) {
+func (p *claimPace) noteFailure(limit int) (wait time.Duration) {
 	wait = p.retry/2 + rand.N(p.retry)
-	p.retry = min(2*p.retry, longWait)
+	p.retry = min(2*p.retry, maxClaimRetryDelay)
 	p.limit = max(1, min(p.limit, limit)/2)
 	p.full = false
 	return wait

@@ -15,7 +15,7 @@ func TestPollGrowsWhileNothingIsDue(t *testing.T) {
 	var longest time.Duration
 	for range 1000 {
 		before := p.poll
-		p.succeeded(0, false)
+		p.noteSuccess(0, false)
 		if p.poll < shortestPoll || p.poll > min(time.Second, shortestPoll+3*before) {
 			t.Fatalf("a poll of %v after %v", p.poll, before)
 		}
@@ -24,13 +24,13 @@ func TestPollGrowsWhileNothingIsDue(t *testing.T) {
 	if longest != time.Second {
 		t.Errorf("the longest poll is %v", longest)
 	}
-	if p.succeeded(1, false); p.poll != shortestPoll || p.full {
+	if p.noteSuccess(1, false); p.poll != shortestPoll || p.full {
 		t.Errorf("after a run was found: %+v", p)
 	}
-	if p.succeeded(100, true); p.poll != shortestPoll || !p.full {
+	if p.noteSuccess(100, true); p.poll != shortestPoll || !p.full {
 		t.Errorf("after a full claim: %+v", p)
 	}
-	if p.succeeded(0, false); p.full {
+	if p.noteSuccess(0, false); p.full {
 		t.Errorf("after an empty claim: %+v", p)
 	}
 }
@@ -38,24 +38,24 @@ func TestPollGrowsWhileNothingIsDue(t *testing.T) {
 // Failed claims wait longer and longer, and take fewer runs, until a claim succeeds.
 func TestFailedClaimsBackOff(t *testing.T) {
 	p := newTestPace()
-	p.succeeded(100, true)
-	retry := firstWait
+	p.noteSuccess(100, true)
+	retry := firstClaimRetryDelay
 	for i, want := range []int{50, 25, 12, 6, 3, 1, 1, 1} {
-		wait := p.failed(p.limit)
+		wait := p.noteFailure(p.limit)
 		if wait < retry/2 || wait > retry*3/2 || p.limit != want || p.full {
 			t.Errorf("failure %d: %v, then %+v; want a limit of %d", i, wait, p, want)
 		}
-		retry = min(2*retry, longWait)
+		retry = min(2*retry, maxClaimRetryDelay)
 	}
-	if p.retry != longWait {
+	if p.retry != maxClaimRetryDelay {
 		t.Errorf("the longest wait is about %v", p.retry)
 	}
 	for _, want := range []int{2, 4, 8, 16, 32, 64, 100, 100} {
-		if p.succeeded(1, false); p.limit != want || p.retry != firstWait {
+		if p.noteSuccess(1, false); p.limit != want || p.retry != firstClaimRetryDelay {
 			t.Errorf("after a success: %+v; want a limit of %d", p, want)
 		}
 	}
-	if p.failed(10); p.limit != 5 {
+	if p.noteFailure(10); p.limit != 5 {
 		t.Errorf("a claim of 10 runs failed, and the next takes %d", p.limit)
 	}
 }

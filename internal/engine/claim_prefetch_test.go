@@ -101,7 +101,7 @@ func newCrew(t *testing.T) *crew {
 }
 
 func (c *crew) enter(name string, from *slots.Reservation) {
-	c.w.startExecution(&store.Claimed{Run: store.Run{UUID: store.NewUUID(0), Name: name, Workflow: "w", Status: store.Running, Epoch: store.Epoch{Count: 1}}}, 0, from)
+	c.w.startExecution(&store.ClaimedRun{Run: store.Run{UUID: store.NewUUID(0), Name: name, Workflow: "w", Status: store.Running, Epoch: store.Epoch{Count: 1}}}, 0, from)
 }
 
 func (c *crew) run(name string) *run {
@@ -221,7 +221,7 @@ func TestReplacedRunIsToldOfItsLease(t *testing.T) {
 		row := old.row
 		row.Epoch = row.Epoch.Next(store.NewNonce()) // its lease has expired, and this process has claimed it again
 		place := c.w.slots.Acquire(1, 0, 1)
-		c.w.startExecution(&store.Claimed{Run: row}, 0, &place)
+		c.w.startExecution(&store.ClaimedRun{Run: row}, 0, &place)
 		synctest.Wait()
 		<-time.After(time.Hour) // any number of renewals
 		if old.ownedCtx.Err() == nil {

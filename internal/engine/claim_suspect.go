@@ -7,16 +7,16 @@ import "github.com/seed8ec063be/durable/internal/store"
 // worker executes one suspect at a time, so that the next death counts against that suspect only, and
 // innocent runs make progress. A suspect is cleared by its next checkpoint, or when it leaves memory.
 
-// suspects returns how many suspects may be claimed now: zero or one.
-func (w *worker) suspects() int {
+// claimableSuspects returns how many suspects may be claimed now: zero or one.
+func (w *worker) claimableSuspects() int {
 	if w.suspect.Load() != nil {
 		return 0
 	}
 	return 1
 }
 
-// suspectIf makes the run the worker's suspect if it is a suspect. The run is not executed yet.
-func (w *worker) suspectIf(r *run) {
+// noteSuspect makes the run the worker's suspect if it is a suspect. The run is not executed yet.
+func (w *worker) noteSuspect(r *run) {
 	if r.row.Crashes >= store.SuspectAfter {
 		w.suspect.Store(r)
 	}

@@ -19,9 +19,9 @@ func (due) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 // QueueRows implements store.Store: no queue has settings.
 func (due) QueueRows(context.Context) ([]store.QueueRow, error) { return nil, nil }
 
-func (due) Claim(_ context.Context, q store.ClaimQuery) (c store.Claims, err error) {
+func (due) Claim(_ context.Context, q store.ClaimQuery) (c store.ClaimResult, err error) {
 	if q.Limit > 0 {
-		c.Runs = []store.Claimed{{Run: store.Run{Status: store.Paused}}}
+		c.Runs = []store.ClaimedRun{{Run: store.Run{Status: store.Paused}}}
 	}
 	return c, nil
 }

@@ -107,12 +107,12 @@ type Engine struct {
 	defs           map[string]*Definition
 	served         *store.ClaimFilter // the workflows of defs in the queues of cfg
 	results        *results.Waiters
-	stamps         stamps
+	stamps         increasingTimes
 	tokenKey       atomic.Pointer[[]byte] // nil: not read yet
 	probe          TestProbe              // set by a test, else nil
 	unwrappedStore store.Store            // the store itself, without the wrapper of a probe
-	awaited        atomic.Int32           // the number of callers of Await
-	awaiting       awaitings              // the callers of Await, for an engine with a probe
+	awaitCount     atomic.Int32           // the number of callers of Await
+	awaiting       awaitCallers           // the callers of Await, for an engine with a probe
 	counts         counts
 	steps          *slots.Steps // nil: no limit
 	queues         queueRows
@@ -134,7 +134,7 @@ func New(s store.Store, cfg Config) *Engine {
 	e.served = store.NewClaimFilter(slices.Collect(maps.Keys(e.defs)), cfg.Queues)
 	e.journal = journal.New(s.Commit, func(f journal.Flush) { e.tel.Flushed(f.Items, f.Bytes, f.Took) }, cfg.Patience)
 	e.results = results.New(s, e, e.tel.Log)
-	e.probed(s)
+	e.attachProbe(s)
 	if _, serial := e.unwrappedStore.(store.SerialCommitter); serial {
 		e.journal.UseSingleWriter()
 	}
@@ -164,24 +164,24 @@ func (e *Engine) Start(ctx context.Context, requests []StartRequest) ([]StartRes
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return nil, err
 	}
-	return e.startUnlessNameTaken(ctx, outsider, requests)
+	return e.startUnlessNameTaken(ctx, userCaller, requests)
 }
 
 // startUnlessNameTaken starts the runs, except for requests whose name is the UUID of another run. Those get
 // an error in their result.
 func (e *Engine) startUnlessNameTaken(ctx context.Context, by writeCaller, requests []StartRequest) ([]StartResult, error) {
-	wrong, err := e.UUIDsAsNames(ctx, requests)
+	wrong, err := e.CheckNames(ctx, requests)
 	if err != nil {
 		return nil, err
 	}
 	if len(wrong) == 0 {
 		return e.start(ctx, by, requests)
 	}
-	return e.startOthers(ctx, by, requests, wrong)
+	return e.startValid(ctx, by, requests, wrong)
 }
 
-// startOthers starts the runs of the requests that have no error in wrong.
-func (e *Engine) startOthers(ctx context.Context, by writeCaller, requests []StartRequest, wrong map[int]error) ([]StartResult, error) {
+// startValid starts the runs of the requests that have no error in wrong.
+func (e *Engine) startValid(ctx context.Context, by writeCaller, requests []StartRequest, wrong map[int]error) ([]StartResult, error) {
 	answers := make([]StartResult, len(requests))
 	var fit []StartRequest
 	var places []int
@@ -223,19 +223,19 @@ func (e *Engine) start(ctx context.Context, by writeCaller, requests []StartRequ
 	err := e.persist(ctx, by, func() {
 		free.Release() // other starts need not wait for these slots
 		for _, s := range local {
-			disown(&s.Run)
+			clearOwner(&s.Run)
 		}
 		local = nil
 	}, func(j journal.Writer) (*store.Outcome, error) { return &outcome, j.Start(ctx, starts) })
 	if err != nil {
 		free.Release()
 		w.addDoubtfulStart(local, err)
-		spans.Refused(err)
+		spans.EndFailed(err)
 		return nil, err
 	}
 	for _, s := range local {
 		if s.Outcome == store.Written {
-			w.startExecution(&store.Claimed{Run: s.Run}, 0, &free)
+			w.startExecution(&store.ClaimedRun{Run: s.Run}, 0, &free)
 		}
 	}
 	free.Release()
@@ -286,7 +286,7 @@ func (e *Engine) FinishStarts(ctx context.Context, starts []*store.Start, spans 
 		} else {
 			answers[i] = StartResult{Run: *s.Existing, Err: startConflictError(&s.Run, s.Existing)}
 		}
-		spans.answered(i, s, answers[i].Err)
+		spans.endSpan(i, s, answers[i].Err)
 	}
 	return answers
 }

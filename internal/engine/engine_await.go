@@ -17,8 +17,8 @@ func (e *Engine) Await(ctx context.Context, id uuid.UUID) (*store.Run, error) {
 	if err := e.CheckOutsideTx(ctx, "a wait for a result"); err != nil {
 		return nil, err
 	}
-	e.awaited.Add(1)
-	defer e.awaited.Add(-1)
+	e.awaitCount.Add(1)
+	defer e.awaitCount.Add(-1)
 	defer lendSlots(ctx)()
 	if e.probe != nil {
 		return e.awaitProbed(ctx, id)
@@ -41,5 +41,5 @@ func (e *Engine) Executing(id uuid.UUID) bool {
 	return w != nil && w.executing(id)
 }
 
-// lastLook is the timeout of the final read of a run whose caller no longer waits.
-const lastLook = 250 * time.Millisecond
+// finalReadTimeout is the timeout of the final read of a run whose caller no longer waits.
+const finalReadTimeout = 250 * time.Millisecond

@@ -53,7 +53,7 @@ func (e *Engine) Control(ctx context.Context, o *store.Control) error {
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return err
 	}
-	return e.control(ctx, outsider, o)
+	return e.control(ctx, userCaller, o)
 }
 
 // control does the same as Order for the given caller, but does not check that the call is made outside a

@@ -21,23 +21,23 @@ var (
 	ErrRunning       = errors.New("durable: the engine is already running: call Run once, or make a second engine")
 )
 
-// Conflict is an ErrIDConflict that does not concern a start. Its text says what conflicts.
-type Conflict struct{ Text string }
+// ConflictError is an ErrIDConflict that does not concern a start. Its text says what conflicts.
+type ConflictError struct{ Text string }
 
 // Error returns the text.
-func (e *Conflict) Error() string { return e.Text }
+func (e *ConflictError) Error() string { return e.Text }
 
 // Unwrap returns ErrIDConflict.
-func (e *Conflict) Unwrap() error { return ErrIDConflict }
+func (e *ConflictError) Unwrap() error { return ErrIDConflict }
 
 // These errors are the causes of suspensions. context.Cause returns them for the context of a run.
 var (
-	ErrShutdown  = errors.New("durable: this process is shutting down")
-	ErrLeaseLost = errors.New("durable: the run's lease was lost")
-	ErrParked    = errors.New("durable: the run waits and has left memory")
-	ErrPaused    = errors.New("durable: the run is paused")
-	ErrHeld      = errors.New("durable: the run is held, since the database does not take what it records")
-	errEnded     = errors.New("durable: the workflow function has returned")
+	ErrShutdown         = errors.New("durable: this process is shutting down")
+	ErrLeaseLost        = errors.New("durable: the run's lease was lost")
+	ErrParked           = errors.New("durable: the run waits and has left memory")
+	ErrPaused           = errors.New("durable: the run is paused")
+	ErrHeld             = errors.New("durable: the run is held, since the database does not take what it records")
+	errFunctionReturned = errors.New("durable: the workflow function has returned")
 )
 
 // unwritable reports whether a write failed because this process can write nothing, for now or for good.

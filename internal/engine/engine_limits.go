@@ -14,7 +14,7 @@ func (e *Engine) SetLimit(ctx context.Context, c store.LimitChange) error {
 		c.Now, err = e.Now(ctx)
 	}
 	if err == nil {
-		err = e.commitAlone(ctx, outsider, func() error { return e.store.ChangeLimit(ctx, c) })
+		err = e.commitAlone(ctx, userCaller, func() error { return e.store.ChangeLimit(ctx, c) })
 	}
 	if err != nil {
 		return fmt.Errorf("set limit %q: %w", c.Name, err)
@@ -28,7 +28,7 @@ func (e *Engine) DeleteLimit(ctx context.Context, name string) error {
 		return fmt.Errorf("delete limit %q: %w", name, err)
 	}
 	found := false
-	err := e.commitAlone(ctx, outsider, func() error {
+	err := e.commitAlone(ctx, userCaller, func() error {
 		deleted, err := e.store.DeleteLimit(ctx, name)
 		found = found || deleted
 		return err

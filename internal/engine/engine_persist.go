@@ -21,12 +21,12 @@ import (
 // later.
 
 const (
-	firstRetry  = 20 * time.Millisecond
-	longRetry   = 2 * time.Second
-	limitRetry  = 5 * time.Second // longest pause after an exceeded limit, so that a short excess does not fail the step
-	limitTries  = 3
-	longRefusal = time.Second // a write that is retried for longer than this is logged
-	maxReason   = 1 << 10
+	firstRetryDelay    = 20 * time.Millisecond
+	maxRetryDelay      = 2 * time.Second
+	maxLimitRetryDelay = 5 * time.Second // longest pause after an exceeded limit, so that a short excess does not fail the step
+	maxLimitTries      = 3
+	logRetryAfter      = time.Second // a write that is retried for longer than this is logged
+	maxReason          = 1 << 10
 )
 
 // WriteError is described in package journal.
@@ -53,12 +53,12 @@ type writeCaller struct {
 	outside bool                      // a user of the engine, not a run: a missing privilege is returned at once
 }
 
-// outsider is the caller for users of the engine.
-var outsider = writeCaller{outside: true}
+// userCaller is the caller for users of the engine.
+var userCaller = writeCaller{outside: true}
 
-// until returns the caller for a run, or for a call in it, whose write is no longer needed when over is
+// callerUntil returns the caller for a run, or for a call in it, whose write is no longer needed when over is
 // closed.
-func until(over <-chan struct{}) writeCaller { return writeCaller{over: over} }
+func callerUntil(over <-chan struct{}) writeCaller { return writeCaller{over: over} }
 
 // wrap returns the write, wrapped with around if there is such a function.
 func (c writeCaller) wrap(write writeFunc) writeFunc {
@@ -154,7 +154,7 @@ func (e *Engine) patiently(ctx context.Context, by writeCaller, try func() error
 	began := time.Now()
 	told, limits := false, 0
 	var last error
-	for wait := firstRetry; ; wait = min(2*wait, longRetry) {
+	for wait := firstRetryDelay; ; wait = min(2*wait, maxRetryDelay) {
 		err := try()
 		if err != nil && last != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 			return &WriteError{MayHaveCommitted: mayHaveCommitted(err), Err: fmt.Errorf("%w: %w", context.Cause(ctx), last)}
@@ -164,21 +164,21 @@ func (e *Engine) patiently(ctx context.Context, by writeCaller, try func() error
 		}
 		last = cause(err)
 		if errors.Is(err, store.ErrLimit) {
-			if limits++; limits > limitTries { // the first time, the write may have been in a batch
+			if limits++; limits > maxLimitTries { // the first time, the write may have been in a batch
 				return fmt.Errorf("%w: %w", store.ErrBadData, err)
 			}
-			wait = min(limitRetry, e.Patience()/(limitTries+1))
+			wait = min(maxLimitRetryDelay, e.Patience()/(maxLimitTries+1))
 		}
 		took := time.Since(began)
 		if took > e.Patience() {
 			return err
 		}
-		if took > longRefusal && !told {
+		if took > logRetryAfter && !told {
 			told = true
 			defer e.noteLongRetry(err)()
 		}
 		pause := wait/2 + rand.N(wait)
-		if errors.Is(err, store.ErrLocked) && wait == firstRetry {
+		if errors.Is(err, store.ErrLocked) && wait == firstRetryDelay {
 			pause = 0 // perhaps only another write of the batch was locked
 		}
 		t := time.NewTimer(pause)
@@ -211,9 +211,9 @@ func (e *Engine) noteLongRetry(err error) (over func()) {
 	return func() { e.counts.retrying.Add(-1) }
 }
 
-// hold suspends the run because the database rejects what it has to write. After a delay, this or another
+// suspendHeld suspends the run because the database rejects what it has to write. After a delay, this or another
 // worker claims the run again, and Get shows the reason until then.
-func (r *run) hold(what, name string, err error) {
+func (r *run) suspendHeld(what, name string, err error) {
 	r.suspend(suspension{cause: ErrHeld, status: store.Pending, reason: holdReason(what, name, err)})
 }
 
@@ -230,11 +230,11 @@ func holdReason(what, name string, err error) string {
 	return reason
 }
 
-// unwritten suspends the run after one of its writes failed although the value was not at fault. If
+// suspendUnwritten suspends the run after one of its writes failed although the value was not at fault. If
 // nothing can be written at all, it ends the ownership of the run; otherwise it holds the run.
-func (r *run) unwritten(what, name string, err error) {
+func (r *run) suspendUnwritten(what, name string, err error) {
 	if !unwritable(err) {
-		r.hold(what, name, err)
+		r.suspendHeld(what, name, err)
 		return
 	}
 	r.logger().Error("a write of a run failed; the run leaves this process", telemetry.KeyReason, what, telemetry.KeyStep, naming.Display(name), telemetry.KeyError, err)
@@ -244,7 +244,7 @@ func (r *run) unwritten(what, name string, err error) {
 // reportHeld logs what happened to a run that was held.
 func (r *run) reportHeld(s *suspension, w *store.RunWrite) {
 	text := "the database does not take what a run records; the run "
-	if s.lacks {
+	if s.lacksCompensation {
 		text = "the code does not register a compensation that a failed run has to execute; the run "
 	}
 	switch {

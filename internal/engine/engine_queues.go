@@ -26,7 +26,7 @@ func (e *Engine) SetQueue(ctx context.Context, c store.QueueChange) error {
 	if err != nil {
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
 	}
-	err = e.commitAlone(ctx, outsider, func() error { return e.store.ChangeQueue(ctx, c) })
+	err = e.commitAlone(ctx, userCaller, func() error { return e.store.ChangeQueue(ctx, c) })
 	e.queues.forget()
 	if err != nil {
 		return fmt.Errorf("set queue %q: %w", c.Name, err)
@@ -56,7 +56,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, name string) error {
 
 func (e *Engine) changeQueue(ctx context.Context, verb, name string, change func() (bool, error)) error {
 	found := false
-	err := e.commitAlone(ctx, outsider, func() error {
+	err := e.commitAlone(ctx, userCaller, func() error {
 		did, err := change()
 		found = found || did
 		return err
@@ -89,7 +89,7 @@ func (e *Engine) Queues(ctx context.Context) ([]store.Queue, error) {
 // ctx ends; then it returns an error. While a worker lives that ignores queues, later is true: the worker
 // claims runs, and declares when the other is gone.
 func (w *worker) declareQueues(ctx context.Context) (later bool, err error) {
-	for wait := firstWait; ; wait = min(2*wait, longWait) {
+	for wait := firstClaimRetryDelay; ; wait = min(2*wait, maxClaimRetryDelay) {
 		err := w.declareAllQueues(ctx)
 		if err == nil || ctx.Err() != nil {
 			return false, err
@@ -98,7 +98,7 @@ func (w *worker) declareQueues(ctx context.Context) (later bool, err error) {
 			w.log.Warn("the queues that this code declares wait until an older worker has stopped", telemetry.KeyError, err)
 			return true, nil
 		}
-		w.stopFor(err)
+		w.stopIfFatal(err)
 		w.log.Warn("could not declare a queue; trying again before any run is claimed", telemetry.KeyError, err)
 		if !sleepCtx(ctx, wait/2+rand.N(wait)) {
 			return false, ctx.Err()

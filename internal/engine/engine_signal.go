@@ -23,7 +23,7 @@ func (e *Engine) Signal(ctx context.Context, ref string, s *store.Signal) error 
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return err
 	}
-	return e.signal(ctx, outsider, ref, s, time.Time{})
+	return e.signal(ctx, userCaller, ref, s, time.Time{})
 }
 
 // signal does the same as Signal for the given caller. The time of the signal is later than the time
@@ -71,13 +71,13 @@ func (e *Engine) stamp(s *store.Signal, after time.Time) {
 	s.ID = store.UUIDAt(0, s.CreatedAt)
 }
 
-// stamps generates strictly increasing times.
-type stamps struct {
+// increasingTimes generates strictly increasing times.
+type increasingTimes struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
-func (s *stamps) next(now, after time.Time) time.Time {
+func (s *increasingTimes) next(now, after time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if after.After(s.last) {
@@ -97,7 +97,7 @@ func (e *Engine) SignalError(ref string, s *store.Signal) error {
 		return nil
 	case s.Outcome == store.Adopted:
 		if had := s.Existing; had.Name != s.Name || !bytes.Equal(had.Payload, s.Payload) {
-			return &Conflict{Text: fmt.Sprintf("durable: signal %q with key %q was sent to run %q before with another name or payload: use another key, or the same signal",
+			return &ConflictError{Text: fmt.Sprintf("durable: signal %q with key %q was sent to run %q before with another name or payload: use another key, or the same signal",
 				naming.DisplaySignal(s.Name), naming.DisplaySignal(s.Key), ref)}
 		}
 		return nil

@@ -13,8 +13,8 @@ import (
 // no span names a run that was not created. The zero value is for starts that are not traced.
 type StartSpans struct {
 	spans []trace.Span // one for each start, nil if the span does not record; empty: no start is traced
-	// Open says that the caller's transaction, which creates the runs, has not committed yet.
-	Open bool
+	// Uncommitted says that the caller's transaction, which creates the runs, has not committed yet.
+	Uncommitted bool
 }
 
 // keep stores the span of start i of n, if the span records.
@@ -28,8 +28,8 @@ func (s *StartSpans) keep(i, n int, span trace.Span) {
 	s.spans[i] = span
 }
 
-// Refused ends the spans of starts that were not committed.
-func (s *StartSpans) Refused(err error) {
+// EndFailed ends the spans of starts that were not committed.
+func (s *StartSpans) EndFailed(err error) {
 	for _, span := range s.spans {
 		if span == nil {
 			continue
@@ -38,14 +38,14 @@ func (s *StartSpans) Refused(err error) {
 	}
 }
 
-// answered ends the span of one start. conflicting is not nil if the run exists and was started
+// endSpan ends the span of one start. conflicting is not nil if the run exists and was started
 // differently.
-func (s *StartSpans) answered(i int, start *store.Start, conflicting error) {
+func (s *StartSpans) endSpan(i int, start *store.Start, conflicting error) {
 	if s.spans == nil || s.spans[i] == nil {
 		return
 	}
 	switch span := s.spans[i]; {
-	case start.Outcome == store.Written && s.Open:
+	case start.Outcome == store.Written && s.Uncommitted:
 		telemetry.EndStart(span, telemetry.StartInTransaction, uuid.Nil, "", "")
 	case start.Outcome == store.Written:
 		telemetry.EndStart(span, telemetry.StartCreated, start.Run.UUID, naming.Display(start.Run.Name), "")

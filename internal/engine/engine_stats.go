@@ -21,7 +21,7 @@ type Stats struct {
 	Held     int64 // executions that ended because the database rejected what they recorded
 	Retrying int64 // writes that are retried now, in transactions of their own, for a second or more
 
-	TimedOut [timeouts]int64 // receives that timed out, by Timeout
+	TimedOut [timeoutActionCount]int64 // receives that timed out, by Timeout
 
 	Claims   int64 // claims that succeeded
 	Claimed  int64 // runs that these claims took
@@ -35,7 +35,7 @@ type counts struct {
 	entered, ended, parked, released, lost atomic.Int64
 	claims, claimed, renewals, leases      atomic.Int64
 	held, retrying                         atomic.Int64
-	timedOut                               [timeouts]atomic.Int64
+	timedOut                               [timeoutActionCount]atomic.Int64
 }
 
 // countExecution counts an execution by its telemetry outcome.

@@ -14,7 +14,7 @@ import (
 
 // newLoneRun returns the only run of a worker. Its function is not called: the test makes the calls of the
 // function. The caller sets what matters to it in c.
-func newLoneRun(t *testing.T, s store.Store, c store.Claimed) *run {
+func newLoneRun(t *testing.T, s store.Store, c store.ClaimedRun) *run {
 	t.Helper()
 	tel, err := telemetry.New(slog.New(slog.DiscardHandler), nil, nil, 0)
 	if err != nil {

@@ -23,13 +23,13 @@ type idleTracker struct {
 	active  int           // durable calls that execute or write
 	longer  time.Duration // minimum settling time after the run was parked too early; zero: none
 	crowded bool          // the run has had two durable calls at the same time, or goroutines of its own
-	waits   map[*wait]struct{}
+	waits   map[*waitingCall]struct{}
 	timer   *time.Timer
 	stopped bool
 }
 
-// wait is one durable call that waits until due or, if due is zero, for an event such as a signal.
-type wait struct{ due time.Time }
+// waitingCall is one durable call that waits until due or, if due is zero, for an event such as a signal.
+type waitingCall struct{ due time.Time }
 
 // beginBusy marks the beginning of a durable call that executes or writes. done marks its end.
 func (i *idleTracker) beginBusy() {
@@ -96,11 +96,11 @@ func (i *idleTracker) park() {
 
 // beginWait registers a durable call that waits until due or, if due is zero, for an event. The caller does
 // not count as busy meanwhile. When the wait is over, the caller calls leave.
-func (i *idleTracker) beginWait(due time.Time) *wait {
-	w := &wait{due: due}
+func (i *idleTracker) beginWait(due time.Time) *waitingCall {
+	w := &waitingCall{due: due}
 	i.mu.Lock()
 	if i.waits == nil {
-		i.waits = make(map[*wait]struct{})
+		i.waits = make(map[*waitingCall]struct{})
 	}
 	i.waits[w] = struct{}{}
 	i.crowded = i.crowded || i.active+len(i.waits) > 1
@@ -109,7 +109,7 @@ func (i *idleTracker) beginWait(due time.Time) *wait {
 	return w
 }
 
-func (i *idleTracker) endWait(w *wait) {
+func (i *idleTracker) endWait(w *waitingCall) {
 	i.mu.Lock()
 	delete(i.waits, w)
 	i.watch() // this wait may have been the only one that kept the run in memory

@@ -36,7 +36,7 @@ func TestARunParksWhenItHasSettled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newLoneRun(t, new(slate), store.Claimed{})
+				r := newLoneRun(t, new(slate), store.ClaimedRun{})
 				c.act(&r.idle)
 				if s := r.parked(c.after - 1); s != nil {
 					t.Errorf("parked before %v: %+v", c.after, s)
@@ -70,7 +70,7 @@ func TestARunStaysInMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newLoneRun(t, new(slate), store.Claimed{})
+				r := newLoneRun(t, new(slate), store.ClaimedRun{})
 				act(r)
 				if s := r.parked(time.Hour); s != nil {
 					t.Errorf("the run was suspended: %+v", s)
@@ -84,7 +84,7 @@ func TestARunStaysInMemory(t *testing.T) {
 // until it is over.
 func TestAParkedRunWakesForItsFirstWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newLoneRun(t, new(slate), store.Claimed{})
+		r := newLoneRun(t, new(slate), store.ClaimedRun{})
 		now := r.e.clock.Now()
 		first := now.Add(time.Hour)
 		r.idle.beginWait(time.Time{})
@@ -119,7 +119,7 @@ func TestAWaitEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newLoneRun(t, new(slate), store.Claimed{})
+				r := newLoneRun(t, new(slate), store.ClaimedRun{})
 				news := make(chan struct{}, 1)
 				var due time.Time
 				if c.due > 0 {

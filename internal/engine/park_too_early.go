@@ -18,9 +18,9 @@ import (
 // again after a delay. Each time this happens, the run gets more time to settle.
 
 const (
-	mostHasty = 10_000 // the maximum number of runs parked too early that a worker remembers
-	mostStuck = 1      // the maximum number of delayed wake-ups of a run whose function does not return, and keeps its slot
-	mostDelay = 10     // the maximum number of doublings of the delay and of the settling time
+	maxEarlyParks     = 10_000 // the maximum number of runs parked too early that a worker remembers
+	maxStuckWakes     = 1      // the maximum number of delayed wake-ups of a run whose function does not return, and keeps its slot
+	maxDelayDoublings = 10     // the maximum number of doublings of the delay and of the settling time
 )
 
 // suspensionAwareness records which goroutines know that the run is suspended.
@@ -31,36 +31,36 @@ type suspensionAwareness struct {
 
 // noteNotified records that the calling goroutine is notified of the suspension. r.mu is held.
 func (r *run) noteNotified() {
-	if r.refusals.told == nil {
-		r.refusals.told = make(map[string]bool)
+	if r.awareness.told == nil {
+		r.awareness.told = make(map[string]bool)
 	}
-	r.refusals.told[stack.Goroutine()] = true
+	r.awareness.told[stack.Goroutine()] = true
 }
 
 // noteRefusal records that a call of the calling goroutine is refused. r.mu is held.
 func (r *run) noteRefusal() {
-	if r.suspended != nil && r.suspended.cause == ErrParked && !r.refusals.told[stack.Goroutine()] {
-		r.refusals.early = true
+	if r.suspended != nil && r.suspended.cause == ErrParked && !r.awareness.told[stack.Goroutine()] {
+		r.awareness.early = true
 	}
 	r.noteNotified()
 }
 
-// leftTooEarly reports whether the run was parked too early, and returns after what delay it then wakes. A
+// checkParkedTooEarly reports whether the run was parked too early, and returns after what delay it then wakes. A
 // function that continues after the notification, and calls from another goroutine, looks the same, so
 // the delay doubles each time.
-func (r *run) leftTooEarly(s *suspension) (away time.Duration, early bool) {
+func (r *run) checkParkedTooEarly(s *suspension) (away time.Duration, early bool) {
 	if s.cause != ErrParked || s.status != store.Waiting {
 		return 0, false
 	}
 	r.mu.Lock()
-	stuck := !r.goroutines.joined
-	early = r.refusals.early || stuck
+	stuck := !r.goroutines.allReturned
+	early = r.awareness.early || stuck
 	r.mu.Unlock()
 	times := r.w.earlyParks.record(r.row.UUID, early)
-	if stuck && times >= mostStuck {
+	if stuck && times >= maxStuckWakes {
 		return 0, false
 	}
-	return max(settleTime, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, mostDelay), early
+	return max(settleTime, min(r.e.cfg.ParkAfter, time.Hour)) << min(times, maxDelayDoublings), early
 }
 
 // earlyParks counts how often runs were parked too early, by their UUIDs.
@@ -81,7 +81,7 @@ func (p *earlyParks) record(id uuid.UUID, early bool) (times int) {
 	if p.times == nil {
 		p.times = make(map[uuid.UUID]int)
 	}
-	if len(p.times) >= mostHasty { // some of these runs have ended in other processes
+	if len(p.times) >= maxEarlyParks { // some of these runs have ended in other processes
 		clear(p.times)
 	}
 	p.times[id] = times + 1
@@ -93,7 +93,7 @@ func (p *earlyParks) settlingTime(id uuid.UUID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if times := p.times[id]; times > 0 {
-		return 2 * settleTime << min(times, mostDelay)
+		return 2 * settleTime << min(times, maxDelayDoublings)
 	}
 	return 0
 }

@@ -64,8 +64,8 @@ var (
 	FailureOf func(err error) *record.Failure
 )
 
-// probed attaches the store's probe, if the store has one.
-func (e *Engine) probed(s store.Store) {
+// attachProbe attaches the store's probe, if the store has one.
+func (e *Engine) attachProbe(s store.Store) {
 	p, ok := s.(ProbedStore)
 	if !ok {
 		return
@@ -80,11 +80,11 @@ func (e *Engine) probed(s store.Store) {
 // notifyProbe notifies the probe of a call. recorded is the call's row in history, or nil.
 func (r *run) notifyProbe(name string, kind store.Kind, recorded *store.Step) {
 	if p := r.e.probe; p != nil {
-		p.OnCall(r.sight(name, kind, recorded != nil && recorded.Status.Terminal()))
+		p.OnCall(r.describeCall(name, kind, recorded != nil && recorded.Status.Terminal()))
 	}
 }
 
-func (r *run) sight(name string, kind store.Kind, recorded bool) Call {
+func (r *run) describeCall(name string, kind store.Kind, recorded bool) Call {
 	return Call{
 		Run: r.row.UUID, Parent: r.row.Parent, RunName: r.row.Name, Workflow: r.row.Workflow, Epoch: r.row.Epoch,
 		Name: name, Kind: kind, Recorded: recorded,
@@ -94,31 +94,31 @@ func (r *run) sight(name string, kind store.Kind, recorded bool) Call {
 // executeThroughProbe executes the attempt, through the probe if there is one.
 func (t *task) executeThroughProbe(ctx *attemptContext) (got attemptResult) {
 	if t.r.e.probe == nil {
-		return t.act(ctx)
+		return t.callChosenFunc(ctx)
 	}
 	return t.performProbed(ctx)
 }
 
-// sealing returns the output to record, through the probe if there is one. own reports whether this is
+// outputToRecord returns the output to record, through the probe if there is one. own reports whether this is
 // the function's own output.
-func (t *task) sealing(output []byte) (record []byte, own bool) {
+func (t *task) outputToRecord(output []byte) (record []byte, own bool) {
 	if t.r.e.probe == nil {
 		return output, true
 	}
-	record = t.r.e.probe.OutputToCommit(t.r.sight(t.name, t.spec.Kind, false), output)
+	record = t.r.e.probe.OutputToCommit(t.r.describeCall(t.name, t.spec.Kind, false), output)
 	return record, bytes.Equal(record, output)
 }
 
-// probeChoice returns the indexes of the branches that decide a choice, through the probe if there is
+// chooseDeciders returns the indexes of the branches that decide a choice, through the probe if there is
 // one.
-func (t *task) probeChoice(spec *ChoiceSpec) ([]int, error) {
+func (t *task) chooseDeciders(spec *ChoiceSpec) ([]int, error) {
 	if t.r.e.probe == nil {
 		return spec.Deciders, nil
 	}
-	c := t.r.sight(t.name, store.KindChoice, false)
+	c := t.r.describeCall(t.name, store.KindChoice, false)
 	c.Attempt = t.attempt
 	out, failure := t.r.e.probe.Attempt(t.s.stepsCtx, c, func() (Output, *record.Failure) {
-		made := spec.decided(spec.Deciders)
+		made := spec.newRecordWithDeciders(spec.Deciders)
 		encoded, err := made.Encode()
 		if err != nil {
 			return Output{}, &record.Failure{Message: err.Error()}
@@ -133,10 +133,10 @@ func (t *task) probeChoice(spec *ChoiceSpec) ([]int, error) {
 }
 
 func (t *task) performProbed(ctx *attemptContext) (got attemptResult) {
-	c := t.r.sight(t.name, t.spec.Kind, false)
+	c := t.r.describeCall(t.name, t.spec.Kind, false)
 	c.Attempt = t.attempt
 	got.out, got.failure = t.r.e.probe.Attempt(ctx, c, func() (Output, *record.Failure) {
-		got = t.act(ctx)
+		got = t.callChosenFunc(ctx)
 		return got.out, got.failure
 	})
 	return got

@@ -20,8 +20,8 @@ type AwaitCaller struct {
 	End context.CancelCauseFunc
 }
 
-// awaitings holds the callers of Await that a probe may end.
-type awaitings struct {
+// awaitCallers holds the callers of Await that a probe may end.
+type awaitCallers struct {
 	mu  sync.Mutex
 	all map[*AwaitCaller]struct{}
 }
@@ -46,8 +46,8 @@ func (e *Engine) awaitProbed(ctx context.Context, id uuid.UUID) (*store.Run, err
 	return e.await(ctx, id, true)
 }
 
-// Awaitings returns the callers that wait for results, without the waits of runs.
-func (e *Engine) Awaitings() []AwaitCaller {
+// AwaitCallers returns the callers that wait for results, without the waits of runs.
+func (e *Engine) AwaitCallers() []AwaitCaller {
 	e.awaiting.mu.Lock()
 	defer e.awaiting.mu.Unlock()
 	all := make([]AwaitCaller, 0, len(e.awaiting.all))

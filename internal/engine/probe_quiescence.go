@@ -56,9 +56,9 @@ func (r *run) onlyWaits() bool {
 	return i.active == 0 && len(i.waits) > 0 && !i.stopped
 }
 
-// Park parks every run in memory that only waits, and for longer than Config.ParkAfter, without its
+// ParkWaitingRuns parks every run in memory that only waits, and for longer than Config.ParkAfter, without its
 // settling time. It reports whether any run in memory is now suspended.
-func (e *Engine) Park() (left bool) {
+func (e *Engine) ParkWaitingRuns() (left bool) {
 	w := e.worker()
 	if w == nil {
 		return false
@@ -89,17 +89,17 @@ func (e *Engine) IsClaiming() bool {
 	return w.slots.IsOpen() && len(w.workflows) > 0 && w.runs.count() < e.cfg.Concurrency
 }
 
-// Scheduling reports whether the worker looks for due schedules.
-func (e *Engine) Scheduling() bool {
+// IsFiringSchedules reports whether the worker looks for due schedules.
+func (e *Engine) IsFiringSchedules() bool {
 	w := e.worker()
 	return w != nil && w.slots.IsOpen() && len(w.workflows) > 0
 }
 
-// Looks returns how often the waiters have checked for results. waiting is false if nobody waits for a
+// ResultChecks returns how often the waiters have checked for results. waiting is false if nobody waits for a
 // result.
-func (e *Engine) Looks() (looks uint64, waiting bool) {
+func (e *Engine) ResultChecks() (looks uint64, waiting bool) {
 	return e.results.Looks()
 }
 
-// Awaited returns how many callers other than runs wait for results.
-func (e *Engine) Awaited() int { return int(e.awaited.Load()) }
+// AwaitCount returns how many callers other than runs wait for results.
+func (e *Engine) AwaitCount() int { return int(e.awaitCount.Load()) }

@@ -35,7 +35,7 @@ func (f *fixed) At(due time.Time, call func()) clock.Timer {
 // newTimelessRun returns a lone run whose clock a test moves.
 func newTimelessRun(t *testing.T) (*run, *fixed) {
 	t.Helper()
-	r, f := newLoneRun(t, new(slate), store.Claimed{}), &fixed{now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
+	r, f := newLoneRun(t, new(slate), store.ClaimedRun{}), &fixed{now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
 	r.e.clock = clock.FromManual(f)
 	return r, f
 }
@@ -96,10 +96,10 @@ func TestParkParksWaitingRuns(t *testing.T) {
 				if s := r.parked(time.Hour); s != nil {
 					t.Fatalf("parked without the test: %+v", s)
 				}
-				if left := r.e.Park(); left != c.parked || r.isSuspended() != c.parked {
+				if left := r.e.ParkWaitingRuns(); left != c.parked || r.isSuspended() != c.parked {
 					t.Errorf("Park reports %v, and the run is suspended: %v", left, r.isSuspended())
 				}
-				if left := r.e.Park(); left != c.parked {
+				if left := r.e.ParkWaitingRuns(); left != c.parked {
 					t.Errorf("a second Park reports %v", left)
 				}
 			})
@@ -114,17 +114,17 @@ func TestADeadlineIsConfirmed(t *testing.T) {
 	at := f.now.Add(time.Hour)
 	r.deadline.set(at)
 	f.now = at
-	if r.deadline.due(); !r.expired() || r.deadline.came.Load() || len(r.w.news) != 0 {
+	if r.deadline.onDue(); !r.expired() || r.deadline.hasCome.Load() || len(r.w.news) != 0 {
 		t.Errorf("at its deadline by a test's clock the run has expired: %v", r.expired())
 	}
 	synctest.Test(t, func(t *testing.T) {
-		r := newLoneRun(t, new(slate), store.Claimed{Run: store.Run{Deadline: time.Now().Add(time.Minute)}})
-		if s := r.parked(time.Minute + time.Second); s != nil || r.expired() || !r.deadline.came.Load() || len(r.w.news) != 1 {
-			t.Errorf("at its deadline the run is %+v; it has expired: %v; it is to be confirmed: %v", s, r.expired(), r.deadline.came.Load())
+		r := newLoneRun(t, new(slate), store.ClaimedRun{Run: store.Run{Deadline: time.Now().Add(time.Minute)}})
+		if s := r.parked(time.Minute + time.Second); s != nil || r.expired() || !r.deadline.hasCome.Load() || len(r.w.news) != 1 {
+			t.Errorf("at its deadline the run is %+v; it has expired: %v; it is to be confirmed: %v", s, r.expired(), r.deadline.hasCome.Load())
 		}
 		r.deadline.set(time.Now().Add(time.Minute)) // another process has changed it
-		if r.deadline.expire(); r.expired() || r.deadline.came.Load() {
-			t.Errorf("after the change the run has expired: %v; it is to be confirmed: %v", r.expired(), r.deadline.came.Load())
+		if r.deadline.expire(); r.expired() || r.deadline.hasCome.Load() {
+			t.Errorf("after the change the run has expired: %v; it is to be confirmed: %v", r.expired(), r.deadline.hasCome.Load())
 		}
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
@@ -137,8 +137,8 @@ func TestADeadlineIsConfirmed(t *testing.T) {
 // An engine without a worker is quiet, parks nothing and takes no runs.
 func TestQuiescenceWithoutAWorker(t *testing.T) {
 	e := &Engine{}
-	if got := e.Quiescence(); got != (Quiescence{Settle: settleTimeAlone}) || e.Park() || e.IsClaiming() {
-		t.Errorf("%+v; it parks: %v; it claims: %v", got, e.Park(), e.IsClaiming())
+	if got := e.Quiescence(); got != (Quiescence{Settle: settleTimeAlone}) || e.ParkWaitingRuns() || e.IsClaiming() {
+		t.Errorf("%+v; it parks: %v; it claims: %v", got, e.ParkWaitingRuns(), e.IsClaiming())
 	}
 }
 
@@ -187,28 +187,28 @@ func (*running) Statuses(_ context.Context, ids []uuid.UUID) ([]store.Status, er
 // soon. Awaited counts the callers that are no runs.
 func TestLooksAndAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newLoneRun(t, new(running), store.Claimed{}).e
-		if looks, waiting := e.Looks(); looks != 0 || waiting || e.Awaited() != 0 {
+		e := newLoneRun(t, new(running), store.ClaimedRun{}).e
+		if looks, waiting := e.ResultChecks(); looks != 0 || waiting || e.AwaitCount() != 0 {
 			t.Errorf("nobody waits, and there were %d checks, waiting: %v", looks, waiting)
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		go func() { _, _ = e.Await(ctx, uuid.New()) }()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		before, waiting := e.Looks()
-		if before == 0 || !waiting || e.Awaited() != 1 {
-			t.Errorf("somebody waits, and there were %d checks, waiting: %v; %d callers", before, waiting, e.Awaited())
+		before, waiting := e.ResultChecks()
+		if before == 0 || !waiting || e.AwaitCount() != 1 {
+			t.Errorf("somebody waits, and there were %d checks, waiting: %v; %d callers", before, waiting, e.AwaitCount())
 		}
 		e.WakeAll()
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if looks, _ := e.Looks(); looks <= before {
+		if looks, _ := e.ResultChecks(); looks <= before {
 			t.Errorf("after WakeAll there were %d checks, before it %d", looks, before)
 		}
 		leave()
 		synctest.Wait()
-		if _, waiting := e.Looks(); waiting || e.Awaited() != 0 {
-			t.Errorf("nobody waits any more, waiting: %v, %d callers", waiting, e.Awaited())
+		if _, waiting := e.ResultChecks(); waiting || e.AwaitCount() != 0 {
+			t.Errorf("nobody waits any more, waiting: %v, %d callers", waiting, e.AwaitCount())
 		}
 	})
 }

@@ -167,14 +167,14 @@ func (r *run) beginsInTime() bool {
 	own, err := r.place()
 	kept := false
 	if err == nil {
-		err = r.e.patiently(r.writeCtx, until(r.ownedCtx.Done()), func() (err error) {
+		err = r.e.patiently(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
 			kept, err = r.e.store.StartByKept(r.writeCtx, r.row.UUID, r.row.Epoch)
 			return err
 		})
 	}
 	switch {
 	case err != nil:
-		r.unwritten("begin the run", "", err)
+		r.suspendUnwritten("begin the run", "", err)
 		return false
 	case !kept:
 		r.lose()
@@ -196,7 +196,7 @@ func (r *run) place() (*store.QueuedRun, error) {
 		return p, nil
 	}
 	var p *store.QueuedRun
-	err := r.e.patiently(r.writeCtx, until(r.ownedCtx.Done()), func() (err error) {
+	err := r.e.patiently(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() (err error) {
 		p, err = r.e.store.PlaceOf(r.writeCtx, r.row.UUID)
 		return err
 	})

@@ -28,17 +28,17 @@ type run struct {
 	e   *Engine
 	row store.Run // as claimed or created; never changed
 
-	contexts
+	runContexts
 
 	span   trace.Span
 	traced bool // the span records, so steps get spans too
 	trace  string
 
-	leaseEnd atomic.Int64 // microseconds since 1970, on the database's clock
-	ending   atomic.Bool  // the end of this ownership is being written, which happens once
-	slot     slots.Slot
+	leaseEnd     atomic.Int64 // microseconds since 1970, on the database's clock
+	endIsWritten atomic.Bool  // the end of this ownership is being written, which happens once
+	slot         slots.Slot
 
-	spareMarker atomic.Pointer[marker] // a marker for the next attempt, with its timer stopped; nil: none
+	spareMarker atomic.Pointer[startedMarker] // a marker for the next attempt, with its timer stopped; nil: none
 
 	placed atomic.Pointer[store.QueuedRun] // what place has read
 
@@ -53,40 +53,40 @@ type run struct {
 	// idle, but not the other way around.
 	mu sync.Mutex
 	callRecord
-	goroutines    goroutines
-	compensations compensations
-	ended         branchEnds
-	slept         time.Time            // the latest due time of all completed sleeps in branches
-	sent          time.Time            // when the run sent its latest signal
-	children      map[string]uuid.UUID // children that may still run, by name
+	goroutines     runGoroutines
+	compensations  compensations
+	branchEnds     branchEnds
+	latestSleepEnd time.Time            // the latest due time of all completed sleeps in branches
+	lastSignalAt   time.Time            // when the run sent its latest signal
+	children       map[string]uuid.UUID // children that may still run, by name
 
-	suspended *suspension
-	overdue   *time.Timer // calls giveUp if the function does not return in time
-	refusals  suspensionAwareness
-	mustEnd   *earlyEnd
-	exited    *record.Failure // not nil: a step called runtime.Goexit, so the run fails
+	suspended     *suspension
+	returnTimer   *time.Timer // calls giveUp if the function does not return in time
+	awareness     suspensionAwareness
+	mustEnd       *earlyEnd
+	goexitFailure *record.Failure // not nil: a step called runtime.Goexit, so the run fails
 }
 
 // suspension says why a run leaves memory, and what is written to its row, if this process still owns the
 // run then.
 type suspension struct {
-	cause  error
-	status store.Status
-	wakeAt time.Time
-	reason string // why the run is held; only with ErrHeld
-	lacks  bool   // the cause is ErrHeld, because the code lacks a compensation
+	cause             error
+	status            store.Status
+	wakeAt            time.Time
+	reason            string // why the run is held; only with ErrHeld
+	lacksCompensation bool   // the cause is ErrHeld, because the code lacks a compensation
 }
 
-func newRun(w *worker, c *store.Claimed) *run {
+func newRun(w *worker, c *store.ClaimedRun) *run {
 	row := c.Run
 	r := &run{w: w, e: w.e, row: row}
-	r.rest, r.progress, r.used = c.HistoryRest, c.Progress, make(map[string]uintptr, 16)
+	r.historyRest, r.checkpointsAtCrash, r.usedNames = c.HistoryRest, c.Progress, make(map[string]uintptr, 16)
 	r.leaseEnd.Store(row.WakeAt.UnixMicro())
 	ctx, span, column := w.e.tel.SegmentSpan(w.ctx, row.Workflow, row.Queue, row.UUID, naming.DisplayRun(&row), row.Epoch.Count, row.Trace)
 	r.span, r.trace, r.traced = span, column, span.IsRecording()
-	r.contexts = newContexts(ctx)
-	r.remember(c.History)
-	if !r.rest.More {
+	r.runContexts = newContexts(ctx)
+	r.addHistory(c.History)
+	if !r.historyRest.More {
 		r.loadBranchEnds()
 		r.complete()
 	}
@@ -104,11 +104,11 @@ func (r *run) logger() *slog.Logger {
 		telemetry.KeyWorkflow, r.row.Workflow, telemetry.KeyEpoch, r.row.Epoch.Count)
 }
 
-// exec calls the workflow function, and writes the run's end or its release. It runs in a goroutine of
+// execute calls the workflow function, and writes the run's end or its release. It runs in a goroutine of
 // its own.
-func (r *run) exec(late time.Duration) {
+func (r *run) execute(late time.Duration) {
 	defer r.w.removeRun(r)
-	defer r.endOwnedCtx(errEnded)
+	defer r.endOwnedCtx(errFunctionReturned)
 	if r.slot.Turn() != nil {
 		began := time.Now()
 		r.awaitSlot()
@@ -118,13 +118,13 @@ func (r *run) exec(late time.Duration) {
 	}
 	r.e.counts.entered.Add(1)
 	r.e.tel.Entered(r.ctx, r.row.Workflow, r.row.Queue, late, r.row.Crashes > 0)
-	if !r.slot.IsGiven() || r.rest.More && !r.readRest() || !r.beginsInTime() || r.neverCalled() && r.expired() || !r.cancelLosersChildren(true) {
-		r.conclude(nil, nil)
+	if !r.slot.IsGiven() || r.historyRest.More && !r.readRest() || !r.beginsInTime() || r.neverCalled() && r.expired() || !r.cancelLosersChildren(true) {
+		r.writeEnd(nil, nil)
 		return
 	}
 
 	if r.isCrashLoop() {
-		r.conclude(nil, r.crashFailure())
+		r.writeEnd(nil, r.crashFailure())
 		return
 	}
 
@@ -132,7 +132,7 @@ func (r *run) exec(late time.Duration) {
 	// can still end the run.
 	var output []byte
 	failure := &record.Failure{Message: "the workflow function left by runtime.Goexit", Codes: []string{record.CodeGoexit}}
-	defer func() { r.conclude(output, failure) }()
+	defer func() { r.writeEnd(output, failure) }()
 	output, failure = r.call()
 }
 
@@ -147,23 +147,23 @@ func (r *run) call() (output []byte, failure *record.Failure) {
 	return r.e.defs[r.row.Workflow].Run(&Scope{r: r, ctx: r.ctx, stepsCtx: r.stepsCtx}, r.row.Input)
 }
 
-// conclude writes the end of this ownership: the run's result, or what its suspension specifies.
-func (r *run) conclude(output []byte, failure *record.Failure) {
+// writeEnd writes the end of this ownership: the run's result, or what its suspension specifies.
+func (r *run) writeEnd(output []byte, failure *record.Failure) {
 	r.mu.Lock()
 	r.goroutines.returned = true // stray goroutines of the function get ErrSuspended
-	if r.exited != nil {
-		failure = r.exited
+	if r.goexitFailure != nil {
+		failure = r.goexitFailure
 	}
 	r.mu.Unlock()
-	r.endCtx(errEnded)
-	r.join() // wait for the branches: new calls return ErrSuspended, running steps finish
+	r.endCtx(errFunctionReturned)
+	r.awaitGoroutines() // wait for the branches: new calls return ErrSuspended, running steps finish
 	if r.currentSuspension() == nil {
 		r.endAfterReturn(output, failure)
 	}
 	s := r.currentSuspension()
 	r.idle.stop()
 	r.deadline.stop()
-	if s != nil && r.ending.CompareAndSwap(false, true) { // otherwise the run was abandoned, or has ended
+	if s != nil && r.endIsWritten.CompareAndSwap(false, true) { // otherwise the run was abandoned, or has ended
 		r.release(r.writeCtx, s)
 	}
 }
@@ -179,7 +179,7 @@ func (r *run) currentSuspension() *suspension {
 // ctx ends.
 func (r *run) releaseStuck(ctx context.Context) {
 	r.lose()
-	if r.ending.CompareAndSwap(false, true) {
+	if r.endIsWritten.CompareAndSwap(false, true) {
 		r.release(ctx, &suspension{cause: ErrShutdown, status: store.Pending})
 	}
 	r.w.removeRun(r)
@@ -197,13 +197,13 @@ func (r *run) overdueAfter() time.Duration {
 // Config.Concurrency slots.
 func (r *run) releaseOverdue() {
 	r.mu.Lock()
-	s, back := r.suspended, r.goroutines.joined
+	s, back := r.suspended, r.goroutines.allReturned
 	if !back && r.idle.executing() {
-		r.overdue.Reset(r.overdueAfter())
+		r.returnTimer.Reset(r.overdueAfter())
 		back = true
 	}
 	r.mu.Unlock()
-	if back || !r.ending.CompareAndSwap(false, true) {
+	if back || !r.endIsWritten.CompareAndSwap(false, true) {
 		return
 	}
 	r.logger().Error("a workflow function does not return although its run has left; the run goes on without it, its slot does not",
@@ -223,15 +223,15 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 	if failure != nil {
 		w.Output, w.Error = nil, failure.Encode()
 	}
-	err := r.e.persist(r.writeCtx, until(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Run(r.writeCtx, w) })
+	err := r.e.persist(r.writeCtx, callerUntil(r.ownedCtx.Done()), nil, func(j journal.Writer) (*store.Outcome, error) { return &w.Outcome, j.Run(r.writeCtx, w) })
 	if errors.Is(err, store.ErrBadData) && failure == nil {
 		return r.writeResult(store.Failed, nil, &record.Failure{Message: fmt.Sprintf("the database refused the workflow's output: %v", err), Codes: []string{record.CodeRefused}})
 	}
-	outcome := outcomes[status]
+	outcome := telemetryOutcomes[status]
 	switch {
 	case err != nil && !unwritable(err):
-		r.ending.Store(false)
-		r.hold("write the end of the run", "", err)
+		r.endIsWritten.Store(false)
+		r.suspendHeld("write the end of the run", "", err)
 		return 0
 	case err != nil:
 		r.logger().Error("a run's result could not be written; another execution will come to it again", telemetry.KeyError, err)
@@ -241,10 +241,10 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 	case w.Outcome == store.Fenced:
 		outcome = telemetry.OutcomeLost
 	}
-	r.report(outcome, failure.ErrorType(), w.EndedAt.Sub(r.row.CreatedAt))
+	r.countEnd(outcome, failure.ErrorType(), w.EndedAt.Sub(r.row.CreatedAt))
 	if outcome != telemetry.OutcomeLost {
 		r.reportEnd(status, failure)
-		r.w.ends.add(r)
+		r.w.endedRuns.add(r)
 		ended := r.row
 		ended.Status, ended.Output, ended.Error, ended.EndedAt = w.Status, w.Output, w.Error, w.EndedAt
 		ended.WakeAt, ended.Owner.Valid = time.Time{}, false
@@ -259,8 +259,8 @@ func (r *run) writeResult(status store.Status, output []byte, failure *record.Fa
 	return 0
 }
 
-// outcomes maps the final status of a run to its telemetry value.
-var outcomes = map[store.Status]string{
+// telemetryOutcomes maps the final status of a run to its telemetry value.
+var telemetryOutcomes = map[store.Status]string{
 	store.Completed: telemetry.OutcomeCompleted, store.Failed: telemetry.OutcomeFailed, store.Cancelled: telemetry.OutcomeCancelled,
 	store.Expired: telemetry.OutcomeExpired,
 }
@@ -272,7 +272,7 @@ func (r *run) release(ctx context.Context, s *suspension) {
 	case s.cause == ErrLeaseLost:
 		outcome = telemetry.OutcomeLost
 	case s.cause == ErrTerminated: // the termination is in the database already
-		r.report(telemetry.OutcomeCancelled, record.CodeTerminated, 0)
+		r.countEnd(telemetry.OutcomeCancelled, record.CodeTerminated, 0)
 		return
 	case s.cause == ErrPaused:
 		outcome = telemetry.OutcomePaused
@@ -282,11 +282,11 @@ func (r *run) release(ctx context.Context, s *suspension) {
 		outcome = telemetry.OutcomeParked
 	}
 	var w *store.RunWrite
-	away, early := r.leftTooEarly(s) // called once, however often the write is retried
+	away, early := r.checkParkedTooEarly(s) // called once, however often the write is retried
 	err := r.e.persist(ctx, writeCaller{}, nil, func(j journal.Writer) (*store.Outcome, error) {
-		r.w.hearing.RLock()
-		defer r.w.hearing.RUnlock()
-		w = r.releasing(s, away, early)
+		r.w.notificationsMu.RLock()
+		defer r.w.notificationsMu.RUnlock()
+		w = r.newReleaseWrite(s, away, early)
 		return &w.Outcome, j.Run(ctx, w)
 	})
 	if err != nil {
@@ -296,14 +296,14 @@ func (r *run) release(ctx context.Context, s *suspension) {
 	} else if w.Held {
 		r.reportHeld(s, w)
 	}
-	r.report(outcome, "", 0)
+	r.countEnd(outcome, "", 0)
 	if s.status == store.Waiting {
 		r.w.hint() // the claim loop may be pausing until after this run's wake time
 	}
 }
 
-// releasing returns the write that releases a run.
-func (r *run) releasing(s *suspension, away time.Duration, early bool) *store.RunWrite {
+// newReleaseWrite returns the write that releases a run.
+func (r *run) newReleaseWrite(s *suspension, away time.Duration, early bool) *store.RunWrite {
 	now := r.e.clock.Now()
 	w := &store.RunWrite{UUID: r.row.UUID, Epoch: r.row.Epoch, Status: s.status, WakeAt: s.wakeAt, Now: now, Trace: r.trace}
 	if early && (w.WakeAt.IsZero() || now.Add(away).Before(w.WakeAt)) {
@@ -322,7 +322,7 @@ func (r *run) releasing(s *suspension, away time.Duration, early bool) *store.Ru
 	return w
 }
 
-func (r *run) report(outcome, errorType string, lifetime time.Duration) {
+func (r *run) countEnd(outcome, errorType string, lifetime time.Duration) {
 	r.e.counts.countExecution(outcome)
 	r.e.tel.Left(r.ctx, r.row.Workflow, r.row.Queue, outcome, errorType, lifetime)
 	telemetry.EndSpan(r.span, outcome, errorType)
@@ -335,8 +335,8 @@ func (r *run) suspend(s suspension) {
 	first := r.suspended == nil
 	if first {
 		r.suspended = &s
-		if !r.goroutines.joined {
-			r.overdue = time.AfterFunc(r.overdueAfter(), r.releaseOverdue)
+		if !r.goroutines.allReturned {
+			r.returnTimer = time.AfterFunc(r.overdueAfter(), r.releaseOverdue)
 		}
 	}
 	endUndo := r.compensations.end
@@ -361,7 +361,7 @@ func (r *run) lose() {
 	r.endOwnedCtx(ErrLeaseLost)
 }
 
-// lease returns when the run's lease ends, on the database's clock.
-func (r *run) lease() time.Time { return time.UnixMicro(r.leaseEnd.Load()).UTC() }
+// leaseEndTime returns when the run's lease ends, on the database's clock.
+func (r *run) leaseEndTime() time.Time { return time.UnixMicro(r.leaseEnd.Load()).UTC() }
 
-func (r *run) extend(until time.Time) { r.leaseEnd.Store(until.UnixMicro()) }
+func (r *run) extendLease(until time.Time) { r.leaseEnd.Store(until.UnixMicro()) }

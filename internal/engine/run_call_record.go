@@ -13,14 +13,14 @@ import (
 // made. run.mu guards it, except for the fields with other comments. The methods do not take that mutex.
 type callRecord struct {
 	// These fields change only before the run's function is called, while the history is read.
-	history  map[string]*store.Step // the recorded calls by their names
-	rest     store.HistoryRest      // the part of the history that is not read yet
-	recorded int                    // terminal checkpoints in history
-	progress int                    // terminal checkpoints when the crashes of the run were last counted; see run_crashloop.go
+	history            map[string]*store.Step // the recorded calls by their names
+	historyRest        store.HistoryRest      // the part of the history that is not read yet
+	terminalCount      int                    // terminal checkpoints in history
+	checkpointsAtCrash int                    // terminal checkpoints when the crashes of the run were last counted; see run_crashloop.go
 
-	began    []recordedCall     // the calls in the history, by their sequence numbers; nil: see beganSince
-	used     map[string]uintptr // names called in this execution, and their call sites
-	replayed int                // checkpoints returned from history in this execution
+	recordedCalls []recordedCall     // the calls in the history, by their sequence numbers; nil: see beganSince
+	usedNames     map[string]uintptr // names called in this execution, and their call sites
+	replayedCount int                // checkpoints returned from history in this execution
 
 	seq  atomic.Int32 // the highest sequence number of a call of the run
 	live atomic.Bool  // the run has executed something new: it is no longer replaying
@@ -33,8 +33,8 @@ type recordedCall struct {
 	began time.Time
 }
 
-// remember adds checkpoints to the history.
-func (c *callRecord) remember(rows []store.Step) {
+// addRows adds checkpoints to the history.
+func (c *callRecord) addRows(rows []store.Step) {
 	if c.history == nil && len(rows) > 0 {
 		c.history = make(map[string]*store.Step, len(rows))
 	}
@@ -42,13 +42,13 @@ func (c *callRecord) remember(rows []store.Step) {
 		c.history[rows[i].Name] = &rows[i]
 		c.seq.Store(max(c.seq.Load(), rows[i].Seq))
 		if rows[i].Status.Terminal() {
-			c.recorded++
+			c.terminalCount++
 		}
 	}
 }
 
 // complete is called when the history is complete. A run without a recorded outcome replays nothing.
-func (c *callRecord) complete() { c.live.Store(c.recorded == 0) }
+func (c *callRecord) complete() { c.live.Store(c.terminalCount == 0) }
 
 // nextSeq returns the sequence number of a call that begins now. It follows those of all earlier calls of
 // the run.
@@ -56,15 +56,15 @@ func (c *callRecord) nextSeq() int32 { return c.seq.Add(1) }
 
 // use marks the name as called at site. If it was called before, use reports that and returns where.
 func (c *callRecord) use(name string, site uintptr) (first uintptr, twice bool) {
-	if first, twice = c.used[name]; !twice {
-		c.used[name] = site
+	if first, twice = c.usedNames[name]; !twice {
+		c.usedNames[name] = site
 	}
 	return first, twice
 }
 
 // countReplayed counts a call that returns its recorded outcome. After the last one, the run no longer replays.
 func (c *callRecord) countReplayed() {
-	if c.replayed++; c.replayed == c.recorded {
+	if c.replayedCount++; c.replayedCount == c.terminalCount {
 		c.live.Store(true)
 	}
 }
@@ -73,20 +73,20 @@ func (c *callRecord) countReplayed() {
 // earlier execution. Compensations do not count, because they are executed after the run's function has
 // returned.
 func (c *callRecord) beganSince(seq int32, at time.Time) bool {
-	if c.began == nil {
-		c.began = make([]recordedCall, 0, len(c.history))
+	if c.recordedCalls == nil {
+		c.recordedCalls = make([]recordedCall, 0, len(c.history))
 		for _, row := range c.history {
 			if row.Kind != store.KindCompensation {
-				c.began = append(c.began, recordedCall{row.Seq, row.StartedAt})
+				c.recordedCalls = append(c.recordedCalls, recordedCall{row.Seq, row.StartedAt})
 			}
 		}
-		slices.SortFunc(c.began, func(a, b recordedCall) int { return cmp.Compare(a.seq, b.seq) })
-		for i := len(c.began) - 2; i >= 0; i-- {
-			if later := c.began[i+1].began; later.After(c.began[i].began) {
-				c.began[i].began = later
+		slices.SortFunc(c.recordedCalls, func(a, b recordedCall) int { return cmp.Compare(a.seq, b.seq) })
+		for i := len(c.recordedCalls) - 2; i >= 0; i-- {
+			if later := c.recordedCalls[i+1].began; later.After(c.recordedCalls[i].began) {
+				c.recordedCalls[i].began = later
 			}
 		}
 	}
-	next, _ := slices.BinarySearchFunc(c.began, seq+1, func(c recordedCall, seq int32) int { return cmp.Compare(c.seq, seq) })
-	return next < len(c.began) && !c.began[next].began.Before(at)
+	next, _ := slices.BinarySearchFunc(c.recordedCalls, seq+1, func(c recordedCall, seq int32) int { return cmp.Compare(c.seq, seq) })
+	return next < len(c.recordedCalls) && !c.recordedCalls[next].began.Before(at)
 }

@@ -23,36 +23,36 @@ type compensation struct {
 // compensations are the compensations of a run. run.mu guards registered and end. The other fields belong to
 // the goroutine that executes the run.
 type compensations struct {
-	registered []compensation          // those that are not executed yet, in the order of their registration
-	end        context.CancelCauseFunc // ends the context of compensations, a child of run.hard; nil: none has begun
-	failed     []string                // what to add to the run's error about compensations that failed
-	decided    *record.Ending          // how the run ends, if an earlier execution recorded that; nil: it did not
+	registered  []compensation          // those that are not executed yet, in the order of their registration
+	end         context.CancelCauseFunc // ends the context of compensations, a child of run.hard; nil: none has begun
+	failedTexts []string                // what to add to the run's error about compensations that failed
+	recordedEnd *record.Ending          // how the run ends, if an earlier execution recorded that; nil: it did not
 }
 
-// last returns the compensation to execute next, or false if there is none.
-func (c *compensations) last() (compensation, bool) {
+// next returns the compensation to execute next, or false if there is none.
+func (c *compensations) next() (compensation, bool) {
 	if len(c.registered) == 0 {
 		return compensation{}, false
 	}
 	return c.registered[len(c.registered)-1], true
 }
 
-// executed removes the compensation that last returned.
-func (c *compensations) executed() { c.registered = c.registered[:len(c.registered)-1] }
+// removeLast removes the compensation that last returned.
+func (c *compensations) removeLast() { c.registered = c.registered[:len(c.registered)-1] }
 
 // noteFailed notes a compensation that has finally failed.
 func (c *compensations) noteFailed(name string, f *record.Failure) {
-	c.failed = append(c.failed, "compensation "+naming.Display(name)+" failed: "+f.Message)
+	c.failedTexts = append(c.failedTexts, "compensation "+naming.Display(name)+" failed: "+f.Message)
 }
 
-// addFailed returns the run's failure with the failed compensations added.
-func (c *compensations) addFailed(failure *record.Failure) *record.Failure {
-	if len(c.failed) == 0 {
+// withFailed returns the run's failure with the failed compensations added.
+func (c *compensations) withFailed(failure *record.Failure) *record.Failure {
+	if len(c.failedTexts) == 0 {
 		return failure
 	}
 	f := *failure
 	f.Codes = append(slices.Clone(f.Codes), record.CodeCompensation)
-	for _, text := range c.failed {
+	for _, text := range c.failedTexts {
 		f.Message += "; " + text
 	}
 	return &f
@@ -71,11 +71,11 @@ func (s *Scope) Compensate(spec *CallSpec) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := s.use(name, spec.Site); err != nil {
+	if err := s.reserveNameLocked(name, spec.Site); err != nil {
 		return err
 	}
 	if recorded := r.history[name]; recorded != nil && recorded.Kind != store.KindCompensation {
-		return divergedKind(&r.row, name, recorded.Kind, store.KindCompensation)
+		return kindMismatchError(&r.row, name, recorded.Kind, store.KindCompensation)
 	}
 	spec.Kind = store.KindCompensation
 	r.compensations.registered = append(r.compensations.registered, compensation{spec, name})
@@ -86,7 +86,7 @@ func (s *Scope) Compensate(spec *CallSpec) error {
 // If a compensation fails finally, compensate notes that and executes the others all the same.
 func (r *run) compensate() bool {
 	ctx, end := context.WithCancelCause(r.ownedCtx)
-	defer end(errEnded)
+	defer end(errFunctionReturned)
 	r.mu.Lock()
 	r.compensations.end = end
 	if r.suspended != nil {
@@ -96,7 +96,7 @@ func (r *run) compensate() bool {
 	s := &Scope{r: r, ctx: ctx, stepsCtx: r.ownedCtx, compensating: true}
 	for {
 		r.mu.Lock()
-		u, more := r.compensations.last()
+		u, more := r.compensations.next()
 		if !more {
 			r.mu.Unlock()
 			return true
@@ -122,7 +122,7 @@ func (r *run) compensate() bool {
 		if res.Failure != nil {
 			r.compensations.noteFailed(u.name, res.Failure)
 		}
-		r.compensations.executed()
+		r.compensations.removeLast()
 		r.mu.Unlock()
 	}
 }

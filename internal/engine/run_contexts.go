@@ -2,9 +2,9 @@ package engine
 
 import "context"
 
-// contexts are the contexts of a run in memory. Each of hard, work and ctx is the parent of the next. The
+// runContexts are the contexts of a run in memory. Each of hard, work and ctx is the parent of the next. The
 // fields are set once, so no mutex guards them.
-type contexts struct {
+type runContexts struct {
 	// ownedCtx ends when this process loses the run, or when the grace period of the drain is over.
 	ownedCtx    context.Context
 	endOwnedCtx context.CancelCauseFunc
@@ -19,7 +19,7 @@ type contexts struct {
 }
 
 // newContexts returns contexts that end with parent at the latest, except for durable.
-func newContexts(parent context.Context) (c contexts) {
+func newContexts(parent context.Context) (c runContexts) {
 	c.ownedCtx, c.endOwnedCtx = context.WithCancelCause(parent)
 	c.stepsCtx, c.endStepsCtx = context.WithCancelCause(c.ownedCtx)
 	c.ctx, c.endCtx = context.WithCancelCause(c.stepsCtx)
@@ -28,7 +28,7 @@ func newContexts(parent context.Context) (c contexts) {
 }
 
 // endCalls ends the contexts of the function and of its steps, because the run must end.
-func (c *contexts) endCalls(cause error) {
+func (c *runContexts) endCalls(cause error) {
 	c.endCtx(cause)
 	c.endStepsCtx(cause)
 }

@@ -24,7 +24,7 @@ func (c *Config) pauseAt() int {
 // isCrashLoop reports whether the run must fail because it crashed too often without a new checkpoint.
 func (r *run) isCrashLoop() bool {
 	cfg := &r.e.cfg
-	return cfg.FailCrashed && cfg.MaxCrashes > 0 && int(r.row.Crashes) >= cfg.MaxCrashes && r.recorded <= r.progress
+	return cfg.FailCrashed && cfg.MaxCrashes > 0 && int(r.row.Crashes) >= cfg.MaxCrashes && r.terminalCount <= r.checkpointsAtCrash
 }
 
 // crashFailure returns the error of a run that fails because of its crashes. If a cancel or a timeout has
@@ -36,7 +36,7 @@ func (r *run) crashFailure() *record.Failure {
 	}
 	const skipped = "its compensations were not executed"
 	if r.endsEarly() {
-		r.compensations.failed = append(r.compensations.failed, text+": "+skipped)
+		r.compensations.failedTexts = append(r.compensations.failedTexts, text+": "+skipped)
 	}
 	return &record.Failure{Message: text + "; " + skipped, Type: "crash loop", Codes: []string{record.CodeCrashLoop}}
 }

@@ -16,9 +16,9 @@ import (
 // is executed. So the run expires only after another read of the notifications that follows the deadline:
 // by then this process has seen every change that was acknowledged in time.
 type deadline struct {
-	r    *run
-	at   atomic.Pointer[twoClockTime] // nil: the run does not expire
-	came atomic.Bool                  // the deadline has come; the next read of notifications confirms or changes it
+	r       *run
+	at      atomic.Pointer[twoClockTime] // nil: the run does not expire
+	hasCome atomic.Bool                  // the deadline has come; the next read of notifications confirms or changes it
 
 	mu    sync.Mutex
 	timer clock.Timer // calls due; guarded by mu
@@ -64,7 +64,7 @@ func (d *deadline) arm(at time.Time) {
 		return
 	}
 	d.at.Store(&twoClockTime{database: at, local: time.Now().Add(at.Sub(d.r.e.clock.Now()))})
-	d.timer = d.r.e.clock.At(at, d.due)
+	d.timer = d.r.e.clock.At(at, d.onDue)
 }
 
 // stop stops the timer, because the run ends.
@@ -93,14 +93,14 @@ func (d *deadline) earlier(other time.Time, ok bool) (time.Time, bool) {
 	return other, ok
 }
 
-// due is called when the deadline has come. With a manual clock the run expires at once: this clock does
+// onDue is called when the deadline has come. With a manual clock the run expires at once: this clock does
 // not advance meanwhile, and there is no other process that could have changed the deadline.
-func (d *deadline) due() {
+func (d *deadline) onDue() {
 	if d.r.e.clock.Manual() {
 		d.expire()
 		return
 	}
-	d.came.Store(true)
+	d.hasCome.Store(true)
 	d.r.w.news.notify()
 }
 
@@ -111,7 +111,7 @@ func (d *deadline) expire() {
 		return
 	}
 	if d.r.e.clock.Now().Before(at) { // the deadline was changed meanwhile, or the clock was corrected
-		d.came.Store(false)
+		d.hasCome.Store(false)
 		d.arm(at)
 		return
 	}

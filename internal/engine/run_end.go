@@ -83,16 +83,16 @@ func (r *run) endAfterReturn(output []byte, failure *record.Failure) {
 			if !r.recordEnd(status, failure) || !r.compensate() {
 				return
 			}
-			failure = r.compensations.addFailed(failure)
+			failure = r.compensations.withFailed(failure)
 		}
-		if !r.closeChildren() || !r.ending.CompareAndSwap(false, true) {
+		if !r.cancelChildren() || !r.endIsWritten.CompareAndSwap(false, true) {
 			return
 		}
 		asked := r.writeResult(status, output, failure)
 		if asked == 0 {
 			return
 		}
-		r.ending.Store(false)
+		r.endIsWritten.Store(false)
 		r.applyRequest(asked)
 	}
 }
@@ -124,10 +124,10 @@ func (r *run) cancelFailure() *record.Failure {
 	return record.Cancelled(rows[0].CancelReason, rows[0].CancelledBy)
 }
 
-// closeChildren cancels the children that may still run, except for detached children. It is called before
+// cancelChildren cancels the children that may still run, except for detached children. It is called before
 // the end of the run is written: if the process dies in between, the next execution calls it again, so no
 // child is forgotten. It reports false if the cancel could not be written.
-func (r *run) closeChildren() bool {
+func (r *run) cancelChildren() bool {
 	r.mu.Lock()
 	open := len(r.children)
 	r.mu.Unlock()
@@ -139,8 +139,8 @@ func (r *run) closeChildren() bool {
 		Verb: store.VerbCancel, Scope: store.ChildrenOnly, Runs: ids(r.row.UUID), Now: r.e.clock.Now(),
 		Reason: reason, Error: record.Cancelled(reason, "").Encode(),
 	}
-	if err := r.e.patiently(r.writeCtx, until(r.ownedCtx.Done()), func() error { return r.e.store.Control(r.writeCtx, o) }); err != nil {
-		r.unwritten("cancel the children of the run, which ends", "", err)
+	if err := r.e.patiently(r.writeCtx, callerUntil(r.ownedCtx.Done()), func() error { return r.e.store.Control(r.writeCtx, o) }); err != nil {
+		r.suspendUnwritten("cancel the children of the run, which ends", "", err)
 		return false
 	}
 	r.e.reportCancel(o)
@@ -148,8 +148,8 @@ func (r *run) closeChildren() bool {
 	return true
 }
 
-// child notes a child that may still run. childEnded removes it.
-func (r *run) child(name string, id uuid.UUID) {
+// addChild notes a child that may still run. removeChild removes it.
+func (r *run) addChild(name string, id uuid.UUID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.children == nil {
@@ -158,7 +158,7 @@ func (r *run) child(name string, id uuid.UUID) {
 	r.children[name] = id
 }
 
-func (r *run) childEnded(name string) {
+func (r *run) removeChild(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.children, name)

@@ -1,18 +1,18 @@
 package engine
 
-// goroutines says which goroutines of a run have returned. run.mu guards it. The methods do not take that
+// runGoroutines says which goroutines of a run have returned. run.mu guards it. The methods do not take that
 // mutex.
-type goroutines struct {
-	returned bool          // the workflow function has returned
-	joined   bool          // the function and its branches have returned; no more branches begin
-	strayed  bool          // a call after the return was logged
-	running  int           // branches and starts of children that have not returned
-	last     chan struct{} // closed when the last of them returns; nil: nobody waits for that
+type runGoroutines struct {
+	returned    bool          // the workflow function has returned
+	allReturned bool          // the function and its branches have returned; no more branches begin
+	warnedLate  bool          // a call after the return was logged
+	running     int           // branches and starts of children that have not returned
+	last        chan struct{} // closed when the last of them returns; nil: nobody waits for that
 }
 
 // begin counts one more goroutine. It reports false if the run no longer waits for its goroutines.
-func (g *goroutines) begin() bool {
-	if g.joined {
+func (g *runGoroutines) begin() bool {
+	if g.allReturned {
 		return false
 	}
 	g.running++
@@ -20,7 +20,7 @@ func (g *goroutines) begin() bool {
 }
 
 // end is called when a goroutine returns for which begin has reported true.
-func (g *goroutines) end() {
+func (g *runGoroutines) end() {
 	if g.running--; g.running == 0 && g.last != nil {
 		close(g.last)
 		g.last = nil
@@ -29,7 +29,7 @@ func (g *goroutines) end() {
 
 // wait returns a channel that is closed when the last goroutine has returned. It returns nil if none is
 // running. Only one caller may wait.
-func (g *goroutines) wait() <-chan struct{} {
+func (g *runGoroutines) wait() <-chan struct{} {
 	if g.running == 0 {
 		return nil
 	}

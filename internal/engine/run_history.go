@@ -2,18 +2,18 @@ package engine
 
 import "github.com/seed8ec063be/durable/internal/store"
 
-// remember adds checkpoints to the run's history. The history is complete before the run's function is
+// addHistory adds checkpoints to the run's history. The history is complete before the run's function is
 // called.
-func (r *run) remember(history []store.Step) {
-	r.callRecord.remember(history)
+func (r *run) addHistory(history []store.Step) {
+	r.callRecord.addRows(history)
 	for i := range history {
 		row := &history[i]
 		if row.Status.Terminal() {
-			if row.Kind == store.KindSignal && row.EndedAt.After(r.sent) {
-				r.sent = row.EndedAt
+			if row.Kind == store.KindSignal && row.EndedAt.After(r.lastSignalAt) {
+				r.lastSignalAt = row.EndedAt
 			}
 		} else if id, err := childUUID(row); row.Kind == store.KindChild && err == nil {
-			r.child(row.Name, id)
+			r.addChild(row.Name, id)
 		}
 	}
 }

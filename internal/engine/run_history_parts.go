@@ -10,8 +10,8 @@ import (
 // run's function is called. The run's lease is renewed meanwhile, as for any run in memory. So reading a
 // history may take longer than a claim or a lease lasts.
 const (
-	partBytes   = 1 << 20 // the size of one part
-	restsAtOnce = 2       // histories read at once, so that connections remain for everything else
+	historyPartBytes = 1 << 20 // the size of one part
+	maxHistoryReads  = 2       // histories read at once, so that connections remain for everything else
 )
 
 // readRest reads the rest of the history. It reports false if the run is suspended before the history is
@@ -25,15 +25,15 @@ func (r *run) readRest() bool {
 		}
 	})()
 	select {
-	case r.w.rests <- struct{}{}:
-		defer func() { <-r.w.rests }()
+	case r.w.historyReads <- struct{}{}:
+		defer func() { <-r.w.historyReads }()
 	case <-ctx.Done():
 	}
-	for wait := firstWait; r.rest.More; {
+	for wait := firstClaimRetryDelay; r.historyRest.More; {
 		if r.isSuspended() || ctx.Err() != nil {
 			return false
 		}
-		steps, rest, err := r.e.store.HistoryFrom(ctx, r.row.UUID, r.rest.From, partBytes)
+		steps, rest, err := r.e.store.HistoryFrom(ctx, r.row.UUID, r.historyRest.From, historyPartBytes)
 		if err != nil {
 			if ctx.Err() == nil {
 				r.logger().Warn("could not read the history of a run; trying again", telemetry.KeyError, err)
@@ -41,12 +41,12 @@ func (r *run) readRest() bool {
 			if !sleepCtx(ctx, wait) {
 				return false
 			}
-			wait = min(2*wait, longWait)
+			wait = min(2*wait, maxClaimRetryDelay)
 			continue
 		}
-		wait = firstWait
-		r.remember(steps)
-		r.rest = rest
+		wait = firstClaimRetryDelay
+		r.addHistory(steps)
+		r.historyRest = rest
 	}
 	r.loadBranchEnds()
 	r.complete()

@@ -25,12 +25,12 @@ func (e *lateCallError) Is(target error) bool { return target == ErrReturned || 
 
 const awaitFix = "start the goroutine with Ctx.Go, and await it with Wait or All before the function returns"
 
-// tooLate returns the error of a call that begins after the workflow function has returned. For the first
+// refuseLateCall returns the error of a call that begins after the workflow function has returned. For the first
 // such call of the run it also logs a warning. The caller holds r.mu.
-func (r *run) tooLate(name string, site uintptr) error {
+func (r *run) refuseLateCall(name string, site uintptr) error {
 	at := stack.Position(site)
-	if !r.goroutines.strayed {
-		r.goroutines.strayed = true
+	if !r.goroutines.warnedLate {
+		r.goroutines.warnedLate = true
 		r.logger().Warn("a durable call was made after its workflow function had returned, and is not executed: "+awaitFix,
 			telemetry.KeyStep, naming.Display(name), telemetry.KeySource, at)
 	}
@@ -38,23 +38,23 @@ func (r *run) tooLate(name string, site uintptr) error {
 		ErrReturned, naming.Display(name), at, r.row.Address(), r.row.Workflow, awaitFix)}
 }
 
-// returnedAlready returns the error of a call that was in progress when the workflow function returned.
+// openCallError returns the error of a call that was in progress when the workflow function returned.
 // The caller holds r.mu.
-func (r *run) returnedAlready() error {
+func (r *run) openCallError() error {
 	return &lateCallError{fmt.Sprintf("%v: this call of run %q of workflow %q was under way then, and may not be recorded: %s",
 		ErrReturned, r.row.Address(), r.row.Workflow, awaitFix)}
 }
 
-// superseded returns the error of a step whose result the database did not accept: another execution owns
+// handleFencedStep returns the error of a step whose result the database did not accept: another execution owns
 // the run, or the end of the run was written while the step was in progress.
-func (t *task) superseded(state store.RunState) error {
+func (t *task) handleFencedStep(state store.RunState) error {
 	r := t.r
 	r.mu.Lock()
 	stray := r.goroutines.returned && r.suspended == nil && t.s.branch == nil && !t.s.compensating && state.Status.Terminal()
 	var err error = ErrSuspended
 	if stray {
-		err = r.returnedAlready()
-		t.strayed()
+		err = r.openCallError()
+		t.warnLateStep()
 	}
 	r.mu.Unlock()
 	if !stray {
@@ -63,11 +63,11 @@ func (t *task) superseded(state store.RunState) error {
 	return err
 }
 
-// strayed logs a warning for a step that ended too late, once per run. The caller holds r.mu.
-func (t *task) strayed() {
-	if t.r.goroutines.strayed || t.s.branch != nil { // a branch that a choice did not wait for may still be running
+// warnLateStep logs a warning for a step that ended too late, once per run. The caller holds r.mu.
+func (t *task) warnLateStep() {
+	if t.r.goroutines.warnedLate || t.s.branch != nil { // a branch that a choice did not wait for may still be running
 		return
 	}
-	t.r.goroutines.strayed = true
+	t.r.goroutines.warnedLate = true
 	t.r.logger().Warn("a step ended after its workflow function had returned, and is not recorded: "+awaitFix, telemetry.KeyStep, naming.Display(t.name))
 }

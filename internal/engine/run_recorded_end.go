@@ -18,19 +18,19 @@ import (
 // A cancel needs no such record, because the run's row holds it and it is never revoked. A run without
 // compensations needs no record either.
 
-// decidedName is the name of the record. No user call can have this name.
-const decidedName = naming.Separator + "failure"
+// endRecordName is the name of the record. No user call can have this name.
+const endRecordName = naming.Separator + "failure"
 
-// ends holds the statuses for which a run records its end.
-var ends = []store.Status{store.Failed, store.Expired}
+// statusesWithRecord holds the statuses for which a run records its end.
+var statusesWithRecord = []store.Status{store.Failed, store.Expired}
 
 // recordEnd records how the run ends. It does nothing if that is recorded already, or if no record is needed.
 // It reports false if the run was suspended meanwhile.
 func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
-	if r.compensations.decided != nil {
-		return r.keepDecided()
+	if r.compensations.recordedEnd != nil {
+		return r.keepRecordedCompensations()
 	}
-	if len(r.compensations.registered) == 0 || !slices.Contains(ends, status) {
+	if len(r.compensations.registered) == 0 || !slices.Contains(statusesWithRecord, status) {
 		return true
 	}
 	made := record.Ending{Status: status.String()}
@@ -39,7 +39,7 @@ func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
 	}
 	t := &task{
 		r: r, s: &Scope{r: r, ctx: r.ownedCtx, stepsCtx: r.ownedCtx, compensating: true}, spec: &CallSpec{Kind: store.KindFailure},
-		name: decidedName, attempt: 1, first: r.e.clock.Now(),
+		name: endRecordName, attempt: 1, firstBegan: r.e.clock.Now(),
 	}
 	w := t.newStepWrite(store.StepFailed, made.Encode(), failure)
 	if _, _, err := t.write(w); err != nil {
@@ -55,7 +55,7 @@ func (r *run) recordEnd(status store.Status, failure *record.Failure) bool {
 // loadRecordedEnd reads from the history how the run ends. It is called once the history is complete. The run first
 // repeats its recorded calls as before, so its contexts end only at the first call that is not in history.
 func (r *run) loadRecordedEnd() {
-	row := r.history[decidedName]
+	row := r.history[endRecordName]
 	if row == nil || row.Kind != store.KindFailure {
 		return
 	}
@@ -70,17 +70,17 @@ func (r *run) loadRecordedEnd() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.compensations.decided = &d
+	r.compensations.recordedEnd = &d
 	if r.mustEnd == nil || r.mustEnd.status != store.Cancelled {
 		r.mustEnd = &earlyEnd{cause: cause, status: status, failure: failure, recorded: true}
 	}
 }
 
-// keepDecided keeps the registered compensations that are recorded, in the recorded order, and drops all
+// keepRecordedCompensations keeps the registered compensations that are recorded, in the recorded order, and drops all
 // others. If the code does not register a recorded compensation that has no outcome yet, the run is held,
 // because the effect that this compensation undoes would otherwise remain.
-func (r *run) keepDecided() bool {
-	if len(r.compensations.decided.Compensations) == 0 {
+func (r *run) keepRecordedCompensations() bool {
+	if len(r.compensations.recordedEnd.Compensations) == 0 {
 		return true
 	}
 	registered := make(map[string]compensation, len(r.compensations.registered))
@@ -89,7 +89,7 @@ func (r *run) keepDecided() bool {
 	}
 	var kept []compensation
 	var missing []string
-	for _, shown := range r.compensations.decided.Compensations {
+	for _, shown := range r.compensations.recordedEnd.Compensations {
 		name := naming.ParseDisplay(shown)
 		u, ok := registered[name]
 		switch row := r.history[name]; {
@@ -103,11 +103,11 @@ func (r *run) keepDecided() bool {
 	}
 	if len(missing) > 0 {
 		err := fmt.Errorf("%w: the code does not register the compensations %q: bring back the code that does", ErrDiverged, missing)
-		r.suspend(suspension{cause: ErrHeld, status: store.Pending, reason: holdReason("undo the failed run", "", err), lacks: true})
+		r.suspend(suspension{cause: ErrHeld, status: store.Pending, reason: holdReason("undo the failed run", "", err), lacksCompensation: true})
 		return false
 	}
 	r.mu.Lock()
-	r.compensations.registered, r.compensations.decided.Compensations = kept, nil
+	r.compensations.registered, r.compensations.recordedEnd.Compensations = kept, nil
 	r.mu.Unlock()
 	return true
 }

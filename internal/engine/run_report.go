@@ -32,12 +32,12 @@ func (t *task) reportFailure(w *store.StepWrite) {
 		return
 	}
 	f := record.DecodeFailure(w.Step.Error)
-	log.Log(t.r.writeCtx, level, text, append(t.attempts(), telemetry.KeyError, f.Message, telemetry.KeyErrorType, f.ErrorType())...)
+	log.Log(t.r.writeCtx, level, text, append(t.attemptAttrs(), telemetry.KeyError, f.Message, telemetry.KeyErrorType, f.ErrorType())...)
 }
 
-// attempts returns the log attributes for the step's name, the attempt and, unless its retry policy sets
+// attemptAttrs returns the log attributes for the step's name, the attempt and, unless its retry policy sets
 // no bound, the maximum number of attempts.
-func (t *task) attempts() []any {
+func (t *task) attemptAttrs() []any {
 	attrs := []any{telemetry.KeyStep, naming.Display(t.name), telemetry.KeyAttempt, t.attempt}
 	if t.spec.Retry == nil || t.spec.MaxAttempts > 0 {
 		attrs = append(attrs, telemetry.KeyMaxAttempts, max(t.spec.MaxAttempts, 1))
@@ -45,8 +45,8 @@ func (t *task) attempts() []any {
 	return attrs
 }
 
-// followed maps each Timeout to the telemetry value for what follows.
-var followed = [...]string{
+// timeoutFollowUps maps each Timeout to the telemetry value for what follows.
+var timeoutFollowUps = [...]string{
 	TimeoutFails: telemetry.FollowedByError, TimeoutGoesOn: telemetry.FollowedByValue, TimeoutCancels: telemetry.FollowedByCancel,
 	TimeoutExpires: telemetry.FollowedByExpiry, TimeoutEscalates: telemetry.FollowedByEscalation,
 }
@@ -57,12 +57,12 @@ var followed = [...]string{
 func (w *receiveCall) reportTimeout(rec *store.Receive, late bool) {
 	got, want := rec.Recorded, &rec.Step
 	asWanted := got.Status == want.Status && bytes.Equal(got.Output, want.Output) && bytes.Equal(got.Error, want.Error)
-	if !late || rec.Outcome != store.Written || got.Attempt != want.Attempt || !asWanted && w.spec.Otherwise != TimeoutEscalates {
+	if !late || rec.Outcome != store.Written || got.Attempt != want.Attempt || !asWanted && w.spec.OnTimeout != TimeoutEscalates {
 		return
 	}
-	w.r.e.counts.timedOut[w.spec.Otherwise].Add(1)
-	w.r.e.tel.TimedOut(w.r.ctx, w.r.row.Workflow, followed[w.spec.Otherwise])
-	if got.Status != store.StepFailed || w.spec.Otherwise != TimeoutFails {
+	w.r.e.counts.timedOut[w.spec.OnTimeout].Add(1)
+	w.r.e.tel.TimedOut(w.r.ctx, w.r.row.Workflow, timeoutFollowUps[w.spec.OnTimeout])
+	if got.Status != store.StepFailed || w.spec.OnTimeout != TimeoutFails {
 		return
 	}
 	w.r.logger().Warn("a receive timed out", telemetry.KeyStep, naming.Display(w.name), telemetry.KeyError, record.DecodeFailure(got.Error).Message)
@@ -78,7 +78,7 @@ func (r *run) reportUncalled() {
 	r.mu.Lock()
 	var names []string
 	for name, row := range r.history {
-		if _, called := r.used[name]; !called && row.Kind != store.KindCompensation && r.ended.around(name) == nil {
+		if _, called := r.usedNames[name]; !called && row.Kind != store.KindCompensation && r.branchEnds.outermostEndOf(name) == nil {
 			names = append(names, naming.Display(name))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // suspendTerminated suspends a run that was terminated. All contexts of the run end, and this process writes
 // nothing more for it.
 func (r *run) suspendTerminated() {
-	if r.ending.Load() {
+	if r.endIsWritten.Load() {
 		return // the run has ended by itself
 	}
 	r.suspend(suspension{cause: ErrTerminated, status: store.Cancelled})

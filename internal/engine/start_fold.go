@@ -44,11 +44,11 @@ func (e *Engine) StartFold(ctx context.Context, q *StartRequest) (StartResult, e
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return StartResult{}, err
 	}
-	return e.startFoldUnlessNameTaken(ctx, outsider, q)
+	return e.startFoldUnlessNameTaken(ctx, userCaller, q)
 }
 
 func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q *StartRequest) (StartResult, error) {
-	wrong, err := e.UUIDsAsNames(ctx, []StartRequest{*q})
+	wrong, err := e.CheckNames(ctx, []StartRequest{*q})
 	if err != nil || wrong[0] != nil {
 		return StartResult{Err: wrong[0]}, err
 	}
@@ -60,7 +60,7 @@ func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q
 	p := e.folding(ctx, q, starts[0])
 	unlock, err := e.folds.lock(ctx, p.Change().Key)
 	if err != nil {
-		spans.Refused(err)
+		spans.EndFailed(err)
 		return StartResult{}, &WriteError{Err: err}
 	}
 	change := p.Change()
@@ -70,7 +70,7 @@ func (e *Engine) startFoldUnlessNameTaken(ctx context.Context, by writeCaller, q
 	})
 	unlock()
 	if err != nil {
-		spans.Refused(err)
+		spans.EndFailed(err)
 		if _, is := errors.AsType[*WriteError](err); is || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrEffectInterrupted) {
 			return StartResult{}, err
 		}
@@ -86,7 +86,7 @@ func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*
 	if err := e.clock.Ensure(ctx, e.store); err != nil {
 		return StartResult{}, err
 	}
-	wrong, err := e.UUIDsAsNames(ctx, []StartRequest{*q})
+	wrong, err := e.CheckNames(ctx, []StartRequest{*q})
 	if err != nil || wrong[0] != nil {
 		return StartResult{Err: wrong[0]}, err
 	}
@@ -97,10 +97,10 @@ func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*
 	starts, spans := e.PrepareStarts(ctx, requests)
 	p := &fold.Start{Spec: *q.Fold, Run: *starts[0], Now: e.clock.Now}
 	if err := insert(p.Change()); err != nil {
-		spans.Refused(err)
+		spans.EndFailed(err)
 		return StartResult{}, err
 	}
-	spans.Open = true
+	spans.Uncommitted = true
 	return e.AnswerFold(ctx, q, starts[0], p, &spans), nil
 }
 
@@ -108,22 +108,22 @@ func (e *Engine) StartFoldIn(ctx context.Context, q *StartRequest, insert func(*
 func (e *Engine) AnswerFold(ctx context.Context, q *StartRequest, start *store.Start, p *fold.Start, spans *StartSpans) StartResult {
 	switch {
 	case p.Err != nil:
-		spans.Refused(p.Err)
+		spans.EndFailed(p.Err)
 		return StartResult{Err: p.Err}
 	case p.Named != nil && p.Named.UUID != start.Run.UUID:
 		start.Outcome, start.Existing = store.Adopted, p.Named
 		a := StartResult{Run: *p.Named, Err: foldConflict(&start.Run, p.Named, q)}
-		spans.answered(0, start, a.Err)
+		spans.endSpan(0, start, a.Err)
 		return a
 	case p.Created != nil || p.Named != nil:
 		start.Outcome = store.Written
 		e.tel.Started(ctx, q.Workflow, q.Queue)
-		spans.answered(0, start, nil)
+		spans.endSpan(0, start, nil)
 		return StartResult{Run: start.Run, Created: true}
 	}
 	found := store.Run{UUID: p.Result, Name: p.Name, Workflow: q.Workflow, Queue: q.Queue}
 	start.Outcome, start.Existing = store.Adopted, &found
-	spans.answered(0, start, nil)
+	spans.endSpan(0, start, nil)
 	e.tel.Log.Debug("a start folded with another", telemetry.KeyRun, found.UUID, telemetry.KeyName, naming.DisplayRun(&found), telemetry.KeyWorkflow, q.Workflow)
 	return StartResult{Run: found}
 }

@@ -23,7 +23,7 @@ const foldActor = "durable"
 // foldLoop releases the runs of starts that wait, in this process or in whichever is first. It makes one
 // query a poll while there is nothing to do.
 func (w *worker) foldLoop(ctx context.Context) {
-	failed := firstWait
+	failed := firstClaimRetryDelay
 	for ctx.Err() == nil {
 		due, next, err := w.e.store.DueFolds(ctx, w.e.clock.Now(), foldPage)
 		done := 0
@@ -34,17 +34,17 @@ func (w *worker) foldLoop(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			w.stopFor(err)
+			w.stopIfFatal(err)
 			w.log.Warn("could not look at the starts that wait; trying again", telemetry.KeyError, err)
 		}
 		if done < len(due) { // others are at work, or the database does not take it
 			if !sleepCtx(ctx, failed/2+rand.N(failed)) {
 				return
 			}
-			failed = min(2*failed, longWait)
+			failed = min(2*failed, maxClaimRetryDelay)
 			continue
 		}
-		failed = firstWait
+		failed = firstClaimRetryDelay
 		if len(due) > 0 {
 			continue
 		}

@@ -45,25 +45,25 @@ type worker struct {
 	outage       outage
 	earlyParks   earlyParks
 	countQueue   signalCountQueue
-	ends         endings
+	endedRuns    endedRuns
 
 	hints     notifier // a run may be claimable
 	news      notifier // a run in memory may have a control request, or may have been woken
 	schedules notifier // a schedule was changed
 	folds     notifier // a start may have to be released, or a run to be cancelled for it
-	permits   permits
+	permits   permitExchange
 	admission admission
 
-	hearing sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
-	rests   chan struct{} // holds one element for each long history that is being read
-	broken  chan error    // receives why the worker must stop; see stopFor
+	notificationsMu sync.RWMutex  // locked while notifications are read; a run that leaves memory holds the read lock
+	historyReads    chan struct{} // holds one element for each long history that is being read
+	fatalErrors     chan error    // receives why the worker must stop; see stopIfFatal
 }
 
 func newWorker(e *Engine) *worker {
 	ctx, kill := context.WithCancelCause(context.Background())
 	w := &worker{
 		e: e, id: store.NewUUID(0), ctx: ctx, kill: kill,
-		hints: newNotifier(), news: newNotifier(), permits: permits{wanted: newNotifier()}, admission: admission{wanted: newNotifier()}, schedules: newNotifier(), folds: newNotifier(), rests: make(chan struct{}, restsAtOnce), broken: make(chan error, 1),
+		hints: newNotifier(), news: newNotifier(), permits: permitExchange{wanted: newNotifier()}, admission: admission{wanted: newNotifier()}, schedules: newNotifier(), folds: newNotifier(), historyReads: make(chan struct{}, maxHistoryReads), fatalErrors: make(chan error, 1),
 		failedClaims: failedClaims{added: newNotifier()}, countQueue: signalCountQueue{added: newNotifier()},
 	}
 	w.workflows = slices.Sorted(maps.Keys(e.defs))
@@ -128,7 +128,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 
 	select {
 	case <-ctx.Done():
-	case err = <-w.broken:
+	case err = <-w.fatalErrors:
 		w.log.Error("the database is of no more use; this worker stops", telemetry.KeyError, err)
 		for _, r := range w.runs.all() {
 			r.lose() // no step of the run can be recorded
@@ -137,7 +137,7 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	w.slots.Close()
 	w.log.Info("the worker is draining", telemetry.KeyCount, w.runs.count())
 	stopTaking()
-	w.tellDraining()
+	w.recordDraining()
 	taking.Wait()
 	w.drain()
 	stopKeeping()
@@ -148,11 +148,11 @@ func (w *worker) serve(ctx context.Context) (err error) {
 	return err
 }
 
-// stopFor makes serve stop if err means that the store will never work again.
-func (w *worker) stopFor(err error) {
+// stopIfFatal makes serve stop if err means that the store will never work again.
+func (w *worker) stopIfFatal(err error) {
 	if errors.Is(err, store.ErrMoved) || errors.Is(err, store.ErrClosed) {
 		select {
-		case w.broken <- err:
+		case w.fatalErrors <- err:
 		default: // serve stops already
 		}
 	}
@@ -201,8 +201,8 @@ func (w *worker) setOwner(r *store.Run, now time.Time, nonce uint32) {
 	r.StartedAt, r.WakeAt = now, now.Add(w.e.cfg.Lease)
 }
 
-// disown reverts own, so that any worker may claim the run.
-func disown(r *store.Run) {
+// clearOwner reverts own, so that any worker may claim the run.
+func clearOwner(r *store.Run) {
 	if r.Owner.Valid {
 		r.Status, r.Epoch, r.Owner, r.StartedAt, r.WakeAt = store.Pending, store.Epoch{}, uuid.NullUUID{}, time.Time{}, r.CreatedAt
 	}
@@ -210,18 +210,18 @@ func disown(r *store.Run) {
 
 // startExecution executes a run that this worker owns, in a goroutine of its own. The run gets a slot that the
 // caller has reserved or, if none is left, waits for a slot as a prefetched run.
-func (w *worker) startExecution(c *store.Claimed, late time.Duration, from *slots.Reservation) {
+func (w *worker) startExecution(c *store.ClaimedRun, late time.Duration, from *slots.Reservation) {
 	r := newRun(w, c)
 	r.idle.longer = w.earlyParks.settlingTime(r.row.UUID)
 	from.Assign(&r.slot)
-	w.suspectIf(r)
+	w.noteSuspect(r)
 	if before := w.runs.add(r); before != nil {
 		before.lose() // nothing else would stop the earlier execution
 	}
 	if w.slots.IsClosed() { // the drain may have read which runs are in memory before this run was
 		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
 	}
-	go r.exec(late)
+	go r.execute(late)
 }
 
 // removeRun removes a run that has ended or was suspended, and releases its slot. The run calls it as its last
@@ -245,11 +245,11 @@ func (w *worker) drain() {
 	for _, r := range w.runs.all() {
 		r.suspend(suspension{cause: ErrShutdown, status: store.Pending})
 	}
-	if w.emptied(w.e.cfg.Grace) {
+	if w.awaitEmpty(w.e.cfg.Grace) {
 		return
 	}
 	w.kill(ErrShutdown)
-	if w.emptied(drainExtraWait) {
+	if w.awaitEmpty(drainExtraWait) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainExtraWait)
@@ -261,7 +261,7 @@ func (w *worker) drain() {
 	}
 }
 
-func (w *worker) emptied(within time.Duration) bool {
+func (w *worker) awaitEmpty(within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()
 	select {
@@ -272,9 +272,9 @@ func (w *worker) emptied(within time.Duration) bool {
 	}
 }
 
-// tellDraining marks the worker in the registry as draining at once. If this fails, the next heartbeat
+// recordDraining marks the worker in the registry as draining at once. If this fails, the next heartbeat
 // does it.
-func (w *worker) tellDraining() {
+func (w *worker) recordDraining() {
 	if _, err := w.renew(w.ctx, nil); err != nil {
 		w.log.Debug("could not tell that the worker is draining", telemetry.KeyError, err)
 	}
@@ -294,19 +294,19 @@ func (w *worker) deregister() error {
 	ctx, cancel := context.WithTimeout(context.Background(), w.e.cfg.Lease)
 	defer cancel()
 	w.giveBack(ctx)
-	if _, err := w.e.store.EndLeases(ctx, []uuid.UUID{w.id}, w.query()); err != nil {
+	if _, err := w.e.store.EndLeases(ctx, []uuid.UUID{w.id}, w.newClaimQuery()); err != nil {
 		w.log.Warn("could not sign off; the leases expire by themselves", telemetry.KeyError, err)
 	}
 	return nil
 }
 
-// query returns a claim query with the worker, what it serves and the times, but with a limit of zero.
-func (w *worker) query() store.ClaimQuery {
+// newClaimQuery returns a claim query with the worker, what it serves and the times, but with a limit of zero.
+func (w *worker) newClaimQuery() store.ClaimQuery {
 	now := w.e.clock.Now()
 	q := store.ClaimQuery{
 		Worker: w.id, Nonce: store.NewNonce(), Served: w.e.served, Now: now, LeaseUntil: now.Add(w.e.cfg.Lease), MaxCrashes: w.e.cfg.pauseAt(),
 	}
-	w.outage.excuse(&q, w.e.cfg.Lease)
+	w.outage.setOutageBounds(&q, w.e.cfg.Lease)
 	return q
 }
 
@@ -321,7 +321,7 @@ func (w *worker) attendLoop(ctx context.Context) {
 		}
 	}
 	if err := w.e.store.Listen(ctx, w.id, hear); err != nil && ctx.Err() == nil {
-		w.stopFor(err)
+		w.stopIfFatal(err)
 		w.log.Warn("no hints and no fast takeover; polling and lease expiry do the work", telemetry.KeyError, err)
 	}
 }

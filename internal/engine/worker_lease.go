@@ -21,9 +21,9 @@ const deadQueryInterval = 120 * time.Millisecond
 // worker is still in the registry. Its heartbeat is then old enough for the worker to be removed.
 const reExpireAfter = 2 * time.Minute
 
-// longestLease limits which leases a takeover ends. A dead worker's lease that lasts longer than this, and
+// maxTakeoverLease limits which leases a takeover ends. A dead worker's lease that lasts longer than this, and
 // longer than the leases of this worker, expires by itself.
-const longestLease = time.Minute
+const maxTakeoverLease = time.Minute
 
 // renewLoop renews the leases of the runs in memory, three times per lease duration. If a lease cannot be
 // renewed, renewLoop suspends the run when the lease ends by this process's own clock, whatever the
@@ -41,7 +41,7 @@ func (w *worker) renewLoop(ctx context.Context) {
 		wait = every
 		w.news.notify()
 		if err != nil {
-			w.stopFor(err)
+			w.stopIfFatal(err)
 			w.log.Warn("could not renew leases; trying again", telemetry.KeyError, err)
 		}
 		if err != nil || busy {
@@ -55,7 +55,7 @@ func (w *worker) renewLoop(ctx context.Context) {
 func (w *worker) untilLeaseEnds(held []*run) time.Duration {
 	first, now := w.e.cfg.Lease, w.e.clock.Now()
 	for _, r := range held {
-		if left := r.lease().Sub(now); left > 0 {
+		if left := r.leaseEndTime().Sub(now); left > 0 {
 			first = min(first, left)
 		}
 	}
@@ -66,7 +66,7 @@ func (w *worker) untilLeaseEnds(held []*run) time.Duration {
 func (w *worker) loseEnded(held []*run) {
 	now := w.e.clock.Now()
 	for _, r := range held {
-		if !now.Before(r.lease()) {
+		if !now.Before(r.leaseEndTime()) {
 			r.lose()
 		}
 	}
@@ -88,7 +88,7 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 	due := make([]store.Lease, 0, len(held))
 	kept := make([]*run, 0, len(held))
 	for _, r := range held {
-		if r.lease().Sub(now) < cfg.Lease*3/4 {
+		if r.leaseEndTime().Sub(now) < cfg.Lease*3/4 {
 			due = append(due, store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch})
 			kept = append(kept, r)
 		}
@@ -119,17 +119,17 @@ func (w *worker) renew(ctx context.Context, held []*run) (busy bool, err error) 
 		case slices.Contains(pulse.Lost, id):
 			lost = append(lost, r)
 		case !slices.Contains(pulse.Locked, id):
-			r.extend(until)
-		case r.lease().Before(soon): // nobody can claim the run as long as its row is locked
-			r.extend(soon)
+			r.extendLease(until)
+		case r.leaseEndTime().Before(soon): // nobody can claim the run as long as its row is locked
+			r.extendLease(soon)
 		}
 	}
 	w.suspendLost(ctx, lost)
 	return len(pulse.Locked) > 0, nil
 }
 
-// mostLost is the maximum number of runs that rewound logs by name.
-const mostLost = 100
+// maxLoggedLosses is the maximum number of runs that rewound logs by name.
+const maxLoggedLosses = 100
 
 // reportRewind logs that the database continues from another point of its history, and which acknowledged
 // writes were lost.
@@ -137,7 +137,7 @@ func (w *worker) reportRewind(r *store.Rewind) {
 	w.log.Warn("the database goes on from another point of its history: a standby was promoted, or it was restored",
 		telemetry.KeyReason, "was at "+r.From+", is at "+r.To, telemetry.KeyCount, r.OwnedRuns)
 	for i, run := range r.Lost {
-		if i == mostLost {
+		if i == maxLoggedLosses {
 			w.log.Error("the database lacks what was acknowledged of more runs; they were released as well", telemetry.KeyCount, len(r.Lost)-i)
 			break
 		}
@@ -184,8 +184,8 @@ func (w *worker) takeoverLoop(ctx context.Context) {
 		if len(sure) == 0 {
 			continue
 		}
-		q := w.query()
-		q.LeaseUntil = q.Now.Add(max(w.e.cfg.Lease, longestLease)) // the leases of those workers may be longer than ours
+		q := w.newClaimQuery()
+		q.LeaseUntil = q.Now.Add(max(w.e.cfg.Lease, maxTakeoverLease)) // the leases of those workers may be longer than ours
 		if q.OutageFrom.Before(q.Now) && q.EndedInOutage(q.Now) {
 			q.Now = q.OutageFrom // so that the detected death counts as a crash although it happened in an outage
 		}

@@ -30,13 +30,13 @@ func TestRenewal(t *testing.T) {
 			{"busy", store.RenewResult{Locked: []uuid.UUID{r.row.UUID}}, true, 20 * time.Second, false},
 			{"lost", store.RenewResult{Lost: []uuid.UUID{r.row.UUID}}, false, 5 * time.Second, true},
 		} {
-			r.extend(c.w.e.clock.Now().Add(5 * time.Second))
+			r.extendLease(c.w.e.clock.Now().Add(5 * time.Second))
 			c.pulse = step.pulse
 			busy, err := c.w.renew(t.Context(), []*run{r})
 			if err != nil || busy != step.busy {
 				t.Errorf("%s: busy %v, %v", step.what, busy, err)
 			}
-			if left := r.lease().Sub(c.w.e.clock.Now()); left != step.left || r.isSuspended() != step.gone {
+			if left := r.leaseEndTime().Sub(c.w.e.clock.Now()); left != step.left || r.isSuspended() != step.gone {
 				t.Errorf("%s: %v are left of the lease, want %v; gone: %v", step.what, left, step.left, r.isSuspended())
 			}
 		}
@@ -53,7 +53,7 @@ func TestRunEndsWithItsLeaseAlthoughTheRenewalHangs(t *testing.T) {
 			c := newCrew(t)
 			c.hangs = true
 			r := c.run("first")
-			r.extend(c.w.e.clock.Now().Add(left))
+			r.extendLease(c.w.e.clock.Now().Add(left))
 			ctx, stop := context.WithCancel(t.Context())
 			var loop sync.WaitGroup
 			loop.Go(func() { c.w.renewLoop(ctx) })
@@ -100,7 +100,7 @@ func TestARetriedWriteDelaysARunOnce(t *testing.T) {
 		old := c.run("first")
 		c.w.e.cfg.ParkAfter = time.Second
 		old.mu.Lock()
-		old.refusals.early = true
+		old.awareness.early = true
 		old.mu.Unlock()
 		old.suspend(suspension{cause: ErrParked, status: store.Waiting})
 		<-time.After(10 * time.Second)

@@ -58,15 +58,15 @@ func (w *worker) notificationLoop(ctx context.Context) {
 // during the read. Otherwise a run could park after the database has reported its wake-up, and before the
 // run knows of it.
 func (w *worker) applyNotifications(ctx context.Context, runs []*run) error {
-	w.hearing.Lock()
-	defer w.hearing.Unlock()
+	w.notificationsMu.Lock()
+	defer w.notificationsMu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, w.e.cfg.Lease/3)
 	defer cancel()
 	held := make([]store.Lease, len(runs))
 	here := make(map[uuid.UUID]*run, len(runs))
 	due := make([]bool, len(runs))
 	for i, r := range runs {
-		due[i] = r.deadline.came.Load()
+		due[i] = r.deadline.hasCome.Load()
 		held[i] = store.Lease{Run: r.row.UUID, Epoch: r.row.Epoch, Deadline: r.deadline.time()}
 		here[r.row.UUID] = r
 	}

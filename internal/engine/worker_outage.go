@@ -11,11 +11,11 @@ import (
 // time, this does not show that their processes died, so a claim does not count it as a crash. A death
 // that takeoverLoop detects counts as a crash all the same.
 type outage struct {
-	mu          sync.Mutex
-	good        time.Time // when the last successful heartbeat was sent, on the database's clock
-	answered    time.Time // when the response to that heartbeat arrived, on this process's clock
-	failed      bool      // a heartbeat has failed since the last success
-	from, until time.Time // the bounds of the last outage that has ended, on the database's clock
+	mu              sync.Mutex
+	lastSuccessSent time.Time // when the last successful heartbeat was sent, on the database's clock
+	lastReplyAt     time.Time // when the response to that heartbeat arrived, on this process's clock
+	failed          bool      // a heartbeat has failed since the last success
+	from, until     time.Time // the bounds of the last outage that has ended, on the database's clock
 }
 
 // noteHeartbeat records that a heartbeat has succeeded. sent and now, on the database's clock, are when it was
@@ -24,13 +24,13 @@ func (o *outage) noteHeartbeat(sent, now time.Time, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.inOutage(lease) {
-		if o.good.After(o.until) { // otherwise this outage continues the previous outage
-			o.from = o.good
+		if o.lastSuccessSent.After(o.until) { // otherwise this outage continues the previous outage
+			o.from = o.lastSuccessSent
 		}
 		// Other workers may recover later: a renewal of theirs that hangs ends after a third of a lease.
 		o.until = now.Add(lease / 2)
 	}
-	o.good, o.answered, o.failed = sent, time.Now(), false
+	o.lastSuccessSent, o.lastReplyAt, o.failed = sent, time.Now(), false
 }
 
 func (o *outage) noteFailure() {
@@ -42,18 +42,18 @@ func (o *outage) noteFailure() {
 // inOutage reports whether there is an outage: the last heartbeat failed, or the next is overdue. o.mu is
 // held.
 func (o *outage) inOutage(lease time.Duration) bool {
-	return !o.good.IsZero() && (o.failed || time.Since(o.answered) > lease/2)
+	return !o.lastSuccessSent.IsZero() && (o.failed || time.Since(o.lastReplyAt) > lease/2)
 }
 
-// excuse sets the bounds of the current outage in the claim query, or those of the last outage if there
+// setOutageBounds sets the bounds of the current outage in the claim query, or those of the last outage if there
 // is none now.
-func (o *outage) excuse(q *store.ClaimQuery, lease time.Duration) {
+func (o *outage) setOutageBounds(q *store.ClaimQuery, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	q.OutageFrom, q.OutageUntil = o.from, o.until
 	if o.inOutage(lease) {
-		if o.good.After(o.until) {
-			q.OutageFrom = o.good
+		if o.lastSuccessSent.After(o.until) {
+			q.OutageFrom = o.lastSuccessSent
 		}
 		q.OutageUntil = q.Now
 	}

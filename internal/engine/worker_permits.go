@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	permitsAtOnce = 500                   // asks that one transaction contains at most
-	linesAtOnce   = 100                   // lines that one transaction looks at
-	linesOften    = time.Second           // between two looks at the lines, while a step waits in one
-	firstPermit   = 20 * time.Millisecond // first pause after a failed call
-	longPermit    = time.Second           // longest such pause
-	permitTimeout = 10 * time.Second      // of one call
+	maxPermitAsks         = 500                   // asks that one transaction contains at most
+	maxLinesPerCall       = 100                   // lines that one transaction looks at
+	lineCheckInterval     = time.Second           // between two looks at the lines, while a step waits in one
+	firstPermitRetryDelay = 20 * time.Millisecond // first pause after a failed call
+	maxPermitRetryDelay   = time.Second           // longest such pause
+	permitTimeout         = 10 * time.Second      // of one call
 )
 
-// permits exchanges permits with the store for all steps of a worker. One goroutine, permitLoop, gathers
+// permitExchange exchanges permits with the store for all steps of a worker. One goroutine, permitLoop, gathers
 // what steps ask for and give back while its last call is in progress.
-type permits struct {
+type permitExchange struct {
 	wanted notifier
 
-	mu      sync.Mutex
-	asks    []*permitAsk
-	returns []permitReturn
-	again   map[store.LineKey]time.Time // when to look at lines; owned by permitLoop
-	checked bool                        // warnOfOlder was called; owned by permitLoop
+	mu             sync.Mutex
+	asks           []*permitAsk
+	returns        []permitReturn
+	nextLineChecks map[store.LineKey]time.Time // when to look at lines; owned by permitLoop
+	checked        bool                        // warnOfOlder was called; owned by permitLoop
 }
 
 // permitAsk is an ask that waits for its outcome.
@@ -51,7 +51,7 @@ type permitReturn struct {
 
 // ask asks the store for a permit and sets the outcome of the ask. It keeps trying while the database is
 // unavailable, until ctx ends.
-func (p *permits) ask(ctx context.Context, a *store.PermitAsk) error {
+func (p *permitExchange) ask(ctx context.Context, a *store.PermitAsk) error {
 	own := *a // the loop may still use it when this caller has left
 	q := &permitAsk{PermitAsk: &own, ctx: ctx, done: make(chan error, 1)}
 	p.mu.Lock()
@@ -68,7 +68,7 @@ func (p *permits) ask(ctx context.Context, a *store.PermitAsk) error {
 }
 
 // giveBack gives a permit or a place in a line back, soon.
-func (p *permits) giveBack(r *run, a *store.PermitAsk) {
+func (p *permitExchange) giveBack(r *run, a *store.PermitAsk) {
 	p.mu.Lock()
 	p.returns = append(p.returns, permitReturn{a.Return(), r})
 	p.mu.Unlock()
@@ -77,18 +77,18 @@ func (p *permits) giveBack(r *run, a *store.PermitAsk) {
 
 // take removes the next asks, and everything to give back. It drops the asks whose callers are gone: these
 // have given back already what such an ask would be granted.
-func (p *permits) take() (asks []*permitAsk, returns []permitReturn, more bool) {
+func (p *permitExchange) take() (asks []*permitAsk, returns []permitReturn, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asks = slices.DeleteFunc(p.asks, func(a *permitAsk) bool { return a.ctx.Err() != nil })
-	n := min(len(p.asks), permitsAtOnce)
+	n := min(len(p.asks), maxPermitAsks)
 	asks, returns = slices.Clone(p.asks[:n]), p.returns
 	p.asks, p.returns = slices.Delete(p.asks, 0, n), nil
 	return asks, returns, len(p.asks) > 0
 }
 
 // putBack returns what a failed call did not do, except for callers that are gone.
-func (p *permits) putBack(asks []*permitAsk, returns []permitReturn) {
+func (p *permitExchange) putBack(asks []*permitAsk, returns []permitReturn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var left []*permitAsk
@@ -114,9 +114,9 @@ func (w *worker) permitLoop(ctx context.Context) {
 	p := &w.permits
 	looks := time.NewTimer(0)
 	defer looks.Stop()
-	wait := firstPermit
+	wait := firstPermitRetryDelay
 	for {
-		later := p.nextLook(w.e.clock)
+		later := p.armLineCheck(w.e.clock)
 		look := false
 		select {
 		case <-p.wanted:
@@ -132,10 +132,10 @@ func (w *worker) permitLoop(ctx context.Context) {
 		if look {
 			var waiting []store.LineKey
 			waiting, err = w.waitingLines(ctx)
-			p.lookNow(waiting, w.e.clock.Now())
+			p.checkLinesNow(waiting, w.e.clock.Now())
 			every := w.e.cfg.Lease / 3
 			if len(waiting) > 0 || err != nil {
-				every = min(every, linesOften)
+				every = min(every, lineCheckInterval)
 			}
 			looks.Reset(every/2 + rand.N(every/2)) // at most every, so that SetLimit applies within a second
 		}
@@ -148,50 +148,50 @@ func (w *worker) permitLoop(ctx context.Context) {
 			lines = nil
 		}
 		if err == nil {
-			wait = firstPermit
+			wait = firstPermitRetryDelay
 			continue
 		}
 		if ctx.Err() == nil {
 			w.log.Warn("could not ask for permits, or give them back; trying again", telemetry.KeyError, err)
 		}
 		if sleepCtx(ctx, wait/2+rand.N(wait)) {
-			wait = min(2*wait, longPermit)
+			wait = min(2*wait, maxPermitRetryDelay)
 			p.wanted.notify()
 		}
 	}
 }
 
-// lookAgain remembers when to look at lines again.
-func (p *permits) lookAgain(again map[store.LineKey]time.Time) {
-	if p.again == nil {
-		p.again = make(map[store.LineKey]time.Time)
+// scheduleLineChecks remembers when to look at lines again.
+func (p *permitExchange) scheduleLineChecks(again map[store.LineKey]time.Time) {
+	if p.nextLineChecks == nil {
+		p.nextLineChecks = make(map[store.LineKey]time.Time)
 	}
-	maps.Copy(p.again, again)
+	maps.Copy(p.nextLineChecks, again)
 }
 
-// lookNow remembers to look at the lines now.
-func (p *permits) lookNow(lines []store.LineKey, now time.Time) {
-	p.lookAgain(nil)
+// checkLinesNow remembers to look at the lines now.
+func (p *permitExchange) checkLinesNow(lines []store.LineKey, now time.Time) {
+	p.scheduleLineChecks(nil)
 	for _, l := range lines {
-		p.again[l] = now
+		p.nextLineChecks[l] = now
 	}
 }
 
 // dueLines removes and returns the lines to be looked at now.
-func (p *permits) dueLines(now time.Time) (lines []store.LineKey) {
-	for g, at := range p.again {
+func (p *permitExchange) dueLines(now time.Time) (lines []store.LineKey) {
+	for g, at := range p.nextLineChecks {
 		if !at.After(now) {
 			lines = append(lines, g)
-			delete(p.again, g)
+			delete(p.nextLineChecks, g)
 		}
 	}
 	return lines
 }
 
-// nextLook wakes permitLoop when a line is to be looked at.
-func (p *permits) nextLook(c clock.Clock) clock.Timer {
+// armLineCheck wakes permitLoop when a line is to be looked at.
+func (p *permitExchange) armLineCheck(c clock.Clock) clock.Timer {
 	var first time.Time
-	for _, at := range p.again {
+	for _, at := range p.nextLineChecks {
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}
@@ -213,9 +213,9 @@ func (w *worker) waitingLines(ctx context.Context) (lines []store.LineKey, err e
 	defer cancel()
 	var last store.LineKey
 	for {
-		some, err := w.e.store.WaitingLines(ctx, last, linesAtOnce)
+		some, err := w.e.store.WaitingLines(ctx, last, maxLinesPerCall)
 		lines = append(lines, some...)
-		if err != nil || len(some) < linesAtOnce {
+		if err != nil || len(some) < maxLinesPerCall {
 			return lines, err
 		}
 		last = some[len(some)-1]
@@ -232,23 +232,23 @@ func (w *worker) exchange(ctx context.Context, lines []store.LineKey) (more bool
 	}
 	ctx, cancel := context.WithTimeout(ctx, permitTimeout)
 	defer cancel()
-	for len(lines) > linesAtOnce {
-		b := w.permitBatch(nil, nil, lines[:linesAtOnce])
+	for len(lines) > maxLinesPerCall {
+		b := w.permitBatch(nil, nil, lines[:maxLinesPerCall])
 		if err := w.e.store.Permits(ctx, b); err != nil {
 			p.putBack(asks, returns)
-			p.lookNow(lines, b.Now)
+			p.checkLinesNow(lines, b.Now)
 			return false, err
 		}
-		p.lookAgain(b.Again)
-		lines = lines[linesAtOnce:]
+		p.scheduleLineChecks(b.RecheckAt)
+		lines = lines[maxLinesPerCall:]
 	}
 	b := w.permitBatch(asks, returns, lines)
 	if err = w.e.store.Permits(ctx, b); err != nil {
-		p.lookNow(lines, b.Now)
+		p.checkLinesNow(lines, b.Now)
 	}
 	switch {
 	case err == nil:
-		p.lookAgain(b.Again)
+		p.scheduleLineChecks(b.RecheckAt)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrLocked), ctx.Err() != nil:
 		p.putBack(asks, returns)
 		return false, err

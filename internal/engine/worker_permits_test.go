@@ -11,7 +11,7 @@ import (
 
 // An ask whose caller is gone is not sent: it would be granted after the caller has given its permit back.
 func TestAskOfALostCallerIsDropped(t *testing.T) {
-	p := &permits{wanted: newNotifier()}
+	p := &permitExchange{wanted: newNotifier()}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	a := &store.PermitAsk{Limit: "l", Step: "s", Attempt: 1}
@@ -42,7 +42,7 @@ func (f *failingGrants) Permits(context.Context, *store.PermitBatch) error {
 
 // A line that is due is looked at again if the call that should have looked at it fails.
 func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
-	many := make([]store.LineKey, linesAtOnce+1)
+	many := make([]store.LineKey, maxLinesPerCall+1)
 	for i := range many {
 		many[i].Key = string(rune('a' + i))
 	}
@@ -61,7 +61,7 @@ func TestLinesOfAFailedCallAreLookedAtAgain(t *testing.T) {
 		w := &worker{e: &Engine{store: s, clock: new(clock.Estimate)}}
 		w.e.clock.Set(time.Now(), time.Now())
 		now := w.e.clock.Now()
-		w.permits.lookNow(c.due, now)
+		w.permits.checkLinesNow(c.due, now)
 		if _, err := w.exchange(t.Context(), w.permits.dueLines(now)); (err == nil) != (c.left == 0) {
 			t.Errorf("%s: the error is %v", what, err)
 		}

@@ -26,8 +26,8 @@ type DeclaredSchedule struct {
 // schedulePage is how many due schedules one query returns.
 const schedulePage = 100
 
-// declareAgain is the time between two checks of the declarations: the one that applies may be of a version that is gone.
-const declareAgain = 30 * time.Second
+// redeclareInterval is the time between two checks of the declarations: the one that applies may be of a version that is gone.
+const redeclareInterval = 30 * time.Second
 
 // scheduleActor is the actor of the cancels that schedules request.
 const scheduleActor = "durable"
@@ -36,11 +36,11 @@ const scheduleActor = "durable"
 // nothing to do.
 func (w *worker) scheduleLoop(ctx context.Context) {
 	declare := time.Now() // when to check the declarations
-	failed, told := firstWait, false
+	failed, told := firstClaimRetryDelay, false
 	faulty := make(failedSchedules)
 	for ctx.Err() == nil {
 		if len(w.e.cfg.Schedules) > 0 && !time.Now().Before(declare) {
-			declare = time.Now().Add(declareAgain)
+			declare = time.Now().Add(redeclareInterval)
 			err := w.declareSchedules(ctx)
 			if older, is := errors.AsType[*OlderWorkerError](err); is {
 				declare = time.Now() // with each poll
@@ -59,15 +59,15 @@ func (w *worker) scheduleLoop(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			w.stopFor(err)
+			w.stopIfFatal(err)
 			w.log.Warn("could not look for due schedules; trying again", telemetry.KeyError, err)
 			if !sleepCtx(ctx, failed/2+rand.N(failed)) {
 				return
 			}
-			failed = min(2*failed, longWait)
+			failed = min(2*failed, maxClaimRetryDelay)
 			continue
 		}
-		failed = firstWait
+		failed = firstClaimRetryDelay
 		if w.fireAll(ctx, faulty.ready(due, time.Now()), faulty) {
 			continue
 		}
@@ -98,7 +98,7 @@ func (w *worker) fireAll(ctx context.Context, due []string, faulty failedSchedul
 			delete(faulty, name)
 		} else if ctx.Err() == nil {
 			faulty.failed(name, time.Now())
-			w.stopFor(err)
+			w.stopIfFatal(err)
 			w.log.Warn("could not fire a schedule; trying again", telemetry.KeySchedule, name, telemetry.KeyError, err)
 		}
 		changed = changed || did
@@ -111,7 +111,7 @@ func (w *worker) fire(ctx context.Context, name string) (changed bool, err error
 	w.e.queues.rows(ctx)
 	f := &schedule.Firing{Name: name, Now: w.e.clock.Now(), Start: w.e.startOfSchedule}
 	var state store.ScheduleState
-	change := &store.ScheduleChange{Name: name, Skip: true, Times: f.Times, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
+	change := &store.ScheduleChange{Name: name, SkipLocked: true, Times: f.Times, Plan: func(s store.ScheduleState) *store.ScheduleWrite {
 		state = s
 		return f.Plan(s)
 	}}
@@ -126,7 +126,7 @@ func (w *worker) fire(ctx context.Context, name string) (changed bool, err error
 		row, changed = &change.Written.Row, true
 		w.e.reportFires(ctx, change.Written)
 	}
-	if row != nil && row.Cancels && row.LastRun.Valid && !(row.LastRun == state.Row.LastRun && state.LastControl&store.CancelRequested != 0) {
+	if row != nil && row.CancelsLastRun && row.LastRun.Valid && !(row.LastRun == state.Row.LastRun && state.LastControl&store.CancelRequested != 0) {
 		return changed, w.e.cancelForSchedule(ctx, name, row.LastRun.UUID)
 	}
 	return changed, nil
@@ -267,7 +267,7 @@ func (e *Engine) commitSchedule(ctx context.Context, change *store.ScheduleChang
 		return err
 	}
 	e.queues.rows(ctx)
-	if err := e.commitAlone(ctx, outsider, func() error { return e.store.ChangeSchedule(ctx, change) }); err != nil {
+	if err := e.commitAlone(ctx, userCaller, func() error { return e.store.ChangeSchedule(ctx, change) }); err != nil {
 		return err
 	}
 	if change.Written != nil {

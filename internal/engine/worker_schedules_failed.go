@@ -37,7 +37,7 @@ func (f failedSchedules) ready(due []string, now time.Time) []string {
 // failed records a failure.
 func (f failedSchedules) failed(name string, now time.Time) {
 	s := f[name]
-	s.wait = min(max(2*s.wait, firstWait), longestFireRetry)
+	s.wait = min(max(2*s.wait, firstClaimRetryDelay), longestFireRetry)
 	s.again = now.Add(s.wait)
 	f[name] = s
 }

@@ -19,16 +19,16 @@ type workerSession struct {
 // not begin, or if the database is permanently lost. Callers that wait for runs (see Attach) keep
 // waiting, for results from other processes.
 func (e *Engine) Run(ctx context.Context) error {
-	s := e.join(true)
+	s := e.joinSession(true)
 	if s == nil {
 		return ErrRunning
 	}
 	select {
 	case <-ctx.Done():
-		e.stop(s)
+		e.stopSession(s)
 	case <-s.done:
 	}
-	e.part(s, true)
+	e.leaveSession(s, true)
 	<-s.done
 	return s.err
 }
@@ -43,12 +43,12 @@ func (e *Engine) Attach(ctx context.Context) (executed bool, failed <-chan struc
 	if t, ok := ctx.Value(attemptKey{}).(*task); ok && t.r.e == e {
 		return true, nil, func() error { return nil }
 	}
-	s := e.join(false)
+	s := e.joinSession(false)
 	if s == nil {
 		return false, nil, func() error { return nil }
 	}
 	return true, s.failed, func() error {
-		last := e.part(s, false)
+		last := e.leaveSession(s, false)
 		select {
 		case <-s.failed:
 			last = true // done is about to be closed
@@ -62,9 +62,9 @@ func (e *Engine) Attach(ctx context.Context) (executed bool, failed <-chan struc
 	}
 }
 
-// join enters the current session, or begins a session if there is none. The goroutine of the session
+// joinSession enters the current session, or begins a session if there is none. The goroutine of the session
 // ends with its worker. join returns nil for a second Run, and for other users if Run was stopped.
-func (e *Engine) join(run bool) *workerSession {
+func (e *Engine) joinSession(run bool) *workerSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !run && e.stopped {
@@ -97,26 +97,26 @@ func (e *Engine) join(run bool) *workerSession {
 	return s
 }
 
-// stop ends the session of Run even if it has other users, and prevents a new session until Run is called
+// stopSession ends the session of Run even if it has other users, and prevents a new session until Run is called
 // again.
-func (e *Engine) stop(s *workerSession) {
+func (e *Engine) stopSession(s *workerSession) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stopped = true
-	e.end(s)
+	e.endSession(s)
 }
 
-// end ends the session. e.mu is held.
-func (e *Engine) end(s *workerSession) {
+// endSession ends the session. e.mu is held.
+func (e *Engine) endSession(s *workerSession) {
 	if e.session == s {
 		e.session = nil
 	}
 	s.cancel()
 }
 
-// part leaves the session, and ends it if it has no other users. It reports whether the caller must wait
+// leaveSession leaves the session, and ends it if it has no other users. It reports whether the caller must wait
 // for the drain.
-func (e *Engine) part(s *workerSession, run bool) (last bool) {
+func (e *Engine) leaveSession(s *workerSession, run bool) (last bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.users--
@@ -127,7 +127,7 @@ func (e *Engine) part(s *workerSession, run bool) (last bool) {
 	if s.users > 0 {
 		return false
 	}
-	e.end(s)
+	e.endSession(s)
 	return !stopped
 }
 

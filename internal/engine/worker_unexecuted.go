@@ -16,15 +16,15 @@ import (
 // once.
 
 const (
-	mostListed = 500              // workflows or queues that a worker lists; if it has more, it counts as serving any
-	mostPlaces = 1000             // lanes in the result of one statement
-	mostPages  = 10               // results of that statement in one check
-	oftenest   = 10 * time.Second // the time between two checks, unless leases are shorter
+	maxRecordedNames      = 500              // workflows or queues that a worker lists; if it has more, it counts as serving any
+	overduePageSize       = 1000             // lanes in the result of one statement
+	maxOverduePages       = 10               // results of that statement in one check
+	minUnexecutedInterval = 10 * time.Second // the time between two checks, unless leases are shorter
 )
 
 // namesToRecord returns the workflows or queues that a worker records, or nil if there are none, or too many.
 func namesToRecord(names []string) []string {
-	if len(names) == 0 || len(names) > mostListed {
+	if len(names) == 0 || len(names) > maxRecordedNames {
 		return nil
 	}
 	return names
@@ -38,7 +38,7 @@ type unexecutedPair struct {
 
 // unexecutedLoop checks from time to time for due runs that no live worker executes.
 func (w *worker) unexecutedLoop(ctx context.Context) {
-	every := min(w.e.cfg.Lease, oftenest)
+	every := min(w.e.cfg.Lease, minUnexecutedInterval)
 	seen := make(map[store.QueueWorkflow]*unexecutedPair)
 	for sleepCtx(ctx, every) {
 		places, err := w.findUnexecuted(ctx)
@@ -56,8 +56,8 @@ func (w *worker) findUnexecuted(ctx context.Context) ([]store.OverdueLane, error
 	after := store.FirstLane
 	var others []store.OverdueLane
 	index := make(map[store.QueueWorkflow]int) // of a pair in others: it has a lane for each priority
-	for range mostPages {
-		page, err := w.e.store.OverdueLanes(ctx, now, after, mostPlaces)
+	for range maxOverduePages {
+		page, err := w.e.store.OverdueLanes(ctx, now, after, overduePageSize)
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (w *worker) findUnexecuted(ctx context.Context) ([]store.OverdueLane, error
 				others[i] = o
 			}
 		}
-		if len(page) < mostPlaces {
+		if len(page) < overduePageSize {
 			break
 		}
 	}
@@ -135,9 +135,9 @@ func (e *Engine) HasNoWorker(ctx context.Context, r *store.Run, now time.Time) (
 }
 
 // StateFor describes the run's state for the error of a caller whose context has ended. It returns an
-// empty string if the database does not return the state within lastLook.
+// empty string if the database does not return the state within finalReadTimeout.
 func (e *Engine) StateFor(ctx context.Context, id uuid.UUID) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalReadTimeout)
 	defer cancel()
 	found, err := e.store.Find(ctx, []store.RunRef{{Text: id.String()}}, store.NoPayloads)
 	if err != nil || len(found) != 1 || found[0] == nil {

@@ -17,32 +17,32 @@ import (
 // together, so that no run's end waits for the search.
 
 const (
-	mostEnds     = 1 << 16 // runs that wait for the search; further runs are not logged
-	endsAtOnce   = 1000    // runs in one search
-	mostSignals  = 10      // signal names in one log line
-	lastEndsLook = 2 * time.Second
+	maxEndedRuns          = 1 << 16 // runs that wait for the search; further runs are not logged
+	endedRunsPerSearch    = 1000    // runs in one search
+	mostSignals           = 10      // signal names in one log line
+	lastUnreceivedTimeout = 2 * time.Second
 )
 
-// endings holds the runs that this worker has ended and not yet checked for unreceived signals.
-type endings struct {
+// endedRuns holds the runs that this worker has ended and not yet checked for unreceived signals.
+type endedRuns struct {
 	mu   sync.Mutex
-	runs []ending
+	runs []endedRun
 }
 
-type ending struct {
+type endedRun struct {
 	id             uuid.UUID
 	name, workflow string
 }
 
-func (e *endings) add(r *run) {
+func (e *endedRuns) add(r *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.runs) < mostEnds {
-		e.runs = append(e.runs, ending{r.row.UUID, r.row.Name, r.row.Workflow})
+	if len(e.runs) < maxEndedRuns {
+		e.runs = append(e.runs, endedRun{r.row.UUID, r.row.Name, r.row.Workflow})
 	}
 }
 
-func (e *endings) take() []ending {
+func (e *endedRuns) take() []endedRun {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	runs := e.runs
@@ -59,12 +59,12 @@ func (w *worker) unreceivedLoop(ctx context.Context) {
 
 // reportUnreceived logs each run that has ended with signals that it never received.
 func (w *worker) reportUnreceived(ctx context.Context) {
-	runs := w.ends.take()
+	runs := w.endedRuns.take()
 	for len(runs) > 0 {
-		some := runs[:min(len(runs), endsAtOnce)]
+		some := runs[:min(len(runs), endedRunsPerSearch)]
 		runs = runs[len(some):]
 		all := make([]uuid.UUID, len(some))
-		by := make(map[uuid.UUID]*ending, len(some))
+		by := make(map[uuid.UUID]*endedRun, len(some))
 		for i := range some {
 			all[i] = some[i].id
 			by[some[i].id] = &some[i]
@@ -93,9 +93,9 @@ func (w *worker) reportUnreceived(ctx context.Context) {
 	}
 }
 
-// reportLastUnreceived is reportUnreceived for a worker that stops. It takes at most lastEndsLook.
+// reportLastUnreceived is reportUnreceived for a worker that stops. It takes at most lastUnreceivedTimeout.
 func (w *worker) reportLastUnreceived() {
-	ctx, cancel := context.WithTimeout(context.Background(), lastEndsLook)
+	ctx, cancel := context.WithTimeout(context.Background(), lastUnreceivedTimeout)
 	defer cancel()
 	w.reportUnreceived(ctx)
 }

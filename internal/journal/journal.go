@@ -218,7 +218,7 @@ func (j *Journal) awaitCallers(returning int) {
 		want = returning
 	}
 	began, seen := time.Now(), first
-	limit := min(maxGatherTime, time.Duration(j.counters.recent.Load())/2)
+	limit := min(maxGatherTime, time.Duration(j.counters.averageTime.Load())/2)
 	for turn := 1; ; turn++ {
 		runtime.Gosched()
 		now := j.Depth()
@@ -256,7 +256,7 @@ func (j *Journal) takeBatch(entries []*Entry, own *transactionRuns) []*Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	own.clear()
-	other := j.otherWriter(own)
+	other := j.otherWriterRuns(own)
 	items, bytes := 0, 0
 	rest := j.pending[:0]
 	for i, e := range j.pending {
@@ -308,7 +308,7 @@ func (j *Journal) flush(entries []*Entry, batch *store.Batch, brief bool) {
 	}
 	if errors.Is(err, store.ErrLocked) {
 		brief = true
-		if free := j.failLocking(entries, err); free < len(entries) {
+		if free := j.failEntriesThatLock(entries, err); free < len(entries) {
 			if free > 0 {
 				j.flush(entries[:free], batch, brief)
 			}

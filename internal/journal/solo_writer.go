@@ -130,7 +130,7 @@ func (a *SoloWriter) write(ctx context.Context, e *Entry) error {
 		batch := store.Batch{ShortLockWait: true}
 		e.addTo(&batch)
 		err := j.commitOnce(j.ctx, &batch)
-		j.counters.alone.Add(1)
+		j.counters.soloTransactions.Add(1)
 		<-j.soloSlots
 		e.done <- err
 		j.unregister(own)
@@ -213,9 +213,9 @@ func (j *Journal) needsAwaitedLock(e *Entry) bool {
 	return slices.ContainsFunc(e.lockKeys(), func(key string) bool { return j.awaitedLocks[key] > 0 })
 }
 
-// failLocking moves the entries that wait for no locks to the front, and returns their number. It
+// failEntriesThatLock moves the entries that wait for no locks to the front, and returns their number. It
 // sends err to all other entries.
-func (j *Journal) failLocking(entries []*Entry, err error) (free int) {
+func (j *Journal) failEntriesThatLock(entries []*Entry, err error) (free int) {
 	for i, e := range entries {
 		if len(e.lockKeys()) == 0 {
 			entries[free], entries[i] = entries[i], entries[free]

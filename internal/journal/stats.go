@@ -22,22 +22,22 @@ type Stats struct {
 // counters holds the figures of Stats. Only writers update it, once a flush, so that callers which
 // append do not contend for it.
 type counters struct {
-	flushes, items, bytes, largest, took, recent, refused, replays, alone atomic.Int64
+	flushes, items, bytes, largest, totalTime, averageTime, failed, retries, soloTransactions atomic.Int64
 }
 
-// recentWeight is the approximate number of flushes that Stats.AverageTime averages.
-const recentWeight = 16
+// averageWeight is the approximate number of flushes that Stats.AverageTime averages.
+const averageWeight = 16
 
 func (c *counters) countFlush(items, bytes int, took time.Duration, replays int, err error) {
-	c.replays.Add(int64(replays))
+	c.retries.Add(int64(replays))
 	if err != nil {
-		c.refused.Add(1)
+		c.failed.Add(1)
 		return
 	}
 	first := c.flushes.Add(1) == 1
 	c.items.Add(int64(items))
 	c.bytes.Add(int64(bytes))
-	c.took.Add(int64(took))
+	c.totalTime.Add(int64(took))
 	for {
 		largest := c.largest.Load()
 		if int64(items) <= largest || c.largest.CompareAndSwap(largest, int64(items)) {
@@ -45,12 +45,12 @@ func (c *counters) countFlush(items, bytes int, took time.Duration, replays int,
 		}
 	}
 	for {
-		recent := c.recent.Load()
-		next := recent + (int64(took)-recent)/recentWeight
+		recent := c.averageTime.Load()
+		next := recent + (int64(took)-recent)/averageWeight
 		if first {
 			next = int64(took)
 		}
-		if c.recent.CompareAndSwap(recent, next) {
+		if c.averageTime.CompareAndSwap(recent, next) {
 			return
 		}
 	}
@@ -62,7 +62,7 @@ func (j *Journal) Stats() Stats {
 	c := &j.counters
 	return Stats{
 		Flushes: c.flushes.Load(), Items: c.items.Load(), Bytes: c.bytes.Load(), Largest: c.largest.Load(),
-		TotalTime: time.Duration(c.took.Load()), AverageTime: time.Duration(c.recent.Load()),
-		Failed: c.refused.Load(), Retries: c.replays.Load(), SoloTransactions: c.alone.Load(), Pending: j.Depth(),
+		TotalTime: time.Duration(c.totalTime.Load()), AverageTime: time.Duration(c.averageTime.Load()),
+		Failed: c.failed.Load(), Retries: c.retries.Load(), SoloTransactions: c.soloTransactions.Load(), Pending: j.Depth(),
 	}
 }

@@ -68,9 +68,9 @@ func (j *Journal) removeWriter(own *transactionRuns) {
 // quiescent reports whether no transaction is in progress. The caller holds j.mu.
 func (j *Journal) quiescent() bool { return j.writers == 0 && len(j.soloInFlight) == 0 }
 
-// otherWriter returns the runs in the transaction of the other writer; they are none if there is no
+// otherWriterRuns returns the runs in the transaction of the other writer; they are none if there is no
 // other writer. The caller holds j.mu.
-func (j *Journal) otherWriter(own *transactionRuns) *transactionRuns {
+func (j *Journal) otherWriterRuns(own *transactionRuns) *transactionRuns {
 	if own == &j.writerInFlight[0] {
 		return &j.writerInFlight[1]
 	}

@@ -71,7 +71,7 @@ func (f *Firing) Plan(s store.ScheduleState) *store.ScheduleWrite {
 	}
 	f.Err = err
 	if o.was == nil { // the row is not readable, and stays as it is
-		w := &store.ScheduleWrite{Row: *s.Row, Last: -1}
+		w := &store.ScheduleWrite{Row: *s.Row, LastRunFire: -1}
 		w.Row.NextAt = f.Now.Add(retryProblem)
 		return w
 	}
@@ -111,7 +111,7 @@ func (f *Firing) plan(o *opened, s store.ScheduleState) (*store.ScheduleWrite, e
 	o.setNext(t, next)
 	w, err := o.write(d.fires...)
 	if err == nil {
-		w.Last = d.last
+		w.LastRunFire = d.last
 	}
 	return w, err
 }

@@ -102,10 +102,10 @@ func existing(name string, row *store.Schedule) (*opened, error) {
 
 // write returns the changed row.
 func (o *opened) write(fires ...store.Fire) (*store.ScheduleWrite, error) {
-	w := &store.ScheduleWrite{Row: o.row, Fires: fires, Last: -1}
+	w := &store.ScheduleWrite{Row: o.row, Fires: fires, LastRunFire: -1}
 	effective := o.state.Effective()
 	w.Row.Paused = o.state.Paused()
-	w.Row.Cancels = effective != nil && effective.Overlap == OverlapCancel && !o.row.WaitingAt.IsZero() && !o.state.Paused()
+	w.Row.CancelsLastRun = effective != nil && effective.Overlap == OverlapCancel && !o.row.WaitingAt.IsZero() && !o.state.Paused()
 	var err error
 	w.Row.State, err = json.Marshal(o.state)
 	return w, err
@@ -259,7 +259,7 @@ func Delete(name string, row *store.Schedule, now time.Time, by, reason string) 
 		return nil, err
 	}
 	if o.state.Declared == nil {
-		return &store.ScheduleWrite{Row: o.row, Delete: true, Last: -1}, nil
+		return &store.ScheduleWrite{Row: o.row, Delete: true, LastRunFire: -1}, nil
 	}
 	s := o.state
 	s.Operator, s.Deleted, s.SetAt, s.SetBy, s.SetReason = nil, true, now, by, reason

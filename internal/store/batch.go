@@ -239,17 +239,17 @@ type OverdueLane struct {
 	Since time.Time // when that run was due
 }
 
-// Claims is the result of Store.Claim.
-type Claims struct {
-	Runs []Claimed
+// ClaimResult is the result of Store.Claim.
+type ClaimResult struct {
+	Runs []ClaimedRun
 	// Next is the earliest wake_at that is later than ClaimQuery.Now, of the lanes from which the worker
 	// claims, or zero if there is none.
 	Next time.Time
 }
 
-// Claimed is a run that the worker now owns. If its Status is Paused, the claim has instead paused
+// ClaimedRun is a run that the worker now owns. If its Status is Paused, the claim has instead paused
 // the run for its crashes, and History is empty.
-type Claimed struct {
+type ClaimedRun struct {
 	Run         Run
 	History     []Step      // ordered by name
 	HistoryRest HistoryRest // tells whether HistoryFrom has to read more

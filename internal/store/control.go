@@ -159,7 +159,7 @@ func (o *Control) Plan(nodes []Node) (changes []ControlChange, wake []uuid.UUID)
 type plannedRun struct {
 	Node
 	wakeMode WakeMode
-	note     AuditUpdate
+	audit    AuditUpdate
 }
 
 type controlPlanner struct {
@@ -196,7 +196,7 @@ func (p *controlPlanner) pause(n *plannedRun, bit ControlBits) {
 	default:
 		if n.Control&bit == 0 {
 			if bit == PausedItself || n.Control&PausedItself == 0 {
-				n.note = AuditPause // the reason of the run's own pause takes precedence over an ancestor's
+				n.audit = AuditPause // the reason of the run's own pause takes precedence over an ancestor's
 			}
 			if n.Status == Running {
 				p.countRequested(n)
@@ -234,7 +234,7 @@ func (p *controlPlanner) resume(n *plannedRun, bit ControlBits) {
 		if n.Control&PausedMask != 0 {
 			return
 		}
-		n.note = AuditResume
+		n.audit = AuditResume
 		if n.Status == Paused {
 			n.Status, n.wakeMode = Pending, WakeNow
 		}
@@ -314,7 +314,7 @@ func (p *controlPlanner) cancelRun(n *plannedRun) {
 		return
 	}
 	n.Control = CancelRequested
-	n.note = AuditCancel
+	n.audit = AuditCancel
 	switch {
 	case n.Status == Running:
 		p.countRequested(n)
@@ -332,7 +332,7 @@ func (p *controlPlanner) cancelRun(n *plannedRun) {
 func (p *controlPlanner) terminate(n *plannedRun) {
 	if !n.Status.Terminal() {
 		if n.Control&CancelRequested == 0 {
-			n.note = AuditCancel
+			n.audit = AuditCancel
 		}
 		n.Status, n.Control, n.wakeMode = Cancelled, CancelRequested, WakeNever
 		p.countChanged(n)
@@ -349,7 +349,7 @@ func (p *controlPlanner) changes() (changes []ControlChange, wake []uuid.UUID) {
 		if was.Status == n.Status && was.Control == n.Control && was.Detached == n.Detached {
 			continue
 		}
-		changes = append(changes, ControlChange{Before: *was, Status: n.Status, Control: n.Control, Wake: n.wakeMode, Audit: n.note, Detached: n.Detached})
+		changes = append(changes, ControlChange{Before: *was, Status: n.Status, Control: n.Control, Wake: n.wakeMode, Audit: n.audit, Detached: n.Detached})
 		if n.Status.Terminal() && n.Parent.Valid {
 			if parent := p.after[n.Parent.UUID]; parent == nil || !parent.Status.Terminal() {
 				woken[n.Parent.UUID] = true

@@ -51,14 +51,14 @@ func (r *Run) Lane() Lane {
 	if r.Unreleased {
 		return FoldLane
 	}
-	return LaneOf(r.Queue, r.Workflow, r.Priority).With(r.Gate)
+	return LaneOf(r.Queue, r.Workflow, r.Priority).WithGate(r.Gate)
 }
 
 // Gate returns the gate of the lane.
 func (l Lane) Gate() Gate { return Gate(l & gateMask) }
 
-// With returns the lane of the same queue, workflow and priority with another gate.
-func (l Lane) With(g Gate) Lane { return l&^gateMask | Lane(g) }
+// WithGate returns the lane of the same queue, workflow and priority with another gate.
+func (l Lane) WithGate(g Gate) Lane { return l&^gateMask | Lane(g) }
 
 // Claimable reports whether a claim may take due runs of the lane.
 func (l Lane) Claimable() bool { return l&1 == 0 }

@@ -28,9 +28,9 @@ type LimitSettings struct {
 // rate returns the rate. Without one it is the zero value.
 func (s LimitSettings) rate() Rate { return Rate{Count: s.Rate, Period: s.Period, Burst: s.Burst} }
 
-// Fit returns how many of the units count: no more than can ever be granted at once, so that a smaller
+// CapUnits returns how many of the units count: no more than can ever be granted at once, so that a smaller
 // limit delays a step and does not stop it.
-func (s LimitSettings) Fit(units int) int {
+func (s LimitSettings) CapUnits(units int) int {
 	if s.Concurrent > 0 {
 		units = min(units, s.Concurrent)
 	}
@@ -158,16 +158,16 @@ type PermitBatch struct {
 	Returns []PermitReturn
 	Lines   []LineKey // lines that are looked at although nobody asks
 
-	// Again is when to look at lines anew, because more can be offered then. It is set with the outcomes.
-	Again map[LineKey]time.Time
+	// RecheckAt is when to look at lines anew, because more can be offered then. It is set with the outcomes.
+	RecheckAt map[LineKey]time.Time
 }
 
-// LookAgain records that more can be offered in a line at the given time.
-func (b *PermitBatch) LookAgain(g LineKey, at time.Time) {
-	if b.Again == nil {
-		b.Again = make(map[LineKey]time.Time)
+// RecheckLine records that more can be offered in a line at the given time.
+func (b *PermitBatch) RecheckLine(g LineKey, at time.Time) {
+	if b.RecheckAt == nil {
+		b.RecheckAt = make(map[LineKey]time.Time)
 	}
-	b.Again[g] = at
+	b.RecheckAt[g] = at
 }
 
 // LineKey names one line: a limit and a key, which may be empty.

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// offerFor is how long units are kept for a step whose run was woken.
-const offerFor = 2 * time.Second
+// offerDuration is how long units are kept for a step whose run was woken.
+const offerDuration = 2 * time.Second
 
 // MaxPermitsRead is how many waiting permits of a line a store reads for one plan, and how many of those that
 // have missed an offer. The latter are read apart, because any number of them may stand before the others, of
@@ -73,9 +73,9 @@ func ComparePlaces(a, b *Permit) int {
 	)
 }
 
-// Bound sets the bounds of the line from the rows of the limits. If the limit has no row, Bound returns the
+// SetBounds sets the bounds of the line from the rows of the limits. If the limit has no row, Bound returns the
 // declaration of an asking step, which the store records.
-func (l *PermitLine) Bound(rows map[string]LimitSettings, b *PermitBatch) (declare *LimitChange) {
+func (l *PermitLine) SetBounds(rows map[string]LimitSettings, b *PermitBatch) (declare *LimitChange) {
 	if l.Settings, l.Known = rows[l.Limit]; l.Known {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 			asks, asking[stepKey{a.Run, a.Step}] = append(asks, a), a
 		}
 	}
-	free, end := l.free(&plan), l.end()
+	free, end := l.free(&plan), l.lastRead()
 	var line []PermitWithRun
 	for i := range l.Permits {
 		p := &l.Permits[i]
@@ -118,16 +118,16 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 		switch {
 		case p.Status == PermitHeld && a != nil: // judged with the asks
 		case p.isInUse(l.Now):
-			free.take(l.Settings.Fit(p.Units), false)
+			free.take(l.Settings.CapUnits(p.Units), false)
 		case p.Status == PermitHeld, !p.canExecute():
 			plan.Delete = append(plan.Delete, p.Permit)
 		case a != nil:
-		case p.Status == PermitOffered && l.forgoes(p, asks, asked):
+		case p.Status == PermitOffered && l.yieldsToMissed(p, asks, asked):
 			p.Status, p.Until = PermitWaiting, time.Time{}
 			plan.Write = append(plan.Write, p.Permit)
 			line = append(line, *p)
 		case p.Status == PermitOffered && p.Until.After(l.Now):
-			free.take(l.Settings.Fit(p.Units), true)
+			free.take(l.Settings.CapUnits(p.Units), true)
 		case p.Status == PermitOffered:
 			p.Status, p.Until, p.Missed = PermitWaiting, time.Time{}, true
 			plan.Write = append(plan.Write, p.Permit)
@@ -142,9 +142,9 @@ func (l *PermitLine) Plan(b *PermitBatch, asked *AskedPermits, begun string) Per
 		}
 	}
 	slices.SortFunc(line, func(a, b PermitWithRun) int { return ComparePlaces(&a.Permit, &b.Permit) })
-	l.serve(line, asking, free, &plan)
+	l.grantInOrder(line, asking, free, &plan)
 	if !plan.again.IsZero() {
-		b.LookAgain(l.LineKey, plan.again)
+		b.RecheckLine(l.LineKey, plan.again)
 	}
 	return plan
 }
@@ -161,9 +161,9 @@ func (l *PermitLine) paid() time.Time {
 	return l.RateUsedUntil
 }
 
-// forgoes reports whether an earlier step of the same run, which has missed its offer, asks. Then it is
+// yieldsToMissed reports whether an earlier step of the same run, which has missed its offer, asks. Then it is
 // served first: of the steps of one run, those ask which are first in the line.
-func (l *PermitLine) forgoes(p *PermitWithRun, asks []*PermitAsk, asked *AskedPermits) bool {
+func (l *PermitLine) yieldsToMissed(p *PermitWithRun, asks []*PermitAsk, asked *AskedPermits) bool {
 	return slices.ContainsFunc(asks, func(a *PermitAsk) bool {
 		had, known := asked.Had[a]
 		return a.Run == p.Run && known && had.Missed && had.Limit == l.Limit && had.Key == l.Key && ComparePlaces(&had, &p.Permit) < 0
@@ -176,8 +176,8 @@ type stepKey struct {
 	step string
 }
 
-// end returns the last permit that was read of those that can get an offer, or nil if the whole line was read.
-func (l *PermitLine) end() (last *Permit) {
+// lastRead returns the last permit that was read of those that can get an offer, or nil if the whole line was read.
+func (l *PermitLine) lastRead() (last *Permit) {
 	n := 0
 	for i := range l.Permits {
 		if p := &l.Permits[i].Permit; p.Status == PermitWaiting && !p.Missed {
@@ -202,7 +202,7 @@ func (l *PermitLine) judgeAsk(a *PermitAsk, asked *AskedPermits, free *freeUnits
 	}
 	p, known := asked.Had[a]
 	if known && p.Status == PermitHeld && p.Epoch == a.Epoch && p.Attempt == a.Attempt {
-		free.take(l.Settings.Fit(p.Units), false)
+		free.take(l.Settings.CapUnits(p.Units), false)
 		a.Outcome, a.GrantedAt = Written, p.GrantedAt // the reply to an earlier ask was lost
 		return PermitWithRun{}, false
 	}
@@ -218,9 +218,9 @@ func (l *PermitLine) judgeAsk(a *PermitAsk, asked *AskedPermits, free *freeUnits
 	return PermitWithRun{Permit: place, State: state}, true
 }
 
-// serve grants and offers what is free, in the order of the line, up to the first that does not fit: so a
+// grantInOrder grants and offers what is free, in the order of the line, up to the first that does not fit: so a
 // step that needs many units is not passed for ever.
-func (l *PermitLine) serve(line []PermitWithRun, asking map[stepKey]*PermitAsk, free *freeUnits, plan *PermitPlan) {
+func (l *PermitLine) grantInOrder(line []PermitWithRun, asking map[stepKey]*PermitAsk, free *freeUnits, plan *PermitPlan) {
 	if !l.Known {
 		l.wakeFirst(line, plan)
 		return
@@ -229,7 +229,7 @@ func (l *PermitLine) serve(line []PermitWithRun, asking map[stepKey]*PermitAsk, 
 	before, blocked := 0, false // units of the line before this one
 	for i := range line {
 		p := &line[i]
-		units := l.Settings.Fit(p.Units)
+		units := l.Settings.CapUnits(p.Units)
 		a := asking[stepKey{p.Run, p.Step}]
 		if a == nil && !p.wakeable() {
 			continue // it keeps its place, and is served when its run asks
@@ -259,7 +259,7 @@ func (l *PermitLine) serve(line []PermitWithRun, asking map[stepKey]*PermitAsk, 
 			plan.replace(p.Permit, l.Settings.Concurrent > 0)
 		default:
 			free.take(units, true)
-			p.Status, p.Until = PermitOffered, l.Now.Add(offerFor)
+			p.Status, p.Until = PermitOffered, l.Now.Add(offerDuration)
 			plan.Offer = append(plan.Offer, p.Permit)
 		}
 	}
@@ -275,7 +275,7 @@ func (l *PermitLine) wakeFirst(line []PermitWithRun, plan *PermitPlan) {
 	}
 	for i := range line {
 		if p := &line[i]; p.wakeable() {
-			p.Status, p.Until = PermitOffered, l.Now.Add(offerFor)
+			p.Status, p.Until = PermitOffered, l.Now.Add(offerDuration)
 			plan.Offer = append(plan.Offer, p.Permit)
 			return
 		}
@@ -310,13 +310,13 @@ type freeUnits struct {
 	units     int  // that are not held
 	unbounded bool // there is no Concurrent
 	rate      int  // units that the rate allows now
-	unrated   bool // there is no Rate
+	noRate    bool // there is no Rate
 }
 
 // free returns what the line can grant before anything is counted as held.
 func (l *PermitLine) free(plan *PermitPlan) *freeUnits {
-	f := &freeUnits{units: l.Settings.Concurrent, unbounded: l.Settings.Concurrent == 0, unrated: l.Settings.Rate == 0}
-	if !f.unrated {
+	f := &freeUnits{units: l.Settings.Concurrent, unbounded: l.Settings.Concurrent == 0, noRate: l.Settings.Rate == 0}
+	if !f.noRate {
 		f.rate = l.Settings.rate().free(plan.RateUsedUntil, l.Now)
 	}
 	if plan.ClosedUntil.After(l.Now) || !l.Known {
@@ -334,7 +334,7 @@ func (f *freeUnits) take(units int, granted bool) {
 }
 
 func (f *freeUnits) fits(units int) bool {
-	return (f.unbounded || f.units >= units) && (f.unrated || f.rate >= units)
+	return (f.unbounded || f.units >= units) && (f.noRate || f.rate >= units)
 }
 
 func latest(a, b time.Time) time.Time {

@@ -47,8 +47,8 @@ type Schedule struct {
 	WaitingAt time.Time // the scheduled time that waits for the end of LastRun; zero: none
 	LastRun   uuid.NullUUID
 	Paused    bool
-	// Cancels tells that a waiting time has LastRun cancelled.
-	Cancels bool
+	// CancelsLastRun tells that a waiting time has LastRun cancelled.
+	CancelsLastRun bool
 	// Fires is the number of fires that are kept in full. Stores count them.
 	Fires int
 }
@@ -56,8 +56,8 @@ type Schedule struct {
 // ScheduleChange changes one schedule.
 type ScheduleChange struct {
 	Name string
-	// Skip makes ChangeSchedule return without a change if another transaction has locked the row. Otherwise it waits.
-	Skip bool
+	// SkipLocked makes ChangeSchedule return without a change if another transaction has locked the row. Otherwise it waits.
+	SkipLocked bool
 	// Times returns the times that Plan decides; may be nil. It is called with the locked row.
 	Times func(row *Schedule) []time.Time
 	// Plan decides. It returns nil if nothing changes. It must not wait, and may be called several times.
@@ -83,8 +83,8 @@ type ScheduleWrite struct {
 	Row    Schedule // the new row; its Fires does not matter
 	Delete bool     // the row is deleted, with its fires
 	Fires  []Fire   // in the order of their times, each time once
-	// Last is the index of the fire whose run becomes Row.LastRun if it is started; -1: none.
-	Last int
+	// LastRunFire is the index of the fire whose run becomes Row.LastRun if it is started; -1: none.
+	LastRunFire int
 }
 
 // FireKind tells why a run was started. The numbers are stored.
@@ -160,7 +160,7 @@ func (w *ScheduleWrite) Settle(before *Schedule) {
 		f.Run = uuid.NullUUID{UUID: f.Start.Run.UUID, Valid: true}
 		if f.Start.Outcome == Adopted {
 			f.Outcome, f.Run = FireFailed, uuid.NullUUID{UUID: f.Start.Existing.UUID, Valid: true}
-		} else if i == w.Last {
+		} else if i == w.LastRunFire {
 			w.Row.LastRun = f.Run
 		}
 	}

@@ -52,7 +52,7 @@ type Store interface {
 	// trip. It may load a long history only in part; see Claimed.HistoryRest. A history contains everything
 	// that former owners have written: if an owner lost its lease during a write, Claim waits until
 	// that write has ended or can no longer be committed.
-	Claim(ctx context.Context, q ClaimQuery) (Claims, error)
+	Claim(ctx context.Context, q ClaimQuery) (ClaimResult, error)
 
 	// ClaimedLeases returns the leases of the claim q that have not changed since: those with its worker,
 	// nonce and LeaseUntil. A worker whose claim

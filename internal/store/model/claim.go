@@ -29,8 +29,8 @@ func (r *Run) claimable(q *store.ClaimQuery) (due, suspect bool) {
 // Claim claims the runs that a store has claimed, and returns the result that the store should have
 // returned. It returns an error if the store was not allowed to claim one of them, or, without
 // contention, if it should have claimed more.
-func (m *Model) Claim(q store.ClaimQuery, got store.Claims, contended bool) (store.Claims, error) {
-	var want store.Claims
+func (m *Model) Claim(q store.ClaimQuery, got store.ClaimResult, contended bool) (store.ClaimResult, error) {
+	var want store.ClaimResult
 	var plain, suspects int
 	nexts := []time.Time{m.nextWakeAt(&q)}
 	for id := range m.Runs {
@@ -98,7 +98,7 @@ func (m *Model) nextWakeAt(q *store.ClaimQuery) (next time.Time) {
 }
 
 // claimRun applies a claim to one run.
-func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
+func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.ClaimedRun {
 	lost := r.Status == store.Running
 	excused := q.EndedInOutage(r.WakeAt)
 	halted := lost && r.Control&store.PausedMask != 0 // a lost lease counts no crash if a pause was requested
@@ -125,7 +125,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 			r.PausedAt, r.Reason = q.Now, store.CrashedTooOftenReason(r.Crashes)
 		}
 		m.recordEvent(r, store.EventPaused, q.Now)
-		return store.Claimed{Run: r.Run, Progress: r.Progress}
+		return store.ClaimedRun{Run: r.Run, Progress: r.Progress}
 	}
 	r.Status, r.Owner, r.WakeAt = store.Running, uuid.NullUUID{UUID: q.Worker, Valid: true}, q.LeaseUntil
 	r.Epoch = r.Epoch.Next(q.Nonce)
@@ -135,7 +135,7 @@ func (m *Model) claimRun(r *Run, q *store.ClaimQuery) store.Claimed {
 	if r.StartedAt.IsZero() {
 		r.StartedAt = q.Now
 	}
-	return store.Claimed{Run: r.Run, History: r.history(), Progress: r.Progress}
+	return store.ClaimedRun{Run: r.Run, History: r.history(), Progress: r.Progress}
 }
 
 // ClaimedLeases models store.Store.ClaimedLeases.

@@ -159,7 +159,7 @@ func claimOp(q store.ClaimQuery) *op {
 		text:     fmt.Sprintf("claim %+v limit %d, suspects %d, crashes %d, at %s until %s", q.Served, q.Limit, q.Suspects, q.MaxCrashes, offset(q.Now), offset(q.LeaseUntil)),
 		do:       func(ctx context.Context, s store.Store) (any, error) { return s.Claim(ctx, q) },
 		want: func(m *model.Model, got any, contended bool) error {
-			want, err := m.Claim(q, got.(store.Claims), contended)
+			want, err := m.Claim(q, got.(store.ClaimResult), contended)
 			if err != nil {
 				return err
 			}

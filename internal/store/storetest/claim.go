@@ -102,7 +102,7 @@ func (b *bed) inLane(queue, workflow string, priority int16, wakeAt time.Time) s
 }
 
 // lanesOf returns the beginnings of the names of claimed runs, as inLane has set them.
-func lanesOf(runs []store.Claimed) (lanes []string) {
+func lanesOf(runs []store.ClaimedRun) (lanes []string) {
 	for _, c := range runs {
 		lane, _, _ := strings.Cut(c.Run.Name, " ")
 		lanes = append(lanes, lane)

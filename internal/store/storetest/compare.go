@@ -111,7 +111,7 @@ func short(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-func ids(claimed []store.Claimed) []string {
+func ids(claimed []store.ClaimedRun) []string {
 	all := make([]string, len(claimed))
 	for i, c := range claimed {
 		all[i] = fmt.Sprintf("%s (%s)", c.Run.Name, c.Run.Status)

@@ -142,7 +142,7 @@ func raceCancelClaim(b *bed, s store.Store) {
 	for round := range testsize.Of(60, 20) {
 		r := b.queued("", b.now)
 		q, o := b.query(b.now), b.newOrder(store.VerbCancel, r.UUID)
-		var claimed []store.Claimed
+		var claimed []store.ClaimedRun
 		b.together(2, func(i int) error {
 			if i == 0 {
 				return b.s.Control(b.ctx, o)

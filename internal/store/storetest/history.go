@@ -38,7 +38,7 @@ func (b *bed) long(name string, sizes ...int) (r store.Run, history []store.Step
 
 // rest reads the parts of a history that the claim left out. It returns the whole history and the
 // number of parts.
-func (b *bed) rest(c store.Claimed, most int) (steps []store.Step, parts int) {
+func (b *bed) rest(c store.ClaimedRun, most int) (steps []store.Step, parts int) {
 	b.Helper()
 	steps = c.History
 	for rest := c.HistoryRest; rest.More; parts++ {
@@ -67,7 +67,7 @@ func historyParts(b *bed) {
 	b.commit(batch)
 	slices.SortFunc(want, func(l, r store.Step) int { return strings.Compare(l.Name, r.Name) })
 	for _, most := range []int{1, 100, 200, 1000, 5000, 1 << 20} {
-		all := store.Claimed{Run: r, HistoryRest: store.HistoryRest{More: true}}
+		all := store.ClaimedRun{Run: r, HistoryRest: store.HistoryRest{More: true}}
 		got, parts := b.rest(all, most)
 		wantSteps(b, fmt.Sprintf("parts of %d bytes", most), got, want...)
 		if most == 1 && parts != len(want) || most == 1<<20 && parts != 1 {
@@ -120,7 +120,7 @@ func historyNone(b *bed) {
 
 // wantWhole compares claimed histories, including their rests, with the recorded ones. The
 // histories of the runs in short must be complete in the claim.
-func (b *bed) wantWhole(claims store.Claims, want map[store.UUID][]store.Step, short ...store.UUID) {
+func (b *bed) wantWhole(claims store.ClaimResult, want map[store.UUID][]store.Step, short ...store.UUID) {
 	b.Helper()
 	if len(claims.Runs) != len(want) {
 		b.Fatalf("%d runs were claimed, want %d", len(claims.Runs), len(want))

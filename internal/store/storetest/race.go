@@ -250,7 +250,7 @@ func raceTakeover(b *bed) {
 		b.commitStart(r)
 		end := b.finish(r.UUID, epochAt(1))
 		step := &store.StepWrite{Step: b.completed(r.UUID, epochAt(1), "last")}
-		var claimed []store.Claimed
+		var claimed []store.ClaimedRun
 		b.together(2, func(i int) error {
 			if i == 0 {
 				return b.settle(&store.Batch{Steps: []*store.StepWrite{step}, Runs: []*store.RunWrite{&end}})

@@ -35,7 +35,7 @@ func (b *bed) changed(u *store.ScheduleChange) *store.ScheduleChange {
 func (b *bed) setSchedule(row store.Schedule, fires ...store.Fire) *store.ScheduleChange {
 	b.Helper()
 	return b.changed(&store.ScheduleChange{Name: row.Name, Plan: func(store.ScheduleState) *store.ScheduleWrite {
-		return &store.ScheduleWrite{Row: row, Fires: fires, Last: len(fires) - 1}
+		return &store.ScheduleWrite{Row: row, Fires: fires, LastRunFire: len(fires) - 1}
 	}})
 }
 
@@ -83,7 +83,7 @@ func scheduleKept(b *bed) {
 	}
 	want := []store.Schedule{
 		{Name: "a", State: []byte(`{}`)},
-		{Name: "b '%s' \U0001F680", State: []byte(`{"a":[1]}`), NextAt: b.in(time.Hour), WaitingAt: b.now, LastRun: owner(uuid.New()), Paused: true, Cancels: true},
+		{Name: "b '%s' \U0001F680", State: []byte(`{"a":[1]}`), NextAt: b.in(time.Hour), WaitingAt: b.now, LastRun: owner(uuid.New()), Paused: true, CancelsLastRun: true},
 	}
 	for _, row := range want {
 		b.setSchedule(store.Schedule{Name: row.Name, State: []byte(`{"first":1}`)})
@@ -101,7 +101,7 @@ func scheduleKept(b *bed) {
 	if list, err = b.s.Schedules(b.ctx, "a", 10); err != nil || len(list) != 1 {
 		b.Errorf("after a: %+v, %v", list, err)
 	}
-	u := b.changed(&store.ScheduleChange{Name: "none", Skip: true, Plan: func(store.ScheduleState) *store.ScheduleWrite { panic("there is nothing to plan") }})
+	u := b.changed(&store.ScheduleChange{Name: "none", SkipLocked: true, Plan: func(store.ScheduleState) *store.ScheduleWrite { panic("there is nothing to plan") }})
 	if u.Found || u.Written != nil {
 		b.Errorf("a due schedule that is gone: %+v", u)
 	}
@@ -120,8 +120,8 @@ func scheduleDue(b *bed) {
 	b.ordered(store.VerbCancel, cancelled.UUID)
 	for name, row := range map[string]store.Schedule{
 		"waits":             {LastRun: owner(live.UUID)},
-		"cancels":           {LastRun: owner(live.UUID), Cancels: true},
-		"has cancelled":     {LastRun: owner(cancelled.UUID), Cancels: true},
+		"cancels":           {LastRun: owner(live.UUID), CancelsLastRun: true},
+		"has cancelled":     {LastRun: owner(cancelled.UUID), CancelsLastRun: true},
 		"waits no longer":   {LastRun: owner(ended.UUID)},
 		"run is gone":       {LastRun: owner(uuid.New())},
 		"paused, run ended": {LastRun: owner(ended.UUID), Paused: true},
@@ -253,7 +253,7 @@ func scheduleDeleted(b *bed) {
 	b.setSchedule(store.Schedule{Name: "s", State: []byte(`{}`), NextAt: b.now}, b.fire("s", "s@1", b.now))
 	b.setSchedule(store.Schedule{Name: "other", State: []byte(`{}`)}, b.fire("other", "other@1", b.now))
 	b.changed(&store.ScheduleChange{Name: "s", Plan: func(s store.ScheduleState) *store.ScheduleWrite {
-		return &store.ScheduleWrite{Row: *s.Row, Delete: true, Last: -1}
+		return &store.ScheduleWrite{Row: *s.Row, Delete: true, LastRunFire: -1}
 	}})
 	if due, _ := b.due(b.now); len(due) != 0 || b.schedule("s") != nil || len(b.outcomes("s")) != 0 || len(b.outcomes("other")) != 1 {
 		b.Errorf("after the deletion: due %q, %+v, fires %q and %q", due, b.schedule("s"), b.outcomes("s"), b.outcomes("other"))

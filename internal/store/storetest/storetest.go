@@ -230,7 +230,7 @@ func (b *bed) query(at time.Time) store.ClaimQuery {
 	}
 }
 
-func (b *bed) claim(q store.ClaimQuery) store.Claims {
+func (b *bed) claim(q store.ClaimQuery) store.ClaimResult {
 	b.Helper()
 	answer, err := b.s.Claim(b.ctx, q)
 	if err != nil {
@@ -240,7 +240,7 @@ func (b *bed) claim(q store.ClaimQuery) store.Claims {
 }
 
 // claimOne claims runs, which must be exactly the given run.
-func (b *bed) claimOne(q store.ClaimQuery, run uuid.UUID) store.Claimed {
+func (b *bed) claimOne(q store.ClaimQuery, run uuid.UUID) store.ClaimedRun {
 	b.Helper()
 	answer := b.claim(q)
 	if len(answer.Runs) != 1 || answer.Runs[0].Run.UUID != run {

@@ -54,7 +54,7 @@ var mutants = []mutant{
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >= ? AND status = 2"}},
 		},
 		{
-			"sqlite/sql/step_insert_done.sql", sqlite("/^step$/an_older_epoch"),
+			"sqlite/sql/step_insert_completed.sql", sqlite("/^step$/an_older_epoch"),
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >= ? AND status = 2"}},
 		},
 		{
@@ -91,7 +91,7 @@ var mutants = []mutant{
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
 		},
 		{
-			"sqlite/sql/step_insert_done.sql", sqlite("/^nonce$/a_step_at_another"),
+			"sqlite/sql/step_insert_completed.sql", sqlite("/^nonce$/a_step_at_another"),
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
 		},
 		{
@@ -111,7 +111,7 @@ var mutants = []mutant{
 			[]change{{"AND epoch = ? AND status = 2", "AND epoch >> 32 = ? >> 32 AND status = 2"}},
 		},
 		{
-			"sqlite/sql/claim_take.sql", sqlite("/^nonce$/a_claim's_epoch"),
+			"sqlite/sql/claim_run.sql", sqlite("/^nonce$/a_claim's_epoch"),
 			[]change{{"((epoch >> 32) + 1) << 32 | ?", "((epoch >> 32) + 1) << 32 | (0 & ?)"}},
 		},
 		{
@@ -144,7 +144,7 @@ var mutants = []mutant{
 			[]change{{"AND p.epoch OPERATOR(pg_catalog.=) item.parent_epoch AND", "AND p.epoch >> 32 = item.parent_epoch >> 32 AND"}},
 		},
 		{
-			"postgres/sql/receive.sql", postgres("/^nonce$/a_receive_at_another"),
+			"postgres/sql/signal_receive.sql", postgres("/^nonce$/a_receive_at_another"),
 			[]change{{"AND r.epoch = $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
 		},
 		{
@@ -153,7 +153,7 @@ var mutants = []mutant{
 			[]change{{"AND r.epoch OPERATOR(pg_catalog.=) $7::bigint AND", "AND r.epoch >> 32 = $7::bigint >> 32 AND"}},
 		},
 		{
-			"postgres/sql/claim.sql", postgres("/^nonce$/a_claim's_epoch"),
+			"postgres/sql/claim_runs.sql", postgres("/^nonce$/a_claim's_epoch"),
 			[]change{{"<< 32 | $8::bigint", "<< 32 | (0 & $8::bigint)"}},
 		},
 		{

@@ -56,7 +56,7 @@ func (s *database) strayLanes(ctx context.Context, queue string) ([]store.Lane, 
 	return s.lanes.strays(queue), nil
 }
 
-// queueRow scans the columns of a queue that admit_lock.sql returns.
+// queueRow scans the columns of a queue that admit_queue_lock.sql returns.
 type queueRow struct {
 	q                 *store.QueueState
 	settings, applied pgtype.Text
@@ -93,7 +93,7 @@ func newQueueState(a *store.Admission) *store.QueueState {
 // glance reads the queue without a lock. A queue without a row counts as deleted.
 func (s *database) glance(ctx context.Context, a *store.Admission, strays []store.Lane) (q *store.QueueState, found bool, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look at a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitFound, a.Queue, pgTime(a.Now), laneColumn(strays))
+		batch.Queue(s.sql.admitHasWork, a.Queue, pgTime(a.Now), laneColumn(strays))
 	}, func(res results) error {
 		q, found = newQueueState(a), false // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -112,7 +112,7 @@ func (s *database) glance(ctx context.Context, a *store.Admission, strays []stor
 // lockQueue locks the row of the queue. It reports whether another transaction has locked or deleted it.
 func (s *database) lockQueue(ask roundTrip, a *store.Admission) (q *store.QueueState, busy bool, err error) {
 	q, busy = newQueueState(a), true
-	err = ask("lock a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.admitLock, a.Queue) }, func(res results) error {
+	err = ask("lock a queue", func(batch *pgx.Batch) { batch.Queue(s.sql.admitQueueLock, a.Queue) }, func(res results) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			busy = false
 			row := queueRow{q: q}
@@ -129,8 +129,8 @@ func (s *database) lockQueue(ask roundTrip, a *store.Admission) (q *store.QueueS
 // readAdmission locks and reads the runs, and reads the keys, that a pass decides about.
 func (s *database) readAdmission(ask roundTrip, q *store.QueueState, strays []store.Lane) error {
 	err := ask("read runs of a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitRuns, q.Name, pgTime(q.Now), laneColumn(strays), int32(store.MaxRunsRead), q.Deleted)
-		batch.Queue(s.sql.admitUnclaimed, q.Name, pgTime(q.Now), int32(store.MaxAdmitted))
+		batch.Queue(s.sql.admitRunsLock, q.Name, pgTime(q.Now), laneColumn(strays), int32(store.MaxRunsRead), q.Deleted)
+		batch.Queue(s.sql.admitUnclaimedCount, q.Name, pgTime(q.Now), int32(store.MaxAdmitted))
 	}, func(res results) error {
 		var kinds [5][]store.SeenRun
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -178,8 +178,8 @@ func (s *database) readLine(ask roundTrip, q *store.QueueState) (look []string, 
 	var parts [linePartCount][]store.SeenRun
 	var read [linePartCount]int
 	err = ask("read the line of a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitLine, q.Name, partsBegun, partsRoot, int32(limit))
-		batch.Queue(s.sql.admitLook, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
+		batch.Queue(s.sql.admitRunsInLine, q.Name, partsBegun, partsRoot, int32(limit))
+		batch.Queue(s.sql.admitKeysToCheck, q.Name, pgTime(q.Now), int32(store.MaxKeysRead))
 	}, func(res results) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var ordinal int64
@@ -218,8 +218,8 @@ func (s *database) readKeys(ask roundTrip, q *store.QueueState, look []string) e
 	type partOf struct{ key, part int64 }
 	runs, read, cut := make(map[partOf][]store.SeenRun), make(map[partOf]int), make(map[partOf]bool)
 	err := ask("read keys of a queue", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.admitKeys, q.Name, arg)
-		batch.Queue(s.sql.admitBehind, q.Name, arg, partsBegun, partsRoot, int32(store.MaxBehindRead))
+		batch.Queue(s.sql.admitKeysRead, q.Name, arg)
+		batch.Queue(s.sql.admitRunsBehindKey, q.Name, arg, partsBegun, partsRoot, int32(store.MaxBehindRead))
 	}, func(res results) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			k := new(store.KeyState)

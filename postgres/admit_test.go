@@ -40,13 +40,13 @@ func admissionBuffers(t *testing.T, s *database, conn *pgx.Conn, queue, key stri
 	}
 	at := pgTime(time.Now())
 	keys := texts{1, func(int) *string { return &key }}
-	count("found", s.sql.admitFound, queue, at, laneColumn(nil))
-	count("runs", s.sql.admitRuns, queue, at, laneColumn(nil), int32(store.MaxRunsRead), false)
-	count("unclaimed", s.sql.admitUnclaimed, queue, at, int32(store.MaxAdmitted))
-	count("line", s.sql.admitLine, queue, partsBegun, partsRoot, int32(10))
-	count("look", s.sql.admitLook, queue, at, int32(store.MaxKeysRead))
-	count("keys", s.sql.admitKeys, queue, keys)
-	count("behind", s.sql.admitBehind, queue, keys, partsBegun, partsRoot, int32(store.MaxBehindRead))
+	count("found", s.sql.admitHasWork, queue, at, laneColumn(nil))
+	count("runs", s.sql.admitRunsLock, queue, at, laneColumn(nil), int32(store.MaxRunsRead), false)
+	count("unclaimed", s.sql.admitUnclaimedCount, queue, at, int32(store.MaxAdmitted))
+	count("line", s.sql.admitRunsInLine, queue, partsBegun, partsRoot, int32(10))
+	count("look", s.sql.admitKeysToCheck, queue, at, int32(store.MaxKeysRead))
+	count("keys", s.sql.admitKeysRead, queue, keys)
+	count("behind", s.sql.admitRunsBehindKey, queue, keys, partsBegun, partsRoot, int32(store.MaxBehindRead))
 	return buffers
 }
 

@@ -20,20 +20,20 @@ func (s *database) writeAdmission(ask roundTrip, q *store.QueueState, plan *stor
 	ends := found && q.Deleted && !plan.More
 	return ask("write an admission", func(batch *pgx.Batch) {
 		if len(runs) > 0 {
-			batch.Queue(s.sql.admitRunWrite, admittedArgs(runs)...)
-			batch.Queue(s.sql.admitPlaceWrite, placeArgs(q.Name, runs)...)
+			batch.Queue(s.sql.admitRunUpdate, admittedArgs(runs)...)
+			batch.Queue(s.sql.admitPlaceUpsert, placeArgs(q.Name, runs)...)
 		}
 		if len(keys) > 0 {
-			batch.Queue(s.sql.admitKeyWrite, keyArgs(q.Name, keys)...)
+			batch.Queue(s.sql.admitKeyUpsert, keyArgs(q.Name, keys)...)
 		}
 		if deletes {
 			batch.Queue(s.sql.admitKeyDelete, q.Name, texts{len(plan.DeleteKeys), func(i int) *string { return &plan.DeleteKeys[i] }})
 		}
 		if found && plan.LookAll {
-			batch.Queue(s.sql.admitLookAll, q.Name, pgTime(q.Now))
+			batch.Queue(s.sql.admitKeysCheckAll, q.Name, pgTime(q.Now))
 		}
 		if found {
-			batch.Queue(s.sql.admitQueueWrite, q.Name, nullText(&q.Applied), pgTime(q.Now), pgTime(q.Paid), pgTime(q.Shut), q.Begun,
+			batch.Queue(s.sql.admitQueueUpdate, q.Name, nullText(&q.Applied), pgTime(q.Now), pgTime(q.Paid), pgTime(q.Shut), q.Begun,
 				q.Turns[0], q.Turns[1], q.Turns[2], q.Turns[3], q.Turns[4], int64(q.Use.Waiting), int32(q.Use.Executing), int32(q.Use.Open))
 		}
 		if ends {

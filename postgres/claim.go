@@ -55,7 +55,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 	place := make(map[uuid.UUID]int)
 	err = s.runBatch(ctx, s.enginePool, "claim", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.claimPrepare, laneColumn(plan.low), laneColumn(plan.high), laneColumn(plan.claimable), pgTime(q.Now))
-		batch.Queue(s.sql.claim, laneColumn(plan.claimable),
+		batch.Queue(s.sql.claimRuns, laneColumn(plan.claimable),
 			pgTime(q.Now), int32(q.Limit), pgUUID(q.Worker), pgTime(q.LeaseUntil), int32(q.MaxCrashes), int32(min(q.Suspects, q.Limit)), int64(q.Nonce),
 			pgTime(q.OutageFrom), pgTime(q.OutageUntil))
 		batch.Queue(s.sql.claimHistories, int64(historyBytes(q)))
@@ -103,7 +103,7 @@ func (s *database) claimOnce(ctx context.Context, q *store.ClaimQuery) (claims s
 func (s *database) findLanes(ctx context.Context, plan *lanePlan) error {
 	var found []knownLane
 	err := s.runBatch(ctx, s.enginePool, "look for lanes", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.lanesFind, laneColumn(plan.low), laneColumn(plan.high))
+		batch.Queue(s.sql.lanesFindUnknown, laneColumn(plan.low), laneColumn(plan.high))
 	}, func(res results) error {
 		found = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -198,9 +198,9 @@ func (s *database) EndLeases(ctx context.Context, workers []uuid.UUID, q store.C
 	}
 	freed := 0
 	err := s.runBatch(ctx, s.enginePool, "expire", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.expire, pgTime(q.Now), pgTime(q.LeaseUntil), uuidColumn(workers))
+		batch.Queue(s.sql.leaseExpire, pgTime(q.Now), pgTime(q.LeaseUntil), uuidColumn(workers))
 		batch.Queue(s.sql.notify, channel(s.schema), "")
-		batch.Queue(s.sql.workerRemove, uuidColumn(workers), pgUUID(q.Worker))
+		batch.Queue(s.sql.workerDelete, uuidColumn(workers), pgUUID(q.Worker))
 	}, func(res results) error {
 		tag, err := res.Exec()
 		if err != nil {

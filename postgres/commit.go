@@ -93,9 +93,9 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 	}
 	switch {
 	case w.allUnnamed && !w.met:
-		batch.Queue(s.sql.startMade, startArgs(w.starts)...)
+		batch.Queue(s.sql.runInsertGenerated, startArgs(w.starts)...)
 	case w.plain:
-		batch.Queue(s.sql.start, startArgs(w.starts)...)
+		batch.Queue(s.sql.runInsert, startArgs(w.starts)...)
 	case len(w.starts) > 0:
 		s.queueAnyStarts(batch, w)
 	}
@@ -111,10 +111,10 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.sql.stepUpdate, stepArgs(w.existingSteps, w.ignoresControl)...)
 	}
 	for _, item := range w.receives {
-		batch.Queue(s.sql.receive, append(singleStepArgs(&item.Step), item.Signal)...)
+		batch.Queue(s.sql.signalReceive, append(singleStepArgs(&item.Step), item.Signal)...)
 	}
 	if len(w.signals) > 0 {
-		batch.Queue(s.sql.signal, signalArgs(w.signals)...)
+		batch.Queue(s.sql.signalInsert, signalArgs(w.signals)...)
 	}
 	switch {
 	case len(w.runs) > 0 && w.finish:
@@ -126,7 +126,7 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 		batch.Queue(s.sql.runHold, store.ShardOf(item.UUID), pgUUID(item.UUID), item.Epoch.Number(), pgTime(*writeTime(item)), item.Reason, int32(item.MaxCrashes), nullText(&item.Trace))
 	}
 	if len(w.wakes) > 0 {
-		batch.Queue(s.sql.wake, append(wakeArgs(w.wakes), channel(s.schema))...)
+		batch.Queue(s.sql.runWake, append(wakeArgs(w.wakes), channel(s.schema))...)
 	}
 	if w.hints {
 		batch.Queue(s.sql.notify, channel(s.schema), "")
@@ -136,9 +136,9 @@ func (s *database) queueStatements(batch *pgx.Batch, w *sortedBatch) {
 // queueAnyStarts adds the starts of any kind.
 func (s *database) queueAnyStarts(batch *pgx.Batch, w *sortedBatch) {
 	if len(w.placed) > 0 {
-		batch.Queue(s.sql.startPlaced, startPlacedArgs(w.starts, w.tags, w.placed)...)
+		batch.Queue(s.sql.runInsertWithPlace, startPlacedArgs(w.starts, w.tags, w.placed)...)
 	} else {
-		batch.Queue(s.sql.startAny, startAnyArgs(w.starts, w.tags)...)
+		batch.Queue(s.sql.runInsertAny, startAnyArgs(w.starts, w.tags)...)
 	}
 }
 

@@ -64,13 +64,13 @@ func TestNobodyPaysForOthersLocks(t *testing.T) {
 		batch *store.Batch
 		want  []string
 	}{
-		"plain": {plain, []string{s.sql.startMade, s.sql.stepInsertOne, s.sql.stepUpdate, s.sql.runFinish, s.sql.notify}},
+		"plain": {plain, []string{s.sql.runInsertGenerated, s.sql.stepInsertOne, s.sql.stepUpdate, s.sql.runFinish, s.sql.notify}},
 		"family": {all, []string{
-			s.sql.runsLock, s.sql.startAny, s.sql.stepInsertOne, s.sql.stepUpdate,
-			s.sql.receive, s.sql.signal, s.sql.runFinish, s.sql.wake, s.sql.notify,
+			s.sql.runsLock, s.sql.runInsertAny, s.sql.stepInsertOne, s.sql.stepUpdate,
+			s.sql.signalReceive, s.sql.signalInsert, s.sql.runFinish, s.sql.runWake, s.sql.notify,
 		}},
-		"a start far off": {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(notifyWithin)}}}}, []string{s.sql.start}},
-		"a start soon":    {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(notifyWithin - 1)}}}}, []string{s.sql.start, s.sql.notify}},
+		"a start far off": {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(notifyWithin)}}}}, []string{s.sql.runInsert}},
+		"a start soon":    {&store.Batch{Starts: []*store.Start{{Run: store.Run{Status: store.Pending, WakeAt: time.Time{}.Add(notifyWithin - 1)}}}}, []string{s.sql.runInsert, s.sql.notify}},
 		"several steps":   {&store.Batch{Steps: []*store.StepWrite{done(uuid.New(), "a", time.Time{}), done(uuid.New(), "a", time.Time{})}}, []string{s.sql.stepInsert}},
 		"park":            {&store.Batch{Runs: []*store.RunWrite{{UUID: uuid.New(), Parent: all.Runs[1].Parent, Status: store.Waiting}}}, []string{s.sql.runEndOwnership}},
 	} {

@@ -52,14 +52,14 @@ func (s *database) tryControl(ask roundTrip, o *store.Control) error {
 	made := int64(0)
 	err = ask("order", func(batch *pgx.Batch) {
 		if len(frozen) > 0 {
-			batch.Queue(s.sql.shiftTimers, append(lockArgs(frozen), pgTime(o.Now))...)
+			batch.Queue(s.sql.controlShiftTimers, append(lockArgs(frozen), pgTime(o.Now))...)
 		}
 		batch.Queue(s.sql.controlApply, append(changeArgs(changes),
 			pgTime(o.Now), nullText(&o.Reason), nullText(&o.Actor), o.Error, channel(s.schema),
 			uuids{len(changes), func(i int) *uuid.UUID { return nullUUID(&changes[i].Before.Owner) }},
 			bools{len(changes), func(i int) bool { return changes[i].Detached }})...)
 		if len(wakes) > 0 {
-			batch.Queue(s.sql.wake, append(wakeArgs(wakes), channel(s.schema))...)
+			batch.Queue(s.sql.runWake, append(wakeArgs(wakes), channel(s.schema))...)
 		}
 	}, func(res results) error {
 		if err := readRowCount(res, len(frozen), nil); err != nil {
@@ -85,7 +85,7 @@ func (s *database) lockTree(ask roundTrip, runs []uuid.UUID) ([]store.Node, erro
 	for {
 		locked, live := 0, 0
 		err := ask("lock a tree", func(batch *pgx.Batch) {
-			batch.Queue(s.sql.controlLock, lockArgs(runs)...)
+			batch.Queue(s.sql.controlTreeLock, lockArgs(runs)...)
 			batch.Queue(s.sql.controlTree, lockArgs(runs)...)
 		}, func(res results) error {
 			err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&locked) })

@@ -26,7 +26,7 @@ func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChange) err
 func (s *database) setDeadline(ctx context.Context, d *store.DeadlineChange) error {
 	d.Outcome, d.State = 0, store.RunState{}
 	err := s.runBatch(ctx, s.enginePool, "set a deadline", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.deadline, store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), channel(s.schema))
+		batch.Queue(s.sql.runDeadlineSet, store.ShardOf(d.Run), pgUUID(d.Run), pgTime(d.At), pgTime(d.Now), channel(s.schema))
 	}, func(res results) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			d.Outcome = store.Written

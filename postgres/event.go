@@ -59,7 +59,7 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 		if after != "" {
 			batch.Queue(s.sql.eventCursorValid, store.ShardOf(from.run), strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, pgTime(time.UnixMicro(from.at)))
 		}
-		batch.Queue(s.sql.events, strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, int32(min(limit, 1<<30)))
+		batch.Queue(s.sql.eventsPage, strconv.FormatUint(from.txid, 10), pgUUID(from.run), from.kind, int32(min(limit, 1<<30)))
 	}, func(res results) error {
 		if after != "" {
 			if err := eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&leads) }); err != nil {

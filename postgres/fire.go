@@ -14,7 +14,7 @@ import (
 
 // Fires implements store.Schedules.
 func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
-	err = s.runBatch(ctx, s.enginePool, "read fires", func(batch *pgx.Batch) { batch.Queue(s.sql.fireLatest, append(scheduleKey(schedule), int32(limit))...) },
+	err = s.runBatch(ctx, s.enginePool, "read fires", func(batch *pgx.Batch) { batch.Queue(s.sql.firesLatest, append(scheduleKey(schedule), int32(limit))...) },
 		readFires(schedule, &fires))
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
 	key := scheduleKey(row.Name)
 	var old []store.Fire
 	err := ask("read old fires", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.fireOldest, append(key, int32(store.KeptFires), int32(store.KeptFires))...)
+		batch.Queue(s.sql.firesOldest, append(key, int32(store.KeptFires), int32(store.KeptFires))...)
 	}, readFires(row.Name, &old))
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
 	}
 	var folded map[time.Time][]byte
 	err = ask("read folded fires", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.firedRead, append(scheduleKey(row.Name), timeColumn(hours))...)
+		batch.Queue(s.sql.foldedFiresRead, append(scheduleKey(row.Name), timeColumn(hours))...)
 	},
 		func(res results) (err error) {
 			folded, err = readFolded(res)
@@ -126,7 +126,7 @@ func (s *database) foldFires(ask roundTrip, row *store.Schedule) error {
 		bits[i] = folded[hour]
 	}
 	return ask("fold fires", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.firedUpsert, append(scheduleKey(row.Name), timeColumn(hours), blobs{len(bits), func(i int) *[]byte { return &bits[i] }})...)
+		batch.Queue(s.sql.foldedFiresUpsert, append(scheduleKey(row.Name), timeColumn(hours), blobs{len(bits), func(i int) *[]byte { return &bits[i] }})...)
 		batch.Queue(s.sql.fireDelete, append(scheduleKey(row.Name), timeColumn(times))...)
 	}, func(res results) error {
 		if err := eachRow(res, func(pgx.Rows) error { return nil }); err != nil {

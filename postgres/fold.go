@@ -20,8 +20,8 @@ const patientFold = "100ms"
 // DueFolds implements store.FoldStore.
 func (s *database) DueFolds(ctx context.Context, now time.Time, limit int) (due []store.FoldKey, next time.Time, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look for due keys", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.foldDue, int32(limit))
-		batch.Queue(s.sql.foldEnded, int32(limit))
+		batch.Queue(s.sql.foldKeysDue, int32(limit))
+		batch.Queue(s.sql.foldKeysRunEnded, int32(limit))
 	}, func(res results) error {
 		due, next = nil, time.Time{}
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -118,9 +118,9 @@ func (s *database) tryFold(ask roundTrip, c *store.FoldChange) error {
 
 // readFold locks the row, and reads it and what Plan decides about.
 func (s *database) readFold(ask roundTrip, c *store.FoldChange) (state store.FoldState, err error) {
-	lock := s.sql.foldLock
+	lock := s.sql.foldKeyLock
 	if c.Skip {
-		lock = s.sql.foldLockFree
+		lock = s.sql.foldKeyTryLock
 	}
 	err = ask("lock a key", func(batch *pgx.Batch) {
 		batch.Queue(lock, foldKey(c.Key)...)
@@ -155,7 +155,7 @@ func (s *database) readFold(ask roundTrip, c *store.FoldChange) (state store.Fol
 		return state, nil
 	}
 	state.Runs = make(map[uuid.UUID]store.FoldRun, len(runs))
-	err = ask("read the runs of a key", func(batch *pgx.Batch) { batch.Queue(s.sql.foldRuns, lockArgs(runs)...) }, func(res results) error {
+	err = ask("read the runs of a key", func(batch *pgx.Batch) { batch.Queue(s.sql.foldRunStates, lockArgs(runs)...) }, func(res results) error {
 		return eachRow(res, func(rows pgx.Rows) error {
 			var id uuid.UUID
 			var r store.FoldRun
@@ -169,11 +169,11 @@ func (s *database) readFold(ask roundTrip, c *store.FoldChange) (state store.Fol
 
 // writeFold writes or deletes the row, which this transaction has locked if it was found.
 func (s *database) writeFold(ask roundTrip, c *store.FoldChange, w *store.FoldWrite, found bool) error {
-	args, statement := foldKey(c.Key), s.sql.foldDelete
+	args, statement := foldKey(c.Key), s.sql.foldKeyDelete
 	if !w.Delete {
 		row := &w.Row
-		if statement = s.sql.foldInsert; found {
-			statement = s.sql.foldUpdate
+		if statement = s.sql.foldKeyInsert; found {
+			statement = s.sql.foldKeyUpdate
 		}
 		var shard any
 		if row.After.Valid {
@@ -216,7 +216,7 @@ func (s *database) startUnder(ask roundTrip, item *store.Start) error {
 func (s *database) release(ask roundTrip, r *store.FoldRelease) error {
 	n := 0
 	err := ask("release a run", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.foldRelease, store.ShardOf(r.Run), pgUUID(r.Run), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input)
+		batch.Queue(s.sql.foldRunRelease, store.ShardOf(r.Run), pgUUID(r.Run), int64(r.Lane), pgTime(r.WakeAt), pgTime(r.Deadline), r.Input)
 		batch.Queue(s.sql.notify, channel(s.schema), "")
 	}, func(res results) error {
 		n = 0

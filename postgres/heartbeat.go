@@ -20,10 +20,10 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 	var at logPosition
 	floor := s.timeline.floor()
 	err := s.runBatch(ctx, s.heartbeatPool, "renew", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.workerBeat, append(make([]any, 0, 13), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
+		batch.Queue(s.sql.workerUpsert, append(make([]any, 0, 13), textsOrNull(w.Queues), textsOrNull(w.Workflows), pgUUID(w.ID), w.Name, w.Version, w.Capacity, w.Active, pgTime(w.StartedAt),
 			pgTime(held.takenAt), pgTime(held.serverStartedAt), int16(w.State), pgTime(h.LeaseUntil), w.Schema)...)
 		if len(h.Leases) > 0 {
-			batch.Queue(s.sql.lease, append(leaseArgs(h.Leases, w.ID), pgTime(h.LeaseUntil))...)
+			batch.Queue(s.sql.leaseExtend, append(leaseArgs(h.Leases, w.ID), pgTime(h.LeaseUntil))...)
 		}
 		if !s.timeline.off {
 			batch.Queue(s.sql.walPosition)

@@ -42,7 +42,7 @@ func claimBuffers(t *testing.T, s *database, conn *pgx.Conn, served *store.Claim
 	}
 	at := pgTime(time.Now())
 	count(s.sql.claimPrepare, laneColumn(plan.low), laneColumn(plan.high), laneColumn(plan.claimable), at)
-	count(s.sql.claim, laneColumn(plan.claimable), at, int32(10), pgUUID(uuid.New()), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}))
+	count(s.sql.claimRuns, laneColumn(plan.claimable), at, int32(10), pgUUID(uuid.New()), at, int32(5), int32(1), int64(7), pgTime(time.Time{}), pgTime(time.Time{}))
 	return buffers
 }
 

@@ -91,7 +91,7 @@ func scanLimit(rows pgx.Rows) (l store.Limit, err error) {
 // WaitingLines implements store.LimitStore.
 func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit int) (lines []store.LineKey, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read lines", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.waitingLines, after.Limit, after.Key, int32(limit))
+		batch.Queue(s.sql.permitWaitingLines, after.Limit, after.Key, int32(limit))
 	}, func(res results) error {
 		lines = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -107,7 +107,7 @@ func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit 
 // PermitsOf implements store.LimitStore.
 func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPlace, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read permits", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.permitsOf, store.ShardOf(run), pgUUID(run))
+		batch.Queue(s.sql.permitsOfRun, store.ShardOf(run), pgUUID(run))
 	}, func(res results) error {
 		permits = nil // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

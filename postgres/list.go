@@ -27,16 +27,16 @@ func (s *database) List(ctx context.Context, f store.Filter, before uuid.UUID, l
 		f.NamePrefix, pgTime(f.CreatedAfter), pgTime(f.CreatedBefore), f.Roots,
 		int2s{len(f.Priorities), func(i int) int16 { return f.Priorities[i] }},
 	}
-	sql := s.sql.list
+	sql := s.sql.runsList
 	switch {
 	case f.GroupKey != "":
-		sql, args = s.sql.listGroup, append(args, f.GroupKey, f.Tag.Key, f.Tag.Value)
+		sql, args = s.sql.runsListByGroupKey, append(args, f.GroupKey, f.Tag.Key, f.Tag.Value)
 	case f.Tag.Key != "" && f.Tag.Value != "":
-		sql, args = s.sql.listTag, append(args, f.Tag.Key, f.Tag.Value)
+		sql, args = s.sql.runsListByTag, append(args, f.Tag.Key, f.Tag.Value)
 	case f.Tag.Key != "":
-		sql, args = s.sql.listTagKey, append(args, f.Tag.Key)
+		sql, args = s.sql.runsListByTagKey, append(args, f.Tag.Key)
 	case f.NamePrefix != "":
-		sql, args = s.sql.listName, append(args, prefixEnd(f.NamePrefix))
+		sql, args = s.sql.runsListByNamePrefix, append(args, prefixEnd(f.NamePrefix))
 	}
 	return s.readRuns(ctx, "list runs", sql, args...)
 }
@@ -60,7 +60,7 @@ func prefixEnd(prefix string) string {
 
 // Tree implements store.Store.
 func (s *database) Tree(ctx context.Context, run uuid.UUID) ([]*store.Run, error) {
-	return s.readRuns(ctx, "read a tree", s.sql.tree, store.ShardOf(run), pgUUID(run))
+	return s.readRuns(ctx, "read a tree", s.sql.runTree, store.ShardOf(run), pgUUID(run))
 }
 
 func (s *database) readRuns(ctx context.Context, what, sql string, args ...any) ([]*store.Run, error) {
@@ -84,8 +84,8 @@ func (s *database) Counts(ctx context.Context, run uuid.UUID, now time.Time) (st
 	counts := store.Counts{Runs: make(map[store.Status]int), Open: make(map[store.Kind]int)}
 	shard, id := store.ShardOf(run), pgUUID(run)
 	err := s.runBatch(ctx, s.enginePool, "count a tree", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.treeCounts, shard, id, pgTime(now))
-		batch.Queue(s.sql.treeOpenCalls, shard, id, pgTime(now))
+		batch.Queue(s.sql.runTreeCounts, shard, id, pgTime(now))
+		batch.Queue(s.sql.runTreeOpenCalls, shard, id, pgTime(now))
 	}, func(res results) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var status store.Status

@@ -18,7 +18,7 @@ const (
 	probeTimeout         = 2 * time.Second  // bounds the wait for the notification that listen sends to itself
 	pingAfter            = 30 * time.Second // how long a silent session goes without a ping
 	firstReconnectDelay  = 20 * time.Millisecond
-	maxReconnectDelay    = time.Second     // longest wait before a reconnect, shorter than the 2 s of presence_dead.sql
+	maxReconnectDelay    = time.Second     // longest wait before a reconnect, shorter than the 2 s of presence_dead_workers.sql
 	poolerReconnectDelay = 5 * time.Minute // wait before a session behind a pooler is tried again
 )
 
@@ -122,7 +122,7 @@ func passHint(payload string, worker uuid.UUID, hear func(store.Hint)) {
 	}
 }
 
-// dial opens the session. In it listen_session.sql makes the server probe for a dead client; otherwise the
+// dial opens the session. In it listen_session_settings.sql makes the server probe for a dead client; otherwise the
 // server would hold the lock of a machine that lost power for hours.
 func (s *database) dial(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -174,7 +174,7 @@ type presenceLock struct {
 func (s *database) takePresence(ctx context.Context, conn *pgx.Conn, worker uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	if _, err := conn.Exec(ctx, s.sql.listenSession, pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := conn.Exec(ctx, s.sql.listenSessionSettings, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}
 	var held presenceLock
@@ -249,7 +249,7 @@ func (s *database) awaitNotification(ctx context.Context, conn *pgx.Conn, heard 
 // caller considers a worker dead only if two calls, about 100 ms apart, return it.
 func (s *database) DeadWorkers(ctx context.Context, self uuid.UUID) ([]uuid.UUID, error) {
 	var dead []uuid.UUID
-	err := s.runBatch(ctx, s.enginePool, "look for dead workers", func(batch *pgx.Batch) { batch.Queue(s.sql.presenceDead, pgUUID(self)) },
+	err := s.runBatch(ctx, s.enginePool, "look for dead workers", func(batch *pgx.Batch) { batch.Queue(s.sql.presenceDeadWorkers, pgUUID(self)) },
 		func(res results) error {
 			return eachRow(res, func(rows pgx.Rows) error {
 				var id uuid.UUID

@@ -43,7 +43,7 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 	}
 	server, encoding, recorded := 0, "", false
 	err := s.runBatch(ctx, s.enginePool, "look at the schema", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.migrationFound, s.schema, s.table("migration"))
+		batch.Queue(s.sql.migrationExists, s.schema, s.table("migration"))
 	}, func(res results) error {
 		return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&server, &encoding, nil, &recorded) })
 	})
@@ -60,7 +60,7 @@ func (s *database) schemaVersion(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	have := 0
-	err = s.runBatch(ctx, s.enginePool, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.sql.migrationVersionOf) },
+	err = s.runBatch(ctx, s.enginePool, "read the schema's version", func(batch *pgx.Batch) { batch.Queue(s.sql.migrationVersion) },
 		func(res results) error {
 			return eachRow(res, func(rows pgx.Rows) error { return rows.Scan(&have) })
 		})
@@ -112,11 +112,11 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 	}
 	var exists, recorded bool
 	have := 0
-	if err := tx.QueryRow(ctx, s.sql.migrationFound, s.schema, s.table("migration")).Scan(nil, nil, &exists, &recorded); err != nil {
+	if err := tx.QueryRow(ctx, s.sql.migrationExists, s.schema, s.table("migration")).Scan(nil, nil, &exists, &recorded); err != nil {
 		return err
 	}
 	if recorded {
-		if err := tx.QueryRow(ctx, s.sql.migrationVersionOf).Scan(&have); err != nil {
+		if err := tx.QueryRow(ctx, s.sql.migrationVersion).Scan(&have); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (s *database) applyMigrations(ctx context.Context, conn *pgx.Conn, tx pgx.T
 		}
 		exists = true
 	}
-	return tx.QueryRow(ctx, s.sql.migrationVersionOf).Scan(&have)
+	return tx.QueryRow(ctx, s.sql.migrationVersion).Scan(&have)
 }
 
 // withSchemaName adds the name of the schema to an error about its version.

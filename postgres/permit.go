@@ -61,11 +61,11 @@ func (s *database) lockLines(ask roundTrip, b *store.PermitBatch, lineKeys []sto
 	keys := texts{n, func(i int) *string { return &lineKeys[i].Key }}
 	bounds := make(map[string]store.LimitSettings)
 	err := ask("lock lines", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.permitLock, names, keys, pgTime(b.Now), s.timeline.timelineText())
+		batch.Queue(s.sql.permitLineLock, names, keys, pgTime(b.Now), s.timeline.timelineText())
 		if len(b.Returns) > 0 {
 			batch.Queue(s.sql.permitReturn, returnArgs(b.Returns)...)
 		}
-		batch.Queue(s.sql.permitLimits, names)
+		batch.Queue(s.sql.permitLimitBounds, names)
 	}, func(res results) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			var g store.LineKey
@@ -119,11 +119,11 @@ func (s *database) planPermits(ask roundTrip, b *store.PermitBatch, lines []stor
 	}
 	asked := store.AskedPermits{Had: make(map[*store.PermitAsk]store.Permit), Runs: make(map[uuid.UUID]store.RunState)}
 	err := ask("read lines", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.permitLine,
+		batch.Queue(s.sql.permitLinesRead,
 			texts{n, func(i int) *string { return &lines[i].Limit }},
 			texts{n, func(i int) *string { return &lines[i].Key }}, int32(store.MaxPermitsRead))
 		if len(b.Asks) > 0 {
-			batch.Queue(s.sql.permitAsked,
+			batch.Queue(s.sql.permitRequestsRead,
 				int2s{len(b.Asks), func(i int) int16 { return store.ShardOf(b.Asks[i].Run) }},
 				uuids{len(b.Asks), func(i int) *uuid.UUID { return &b.Asks[i].Run }},
 				texts{len(b.Asks), func(i int) *string { return &b.Asks[i].Step }})
@@ -193,13 +193,13 @@ func (s *database) writePermits(
 			batch.Queue(s.sql.permitDelete, permitKeys(gone)...)
 		}
 		if len(written) > 0 {
-			batch.Queue(s.sql.permitWrite, permitArgs(written)...)
+			batch.Queue(s.sql.permitUpsert, permitArgs(written)...)
 		}
 		if len(offers) > 0 {
 			batch.Queue(s.sql.permitOffer, append(permitKeys(offers),
 				times{len(offers), func(i int) *time.Time { return &offers[i].Until }}, pgTime(b.Now), channel(s.schema))...)
 		}
-		batch.Queue(s.sql.permitLineUpdate,
+		batch.Queue(s.sql.permitLineUpdateGranted,
 			texts{n, func(i int) *string { return &lines[i].Limit }},
 			texts{n, func(i int) *string { return &lines[i].Key }},
 			times{n, func(i int) *time.Time { return &plans[i].RateUsedUntil }},

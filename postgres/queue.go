@@ -130,7 +130,7 @@ func (s *database) Depth(ctx context.Context, queue string, most int) (n int, er
 // PlaceOf implements store.QueueStore.
 func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
 	err = s.runBatch(ctx, s.enginePool, "read a place", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.placeOf, store.ShardOf(run), pgUUID(run), int32(store.MaxBefore))
+		batch.Queue(s.sql.placeOfRun, store.ShardOf(run), pgUUID(run), int32(store.MaxBefore))
 	}, func(res results) error {
 		place = nil // discard the row of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {
@@ -151,7 +151,7 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 // StartByKept implements store.QueueStore.
 func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
 	err = s.readDurably(s.onEngine(ctx), "begin a run", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.startByKept, store.ShardOf(run), pgUUID(run), epoch.Number())
+		batch.Queue(s.sql.startByMarkClear, store.ShardOf(run), pgUUID(run), epoch.Number())
 	}, func(res results) error {
 		kept = false // discard the row of a failed try
 		return eachRow(res, func(pgx.Rows) error {

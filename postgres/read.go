@@ -30,7 +30,7 @@ func (s *database) Statuses(ctx context.Context, runs []uuid.UUID) ([]store.Stat
 	}
 	statuses := make([]store.Status, len(runs))
 	err := s.onEngine(ctx)("read statuses", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.statuses, lockArgs(runs)...)
+		batch.Queue(s.sql.runStatuses, lockArgs(runs)...)
 	}, func(res results) error {
 		clear(statuses) // discard the rows of a failed try
 		return eachRow(res, func(rows pgx.Rows) error {

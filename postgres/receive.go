@@ -8,7 +8,7 @@ import (
 	"github.com/seed8ec063be/durable/internal/store"
 )
 
-// received reads the result of receive.sql for one item. Without a row the item gets no outcome.
+// received reads the result of signal_receive.sql for one item. Without a row the item gets no outcome.
 func received(res results, item *store.Receive) error {
 	item.Outcome, item.Recorded, item.State = 0, nil, store.RunState{}
 	return eachRow(res, func(rows pgx.Rows) error {

@@ -16,11 +16,11 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 	var o store.RunProgress
 	shard, id := store.ShardOf(run), pgUUID(run)
 	err := s.runBatch(ctx, s.enginePool, "read an outline", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.openSteps, shard, id, pgTime(now))
-		batch.Queue(s.sql.choices, shard, id)
+		batch.Queue(s.sql.stepsOpen, shard, id, pgTime(now))
+		batch.Queue(s.sql.runChoices, shard, id)
 		batch.Queue(s.sql.runLastLeaseLoss, shard, id)
 		batch.Queue(s.sql.mapProgress, shard, id)
-		batch.Queue(s.sql.tags, shard, id)
+		batch.Queue(s.sql.runTags, shard, id)
 	}, func(res results) error {
 		o = store.RunProgress{} // discard the rows of a failed try
 		for _, list := range []*[]store.Step{&o.Open, &o.Choices} {

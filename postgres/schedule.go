@@ -17,8 +17,8 @@ import (
 // DueSchedules implements store.Schedules.
 func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
 	err = s.runBatch(ctx, s.enginePool, "look for due schedules", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.scheduleDue, int32(limit))
-		batch.Queue(s.sql.scheduleWaiting, int32(limit))
+		batch.Queue(s.sql.schedulesDue, int32(limit))
+		batch.Queue(s.sql.schedulesWaitingReady, int32(limit))
 	}, func(res results) error {
 		due, next = nil, time.Time{}
 		err := eachRow(res, func(rows pgx.Rows) error {
@@ -49,7 +49,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 
 // Schedules implements store.Schedules.
 func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
-	err = s.runBatch(ctx, s.enginePool, "list schedules", func(batch *pgx.Batch) { batch.Queue(s.sql.schedules, after, int32(limit)) },
+	err = s.runBatch(ctx, s.enginePool, "list schedules", func(batch *pgx.Batch) { batch.Queue(s.sql.schedulesPage, after, int32(limit)) },
 		func(res results) error {
 			all = nil
 			return eachRow(res, func(rows pgx.Rows) error {
@@ -109,7 +109,7 @@ func (s *database) changeSchedule(ask roundTrip, u *store.ScheduleChange) error 
 	state := store.ScheduleState{}
 	lock := s.sql.scheduleLock
 	if u.SkipLocked {
-		lock = s.sql.scheduleLockFree
+		lock = s.sql.scheduleTryLock
 	}
 	err := ask("lock a schedule", func(batch *pgx.Batch) { batch.Queue(lock, scheduleKey(u.Name)...) }, readSchedule(&state.Row))
 	if err != nil || state.Row == nil && u.SkipLocked {
@@ -153,8 +153,8 @@ func (s *database) readScheduleState(ask roundTrip, u *store.ScheduleChange, sta
 	state.Fired = make(map[time.Time]bool)
 	return ask("read a schedule", func(batch *pgx.Batch) {
 		batch.Queue(s.sql.scheduleLastRun, store.ShardOf(row.LastRun.UUID), pgUUID(row.LastRun.UUID))
-		batch.Queue(s.sql.fireStarted, append(scheduleKey(row.Name), timeColumn(times))...)
-		batch.Queue(s.sql.firedRead, append(scheduleKey(row.Name), timeColumn(hours))...)
+		batch.Queue(s.sql.firesByTime, append(scheduleKey(row.Name), timeColumn(times))...)
+		batch.Queue(s.sql.foldedFiresRead, append(scheduleKey(row.Name), timeColumn(hours))...)
 	}, func(res results) error {
 		err := eachRow(res, func(rows pgx.Rows) error {
 			return rows.Scan((*int16)(&state.LastStatus), (*int16)(&state.LastControl))
@@ -188,7 +188,7 @@ func (s *database) writeSchedule(ask roundTrip, u *store.ScheduleChange, w *stor
 		return ask("delete a schedule", func(batch *pgx.Batch) {
 			batch.Queue(s.sql.scheduleDelete, key...)
 			batch.Queue(s.sql.fireDeleteAll, key...)
-			batch.Queue(s.sql.firedDeleteAll, key...)
+			batch.Queue(s.sql.foldedFiresDeleteAll, key...)
 		}, func(res results) error {
 			if err := checkOneScheduleRow(res, u.Name); err != nil {
 				return err

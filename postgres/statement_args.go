@@ -42,7 +42,7 @@ func startAnyArgs(items []*store.Start, tags []runTag) []any {
 	), tagArgs(tags)...)
 }
 
-// startPlacedArgs returns the parameters of run_insert_placed.sql. The starts in placed have a place.
+// startPlacedArgs returns the parameters of run_insert_with_place.sql. The starts in placed have a place.
 func startPlacedArgs(items []*store.Start, tags []runTag, placed []*store.Start) []any {
 	n := len(placed)
 	args := append(append(startArgs(items),
@@ -121,7 +121,7 @@ func stepKeys(items []*store.StepWrite) []any {
 	)
 }
 
-// singleStepArgs returns the first parameters of tx_checkpoint.sql and receive.sql.
+// singleStepArgs returns the first parameters of tx_checkpoint.sql and signal_receive.sql.
 func singleStepArgs(w *store.Step) []any {
 	return []any{
 		store.ShardOf(w.Run), pgUUID(w.Run), w.Name, int16(w.Kind), int16(w.Status), w.Attempt, w.Epoch.Number(),

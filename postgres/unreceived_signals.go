@@ -14,7 +14,7 @@ func (s *database) UnreceivedSignals(ctx context.Context, runs []uuid.UUID) ([]s
 	var counts []store.SignalCount
 	n := len(runs)
 	err := s.runBatch(ctx, s.enginePool, "count signals", func(batch *pgx.Batch) {
-		batch.Queue(s.sql.unreceived,
+		batch.Queue(s.sql.signalsUnreceived,
 			int2s{n, func(i int) int16 { return store.ShardOf(runs[i]) }},
 			uuids{n, func(i int) *uuid.UUID { return &runs[i] }})
 	}, func(res results) error {

@@ -63,7 +63,7 @@ func (s *database) Admit(ctx context.Context, a *store.Admission) error {
 // readQueue reads the row of the queue. A queue without a row counts as deleted.
 func readQueue(x executor, a *store.Admission) (q *store.QueueState, found bool, err error) {
 	q = &store.QueueState{QueueRow: store.QueueRow{Name: a.Queue, Deleted: true}, Now: truncateTime(a.Now)}
-	err = x.each(qAdmitQueue, func(v []driver.Value) error {
+	err = x.each(qAdmitQueueRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		found = true
 		q.Recorded, q.Applied = c.text(), c.text()
@@ -94,7 +94,7 @@ func glance(x executor, a *store.Admission, strays []store.Lane) (*store.QueueSt
 	if err != nil || !found {
 		return q, err
 	}
-	err = x.each(qAdmitFound, func(v []driver.Value) error {
+	err = x.each(qAdmitHasWork, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		q.Found = c.int() != 0 || len(strays) > 0
 		for i := range q.Lined {
@@ -109,7 +109,7 @@ func glance(x executor, a *store.Admission, strays []store.Lane) (*store.QueueSt
 }
 
 func readNext(x executor, q *store.QueueState) error {
-	return x.each(qAdmitNext, func(v []driver.Value) error {
+	return x.each(qAdmitNextTime, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		q.Next = c.time()
 		return c.err
@@ -121,18 +121,20 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	now := bindTime(q.Now)
 	kinds := []func() ([]store.SeenRun, error){
 		func() ([]store.SeenRun, error) {
-			return seeRuns(x, q, qAdmitDeparted, q.Name, int64(store.MaxRunsRead))
+			return seeRuns(x, q, qAdmitDepartedRuns, q.Name, int64(store.MaxRunsRead))
 		},
 		func() ([]store.SeenRun, error) {
-			return seeRuns(x, q, qAdmitDue, q.Name, now, int64(store.MaxRunsRead))
+			return seeRuns(x, q, qAdmitDueRuns, q.Name, now, int64(store.MaxRunsRead))
 		},
 	}
 	if q.Deleted {
-		kinds = append(kinds, func() ([]store.SeenRun, error) { return seeRuns(x, q, qAdmitLive, q.Name, int64(store.MaxRunsRead)) })
+		kinds = append(kinds, func() ([]store.SeenRun, error) {
+			return seeRuns(x, q, qAdmitLiveRuns, q.Name, int64(store.MaxRunsRead))
+		})
 	} else {
 		for _, l := range strays {
 			kinds = append(kinds, func() ([]store.SeenRun, error) {
-				return seeRuns(x, q, qAdmitStray, int64(l), int64(store.MaxRunsRead))
+				return seeRuns(x, q, qAdmitStrayRuns, int64(l), int64(store.MaxRunsRead))
 			})
 		}
 	}
@@ -147,7 +149,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 		q.Add(runs)
 	}
 	var err error
-	if q.Admitted, err = queryInt(x, qAdmitUnclaimed, q.Name, now, int64(store.MaxAdmitted)); err != nil {
+	if q.Admitted, err = queryInt(x, qAdmitUnclaimedCount, q.Name, now, int64(store.MaxAdmitted)); err != nil {
 		return err
 	}
 	if err := readNext(x, q); err != nil {
@@ -157,7 +159,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 	for _, part := range store.LineParts {
 		var runs []store.SeenRun
 		if limit > 0 {
-			runs, err = seeRuns(x, q, qAdmitLine, q.Name, bindBool(part.Begun), bindBool(part.Root), now, int64(limit))
+			runs, err = seeRuns(x, q, qAdmitRunsInLine, q.Name, bindBool(part.Begun), bindBool(part.Root), now, int64(limit))
 			if err != nil {
 				return err
 			}
@@ -169,7 +171,7 @@ func readAdmission(ctx context.Context, x executor, q *store.QueueState, strays 
 
 func readKeys(x executor, q *store.QueueState) error {
 	var look []string
-	err := x.each(qAdmitLook, func(v []driver.Value) error {
+	err := x.each(qAdmitKeysToCheck, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		look = append(look, c.text())
 		return c.err
@@ -180,7 +182,7 @@ func readKeys(x executor, q *store.QueueState) error {
 	q.Keys = make(map[string]*store.KeyState)
 	for _, key := range q.KeyNames(look) {
 		k := &store.KeyState{}
-		err := x.each(qAdmitKey, func(v []driver.Value) error {
+		err := x.each(qAdmitKeyRead, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			k.Key, k.Paid, k.LookAt = c.text(), c.time(), c.time()
 			turns := c.text()
@@ -200,7 +202,7 @@ func readKeys(x executor, q *store.QueueState) error {
 			if k.Behind == 0 {
 				break
 			}
-			runs, err := seeRuns(x, q, qAdmitBehind, q.Name, key, bindBool(part.Begun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxBehindRead))
+			runs, err := seeRuns(x, q, qAdmitRunsBehindKey, q.Name, key, bindBool(part.Begun), bindBool(part.Root), bindTime(q.Now), int64(store.MaxBehindRead))
 			if err != nil {
 				return err
 			}
@@ -238,11 +240,11 @@ func writeAdmission(ctx context.Context, x executor, plan *store.QueuePlan) erro
 			return ctx.Err()
 		}
 		r := &plan.Runs[i]
-		n, err := x.exec(qAdmitRunWrite, int64(r.Gate), int64(r.Status), bindTime(r.WakeAt), bindShard(r.Run), bindUUID(r.Run))
+		n, err := x.exec(qAdmitRunUpdate, int64(r.Gate), int64(r.Status), bindTime(r.WakeAt), bindShard(r.Run), bindUUID(r.Run))
 		if err := checkOneRow("admitting run", r.Run, n, err); err != nil {
 			return err
 		}
-		n, err = x.exec(qAdmitPlaceWrite, bindShard(r.Run), bindUUID(r.Run), r.Queue, r.Key, int64(r.Weight), int64(r.Priority), int64(r.State),
+		n, err = x.exec(qAdmitPlaceUpsert, bindShard(r.Run), bindUUID(r.Run), r.Queue, r.Key, int64(r.Weight), int64(r.Priority), int64(r.State),
 			bindBool(r.Root), bindBool(r.Begun), r.Turn, bindTime(r.ArrivedAt), bindTime(r.StartBy))
 		if err := checkOneRow("writing the place of run", r.Run, n, err); err != nil {
 			return err
@@ -255,7 +257,7 @@ func writeAdmission(ctx context.Context, x executor, plan *store.QueuePlan) erro
 func writeQueue(x executor, q *store.QueueState, plan *store.QueuePlan) error {
 	for i := range plan.Keys {
 		k := &plan.Keys[i]
-		n, err := x.exec(qAdmitKeyWrite, q.Name, k.Key, bindTime(k.Paid), bindTime(k.LookAt), turnsText(k.Turns), int64(k.Use.Executing), int64(k.Use.Open),
+		n, err := x.exec(qAdmitKeyUpsert, q.Name, k.Key, bindTime(k.Paid), bindTime(k.LookAt), turnsText(k.Turns), int64(k.Use.Executing), int64(k.Use.Open),
 			int64(k.Lined[0]+k.Lined[1]+k.Lined[2]), int64(k.Lined[0]), int64(k.Lined[1]), int64(k.Behind))
 		if err := checkOneRow("a key of queue "+q.Name+" for", uuid.Nil, n, err); err != nil {
 			return err
@@ -267,11 +269,11 @@ func writeQueue(x executor, q *store.QueueState, plan *store.QueuePlan) error {
 		}
 	}
 	if plan.LookAll {
-		if _, err := x.exec(qAdmitLookAll, bindTime(q.Now), q.Name); err != nil {
+		if _, err := x.exec(qAdmitKeysCheckAll, bindTime(q.Now), q.Name); err != nil {
 			return err
 		}
 	}
-	n, err := x.exec(qAdmitQueueWrite, bindText(q.Applied), bindTime(q.Now), bindTime(q.Paid), bindTime(q.Shut), turnsText(q.Turns),
+	n, err := x.exec(qAdmitQueueUpdate, bindText(q.Applied), bindTime(q.Now), bindTime(q.Paid), bindTime(q.Shut), turnsText(q.Turns),
 		int64(q.Use.Waiting), int64(q.Use.Executing), int64(q.Use.Open), q.Name)
 	if err := checkOneRow("queue "+q.Name+" for", uuid.Nil, n, err); err != nil {
 		return err

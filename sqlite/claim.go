@@ -68,7 +68,7 @@ func claimRuns(ctx context.Context, x executor, q *store.ClaimQuery, lanes []due
 	if err != nil {
 		return nil, err
 	}
-	due, err := dueRuns(x, q, lanes, qClaimDue, q.Limit-len(suspects))
+	due, err := dueRuns(x, q, lanes, qClaimDueRuns, q.Limit-len(suspects))
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func takeRun(x executor, q *store.ClaimQuery, run *store.Run, progress int64, lo
 		lostAt = bindTime(q.Now)
 	}
 	n, err := x.exec(
-		qClaimTake, int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now), bindBool(keep), int64(run.Crashes), progress, lostAt,
+		qClaimRun, int64(q.Nonce), bindUUID(q.Worker), bindTime(q.LeaseUntil), bindTime(q.Now), bindBool(keep), int64(run.Crashes), progress, lostAt,
 		bindShard(run.UUID), bindUUID(run.UUID), bindTime(q.Now),
 	)
 	return checkOneRow("claiming run", run.UUID, n, err)
@@ -198,7 +198,7 @@ func finishPause(x executor, q *store.ClaimQuery, run *store.Run) error {
 }
 
 func countTerminalSteps(x executor, run uuid.UUID) (n int64, err error) {
-	err = x.each(qStepsTerminal, func(v []driver.Value) error {
+	err = x.each(qStepsTerminalCount, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		n = c.int()
 		return c.err

@@ -75,7 +75,7 @@ func loadTree(ctx context.Context, x executor, runs []uuid.UUID) (nodes []store.
 			if _, known := seen[above.UUID]; known {
 				continue
 			}
-			if err := look(qControlParent, above.UUID); err != nil {
+			if err := look(qControlAncestor, above.UUID); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -107,7 +107,7 @@ func applyChange(x *writeTx, o *store.Control, c *store.ControlChange, since tim
 	}
 	if c.Ends() && c.Before.Status == store.Running { // the request ends the owner's lease
 		if c.Before.Owner.Valid {
-			if _, err := x.exec(qTerminatedInsert, bindUUID(c.Before.Owner.UUID), bindUUID(run), c.Before.Epoch.Number(), bindTime(o.Now)); err != nil {
+			if _, err := x.exec(qTerminationNoticeInsert, bindUUID(c.Before.Owner.UUID), bindUUID(run), c.Before.Epoch.Number(), bindTime(o.Now)); err != nil {
 				return err
 			}
 		}

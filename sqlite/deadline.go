@@ -10,7 +10,7 @@ import (
 func (s *database) SetDeadline(ctx context.Context, d *store.DeadlineChange) error {
 	return s.writeAndNotify(ctx, "set a deadline", func(x *writeTx) (err error) {
 		d.Outcome, d.State = store.Written, store.RunState{}
-		status, err := queryStatus(x, qDeadline, bindTime(d.At), bindTime(d.Now), bindShard(d.Run), bindUUID(d.Run))
+		status, err := queryStatus(x, qRunDeadlineSet, bindTime(d.At), bindTime(d.Now), bindShard(d.Run), bindUUID(d.Run))
 		switch {
 		case err != nil:
 			return err

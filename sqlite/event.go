@@ -35,7 +35,7 @@ func (s *database) Events(ctx context.Context, after string, limit int) ([]store
 				return err
 			}
 		}
-		err := x.each(qEvents, func(v []driver.Value) error {
+		err := x.each(qEventsPage, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			id := c.int()
 			e := store.Event{Run: c.uuid(), Type: store.EventType(c.int()), At: c.time()}

@@ -57,7 +57,7 @@ func (s *database) Renew(ctx context.Context, h store.Heartbeat) (store.RenewRes
 		if len(pulse.Lost) > 0 {
 			return nil // the worker reads next which of them were terminated, so the notices stay
 		}
-		_, err = x.exec(qTerminatedDelete, bindUUID(w.ID), bindTime(pulse.Now.Add(-terminatedRetention)))
+		_, err = x.exec(qTerminationNoticesDelete, bindUUID(w.ID), bindTime(pulse.Now.Add(-terminatedRetention)))
 		return err
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *database) EndLeases(ctx context.Context, workers []uuid.UUID, q store.C
 		if _, err := x.exec(qWorkerDeleteOld, long); err != nil {
 			return err
 		}
-		_, err := x.exec(qTerminatedDeleteOld, long)
+		_, err := x.exec(qTerminationNoticesDeleteOld, long)
 		return err
 	})
 	if err != nil {

@@ -47,20 +47,20 @@ func chooseListQuery(x executor, f *store.Filter) (q queryID, sorts bool, err er
 	n := 0
 	switch {
 	case f.GroupKey != "":
-		return qListGroup, true, nil
+		return qRunsListByGroupKey, true, nil
 	case f.Tag.Key != "" && f.Tag.Value != "":
-		return qListTag, false, nil
+		return qRunsListByTag, false, nil
 	case f.Tag.Key != "":
-		n, err = queryInt(x, qListTagKeyCount, f.Tag.Key, int64(sortThreshold+1))
-		q = qListTagKey
+		n, err = queryInt(x, qRunsCountByTagKey, f.Tag.Key, int64(sortThreshold+1))
+		q = qRunsListByTagKey
 	case f.NamePrefix != "":
-		n, err = queryInt(x, qListNameCount, f.NamePrefix, prefixEnd(f.NamePrefix), int64(sortThreshold+1))
-		q = qListName
+		n, err = queryInt(x, qRunsCountByNamePrefix, f.NamePrefix, prefixEnd(f.NamePrefix), int64(sortThreshold+1))
+		q = qRunsListByNamePrefix
 	default:
-		return qList, false, nil
+		return qRunsList, false, nil
 	}
 	if n > sortThreshold {
-		return qList, false, err
+		return qRunsList, false, err
 	}
 	return q, true, err
 }

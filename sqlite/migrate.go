@@ -15,7 +15,7 @@ func (s *database) prepareFile(ctx context.Context, migrate bool) error {
 	err := s.withConn(ctx, s.writerDB, "open", func(c *conn) error {
 		var encoding, mode string
 		err := retryBusy(ctx, c.busyTimeout, func() (err error) {
-			encoding, err = queryText(c, qEncoding)
+			encoding, err = queryText(c, qTextEncoding)
 			return err
 		})
 		if err != nil {
@@ -39,7 +39,7 @@ func (s *database) prepareFile(ctx context.Context, migrate bool) error {
 		// The switch needs exclusive access to the file and does not wait for it, so it is retried: if eight
 		// processes open a new file at once, SQLite refuses seven of them at first.
 		err = retryBusy(ctx, c.busyTimeout, func() (err error) {
-			mode, err = queryText(c, qJournalWAL)
+			mode, err = queryText(c, qJournalModeWAL)
 			return err
 		})
 		if err == nil && !strings.EqualFold(mode, "wal") {
@@ -91,7 +91,7 @@ func (s *database) migrate(ctx context.Context, all []schema.Migration) error {
 	}
 	for _, m := range pending {
 		err := s.write(ctx, "migrate", func(x executor) error {
-			if _, err := x.exec(qMigrationTable); err != nil {
+			if _, err := x.exec(qMigrationTableCreate); err != nil {
 				return err
 			}
 			have, err := queryInt(x, qMigrationVersion)

@@ -131,7 +131,7 @@ func TestSchemaVersions(t *testing.T) {
 func TestOldFileIsMigrated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "durable.db")
 	first := schema.SQLite()[0]
-	edit(t, path, first.SQL, string(mustRead(t, "migration_table.sql")), "INSERT INTO durable_migration VALUES (1, '"+first.Name+"', 0)",
+	edit(t, path, first.SQL, string(mustRead(t, "migration_table_create.sql")), "INSERT INTO durable_migration VALUES (1, '"+first.Name+"', 0)",
 		`INSERT INTO durable_run (id, shard, name, workflow, queue, lane, status, epoch, crashes, created_at, reason)
 			VALUES (x'018f0000000070008000000000000003', 3, 'paused', 'test', 'default', 4, 4, 5, 5, 0, 'it crashes')`,
 		`INSERT INTO durable_run (id, shard, name, workflow, queue, lane, status, epoch, wake_at, created_at)

@@ -50,7 +50,7 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.LineKey) 
 	for i, g := range keys {
 		l := &lines[i]
 		l.LineKey = g
-		err := x.each(qPermitLock, func(v []driver.Value) error {
+		err := x.each(qPermitLineLock, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			l.Now, l.RateUsedUntil, l.ClosedUntil = c.time(), c.time(), c.time()
 			return c.err
@@ -59,7 +59,7 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.LineKey) 
 			return nil, err
 		}
 		bounds := make(map[string]store.LimitSettings)
-		err = x.each(qPermitLimit, func(v []driver.Value) (err error) {
+		err = x.each(qPermitLimitBounds, func(v []driver.Value) (err error) {
 			c := columnReader{values: v}
 			bounds[g.Limit] = scanBounds(&c)
 			return c.err
@@ -85,7 +85,7 @@ func returnAndReadLines(x executor, b *store.PermitBatch, keys []store.LineKey) 
 			return nil, err
 		}
 		for _, missed := range []bool{true, false} {
-			if err := x.each(qPermitWaiting, see, g.Limit, g.Key, bindBool(missed), int64(store.MaxPermitsRead)); err != nil {
+			if err := x.each(qPermitsWaiting, see, g.Limit, g.Key, bindBool(missed), int64(store.MaxPermitsRead)); err != nil {
 				return nil, err
 			}
 		}
@@ -137,12 +137,12 @@ func writePlan(x *writeTx, l *store.PermitLine, plan *store.PermitPlan, now time
 			return err
 		}
 	}
-	n, err := x.exec(qPermitLineUpdate, bindTime(plan.RateUsedUntil), bindTime(plan.ClosedUntil), l.Limit, l.Key)
+	n, err := x.exec(qPermitLineUpdateGranted, bindTime(plan.RateUsedUntil), bindTime(plan.ClosedUntil), l.Limit, l.Key)
 	return checkOneRow("a line of limit "+l.Limit+" for", uuid.Nil, n, err)
 }
 
 func writePermit(x executor, p *store.Permit) error {
-	n, err := x.exec(qPermitWrite, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key, int64(p.Status), p.Epoch.Number(), int64(p.Attempt),
+	n, err := x.exec(qPermitUpsert, bindShard(p.Run), bindUUID(p.Run), p.Step, p.Limit, p.Key, int64(p.Status), p.Epoch.Number(), int64(p.Attempt),
 		int64(p.Units), int64(p.Priority), bindBool(p.Missed), bindTime(p.ArrivedAt), bindTime(p.GrantedAt), bindTime(p.Until))
 	return checkOneRow("a permit for run", p.Run, n, err)
 }
@@ -167,7 +167,7 @@ func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit 
 		lines = nil // drops what a failed attempt read
 		for len(lines) < limit {
 			found := false
-			err := x.each(qWaitingLineNext, func(v []driver.Value) error {
+			err := x.each(qPermitNextWaitingLine, func(v []driver.Value) error {
 				c := columnReader{values: v}
 				after, found = store.LineKey{Limit: c.text(), Key: c.text()}, true
 				return c.err
@@ -186,7 +186,7 @@ func (s *database) WaitingLines(ctx context.Context, after store.LineKey, limit 
 func (s *database) PermitsOf(ctx context.Context, run uuid.UUID) (permits []store.PermitPlace, err error) {
 	err = s.read(ctx, "read permits", func(x executor) error {
 		permits = nil // drops what a failed attempt read
-		return x.each(qPermitsOf, func(v []driver.Value) error {
+		return x.each(qPermitsOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			p := store.PermitPlace{Permit: scanPermit(&c)}
 			p.Before = int(c.int())

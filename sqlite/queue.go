@@ -20,7 +20,7 @@ func insertPlace(x executor, w *store.Start) error {
 	if err != nil || n != 1 || w.Run.Control&store.StartByNoted == 0 {
 		return checkOneRow("writing the place of run", w.Run.UUID, n, err)
 	}
-	n, err = x.exec(qStartByNote, bindShard(w.Run.UUID), bindUUID(w.Run.UUID))
+	n, err = x.exec(qStartByMarkSet, bindShard(w.Run.UUID), bindUUID(w.Run.UUID))
 	return checkOneRow("marking run", w.Run.UUID, n, err)
 }
 
@@ -137,7 +137,7 @@ func (s *database) Depth(ctx context.Context, queue string, most int) (n int, er
 func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.QueuedRun, err error) {
 	err = s.read(ctx, "read a place", func(x executor) error {
 		place = nil // drops what a failed attempt read
-		return x.each(qPlaceOf, func(v []driver.Value) error {
+		return x.each(qPlaceOfRun, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			place = &store.QueuedRun{Place: store.Place{
 				Run: run, Queue: c.text(), Key: c.text(), Weight: int32(c.int()), Priority: int16(c.int()), State: store.PlaceState(c.int()),
@@ -155,11 +155,11 @@ func (s *database) PlaceOf(ctx context.Context, run uuid.UUID) (place *store.Que
 // StartByKept implements store.QueueStore.
 func (s *database) StartByKept(ctx context.Context, run uuid.UUID, epoch store.Epoch) (kept bool, err error) {
 	err = s.write(ctx, "begin a run", func(x executor) error {
-		n, err := x.exec(qStartByKeep, bindShard(run), bindUUID(run), epoch.Number())
+		n, err := x.exec(qStartByMarkClear, bindShard(run), bindUUID(run), epoch.Number())
 		if kept = n == 1; err != nil || !kept {
 			return err
 		}
-		_, err = x.exec(qPlaceDeleteFree, bindShard(run), bindUUID(run))
+		_, err = x.exec(qPlaceDeleteUnneeded, bindShard(run), bindUUID(run))
 		return err
 	})
 	return kept, err

@@ -107,7 +107,7 @@ func (s *database) HistoryFrom(ctx context.Context, run uuid.UUID, from string, 
 	err = s.read(ctx, "history", func(x executor) error {
 		size := 0
 		steps, rest = nil, store.HistoryRest{}
-		err := x.each(qHistoryFrom, func(v []driver.Value) error {
+		err := x.each(qHistoryPart, func(v []driver.Value) error {
 			p, err := scanStep(v)
 			if err != nil {
 				return err

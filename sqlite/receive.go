@@ -46,7 +46,7 @@ func writeReceive(x *writeTx, w *store.Receive) error {
 		if n != 1 {
 			return checkOneRow("receiving in run", step.Run, n, nil)
 		}
-		n, err := x.exec(qSignalTake, step.Name, bindShard(step.Run), bindUUID(step.Run), bindUUID(signal.ID))
+		n, err := x.exec(qSignalMarkReceived, step.Name, bindShard(step.Run), bindUUID(step.Run), bindUUID(signal.ID))
 		if err != nil || n != 1 {
 			return checkOneRow("taking a signal of run", step.Run, n, err)
 		}
@@ -62,7 +62,7 @@ func nextSignal(x executor, w *store.Receive, had *store.Step) (signal store.Sig
 	if had != nil && had.Attempt >= w.Step.Attempt {
 		bound = bindTime(had.NextAt)
 	}
-	return querySignal(x, w.Step.Run, qSignalNext, w.Signal, bound)
+	return querySignal(x, w.Step.Run, qSignalOldestWaiting, w.Signal, bound)
 }
 
 // receivingStep returns the step to write, without a signal. had is the step's row, or nil.

@@ -24,7 +24,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 			return err
 		}
 		slices.SortStableFunc(o.Open, func(a, b store.Step) int { return cmp.Compare(a.Seq, b.Seq) })
-		if o.Choices, err = querySteps(x, qChoices, bindShard(run), bindUUID(run)); err != nil {
+		if o.Choices, err = querySteps(x, qRunChoices, bindShard(run), bindUUID(run)); err != nil {
 			return err
 		}
 		err = x.each(qRunLastLeaseLoss, func(v []driver.Value) error {
@@ -35,7 +35,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 		if err != nil {
 			return err
 		}
-		maps, err := querySteps(x, qMaps, bindShard(run), bindUUID(run))
+		maps, err := querySteps(x, qRunMaps, bindShard(run), bindUUID(run))
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 			}
 			o.Maps = append(o.Maps, store.MapProgress{Step: m, Done: done})
 		}
-		return x.each(qTags, func(v []driver.Value) error {
+		return x.each(qRunTags, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			o.Tags = append(o.Tags, store.Tag{Key: c.text(), Value: c.text()})
 			return c.err
@@ -64,7 +64,7 @@ func (s *database) RunProgress(ctx context.Context, run uuid.UUID, now time.Time
 // countItemsDone returns the number of items of a Map that have an outcome.
 func countItemsDone(x executor, run uuid.UUID, name string) (done int, err error) {
 	from, below := name+scopeSeparator, name+string(scopeSeparator[0]+1)
-	err = x.each(qMapItemsDone, func(v []driver.Value) error {
+	err = x.each(qMapItemsDoneCount, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		done = int(c.int())
 		return c.err

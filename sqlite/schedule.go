@@ -13,7 +13,7 @@ import (
 func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (due []string, next time.Time, err error) {
 	err = s.read(ctx, "look for due schedules", func(x executor) error {
 		due, next = nil, time.Time{}
-		err := x.each(qScheduleDue, func(v []driver.Value) error {
+		err := x.each(qSchedulesDue, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			name, at := c.text(), c.time()
 			if !at.After(now) {
@@ -26,7 +26,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 		if err != nil {
 			return err
 		}
-		return x.each(qScheduleWaiting, func(v []driver.Value) error {
+		return x.each(qSchedulesWaitingReady, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			if name := c.text(); !slices.Contains(due, name) {
 				due = append(due, name)
@@ -41,7 +41,7 @@ func (s *database) DueSchedules(ctx context.Context, now time.Time, limit int) (
 func (s *database) Schedules(ctx context.Context, after string, limit int) (all []store.Schedule, err error) {
 	err = s.read(ctx, "list schedules", func(x executor) error {
 		all = nil
-		return x.each(qSchedules, func(v []driver.Value) error {
+		return x.each(qSchedulesPage, func(v []driver.Value) error {
 			row, err := scanSchedule(v)
 			all = append(all, row)
 			return err
@@ -80,7 +80,7 @@ func scanSchedule(v []driver.Value) (store.Schedule, error) {
 // Fires implements store.Schedules.
 func (s *database) Fires(ctx context.Context, schedule string, limit int) (fires []store.Fire, err error) {
 	err = s.read(ctx, "read fires", func(x executor) error {
-		if fires, err = readFires(x, schedule, qFireLatest, int64(limit)); err != nil {
+		if fires, err = readFires(x, schedule, qFiresLatest, int64(limit)); err != nil {
 			return err
 		}
 		for i := range fires {
@@ -152,7 +152,7 @@ func readScheduleState(x executor, u *store.ScheduleChange, state *store.Schedul
 	}
 	state.Fired = make(map[time.Time]bool)
 	for _, at := range u.Times(row) {
-		n, err := queryInt(x, qFireStarted, row.Name, bindTime(at))
+		n, err := queryInt(x, qFiresByTime, row.Name, bindTime(at))
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func readScheduleState(x executor, u *store.ScheduleChange, state *store.Schedul
 }
 
 func readFolded(x executor, schedule string, hour time.Time) (bits []byte, err error) {
-	err = x.each(qFiredRead, func(v []driver.Value) error {
+	err = x.each(qFoldedFiresRead, func(v []driver.Value) error {
 		c := columnReader{values: v}
 		bits = slices.Clone(c.bytes())
 		return c.err
@@ -181,7 +181,7 @@ func readFolded(x executor, schedule string, hour time.Time) (bits []byte, err e
 func writeSchedule(x executor, u *store.ScheduleChange, w *store.ScheduleWrite) error {
 	row := &w.Row
 	if w.Delete {
-		for _, q := range []queryID{qScheduleDelete, qFireDeleteAll, qFiredDeleteAll} {
+		for _, q := range []queryID{qScheduleDelete, qFireDeleteAll, qFoldedFiresDeleteAll} {
 			if _, err := x.exec(q, u.Name); err != nil {
 				return err
 			}
@@ -213,7 +213,7 @@ func writeSchedule(x executor, u *store.ScheduleChange, w *store.ScheduleWrite) 
 
 // foldFires folds the fires that are not among the latest.
 func foldFires(x executor, row *store.Schedule) error {
-	old, err := readFires(x, row.Name, qFireOldest, int64(store.KeptFires), int64(store.KeptFires))
+	old, err := readFires(x, row.Name, qFiresOldest, int64(store.KeptFires), int64(store.KeptFires))
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func foldFires(x executor, row *store.Schedule) error {
 			if err != nil {
 				return err
 			}
-			if _, err := x.exec(qFiredUpsert, row.Name, bindTime(hour), store.SetBit(bits, bit)); err != nil {
+			if _, err := x.exec(qFoldedFiresUpsert, row.Name, bindTime(hour), store.SetBit(bits, bit)); err != nil {
 				return err
 			}
 		}

@@ -19,20 +19,20 @@ const (
 	qBegin
 	qCommit
 	qRollback
-	qTxSavepoint
-	qTxRelease
+	qTxSavepointCreate
+	qTxSavepointRelease
 	qStepInsert
-	qStepInsertDone
+	qStepInsertCompleted
 	qStepUpdate
 	qStepByName
 	qHistory
-	qHistoryFrom
-	qStepsTerminal
+	qHistoryPart
+	qStepsTerminalCount
 	qStepsOpen
-	qChoices
+	qRunChoices
 	qRunLastLeaseLoss
-	qMaps
-	qMapItemsDone
+	qRunMaps
+	qMapItemsDoneCount
 	qRunInsert
 	qRunInsertChild
 	qRunFinish
@@ -46,73 +46,73 @@ const (
 	qSignalInsert
 	qSignalByID
 	qSignalByKey
-	qSignalNext
-	qSignalTake
+	qSignalOldestWaiting
+	qSignalMarkReceived
 	qSignalsUnreceived
-	qSignalNextRun
+	qSignalNextRunUnreceived
 	qEventInsert
-	qEvents
+	qEventsPage
 	qEventCursorValid
 	qTagSet
 	qTagDelete
-	qTags
+	qRunTags
 	qLaneNextWake
 	qLaneLongestDue
 	qLaneNext
-	qClaimDue
+	qClaimDueRuns
 	qClaimCrashedTwice
-	qClaimTake
+	qClaimRun
 	qClaimPauseCrashed
 	qClaimAlreadyPaused
 	qClaimedLeases
 	qControlTree
-	qControlParent
+	qControlAncestor
 	qControlApply
 	qControlShiftRun
 	qControlShiftSteps
 	qControlShiftStarts
 	qNotifications
-	qWokenClear
-	qTerminatedRuns
-	qTerminatedInsert
-	qTerminatedDelete
-	qDeadline
-	qList
-	qListTag
-	qListNameCount
-	qListTagKeyCount
+	qRunWokenClear
+	qTerminationNoticesRead
+	qTerminationNoticeInsert
+	qTerminationNoticesDelete
+	qRunDeadlineSet
+	qRunsList
+	qRunsListByTag
+	qRunsCountByNamePrefix
+	qRunsCountByTagKey
 	qLeaseExtend
 	qLeaseExpire
 	qTokenKey
 	qTokenKeyInsert
-	qPermitLock
+	qPermitLineLock
 	qPermitReturn
-	qPermitLimit
+	qPermitLimitBounds
 	qPermitsInUse
-	qPermitWaiting
+	qPermitsWaiting
 	qPermitByStep
 	qPermitDelete
-	qPermitWrite
-	qPermitLineUpdate
-	qWaitingLineNext
-	qAdmitQueue
-	qAdmitFound
-	qAdmitNext
-	qAdmitDeparted
-	qAdmitDue
-	qAdmitStray
-	qAdmitLive
-	qAdmitLine
-	qAdmitBehind
-	qAdmitUnclaimed
-	qAdmitKey
-	qAdmitLook
-	qAdmitLookAll
-	qAdmitRunWrite
-	qAdmitPlaceWrite
-	qAdmitKeyWrite
+	qPermitUpsert
+	qPermitLineUpdateGranted
+	qPermitNextWaitingLine
+	qAdmitQueueRead
+	qAdmitHasWork
+	qAdmitNextTime
+	qAdmitDepartedRuns
+	qAdmitDueRuns
+	qAdmitStrayRuns
+	qAdmitLiveRuns
+	qAdmitRunsInLine
+	qAdmitRunsBehindKey
+	qAdmitUnclaimedCount
+	qAdmitKeyRead
+	qAdmitKeysToCheck
+	qAdmitKeysCheckAll
+	qAdmitRunUpdate
+	qAdmitPlaceUpsert
+	qAdmitKeyUpsert
 	qAdmitKeyDelete
-	qAdmitQueueWrite
+	qAdmitQueueUpdate
 	qAdmitQueueDelete
 	qAdmitKeysDelete
 	qLimitSet
@@ -122,57 +122,57 @@ const (
 	qQueueDelete
 	qQueueDepth
 	qPlaceInsert
-	qPlaceOf
-	qPlaceDeleteFree
-	qStartByNote
-	qStartByKeep
+	qPlaceOfRun
+	qPlaceDeleteUnneeded
+	qStartByMarkSet
+	qStartByMarkClear
 	qLimitDelete
-	qScheduleDue
-	qScheduleWaiting
+	qSchedulesDue
+	qSchedulesWaitingReady
 	qScheduleByName
-	qSchedules
+	qSchedulesPage
 	qScheduleInsert
 	qScheduleUpdate
 	qScheduleDelete
 	qFireUpsert
-	qFireStarted
-	qFireLatest
-	qFireOldest
+	qFiresByTime
+	qFiresLatest
+	qFiresOldest
 	qFireDelete
 	qFireDeleteAll
-	qFiredRead
-	qFiredUpsert
-	qFiredDeleteAll
-	qFoldByKey
-	qFoldUpsert
-	qFoldDelete
-	qFoldDue
-	qFoldEnded
-	qFoldRun
-	qFoldRelease
+	qFoldedFiresRead
+	qFoldedFiresUpsert
+	qFoldedFiresDeleteAll
+	qFoldKeyRead
+	qFoldKeyUpsert
+	qFoldKeyDelete
+	qFoldKeysDue
+	qFoldKeysRunEnded
+	qFoldRunState
+	qFoldRunRelease
 	qWorkerUpsert
 	qWorkerDelete
 
 	// The statements from here on sort their results or scan a whole table.
-	qListName
-	qListTagKey
-	qListGroup
-	qTree
-	qTreeCounts
-	qTreeOpenCalls
+	qRunsListByNamePrefix
+	qRunsListByTagKey
+	qRunsListByGroupKey
+	qRunTree
+	qRunTreeCounts
+	qRunTreeOpenCalls
 	qWorkers
 	qWorkersLive
 	qWorkerDeleteOld
-	qTerminatedDeleteOld
+	qTerminationNoticesDeleteOld
 	qDataVersion
-	qEncoding
-	qJournalWAL
-	qMigrationTable
+	qTextEncoding
+	qJournalModeWAL
+	qMigrationTableCreate
 	qMigrationExists
 	qMigrationVersion
 	qMigrationInsert
 	qLimitDeclare
-	qPermitsOf
+	qPermitsOfRun
 	qLimits
 	qLimitUse
 	qQueueRows
@@ -185,167 +185,167 @@ const (
 // sqlFile returns the name of the file that holds a statement.
 func sqlFile(q queryID) string {
 	return [queryCount]string{
-		qBegin:               "begin.sql",
-		qCommit:              "commit.sql",
-		qRollback:            "rollback.sql",
-		qTxSavepoint:         "tx_savepoint.sql",
-		qTxRelease:           "tx_release.sql",
-		qStepInsert:          "step_insert.sql",
-		qStepInsertDone:      "step_insert_done.sql",
-		qStepUpdate:          "step_update.sql",
-		qStepByName:          "step_by_name.sql",
-		qHistory:             "history.sql",
-		qStepsTerminal:       "steps_terminal.sql",
-		qStepsOpen:           "steps_open.sql",
-		qChoices:             "choices.sql",
-		qRunLastLeaseLoss:    "run_last_lease_loss.sql",
-		qMaps:                "maps.sql",
-		qMapItemsDone:        "map_items_done.sql",
-		qRunInsert:           "run_insert.sql",
-		qRunInsertChild:      "run_insert_child.sql",
-		qRunFinish:           "run_finish.sql",
-		qRunMarkPaused:       "run_mark_paused.sql",
-		qRunHold:             "run_hold.sql",
-		qRunWake:             "run_wake.sql",
-		qRunByID:             "run_by_id.sql",
-		qRunByName:           "run_by_name.sql",
-		qRunState:            "run_state.sql",
-		qRunNames:            "run_names.sql",
-		qSignalInsert:        "signal_insert.sql",
-		qSignalByID:          "signal_by_id.sql",
-		qSignalByKey:         "signal_by_key.sql",
-		qSignalNext:          "signal_next.sql",
-		qSignalTake:          "signal_take.sql",
-		qSignalsUnreceived:   "signals_unreceived.sql",
-		qSignalNextRun:       "signal_next_run.sql",
-		qEventInsert:         "event_insert.sql",
-		qEvents:              "events.sql",
-		qEventCursorValid:    "event_cursor_valid.sql",
-		qTagSet:              "tag_set.sql",
-		qTagDelete:           "tag_delete.sql",
-		qTags:                "tags.sql",
-		qLaneNextWake:        "lane_next_wake.sql",
-		qClaimDue:            "claim_due.sql",
-		qClaimCrashedTwice:   "claim_crashed_twice.sql",
-		qClaimTake:           "claim_take.sql",
-		qHistoryFrom:         "history_from.sql",
-		qClaimedLeases:       "claimed_leases.sql",
-		qClaimPauseCrashed:   "claim_pause_crashed.sql",
-		qClaimAlreadyPaused:  "claim_already_paused.sql",
-		qControlTree:         "control_tree.sql",
-		qControlParent:       "control_parent.sql",
-		qControlApply:        "control_apply.sql",
-		qControlShiftRun:     "control_shift_run.sql",
-		qControlShiftSteps:   "control_shift_steps.sql",
-		qControlShiftStarts:  "control_shift_starts.sql",
-		qNotifications:       "notifications.sql",
-		qWokenClear:          "woken_clear.sql",
-		qTerminatedRuns:      "terminated_runs.sql",
-		qTerminatedInsert:    "terminated_insert.sql",
-		qTerminatedDelete:    "terminated_delete.sql",
-		qDeadline:            "deadline.sql",
-		qList:                "list.sql",
-		qListTag:             "list_tag.sql",
-		qListNameCount:       "list_name_count.sql",
-		qListTagKeyCount:     "list_tag_key_count.sql",
-		qLeaseExtend:         "lease_extend.sql",
-		qLeaseExpire:         "lease_expire.sql",
-		qTokenKey:            "token_key.sql",
-		qTokenKeyInsert:      "token_key_insert.sql",
-		qPermitLock:          "permit_lock.sql",
-		qPermitReturn:        "permit_return.sql",
-		qPermitLimit:         "permit_limit.sql",
-		qPermitsInUse:        "permits_in_use.sql",
-		qPermitWaiting:       "permit_waiting.sql",
-		qPermitByStep:        "permit_by_step.sql",
-		qPermitDelete:        "permit_delete.sql",
-		qPermitWrite:         "permit_write.sql",
-		qPermitLineUpdate:    "permit_line_update.sql",
-		qWaitingLineNext:     "waiting_line_next.sql",
-		qAdmitQueue:          "admit_queue.sql",
-		qAdmitFound:          "admit_found.sql",
-		qAdmitNext:           "admit_next.sql",
-		qAdmitDeparted:       "admit_departed.sql",
-		qAdmitDue:            "admit_due.sql",
-		qAdmitStray:          "admit_stray.sql",
-		qAdmitLive:           "admit_live.sql",
-		qAdmitLine:           "admit_line.sql",
-		qAdmitBehind:         "admit_behind.sql",
-		qAdmitUnclaimed:      "admit_unclaimed.sql",
-		qAdmitKey:            "admit_key.sql",
-		qAdmitLook:           "admit_look.sql",
-		qAdmitLookAll:        "admit_look_all.sql",
-		qAdmitRunWrite:       "admit_run_write.sql",
-		qAdmitPlaceWrite:     "admit_place_write.sql",
-		qAdmitKeyWrite:       "admit_key_write.sql",
-		qAdmitKeyDelete:      "admit_key_delete.sql",
-		qAdmitQueueWrite:     "admit_queue_write.sql",
-		qAdmitQueueDelete:    "admit_queue_delete.sql",
-		qAdmitKeysDelete:     "admit_keys_delete.sql",
-		qLimitDeclare:        "limit_declare.sql",
-		qLimitSet:            "limit_set.sql",
-		qLimitDelete:         "limit_delete.sql",
-		qPermitsOf:           "permits_of.sql",
-		qLimits:              "limits.sql",
-		qLimitUse:            "limit_use.sql",
-		qQueueRows:           "queue_rows.sql",
-		qQueueDeclare:        "queue_declare.sql",
-		qQueueSet:            "queue_set.sql",
-		qQueuePause:          "queue_pause.sql",
-		qQueueResume:         "queue_resume.sql",
-		qQueueDelete:         "queue_delete.sql",
-		qQueueDepth:          "queue_depth.sql",
-		qQueues:              "queues.sql",
-		qQueueKeys:           "queue_keys.sql",
-		qPlaceInsert:         "place_insert.sql",
-		qPlaceOf:             "place_of.sql",
-		qPlaceDeleteFree:     "place_delete_free.sql",
-		qStartByNote:         "start_by_note.sql",
-		qStartByKeep:         "start_by_keep.sql",
-		qFoldByKey:           "fold_by_key.sql",
-		qFoldUpsert:          "fold_upsert.sql",
-		qFoldDelete:          "fold_delete.sql",
-		qFoldDue:             "fold_due.sql",
-		qFoldEnded:           "fold_ended.sql",
-		qFoldRun:             "fold_run.sql",
-		qFoldRelease:         "fold_release.sql",
-		qScheduleDue:         "schedule_due.sql",
-		qScheduleWaiting:     "schedule_waiting.sql",
-		qScheduleByName:      "schedule_by_name.sql",
-		qSchedules:           "schedules.sql",
-		qScheduleInsert:      "schedule_insert.sql",
-		qScheduleUpdate:      "schedule_update.sql",
-		qScheduleDelete:      "schedule_delete.sql",
-		qFireUpsert:          "fire_upsert.sql",
-		qFireStarted:         "fire_started.sql",
-		qFireLatest:          "fire_latest.sql",
-		qFireOldest:          "fire_oldest.sql",
-		qFireDelete:          "fire_delete.sql",
-		qFireDeleteAll:       "fire_delete_all.sql",
-		qFiredRead:           "fired_read.sql",
-		qFiredUpsert:         "fired_upsert.sql",
-		qFiredDeleteAll:      "fired_delete_all.sql",
-		qWorkerUpsert:        "worker_upsert.sql",
-		qWorkerDelete:        "worker_delete.sql",
-		qWorkerDeleteOld:     "worker_delete_old.sql",
-		qTerminatedDeleteOld: "terminated_delete_old.sql",
-		qListGroup:           "list_group.sql",
-		qListName:            "list_name.sql",
-		qListTagKey:          "list_tag_key.sql",
-		qTree:                "tree.sql",
-		qTreeCounts:          "tree_counts.sql",
-		qTreeOpenCalls:       "tree_open_calls.sql",
-		qWorkers:             "workers.sql",
-		qWorkersLive:         "workers_live.sql",
-		qLaneLongestDue:      "lane_longest_due.sql",
-		qLaneNext:            "lane_next.sql",
-		qDataVersion:         "data_version.sql",
-		qEncoding:            "encoding.sql",
-		qJournalWAL:          "journal_wal.sql",
-		qMigrationTable:      "migration_table.sql",
-		qMigrationExists:     "migration_exists.sql",
-		qMigrationVersion:    "migration_version.sql",
-		qMigrationInsert:     "migration_insert.sql",
+		qBegin:                       "begin.sql",
+		qCommit:                      "commit.sql",
+		qRollback:                    "rollback.sql",
+		qTxSavepointCreate:           "tx_savepoint_create.sql",
+		qTxSavepointRelease:          "tx_savepoint_release.sql",
+		qStepInsert:                  "step_insert.sql",
+		qStepInsertCompleted:         "step_insert_completed.sql",
+		qStepUpdate:                  "step_update.sql",
+		qStepByName:                  "step_by_name.sql",
+		qHistory:                     "history.sql",
+		qStepsTerminalCount:          "steps_terminal_count.sql",
+		qStepsOpen:                   "steps_open.sql",
+		qRunChoices:                  "run_choices.sql",
+		qRunLastLeaseLoss:            "run_last_lease_loss.sql",
+		qRunMaps:                     "run_maps.sql",
+		qMapItemsDoneCount:           "map_items_done_count.sql",
+		qRunInsert:                   "run_insert.sql",
+		qRunInsertChild:              "run_insert_child.sql",
+		qRunFinish:                   "run_finish.sql",
+		qRunMarkPaused:               "run_mark_paused.sql",
+		qRunHold:                     "run_hold.sql",
+		qRunWake:                     "run_wake.sql",
+		qRunByID:                     "run_by_id.sql",
+		qRunByName:                   "run_by_name.sql",
+		qRunState:                    "run_state.sql",
+		qRunNames:                    "run_names.sql",
+		qSignalInsert:                "signal_insert.sql",
+		qSignalByID:                  "signal_by_id.sql",
+		qSignalByKey:                 "signal_by_key.sql",
+		qSignalOldestWaiting:         "signal_oldest_waiting.sql",
+		qSignalMarkReceived:          "signal_mark_received.sql",
+		qSignalsUnreceived:           "signals_unreceived.sql",
+		qSignalNextRunUnreceived:     "signal_next_run_unreceived.sql",
+		qEventInsert:                 "event_insert.sql",
+		qEventsPage:                  "events_page.sql",
+		qEventCursorValid:            "event_cursor_valid.sql",
+		qTagSet:                      "tag_set.sql",
+		qTagDelete:                   "tag_delete.sql",
+		qRunTags:                     "run_tags.sql",
+		qLaneNextWake:                "lane_next_wake.sql",
+		qClaimDueRuns:                "claim_due_runs.sql",
+		qClaimCrashedTwice:           "claim_crashed_twice.sql",
+		qClaimRun:                    "claim_run.sql",
+		qHistoryPart:                 "history_part.sql",
+		qClaimedLeases:               "claimed_leases.sql",
+		qClaimPauseCrashed:           "claim_pause_crashed.sql",
+		qClaimAlreadyPaused:          "claim_already_paused.sql",
+		qControlTree:                 "control_tree.sql",
+		qControlAncestor:             "control_ancestor.sql",
+		qControlApply:                "control_apply.sql",
+		qControlShiftRun:             "control_shift_run.sql",
+		qControlShiftSteps:           "control_shift_steps.sql",
+		qControlShiftStarts:          "control_shift_starts.sql",
+		qNotifications:               "notifications.sql",
+		qRunWokenClear:               "run_woken_clear.sql",
+		qTerminationNoticesRead:      "termination_notices_read.sql",
+		qTerminationNoticeInsert:     "termination_notice_insert.sql",
+		qTerminationNoticesDelete:    "termination_notices_delete.sql",
+		qRunDeadlineSet:              "run_deadline_set.sql",
+		qRunsList:                    "runs_list.sql",
+		qRunsListByTag:               "runs_list_by_tag.sql",
+		qRunsCountByNamePrefix:       "runs_count_by_name_prefix.sql",
+		qRunsCountByTagKey:           "runs_count_by_tag_key.sql",
+		qLeaseExtend:                 "lease_extend.sql",
+		qLeaseExpire:                 "lease_expire.sql",
+		qTokenKey:                    "token_key.sql",
+		qTokenKeyInsert:              "token_key_insert.sql",
+		qPermitLineLock:              "permit_line_lock.sql",
+		qPermitReturn:                "permit_return.sql",
+		qPermitLimitBounds:           "permit_limit_bounds.sql",
+		qPermitsInUse:                "permits_in_use.sql",
+		qPermitsWaiting:              "permits_waiting.sql",
+		qPermitByStep:                "permit_by_step.sql",
+		qPermitDelete:                "permit_delete.sql",
+		qPermitUpsert:                "permit_upsert.sql",
+		qPermitLineUpdateGranted:     "permit_line_update_granted.sql",
+		qPermitNextWaitingLine:       "permit_next_waiting_line.sql",
+		qAdmitQueueRead:              "admit_queue_read.sql",
+		qAdmitHasWork:                "admit_has_work.sql",
+		qAdmitNextTime:               "admit_next_time.sql",
+		qAdmitDepartedRuns:           "admit_departed_runs.sql",
+		qAdmitDueRuns:                "admit_due_runs.sql",
+		qAdmitStrayRuns:              "admit_stray_runs.sql",
+		qAdmitLiveRuns:               "admit_live_runs.sql",
+		qAdmitRunsInLine:             "admit_runs_in_line.sql",
+		qAdmitRunsBehindKey:          "admit_runs_behind_key.sql",
+		qAdmitUnclaimedCount:         "admit_unclaimed_count.sql",
+		qAdmitKeyRead:                "admit_key_read.sql",
+		qAdmitKeysToCheck:            "admit_keys_to_check.sql",
+		qAdmitKeysCheckAll:           "admit_keys_check_all.sql",
+		qAdmitRunUpdate:              "admit_run_update.sql",
+		qAdmitPlaceUpsert:            "admit_place_upsert.sql",
+		qAdmitKeyUpsert:              "admit_key_upsert.sql",
+		qAdmitKeyDelete:              "admit_key_delete.sql",
+		qAdmitQueueUpdate:            "admit_queue_update.sql",
+		qAdmitQueueDelete:            "admit_queue_delete.sql",
+		qAdmitKeysDelete:             "admit_keys_delete.sql",
+		qLimitDeclare:                "limit_declare.sql",
+		qLimitSet:                    "limit_set.sql",
+		qLimitDelete:                 "limit_delete.sql",
+		qPermitsOfRun:                "permits_of_run.sql",
+		qLimits:                      "limits.sql",
+		qLimitUse:                    "limit_use.sql",
+		qQueueRows:                   "queue_rows.sql",
+		qQueueDeclare:                "queue_declare.sql",
+		qQueueSet:                    "queue_set.sql",
+		qQueuePause:                  "queue_pause.sql",
+		qQueueResume:                 "queue_resume.sql",
+		qQueueDelete:                 "queue_delete.sql",
+		qQueueDepth:                  "queue_depth.sql",
+		qQueues:                      "queues.sql",
+		qQueueKeys:                   "queue_keys.sql",
+		qPlaceInsert:                 "place_insert.sql",
+		qPlaceOfRun:                  "place_of_run.sql",
+		qPlaceDeleteUnneeded:         "place_delete_unneeded.sql",
+		qStartByMarkSet:              "start_by_mark_set.sql",
+		qStartByMarkClear:            "start_by_mark_clear.sql",
+		qFoldKeyRead:                 "fold_key_read.sql",
+		qFoldKeyUpsert:               "fold_key_upsert.sql",
+		qFoldKeyDelete:               "fold_key_delete.sql",
+		qFoldKeysDue:                 "fold_keys_due.sql",
+		qFoldKeysRunEnded:            "fold_keys_run_ended.sql",
+		qFoldRunState:                "fold_run_state.sql",
+		qFoldRunRelease:              "fold_run_release.sql",
+		qSchedulesDue:                "schedules_due.sql",
+		qSchedulesWaitingReady:       "schedules_waiting_ready.sql",
+		qScheduleByName:              "schedule_by_name.sql",
+		qSchedulesPage:               "schedules_page.sql",
+		qScheduleInsert:              "schedule_insert.sql",
+		qScheduleUpdate:              "schedule_update.sql",
+		qScheduleDelete:              "schedule_delete.sql",
+		qFireUpsert:                  "fire_upsert.sql",
+		qFiresByTime:                 "fires_by_time.sql",
+		qFiresLatest:                 "fires_latest.sql",
+		qFiresOldest:                 "fires_oldest.sql",
+		qFireDelete:                  "fire_delete.sql",
+		qFireDeleteAll:               "fire_delete_all.sql",
+		qFoldedFiresRead:             "folded_fires_read.sql",
+		qFoldedFiresUpsert:           "folded_fires_upsert.sql",
+		qFoldedFiresDeleteAll:        "folded_fires_delete_all.sql",
+		qWorkerUpsert:                "worker_upsert.sql",
+		qWorkerDelete:                "worker_delete.sql",
+		qWorkerDeleteOld:             "worker_delete_old.sql",
+		qTerminationNoticesDeleteOld: "termination_notices_delete_old.sql",
+		qRunsListByGroupKey:          "runs_list_by_group_key.sql",
+		qRunsListByNamePrefix:        "runs_list_by_name_prefix.sql",
+		qRunsListByTagKey:            "runs_list_by_tag_key.sql",
+		qRunTree:                     "run_tree.sql",
+		qRunTreeCounts:               "run_tree_counts.sql",
+		qRunTreeOpenCalls:            "run_tree_open_calls.sql",
+		qWorkers:                     "workers.sql",
+		qWorkersLive:                 "workers_live.sql",
+		qLaneLongestDue:              "lane_longest_due.sql",
+		qLaneNext:                    "lane_next.sql",
+		qDataVersion:                 "data_version.sql",
+		qTextEncoding:                "text_encoding.sql",
+		qJournalModeWAL:              "journal_mode_wal.sql",
+		qMigrationTableCreate:        "migration_table_create.sql",
+		qMigrationExists:             "migration_exists.sql",
+		qMigrationVersion:            "migration_version.sql",
+		qMigrationInsert:             "migration_insert.sql",
 	}[q]
 }
 

@@ -67,7 +67,7 @@ func upsertStep(x executor, p *store.Step, exists bool, bits int64) (int64, erro
 	}
 	if p.Status == store.StepCompleted && bits == blockedByControl && p.Error == nil && p.Failures == nil && p.NextAt.IsZero() {
 		return x.exec(
-			qStepInsertDone, p.Name, int64(p.Kind), int64(p.Attempt), bindTime(p.StartedAt), bindTime(p.EndedAt), bindBytes(p.Output), int64(p.Seq),
+			qStepInsertCompleted, p.Name, int64(p.Kind), int64(p.Attempt), bindTime(p.StartedAt), bindTime(p.EndedAt), bindBytes(p.Output), int64(p.Seq),
 			bindShard(p.Run), bindUUID(p.Run), p.Epoch.Number(),
 		)
 	}

@@ -54,7 +54,7 @@ func runsWithSignals(ctx context.Context, x executor, runs []uuid.UUID) (map[uui
 		}
 		shard := store.ShardOf(rest[0])
 		var next uuid.NullUUID
-		err := x.each(qSignalNextRun, func(v []driver.Value) error {
+		err := x.each(qSignalNextRunUnreceived, func(v []driver.Value) error {
 			c := columnReader{values: v}
 			next = uuid.NullUUID{UUID: c.uuid(), Valid: true}
 			return c.err

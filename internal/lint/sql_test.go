@@ -63,7 +63,7 @@ func TestSQLRulesFindFaults(t *testing.T) {
 		{"nothing is replaced", "x.sql", "CREATE OR REPLACE VIEW durable.v AS SELECT 1"},
 		{"nothing is replaced", "x.sql", "CREATE TABLE IF NOT EXISTS durable.t ()"},
 		{"migrations set their search_path", "schema/postgres/x.sql", "-- Text.\nCREATE TABLE durable.t ();"},
-		{"sessions set their search_path", "postgres/sql/listen_session.sql", "SET a = 1;"},
+		{"sessions set their search_path", "postgres/sql/listen_session_settings.sql", "SET a = 1;"},
 		{"sessions set their search_path", "postgres/sql/engine_settings.sql", "SELECT pg_catalog.set_config('a', 'b', true)"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT now()"},
 		{"everything is qualified in sessions of a user's", "x.sql", head + "SELECT count(*) FROM durable.run"},
@@ -198,7 +198,7 @@ func migrationsSetTheirPath(name, text string) []string {
 
 func sessionsSetTheirPath(name, text string) []string {
 	switch filepath.Base(name) {
-	case "listen_session.sql":
+	case "listen_session_settings.sql":
 		if !strings.HasPrefix(strings.TrimSpace(noise.ReplaceAllString(text, "")), "SET "+safe+";") {
 			return []string{"begin with SET " + safe}
 		}

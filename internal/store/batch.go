@@ -188,7 +188,7 @@ func HeldTooOftenReason(reason string, crashes int16) string {
 }
 
 // CrashedTooOftenReason returns the reason of a run that a claim has paused; see ClaimQuery.MaxCrashes.
-// claim.sql has the same text.
+// claim_runs.sql has the same text.
 func CrashedTooOftenReason(crashes int16) string {
 	return fmt.Sprintf("its process died or lost its lease %d times in a row without a new checkpoint: find the cause, then resume the run", crashes)
 }
@@ -225,7 +225,7 @@ func (q *ClaimQuery) EndedInOutage(leaseEnd time.Time) bool {
 }
 
 // SuspectAfter is how many consecutive crashes without a new checkpoint make a run a suspect.
-// claim.sql and claim_crashed_twice.sql have the same number.
+// claim_runs.sql and claim_crashed_twice.sql have the same number.
 const SuspectAfter = 2
 
 // QueueWorkflow is a queue together with a workflow.

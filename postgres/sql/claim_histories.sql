@@ -1,4 +1,4 @@
--- Returns the checkpoints of the runs that claim.sql has just claimed, in the same transaction and round
+-- Returns the checkpoints of the runs that claim_runs.sql has just claimed, in the same transaction and round
 -- trip. The shard of a run is in the last byte of its ID.
 --
 -- All histories together take about $1 bytes, and each run gets an equal part of that, so that the claim

@@ -1,7 +1,7 @@
 -- Prepares a claim, in its transaction. It reports whether runs exist in the gaps between the lanes that
 -- this process knows: each pair of $1 and $2 bounds a gap, exclusively. A gap without runs costs one index
--- probe. If there are runs, lanes_find.sql finds their lanes. A setting that ends with the transaction tells
--- claim.sql, the next statement, about it.
+-- probe. If there are runs, lanes_find_unknown.sql finds their lanes. A setting that ends with the transaction tells
+-- claim_runs.sql, the next statement, about it.
 --
 -- The second column is when the next run of the lanes $3 is due after $4.
 SELECT set_config('durable_claim.unknown', EXISTS (

@@ -1,9 +1,9 @@
 -- Releases a run that is still running (2) at the writer's epoch, because the database does not accept
--- what it has to write. That counts as a crash by the rule of claim.sql: the count starts again at 1 if
+-- what it has to write. That counts as a crash by the rule of claim_runs.sql: the count starts again at 1 if
 -- the run has more terminal checkpoints than at its last crash (progress). The run becomes pending (1),
 -- and claimable after one second, four times as long after each further crash, and at most 300 seconds;
 -- or at its deadline, if that is earlier and not over. At $6 crashes it is paused (4) instead, as by
--- claim.sql; zero means no limit. A run that is to be paused (control 1, 2) is paused without a crash.
+-- claim_runs.sql; zero means no limit. A run that is to be paused (control 1, 2) is paused without a crash.
 --
 -- It returns what the run became. If it returns no row, run_state.sql reads the run.
 WITH own AS MATERIALIZED (
